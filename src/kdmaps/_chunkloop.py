@@ -1,0 +1,175 @@
+"""The hot loop: features and Gram of a chunk at the speed of one BLAS `syrk`, one thread per core.
+
+The Gram of N×p features is a sum over chunks of rows, so the chunks are dealt to one Python thread per core, each with
+its own accumulator. What a thread runs holds no interpreter lock: BLAS is called through the pointers that SciPy
+publishes for Cython (its f2py wrappers keep the lock), and sin/cos is a compiled polynomial kernel.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numba.extending import get_cython_function_address
+from threadpoolctl import ThreadpoolController
+
+_INT, _DOUBLE, _CHAR = (ctypes.POINTER(t) for t in (ctypes.c_int, ctypes.c_double, ctypes.c_char))
+
+
+def _blas(name: str, *argument_types: Any) -> Callable[..., None]:
+    address = get_cython_function_address("scipy.linalg.cython_blas", name)
+    return ctypes.CFUNCTYPE(None, *argument_types)(address)
+
+
+_dsyrk = _blas("dsyrk", _CHAR, _CHAR, _INT, _INT, _DOUBLE, ctypes.c_void_p, _INT, _DOUBLE, ctypes.c_void_p, _INT)
+
+
+def add_gram(out: np.ndarray, A: np.ndarray) -> None:
+    """Add AᵀA to the lower triangle of `out`, in place; both are C-contiguous float64. Without the interpreter lock."""
+    n, p = A.shape
+    rows, columns, one = ctypes.c_int(n), ctypes.c_int(p), ctypes.c_double(1.0)
+    # BLAS reads row-major A as column-major Aᵀ and row-major lower as column-major upper.
+    _dsyrk(b"U", b"N", columns, rows, one, A.ctypes.data, columns, one, out.ctypes.data, columns)
+
+
+def mirror(lower: np.ndarray) -> np.ndarray:
+    """The symmetric matrix with this lower triangle, in place."""
+    p = lower.shape[0]
+    for start in range(0, p, 128):  # blocks keep the transposed reads in cache
+        stop = min(start + 128, p)
+        lower[start:stop, stop:] = lower[stop:, start:stop].T
+        block = lower[start:stop, start:stop]
+        block[:] = np.tril(block) + np.tril(block, -1).T
+    return lower
+
+
+# Cody–Waite split of π/2 and the fdlibm minimax polynomials for |r| ≤ π/4.
+_PIO2_HI, _PIO2_MID, _PIO2_LO = 1.5707963267341256, 6.077100506303966e-11, 2.0222662487959506e-21
+#: Beyond this argument the reduction by three parts of π/2 loses digits and the library's sin and cos take over.
+LARGE_ARGUMENT = 1e5
+
+
+@njit(nogil=True, cache=True, fastmath={"contract", "nsz", "arcp"}, error_model="numpy")
+def cos_sin_rows(angles, row_scale, out):
+    """Write [cos a, sin a]·row_scale into the two halves of each row of `out`."""
+    n, q = angles.shape
+    for i in range(n):
+        scale = row_scale[i]
+        for j in range(q):
+            a = angles[i, j]
+            k = np.rint(a * 0.6366197723675814)
+            r = ((a - k * _PIO2_HI) - k * _PIO2_MID) - k * _PIO2_LO
+            z = r * r
+            s = r + r * z * (
+                -1.66666666666666324348e-01
+                + z
+                * (
+                    8.33333333332248946124e-03
+                    + z
+                    * (
+                        -1.98412698298579493134e-04
+                        + z
+                        * (
+                            2.75573137070700676789e-06
+                            + z * (-2.50507602534068634195e-08 + z * 1.58969099521155010221e-10)
+                        )
+                    )
+                )
+            )
+            c = (
+                1.0
+                - 0.5 * z
+                + z
+                * z
+                * (
+                    4.16666666666666019037e-02
+                    + z
+                    * (
+                        -1.38888888888741095749e-03
+                        + z
+                        * (
+                            2.48015872894767294178e-05
+                            + z
+                            * (
+                                -2.75573143513906633035e-07
+                                + z * (2.08757232129817482790e-09 + z * -1.13596475577881948265e-11)
+                            )
+                        )
+                    )
+                )
+            )
+            # Quadrants 0..3 of (cos, sin): (c, s), (-s, c), (-c, -s), (s, -c); in floats, which vectorise.
+            odd = k - 2.0 * np.floor(0.5 * k) > 0.5
+            half, next_half = np.floor(0.5 * k), np.floor(0.5 * k + 0.5)
+            sine = (c if odd else s) * (1.0 - 2.0 * (half - 2.0 * np.floor(0.5 * half)))
+            cosine = (s if odd else c) * (1.0 - 2.0 * (next_half - 2.0 * np.floor(0.5 * next_half)))
+            out[i, j] = cosine * scale
+            out[i, q + j] = sine * scale
+
+
+def cos_sin(angles: np.ndarray, row_scale: np.ndarray, out: np.ndarray) -> None:
+    """[cos a, sin a]·row_scale per row, to 2e-16 for any finite argument."""
+    if max(angles.max(initial=0.0), -angles.min(initial=0.0)) < LARGE_ARGUMENT:
+        cos_sin_rows(angles, row_scale, out)
+    else:
+        q = angles.shape[1]
+        np.multiply(np.cos(angles), row_scale[:, None], out=out[:, :q])
+        np.multiply(np.sin(angles), row_scale[:, None], out=out[:, q:])
+
+
+def n_threads() -> int:
+    """Threads for the chunk loop: one per core that this process may use."""
+    limit = int(os.environ.get("OMP_NUM_THREADS", 0) or 0)
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return min(limit, cores) if limit > 0 else cores
+
+
+def map_reduce(tasks: list, start: Callable[[], Any], step: Callable[[Any, Any], None]) -> list[Any]:
+    """Deal `tasks` to one thread per core; each thread folds its share into a state of its own.
+
+    Parameters
+    ----------
+    tasks : list
+        Thread t of T takes tasks t, t+T, t+2T, ...: the same split in every run, so the same rounding.
+    start : callable
+        Makes a state.
+    step : callable
+        `step(state, task)` folds one task into a state, in place.
+
+    Returns
+    -------
+    states : list of the threads' states, in order
+    """
+    workers = max(1, min(n_threads(), len(tasks)))
+
+    def run(share: list) -> Any:
+        state = start()
+        for task in share:
+            step(state, task)
+        return state
+
+    if workers == 1:
+        return [run(tasks)]
+    with _blas_pools().limit(limits=1, user_api="blas"), ThreadPoolExecutor(workers) as pool:
+        return list(pool.map(run, [tasks[t::workers] for t in range(workers)]))
+
+
+_controller: ThreadpoolController | None = None
+
+
+def _blas_pools() -> ThreadpoolController:
+    # Scanning the loaded libraries takes milliseconds: do it once, when the BLAS libraries are loaded.
+    global _controller
+    if _controller is None:
+        _controller = ThreadpoolController()
+    return _controller
+
+
+def slices(n: int, size: int) -> Iterator[slice]:
+    """Consecutive slices of at most `size` rows."""
+    return (slice(start, min(start + size, n)) for start in range(0, n, size))

@@ -1,0 +1,56 @@
+"""Length scales of a data set."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.spatial.distance import pdist
+from sklearn.utils import check_random_state
+
+#: Up to this many samples the median runs over all pairs; beyond, over the pairs of a seeded subsample of this size.
+MEDIAN_SAMPLES = 1_000
+
+
+def median_distance(X: np.ndarray, sample_weight: np.ndarray | None = None, random_state=None) -> float:
+    """Median Euclidean distance over pairs of samples that differ, each pair with the product of its weights.
+
+    Pairs of equal samples do not count, so that an integer weight means the same as a repetition. Large X are
+    represented by a seeded subsample.
+    """
+    n = X.shape[0]
+    weight = np.ones(n) if sample_weight is None else sample_weight
+    if n > MEDIAN_SAMPLES:
+        rng = check_random_state(random_state)
+        probability = None if sample_weight is None else weight / weight.sum()
+        rows = np.sort(rng.choice(n, MEDIAN_SAMPLES, replace=sample_weight is not None, p=probability))
+        X, weight = X[rows], np.ones(MEDIAN_SAMPLES)
+    distances = pdist(np.asarray(X, dtype=np.float64))
+    if sample_weight is None or n > MEDIAN_SAMPLES:
+        distances = distances[distances > 0]
+        median = np.median(distances) if distances.size else 0.0
+    else:
+        pairs = np.triu_indices(X.shape[0], 1)
+        median = _weighted_median(distances, weight[pairs[0]] * weight[pairs[1]] * (distances > 0))
+    if not median > 0:
+        raise ValueError("All samples of X are equal (0 median pairwise distance): there are no modes to find.")
+    return float(median)
+
+
+def _weighted_median(values: np.ndarray, weights: np.ndarray) -> float:
+    """Equal to `np.median` of the values repeated `weights` times, for whole weights."""
+    order = np.argsort(values, kind="stable")
+    values, cumulative = values[order], np.cumsum(weights[order])
+    if not cumulative.size or cumulative[-1] <= 0:
+        return 0.0
+    half = cumulative[-1] / 2
+    lower = values[np.searchsorted(cumulative, half * (1 - 1e-12))]
+    upper = values[min(np.searchsorted(cumulative, half * (1 + 1e-12), side="right"), len(values) - 1)]
+    return (lower + upper) / 2
+
+
+def resolve_bandwidth(bandwidth, X: np.ndarray, sample_weight=None, random_state=None):
+    """`bandwidth` itself, or the median pairwise distance of X for "median"."""
+    if isinstance(bandwidth, str):
+        if bandwidth != "median":
+            raise ValueError(f"bandwidth must be 'median', a number or one number per column, got {bandwidth!r}.")
+        return median_distance(X, sample_weight, random_state)
+    return bandwidth

@@ -1,0 +1,72 @@
+"""What a basis is."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+
+from kdmaps.diffusion import DiffusionTensor, TensorRows
+from kdmaps.kernels import Kernel
+
+#: Bytes of features per chunk and thread: large enough for BLAS, small enough for the second-level cache.
+CHUNK_BYTES = 4 * 2**20
+
+
+class Basis(ABC):
+    """p functions φ_1..φ_p of x in R^d whose span is searched for modes.
+
+    A basis is immutable. `start`, `step` and `finish` are the three parts of the sum over samples that
+    `kdmaps.moments` runs over chunks and threads.
+
+    Attributes
+    ----------
+    kernel : Kernel
+    origin : ndarray of shape (d,)
+        Subtracted from X before anything else: kernels are translation invariant, rounding is not.
+    n_features : int
+        p.
+    """
+
+    kernel: Kernel
+    origin: np.ndarray
+    n_features: int
+
+    @property
+    def dim(self) -> int:
+        """Number of coordinates d."""
+        return self.origin.shape[0]
+
+    @property
+    def chunk_rows(self) -> int:
+        """Samples per chunk."""
+        return max(64, CHUNK_BYTES // (8 * self.n_features))
+
+    @property
+    @abstractmethod
+    def ridge(self) -> np.ndarray | None:
+        """R of the penalty aᵀRa = ‖Σ_m a_m φ_m‖² in the kernel's Hilbert space; None is the identity."""
+
+    @abstractmethod
+    def features(self, X: np.ndarray) -> np.ndarray:
+        """(n, p): φ_m(x_i)."""
+
+    @abstractmethod
+    def gradient(self, X: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
+        """(n, r, d): ∇ Σ_m a_mk φ_m(x_i) for coefficients a of shape (p, r)."""
+
+    @abstractmethod
+    def start(self) -> Any:
+        """An empty accumulator."""
+
+    @abstractmethod
+    def step(self, state: Any, X: np.ndarray, root_weight: np.ndarray, tensor: TensorRows, constant) -> None:
+        """Add a chunk of samples, with the square roots of their weights, to an accumulator.
+
+        `constant` is the constant diffusion matrix, or None when `tensor` holds it per sample.
+        """
+
+    @abstractmethod
+    def finish(self, states: list[Any], diffusion: DiffusionTensor) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Σ w φ (p,), Σ w φφᵀ (p, p) and Σ w ∇φ a ∇φᵀ (p, p) over all accumulators."""

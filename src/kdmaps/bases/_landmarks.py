@@ -1,0 +1,225 @@
+"""Kernel functions at landmarks (Nyström)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.spatial.distance import cdist
+from sklearn.cluster import KMeans, MiniBatchKMeans
+from sklearn.utils import check_random_state
+
+from kdmaps._chunkloop import add_gram, mirror
+from kdmaps.bases._base import Basis
+from kdmaps.kernels import Kernel
+
+#: Jitter ε_W of eq:W-stab relative to the trace of W. Without it (or with much less) directions in which W is
+#: numerically singular get rounding errors for a norm, and modes of impossible time scale live there.
+JITTER = 1e-9
+#: Landmarks are chosen among at most this many samples.
+SELECTION_SAMPLES = 10_000
+
+
+@dataclass
+class _State:
+    total: np.ndarray  # Σ w φ
+    gram: np.ndarray  # Σ w φφᵀ, lower triangle
+    energy: np.ndarray  # the part of Σ w ∇φ a ∇φᵀ that is a Gram, lower triangle
+    slopes: np.ndarray | None = None  # Σ w g gᵀ, lower triangle, g = 2κ'
+    cross: np.ndarray | None = None  # Σ w (g∘s) gᵀ
+
+
+class LandmarkBasis(Basis):
+    """φ_m(x) = k(x, z_m) at p landmarks z.
+
+    For a radial kernel in the scaled coordinates y = x/scale, with g_m = 2κ'(|y - ζ_m|²) and the metric
+    M = scale⁻¹ a scale⁻¹, the energy Gram needs no array with a coordinate axis, since
+    (y - ζ_m)ᵀM(y - ζ_n) = ½(s_m + s_n - S_mn), s_m = |y - ζ_m|²_M, S_mn = |ζ_m - ζ_n|²_M:
+
+        Σ_i g_m g_n (y_i - ζ_m)ᵀM(y_i - ζ_n) = ½[(g∘s)ᵀg + gᵀ(g∘s)] - ½ S∘(gᵀg).
+
+    Kernels that are not radial (Laplacian, mixtures of different anisotropy) go coordinate by coordinate.
+    The landmarks count as samples like all others if they are samples; k-means centres are not.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    landmarks : ndarray of shape (p, d)
+    origin : ndarray of shape (d,)
+    """
+
+    def __init__(self, kernel: Kernel, landmarks: np.ndarray, origin: np.ndarray):
+        self.kernel, self.landmarks, self.origin = kernel, landmarks, origin
+        self.n_features = landmarks.shape[0]
+        self._z = landmarks - origin
+        # A kernel that is not C¹ has g → ∞ at coincident points: there the coordinate-wise derivative is the safe one.
+        self._radial = kernel.scale is not None and kernel.smoothness >= 1
+        W = kernel(self._z)
+        self._ridge = (W + W.T) / 2 + JITTER * np.trace(W) * np.eye(self.n_features)  # eq:W-stab
+
+    @property
+    def ridge(self):
+        return self._ridge
+
+    def features(self, X):
+        return self.kernel(X - self.origin, self._z)
+
+    def gradient(self, X, coefficients):
+        parts = [partial @ coefficients for partial in self.kernel.partials(X - self.origin, self._z)]
+        return np.stack(parts, axis=-1)
+
+    def start(self):
+        p = self.n_features
+        return _State(np.zeros(p), np.zeros((p, p)), np.zeros((p, p)))
+
+    def step(self, state, X, root_weight, tensor, constant):
+        X = X - self.origin
+        if self._radial:
+            self._step_radial(state, X, root_weight, tensor, constant)
+        else:
+            self._step_coordinates(state, X, root_weight, tensor, constant)
+
+    def _add_values(self, state, values, root_weight):
+        values *= root_weight[:, None]
+        add_gram(state.gram, values)
+        state.total += root_weight @ values
+
+    def _step_radial(self, state, X, root_weight, tensor, constant):
+        y, zeta = X / self.kernel.scale, self._z / self.kernel.scale
+        s = _squared_distances(y, zeta)
+        values = np.asarray(self.kernel.profile(s))
+        if tensor.factor is not None:
+            slopes = (2 * root_weight)[:, None] * self.kernel.profile(s, 1)
+            for direction in np.moveaxis(tensor.factor, 2, 0) / self.kernel.scale:
+                along = np.einsum("nd,nd->n", y, direction)[:, None] - direction @ zeta.T
+                add_gram(state.energy, slopes * along)
+            self._add_values(state, values, root_weight)
+            return
+        if state.cross is None:
+            state.cross, state.slopes = np.zeros_like(state.gram), np.zeros_like(state.gram)
+        metric = self._metric(constant)
+        log_slope = self.kernel.log_slope if tensor.scalar is None else None
+        self_similar = log_slope is not None  # g is a multiple of φ, and so is its Gram
+        if self_similar:
+            self._add_values(state, values, root_weight)
+            slopes = values
+        else:
+            root = root_weight if tensor.scalar is None else root_weight * np.sqrt(tensor.scalar)
+            slopes = (2 * root)[:, None] * self.kernel.profile(s, 1)
+            self._add_values(state, values, root_weight)
+            add_gram(state.slopes, slopes)
+        weighted = s * metric if np.ndim(metric) == 0 else _squared_distances(y @ metric, zeta @ metric)
+        weighted *= slopes
+        state.cross += weighted.T @ slopes
+
+    def _metric(self, constant) -> np.ndarray:
+        """M: a number c for M = c·1, else a root B with M = B Bᵀ."""
+        inverse = np.broadcast_to(1 / np.asarray(self.kernel.scale), self.dim)
+        M = (np.eye(self.dim) if constant is None else constant) * np.outer(inverse, inverse)
+        if np.array_equal(M, M[0, 0] * np.eye(self.dim)):
+            return M[0, 0]
+        values, vectors = np.linalg.eigh(M)
+        return vectors * np.sqrt(np.maximum(values, 0))
+
+    def _step_coordinates(self, state, X, root_weight, tensor, constant):
+        values = self.kernel(X, self._z)
+        root = root_weight if tensor.scalar is None else root_weight * np.sqrt(tensor.scalar)
+        partials = self.kernel.partials(X, self._z)
+        constant = np.eye(self.dim) if constant is None else constant
+        if tensor.factor is None and np.array_equal(constant, np.diag(np.diagonal(constant))):
+            for a, partial in zip(np.diagonal(constant), partials, strict=True):
+                add_gram(state.energy, np.ascontiguousarray(partial * (root * np.sqrt(a))[:, None]))
+        else:
+            if tensor.factor is None:
+                eigenvalues, vectors = np.linalg.eigh(constant)
+                factor = np.broadcast_to(vectors * np.sqrt(np.maximum(eigenvalues, 0)), (X.shape[0], *constant.shape))
+            else:
+                factor = tensor.factor
+            along = np.zeros((factor.shape[2], *values.shape))
+            for column, partial in zip(np.moveaxis(factor, 1, 0), partials, strict=True):  # column: (n, k)
+                along += column.T[:, :, None] * partial
+            for derivative in along:
+                add_gram(state.energy, derivative * root[:, None])
+        self._add_values(state, values, root_weight)
+
+    def finish(self, states, diffusion):
+        total, gram = sum(state.total for state in states), mirror(sum(state.gram for state in states))
+        energy = mirror(sum(state.energy for state in states))
+        if states[0].cross is not None:
+            metric, zeta = self._metric(diffusion.constant), self._z / self.kernel.scale
+            zeta = zeta * np.sqrt(metric) if np.ndim(metric) == 0 else zeta @ metric
+            S = cdist(zeta, zeta, "sqeuclidean")
+            cross = sum(state.cross for state in states)
+            slopes = mirror(sum(state.slopes for state in states))
+            if diffusion.constant is not None and self.kernel.log_slope is not None:
+                slopes, factor = gram, (2 * self.kernel.log_slope) ** 2
+            else:
+                factor = 1.0
+            energy += factor * ((cross + cross.T) / 2 - S * slopes / 2)
+        return total, gram, energy
+
+
+def _squared_distances(A: np.ndarray, B: np.ndarray) -> np.ndarray:
+    """|a_i - b_m|² by one product; rounding is relative to |a|² + |b|², so both should be centred."""
+    s = A @ (-2 * B.T)
+    s += np.einsum("ij,ij->i", A, A)[:, None]
+    s += np.einsum("ij,ij->i", B, B)
+    return np.maximum(s, 0, out=s)
+
+
+def select_landmarks(X: np.ndarray, n: int, method, kernel: Kernel, random_state=None) -> np.ndarray:
+    """Landmarks for the samples X.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, d)
+    n : int
+        How many (fewer if X has fewer distinct samples).
+    method : {"kmeans", "uniform", "greedy", "all"} or array of shape (p, d)
+        k-means centres; samples drawn uniformly; samples by pivoted Cholesky of the kernel matrix (each next landmark
+        is the sample that the span of the others represents worst); every sample; or the landmarks themselves.
+        All but "all" look at a seeded subsample of at most 10,000 samples.
+    kernel : Kernel
+        Used by "greedy".
+    random_state : int, RandomState instance or None
+    """
+    if not isinstance(method, str):
+        landmarks = np.array(method, dtype=np.float64, ndmin=2)
+        if landmarks.ndim != 2 or landmarks.shape[1] != X.shape[1] or not np.all(np.isfinite(landmarks)):
+            raise ValueError(
+                f"landmarks must be a finite array with {X.shape[1]} columns like X, got shape {landmarks.shape}."
+            )
+        return landmarks
+    rng = check_random_state(random_state)
+    if method == "all":
+        return np.unique(np.asarray(X, dtype=np.float64), axis=0)
+    if X.shape[0] > SELECTION_SAMPLES:
+        X = X[np.sort(rng.choice(X.shape[0], SELECTION_SAMPLES, replace=False))]
+    distinct = np.unique(np.asarray(X, dtype=np.float64), axis=0)
+    n = min(n, distinct.shape[0])
+    if method == "uniform":
+        return distinct[np.sort(rng.choice(distinct.shape[0], n, replace=False))]
+    if method == "greedy":
+        return distinct[_pivoted_cholesky(kernel, distinct, n)]
+    if method == "kmeans":
+        if n == distinct.shape[0]:
+            return distinct
+        seed = rng.randint(2**31)
+        if distinct.shape[0] <= 2_000:
+            return KMeans(n, n_init=1, max_iter=50, random_state=seed).fit(distinct).cluster_centers_
+        return MiniBatchKMeans(n, n_init=1, batch_size=2048, random_state=seed).fit(distinct).cluster_centers_
+    raise ValueError(f"landmarks must be 'kmeans', 'uniform', 'greedy', 'all' or an array, got {method!r}.")
+
+
+def _pivoted_cholesky(kernel: Kernel, X: np.ndarray, n: int) -> np.ndarray:
+    residual, factor, chosen = np.ones(X.shape[0]), np.zeros((X.shape[0], n)), np.empty(n, dtype=int)
+    for step in range(n):
+        pivot = int(np.argmax(residual))
+        if residual[pivot] <= 1e-12:  # the span represents every sample already
+            return np.sort(chosen[:step])
+        column = kernel(X, X[pivot : pivot + 1])[:, 0] - factor[:, :step] @ factor[pivot, :step]
+        factor[:, step] = column / np.sqrt(residual[pivot])
+        residual = np.maximum(residual - factor[:, step] ** 2, 0)
+        residual[pivot] = 0
+        chosen[step] = pivot
+    return np.sort(chosen)

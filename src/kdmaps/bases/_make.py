@@ -1,0 +1,54 @@
+"""From the words of an estimator to a basis."""
+
+from __future__ import annotations
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from kdmaps.bases._base import Basis
+from kdmaps.bases._fourier import FourierBasis, RandomPhaseBasis
+from kdmaps.bases._landmarks import LandmarkBasis, select_landmarks
+from kdmaps.kernels import Kernel
+
+BASES = ("fourier", "random-phase", "landmarks", "full")
+
+
+def make_basis(
+    basis: str,
+    kernel: Kernel,
+    X: np.ndarray,
+    n_features: int,
+    *,
+    sampling: str = "sobol",
+    landmarks="kmeans",
+    random_state=None,
+) -> Basis:
+    """A basis for samples like X.
+
+    Parameters
+    ----------
+    basis : {"fourier", "random-phase", "landmarks", "full"}
+        "full" has a landmark at every sample.
+    kernel : Kernel
+    X : ndarray of shape (n_samples, d)
+        Samples that tell the dimension, the origin and the landmarks.
+    n_features : int
+        p; rounded up to an even number for the pairs of "fourier".
+    sampling : {"sobol", "orthogonal", "iid"}
+        How frequencies are drawn.
+    landmarks : str or array
+        See `select_landmarks`.
+    random_state : int, RandomState instance or None
+    """
+    rng = check_random_state(random_state)
+    dim = X.shape[1]
+    origin = np.asarray(np.mean(X[: 2**16], axis=0, dtype=np.float64))
+    if basis == "fourier":
+        return FourierBasis(kernel, *kernel.sample_frequencies(-(-n_features // 2), dim, sampling, rng), origin)
+    if basis == "random-phase":
+        frequencies = kernel.sample_frequencies(n_features, dim, sampling, rng)
+        return RandomPhaseBasis(kernel, *frequencies, origin, rng.uniform(0, 2 * np.pi, n_features))
+    if basis in ("landmarks", "full"):
+        method = "all" if basis == "full" else landmarks
+        return LandmarkBasis(kernel, select_landmarks(X, n_features, method, kernel, rng), origin)
+    raise ValueError(f"Unknown basis {basis!r}; choose one of {', '.join(BASES)}.")

@@ -1,0 +1,64 @@
+"""A few fixed combinations of the features of a basis, seen as a basis of their own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from kdmaps.bases._base import Basis
+
+
+@dataclass
+class _State:
+    total: np.ndarray
+    gram: np.ndarray
+    energy: np.ndarray
+
+
+class ModeBasis(Basis):
+    """f_k = Σ_m a_mk φ_m - offset_k for coefficients a of shape (p, r).
+
+    Its Moments are r×r and cost O(N p r): what a held-out score of given modes needs.
+    """
+
+    def __init__(self, basis: Basis, coefficients: np.ndarray, offset: np.ndarray):
+        self.basis, self.coefficients, self.offset = basis, coefficients, offset
+        self.kernel, self.origin = basis.kernel, basis.origin
+        self.n_features = coefficients.shape[1]
+
+    @property
+    def chunk_rows(self):
+        # The work arrays are (rows, p) features and, in a gradient, (rows, p, r) slopes.
+        return max(64, self.basis.chunk_rows // (1 + self.n_features))
+
+    @property
+    def ridge(self):
+        ridge = self.basis.ridge
+        return self.coefficients.T @ (self.coefficients if ridge is None else ridge @ self.coefficients)
+
+    def features(self, X):
+        return self.basis.features(X) @ self.coefficients - self.offset
+
+    def gradient(self, X, coefficients):
+        return self.basis.gradient(X, self.coefficients @ coefficients)
+
+    def start(self):
+        r = self.n_features
+        return _State(np.zeros(r), np.zeros((r, r)), np.zeros((r, r)))
+
+    def step(self, state, X, root_weight, tensor, constant):
+        values = self.features(X) * root_weight[:, None]
+        gradients = self.basis.gradient(X, self.coefficients) * root_weight[:, None, None]
+        if tensor.factor is not None:
+            flux = np.einsum("nrd,ndk->nrk", gradients, tensor.factor)
+            flux = np.swapaxes(flux, 1, 2).reshape(-1, self.n_features)
+            state.energy += flux.T @ flux
+        else:
+            flux = gradients @ constant if constant is not None else gradients * tensor.scalar[:, None, None]
+            state.energy += np.einsum("nrd,nsd->rs", flux, gradients, optimize=True)
+        state.gram += values.T @ values
+        state.total += root_weight @ values
+
+    def finish(self, states, diffusion):
+        return tuple(sum(getattr(s, name) for s in states) for name in ("total", "gram", "energy"))

@@ -1,0 +1,131 @@
+"""The diffusion tensor a(x) of the energy E[∇fᵀ a(x) ∇f]."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+
+class Factor:
+    """Marks an array (n, d, k) as a factor F of the tensor, a_i = F_i F_iᵀ, when k = d would make it look like a_i.
+
+    Descriptors ξ(q) with Jacobian J = ∂ξ/∂q of a unit diffusion in q have a = J Jᵀ: pass `Factor(J)`.
+    """
+
+    def __init__(self, array):
+        self.array = np.asarray(array, dtype=np.float64)
+        if self.array.ndim != 3:
+            raise ValueError(f"A diffusion factor must have shape (n_samples, d, k), got {self.array.shape}.")
+
+
+class TensorRows(NamedTuple):
+    """The tensor at a chunk of samples: at most one field is set, none for a constant tensor."""
+
+    scalar: np.ndarray | None = None  # (n,)
+    factor: np.ndarray | None = None  # (n, d, k)
+
+
+class DiffusionTensor:
+    """A validated diffusion tensor: constant (the energy then keeps its one-Gram cost) or given per sample.
+
+    Parameters
+    ----------
+    value : None, number, array, Factor or callable
+        None is the identity. A number, (d,) diagonal or (d, d) matrix is constant. Per sample: an array (n, d, d), a
+        factor (n, d, k) with a = F Fᵀ (wrap it in `Factor` if k = d), or a callable that maps samples (n, d) to
+        an array (n,) of scalars, (n, d) of diagonals, (n, d, d), (n, d, k), or a `Factor`.
+    dim : int
+        Number of columns of X.
+    """
+
+    def __init__(self, value, dim: int):
+        self.dim = dim
+        self.constant: np.ndarray | None = None
+        self._value: Any = None
+        if value is None:
+            self.constant = np.eye(dim)
+        elif callable(value) or isinstance(value, Factor):
+            self._value = value
+        else:
+            try:
+                array = np.asarray(value, dtype=np.float64)
+            except (TypeError, ValueError):
+                raise ValueError(
+                    f"diffusion must be None, a number, an array or a callable, got {type(value).__name__}."
+                ) from None
+            if array.ndim == 3:
+                self._value = array
+            else:
+                self.constant = self._constant_matrix(array)
+
+    def _constant_matrix(self, array: np.ndarray) -> np.ndarray:
+        dim = self.dim
+        if array.ndim == 0:
+            array = np.full(dim, float(array))
+        if array.shape == (dim,):
+            array = np.diag(array)
+        if array.shape != (dim, dim):
+            raise ValueError(
+                f"diffusion of shape {array.shape} does not fit X with {dim} columns; a constant tensor is a number, "
+                f"({dim},) or ({dim}, {dim}), a tensor per sample is (n_samples, {dim}, {dim}) or a factor."
+            )
+        if not np.all(np.isfinite(array)) or not np.allclose(array, array.T, rtol=1e-8, atol=0):
+            raise ValueError("diffusion must be a finite symmetric matrix.")
+        array = (array + array.T) / 2
+        eigenvalues = np.linalg.eigvalsh(array)
+        if eigenvalues[-1] <= 0 or eigenvalues[0] < -1e-10 * eigenvalues[-1]:
+            raise ValueError("diffusion must be positive semidefinite and not zero.")
+        return array
+
+    @property
+    def per_sample(self) -> bool:
+        """Whether the tensor is an array with one entry per training sample (of no use at other points)."""
+        return self.constant is None and not callable(self._value)
+
+    def check_rows(self, n_samples: int) -> None:
+        """Raise unless an array given per sample has `n_samples` entries."""
+        if self.per_sample:
+            array = self._value.array if isinstance(self._value, Factor) else self._value
+            if array.shape[0] != n_samples:
+                raise ValueError(
+                    f"diffusion holds {array.shape[0]} tensors but X has {n_samples} samples; pass one tensor per "
+                    "sample with these samples, or a callable."
+                )
+
+    def rows(self, X: np.ndarray, index) -> TensorRows:
+        """The tensor at the samples `X`, which are rows `index` of the whole array."""
+        if self.constant is not None:
+            return TensorRows()
+        value = self._value(X) if callable(self._value) else self._value
+        factored = isinstance(value, Factor)
+        array = np.asarray(value.array if factored else value, dtype=np.float64)
+        if not callable(self._value):
+            array = array[index]
+        n, dim = X.shape
+        if array.shape[0] != n or array.shape[1:2] not in ((), (dim,)) or array.ndim > 3:
+            raise ValueError(
+                f"diffusion per sample must have shape ({n},), ({n}, {dim}), ({n}, {dim}, {dim}) or ({n}, {dim}, k) "
+                f"for {n} samples, got {array.shape}."
+            )
+        if not np.all(np.isfinite(array)):
+            raise ValueError("diffusion holds NaN or infinity.")
+        if array.ndim < 3:
+            if np.any(array < 0):
+                raise ValueError("diffusion must be positive semidefinite: it holds negative values.")
+            if array.ndim == 1:
+                return TensorRows(scalar=array)
+            return TensorRows(factor=np.sqrt(array)[:, :, None] * np.eye(dim))
+        if factored or array.shape[2] != dim:
+            return TensorRows(factor=array)
+        return TensorRows(factor=_square_root(array))
+
+
+def _square_root(tensors: np.ndarray) -> np.ndarray:
+    """F with F Fᵀ = a for each symmetric positive semidefinite a (projectors included, so no Cholesky)."""
+    if not np.allclose(tensors, np.swapaxes(tensors, 1, 2), rtol=1e-8, atol=1e-12):
+        raise ValueError("diffusion must be symmetric at every sample; wrap a factor (n, d, d) in kdmaps.Factor.")
+    values, vectors = np.linalg.eigh(tensors)
+    if np.any(values[:, 0] < -1e-10 * np.maximum(values[:, -1], 1e-300)):
+        raise ValueError("diffusion must be positive semidefinite at every sample.")
+    return vectors * np.sqrt(np.maximum(values, 0))[:, None, :]

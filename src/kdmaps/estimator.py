@@ -1,0 +1,364 @@
+"""KernelDiffusionMap: one kernel, one fit."""
+
+from __future__ import annotations
+
+import warnings
+from numbers import Integral, Real
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+
+from kdmaps._chunkloop import map_reduce, slices
+from kdmaps.bandwidths import resolve_bandwidth
+from kdmaps.bases import BASES, ModeBasis, make_basis
+from kdmaps.diffusion import DiffusionTensor
+from kdmaps.exceptions import DataWarning, UnreliableModesWarning
+from kdmaps.kernels import make_kernel
+from kdmaps.moments import Moments, compute_moments
+from kdmaps.pencil import find_modes
+from kdmaps.scores import timescale_score
+
+
+class ModeTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """What every fitted set of modes can do, whichever estimator found them.
+
+    Subclasses fit `basis_`, `modes_` and the public attributes that derive from them.
+    """
+
+    def _set_modes(self, basis, modes) -> None:
+        self.basis_, self.kernel_, self.modes_ = basis, basis.kernel, modes
+        self.coefficients_ = modes.coefficients
+        self.eigenvalues_ = modes.eigenvalues
+        self.rates_ = modes.rates
+        self.timescales_ = modes.timescales
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.coefficients_.shape[1]
+
+    def _validated(self, X, reset: bool = False) -> np.ndarray:
+        return validate_data(self, X, dtype=(np.float64, np.float32), order=None, reset=reset)
+
+    def transform(self, X, *, time: float = 0.0):
+        """Modes at new points.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, d)
+        time : float, default=0
+            If positive, mode k is multiplied by e^{-rate_k·time}: the coordinates in which the Euclidean distance is
+            the diffusion distance after that time.
+
+        Returns
+        -------
+        modes : ndarray of shape (n_samples, n_components)
+            In the floating type of X.
+        """
+        check_is_fitted(self)
+        X = self._validated(X)
+        out = np.empty((X.shape[0], self._n_features_out), dtype=X.dtype)
+        decay = np.exp(-self.rates_ * _check_time(time))
+        projected = ModeBasis(self.basis_, self.coefficients_, self.modes_.offset)
+
+        def step(_, part):
+            out[part] = projected.features(np.asarray(X[part], dtype=np.float64)) * decay
+
+        map_reduce(list(slices(X.shape[0], self.basis_.chunk_rows)), lambda: None, step)
+        return out
+
+    def gradient(self, X) -> np.ndarray:
+        """Gradients ∇φ_k of the modes at any points, in closed form.
+
+        Returns
+        -------
+        gradients : ndarray of shape (n_samples, n_components, d)
+        """
+        check_is_fitted(self)
+        X = self._validated(X)
+        out = np.empty((X.shape[0], self._n_features_out, X.shape[1]), dtype=X.dtype)
+        projected = ModeBasis(self.basis_, self.coefficients_, self.modes_.offset)
+        identity = np.eye(self._n_features_out)
+
+        def step(_, part):
+            out[part] = projected.gradient(np.asarray(X[part], dtype=np.float64), identity)
+
+        map_reduce(list(slices(X.shape[0], projected.chunk_rows)), lambda: None, step)
+        return out
+
+    def predict_expectation(self, X, values, time: float, at=None) -> np.ndarray:
+        """E[f(X_t) | X_0 = x] for an observable f known at samples of the stationary law.
+
+        The semigroup acts on the modes by e^{-rate·t}: E[f(X_t) | X_0 = x] ≈ E f + Σ_k ⟨f, φ_k⟩ e^{-rate_k t} φ_k(x).
+        Whatever of f lies outside the modes is taken to have decayed.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, d)
+            Samples, e.g. the training samples.
+        values : array-like of shape (n_samples,) or (n_samples, m)
+            f at these samples.
+        time : float
+            t ≥ 0, in the units of the time scales.
+        at : array-like of shape (n_points, d), optional
+            The points x; by default X.
+
+        Returns
+        -------
+        expectation : ndarray of shape (n_points,) or (n_points, m)
+        """
+        phi = np.asarray(ModeTransformer.transform(self, X), dtype=np.float64)
+        values = np.asarray(values, dtype=np.float64)
+        if values.shape[:1] != phi.shape[:1]:
+            raise ValueError(f"values holds {values.shape[0]} observations but X has {phi.shape[0]} samples.")
+        mean = values.mean(axis=0)
+        overlaps = phi.T @ (values - mean) / phi.shape[0]
+        points = phi if at is None else np.asarray(ModeTransformer.transform(self, at), dtype=np.float64)
+        return mean + (points * np.exp(-self.rates_ * _check_time(time))) @ overlaps
+
+    def score(self, X, y=None, sample_weight=None, *, diffusion=None) -> float:
+        """Timescale score of the modes on X: tr[(VᵀLV)⁻¹VᵀΣV]; larger is better (see `kdmaps.scores`).
+
+        On samples that the modes were not fitted to, its expectation is at most the sum of the longest time scales of
+        the system.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, d)
+        y : ignored
+        sample_weight : array-like of shape (n_samples,), optional
+        diffusion : optional
+            The diffusion tensor at these samples, needed where `fit` had one given per sample; by default the
+            estimator's own.
+        """
+        check_is_fitted(self)
+        X = self._validated(X)
+        weight = _checked_weight(sample_weight, X)
+        tensor = _checked_tensor(self.diffusion if diffusion is None else diffusion, X)
+        held_out = compute_moments(ModeBasis(self.basis_, self.coefficients_, self.modes_.offset), X, weight, tensor)
+        return timescale_score(held_out.covariance(), held_out.mean_energy())
+
+    def save(self, path) -> None:
+        """Write the fitted model to `path` as plain data (.npz, no pickle); `kdmaps.load` reads it back."""
+        from kdmaps.io import save_model
+
+        check_is_fitted(self)
+        save_model(self, path)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+class KernelDiffusionMap(ModeTransformer):
+    """Slow modes of a diffusion from samples of its stationary law, with a given kernel.
+
+    For dX = -∇V dt + √2 dW with stationary law π, the modes minimise E|∇φ|²/Var φ: they are the eigenfunctions of the
+    generator, in the order of their relaxation times. They are searched in the span of a basis by solving
+    Σa = μ(L+λR)a with the covariance Σ and the energy L of the basis functions.
+
+    Parameters
+    ----------
+    n_components : int, default=4
+        Number r of modes, the constant not counted.
+    kernel : str or Kernel, default="gaussian"
+        "gaussian", "laplacian", "matern32", "matern52", "rq2", "rq5", or a kernel of `kdmaps.kernels` (which has its
+        own bandwidth).
+    bandwidth : "median", float or array-like of shape (d,), default="median"
+        σ; "median" is the median pairwise distance of X.
+    basis : {"fourier", "landmarks", "full", "random-phase"}, default="fourier"
+        Random Fourier features in pairs; kernel functions at landmarks; kernel functions at all samples; the paper's
+        random-phase features.
+    n_features : int, default=300
+        Number p of basis functions (ignored by "full").
+    regularization : float, default=1e-2
+        λ > 0, the weight of the squared RKHS norm.
+    center : bool, default=True
+        Whether the covariance is centred, which takes the constant out of the problem. With False (as in the paper)
+        the constant is one of the modes, and modes have unit second moment instead of unit variance.
+    diffusion : None, float, array-like or callable, default=None
+        The diffusion tensor a of the energy E[∇fᵀ a ∇f]: identity, scalar, diagonal (d,), matrix (d, d), per sample
+        (n, d, d), a factor (n, d, k) with a = F Fᵀ (`kdmaps.Factor`), or a callable of the samples.
+    random_state : int, RandomState instance or None, default=None
+    sampling : {"sobol", "orthogonal", "iid"}, default="sobol"
+        How frequencies are drawn from the spectral law.
+    landmarks : {"kmeans", "uniform", "greedy"} or array-like of shape (p, d), default="kmeans"
+        How landmarks are chosen, or the landmarks.
+
+    Attributes
+    ----------
+    timescales_ : ndarray of shape (n_components,)
+        Relaxation times 1/rates_.
+    rates_ : ndarray of shape (n_components,)
+        Generator eigenvalues E|∇φ|²/Var φ of the modes, free of λ.
+    eigenvalues_ : ndarray of shape (n_components,)
+        μ.
+    coefficients_ : ndarray of shape (p, n_components)
+    modes_ : kdmaps.pencil.Modes
+        All of the above with diagnostics: gap, condition number, degenerate clusters, sampling error.
+    kernel_ : Kernel
+    basis_ : Basis
+    moments_ : Moments
+    n_features_in_ : int
+    feature_names_in_ : ndarray, only for data frames
+
+    See Also
+    --------
+    kdmaps.baselines.DiffusionMap : Classical diffusion maps.
+
+    Notes
+    -----
+    Costs one symmetric product of the N×p features, in chunks: memory does not grow with N.
+
+    Examples
+    --------
+    >>> import kdmaps
+    >>> X = kdmaps.problems.load("dw1d").sample(2000, random_state=0)
+    >>> m = kdmaps.KernelDiffusionMap(n_components=2, random_state=0).fit(X)
+    >>> m.transform(X).shape
+    (2000, 2)
+    """
+
+    def __init__(
+        self,
+        n_components=4,
+        kernel="gaussian",
+        bandwidth="median",
+        basis="fourier",
+        n_features=300,
+        regularization=1e-2,
+        center=True,
+        diffusion=None,
+        random_state=None,
+        *,
+        sampling="sobol",
+        landmarks="kmeans",
+    ):
+        self.n_components = n_components
+        self.kernel = kernel
+        self.bandwidth = bandwidth
+        self.basis = basis
+        self.n_features = n_features
+        self.regularization = regularization
+        self.center = center
+        self.diffusion = diffusion
+        self.random_state = random_state
+        self.sampling = sampling
+        self.landmarks = landmarks
+
+    def fit(self, X, y=None, sample_weight=None):
+        """Find the modes of the samples X.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, d)
+        y : ignored
+        sample_weight : array-like of shape (n_samples,), optional
+            Non-negative; samples of another law are reweighted to π by π/law.
+
+        Returns
+        -------
+        self
+        """
+        for name in ("basis_", "moments_"):
+            self.__dict__.pop(name, None)
+        return self._accumulate(X, sample_weight, self.diffusion, reset=True)
+
+    def partial_fit(self, X, y=None, sample_weight=None, *, diffusion=None):
+        """Add a chunk of samples and find the modes of all samples so far.
+
+        The first chunk fixes the bandwidth "median", the landmarks and the origin, so it should be typical. After it,
+        the result does not depend on how the samples are cut into chunks, beyond rounding.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, d)
+        y : ignored
+        sample_weight : array-like of shape (n_samples,), optional
+        diffusion : optional
+            The diffusion tensor at these samples, where it is given per sample.
+
+        Returns
+        -------
+        self
+        """
+        first = not hasattr(self, "moments_")
+        return self._accumulate(X, sample_weight, self.diffusion if diffusion is None else diffusion, reset=first)
+
+    def _accumulate(self, X, sample_weight, diffusion, reset: bool):
+        self._check_parameters()
+        X = self._validated(X, reset=reset)
+        weight = _checked_weight(sample_weight, X)
+        tensor = _checked_tensor(diffusion, X)
+        if reset:
+            self.basis_ = self._make_basis(X, weight)
+        moments = compute_moments(self.basis_, X, weight, tensor)
+        self.moments_: Moments = moments if reset else self.moments_ + moments
+        modes = find_modes(self.moments_, self.basis_.ridge, self.n_components, self.regularization, self.center)
+        self._set_modes(self.basis_, modes)
+        for complaint in modes.complaints():
+            warnings.warn(complaint, UnreliableModesWarning, stacklevel=3)
+        return self
+
+    def _make_basis(self, X, weight):
+        used = X if weight is None else X[weight > 0]
+        if used.shape[0] <= self.n_components:
+            raise ValueError(
+                f"X has {used.shape[0]} sample(s) (of positive weight) but n_components={self.n_components} modes need "
+                f"at least {self.n_components + 1}; give more samples or ask for fewer modes."
+            )
+        constant = np.flatnonzero(np.ptp(used, axis=0) == 0)
+        if constant.size and constant.size < X.shape[1]:
+            names = getattr(self, "feature_names_in_", np.arange(X.shape[1]))[constant]
+            warnings.warn(
+                f"Column(s) {', '.join(map(str, names))} of X are constant and say nothing about the modes; drop them.",
+                DataWarning,
+                stacklevel=4,
+            )
+        rng = check_random_state(self.random_state)
+        kernel = self._make_kernel(used, None if weight is None else weight[weight > 0], rng)
+        return make_basis(
+            self.basis,
+            kernel,
+            used,
+            self.n_features,
+            sampling=self.sampling,
+            landmarks=self.landmarks,
+            random_state=rng,
+        )
+
+    def _make_kernel(self, X, weight, rng):
+        return make_kernel(self.kernel, resolve_bandwidth(self.bandwidth, X, weight, rng))
+
+    def _check_parameters(self) -> None:
+        for name in ("n_components", "n_features"):
+            value = getattr(self, name)
+            if not isinstance(value, Integral) or value < 1:
+                raise ValueError(f"{name} must be a positive whole number, got {value!r}.")
+        if not isinstance(self.regularization, Real) or not 0 < float(self.regularization) < np.inf:
+            raise ValueError(f"regularization must be a positive number, got {self.regularization!r}.")
+        if self.basis not in BASES:
+            raise ValueError(f"Unknown basis {self.basis!r}; choose one of {', '.join(BASES)}.")
+
+
+def _check_time(time) -> float:
+    if not isinstance(time, Real) or not 0 <= float(time) < np.inf:
+        raise ValueError(f"time must be a non-negative number, got {time!r}.")
+    return float(time)
+
+
+def _checked_weight(sample_weight, X) -> np.ndarray | None:
+    if sample_weight is None:
+        return None
+    weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+    if not weight.sum() > 0:
+        raise ValueError("sample_weight must hold at least one positive weight.")
+    return weight
+
+
+def _checked_tensor(diffusion, X) -> DiffusionTensor:
+    tensor = DiffusionTensor(diffusion, X.shape[1])
+    tensor.check_rows(X.shape[0])
+    return tensor

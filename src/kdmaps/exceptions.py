@@ -1,0 +1,9 @@
+"""Warnings of kdmaps."""
+
+
+class UnreliableModesWarning(UserWarning):
+    """The modes or time scales are finite but should not be trusted without a second look."""
+
+
+class DataWarning(UserWarning):
+    """The data hold something that is probably not meant, such as a constant column."""

@@ -1,0 +1,28 @@
+"""Kernels: one formula each, its derivatives, its spectral law. Nothing about data.
+
+A radial kernel is k(x, z) = κ(s) with s = Σ_j (x_j - z_j)²/σ_j², so a family is its *profile* κ and the first two
+derivatives κ', κ'' with respect to s; everything else follows:
+
+    ∂_j k = 2 κ' (x_j - z_j)/σ_j²,        Δ_x k = Σ_j [2 κ'/σ_j² + 4 κ'' (x_j - z_j)²/σ_j⁴].
+
+Profiles are written against the array namespace of their argument, so that numpy and JAX share one formula.
+By Bochner's theorem k(x, z) = E cos(wᵀ(x - z)); a family also maps standard normals to its frequencies w.
+"""
+
+from kdmaps.kernels._base import Kernel
+from kdmaps.kernels._families import FAMILIES, Gaussian, Laplacian, Matern, RationalQuadratic, make_kernel
+from kdmaps.kernels._mixture import Mixture, kernel_from_dict, simplex_floor, softmax
+
+__all__ = [
+    "FAMILIES",
+    "Gaussian",
+    "Kernel",
+    "Laplacian",
+    "Matern",
+    "Mixture",
+    "RationalQuadratic",
+    "kernel_from_dict",
+    "make_kernel",
+    "simplex_floor",
+    "softmax",
+]

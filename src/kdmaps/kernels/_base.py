@@ -1,0 +1,102 @@
+"""What a kernel is."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from kdmaps.kernels._spectral import apportion, spectral_points
+
+
+class Kernel(ABC):
+    """A translation-invariant positive definite kernel with k(x, x) = 1.
+
+    Attributes
+    ----------
+    smoothness : float
+        How many continuous derivatives k(·, z) has. The energy needs one, a generator needs two.
+    """
+
+    smoothness: float = np.inf
+    #: κ'/κ where it is a constant (Gaussian), which spares the energy one Gram.
+    log_slope: float | None = None
+
+    # --- what a family says -------------------------------------------------------------------------------------------
+    @abstractmethod
+    def __call__(self, X: np.ndarray, Z: np.ndarray | None = None) -> np.ndarray:
+        """Matrix k(x_i, z_m); `Z` defaults to `X`."""
+
+    @abstractmethod
+    def partials(self, X: np.ndarray, Z: np.ndarray) -> Iterator[np.ndarray]:
+        """Matrices ∂k(x_i, z_m)/∂x_ij, one coordinate j after the other."""
+
+    @abstractmethod
+    def laplacian(self, X: np.ndarray, Z: np.ndarray) -> np.ndarray:
+        """Matrix Δ_x k(x_i, z_m)."""
+
+    @abstractmethod
+    def components(self) -> list[tuple[float, Kernel]]:
+        """Weights and kernels whose convex combination this kernel is."""
+
+    @abstractmethod
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data from which `kernel_from_dict` builds the kernel again."""
+
+    @property
+    def scale(self) -> np.ndarray | None:
+        """Lengths (scalar or one per coordinate) in which the kernel is radial, or None if it is not radial."""
+        return None
+
+    def profile(self, s: Any, order: int = 0) -> Any:
+        """κ(s), κ'(s) or κ''(s) of a radial kernel, s = Σ_j (x_j - z_j)²/scale_j²."""
+        raise NotImplementedError(f"{self!r} is not radial")
+
+    def frequencies(self, normals: np.ndarray, uniforms: np.ndarray) -> np.ndarray:
+        """Map standard normals (n, d) and uniforms (n,) to frequencies of the spectral law."""
+        raise NotImplementedError
+
+    # --- what follows from it -----------------------------------------------------------------------------------------
+    def gradient(self, X: np.ndarray, Z: np.ndarray) -> np.ndarray:
+        """Array (n, m, d) of ∂k(x_i, z_m)/∂x_ij."""
+        return np.stack(list(self.partials(X, Z)), axis=-1)
+
+    def sample_frequencies(
+        self, n: int, dim: int, method: str = "sobol", random_state=None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Frequencies of the spectral law and their weights: k(x, z) ≈ Σ_i weight_i cos(w_iᵀ(x - z)).
+
+        Parameters
+        ----------
+        n, dim : int
+            Number and dimension of the frequencies.
+        method : {"iid", "orthogonal", "sobol"}
+            Independent draws; draws with orthogonal directions in blocks of `dim` (Yu et al. 2016); or a scrambled
+            Sobol sequence through the inverse spectral law.
+        random_state : int, RandomState instance or None
+
+        Returns
+        -------
+        frequencies : ndarray of shape (n, dim)
+        weights : ndarray of shape (n,), sum 1
+        """
+        rng = check_random_state(random_state)
+        parts = self.components()
+        counts = apportion(np.array([beta for beta, _ in parts]), n)
+        normals, uniforms = spectral_points(n, dim, method, rng)
+        # Interleave, so that every component gets its share of each orthogonal block and of the Sobol sequence.
+        owner = rng.permutation(np.repeat(np.arange(len(parts)), counts))
+        frequencies, weights = np.empty((n, dim)), np.empty(n)
+        for component, ((beta, kernel), count) in enumerate(zip(parts, counts, strict=True)):
+            mine = owner == component
+            frequencies[mine] = kernel.frequencies(normals[mine], uniforms[mine])
+            weights[mine] = beta / max(count, 1)
+        return frequencies, weights / weights.sum()
+
+
+def namespace(a: Any) -> Any:
+    """The array namespace (numpy, jax.numpy) of `a`."""
+    return a.__arraynamespace__() if hasattr(a, "__arraynamespace__") else np

@@ -1,0 +1,213 @@
+"""The families: a radial one is its profile and its spectral law."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+from scipy import special
+from scipy.spatial.distance import cdist
+
+from kdmaps.kernels._base import Kernel, namespace
+
+# Profiles with a singular derivative at s = 0 are evaluated at this s instead: finite, and every derivative of the
+# kernel multiplies it by (x_j - z_j) = 0 there.
+_TINY = 1e-300
+
+
+class _Family(Kernel):
+    """A single kernel with one bandwidth, or one per coordinate."""
+
+    def __init__(self, bandwidth: float | Sequence[float] | np.ndarray = 1.0):
+        sigma = np.asarray(bandwidth, dtype=np.float64)
+        if sigma.ndim > 1 or sigma.size == 0:
+            raise ValueError(f"bandwidth must be a number or one number per coordinate, got shape {sigma.shape}.")
+        if not np.all(np.isfinite(sigma)) or np.any(sigma <= 0):
+            raise ValueError(f"bandwidth must be positive and finite, got {bandwidth!r}.")
+        self.bandwidth = sigma
+
+    def _parameters(self) -> dict[str, Any]:
+        return {"bandwidth": self.bandwidth.tolist()}
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"family": type(self).__name__, **self._parameters()}
+
+    def components(self) -> list[tuple[float, Kernel]]:
+        return [(1.0, self)]
+
+    def with_bandwidth(self, bandwidth) -> Kernel:
+        """The same family at another bandwidth."""
+        return type(self)(**{**self._parameters(), "bandwidth": bandwidth})
+
+    def _check_dim(self, X: np.ndarray) -> None:
+        if self.bandwidth.ndim == 1 and self.bandwidth.shape[0] != X.shape[1]:
+            raise ValueError(
+                f"bandwidth has {self.bandwidth.shape[0]} entries but X has {X.shape[1]} columns; give one bandwidth "
+                "per column, or a single number."
+            )
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Kernel) and self.to_dict() == other.to_dict()
+
+    def __hash__(self) -> int:
+        return hash(repr(self.to_dict()))
+
+    def __repr__(self) -> str:
+        arguments = ", ".join(f"{k}={np.round(v, 6).tolist()}" for k, v in self._parameters().items())
+        return f"{type(self).__name__}({arguments})"
+
+
+class _Radial(_Family):
+    """k(x, z) = κ(s), s = Σ_j (x_j - z_j)²/σ_j²."""
+
+    @property
+    def scale(self) -> np.ndarray:
+        return self.bandwidth
+
+    def _s(self, X: np.ndarray, Z: np.ndarray) -> np.ndarray:
+        self._check_dim(X)
+        return cdist(X / self.bandwidth, Z / self.bandwidth, "sqeuclidean")
+
+    def __call__(self, X: np.ndarray, Z: np.ndarray | None = None) -> np.ndarray:
+        return self.profile(self._s(X, X if Z is None else Z))
+
+    def _inverse_square(self, X: np.ndarray) -> np.ndarray:
+        return np.broadcast_to(self.bandwidth**-2.0, X.shape[1])
+
+    def partials(self, X: np.ndarray, Z: np.ndarray) -> Iterator[np.ndarray]:
+        slope = 2 * self.profile(self._s(X, Z), 1)
+        for x, z, inverse in zip(X.T, Z.T, self._inverse_square(X), strict=True):
+            yield slope * ((x[:, None] - z[None, :]) * inverse)
+
+    def laplacian(self, X: np.ndarray, Z: np.ndarray) -> np.ndarray:
+        if self.smoothness < 2:
+            raise ValueError(f"{self!r} has no second derivative at coincident points; use a smoother family.")
+        s, inverse = self._s(X, Z), self._inverse_square(X)
+        weighted = cdist(X * inverse, Z * inverse, "sqeuclidean")  # Σ_j (x_j - z_j)²/σ_j⁴
+        return 2 * self.profile(s, 1) * inverse.sum() + 4 * self.profile(s, 2) * weighted
+
+    def spectral_scale(self, uniforms: np.ndarray) -> np.ndarray:
+        """Quantile function of the random factor τ in w = τ g/σ, g standard normal."""
+        raise NotImplementedError
+
+    def frequencies(self, normals: np.ndarray, uniforms: np.ndarray) -> np.ndarray:
+        return normals * self.spectral_scale(uniforms)[:, None] / self.bandwidth
+
+
+class Gaussian(_Radial):
+    """k(x, z) = exp(-s/2); w ~ N(0, σ⁻²)."""
+
+    log_slope = -0.5
+
+    def profile(self, s, order=0):
+        return namespace(s).exp(-s / 2) * (-0.5) ** order
+
+    def spectral_scale(self, uniforms):
+        return np.ones_like(uniforms)
+
+
+class Matern(_Radial):
+    """k(x, z) = 2^{1-ν}/Γ(ν) t^ν K_ν(t), t = √(2ν s), for half-integer ν; w ~ multivariate Student-t, 2ν degrees.
+
+    With g_ν(t) = √(2/π) t^ν K_ν(t): g_{1/2} = e^{-t}, g_{3/2} = (1+t) e^{-t}, g_{ν+1} = 2ν g_ν + t² g_{ν-1} and
+    g_ν' = -t g_{ν-1}, so that κ = g_ν/g_ν(0), κ' = -ν g_{ν-1}/g_ν(0) and κ'' = ν² g_{ν-2}/g_ν(0).
+    For ν = 3/2 and 5/2 these are (1+t) e^{-t} and (1+t+t²/3) e^{-t}.
+    """
+
+    def __init__(self, nu: float = 1.5, bandwidth=1.0):
+        super().__init__(bandwidth)
+        if not (np.isfinite(nu) and nu > 0 and float(2 * nu).is_integer() and int(2 * nu) % 2 == 1):
+            raise ValueError(f"nu must be a positive half-integer (1/2, 3/2, 5/2, ...), got {nu!r}.")
+        self.nu = float(nu)
+        self.smoothness = 2 * (self.nu - 0.5)
+
+    def _parameters(self):
+        return {"nu": self.nu, **super()._parameters()}
+
+    def profile(self, s, order=0):
+        xp = namespace(s)
+        t = xp.sqrt(2 * self.nu * xp.maximum(s, _TINY))
+        at_zero = special.gamma(self.nu) * 2 ** (self.nu - 0.5) / np.sqrt(np.pi)
+        return (-self.nu) ** order * _bessel_profile(self.nu - order, t, xp) / at_zero
+
+    def spectral_scale(self, uniforms):
+        return np.sqrt(self.nu / special.gammaincinv(self.nu, uniforms))  # χ²_{2ν} = 2 Gamma(ν)
+
+
+class RationalQuadratic(_Radial):
+    """k(x, z) = (1 + s/(2α))^{-α}; w = √τ g/σ with τ ~ Gamma(α, 1/α)."""
+
+    def __init__(self, alpha: float = 2.0, bandwidth=1.0):
+        super().__init__(bandwidth)
+        if not (np.isfinite(alpha) and alpha > 0):
+            raise ValueError(f"alpha must be positive and finite, got {alpha!r}.")
+        self.alpha = float(alpha)
+
+    def _parameters(self):
+        return {"alpha": self.alpha, **super()._parameters()}
+
+    def profile(self, s, order=0):
+        base = 1 + s / (2 * self.alpha)
+        factor = (1.0, -0.5, 0.25 * (self.alpha + 1) / self.alpha)[order]
+        return factor * base ** (-self.alpha - order)
+
+    def spectral_scale(self, uniforms):
+        return np.sqrt(special.gammaincinv(self.alpha, uniforms) / self.alpha)
+
+
+class Laplacian(_Family):
+    """k(x, z) = exp(-Σ_j |x_j - z_j|/σ_j); w_j independent Cauchy with scale 1/σ_j.
+
+    Not radial, and not differentiable where x_j = z_j: the derivative is taken to be 0 there (the mean of both sides),
+    and second derivatives are refused.
+    """
+
+    smoothness = 0
+
+    def __call__(self, X, Z=None):
+        self._check_dim(X)
+        Z = X if Z is None else Z
+        return np.exp(-cdist(X / self.bandwidth, Z / self.bandwidth, "cityblock"))
+
+    def partials(self, X, Z):
+        value = self(X, Z)
+        for x, z, sigma in zip(X.T, Z.T, np.broadcast_to(self.bandwidth, X.shape[1]), strict=True):
+            yield -np.sign(x[:, None] - z[None, :]) / sigma * value
+
+    def laplacian(self, X, Z):
+        raise ValueError("The Laplacian kernel has no second derivative where coordinates coincide; use a C² family.")
+
+    def frequencies(self, normals, uniforms):
+        return np.tan(np.pi * (special.ndtr(normals) - 0.5)) / self.bandwidth
+
+
+def _bessel_profile(nu: float, t: Any, xp: Any) -> Any:
+    """g_ν(t) = √(2/π) t^ν K_ν(t) for half-integer ν, by its three-term recursion; K_{-ν} = K_ν."""
+    if nu < 0:
+        return t ** (2 * nu) * _bessel_profile(-nu, t, xp)
+    lower, upper = xp.exp(-t) / t, xp.exp(-t)
+    for m in range(round(nu - 0.5)):
+        lower, upper = upper, (2 * m + 1) * upper + t**2 * lower
+    return upper
+
+
+#: The families by the names that estimators and the command line take; each is called with a bandwidth.
+FAMILIES: dict[str, Callable[..., Kernel]] = {
+    "gaussian": Gaussian,
+    "laplacian": Laplacian,
+    "matern32": partial(Matern, 1.5),
+    "matern52": partial(Matern, 2.5),
+    "rq2": partial(RationalQuadratic, 2.0),
+    "rq5": partial(RationalQuadratic, 5.0),
+}
+
+
+def make_kernel(kernel: str | Kernel, bandwidth=1.0) -> Kernel:
+    """The family of that name at `bandwidth`; a Kernel is returned as it is."""
+    if isinstance(kernel, Kernel):
+        return kernel
+    if not isinstance(kernel, str) or kernel not in FAMILIES:
+        raise ValueError(f"Unknown kernel {kernel!r}; choose one of {', '.join(FAMILIES)}, or give a kdmaps kernel.")
+    return FAMILIES[kernel](bandwidth=bandwidth)

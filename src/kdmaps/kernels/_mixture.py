@@ -1,0 +1,119 @@
+"""Convex mixtures and the simplex of their weights."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from kdmaps.kernels._base import Kernel, namespace
+from kdmaps.kernels._families import Gaussian, Laplacian, Matern, RationalQuadratic
+
+
+class Mixture(Kernel):
+    """Convex mixture k_β = Σ_ℓ β_ℓ k_ℓ (eq:kernel-mixture).
+
+    Parameters
+    ----------
+    kernels : sequence of Kernel
+    weights : array-like on the simplex, default uniform
+    """
+
+    def __init__(self, kernels: Sequence[Kernel], weights=None):
+        if len(kernels) == 0:
+            raise ValueError("kernels must hold at least one kernel.")
+        beta = np.full(len(kernels), 1 / len(kernels)) if weights is None else np.asarray(weights, dtype=np.float64)
+        if beta.shape != (len(kernels),):
+            raise ValueError(f"weights must hold one number per kernel ({len(kernels)}), got shape {beta.shape}.")
+        if not np.all(np.isfinite(beta)) or np.any(beta < 0) or not np.isclose(beta.sum(), 1, rtol=0, atol=1e-8):
+            raise ValueError("weights must be non-negative and sum to 1; see kdmaps.kernels.softmax.")
+        self.kernels, self.weights = tuple(kernels), beta / beta.sum()
+
+    @property
+    def smoothness(self):  # type: ignore[override]
+        return min(kernel.smoothness for _, kernel in self.components())
+
+    def components(self):
+        return [
+            (beta * inner, part)
+            for beta, kernel in zip(self.weights, self.kernels, strict=True)
+            for inner, part in kernel.components()
+        ]
+
+    def _sum(self, evaluate: Callable[[Kernel], Any]) -> Any:
+        parts = self.components()
+        total = parts[0][0] * evaluate(parts[0][1])
+        for beta, kernel in parts[1:]:
+            total = total + beta * evaluate(kernel)
+        return total
+
+    def __call__(self, X, Z=None):
+        return self._sum(lambda k: k(X, Z))
+
+    def partials(self, X, Z):
+        betas, kernels = zip(*self.components(), strict=True)
+        for terms in zip(*(kernel.partials(X, Z) for kernel in kernels), strict=True):
+            yield sum(beta * term for beta, term in zip(betas, terms, strict=True))
+
+    def laplacian(self, X, Z):
+        return self._sum(lambda k: k.laplacian(X, Z))
+
+    @property
+    def scale(self):
+        """A mixture of radial kernels is radial if their lengths are proportional to one another."""
+        scales = [kernel.scale for _, kernel in self.components()]
+        if any(scale is None for scale in scales):
+            return None
+        first = scales[0]
+        proportional = all(np.ptp(scale / first) <= 1e-12 * np.max(scale / first) for scale in scales)
+        return first if proportional else None
+
+    def profile(self, s, order=0):
+        reference = np.ravel(self.scale)[0]
+
+        def scaled(kernel):
+            ratio = float(reference / np.ravel(kernel.scale)[0]) ** 2  # s of the component = ratio · s
+            return ratio**order * kernel.profile(ratio * s, order)
+
+        return self._sum(scaled)
+
+    def to_dict(self):
+        return {
+            "family": "Mixture",
+            "weights": self.weights.tolist(),
+            "kernels": [kernel.to_dict() for kernel in self.kernels],
+        }
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Kernel) and self.to_dict() == other.to_dict()
+
+    def __hash__(self) -> int:
+        return hash(repr(self.to_dict()))
+
+    def __repr__(self) -> str:
+        return f"Mixture({list(self.kernels)!r}, weights={np.round(self.weights, 6).tolist()})"
+
+
+def kernel_from_dict(data: dict[str, Any]) -> Kernel:
+    """Inverse of `Kernel.to_dict`."""
+    classes = {c.__name__: c for c in (Gaussian, Laplacian, Matern, RationalQuadratic)}
+    fields = dict(data)
+    family = fields.pop("family", None)
+    if family == "Mixture":
+        return Mixture([kernel_from_dict(part) for part in fields["kernels"]], fields["weights"])
+    if family not in classes:
+        raise ValueError(f"Unknown kernel family {family!r} in stored kernel.")
+    return classes[family](**fields)
+
+
+def softmax(u: Any) -> Any:
+    """β_ℓ = exp(u_ℓ)/Σ_m exp(u_m) (eq:softmax)."""
+    xp = namespace(u)
+    e = xp.exp(u - xp.max(u))
+    return e / xp.sum(e)
+
+
+def simplex_floor(beta: Any, tau: float) -> Any:
+    """β ← (1-τ)β + τ/L: no component of a mixture dies."""
+    return (1 - tau) * beta + tau / beta.shape[0]

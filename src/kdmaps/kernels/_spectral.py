@@ -1,0 +1,43 @@
+"""Points from which frequencies are made, and their division among the components of a mixture."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import special
+from scipy.stats import qmc
+
+
+def apportion(weights: np.ndarray, n: int) -> np.ndarray:
+    """Whole numbers in proportion to `weights` with sum `n` (largest remainders), positive wherever possible."""
+    counts = np.floor(weights * n).astype(int)
+    counts = np.maximum(counts, (weights > 0).astype(int) if n >= np.count_nonzero(weights) else 0)
+    while counts.sum() != n:
+        excess = counts - weights * n
+        if counts.sum() > n:
+            counts[np.argmax(np.where(counts > 1, excess, -np.inf))] -= 1
+        else:
+            counts[np.argmin(excess)] += 1
+    return counts
+
+
+def spectral_points(n: int, dim: int, method: str, rng: np.random.RandomState) -> tuple[np.ndarray, np.ndarray]:
+    """Standard normals (n, dim) and uniforms (n,), spread as `method` says."""
+    if method == "iid":
+        return rng.standard_normal((n, dim)), rng.uniform(size=n)
+    if method == "orthogonal":
+        blocks = rng.standard_normal((-(-n // dim), dim, dim))
+        q, r = np.linalg.qr(blocks)
+        q *= np.sign(np.diagonal(r, axis1=1, axis2=2))[:, None, :]  # Haar measure
+        directions = np.swapaxes(q, 1, 2).reshape(-1, dim)[:n]
+        # Radii and the scale mixture are spread too: one stratum of the uniform law per frequency.
+        radii = np.sqrt(2 * special.gammaincinv(dim / 2, _strata(n, rng)))
+        return directions * radii[:, None], _strata(n, rng)
+    if method == "sobol":
+        sequence = qmc.Sobol(dim + 1, rng=np.random.default_rng(rng.randint(2**31)))
+        points = np.clip(sequence.random_base2((n - 1).bit_length())[:n], 1e-12, 1 - 1e-12)
+        return special.ndtri(points[:, :-1]), points[:, -1]
+    raise ValueError(f"sampling must be 'iid', 'orthogonal' or 'sobol', got {method!r}.")
+
+
+def _strata(n: int, rng: np.random.RandomState) -> np.ndarray:
+    return (rng.permutation(n) + rng.uniform(size=n)) / n

@@ -1,0 +1,205 @@
+"""How well learned modes agree with a reference: spaces (SubR², principal angles) and single modes (alignment).
+
+Modes are columns of values at common samples. Everything here is centred first, because modes are defined up to the
+constant, and uses inner products under the empirical law.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.linalg import polar, subspace_angles, svd
+from scipy.optimize import linear_sum_assignment
+
+# Directions below this part of the largest one are rounding errors of linearly dependent columns.
+RANK_TOLERANCE = 1e-10
+
+
+def subspace_r2(modes: ArrayLike, reference: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+    """Mean squared cosine between the spans of learned and reference modes (the paper's SubR²).
+
+    SubR² = ‖Qᵀ P‖_F² / min(r, R), with orthonormal bases Q of the r centred modes and P of the centred reference, of
+    rank R. It is 1 if one span contains the other, 0 if they are orthogonal, and does not depend on the choice of basis
+    in either span. A reference of more than r functions is meant to be complete in its last degenerate cluster: the
+    value is then the mean squared cosine of the r modes with its span.
+
+    Parameters
+    ----------
+    modes : array-like of shape (n_samples, r)
+        Learned modes. If they are linearly dependent, the lost directions count as found nowhere.
+    reference : array-like of shape (n_samples, R)
+        Reference modes; linearly dependent ones are dropped.
+    sample_weight : array-like of shape (n_samples,), optional
+        Non-negative weights of the samples.
+
+    Returns
+    -------
+    float
+        Between 0 and 1, larger is better.
+    """
+    modes, reference, weight = _check(modes, reference, sample_weight)
+    basis, target = _basis(modes, weight), _basis(reference, weight)
+    value = np.sum((basis.T @ target) ** 2) / min(modes.shape[1], target.shape[1])
+    return float(min(value, 1.0))
+
+
+def principal_angles(
+    modes: ArrayLike, reference: ArrayLike, sample_weight: ArrayLike | None = None
+) -> NDArray[np.float64]:
+    """Principal angles between the spans of the centred modes and the centred reference.
+
+    Parameters
+    ----------
+    modes : array-like of shape (n_samples, r)
+        Learned modes.
+    reference : array-like of shape (n_samples, R)
+        Reference modes.
+    sample_weight : array-like of shape (n_samples,), optional
+        Non-negative weights of the samples.
+
+    Returns
+    -------
+    ndarray
+        Angles in radians, ascending, as many as the smaller of the two ranks.
+    """
+    modes, reference, weight = _check(modes, reference, sample_weight)
+    return subspace_angles(_basis(modes, weight), _basis(reference, weight))[::-1]
+
+
+def align_modes(
+    modes: ArrayLike, reference: ArrayLike, method: Literal["procrustes", "hungarian"] = "procrustes"
+) -> NDArray[np.float64]:
+    """Bring learned modes into the order, signs and (for Procrustes) rotation of a reference.
+
+    "procrustes" solves min_Q ‖Ũ Q - U‖_F² over orthogonal Q: Q = M Vᵀ with Ũᵀ U = M Σ Vᵀ and minimum 2r - 2 tr Σ
+    (the paper's proposition on Procrustes alignment). Ũ is any orthonormal basis of the centred modes, and U the
+    orthonormal basis nearest to the centred reference columns. If the reference has more columns than there are modes,
+    the modes are aligned to the r columns of U that their span captures best.
+
+    "hungarian" assigns each reference column one mode, so that the sum of absolute correlations is largest, and flips
+    signs to make correlations positive; values are otherwise untouched.
+
+    Parameters
+    ----------
+    modes : array-like of shape (n_samples, r)
+        Learned modes.
+    reference : array-like of shape (n_samples, R)
+        Reference modes.
+    method : {"procrustes", "hungarian"}
+        How to align.
+
+    Returns
+    -------
+    ndarray of shape (n_samples, min(r, R))
+        Aligned modes in the order of the reference columns; with "procrustes" of mean 0 and variance 1.
+    """
+    modes, reference, weight = _check(modes, reference, None)
+    if method == "procrustes":
+        n_modes = modes.shape[1]
+        basis = _basis(modes, weight)
+        if basis.shape[1] < n_modes or _basis(reference, weight).shape[1] < reference.shape[1]:
+            raise ValueError(
+                "Procrustes needs linearly independent columns; drop dependent modes or reference columns."
+            )
+        target = polar(_unit_columns(reference, weight))[0]
+        captured = np.sum((basis.T @ target) ** 2, axis=0)
+        target = target[:, np.sort(np.argsort(-captured, kind="stable")[:n_modes])]
+        return basis @ polar(basis.T @ target)[0] * np.sqrt(len(modes))
+    if method == "hungarian":
+        correlation = _correlations(modes, reference, weight)
+        target_index, mode_index = linear_sum_assignment(-np.abs(correlation.T))
+        return modes[:, mode_index] * np.where(correlation[mode_index, target_index] < 0, -1, 1)
+    raise ValueError(f'method must be "procrustes" or "hungarian", got {method!r}.')
+
+
+def correlation_table(modes: ArrayLike, reference: ArrayLike) -> NDArray[np.float64]:
+    """Absolute correlations of every learned mode with every reference mode.
+
+    Parameters
+    ----------
+    modes : array-like of shape (n_samples, r)
+        Learned modes.
+    reference : array-like of shape (n_samples, R)
+        Reference modes.
+
+    Returns
+    -------
+    ndarray of shape (r, R)
+    """
+    return np.abs(_correlations(*_check(modes, reference, None)))
+
+
+def average_abs_correlation(modes: ArrayLike, reference: ArrayLike) -> float:
+    """Mean absolute correlation of the min(r, R) pairs of the best one-to-one assignment (the paper's AvgAbsCorr).
+
+    Parameters
+    ----------
+    modes : array-like of shape (n_samples, r)
+        Learned modes.
+    reference : array-like of shape (n_samples, R)
+        Reference modes.
+
+    Returns
+    -------
+    float
+        Between 0 and 1, larger is better.
+    """
+    table = correlation_table(modes, reference)
+    return float(table[linear_sum_assignment(-table)].mean())
+
+
+def _check(
+    modes: ArrayLike, reference: ArrayLike, sample_weight: ArrayLike | None
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """Validate the arguments; return weights that sum to 1."""
+    checked = []
+    for name, values in (("modes", modes), ("reference", reference)):
+        array = np.asarray(values, dtype=np.float64)
+        if array.ndim != 2 or array.shape[1] == 0:
+            raise ValueError(
+                f"{name} must have shape (n_samples, n_functions), got {array.shape}; put functions in columns."
+            )
+        if not np.isfinite(array).all():
+            raise ValueError(f"{name} contains NaN or infinity; remove those samples.")
+        if len(array) <= array.shape[1]:
+            raise ValueError(
+                f"{name} has {array.shape[1]} columns but {len(array)} samples; pass more samples than columns."
+            )
+        checked.append(array)
+    first, second = checked
+    if len(first) != len(second):
+        raise ValueError(
+            f"modes has {len(first)} samples and reference has {len(second)}; evaluate both at the same points."
+        )
+    if sample_weight is None:
+        return first, second, np.full(len(first), 1 / len(first))
+    weight = np.asarray(sample_weight, dtype=np.float64)
+    if weight.shape != (len(first),) or not np.isfinite(weight).all() or (weight < 0).any() or weight.sum() == 0:
+        raise ValueError(f"sample_weight must hold {len(first)} finite weights >= 0, not all zero.")
+    return first, second, weight / weight.sum()
+
+
+def _unit_columns(values: NDArray[np.float64], weight: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Centre the columns, weight the rows by √w, and scale the columns to norm 1."""
+    scale = np.abs(values).max(axis=0)
+    # Largest entry 1 first, so that neither huge nor tiny units overflow or hide a constant column.
+    values = values / np.where(scale > 0, scale, 1)
+    centred = (values - weight @ values) * np.sqrt(weight)[:, None]
+    norms = np.linalg.norm(centred, axis=0)
+    if (norms <= 1e-13).any():
+        raise ValueError(f"Column {int(np.argmin(norms))} is constant on the samples; leave the constant mode out.")
+    return centred / norms
+
+
+def _basis(values: NDArray[np.float64], weight: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Orthonormal basis of the span of the centred columns, without null directions."""
+    left, singular, _ = svd(_unit_columns(values, weight), full_matrices=False)
+    return left[:, singular > RANK_TOLERANCE * singular[0]]
+
+
+def _correlations(
+    modes: NDArray[np.float64], reference: NDArray[np.float64], weight: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    return np.clip(_unit_columns(modes, weight).T @ _unit_columns(reference, weight), -1, 1)

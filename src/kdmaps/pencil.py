@@ -1,0 +1,207 @@
+"""The generalized eigenproblem Σa = μ(L+λR)a and the modes that solve it. p×p only: X is never seen here."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import linalg
+from scipy.linalg import lapack
+
+from kdmaps.exceptions import UnreliableModesWarning
+from kdmaps.moments import Moments
+
+#: Beyond this condition number of L+λR the modes lose more than about four digits to rounding.
+MAX_CONDITION = 1e12
+#: A mode whose relative sampling error (see `Modes.sampling_error`) exceeds this is not resolved by the samples.
+MAX_SAMPLING_ERROR = 0.5
+
+
+@dataclass(frozen=True)
+class Modes:
+    """The leading eigenfunctions φ_k(x) = Σ_m a_mk (φ_m(x) - E φ_m) and how far to trust them.
+
+    Attributes
+    ----------
+    coefficients : ndarray of shape (p, r)
+        a, scaled to unit variance of the modes; the modes are mutually orthogonal (eq:normalize-orth).
+    offset : ndarray of shape (r,)
+        aᵀ E φ, subtracted from the modes; 0 if the covariance was not centred.
+    eigenvalues : ndarray of shape (r,)
+        μ, descending: relaxation times shrunk by λ.
+    next_eigenvalue : float
+        μ_{r+1}; NaN if there is none.
+    rates : ndarray of shape (r,)
+        aᵀLa/aᵀΣa: the generator's eigenvalues, free of λ.
+    condition_number : float
+        Of L+λR, in the 1-norm.
+    effective_rank : ndarray of shape (r,)
+        tr[(L+λR)⁻¹Σ]/μ_k: how many functions compete at the level of mode k.
+    effective_count : float
+        Effective number of samples.
+    """
+
+    coefficients: np.ndarray
+    offset: np.ndarray
+    eigenvalues: np.ndarray
+    next_eigenvalue: float
+    rates: np.ndarray
+    condition_number: float
+    effective_rank: np.ndarray
+    effective_count: float
+
+    @property
+    def timescales(self) -> np.ndarray:
+        """1/rates."""
+        with np.errstate(divide="ignore"):
+            return 1 / self.rates
+
+    @property
+    def gap(self) -> float:
+        """μ_r/μ_{r+1}: 1 means that the cut goes through a degenerate cluster."""
+        return float(self.eigenvalues[-1] / self.next_eigenvalue) if self.next_eigenvalue > 0 else np.inf
+
+    @property
+    def sampling_error(self) -> np.ndarray:
+        """√(effective rank/n): the order of the relative error of each μ (Koltchinskii and Lounici 2017)."""
+        return np.sqrt(self.effective_rank / self.effective_count)
+
+    @property
+    def resolution(self) -> float:
+        """Relative distance below which two eigenvalues cannot be told apart with this many samples."""
+        return max(2 / np.sqrt(self.effective_count), 1e-6)
+
+    @property
+    def clusters(self) -> list[np.ndarray]:
+        """Indices of modes grouped by eigenvalues that agree within `resolution`."""
+        apart = np.diff(-self.eigenvalues) > self.resolution * self.eigenvalues[:-1]
+        return np.split(np.arange(len(self.eigenvalues)), np.flatnonzero(apart) + 1)
+
+    def complaints(self) -> list[str]:
+        """Reasons not to trust the modes, each with its remedy; empty if there are none."""
+        found = []
+        r = len(self.eigenvalues)
+        if self.condition_number > MAX_CONDITION:
+            found.append(
+                f"The condition number of L+λR is {self.condition_number:.1e}: rounding spoils the modes. Increase "
+                "regularization or use fewer features."
+            )
+        unresolved = np.flatnonzero(self.sampling_error > MAX_SAMPLING_ERROR)
+        if unresolved.size:
+            first = unresolved[0]
+            found.append(
+                f"{self.effective_count:.0f} (effective) samples do not resolve mode {first + 1}"
+                f"{' and the modes after it' if first + 1 < r else ''}: {self.effective_rank[first]:.0f} functions "
+                "compete at its level. Use more samples, fewer n_components, more regularization or a wider bandwidth."
+            )
+        elif self.gap < 1 + self.resolution:
+            found.append(
+                f"Modes {r} and {r + 1} have the same time scale within the sampling error (gap {self.gap:.3f}): the "
+                f"space of the first {r} modes is arbitrary in part. Use another n_components."
+            )
+        return found
+
+
+def solve(
+    covariance: np.ndarray, energy: np.ndarray, ridge: np.ndarray | None, n_modes: int, regularization: float
+) -> tuple[np.ndarray, np.ndarray, float, float]:
+    """Top eigenpairs of Σa = μ(L+λR)a (eq:gen_eig_mat) by Cholesky reduction.
+
+    Parameters
+    ----------
+    covariance, energy : ndarray of shape (p, p)
+        Σ and L.
+    ridge : ndarray of shape (p, p) or None
+        R; None is the identity.
+    n_modes : int
+        How many pairs; at most p.
+    regularization : float
+        λ.
+
+    Returns
+    -------
+    eigenvalues : ndarray of shape (n_modes,), descending
+    coefficients : ndarray of shape (p, n_modes)
+        With aᵀ(L+λR)a = 1.
+    condition_number : float
+        Estimate for L+λR in the 1-norm.
+    trace : float
+        tr[(L+λR)⁻¹Σ].
+    """
+    p = covariance.shape[0]
+    penalty = regularization * np.eye(p) if ridge is None else regularization * ridge
+    penalty += energy
+    norm = np.abs(penalty).sum(axis=0).max()
+    factor = _cholesky(penalty)
+    reciprocal, _ = lapack.dpocon(factor, norm, uplo="L")
+    reduced, _ = lapack.dsygst(covariance, factor, itype=1, lower=1)
+    trace = float(np.trace(reduced))
+    values, vectors = linalg.eigh(
+        reduced, subset_by_index=[p - n_modes, p - 1], driver="evr", overwrite_a=True, check_finite=False
+    )
+    coefficients = linalg.solve_triangular(factor, vectors[:, ::-1], lower=True, trans=1, check_finite=False)
+    return values[::-1], coefficients, 1 / max(reciprocal, np.finfo(float).tiny), trace
+
+
+def _cholesky(matrix: np.ndarray) -> np.ndarray:
+    """Lower Cholesky factor; a diagonal that is too small is lifted, tenfold at a time, and the lift is reported."""
+    scale = np.trace(matrix) / matrix.shape[0]
+    for jitter in (0.0, *np.logspace(-15, -6, 10)):
+        lifted = matrix + jitter * scale * np.eye(matrix.shape[0]) if jitter else matrix
+        factor, info = lapack.dpotrf(lifted, lower=1, clean=0)
+        if info == 0:
+            if jitter:
+                warnings.warn(
+                    f"L+λR is not positive definite in floating point; {jitter:.0e} of its mean diagonal was added. "
+                    "Increase regularization or use fewer features.",
+                    UnreliableModesWarning,
+                    stacklevel=4,
+                )
+            return factor
+    raise np.linalg.LinAlgError(
+        "L+λR is not positive definite even with jitter: X, sample_weight or diffusion has values that are too extreme."
+    )
+
+
+def find_modes(
+    moments: Moments, ridge: np.ndarray | None, n_components: int, regularization: float, center: bool = True
+) -> Modes:
+    """The leading modes of the samples behind `moments`.
+
+    Raises
+    ------
+    ValueError
+        If the samples do not determine `n_components` modes.
+    """
+    covariance, energy = moments.covariance(center), moments.mean_energy()
+    p = covariance.shape[0]
+    if n_components > p:
+        raise ValueError(f"n_components={n_components} exceeds the number of features {p}; increase n_features.")
+    values, coefficients, condition, trace = solve(covariance, energy, ridge, min(n_components + 1, p), regularization)
+    # Rounding of Σ leaves eigenvalues of this size where the samples have no variance at all.
+    floor = np.finfo(float).eps * p * values[0]
+    determined = int(np.count_nonzero(values[:n_components] > floor))
+    if determined < n_components:
+        raise ValueError(
+            f"The samples determine only {determined} modes, fewer than n_components={n_components}; use fewer "
+            "n_components or more distinct samples."
+        )
+    mu, a = values[:n_components], coefficients[:, :n_components]
+    a = a / np.sqrt(np.einsum("mk,mk->k", a, covariance @ a))
+    a = a * np.where(_fixed_direction(p) @ a < 0, -1.0, 1.0)
+    return Modes(
+        coefficients=a,
+        offset=moments.mean @ a if center else np.zeros(n_components),
+        eigenvalues=mu,
+        next_eigenvalue=float(values[n_components]) if n_components < p else np.nan,
+        rates=np.einsum("mk,mk->k", a, energy @ a),
+        condition_number=condition,
+        effective_rank=trace / mu,
+        effective_count=moments.effective_count,
+    )
+
+
+def _fixed_direction(p: int) -> np.ndarray:
+    """A generic direction that decides signs: no symmetry of the data makes a mode orthogonal to it."""
+    return np.modf(np.arange(1, p + 1) * 0.6180339887498949)[0] - 0.5

@@ -1,0 +1,240 @@
+"""What every problem can do, and the checks that all of them share."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from numbers import Integral, Real
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Array: TypeAlias = NDArray[np.float64]
+RandomState: TypeAlias = int | np.random.Generator | None
+
+
+def check_count(value: object, name: str) -> int:
+    """Return `value` as an int, or say which argument is not a positive integer."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
+        raise ValueError(f"{name} must be a positive integer, got {value!r}; pass {name}=1 or more.")
+    return int(value)
+
+
+def check_positive(value: object, name: str) -> float:
+    """Return `value` as a float, or say which argument is not a positive finite number."""
+    if not isinstance(value, Real) or not np.isfinite(float(value)) or value <= 0:
+        raise ValueError(f"{name} must be a positive finite number, got {value!r}.")
+    return float(value)
+
+
+def check_points(X: ArrayLike, dim: int, name: str = "X") -> Array:
+    """Return `X` as a finite float64 array of shape (n, dim), or say what is wrong with it."""
+    points = np.asarray(X, dtype=np.float64)
+    if points.ndim != 2 or points.shape[1] != dim:
+        raise ValueError(f"{name} must have shape (n, {dim}), got {points.shape}; pass one point in each row.")
+    if not np.isfinite(points).all():
+        raise ValueError(f"{name} contains NaN or infinity; remove those rows.")
+    return points
+
+
+class Problem(ABC):
+    """A stationary reversible diffusion whose slow modes are known.
+
+    The generator G is that of dX = -∇V dt + √2 dW, with stationary law π ∝ exp(-V), or of the Brownian motion √2 dW on
+    a manifold. Mode k = 1, 2, … solves -G φ_k = rate_k φ_k, in ascending order of rate and with multiplicity; the
+    constant (rate 0) is not counted.
+
+    Attributes
+    ----------
+    name : str
+        Name under which the problem is registered.
+    dim : int
+        Number of coordinates of a point.
+    n_modes : int
+        How many modes the benchmarks ask for.
+    """
+
+    name: str = "problem"
+    dim: int
+    n_modes: int = 4
+    # Rates that differ by less than this belong to one degenerate cluster.
+    cluster_tolerance: float = 1e-9
+
+    def sample(self, n_samples: int, random_state: RandomState = None) -> Array:
+        """Draw independent points from the stationary law.
+
+        Parameters
+        ----------
+        n_samples : int
+            Number of points.
+        random_state : int, numpy.random.Generator or None
+            Seed or generator.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, dim)
+        """
+        return self._sample(check_count(n_samples, "n_samples"), np.random.default_rng(random_state))
+
+    def rates(self, k: int) -> Array:
+        """Return the `k` smallest non-zero eigenvalues of -G, ascending, with multiplicity.
+
+        Parameters
+        ----------
+        k : int
+            Number of modes.
+
+        Returns
+        -------
+        ndarray of shape (k,)
+        """
+        return self._rates(check_count(k, "k"))
+
+    def eigenfunctions(self, X: ArrayLike, k: int) -> Array:
+        """Evaluate the first `k` exact modes, of mean 0 and variance 1 under π.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, dim)
+            Points.
+        k : int
+            Number of modes.
+
+        Returns
+        -------
+        ndarray of shape (n, k)
+        """
+        return self._eigenfunctions(check_points(X, self.dim), check_count(k, "k"))
+
+    def reference(self, X: ArrayLike, r: int) -> Array:
+        """Evaluate all modes whose rate does not exceed rate_r: the first r, with the last degenerate cluster complete.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, dim)
+            Points.
+        r : int
+            Number of modes to be compared with the reference.
+
+        Returns
+        -------
+        ndarray of shape (n, r or more)
+        """
+        return self.eigenfunctions(X, self._complete_cluster(check_count(r, "r")))
+
+    def paper_reference(self, X: ArrayLike) -> Array:
+        """Evaluate the reference functions that the paper scores against; the same as `reference` unless overridden.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, dim)
+            Points.
+
+        Returns
+        -------
+        ndarray of shape (n, n_modes or more)
+        """
+        return self.reference(X, self.n_modes)
+
+    def simulate(
+        self,
+        n_steps: int,
+        dt: float,
+        n_trajectories: int = 1,
+        x0: ArrayLike | None = None,
+        random_state: RandomState = None,
+    ) -> Array:
+        """Simulate independent trajectories; frame 0 is the start and the frames are `dt` apart.
+
+        Parameters
+        ----------
+        n_steps : int
+            Number of frames.
+        dt : float
+            Time between frames, and the time step of the scheme (each class states its scheme).
+        n_trajectories : int
+            Number of trajectories.
+        x0 : array-like of shape (dim,) or (n_trajectories, dim), optional
+            Starting points; drawn from the stationary law by default.
+        random_state : int, numpy.random.Generator or None
+            Seed or generator.
+
+        Returns
+        -------
+        ndarray of shape (n_trajectories, n_steps, dim)
+        """
+        n_steps = check_count(n_steps, "n_steps")
+        n_trajectories = check_count(n_trajectories, "n_trajectories")
+        dt = check_positive(dt, "dt")
+        rng = np.random.default_rng(random_state)
+        if x0 is None:
+            start = self._sample(n_trajectories, rng)
+        else:
+            start = check_points(np.atleast_2d(np.asarray(x0, dtype=np.float64)), self.dim, "x0")
+            if len(start) not in (1, n_trajectories):
+                raise ValueError(f"x0 has {len(start)} rows; pass one, or n_trajectories={n_trajectories} of them.")
+            start = np.broadcast_to(start, (n_trajectories, self.dim))
+        return self._trajectories(start, n_steps, dt, rng)
+
+    def _complete_cluster(self, r: int) -> int:
+        k = 2 * r
+        while True:
+            rates = self._rates(k)
+            last = rates[r - 1] * (1 + self.cluster_tolerance)
+            if rates[-1] > last:
+                return int(np.searchsorted(rates, last, side="right"))
+            k *= 2
+
+    @abstractmethod
+    def _sample(self, n: int, rng: np.random.Generator) -> Array: ...
+
+    @abstractmethod
+    def _rates(self, k: int) -> Array: ...
+
+    @abstractmethod
+    def _eigenfunctions(self, X: Array, k: int) -> Array: ...
+
+    @abstractmethod
+    def _trajectories(self, start: Array, n_steps: int, dt: float, rng: np.random.Generator) -> Array: ...
+
+
+class Markov(Problem):
+    """A problem whose trajectories are made one step after another."""
+
+    def _trajectories(self, start: Array, n_steps: int, dt: float, rng: np.random.Generator) -> Array:
+        frames = np.empty((n_steps, *start.shape))
+        frames[0] = start
+        # A diverging scheme is reported once, at the end, as the error below.
+        with np.errstate(over="ignore", invalid="ignore"):
+            for step in range(1, n_steps):
+                frames[step] = self._step(frames[step - 1], dt, rng)
+        if not np.isfinite(frames[-1]).all():
+            raise ValueError(f"The trajectory diverged: dt={dt} is too large for the drift; pass a smaller dt.")
+        return np.ascontiguousarray(frames.transpose(1, 0, 2))
+
+    @abstractmethod
+    def _step(self, x: Array, dt: float, rng: np.random.Generator) -> Array: ...
+
+
+class Diffusion(Markov):
+    """A problem in R^d with a drift; trajectories by Euler–Maruyama, X ← X - ∇V(X) dt + √(2 dt) ξ, of weak order dt."""
+
+    def drift(self, X: ArrayLike) -> Array:
+        """Evaluate the drift -∇V.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, dim)
+            Points.
+
+        Returns
+        -------
+        ndarray of shape (n, dim)
+        """
+        return self._drift(check_points(X, self.dim))
+
+    @abstractmethod
+    def _drift(self, X: Array) -> Array: ...
+
+    def _step(self, x: Array, dt: float, rng: np.random.Generator) -> Array:
+        return x + self._drift(x) * dt + np.sqrt(2 * dt) * rng.standard_normal(x.shape)

@@ -1,0 +1,270 @@
+"""Eigenpairs of generators by finite volumes, and exact sampling from a potential in a box.
+
+With masses e^{-V} at cell centres and fluxes e^{-V} at cell faces, -G φ = -e^V ∇·(e^{-V} ∇φ) becomes a matrix that is
+reversible with respect to the masses. Only differences of V between neighbours are exponentiated, so nothing
+underflows. The error is even in the cell width h; Richardson extrapolation over doubled grids removes the leading h².
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from scipy.interpolate import CubicSpline, RectBivariateSpline
+from scipy.linalg import eigh_tridiagonal, polar
+from scipy.ndimage import distance_transform_edt
+from scipy.sparse import csc_array, diags_array
+from scipy.sparse.linalg import eigsh
+
+from kdmaps.problems.base import Array
+
+# Beyond this height above the minimum of V no sample ever is (e^{-50} = 2e-22) and modes of moderate order have no
+# weight, while e^{V/2} would amplify the rounding errors of the eigenvectors.
+CUTOFF = 50.0
+
+
+class Interval:
+    """Eigenpairs of -(w φ')'/w + q φ = rate φ with w = e^{-V} and no flux at the ends, from rate index 0 on.
+
+    Grids are doubled until the extrapolated rates agree to `tolerance`.
+
+    Parameters
+    ----------
+    potential : callable
+        V, elementwise.
+    domain : (float, float)
+        The interval; it is trimmed to where V - min V < 50.
+    killing : callable, optional
+        q >= 0, elementwise; zero by default, in which case mode 0 is the constant.
+    tolerance : float
+        Relative change of the rates at which refinement stops.
+    """
+
+    max_cells = 2**16
+
+    def __init__(
+        self,
+        potential: Callable[[Array], Array],
+        domain: tuple[float, float],
+        killing: Callable[[Array], Array] | None = None,
+        tolerance: float = 1e-7,
+    ) -> None:
+        self.potential = potential
+        self.killing = killing
+        self.tolerance = tolerance
+        x = np.linspace(*domain, 4097)[1:-1]
+        v = potential(x)
+        if not np.isfinite(v).all():
+            raise ValueError("potential must be finite inside domain; pass a smaller domain.")
+        low, high = np.flatnonzero(v - v.min() < CUTOFF)[[0, -1]]
+        spacing = x[1] - x[0]
+        self.domain = (float(x[low] - spacing), float(x[high] + spacing))
+        self._rates = np.empty(0)
+        self._functions: CubicSpline | None = None
+
+    def rates(self, k: int) -> Array:
+        """Return the `k` smallest rates, mode 0 included."""
+        self._refine(k)
+        return self._rates[:k]
+
+    def functions(self, x: Array, k: int) -> Array:
+        """Evaluate the first `k` modes, of norm 1 under π and positive at the right end; shape (len(x), k).
+
+        Outside of the domain the value at its end is returned, as for the process reflected there.
+        """
+        self._refine(k)
+        assert self._functions is not None
+        return self._functions(np.clip(x, *self.domain))[:, :k]
+
+    def _refine(self, k: int) -> None:
+        if k <= len(self._rates):
+            return
+        # Room for a few more, so that asking for one mode after another does not solve anew each time.
+        k = max(8, 2 * k)
+        cells = max(512, 16 * k)
+        coarse = self._solve(cells, k)
+        previous = np.full(k, np.inf)
+        while (cells := 2 * cells) <= self.max_cells:
+            fine = self._solve(cells, k)
+            rates = fine[1] + (fine[1] - coarse[1]) / 3
+            # The scale of rate 0 is that of the next one.
+            if np.all(np.abs(rates - previous) <= self.tolerance * np.maximum(np.abs(rates), rates[1])):
+                x, _, values = fine
+                values = values + (values - CubicSpline(*coarse[::2])(x)) / 3
+                self._rates, self._functions = rates, CubicSpline(x, values)
+                return
+            coarse, previous = fine, rates
+        raise ValueError(
+            f"{k} modes are not resolved by {self.max_cells} cells; pass a smaller k or a smoother potential."
+        )
+
+    def _solve(self, cells: int, k: int) -> tuple[Array, Array, Array]:
+        edges = np.linspace(*self.domain, cells + 1)
+        x = (edges[:-1] + edges[1:]) / 2
+        h = edges[1] - edges[0]
+        v, face = self.potential(x), self.potential(edges[1:-1])
+        diagonal = np.zeros(cells) if self.killing is None else self.killing(x)
+        diagonal[:-1] += np.exp(v[:-1] - face) / h**2
+        diagonal[1:] += np.exp(v[1:] - face) / h**2
+        off_diagonal = -np.exp((v[:-1] + v[1:]) / 2 - face) / h**2
+        rates, vectors = eigh_tridiagonal(diagonal, off_diagonal, select="i", select_range=(0, k - 1))
+        root_mass = np.exp((v.min() - v) / 2)
+        values = vectors * np.linalg.norm(root_mass) / root_mass[:, None]
+        # Well beyond the last zero, and before rounding errors matter.
+        right = np.flatnonzero(v - v.min() < 30)[-1]
+        return x, rates, values * np.sign(values[right])
+
+
+class Rectangle:
+    """Eigenpairs of -e^V ∇·(e^{-V} ∇φ) = rate φ on a rectangle with no flux through its sides, from rate 0 on.
+
+    Rates are extrapolated over three doubled grids (Romberg), modes over the two finest.
+
+    Parameters
+    ----------
+    potential : callable
+        V of points of shape (n, 2).
+    domain : ((float, float), (float, float))
+        Sides of the rectangle.
+    cells : int
+        Cells for each side of the coarsest grid.
+    """
+
+    def __init__(
+        self,
+        potential: Callable[[Array], Array],
+        domain: tuple[tuple[float, float], tuple[float, float]],
+        cells: int,
+    ) -> None:
+        self.potential = potential
+        self.domain = domain
+        self.cells = cells
+        self._rates = np.empty(0)
+        self._functions: list[RectBivariateSpline] = []
+
+    def rates(self, k: int) -> Array:
+        """Return the `k` smallest rates, the constant's rate 0 included."""
+        self._refine(k)
+        return self._rates[:k]
+
+    def functions(self, X: Array, k: int) -> Array:
+        """Evaluate the first `k` modes, of norm 1 under π; shape (n, k).
+
+        Outside of the domain the value at its side is returned.
+        """
+        self._refine(k)
+        x, y = (np.clip(column, *side) for column, side in zip(X.T, self.domain, strict=True))
+        return np.column_stack([function(x, y, grid=False) for function in self._functions[:k]])
+
+    def _refine(self, k: int) -> None:
+        if k <= len(self._rates):
+            return
+        # Modes beyond the k-th let the Procrustes step below rotate a degenerate pair that k would cut.
+        k = max(10, k + 4)
+        (_, r1, _), (axes2, r2, f2), (axes4, r4, f4) = (self._solve(m * self.cells, k) for m in (1, 2, 4))
+        first, second = r2 + (r2 - r1) / 3, r4 + (r4 - r2) / 3
+        rates = second + (second - first) / 15
+        # The h⁶ remainder is far below the last correction.
+        if np.any(np.abs(rates - second) > 1e-4 * np.maximum(np.abs(rates), rates[1])):
+            raise ValueError(
+                f"{k} modes are not resolved by {4 * self.cells} cells a side; pass more cells or a smaller k."
+            )
+        self._rates = rates
+        coarse = np.stack([RectBivariateSpline(*axes2, f)(*axes4) for f in f2])
+        # Eigenvectors of two grids agree up to signs, and up to rotations of degenerate modes: the polar factor of
+        # their overlap, restricted to such modes. A full rotation would also undo the h² part to be extrapolated.
+        mass = np.exp(-self._values(axes4))
+        overlap = np.einsum("iab,jab,ab->ij", f4, coarse, mass / mass.sum())
+        overlap[np.abs(r4[:, None] - r4) > 1e-4 * r4[1]] = 0
+        aligned = np.tensordot(polar(overlap)[0], coarse, axes=1)
+        self._functions = [RectBivariateSpline(*axes4, f) for f in f4 + (f4 - aligned) / 3]
+
+    def _values(self, axes: tuple[Array, Array]) -> Array:
+        grid = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1)
+        return self.potential(grid.reshape(-1, 2)).reshape(grid.shape[:2])
+
+    def _solve(self, cells: int, k: int) -> tuple[tuple[Array, Array], Array, Array]:
+        edges = tuple(np.linspace(*side, cells + 1) for side in self.domain)
+        x, y = ((e[:-1] + e[1:]) / 2 for e in edges)
+        v = self._values((x, y))
+        inside = v - v.min() < CUTOFF
+        number = np.cumsum(inside).reshape(inside.shape) - 1
+        diagonal = np.zeros(inside.sum())
+        rows, columns, entries = [], [], []
+        for axis, faces in enumerate(((edges[0][1:-1], y), (x, edges[1][1:-1]))):
+            h = edges[axis][1] - edges[axis][0]
+            low = tuple(slice(None, -1) if a == axis else slice(None) for a in (0, 1))
+            high = tuple(slice(1, None) if a == axis else slice(None) for a in (0, 1))
+            both = inside[low] & inside[high]
+            face, below, above = self._values(faces)[both], v[low][both], v[high][both]
+            i, j = number[low][both], number[high][both]
+            diagonal[i] += np.exp(below - face) / h**2
+            diagonal[j] += np.exp(above - face) / h**2
+            rows.append(i)
+            columns.append(j)
+            entries.append(-np.exp((below + above) / 2 - face) / h**2)
+        upper = csc_array(
+            (np.concatenate(entries), (np.concatenate(rows), np.concatenate(columns))), shape=2 * diagonal.shape
+        )
+        matrix = (diags_array(diagonal) + upper + upper.T).tocsc()
+        # A shift just below 0 keeps the factored matrix positive definite; a random start has a part in every mode.
+        start = np.random.default_rng(0).standard_normal(len(diagonal))
+        rates, vectors = eigsh(matrix, k, sigma=-0.1, v0=start)
+        order = np.argsort(rates)
+        root_mass = np.exp((v.min() - v[inside]) / 2)
+        modes = vectors[:, order] * np.linalg.norm(root_mass) / root_mass[:, None]
+        # The sign is that of the mean against a function without symmetries, which does not vanish by symmetry.
+        lopsided = np.exp(np.add.outer(np.linspace(0, 2, cells), np.linspace(0, 1, cells)))[inside]
+        modes *= np.sign((root_mass**2 * lopsided) @ modes)
+        # Cells that were left out take the value of the nearest one kept, so that the spline has a full grid.
+        nearest = distance_transform_edt(~inside, return_distances=False, return_indices=True)
+        return (x, y), rates[order], modes.T[:, number[tuple(nearest)]]
+
+
+def sample_box(
+    potential: Callable[[Array], Array],
+    domain: tuple[tuple[float, float], ...],
+    cells: int,
+    n: int,
+    rng: np.random.Generator,
+) -> Array:
+    """Draw `n` independent points with density ∝ e^{-V} in a box, by rejection.
+
+    The envelope is constant on each cell of a grid: e^{-V} at the lowest corner, times e^{0.05} for what lies inside.
+
+    Parameters
+    ----------
+    potential : callable
+        V of points of shape (n, d).
+    domain : tuple of (float, float)
+        Sides of the box.
+    cells : int
+        Cells for each side.
+    n : int
+        Number of points.
+    rng : numpy.random.Generator
+        Source of randomness.
+
+    Returns
+    -------
+    ndarray of shape (n, d)
+    """
+    edges = [np.linspace(*side, cells + 1) for side in domain]
+    corners = np.stack(np.meshgrid(*edges, indexing="ij"), axis=-1)
+    bound = potential(corners.reshape(-1, len(domain))).reshape(corners.shape[:-1]) - 0.05
+    for axis in range(len(domain)):
+        bound = np.minimum(bound.take(range(cells), axis), bound.take(range(1, cells + 1), axis))
+    cumulative = np.cumsum(np.exp(bound.min() - bound))
+    low, width = np.array([e[0] for e in edges]), np.array([e[1] - e[0] for e in edges])
+    accepted: list[Array] = []
+    missing = n
+    while missing > 0:
+        draws = missing + missing // 8 + 16
+        cell = np.searchsorted(cumulative, rng.uniform(0, cumulative[-1], draws), side="right")
+        points = low + width * (np.column_stack(np.unravel_index(cell, bound.shape)) + rng.random((draws, len(domain))))
+        excess = potential(points) - bound.ravel()[cell]
+        if (excess < 0).any():
+            raise ValueError("potential varies too much inside a cell of the sampling grid; pass a smaller domain.")
+        accepted.append(points[rng.random(draws) < np.exp(-excess)])
+        missing -= len(accepted[-1])
+    return np.concatenate(accepted)[:n]

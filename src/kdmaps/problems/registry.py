@@ -1,0 +1,61 @@
+"""Problems by name."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import partial
+
+from kdmaps.problems.base import Problem
+from kdmaps.problems.circle import NoisyCircle
+from kdmaps.problems.langevin import double_well, triple_well, triple_well_2d
+from kdmaps.problems.mdlike import MDLike
+from kdmaps.problems.ornstein_uhlenbeck import OrnsteinUhlenbeck
+from kdmaps.problems.sphere import Sphere
+
+_REGISTRY: dict[str, Callable[[], Problem]] = {
+    "ou2d-4": partial(OrnsteinUhlenbeck, (1, 4)),
+    "ou2d-16": partial(OrnsteinUhlenbeck, (1, 16)),
+    "ou3d": partial(OrnsteinUhlenbeck, (1, 4, 16)),
+    "ou10d": partial(OrnsteinUhlenbeck, [2.0**j for j in range(10)]),
+    "ou20d": partial(OrnsteinUhlenbeck, [2.0**j for j in range(20)]),
+    "dw1d": double_well,
+    "dw1d-asym": partial(double_well, tilt=0.1),
+    "triplewell1d": triple_well,
+    "triplewell2d": triple_well_2d,
+    "circle": partial(NoisyCircle, noise=0.05),
+    "mdlike-6": partial(MDLike, n_slow=2, n_fast=4),
+    "mdlike-10": partial(MDLike, n_slow=2, n_fast=8),
+    "mdlike-20": partial(MDLike, n_slow=2, n_fast=18),
+    "sphere-3": partial(Sphere, 3),
+    "sphere-5": partial(Sphere, 5),
+    "sphere-11": partial(Sphere, 11),
+    "sphere-19": partial(Sphere, 19),
+}
+
+
+def names() -> list[str]:
+    """List the registered names; ``load`` also takes "sphere-<d>" for any d >= 2."""
+    return list(_REGISTRY)
+
+
+def load(name: str) -> Problem:
+    """Build a problem by name.
+
+    Parameters
+    ----------
+    name : str
+        One of `names()`, or "sphere-<d>" with d >= 2.
+
+    Returns
+    -------
+    Problem
+    """
+    if name in _REGISTRY:
+        problem = _REGISTRY[name]()
+    elif sphere := re.fullmatch(r"sphere-(\d+)", str(name)):
+        problem = Sphere(int(sphere[1]))
+    else:
+        raise ValueError(f"Unknown problem name {name!r}; pass one of {', '.join(names())}, or sphere-<d> with d >= 2.")
+    problem.name = name
+    return problem

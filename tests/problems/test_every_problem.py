@@ -1,0 +1,153 @@
+"""What all problems promise."""
+
+import numpy as np
+import pytest
+
+import kdmaps.problems as problems
+
+NAMES = [
+    "ou2d-4 ou2d-16 ou3d ou10d ou20d dw1d dw1d-asym triplewell1d triplewell2d circle mdlike-6 mdlike-10 mdlike-20",
+    "sphere-3 sphere-5 sphere-11 sphere-19",
+]
+SDE = [name for name in problems.names() if not name.startswith(("circle", "sphere"))]
+
+
+@pytest.fixture(scope="module")
+def loaded():
+    return {name: problems.load(name) for name in problems.names()}
+
+
+def test_names():
+    assert problems.names() == " ".join(NAMES).split()
+
+
+@pytest.mark.parametrize("name", problems.names())
+class TestContract:
+    def test_modes_are_orthonormal_under_the_law(self, loaded, name, assert_mean):
+        # Degree-4 Hermite squares have eighth moments: 200,000 points make the normal bound hold.
+        p = loaded[name]
+        X = p.sample(200_000, random_state=1)
+        phi = p.reference(X, p.n_modes)
+        assert_mean(phi, 0.0)
+        k = phi.shape[1]
+        for j in range(k):
+            assert_mean(phi * phi[:, [j]], np.eye(k)[j])
+
+    def test_shapes_and_seeds(self, loaded, name):
+        p = loaded[name]
+        assert p.name == name
+        X = p.sample(50, random_state=3)
+        assert X.shape == (50, p.dim)
+        assert X.dtype == np.float64
+        np.testing.assert_array_equal(X, p.sample(50, random_state=3))
+        assert np.any(p.sample(50, random_state=4) != X)
+        expected = {"mdlike": 2, "sphere": p.dim}.get(name.split("-")[0], 4)
+        assert p.n_modes == expected
+        assert p.eigenfunctions(X, 3).shape == (50, 3)
+        np.testing.assert_array_equal(p.eigenfunctions(X, 3)[:, :2], p.eigenfunctions(X, 2))
+        rates = p.rates(6)
+        assert rates.shape == (6,)
+        assert rates[0] > 0
+        assert (np.diff(rates) >= 0).all()
+        assert p.paper_reference(X).shape[1] >= p.n_modes
+
+    def test_simulation_keeps_the_law(self, loaded, name, assert_mean):
+        p = loaded[name]
+        # Euler–Maruyama changes second moments by the order of dt·rate; the other schemes keep the law exactly.
+        dt = 1e-3
+        biased = name.startswith(("dw", "triple", "mdlike"))
+        paths = p.simulate(40, dt, n_trajectories=4000, random_state=5)
+        assert paths.shape == (4000, 40, p.dim)
+        phi = p.eigenfunctions(paths[:, -1], 2)
+        bias = p.rates(2)[-1] * dt * biased
+        assert_mean(phi, 0.0, bias)
+        assert_mean(phi**2, 1.0, bias)
+
+    def test_start(self, loaded, name):
+        p = loaded[name]
+        x0 = p.sample(3, random_state=0)
+        paths = p.simulate(2, 1e-3, n_trajectories=3, x0=x0, random_state=0)
+        np.testing.assert_array_equal(paths[:, 0], x0)
+        assert p.simulate(2, 1e-3, n_trajectories=3, x0=x0[0]).shape == (3, 2, p.dim)
+
+    def test_arguments(self, loaded, name):
+        p = loaded[name]
+        X = p.sample(5, random_state=0)
+        for bad in (0, -1, 2.5, True, "3", None):
+            with pytest.raises(ValueError, match="n_samples"):
+                p.sample(bad)
+            with pytest.raises(ValueError, match="k must"):
+                p.rates(bad)
+            with pytest.raises(ValueError, match="k must"):
+                p.eigenfunctions(X, bad)
+            with pytest.raises(ValueError, match="r must"):
+                p.reference(X, bad)
+            with pytest.raises(ValueError, match="n_steps"):
+                p.simulate(bad, 0.1)
+            with pytest.raises(ValueError, match="n_trajectories"):
+                p.simulate(2, 0.1, bad)
+        for dt in (0, -0.1, np.nan, "1"):
+            with pytest.raises(ValueError, match="dt must"):
+                p.simulate(2, dt)
+        for wrong in (X[0], np.hstack([X, X]), np.full_like(X, np.nan)):
+            with pytest.raises(ValueError, match="X "):
+                p.eigenfunctions(wrong, 1)
+            with pytest.raises(ValueError, match="X "):
+                p.paper_reference(wrong)
+        with pytest.raises(ValueError, match="x0 has 5 rows"):
+            p.simulate(2, 0.1, n_trajectories=2, x0=X)
+
+
+@pytest.mark.parametrize("name", SDE)
+def test_modes_solve_the_eigenvalue_equation(loaded, name):
+    """-V'·∇φ + Δφ + rate φ = 0 by central differences, at typical points."""
+    p = loaded[name]
+    X = p.sample(200, random_state=2)
+    k = 4
+    # Well below the finest scale, which is 2^-10 for ou20d.
+    step = 1e-3 if p.dim < 10 else 1e-4
+    phi = p.eigenfunctions(X, k)
+    residual = p.rates(k) * phi
+    drift = p.drift(X)
+    for j, e in enumerate(np.eye(p.dim)):
+        up, down = p.eigenfunctions(X + step * e, k), p.eigenfunctions(X - step * e, k)
+        residual += drift[:, [j]] * (up - down) / (2 * step) + (up - 2 * phi + down) / step**2
+    # In units of the rate, rms over π; second derivatives of a bicubic spline are good to the square of its cells.
+    tolerance = 1e-2 if name == "triplewell2d" else 1e-3
+    assert (np.sqrt(np.mean(residual**2, axis=0)) < tolerance * p.rates(k)).all()
+
+
+@pytest.mark.parametrize("name", SDE)
+def test_only_these_have_a_drift(loaded, name):
+    with pytest.raises(ValueError, match="X must"):
+        loaded[name].drift(np.zeros((3, loaded[name].dim + 1)))
+    assert not hasattr(loaded["circle"], "drift")
+    assert not hasattr(loaded["sphere-3"], "drift")
+
+
+@pytest.mark.parametrize(
+    ("name", "dt", "n_steps", "bias"),
+    [
+        # (dt and lag) such that the slowest mode decays visibly; Euler–Maruyama is biased by about rate·dt.
+        ("ou3d", 0.2, 3, 0.0),
+        ("dw1d", 0.005, 101, 0.01),
+        ("dw1d-asym", 0.005, 101, 0.01),
+        ("triplewell1d", 0.001, 301, 0.02),
+        ("triplewell2d", 0.005, 101, 0.01),
+        ("mdlike-6", 0.005, 101, 0.01),
+        ("sphere-3", 0.005, 51, 0.01),
+        ("sphere-5", 0.005, 51, 0.02),
+    ],
+)
+def test_autocorrelation_decays_at_the_rate(loaded, name, dt, n_steps, bias, assert_mean):
+    p = loaded[name]
+    paths = p.simulate(n_steps, dt, n_trajectories=20_000, random_state=7)
+    start, end = (p.eigenfunctions(paths[:, frame], 2) for frame in (0, -1))
+    assert_mean(start * end, np.exp(-p.rates(2) * dt * (n_steps - 1)), bias)
+
+
+def test_unknown_name():
+    with pytest.raises(ValueError, match=r"ou2d-4.*mdlike-20"):
+        problems.load("ou7")
+    with pytest.raises(ValueError, match="dim must be at least 2"):
+        problems.load("sphere-1")
