@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import ctypes
 import os
+import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -122,9 +124,31 @@ def cos_sin(angles: np.ndarray, row_scale: np.ndarray, out: np.ndarray) -> None:
         np.multiply(np.sin(angles), row_scale[:, None], out=out[:, q:])
 
 
+_local = threading.local()
+
+
+@contextmanager
+def single_thread() -> Iterator[None]:
+    """Within this context, chunk loops of the calling thread stay in it: for callers that are parallel themselves."""
+    before, _local.single = getattr(_local, "single", False), True
+    try:
+        yield
+    finally:
+        _local.single = before
+
+
+@contextmanager
+def blas_threads(limit: int) -> Iterator[None]:
+    """Within this context, BLAS uses at most `limit` threads per call."""
+    with _blas_pools().limit(limits=limit, user_api="blas"):
+        yield
+
+
 def n_threads() -> int:
     """Threads for the chunk loop: one per core that this process may use."""
-    limit = int(os.environ.get("OMP_NUM_THREADS", 0) or 0)
+    if getattr(_local, "single", False):
+        return 1
+    limit = int(os.environ.get("OMP_NUM_THREADS", "").split(",")[0] or 0)  # "2,4" limits nested levels too
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return min(limit, cores) if limit > 0 else cores
 
@@ -155,7 +179,7 @@ def map_reduce(tasks: list, start: Callable[[], Any], step: Callable[[Any, Any],
 
     if workers == 1:
         return [run(tasks)]
-    with _blas_pools().limit(limits=1, user_api="blas"), ThreadPoolExecutor(workers) as pool:
+    with blas_threads(1), ThreadPoolExecutor(workers) as pool:
         return list(pool.map(run, [tasks[t::workers] for t in range(workers)]))
 
 

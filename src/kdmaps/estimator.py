@@ -134,8 +134,8 @@ class ModeTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         """
         check_is_fitted(self)
         X = self._validated(X)
-        weight = _checked_weight(sample_weight, X)
-        tensor = _checked_tensor(self.diffusion if diffusion is None else diffusion, X)
+        weight = checked_weight(sample_weight, X)
+        tensor = checked_tensor(self.diffusion if diffusion is None else diffusion, X)
         held_out = compute_moments(ModeBasis(self.basis_, self.coefficients_, self.modes_.offset), X, weight, tensor)
         return timescale_score(held_out.covariance(), held_out.mean_energy())
 
@@ -288,10 +288,10 @@ class KernelDiffusionMap(ModeTransformer):
         return self._accumulate(X, sample_weight, self.diffusion if diffusion is None else diffusion, reset=first)
 
     def _accumulate(self, X, sample_weight, diffusion, reset: bool):
-        self._check_parameters()
+        self.check_parameters()
         X = self._validated(X, reset=reset)
-        weight = _checked_weight(sample_weight, X)
-        tensor = _checked_tensor(diffusion, X)
+        weight = checked_weight(sample_weight, X)
+        tensor = checked_tensor(diffusion, X)
         if reset:
             self.basis_ = self._make_basis(X, weight)
         moments = compute_moments(self.basis_, X, weight, tensor)
@@ -332,7 +332,8 @@ class KernelDiffusionMap(ModeTransformer):
     def _make_kernel(self, X, weight, rng):
         return make_kernel(self.kernel, resolve_bandwidth(self.bandwidth, X, weight, rng))
 
-    def _check_parameters(self) -> None:
+    def check_parameters(self) -> None:
+        """Raise a ValueError for parameters that no data could make sense of."""
         for name in ("n_components", "n_features"):
             value = getattr(self, name)
             if not isinstance(value, Integral) or value < 1:
@@ -349,7 +350,8 @@ def _check_time(time) -> float:
     return float(time)
 
 
-def _checked_weight(sample_weight, X) -> np.ndarray | None:
+def checked_weight(sample_weight, X) -> np.ndarray | None:
+    """`sample_weight` as floats, one per sample, not negative, not all zero; None stays None."""
     if sample_weight is None:
         return None
     weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
@@ -358,7 +360,8 @@ def _checked_weight(sample_weight, X) -> np.ndarray | None:
     return weight
 
 
-def _checked_tensor(diffusion, X) -> DiffusionTensor:
+def checked_tensor(diffusion, X) -> DiffusionTensor:
+    """The diffusion tensor of an estimator's argument, checked against X."""
     tensor = DiffusionTensor(diffusion, X.shape[1])
     tensor.check_rows(X.shape[0])
     return tensor

@@ -16,6 +16,8 @@ from kdmaps.moments import Moments
 MAX_CONDITION = 1e12
 #: A mode whose relative sampling error (see `Modes.sampling_error`) exceeds this is not resolved by the samples.
 MAX_SAMPLING_ERROR = 0.5
+#: Eigenvalues below this fraction of the largest one are rounding errors.
+ROUNDING = 1e-15
 
 
 @dataclass(frozen=True)
@@ -179,9 +181,9 @@ def find_modes(
     if n_components > p:
         raise ValueError(f"n_components={n_components} exceeds the number of features {p}; increase n_features.")
     values, coefficients, condition, trace = solve(covariance, energy, ridge, min(n_components + 1, p), regularization)
-    # Rounding of Σ leaves eigenvalues of this size where the samples have no variance at all.
-    floor = np.finfo(float).eps * p * values[0]
-    determined = int(np.count_nonzero(values[:n_components] > floor))
+    # Rounding of E φφᵀ leaves this much of aᵀΣa where the samples have no variance at all.
+    floor = 2 * ROUNDING * np.trace(moments.gram) / moments.weight * np.einsum("mk,mk->k", coefficients, coefficients)
+    determined = int(np.count_nonzero((values > floor)[:n_components]))
     if determined < n_components:
         raise ValueError(
             f"The samples determine only {determined} modes, fewer than n_components={n_components}; use fewer "
@@ -200,6 +202,89 @@ def find_modes(
         effective_rank=trace / mu,
         effective_count=moments.effective_count,
     )
+
+
+class RegularizationPath:
+    """Σa = μ(L+λR)a for many λ from one factorisation.
+
+    R is made the identity by its Cholesky factor; then L = U D Uᵀ is diagonalised once, and for every λ the problem
+    is the symmetric one of (D+λ)^{-½} UᵀΣU (D+λ)^{-½}. Directions in which the samples see neither variance nor energy
+    (most of them, for a smooth kernel) are left out. Large problems are solved by a block Krylov iteration that starts
+    from the modes of the λ before.
+
+    Parameters
+    ----------
+    covariance, energy : ndarray of shape (p, p)
+        Σ and L.
+    ridge : ndarray of shape (p, p) or None
+        R; None is the identity.
+    """
+
+    def __init__(self, covariance: np.ndarray, energy: np.ndarray, ridge: np.ndarray | None = None):
+        self._root = None
+        if ridge is not None:
+            self._root = _cholesky(ridge)
+            covariance, energy = (lapack.dsygst(m, self._root, itype=1, lower=1)[0] for m in (covariance, energy))
+            covariance, energy = (np.tril(m) + np.tril(m, -1).T for m in (covariance, energy))
+        energies, U = np.linalg.eigh(energy)
+        SU = covariance @ U
+        variances = np.einsum("ij,ij->j", U, SU)
+        seen = (energies > ROUNDING * energies[-1]) | (variances > ROUNDING * variances.max())
+        self._energies, self._U = np.maximum(energies[seen], 0), U[:, seen]
+        self._S = self._U.T @ SU[:, seen]
+        self._span = energies[-1], 0.0 if not seen.all() else max(energies[0], 0.0)
+        self._start: np.ndarray | None = None
+
+    def solve(self, n_modes: int, regularization: float) -> tuple[np.ndarray, np.ndarray]:
+        """At most `n_modes` leading eigenvalues μ, descending, and coefficients with aᵀ(L+λR)a = 1."""
+        scale = 1 / np.sqrt(self._energies + regularization)
+        matrix = scale[:, None] * self._S * scale
+        block = n_modes + _EXTRA
+        if len(scale) <= max(_DENSE, 3 * block):
+            values, vectors = np.linalg.eigh(matrix)
+            values, vectors = values[::-1], vectors[:, ::-1]
+        else:
+            if self._start is None or self._start.shape[1] < block:
+                self._start = np.linalg.qr(np.random.default_rng(0).standard_normal((len(scale), block)))[0]
+            values, vectors = _block_krylov(matrix, self._start, n_modes)
+            self._start = vectors
+        coefficients = self._U @ (scale[:, None] * vectors[:, :n_modes])
+        if self._root is not None:
+            coefficients = linalg.solve_triangular(self._root, coefficients, lower=True, trans=1, check_finite=False)
+        return values[:n_modes], coefficients
+
+    def condition_number(self, regularization: float) -> float:
+        """Of L+λR relative to R, in the 2-norm."""
+        largest, smallest = self._span
+        return float((largest + regularization) / (smallest + regularization))
+
+
+# Up to this size a full dense solve is faster than an iteration.
+_DENSE = 100
+# Vectors that the Krylov block carries beyond the modes asked for: they take the slow convergence at the cut.
+_EXTRA = 4
+
+
+def _block_krylov(
+    matrix: np.ndarray, start: np.ndarray, n: int, tolerance: float = 1e-11
+) -> tuple[np.ndarray, np.ndarray]:
+    """Leading eigenpairs of a symmetric matrix, `start.shape[1]` of them, the first `n` to `tolerance`."""
+    V, block = start, start.shape[1]
+    for _ in range(12):
+        blocks = [V]
+        for _ in range(3):
+            step = matrix @ blocks[-1]
+            blocks.append(step / np.linalg.norm(step, axis=0))
+        K = np.linalg.qr(np.hstack(blocks))[0]
+        image = matrix @ K
+        values, vectors = np.linalg.eigh(K.T @ image)
+        values, vectors = values[::-1][:block], vectors[:, ::-1][:, :block]
+        V = K @ vectors
+        residual = np.linalg.norm(image @ vectors[:, :n] - V[:, :n] * values[:n], axis=0).max()
+        if residual <= tolerance * values[0]:
+            return values, V
+    values, vectors = np.linalg.eigh(matrix)
+    return values[::-1][:block], vectors[:, ::-1][:, :block]
 
 
 def _fixed_direction(p: int) -> np.ndarray:

@@ -101,8 +101,10 @@ class FourierBasis(Basis):
         elif states[0].scaled is not None:
             scaled = mirror(sum(state.scaled for state in states))
             energy = self._turned(scaled, self.frequencies @ self.frequencies.T)
-        else:
+        elif states[0].energy is not None:
             energy = mirror(sum(state.energy for state in states))
+        else:  # no samples
+            energy = np.zeros_like(gram)
         pairs = np.outer(self._amplitude, self._amplitude)
         return sum(state.total for state in states) * self._amplitude, gram * pairs, energy * pairs
 

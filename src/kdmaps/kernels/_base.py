@@ -99,4 +99,4 @@ class Kernel(ABC):
 
 def namespace(a: Any) -> Any:
     """The array namespace (numpy, jax.numpy) of `a`."""
-    return a.__arraynamespace__() if hasattr(a, "__arraynamespace__") else np
+    return a.__array_namespace__() if hasattr(a, "__array_namespace__") else np

@@ -93,6 +93,7 @@ class _Radial(_Family):
         raise NotImplementedError
 
     def frequencies(self, normals: np.ndarray, uniforms: np.ndarray) -> np.ndarray:
+        self._check_dim(normals)
         return normals * self.spectral_scale(uniforms)[:, None] / self.bandwidth
 
 
@@ -180,6 +181,7 @@ class Laplacian(_Family):
         raise ValueError("The Laplacian kernel has no second derivative where coordinates coincide; use a C² family.")
 
     def frequencies(self, normals, uniforms):
+        self._check_dim(normals)
         return np.tan(np.pi * (special.ndtr(normals) - 0.5)) / self.bandwidth
 
 

@@ -70,6 +70,8 @@ class Mixture(Kernel):
         return first if proportional else None
 
     def profile(self, s, order=0):
+        if self.scale is None:
+            raise NotImplementedError(f"{self!r} is not radial")
         reference = np.ravel(self.scale)[0]
 
         def scaled(kernel):

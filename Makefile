@@ -1,0 +1,47 @@
+# Every target works alone on a fresh clone: it makes the environment it needs, once, and again when pyproject.toml changes.
+PYTHON ?= python3
+BIN := .venv/bin
+# One BLAS thread for each test worker: two workers with all cores each would only wait for one another.
+ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
+
+.PHONY: demo test lint bench compare clean
+
+demo: .venv/.installed
+	$(BIN)/kdmaps demo
+
+test: lint
+	$(ONE_THREAD) $(BIN)/python -m pytest -n 2
+
+lint: .venv/.installed-test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: .venv/.installed
+	set -e; for file in $(wildcard benchmarks/bench_*.py); do $(BIN)/python -m benchmarks.$$(basename $$file .py); done
+
+compare: .venv-compare/.installed
+	set -e; for file in $(wildcard compare/*.py); do .venv-compare/bin/python $$file; done
+
+clean:
+	rm -rf .venv .venv-compare .pytest_cache .mypy_cache .ruff_cache .hypothesis dist build demo
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+.venv/bin/python:
+	$(PYTHON) -m venv .venv
+
+.venv-compare/bin/python:
+	$(PYTHON) -m venv .venv-compare
+
+# Order-only: bin/python is a link whose date is that of the interpreter it points to.
+.venv/.installed: pyproject.toml | .venv/bin/python
+	$(BIN)/python -m pip install --quiet -e .
+	touch $@
+
+.venv/.installed-test: pyproject.toml | .venv/bin/python
+	$(BIN)/python -m pip install --quiet -e ".[test]"
+	touch $@ .venv/.installed
+
+.venv-compare/.installed: pyproject.toml | .venv-compare/bin/python
+	.venv-compare/bin/python -m pip install --quiet -e ".[compare]"
+	touch $@

@@ -1,0 +1,339 @@
+"""Classical diffusion maps: the graph-Laplacian estimator that kernelized diffusion maps improve on."""
+
+import warnings
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+from scipy.linalg import eigh
+from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
+from scipy.spatial.distance import cdist
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.neighbors import BallTree
+from sklearn.utils import check_random_state, gen_batches
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+# Squared distances or kernel values: an ndarray of all pairs, or a csr_array with the pairs of a graph, zeros stored.
+Pairs = Any
+
+__all__ = ["DiffusionMap"]
+
+
+class DiffusionMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    r"""Diffusion maps with α-normalisation.
+
+    With k(x, y) = exp(-|x-y|²/(2σ²)) and q(x) = Σ_y k(x, y) over the training points,
+
+        k_α(x, y) = k(x, y) / (q(x)^α q(y)^α)                     (eq:alpha-normalization)
+        P f(x) = Σ_y k_α(x, y) f(y) / Σ_y k_α(x, y)               (eq:markov-operator)
+
+    For samples of the density π = exp(-V), P = exp(t·A) + o(t) as t = σ²/2 → 0, where exp(-|x-y|²/(4t)) is the heat
+    kernel of the Laplacian and A = Δ - 2(1-α) ∇V·∇:
+
+    ===== ========================= ===================================================================
+    α     A                         use
+    ===== ========================= ===================================================================
+    0     Δ - 2∇V·∇                 normalised graph Laplacian: diffusion in the doubled potential
+    1/2   Δ - ∇V·∇                  the generator of dX = -∇V dt + √2 dW, whose stationary law is π
+    1     Δ                         Laplace–Beltrami operator: the geometry alone, whatever the density
+    ===== ========================= ===================================================================
+
+    Parameters
+    ----------
+    n_components : int, default=4
+        Number of modes, not counting the constant.
+    bandwidth : float or "auto", default="auto"
+        σ. The median distance, good for kernelized diffusion maps, is far too wide here, because the bias is O(σ²).
+        "auto" maximises the log-log slope of the kernel sum, see Notes.
+    alpha : float in [0, 1], default=0.5
+        The α above. The default estimates the operator that `KernelDiffusionMap` estimates, so that rates and modes
+        of the two can be compared.
+    n_neighbors : int, default=None
+        None uses all pairs: O(n²) memory. Otherwise k(x, y) is set to zero unless one of the two points is among the
+        `n_neighbors` nearest training points of the other (a training point is its own first neighbour).
+    random_state : int, RandomState instance or None, default=None
+        Start vector of the sparse eigensolver; rows that the automatic bandwidth looks at when there are many.
+
+    Attributes
+    ----------
+    eigenvalues_ : ndarray of shape (n_components,)
+        Largest eigenvalues of P after the eigenvalue 1 of the constant.
+    rates_ : ndarray of shape (n_components,)
+        -log(eigenvalues_)/t with t = σ²/2: eigenvalues of -A. Infinite where the eigenvalue is not positive.
+    timescales_ : ndarray of shape (n_components,)
+        1/rates_.
+    embedding_ : ndarray of shape (n_samples, n_components)
+        Modes at the training points.
+    bandwidth_ : float
+        The σ used.
+    n_features_in_ : int
+        Number of features seen by `fit`.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Their names, when `X` has string column names.
+
+    See Also
+    --------
+    sklearn.manifold.SpectralEmbedding : Laplacian eigenmaps; no α, no rates, no out-of-sample extension.
+
+    Notes
+    -----
+    **Normalisation.** P is self-adjoint under its own stationary law, with density ∝ π^{2(1-α)}: there its modes are
+    orthogonal and their means are zero. Like all modes in kdmaps, `embedding_` has mean zero and variance one under the
+    *empirical* law instead. The two laws agree, to leading order, only at α = 1/2; elsewhere the modes are correlated
+    over the sample. The entry of largest magnitude of each mode is positive.
+
+    **Automatic bandwidth.** S(σ) = Σ_xy k(x, y) grows like σ^d in the range of σ where the kernel sees a d-dimensional
+    neighbourhood, and is flat outside of it: below, only the diagonal is left; above, everything is connected [2]_.
+    "auto" takes the σ of steepest growth [3]_, with the slope in closed form,
+
+        d log S / d log σ² = Σ_xy k(x, y) |x-y|²/(2σ²) / S,
+
+    but not less than the largest distance of a sample to its nearest neighbour. Without this floor, the slope follows
+    the dense region and leaves the samples in the tails isolated, each with a spurious mode of rate near zero. With it,
+    a single far outlier makes the kernel wide: give σ then. With `n_neighbors`, the slope is that of the graph's sum.
+
+    **Out of sample.** `transform` is the Nyström extension φ(x) = P φ(x)/λ: at the training points it returns
+    `embedding_` up to rounding errors of relative size 1e-16/λ.
+
+    References
+    ----------
+    .. [1] R. R. Coifman, S. Lafon, "Diffusion maps", Appl. Comput. Harmon. Anal. 21 (2006).
+    .. [2] R. R. Coifman, Y. Shkolnisky, F. J. Sigworth, A. Singer, "Graph Laplacian tomography from unknown random
+       projections", IEEE Trans. Image Process. 17 (2008).
+    .. [3] T. Berry, J. Harlim, "Variable bandwidth diffusion kernels", Appl. Comput. Harmon. Anal. 40 (2016).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kdmaps.baselines import DiffusionMap
+    >>> angle = np.linspace(0, 2 * np.pi, 200, endpoint=False)
+    >>> circle = np.column_stack([np.cos(angle), np.sin(angle)])
+    >>> DiffusionMap(n_components=4, bandwidth=0.1).fit(circle).rates_.round(1) + 0.0  # exact: 1, 1, 4, 4
+    array([1., 1., 4., 4.])
+    """
+
+    def __init__(
+        self,
+        n_components: int = 4,
+        *,
+        bandwidth: float | str = "auto",
+        alpha: float = 0.5,
+        n_neighbors: int | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.n_components = n_components
+        self.bandwidth = bandwidth
+        self.alpha = alpha
+        self.n_neighbors = n_neighbors
+        self.random_state = random_state
+
+    def fit(self, X: ArrayLike, y: object = None) -> "DiffusionMap":
+        """Compute the leading modes of the Markov operator of the samples.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Samples.
+        y : ignored
+            For the scikit-learn interface only.
+
+        Returns
+        -------
+        DiffusionMap
+            The fitted estimator.
+        """
+        samples: NDArray = validate_data(self, X, dtype=(np.float64, np.float32), ensure_min_samples=2)
+        self._check_parameters(len(samples))
+        random = check_random_state(self.random_state)
+
+        self._points = samples.astype(np.float64)
+        if self.n_neighbors is not None:
+            self._tree = BallTree(self._points)
+            self._radii = self._neighbor_radii(self._points)
+        squared = self._squared_distances(self._points)
+        if self.bandwidth == "auto":
+            nearest = BallTree(self._points).query(self._points, k=2)[0][:, 1]
+            self.bandwidth_ = max(_slope_bandwidth(squared, random), float(nearest.max()))
+        else:
+            self.bandwidth_ = float(self.bandwidth)
+        if self.n_neighbors not in (None, len(samples)) and np.median(self._radii) < 2 * self.bandwidth_:
+            warnings.warn(
+                f"n_neighbors={self.n_neighbors} cuts the kernel off within two bandwidths ({self.bandwidth_:.3g}) "
+                "of most samples: rates come out too small. Increase n_neighbors or decrease bandwidth.",
+                stacklevel=2,
+            )
+        kernel = _gaussian(squared, self.bandwidth_)
+        self._weights = np.asarray(kernel.sum(axis=1)) ** -self.alpha
+        kernel = _scale(self._weights, kernel)
+        degrees = np.asarray(kernel.sum(axis=1))
+        # P = D⁻¹K is similar to the symmetric D^-½ K D^-½, whose leading eigenvector √degrees is the constant of P.
+        symmetric, constant = _scale(degrees**-0.5, kernel), np.sqrt(degrees / degrees.sum())
+        self.eigenvalues_, vectors = _leading_modes(symmetric, constant, self.n_components, random)
+        self.rates_ = _rates(self.eigenvalues_, time=self.bandwidth_**2 / 2)
+        with np.errstate(divide="ignore"):
+            self.timescales_ = 1 / self.rates_
+
+        modes = vectors / np.sqrt(degrees)[:, None]
+        mean, std = modes.mean(axis=0), modes.std(axis=0)
+        embedding = (modes - mean) / std
+        sign = np.sign(embedding[np.abs(embedding).argmax(axis=0), np.arange(self.n_components)])
+        self.embedding_ = embedding * sign
+        self._offset = mean / std * sign  # embedding_ + _offset is an eigenvector of P, embedding_ alone is not
+        return self
+
+    def transform(self, X: ArrayLike) -> NDArray:
+        """Evaluate the modes at any points by the Nyström extension.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_points, n_features)
+            Points.
+
+        Returns
+        -------
+        ndarray of shape (n_points, n_components)
+            Values of the modes, in the precision of `X`.
+        """
+        check_is_fitted(self)
+        points: NDArray = validate_data(self, X, dtype=(np.float64, np.float32), reset=False)
+        # As many points at a time as there are training points: no more memory than `fit` took.
+        batches = gen_batches(len(points), len(self._points))
+        return np.vstack([self._extend(points[batch].astype(np.float64)) for batch in batches]).astype(points.dtype)
+
+    def _extend(self, points: NDArray) -> NDArray:
+        squared = self._squared_distances(points)
+        # A factor per row cancels in P: k(x, y)/max_y k(x, y) does not underflow far from the data.
+        kernel = _gaussian(_minus_row_minimum(squared), self.bandwidth_)
+        average = kernel @ (self._weights[:, None] * (self.embedding_ + self._offset))
+        return average / (kernel @ self._weights)[:, None] / self.eigenvalues_ - self._offset
+
+    def _squared_distances(self, points: NDArray) -> Pairs:
+        """Squared distances from points to training points: of all pairs, or of those on the neighbour graph."""
+        if self.n_neighbors is None:
+            return cdist(points, self._points, "sqeuclidean")
+        # x ~ y when |x-y| ≤ max(r(x), r(y)): a rule for any two points, so that `transform` repeats what `fit` did.
+        size = len(self._points)
+        near, near_distance = self._tree.query_radius(points, self._neighbor_radii(points), return_distance=True)
+        radii = self._radii.copy()  # query_radius refuses radii in read-only memory, as of a memory-mapped model
+        back, back_distance = BallTree(points).query_radius(self._points, radii, return_distance=True)
+        rows = np.concatenate([np.repeat(np.arange(len(points)), [len(i) for i in near]), *back])
+        columns = np.concatenate([*near, np.repeat(np.arange(size), [len(i) for i in back])])
+        edges, first = np.unique(rows * size + columns, return_index=True)
+        distance = np.concatenate([*near_distance, *back_distance])[first]
+        starts = np.searchsorted(edges, np.arange(len(points) + 1) * size)
+        return sparse.csr_array((distance**2, edges % size, starts), shape=(len(points), size))
+
+    def _neighbor_radii(self, points: NDArray) -> NDArray:
+        """Distance to the last of the `n_neighbors` nearest training points, rounded up so that it is not lost."""
+        return self._tree.query(points, k=self.n_neighbors)[0][:, -1] * (1 + 1e-12)
+
+    def _check_parameters(self, n_samples: int) -> None:
+        def is_integer(value: object, low: int, high: int) -> bool:
+            return isinstance(value, Integral) and not isinstance(value, bool) and low <= int(value) <= high
+
+        if not is_integer(self.n_components, 1, n_samples - 1):
+            raise ValueError(
+                f"n_components must be an integer between 1 and n_samples - 1 = {n_samples - 1}, "
+                f"got {self.n_components!r}."
+            )
+        if self.n_neighbors is not None and not is_integer(self.n_neighbors, 2, n_samples):
+            raise ValueError(
+                f"n_neighbors must be None or an integer between 2 and n_samples = {n_samples}, "
+                f"got {self.n_neighbors!r}."
+            )
+        if not (isinstance(self.alpha, Real) and 0 <= self.alpha <= 1):
+            raise ValueError(f"alpha must be a number in [0, 1], got {self.alpha!r}.")
+        if self.bandwidth != "auto" and not (isinstance(self.bandwidth, Real) and 0 < self.bandwidth < np.inf):
+            raise ValueError(f'bandwidth must be a positive number or "auto", got {self.bandwidth!r}.')
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.n_components
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+def _gaussian(squared: Pairs, bandwidth: float) -> Pairs:
+    if sparse.issparse(squared):
+        kernel = squared.copy()
+        kernel.data = _gaussian(squared.data, bandwidth)
+        return kernel
+    return np.exp(squared / (-2 * bandwidth**2))
+
+
+def _minus_row_minimum(squared: Pairs) -> Pairs:
+    if sparse.issparse(squared):
+        shifted = squared.copy()
+        minimum = np.minimum.reduceat(squared.data, squared.indptr[:-1])
+        shifted.data = squared.data - np.repeat(minimum, np.diff(squared.indptr))
+        return shifted
+    return squared - squared.min(axis=1, keepdims=True)
+
+
+def _scale(weights: NDArray, kernel: Pairs) -> Pairs:
+    """diag(weights) kernel diag(weights)."""
+    diagonal = sparse.diags_array(weights)
+    return diagonal @ kernel @ diagonal
+
+
+def _slope_bandwidth(squared: Pairs, random: np.random.RandomState, rows: int = 500, grid: int = 60) -> float:
+    """σ of the steepest log-log slope of S(σ), estimated from at most `rows` rows, each with all of its columns."""
+    if squared.shape[0] > rows:
+        squared = squared[np.sort(random.choice(squared.shape[0], rows, replace=False))]
+    values = squared.data if sparse.issparse(squared) else squared.ravel()
+    if not values.max() > 0:
+        raise ValueError('bandwidth="auto" needs samples that differ, but all samples coincide.')
+
+    def slope(bandwidth: float) -> float:
+        exponent = values / (2 * bandwidth**2)
+        kernel = np.exp(-exponent)
+        return float(kernel @ exponent / kernel.sum())
+
+    candidates = np.sqrt(np.geomspace(values[values > 0].min(), values.max(), grid))
+    return float(max(candidates, key=slope))
+
+
+def _leading_modes(
+    symmetric: Pairs, constant: NDArray, n_modes: int, random: np.random.RandomState
+) -> tuple[NDArray, NDArray]:
+    """Largest eigenvalues, in descending order, with their eigenvectors, all orthogonal to `constant`."""
+    # Sent from 1 to -1, the constant cannot mix with other eigenvectors at 1, which a disconnected graph has.
+    size = len(constant)
+    if sparse.issparse(symmetric):
+        deflated = LinearOperator(
+            (size, size), matvec=lambda v: symmetric @ v - 2 * constant * (constant @ v), dtype=np.float64
+        )
+        try:
+            values, vectors = eigsh(deflated, k=n_modes, which="LA", v0=random.uniform(-1, 1, size))
+        except ArpackNoConvergence as error:
+            raise ValueError(
+                "The leading eigenvalues are too close to one to be told apart: increase bandwidth."
+            ) from error
+        order = np.argsort(values)[::-1]
+        return values[order], vectors[:, order]
+    deflated = symmetric - 2 * np.outer(constant, constant)
+    values, vectors = eigh(deflated, subset_by_index=(size - n_modes, size - 1), overwrite_a=True)
+    return values[::-1], vectors[:, ::-1]
+
+
+def _rates(eigenvalues: NDArray, time: float) -> NDArray:
+    """-log(eigenvalue)/time, with a warning for eigenvalues that say nothing about a rate."""
+    if eigenvalues[0] > 1 - 1e-10:
+        warnings.warn(
+            "The samples fall into parts that the kernel does not connect: modes of rate zero only tell them apart. "
+            "Increase bandwidth or n_neighbors.",
+            stacklevel=3,
+        )
+    if eigenvalues[-1] < 1e-8:
+        warnings.warn(
+            "Some eigenvalues are zero to rounding: their rates and modes are meaningless. "
+            "Decrease bandwidth or n_components.",
+            stacklevel=3,
+        )
+    with np.errstate(divide="ignore"):
+        return -np.log(np.clip(eigenvalues, 0, 1)) / time + 0.0  # + 0.0 turns -0 into 0, so that 1/rate is +inf

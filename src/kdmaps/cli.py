@@ -1,0 +1,101 @@
+"""The command line: one function for each command."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import typer
+from rich.console import Console
+from rich.table import Table
+
+import kdmaps
+from kdmaps.problems import Problem
+
+app = typer.Typer(help="Slow modes of stochastic systems from samples.", no_args_is_help=True, add_completion=False)
+
+#: Modes in the picture of the demo; more would not be readable side by side.
+MAX_PICTURES = 3
+
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"kdmaps {kdmaps.__version__}")
+        raise typer.Exit()
+
+
+@app.callback()
+def main(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """Slow modes of stochastic systems from samples."""
+
+
+@app.command()
+def demo(
+    problem: Annotated[str, typer.Option(help="Name of a built-in problem.")] = "triplewell2d",
+    samples: Annotated[int, typer.Option(min=50, help="Number of samples.")] = 5000,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the samples and of the fit.")] = 0,
+    out: Annotated[Path, typer.Option(file_okay=False, help="Directory of the picture.")] = Path("demo"),
+) -> None:
+    """Fit a built-in problem and compare time scales and modes with the exact ones."""
+    try:
+        system = kdmaps.problems.load(problem)
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="--problem") from None
+    X = system.sample(samples, random_state=seed)
+    # This kernel and regularization have a high held-out score on most of the problems.
+    model = kdmaps.KernelDiffusionMap(system.n_modes, "matern52", regularization=1e-4, random_state=seed).fit(X)
+
+    modes, exact = model.transform(X), 1 / system.rates(system.n_modes)
+    table = Table(title=f"{problem}, {samples} samples")
+    for column in ("mode", "time scale", "exact", "relative error"):
+        table.add_column(column, justify="right")
+    for k, (found, true) in enumerate(zip(model.timescales_, exact, strict=True), start=1):
+        table.add_row(str(k), f"{found:.4f}", f"{true:.4f}", f"{found / true - 1:+.1%}")
+    console = Console()
+    console.print(table)
+    console.print(f"Kernel: {model.kernel_}", highlight=False)
+    agreement = kdmaps.metrics.subspace_r2(modes, system.reference(X, system.n_modes))
+    console.print(f"Agreement of the modes with the exact ones: SubR² = {agreement:.4f}", highlight=False)
+
+    out.mkdir(parents=True, exist_ok=True)
+    picture = out / "modes.png"
+    _draw_demo(model, system, X, modes, exact, picture)
+    console.print(f"Modes drawn in {picture}", highlight=False, soft_wrap=True)
+
+
+def _draw_demo(model, system: Problem, X: np.ndarray, modes: np.ndarray, exact: np.ndarray, path: Path) -> None:
+    """Learned modes above exact ones, or both in one frame over a single coordinate; the time scales on the right."""
+    from matplotlib.figure import Figure  # not pyplot, which wants a display
+
+    from kdmaps.plotting import plot_modes, plot_timescales
+
+    r = min(modes.shape[1], MAX_PICTURES)
+    reference = _matched(system, X, modes)[:, :r]
+    rows = 1 if system.dim == 1 else 2
+    figure = Figure(figsize=(2.6 * (r + 1), 2.5 * rows), dpi=150, layout="constrained")
+    grid = figure.add_gridspec(rows, r + 1)
+    axes = np.array([[figure.add_subplot(grid[i, k]) for k in range(r)] for i in range(rows)])
+    titles = [f"learned mode {k + 1}" for k in range(r)]
+    if rows == 1:
+        plot_modes(modes[:, :r], X, reference=reference, axes=axes[0], titles=titles)
+    else:
+        plot_modes(modes[:, :r], X, axes=axes[0], titles=titles, point_size=4)
+        plot_modes(reference, X, axes=axes[1], titles=[f"exact mode {k + 1}" for k in range(r)], point_size=4)
+    for ax in axes.flat:
+        ax.label_outer()
+    plot_timescales(model, exact, ax=figure.add_subplot(grid[:, r])).set_title("time scales")
+    figure.savefig(path)
+
+
+def _matched(system: Problem, X: np.ndarray, modes: np.ndarray) -> np.ndarray:
+    """Exact modes with signs, and within degenerate clusters rotations, chosen to match the learned ones."""
+    r = modes.shape[1]
+    reference = system.reference(X, r)
+    rates = system.rates(reference.shape[1])
+    clusters = np.split(np.arange(len(rates)), np.flatnonzero(np.diff(rates) > 1e-6 * rates[:-1]) + 1)
+    return np.hstack([kdmaps.metrics.align_modes(reference[:, c], modes[:, c[c < r]]) for c in clusters])

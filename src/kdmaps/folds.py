@@ -1,0 +1,195 @@
+"""Cross-validation on Moments: every sample is summed once, whatever the number of folds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property, partial
+
+import numpy as np
+from sklearn.model_selection import BaseCrossValidator, KFold, check_cv
+
+from kdmaps.bases import Basis
+from kdmaps.diffusion import DiffusionTensor
+from kdmaps.moments import Moments, compute_moments, sum_moments
+from kdmaps.pencil import ROUNDING, RegularizationPath
+from kdmaps.scores import FoldFit
+
+
+class BlockedKFold(BaseCrossValidator):
+    """K contiguous blocks as test sets; the `gap` samples on either side of a block belong to neither set.
+
+    For one correlated trajectory: neighbours in time are no independent test of one another, so choose `gap` about as
+    long as the correlation time of the fast coordinates. For several trajectories use scikit-learn's `GroupKFold`.
+
+    Parameters
+    ----------
+    n_splits : int, default=3
+    gap : int, default=0
+    """
+
+    def __init__(self, n_splits: int = 3, gap: int = 0):
+        if n_splits < 2 or gap < 0:
+            raise ValueError(f"BlockedKFold needs n_splits >= 2 and gap >= 0, got {n_splits} and {gap}.")
+        self.n_splits, self.gap = n_splits, gap
+
+    def get_n_splits(self, X=None, y=None, groups=None) -> int:
+        """Number of blocks."""
+        return self.n_splits
+
+    def split(self, X, y=None, groups=None) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Indices of training and test samples, block after block."""
+        index = np.arange(len(X))
+        for block in np.array_split(index, self.n_splits):
+            far = (index < block[0] - self.gap) | (index > block[-1] + self.gap)
+            yield index[far], block
+
+
+def make_splits(cv, X: np.ndarray, groups, n_components: int, seed: int) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Index pairs (train, test) of any scikit-learn splitter; a number is that many random folds."""
+    splitter = KFold(cv, shuffle=True, random_state=seed) if isinstance(cv, int) else check_cv(cv)
+    splits = [(np.asarray(train), np.asarray(test)) for train, test in splitter.split(X, groups=groups)]
+    if len(splits) < 2:
+        raise ValueError(f"cv gives {len(splits)} split(s); a choice by held-out samples needs at least 2.")
+    smallest = min(min(len(train), len(test)) for train, test in splits)
+    if smallest <= n_components:
+        raise ValueError(
+            f"A fold of cv has {smallest} samples, too few for n_components={n_components} modes; use fewer folds, "
+            "fewer modes or more samples."
+        )
+    return splits
+
+
+class FoldMoments:
+    """Moments of the training and the test samples of all folds, from one pass over the samples.
+
+    The samples are cut into the classes that no split tells apart; a training or test set is a union of classes.
+    (For K folds there are K classes, and a training set is the whole minus a fold.)
+    """
+
+    def __init__(self, splits: list[tuple[np.ndarray, np.ndarray]], n_samples: int):
+        roles = np.zeros((n_samples, len(splits)), dtype=np.int8)
+        for f, (train, test) in enumerate(splits):
+            roles[train, f], roles[test, f] = 1, 2
+        patterns, owner = np.unique(roles, axis=0, return_inverse=True)
+        self.roles = patterns
+        self.rows = [np.flatnonzero(owner.ravel() == c) for c in range(len(patterns))]
+
+    def compute(
+        self, basis: Basis, X, sample_weight, diffusion: DiffusionTensor
+    ) -> tuple[Moments, list[tuple[Moments, Moments]]]:
+        """Moments of all samples, and of the training and test samples of every fold."""
+        classes = [compute_moments(basis, X, sample_weight, diffusion, rows) for rows in self.rows]
+
+        def union(f: int, role: int) -> Moments:
+            return sum_moments(m for m, roles in zip(classes, self.roles, strict=True) if roles[f] == role)
+
+        return sum_moments(classes), [(union(f, 1), union(f, 2)) for f in range(self.roles.shape[1])]
+
+
+@dataclass(frozen=True)
+class CrossFit:
+    """Modes of one kernel and one λ, fitted on every fold and on all samples.
+
+    Attributes
+    ----------
+    folds : list of FoldFit
+    rotations : list of ndarray of shape (r, r)
+        Procrustes rotation that turns each fold's modes towards those of all samples.
+    eigenvalues : ndarray of shape (r,)
+        μ on all samples.
+    rates : ndarray of shape (r,)
+        λ-free rates on all samples.
+    overlaps, spreads : list of ndarray of shape (r, r)
+        VᵀΣA and VᵀΣV for the modes V of each fold and A of all samples, Σ of all samples.
+    condition_number : float
+    """
+
+    folds: list[FoldFit]
+    rotations: list[np.ndarray]
+    eigenvalues: np.ndarray
+    rates: np.ndarray
+    overlaps: list[np.ndarray]
+    spreads: list[np.ndarray]
+    condition_number: float
+
+    def agreement(self, n_modes: int | None = None) -> float:
+        """Mean squared cosine between the spaces of the first modes of the folds and of all samples."""
+        k = len(self.eigenvalues) if n_modes is None else n_modes
+        cosines = [
+            np.sum(M[:k, :k] * np.linalg.solve(S[:k, :k], M[:k, :k])) / k
+            for M, S in zip(self.overlaps, self.spreads, strict=True)
+        ]
+        return float(np.mean(cosines))
+
+
+class _Operators:
+    """Σ and L of some samples, and the modes that they determine for any λ."""
+
+    def __init__(self, moments: Moments, ridge: np.ndarray | None, center: bool):
+        self.weight, self.ridge = moments.weight, ridge
+        self.covariance, self.energy = moments.covariance(center), moments.mean_energy()
+
+    @cached_property
+    def path(self) -> RegularizationPath:
+        return RegularizationPath(self.covariance, self.energy, self.ridge)
+
+    def modes(self, n_components: int, regularization: float) -> tuple[np.ndarray, np.ndarray] | None:
+        """μ and coefficients of unit variance; None if the samples do not determine so many modes."""
+        values, a = self.path.solve(n_components, regularization)
+        if len(values) < n_components or values[-1] <= ROUNDING * self.energy.shape[0] * values[0]:
+            return None
+        return values, a / np.sqrt(np.einsum("mk,mk->k", a, self.covariance @ a))
+
+
+def cross_fit(
+    whole: Moments,
+    folds: list[tuple[Moments, Moments]],
+    ridge: np.ndarray | None,
+    n_components: int,
+    regularizations: Iterable[float],
+    center: bool = True,
+) -> list[CrossFit | None]:
+    """`CrossFit` for every λ; None where the samples do not determine `n_components` modes."""
+    everything = _Operators(whole, ridge, center)
+    pairs = [(_Operators(train, ridge, center), _Operators(test, ridge, center)) for train, test in folds]
+
+    def at(lam: float) -> CrossFit | None:
+        reference = everything.modes(n_components, lam)
+        if reference is None:
+            return None
+        mu, a = reference
+        results, rotations, overlaps, spreads = [], [], [], []
+        for train, test in pairs:
+            fitted = train.modes(n_components, lam)
+            if fitted is None:
+                return None
+            values, V = fitted
+            results.append(
+                FoldFit(
+                    coefficients=V,
+                    eigenvalues=values,
+                    regularization=lam,
+                    test_weight=test.weight,
+                    test_covariance=V.T @ test.covariance @ V,
+                    test_energy=V.T @ test.energy @ V,
+                    test_ridge=V.T @ (V if ridge is None else ridge @ V),
+                    train_energy=V.T @ train.energy @ V,
+                    test_path=partial(getattr, test, "path"),
+                )
+            )
+            overlaps.append(V.T @ everything.covariance @ a)
+            spreads.append(V.T @ everything.covariance @ V)
+            left, _, right = np.linalg.svd(overlaps[-1])
+            rotations.append(left @ right)
+        return CrossFit(
+            folds=results,
+            rotations=rotations,
+            eigenvalues=mu,
+            rates=np.einsum("mk,mk->k", a, everything.energy @ a),
+            overlaps=overlaps,
+            spreads=spreads,
+            condition_number=everything.path.condition_number(lam),
+        )
+
+    return [at(lam) for lam in regularizations]

@@ -1,0 +1,357 @@
+"""KernelSearchCV: kernel family, bandwidth and regularization by held-out samples."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from numbers import Integral
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from kdmaps.bandwidths import median_distance
+from kdmaps.bases import select_landmarks
+from kdmaps.certificates import cv_consistency_bound
+from kdmaps.estimator import KernelDiffusionMap, ModeTransformer, checked_tensor, checked_weight
+from kdmaps.exceptions import UnreliableModesWarning
+from kdmaps.folds import FoldMoments, make_splits
+from kdmaps.kernels import FAMILIES, Gaussian, Kernel, kernel_from_dict, make_kernel
+from kdmaps.selection import make_scoring
+from kdmaps.sweep import Candidate, Sweep, SweepData, Trial
+
+#: Bandwidths of the default grid, in units of the median pairwise distance.
+BANDWIDTH_RANGE = (0.3, 30.0)
+REGULARIZATIONS = (1e-1, 3e-2, 1e-2, 3e-3, 1e-3, 3e-4, 1e-4)
+#: Folds whose mode spaces have a mean squared cosine below this disagree.
+MIN_AGREEMENT = 0.8
+#: A gap counts for the number of modes if the folds agree on the space below it to this mean squared cosine.
+MIN_GAP_AGREEMENT = 0.9
+
+
+class KernelSearchCV(ModeTransformer):
+    """Slow modes with the kernel chosen by cross-validation; no ground truth is needed.
+
+    Every candidate (family, bandwidth, regularization) is fitted on training folds and judged by the time scales that
+    its modes show on the held-out folds: by Ky Fan's theorem no function space can show longer ones than the true slow
+    modes, beyond chance, so the largest held-out score is the best candidate.
+
+    Parameters
+    ----------
+    n_components : int, default=4
+        Number r of modes.
+    families : sequence of str or Kernel, default=all six names
+        Names are combined with every bandwidth; a Kernel (a mixture, for example) is tried as it is.
+    bandwidths : int or array-like, default=10
+        How many, spread evenly in the logarithm over `bandwidth_range`; or the bandwidths themselves.
+    regularizations : array-like, default=(1e-1, ..., 1e-4)
+        λ.
+    scoring : {"timescale", "rayleigh", "eigsum", "gap"} or callable, default="timescale"
+        "timescale" is the lower confidence bound of the pooled held-out time scales (`kdmaps.selection`). A callable
+        gets a `kdmaps.scores.FoldFit` and returns a number; its mean over the folds is maximised.
+    cv : int or scikit-learn splitter, default=3
+        A number is that many random folds. For correlated trajectories use `kdmaps.folds.BlockedKFold`, or
+        `GroupKFold` with `groups`.
+    basis, n_features, center, diffusion, sampling, landmarks :
+        As in `KernelDiffusionMap`. Landmarks are chosen once for all candidates, and samples that are landmarks are
+        left out of the test sets. "full" is not possible: it would leave none.
+    random_state : int, RandomState instance or None, default=None
+    n_jobs : int or None, default=None
+        Threads; None is one per core.
+    bandwidth_range : (float, float), default=(0.3, 30)
+        Ends of the default grid in units of the median pairwise distance.
+    max_extensions : int, default=3
+        How often the grid may grow when the best candidate lies on its edge.
+    checkpoint : path, optional
+        File for finished candidates; an interrupted search with the same data and settings resumes from it.
+    progress : bool, default=False
+        Whether to show a progress bar with the best candidate so far.
+
+    Attributes
+    ----------
+    best_params_ : dict
+        Arguments of `KernelDiffusionMap`.
+    best_score_ : float
+        Selection score of the best candidate.
+    best_index_ : int
+    best_estimator_ : KernelDiffusionMap
+        The best candidate fitted on all samples; `timescales_`, `rates_`, `transform`, ... are its.
+    cv_results_ : dict of arrays
+        One entry per candidate: `param_family`, `param_bandwidth`, `param_regularization`, `params`, `score` (what is
+        maximised), `split*_test_score`, `mean_test_score`, `standard_error`, `rank_test_score`, `fold_agreement`,
+        `condition_number`, `timescales`, `time`.
+    suggested_n_components_ : int or None
+        Where the largest spectral gap lies among those that the folds agree on.
+    certainty_ : dict
+        Margin to the runner-up of another kernel and the bound of thm:cv-consistency, with the estimated constants.
+    extensions_ : list of str
+        How the grid was extended.
+
+    See Also
+    --------
+    AdaptiveDiffusionMap : The same with settings for any size of data.
+
+    Examples
+    --------
+    >>> import kdmaps
+    >>> X = kdmaps.problems.load("dw1d").sample(300, random_state=0)
+    >>> s = kdmaps.KernelSearchCV(n_components=2, families=["gaussian"], bandwidths=4, random_state=0).fit(X)
+    >>> sorted(s.best_params_)
+    ['bandwidth', 'kernel', 'regularization']
+    """
+
+    def __init__(
+        self,
+        n_components=4,
+        families=tuple(FAMILIES),
+        bandwidths=10,
+        regularizations=REGULARIZATIONS,
+        scoring="timescale",
+        cv=3,
+        basis="fourier",
+        n_features=300,
+        random_state=None,
+        n_jobs=None,
+        *,
+        center=True,
+        diffusion=None,
+        sampling="sobol",
+        landmarks="kmeans",
+        bandwidth_range=BANDWIDTH_RANGE,
+        max_extensions=3,
+        checkpoint=None,
+        progress=False,
+    ):
+        self.n_components = n_components
+        self.families = families
+        self.bandwidths = bandwidths
+        self.regularizations = regularizations
+        self.scoring = scoring
+        self.cv = cv
+        self.basis = basis
+        self.n_features = n_features
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.center = center
+        self.diffusion = diffusion
+        self.sampling = sampling
+        self.landmarks = landmarks
+        self.bandwidth_range = bandwidth_range
+        self.max_extensions = max_extensions
+        self.checkpoint = checkpoint
+        self.progress = progress
+
+    def fit(self, X, y=None, sample_weight=None, groups=None):
+        """Try all candidates and fit the best one on all samples.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, d)
+        y : ignored
+        sample_weight : array-like of shape (n_samples,), optional
+        groups : array-like of shape (n_samples,), optional
+            For splitters that need them, e.g. the trajectory of each sample.
+
+        Returns
+        -------
+        self
+        """
+        X = self._validated(X, reset=True)
+        weight = checked_weight(sample_weight, X)
+        seed = check_random_state(self.random_state).randint(2**31)
+        template = self._template(seed)
+        template.check_parameters()
+        data = self._data(template, X, weight, groups, seed)
+        scoring_name = self.scoring if isinstance(self.scoring, str) else getattr(self.scoring, "__name__", "callable")
+        sweep = Sweep(data, make_scoring(self.scoring), scoring_name, self.n_jobs, self.checkpoint, self.progress)
+        sigmas, lambdas = self._bandwidth_grid(X, weight, seed), self._lambda_grid()
+        sweep.run(self._trials(sigmas), lambdas)
+        self.extensions_: list[str] = []
+        while not sweep.interrupted and len(self.extensions_) < self.max_extensions and self._extend(sweep):
+            pass
+        if sweep.best.value == -np.inf:
+            raise ValueError(
+                f"No candidate determines n_components={self.n_components} modes; use fewer modes or more samples."
+            )
+        self._summarise(sweep)
+        self.best_estimator_ = template.set_params(**sweep.best.params).fit(X, sample_weight=weight)
+        self._set_modes(self.best_estimator_.basis_, self.best_estimator_.modes_)
+        return self
+
+    # --- the grid -----------------------------------------------------------------------------------------------------
+    def _template(self, seed: int) -> KernelDiffusionMap:
+        shared = ("n_components", "basis", "n_features", "center", "diffusion", "sampling", "landmarks")
+        return KernelDiffusionMap(random_state=seed, **{name: getattr(self, name) for name in shared})
+
+    def _data(self, template: KernelDiffusionMap, X, weight, groups, seed: int) -> SweepData:
+        splits = make_splits(self.cv, X, groups, self.n_components, seed)
+        if self.basis == "full":
+            raise ValueError("basis='full' leaves no sample to test on; use basis='landmarks' or 'fourier'.")
+        if self.basis == "landmarks":
+            used = X if weight is None else X[weight > 0]
+            # A quarter of the samples at most: the others have to test what is fitted at these.
+            n_landmarks = min(self.n_features, max(self.n_components + 1, len(used) // 4))
+            kernel = Gaussian(median_distance(used, random_state=seed))
+            template.landmarks = select_landmarks(used, n_landmarks, self.landmarks, kernel, seed)
+            splits = _without_landmarks(splits, X, template.landmarks, self.n_components)
+        return SweepData(
+            X=X,
+            weight=weight,
+            tensor=checked_tensor(self.diffusion, X),
+            folds=FoldMoments(splits, len(X)),
+            n_components=self.n_components,
+            basis=self.basis,
+            n_features=self.n_features,
+            sampling=self.sampling,
+            landmarks=template.landmarks,
+            center=self.center,
+            seed=seed,
+        )
+
+    def _bandwidth_grid(self, X, weight, seed: int) -> np.ndarray:
+        if isinstance(self.bandwidths, Integral):
+            if self.bandwidths < 1:
+                raise ValueError(f"bandwidths must be at least 1, got {self.bandwidths}.")
+            low, high = self.bandwidth_range
+            if not 0 < low <= high < np.inf:
+                raise ValueError(f"bandwidth_range must be two positive numbers in order, got {self.bandwidth_range}.")
+            return median_distance(X, weight, seed) * np.geomspace(low, high, int(self.bandwidths))
+        return _positive("bandwidths", self.bandwidths)
+
+    def _lambda_grid(self) -> np.ndarray:
+        return _positive("regularizations", self.regularizations)
+
+    def _trials(self, sigmas: np.ndarray) -> list[Trial]:
+        if isinstance(self.families, str | Kernel) or len(self.families) == 0:
+            raise ValueError("families must be a non-empty list of names or kernels.")
+        trials = []
+        for family in self.families:
+            if isinstance(family, Kernel):
+                trials.append(Trial(repr(family), None, family))
+            else:
+                trials += [Trial(family, float(sigma), make_kernel(family, float(sigma))) for sigma in sigmas]
+        return trials
+
+    def _extend(self, sweep: Sweep) -> bool:
+        """Add points beyond the edge on which the best candidate lies; False if it lies on none."""
+        best = sweep.best
+        family = [c for c in sweep.candidates if c.family == best.family]
+        lambdas = np.unique([c.regularization for c in family])
+        if best.bandwidth is not None:
+            sigmas = np.unique([c.bandwidth for c in family])
+            beyond = _beyond(sigmas, best.bandwidth)
+            if beyond is not None:
+                trials = [Trial(best.family, s, make_kernel(best.family, s)) for s in beyond]
+                self._note(best, "bandwidth", beyond)
+                sweep.run(trials, lambdas)
+                return True
+        beyond = _beyond(lambdas, best.regularization)
+        if beyond is not None:
+            trials = list(
+                {repr(c.kernel): Trial(c.family, c.bandwidth, kernel_from_dict(c.kernel)) for c in family}.values()
+            )
+            self._note(best, "regularization", beyond)
+            sweep.run(trials, beyond)
+            return True
+        return False
+
+    def _note(self, best: Candidate, axis: str, beyond: list[float]) -> None:
+        value = getattr(best, axis)
+        self.extensions_.append(
+            f"the best candidate ({best.family}) lay on the edge {axis}={value:.3g}: continued to {beyond[-1]:.3g}"
+        )
+
+    # --- what was found -----------------------------------------------------------------------------------------------
+    def _summarise(self, sweep: Sweep) -> None:
+        candidates = sweep.candidates
+        self.best_index_ = candidates.index(sweep.best)
+        best = candidates[self.best_index_]
+        self.best_params_, self.best_score_ = best.params, best.value
+        self.cv_results_ = _table(candidates)
+        self.certainty_ = self._certainty(sweep)
+        self.suggested_n_components_ = self._suggest(sweep)
+        if best.agreement < MIN_AGREEMENT:
+            warnings.warn(
+                f"The folds disagree on the mode space (mean squared cosine {best.agreement:.2f}): use more samples or "
+                f"another n_components (suggested: {self.suggested_n_components_}).",
+                UnreliableModesWarning,
+                stacklevel=3,
+            )
+        values = np.array([c.value for c in candidates if np.isfinite(c.value)])
+        if len(values) > 2 and np.ptp(values) <= best.standard_error:
+            warnings.warn(
+                "The score landscape is flat: all candidates agree within the standard error, so the choice of kernel "
+                "is arbitrary (and does not matter).",
+                UnreliableModesWarning,
+                stacklevel=3,
+            )
+
+    def _certainty(self, sweep: Sweep) -> dict:
+        best = sweep.best
+        others = [c.value for c in sweep.candidates if c.kernel != best.kernel and np.isfinite(c.value)]
+        margin = best.value - max(others) if others else np.inf
+        n_folds = len(best.fold_values)
+        fold_size = len(sweep.data.X) / n_folds
+        # The score is a sum of r time scales: if each fold value has variance s², a sub-Gaussian law of that variance
+        # has c N_f = 1/(2 s²) for the sum, and r² as much for each of its r terms.
+        variance = max(np.var(best.fold_values, ddof=1), np.finfo(float).tiny)
+        concentration = self.n_components**2 / (2 * variance * fold_size)
+        bound = cv_consistency_bound(margin, len(sweep.candidates), self.n_components, fold_size, concentration)
+        return {"margin": margin, "bound": bound, "fold_size": fold_size, "concentration": concentration}
+
+    def _suggest(self, sweep: Sweep) -> int | None:
+        best, data = sweep.best, sweep.data
+        most = min(2 * self.n_components + 2, min(len(rows) for rows in data.folds.rows) - 1)
+        fit = data.cross_fit(kernel_from_dict(best.kernel), [best.regularization], most)[0] if most > 1 else None
+        if fit is None:
+            return None
+        agreed = [k for k in range(1, most) if fit.agreement(k) >= MIN_GAP_AGREEMENT]
+        return max(agreed, key=lambda k: fit.eigenvalues[k - 1] / fit.eigenvalues[k], default=None)
+
+
+def _positive(name: str, values) -> np.ndarray:
+    array = np.unique(np.asarray(values, dtype=np.float64))
+    if array.size == 0 or not np.all(np.isfinite(array)) or np.any(array <= 0):
+        raise ValueError(f"{name} must be positive finite numbers, got {values!r}.")
+    return array
+
+
+def _beyond(axis: np.ndarray, value: float, n: int = 2) -> list[float] | None:
+    """`n` further points of a geometric axis past the end at which `value` lies; None if it lies inside."""
+    if len(axis) < 2 or axis[0] < value < axis[-1]:
+        return None
+    ratio = axis[1] / axis[0] if value == axis[0] else axis[-1] / axis[-2]
+    return [float(value * ratio ** (step if value == axis[-1] else -step)) for step in range(1, n + 1)]
+
+
+def _without_landmarks(splits, X: np.ndarray, landmarks: np.ndarray, n_components: int):
+    known = {row.tobytes() for row in np.asarray(landmarks, dtype=np.float64)}
+    free = np.array([row.tobytes() not in known for row in np.asarray(X, dtype=np.float64)])
+    splits = [(train, test[free[test]]) for train, test in splits]
+    if min(len(test) for _, test in splits) <= n_components:
+        raise ValueError("Nearly all samples are landmarks, which leaves none to test on; use fewer n_features.")
+    return splits
+
+
+def _table(candidates: Sequence[Candidate]) -> dict[str, np.ndarray | list]:
+    """scikit-learn's `cv_results_`."""
+    n_folds = max(len(c.fold_values) for c in candidates)
+    folds = np.array([c.fold_values or [np.nan] * n_folds for c in candidates])
+    value = np.array([c.value for c in candidates])
+    order = np.argsort(-value, kind="stable")
+    rank = np.empty(len(order), dtype=int)
+    rank[order] = np.arange(1, len(order) + 1)
+    return {
+        "param_family": np.array([c.family for c in candidates]),
+        "param_bandwidth": np.array([np.nan if c.bandwidth is None else c.bandwidth for c in candidates]),
+        "param_regularization": np.array([c.regularization for c in candidates]),
+        "params": [c.params for c in candidates],
+        "score": value,
+        **{f"split{f}_test_score": folds[:, f] for f in range(n_folds)},
+        "mean_test_score": folds.mean(axis=1),
+        "standard_error": np.array([c.standard_error for c in candidates]),
+        "rank_test_score": rank,
+        "fold_agreement": np.array([c.agreement for c in candidates]),
+        "condition_number": np.array([c.condition_number for c in candidates]),
+        "timescales": [c.timescales for c in candidates],
+        "time": np.array([c.seconds for c in candidates]),
+    }

@@ -1,0 +1,227 @@
+"""A sweep: many kernels and regularizations on the same folds, in parallel, with progress, resumable."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed
+
+from kdmaps._chunkloop import blas_threads, n_threads, single_thread
+from kdmaps.bases import make_basis
+from kdmaps.diffusion import DiffusionTensor
+from kdmaps.folds import CrossFit, FoldMoments, cross_fit
+from kdmaps.kernels import Kernel, kernel_from_dict
+from kdmaps.progress import track
+from kdmaps.selection import CandidateScore
+
+CHECKPOINT_FORMAT = 1
+
+
+@dataclass
+class Candidate:
+    """One row of a sweep."""
+
+    family: str
+    kernel: dict[str, Any]
+    bandwidth: float | None
+    regularization: float
+    value: float = -np.inf
+    standard_error: float = np.nan
+    fold_values: list[float] = field(default_factory=list)
+    agreement: float = np.nan
+    condition_number: float = np.nan
+    timescales: list[float] = field(default_factory=list)
+    seconds: float = np.nan
+
+    @property
+    def params(self) -> dict[str, Any]:
+        """Arguments that make `KernelDiffusionMap` fit this candidate."""
+        if self.bandwidth is None:
+            return {"kernel": kernel_from_dict(self.kernel), "regularization": self.regularization}
+        return {"kernel": self.family, "bandwidth": self.bandwidth, "regularization": self.regularization}
+
+
+@dataclass(frozen=True)
+class SweepData:
+    """Everything about a sweep that is the same for all candidates."""
+
+    X: np.ndarray
+    weight: np.ndarray | None
+    tensor: DiffusionTensor
+    folds: FoldMoments
+    n_components: int
+    basis: str
+    n_features: int
+    sampling: str
+    landmarks: Any
+    center: bool
+    seed: int
+
+    def fingerprint(self) -> str:
+        """A digest of the data and the settings, by which a checkpoint knows that it belongs to them."""
+        digest = hashlib.sha256()
+        settings = (self.n_components, self.basis, self.n_features, self.sampling, self.center, self.seed)
+        digest.update(repr((self.X.shape, str(self.X.dtype), settings)).encode())
+        for array in (self.X, self.weight, self.landmarks, self.tensor.constant, self.folds.roles):
+            if isinstance(array, np.ndarray):
+                digest.update(np.ascontiguousarray(array).tobytes())
+        return digest.hexdigest()
+
+    def cross_fit(self, kernel: Kernel, regularizations: Iterable[float], n_components: int) -> list[CrossFit | None]:
+        basis = make_basis(
+            self.basis,
+            kernel,
+            self.X,
+            self.n_features,
+            sampling=self.sampling,
+            landmarks=self.landmarks,
+            random_state=self.seed,
+        )
+        whole, folds = self.folds.compute(basis, self.X, self.weight, self.tensor)
+        return cross_fit(whole, folds, basis.ridge, n_components, regularizations, self.center)
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A kernel to be tried: its family's name and bandwidth, or a label and no bandwidth for a kernel as given."""
+
+    family: str
+    bandwidth: float | None
+    kernel: Kernel
+
+
+def _evaluate(
+    index: int, data: SweepData, scoring: Callable[[CrossFit], CandidateScore], trial: Trial, lambdas: list[float]
+) -> tuple[int, list[Candidate]]:
+    """The candidates of one kernel, one for each λ."""
+    start = time.perf_counter()
+    with single_thread():
+        fits = data.cross_fit(trial.kernel, lambdas, data.n_components)
+    found = []
+    for lam, fit in zip(lambdas, fits, strict=True):
+        candidate = Candidate(trial.family, trial.kernel.to_dict(), trial.bandwidth, lam)
+        if fit is not None:
+            score = scoring(fit)
+            candidate.value = score.value if np.isfinite(score.value) else -np.inf
+            candidate.standard_error = score.standard_error
+            candidate.fold_values = score.fold_values.tolist()
+            candidate.agreement = fit.agreement()
+            candidate.condition_number = fit.condition_number
+            candidate.timescales = (1 / fit.rates).tolist()
+        found.append(candidate)
+    for candidate in found:
+        candidate.seconds = (time.perf_counter() - start) / len(found)
+    return index, found
+
+
+class Sweep:
+    """Evaluates trials and keeps what it found.
+
+    Parameters
+    ----------
+    data : SweepData
+    scoring : callable
+        From `CrossFit` to `CandidateScore`.
+    scoring_name : str
+        Told to the checkpoint.
+    n_jobs : int or None
+        Threads; None is one per core.
+    checkpoint : path or None
+        A file (JSON lines) to which finished trials are written, and from which they are read if it exists.
+    progress : bool
+        Whether to show a progress bar.
+    """
+
+    def __init__(self, data: SweepData, scoring, scoring_name: str, n_jobs, checkpoint, progress: bool):
+        self.data, self.scoring, self.progress = data, scoring, progress
+        self.n_jobs = n_threads() if n_jobs is None else n_jobs
+        self.candidates: list[Candidate] = []
+        self.interrupted = False
+        self._checkpoint = None if checkpoint is None else Path(checkpoint)
+        self._done: dict[str, list[Candidate]] = {}
+        if self._checkpoint is not None:
+            self._open_checkpoint({"format": CHECKPOINT_FORMAT, "data": data.fingerprint(), "scoring": scoring_name})
+
+    @property
+    def best(self) -> Candidate:
+        """The candidate of the largest value."""
+        return max(self.candidates, key=lambda candidate: candidate.value)
+
+    def _label(self) -> str:
+        if not self.candidates:
+            return "search"
+        best = self.best
+        return f"best {best.value:.4g}: {best.family} σ={best.bandwidth or 0:.3g} λ={best.regularization:.1g}"
+
+    def run(self, trials: Sequence[Trial], regularizations: Iterable[float]) -> None:
+        """Evaluate every trial at every λ. After an interrupt (Ctrl-C), what was finished is kept."""
+        lambdas = [float(lam) for lam in regularizations]
+        results: dict[int, list[Candidate]] = {
+            i: self._done[self._key(trial, lambdas)]
+            for i, trial in enumerate(trials)
+            if self._key(trial, lambdas) in self._done
+        }
+        before = list(self.candidates)
+        missing = [(i, trial) for i, trial in enumerate(trials) if i not in results]
+        self._collect(before, results)
+        try:
+            with blas_threads(1 if self.n_jobs != 1 else n_threads()):
+                finished = Parallel(n_jobs=self.n_jobs, prefer="threads", return_as="generator_unordered")(
+                    delayed(_evaluate)(i, self.data, self.scoring, trial, lambdas) for i, trial in missing
+                )
+                for i, found in track(finished, len(missing), self._label, self.progress):
+                    results[i] = found
+                    self._record(self._key(trials[i], lambdas), found)
+                    self._collect(before, results)
+        except KeyboardInterrupt:
+            self.interrupted = True
+            if not self.candidates:
+                raise
+            warnings.warn(
+                f"Interrupted: the search ends with the best of {len(self.candidates)} candidates.", stacklevel=4
+            )
+
+    def _collect(self, before: list[Candidate], results: dict[int, list[Candidate]]) -> None:
+        # In the order of the trials, whichever thread was first: ties are broken the same way in every run.
+        self.candidates = before + [candidate for i in sorted(results) for candidate in results[i]]
+
+    # --- checkpoint ---------------------------------------------------------------------------------------------------
+    @staticmethod
+    def _key(trial: Trial, lambdas: list[float]) -> str:
+        return json.dumps([trial.family, trial.kernel.to_dict(), lambdas], sort_keys=True)
+
+    def _open_checkpoint(self, header: dict[str, Any]) -> None:
+        assert self._checkpoint is not None
+        if not self._checkpoint.exists():
+            self._checkpoint.write_text(json.dumps(header) + "\n")
+            return
+        lines = self._checkpoint.read_text().splitlines()
+        try:
+            stored = json.loads(lines[0])
+        except (IndexError, json.JSONDecodeError):
+            stored = None
+        if stored != header:
+            raise ValueError(
+                f"checkpoint {self._checkpoint} belongs to other data, settings or scoring; remove it or give another "
+                "path."
+            )
+        for line in lines[1:]:
+            try:
+                entry = json.loads(line)
+            except json.JSONDecodeError:
+                continue  # a line cut off by a kill: its trial is run again
+            self._done[entry["key"]] = [Candidate(**fields) for fields in entry["candidates"]]
+
+    def _record(self, key: str, found: list[Candidate]) -> None:
+        if self._checkpoint is not None:
+            with self._checkpoint.open("a") as file:
+                file.write("\n" + json.dumps({"key": key, "candidates": [asdict(c) for c in found]}))
+                file.flush()

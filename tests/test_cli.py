@@ -1,0 +1,74 @@
+"""The command line says what the library finds."""
+
+import re
+
+import numpy as np
+import pytest
+from matplotlib.image import imread
+from typer.testing import CliRunner
+
+import kdmaps
+from kdmaps.cli import _matched, app
+
+runner = CliRunner()
+
+
+def run(*arguments):
+    # Wide enough that rich neither wraps nor shortens anything.
+    return runner.invoke(app, [str(a) for a in arguments], env={"COLUMNS": "200", "NO_COLOR": "1"})
+
+
+def test_version():
+    result = run("--version")
+    assert result.exit_code == 0
+    assert result.stdout == f"kdmaps {kdmaps.__version__}\n"
+
+
+@pytest.mark.parametrize("name", ["dw1d", "ou2d-4"])
+def test_demo_prints_the_numbers_of_the_library(name, tmp_path):
+    result = run("demo", "--problem", name, "--samples", 400, "--seed", 3, "--out", tmp_path / "new" / "dir")
+    assert result.exit_code == 0, result.output
+
+    problem = kdmaps.problems.load(name)
+    X = problem.sample(400, random_state=3)
+    model = kdmaps.KernelDiffusionMap(4, "matern52", regularization=1e-4, random_state=3).fit(X)
+    exact = 1 / problem.rates(4)
+    rows = np.array(
+        re.findall(r"│\s+(\d)\s+│\s+([\d.]+)\s+│\s+([\d.]+)\s+│\s+([-+][\d.]+)%", result.stdout), dtype=float
+    )
+    np.testing.assert_array_equal(rows[:, 0], [1, 2, 3, 4])
+    np.testing.assert_allclose(rows[:, 1], model.timescales_, atol=6e-5)
+    np.testing.assert_allclose(rows[:, 2], exact, atol=6e-5)
+    np.testing.assert_allclose(rows[:, 3], 100 * (model.timescales_ / exact - 1), atol=0.06)
+    agreement = kdmaps.metrics.subspace_r2(model.transform(X), problem.reference(X, 4))
+    assert f"SubR² = {agreement:.4f}" in result.stdout
+
+    picture = tmp_path / "new" / "dir" / "modes.png"
+    assert f"Modes drawn in {picture}" in result.stdout
+    assert len(np.unique(imread(picture).reshape(-1, 4), axis=0)) > 10  # more than an empty sheet
+
+
+def test_an_unknown_problem_is_answered_with_the_names():
+    result = run("demo", "--problem", "nowhere")
+    assert result.exit_code == 2
+    for name in kdmaps.problems.names():
+        assert name in result.stderr
+
+
+@pytest.mark.parametrize("arguments", [("--samples", 3), ("--seed", -1), ("--samples", "many")])
+def test_bad_options(arguments):
+    assert run("demo", *arguments).exit_code == 2
+
+
+def test_exact_modes_are_turned_within_clusters_only():
+    problem = kdmaps.problems.load("circle")  # two modes for each rate
+    X = problem.sample(500, random_state=0)
+    exact = problem.eigenfunctions(X, 4)
+    turn = np.array([[0.6, -0.8], [0.8, 0.6]])
+    modes = np.hstack([exact[:, :2] @ turn, -exact[:, 2:]])
+    matched = _matched(problem, X, modes)
+    for k in range(4):
+        assert np.corrcoef(matched[:, k], modes[:, k])[0, 1] > 0.999
+    # Modes of different rates that were mixed stay different from the exact ones.
+    mixed = np.column_stack([modes[:, 0] + modes[:, 2], modes[:, 1], modes[:, 0] - modes[:, 2], modes[:, 3]])
+    assert np.corrcoef(_matched(problem, X, mixed)[:, 0], mixed[:, 0])[0, 1] < 0.8
