@@ -7,12 +7,12 @@ import matplotlib
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.figure import Figure
 
 import kdmaps
 from kdmaps.plotting import plot_modes, plot_timescales
 
 matplotlib.use("Agg")
-from matplotlib.figure import Figure  # noqa: E402
 
 
 @pytest.fixture(scope="module")

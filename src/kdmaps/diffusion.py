@@ -103,7 +103,7 @@ class DiffusionTensor:
         if not callable(self._value):
             array = array[index]
         n, dim = X.shape
-        if array.shape[0] != n or array.shape[1:2] not in ((), (dim,)) or array.ndim > 3:
+        if array.shape[:1] != (n,) or array.shape[1:2] not in ((), (dim,)) or array.ndim > 3:
             raise ValueError(
                 f"diffusion per sample must have shape ({n},), ({n}, {dim}), ({n}, {dim}, {dim}) or ({n}, {dim}, k) "
                 f"for {n} samples, got {array.shape}."

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from numbers import Integral, Real
 
 import numpy as np
@@ -262,8 +264,6 @@ class KernelDiffusionMap(ModeTransformer):
         -------
         self
         """
-        for name in ("basis_", "moments_"):
-            self.__dict__.pop(name, None)
         return self._accumulate(X, sample_weight, self.diffusion, reset=True)
 
     def partial_fit(self, X, y=None, sample_weight=None, *, diffusion=None):
@@ -289,15 +289,15 @@ class KernelDiffusionMap(ModeTransformer):
 
     def _accumulate(self, X, sample_weight, diffusion, reset: bool):
         self.check_parameters()
-        X = self._validated(X, reset=reset)
-        weight = checked_weight(sample_weight, X)
-        tensor = checked_tensor(diffusion, X)
-        if reset:
-            self.basis_ = self._make_basis(X, weight)
-        moments = compute_moments(self.basis_, X, weight, tensor)
-        self.moments_: Moments = moments if reset else self.moments_ + moments
-        modes = find_modes(self.moments_, self.basis_.ridge, self.n_components, self.regularization, self.center)
-        self._set_modes(self.basis_, modes)
+        with _all_or_nothing(self):
+            X = self._validated(X, reset=reset)
+            weight = checked_weight(sample_weight, X)
+            tensor = checked_tensor(diffusion, X)
+            basis = self._make_basis(X, weight) if reset else self.basis_
+            moments = compute_moments(basis, X, weight, tensor)
+            self.moments_: Moments = moments if reset else self.moments_ + moments
+            modes = find_modes(self.moments_, basis.ridge, self.n_components, self.regularization, self.center)
+            self._set_modes(basis, modes)
         for complaint in modes.complaints():
             warnings.warn(complaint, UnreliableModesWarning, stacklevel=3)
         return self
@@ -318,7 +318,8 @@ class KernelDiffusionMap(ModeTransformer):
                 stacklevel=4,
             )
         rng = check_random_state(self.random_state)
-        kernel = self._make_kernel(used, None if weight is None else weight[weight > 0], rng)
+        used_weight = None if weight is None else weight[weight > 0]
+        kernel = self._make_kernel(used, used_weight, rng)
         return make_basis(
             self.basis,
             kernel,
@@ -327,6 +328,7 @@ class KernelDiffusionMap(ModeTransformer):
             sampling=self.sampling,
             landmarks=self.landmarks,
             random_state=rng,
+            sample_weight=used_weight,
         )
 
     def _make_kernel(self, X, weight, rng):
@@ -342,6 +344,18 @@ class KernelDiffusionMap(ModeTransformer):
             raise ValueError(f"regularization must be a positive number, got {self.regularization!r}.")
         if self.basis not in BASES:
             raise ValueError(f"Unknown basis {self.basis!r}; choose one of {', '.join(BASES)}.")
+
+
+@contextmanager
+def _all_or_nothing(estimator) -> Iterator[None]:
+    """Give the estimator back as it was if its fit fails."""
+    before = vars(estimator).copy()
+    try:
+        yield
+    except BaseException:
+        vars(estimator).clear()
+        vars(estimator).update(before)
+        raise
 
 
 def _check_time(time) -> float:

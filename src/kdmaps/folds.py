@@ -12,7 +12,7 @@ from sklearn.model_selection import BaseCrossValidator, KFold, check_cv
 from kdmaps.bases import Basis
 from kdmaps.diffusion import DiffusionTensor
 from kdmaps.moments import Moments, compute_moments, sum_moments
-from kdmaps.pencil import ROUNDING, RegularizationPath
+from kdmaps.pencil import RegularizationPath, rounding_variance
 from kdmaps.scores import FoldFit
 
 
@@ -94,6 +94,8 @@ class CrossFit:
     Attributes
     ----------
     folds : list of FoldFit
+    coefficients : ndarray of shape (p, r)
+        Modes of all samples.
     rotations : list of ndarray of shape (r, r)
         Procrustes rotation that turns each fold's modes towards those of all samples.
     eigenvalues : ndarray of shape (r,)
@@ -106,6 +108,7 @@ class CrossFit:
     """
 
     folds: list[FoldFit]
+    coefficients: np.ndarray
     rotations: list[np.ndarray]
     eigenvalues: np.ndarray
     rates: np.ndarray
@@ -127,7 +130,7 @@ class _Operators:
     """Σ and L of some samples, and the modes that they determine for any λ."""
 
     def __init__(self, moments: Moments, ridge: np.ndarray | None, center: bool):
-        self.weight, self.ridge = moments.weight, ridge
+        self.moments, self.ridge = moments, ridge
         self.covariance, self.energy = moments.covariance(center), moments.mean_energy()
 
     @cached_property
@@ -137,7 +140,7 @@ class _Operators:
     def modes(self, n_components: int, regularization: float) -> tuple[np.ndarray, np.ndarray] | None:
         """μ and coefficients of unit variance; None if the samples do not determine so many modes."""
         values, a = self.path.solve(n_components, regularization)
-        if len(values) < n_components or values[-1] <= ROUNDING * self.energy.shape[0] * values[0]:
+        if len(values) < n_components or np.any(values <= rounding_variance(self.moments, a)):
             return None
         return values, a / np.sqrt(np.einsum("mk,mk->k", a, self.covariance @ a))
 
@@ -170,7 +173,7 @@ def cross_fit(
                     coefficients=V,
                     eigenvalues=values,
                     regularization=lam,
-                    test_weight=test.weight,
+                    test_weight=test.moments.weight,
                     test_covariance=V.T @ test.covariance @ V,
                     test_energy=V.T @ test.energy @ V,
                     test_ridge=V.T @ (V if ridge is None else ridge @ V),
@@ -184,6 +187,7 @@ def cross_fit(
             rotations.append(left @ right)
         return CrossFit(
             folds=results,
+            coefficients=a,
             rotations=rotations,
             eigenvalues=mu,
             rates=np.einsum("mk,mk->k", a, everything.energy @ a),

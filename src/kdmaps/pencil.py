@@ -166,6 +166,11 @@ def _cholesky(matrix: np.ndarray) -> np.ndarray:
     )
 
 
+def rounding_variance(moments: Moments, coefficients: np.ndarray) -> np.ndarray:
+    """How much of aᵀΣa rounding of E φφᵀ may leave where the samples have no variance at all, for each column a."""
+    return 2 * ROUNDING * np.trace(moments.gram) / moments.weight * np.einsum("mk,mk->k", coefficients, coefficients)
+
+
 def find_modes(
     moments: Moments, ridge: np.ndarray | None, n_components: int, regularization: float, center: bool = True
 ) -> Modes:
@@ -181,8 +186,7 @@ def find_modes(
     if n_components > p:
         raise ValueError(f"n_components={n_components} exceeds the number of features {p}; increase n_features.")
     values, coefficients, condition, trace = solve(covariance, energy, ridge, min(n_components + 1, p), regularization)
-    # Rounding of E φφᵀ leaves this much of aᵀΣa where the samples have no variance at all.
-    floor = 2 * ROUNDING * np.trace(moments.gram) / moments.weight * np.einsum("mk,mk->k", coefficients, coefficients)
+    floor = rounding_variance(moments, coefficients)
     determined = int(np.count_nonzero((values > floor)[:n_components]))
     if determined < n_components:
         raise ValueError(

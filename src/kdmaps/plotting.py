@@ -124,7 +124,8 @@ def _scatter(ax: Axes, points: np.ndarray, mode: np.ndarray, size: float) -> Non
     norm = CenteredNorm(0, halfrange=float(np.quantile(np.abs(mode), SHOWN)) or 1.0)
     # Large values last: rare samples on the rim are what a mode tells, and would be hidden by the crowd.
     order = np.argsort(np.abs(mode), kind="stable")
-    drawn = ax.scatter(*points[order].T, c=mode[order], s=size, cmap=DIVERGING, norm=norm, linewidths=0)
+    x, y = points[order].T
+    drawn = ax.scatter(x, y, c=mode[order], s=size, cmap=DIVERGING, norm=norm, linewidths=0)
     figure = ax.get_figure()
     assert figure is not None
     figure.colorbar(drawn, ax=ax, extend="both")

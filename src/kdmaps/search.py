@@ -16,12 +16,12 @@ from kdmaps.estimator import KernelDiffusionMap, ModeTransformer, checked_tensor
 from kdmaps.exceptions import UnreliableModesWarning
 from kdmaps.folds import FoldMoments, make_splits
 from kdmaps.kernels import FAMILIES, Gaussian, Kernel, kernel_from_dict, make_kernel
-from kdmaps.selection import make_scoring
+from kdmaps.selection import make_scoring, pooled_ritz_timescales
 from kdmaps.sweep import Candidate, Sweep, SweepData, Trial
 
 #: Bandwidths of the default grid, in units of the median pairwise distance.
-BANDWIDTH_RANGE = (0.3, 30.0)
-REGULARIZATIONS = (1e-1, 3e-2, 1e-2, 3e-3, 1e-3, 3e-4, 1e-4)
+BANDWIDTH_RANGE = (1.5, 30.0)
+REGULARIZATIONS = tuple(float(f"{lam:.3g}") for lam in np.geomspace(1e-4, 1e-1, 7))
 #: Folds whose mode spaces have a mean squared cosine below this disagree.
 MIN_AGREEMENT = 0.8
 #: A gap counts for the number of modes if the folds agree on the space below it to this mean squared cosine.
@@ -43,7 +43,7 @@ class KernelSearchCV(ModeTransformer):
         Names are combined with every bandwidth; a Kernel (a mixture, for example) is tried as it is.
     bandwidths : int or array-like, default=10
         How many, spread evenly in the logarithm over `bandwidth_range`; or the bandwidths themselves.
-    regularizations : array-like, default=(1e-1, ..., 1e-4)
+    regularizations : array-like, default=seven from 1e-4 to 1e-1
         λ.
     scoring : {"timescale", "rayleigh", "eigsum", "gap"} or callable, default="timescale"
         "timescale" is the lower confidence bound of the pooled held-out time scales (`kdmaps.selection`). A callable
@@ -57,7 +57,7 @@ class KernelSearchCV(ModeTransformer):
     random_state : int, RandomState instance or None, default=None
     n_jobs : int or None, default=None
         Threads; None is one per core.
-    bandwidth_range : (float, float), default=(0.3, 30)
+    bandwidth_range : (float, float), default=(1.5, 30)
         Ends of the default grid in units of the median pairwise distance.
     max_extensions : int, default=3
         How often the grid may grow when the best candidate lies on its edge.
@@ -165,15 +165,13 @@ class KernelSearchCV(ModeTransformer):
         sweep = Sweep(data, make_scoring(self.scoring), scoring_name, self.n_jobs, self.checkpoint, self.progress)
         sigmas, lambdas = self._bandwidth_grid(X, weight, seed), self._lambda_grid()
         sweep.run(self._trials(sigmas), lambdas)
-        self.extensions_: list[str] = []
-        while not sweep.interrupted and len(self.extensions_) < self.max_extensions and self._extend(sweep):
-            pass
         if sweep.best.value == -np.inf:
             raise ValueError(
                 f"No candidate determines n_components={self.n_components} modes; use fewer modes or more samples."
             )
-        self._summarise(sweep)
-        self.best_estimator_ = template.set_params(**sweep.best.params).fit(X, sample_weight=weight)
+        best = self._extended(sweep)
+        self._summarise(sweep, best)
+        self.best_estimator_ = template.set_params(**best.params).fit(X, sample_weight=weight)
         self._set_modes(self.best_estimator_.basis_, self.best_estimator_.modes_)
         return self
 
@@ -231,44 +229,45 @@ class KernelSearchCV(ModeTransformer):
                 trials += [Trial(family, float(sigma), make_kernel(family, float(sigma))) for sigma in sigmas]
         return trials
 
-    def _extend(self, sweep: Sweep) -> bool:
-        """Add points beyond the edge on which the best candidate lies; False if it lies on none."""
-        best = sweep.best
-        family = [c for c in sweep.candidates if c.family == best.family]
-        lambdas = np.unique([c.regularization for c in family])
-        if best.bandwidth is not None:
-            sigmas = np.unique([c.bandwidth for c in family])
-            beyond = _beyond(sigmas, best.bandwidth)
-            if beyond is not None:
-                trials = [Trial(best.family, s, make_kernel(best.family, s)) for s in beyond]
-                self._note(best, "bandwidth", beyond)
-                sweep.run(trials, lambdas)
-                return True
-        beyond = _beyond(lambdas, best.regularization)
-        if beyond is not None:
-            trials = list(
-                {repr(c.kernel): Trial(c.family, c.bandwidth, kernel_from_dict(c.kernel)) for c in family}.values()
-            )
-            self._note(best, "regularization", beyond)
-            sweep.run(trials, beyond)
-            return True
-        return False
+    def _extended(self, sweep: Sweep) -> Candidate:
+        """The best candidate, after the grid has grown beyond every edge on which it lay.
 
-    def _note(self, best: Candidate, axis: str, beyond: list[float]) -> None:
-        value = getattr(best, axis)
-        self.extensions_.append(
-            f"the best candidate ({best.family}) lay on the edge {axis}={value:.3g}: continued to {beyond[-1]:.3g}"
-        )
+        Beyond the grid a candidate has to be better by more than the standard error of the difference: that far out
+        the held-out score is noisier, and a landscape that has merely levelled off is no reason to go on.
+        """
+        best = sweep.best
+        self.extensions_: list[str] = []
+        while not sweep.interrupted and len(self.extensions_) < self.max_extensions:
+            family = [c for c in sweep.candidates if c.family == best.family]
+            axis, beyond = _edge(family, best)
+            if axis is None:
+                break
+            if axis == "bandwidth":
+                trials = [Trial(best.family, sigma, make_kernel(best.family, sigma)) for sigma in beyond]
+                lambdas = sorted({c.regularization for c in family})
+            else:
+                kernels = {repr(c.kernel): (c.bandwidth, c.kernel) for c in family}.values()
+                trials = [Trial(best.family, sigma, kernel_from_dict(kernel)) for sigma, kernel in kernels]
+                lambdas = beyond
+            challenger = max(sweep.run(trials, lambdas), key=lambda c: c.value, default=best)
+            better = np.isfinite(challenger.value) and challenger.gain(best) > 1
+            self.extensions_.append(
+                f"the best candidate ({best.family}) lay on the edge {axis}={getattr(best, axis):.3g}; continued to "
+                f"{beyond[-1]:.3g}, {'with' if better else 'without'} a better one"
+            )
+            if not better:
+                break
+            best = challenger
+        return best
 
     # --- what was found -----------------------------------------------------------------------------------------------
-    def _summarise(self, sweep: Sweep) -> None:
+    def _summarise(self, sweep: Sweep, best: Candidate) -> None:
         candidates = sweep.candidates
-        self.best_index_ = candidates.index(sweep.best)
-        best = candidates[self.best_index_]
+        self.best_index_ = candidates.index(best)
         self.best_params_, self.best_score_ = best.params, best.value
         self.cv_results_ = _table(candidates)
-        self.certainty_ = self._certainty(sweep)
-        self.suggested_n_components_ = self._suggest(sweep)
+        self.certainty_ = self._certainty(sweep, best)
+        self.suggested_n_components_ = self._suggest(sweep, best)
         if best.agreement < MIN_AGREEMENT:
             warnings.warn(
                 f"The folds disagree on the mode space (mean squared cosine {best.agreement:.2f}): use more samples or "
@@ -285,27 +284,27 @@ class KernelSearchCV(ModeTransformer):
                 stacklevel=3,
             )
 
-    def _certainty(self, sweep: Sweep) -> dict:
-        best = sweep.best
+    def _certainty(self, sweep: Sweep, best: Candidate) -> dict:
         others = [c.value for c in sweep.candidates if c.kernel != best.kernel and np.isfinite(c.value)]
         margin = best.value - max(others) if others else np.inf
         n_folds = len(best.fold_values)
         fold_size = len(sweep.data.X) / n_folds
-        # The score is a sum of r time scales: if each fold value has variance s², a sub-Gaussian law of that variance
-        # has c N_f = 1/(2 s²) for the sum, and r² as much for each of its r terms.
-        variance = max(np.var(best.fold_values, ddof=1), np.finfo(float).tiny)
+        # A score with standard error s over F folds has the variance F s² in one fold. A sub-Gaussian law of that
+        # variance has c N_f = 1/(2 F s²) for the sum of r terms, and r² as much for each term.
+        variance = n_folds * max(best.standard_error**2, np.finfo(float).tiny)
         concentration = self.n_components**2 / (2 * variance * fold_size)
         bound = cv_consistency_bound(margin, len(sweep.candidates), self.n_components, fold_size, concentration)
         return {"margin": margin, "bound": bound, "fold_size": fold_size, "concentration": concentration}
 
-    def _suggest(self, sweep: Sweep) -> int | None:
-        best, data = sweep.best, sweep.data
+    def _suggest(self, sweep: Sweep, best: Candidate) -> int | None:
+        data = sweep.data
         most = min(2 * self.n_components + 2, min(len(rows) for rows in data.folds.rows) - 1)
         fit = data.cross_fit(kernel_from_dict(best.kernel), [best.regularization], most)[0] if most > 1 else None
         if fit is None:
             return None
-        agreed = [k for k in range(1, most) if fit.agreement(k) >= MIN_GAP_AGREEMENT]
-        return max(agreed, key=lambda k: fit.eigenvalues[k - 1] / fit.eigenvalues[k], default=None)
+        times = np.sort(pooled_ritz_timescales(fit))[::-1]
+        agreed = [k for k in range(1, most) if fit.agreement(k) >= MIN_GAP_AGREEMENT and times[k] > 0]
+        return max(agreed, key=lambda k: times[k - 1] / times[k], default=None)
 
 
 def _positive(name: str, values) -> np.ndarray:
@@ -315,12 +314,15 @@ def _positive(name: str, values) -> np.ndarray:
     return array
 
 
-def _beyond(axis: np.ndarray, value: float, n: int = 2) -> list[float] | None:
-    """`n` further points of a geometric axis past the end at which `value` lies; None if it lies inside."""
-    if len(axis) < 2 or axis[0] < value < axis[-1]:
-        return None
-    ratio = axis[1] / axis[0] if value == axis[0] else axis[-1] / axis[-2]
-    return [float(value * ratio ** (step if value == axis[-1] else -step)) for step in range(1, n + 1)]
+def _edge(family: list[Candidate], best: Candidate, n: int = 2) -> tuple[str | None, list[float]]:
+    """The axis on whose end `best` lies, and `n` further points of it at the same ratio; None if it lies on no end."""
+    for axis in ("bandwidth", "regularization"):
+        points = sorted({getattr(c, axis) for c in family if getattr(c, axis) is not None})
+        value = getattr(best, axis)
+        if len(points) > 1 and value in (points[0], points[-1]):
+            ratio = points[0] / points[1] if value == points[0] else points[-1] / points[-2]
+            return axis, [float(value * ratio**step) for step in range(1, n + 1)]
+    return None, []
 
 
 def _without_landmarks(splits, X: np.ndarray, landmarks: np.ndarray, n_components: int):

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from scipy import linalg
 
 from kdmaps import scores
 from kdmaps.folds import CrossFit
@@ -20,38 +21,68 @@ class CandidateScore:
     ----------
     value : float
         What selection maximises.
-    standard_error : float
-        Of the score, over the folds.
+    left_out : ndarray of shape (n_folds,)
+        The score without each fold in turn: jackknife replicates.
     fold_values : ndarray of shape (n_folds,)
         The score of each fold by itself.
     """
 
     value: float
-    standard_error: float
+    left_out: np.ndarray
     fold_values: np.ndarray
 
 
-def pooled_timescale(fit: CrossFit, without: int | None = None) -> float:
-    """tr[(Σ_f n_f VᵀL_fV)⁻¹ Σ_f n_f VᵀΣ_fV]: the timescale score of the modes of all folds on their test samples.
+def jackknife_error(left_out: np.ndarray) -> float:
+    """Standard error √((F-1)/F Σ_f (θ_f - θ̄)²) of a score from its values θ_f without fold f.
+
+    Of the replicates' difference between two candidates, it is the standard error of their difference.
+    """
+    n = len(left_out)
+    return float(np.sqrt((n - 1) / n * np.sum((left_out - np.mean(left_out)) ** 2)))
+
+
+def pooled_ritz_timescales(fit: CrossFit, without: int | None = None) -> np.ndarray:
+    """Time scales of the fold modes on the test samples of all folds: eigenvalues of (Σ_f n_f VᵀΣ_fV, Σ_f n_f VᵀL_fV).
 
     The modes of every fold are turned towards those of all samples first, so that their r×r matrices may be added.
     Pooling keeps one fold with a nearly singular VᵀLV from deciding the score. `without` leaves out one fold.
     """
-    covariance, energy = 0.0, 0.0
-    for f, (fold, Q) in enumerate(zip(fit.folds, fit.rotations, strict=True)):
-        if f != without:
-            covariance = covariance + fold.test_weight * (Q.T @ fold.test_covariance @ Q)
-            energy = energy + fold.test_weight * (Q.T @ fold.test_energy @ Q)
-    return scores.timescale_score(np.asarray(covariance), np.asarray(energy))
+    kept = [f for f in range(len(fit.folds)) if f != without]
+    covariance, energy = (
+        sum(
+            fit.folds[f].test_weight * (fit.rotations[f].T @ getattr(fit.folds[f], name) @ fit.rotations[f])
+            for f in kept
+        )
+        for name in ("test_covariance", "test_energy")
+    )
+    try:
+        return np.maximum(linalg.eigh(covariance, energy, eigvals_only=True, check_finite=False), 0)
+    except np.linalg.LinAlgError:
+        return np.full(len(fit.eigenvalues), -np.inf)  # no energy on the test samples: no time scale
+
+
+#: How many standard errors are subtracted from the score; see `python -m kdmaps.experiments.regret`.
+CAUTION = 0.5
 
 
 def select_by_timescale(fit: CrossFit) -> CandidateScore:
-    """The pooled timescale score minus one jackknife standard error over the folds: a lower confidence bound."""
-    n = len(fit.folds)
-    value = pooled_timescale(fit)
-    left_out = np.array([pooled_timescale(fit, f) for f in range(n)])
-    error = float(np.sqrt((n - 1) / n * np.sum((left_out - left_out.mean()) ** 2)))
-    return CandidateScore(value - error, error, np.array([scores.timescale(fold) for fold in fit.folds]))
+    """Σ_k √t_k of the pooled held-out time scales t_k, minus half a jackknife standard error.
+
+    By Courant and Fischer, every t_k of a fixed function space is at most the k-th longest time scale of the system (in
+    the population), so any increasing function of them is maximal for the true slow modes. The square root keeps the
+    sampling fluctuation of the slowest mode, which all candidates share, from drowning the differences in the others;
+    the lower bound prefers, of two candidates that look alike, the one that the folds agree on.
+    """
+
+    def score(without: int | None = None) -> float:
+        times = pooled_ritz_timescales(fit, without)
+        return float(np.sum(np.sqrt(times))) if np.all(times >= 0) else -np.inf
+
+    left_out = np.array([score(f) for f in range(len(fit.folds))])
+    fold_values = np.array([scores.timescale(fold) for fold in fit.folds])
+    if not np.all(np.isfinite(left_out)):
+        return CandidateScore(-np.inf, left_out, fold_values)
+    return CandidateScore(score() - CAUTION * jackknife_error(left_out), left_out, fold_values)
 
 
 def mean_over_folds(score: Callable[[FoldFit], float]) -> Callable[[CrossFit], CandidateScore]:
@@ -59,7 +90,7 @@ def mean_over_folds(score: Callable[[FoldFit], float]) -> Callable[[CrossFit], C
 
     def select(fit: CrossFit) -> CandidateScore:
         values = np.array([score(fold) for fold in fit.folds], dtype=np.float64)
-        return CandidateScore(float(values.mean()), float(values.std(ddof=1) / np.sqrt(len(values))), values)
+        return CandidateScore(float(values.mean()), (values.sum() - values) / (len(values) - 1), values)
 
     return select
 

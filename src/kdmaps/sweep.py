@@ -20,7 +20,7 @@ from kdmaps.diffusion import DiffusionTensor
 from kdmaps.folds import CrossFit, FoldMoments, cross_fit
 from kdmaps.kernels import Kernel, kernel_from_dict
 from kdmaps.progress import track
-from kdmaps.selection import CandidateScore
+from kdmaps.selection import CandidateScore, jackknife_error
 
 CHECKPOINT_FORMAT = 1
 
@@ -34,12 +34,22 @@ class Candidate:
     bandwidth: float | None
     regularization: float
     value: float = -np.inf
-    standard_error: float = np.nan
+    left_out: list[float] = field(default_factory=list)
     fold_values: list[float] = field(default_factory=list)
     agreement: float = np.nan
     condition_number: float = np.nan
     timescales: list[float] = field(default_factory=list)
     seconds: float = np.nan
+
+    @property
+    def standard_error(self) -> float:
+        """Of the score, over the folds."""
+        return jackknife_error(np.array(self.left_out)) if self.left_out else np.nan
+
+    def gain(self, other: Candidate) -> float:
+        """By how many standard errors of the difference this candidate is better than another one."""
+        error = jackknife_error(np.array(self.left_out) - np.array(other.left_out))
+        return (self.value - other.value) / max(error, np.finfo(float).tiny)
 
     @property
     def params(self) -> dict[str, Any]:
@@ -84,6 +94,7 @@ class SweepData:
             sampling=self.sampling,
             landmarks=self.landmarks,
             random_state=self.seed,
+            sample_weight=self.weight,
         )
         whole, folds = self.folds.compute(basis, self.X, self.weight, self.tensor)
         return cross_fit(whole, folds, basis.ridge, n_components, regularizations, self.center)
@@ -111,7 +122,7 @@ def _evaluate(
         if fit is not None:
             score = scoring(fit)
             candidate.value = score.value if np.isfinite(score.value) else -np.inf
-            candidate.standard_error = score.standard_error
+            candidate.left_out = score.left_out.tolist()
             candidate.fold_values = score.fold_values.tolist()
             candidate.agreement = fit.agreement()
             candidate.condition_number = fit.condition_number
@@ -161,8 +172,11 @@ class Sweep:
         best = self.best
         return f"best {best.value:.4g}: {best.family} σ={best.bandwidth or 0:.3g} λ={best.regularization:.1g}"
 
-    def run(self, trials: Sequence[Trial], regularizations: Iterable[float]) -> None:
-        """Evaluate every trial at every λ. After an interrupt (Ctrl-C), what was finished is kept."""
+    def run(self, trials: Sequence[Trial], regularizations: Iterable[float]) -> list[Candidate]:
+        """Evaluate every trial at every λ and return the new candidates.
+
+        After an interrupt (Ctrl-C), what was finished is kept.
+        """
         lambdas = [float(lam) for lam in regularizations]
         results: dict[int, list[Candidate]] = {
             i: self._done[self._key(trial, lambdas)]
@@ -188,6 +202,7 @@ class Sweep:
             warnings.warn(
                 f"Interrupted: the search ends with the best of {len(self.candidates)} candidates.", stacklevel=4
             )
+        return self.candidates[len(before) :]
 
     def _collect(self, before: list[Candidate], results: dict[int, list[Candidate]]) -> None:
         # In the order of the trials, whichever thread was first: ties are broken the same way in every run.

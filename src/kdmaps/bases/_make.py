@@ -22,6 +22,7 @@ def make_basis(
     sampling: str = "sobol",
     landmarks="kmeans",
     random_state=None,
+    sample_weight: np.ndarray | None = None,
 ) -> Basis:
     """A basis for samples like X.
 
@@ -39,10 +40,15 @@ def make_basis(
     landmarks : str or array
         See `select_landmarks`.
     random_state : int, RandomState instance or None
+    sample_weight : ndarray of shape (n_samples,), optional
+        The origin is the weighted mean: a whole weight then means the same as a repetition, to the sign of a mode.
     """
     rng = check_random_state(random_state)
     dim = X.shape[1]
-    origin = np.asarray(np.mean(X[: 2**16], axis=0, dtype=np.float64))
+    few = slice(2**16)
+    origin = np.average(
+        X[few].astype(np.float64), axis=0, weights=None if sample_weight is None else sample_weight[few]
+    )
     if basis == "fourier":
         return FourierBasis(kernel, *kernel.sample_frequencies(-(-n_features // 2), dim, sampling, rng), origin)
     if basis == "random-phase":

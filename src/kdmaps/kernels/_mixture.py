@@ -28,7 +28,9 @@ class Mixture(Kernel):
             raise ValueError(f"weights must hold one number per kernel ({len(kernels)}), got shape {beta.shape}.")
         if not np.all(np.isfinite(beta)) or np.any(beta < 0) or not np.isclose(beta.sum(), 1, rtol=0, atol=1e-8):
             raise ValueError("weights must be non-negative and sum to 1; see kdmaps.kernels.softmax.")
-        self.kernels, self.weights = tuple(kernels), beta / beta.sum()
+        # Weights that sum to 1 within rounding stay as they are, so that a stored mixture is the same mixture.
+        self.weights = beta if abs(beta.sum() - 1) < 1e-12 else beta / beta.sum()
+        self.kernels = tuple(kernels)
 
     @property
     def smoothness(self):  # type: ignore[override]

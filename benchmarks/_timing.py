@@ -1,0 +1,49 @@
+"""Time and memory of functions, measured so that a busy machine disturbs all of them alike."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+
+def best_times(functions: dict[str, Callable[[], object]], repeats: int) -> dict[str, float]:
+    """Shortest of `repeats` run times of each function, in seconds.
+
+    The functions take turns, so that a slow phase of the machine hits baseline and candidate. Each runs once before,
+    untimed: compilation and the start of thread pools are not what is measured.
+    """
+    for function in functions.values():
+        function()
+    best = dict.fromkeys(functions, float("inf"))
+    for _ in range(repeats):
+        for name, function in functions.items():
+            start = time.perf_counter()
+            function()
+            best[name] = min(best[name], time.perf_counter() - start)
+    return best
+
+
+def peak_memory_above(prepare: str, run: str) -> float:
+    """Megabytes by which the resident memory of a fresh process rises at most while it executes `run` (Linux only).
+
+    Parameters
+    ----------
+    prepare, run : str
+        Python statements. Memory that `prepare` holds at its end is not counted.
+    """
+    script = "\n".join([f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r})",
+                        "from _timing import resident", prepare, "before = resident('VmRSS')", run,
+                        "print(resident('VmHWM') - before)"])  # fmt: skip
+    return float(subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True).stdout)
+
+
+def resident(field: str) -> float:
+    """VmRSS (now) or VmHWM (highest so far) of this process in MB.
+
+    Not `getrusage`: a new process inherits the high-water mark of the one that started it.
+    """
+    with open("/proc/self/status") as status:
+        return next(float(line.split()[1]) / 1024 for line in status if line.startswith(field))

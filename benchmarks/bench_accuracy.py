@@ -1,0 +1,58 @@
+"""How well one fixed kernel finds the true slow modes: centred Gaussian, median bandwidth, λ=0.01, N=500, p=300.
+
+Prints SubR² against complete clusters of exact modes. Run `python benchmarks/bench_accuracy.py [--seeds 25]`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import warnings
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from kdmaps import KernelDiffusionMap, metrics, problems
+from kdmaps.exceptions import UnreliableModesWarning
+
+#: Problems and the mean SubR² of the first five seeds that the library is held to.
+GOALS = {"dw1d": 0.985, "circle": 0.985, "ou2d-4": 0.90, "ou2d-16": 0.91}
+N_SAMPLES, N_FEATURES, N_MODES = 500, 300, 4
+
+
+def agreement(problem: problems.Problem, basis: str, seed: int) -> float:
+    X = problem.sample(N_SAMPLES, random_state=seed)
+    model = KernelDiffusionMap(
+        N_MODES, "gaussian", "median", basis, N_FEATURES, regularization=1e-2, random_state=seed
+    ).fit(X)
+    return metrics.subspace_r2(model.transform(X), problem.reference(X, N_MODES))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seeds", type=int, default=25, help="seeds 0, 1, … of samples and features")
+    seeds = parser.parse_args().seeds
+    # 500 samples do not resolve the fourth mode of every problem: that is what is measured.
+    warnings.simplefilter("ignore", UnreliableModesWarning)
+
+    table = Table(title=f"SubR² against the true slow modes, {seeds} seeds")
+    for column in ("problem", "basis", "mean ± s.e.", "first five", "goal"):
+        table.add_column(column, justify="right" if column in ("mean ± s.e.", "first five") else "left", no_wrap=True)
+    for name, goal in GOALS.items():
+        problem = problems.load(name)
+        for basis in ("fourier", "full"):
+            values = np.array([agreement(problem, basis, seed) for seed in range(seeds)])
+            error = values.std(ddof=1) / np.sqrt(seeds) if seeds > 1 else np.nan
+            first = values[:5].mean()
+            table.add_row(
+                name,
+                basis,
+                f"{values.mean():.4f} ± {error:.4f}",
+                f"{first:.4f}",
+                f"≥ {goal:g} {'✓' if first >= goal else '✗'}",
+            )
+    Console(width=100).print(table)
+
+
+if __name__ == "__main__":
+    main()

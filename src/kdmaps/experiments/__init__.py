@@ -1,0 +1,1 @@
+"""Experiments: one file for each table or figure, each runnable as `python -m kdmaps.experiments.NAME`."""

@@ -1,0 +1,60 @@
+"""What all experiments share: rows that are computed once, kept on disk, and shown as a table."""
+
+from __future__ import annotations
+
+import json
+import platform
+from collections.abc import Callable, Iterable, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from joblib import Parallel, delayed, parallel_config
+
+from kdmaps.progress import track
+
+Row = dict[str, Any]
+
+
+def run_tasks(
+    function: Callable[..., list[Row]], tasks: Sequence[dict[str, Any]], path: Path, jobs: int = 2, show: bool = True
+) -> list[Row]:
+    """Rows of `function(**task)` for every task, in the order of the tasks.
+
+    Finished tasks are appended to `path` (JSON lines) at once and never computed again: after a kill, run it again.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    done: dict[str, list[Row]] = {}
+    if path.exists():
+        for line in path.read_text().splitlines():
+            try:
+                entry = json.loads(line)
+            except json.JSONDecodeError:
+                continue  # a line cut off by a kill
+            done[json.dumps(entry["task"], sort_keys=True)] = entry["rows"]
+    keys = [json.dumps(task, sort_keys=True) for task in tasks]
+    missing = [i for i, key in enumerate(keys) if key not in done]
+    with parallel_config(backend="loky", inner_max_num_threads=1):
+        finished = Parallel(n_jobs=jobs, return_as="generator_unordered")(
+            delayed(_run)(i, function, tasks[i]) for i in missing
+        )
+        for i, rows in track(finished, len(missing), lambda: path.stem, show):
+            done[keys[i]] = rows
+            with path.open("a") as file:
+                file.write("\n" + json.dumps({"task": tasks[i], "rows": rows, "versions": versions()}))
+    return [row for key in keys for row in done[key]]
+
+
+def _run(index: int, function: Callable[..., list[Row]], task: dict[str, Any]) -> tuple[int, list[Row]]:
+    return index, function(**task)
+
+
+def versions() -> dict[str, str]:
+    """Versions of what the numbers depend on."""
+    return {"python": platform.python_version(), **{name: version(name) for name in ("kdmaps", "numpy", "scipy")}}
+
+
+def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A Markdown table."""
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join("| " + " | ".join(cells) + " |" for cells in lines)

@@ -1,0 +1,150 @@
+"""Bounded anisotropic bandwidths for Fourier features (the paper's VarRFF)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from kdmaps._chunkloop import cos_sin
+from kdmaps.bases import FourierBasis
+from kdmaps.kernels import Kernel, Mixture
+from kdmaps.learn._parametrisation import Parametrisation
+from kdmaps.learn._statistics import Chunk, Samples, Statistics
+
+
+class Anisotropy(Parametrisation):
+    """σ_j = σ·exp(c·tanh θ_j) for every coordinate j; c = 1 is the paper's VarRFF.
+
+    The frequencies were drawn once, at σ; since those of every family are proportional to 1/σ_j, they become
+    w_j·exp(-c·tanh θ_j). The kernel may be a mixture: all its bandwidths are scaled together.
+
+    Parameters
+    ----------
+    samples : Samples
+    basis : FourierBasis
+        Of the kernel at θ = 0, with frequencies in pairs.
+    bound : float
+        c.
+    """
+
+    def __init__(self, samples: Samples, basis: FourierBasis, bound: float = 1.0):
+        if type(basis) is not FourierBasis:
+            raise ValueError("Anisotropic bandwidths are learned with basis='fourier'.")
+        self.samples, self.bound, self._base = samples, bound, basis
+        self.start = np.zeros(basis.dim)
+
+    def _shift(self, theta):
+        return self.bound * np.tanh(theta)
+
+    def basis(self, theta):
+        base = self._base
+        frequencies = base.frequencies * np.exp(-self._shift(theta))
+        return FourierBasis(self.kernel(theta), frequencies, base.weights, base.origin)
+
+    def kernel(self, theta):
+        return scale_bandwidths(self._base.kernel, np.exp(self._shift(theta)))
+
+    def describe(self, theta):
+        first = self._base.kernel.components()[0][1]
+        return {"sigma": first.bandwidth * np.exp(self._shift(theta))}  # type: ignore[attr-defined]
+
+    def forward(self, theta):
+        basis, shift = self.basis(theta), self._shift(theta)
+        statistics = self.samples.statistics(basis, log_bandwidths=shift)
+
+        def pullback(adjoint: Statistics) -> np.ndarray:
+            W = basis.frequencies
+            by_shift = -np.sum(W * frequency_adjoint(self.samples, basis, statistics, adjoint), axis=0)
+            return (by_shift + adjoint.log_bandwidths) * self.bound / np.cosh(theta) ** 2
+
+        return statistics, pullback
+
+
+def scale_bandwidths(kernel: Kernel, factors: np.ndarray) -> Kernel:
+    """The kernel with every bandwidth multiplied by `factors`, one per coordinate."""
+    if isinstance(kernel, Mixture):
+        return Mixture([scale_bandwidths(part, factors) for part in kernel.kernels], kernel.weights)
+    return kernel.with_bandwidth(kernel.bandwidth * factors)  # type: ignore[attr-defined]
+
+
+@dataclass
+class _Work:
+    angles: np.ndarray  # (chunk, q)
+    waves: np.ndarray  # (chunk, 2q): [cos, sin]
+    adjoint: np.ndarray  # (chunk, 2q)
+    frequencies: np.ndarray  # (q, d): the result
+
+
+def frequency_adjoint(
+    samples: Samples, basis: FourierBasis, statistics: Statistics, adjoint: Statistics
+) -> np.ndarray:
+    """W̄: the derivative of a loss by the frequencies W, from its derivatives by the statistics, in one pass.
+
+    For a constant diffusion a, with Z = [cos XWᵀ, sin XWᵀ] and the raw Gram G = ZᵀZ, the statistics are functions of
+    p×p arrays: gram = G∘vvᵀ and energy = (JGJᵀ)∘(WaWᵀ tiled)∘vvᵀ, J = [[0, -1], [1, 0]]. Their adjoint gives Ḡ and a
+    part of W̄ through WaWᵀ; the rest is Z̄ = Z(Ḡ+Ḡᵀ), Ā = -sin∘C̄ + cos∘S̄, W̄ = ĀᵀX, in chunks.
+    """
+    W, q, constant = basis.frequencies, basis.frequencies.shape[0], samples.diffusion.constant
+    amplitude = np.tile(np.sqrt(basis.weights), 2)
+    pairs = np.outer(amplitude, amplitude)
+    result = np.zeros_like(W)
+    grams, energies = adjoint.grams * pairs, adjoint.energies * pairs
+    if constant is not None:
+        metric = W @ constant @ W.T
+        by_metric = np.sum(energies * _turn(statistics.grams / pairs), axis=0)
+        by_metric = by_metric.reshape(2, q, 2, q).sum(axis=(0, 2))
+        result += (by_metric + by_metric.T) @ W @ constant
+        grams = grams + _turn(energies * np.tile(metric, (2, 2)))
+    grams = grams + np.swapaxes(grams, 1, 2)
+    energies = energies + np.swapaxes(energies, 1, 2)
+    totals = adjoint.totals * amplitude
+
+    def start() -> _Work:
+        rows = basis.chunk_rows
+        return _Work(np.empty((rows, q)), np.empty((rows, 2 * q)), np.empty((rows, 2 * q)), np.zeros_like(W))
+
+    def step(work: _Work, chunk: Chunk) -> None:
+        n, X = len(chunk.X), chunk.X - basis.origin
+        angles = np.matmul(X, W.T, out=work.angles[:n])
+        waves, bar = work.waves[:n], work.adjoint[:n]
+        cos_sin(angles, np.ones(n), waves)
+        np.matmul(waves, grams[chunk.owner], out=bar)
+        bar += totals[chunk.owner]
+        if constant is None:
+            _add_flux_adjoint(work.frequencies, bar, waves, energies[chunk.owner], W, chunk)
+        np.multiply(waves[:, :q], bar[:, q:], out=angles)
+        angles -= np.multiply(waves[:, q:], bar[:, :q], out=bar[:, :q])
+        angles *= chunk.weight[:, None]
+        work.frequencies += angles.T @ X
+
+    return result + sum(work.frequencies for work in samples.stream(basis.chunk_rows, start, step))
+
+
+def _turn(grams: np.ndarray) -> np.ndarray:
+    """JGJᵀ = [[ss, -sc], [-cs, cc]] of a stack of matrices; its own adjoint."""
+    q = grams.shape[-1] // 2
+    return np.concatenate(
+        [
+            np.concatenate([grams[:, q:, q:], -grams[:, q:, :q]], axis=2),
+            np.concatenate([-grams[:, :q, q:], grams[:, :q, :q]], axis=2),
+        ],
+        axis=1,
+    )
+
+
+def _add_flux_adjoint(out, bar, waves, energy, W, chunk: Chunk) -> None:
+    """The part through ∇φ·F = [-sin∘(FWᵀ), cos∘(FWᵀ)] for each column F of a diffusion factor per sample."""
+    q, (n, d) = W.shape[0], chunk.X.shape
+    factor = chunk.tensor.factor
+    if factor is None:
+        assert chunk.tensor.scalar is not None
+        factor = np.sqrt(chunk.tensor.scalar)[:, None, None] * np.broadcast_to(np.eye(d), (n, d, d))
+    cosine, sine = waves[:, :q], waves[:, q:]
+    for direction in np.moveaxis(factor, 2, 0):
+        along = direction @ W.T
+        flux = np.hstack([-along * sine, along * cosine]) @ energy
+        bar[:, :q] += along * flux[:, q:]
+        bar[:, q:] -= along * flux[:, :q]
+        by_along = cosine * flux[:, q:] - sine * flux[:, :q]
+        out += (by_along * chunk.weight[:, None]).T @ direction

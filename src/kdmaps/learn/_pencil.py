@@ -1,0 +1,117 @@
+"""The generalized eigenproblem Σa = μBa as a JAX function with a derivative of its own.
+
+Differentiating an eigensolver divides by the differences of all eigenvalues and gives NaN where two agree, which
+systems with symmetries (Ornstein–Uhlenbeck) have by construction. A loss that depends on the *space* of the modes does
+not see how the modes are turned inside it, so only pairs across the cut count, and the derivative is finite and exact.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax.scipy.linalg import solve_triangular
+
+#: Differences of eigenvalues below this fraction of μ_1 are not divided by.
+GUARD = 1e-11
+
+
+class Spectrum(NamedTuple):
+    """Leading eigenpairs.
+
+    Attributes
+    ----------
+    values : array of shape (r,)
+        μ, descending.
+    vectors : array of shape (p, r)
+        a, with aᵀBa = 1.
+    below : array of shape ()
+        μ_{r+1} (0 if there is none), without a derivative.
+    """
+
+    values: Any
+    vectors: Any
+    below: Any
+
+
+@partial(jax.custom_vjp, nondiff_argnums=(2, 3))
+def top_modes(covariance: Any, penalty: Any, n_modes: int, single_vectors: bool = False) -> Spectrum:
+    """Top eigenpairs of Σa = μBa (eq:gen_eig_mat), differentiable with respect to Σ and B.
+
+    With M = AᵀĀ for the adjoint Ā of the modes A, and modes O outside the cut, a change (dΣ, dB) moves a loss by
+
+        Σ_k μ̄_k a_kᵀ(dΣ - μ_k dB)a_k + Σ_ok H_ok o_oᵀ(dΣ - μ_k dB)a_k - ½ tr[sym(M) AᵀdBA],
+        H = OᵀĀ/(μ_k - μ_o).
+
+    The part of M that is not symmetric is what a rotation inside the space does to the loss. It is zero for a loss of
+    the space; for one that looks at single vectors, K_jk = anti(M)_jk/(μ_k - μ_j) joins H.
+
+    Parameters
+    ----------
+    covariance, penalty : arrays of shape (p, p)
+        Σ and the positive definite B = L+λR. NaN results where B is not positive definite.
+    n_modes : int
+        r < p.
+    single_vectors : bool
+        Whether the loss depends on single modes; its derivative is then guarded, not exact, where eigenvalues agree.
+    """
+    return _forward(covariance, penalty, n_modes, single_vectors)[0]
+
+
+def _forward(covariance, penalty, n_modes, single_vectors):
+    factor = jnp.linalg.cholesky(penalty)
+    half = solve_triangular(factor, covariance, lower=True)
+    reduced = solve_triangular(factor, half.T, lower=True)
+    values, vectors = jnp.linalg.eigh(reduced)
+    values, vectors = values[::-1], solve_triangular(factor, vectors[:, ::-1], lower=True, trans=1)
+    below = values[n_modes] if n_modes < values.shape[0] else jnp.zeros(())
+    return Spectrum(values[:n_modes], vectors[:, :n_modes], below), (values, vectors)
+
+
+def _backward(n_modes, single_vectors, residuals, adjoint):
+    values, vectors = residuals
+    mu, A, outside = values[:n_modes], vectors[:, :n_modes], vectors[:, n_modes:]
+    guard = GUARD * values[0]
+    H = (outside.T @ adjoint.vectors) * _reciprocal(mu[None, :] - values[n_modes:, None], guard)
+    M = A.T @ adjoint.vectors
+    K = jnp.diag(adjoint.values)
+    if single_vectors:
+        K = K + (M - M.T) / 2 * _reciprocal(mu[None, :] - mu[:, None], guard)
+    turned = outside @ H + A @ K  # dloss = tr[turnedᵀ (dΣ A - dB A diag μ)] - …
+    covariance = turned @ A.T
+    penalty = -(turned * mu) @ A.T - A @ (M + M.T) @ A.T / 4
+    return (covariance + covariance.T) / 2, (penalty + penalty.T) / 2
+
+
+top_modes.defvjp(_forward, _backward)
+
+
+def _reciprocal(difference, guard):
+    """1/x, but 0 at x = 0."""
+    return difference / (difference**2 + guard**2)
+
+
+@jax.custom_vjp
+def polar(matrix: Any) -> Any:
+    """The rotation nearest to a square matrix, Q = UVᵀ of M = UDVᵀ.
+
+    Its derivative dQ = U [X/(d_i + d_j)] Vᵀ, X = UᵀdMV - (UᵀdMV)ᵀ, has sums in place of differences of singular
+    values: it is finite wherever M is regular.
+    """
+    return _polar_forward(matrix)[0]
+
+
+def _polar_forward(matrix):
+    U, d, Vt = jnp.linalg.svd(matrix)
+    return U @ Vt, (U, d, Vt)
+
+
+def _polar_backward(residuals, adjoint):
+    U, d, Vt = residuals
+    Y = (U.T @ adjoint @ Vt.T) / (d[:, None] + d[None, :])
+    return (U @ (Y - Y.T) @ Vt,)
+
+
+polar.defvjp(_polar_forward, _polar_backward)

@@ -1,0 +1,109 @@
+"""What an objective sees of the samples: sums of size p×p for each class of samples that the folds tell apart."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from kdmaps._chunkloop import map_reduce, slices
+from kdmaps.bases import Basis
+from kdmaps.diffusion import DiffusionTensor, TensorRows
+from kdmaps.folds import FoldMoments
+from kdmaps.moments import compute_moments
+
+
+class Statistics(NamedTuple):
+    """Operators for C classes of samples; its adjoint (the derivatives of a loss) has the same fields.
+
+    Attributes
+    ----------
+    weights : array of shape (C,)
+        Σ w.
+    totals : array of shape (C, p)
+        Σ w φ.
+    grams, energies : arrays of shape (C, p, p)
+        Σ w φφᵀ and Σ w ∇φ a ∇φᵀ.
+    ridge : array of shape (p, p) or None
+        R; None is the identity.
+    beta : array of shape (L,) or None
+        Weights of a mixture.
+    log_bandwidths : array or None
+        log σ/σ_start of every bandwidth that is learned.
+    residual : three arrays of shape (p, p), (p, p) and (p,), or None
+        E (𝒢φ)(𝒢φ)ᵀ, E (𝒢φ)φᵀ and E 𝒢φ for a generator 𝒢.
+    """
+
+    weights: Any
+    totals: Any
+    grams: Any
+    energies: Any
+    ridge: Any = None
+    beta: Any = None
+    log_bandwidths: Any = None
+    residual: Any = None
+
+
+class Chunk(NamedTuple):
+    """A few samples of one class, for a pass over the samples."""
+
+    owner: int
+    X: np.ndarray
+    weight: np.ndarray
+    tensor: TensorRows
+
+
+@dataclass(frozen=True)
+class Samples:
+    """The samples, their weights and their folds.
+
+    Attributes
+    ----------
+    X : array of shape (n, d)
+    sample_weight : ndarray of shape (n,) or None
+    diffusion : DiffusionTensor
+    rows : list of index arrays
+        The classes.
+    roles : ndarray of shape (C, F)
+        1 where a class is trained on in a fold, 2 where it is tested on, 0 for neither.
+    """
+
+    X: np.ndarray
+    sample_weight: np.ndarray | None
+    diffusion: DiffusionTensor
+    rows: list[np.ndarray]
+    roles: np.ndarray
+
+    @classmethod
+    def of(cls, X, sample_weight=None, diffusion: DiffusionTensor | None = None, folds: FoldMoments | None = None):
+        """Samples cut into the classes of `folds`, or into one."""
+        diffusion = DiffusionTensor(None, X.shape[1]) if diffusion is None else diffusion
+        rows = [np.arange(X.shape[0])] if folds is None else folds.rows
+        roles = np.zeros((1, 0), dtype=np.int8) if folds is None else folds.roles
+        return cls(X, sample_weight, diffusion, rows, roles)
+
+    def statistics(self, basis: Basis, **fields) -> Statistics:
+        """One pass over the samples; `fields` are the rest of the `Statistics`."""
+        parts = [compute_moments(basis, self.X, self.sample_weight, self.diffusion, rows) for rows in self.rows]
+        return Statistics(
+            np.array([m.weight for m in parts]),
+            np.stack([m.total for m in parts]),
+            np.stack([m.gram for m in parts]),
+            np.stack([m.energy for m in parts]),
+            **fields,
+        )
+
+    def stream(self, size: int, start: Callable[[], Any], step: Callable[[Any, Chunk], None]) -> list[Any]:
+        """Fold `step(state, chunk)` over chunks of at most `size` samples, over all cores."""
+
+        def run(state, task):
+            owner, part = task
+            index = self.rows[owner][part]
+            X = np.asarray(self.X[index], dtype=np.float64)
+            weight = np.ones(len(index)) if self.sample_weight is None else self.sample_weight[index]
+            step(state, Chunk(owner, X, weight, self.diffusion.rows(X, index)))
+
+        tasks = [(owner, part) for owner, rows in enumerate(self.rows) for part in slices(len(rows), size)]
+        return map_reduce(tasks, start, run)

@@ -1,0 +1,219 @@
+"""The terms of the objective, as functions of p×p operators and of the modes that they determine.
+
+The modes have the gauge of the eigenproblem, aᵀ(L+λR)a = 1, so that aᵀΣa = μ: `eq:anchor-loss` says something only
+in this gauge (in that of `eq:normalize-orth` it is zero).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax.scipy.linalg import cho_solve, solve_triangular
+
+from kdmaps.kernels import softmax
+from kdmaps.learn._objective import Objective
+from kdmaps.learn._pencil import Spectrum, polar, top_modes
+from kdmaps.learn._statistics import Statistics
+
+Roles = tuple[tuple[int, ...], ...]
+
+
+class Operators(NamedTuple):
+    """E φ, Σ and L of some samples of total weight `weight`."""
+
+    weight: Any
+    mean: Any
+    covariance: Any
+    energy: Any
+
+
+class Fold(NamedTuple):
+    """Modes of the training samples of a fold, and operators of both its parts."""
+
+    train: Operators
+    test: Operators
+    modes: Spectrum
+
+
+class State(NamedTuple):
+    """What a term may look at."""
+
+    objective: Objective
+    operators: Operators
+    modes: Spectrum
+    folds: list[Fold]
+    ridge: Any
+    statistics: Statistics
+
+
+def eig(state: State):
+    """-Σ_k μ_k (eq:eig-loss)."""
+    return -jnp.sum(state.modes.values)
+
+
+def sub(state: State):
+    """Σ_k (E φ_k)² + Σ_k (E φ_k² - 1)² + η Σ_{k<j} (E φ_k φ_j)² (eq:anchor-loss); E φ_k = 0 once centred."""
+    A = state.modes.vectors
+    gram = A.T @ state.operators.covariance @ A
+    mean = 0.0 if state.objective.center else A.T @ state.operators.mean
+    diagonal = jnp.diagonal(gram)
+    above = jnp.triu(gram, 1)
+    return jnp.sum(mean**2) + jnp.sum((diagonal - 1) ** 2) + state.objective.eta * jnp.sum(above**2)
+
+
+def rkhs(state: State):
+    """Σ_k a_kᵀRa_k (eq:rkhs-loss); R = 1 for Fourier features."""
+    A = state.modes.vectors
+    return jnp.sum(A * (state.ridge @ A))
+
+
+def pde(state: State):
+    """Σ_k E(𝒢φ_k + λ̂_kφ_k)²/E φ_k² (eq:pde-loss), λ̂_k = -E φ_k𝒢φ_k/E φ_k² (eq:app_rayleigh_closed).
+
+    The quotient makes the residual that of modes of unit norm, as thm:residual-gap has it.
+    """
+    square, cross, image = state.statistics.residual
+    A = state.modes.vectors
+    if state.objective.center:  # the modes are φ - E φ, and E 𝒢φ is zero for the law only, not for its samples
+        cross = cross - jnp.outer(image, state.operators.mean)
+    norm = _forms(state.operators.covariance, A)
+    estimate = -_forms(cross, A) / norm
+    return jnp.sum(_forms(square, A) / norm - estimate**2)
+
+
+def entropy(state: State):
+    """Ω(β) = Σ_ℓ β_ℓ log β_ℓ, smallest for equal weights."""
+    beta = state.statistics.beta
+    return jnp.sum(beta * jnp.log(beta))
+
+
+def gini(state: State):
+    """Ω(β) = 1 - Σ_ℓ β_ℓ², smallest for a single kernel."""
+    return 1 - jnp.sum(state.statistics.beta**2)
+
+
+def spread(state: State):
+    """μ_1 - μ_r, the paper's regularizer (ii)."""
+    return state.modes.values[0] - state.modes.values[-1]
+
+
+def dirichlet(state: State):
+    """Σ_k E|∇φ_k|²/E φ_k², the paper's regularizer (iii), for the space: tr[(AᵀΣA)⁻¹AᵀLA]."""
+    A = state.modes.vectors
+    return _trace_quotient(A.T @ state.operators.energy @ A, A.T @ state.operators.covariance @ A)
+
+
+def anchor(state: State):
+    """Σ (log σ - log σ_start)², the paper's regularizer (iv)."""
+    return jnp.sum(state.statistics.log_bandwidths ** 2)
+
+
+def heldout(state: State):
+    """Minus the λ-free timescale score on samples that the modes were not fitted to (kdmaps.selection).
+
+    "pooled": tr[(Σ_f n_f VᵀL_fV)⁻¹ Σ_f n_f VᵀΣ_fV], the modes V of every fold turned towards those of all samples;
+    "mean": the mean over folds of tr[(VᵀL_fV)⁻¹VᵀΣ_fV]. Both depend on spaces only and have exact derivatives, that of
+    the rotations included.
+    """
+    if state.objective.pooling == "mean":
+        scores = []
+        for fold in state.folds:
+            V = fold.modes.vectors
+            scores.append(_trace_quotient(V.T @ fold.test.covariance @ V, V.T @ fold.test.energy @ V))
+        return -sum(scores) / len(scores)
+    target = _orthonormal(state.modes.vectors, state.operators.covariance)
+    covariance, energy = 0.0, 0.0
+    for fold in state.folds:
+        V = _orthonormal(fold.modes.vectors, fold.train.covariance)
+        V = V @ polar(V.T @ state.operators.covariance @ target)
+        covariance = covariance + fold.test.weight * (V.T @ fold.test.covariance @ V)
+        energy = energy + fold.test.weight * (V.T @ fold.test.energy @ V)
+    return -_trace_quotient(covariance, energy)
+
+
+FUNCTIONS: dict[str, Callable[[State], Any]] = {
+    term.__name__: term for term in (eig, sub, rkhs, pde, entropy, gini, spread, dirichlet, anchor, heldout)
+}
+
+
+def _forms(matrix, A):
+    """a_kᵀ matrix a_k for every k."""
+    return jnp.sum(A * (matrix @ A), axis=0)
+
+
+def _trace_quotient(upper, lower):
+    """tr[lower⁻¹ upper]."""
+    return jnp.trace(cho_solve((jnp.linalg.cholesky(lower), True), upper))
+
+
+def _orthonormal(A, covariance):
+    """A basis of the space of A with VᵀΣV = 1; which one does not matter to a loss of the space."""
+    return solve_triangular(jnp.linalg.cholesky(A.T @ covariance @ A), A.T, lower=True).T
+
+
+def _operators(statistics: Statistics, classes: list[int], center: bool) -> Operators:
+    index = jnp.array(classes)
+    weight = jnp.sum(statistics.weights[index])
+    mean = jnp.sum(statistics.totals[index], axis=0) / weight
+    covariance = jnp.sum(statistics.grams[index], axis=0) / weight
+    if center:
+        covariance = covariance - jnp.outer(mean, mean)
+    return Operators(weight, mean, covariance, jnp.sum(statistics.energies[index], axis=0) / weight)
+
+
+def make_state(statistics: Statistics, log_regularization, objective: Objective, roles: Roles) -> State:
+    """Solve the eigenproblems of all samples and, if the objective wants them, of the folds."""
+    p = statistics.totals.shape[-1]
+    ridge = jnp.eye(p) if statistics.ridge is None else statistics.ridge
+    penalty = jnp.exp(log_regularization) * ridge
+
+    def operators(classes):
+        return _operators(statistics, list(classes), objective.center)
+
+    def modes(ops, single_vectors=False):
+        return top_modes(ops.covariance, ops.energy + penalty, objective.n_components, single_vectors)
+
+    whole = operators(range(len(roles)))
+    folds = []
+    for f in range(len(roles[0])) if "heldout" in objective.terms else ():
+        train, test = (operators(c for c, row in enumerate(roles) if row[f] == role) for role in (1, 2))
+        folds.append(Fold(train, test, modes(train)))
+    return State(objective, whole, modes(whole, objective.single_vectors), folds, ridge, statistics)
+
+
+@partial(jax.jit, static_argnames=("objective", "roles"))
+def value_and_adjoint(statistics: Statistics, log_regularization, weights, objective: Objective, roles: Roles):
+    """((J, report), (adjoint of the statistics, derivative by log λ)); `report` holds the terms, μ and the gap.
+
+    `weights` are those of the objective, given apart so that their values are not compiled into the program.
+    """
+
+    def total(statistics, log_regularization):
+        state = make_state(statistics, log_regularization, objective, roles)
+        terms = {name: FUNCTIONS[name](state) for name in objective.terms}
+        loss = sum(weight * terms[name] for weight, name in zip(weights, objective.terms, strict=True))
+        modes = state.modes
+        return loss, {"terms": terms, "eigenvalues": modes.values, "gap": modes.values[-1] / modes.below}
+
+    return jax.value_and_grad(total, argnums=(0, 1), has_aux=True)(statistics, log_regularization)
+
+
+def soft_selection(scores: Any, temperature: float) -> tuple[Any, Any]:
+    """A differentiable "take the best candidate": π = softmax(scores/T), and the expected score Σ_ℓ π_ℓ scores_ℓ.
+
+    For T → 0 it is the cross-validated selector, for T → ∞ the mean of all candidates. Its derivative by the
+    parameters θ that the candidates share is the implicit one through the selector,
+    Σ_ℓ π_ℓ [1 + (s_ℓ - Σπs)/T] ds_ℓ/dθ.
+
+    Returns
+    -------
+    weights : array of shape (L,)
+    score : array of shape ()
+    """
+    scores = jnp.asarray(scores)
+    weights = softmax(scores / temperature)
+    return weights, jnp.sum(weights * scores)

@@ -1,0 +1,83 @@
+"""Every objective × every parametrisation against central differences, to 1e-6."""
+
+import jax
+import numpy as np
+import pytest
+from conftest import DIFFUSIONS, five_point, make_parametrisation, make_samples
+
+from kdmaps.learn._objective import TERMS, Objective, make_objective
+from kdmaps.learn._problem import Problem
+
+PARAMETRISATIONS = ("anisotropy", "bandwidths", "dictionary")
+MISSING = {"anisotropy": {"entropy", "gini", "pde"}, "bandwidths": {"pde"}, "dictionary": {"anchor"}}
+
+
+def check(problem, theta, tolerance=1e-6):
+    gradient = problem.evaluate(theta).gradient
+    expected = five_point(lambda t: problem.evaluate(t).value, theta)
+    assert np.linalg.norm(gradient - expected) <= tolerance * np.linalg.norm(expected)
+    assert np.linalg.norm(expected) > 0
+
+
+def every_term(name, center, term, pooling="pooled"):
+    """An objective with all terms but one weight: terms share one compiled program."""
+    terms = tuple(t for t in TERMS if t not in MISSING[name])
+    return Objective(terms, tuple(float(t == term) for t in terms), 3, center, pooling=pooling)
+
+
+@pytest.mark.parametrize("center", [True, False])
+@pytest.mark.parametrize(
+    ("name", "term"), [(name, term) for name in PARAMETRISATIONS for term in TERMS if term not in MISSING[name]]
+)
+def test_gradient_of_every_term(samples, name, term, center):
+    parametrisation, theta = make_parametrisation(name, samples)
+    problem = Problem(parametrisation, every_term(name, center, term), 0.05, learn_regularization=term != "anchor")
+    check(problem, np.append(theta, 0.3) if problem.learn_regularization else theta)
+
+
+@pytest.mark.parametrize("name", PARAMETRISATIONS)
+@pytest.mark.parametrize("objective", ["eig-only", "sub-only", "combined", "varrff", "heldout"])
+def test_gradient_of_presets(samples, name, objective):
+    parametrisation, theta = make_parametrisation(name, samples)
+    check(Problem(parametrisation, make_objective(objective, 3), 0.05), theta)
+
+
+@pytest.mark.parametrize("name", PARAMETRISATIONS)
+def test_gradient_of_the_mean_over_folds(samples, name):
+    parametrisation, theta = make_parametrisation(name, samples)
+    check(Problem(parametrisation, make_objective("heldout", 3, pooling="mean"), 0.05), theta)
+
+
+@pytest.mark.parametrize("diffusion", DIFFUSIONS)
+@pytest.mark.parametrize("name", [*PARAMETRISATIONS, "any dictionary"])
+def test_gradient_for_every_diffusion(name, diffusion):
+    parametrisation, theta = make_parametrisation(name, make_samples(DIFFUSIONS[diffusion], weighted=False))
+    problem = Problem(parametrisation, make_objective("heldout", 3), 0.05)
+    if name == "bandwidths" and diffusion == "factor":
+        with pytest.raises(ValueError, match="basis='fourier'"):
+            problem.evaluate(theta).gradient  # noqa: B018
+        return
+    check(problem, theta)
+
+
+@pytest.mark.parametrize("name", PARAMETRISATIONS)
+def test_missing_ingredients_are_named(samples, name):
+    parametrisation, theta = make_parametrisation(name, samples)
+    for term in MISSING[name]:
+        with pytest.raises(ValueError, match=term):
+            Problem(parametrisation, make_objective({term: 1.0}, 3), 0.05).evaluate(theta)
+
+
+def test_precision_stays_local(samples):
+    parametrisation, theta = make_parametrisation("dictionary", samples)
+    Problem(parametrisation, make_objective("eig-only", 3), 0.05).evaluate(theta)
+    assert jax.numpy.ones(2).dtype == np.float32
+
+
+def test_eta_multiplies_zero(samples):
+    parametrisation, theta = make_parametrisation("dictionary", samples)
+    found = [
+        Problem(parametrisation, Objective(("sub",), (1.0,), 3, eta=eta), 0.05).evaluate(theta) for eta in (0.0, 7.0)
+    ]
+    assert found[0].value == pytest.approx(found[1].value, rel=1e-12)
+    np.testing.assert_allclose(found[0].gradient, found[1].gradient, rtol=1e-7)

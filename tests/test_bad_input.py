@@ -1,0 +1,239 @@
+"""Bad input: each with a message that says what to do, and nothing half-written."""
+
+import warnings
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from kdmaps import Factor, KernelDiffusionMap
+from kdmaps.exceptions import DataWarning
+
+pytestmark = pytest.mark.filterwarnings("ignore::kdmaps.exceptions.UnreliableModesWarning")
+
+N = 60
+X = np.random.default_rng(0).standard_normal((N, 2))
+
+
+def spoiled(value):
+    bad = X.copy()
+    bad[7, 1] = value
+    return bad
+
+
+def indefinite(X):
+    return np.broadcast_to([[1.0, 2.0], [2.0, 1.0]], (len(X), 2, 2))
+
+
+# name: (arguments of the estimator, samples, arguments of fit, message)
+CASES = {
+    "NaN": ({}, spoiled(np.nan), {}, "contains NaN"),
+    "infinity": ({}, spoiled(np.inf), {}, "contains infinity"),
+    "minus infinity": ({}, spoiled(-np.inf), {}, "contains infinity"),
+    "infinity in single precision": ({}, spoiled(np.inf).astype(np.float32), {}, "contains infinity"),
+    "no samples": ({}, np.empty((0, 2)), {}, r"Found array with 0 sample\(s\)"),
+    "no columns": ({}, np.empty((5, 0)), {}, r"Found array with 0 feature\(s\)"),
+    "one dimension": ({}, X[:, 0], {}, "Expected 2D array, got 1D array"),
+    "three dimensions": ({}, X[None], {}, "dim 3"),
+    "one sample": ({}, X[:1], {}, r"X has 1 sample\(s\)"),
+    "too few samples": ({"n_components": 4}, X[:4], {}, r"X has 4 sample\(s\) .* need at least 5"),
+    "text": ({}, np.array([["a", "b"]] * 9, dtype=object), {}, "could not convert string to float"),
+    "None in objects": ({}, np.array([[None, 1.0]] * 9, dtype=object), {}, "NaN"),
+    "complex": ({}, X + 1j, {}, "Complex data not supported"),
+    "all equal": ({}, np.ones((20, 3)), {}, "All samples of X are equal"),
+    "all equal, bandwidth given": ({"bandwidth": 1.0}, np.ones((20, 3)), {}, "determine only 0 modes"),
+    "all equal, landmarks": (
+        {"bandwidth": 1.0, "basis": "landmarks"},
+        np.ones((20, 3)),
+        {},
+        "exceeds the number of features|determine only",
+    ),
+    "duplicates": ({"n_components": 4}, np.repeat(X[:4], 10, axis=0), {}, "determine only 3 modes"),
+    "duplicates, landmarks": (
+        {"n_components": 4, "basis": "landmarks"},
+        np.repeat(X[:4], 10, axis=0),
+        {},
+        "determine only 3 modes",
+    ),
+    "unknown kernel": ({"kernel": "sinc"}, X, {}, "Unknown kernel 'sinc'; choose one of gaussian, laplacian"),
+    "kernel class": ({"kernel": 3.0}, X, {}, "Unknown kernel 3.0"),
+    "unknown basis": ({"basis": "splines"}, X, {}, "Unknown basis 'splines'; choose one of fourier"),
+    "unknown sampling": ({"sampling": "halton"}, X, {}, "sampling must be 'iid', 'orthogonal' or 'sobol'"),
+    "unknown landmarks": ({"basis": "landmarks", "landmarks": "best"}, X, {}, "landmarks must be 'kmeans'"),
+    "landmarks elsewhere": ({"basis": "landmarks", "landmarks": np.ones((4, 5))}, X, {}, "2 columns like X"),
+    "bandwidth zero": ({"bandwidth": 0}, X, {}, "bandwidth must be positive and finite, got 0"),
+    "bandwidth negative": ({"bandwidth": -1.0}, X, {}, "bandwidth must be positive and finite"),
+    "bandwidth NaN": ({"bandwidth": np.nan}, X, {}, "bandwidth must be positive and finite"),
+    "bandwidth None": ({"bandwidth": None}, X, {}, "bandwidth must be positive and finite"),
+    "bandwidth unknown": ({"bandwidth": "scott"}, X, {}, "bandwidth must be 'median', a number or one number per"),
+    "three bandwidths": ({"bandwidth": [1, 1, 1]}, X, {}, "bandwidth has 3 entries but X has 2 columns"),
+    "one bandwidth": ({"bandwidth": [1.0]}, X, {}, "bandwidth has 1 entries but X has 2 columns"),
+    "three bandwidths, landmarks": (
+        {"bandwidth": [1, 1, 1], "basis": "landmarks"},
+        X,
+        {},
+        "bandwidth has 3 entries but X has 2 columns",
+    ),
+    "negative weight": ({}, X, {"sample_weight": np.r_[-1.0, np.ones(N - 1)]}, "Negative values in data"),
+    "all weights zero": ({}, X, {"sample_weight": np.zeros(N)}, "Sample weights must contain|at least one positive"),
+    "wrong number of weights": ({}, X, {"sample_weight": np.ones(N - 1)}, r"sample_weight.shape == \(59,\)"),
+    "NaN weight": ({}, X, {"sample_weight": np.r_[np.nan, np.ones(N - 1)]}, "contains NaN"),
+    "infinite weight": ({}, X, {"sample_weight": np.r_[np.inf, np.ones(N - 1)]}, "contains infinity"),
+    "too few positive weights": (
+        {"n_components": 2},
+        X,
+        {"sample_weight": np.r_[1.0, 1.0, np.zeros(N - 2)]},
+        r"X has 2 sample\(s\) \(of positive weight\)",
+    ),
+    "no modes": ({"n_components": 0}, X, {}, "n_components must be a positive whole number, got 0"),
+    "a mode and a half": ({"n_components": 1.5}, X, {}, "n_components must be a positive whole number, got 1.5"),
+    "minus one mode": ({"n_components": -1}, X, {}, "n_components must be a positive whole number"),
+    "more modes than features": (
+        {"n_components": 20, "n_features": 8},
+        X,
+        {},
+        "n_components=20 exceeds the number of features 8; increase n_features",
+    ),
+    "no features": ({"n_features": 0}, X, {}, "n_features must be a positive whole number, got 0"),
+    "features in words": ({"n_features": "many"}, X, {}, "n_features must be a positive whole number"),
+    "no regularization": ({"regularization": 0}, X, {}, "regularization must be a positive number, got 0"),
+    "negative regularization": ({"regularization": -1e-3}, X, {}, "regularization must be a positive number"),
+    "NaN regularization": ({"regularization": np.nan}, X, {}, "regularization must be a positive number"),
+    "infinite regularization": ({"regularization": np.inf}, X, {}, "regularization must be a positive number"),
+    "regularization None": ({"regularization": None}, X, {}, "regularization must be a positive number"),
+    "diffusion of wrong shape": ({"diffusion": np.ones(3)}, X, {}, r"diffusion of shape \(3,\) does not fit X with 2"),
+    "diffusion per sample of wrong size": (
+        {"diffusion": np.ones((N, 3, 3))},
+        X,
+        {},
+        rf"diffusion per sample must have shape .*got \({N}, 3, 3\)",
+    ),
+    "wrong number of tensors": ({"diffusion": np.ones((5, 2, 2))}, X, {}, "diffusion holds 5 tensors but X has 60"),
+    "wrong number of factors": (
+        {"diffusion": Factor(np.ones((5, 2, 1)))},
+        X,
+        {},
+        "diffusion holds 5 tensors but X has 60",
+    ),
+    "diffusion zero": ({"diffusion": 0.0}, X, {}, "positive semidefinite and not zero"),
+    "diffusion negative": ({"diffusion": -1.0}, X, {}, "positive semidefinite and not zero"),
+    "diffusion indefinite": ({"diffusion": [[1.0, 2.0], [2.0, 1.0]]}, X, {}, "positive semidefinite"),
+    "diffusion not symmetric": ({"diffusion": [[1.0, 0.5], [0.0, 1.0]]}, X, {}, "finite symmetric matrix"),
+    "diffusion NaN": ({"diffusion": [1.0, np.nan]}, X, {}, "finite symmetric matrix"),
+    "diffusion in words": ({"diffusion": "fast"}, X, {}, "diffusion must be None, a number, an array or a callable"),
+    "callable indefinite": ({"diffusion": indefinite}, X, {}, "positive semidefinite at every sample"),
+    "callable not symmetric": (
+        {"diffusion": lambda X: np.broadcast_to([[1.0, 0.5], [0.0, 1.0]], (len(X), 2, 2))},
+        X,
+        {},
+        "symmetric at every sample",
+    ),
+    "callable negative": ({"diffusion": lambda X: -np.ones(len(X))}, X, {}, "holds negative values"),
+    "callable NaN": ({"diffusion": lambda X: np.full(len(X), np.nan)}, X, {}, "diffusion holds NaN or infinity"),
+    "callable of wrong shape": ({"diffusion": lambda X: np.ones(3)}, X, {}, r"diffusion per sample must have shape"),
+    "callable gives a number": ({"diffusion": lambda X: 1.0}, X, {}, r"diffusion per sample must have shape"),
+    "callable gives nothing": ({"diffusion": lambda X: None}, X, {}, r"diffusion per sample must have shape"),
+    "tensors NaN": ({"diffusion": np.full((N, 2, 2), np.nan)}, X, {}, "diffusion holds NaN or infinity"),
+}
+
+
+@pytest.mark.parametrize("method", ["fit", "partial_fit", "fit_transform"])
+@pytest.mark.parametrize("case", CASES)
+def test_message(case, method):
+    arguments, samples, fit_arguments, message = CASES[case]
+    model = KernelDiffusionMap(**{"n_components": 2, "n_features": 40, "random_state": 0, **arguments})
+    with pytest.raises(ValueError, match=message):
+        getattr(model, method)(samples, **fit_arguments)
+    assert not hasattr(model, "coefficients_")
+    assert [name for name in vars(model) if name.endswith("_")] == []
+
+
+def test_sparse():
+    with pytest.raises(TypeError, match="Sparse data was passed"):
+        KernelDiffusionMap(2).fit(sparse.csr_array(X))
+
+
+def test_objects_that_are_numbers():
+    one, two = (KernelDiffusionMap(2, n_features=20, random_state=0).fit(Z) for Z in (X, X.astype(object)))
+    np.testing.assert_array_equal(one.transform(X), two.transform(X))
+
+
+def test_whole_numbers():
+    Z = np.random.default_rng(1).integers(-5, 5, (N, 2))
+    one, two = (KernelDiffusionMap(2, n_features=20, random_state=0).fit(S) for S in (Z, Z.astype(float)))
+    np.testing.assert_allclose(one.rates_, two.rates_, rtol=1e-12)
+
+
+@pytest.mark.parametrize("method", ["transform", "gradient", "score"])
+class TestFitted:
+    def model(self):
+        return KernelDiffusionMap(2, n_features=20, random_state=0).fit(X)
+
+    def test_not_fitted(self, method):
+        with pytest.raises(ValueError, match="not fitted yet"):
+            getattr(KernelDiffusionMap(2), method)(X)
+
+    @pytest.mark.parametrize("columns", [1, 3])
+    def test_wrong_dimension(self, method, columns):
+        with pytest.raises(
+            ValueError, match=f"X has {columns} features, but KernelDiffusionMap is expecting 2 features"
+        ):
+            getattr(self.model(), method)(np.ones((5, columns)))
+
+    @pytest.mark.parametrize("value", [np.nan, np.inf])
+    def test_not_finite(self, method, value):
+        with pytest.raises(ValueError, match=r"contains (NaN|infinity)"):
+            getattr(self.model(), method)(spoiled(value))
+
+    def test_partial_fit_of_another_dimension(self, method):
+        model = self.model()
+        before = getattr(model, method)(X)
+        with pytest.raises(ValueError, match="X has 3 features"):
+            model.partial_fit(np.ones((5, 3)))
+        np.testing.assert_array_equal(getattr(model, method)(X), before)
+
+
+def test_score_needs_the_tensors_of_its_own_samples():
+    model = KernelDiffusionMap(2, n_features=20, random_state=0, diffusion=np.broadcast_to(np.eye(2), (N, 2, 2))).fit(X)
+    with pytest.raises(
+        ValueError, match=r"diffusion holds 60 tensors but X has 10 samples; pass one tensor per sample"
+    ):
+        model.score(X[:10])
+
+
+def test_constant_column():
+    Z = np.insert(X, 1, 3.0, axis=1)
+    with pytest.warns(DataWarning, match=r"Column\(s\) 1 of X are constant") as record:
+        model = KernelDiffusionMap(2, n_features=40, bandwidth=2.0, basis="full", random_state=0).fit(Z)
+    assert record[0].filename == __file__
+    # It adds nothing to any distance, so the modes are those without it.
+    without = KernelDiffusionMap(2, n_features=40, bandwidth=2.0, basis="full", random_state=0).fit(X)
+    np.testing.assert_allclose(model.rates_, without.rates_, rtol=1e-6)
+
+
+def test_constant_column_by_name():
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame({"x": X[:, 0], "fixed": 1.0, "y": X[:, 1]})
+    with pytest.warns(DataWarning, match=r"Column\(s\) fixed of X"):
+        KernelDiffusionMap(2, n_features=40, random_state=0).fit(frame)
+
+
+def test_duplicates_are_no_reason_to_complain():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", DataWarning)
+        model = KernelDiffusionMap(2, n_features=40, random_state=0).fit(np.repeat(X, 3, axis=0))
+    single = KernelDiffusionMap(2, n_features=40, random_state=0).fit(X)
+    np.testing.assert_allclose(model.rates_, single.rates_, rtol=1e-7)
+
+
+def test_samples_are_never_written_to():
+    for basis in ("fourier", "random-phase", "landmarks", "full"):
+        Z = X.copy()
+        Z.flags.writeable = False
+        weight = np.ones(N)
+        weight.flags.writeable = False
+        model = KernelDiffusionMap(2, n_features=20, basis=basis, random_state=0).fit(Z, sample_weight=weight)
+        model.transform(Z)
+        model.gradient(Z)
+        model.score(Z, sample_weight=weight)
+        np.testing.assert_array_equal(Z, X)

@@ -1,0 +1,289 @@
+"""KernelSearchCV and AdaptiveDiffusionMap: the choice, its bookkeeping, and what happens when things go wrong."""
+
+import json
+import signal
+import threading
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV, GroupKFold, KFold
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import kdmaps
+from kdmaps import AdaptiveDiffusionMap, KernelDiffusionMap, KernelSearchCV
+from kdmaps.certificates import cv_consistency_bound
+from kdmaps.exceptions import UnreliableModesWarning
+from kdmaps.folds import BlockedKFold
+from kdmaps.kernels import Gaussian, Mixture
+from kdmaps.sweep import Candidate
+
+SMALL = {"n_components": 2, "families": ["gaussian", "matern52"], "bandwidths": 4, "n_features": 60, "random_state": 0}
+LAMBDAS = [1e-3, 1e-2, 1e-1]
+
+
+@pytest.fixture(scope="module")
+def problem():
+    return kdmaps.problems.load("dw1d")
+
+
+@pytest.fixture(scope="module")
+def X(problem):
+    return problem.sample(300, random_state=0)
+
+
+@pytest.fixture(autouse=True)
+def _quiet():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UnreliableModesWarning)
+        yield
+
+
+@parametrize_with_checks(
+    [
+        KernelSearchCV(
+            n_components=1, families=("gaussian",), bandwidths=2, regularizations=(1e-2,), cv=2, n_features=20
+        ),
+        AdaptiveDiffusionMap(n_components=1, families=("gaussian",), regularizations=(1e-2,), cv=2, n_features=20),
+    ]
+)
+def test_scikit_learn_contract(estimator, check):
+    check(estimator)
+
+
+def test_agrees_with_grid_search_of_scikit_learn(X):
+    """Same grid, same folds, same frequencies: the fold scores are those of GridSearchCV over `score`."""
+    bandwidths, folds = [1.0, 3.0], KFold(3, shuffle=True, random_state=1)
+    ours = KernelSearchCV(
+        2, ["gaussian", "rq2"], bandwidths, LAMBDAS, cv=folds, n_features=60, random_state=0, max_extensions=0
+    ).fit(X)
+    seed = ours.best_estimator_.random_state
+    grid = {"kernel": ["gaussian", "rq2"], "bandwidth": bandwidths, "regularization": LAMBDAS}
+    theirs = GridSearchCV(KernelDiffusionMap(2, n_features=60, random_state=seed), grid, cv=folds).fit(X)
+    expected = {tuple(sorted(p.items())): i for i, p in enumerate(theirs.cv_results_["params"])}
+    order = [expected[tuple(sorted(p.items()))] for p in ours.cv_results_["params"]]
+    for f in range(3):
+        # The training mean is subtracted by one and the test mean by the other: both are invisible to a covariance.
+        np.testing.assert_allclose(
+            ours.cv_results_[f"split{f}_test_score"], theirs.cv_results_[f"split{f}_test_score"][order], rtol=1e-7
+        )
+
+
+def test_best_estimator_is_the_best_candidate_fitted_on_everything(X):
+    search = KernelSearchCV(**SMALL).fit(X)
+    again = KernelDiffusionMap(
+        2, n_features=60, random_state=search.best_estimator_.random_state, **search.best_params_
+    )
+    np.testing.assert_array_equal(search.transform(X), again.fit(X).transform(X))
+    results = search.cv_results_
+    assert results["params"][search.best_index_] == search.best_params_
+    assert results["score"][search.best_index_] == search.best_score_
+    inside = np.flatnonzero(results["rank_test_score"] == 1)[0]
+    assert results["score"][inside] == results["score"].max()
+
+
+def test_same_seed_same_answer_for_any_number_of_threads(X):
+    one, two = (KernelSearchCV(**SMALL, n_jobs=jobs).fit(X) for jobs in (1, 2))
+    assert one.best_params_ == two.best_params_
+    # Threads of BLAS may change the order of sums in the last fit.
+    np.testing.assert_allclose(one.transform(X), two.transform(X), atol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["dw1d", "circle", "ou2d-16", "mdlike-10"])
+def test_selected_modes_are_close_to_the_truth(name):
+    problem = kdmaps.problems.load(name)
+    X = problem.sample(1000, random_state=3)
+    modes = AdaptiveDiffusionMap(problem.n_modes, random_state=0).fit_transform(X)
+    # Twice the mean error at N=500 in `python -m kdmaps.experiments.regret`, with twice the samples.
+    assert kdmaps.metrics.subspace_r2(modes, problem.reference(X, problem.n_modes)) > 0.95
+
+
+def test_eigenvalue_sum_without_centring_runs_to_the_widest_kernel(X):
+    """The paper's score measures how cheaply the kernel represents a constant, so it wants σ → ∞ (science of §3)."""
+    settings = {**SMALL, "families": ["gaussian"], "bandwidth_range": (0.5, 50), "max_extensions": 0}
+    paper = KernelSearchCV(**settings, regularizations=[1e-2], scoring="eigsum", center=False).fit(X)
+    assert paper.best_params_["bandwidth"] == paper.cv_results_["param_bandwidth"].max()
+    ours = KernelSearchCV(**settings, regularizations=[1e-2]).fit(X)
+    assert ours.best_params_["bandwidth"] < ours.cv_results_["param_bandwidth"].max()
+
+
+def test_grid_grows_beyond_an_edge_and_says_so(X):
+    search = KernelSearchCV(
+        2, ["gaussian"], [50.0, 100.0], [1e-2], n_features=60, random_state=0, max_extensions=2
+    ).fit(X)
+    # Two points further at the ratio of the grid, twice: 25, 12.5 and 6.25, 3.125 (data are 2 wide).
+    assert search.cv_results_["param_bandwidth"].min() == pytest.approx(100 / 2**5)
+    assert search.best_params_["bandwidth"] < 50
+    assert [("edge bandwidth=50;" in line, "edge bandwidth=12.5;" in line) for line in search.extensions_] == [
+        (True, False),
+        (False, True),
+    ]
+
+
+def test_gain_is_counted_in_standard_errors_of_the_difference():
+    one = Candidate("gaussian", {}, 1.0, 1e-2, value=2.0, left_out=[1.0, 2.0, 3.0])
+    other = Candidate("gaussian", {}, 2.0, 1e-2, value=1.0, left_out=[0.0, 2.0, 2.0])
+    # Differences 1, 0, 1 have the jackknife error √(2/3·(1+4+1)/9) = 2/3.
+    assert one.gain(other) == pytest.approx(1.5)
+
+
+def test_kernels_and_mixtures_as_candidates(X):
+    mixture = Mixture([Gaussian(0.5), Gaussian(4.0)])
+    search = KernelSearchCV(2, [mixture, "gaussian"], bandwidths=[1e-3, 2e-3], n_features=60, random_state=0)
+    search.set_params(max_extensions=0).fit(X)
+    assert search.best_params_["kernel"] == mixture
+
+
+@pytest.mark.parametrize("cv", [BlockedKFold(3, gap=5), GroupKFold(3)])
+def test_splitters_for_trajectories(cv, problem):
+    trajectory = problem.simulate(600, 0.05, random_state=0)[0]
+    groups = np.repeat(np.arange(6), 100)
+    search = KernelSearchCV(**SMALL, cv=cv).fit(trajectory, groups=groups)
+    assert kdmaps.metrics.subspace_r2(search.transform(trajectory), problem.reference(trajectory, 2)) > 0.8
+
+
+def test_landmarks_that_are_samples_do_not_test_themselves(X):
+    search = KernelSearchCV(
+        2, ["matern32"], bandwidths=[0.01], regularizations=[1e-6], basis="landmarks", landmarks="uniform",
+        n_features=75, random_state=0, max_extensions=0,
+    )  # fmt: skip
+    data_score = search.fit(X).cv_results_["mean_test_score"][0]
+    # Between landmarks such narrow kernels vanish: held-out samples see nothing, so no time scale near the exact sum.
+    assert data_score < 0.2 * (1 / kdmaps.problems.load("dw1d").rates(2)).sum()
+    with pytest.raises(ValueError, match="leaves no sample"):
+        search.set_params(basis="full").fit(X)
+
+
+def test_suggested_number_of_modes():
+    """mdlike-6 has the rates 0.79, 0.79, 1.58, 3.55, ...: the largest ratio, 2.24, comes after the third mode."""
+    X = kdmaps.problems.load("mdlike-6").sample(1500, random_state=0)
+    search = KernelSearchCV(3, ["gaussian", "laplacian"], random_state=0).fit(X)
+    assert search.suggested_n_components_ == 3
+
+
+def test_sample_weight_is_repetition():
+    X = kdmaps.problems.load("ou2d-4").sample(90, random_state=0)
+    weight = np.tile([1.0, 2.0, 3.0], 30)
+    rows = np.repeat(np.arange(90), weight.astype(int))
+    folds = [(np.flatnonzero(np.arange(90) % 2 == f), np.flatnonzero(np.arange(90) % 2 != f)) for f in (0, 1)]
+    repeated = [tuple(np.flatnonzero(np.isin(rows, part)) for part in fold) for fold in folds]
+    settings = {**SMALL, "bandwidths": [1.0, 2.0], "max_extensions": 0}
+    weighted = KernelSearchCV(**settings, cv=folds).fit(X, sample_weight=weight)
+    plain = KernelSearchCV(**settings, cv=repeated).fit(X[rows])
+    np.testing.assert_allclose(weighted.cv_results_["score"], plain.cv_results_["score"], rtol=1e-8)
+
+
+def test_callable_scoring_is_averaged_over_folds(X):
+    def first_mode(fold):
+        return fold.test_covariance[0, 0] / fold.test_energy[0, 0]
+
+    search = KernelSearchCV(**SMALL, scoring=first_mode).fit(X)
+    results = search.cv_results_
+    np.testing.assert_allclose(results["score"], results["mean_test_score"])
+    # The held-out time scale of the first mode is within 15 % of the exact one at 300 samples.
+    assert results["score"][search.best_index_] == pytest.approx(1 / kdmaps.problems.load("dw1d").rates(1)[0], rel=0.15)
+
+
+def test_resume_gives_the_same_answer(X, tmp_path):
+    path = tmp_path / "sweep.jsonl"
+    whole = KernelSearchCV(**SMALL).fit(X)
+    KernelSearchCV(**SMALL, checkpoint=path).fit(X)
+    lines = path.read_text().splitlines()
+    # As a kill would leave it: half of the trials, the last line cut off.
+    path.write_text("\n".join(lines[: len(lines) // 2]) + "\n" + lines[-1][:40])
+    resumed = KernelSearchCV(**SMALL, checkpoint=path).fit(X)
+    assert resumed.best_params_ == whole.best_params_
+    np.testing.assert_array_equal(resumed.cv_results_["score"], whole.cv_results_["score"])
+    np.testing.assert_array_equal(resumed.transform(X), whole.transform(X))
+
+
+def test_finished_trials_are_read_not_run(X, tmp_path):
+    path = tmp_path / "sweep.jsonl"
+    KernelSearchCV(**SMALL, checkpoint=path).fit(X)
+    lines = path.read_text().splitlines()
+    marked = []
+    for line in lines:
+        entry = json.loads(line) if line else {}
+        for candidate in entry.get("candidates", []):
+            candidate["value"] -= 1000
+        marked.append(json.dumps(entry) if line else "")
+    path.write_text("\n".join(marked))
+    assert KernelSearchCV(**SMALL, checkpoint=path).fit(X).best_score_ < -900
+
+
+def test_checkpoint_of_other_data_is_refused(X, tmp_path):
+    path = tmp_path / "sweep.jsonl"
+    KernelSearchCV(**SMALL, checkpoint=path).fit(X)
+    with pytest.raises(ValueError, match="belongs to other data"):
+        KernelSearchCV(**SMALL, checkpoint=path).fit(X + 1e-9)
+    with pytest.raises(ValueError, match="belongs to other data"):
+        KernelSearchCV(**SMALL, scoring="rayleigh", checkpoint=path).fit(X)
+
+
+def test_interrupt_keeps_the_best_so_far(X):
+    calls = []
+
+    def interrupting(fold):
+        calls.append(fold)
+        if len(calls) == 30:  # a trial has 7 regularizations on 3 folds: the second one is under way
+            signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+        return -len(calls)
+
+    with pytest.warns(UserWarning, match="Interrupted"):
+        search = KernelSearchCV(**SMALL, scoring=interrupting, n_jobs=1).fit(X)
+    assert 0 < len(search.cv_results_["score"]) < 2 * 4 * 7
+    assert search.transform(X).std(axis=0) == pytest.approx(np.ones(2))
+
+
+def test_large_data_are_searched_on_a_subsample_and_fitted_whole():
+    problem = kdmaps.problems.load("ou2d-4")
+    X = problem.sample(20_000, random_state=0)
+    model = AdaptiveDiffusionMap(2, random_state=0, families=["gaussian"], n_features=100, max_search_samples=1000).fit(
+        X
+    )
+    assert model.best_estimator_.moments_.count == 20_000
+    assert len(model.search_.cv_results_["score"]) >= 70
+    # 20,000 samples: relative errors of the first two rates of order √(2/2e4)·few.
+    np.testing.assert_allclose(model.rates_, [1, 2], rtol=0.06)
+
+
+def test_fifty_samples_are_enough_for_an_answer():
+    problem = kdmaps.problems.load("ou2d-4")
+    X = problem.sample(50, random_state=0)
+    modes = AdaptiveDiffusionMap(random_state=0).fit_transform(X)
+    first = kdmaps.metrics.subspace_r2(modes, problem.eigenfunctions(X, 1))
+    assert first > 0.9  # x itself is found, whatever becomes of the faster modes
+
+
+def test_consistency_bound_formula():
+    """thm:cv-consistency, by hand: 2·10·4·exp(-2·100·0.5²·/(4·16))."""
+    assert cv_consistency_bound(2.0, 10, 4, 100, 2.0) == pytest.approx(80 * np.exp(-2 * 100 * 4 / 64))
+    assert cv_consistency_bound(0.0, 10, 4, 100, 2.0) == 1.0
+
+
+def test_warns_when_folds_disagree():
+    X = np.random.default_rng(0).standard_normal((40, 8))
+    with pytest.warns(UnreliableModesWarning, match="folds disagree"):
+        KernelSearchCV(5, ["gaussian"], bandwidths=[0.3], regularizations=[1e-6], random_state=0, max_extensions=0).fit(
+            X
+        )
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"families": []}, "families must be a non-empty list"),
+        ({"families": ["triangle"]}, "Unknown kernel 'triangle'"),
+        ({"bandwidths": 0}, "bandwidths must be at least 1"),
+        ({"bandwidths": [1.0, -1.0]}, "bandwidths must be positive"),
+        ({"bandwidth_range": (3, 1)}, "bandwidth_range"),
+        ({"regularizations": [0.0]}, "regularizations must be positive"),
+        ({"scoring": "accuracy"}, "Unknown scoring"),
+        ({"n_components": 0}, "n_components must be a positive whole number"),
+        ({"n_components": 200}, "too few for n_components"),
+    ],
+)
+def test_bad_settings(change, message, X):
+    with pytest.raises(ValueError, match=message):
+        clone(KernelSearchCV(**SMALL)).set_params(**change).fit(X)
