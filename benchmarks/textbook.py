@@ -1,7 +1,7 @@
-"""The paper's cross-validation as a textbook would write it: the baseline of bench_search.py.
+"""The cross-validated choice as a textbook would write it: the baseline of bench_search.py.
 
 Explicit (N·d)×p derivative matrix, `np.cos` and `np.sin`, a full `scipy.linalg.eigh`, every fold and every
-regularization from scratch. The frequencies, folds and score are those of kdmaps, so the scores must agree.
+regularization from scratch. Frequencies, folds and score are those of kdmaps, so the scores must agree.
 """
 
 import numpy as np
@@ -9,31 +9,32 @@ from scipy.linalg import eigh
 
 
 def operators(X, frequencies, amplitude):
+    """Centred covariance and energy of the features."""
     n, d = X.shape
     angles = X @ frequencies.T
     cosine, sine = np.cos(angles), np.sin(angles)
     Z = np.hstack([cosine, sine]) * amplitude
-    J = np.concatenate([-sine[:, None, :] * frequencies.T[None], cosine[:, None, :] * frequencies.T[None]], axis=2)
+    J = np.concatenate([-sine[:, None, :] * frequencies.T, cosine[:, None, :] * frequencies.T], axis=2)
     J = (J * amplitude).reshape(n * d, -1)
     Z = Z - Z.mean(axis=0)
     return Z.T @ Z / n, J.T @ J / n
 
 
 def modes(X, frequencies, amplitude, n_components, regularization):
+    """Leading modes, of unit variance, and the covariance."""
     covariance, energy = operators(X, frequencies, amplitude)
     values, vectors = eigh(covariance, energy + regularization * np.eye(len(energy)))
-    V = vectors[:, ::-1][:, :n_components] / np.sqrt(values[::-1][:n_components])
-    return V, covariance
+    return vectors[:, ::-1][:, :n_components] / np.sqrt(values[::-1][:n_components]), covariance
 
 
-def pooled_timescale(parts):
-    covariance = sum(n * C for n, C, _ in parts)
-    energy = sum(n * E for n, _, E in parts)
-    return np.trace(np.linalg.solve(energy, covariance))
+def root_timescales(parts):
+    """Σ √t of the pooled held-out time scales."""
+    times = eigh(sum(n * C for n, C, _ in parts), sum(n * E for n, _, E in parts), eigvals_only=True)
+    return np.sqrt(np.maximum(times, 0)).sum()
 
 
-def score(X, splits, frequencies, amplitude, n_components, regularization):
-    """Pooled held-out time scales of one candidate: one value per subset of folds that the jackknife needs."""
+def score(X, splits, frequencies, amplitude, n_components, regularization, caution):
+    """The selection score of one candidate."""
     A, whole = modes(X, frequencies, amplitude, n_components, regularization)
     parts = []
     for train, test in splits:
@@ -42,4 +43,7 @@ def score(X, splits, frequencies, amplitude, n_components, regularization):
         left, _, right = np.linalg.svd(V.T @ whole @ A)
         V = V @ left @ right
         parts.append((len(test), V.T @ covariance @ V, V.T @ energy @ V))
-    return pooled_timescale(parts)
+    n = len(parts)
+    left_out = np.array([root_timescales(parts[:f] + parts[f + 1 :]) for f in range(n)])
+    error = np.sqrt((n - 1) / n * np.sum((left_out - left_out.mean()) ** 2))
+    return root_timescales(parts) - caution * error

@@ -1,9 +1,10 @@
 """Slow modes of stochastic systems from samples, with the kernel chosen automatically."""
 
-from kdmaps import kernels, metrics, problems
+from kdmaps import baselines, kernels, metrics, problems
 from kdmaps.adaptive import AdaptiveDiffusionMap
 from kdmaps.diffusion import Factor
 from kdmaps.estimator import KernelDiffusionMap
+from kdmaps.io import load
 from kdmaps.search import KernelSearchCV
 
 __version__ = "0.1.0"
@@ -13,7 +14,9 @@ __all__ = [
     "Factor",
     "KernelDiffusionMap",
     "KernelSearchCV",
+    "baselines",
     "kernels",
+    "load",
     "metrics",
     "problems",
 ]

@@ -11,7 +11,7 @@ import os
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from uuid import uuid4
 
 import numpy as np
@@ -19,6 +19,7 @@ import scipy
 import sklearn
 from sklearn.utils.validation import check_is_fitted
 
+from kdmaps.baselines import UniformMixtureMap
 from kdmaps.bases import Basis, FourierBasis, LandmarkBasis, RandomPhaseBasis
 from kdmaps.diffusion import Factor
 from kdmaps.estimator import KernelDiffusionMap, ModeTransformer
@@ -30,7 +31,7 @@ FORMAT = "kdmaps model"
 #: Raised whenever a file of this version could not be read by the previous one.
 FORMAT_VERSION = 1
 #: Estimators that a file may name.
-ESTIMATORS: dict[str, type[ModeTransformer]] = {cls.__name__: cls for cls in (KernelDiffusionMap,)}
+ESTIMATORS: dict[str, type[ModeTransformer]] = {cls.__name__: cls for cls in (KernelDiffusionMap, UniformMixtureMap)}
 #: Bases that a file may name, and the shapes of the arrays that they are built from, in the order of their arguments.
 BASES: dict[str, tuple[Callable[..., Basis], dict[str, str]]] = {
     "FourierBasis": (FourierBasis, {"frequencies": "qd", "weights": "q", "origin": "d"}),
@@ -59,7 +60,7 @@ def save_model(estimator: ModeTransformer, path: str | os.PathLike) -> None:
     Parameters
     ----------
     estimator : ModeTransformer
-        A fitted `KernelDiffusionMap`.
+        Fitted. Of a search, its `best_estimator_` is written: the model, without the candidates that lost.
     path : path-like
         An existing file is replaced.
 
@@ -75,6 +76,7 @@ def save_model(estimator: ModeTransformer, path: str | os.PathLike) -> None:
     Sequences come back as arrays. A random generator comes back as None, since its state is not that of the fit.
     """
     check_is_fitted(estimator)
+    estimator = cast(ModeTransformer, getattr(estimator, "best_estimator_", estimator))
     name = type(estimator).__name__
     if ESTIMATORS.get(name) is not type(estimator):
         raise ValueError(f"{name} cannot be saved; a saved model is one of {', '.join(ESTIMATORS)}.")

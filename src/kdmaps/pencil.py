@@ -72,7 +72,7 @@ class Modes:
     @property
     def resolution(self) -> float:
         """Relative distance below which two eigenvalues cannot be told apart with this many samples."""
-        return max(2 / np.sqrt(self.effective_count), 1e-6)
+        return max(4 / np.sqrt(self.effective_count), 1e-6)
 
     @property
     def clusters(self) -> list[np.ndarray]:

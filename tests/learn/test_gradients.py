@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from conftest import DIFFUSIONS, five_point, make_parametrisation, make_samples
 
-from kdmaps.learn._objective import TERMS, Objective, make_objective
+from kdmaps.learn._objective import PRESETS, TERMS, Objective, make_objective
 from kdmaps.learn._problem import Problem
 
 PARAMETRISATIONS = ("anisotropy", "bandwidths", "dictionary")
@@ -19,10 +19,10 @@ def check(problem, theta, tolerance=1e-6):
     assert np.linalg.norm(expected) > 0
 
 
-def every_term(name, center, term, pooling="pooled"):
-    """An objective with all terms but one weight: terms share one compiled program."""
+def every_term(name, center, weights):
+    """An objective with all terms, most of weight zero: they share one compiled program."""
     terms = tuple(t for t in TERMS if t not in MISSING[name])
-    return Objective(terms, tuple(float(t == term) for t in terms), 3, center, pooling=pooling)
+    return Objective(terms, tuple(weights.get(t, 0.0) for t in terms), 3, center)
 
 
 @pytest.mark.parametrize("center", [True, False])
@@ -31,21 +31,24 @@ def every_term(name, center, term, pooling="pooled"):
 )
 def test_gradient_of_every_term(samples, name, term, center):
     parametrisation, theta = make_parametrisation(name, samples)
-    problem = Problem(parametrisation, every_term(name, center, term), 0.05, learn_regularization=term != "anchor")
-    check(problem, np.append(theta, 0.3) if problem.learn_regularization else theta)
+    problem = Problem(parametrisation, every_term(name, center, {term: 1.0}), 0.05, learn_regularization=True)
+    check(problem, np.append(theta, 0.3))
 
 
 @pytest.mark.parametrize("name", PARAMETRISATIONS)
-@pytest.mark.parametrize("objective", ["eig-only", "sub-only", "combined", "varrff", "heldout"])
-def test_gradient_of_presets(samples, name, objective):
+@pytest.mark.parametrize("preset", PRESETS)
+def test_gradient_of_every_preset(samples, name, preset):
     parametrisation, theta = make_parametrisation(name, samples)
-    check(Problem(parametrisation, make_objective(objective, 3), 0.05), theta)
+    problem = Problem(parametrisation, every_term(name, True, PRESETS[preset]), 0.05)
+    assert problem.objective.weights.count(0.0) == len(problem.objective.weights) - len(PRESETS[preset])
+    check(problem, theta)
 
 
 @pytest.mark.parametrize("name", PARAMETRISATIONS)
-def test_gradient_of_the_mean_over_folds(samples, name):
+@pytest.mark.parametrize(("power", "caution"), [(1.0, 0.0), (0.5, 0.5)])
+def test_gradient_of_held_out_scores(samples, name, power, caution):
     parametrisation, theta = make_parametrisation(name, samples)
-    check(Problem(parametrisation, make_objective("heldout", 3, pooling="mean"), 0.05), theta)
+    check(Problem(parametrisation, make_objective("heldout", 3, power=power, caution=caution), 0.05), theta)
 
 
 @pytest.mark.parametrize("diffusion", DIFFUSIONS)

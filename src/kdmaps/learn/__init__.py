@@ -1,1 +1,9 @@
-"""Variational kernel learning: kernels that minimise an objective of the modes that they lead to."""
+"""Variational kernel learning: kernels that minimise an objective of the modes that they lead to.
+
+Nothing here imports JAX before learning starts.
+"""
+
+from kdmaps.learn._objective import PRESETS, TERMS
+from kdmaps.learn._refine import Refinement, refine
+
+__all__ = ["PRESETS", "TERMS", "Refinement", "refine"]

@@ -76,9 +76,7 @@ class _Work:
     frequencies: np.ndarray  # (q, d): the result
 
 
-def frequency_adjoint(
-    samples: Samples, basis: FourierBasis, statistics: Statistics, adjoint: Statistics
-) -> np.ndarray:
+def frequency_adjoint(samples: Samples, basis: FourierBasis, statistics: Statistics, adjoint: Statistics) -> np.ndarray:
     """W̄: the derivative of a loss by the frequencies W, from its derivatives by the statistics, in one pass.
 
     For a constant diffusion a, with Z = [cos XWᵀ, sin XWᵀ] and the raw Gram G = ZᵀZ, the statistics are functions of

@@ -36,8 +36,10 @@ class Objective:
         Whether the covariance is centred.
     eta : float
         η of eq:anchor-loss. (The modes of the eigenproblem are orthogonal: it multiplies zero.)
-    pooling : {"pooled", "mean"}
-        Of the held-out score over the folds.
+    power : float
+        p of the held-out score Σ_k t_k^p: 1 is the timescale score, ½ what `KernelSearchCV` selects by.
+    caution : float
+        How many jackknife standard errors over the folds are subtracted from the held-out score.
     """
 
     terms: tuple[str, ...]
@@ -45,7 +47,8 @@ class Objective:
     n_components: int
     center: bool = True
     eta: float = 1.0
-    pooling: str = "pooled"
+    power: float = 0.5
+    caution: float = 0.0
 
     @property
     def single_vectors(self) -> bool:
@@ -54,7 +57,11 @@ class Objective:
 
 
 def make_objective(
-    objective: str | Mapping[str, float], n_components: int, center: bool = True, pooling: str = "pooled"
+    objective: str | Mapping[str, float],
+    n_components: int,
+    center: bool = True,
+    power: float = 0.5,
+    caution: float = 0.0,
 ) -> Objective:
     """The preset of that name, or the weights themselves; terms of weight 0 are left out."""
     if isinstance(objective, str):
@@ -64,9 +71,8 @@ def make_objective(
     unknown = set(objective) - set(TERMS)
     if unknown:
         raise ValueError(f"Unknown term(s) {', '.join(sorted(unknown))}; choose from {', '.join(TERMS)}.")
-    if pooling not in ("pooled", "mean"):
-        raise ValueError(f"pooling must be 'pooled' or 'mean', got {pooling!r}.")
     terms = tuple(name for name in TERMS if objective.get(name, 0.0) != 0.0)
     if not terms:
         raise ValueError("objective must give at least one term a weight other than 0.")
-    return Objective(terms, tuple(float(objective[name]) for name in terms), n_components, center, pooling=pooling)
+    weights = tuple(float(objective[name]) for name in terms)
+    return Objective(terms, weights, n_components, center, power=float(power), caution=float(caution))

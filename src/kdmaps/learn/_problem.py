@@ -81,12 +81,12 @@ class Problem:
 
     def evaluate(self, theta: np.ndarray) -> Evaluation:
         """J and, on demand, its gradient at θ."""
-        parameters, log_lambda = self.split(theta)
+        parameters, log_lambda = self.split(np.asarray(theta, dtype=np.float64))
         statistics, pullback = self.parametrisation.forward(parameters)
         self._check_terms(statistics)
         with jax.enable_x64(True):
             (value, report), adjoint = value_and_adjoint(
-                statistics, log_lambda, self.objective.weights, self.objective, self.roles
+                statistics, np.float64(log_lambda), self.objective.weights, self.objective, self.roles
             )
             report, (by_statistics, by_lambda) = jax.tree.map(np.asarray, (report, adjoint))
 

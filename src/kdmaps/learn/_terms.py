@@ -109,30 +109,35 @@ def dirichlet(state: State):
 
 def anchor(state: State):
     """Σ (log σ - log σ_start)², the paper's regularizer (iv)."""
-    return jnp.sum(state.statistics.log_bandwidths ** 2)
+    return jnp.sum(state.statistics.log_bandwidths**2)
 
 
 def heldout(state: State):
-    """Minus the λ-free timescale score on samples that the modes were not fitted to (kdmaps.selection).
+    """Minus Σ_k t_k^p of the λ-free time scales t on samples that the modes were not fitted to (kdmaps.selection).
 
-    "pooled": tr[(Σ_f n_f VᵀL_fV)⁻¹ Σ_f n_f VᵀΣ_fV], the modes V of every fold turned towards those of all samples;
-    "mean": the mean over folds of tr[(VᵀL_fV)⁻¹VᵀΣ_fV]. Both depend on spaces only and have exact derivatives, that of
-    the rotations included.
+    The t are the eigenvalues of (Σ_f n_f VᵀΣ_fV, Σ_f n_f VᵀL_fV) over the test samples of the folds f, the modes V of
+    every fold turned towards those of all samples. For p = 1 that is tr[(Σ_f n_f VᵀL_fV)⁻¹ Σ_f n_f VᵀΣ_fV]. It depends
+    on spaces only and has an exact derivative, that of the rotations included. `caution` standard errors, by the
+    jackknife over folds, are subtracted from the score.
     """
-    if state.objective.pooling == "mean":
-        scores = []
-        for fold in state.folds:
-            V = fold.modes.vectors
-            scores.append(_trace_quotient(V.T @ fold.test.covariance @ V, V.T @ fold.test.energy @ V))
-        return -sum(scores) / len(scores)
-    target = _orthonormal(state.modes.vectors, state.operators.covariance)
-    covariance, energy = 0.0, 0.0
+    objective, operators = state.objective, state.operators
+    target = _orthonormal(state.modes.vectors, operators.covariance)
+    covariances, energies = [], []
     for fold in state.folds:
         V = _orthonormal(fold.modes.vectors, fold.train.covariance)
-        V = V @ polar(V.T @ state.operators.covariance @ target)
-        covariance = covariance + fold.test.weight * (V.T @ fold.test.covariance @ V)
-        energy = energy + fold.test.weight * (V.T @ fold.test.energy @ V)
-    return -_trace_quotient(covariance, energy)
+        V = V @ polar(V.T @ operators.covariance @ target)
+        covariances.append(fold.test.weight * (V.T @ fold.test.covariance @ V))
+        energies.append(fold.test.weight * (V.T @ fold.test.energy @ V))
+    covariance, energy = sum(covariances), sum(energies)
+
+    def score(C, E):
+        return jnp.sum(top_modes(C, E, objective.n_components).values ** objective.power)
+
+    if objective.caution == 0:
+        return -score(covariance, energy)
+    left_out = jnp.stack([score(covariance - C, energy - E) for C, E in zip(covariances, energies, strict=True)])
+    variance = (len(left_out) - 1) * jnp.var(left_out)
+    return objective.caution * jnp.sqrt(variance) - score(covariance, energy)
 
 
 FUNCTIONS: dict[str, Callable[[State], Any]] = {

@@ -45,7 +45,7 @@ class DiffusionMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     n_components : int, default=4
         Number of modes, not counting the constant.
     bandwidth : float or "auto", default="auto"
-        σ. The median distance, good for kernelized diffusion maps, is far too wide here, because the bias is O(σ²).
+        σ. The bias of the rates is O(σ²), so the median distance is usually wider than here is good.
         "auto" maximises the log-log slope of the kernel sum, see Notes.
     alpha : float in [0, 1], default=0.5
         The α above. The default estimates the operator that `KernelDiffusionMap` estimates, so that rates and modes
