@@ -34,7 +34,7 @@ def root_timescales(parts):
 
 
 def score(X, splits, frequencies, amplitude, n_components, regularization, caution):
-    """The selection score of one candidate."""
+    """The selection score of one candidate: its pooled score minus `caution` jackknife standard errors."""
     A, whole = modes(X, frequencies, amplitude, n_components, regularization)
     parts = []
     for train, test in splits:
@@ -45,5 +45,6 @@ def score(X, splits, frequencies, amplitude, n_components, regularization, cauti
         parts.append((len(test), V.T @ covariance @ V, V.T @ energy @ V))
     n = len(parts)
     left_out = np.array([root_timescales(parts[:f] + parts[f + 1 :]) for f in range(n)])
-    error = np.sqrt((n - 1) / n * np.sum((left_out - left_out.mean()) ** 2))
+    repeats = sum(len(test) for _, test in splits) / len(X)
+    error = np.sqrt(repeats * (n - 1) / n * np.sum((left_out - left_out.mean()) ** 2))
     return root_timescales(parts) - caution * error

@@ -90,7 +90,7 @@ def test_subtraction_equals_refit(score, X, basis):
 
 
 def test_pooled_score_of_one_fold_is_its_score(X, basis):
-    splits = make_splits(2, X, None, R, 0)
+    splits = make_splits(KFold(2), X, None, R, 0)
     whole, folds = FoldMoments(splits, len(X)).compute(basis, X, None, DiffusionTensor(None, 2))
     fit = cross_fit(whole, folds, basis.ridge, R, [1e-2])[0]
     # A trace does not see the rotation of the modes.

@@ -122,8 +122,8 @@ def test_grid_grows_beyond_an_edge_and_says_so(X):
 
 
 def test_gain_is_counted_in_standard_errors_of_the_difference():
-    one = Candidate("gaussian", {}, 1.0, 1e-2, value=2.0, left_out=[1.0, 2.0, 3.0])
-    other = Candidate("gaussian", {}, 2.0, 1e-2, value=1.0, left_out=[0.0, 2.0, 2.0])
+    one = Candidate("gaussian", {}, 1.0, 1e-2, value=2.0, replicates=[1.0, 2.0, 3.0])
+    other = Candidate("gaussian", {}, 2.0, 1e-2, value=1.0, replicates=[0.0, 2.0, 2.0])
     # Differences 1, 0, 1 have the jackknife error √(2/3·(1+4+1)/9) = 2/3.
     assert one.gain(other) == pytest.approx(1.5)
 
@@ -226,7 +226,7 @@ def test_interrupt_keeps_the_best_so_far(X):
 
     def interrupting(fold):
         calls.append(fold)
-        if len(calls) == 30:  # a trial has 7 regularizations on 3 folds: the second one is under way
+        if len(calls) == 60:  # a trial has 7 regularizations on 2×3 folds: the second one is under way
             signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
         return -len(calls)
 

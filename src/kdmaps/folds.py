@@ -5,15 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, partial
+from numbers import Integral
 
 import numpy as np
-from sklearn.model_selection import BaseCrossValidator, KFold, check_cv
+from sklearn.model_selection import BaseCrossValidator, RepeatedKFold, check_cv
 
 from kdmaps.bases import Basis
 from kdmaps.diffusion import DiffusionTensor
 from kdmaps.moments import Moments, compute_moments, sum_moments
 from kdmaps.pencil import RegularizationPath, rounding_variance
 from kdmaps.scores import FoldFit
+
+#: One draw of folds now and then flatters a bad candidate. A second draw costs solves, but no pass over the samples.
+REPEATS = 2
 
 
 class BlockedKFold(BaseCrossValidator):
@@ -46,8 +50,11 @@ class BlockedKFold(BaseCrossValidator):
 
 
 def make_splits(cv, X: np.ndarray, groups, n_components: int, seed: int) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Index pairs (train, test) of any scikit-learn splitter; a number is that many random folds."""
-    splitter = KFold(cv, shuffle=True, random_state=seed) if isinstance(cv, int) else check_cv(cv)
+    """Index pairs (train, test) of any scikit-learn splitter; a number is that many random folds, drawn twice."""
+    if isinstance(cv, Integral):
+        splitter = RepeatedKFold(n_splits=int(cv), n_repeats=REPEATS, random_state=seed)
+    else:
+        splitter = check_cv(cv)
     splits = [(np.asarray(train), np.asarray(test)) for train, test in splitter.split(X, groups=groups)]
     if len(splits) < 2:
         raise ValueError(f"cv gives {len(splits)} split(s); a choice by held-out samples needs at least 2.")
@@ -74,6 +81,8 @@ class FoldMoments:
         patterns, owner = np.unique(roles, axis=0, return_inverse=True)
         self.roles = patterns
         self.rows = [np.flatnonzero(owner.ravel() == c) for c in range(len(patterns))]
+        self.mean_test_size = float(np.mean([len(test) for _, test in splits]))
+        self.smallest = min(len(part) for split in splits for part in split)
 
     def compute(
         self, basis: Basis, X, sample_weight, diffusion: DiffusionTensor
@@ -102,6 +111,8 @@ class CrossFit:
         μ on all samples.
     rates : ndarray of shape (r,)
         λ-free rates on all samples.
+    coverage : float
+        How often a sample is tested, on average: the number of repeats for repeated folds.
     overlaps, spreads : list of ndarray of shape (r, r)
         VᵀΣA and VᵀΣV for the modes V of each fold and A of all samples, Σ of all samples.
     condition_number : float
@@ -112,6 +123,7 @@ class CrossFit:
     rotations: list[np.ndarray]
     eigenvalues: np.ndarray
     rates: np.ndarray
+    coverage: float
     overlaps: list[np.ndarray]
     spreads: list[np.ndarray]
     condition_number: float
@@ -191,6 +203,7 @@ def cross_fit(
             rotations=rotations,
             eigenvalues=mu,
             rates=np.einsum("mk,mk->k", a, everything.energy @ a),
+            coverage=sum(fold.test_weight for fold in results) / whole.weight,
             overlaps=overlaps,
             spreads=spreads,
             condition_number=everything.path.condition_number(lam),

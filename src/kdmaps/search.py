@@ -49,7 +49,7 @@ class KernelSearchCV(ModeTransformer):
         "timescale" is the lower confidence bound of the pooled held-out time scales (`kdmaps.selection`). A callable
         gets a `kdmaps.scores.FoldFit` and returns a number; its mean over the folds is maximised.
     cv : int or scikit-learn splitter, default=3
-        A number is that many random folds. For correlated trajectories use `kdmaps.folds.BlockedKFold`, or
+        A number is that many random folds, drawn twice. For correlated trajectories use `kdmaps.folds.BlockedKFold`, or
         `GroupKFold` with `groups`.
     basis, n_features, center, diffusion, sampling, landmarks :
         As in `KernelDiffusionMap`. Landmarks are chosen once for all candidates, and samples that are landmarks are
@@ -287,18 +287,17 @@ class KernelSearchCV(ModeTransformer):
     def _certainty(self, sweep: Sweep, best: Candidate) -> dict:
         others = [c.value for c in sweep.candidates if c.kernel != best.kernel and np.isfinite(c.value)]
         margin = best.value - max(others) if others else np.inf
-        n_folds = len(best.fold_values)
-        fold_size = len(sweep.data.X) / n_folds
-        # A score with standard error s over F folds has the variance F s² in one fold. A sub-Gaussian law of that
-        # variance has c N_f = 1/(2 F s²) for the sum of r terms, and r² as much for each term.
-        variance = n_folds * max(best.standard_error**2, np.finfo(float).tiny)
+        # A score of standard error s over independent folds of N_f of N samples has the variance s² N/N_f in one fold.
+        # A sub-Gaussian law of that variance has c N_f = N_f/(2 N s²) for the sum of r terms, r² as much for each.
+        n_samples, fold_size = len(sweep.data.X), sweep.data.folds.mean_test_size
+        variance = max(best.standard_error**2, np.finfo(float).tiny) * n_samples / fold_size
         concentration = self.n_components**2 / (2 * variance * fold_size)
         bound = cv_consistency_bound(margin, len(sweep.candidates), self.n_components, fold_size, concentration)
         return {"margin": margin, "bound": bound, "fold_size": fold_size, "concentration": concentration}
 
     def _suggest(self, sweep: Sweep, best: Candidate) -> int | None:
         data = sweep.data
-        most = min(2 * self.n_components + 2, min(len(rows) for rows in data.folds.rows) - 1)
+        most = min(2 * self.n_components + 2, data.folds.smallest - 1)
         fit = data.cross_fit(kernel_from_dict(best.kernel), [best.regularization], most)[0] if most > 1 else None
         if fit is None:
             return None

@@ -21,24 +21,34 @@ class CandidateScore:
     ----------
     value : float
         What selection maximises.
-    left_out : ndarray of shape (n_folds,)
-        The score without each fold in turn: jackknife replicates.
+    replicates : ndarray of shape (n_folds,)
+        The score without each fold in turn, for `jackknife_error`.
     fold_values : ndarray of shape (n_folds,)
         The score of each fold by itself.
     """
 
     value: float
-    left_out: np.ndarray
+    replicates: np.ndarray
     fold_values: np.ndarray
 
 
-def jackknife_error(left_out: np.ndarray) -> float:
+def jackknife_error(replicates: np.ndarray) -> float:
     """Standard error √((F-1)/F Σ_f (θ_f - θ̄)²) of a score from its values θ_f without fold f.
 
-    Of the replicates' difference between two candidates, it is the standard error of their difference.
+    Of the difference of two candidates' replicates, it is the standard error of the difference of their scores.
     """
-    n = len(left_out)
-    return float(np.sqrt((n - 1) / n * np.sum((left_out - np.mean(left_out)) ** 2)))
+    n = len(replicates)
+    return float(np.sqrt((n - 1) / n * np.sum((replicates - np.mean(replicates)) ** 2)))
+
+
+def _replicates(left_out: np.ndarray, fit: CrossFit) -> np.ndarray:
+    """Jackknife replicates from the scores without each fold.
+
+    If every sample is tested c times, a fold left out takes away only 1/c of what its samples contribute, and F folds
+    are worth F/c independent ones: deviations are √c too small.
+    """
+    mean = left_out.mean()
+    return mean + (left_out - mean) * np.sqrt(max(fit.coverage, 1.0))
 
 
 def pooled_ritz_timescales(fit: CrossFit, without: int | None = None) -> np.ndarray:
@@ -82,7 +92,8 @@ def select_by_timescale(fit: CrossFit) -> CandidateScore:
     fold_values = np.array([scores.timescale(fold) for fold in fit.folds])
     if not np.all(np.isfinite(left_out)):
         return CandidateScore(-np.inf, left_out, fold_values)
-    return CandidateScore(score() - CAUTION * jackknife_error(left_out), left_out, fold_values)
+    replicates = _replicates(left_out, fit)
+    return CandidateScore(score() - CAUTION * jackknife_error(replicates), replicates, fold_values)
 
 
 def mean_over_folds(score: Callable[[FoldFit], float]) -> Callable[[CrossFit], CandidateScore]:
@@ -90,7 +101,8 @@ def mean_over_folds(score: Callable[[FoldFit], float]) -> Callable[[CrossFit], C
 
     def select(fit: CrossFit) -> CandidateScore:
         values = np.array([score(fold) for fold in fit.folds], dtype=np.float64)
-        return CandidateScore(float(values.mean()), (values.sum() - values) / (len(values) - 1), values)
+        left_out = (values.sum() - values) / (len(values) - 1)
+        return CandidateScore(float(values.mean()), _replicates(left_out, fit), values)
 
     return select
 

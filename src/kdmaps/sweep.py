@@ -34,7 +34,7 @@ class Candidate:
     bandwidth: float | None
     regularization: float
     value: float = -np.inf
-    left_out: list[float] = field(default_factory=list)
+    replicates: list[float] = field(default_factory=list)
     fold_values: list[float] = field(default_factory=list)
     agreement: float = np.nan
     condition_number: float = np.nan
@@ -44,11 +44,11 @@ class Candidate:
     @property
     def standard_error(self) -> float:
         """Of the score, over the folds."""
-        return jackknife_error(np.array(self.left_out)) if self.left_out else np.nan
+        return jackknife_error(np.array(self.replicates)) if self.replicates else np.nan
 
     def gain(self, other: Candidate) -> float:
         """By how many standard errors of the difference this candidate is better than another one."""
-        error = jackknife_error(np.array(self.left_out) - np.array(other.left_out))
+        error = jackknife_error(np.array(self.replicates) - np.array(other.replicates))
         return (self.value - other.value) / max(error, np.finfo(float).tiny)
 
     @property
@@ -122,7 +122,7 @@ def _evaluate(
         if fit is not None:
             score = scoring(fit)
             candidate.value = score.value if np.isfinite(score.value) else -np.inf
-            candidate.left_out = score.left_out.tolist()
+            candidate.replicates = score.replicates.tolist()
             candidate.fold_values = score.fold_values.tolist()
             candidate.agreement = fit.agreement()
             candidate.condition_number = fit.condition_number

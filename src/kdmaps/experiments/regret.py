@@ -77,7 +77,7 @@ def _pooled(power: float, caution: float) -> Callable[[CrossFit], float]:
             return np.sum(np.maximum(pooled_ritz_timescales(fit, without), 0) ** power)
 
         left_out = np.array([value(f) for f in range(len(fit.folds))])
-        return value() - caution * jackknife_error(left_out)
+        return value() - caution * jackknife_error(left_out) * np.sqrt(fit.coverage)
 
     return score
 

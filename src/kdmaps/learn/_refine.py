@@ -139,8 +139,8 @@ def refine(
         regularization=lam,
         score_before=before.value,
         score_after=after.value,
-        standard_error_before=jackknife_error(before.left_out),
-        standard_error_after=jackknife_error(after.left_out),
-        gain_standard_error=jackknife_error(after.left_out - before.left_out),
+        standard_error_before=jackknife_error(before.replicates),
+        standard_error_after=jackknife_error(after.replicates),
+        gain_standard_error=jackknife_error(after.replicates - before.replicates),
         history=history,
     )

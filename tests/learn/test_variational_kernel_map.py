@@ -1,0 +1,94 @@
+"""The estimator: the scikit-learn contract, the paper's variants, and what learning may not do."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from conftest import ornstein_uhlenbeck_action
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import kdmaps
+from kdmaps.kernels import Gaussian, Laplacian, Matern
+from kdmaps.learn import VariationalKernelMap
+
+pytestmark = pytest.mark.filterwarnings("ignore::kdmaps.exceptions.UnreliableModesWarning")
+
+QUICK = {"n_components": 2, "adam_steps": 2, "lbfgs_steps": 1, "n_features": 8, "random_state": 0}
+
+
+@parametrize_with_checks([VariationalKernelMap(**QUICK, kernels=("gaussian", "rq2"))])
+@pytest.mark.filterwarnings("ignore")
+def test_scikit_learn_contract(estimator, check):
+    check(estimator)
+
+
+@pytest.fixture(scope="module")
+def X():
+    return kdmaps.problems.load("ou2d-4").sample(200, random_state=0)
+
+
+VARIANTS = {
+    "vmkl": {},
+    "eig-only": {"objective": "eig-only"},
+    "sub-only": {"objective": "sub-only"},
+    "heldout": {"objective": "heldout", "learn_regularization": True},
+    "held-out landmarks": {"objective": "heldout", "landmarks": "uniform"},
+    "any kernels": {"learn_bandwidths": False, "kernels": [Laplacian(2.0), Gaussian([1.0, 2.0]), "matern52"]},
+    "varrff": {"basis": "fourier", "objective": "varrff"},
+    "residual": {
+        "objective": {"eig": 1.0, "pde": 0.1, "entropy": 0.1},
+        "learn_bandwidths": False,
+        "generator": ornstein_uhlenbeck_action,
+    },
+}
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_every_variant_lowers_its_loss(X, variant):
+    settings = {**QUICK, "n_features": 16, "adam_steps": 5, "lbfgs_steps": 3, **VARIANTS[variant]}
+    model = VariationalKernelMap(**settings).fit(X)
+    assert model.best_loss_ < model.history_["loss"][0]
+    assert model.best_loss_ == model.history_["loss"].min()
+    again = VariationalKernelMap(**settings).fit(X)
+    np.testing.assert_array_equal(model.history_["loss"], again.history_["loss"])
+    np.testing.assert_array_equal(model.transform(X), again.transform(X))
+
+
+def test_no_steps_keep_the_uniform_mixture(X):
+    model = VariationalKernelMap(**{**QUICK, "adam_steps": 0, "lbfgs_steps": 0}).fit(X)
+    np.testing.assert_allclose(model.kernel_.weights, 0.2)
+    reference = kdmaps.KernelDiffusionMap(2, kernel=model.kernel_, basis="landmarks", landmarks=model.basis_.landmarks)
+    np.testing.assert_allclose(model.timescales_, reference.fit(X).timescales_, rtol=1e-6)
+
+
+def test_varrff_stays_in_its_bounds(X):
+    model = VariationalKernelMap(**{**QUICK, "adam_steps": 30, "learning_rate": 1.0}, basis="fourier").fit(X)
+    ratio = model.kernel_.bandwidth / kdmaps.bandwidths.median_distance(X, random_state=0)
+    assert isinstance(model.kernel_, Matern)
+    assert np.all((ratio > 1 / np.e - 1e-9) & (ratio < np.e + 1e-9))
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"objective": "best"},
+        {"objective": {"eigen": 1.0}},
+        {"objective": {"eig": 0.0}},
+        {"basis": "full"},
+        {"adam_steps": -1},
+        {"bound": 0.0},
+        {"floor": 1.0},
+        {"kernels": []},
+        {"kernels": ["laplacian"]},
+        {"objective": {"pde": 1.0}},
+    ],
+)
+def test_senseless_arguments_are_refused(X, wrong):
+    with pytest.raises(ValueError, match=r"objective|term|basis|adam_steps|bound|floor|kernels|bandwidth|residual"):
+        VariationalKernelMap(**{**QUICK, **wrong}).fit(X)
+
+
+def test_import_does_not_import_jax():
+    code = "import sys, kdmaps.learn; sys.exit('jax' in sys.modules or 'optax' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
