@@ -24,24 +24,26 @@ def test_version():
     assert result.stdout == f"kdmaps {kdmaps.__version__}\n"
 
 
-@pytest.mark.parametrize("name", ["dw1d", "ou2d-4"])
+@pytest.mark.parametrize("name", ["dw1d", "mdlike-6"])
 def test_demo_prints_the_numbers_of_the_library(name, tmp_path):
     result = run("demo", "--problem", name, "--samples", 400, "--seed", 3, "--out", tmp_path / "new" / "dir")
     assert result.exit_code == 0, result.output
 
     problem = kdmaps.problems.load(name)
     X = problem.sample(400, random_state=3)
-    model = kdmaps.KernelDiffusionMap(4, "matern52", regularization=1e-4, random_state=3).fit(X)
-    exact = 1 / problem.rates(4)
+    r = problem.n_modes
+    model = kdmaps.AdaptiveDiffusionMap(r, random_state=3).fit(X)
+    exact = 1 / problem.rates(r)
     rows = np.array(
         re.findall(r"│\s+(\d)\s+│\s+([\d.]+)\s+│\s+([\d.]+)\s+│\s+([-+][\d.]+)%", result.stdout), dtype=float
     )
-    np.testing.assert_array_equal(rows[:, 0], [1, 2, 3, 4])
+    np.testing.assert_array_equal(rows[:, 0], np.arange(1, r + 1))
     np.testing.assert_allclose(rows[:, 1], model.timescales_, atol=6e-5)
     np.testing.assert_allclose(rows[:, 2], exact, atol=6e-5)
     np.testing.assert_allclose(rows[:, 3], 100 * (model.timescales_ / exact - 1), atol=0.06)
-    agreement = kdmaps.metrics.subspace_r2(model.transform(X), problem.reference(X, 4))
+    agreement = kdmaps.metrics.subspace_r2(model.transform(X), problem.reference(X, r))
     assert f"SubR² = {agreement:.4f}" in result.stdout
+    assert f"{model.kernel_}, regularization {model.best_params_['regularization']:.3g}" in result.stdout
 
     picture = tmp_path / "new" / "dir" / "modes.png"
     assert f"Modes drawn in {picture}" in result.stdout

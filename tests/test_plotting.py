@@ -10,7 +10,7 @@ import pytest
 from matplotlib.figure import Figure
 
 import kdmaps
-from kdmaps.plotting import plot_modes, plot_timescales
+from kdmaps.plotting import plot_landscape, plot_modes, plot_regularization_map, plot_timescales
 
 matplotlib.use("Agg")
 
@@ -133,3 +133,32 @@ def test_no_gap_is_drawn_where_no_mode_is_left(line):
 def test_matplotlib_is_imported_only_to_draw():
     code = "import sys, kdmaps.plotting, kdmaps.cli; sys.exit('matplotlib' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.fixture(scope="module")
+def search():
+    X = kdmaps.problems.load("dw1d").sample(200, random_state=0)
+    grid = {"families": ["gaussian", "rq2"], "bandwidths": 3, "regularizations": [1e-3, 1e-2], "max_extensions": 0}
+    return kdmaps.KernelSearchCV(2, **grid, n_features=40, random_state=0).fit(X)
+
+
+def test_landscape_shows_the_best_regularization_of_every_bandwidth(search):
+    results = search.cv_results_
+    ax = plot_landscape(search)
+    curves = {bars.get_label(): bars.lines[0] for bars in ax.containers}
+    for family in ("gaussian", "rq2"):
+        score = results["score"][results["param_family"] == family].reshape(3, 2)
+        np.testing.assert_array_equal(curves[family].get_ydata(), score.max(axis=1))
+    star = next(line for line in ax.lines if line.get_label() == "chosen")
+    np.testing.assert_allclose(star.get_xydata()[0], [search.best_params_["bandwidth"], search.best_score_])
+
+
+def test_map_holds_the_scores_of_the_chosen_family(search):
+    results = search.cv_results_
+    ax = plot_regularization_map(search)
+    family = search.best_params_["kernel"]
+    score = results["score"][results["param_family"] == family].reshape(3, 2)
+    np.testing.assert_array_equal(ax.collections[0].get_array(), score.T)
+    assert ax.get_title() == family
+    with pytest.raises(ValueError, match="was not tried"):
+        plot_regularization_map(search, "laplacian")

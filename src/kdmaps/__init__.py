@@ -4,6 +4,7 @@ from kdmaps import baselines, kernels, metrics, problems
 from kdmaps.adaptive import AdaptiveDiffusionMap
 from kdmaps.diffusion import Factor
 from kdmaps.estimator import KernelDiffusionMap
+from kdmaps.folds import BlockedKFold
 from kdmaps.io import load
 from kdmaps.search import KernelSearchCV
 
@@ -11,6 +12,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "AdaptiveDiffusionMap",
+    "BlockedKFold",
     "Factor",
     "KernelDiffusionMap",
     "KernelSearchCV",

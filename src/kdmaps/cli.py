@@ -47,8 +47,7 @@ def demo(
     except ValueError as error:
         raise typer.BadParameter(str(error), param_hint="--problem") from None
     X = system.sample(samples, random_state=seed)
-    # This kernel and regularization have a high held-out score on most of the problems.
-    model = kdmaps.KernelDiffusionMap(system.n_modes, "matern52", regularization=1e-4, random_state=seed).fit(X)
+    model = kdmaps.AdaptiveDiffusionMap(system.n_modes, random_state=seed, progress=True).fit(X)
 
     modes, exact = model.transform(X), 1 / system.rates(system.n_modes)
     table = Table(title=f"{problem}, {samples} samples")
@@ -58,7 +57,8 @@ def demo(
         table.add_row(str(k), f"{found:.4f}", f"{true:.4f}", f"{found / true - 1:+.1%}")
     console = Console()
     console.print(table)
-    console.print(f"Kernel: {model.kernel_}", highlight=False)
+    chosen = f"{model.kernel_}, regularization {model.best_params_['regularization']:.3g}"
+    console.print(f"Chosen of {len(model.search_.cv_results_['score'])} candidates: {chosen}", highlight=False)
     agreement = kdmaps.metrics.subspace_r2(modes, system.reference(X, system.n_modes))
     console.print(f"Agreement of the modes with the exact ones: SubR² = {agreement:.4f}", highlight=False)
 

@@ -9,6 +9,7 @@ import numpy as np
 from scipy import linalg
 from scipy.linalg import lapack
 
+from kdmaps._chunkloop import blas_threads, n_threads
 from kdmaps.exceptions import UnreliableModesWarning
 from kdmaps.moments import Moments
 
@@ -185,7 +186,10 @@ def find_modes(
     p = covariance.shape[0]
     if n_components > p:
         raise ValueError(f"n_components={n_components} exceeds the number of features {p}; increase n_features.")
-    values, coefficients, condition, trace = solve(covariance, energy, ridge, min(n_components + 1, p), regularization)
+    # Small problems do not gain from threads, and lose badly where other threads want the cores too.
+    with blas_threads(1 if p <= 512 else n_threads()):
+        solution = solve(covariance, energy, ridge, min(n_components + 1, p), regularization)
+    values, coefficients, condition, trace = solution
     floor = rounding_variance(moments, coefficients)
     determined = int(np.count_nonzero((values > floor)[:n_components]))
     if determined < n_components:

@@ -49,7 +49,7 @@ class KernelSearchCV(ModeTransformer):
         "timescale" is the lower confidence bound of the pooled held-out time scales (`kdmaps.selection`). A callable
         gets a `kdmaps.scores.FoldFit` and returns a number; its mean over the folds is maximised.
     cv : int or scikit-learn splitter, default=3
-        A number is that many random folds, drawn twice. For correlated trajectories use `kdmaps.folds.BlockedKFold`, or
+        A number is that many random folds, drawn twice. For correlated trajectories use `kdmaps.BlockedKFold`, or
         `GroupKFold` with `groups`.
     basis, n_features, center, diffusion, sampling, landmarks :
         As in `KernelDiffusionMap`. Landmarks are chosen once for all candidates, and samples that are landmarks are
@@ -171,7 +171,10 @@ class KernelSearchCV(ModeTransformer):
             )
         best = self._extended(sweep)
         self._summarise(sweep, best)
-        self.best_estimator_ = template.set_params(**best.params).fit(X, sample_weight=weight)
+        with warnings.catch_warnings():
+            # The estimate of what the samples resolve is for fits without folds; here the folds have measured it.
+            warnings.filterwarnings("ignore", "(?s).*do not resolve mode", UnreliableModesWarning)
+            self.best_estimator_ = template.set_params(**best.params).fit(X, sample_weight=weight)
         self._set_modes(self.best_estimator_.basis_, self.best_estimator_.modes_)
         return self
 

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.scipy.linalg import cho_solve, solve_triangular
 
 from kdmaps.kernels import softmax
@@ -31,8 +32,8 @@ class Operators(NamedTuple):
     energy: Any
 
 
-class Fold(NamedTuple):
-    """Modes of the training samples of a fold, and operators of both its parts."""
+class Folds(NamedTuple):
+    """Modes of the training samples of all folds, and operators of both their parts; the first axis is the fold's."""
 
     train: Operators
     test: Operators
@@ -45,7 +46,7 @@ class State(NamedTuple):
     objective: Objective
     operators: Operators
     modes: Spectrum
-    folds: list[Fold]
+    folds: Folds | None
     ridge: Any
     statistics: Statistics
 
@@ -120,24 +121,27 @@ def heldout(state: State):
     on spaces only and has an exact derivative, that of the rotations included. `caution` standard errors, by the
     jackknife over folds, are subtracted from the score.
     """
-    objective, operators = state.objective, state.operators
-    target = _orthonormal(state.modes.vectors, operators.covariance)
-    covariances, energies = [], []
-    for fold in state.folds:
-        V = _orthonormal(fold.modes.vectors, fold.train.covariance)
-        V = V @ polar(V.T @ operators.covariance @ target)
-        covariances.append(fold.test.weight * (V.T @ fold.test.covariance @ V))
-        energies.append(fold.test.weight * (V.T @ fold.test.energy @ V))
-    covariance, energy = sum(covariances), sum(energies)
+    objective, operators, folds = state.objective, state.operators, state.folds
+    assert folds is not None
+    target = operators.covariance @ _orthonormal(state.modes.vectors, operators.covariance)
 
-    def score(C, E):
-        return jnp.sum(top_modes(C, E, objective.n_components).values ** objective.power)
+    def one(vectors, train, test):
+        V = _orthonormal(vectors, train.covariance)
+        V = V @ polar(V.T @ target)
+        return test.weight * (V.T @ test.covariance @ V), test.weight * (V.T @ test.energy @ V)
 
+    def score(covariance, energy):
+        return jnp.sum(top_modes(covariance, energy, objective.n_components).values ** objective.power)
+
+    parts = jax.vmap(one)(folds.modes.vectors, folds.train, folds.test)
+    total = [jnp.sum(part, axis=0) for part in parts]
     if objective.caution == 0:
-        return -score(covariance, energy)
-    left_out = jnp.stack([score(covariance - C, energy - E) for C, E in zip(covariances, energies, strict=True)])
-    variance = (len(left_out) - 1) * jnp.var(left_out)
-    return objective.caution * jnp.sqrt(variance) - score(covariance, energy)
+        return -score(*total)
+    left_out = jax.vmap(score)(*(whole - part for whole, part in zip(total, parts, strict=True)))
+    # Samples that are tested c times make deviations √c too small (see kdmaps.selection).
+    coverage = jnp.maximum(jnp.sum(folds.test.weight) / operators.weight, 1.0)
+    error = jnp.sqrt((len(left_out) - 1) * jnp.var(left_out) * coverage)
+    return objective.caution * error - score(*total)
 
 
 FUNCTIONS: dict[str, Callable[[State], Any]] = {
@@ -160,14 +164,21 @@ def _orthonormal(A, covariance):
     return solve_triangular(jnp.linalg.cholesky(A.T @ covariance @ A), A.T, lower=True).T
 
 
-def _operators(statistics: Statistics, classes: list[int], center: bool) -> Operators:
-    index = jnp.array(classes)
-    weight = jnp.sum(statistics.weights[index])
-    mean = jnp.sum(statistics.totals[index], axis=0) / weight
-    covariance = jnp.sum(statistics.grams[index], axis=0) / weight
+def _operators(statistics: Statistics, members: np.ndarray, center: bool) -> Operators:
+    """Of S unions of classes, given by the rows of `members` (S, C); the first axis of the result is the union's.
+
+    One product for all unions: indexing would make the adjoint a scatter, which XLA does slowly.
+    """
+    weight = members @ statistics.weights
+    share = members / weight[:, None]
+    mean = share @ statistics.totals
+    covariance, energy = (
+        (share @ sums.reshape(len(sums), -1)).reshape(-1, *sums.shape[1:])
+        for sums in (statistics.grams, statistics.energies)
+    )
     if center:
-        covariance = covariance - jnp.outer(mean, mean)
-    return Operators(weight, mean, covariance, jnp.sum(statistics.energies[index], axis=0) / weight)
+        covariance = covariance - mean[:, :, None] * mean[:, None, :]
+    return Operators(weight, mean, covariance, energy)
 
 
 def make_state(statistics: Statistics, log_regularization, objective: Objective, roles: Roles) -> State:
@@ -175,18 +186,17 @@ def make_state(statistics: Statistics, log_regularization, objective: Objective,
     p = statistics.totals.shape[-1]
     ridge = jnp.eye(p) if statistics.ridge is None else statistics.ridge
     penalty = jnp.exp(log_regularization) * ridge
+    table = np.array(roles)
 
-    def operators(classes):
-        return _operators(statistics, list(classes), objective.center)
+    def modes(operators, single_vectors=False):
+        return top_modes(operators.covariance, operators.energy + penalty, objective.n_components, single_vectors)
 
-    def modes(ops, single_vectors=False):
-        return top_modes(ops.covariance, ops.energy + penalty, objective.n_components, single_vectors)
-
-    whole = operators(range(len(roles)))
-    folds = []
-    for f in range(len(roles[0])) if "heldout" in objective.terms else ():
-        train, test = (operators(c for c, row in enumerate(roles) if row[f] == role) for role in (1, 2))
-        folds.append(Fold(train, test, modes(train)))
+    whole = _operators(statistics, np.ones((1, len(table))), objective.center)
+    whole = jax.tree.map(lambda array: jnp.squeeze(array, axis=0), whole)
+    folds = None
+    if "heldout" in objective.terms:
+        train, test = (_operators(statistics, (role == table.T) * 1.0, objective.center) for role in (1, 2))
+        folds = Folds(train, test, jax.vmap(modes)(train))
     return State(objective, whole, modes(whole, objective.single_vectors), folds, ridge, statistics)
 
 
