@@ -52,6 +52,10 @@ def mirror(lower: np.ndarray) -> np.ndarray:
 
 # Cody–Waite split of π/2 and the fdlibm minimax polynomials for |r| ≤ π/4.
 _PIO2_HI, _PIO2_MID, _PIO2_LO = 1.5707963267341256, 6.077100506303966e-11, 2.0222662487959506e-21
+_S1, _S2, _S3 = -1.66666666666666324348e-01, 8.33333333332248946124e-03, -1.98412698298579493134e-04
+_S4, _S5, _S6 = 2.75573137070700676789e-06, -2.50507602534068634195e-08, 1.58969099521155010221e-10
+_C1, _C2, _C3 = 4.16666666666666019037e-02, -1.38888888888741095749e-03, 2.48015872894767294178e-05
+_C4, _C5, _C6 = -2.75573143513906633035e-07, 2.08757232129817482790e-09, -1.13596475577881948265e-11
 #: Beyond this argument the reduction by three parts of π/2 loses digits and the library's sin and cos take over.
 LARGE_ARGUMENT = 1e5
 
@@ -61,57 +65,22 @@ def cos_sin_rows(angles, row_scale, out):
     """Write [cos a, sin a]·row_scale into the two halves of each row of `out`."""
     n, q = angles.shape
     for i in range(n):
-        scale = row_scale[i]
-        for j in range(q):
-            a = angles[i, j]
-            k = np.rint(a * 0.6366197723675814)
+        scale, row, cosines, sines = row_scale[i], angles[i], out[i, :q], out[i, q:]
+        for j in range(q):  # floats only, no branches, one row at a time: this loop vectorises
+            a = row[j]
+            k = np.floor(a * 0.6366197723675814 + 0.5)
             r = ((a - k * _PIO2_HI) - k * _PIO2_MID) - k * _PIO2_LO
             z = r * r
-            s = r + r * z * (
-                -1.66666666666666324348e-01
-                + z
-                * (
-                    8.33333333332248946124e-03
-                    + z
-                    * (
-                        -1.98412698298579493134e-04
-                        + z
-                        * (
-                            2.75573137070700676789e-06
-                            + z * (-2.50507602534068634195e-08 + z * 1.58969099521155010221e-10)
-                        )
-                    )
-                )
-            )
-            c = (
-                1.0
-                - 0.5 * z
-                + z
-                * z
-                * (
-                    4.16666666666666019037e-02
-                    + z
-                    * (
-                        -1.38888888888741095749e-03
-                        + z
-                        * (
-                            2.48015872894767294178e-05
-                            + z
-                            * (
-                                -2.75573143513906633035e-07
-                                + z * (2.08757232129817482790e-09 + z * -1.13596475577881948265e-11)
-                            )
-                        )
-                    )
-                )
-            )
-            # Quadrants 0..3 of (cos, sin): (c, s), (-s, c), (-c, -s), (s, -c); in floats, which vectorise.
-            odd = k - 2.0 * np.floor(0.5 * k) > 0.5
+            s = _S5 + z * _S6
+            s = r + r * z * (_S1 + z * (_S2 + z * (_S3 + z * (_S4 + z * s))))
+            c = _C5 + z * _C6
+            c = 1.0 - 0.5 * z + z * z * (_C1 + z * (_C2 + z * (_C3 + z * (_C4 + z * c))))
+            # Quadrants 0..3 of (cos, sin): (c, s), (-s, c), (-c, -s), (s, -c).
             half, next_half = np.floor(0.5 * k), np.floor(0.5 * k + 0.5)
-            sine = (c if odd else s) * (1.0 - 2.0 * (half - 2.0 * np.floor(0.5 * half)))
-            cosine = (s if odd else c) * (1.0 - 2.0 * (next_half - 2.0 * np.floor(0.5 * next_half)))
-            out[i, j] = cosine * scale
-            out[i, q + j] = sine * scale
+            odd = k - 2.0 * half
+            even = 1.0 - odd
+            sines[j] = (even * s + odd * c) * (1.0 - 2.0 * (half - 2.0 * np.floor(0.5 * half))) * scale
+            cosines[j] = (even * c + odd * s) * (1.0 - 2.0 * (next_half - 2.0 * np.floor(0.5 * next_half))) * scale
 
 
 def cos_sin(angles: np.ndarray, row_scale: np.ndarray, out: np.ndarray) -> None:
