@@ -72,11 +72,11 @@ def pooled_ritz_timescales(fit: CrossFit, without: int | None = None) -> np.ndar
 
 
 #: How many standard errors are subtracted from the score; see `python -m kdmaps.experiments.regret`.
-CAUTION = 0.5
+CAUTION = 1.0
 
 
 def select_by_timescale(fit: CrossFit) -> CandidateScore:
-    """Σ_k √t_k of the pooled held-out time scales t_k, minus half a jackknife standard error.
+    """Σ_k √t_k of the pooled held-out time scales t_k, minus one jackknife standard error.
 
     By Courant and Fischer, every t_k of a fixed function space is at most the k-th longest time scale of the system (in
     the population), so any increasing function of them is maximal for the true slow modes. The square root keeps the

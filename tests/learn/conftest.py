@@ -13,7 +13,7 @@ from kdmaps.learn._dictionary import Dictionary
 from kdmaps.learn._statistics import Samples
 
 
-def five_point(function, theta, step=2e-4):
+def five_point(function, theta, step=5e-4):
     """Central differences of fourth order."""
     gradient = np.empty_like(theta)
     for j in range(len(theta)):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -17,6 +18,14 @@ from kdmaps.progress import track
 SUFFICIENT_DECREASE = 1e-4
 #: A step is halved at most this often before the optimiser gives up.
 MAX_HALVINGS = 20
+
+
+RULES = {"adam": optax.scale_by_adam(), "lbfgs": optax.scale_by_lbfgs()}
+
+
+@partial(jax.jit, static_argnames="phase")
+def _update(gradient, memory, theta, phase: str):
+    return RULES[phase].update(gradient, memory, theta)
 
 
 @dataclass(frozen=True)
@@ -93,11 +102,6 @@ class Optimiser:
 
     def __init__(self, problem: Problem, settings: Settings | None = None):
         self.problem, self.settings = problem, Settings() if settings is None else settings
-        clip = optax.clip_by_global_norm(self.settings.max_gradient_norm)
-        self._rules = {
-            "adam": optax.chain(clip, optax.adam(self.settings.learning_rate)),
-            "lbfgs": optax.chain(optax.scale_by_lbfgs(), optax.scale(-1.0)),
-        }
 
     def init(self, theta: np.ndarray | None = None) -> OptimiserState:
         """The state at θ, by default the start of the problem."""
@@ -119,7 +123,7 @@ class Optimiser:
         if not np.array_equal(state.theta, state.best_theta):  # L-BFGS refines the best point that Adam found
             state = state._replace(theta=state.best_theta, evaluation=self.problem.evaluate(state.best_theta))
         with jax.enable_x64(True):
-            memory = self._rules[phase].init(state.theta)
+            memory = RULES[phase].init(state.theta)
         return state._replace(phase=phase, memory=memory, scale=1.0, steps=0, stale=0)
 
     def step(self, state: OptimiserState) -> tuple[OptimiserState, StepInfo]:
@@ -127,16 +131,17 @@ class Optimiser:
         phase, gradient = state.phase, state.evaluation.gradient
         if not np.all(np.isfinite(gradient)) or np.linalg.norm(gradient) == 0:
             return self._enter(self._after(phase), state), StepInfo(phase, False, 0.0, 0)
+        norm = float(np.linalg.norm(gradient))
+        clipped = gradient * min(1.0, self.settings.max_gradient_norm / norm) if phase == "adam" else gradient
         with jax.enable_x64(True):
-            direction, memory = self._rules[phase].update(gradient, state.memory, state.theta)
-        direction = np.asarray(direction)
-        moved, info = self._adam(state, direction) if phase == "adam" else self._lbfgs(state, direction)
+            ascent, memory = _update(clipped, state.memory, state.theta, phase)
+        moved, info = (self._adam if phase == "adam" else self._lbfgs)(state, -np.asarray(ascent))
         # A rejected point teaches optax nothing.
         moved = moved._replace(memory=memory if info.accepted else state.memory, steps=state.steps + 1)
         return self._progressed(state, moved), info
 
     def _adam(self, state: OptimiserState, direction: np.ndarray) -> tuple[OptimiserState, StepInfo]:
-        move = state.scale * direction
+        move = state.scale * self.settings.learning_rate * direction
         trial = self.problem.evaluate(state.theta + move)
         if not np.isfinite(trial.value) or not np.all(np.isfinite(trial.gradient)):
             return state._replace(scale=state.scale / 2), StepInfo("adam", False, 0.0, 1)
@@ -177,11 +182,11 @@ class Optimiser:
 
 
 def minimise(
-    problem: Problem, settings: Settings | None = None, progress: bool = False
+    problem: Problem, settings: Settings | None = None, progress: bool = False, start: np.ndarray | None = None
 ) -> tuple[np.ndarray, dict[str, np.ndarray]]:
     """The best θ found, and the history: one row per step (the start included), as a dict of columns."""
     optimiser = Optimiser(problem, settings)
-    state = optimiser.init()
+    state = optimiser.init(start)
     rows = [_row(problem, state, StepInfo("start", True, 0.0, 1))]
 
     def steps() -> Iterator[None]:

@@ -14,6 +14,9 @@ from kdmaps.kernels import Kernel
 from kdmaps.learn._objective import make_objective
 from kdmaps.selection import CandidateScore, jackknife_error, select_by_timescale
 
+#: Descent starts from the best of these isotropic θ: where the kernel is too smooth for one of the modes, it is stuck.
+START_SHIFTS = (0.0, -0.6, -0.3, 0.3, 0.6)
+
 
 @dataclass(frozen=True)
 class Refinement:
@@ -121,7 +124,10 @@ def refine(
     parametrisation = Anisotropy(Samples.of(X, sample_weight, diffusion, folds), basis, bound)  # type: ignore[arg-type]
     goal = make_objective(objective, n_components, center, power=power, caution=caution)
     problem = Problem(parametrisation, goal, regularization, learn_regularization)
-    theta, history = minimise(problem, Settings(adam_steps=0, lbfgs_steps=max_steps, patience=3), progress)
+    starts = [np.where(np.arange(len(problem.start)) < X.shape[1], shift, 0.0) for shift in START_SHIFTS]
+    start = min(starts, key=lambda theta: np.nan_to_num(problem.evaluate(theta).value, nan=np.inf))
+    settings = Settings(adam_steps=0, lbfgs_steps=max_steps, patience=3)
+    theta, history = minimise(problem, settings, progress, start)
 
     def score(parameters, lam) -> CandidateScore:
         at = parametrisation.basis(parameters)

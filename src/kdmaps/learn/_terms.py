@@ -195,7 +195,9 @@ def make_state(statistics: Statistics, log_regularization, objective: Objective,
     whole = jax.tree.map(lambda array: jnp.squeeze(array, axis=0), whole)
     folds = None
     if "heldout" in objective.terms:
-        train, test = (_operators(statistics, (role == table.T) * 1.0, objective.center) for role in (1, 2))
+        train, test = (
+            _operators(statistics, np.equal(table.T, role).astype(np.float64), objective.center) for role in (1, 2)
+        )
         folds = Folds(train, test, jax.vmap(modes)(train))
     return State(objective, whole, modes(whole, objective.single_vectors), folds, ridge, statistics)
 

@@ -1,0 +1,81 @@
+"""The optimiser on functions with known answers, and on functions that misbehave."""
+
+import numpy as np
+import pytest
+
+from kdmaps.learn._optimiser import Optimiser, Settings, minimise
+from kdmaps.learn._problem import Evaluation
+
+
+class Toy:
+    """A function of θ in the dress of a Problem."""
+
+    def __init__(self, function, gradient, start):
+        self.function, self.gradient, self.start = function, gradient, np.array(start)
+        self.evaluations = 0
+
+    def evaluate(self, theta):
+        self.evaluations += 1
+        value = self.function(theta)
+        return Evaluation(value, {"term": value}, np.ones(1), 2.0, lambda: self.gradient(theta))
+
+    def describe(self, theta):
+        return {"sigma": theta}
+
+
+def rosenbrock():
+    return Toy(
+        lambda t: float((1 - t[0]) ** 2 + 100 * (t[1] - t[0] ** 2) ** 2),
+        lambda t: np.array([-2 * (1 - t[0]) - 400 * t[0] * (t[1] - t[0] ** 2), 200 * (t[1] - t[0] ** 2)]),
+        [-1.2, 1.0],
+    )
+
+
+def test_adam_then_lbfgs_finds_the_minimum():
+    theta, history = minimise(rosenbrock(), Settings(adam_steps=20, lbfgs_steps=80, tolerance=1e-12))
+    np.testing.assert_allclose(theta, 1.0, atol=1e-4)
+    assert list(history["phase"][[0, 1, -1]]) == ["start", "adam", "lbfgs"]
+    assert history["sigma"].shape == (len(history["loss"]), 2)
+
+
+def test_the_same_problem_takes_the_same_path():
+    first, second = (minimise(rosenbrock(), Settings(10, 10))[1] for _ in range(2))
+    for name in first:
+        np.testing.assert_array_equal(first[name], second[name])
+
+
+def walled():
+    """A bowl around 1 that is not finite beyond 1.5: long steps fall over the edge."""
+    return Toy(lambda t: float((t[0] - 1) ** 2) if t[0] < 1.5 else np.nan, lambda t: 2 * (t - 1), [0.0])
+
+
+@pytest.mark.parametrize("settings", [Settings(40, 0, learning_rate=4.0), Settings(0, 30, max_step=10.0)])
+def test_steps_that_are_not_finite_are_rejected_and_halved(settings):
+    problem = walled()
+    optimiser = Optimiser(problem, settings)
+    state = optimiser.init()
+    scales = []
+    while state.phase != "done":
+        state, _ = optimiser.step(state)
+        scales.append(state.scale)
+        assert np.isfinite(state.evaluation.value)
+    assert state.best_value < 0.05
+    if settings.adam_steps:
+        assert scales[:2] == [0.5, 0.25]  # steps of 4 and 2 from 0 fall over the edge, one of 1 does not
+
+
+def test_the_best_point_is_kept():
+    problem = Toy(lambda t: float(t[0] ** 2), lambda t: 2 * t, [0.3])
+    theta, history = minimise(problem, Settings(30, 0, learning_rate=0.7, patience=100))
+    assert history["loss"][-1] > history["loss"].min()  # steps this long do not settle
+    assert theta[0] ** 2 == history["loss"].min() == history["best_loss"][-1]
+
+
+def test_it_stops_early_when_nothing_improves():
+    _, history = minimise(Toy(lambda t: 1.0, lambda t: np.ones(1), [0.0]), Settings(50, 50, patience=4))
+    assert list(history["phase"]) == ["start"] + ["adam"] * 4 + ["lbfgs"]
+
+
+def test_a_start_that_is_not_finite_is_refused():
+    with pytest.raises(ValueError, match="regularization"):
+        Optimiser(Toy(lambda t: np.nan, lambda t: t, [0.0])).init()
