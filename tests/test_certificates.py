@@ -242,7 +242,14 @@ def test_modes_of_a_fitted_model(name, kernel, n_certified, cap):
             assert certificate.value < cap * distance
     assert not certificates[-1].holds  # nothing is known about the rate after the last fitted mode
     assert certificates[-1].value == 1
-    assert len(certificates[0].assumptions) == 4
+    assert len(certificates[0].assumptions) == 3
+
+
+def test_the_constant_counts():
+    """φ = (c_0 + cos e_1 + sin e_2)/norm, with rates 1 and 2, at λ = 1: the residual is (c_0 - sin e_2)/norm."""
+    parts = np.array([0.3, np.cos(0.2), np.sin(0.2)]) / np.sqrt(1.09)
+    certificate = residual_gap(np.hypot(parts[0], parts[2]), 1.0, [1.0, 2.0], [0], mean=parts[0])
+    assert certificate.value == pytest.approx(np.hypot(parts[0], parts[2]))
 
 
 def test_residual_gap_needs_ascending_rates():

@@ -153,7 +153,7 @@ def test_moments_are_averages_of_products(name):
 def test_moments_give_the_residuals():
     problem = kdmaps.problems.load("ou2d-4")
     samples = problem.sample(3000, random_state=0)
-    model = KernelDiffusionMap(3, n_features=40, random_state=0).fit(samples)
+    model = KernelDiffusionMap(2, n_features=40, random_state=0).fit(samples)
     generator = for_problem(problem)
     found = generator.residuals(model, samples)
     modes = ModeBasis(model.basis_, model.coefficients_, model.modes_.offset)
@@ -165,10 +165,11 @@ def test_moments_give_the_residuals():
 
 
 @pytest.mark.parametrize("name", ["fourier", "landmarks"])
+@pytest.mark.filterwarnings("ignore::kdmaps.exceptions.UnreliableModesWarning")  # a nearly singular W is not the point
 def test_rayleigh_estimates_agree_with_the_rates(name):
     """-⟨φ, 𝒢φ⟩ = ⟨∇φ, ∇φ⟩ under the law: for fresh samples the two estimates of a rate differ by noise only."""
     problem = kdmaps.problems.load("ou2d-16")
-    model = KernelDiffusionMap(3, basis=name, n_features=100, bandwidth=2.0, regularization=1e-4, random_state=0)
+    model = KernelDiffusionMap(3, basis=name, n_features=60, bandwidth=2.0, regularization=1e-4, random_state=0)
     model.fit(problem.sample(20_000, random_state=0))
     found = for_problem(problem).residuals(model, problem.sample(20_000, random_state=1))
     assert_allclose(found.rates, model.rates_, rtol=0.06)

@@ -49,11 +49,14 @@ class Residuals:
         Rayleigh estimates λ̂_k = -⟨φ_k, 𝒢φ_k⟩/⟨φ_k, φ_k⟩ (eq:app_rayleigh_closed).
     norms : ndarray of shape (r,)
         ‖𝒢φ_k + λ̂_kφ_k‖/‖φ_k‖ in the law of the points: the residual of a mode of unit norm.
+    means : ndarray of shape (r,)
+        E φ_k/‖φ_k‖: what a mode of unit norm has of the constant.
     """
 
     values: np.ndarray
     rates: np.ndarray
     norms: np.ndarray
+    means: np.ndarray
 
 
 def rayleigh_residuals(values: np.ndarray, images: np.ndarray, sample_weight: np.ndarray | None = None) -> Residuals:
@@ -67,10 +70,11 @@ def rayleigh_residuals(values: np.ndarray, images: np.ndarray, sample_weight: np
     sample_weight : ndarray of shape (n,), optional
     """
     weight = np.ones(len(values)) if sample_weight is None else sample_weight
+    weight = weight / weight.sum()
     squares = weight @ values**2
     rates = -(weight @ (values * images)) / squares
     residual = images + rates * values
-    return Residuals(residual, rates, np.sqrt(weight @ residual**2 / squares))
+    return Residuals(residual, rates, np.sqrt(weight @ residual**2 / squares), weight @ values / np.sqrt(squares))
 
 
 class Generator:

@@ -54,12 +54,10 @@ def test_gradient_of_every_preset(samples, name, preset):
     check(problem, theta)
 
 
-@pytest.mark.parametrize(
-    ("name", "power", "caution"), [("anisotropy", 1.0, 0.0), ("anisotropy", 0.5, 0.5), ("bandwidths", 0.5, 0.5)]
-)
-def test_gradient_of_held_out_scores(samples, name, power, caution):
+@pytest.mark.parametrize("name", ["anisotropy", "bandwidths"])
+def test_gradient_of_the_timescale_score(samples, name):
     parametrisation, theta = make_parametrisation(name, samples)
-    check(Problem(parametrisation, make_objective("heldout", 3, power=power, caution=caution), 0.05), theta)
+    check(Problem(parametrisation, make_objective("heldout", 3, power=1.0, caution=0.0), 0.05), theta)
 
 
 @pytest.mark.parametrize("diffusion", DIFFUSIONS)

@@ -69,6 +69,14 @@ def test_varrff_stays_in_its_bounds(X):
     assert np.all((ratio > 1 / np.e - 1e-9) & (ratio < np.e + 1e-9))
 
 
+def test_uncentred_eigenvalue_sum_ends_while_there_are_modes(X):
+    """Without centring the eigenvalue sum grows with the bandwidth for ever (the paper's trivialisation)."""
+    settings = {**QUICK, "n_components": 4, "adam_steps": 100, "learning_rate": 0.5}
+    model = VariationalKernelMap(**settings, objective="eig-only", center=False).fit(X)
+    assert model.history_["sigma"][-1].max() > 10 * model.history_["sigma"][0].max()
+    assert model.transform(X).shape == (200, 4)
+
+
 @pytest.mark.parametrize(
     "wrong",
     [

@@ -110,13 +110,12 @@ class DictionaryOperators:
 
     def quadratic(self, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """C_vᵀC_v/N and J_vᵀJ_v/N for any v."""
-        first, second = (np.einsum("i,j,ijpq->pq", v, v, pairs, optimize=True) for pairs in _both(self))
-        return first, second
+        return _contract(v, v, self.covariances), _contract(v, v, self.energies)
 
     def derivative(self, beta: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Derivatives of Σ_β and of L_{β,λ} along v."""
-        first, second = (2 * np.einsum("i,j,ijpq->pq", beta, v, pairs, optimize=True) for pairs in _both(self))
-        return first, second + self.regularization * np.tensordot(v, self.ridges, 1)
+        ridge = self.regularization * np.tensordot(v, self.ridges, 1)
+        return 2 * _contract(beta, v, self.covariances), 2 * _contract(beta, v, self.energies) + ridge
 
     def rough_kernels(self) -> tuple[str, ...]:
         """A violation of the standing assumption for every kernel that is not C²."""
@@ -125,8 +124,8 @@ class DictionaryOperators:
         )
 
 
-def _both(operators: DictionaryOperators) -> tuple[np.ndarray, np.ndarray]:
-    return operators.covariances, operators.energies
+def _contract(u: np.ndarray, v: np.ndarray, pairs: np.ndarray) -> np.ndarray:
+    return np.einsum("i,j,ijpq->pq", u, v, pairs, optimize=True)
 
 
 def _largest(matrices) -> float:

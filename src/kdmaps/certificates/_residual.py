@@ -15,7 +15,13 @@ EXACT_RESOLUTION = 1e-6
 
 
 def residual_gap(
-    residual: float, rate: float, rates: np.ndarray, cluster: Sequence[int], *, exact: bool = True
+    residual: float,
+    rate: float,
+    rates: Sequence[float] | np.ndarray,
+    cluster: Sequence[int],
+    *,
+    mean: float = 0.0,
+    exact: bool = True,
 ) -> Certificate:
     """Bound on the distance of a mode φ of unit norm from the space E_I of a cluster of true modes (thm:residual-gap).
 
@@ -24,7 +30,8 @@ def residual_gap(
         dist(φ, E_I) ≤ ‖(𝒢+λ)φ‖/γ,    γ = min_{j∉I} |λ_j - λ|.
 
     λ may be the Rayleigh estimate: γ is measured from the λ of the residual. (Measured between eigenvalues, as in the
-    paper, the bound needs a λ within the cluster.) The cluster may be a single mode.
+    paper, the bound needs a λ within the cluster.) The constant, of rate 0, is not among the modes; its share c_0 = E φ
+    is known, and dist² ≤ c_0² + (‖(𝒢+λ)φ‖² - λ²c_0²)/γ².
 
     Parameters
     ----------
@@ -36,6 +43,8 @@ def residual_gap(
         The smallest rates λ_j, ascending and complete, the constant not counted; the last must lie beyond the cluster.
     cluster : sequence of int
         Indices I of the cluster in `rates`; [m] for a single mode.
+    mean : float, default=0
+        c_0 = E φ/‖φ‖.
     exact : bool, default=True
         Whether `rates` are the true ones.
     """
@@ -51,15 +60,17 @@ def residual_gap(
         violations.append("The gap is zero: the cluster must contain all modes of its rate.")
     assumptions = [
         "the generator is self-adjoint in the stationary law (reversible dynamics) and its spectrum is discrete",
-        "the mode has mean zero in the stationary law",
-        "the residual is that of the stationary law; an average over samples has a sampling error",
+        "residual and mean are those of the stationary law; averages over samples have a sampling error",
     ]
     if not exact:
         assumptions.append("the estimated rates stand for the true ones")
+    value = 1.0
+    if not violations:
+        value = min(1.0, float(np.sqrt(mean**2 + max(residual**2 - (rate * mean) ** 2, 0.0) / gap**2)))
     return Certificate(
         "thm:residual-gap",
-        1.0 if violations else min(1.0, residual / gap),
-        {"residual": residual, "λ": rate, "γ": gap},
+        value,
+        {"residual": residual, "λ": rate, "γ": gap, "c_0": mean},
         tuple(assumptions),
         tuple(violations),
     )
@@ -86,9 +97,10 @@ def certify_modes(
     known = np.sort(estimator.rates_) if rates is None else np.asarray(rates, dtype=np.float64)
     resolution = estimator.modes_.resolution if rates is None else EXACT_RESOLUTION
 
-    def certify(residual: float, rate: float) -> Certificate:
+    def certify(residual: float, rate: float, mean: float) -> Certificate:
         nearest = known[np.argmin(np.abs(known - rate))]
         cluster = np.flatnonzero(np.abs(known - nearest) <= resolution * nearest)
-        return residual_gap(residual, rate, known, cluster.tolist(), exact=rates is not None)
+        return residual_gap(residual, rate, known, cluster.tolist(), mean=mean, exact=rates is not None)
 
-    return [certify(float(norm), float(rate)) for norm, rate in zip(found.norms, found.rates, strict=True)]
+    columns = (column.tolist() for column in (found.norms, found.rates, found.means))
+    return [certify(*numbers) for numbers in zip(*columns, strict=True)]

@@ -92,9 +92,10 @@ class VariationalKernelMap(ModeTransformer):
 
     Notes
     -----
-    An objective of the training samples rewards kernels for what the samples cannot contradict: "eig-only" drives
-    bandwidths to the largest, "sub-only" to the smallest values. "heldout" scores on samples that the modes were not
-    fitted to.
+    Objectives of the training samples reward what those samples cannot contradict. Without centring, as in the paper,
+    "eig-only" measures how cheaply a kernel represents a constant and widens it without end; centred, "sub-only" and
+    "combined" put weight on kernels far narrower than the distances of samples. "heldout" scores on samples that the
+    modes were not fitted to, by the rule of `KernelSearchCV`.
 
     Examples
     --------

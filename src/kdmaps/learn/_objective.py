@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from kdmaps.selection import CAUTION
+
 #: The terms by name; each is a function of `kdmaps.learn._terms`.
 TERMS = ("eig", "sub", "rkhs", "pde", "entropy", "gini", "spread", "dirichlet", "anchor", "heldout")
 #: Terms that look at single modes, not only at their space.
@@ -39,7 +41,8 @@ class Objective:
     power : float
         p of the held-out score Σ_k t_k^p: 1 is the timescale score, ½ what `KernelSearchCV` selects by.
     caution : float
-        How many jackknife standard errors over the folds are subtracted from the held-out score.
+        How many jackknife standard errors over the folds are subtracted from the held-out score; the default is that
+        of `KernelSearchCV`.
     """
 
     terms: tuple[str, ...]
@@ -48,7 +51,7 @@ class Objective:
     center: bool = True
     eta: float = 1.0
     power: float = 0.5
-    caution: float = 0.0
+    caution: float = CAUTION
 
     @property
     def single_vectors(self) -> bool:
@@ -61,7 +64,7 @@ def make_objective(
     n_components: int,
     center: bool = True,
     power: float = 0.5,
-    caution: float = 0.0,
+    caution: float = CAUTION,
 ) -> Objective:
     """The preset of that name, or the weights themselves; terms of weight 0 are left out."""
     if isinstance(objective, str):

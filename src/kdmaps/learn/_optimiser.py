@@ -109,8 +109,8 @@ class Optimiser:
         evaluation = self.problem.evaluate(theta)
         if not np.isfinite(evaluation.value):
             raise ValueError(
-                "The objective is not finite at the start: L+λR is not positive definite. Increase regularization or "
-                "use fewer features."
+                "The objective is not finite at the start: the samples do not determine n_components modes, or L+λR is "
+                "not positive definite. Use narrower kernels, fewer modes or features, or more regularization."
             )
         state = OptimiserState(theta, evaluation, theta, evaluation.value, "adam", None, 1.0, 0, 0)
         return self._enter("adam" if self.settings.adam_steps > 0 else "lbfgs", state)

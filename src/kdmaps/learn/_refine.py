@@ -12,7 +12,7 @@ from kdmaps.diffusion import DiffusionTensor
 from kdmaps.folds import FoldMoments, cross_fit
 from kdmaps.kernels import Kernel
 from kdmaps.learn._objective import make_objective
-from kdmaps.selection import CandidateScore, jackknife_error, select_by_timescale
+from kdmaps.selection import CAUTION, CandidateScore, jackknife_error, select_by_timescale
 
 #: Descent starts from the best of these isotropic θ: where the kernel is too smooth for one of the modes, it is stuck.
 START_SHIFTS = (0.0, -0.6, -0.3, 0.3, 0.6)
@@ -72,7 +72,7 @@ def refine(
     random_state=None,
     objective: str | Mapping[str, float] = "heldout",
     power: float = 0.5,
-    caution: float = 0.5,
+    caution: float = CAUTION,
     bound: float = 2.0,
     learn_regularization: bool = False,
     max_steps: int = 25,

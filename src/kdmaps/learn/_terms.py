@@ -19,6 +19,7 @@ from kdmaps.kernels import softmax
 from kdmaps.learn._objective import Objective
 from kdmaps.learn._pencil import Spectrum, polar, top_modes
 from kdmaps.learn._statistics import Statistics
+from kdmaps.pencil import ROUNDING
 
 Roles = tuple[tuple[int, ...], ...]
 
@@ -202,6 +203,19 @@ def make_state(statistics: Statistics, log_regularization, objective: Objective,
     return State(objective, whole, modes(whole, objective.single_vectors), folds, ridge, statistics)
 
 
+def _determined(state: State):
+    """Whether every mode has more variance than rounding leaves where there is none (kdmaps.pencil.rounding_variance).
+
+    A kernel that is ever smoother ends with fewer modes than are asked for: such a kernel is no answer. The factor 4 is
+    on the safe side of the same test at the end of a fit.
+    """
+    statistics = state.statistics
+    scale = jnp.trace(jnp.sum(statistics.grams, axis=0)) / jnp.sum(statistics.weights)
+    spectra = [state.modes] if state.folds is None else [state.modes, state.folds.modes]
+    floors = [8 * ROUNDING * scale * jnp.sum(modes.vectors**2, axis=-2) for modes in spectra]
+    return jnp.all(jnp.array([jnp.all(m.values > floor) for m, floor in zip(spectra, floors, strict=True)]))
+
+
 @partial(jax.jit, static_argnames=("objective", "roles"))
 def value_and_adjoint(statistics: Statistics, log_regularization, weights, objective: Objective, roles: Roles):
     """((J, report), (adjoint of the statistics, derivative by log λ)); `report` holds the terms, μ and the gap.
@@ -213,7 +227,7 @@ def value_and_adjoint(statistics: Statistics, log_regularization, weights, objec
         state = make_state(statistics, log_regularization, objective, roles)
         terms = {name: FUNCTIONS[name](state) for name in objective.terms}
         loss = sum(weight * terms[name] for weight, name in zip(weights, objective.terms, strict=True))
-        modes = state.modes
+        loss, modes = jnp.where(_determined(state), loss, jnp.nan), state.modes
         return loss, {"terms": terms, "eigenvalues": modes.values, "gap": modes.values[-1] / modes.below}
 
     return jax.value_and_grad(total, argnums=(0, 1), has_aux=True)(statistics, log_regularization)
