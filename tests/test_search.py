@@ -8,15 +8,18 @@ import warnings
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.model_selection import GridSearchCV, GroupKFold, KFold
+from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, ShuffleSplit
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import kdmaps
 from kdmaps import AdaptiveDiffusionMap, KernelDiffusionMap, KernelSearchCV
+from kdmaps.bases import make_basis
 from kdmaps.certificates import cv_consistency_bound
+from kdmaps.diffusion import DiffusionTensor
 from kdmaps.exceptions import UnreliableModesWarning
-from kdmaps.folds import BlockedKFold
+from kdmaps.folds import BlockedKFold, FoldMoments, make_splits
 from kdmaps.kernels import Gaussian, Mixture
+from kdmaps.moments import compute_moments
 from kdmaps.sweep import Candidate
 
 SMALL = {"n_components": 2, "families": ["gaussian", "matern52"], "bandwidths": 4, "n_features": 60, "random_state": 0}
@@ -122,8 +125,8 @@ def test_grid_grows_beyond_an_edge_and_says_so(X):
 
 
 def test_gain_is_counted_in_standard_errors_of_the_difference():
-    one = Candidate("gaussian", {}, 1.0, 1e-2, value=2.0, replicates=[1.0, 2.0, 3.0])
-    other = Candidate("gaussian", {}, 2.0, 1e-2, value=1.0, replicates=[0.0, 2.0, 2.0])
+    one = Candidate("gaussian", Gaussian(1.0), 1.0, 1e-2, value=2.0, replicates=[1.0, 2.0, 3.0])
+    other = Candidate("gaussian", Gaussian(2.0), 2.0, 1e-2, value=1.0, replicates=[0.0, 2.0, 2.0])
     # Differences 1, 0, 1 have the jackknife error √(2/3·(1+4+1)/9) = 2/3.
     assert one.gain(other) == pytest.approx(1.5)
 
@@ -219,6 +222,33 @@ def test_checkpoint_of_other_data_is_refused(X, tmp_path):
         KernelSearchCV(**SMALL, checkpoint=path).fit(X + 1e-9)
     with pytest.raises(ValueError, match="belongs to other data"):
         KernelSearchCV(**SMALL, scoring="rayleigh", checkpoint=path).fit(X)
+    for seed in (1, 2):  # the same sizes of folds, but other samples in them
+        folds = tmp_path / "folds.jsonl"
+        search = KernelSearchCV(**SMALL, cv=KFold(3, shuffle=True, random_state=seed), checkpoint=folds)
+        if seed == 1:
+            search.fit(X)
+        else:
+            with pytest.raises(ValueError, match="belongs to other data"):
+                search.fit(X)
+    with pytest.raises(ValueError, match="named function"):
+        KernelSearchCV(**SMALL, scoring=lambda fold: 0.0, checkpoint=tmp_path / "new.jsonl").fit(X)
+    with pytest.raises(ValueError, match="existing directory"):
+        KernelSearchCV(**SMALL, checkpoint=tmp_path / "no" / "where.jsonl").fit(X)
+
+
+def test_checkpoint_knows_the_tensor(X, tmp_path):
+    path = tmp_path / "sweep.jsonl"
+    KernelSearchCV(**SMALL, diffusion=lambda x: 1 + x[:, 0] ** 2, checkpoint=path).fit(X)
+    with pytest.raises(ValueError, match="belongs to other data"):
+        KernelSearchCV(**SMALL, diffusion=lambda x: 2 + x[:, 0] ** 2, checkpoint=path).fit(X)
+
+
+def test_resume_without_a_seed_takes_the_seed_of_the_checkpoint(X, tmp_path):
+    path = tmp_path / "sweep.jsonl"
+    path.touch()
+    settings = {**SMALL, "random_state": None, "checkpoint": path}
+    first = KernelSearchCV(**settings).fit(X)
+    np.testing.assert_array_equal(KernelSearchCV(**settings).fit(X).transform(X), first.transform(X))
 
 
 def test_interrupt_keeps_the_best_so_far(X):
@@ -256,6 +286,64 @@ def test_fifty_samples_are_enough_for_an_answer():
     assert first > 0.9  # x itself is found, whatever becomes of the faster modes
 
 
+def test_failed_fits_leave_nothing_behind(X):
+    for estimator in (KernelSearchCV(**SMALL), AdaptiveDiffusionMap(2, families=["gaussian"], n_features=20)):
+        with pytest.raises(ValueError, match="n_components"):
+            clone(estimator).set_params(n_components=200).fit(X)
+        fitted = estimator.fit(X)
+        before = fitted.transform(X)
+        with pytest.raises(ValueError, match="families"):
+            fitted.set_params(families=[]).fit(np.hstack([X, X]))
+        np.testing.assert_array_equal(fitted.transform(X), before)
+
+
+def test_a_corner_of_the_grid_is_left_in_both_directions(X):
+    search = KernelSearchCV(2, ["gaussian"], [50.0, 100.0], [1.0, 2.0], n_features=60, random_state=0, max_extensions=9)
+    search.fit(X)
+    axes = {line.split("edge ")[1].split("=")[0] for line in search.extensions_}
+    assert axes == {"bandwidth", "regularization"}
+
+
+def test_columns_keep_their_names_through_search_and_disk(X, tmp_path):
+    pandas = pytest.importorskip("pandas")
+    search = KernelSearchCV(**SMALL).fit(pandas.DataFrame(X, columns=["position"]))
+    search.save(tmp_path / "model.npz")
+    assert list(kdmaps.load(tmp_path / "model.npz").feature_names_in_) == ["position"]
+
+
+def test_a_kernel_of_the_users_own(X):
+    class Mine(Gaussian):
+        """k(x, z) = exp(-s/2), under another name."""
+
+    search = KernelSearchCV(2, [Mine(2.0), Mine(3.0)], regularizations=LAMBDAS, n_features=60, random_state=0).fit(X)
+    same = KernelSearchCV(2, [Gaussian(2.0), Gaussian(3.0)], regularizations=LAMBDAS, n_features=60, random_state=0)
+    np.testing.assert_array_equal(search.cv_results_["score"], same.fit(X).cv_results_["score"])
+
+
+def test_blocks_and_gaps_keep_their_meaning_on_a_subsample():
+    problem = kdmaps.problems.load("dw1d")
+    trajectory = problem.simulate(3000, 0.05, random_state=0)[0]
+    folds = BlockedKFold(3, gap=400)  # 400 of 3,000 frames: more than a third of a subsample of 1,000
+    model = AdaptiveDiffusionMap(
+        2, random_state=0, families=["gaussian"], n_features=40, cv=folds, max_search_samples=1000
+    )
+    assert model.fit(trajectory).best_estimator_.moments_.count == 3000
+    assert model.search_.best_estimator_.moments_.count == 1000
+    for train, test in model.search_.cv:
+        assert len(train) > 300
+        assert len(test) > 300
+
+
+def test_many_overlapping_splits_are_summed_directly(X):
+    splits = ShuffleSplit(8, test_size=0.3, random_state=0)
+    basis = make_basis("fourier", Gaussian(1.0), X, 20, random_state=0)
+    folds = FoldMoments(make_splits(splits, X, None, 2, 0), len(X))
+    assert len(folds.rows) > 3 * 8
+    _, parts = folds.compute(basis, X, None, DiffusionTensor(None, 1))
+    for (train, _), (rows, _) in zip(parts, splits.split(X), strict=True):
+        np.testing.assert_allclose(train.gram, compute_moments(basis, X[rows]).gram, rtol=1e-10, atol=1e-10)
+
+
 def test_consistency_bound_formula():
     """thm:cv-consistency, by hand: 2·10·4·exp(-2·100·0.5²·/(4·16))."""
     assert cv_consistency_bound(2.0, 10, 4, 100, 2.0) == pytest.approx(80 * np.exp(-2 * 100 * 4 / 64))
@@ -281,7 +369,18 @@ def test_warns_when_folds_disagree():
         ({"regularizations": [0.0]}, "regularizations must be positive"),
         ({"scoring": "accuracy"}, "Unknown scoring"),
         ({"n_components": 0}, "n_components must be a positive whole number"),
-        ({"n_components": 200}, "too few for n_components"),
+        ({"n_components": 60}, "too few for n_components|n_components=60"),
+        ({"n_components": 61}, "exceeds n_features"),
+        ({"bandwidths": "median"}, "bandwidths must be positive"),
+        ({"regularizations": "small"}, "regularizations must be positive"),
+        ({"families": None}, "families must be a non-empty list"),
+        ({"scoring": ["timescale"]}, "Unknown scoring"),
+        ({"bandwidth_range": 3}, "bandwidth_range"),
+        ({"max_extensions": None}, "max_extensions"),
+        ({"center": False}, "needs center=True"),
+        ({"scoring": lambda fold: np.nan}, "finite score"),
+        ({"cv": [(np.arange(100), np.arange(100))] * 2}, "training samples too"),
+        ({"cv": 1}, "k-fold"),
     ],
 )
 def test_bad_settings(change, message, X):

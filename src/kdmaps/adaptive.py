@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from numbers import Integral
+
 import numpy as np
+from sklearn.base import clone
 from sklearn.utils import check_random_state
 
 from kdmaps.diffusion import Factor
-from kdmaps.estimator import ModeTransformer, checked_weight
+from kdmaps.estimator import ModeTransformer, adopt, all_or_nothing, checked_tensor, checked_weight
+from kdmaps.folds import make_splits
 from kdmaps.kernels import FAMILIES
 from kdmaps.search import REGULARIZATIONS, KernelSearchCV
 
@@ -91,29 +95,41 @@ class AdaptiveDiffusionMap(ModeTransformer):
         -------
         self
         """
-        X = self._validated(X, reset=True)
-        weight = checked_weight(sample_weight, X)
-        rng = check_random_state(self.random_state)
-        seed = rng.randint(2**31)
-        shared = self.get_params(deep=False)
-        del shared["max_search_samples"]
-        search = KernelSearchCV(**{**shared, "random_state": seed})
-        rows = np.arange(len(X))
-        if len(X) > self.max_search_samples:
-            # In order, so that blocks of a trajectory stay blocks.
-            rows = np.sort(rng.choice(len(X), self.max_search_samples, replace=False))
-            search.diffusion = _rows_of(self.diffusion, rows)
-        self.search_ = search.fit(
-            X[rows],
-            sample_weight=None if weight is None else weight[rows],
-            groups=None if groups is None else np.asarray(groups)[rows],
-        )
-        self.best_params_ = self.search_.best_params_
-        self.best_estimator_ = self.search_.best_estimator_
-        if len(X) > self.max_search_samples:
-            self.best_estimator_.set_params(diffusion=self.diffusion).fit(X, sample_weight=weight)
-        self._set_modes(self.best_estimator_.basis_, self.best_estimator_.modes_)
+        with all_or_nothing(self):
+            X = self._validated(X, reset=True)
+            weight = checked_weight(sample_weight, X)
+            checked_tensor(self.diffusion, X)
+            rng = check_random_state(self.random_state)
+            shared = self.get_params(deep=False)
+            most = shared.pop("max_search_samples")
+            if not isinstance(most, int | np.integer) or most < 2:
+                raise ValueError(f"max_search_samples must be a whole number of at least 2, got {most!r}.")
+            seed = rng.randint(2**31) if self.checkpoint is None or self.random_state is not None else None
+            search = KernelSearchCV(**{**shared, "random_state": seed})
+            if len(X) <= most:
+                self.search_ = search.fit(X, sample_weight=weight, groups=groups)
+                self.best_estimator_ = self.search_.best_estimator_
+            else:
+                rows = np.sort(rng.choice(len(X), most, replace=False))
+                search.set_params(
+                    diffusion=_rows_of(self.diffusion, rows), cv=_splits_of(self.cv, X, groups, rows, self.n_components)
+                )
+                self.search_ = search.fit(X[rows], sample_weight=None if weight is None else weight[rows])
+                best = clone(self.search_.best_estimator_).set_params(diffusion=self.diffusion)
+                self.best_estimator_ = best.fit(X, sample_weight=weight)
+            self.best_params_ = self.search_.best_params_
+            adopt(self, self.best_estimator_)
         return self
+
+
+def _splits_of(cv, X: np.ndarray, groups, rows: np.ndarray, n_components: int):
+    """What a splitter does to all samples, seen on `rows` of them: its blocks, gaps and groups keep their meaning."""
+    if cv is None or isinstance(cv, Integral):
+        return cv
+    position = np.full(len(X), -1)
+    position[rows] = np.arange(len(rows))
+    splits = make_splits(cv, X, groups, n_components, 0)
+    return [tuple(position[part][position[part] >= 0] for part in split) for split in splits]
 
 
 def _rows_of(diffusion, rows: np.ndarray):

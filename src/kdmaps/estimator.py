@@ -89,7 +89,7 @@ class ModeTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         map_reduce(list(slices(X.shape[0], projected.chunk_rows)), lambda: None, step)
         return out
 
-    def predict_expectation(self, X, values, time: float, at=None) -> np.ndarray:
+    def predict_expectation(self, X, values, time: float, at=None, sample_weight=None) -> np.ndarray:
         """E[f(X_t) | X_0 = x] for an observable f known at samples of the stationary law.
 
         The semigroup acts on the modes by e^{-rate·t}: E[f(X_t) | X_0 = x] ≈ E f + Σ_k ⟨f, φ_k⟩ e^{-rate_k t} φ_k(x).
@@ -105,6 +105,8 @@ class ModeTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
             t ≥ 0, in the units of the time scales.
         at : array-like of shape (n_points, d), optional
             The points x; by default X.
+        sample_weight : array-like of shape (n_samples,), optional
+            Where X needs weights to represent the stationary law.
 
         Returns
         -------
@@ -114,8 +116,10 @@ class ModeTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         values = np.asarray(values, dtype=np.float64)
         if values.shape[:1] != phi.shape[:1]:
             raise ValueError(f"values holds {values.shape[0]} observations but X has {phi.shape[0]} samples.")
-        mean = values.mean(axis=0)
-        overlaps = phi.T @ (values - mean) / phi.shape[0]
+        weight = checked_weight(sample_weight, phi)
+        weight = np.ones(len(phi)) / len(phi) if weight is None else weight / weight.sum()
+        mean = weight @ values
+        overlaps = (phi * weight[:, None]).T @ (values - mean)
         points = phi if at is None else np.asarray(ModeTransformer.transform(self, at), dtype=np.float64)
         return mean + (points * np.exp(-self.rates_ * _check_time(time))) @ overlaps
 
@@ -289,7 +293,7 @@ class KernelDiffusionMap(ModeTransformer):
 
     def _accumulate(self, X, sample_weight, diffusion, reset: bool):
         self.check_parameters()
-        with _all_or_nothing(self):
+        with all_or_nothing(self):
             X = self._validated(X, reset=reset)
             weight = checked_weight(sample_weight, X)
             tensor = checked_tensor(diffusion, X)
@@ -342,12 +346,23 @@ class KernelDiffusionMap(ModeTransformer):
                 raise ValueError(f"{name} must be a positive whole number, got {value!r}.")
         if not isinstance(self.regularization, Real) or not 0 < float(self.regularization) < np.inf:
             raise ValueError(f"regularization must be a positive number, got {self.regularization!r}.")
+        if self.basis != "full" and self.n_components > self.n_features:
+            raise ValueError(
+                f"n_components={self.n_components} exceeds n_features={self.n_features}; increase n_features."
+            )
         if self.basis not in BASES:
             raise ValueError(f"Unknown basis {self.basis!r}; choose one of {', '.join(BASES)}.")
 
 
+def adopt(estimator: ModeTransformer, chosen: ModeTransformer) -> None:
+    """Let an estimator that chose a model show that model's modes, and the model the names of the columns."""
+    estimator._set_modes(chosen.basis_, chosen.modes_)
+    if hasattr(estimator, "feature_names_in_"):
+        chosen.feature_names_in_ = estimator.feature_names_in_
+
+
 @contextmanager
-def _all_or_nothing(estimator) -> Iterator[None]:
+def all_or_nothing(estimator) -> Iterator[None]:
     """Give the estimator back as it was if its fit fails."""
     before = vars(estimator).copy()
     try:

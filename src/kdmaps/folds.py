@@ -18,6 +18,8 @@ from kdmaps.scores import FoldFit
 
 #: One draw of folds now and then flatters a bad candidate. A second draw costs solves, but no pass over the samples.
 REPEATS = 2
+#: With more classes than this, adding up p×p moments costs more than summing samples again.
+MAX_CLASSES_PER_FOLD = 3
 
 
 class BlockedKFold(BaseCrossValidator):
@@ -51,11 +53,14 @@ class BlockedKFold(BaseCrossValidator):
 
 def make_splits(cv, X: np.ndarray, groups, n_components: int, seed: int) -> list[tuple[np.ndarray, np.ndarray]]:
     """Index pairs (train, test) of any scikit-learn splitter; a number is that many random folds, drawn twice."""
+    cv = 5 if cv is None else cv  # as in scikit-learn
     if isinstance(cv, Integral):
         splitter = RepeatedKFold(n_splits=int(cv), n_repeats=REPEATS, random_state=seed)
     else:
         splitter = check_cv(cv)
     splits = [(np.asarray(train), np.asarray(test)) for train, test in splitter.split(X, groups=groups)]
+    if any(np.intersect1d(train, test).size for train, test in splits):
+        raise ValueError("cv gives a split whose test samples are training samples too: held-out samples must be new.")
     if len(splits) < 2:
         raise ValueError(f"cv gives {len(splits)} split(s); a choice by held-out samples needs at least 2.")
     smallest = min(min(len(train), len(test)) for train, test in splits)
@@ -71,16 +76,26 @@ class FoldMoments:
     """Moments of the training and the test samples of all folds, from one pass over the samples.
 
     The samples are cut into the classes that no split tells apart; a training or test set is a union of classes.
-    (For K folds there are K classes, and a training set is the whole minus a fold.)
+    (K folds have K classes, two draws of K folds K².) Where splits overlap so much that there would be more classes
+    than samples are worth, every set is summed by itself.
+
+    Attributes
+    ----------
+    assignment : ndarray of shape (n_samples, n_folds)
+        1 where a sample trains, 2 where it tests, 0 where it does neither.
+    rows : list of ndarray of int
+        Samples of each class.
+    roles : ndarray of shape (n_classes, n_folds)
+        The assignment of each class.
     """
 
     def __init__(self, splits: list[tuple[np.ndarray, np.ndarray]], n_samples: int):
         roles = np.zeros((n_samples, len(splits)), dtype=np.int8)
         for f, (train, test) in enumerate(splits):
             roles[train, f], roles[test, f] = 1, 2
-        patterns, owner = np.unique(roles, axis=0, return_inverse=True)
-        self.roles = patterns
-        self.rows = [np.flatnonzero(owner.ravel() == c) for c in range(len(patterns))]
+        self.assignment, self._splits = roles, splits
+        self.roles, owner = np.unique(roles, axis=0, return_inverse=True)
+        self.rows = [np.flatnonzero(owner.ravel() == c) for c in range(len(self.roles))]
         self.mean_test_size = float(np.mean([len(test) for _, test in splits]))
         self.smallest = min(len(part) for split in splits for part in split)
 
@@ -88,12 +103,18 @@ class FoldMoments:
         self, basis: Basis, X, sample_weight, diffusion: DiffusionTensor
     ) -> tuple[Moments, list[tuple[Moments, Moments]]]:
         """Moments of all samples, and of the training and test samples of every fold."""
-        classes = [compute_moments(basis, X, sample_weight, diffusion, rows) for rows in self.rows]
+
+        def moments(rows: np.ndarray | None) -> Moments:
+            return compute_moments(basis, X, sample_weight, diffusion, rows)
+
+        if len(self.rows) > MAX_CLASSES_PER_FOLD * len(self._splits):
+            return moments(None), [(moments(train), moments(test)) for train, test in self._splits]
+        classes = [moments(rows) for rows in self.rows]
 
         def union(f: int, role: int) -> Moments:
             return sum_moments(m for m, roles in zip(classes, self.roles, strict=True) if roles[f] == role)
 
-        return sum_moments(classes), [(union(f, 1), union(f, 2)) for f in range(self.roles.shape[1])]
+        return sum_moments(classes), [(union(f, 1), union(f, 2)) for f in range(len(self._splits))]
 
 
 @dataclass(frozen=True)

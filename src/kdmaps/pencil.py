@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import warnings
+from contextlib import nullcontext
 from dataclasses import dataclass
 
 import numpy as np
 from scipy import linalg
 from scipy.linalg import lapack
 
-from kdmaps._chunkloop import blas_threads, n_threads
+from kdmaps._chunkloop import blas_threads
 from kdmaps.exceptions import UnreliableModesWarning
 from kdmaps.moments import Moments
 
@@ -98,7 +99,7 @@ class Modes:
                 f"{' and the modes after it' if first + 1 < r else ''}: {self.effective_rank[first]:.0f} functions "
                 "compete at its level. Use more samples, fewer n_components, more regularization or a wider bandwidth."
             )
-        elif self.gap < 1 + self.resolution:
+        if self.gap < 1 + self.resolution:
             found.append(
                 f"Modes {r} and {r + 1} have the same time scale within the sampling error (gap {self.gap:.3f}): the "
                 f"space of the first {r} modes is arbitrary in part. Use another n_components."
@@ -187,7 +188,7 @@ def find_modes(
     if n_components > p:
         raise ValueError(f"n_components={n_components} exceeds the number of features {p}; increase n_features.")
     # Small problems do not gain from threads, and lose badly where other threads want the cores too.
-    with blas_threads(1 if p <= 512 else n_threads()):
+    with blas_threads(1) if p <= 512 else nullcontext():
         solution = solve(covariance, energy, ridge, min(n_components + 1, p), regularization)
     values, coefficients, condition, trace = solution
     floor = rounding_variance(moments, coefficients)

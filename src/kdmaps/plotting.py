@@ -121,7 +121,7 @@ def plot_landscape(search, ax: Axes | None = None) -> Axes:
     results = search.cv_results_
     families, sigmas, score = results["param_family"], results["param_bandwidth"], results["score"]
     for number, family in enumerate(dict.fromkeys(families)):
-        at = np.unique(sigmas[families == family])
+        at = np.unique(sigmas[(families == family) & np.isfinite(sigmas)])
         best = [np.flatnonzero((families == family) & (sigmas == sigma)) for sigma in at]
         best = [rows[np.argmax(score[rows])] for rows in best]
         if len(at):  # kernels with a bandwidth of their own have no place on this axis

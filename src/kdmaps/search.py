@@ -12,12 +12,19 @@ from sklearn.utils import check_random_state
 from kdmaps.bandwidths import median_distance
 from kdmaps.bases import select_landmarks
 from kdmaps.certificates import cv_consistency_bound
-from kdmaps.estimator import KernelDiffusionMap, ModeTransformer, checked_tensor, checked_weight
+from kdmaps.estimator import (
+    KernelDiffusionMap,
+    ModeTransformer,
+    adopt,
+    all_or_nothing,
+    checked_tensor,
+    checked_weight,
+)
 from kdmaps.exceptions import UnreliableModesWarning
 from kdmaps.folds import FoldMoments, make_splits
-from kdmaps.kernels import FAMILIES, Gaussian, Kernel, kernel_from_dict, make_kernel
+from kdmaps.kernels import FAMILIES, Gaussian, Kernel, make_kernel
 from kdmaps.selection import make_scoring, pooled_ritz_timescales
-from kdmaps.sweep import Candidate, Sweep, SweepData, Trial
+from kdmaps.sweep import Candidate, Sweep, SweepData, Trial, checkpoint_seed
 
 #: Bandwidths of the default grid, in units of the median pairwise distance.
 BANDWIDTH_RANGE = (1.5, 30.0)
@@ -32,8 +39,8 @@ class KernelSearchCV(ModeTransformer):
     """Slow modes with the kernel chosen by cross-validation; no ground truth is needed.
 
     Every candidate (family, bandwidth, regularization) is fitted on training folds and judged by the time scales that
-    its modes show on the held-out folds: by Ky Fan's theorem no function space can show longer ones than the true slow
-    modes, beyond chance, so the largest held-out score is the best candidate.
+    its modes show on the held-out folds: no function space can show longer ones than the true slow modes, beyond
+    chance, so the largest held-out score is the best candidate.
 
     Parameters
     ----------
@@ -46,14 +53,16 @@ class KernelSearchCV(ModeTransformer):
     regularizations : array-like, default=seven from 1e-4 to 1e-1
         λ.
     scoring : {"timescale", "rayleigh", "eigsum", "gap"} or callable, default="timescale"
-        "timescale" is the lower confidence bound of the pooled held-out time scales (`kdmaps.selection`). A callable
+        "timescale" is Σ_k √t_k of the pooled held-out time scales t_k minus one standard error
+        (`kdmaps.selection.select_by_timescale`). A callable
         gets a `kdmaps.scores.FoldFit` and returns a number; its mean over the folds is maximised.
     cv : int or scikit-learn splitter, default=3
         A number is that many random folds, drawn twice. For correlated trajectories use `kdmaps.BlockedKFold`, or
         `GroupKFold` with `groups`.
     basis, n_features, center, diffusion, sampling, landmarks :
-        As in `KernelDiffusionMap`. Landmarks are chosen once for all candidates, and samples that are landmarks are
-        left out of the test sets. "full" is not possible: it would leave none.
+        As in `KernelDiffusionMap`. Landmarks are chosen once for all candidates, at most a quarter as many as there are
+        samples, and samples that are landmarks are left out of the test sets. "full" is not possible: it would leave
+        none.
     random_state : int, RandomState instance or None, default=None
     n_jobs : int or None, default=None
         Threads; None is one per core.
@@ -76,13 +85,16 @@ class KernelSearchCV(ModeTransformer):
     best_estimator_ : KernelDiffusionMap
         The best candidate fitted on all samples; `timescales_`, `rates_`, `transform`, ... are its.
     cv_results_ : dict of arrays
-        One entry per candidate: `param_family`, `param_bandwidth`, `param_regularization`, `params`, `score` (what is
-        maximised), `split*_test_score`, `mean_test_score`, `standard_error`, `rank_test_score`, `fold_agreement`,
-        `condition_number`, `timescales`, `time`.
+        One entry per candidate: `param_family`, `param_bandwidth`, `param_regularization`, `params`; `score`, which
+        is maximised, with its `standard_error` and `rank_test_score`; `split*_test_score` and `mean_test_score`, the
+        plain scores of the folds (for "timescale" the sum of time scales, as in `KernelDiffusionMap.score`);
+        `fold_agreement`, `condition_number`, `timescales`, `time`. A candidate beyond the grid may have rank 1 and not
+        be chosen, see `extensions_`.
     suggested_n_components_ : int or None
         Where the largest spectral gap lies among those that the folds agree on.
     certainty_ : dict
-        Margin to the runner-up of another kernel and the bound of thm:cv-consistency, with the estimated constants.
+        Margin to the runner-up of another kernel, also in standard errors of the difference, and the bound of
+        thm:cv-consistency with its constants estimated from the folds (it is 1 unless the margin is large).
     extensions_ : list of str
         How the grid was extended.
 
@@ -155,33 +167,47 @@ class KernelSearchCV(ModeTransformer):
         -------
         self
         """
-        X = self._validated(X, reset=True)
-        weight = checked_weight(sample_weight, X)
-        seed = check_random_state(self.random_state).randint(2**31)
-        template = self._template(seed)
-        template.check_parameters()
-        data = self._data(template, X, weight, groups, seed)
-        scoring_name = self.scoring if isinstance(self.scoring, str) else getattr(self.scoring, "__name__", "callable")
-        sweep = Sweep(data, make_scoring(self.scoring), scoring_name, self.n_jobs, self.checkpoint, self.progress)
-        sigmas, lambdas = self._bandwidth_grid(X, weight, seed), self._lambda_grid()
-        sweep.run(self._trials(sigmas), lambdas)
-        if sweep.best.value == -np.inf:
-            raise ValueError(
-                f"No candidate determines n_components={self.n_components} modes; use fewer modes or more samples."
+        with all_or_nothing(self):
+            X = self._validated(X, reset=True)
+            weight = checked_weight(sample_weight, X)
+            seed = checkpoint_seed(self.checkpoint) if self.random_state is None else None
+            seed = check_random_state(self.random_state).randint(2**31) if seed is None else seed
+            template = self._template(seed)
+            sweep = self._sweep(self._data(template, X, weight, groups, seed))
+            sweep.run(
+                self._trials(self._bandwidth_grid(X, weight, seed)), _positive("regularizations", self.regularizations)
             )
-        best = self._extended(sweep)
-        self._summarise(sweep, best)
-        with warnings.catch_warnings():
-            # The estimate of what the samples resolve is for fits without folds; here the folds have measured it.
-            warnings.filterwarnings("ignore", "(?s).*do not resolve mode", UnreliableModesWarning)
-            self.best_estimator_ = template.set_params(**best.params).fit(X, sample_weight=weight)
-        self._set_modes(self.best_estimator_.basis_, self.best_estimator_.modes_)
+            if sweep.best.value == -np.inf:
+                raise ValueError(
+                    f"No candidate has a finite score: the samples do not determine n_components={self.n_components} "
+                    "modes (use fewer modes or more samples), or scoring returns no numbers."
+                )
+            best = self._extended(sweep)
+            self._summarise(sweep, best)
+            with warnings.catch_warnings():
+                # The estimate of what the samples resolve is for fits without folds; here the folds have measured it.
+                warnings.filterwarnings("ignore", "(?s).*do not resolve mode", UnreliableModesWarning)
+                self.best_estimator_ = template.set_params(**best.params).fit(X, sample_weight=weight)
+            adopt(self, self.best_estimator_)
         return self
+
+    def _sweep(self, data: SweepData) -> Sweep:
+        if self.scoring == "timescale" and not self.center:
+            raise ValueError(
+                "scoring='timescale' needs center=True: the constant, a mode if nothing is centred, has an unbounded "
+                "time scale."
+            )
+        name = self.scoring if isinstance(self.scoring, str) else getattr(self.scoring, "__qualname__", "callable")
+        return Sweep(data, make_scoring(self.scoring), name, self.n_jobs, self.checkpoint, self.progress)
 
     # --- the grid -----------------------------------------------------------------------------------------------------
     def _template(self, seed: int) -> KernelDiffusionMap:
         shared = ("n_components", "basis", "n_features", "center", "diffusion", "sampling", "landmarks")
-        return KernelDiffusionMap(random_state=seed, **{name: getattr(self, name) for name in shared})
+        template = KernelDiffusionMap(random_state=seed, **{name: getattr(self, name) for name in shared})
+        template.check_parameters()
+        if not isinstance(self.max_extensions, Integral) or self.max_extensions < 0:
+            raise ValueError(f"max_extensions must be a whole number, 0 or more, got {self.max_extensions!r}.")
+        return template
 
     def _data(self, template: KernelDiffusionMap, X, weight, groups, seed: int) -> SweepData:
         splits = make_splits(self.cv, X, groups, self.n_components, seed)
@@ -194,6 +220,8 @@ class KernelSearchCV(ModeTransformer):
             kernel = Gaussian(median_distance(used, random_state=seed))
             template.landmarks = select_landmarks(used, n_landmarks, self.landmarks, kernel, seed)
             splits = _without_landmarks(splits, X, template.landmarks, self.n_components)
+        if weight is not None and not all(weight[part].sum() > 0 for split in splits for part in split):
+            raise ValueError("sample_weight is 0 for all samples of a fold; remove such samples or use another cv.")
         return SweepData(
             X=X,
             weight=weight,
@@ -212,17 +240,15 @@ class KernelSearchCV(ModeTransformer):
         if isinstance(self.bandwidths, Integral):
             if self.bandwidths < 1:
                 raise ValueError(f"bandwidths must be at least 1, got {self.bandwidths}.")
-            low, high = self.bandwidth_range
-            if not 0 < low <= high < np.inf:
+            ends = np.ravel(self.bandwidth_range)
+            if len(ends) != 2 or not 0 < ends[0] <= ends[1] < np.inf:
                 raise ValueError(f"bandwidth_range must be two positive numbers in order, got {self.bandwidth_range}.")
+            low, high = ends
             return median_distance(X, weight, seed) * np.geomspace(low, high, int(self.bandwidths))
         return _positive("bandwidths", self.bandwidths)
 
-    def _lambda_grid(self) -> np.ndarray:
-        return _positive("regularizations", self.regularizations)
-
     def _trials(self, sigmas: np.ndarray) -> list[Trial]:
-        if isinstance(self.families, str | Kernel) or len(self.families) == 0:
+        if self.families is None or isinstance(self.families, str | Kernel) or len(self.families) == 0:
             raise ValueError("families must be a non-empty list of names or kernels.")
         trials = []
         for family in self.families:
@@ -240,17 +266,21 @@ class KernelSearchCV(ModeTransformer):
         """
         best = sweep.best
         self.extensions_: list[str] = []
+        tried: set[tuple[str, float]] = set()  # ends of axes beyond which nothing better was found
         while not sweep.interrupted and len(self.extensions_) < self.max_extensions:
             family = [c for c in sweep.candidates if c.family == best.family]
-            axis, beyond = _edge(family, best)
+            axis, beyond = _edge(family, best, tried)
             if axis is None:
                 break
+            tried.add((axis, getattr(best, axis)))
             if axis == "bandwidth":
                 trials = [Trial(best.family, sigma, make_kernel(best.family, sigma)) for sigma in beyond]
                 lambdas = sorted({c.regularization for c in family})
             else:
-                kernels = {repr(c.kernel): (c.bandwidth, c.kernel) for c in family}.values()
-                trials = [Trial(best.family, sigma, kernel_from_dict(kernel)) for sigma, kernel in kernels]
+                trials = [
+                    Trial(best.family, sigma, kernel)
+                    for kernel, sigma in {c.kernel: c.bandwidth for c in family}.items()
+                ]
                 lambdas = beyond
             challenger = max(sweep.run(trials, lambdas), key=lambda c: c.value, default=best)
             better = np.isfinite(challenger.value) and challenger.gain(best) > 1
@@ -258,9 +288,7 @@ class KernelSearchCV(ModeTransformer):
                 f"the best candidate ({best.family}) lay on the edge {axis}={getattr(best, axis):.3g}; continued to "
                 f"{beyond[-1]:.3g}, {'with' if better else 'without'} a better one"
             )
-            if not better:
-                break
-            best = challenger
+            best = challenger if better else best
         return best
 
     # --- what was found -----------------------------------------------------------------------------------------------
@@ -278,30 +306,40 @@ class KernelSearchCV(ModeTransformer):
                 UnreliableModesWarning,
                 stacklevel=3,
             )
-        values = np.array([c.value for c in candidates if np.isfinite(c.value)])
-        if len(values) > 2 and np.ptp(values) <= best.standard_error:
+        peaks: dict[Kernel, float] = {}
+        for c in candidates:
+            if np.isfinite(c.value):
+                peaks[c.kernel] = max(c.value, peaks.get(c.kernel, -np.inf))
+        if len(peaks) > 2 and max(peaks.values()) - min(peaks.values()) <= best.standard_error:
             warnings.warn(
-                "The score landscape is flat: all candidates agree within the standard error, so the choice of kernel "
-                "is arbitrary (and does not matter).",
+                "The score landscape is flat: at its best regularization every kernel scores the same within the "
+                "standard error. Either any kernel will do, or the samples show no slow mode: look at fold_agreement.",
                 UnreliableModesWarning,
                 stacklevel=3,
             )
 
     def _certainty(self, sweep: Sweep, best: Candidate) -> dict:
-        others = [c.value for c in sweep.candidates if c.kernel != best.kernel and np.isfinite(c.value)]
-        margin = best.value - max(others) if others else np.inf
+        others = [c for c in sweep.candidates if c.kernel != best.kernel and np.isfinite(c.value)]
+        second = max(others, key=lambda c: c.value, default=None)
+        margin = best.value - second.value if second else np.inf
         # A score of standard error s over independent folds of N_f of N samples has the variance s² N/N_f in one fold.
         # A sub-Gaussian law of that variance has c N_f = N_f/(2 N s²) for the sum of r terms, r² as much for each.
         n_samples, fold_size = len(sweep.data.X), sweep.data.folds.mean_test_size
         variance = max(best.standard_error**2, np.finfo(float).tiny) * n_samples / fold_size
         concentration = self.n_components**2 / (2 * variance * fold_size)
         bound = cv_consistency_bound(margin, len(sweep.candidates), self.n_components, fold_size, concentration)
-        return {"margin": margin, "bound": bound, "fold_size": fold_size, "concentration": concentration}
+        return {
+            "margin": margin,
+            "margin_in_standard_errors": best.gain(second) if second else np.inf,
+            "bound": bound,
+            "fold_size": fold_size,
+            "concentration": concentration,
+        }
 
     def _suggest(self, sweep: Sweep, best: Candidate) -> int | None:
         data = sweep.data
         most = min(2 * self.n_components + 2, data.folds.smallest - 1)
-        fit = data.cross_fit(kernel_from_dict(best.kernel), [best.regularization], most)[0] if most > 1 else None
+        fit = data.cross_fit(best.kernel, [best.regularization], most)[0] if most > 1 else None
         if fit is None:
             return None
         times = np.sort(pooled_ritz_timescales(fit))[::-1]
@@ -310,18 +348,21 @@ class KernelSearchCV(ModeTransformer):
 
 
 def _positive(name: str, values) -> np.ndarray:
-    array = np.unique(np.asarray(values, dtype=np.float64))
+    try:
+        array = np.unique(np.asarray(values, dtype=np.float64))
+    except (TypeError, ValueError):
+        array = np.empty(0)
     if array.size == 0 or not np.all(np.isfinite(array)) or np.any(array <= 0):
         raise ValueError(f"{name} must be positive finite numbers, got {values!r}.")
     return array
 
 
-def _edge(family: list[Candidate], best: Candidate, n: int = 2) -> tuple[str | None, list[float]]:
-    """The axis on whose end `best` lies, and `n` further points of it at the same ratio; None if it lies on no end."""
+def _edge(family: list[Candidate], best: Candidate, tried: set, n: int = 2) -> tuple[str | None, list[float]]:
+    """An axis with `best` on an end not yet `tried`, and `n` further points at the same ratio; or None."""
     for axis in ("bandwidth", "regularization"):
         points = sorted({getattr(c, axis) for c in family if getattr(c, axis) is not None})
         value = getattr(best, axis)
-        if len(points) > 1 and value in (points[0], points[-1]):
+        if len(points) > 1 and value in (points[0], points[-1]) and (axis, value) not in tried:
             ratio = points[0] / points[1] if value == points[0] else points[-1] / points[-2]
             return axis, [float(value * ratio**step) for step in range(1, n + 1)]
     return None, []

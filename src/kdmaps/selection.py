@@ -119,6 +119,6 @@ def make_scoring(scoring) -> Callable[[CrossFit], CandidateScore]:
     """The scoring of that name; a callable of one `FoldFit` is averaged over the folds."""
     if callable(scoring):
         return mean_over_folds(scoring)
-    if scoring not in SCORINGS:
+    if not isinstance(scoring, str) or scoring not in SCORINGS:
         raise ValueError(f"Unknown scoring {scoring!r}; choose one of {', '.join(SCORINGS)}, or give a callable.")
     return SCORINGS[scoring]

@@ -7,7 +7,9 @@ import json
 import time
 import warnings
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass, field
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +32,7 @@ class Candidate:
     """One row of a sweep."""
 
     family: str
-    kernel: dict[str, Any]
+    kernel: Kernel
     bandwidth: float | None
     regularization: float
     value: float = -np.inf
@@ -55,8 +57,17 @@ class Candidate:
     def params(self) -> dict[str, Any]:
         """Arguments that make `KernelDiffusionMap` fit this candidate."""
         if self.bandwidth is None:
-            return {"kernel": kernel_from_dict(self.kernel), "regularization": self.regularization}
+            return {"kernel": self.kernel, "regularization": self.regularization}
         return {"kernel": self.family, "bandwidth": self.bandwidth, "regularization": self.regularization}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for a checkpoint."""
+        return {**vars(self), "kernel": self.kernel.to_dict()}
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Candidate:
+        """Inverse of `to_dict`."""
+        return cls(**{**data, "kernel": kernel_from_dict(data["kernel"])})
 
 
 @dataclass(frozen=True)
@@ -80,7 +91,11 @@ class SweepData:
         digest = hashlib.sha256()
         settings = (self.n_components, self.basis, self.n_features, self.sampling, self.center, self.seed)
         digest.update(repr((self.X.shape, str(self.X.dtype), settings)).encode())
-        for array in (self.X, self.weight, self.landmarks, self.tensor.constant, self.folds.roles):
+        # A callable tensor is known by its values at some samples.
+        few = slice(None) if self.tensor.per_sample else slice(100)
+        tensor = self.tensor.rows(np.asarray(self.X[few], dtype=np.float64), few)
+        arrays = (self.X, self.weight, self.landmarks, self.tensor.constant, *tensor, self.folds.assignment)
+        for array in arrays:
             if isinstance(array, np.ndarray):
                 digest.update(np.ascontiguousarray(array).tobytes())
         return digest.hexdigest()
@@ -118,7 +133,7 @@ def _evaluate(
         fits = data.cross_fit(trial.kernel, lambdas, data.n_components)
     found = []
     for lam, fit in zip(lambdas, fits, strict=True):
-        candidate = Candidate(trial.family, trial.kernel.to_dict(), trial.bandwidth, lam)
+        candidate = Candidate(trial.family, trial.kernel, trial.bandwidth, lam)
         if fit is not None:
             score = scoring(fit)
             candidate.value = score.value if np.isfinite(score.value) else -np.inf
@@ -159,7 +174,10 @@ class Sweep:
         self._checkpoint = None if checkpoint is None else Path(checkpoint)
         self._done: dict[str, list[Candidate]] = {}
         if self._checkpoint is not None:
-            self._open_checkpoint({"format": CHECKPOINT_FORMAT, "data": data.fingerprint(), "scoring": scoring_name})
+            if "<lambda>" in scoring_name:
+                raise ValueError("checkpoint cannot tell one lambda from another; give scoring a named function.")
+            header = {"format": CHECKPOINT_FORMAT, "kdmaps": version("kdmaps"), "seed": data.seed}
+            self._open_checkpoint({**header, "data": data.fingerprint(), "scoring": scoring_name})
 
     @property
     def best(self) -> Candidate:
@@ -187,7 +205,7 @@ class Sweep:
         missing = [(i, trial) for i, trial in enumerate(trials) if i not in results]
         self._collect(before, results)
         try:
-            with blas_threads(1 if self.n_jobs != 1 else n_threads()):
+            with blas_threads(1) if self.n_jobs != 1 else nullcontext():
                 finished = Parallel(n_jobs=self.n_jobs, prefer="threads", return_as="generator_unordered")(
                     delayed(_evaluate)(i, self.data, self.scoring, trial, lambdas) for i, trial in missing
                 )
@@ -215,28 +233,42 @@ class Sweep:
 
     def _open_checkpoint(self, header: dict[str, Any]) -> None:
         assert self._checkpoint is not None
-        if not self._checkpoint.exists():
+        lines = checkpoint_lines(self._checkpoint)
+        if not lines:
             self._checkpoint.write_text(json.dumps(header) + "\n")
             return
-        lines = self._checkpoint.read_text().splitlines()
-        try:
-            stored = json.loads(lines[0])
-        except (IndexError, json.JSONDecodeError):
-            stored = None
-        if stored != header:
+        if _parsed(lines[0]) != header:
             raise ValueError(
                 f"checkpoint {self._checkpoint} belongs to other data, settings or scoring; remove it or give another "
                 "path."
             )
-        for line in lines[1:]:
-            try:
-                entry = json.loads(line)
-            except json.JSONDecodeError:
-                continue  # a line cut off by a kill: its trial is run again
-            self._done[entry["key"]] = [Candidate(**fields) for fields in entry["candidates"]]
+        for entry in filter(None, map(_parsed, lines[1:])):
+            self._done[entry["key"]] = [Candidate.from_dict(fields) for fields in entry["candidates"]]
 
     def _record(self, key: str, found: list[Candidate]) -> None:
         if self._checkpoint is not None:
             with self._checkpoint.open("a") as file:
-                file.write("\n" + json.dumps({"key": key, "candidates": [asdict(c) for c in found]}))
+                file.write("\n" + json.dumps({"key": key, "candidates": [c.to_dict() for c in found]}))
                 file.flush()
+
+
+def checkpoint_lines(path: Path) -> list[str]:
+    """Lines of a checkpoint; none if it does not exist yet."""
+    if not path.parent.is_dir() or path.is_dir():
+        raise ValueError(f"checkpoint must be a file in an existing directory, got {str(path)!r}.")
+    return path.read_text().splitlines() if path.exists() else []
+
+
+def checkpoint_seed(path) -> int | None:
+    """The seed of the search that a checkpoint belongs to, if there is one."""
+    lines = [] if path is None else checkpoint_lines(Path(path))
+    header = _parsed(lines[0]) if lines else None
+    return header.get("seed") if header else None
+
+
+def _parsed(line: str) -> dict[str, Any] | None:
+    """A line of a checkpoint; None if it was cut off by a kill, so that its trial is run again."""
+    try:
+        return json.loads(line)
+    except json.JSONDecodeError:
+        return None

@@ -41,13 +41,14 @@ def make_basis(
         See `select_landmarks`.
     random_state : int, RandomState instance or None
     sample_weight : ndarray of shape (n_samples,), optional
-        The origin is the weighted mean: a whole weight then means the same as a repetition, to the sign of a mode.
+        For the origin, which is the weighted mean.
     """
     rng = check_random_state(random_state)
     dim = X.shape[1]
-    few = slice(2**16)
+    # A weighted mean: a whole weight then means the same as a repetition, to the sign of a mode.
+    counted = slice(2**16) if sample_weight is None else np.flatnonzero(sample_weight)[: 2**16]
     origin = np.average(
-        X[few].astype(np.float64), axis=0, weights=None if sample_weight is None else sample_weight[few]
+        X[counted].astype(np.float64), axis=0, weights=None if sample_weight is None else sample_weight[counted]
     )
     if basis == "fourier":
         return FourierBasis(kernel, *kernel.sample_frequencies(-(-n_features // 2), dim, sampling, rng), origin)

@@ -18,7 +18,7 @@ def cv_consistency_bound(
     The theorem assumes a fixed finite set of candidates, bounded C² kernels, independent samples, a positive margin and
     that concentration inequality; `margin` and `concentration` are usually estimates, and the bound is then one too.
     """
-    exponent = -concentration * fold_size * margin**2 / (4 * n_modes**2)
+    exponent = -concentration * fold_size * max(margin, 0.0) ** 2 / (4 * n_modes**2)
     return float(min(1.0, 2 * n_candidates * n_modes * np.exp(exponent)))
 
 
