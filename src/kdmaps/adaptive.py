@@ -11,8 +11,9 @@ from sklearn.utils import check_random_state
 from kdmaps.diffusion import Factor
 from kdmaps.estimator import ModeTransformer, adopt, all_or_nothing, checked_tensor, checked_weight
 from kdmaps.folds import make_splits
+from kdmaps.grid import REGULARIZATIONS
 from kdmaps.kernels import FAMILIES
-from kdmaps.search import REGULARIZATIONS, KernelSearchCV
+from kdmaps.search import KernelSearchCV
 
 
 class AdaptiveDiffusionMap(ModeTransformer):

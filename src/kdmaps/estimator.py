@@ -162,8 +162,8 @@ class KernelDiffusionMap(ModeTransformer):
     """Slow modes of a diffusion from samples of its stationary law, with a given kernel.
 
     For dX = -∇V dt + √2 dW with stationary law π, the modes minimise E|∇φ|²/Var φ: they are the eigenfunctions of the
-    generator, in the order of their relaxation times. They are searched in the span of a basis by solving
-    Σa = μ(L+λR)a with the covariance Σ and the energy L of the basis functions.
+    generator. They are searched in the span of a basis by solving Σa = μ(L+λR)a with the covariance Σ and the energy L
+    of the basis functions, and come in the order of μ: their relaxation times, shrunk by λ.
 
     Parameters
     ----------

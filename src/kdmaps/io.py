@@ -33,7 +33,7 @@ FORMAT_VERSION = 1
 #: Estimators that a file may name.
 ESTIMATORS: dict[str, type[ModeTransformer]] = {cls.__name__: cls for cls in (KernelDiffusionMap, UniformMixtureMap)}
 #: Bases that a file may name, and the shapes of the arrays that they are built from, in the order of their arguments.
-BASES: dict[str, tuple[Callable[..., Basis], dict[str, str]]] = {
+STORED_BASES: dict[str, tuple[Callable[..., Basis], dict[str, str]]] = {
     "FourierBasis": (FourierBasis, {"frequencies": "qd", "weights": "q", "origin": "d"}),
     "RandomPhaseBasis": (RandomPhaseBasis, {"frequencies": "qd", "weights": "q", "origin": "d", "phases": "q"}),
     "LandmarkBasis": (LandmarkBasis, {"landmarks": "pd", "origin": "d"}),
@@ -85,7 +85,7 @@ def save_model(estimator: ModeTransformer, path: str | os.PathLike) -> None:
     _read_kernel(kernel)  # a kernel of the user's own would make a file that nobody can read
     arrays: dict[str, np.ndarray] = {}
     parameters = {key: _encode(key, value, arrays) for key, value in estimator.get_params(deep=False).items()}
-    _put(arrays, "basis", estimator.basis_, BASES[kind][1])
+    _put(arrays, "basis", estimator.basis_, STORED_BASES[kind][1])
     _put(arrays, "modes", estimator.modes_, MODES)
     _put(arrays, "moments", estimator.moments_, MOMENTS)
     names = getattr(estimator, "feature_names_in_", None)
@@ -212,7 +212,7 @@ def _read_header(arrays: dict[str, np.ndarray]) -> dict[str, Any]:
 
 def _build(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> ModeTransformer:
     cls = _lookup(ESTIMATORS, header["class"], "estimator")
-    make_basis, basis_arrays = _lookup(BASES, header["basis"], "basis")
+    make_basis, basis_arrays = _lookup(STORED_BASES, header["basis"], "basis")
     parameters = header["parameters"]
     if unknown := set(parameters) - set(cls._get_param_names()):
         raise ValueError(f"{cls.__name__} has no parameter {', '.join(sorted(unknown))}.")

@@ -22,13 +22,11 @@ from kdmaps.estimator import (
 )
 from kdmaps.exceptions import UnreliableModesWarning
 from kdmaps.folds import FoldMoments, make_splits
+from kdmaps.grid import BANDWIDTH_RANGE, REGULARIZATIONS, bandwidth_grid, edge_of, make_trials, positive
 from kdmaps.kernels import FAMILIES, Gaussian, Kernel, make_kernel
 from kdmaps.selection import make_scoring, pooled_ritz_timescales
 from kdmaps.sweep import Candidate, Sweep, SweepData, Trial, checkpoint_seed
 
-#: Bandwidths of the default grid, in units of the median pairwise distance.
-BANDWIDTH_RANGE = (1.5, 30.0)
-REGULARIZATIONS = tuple(float(f"{lam:.3g}") for lam in np.geomspace(1e-4, 1e-1, 7))
 #: Folds whose mode spaces have a mean squared cosine below this disagree.
 MIN_AGREEMENT = 0.8
 #: A gap counts for the number of modes if the folds agree on the space below it to this mean squared cosine.
@@ -174,9 +172,8 @@ class KernelSearchCV(ModeTransformer):
             seed = check_random_state(self.random_state).randint(2**31) if seed is None else seed
             template = self._template(seed)
             sweep = self._sweep(self._data(template, X, weight, groups, seed))
-            sweep.run(
-                self._trials(self._bandwidth_grid(X, weight, seed)), _positive("regularizations", self.regularizations)
-            )
+            sigmas = bandwidth_grid(self.bandwidths, self.bandwidth_range, X, weight, seed)
+            sweep.run(make_trials(self.families, sigmas), positive("regularizations", self.regularizations))
             if sweep.best.value == -np.inf:
                 raise ValueError(
                     f"No candidate has a finite score: the samples do not determine n_components={self.n_components} "
@@ -236,28 +233,6 @@ class KernelSearchCV(ModeTransformer):
             seed=seed,
         )
 
-    def _bandwidth_grid(self, X, weight, seed: int) -> np.ndarray:
-        if isinstance(self.bandwidths, Integral):
-            if self.bandwidths < 1:
-                raise ValueError(f"bandwidths must be at least 1, got {self.bandwidths}.")
-            ends = np.ravel(self.bandwidth_range)
-            if len(ends) != 2 or not 0 < ends[0] <= ends[1] < np.inf:
-                raise ValueError(f"bandwidth_range must be two positive numbers in order, got {self.bandwidth_range}.")
-            low, high = ends
-            return median_distance(X, weight, seed) * np.geomspace(low, high, int(self.bandwidths))
-        return _positive("bandwidths", self.bandwidths)
-
-    def _trials(self, sigmas: np.ndarray) -> list[Trial]:
-        if self.families is None or isinstance(self.families, str | Kernel) or len(self.families) == 0:
-            raise ValueError("families must be a non-empty list of names or kernels.")
-        trials = []
-        for family in self.families:
-            if isinstance(family, Kernel):
-                trials.append(Trial(repr(family), None, family))
-            else:
-                trials += [Trial(family, float(sigma), make_kernel(family, float(sigma))) for sigma in sigmas]
-        return trials
-
     def _extended(self, sweep: Sweep) -> Candidate:
         """The best candidate, after the grid has grown beyond every edge on which it lay.
 
@@ -269,7 +244,7 @@ class KernelSearchCV(ModeTransformer):
         tried: set[tuple[str, float]] = set()  # ends of axes beyond which nothing better was found
         while not sweep.interrupted and len(self.extensions_) < self.max_extensions:
             family = [c for c in sweep.candidates if c.family == best.family]
-            axis, beyond = _edge(family, best, tried)
+            axis, beyond = edge_of(family, best, tried)
             if axis is None:
                 break
             tried.add((axis, getattr(best, axis)))
@@ -345,27 +320,6 @@ class KernelSearchCV(ModeTransformer):
         times = np.sort(pooled_ritz_timescales(fit))[::-1]
         agreed = [k for k in range(1, most) if fit.agreement(k) >= MIN_GAP_AGREEMENT and times[k] > 0]
         return max(agreed, key=lambda k: times[k - 1] / times[k], default=None)
-
-
-def _positive(name: str, values) -> np.ndarray:
-    try:
-        array = np.unique(np.asarray(values, dtype=np.float64))
-    except (TypeError, ValueError):
-        array = np.empty(0)
-    if array.size == 0 or not np.all(np.isfinite(array)) or np.any(array <= 0):
-        raise ValueError(f"{name} must be positive finite numbers, got {values!r}.")
-    return array
-
-
-def _edge(family: list[Candidate], best: Candidate, tried: set, n: int = 2) -> tuple[str | None, list[float]]:
-    """An axis with `best` on an end not yet `tried`, and `n` further points at the same ratio; or None."""
-    for axis in ("bandwidth", "regularization"):
-        points = sorted({getattr(c, axis) for c in family if getattr(c, axis) is not None})
-        value = getattr(best, axis)
-        if len(points) > 1 and value in (points[0], points[-1]) and (axis, value) not in tried:
-            ratio = points[0] / points[1] if value == points[0] else points[-1] / points[-2]
-            return axis, [float(value * ratio**step) for step in range(1, n + 1)]
-    return None, []
 
 
 def _without_landmarks(splits, X: np.ndarray, landmarks: np.ndarray, n_components: int):

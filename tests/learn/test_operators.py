@@ -62,14 +62,13 @@ def test_streamed_gradient_is_that_of_automatic_differentiation():
     problem = Problem(Anisotropy(Samples.of(X), basis), make_objective("eig-only", 3), 0.01)
     found = problem.evaluate(theta)
     with jax.enable_x64(True):
-        value, gradient = jax.value_and_grad(dense)(theta)
+        value, gradient = jax.jit(jax.value_and_grad(dense))(theta)
     assert found.value == pytest.approx(float(value), rel=1e-9)
     np.testing.assert_allclose(found.gradient, gradient, rtol=1e-7)
 
 
-@pytest.mark.parametrize("name", ["anisotropy", "dictionary"])
-def test_heldout_is_the_score_of_the_search(samples, name):
-    parametrisation, theta = make_parametrisation(name, samples)
+def test_heldout_is_the_score_of_the_search(samples):
+    parametrisation, theta = make_parametrisation("anisotropy", samples)
     basis, folds = parametrisation.basis(theta), FoldMoments(make_splits(3, samples.X, None, 3, 0), len(samples.X))
     parts = folds.compute(basis, samples.X, samples.sample_weight, samples.diffusion)
     fit = cross_fit(*parts, basis.ridge, 3, [0.05])[0]

@@ -24,10 +24,11 @@ from kdmaps.bases import make_basis
 from kdmaps.diffusion import DiffusionTensor
 from kdmaps.experiments._runner import Row, markdown, run_tasks
 from kdmaps.folds import CrossFit, FoldMoments, cross_fit, make_splits
+from kdmaps.grid import BANDWIDTH_RANGE, REGULARIZATIONS
 from kdmaps.kernels import FAMILIES, make_kernel
 from kdmaps.moments import compute_moments
 from kdmaps.scores import timescale_score
-from kdmaps.search import BANDWIDTH_RANGE, REGULARIZATIONS, KernelSearchCV
+from kdmaps.search import KernelSearchCV
 from kdmaps.selection import SCORINGS, CandidateScore, jackknife_error, pooled_ritz_timescales
 
 PROBLEMS = (

@@ -10,7 +10,8 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from kdmaps.bandwidths import resolve_bandwidth
-from kdmaps.estimator import KernelDiffusionMap, ModeTransformer, checked_tensor, checked_weight
+from kdmaps.bases import Basis
+from kdmaps.estimator import KernelDiffusionMap, ModeTransformer, all_or_nothing, checked_tensor, checked_weight
 from kdmaps.exceptions import UnreliableModesWarning
 from kdmaps.folds import FoldMoments, make_splits
 from kdmaps.kernels import Gaussian, Kernel, Mixture, make_kernel
@@ -171,34 +172,35 @@ class VariationalKernelMap(ModeTransformer):
         -------
         self
         """
+        self._check_parameters()
+        with all_or_nothing(self):
+            X = self._validated(X, reset=True)
+            weight, tensor = checked_weight(sample_weight, X), checked_tensor(self.diffusion, X)
+            learned, self.regularization_ = self._learn(X, weight, tensor, groups)
+            self.moments_ = compute_moments(learned, X, weight, tensor)
+            modes = find_modes(self.moments_, learned.ridge, self.n_components, self.regularization_, self.center)
+            self._set_modes(learned, modes)
+        for complaint in modes.complaints():
+            warnings.warn(complaint, UnreliableModesWarning, stacklevel=2)
+        return self
+
+    def _learn(self, X, weight, tensor, groups) -> tuple[Basis, float]:
+        """The learned basis and λ."""
         from kdmaps.learn._optimiser import Settings, minimise
         from kdmaps.learn._problem import Problem
         from kdmaps.learn._statistics import Samples
 
-        self._check_parameters()
         objective = make_objective(self.objective, self.n_components, self.center)
-        X = self._validated(X, reset=True)
-        weight = checked_weight(sample_weight, X)
-        tensor = checked_tensor(self.diffusion, X)
         rng = check_random_state(self.random_state)
         kernels = self._make_kernels(X, weight, rng)
         basis = self._make_basis(kernels, X, weight, rng)
-        folds = None
-        if "heldout" in objective.terms:
-            folds = self._make_folds(X, groups, basis, rng)
+        folds = self._make_folds(X, groups, basis, rng) if "heldout" in objective.terms else None
         parametrisation = self._make_parametrisation(Samples.of(X, weight, tensor, folds), kernels, basis)
         problem = Problem(parametrisation, objective, self.regularization, self.learn_regularization)
         settings = Settings(self.adam_steps, self.lbfgs_steps, self.learning_rate)
         theta, self.history_ = minimise(problem, settings, self.progress)
         self.best_loss_ = float(self.history_["best_loss"][-1])
-        self.regularization_ = problem.regularization(theta)
-        learned = parametrisation.basis(problem.split(theta)[0])
-        self.moments_ = compute_moments(learned, X, weight, tensor)
-        modes = find_modes(self.moments_, learned.ridge, self.n_components, self.regularization_, self.center)
-        self._set_modes(learned, modes)
-        for complaint in modes.complaints():
-            warnings.warn(complaint, UnreliableModesWarning, stacklevel=2)
-        return self
+        return parametrisation.basis(problem.split(theta)[0]), problem.regularization(theta)
 
     def _check_parameters(self) -> None:
         if self.basis not in N_FEATURES:

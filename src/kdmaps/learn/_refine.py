@@ -120,7 +120,9 @@ def refine(
     from kdmaps.learn._statistics import Samples
 
     diffusion = DiffusionTensor(None, X.shape[1]) if diffusion is None else diffusion
-    basis = make_basis("fourier", kernel, X, n_features, sampling=sampling, random_state=random_state)
+    basis = make_basis(
+        "fourier", kernel, X, n_features, sampling=sampling, random_state=random_state, sample_weight=sample_weight
+    )
     parametrisation = Anisotropy(Samples.of(X, sample_weight, diffusion, folds), basis, bound)  # type: ignore[arg-type]
     goal = make_objective(objective, n_components, center, power=power, caution=caution)
     problem = Problem(parametrisation, goal, regularization, learn_regularization)
