@@ -6,6 +6,7 @@ from kdmaps.diffusion import Factor
 from kdmaps.estimator import KernelDiffusionMap
 from kdmaps.folds import BlockedKFold
 from kdmaps.io import load
+from kdmaps.learn import VariationalKernelMap
 from kdmaps.search import KernelSearchCV
 
 __version__ = "0.1.0"
@@ -16,6 +17,7 @@ __all__ = [
     "Factor",
     "KernelDiffusionMap",
     "KernelSearchCV",
+    "VariationalKernelMap",
     "baselines",
     "kernels",
     "load",

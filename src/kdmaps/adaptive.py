@@ -13,6 +13,7 @@ from kdmaps.estimator import ModeTransformer, adopt, all_or_nothing, checked_ten
 from kdmaps.folds import make_splits
 from kdmaps.grid import REGULARIZATIONS
 from kdmaps.kernels import FAMILIES
+from kdmaps.learn import Refinement, refine
 from kdmaps.search import KernelSearchCV
 
 
@@ -20,7 +21,9 @@ class AdaptiveDiffusionMap(ModeTransformer):
     """Slow modes from samples, with everything chosen automatically.
 
     The kernel family, its bandwidth and the regularization are searched by cross-validation (`KernelSearchCV`) on at
-    most `max_search_samples` samples; the best candidate is then fitted on all samples.
+    most `max_search_samples` samples. Then every coordinate gets a bandwidth of its own, by gradient ascent of the same
+    held-out score (`kdmaps.learn.refine`); this is kept only if the score rises by more than the standard error of the
+    difference. The result is fitted on all samples.
 
     Parameters
     ----------
@@ -30,12 +33,18 @@ class AdaptiveDiffusionMap(ModeTransformer):
     families, regularizations, scoring, cv, basis, n_features, diffusion, n_jobs, checkpoint, progress :
         As in `KernelSearchCV`.
     max_search_samples : int, default=5000
-        Larger data are searched on a random subsample of this size.
+        Larger data are searched, and the kernel refined, on a random subsample of this size.
+    refine : bool, default=True
+        Whether to refine the kernel that the search found (Fourier features only).
+    objective : str or mapping, default="heldout"
+        What the refinement minimises: the score of the search, or an objective of the paper (`kdmaps.learn.PRESETS`).
 
     Attributes
     ----------
     search_ : KernelSearchCV
         The search, with its landscape.
+    refinement_ : kdmaps.learn.Refinement or None
+        What the refinement found; `refinement_.significant` tells whether it was kept.
     best_params_ : dict
         The chosen arguments of `KernelDiffusionMap`.
     best_estimator_ : KernelDiffusionMap
@@ -64,6 +73,8 @@ class AdaptiveDiffusionMap(ModeTransformer):
         diffusion=None,
         n_jobs=None,
         max_search_samples=5000,
+        refine=True,
+        objective="heldout",
         checkpoint=None,
         progress=False,
     ):
@@ -78,6 +89,8 @@ class AdaptiveDiffusionMap(ModeTransformer):
         self.diffusion = diffusion
         self.n_jobs = n_jobs
         self.max_search_samples = max_search_samples
+        self.refine = refine
+        self.objective = objective
         self.checkpoint = checkpoint
         self.progress = progress
 
@@ -101,26 +114,58 @@ class AdaptiveDiffusionMap(ModeTransformer):
             weight = checked_weight(sample_weight, X)
             checked_tensor(self.diffusion, X)
             rng = check_random_state(self.random_state)
-            shared = self.get_params(deep=False)
-            most = shared.pop("max_search_samples")
-            if not isinstance(most, int | np.integer) or most < 2:
-                raise ValueError(f"max_search_samples must be a whole number of at least 2, got {most!r}.")
+            rows = self._search_rows(len(X), rng)
             seed = rng.randint(2**31) if self.checkpoint is None or self.random_state is not None else None
-            search = KernelSearchCV(**{**shared, "random_state": seed})
-            if len(X) <= most:
-                self.search_ = search.fit(X, sample_weight=weight, groups=groups)
-                self.best_estimator_ = self.search_.best_estimator_
-            else:
-                rows = np.sort(rng.choice(len(X), most, replace=False))
-                search.set_params(
-                    diffusion=_rows_of(self.diffusion, rows), cv=_splits_of(self.cv, X, groups, rows, self.n_components)
-                )
-                self.search_ = search.fit(X[rows], sample_weight=None if weight is None else weight[rows])
-                best = clone(self.search_.best_estimator_).set_params(diffusion=self.diffusion)
-                self.best_estimator_ = best.fit(X, sample_weight=weight)
-            self.best_params_ = self.search_.best_params_
-            adopt(self, self.best_estimator_)
+            part, part_weight = X[rows], None if weight is None else weight[rows]
+            self.search_ = self._search(seed, X, groups, rows).fit(part, sample_weight=part_weight)
+            chosen = self.search_.best_estimator_
+            self.best_params_ = dict(self.search_.best_params_)
+            wanted = self.refine and self.basis == "fourier" and not self.search_.interrupted_
+            self.refinement_ = self._refined(part, part_weight) if wanted else None
+            if self.refinement_ is not None and self.refinement_.significant:
+                regularization = self.refinement_.regularization
+                self.best_params_ = {"kernel": self.refinement_.kernel, "regularization": regularization}
+            if len(rows) < len(X) or self.best_params_ != self.search_.best_params_:
+                chosen = clone(chosen).set_params(diffusion=self.diffusion, **self.best_params_)
+                chosen.fit(X, sample_weight=weight)
+            self.best_estimator_ = chosen
+            adopt(self, chosen)
         return self
+
+    def _search_rows(self, n_samples: int, rng: np.random.RandomState) -> np.ndarray:
+        most = self.max_search_samples
+        if not isinstance(most, int | np.integer) or most < 2:
+            raise ValueError(f"max_search_samples must be a whole number of at least 2, got {most!r}.")
+        if n_samples <= most:
+            return np.arange(n_samples)
+        return np.sort(rng.choice(n_samples, most, replace=False))
+
+    def _search(self, seed: int | None, X: np.ndarray, groups, rows: np.ndarray) -> KernelSearchCV:
+        settings = self.get_params(deep=False)
+        for name in ("max_search_samples", "refine", "objective"):
+            del settings[name]
+        settings.update(
+            random_state=seed,
+            diffusion=_rows_of(self.diffusion, rows),
+            cv=_splits_of(self.cv, X, groups, rows, self.n_components),
+        )
+        return KernelSearchCV(**settings)
+
+    def _refined(self, X: np.ndarray, weight: np.ndarray | None) -> Refinement:
+        found = self.search_.best_estimator_
+        return refine(
+            np.asarray(X, dtype=np.float64),
+            found.kernel_,
+            found.regularization,
+            folds=self.search_.folds_,
+            n_components=self.n_components,
+            sample_weight=weight,
+            diffusion=checked_tensor(found.diffusion, X),
+            n_features=self.n_features,
+            random_state=found.random_state,
+            objective=self.objective,
+            progress=self.progress,
+        )
 
 
 def _splits_of(cv, X: np.ndarray, groups, rows: np.ndarray, n_components: int):

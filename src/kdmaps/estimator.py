@@ -14,7 +14,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from kdmaps._chunkloop import map_reduce, slices
 from kdmaps.bandwidths import resolve_bandwidth
-from kdmaps.bases import BASES, ModeBasis, make_basis
+from kdmaps.bases import BASES, Basis, ModeBasis, make_basis
 from kdmaps.diffusion import DiffusionTensor
 from kdmaps.exceptions import DataWarning, UnreliableModesWarning
 from kdmaps.kernels import make_kernel
@@ -297,7 +297,7 @@ class KernelDiffusionMap(ModeTransformer):
             X = self._validated(X, reset=reset)
             weight = checked_weight(sample_weight, X)
             tensor = checked_tensor(diffusion, X)
-            basis = self._make_basis(X, weight) if reset else self.basis_
+            basis = self.build_basis(X, weight) if reset else self.basis_
             moments = compute_moments(basis, X, weight, tensor)
             self.moments_: Moments = moments if reset else self.moments_ + moments
             modes = find_modes(self.moments_, basis.ridge, self.n_components, self.regularization, self.center)
@@ -306,7 +306,8 @@ class KernelDiffusionMap(ModeTransformer):
             warnings.warn(complaint, UnreliableModesWarning, stacklevel=3)
         return self
 
-    def _make_basis(self, X, weight):
+    def build_basis(self, X: np.ndarray, weight: np.ndarray | None) -> Basis:
+        """The basis that the parameters describe, for samples like these."""
         used = X if weight is None else X[weight > 0]
         if used.shape[0] <= self.n_components:
             raise ValueError(

@@ -72,6 +72,16 @@ def make_splits(cv, X: np.ndarray, groups, n_components: int, seed: int) -> list
     return splits
 
 
+def without_landmarks(splits, X: np.ndarray, landmarks: np.ndarray, n_components: int):
+    """The splits without the test samples that are landmarks."""
+    known = {row.tobytes() for row in np.asarray(landmarks, dtype=np.float64)}
+    free = np.array([row.tobytes() not in known for row in np.asarray(X, dtype=np.float64)])
+    splits = [(train, test[free[test]]) for train, test in splits]
+    if min(len(test) for _, test in splits) <= n_components:
+        raise ValueError("Nearly all samples are landmarks, which leaves none to test on; use fewer n_features.")
+    return splits
+
+
 class FoldMoments:
     """Moments of the training and the test samples of all folds, from one pass over the samples.
 

@@ -21,7 +21,7 @@ from kdmaps.estimator import (
     checked_weight,
 )
 from kdmaps.exceptions import UnreliableModesWarning
-from kdmaps.folds import FoldMoments, make_splits
+from kdmaps.folds import FoldMoments, make_splits, without_landmarks
 from kdmaps.grid import BANDWIDTH_RANGE, REGULARIZATIONS, bandwidth_grid, edge_of, make_trials, positive
 from kdmaps.kernels import FAMILIES, Gaussian, Kernel, make_kernel
 from kdmaps.selection import make_scoring, pooled_ritz_timescales
@@ -95,6 +95,10 @@ class KernelSearchCV(ModeTransformer):
         thm:cv-consistency with its constants estimated from the folds (it is 1 unless the margin is large).
     extensions_ : list of str
         How the grid was extended.
+    interrupted_ : bool
+        Whether the search ended early, by Ctrl-C.
+    folds_ : FoldMoments
+        The folds by which the candidates were judged.
 
     See Also
     --------
@@ -171,7 +175,8 @@ class KernelSearchCV(ModeTransformer):
             seed = checkpoint_seed(self.checkpoint) if self.random_state is None else None
             seed = check_random_state(self.random_state).randint(2**31) if seed is None else seed
             template = self._template(seed)
-            sweep = self._sweep(self._data(template, X, weight, groups, seed))
+            data = self._data(template, X, weight, groups, seed)
+            sweep = self._sweep(data)
             sigmas = bandwidth_grid(self.bandwidths, self.bandwidth_range, X, weight, seed)
             sweep.run(make_trials(self.families, sigmas), positive("regularizations", self.regularizations))
             if sweep.best.value == -np.inf:
@@ -181,6 +186,7 @@ class KernelSearchCV(ModeTransformer):
                 )
             best = self._extended(sweep)
             self._summarise(sweep, best)
+            self.folds_, self.interrupted_ = data.folds, sweep.interrupted
             with warnings.catch_warnings():
                 # The estimate of what the samples resolve is for fits without folds; here the folds have measured it.
                 warnings.filterwarnings("ignore", "(?s).*do not resolve mode", UnreliableModesWarning)
@@ -216,7 +222,7 @@ class KernelSearchCV(ModeTransformer):
             n_landmarks = min(self.n_features, max(self.n_components + 1, len(used) // 4))
             kernel = Gaussian(median_distance(used, random_state=seed))
             template.landmarks = select_landmarks(used, n_landmarks, self.landmarks, kernel, seed)
-            splits = _without_landmarks(splits, X, template.landmarks, self.n_components)
+            splits = without_landmarks(splits, X, template.landmarks, self.n_components)
         if weight is not None and not all(weight[part].sum() > 0 for split in splits for part in split):
             raise ValueError("sample_weight is 0 for all samples of a fold; remove such samples or use another cv.")
         return SweepData(
@@ -320,15 +326,6 @@ class KernelSearchCV(ModeTransformer):
         times = np.sort(pooled_ritz_timescales(fit))[::-1]
         agreed = [k for k in range(1, most) if fit.agreement(k) >= MIN_GAP_AGREEMENT and times[k] > 0]
         return max(agreed, key=lambda k: times[k - 1] / times[k], default=None)
-
-
-def _without_landmarks(splits, X: np.ndarray, landmarks: np.ndarray, n_components: int):
-    known = {row.tobytes() for row in np.asarray(landmarks, dtype=np.float64)}
-    free = np.array([row.tobytes() not in known for row in np.asarray(X, dtype=np.float64)])
-    splits = [(train, test[free[test]]) for train, test in splits]
-    if min(len(test) for _, test in splits) <= n_components:
-        raise ValueError("Nearly all samples are landmarks, which leaves none to test on; use fewer n_features.")
-    return splits
 
 
 def _table(candidates: Sequence[Candidate]) -> dict[str, np.ndarray | list]:

@@ -13,12 +13,11 @@ from kdmaps.bandwidths import resolve_bandwidth
 from kdmaps.bases import Basis
 from kdmaps.estimator import KernelDiffusionMap, ModeTransformer, all_or_nothing, checked_tensor, checked_weight
 from kdmaps.exceptions import UnreliableModesWarning
-from kdmaps.folds import FoldMoments, make_splits
+from kdmaps.folds import FoldMoments, make_splits, without_landmarks
 from kdmaps.kernels import Gaussian, Kernel, Mixture, make_kernel
 from kdmaps.learn._objective import make_objective
 from kdmaps.moments import compute_moments
 from kdmaps.pencil import find_modes
-from kdmaps.search import _without_landmarks
 
 #: Number of basis functions, as in the paper's experiments.
 N_FEATURES = {"landmarks": 60, "fourier": 300}
@@ -241,12 +240,12 @@ class VariationalKernelMap(ModeTransformer):
             landmarks=self.landmarks,
         )
         template.check_parameters()
-        return template._make_basis(X, weight)
+        return template.build_basis(X, weight)
 
     def _make_folds(self, X, groups, basis, rng) -> FoldMoments:
         splits = make_splits(self.cv, X, groups, self.n_components, rng.randint(2**31))
         if self.basis == "landmarks":
-            splits = _without_landmarks(splits, X, basis.landmarks, self.n_components)
+            splits = without_landmarks(splits, X, basis.landmarks, self.n_components)
         return FoldMoments(splits, len(X))
 
     def _make_parametrisation(self, samples, kernels, basis) -> Any:
