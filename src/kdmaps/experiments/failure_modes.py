@@ -26,7 +26,7 @@ from kdmaps.bases import Basis, FourierBasis, LandmarkBasis, make_basis
 from kdmaps.experiments._runner import Row, markdown, run_tasks
 from kdmaps.folds import CrossFit, FoldMoments, cross_fit, make_splits
 from kdmaps.kernels import make_kernel
-from kdmaps.learn._anisotropy import frequency_adjoint
+from kdmaps.learn._anisotropy import frequency_adjoint, scale_bandwidths
 from kdmaps.learn._bandwidths import Bandwidths
 from kdmaps.learn._objective import PRESETS, make_objective
 from kdmaps.learn._optimiser import Settings as DescentSettings
@@ -58,10 +58,10 @@ class Settings:
     """What a run of the experiment depends on."""
 
     n_samples: int = 500
-    n_sigmas: int = 37
+    n_sigmas: int = 33
     regularization: float = 1e-2
     folds: int = 3
-    steps: int = 50
+    steps: int = 40
 
 
 class FourierBandwidth(Parametrisation):
@@ -71,14 +71,14 @@ class FourierBandwidth(Parametrisation):
         self.samples, self._base, self.start = samples, basis, np.zeros(1)
 
     def kernel(self, theta):
-        return self._base.kernel.with_bandwidth(self._base.kernel.bandwidth * np.exp(theta[0]))
+        return scale_bandwidths(self._base.kernel, np.exp(theta[0]))
 
     def basis(self, theta):
         base = self._base
         return FourierBasis(self.kernel(theta), base.frequencies * np.exp(-theta[0]), base.weights, base.origin)
 
     def describe(self, theta):
-        return {"sigma": np.atleast_1d(self._base.kernel.bandwidth * np.exp(theta[0]))}
+        return {"sigma": np.atleast_1d(self.kernel(theta).bandwidth)}
 
     def forward(self, theta):
         basis = self.basis(theta)
@@ -201,7 +201,7 @@ def landscape(lab: Laboratory) -> list[Row]:
     return rows
 
 
-def _gradient_mismatch(lab: Laboratory, sigma: float, center: bool, step: float = 1e-3) -> float:
+def _gradient_mismatch(lab: Laboratory, sigma: float, center: bool, step: float = 1e-4) -> float:
     """|dL₁ - dL₂|/|dL₂| by log σ: L₁ with λ̂ a function of σ (residual loss i), L₂ with λ̂ kept (ii)."""
     parts = []
     for shift in (-step, 0.0, step):
@@ -267,8 +267,8 @@ class Landscape:
 
     def combined(self, setup: str) -> np.ndarray:
         """The preset "combined"."""
-        columns = self.columns[setup]
-        return columns["heldout"] if setup == "heldout" else sum(w * columns[t] for t, w in PRESETS["combined"].items())
+        columns, weights = self.columns[setup], {"heldout": 1.0} if setup == "heldout" else PRESETS["combined"]
+        return np.sum([weight * columns[term] for term, weight in weights.items()], axis=0)
 
     def regularized(self, setup: str, name: str, weight: float) -> np.ndarray:
         """The combined loss without a regularizer, or `heldout`, plus one."""
@@ -376,12 +376,16 @@ def minima(lands: Sequence[Landscape], claim: Claim, setup: str, weight: float) 
 
 
 def _summary(found: list[Row]) -> str:
-    """Majority of the seeds, with mean σ and SubR²."""
+    """What most seeds say, with the ranges of σ and SubR²."""
     where, votes = Counter(f["where"] for f in found).most_common(1)[0]
-    sigma = np.exp(np.mean([np.log(f["sigma"]) for f in found]))
-    share = "" if votes == len(found) else f" ({votes}/{len(found)} seeds)"
-    at = f" σ={sigma:.2g}" if where == "interior" else ""
-    return f"{where}{at}{share}, SubR² {np.mean([f['r2'] for f in found]):.2f}"
+    share = "" if votes == len(found) else f" ({votes} of {len(found)})"
+    at = "" if where != "interior" else f" σ={_span([f['sigma'] for f in found], '.2g')}"
+    return f"{where}{at}{share}, SubR² {_span([f['r2'] for f in found], '.2f')}"
+
+
+def _span(values: list[float], form: str) -> str:
+    low, high = format(min(values), form), format(max(values), form)
+    return low if low == high else f"{low}…{high}"
 
 
 def _cell(lands: Sequence[Landscape], claim: Claim, setup: str) -> str:
@@ -395,8 +399,7 @@ def _cell(lands: Sequence[Landscape], claim: Claim, setup: str) -> str:
         low, high = members[0][0], members[-1][0]
         span = f"{low:.0e}" if low == high else f"{low:.0e}…{high:.0e}"
         parts.append(f"{span}: {_summary([f for _, found in members for f in found])}")
-    same = len(parts) == 1
-    return parts[0].replace(parts[0].split(": ")[0], "all weights", 1) if same else "; ".join(parts)
+    return "; ".join(parts)
 
 
 def landscapes(rows: Sequence[Row]) -> dict[tuple[str, str, str], list[Landscape]]:
@@ -434,7 +437,9 @@ def _ceiling_cell(lands: Sequence[Landscape], setup: str) -> str:
     chosen = [
         (c["r2"][i], c["paper_r2"][j])
         for c in (land.columns[setup] for land in lands)
-        for i, j in [(_lowest(c["heldout"]),) * 2 if setup == "heldout" else (_lowest(-c["r2"]), _lowest(-c["paper_r2"]))]
+        for i, j in [
+            (_lowest(c["heldout"]),) * 2 if setup == "heldout" else (_lowest(-c["r2"]), _lowest(-c["paper_r2"]))
+        ]
     ]
     truth, paper = np.mean(chosen, axis=0)
     return f"{'chosen' if setup == 'heldout' else 'best'}: {truth:.3f} (paper's reference {paper:.3f})"
@@ -458,7 +463,7 @@ def table(rows: list[Row]) -> str:
         for claim in CLAIMS:
             lines.append([claim.name, claim.paper, *(_cell(lands, claim, setup) for setup in SETUPS)])
             path = [_descent_cell(rows, case, claim.name, setup) for setup in SETUPS]
-            if any(path):
+            if path[0]:
                 lines.append([f"descent, {claim.name}", f"from σ = {', '.join(f'{s:g}' for s in STARTS)}", *path])
             if claim.name == "residual":
                 lines.append(["(i) λ̂ differentiated", "frozen", *(_moves_cell(lands, setup) for setup in SETUPS)])
