@@ -48,7 +48,7 @@ def _quiet():
         KernelSearchCV(
             n_components=1, families=("gaussian",), bandwidths=2, regularizations=(1e-2,), cv=2, n_features=20
         ),
-        AdaptiveDiffusionMap(n_components=1, families=("gaussian",), regularizations=(1e-2,), cv=2, n_features=20),
+        AdaptiveDiffusionMap(1, families=("gaussian",), regularizations=(1e-2,), cv=2, n_features=20, refine=False),
     ]
 )
 def test_scikit_learn_contract(estimator, check):
@@ -287,7 +287,10 @@ def test_fifty_samples_are_enough_for_an_answer():
 
 
 def test_failed_fits_leave_nothing_behind(X):
-    for estimator in (KernelSearchCV(**SMALL), AdaptiveDiffusionMap(2, families=["gaussian"], n_features=20)):
+    for estimator in (
+        KernelSearchCV(**SMALL),
+        AdaptiveDiffusionMap(2, families=["gaussian"], n_features=20, refine=False),
+    ):
         with pytest.raises(ValueError, match="n_components"):
             clone(estimator).set_params(n_components=200).fit(X)
         fitted = estimator.fit(X)
@@ -325,7 +328,7 @@ def test_blocks_and_gaps_keep_their_meaning_on_a_subsample():
     trajectory = problem.simulate(3000, 0.05, random_state=0)[0]
     folds = BlockedKFold(3, gap=400)  # 400 of 3,000 frames: more than a third of a subsample of 1,000
     model = AdaptiveDiffusionMap(
-        2, random_state=0, families=["gaussian"], n_features=40, cv=folds, max_search_samples=1000
+        2, random_state=0, families=["gaussian"], n_features=40, cv=folds, max_search_samples=1000, refine=False
     )
     assert model.fit(trajectory).best_estimator_.moments_.count == 3000
     assert model.search_.best_estimator_.moments_.count == 1000
@@ -342,6 +345,27 @@ def test_many_overlapping_splits_are_summed_directly(X):
     _, parts = folds.compute(basis, X, None, DiffusionTensor(None, 1))
     for (train, _), (rows, _) in zip(parts, splits.split(X), strict=True):
         np.testing.assert_allclose(train.gram, compute_moments(basis, X[rows]).gram, rtol=1e-10, atol=1e-10)
+
+
+def test_refinement_is_kept_only_if_the_held_out_score_says_so(monkeypatch):
+    """ou2d-4 needs a wider kernel in y: the refinement sees it; without significance the search's choice stays."""
+    problem = kdmaps.problems.load("ou2d-4")
+    X = problem.sample(500, random_state=1)
+    settings = {"families": ["rq5"], "regularizations": [1e-3], "n_features": 100, "random_state": 1}
+    model = AdaptiveDiffusionMap(4, **settings).fit(X)
+    found = model.refinement_
+    assert found.significant == (found.gain > found.gain_standard_error)
+    assert found.significant
+    assert model.kernel_ == found.kernel
+    assert model.kernel_.bandwidth[1] > model.kernel_.bandwidth[0]
+    r2 = kdmaps.metrics.subspace_r2
+    assert r2(model.transform(X), problem.reference(X, 4)) > r2(model.search_.transform(X), problem.reference(X, 4))
+
+    plain = AdaptiveDiffusionMap(4, refine=False, **settings).fit(X)
+    np.testing.assert_array_equal(plain.transform(X), model.search_.transform(X))
+    monkeypatch.setattr(type(found), "significant", property(lambda self: False))
+    kept = AdaptiveDiffusionMap(4, **settings).fit(X)
+    np.testing.assert_array_equal(kept.transform(X), plain.transform(X))
 
 
 def test_consistency_bound_formula():

@@ -220,6 +220,31 @@ def figure(rows: list[Row], path: Path) -> None:
     plt.close(fig)
 
 
+def landscape(problem: str, seed: int, settings: Settings, path: Path) -> None:
+    """Why a choice was good or bad: true SubR² of every candidate over its score, by folds and by fresh samples."""
+    from matplotlib.figure import Figure
+
+    system = problems.load(problem)
+    X = system.sample(1000 if system.dim >= 10 else 500, random_state=seed)
+    candidates = _candidates(system, X, seed, settings)
+    r2 = np.array([c["r2"] for c in candidates])
+    fig = Figure(figsize=(10, 4), layout="constrained")
+    titles = {"timescale": "by the folds of these samples", "fresh": f"by {settings.n_fresh} fresh samples"}
+    for ax, (name, title) in zip(fig.subplots(1, 2, sharey=True), titles.items(), strict=True):
+        score = np.array([c["fresh"] if name == "fresh" else c["rules"][name] for c in candidates])
+        for family in FAMILIES:
+            mine = [c["kernel"].startswith(family + " ") for c in candidates]
+            ax.plot(score[mine], r2[mine], ".", ms=4, alpha=0.7, label=family)
+        best = int(np.argmax(score))
+        ax.plot(score[best], r2[best], "*", ms=15, mfc="none", mec="black", label="chosen")
+        ax.axhline(r2.max(), color="0.6", lw=0.8, ls="--")
+        ax.set(xlabel=f"score {title}", title=f"{problem}, seed {seed}: {candidates[best]['kernel']}")
+        ax.set_xlim(np.quantile(score, 0.4), None)
+    fig.axes[0].set_ylabel("SubR² against the true slow modes")
+    fig.axes[0].legend(frameon=False, fontsize="small")
+    fig.savefig(path, dpi=130)
+
+
 def _rules(rows: list[Row]) -> list[str]:
     return list(dict.fromkeys(row["rule"] for row in rows))
 
@@ -233,8 +258,14 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--quick", action="store_true", help="two seeds, fewer bandwidths")
     parser.add_argument("--out", type=Path, default=Path("results/regret"))
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--landscape", nargs=2, metavar=("PROBLEM", "SEED"), help="draw one landscape and stop")
     options = parser.parse_args(arguments)
     settings = Settings(n_bandwidths=5) if options.quick else Settings()
+    if options.landscape:
+        problem, seed = options.landscape[0], int(options.landscape[1])
+        options.out.mkdir(parents=True, exist_ok=True)
+        landscape(problem, seed, settings, options.out / f"landscape-{problem}-{seed}.png")
+        return
     seeds = range(options.first_seed, options.first_seed + (2 if options.quick else options.seeds))
     tasks = [{"problem": p, "seed": s, **asdict(settings)} for p in options.problems for s in seeds]
     rows = run_tasks(run, tasks, options.out / "rows.jsonl", options.jobs)
