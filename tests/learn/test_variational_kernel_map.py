@@ -100,3 +100,16 @@ def test_senseless_arguments_are_refused(X, wrong):
 def test_import_does_not_import_jax():
     code = "import sys, kdmaps.learn; sys.exit('jax' in sys.modules or 'optax' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize(
+    "settings", [{}, {"kernels": [kdmaps.kernels.Gaussian(1.0), "matern52"]}, {"basis": "fourier"}]
+)
+def test_saved_as_the_model_that_it_learned(settings, tmp_path):
+    X = kdmaps.problems.load("dw1d").sample(200, random_state=0)
+    settings = {"learn_bandwidths": False, **settings} if "kernels" in settings else settings
+    model = VariationalKernelMap(2, n_features=20, adam_steps=2, lbfgs_steps=1, random_state=0, **settings).fit(X)
+    model.save(tmp_path / "model.npz")
+    loaded = kdmaps.load(tmp_path / "model.npz")
+    np.testing.assert_array_equal(loaded.transform(X), model.transform(X))
+    assert loaded.kernel_ == model.kernel_

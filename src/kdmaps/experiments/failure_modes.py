@@ -25,6 +25,7 @@ from kdmaps.bandwidths import median_distance
 from kdmaps.bases import Basis, FourierBasis, LandmarkBasis, make_basis
 from kdmaps.experiments._runner import Row, markdown, run_tasks
 from kdmaps.folds import CrossFit, FoldMoments, cross_fit, make_splits
+from kdmaps.grid import REGULARIZATIONS
 from kdmaps.kernels import make_kernel
 from kdmaps.learn._anisotropy import frequency_adjoint, scale_bandwidths
 from kdmaps.learn._bandwidths import Bandwidths
@@ -34,6 +35,7 @@ from kdmaps.learn._optimiser import minimise
 from kdmaps.learn._parametrisation import Parametrisation
 from kdmaps.learn._problem import Problem
 from kdmaps.learn._statistics import Samples
+from kdmaps.selection import select_by_timescale
 
 #: (problem, kernel, basis): where the paper made its claims, first; then what they might depend on.
 CASES = (
@@ -50,7 +52,12 @@ WEIGHTS = np.geomspace(1e-3, 1e2, 6)  # of regularizers: five orders of magnitud
 #: σ that the paper's cross-validation selects: its eigenvalue sum takes the last σ of its grid, 50 medians.
 PAPER_CHOICE = 50.0
 TERMS = ("eig", "sub", "rkhs", "spread", "dirichlet", "heldout")
+#: What a landscape has at every σ: numbers ("free": of the held-out score with λ chosen too), and numbers per mode.
+SCALARS = (*TERMS, "r2", "paper_r2", "free_heldout", "free_r2")
+VECTORS = ("mu", "rates", "square", "cross", "heldout_unit", "heldout_solver")
+NOTHING = {**dict.fromkeys(SCALARS, np.nan), **dict.fromkeys(VECTORS, np.full(N_MODES, np.nan))}
 SETUPS = ("uncentred", "centred", "heldout")
+NARROW, WIDE = 0.25, 50.0  # σ → 0 and σ → ∞ mean a minimum at or beyond these
 
 
 @dataclass(frozen=True)
@@ -131,6 +138,18 @@ class Laboratory:
         except np.linalg.LinAlgError:
             return basis, None
 
+    def free_regularization(self, sigma: float) -> dict[str, float]:
+        """The best held-out score over λ (centred) as a loss, and SubR² there."""
+        basis = self.basis(sigma)
+        moments = self.folds.compute(basis, self.X, None, self.samples.diffusion)
+        fits = cross_fit(*moments, basis.ridge, N_MODES, REGULARIZATIONS)
+        scores = [-np.inf if fit is None else select_by_timescale(fit).value for fit in fits]
+        fit = fits[int(np.argmax(scores))]
+        assert fit is not None
+        modes = basis.features(self.X) @ fit.coefficients
+        r2 = metrics.subspace_r2(modes, self.system.reference(self.X, N_MODES))
+        return {"free_heldout": -max(scores), "free_r2": r2}
+
     def residual(self, basis: Basis, fit: CrossFit, center: bool) -> dict[str, np.ndarray]:
         """What residuals ‖𝒢φ + λ̂φ‖² of modes of unit norm consist of, and their held-out values."""
         values, images = basis.features(self.X), self.generator.apply(basis, self.X)
@@ -176,20 +195,19 @@ def landscape(lab: Laboratory) -> list[Row]:
             basis, fit = lab.fit(sigma, center)
             evaluation = lab.problem(sigma, dict.fromkeys(TERMS, 1.0), center).evaluate(np.zeros(1))
             if fit is None or not np.isfinite(evaluation.value):
-                nothing = np.full(N_MODES, np.nan)
-                found.append({**dict.fromkeys((*TERMS, "r2", "paper_r2"), np.nan),
-                              **dict.fromkeys(("mu", "rates", "square", "cross", "heldout_unit", "heldout_solver"),
-                                              nothing)})  # fmt: skip
+                found.append(NOTHING)
                 continue
             modes = basis.features(X) @ fit.coefficients
             found.append(
                 {
+                    **NOTHING,
                     **evaluation.terms,
                     "r2": metrics.subspace_r2(modes, system.reference(X, N_MODES)),
                     "paper_r2": metrics.subspace_r2(modes, system.paper_reference(X)),
                     "mu": fit.eigenvalues,
                     "rates": fit.rates,
                     **lab.residual(basis, fit, center),
+                    **(lab.free_regularization(sigma) if center else {}),
                 }
             )
         columns = {name: np.array([entry[name] for entry in found]).tolist() for name in found[0]}
@@ -244,16 +262,13 @@ class Landscape:
     """The two rows of a landscape as arrays over σ, and the losses made of them."""
 
     def __init__(self, rows: Sequence[Row]):
-        self.about = rows[0]
         self.sigma = np.array(rows[0]["sigma"])
         self.columns = {
             "centred" if row["center"] else "uncentred": {
-                name: np.array(row[name])
-                for name in (*TERMS, "r2", "paper_r2", "mu", "rates", "square", "cross", "heldout_unit",
-                             "heldout_solver", "target", "mismatch")
+                name: np.array(row[name]) for name in (*SCALARS, *VECTORS, "target", "mismatch")
             }
             for row in rows
-        }  # fmt: skip
+        }
         self.columns["heldout"] = self.columns["centred"]
 
     def _base(self, setup: str) -> np.ndarray:
@@ -273,9 +288,28 @@ class Landscape:
     def regularized(self, setup: str, name: str, weight: float) -> np.ndarray:
         """The combined loss without a regularizer, or `heldout`, plus one."""
         if name == "anchor":
-            choice = PAPER_CHOICE if setup == "uncentred" else self.sigma[_lowest(self.columns["centred"]["heldout"])]
-            return self._base(setup) + weight * np.log(self.sigma / choice) ** 2
+            return self._base(setup) + weight * np.log(self.sigma / self.anchor(setup)) ** 2
         return self._base(setup) + weight * self.columns[setup][name]
+
+    def anchor(self, setup: str) -> float:
+        """σ_CV: the choice of the paper's rule, or of the held-out score."""
+        return PAPER_CHOICE if setup == "uncentred" else float(self.sigma[_lowest(self.columns["centred"]["heldout"])])
+
+    def nearest(self, sigma: float) -> int:
+        """Index of the grid's σ next to a σ."""
+        return int(np.argmin(np.abs(np.log(self.sigma / sigma))))
+
+    def moves(self, setup: str) -> list[bool]:
+        """Whether descent of the residual (on the grid) leaves each start."""
+        loss = self.residual(setup, "solver")
+        return [_downhill(loss, self.nearest(start)) != self.nearest(start) for start in STARTS]
+
+    def stays(self, setup: str, weight: float) -> bool:
+        """Whether descent (on the grid) from σ_CV with an anchor there ends within a factor 2 of it."""
+        choice, loss = self.anchor(setup), self.regularized(setup, "anchor", weight)
+        start = self.nearest(choice)
+        near = abs(np.log(self.sigma[_downhill(loss, start)] / choice)) < np.log(2)
+        return bool(near and np.isfinite(loss[start]))
 
     def residual(self, setup: str, gauge: str, rates: np.ndarray | None = None) -> np.ndarray:
         """Σ_k ‖𝒢φ_k + λ̂_kφ_k‖², with λ̂ its own at every σ or `rates`; `gauge` "solver" has Eφ_k² = μ_k, "unit" 1."""
@@ -297,7 +331,7 @@ class Landscape:
 
     def two_timescales(self, setup: str, gauge: str, start: float, steps: int = 3) -> int:
         """Index of σ where descent ends that moves `steps` points of the grid between two refreshments of λ̂."""
-        index = int(np.argmin(np.abs(np.log(self.sigma / start))))
+        index = self.nearest(start)
         for _ in range(10 * len(self.sigma)):
             loss = self.residual(setup, gauge, -self.columns[setup]["cross"][index])
             after = _downhill(loss, index, steps)
@@ -306,10 +340,26 @@ class Landscape:
             index = after
         return index
 
-    def where(self, index: int) -> str:
+    def free_minimum(self) -> Row:
+        """Minimum of the held-out loss over σ and λ."""
+        columns = self.columns["centred"]
+        index = _lowest(columns["free_heldout"])
+        r2 = float(columns["free_r2"][index])
+        return {
+            "where": self.where(index, "centred"),
+            "escapes": self.escapes(index, "centred"),
+            "sigma": float(self.sigma[index]),
+            "r2": r2,
+        }
+
+    def where(self, index: int, setup: str) -> str:
         """Whether σ is at an edge of what the samples determine."""
-        usable = np.flatnonzero(np.isfinite(self.columns["centred"]["eig"]))
+        usable = np.flatnonzero(np.isfinite(self.columns[setup]["eig"]))
         return "left edge" if index <= usable[0] else "right edge" if index >= usable[-1] else "interior"
+
+    def escapes(self, index: int, setup: str) -> bool:
+        """Whether σ → ∞: beyond WIDE, or as wide as the modes are determined (dw1d ends before)."""
+        return bool(self.sigma[index] >= WIDE) or self.where(index, setup) == "right edge"
 
 
 def _lowest(loss: np.ndarray) -> int:
@@ -371,7 +421,8 @@ def minima(lands: Sequence[Landscape], claim: Claim, setup: str, weight: float) 
     for land in lands:
         index = _lowest(claim.loss(land, setup, weight))
         r2 = float(land.columns[setup]["r2"][index])
-        found.append({"where": land.where(index), "sigma": float(land.sigma[index]), "r2": r2})
+        escapes, sigma = land.escapes(index, setup), float(land.sigma[index])
+        found.append({"where": land.where(index, setup), "escapes": escapes, "sigma": sigma, "r2": r2})
     return found
 
 
@@ -412,26 +463,6 @@ def landscapes(rows: Sequence[Row]) -> dict[tuple[str, str, str], list[Landscape
     return {case: [Landscape(pair) for pair in seeds.values()] for case, seeds in found.items()}
 
 
-def _two_timescale_cell(lands: Sequence[Landscape], setup: str, gauge: str) -> str:
-    if setup == "heldout":
-        return ""
-    ends = [land.two_timescales(setup, gauge, start) for land in lands for start in STARTS]
-    counts = Counter(land.where(e) for land, e in zip(np.repeat(np.array(lands), len(STARTS)), ends, strict=True))
-    return ", ".join(f"{where} {n}/{len(ends)}" for where, n in counts.most_common())
-
-
-def _moves_cell(lands: Sequence[Landscape], setup: str) -> str:
-    if setup == "heldout":
-        return ""
-    moved = []
-    for land in lands:
-        loss = land.residual(setup, "solver")
-        starts = [int(np.argmin(np.abs(np.log(land.sigma / start)))) for start in STARTS]
-        moved += [_downhill(loss, index) != index for index in starts]
-    worst = max(float(np.nanmax(land.columns[setup]["mismatch"])) for land in lands)
-    return f"σ moves from {sum(moved)}/{len(moved)} starts; gradients of (i) and (ii) differ by ≤ {worst:.0e}"
-
-
 def _ceiling_cell(lands: Sequence[Landscape], setup: str) -> str:
     """Best SubR² over σ, or that at the minimum of `heldout`: against the slow modes, and the paper's reference."""
     chosen = [
@@ -455,9 +486,101 @@ def _descent_cell(rows: Sequence[Row], case: tuple[str, str, str], name: str, se
     return "σ ends at " + ", ".join(f"{row['path'][-1]:.2g}" for row in mine) if mine else ""
 
 
+# --- verdicts: is it so? ----------------------------------------------------------------------------------------------
+def verdicts(rows: Sequence[Row]) -> str:
+    """How often each claim is true over all cases and seeds, with mean SubR² at the minimum."""
+    by_case = landscapes(rows)
+    lands = [land for mine in by_case.values() for land in mine]
+    claims = {claim.name: claim for claim in CLAIMS}
+
+    def at(name: str, setup: str, weight: float = 1.0) -> list[Row]:
+        return minima(lands, claims[name], setup, weight)
+
+    def count(true: Sequence[bool], note: str = "") -> str:
+        return f"{sum(true)} of {len(true)}{note}"
+
+    def mean(found: Sequence[Row]) -> str:
+        return f"{np.mean([f['r2'] for f in found]):.2f}"
+
+    def goes(name: str, narrow: bool) -> list[str]:
+        found = {setup: at(name, setup) for setup in SETUPS}
+        true = {s: [f["sigma"] <= NARROW if narrow else f["escapes"] for f in found[s]] for s in SETUPS}
+        return [count(true[s], f", SubR² {mean(found[s])}") for s in SETUPS]
+
+    def no_gain(name: str) -> list[str]:
+        cells = []
+        for setup in SETUPS:
+            plain, *others = (at(name, setup, w) for w in (0.0, *WEIGHTS))
+            best = [max(fs, key=lambda f: f["r2"]) for fs in zip(*others, strict=True)]
+            true = [b["r2"] < f["r2"] + 0.05 for b, f in zip(best, plain, strict=True)]
+            cells.append(count(true, f", SubR² {mean(plain)} → {mean(best)}"))
+        return cells
+
+    def anchored() -> list[str]:
+        return [count([land.stays(setup, WEIGHTS[-1]) for land in lands]) for setup in SETUPS]
+
+    def frozen() -> list[str]:
+        moved = [[m for land in lands for m in land.moves(setup)] for setup in SETUPS[:2]]
+        return [*(count([not m for m in mine], " starts") for mine in moved), ""]
+
+    def gradients() -> list[str]:
+        worst = (max(np.nanmax(land.columns[setup]["mismatch"]) for land in lands) for setup in SETUPS[:2])
+        return [*(f"equal, to {value:.0e}" for value in worst), ""]
+
+    def refreshed(gauge: str) -> list[str]:
+        def ends(setup: str) -> list[bool]:
+            return [land.escapes(land.two_timescales(setup, gauge, start), setup) for land in lands for start in STARTS]
+
+        return [*(count(ends(setup), " starts") for setup in SETUPS[:2]), ""]
+
+    def constrained() -> list[str]:
+        chosen = at("eig", "heldout")
+        cells = []
+        for setup in SETUPS[:2]:
+            by_weight = zip(*(at("residual + Dirichlet constraint", setup, w) for w in WEIGHTS), strict=True)
+            best = [max(found, key=lambda f: f["r2"]) for found in by_weight]
+            true = [b["r2"] < c["r2"] - 0.01 for b, c in zip(best, chosen, strict=True)]
+            cells.append(count(true, f", best SubR² {mean(best)}"))
+        return [*cells, f"(itself: SubR² {mean(chosen)})"]
+
+    def ceiling() -> list[str]:
+        mine = [land for case, found in by_case.items() for land in found if case[:2] == ("ou2d-4", "gaussian")]
+        return [_ceiling_cell(mine, setup) for setup in SETUPS] if mine else [""] * 3
+
+    lines = [
+        ["`sub` drives σ → 0", *goes("sub", True)],
+        ["`eig` drives σ → ∞", *goes("eig", False)],
+        ["`combined` drives σ → 0", *goes("combined", True)],
+        ["no weight of the coefficient norm helps", *no_gain("+ coefficient norm")],
+        ["no weight of the eigenvalue spread helps", *no_gain("+ eigenvalue spread")],
+        ["no weight of the Dirichlet H¹ norm helps", *no_gain("+ Dirichlet H¹")],
+        [f"a soft anchor of weight {WEIGHTS[-1]:g} holds σ within a factor 2 of σ_CV, from there", *anchored()],
+        ["(i) residual with differentiable λ̂ leaves σ where it starts", *frozen()],
+        ["… unlike (ii): how different are their gradients by σ?", *gradients()],
+        ["(ii) residual with refreshed λ̂ drives σ → ∞", *refreshed("solver")],
+        ["… with modes of unit norm", *refreshed("unit")],
+        ["(iii) held-out residual drives σ → ∞", *goes("held-out residual", False)],
+        ["… with modes of unit norm", *goes("held-out residual, unit modes", False)],
+        ["a Dirichlet constraint stays worse than a held-out choice", *constrained()],
+        ["one Gaussian on ou2d-4 stays below SubR² 0.75", *ceiling()],
+    ]
+    free = [land.free_minimum() for land in lands]
+    wide = count([f["escapes"] for f in free], f", SubR² {mean(free)}")
+    lines.append(["for comparison: `heldout` over σ and λ drives σ → ∞", "", "", wide])
+    return markdown(["the paper says", "uncentred, as in the paper", "centred", "heldout (centred)"], lines)
+
+
+INTRODUCTION = f"""\
+Of how many samples (all cases and seeds) is it true? σ is in medians of the pairwise distance. σ → 0 means a minimum at
+σ ≤ {NARROW:g}, σ → ∞ one at σ ≥ {WIDE:g} or at the widest kernel that determines {N_MODES} modes. A regularizer helps
+if some weight from {WEIGHTS[0]:g} to {WEIGHTS[-1]:g} adds 0.05 to SubR² at the minimum. Modes are as the solver gives
+them (Eφ² = μ) unless of unit norm. Residuals are descended on the grid, from
+σ = {", ".join(f"{s:g}" for s in STARTS)}."""
+
+
 def table(rows: list[Row]) -> str:
-    """For every case and claim: what the paper says, and what is found; σ in medians of the pairwise distance."""
-    sections = []
+    """How often the claims are true; then, for every case and claim, where minima and descents are."""
+    sections = [INTRODUCTION, verdicts(rows)]
     for case, lands in landscapes(rows).items():
         lines = []
         for claim in CLAIMS:
@@ -465,11 +588,7 @@ def table(rows: list[Row]) -> str:
             path = [_descent_cell(rows, case, claim.name, setup) for setup in SETUPS]
             if path[0]:
                 lines.append([f"descent, {claim.name}", f"from σ = {', '.join(f'{s:g}' for s in STARTS)}", *path])
-            if claim.name == "residual":
-                lines.append(["(i) λ̂ differentiated", "frozen", *(_moves_cell(lands, setup) for setup in SETUPS)])
-                for gauge in ("solver", "unit"):
-                    ends = [_two_timescale_cell(lands, setup, gauge) for setup in SETUPS]
-                    lines.append([f"(ii) λ̂ refreshed{', unit modes' * (gauge == 'unit')}", "σ → ∞", *ends])
+        lines.append(["heldout, λ chosen too", "", "", "", _summary([land.free_minimum() for land in lands])])
         says = "SubR² ≤ 0.75 at any σ" if case[:2] == ("ou2d-4", "gaussian") else ""
         lines.append([f"ceiling of one {case[1]}", says, *(_ceiling_cell(lands, setup) for setup in SETUPS)])
         title = f"**{case[0]}, {case[1]}, {case[2]}, {len(lands)} seed{'s' * (len(lands) > 1)}**"
@@ -505,7 +624,10 @@ def figure(rows: list[Row], path: Path) -> None:
         _plot_loss(fig, grid, 5, column, lands, claims[name])
     fig.suptitle(f"Where the minimum over σ is: {', '.join(case)} (σ in medians of the pairwise distance)", fontsize=14)
     handles = [plt.Line2D([], [], color=c, marker="o", label=s) for s, c in COLOURS.items()]
-    fig.legend(handles=handles, loc="outside lower center", ncols=3, title="dots: minima of all seeds; lines: one seed")
+    handles.append(
+        plt.Line2D([], [], color=COLOURS["heldout"], ls="--", marker="s", mfc="none", label="heldout, λ chosen too")
+    )
+    fig.legend(handles=handles, loc="outside lower center", ncols=4, title="dots: minima of all seeds; lines: one seed")
     fig.savefig(path, dpi=110)
     plt.close(fig)
 
@@ -526,6 +648,13 @@ def _plot_loss(fig, grid, row: int, column: int, lands: Sequence[Landscape], cla
                 land.sigma[index], land.columns[setup]["r2"][index], "o", color=colour, ms=5, alpha=0.7, clip_on=False,
                 zorder=5,
             )  # fmt: skip
+    for number, land in enumerate(lands):
+        loss, index = land.columns["centred"]["free_heldout"], _lowest(land.columns["centred"]["free_heldout"])
+        height, r2 = _rescaled(loss), land.columns["centred"]["free_r2"]
+        if number == 0:
+            top.plot(land.sigma, height, color=COLOURS["heldout"], lw=1, ls="--")
+        for ax, value in ((top, height), (below, r2)):
+            ax.plot(land.sigma[index], value[index], "s", color=COLOURS["heldout"], ms=6, mfc="none", clip_on=False)
     top.set(xscale="log", xlim=SIGMA_RANGE, yticks=[], title=f"{claim.name}\npaper: {claim.paper}")
     top.title.set_fontsize(10)
     top.tick_params(labelbottom=False)

@@ -183,6 +183,24 @@ class VariationalKernelMap(ModeTransformer):
             warnings.warn(complaint, UnreliableModesWarning, stacklevel=2)
         return self
 
+    @property
+    def best_estimator_(self) -> KernelDiffusionMap:
+        """The learned kernel as a fitted `KernelDiffusionMap`: what `save` writes."""
+        model = KernelDiffusionMap(
+            n_components=self.n_components,
+            kernel=self.kernel_,
+            basis=self.basis,
+            n_features=self.basis_.n_features,
+            regularization=self.regularization_,
+            center=self.center,
+            diffusion=self.diffusion,
+        )
+        model.n_features_in_, model.moments_ = self.n_features_in_, self.moments_
+        model._set_modes(self.basis_, self.modes_)
+        if hasattr(self, "feature_names_in_"):
+            model.feature_names_in_ = self.feature_names_in_
+        return model
+
     def _learn(self, X, weight, tensor, groups) -> tuple[Basis, float]:
         """The learned basis and λ."""
         from kdmaps.learn._optimiser import Settings, minimise
