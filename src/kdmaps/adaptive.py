@@ -8,13 +8,17 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
+from kdmaps.bandwidths import median_distance
 from kdmaps.diffusion import Factor
 from kdmaps.estimator import ModeTransformer, adopt, all_or_nothing, checked_tensor, checked_weight
-from kdmaps.folds import make_splits
+from kdmaps.folds import FoldMoments, make_splits
 from kdmaps.grid import REGULARIZATIONS
 from kdmaps.kernels import FAMILIES
 from kdmaps.learn import Refinement, refine
 from kdmaps.search import KernelSearchCV
+
+#: Refined bandwidths stay above this many median distances: in narrower ones, modes jump between samples.
+NARROWEST = 3.0
 
 
 class AdaptiveDiffusionMap(ModeTransformer):
@@ -23,7 +27,7 @@ class AdaptiveDiffusionMap(ModeTransformer):
     The kernel family, its bandwidth and the regularization are searched by cross-validation (`KernelSearchCV`) on at
     most `max_search_samples` samples. Then every coordinate gets a bandwidth of its own, by gradient ascent of the same
     held-out score (`kdmaps.learn.refine`); this is kept only if the score rises by more than the standard error of the
-    difference. The result is fitted on all samples.
+    difference, and other folds and frequencies confirm it. The result is fitted on all samples.
 
     Parameters
     ----------
@@ -164,8 +168,17 @@ class AdaptiveDiffusionMap(ModeTransformer):
             n_features=self.n_features,
             random_state=found.random_state,
             objective=self.objective,
+            narrowest=NARROWEST * median_distance(X, weight, found.random_state),
+            check_folds=self._check_folds(X, found.random_state),
             progress=self.progress,
         )
+
+    def _check_folds(self, X: np.ndarray, seed: int) -> FoldMoments | None:
+        """Another draw of random folds; None where `cv` leaves nothing to draw."""
+        if self.cv is not None and not isinstance(self.cv, Integral):
+            return None
+        other = check_random_state(seed).randint(2**31)
+        return FoldMoments(make_splits(self.cv, X, None, self.n_components, other), len(X))
 
 
 def _splits_of(cv, X: np.ndarray, groups, rows: np.ndarray, n_components: int):

@@ -314,7 +314,8 @@ class KernelDiffusionMap(ModeTransformer):
                 f"X has {used.shape[0]} sample(s) (of positive weight) but n_components={self.n_components} modes need "
                 f"at least {self.n_components + 1}; give more samples or ask for fewer modes."
             )
-        constant = np.flatnonzero(np.ptp(used, axis=0) == 0)
+        constant = np.flatnonzero(np.ptp(used[:1000], axis=0) == 0)  # few columns, if any, need a look at every sample
+        constant = constant[np.ptp(used[:, constant], axis=0) == 0] if constant.size else constant
         if constant.size and constant.size < X.shape[1]:
             names = getattr(self, "feature_names_in_", np.arange(X.shape[1]))[constant]
             warnings.warn(

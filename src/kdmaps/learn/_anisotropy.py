@@ -14,10 +14,11 @@ from kdmaps.learn._statistics import Chunk, Samples, Statistics
 
 
 class Anisotropy(Parametrisation):
-    """σ_j = σ·exp(c·tanh θ_j) for every coordinate j; c = 1 is the paper's VarRFF.
+    """σ_j = σ·exp(s(θ_j)) for every coordinate j, with s(θ) = c·tanh θ; c = 1 is the paper's VarRFF.
 
     The frequencies were drawn once, at σ; since those of every family are proportional to 1/σ_j, they become
-    w_j·exp(-c·tanh θ_j). The kernel may be a mixture: all its bandwidths are scaled together.
+    w_j·exp(-s(θ_j)). The kernel may be a mixture: all its bandwidths are scaled together. If narrowing has a bound b of
+    its own, s(θ) = b·tanh(cθ/b) for θ < 0, which continues s smoothly.
 
     Parameters
     ----------
@@ -26,16 +27,22 @@ class Anisotropy(Parametrisation):
         Of the kernel at θ = 0, with frequencies in pairs.
     bound : float
         c.
+    narrowing : float, optional
+        b; by default c.
     """
 
-    def __init__(self, samples: Samples, basis: FourierBasis, bound: float = 1.0):
+    def __init__(self, samples: Samples, basis: FourierBasis, bound: float = 1.0, narrowing: float | None = None):
         if type(basis) is not FourierBasis:
             raise ValueError("Anisotropic bandwidths are learned with basis='fourier'.")
         self.samples, self.bound, self._base = samples, bound, basis
+        self.narrowing = bound if narrowing is None else narrowing
         self.start = np.zeros(basis.dim)
 
+    def _limit(self, theta):
+        return np.where(theta < 0, self.narrowing, self.bound)
+
     def _shift(self, theta):
-        return self.bound * np.tanh(theta)
+        return self._limit(theta) * np.tanh(self.bound * theta / self._limit(theta))
 
     def basis(self, theta):
         base = self._base
@@ -56,7 +63,8 @@ class Anisotropy(Parametrisation):
         def pullback(adjoint: Statistics) -> np.ndarray:
             W = basis.frequencies
             by_shift = -np.sum(W * frequency_adjoint(self.samples, basis, statistics, adjoint), axis=0)
-            return (by_shift + adjoint.log_bandwidths) * self.bound / np.cosh(theta) ** 2
+            slope = self.bound / np.cosh(self.bound * theta / self._limit(theta)) ** 2
+            return (by_shift + adjoint.log_bandwidths) * slope
 
         return statistics, pullback
 

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
+from sklearn.utils import check_random_state
 
-from kdmaps.bases import make_basis
+from kdmaps.bases import Basis, make_basis
 from kdmaps.diffusion import DiffusionTensor
 from kdmaps.folds import FoldMoments, cross_fit
 from kdmaps.kernels import Kernel
@@ -29,10 +30,13 @@ class Refinement:
     score_before, score_after : float
         Held-out score by which the search selects (`kdmaps.selection.select_by_timescale`); -inf if the samples do not
         determine the modes.
-    standard_error_before, standard_error_after : float
-        Of the scores, by the jackknife over folds.
     gain_standard_error : float
         Of their difference. Both scores see the same samples, so it is smaller than that of either.
+    confirmed_gain : float
+        The gain of the score with other frequencies (and other folds, if there are any): those that were optimised are
+        no witnesses.
+    agreement_before, agreement_after : float
+        Mean squared cosine between the mode spaces of these folds and of all samples.
     history : dict of str to ndarray
         One row per step of the optimiser.
     """
@@ -41,9 +45,10 @@ class Refinement:
     regularization: float
     score_before: float
     score_after: float
-    standard_error_before: float
-    standard_error_after: float
     gain_standard_error: float
+    confirmed_gain: float
+    agreement_before: float
+    agreement_after: float
     history: dict[str, np.ndarray]
 
     @property
@@ -53,8 +58,13 @@ class Refinement:
 
     @property
     def significant(self) -> bool:
-        """Whether the gain exceeds its standard error."""
-        return self.gain > self.gain_standard_error
+        """Whether the gain exceeds its standard error, and other frequencies and folds confirm it.
+
+        They do if the score rises there too and the folds agree at least as well as before: a kernel that suits the
+        system makes their modes more alike, one that suits the sample does not.
+        """
+        confirmed = self.confirmed_gain > 0 and self.agreement_after >= self.agreement_before
+        return bool(self.gain > self.gain_standard_error and confirmed)
 
 
 def refine(
@@ -74,6 +84,8 @@ def refine(
     power: float = 0.5,
     caution: float = CAUTION,
     bound: float = 2.0,
+    narrowest: float | None = None,
+    check_folds: FoldMoments | None = None,
     learn_regularization: bool = False,
     max_steps: int = 25,
     progress: bool = False,
@@ -104,6 +116,11 @@ def refine(
         Of the term `heldout`; the defaults make it the score of the search.
     bound : float
         c.
+    narrowest : float, optional
+        No σ_j becomes smaller than this (or than σ, if that is smaller): in coordinates that are too narrow, modes jump
+        between samples, where no energy is seen.
+    check_folds : FoldMoments, optional
+        Folds that confirm the result, by default `folds`.
     learn_regularization : bool
         Whether λ is refined with the kernel.
     max_steps : int
@@ -123,7 +140,12 @@ def refine(
     basis = make_basis(
         "fourier", kernel, X, n_features, sampling=sampling, random_state=random_state, sample_weight=sample_weight
     )
-    parametrisation = Anisotropy(Samples.of(X, sample_weight, diffusion, folds), basis, bound)  # type: ignore[arg-type]
+    narrowing = bound
+    if narrowest is not None:
+        smallest = min(float(np.min(part.bandwidth)) for _, part in kernel.components())  # type: ignore[attr-defined]
+        narrowing = float(np.clip(np.log(smallest / narrowest), 1e-3, bound))
+    samples = Samples.of(X, sample_weight, diffusion, folds)
+    parametrisation = Anisotropy(samples, basis, bound, narrowing)  # type: ignore[arg-type]
     goal = make_objective(objective, n_components, center, power=power, caution=caution)
     problem = Problem(parametrisation, goal, regularization, learn_regularization)
     starts = [np.where(np.arange(len(problem.start)) < X.shape[1], shift, 0.0) for shift in START_SHIFTS]
@@ -131,24 +153,34 @@ def refine(
     settings = Settings(adam_steps=0, lbfgs_steps=max_steps, patience=3)
     theta, history = minimise(problem, settings, progress, start)
 
-    def score(parameters, lam) -> CandidateScore:
-        at = parametrisation.basis(parameters)
-        whole, parts = folds.compute(at, X, sample_weight, diffusion)
+    parameters, log_lambda = problem.split(theta)
+    lam, refined = float(np.exp(log_lambda)), parametrisation.kernel(parameters)
+
+    def judge(at: Basis, lam: float, by: FoldMoments) -> tuple[CandidateScore, float]:
+        whole, parts = by.compute(at, X, sample_weight, diffusion)
         fit = cross_fit(whole, parts, at.ridge, n_components, [lam], center)[0]
         if fit is None:
-            return CandidateScore(-np.inf, np.full(len(parts), np.nan), np.full(len(parts), np.nan))
-        return select_by_timescale(fit)
+            return CandidateScore(-np.inf, np.full(len(parts), np.nan), np.full(len(parts), np.nan)), np.nan
+        return select_by_timescale(fit), fit.agreement()
 
-    parameters, log_lambda = problem.split(theta)
-    lam = float(np.exp(log_lambda))
-    before, after = score(parametrisation.start, regularization), score(parameters, lam)
+    before, _ = judge(basis, regularization, folds)
+    after, _ = judge(parametrisation.basis(parameters), lam, folds)
+    # The folds and frequencies that were optimised are no witnesses: ask others.
+    other = check_random_state(random_state).randint(2**31)
+    fresh = [make_basis("fourier", k, X, n_features, sampling=sampling, random_state=other) for k in (kernel, refined)]
+    witnesses = folds if check_folds is None else check_folds
+    (first, agreement_before), (second, agreement_after) = (
+        judge(fresh[0], regularization, witnesses),
+        judge(fresh[1], lam, witnesses),
+    )
     return Refinement(
-        kernel=parametrisation.kernel(parameters),
+        kernel=refined,
         regularization=lam,
         score_before=before.value,
         score_after=after.value,
-        standard_error_before=jackknife_error(before.replicates),
-        standard_error_after=jackknife_error(after.replicates),
         gain_standard_error=jackknife_error(after.replicates - before.replicates),
+        confirmed_gain=second.value - first.value,
+        agreement_before=agreement_before,
+        agreement_after=agreement_after,
         history=history,
     )
