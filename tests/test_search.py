@@ -347,17 +347,16 @@ def test_many_overlapping_splits_are_summed_directly(X):
         np.testing.assert_allclose(train.gram, compute_moments(basis, X[rows]).gram, rtol=1e-10, atol=1e-10)
 
 
-def test_refinement_is_kept_only_if_the_held_out_score_says_so(monkeypatch):
-    """ou2d-4 needs a wider kernel in y: the refinement sees it; without significance the search's choice stays."""
-    problem = kdmaps.problems.load("ou2d-4")
-    X = problem.sample(500, random_state=1)
-    settings = {"families": ["rq5"], "regularizations": [1e-3], "n_features": 100, "random_state": 1}
+def test_refinement_is_kept_only_if_held_out_samples_say_so(monkeypatch):
+    """ou3d needs wider kernels in y and z than in x: the refinement sees it. Unconfirmed, the search's choice stays."""
+    problem = kdmaps.problems.load("ou3d")
+    X = problem.sample(500, random_state=0)
+    settings = {"families": ["gaussian"], "regularizations": [1e-4], "n_features": 200, "random_state": 0}
     model = AdaptiveDiffusionMap(4, **settings).fit(X)
     found = model.refinement_
-    assert found.significant == (found.gain > found.gain_standard_error)
     assert found.significant
     assert model.kernel_ == found.kernel
-    assert model.kernel_.bandwidth[1] > model.kernel_.bandwidth[0]
+    assert model.kernel_.bandwidth[1:].min() > model.kernel_.bandwidth[0]
     r2 = kdmaps.metrics.subspace_r2
     assert r2(model.transform(X), problem.reference(X, 4)) > r2(model.search_.transform(X), problem.reference(X, 4))
 
