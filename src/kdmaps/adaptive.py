@@ -14,7 +14,7 @@ from kdmaps.estimator import ModeTransformer, adopt, all_or_nothing, checked_ten
 from kdmaps.folds import FoldMoments, make_splits
 from kdmaps.grid import REGULARIZATIONS
 from kdmaps.kernels import FAMILIES
-from kdmaps.learn import Refinement, refine
+from kdmaps.learn import WITNESSES, Refinement, refine
 from kdmaps.search import KernelSearchCV
 
 #: Refined bandwidths stay above this many median distances: in narrower ones, modes jump between samples.
@@ -173,12 +173,13 @@ class AdaptiveDiffusionMap(ModeTransformer):
             progress=self.progress,
         )
 
-    def _check_folds(self, X: np.ndarray, seed: int) -> FoldMoments | None:
-        """Another draw of random folds; None where `cv` leaves nothing to draw."""
+    def _check_folds(self, X: np.ndarray, seed: int) -> list[FoldMoments] | None:
+        """Other draws of random folds; None where `cv` leaves nothing to draw."""
         if self.cv is not None and not isinstance(self.cv, Integral):
             return None
-        other = check_random_state(seed).randint(2**31)
-        return FoldMoments(make_splits(self.cv, X, None, self.n_components, other), len(X))
+        rng = check_random_state(seed)
+        draws = [make_splits(self.cv, X, None, self.n_components, rng.randint(2**31)) for _ in range(WITNESSES)]
+        return [FoldMoments(splits, len(X)) for splits in draws]
 
 
 def _splits_of(cv, X: np.ndarray, groups, rows: np.ndarray, n_components: int):
