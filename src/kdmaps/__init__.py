@@ -1,6 +1,6 @@
 """Slow modes of stochastic systems from samples, with the kernel chosen automatically."""
 
-from kdmaps import baselines, kernels, metrics, problems
+from kdmaps import baselines, kernels, metrics, problems, uncertainty
 from kdmaps.adaptive import AdaptiveDiffusionMap
 from kdmaps.diffusion import Factor
 from kdmaps.estimator import KernelDiffusionMap
@@ -23,4 +23,5 @@ __all__ = [
     "load",
     "metrics",
     "problems",
+    "uncertainty",
 ]
