@@ -1,6 +1,6 @@
 """Slow modes of stochastic systems from samples, with the kernel chosen automatically."""
 
-from kdmaps import baselines, kernels, metrics, problems, uncertainty
+from kdmaps import baselines, dynamics, kernels, metrics, problems, uncertainty
 from kdmaps.adaptive import AdaptiveDiffusionMap
 from kdmaps.diffusion import Factor
 from kdmaps.estimator import KernelDiffusionMap
@@ -19,6 +19,7 @@ __all__ = [
     "KernelSearchCV",
     "VariationalKernelMap",
     "baselines",
+    "dynamics",
     "kernels",
     "load",
     "metrics",

@@ -1,0 +1,150 @@
+"""Coarse states: where the slow modes are nearly constant."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import minimize
+from scipy.spatial import ConvexHull, QhullError
+
+#: Beyond this many modes a convex hull costs more than it saves.
+HULL_MODES = 5
+
+
+@dataclass(frozen=True)
+class CoarseStates:
+    """A division of the samples into states.
+
+    Attributes
+    ----------
+    labels : ndarray of int of shape (n_samples,)
+        The state of every sample; state 0 is the most populated.
+    memberships : ndarray of shape (n_samples, n_states)
+        How much a sample belongs to every state: at least 0, with sum 1. For two states they are committor-like
+        functions between them.
+    populations : ndarray of shape (n_states,)
+        Mean memberships, under the weights.
+    transformation : ndarray of shape (n_states, n_states) or None
+        A with memberships = [1, modes] A, at any points; None for states by signs.
+    """
+
+    labels: np.ndarray
+    memberships: np.ndarray
+    populations: np.ndarray
+    transformation: np.ndarray | None
+
+
+def coarse_states(modes, n_states: int | None = None, *, method: str = "pcca", sample_weight=None) -> CoarseStates:
+    """States between which the slow modes move the system.
+
+    Parameters
+    ----------
+    modes : array-like of shape (n_samples, r)
+        Modes at the samples, slowest first (`model.transform(X)`).
+    n_states : int or None, default=None
+        m ≥ 2, which takes the first m - 1 modes; None is r + 1. Take as many as the time scales show slow modes before
+        a gap.
+    method : {"pcca", "sign"}, default="pcca"
+        "pcca" is PCCA+: the linear map of (1, φ_1, …, φ_{m-1}) to non-negative memberships with sum 1 that are as crisp
+        as possible. "sign" takes every combination of signs of the modes that occurs, at most 2^{m-1} states.
+    sample_weight : array-like of shape (n_samples,), optional
+        For the populations.
+
+    Returns
+    -------
+    CoarseStates
+
+    Notes
+    -----
+    PCCA+ looks at the outermost values of the modes: they span the simplex whose corners are the states. It presumes
+    metastable states; modes that grow without a plateau (of a single well) have no such corners.
+
+    References
+    ----------
+    Röblitz, S. and Weber, M. (2013). Fuzzy spectral clustering by PCCA+. Adv. Data Anal. Classif. 7.
+
+    Examples
+    --------
+    >>> import kdmaps
+    >>> X = kdmaps.problems.load("dw1d").sample(1000, random_state=0)
+    >>> m = kdmaps.KernelDiffusionMap(n_components=2, random_state=0).fit(X)
+    >>> states = kdmaps.dynamics.coarse_states(m.transform(X), 2)
+    >>> bool(((X[:, 0] > 0) == (states.labels == states.labels[X[:, 0].argmax()])).mean() > 0.95)
+    True
+    """
+    modes = np.asarray(modes, dtype=np.float64)
+    if modes.ndim != 2 or not np.isfinite(modes).all():
+        raise ValueError(f"modes must be a finite array of shape (n_samples, r), got shape {modes.shape}.")
+    n_states = modes.shape[1] + 1 if n_states is None else n_states
+    if not isinstance(n_states, int | np.integer) or not 2 <= n_states <= modes.shape[1] + 1:
+        raise ValueError(f"n_states must be from 2 to {modes.shape[1] + 1}, one more than there are modes.")
+    modes = modes[:, : n_states - 1]
+    weight = np.ones(len(modes)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+    if weight.shape != (len(modes),) or (weight < 0).any() or not weight.sum() > 0:
+        raise ValueError(f"sample_weight must hold {len(modes)} weights >= 0, not all zero.")
+    transformation = None
+    if method == "pcca":
+        transformation = _pcca(modes)
+        memberships = np.maximum(transformation[0] + modes @ transformation[1:], 0)
+        memberships /= memberships.sum(axis=1, keepdims=True)
+    elif method == "sign":
+        _, labels = np.unique(modes > 0, axis=0, return_inverse=True)
+        memberships = np.eye(labels.max() + 1)[labels.ravel()]
+    else:
+        raise ValueError(f'method must be "pcca" or "sign", got {method!r}.')
+    populations = weight @ memberships / weight.sum()
+    order = np.argsort(-populations, kind="stable")
+    memberships = memberships[:, order]
+    return CoarseStates(
+        labels=memberships.argmax(axis=1),
+        memberships=memberships,
+        populations=populations[order],
+        transformation=None if transformation is None else transformation[:, order],
+    )
+
+
+def _pcca(modes: np.ndarray) -> np.ndarray:
+    """The feasible A of largest crispness Σ_ij A_ij²/A_0j, from the inner simplex on."""
+    outer = _outermost(modes)
+    start = _inner_simplex(np.column_stack([np.ones(len(outer)), outer]))
+    shape = (start.shape[0] - 1, start.shape[1] - 1)
+
+    def feasible(free: np.ndarray) -> np.ndarray:
+        """Complete A so that memberships have sum 1 and minimum 0 at the samples."""
+        lower = free.reshape(shape)
+        lower = np.column_stack([-lower.sum(axis=1), lower])
+        top = -(outer @ lower).min(axis=0)
+        return np.vstack([top, lower]) / top.sum()
+
+    def bluntness(free: np.ndarray) -> float:
+        A = feasible(free)
+        return -float(np.sum(A**2 / A[0]))
+
+    # The objective has kinks where another sample becomes the outermost one: no gradients.
+    found = minimize(bluntness, start[1:, 1:].ravel(), method="Nelder-Mead", options={"maxfev": 5000})
+    return feasible(found.x)
+
+
+def _outermost(modes: np.ndarray) -> np.ndarray:
+    """Rows that can be extreme in any direction."""
+    if modes.shape[1] == 1:
+        return modes[[modes.argmin(), modes.argmax()]]
+    if modes.shape[1] > HULL_MODES:
+        return modes
+    try:
+        return modes[ConvexHull(modes).vertices]
+    except QhullError:
+        raise ValueError("modes are constant or linearly dependent on the samples; use fewer n_states.") from None
+
+
+def _inner_simplex(rows: np.ndarray) -> np.ndarray:
+    """Inverse of the corners: the row farthest from 0, then each time the farthest from the span of those before."""
+    corners = [int(np.argmax(np.linalg.norm(rows, axis=1)))]
+    rest = rows - rows[corners[0]]
+    for _ in range(rows.shape[1] - 1):
+        distance = np.linalg.norm(rest, axis=1)
+        corners.append(int(distance.argmax()))
+        direction = rest[corners[-1]] / distance.max()
+        rest = rest - np.outer(rest @ direction, direction)
+    return np.linalg.inv(rows[corners])
