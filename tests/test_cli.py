@@ -8,7 +8,8 @@ from matplotlib.image import imread
 from typer.testing import CliRunner
 
 import kdmaps
-from kdmaps.cli import _matched, app
+from kdmaps.cli import app
+from kdmaps.cli._demo import _matched
 
 runner = CliRunner()
 

@@ -10,15 +10,14 @@ import json
 import os
 import zipfile
 from collections.abc import Callable
-from pathlib import Path
-from typing import Any, cast
-from uuid import uuid4
+from typing import Any, BinaryIO, cast
 
 import numpy as np
 import scipy
 import sklearn
 from sklearn.utils.validation import check_is_fitted
 
+from kdmaps._files import replacing
 from kdmaps.baselines import UniformMixtureMap
 from kdmaps.bases import Basis, FourierBasis, LandmarkBasis, RandomPhaseBasis
 from kdmaps.diffusion import Factor
@@ -75,6 +74,12 @@ def save_model(estimator: ModeTransformer, path: str | os.PathLike) -> None:
     -----
     Sequences come back as arrays. A random generator comes back as None, since its state is not that of the fit.
     """
+    with replacing(path) as file:
+        write_model(estimator, file)
+
+
+def write_model(estimator: ModeTransformer, file: BinaryIO) -> None:
+    """Write a fitted estimator to an open binary file, as `save_model` does."""
     check_is_fitted(estimator)
     estimator = cast(ModeTransformer, getattr(estimator, "best_estimator_", estimator))
     name = type(estimator).__name__
@@ -102,7 +107,7 @@ def save_model(estimator: ModeTransformer, path: str | os.PathLike) -> None:
     }
     text = json.dumps(header, allow_nan=False)
     arrays["header"] = np.frombuffer(text.encode(), dtype=np.uint8)
-    _write(Path(path), arrays)
+    np.savez(file, **arrays)  # type: ignore[arg-type]
 
 
 def load(path: str | os.PathLike) -> ModeTransformer:
@@ -129,6 +134,22 @@ def load(path: str | os.PathLike) -> ModeTransformer:
         raise ValueError(f"{os.fspath(path)} is not a usable kdmaps model: {error}") from error
     except (KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise ValueError(f"{os.fspath(path)} is a damaged kdmaps model: {error!r}.") from error
+
+
+def read_header(path: str | os.PathLike) -> dict[str, Any]:
+    """What a stored model says of itself: class, parameters, kernel, feature names and the versions it was made with.
+
+    Raises
+    ------
+    ValueError
+        As `load`.
+    """
+    try:
+        return _read_header(_read(path))
+    except KeyError as error:
+        raise ValueError(f"{os.fspath(path)} is a damaged kdmaps model: {error!r}.") from error
+    except ValueError as error:
+        raise ValueError(f"{os.fspath(path)} is not a usable kdmaps model: {error}") from error
 
 
 # --- writing ----------------------------------------------------------------------------------------------------------
@@ -164,19 +185,6 @@ def _library_versions() -> dict[str, str]:
     from kdmaps import __version__
 
     return {"kdmaps": __version__, **{library.__name__: library.__version__ for library in (np, scipy, sklearn)}}
-
-
-def _write(path: Path, arrays: dict[str, np.ndarray]) -> None:
-    temporary = path.with_name(f".{uuid4().hex}.tmp")
-    try:
-        with open(temporary, "xb") as file:  # np.savez would add .npz to a name
-            np.savez(file, **arrays)  # type: ignore[arg-type]
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:  # Ctrl-C too
-        temporary.unlink(missing_ok=True)
-        raise
 
 
 # --- reading ----------------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""The command line: one function for each command."""
+"""`kdmaps demo`."""
 
 from __future__ import annotations
 
@@ -11,27 +11,11 @@ from rich.console import Console
 from rich.table import Table
 
 import kdmaps
+from kdmaps.cli._app import app
 from kdmaps.problems import Problem
-
-app = typer.Typer(help="Slow modes of stochastic systems from samples.", no_args_is_help=True, add_completion=False)
 
 #: Modes in the picture of the demo; more would not be readable side by side.
 MAX_PICTURES = 3
-
-
-def _print_version(asked: bool) -> None:
-    if asked:
-        typer.echo(f"kdmaps {kdmaps.__version__}")
-        raise typer.Exit()
-
-
-@app.callback()
-def main(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
-    ] = False,
-) -> None:
-    """Slow modes of stochastic systems from samples."""
 
 
 @app.command()

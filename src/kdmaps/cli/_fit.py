@@ -1,0 +1,146 @@
+"""`kdmaps fit`."""
+
+from __future__ import annotations
+
+import warnings
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from rich.console import Console
+from rich.table import Table as RichTable
+from sklearn.model_selection import GroupKFold
+
+from kdmaps._files import replacing
+from kdmaps.adaptive import AdaptiveDiffusionMap
+from kdmaps.cli._app import app
+from kdmaps.cli._models import mode_names, modes_of
+from kdmaps.cli._options import ArrayOption, ColumnsOption, DescriptorOption, StrideOption, TopologyOption
+from kdmaps.estimator import KernelDiffusionMap
+from kdmaps.folds import BlockedKFold
+from kdmaps.io import write_model
+from kdmaps.kernels import FAMILIES
+from kdmaps.search import KernelSearchCV
+from kdmaps.summary import chosen, reasons, search_of, timescale_columns, timescale_rows
+from kdmaps.tables import make_writer, read_column, read_table
+
+#: Folds of consecutive samples, or of groups.
+BLOCK_FOLDS = 5
+
+
+@app.command()
+def fit(
+    data: Annotated[
+        Path,
+        typer.Argument(
+            help="Samples: .npy, .npz, .csv, .tsv, .txt, .dat, .parquet, .zarr, or a trajectory with --topology.",
+            show_default=False,
+        ),
+    ],
+    columns: ColumnsOption = None,
+    stride: StrideOption = 1,
+    array: ArrayOption = None,
+    weights: Annotated[str | None, typer.Option(help="Weights of the samples: a column, or a file of one.")] = None,
+    groups: Annotated[
+        str | None, typer.Option(help="Which trajectory a sample belongs to: a column, or a file of one.")
+    ] = None,
+    ordered: Annotated[
+        bool | None,
+        typer.Option(
+            help="Whether rows are in the order of time; folds are then blocks. (default: for trajectories only)"
+        ),
+    ] = None,
+    modes: Annotated[int, typer.Option(min=1, help="Number of modes.")] = 4,
+    kernel: Annotated[str, typer.Option(help=f"auto, {', '.join(FAMILIES)}.")] = "auto",
+    bandwidth: Annotated[float | None, typer.Option(min=0, help="Bandwidth of the kernel. (default: searched)")] = None,
+    regularization: Annotated[
+        float | None, typer.Option("--lambda", min=0, help="Regularization λ. (default: searched)")
+    ] = None,
+    features: Annotated[int, typer.Option(min=2, help="Number of basis functions.")] = 300,
+    seed: Annotated[int, typer.Option(min=0, help="Same seed, same answer.")] = 0,
+    out: Annotated[Path, typer.Option(file_okay=False, help="Directory of the results.")] = Path("kdmaps-fit"),
+    table_format: Annotated[str, typer.Option("--table", help="Format of the modes: csv, parquet or npy.")] = "csv",
+    topology: TopologyOption = None,
+    descriptor: DescriptorOption = "heavy-atoms",
+) -> None:
+    """Find the slow modes of samples, and write model.npz and the modes."""
+    write_modes = make_writer(f".{table_format}")
+    if kernel != "auto" and kernel not in FAMILIES:
+        raise typer.BadParameter(f"{kernel!r} is none of auto, {', '.join(FAMILIES)}.", param_hint="--kernel")
+    table = read_table(data, array=array, stride=stride, topology=topology, descriptor=descriptor)
+    roles = {"--weights": weights, "--groups": groups}
+    beside = {name: None if where is None else read_column(where, table, name, stride) for name, where in roles.items()}
+    samples = table.select(columns, leave_out=[where for where in roles.values() if where is not None])
+    weight, group = beside["--weights"], beside["--groups"]
+    in_order = table.ordered if ordered is None else ordered
+    estimator = _estimator(modes, kernel, bandwidth, regularization, features, seed, _folds(group, in_order))
+
+    console = Console()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        _fitted(estimator, samples.values, weight, group)
+    complaints = list(dict.fromkeys(str(w.message) for w in caught if issubclass(w.category, UserWarning)))
+    if samples.names is not None:
+        for model in (estimator, getattr(estimator, "best_estimator_", estimator)):
+            model.feature_names_in_ = np.array(samples.names, dtype=object)
+    _print(console, estimator, data, len(samples), complaints)
+    values = modes_of(estimator, samples.values)
+
+    out.mkdir(parents=True, exist_ok=True)
+    names = ("model.npz", f"modes.{table_format}")
+    with ExitStack() as files:  # renamed together, after the last one has been written
+        model_file, modes_file = (files.enter_context(replacing(out / name)) for name in names)
+        write_model(estimator, model_file)
+        write_modes(modes_file, values, mode_names(values.shape[1]))
+    console.print(f"Written: {', '.join(str(out / name) for name in names)}", highlight=False, soft_wrap=True)
+
+
+def _folds(groups: np.ndarray | None, ordered: bool) -> Any:
+    """Samples that know of one another, by time or by trajectory, belong on the same side of a split."""
+    if groups is not None:
+        count = len(np.unique(groups))
+        if count < 2:
+            raise ValueError("--groups names one group only; held-out groups need two or more. Leave it out.")
+        return GroupKFold(min(BLOCK_FOLDS, count))
+    return BlockedKFold(BLOCK_FOLDS) if ordered else 3
+
+
+def _estimator(n_modes: int, kernel: str, bandwidth, regularization, n_features: int, seed: int, cv: Any) -> Any:
+    """What searches for everything that was not given."""
+    if kernel != "auto" and bandwidth is not None and regularization is not None:
+        return KernelDiffusionMap(
+            n_modes, kernel, bandwidth, n_features=n_features, regularization=regularization, random_state=seed
+        )
+    settings: dict[str, Any] = {"n_features": n_features, "random_state": seed, "cv": cv, "progress": True}
+    if kernel != "auto":
+        settings["families"] = (kernel,)
+    if regularization is not None:
+        settings["regularizations"] = (regularization,)
+    if bandwidth is None:
+        return AdaptiveDiffusionMap(n_modes, **settings)
+    return KernelSearchCV(n_modes, bandwidths=[bandwidth], **settings)
+
+
+def _fitted(estimator: Any, X: np.ndarray, weight: np.ndarray | None, groups: np.ndarray | None) -> None:
+    known = {} if isinstance(estimator, KernelDiffusionMap) else {"groups": groups}  # one kernel needs no folds
+    estimator.fit(X, sample_weight=weight, **known)
+    search = search_of(estimator)
+    if search is not None and search.interrupted_:  # the library makes do with what it has; a command was stopped
+        raise KeyboardInterrupt
+
+
+def _print(console: Console, estimator: Any, data: Path, n_samples: int, complaints: list[str]) -> None:
+    console.print(f"{data.name}, {n_samples} samples", highlight=False, soft_wrap=True, markup=False)
+    table = RichTable()
+    for title in timescale_columns():
+        table.add_column(title, justify="right")
+    for row in timescale_rows(estimator):
+        table.add_row(*row)
+    console.print(table)
+    console.print(f"Chosen: {chosen(estimator)}", highlight=False, soft_wrap=True, markup=False)
+    for reason in reasons(estimator):
+        console.print(f"  {reason}", highlight=False, soft_wrap=True, markup=False)
+    for complaint in complaints:
+        console.print(f"Warning: {complaint}", style="yellow", highlight=False, soft_wrap=True, markup=False)

@@ -1,0 +1,20 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from kdmaps.tables import DESCRIPTORS
+
+ColumnsOption = Annotated[
+    str | None, typer.Option(help="Columns that are the samples: names, numbers or slices, as in a,b or 0:3.")
+]
+StrideOption = Annotated[int, typer.Option(min=1, help="Take every stride-th row.")]
+ArrayOption = Annotated[str | None, typer.Option(help="Which array of an .npz or .zarr file.")]
+TopologyOption = Annotated[
+    Path | None, typer.Option(exists=True, dir_okay=False, help="Topology (such as a .pdb) of a trajectory.")
+]
+DescriptorOption = Annotated[str, typer.Option(help=f"What to take of a trajectory: {' or '.join(DESCRIPTORS)}.")]
