@@ -4,27 +4,31 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import BinaryIO
 from uuid import uuid4
 
 
 @contextmanager
-def replacing(path: str | os.PathLike) -> Iterator[BinaryIO]:
-    """A binary file to write, which gets the name `path` only when the block ends without an exception.
+def replacing(*paths: str | os.PathLike) -> Iterator[list[BinaryIO]]:
+    """Binary files to write, which get their names only when the block ends without an exception.
 
-    Until then it has a temporary name in the same directory, and `path` is what it was. Several of them on one
-    `ExitStack` are renamed only after all have been written.
+    Until then each has a temporary name in its directory, and what had its name before is untouched. None is renamed
+    before all of them are safely on the disk: after a failure, none of them is new.
     """
-    path = Path(path)
-    temporary = path.with_name(f".{uuid4().hex}.tmp")
+    targets = [Path(path) for path in paths]
+    temporary = [path.with_name(f".{uuid4().hex}.tmp") for path in targets]
     try:
-        with open(temporary, "xb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
+        with ExitStack() as stack:
+            files: list[BinaryIO] = [stack.enter_context(open(path, "xb")) for path in temporary]
+            yield files
+            for file in files:
+                file.flush()
+                os.fsync(file.fileno())
+        for path, target in zip(temporary, targets, strict=True):
+            os.replace(path, target)
     except BaseException:  # Ctrl-C too
-        temporary.unlink(missing_ok=True)
+        for path in temporary:
+            path.unlink(missing_ok=True)
         raise

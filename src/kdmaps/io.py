@@ -74,7 +74,7 @@ def save_model(estimator: ModeTransformer, path: str | os.PathLike) -> None:
     -----
     Sequences come back as arrays. A random generator comes back as None, since its state is not that of the fit.
     """
-    with replacing(path) as file:
+    with replacing(path) as (file,):
         write_model(estimator, file)
 
 

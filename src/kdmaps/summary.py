@@ -96,26 +96,32 @@ def _of_refinement(refinement: Any) -> list[str]:
     ]
 
 
-def checked_intervals(intervals: Any, n_modes: int) -> np.ndarray | None:
-    """Intervals of time scales as an array of shape (r, 2), lower and upper ends; None stays None."""
-    if intervals is None:
+def timescale_intervals(uncertainty: Any, n_modes: int) -> np.ndarray | None:
+    """The intervals of an `Uncertainty` for this many modes, of shape (r, 2); None stays None."""
+    if uncertainty is None:
         return None
-    array = np.asarray(intervals, dtype=np.float64)
-    if array.shape != (n_modes, 2) or not np.all(array[:, 0] <= array[:, 1]):
-        raise ValueError(f"intervals must be {n_modes} pairs (lower, upper), got an array of shape {array.shape}.")
-    return array
+    intervals = np.asarray(uncertainty.timescale_intervals, dtype=np.float64)
+    if intervals.shape != (n_modes, 2):
+        raise ValueError(f"uncertainty is that of {len(intervals)} modes, but the model has {n_modes}.")
+    return intervals
 
 
-def timescale_rows(estimator: Any, intervals: Any = None) -> list[tuple[str, ...]]:
-    """One row of text per mode: number, time scale, its interval (if given), rate."""
-    ends = checked_intervals(intervals, len(estimator.timescales_))
+def timescale_columns(uncertainty: Any = None) -> tuple[str, ...]:
+    """Titles of the columns of `timescale_rows`."""
+    if uncertainty is None:
+        return ("mode", "time scale", "rate")
+    return ("mode", "time scale", f"{uncertainty.confidence:.0%} interval", "rate", "may turn by")
+
+
+def timescale_rows(estimator: Any, uncertainty: Any = None) -> list[tuple[str, ...]]:
+    """One row of text per mode: number, time scale, rate; with an uncertainty, its interval and angle too."""
+    intervals = timescale_intervals(uncertainty, len(estimator.timescales_))
     rows: list[tuple[str, ...]] = []
     for k, (time, rate) in enumerate(zip(estimator.timescales_, estimator.rates_, strict=True)):
-        between = () if ends is None else (f"{ends[k, 0]:.4g} – {ends[k, 1]:.4g}",)
-        rows.append((str(k + 1), f"{time:.4g}", *between, f"{rate:.4g}"))
+        row: tuple[str, ...] = (str(k + 1), f"{time:.4g}", f"{rate:.4g}")
+        if intervals is not None:
+            low, high = intervals[k]
+            angle = np.degrees(uncertainty.mode_angles[k])
+            row = (*row[:2], f"{low:.4g} – {high:.4g}", row[2], f"{angle:.0f}°")
+        rows.append(row)
     return rows
-
-
-def timescale_columns(intervals: Any = None) -> tuple[str, ...]:
-    """Titles of the columns of `timescale_rows`."""
-    return ("mode", "time scale", *(() if intervals is None else ("95 % interval",)), "rate")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -25,6 +24,7 @@ from kdmaps.kernels import FAMILIES
 from kdmaps.search import KernelSearchCV
 from kdmaps.summary import chosen, reasons, search_of, timescale_columns, timescale_rows
 from kdmaps.tables import make_writer, read_column, read_table
+from kdmaps.uncertainty import Uncertainty, bootstrap
 
 #: Folds of consecutive samples, or of groups.
 BLOCK_FOLDS = 5
@@ -59,6 +59,9 @@ def fit(
         float | None, typer.Option("--lambda", min=0, help="Regularization λ. (default: searched)")
     ] = None,
     features: Annotated[int, typer.Option(min=2, help="Number of basis functions.")] = 300,
+    resamples: Annotated[
+        int, typer.Option(min=0, help="Resamples of the block bootstrap behind the error bars; 0 for none.")
+    ] = 200,
     seed: Annotated[int, typer.Option(min=0, help="Same seed, same answer.")] = 0,
     out: Annotated[Path, typer.Option(file_okay=False, help="Directory of the results.")] = Path("kdmaps-fit"),
     table_format: Annotated[str, typer.Option("--table", help="Format of the modes: csv, parquet or npy.")] = "csv",
@@ -81,17 +84,27 @@ def fit(
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         _fitted(estimator, samples.values, weight, group)
+        uncertainty = None
+        if resamples:
+            with console.status("error bars"):
+                uncertainty = bootstrap(
+                    estimator,
+                    samples.values,
+                    sample_weight=weight,
+                    groups=group,
+                    n_resamples=resamples,
+                    random_state=seed,
+                )
     complaints = list(dict.fromkeys(str(w.message) for w in caught if issubclass(w.category, UserWarning)))
     if samples.names is not None:
         for model in (estimator, getattr(estimator, "best_estimator_", estimator)):
             model.feature_names_in_ = np.array(samples.names, dtype=object)
-    _print(console, estimator, data, len(samples), complaints)
+    _print(console, estimator, uncertainty, data, len(samples), complaints)
     values = modes_of(estimator, samples.values)
 
     out.mkdir(parents=True, exist_ok=True)
     names = ("model.npz", f"modes.{table_format}")
-    with ExitStack() as files:  # renamed together, after the last one has been written
-        model_file, modes_file = (files.enter_context(replacing(out / name)) for name in names)
+    with replacing(*(out / name for name in names)) as (model_file, modes_file):
         write_model(estimator, model_file)
         write_modes(modes_file, values, mode_names(values.shape[1]))
     console.print(f"Written: {', '.join(str(out / name) for name in names)}", highlight=False, soft_wrap=True)
@@ -131,12 +144,14 @@ def _fitted(estimator: Any, X: np.ndarray, weight: np.ndarray | None, groups: np
         raise KeyboardInterrupt
 
 
-def _print(console: Console, estimator: Any, data: Path, n_samples: int, complaints: list[str]) -> None:
+def _print(
+    console: Console, estimator: Any, uncertainty: Uncertainty | None, data: Path, n_samples: int, complaints: list[str]
+) -> None:
     console.print(f"{data.name}, {n_samples} samples", highlight=False, soft_wrap=True, markup=False)
     table = RichTable()
-    for title in timescale_columns():
+    for title in timescale_columns(uncertainty):
         table.add_column(title, justify="right")
-    for row in timescale_rows(estimator):
+    for row in timescale_rows(estimator, uncertainty):
         table.add_row(*row)
     console.print(table)
     console.print(f"Chosen: {chosen(estimator)}", highlight=False, soft_wrap=True, markup=False)

@@ -38,7 +38,7 @@ def transform(
     table = read_table(data, array=array, stride=stride, topology=topology, descriptor=descriptor)
     modes = modes_of(fitted, matching(fitted, table, columns).values)
     out.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(out) as file:
+    with replacing(out) as (file,):
         write(file, modes, mode_names(modes.shape[1]))
     Console().print(f"{len(modes)} samples, {modes.shape[1]} modes: {out}", highlight=False, soft_wrap=True)
 

@@ -1,0 +1,34 @@
+"""What all figures share: colours, axes and labels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+#: Moreland's diverging map, uniform in lightness towards both ends: equal steps of a mode look equally large.
+DIVERGING = "coolwarm"
+LEARNED, EXACT = "tab:blue", "black"
+#: Modes grow without bound where samples are rare; colours span this part of their values, the rest is saturated.
+SHOWN = 0.99
+
+
+def new_axes(n: int) -> np.ndarray:
+    import matplotlib.pyplot as plt
+
+    return plt.subplots(1, n, figsize=(max(5.0, 3.2 * n), 3.0), layout="constrained", squeeze=False)[1][0]
+
+
+def plain_log_ticks(axis) -> None:
+    """Label 1, 2 and 5 of each decade as plain numbers: time scales and bandwidths often span a decade or less."""
+    from matplotlib.ticker import LogLocator, NullFormatter
+
+    axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axis.set_major_formatter("{x:g}")
+    axis.set_minor_formatter(NullFormatter())
+
+
+def coordinate_labels(X: Any) -> list[str]:
+    if hasattr(X, "columns"):
+        return [str(name) for name in X.columns]
+    return [f"$x_{{{j + 1}}}$" for j in range(np.shape(X)[1])]
