@@ -119,17 +119,21 @@ class RandomPhaseBasis(FourierBasis):
         super().__init__(kernel, frequencies, weights, origin)
         self.phases = phases
         self.n_features = frequencies.shape[0]
-        q = self.n_features
-        self._mix = np.zeros((2 * q, q))  # features = pairs @ mix
-        self._mix[np.arange(q), np.arange(q)] = np.sqrt(2) * np.cos(phases)
-        self._mix[q + np.arange(q), np.arange(q)] = -np.sqrt(2) * np.sin(phases)
+        self._mix = np.concatenate([np.sqrt(2) * np.cos(phases), -np.sqrt(2) * np.sin(phases)])
+
+    def _mixed(self, pairs: np.ndarray, axis: int) -> np.ndarray:
+        """Combinations of cosine and sine along an axis of pairs."""
+        shape = [1] * pairs.ndim
+        shape[axis] = -1
+        return np.add(*np.split(pairs * self._mix.reshape(shape), 2, axis=axis))
 
     def features(self, X):
-        return super().features(X) @ self._mix
+        return self._mixed(super().features(X), 1)
 
     def gradient(self, X, coefficients):
-        return super().gradient(X, self._mix @ coefficients)
+        return super().gradient(X, np.tile(coefficients, (2, 1)) * self._mix[:, None])
 
     def finish(self, states, diffusion):
-        total, gram, energy = super().finish(states, diffusion)
-        return total @ self._mix, self._mix.T @ gram @ self._mix, self._mix.T @ energy @ self._mix
+        total, *grams = super().finish(states, diffusion)
+        gram, energy = (self._mixed(self._mixed(g, 0), 1) for g in grams)
+        return self._mixed(total, 0), gram, energy
