@@ -152,7 +152,7 @@ def test_the_name_is_kept_and_the_file_is_plain(tmp_path):
     with np.load(tmp_path / "again", allow_pickle=False) as archive:
         header = json.loads(archive["header"].tobytes())
         assert {archive[name].dtype.kind for name in archive.files} <= set("fiu")
-    assert header["version"] == 1
+    assert header["version"] == io.FORMAT_VERSION
     assert header["class"] == "KernelDiffusionMap"
     assert header["libraries"]["numpy"] == np.__version__
 
@@ -195,7 +195,7 @@ def write(path, arrays, header):
 
 
 HEADERS = {
-    "newer": ({"version": 2}, "format version 2, newer than 1; upgrade kdmaps"),
+    "newer": ({"version": 3}, "format version 3, newer than 2; upgrade kdmaps"),
     "no version": ({"version": None}, "format version None does not exist"),
     "foreign": ({"format": "other"}, "does not say 'kdmaps model'"),
     "class": ({"class": "os.system"}, "unknown estimator 'os.system'"),

@@ -8,6 +8,7 @@ from kdmaps.folds import BlockedKFold
 from kdmaps.io import load
 from kdmaps.learn import VariationalKernelMap
 from kdmaps.search import KernelSearchCV
+from kdmaps.tangent import TangentDiffusion
 
 __version__ = "0.1.0"
 
@@ -17,6 +18,7 @@ __all__ = [
     "Factor",
     "KernelDiffusionMap",
     "KernelSearchCV",
+    "TangentDiffusion",
     "VariationalKernelMap",
     "baselines",
     "dynamics",

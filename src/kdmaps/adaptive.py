@@ -116,7 +116,7 @@ class AdaptiveDiffusionMap(ModeTransformer):
         with all_or_nothing(self):
             X = self._validated(X, reset=True)
             weight = checked_weight(sample_weight, X)
-            checked_tensor(self.diffusion, X)
+            checked_tensor(self.diffusion, X, weight)
             rng = check_random_state(self.random_state)
             rows = self._search_rows(len(X), rng)
             seed = rng.randint(2**31) if self.checkpoint is None or self.random_state is not None else None
@@ -164,7 +164,7 @@ class AdaptiveDiffusionMap(ModeTransformer):
             folds=self.search_.folds_,
             n_components=self.n_components,
             sample_weight=weight,
-            diffusion=checked_tensor(found.diffusion, X),
+            diffusion=checked_tensor(found.diffusion, X, weight, spaces=found.tangents_, keep=True),
             n_features=self.n_features,
             random_state=found.random_state,
             objective=self.objective,

@@ -29,6 +29,9 @@ class TensorRows(NamedTuple):
 class DiffusionTensor:
     """A validated diffusion tensor: constant (the energy then keeps its one-Gram cost) or given per sample.
 
+    In general a(x) = C ± F(x)F(x)ᵀ with a constant part C (`constant`, None is 0), the factor F of `rows` and the sign
+    `sign`; only tangent spaces (`kdmaps.tangent`) have both parts.
+
     Parameters
     ----------
     value : None, number, array, Factor or callable
@@ -38,6 +41,8 @@ class DiffusionTensor:
     dim : int
         Number of columns of X.
     """
+
+    sign: float = 1.0
 
     def __init__(self, value, dim: int):
         self.dim = dim

@@ -15,19 +15,21 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from kdmaps._chunkloop import map_reduce, slices
 from kdmaps.bandwidths import resolve_bandwidth
 from kdmaps.bases import BASES, Basis, ModeBasis, make_basis
-from kdmaps.diffusion import DiffusionTensor
 from kdmaps.exceptions import DataWarning, UnreliableModesWarning
 from kdmaps.kernels import make_kernel
 from kdmaps.moments import Moments, compute_moments
 from kdmaps.pencil import find_modes
 from kdmaps.scores import timescale_score
+from kdmaps.tangent import TangentSpaces, checked_tensor
 
 
 class ModeTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """What every fitted set of modes can do, whichever estimator found them.
 
-    Subclasses fit `basis_`, `modes_` and the public attributes that derive from them.
+    Subclasses fit `basis_`, `modes_`, the public attributes that derive from them, and `tangents_`.
     """
+
+    tangents_: TangentSpaces | None = None
 
     def _set_modes(self, basis, modes) -> None:
         self.basis_, self.kernel_, self.modes_ = basis, basis.kernel, modes
@@ -136,12 +138,16 @@ class ModeTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         sample_weight : array-like of shape (n_samples,), optional
         diffusion : optional
             The diffusion tensor at these samples, needed where `fit` had one given per sample; by default the
-            estimator's own.
+            estimator's own. For "tangent" these are the tangent spaces of the training samples (the first chunk of
+            `partial_fit`), at the points X.
         """
         check_is_fitted(self)
         X = self._validated(X)
         weight = checked_weight(sample_weight, X)
-        tensor = checked_tensor(self.diffusion if diffusion is None else diffusion, X)
+        if diffusion is None:
+            tensor = checked_tensor(self.diffusion, X, weight, spaces=self.tangents_)
+        else:
+            tensor = checked_tensor(diffusion, X, weight)
         held_out = compute_moments(ModeBasis(self.basis_, self.coefficients_, self.modes_.offset), X, weight, tensor)
         return timescale_score(held_out.covariance(), held_out.mean_energy())
 
@@ -184,9 +190,10 @@ class KernelDiffusionMap(ModeTransformer):
     center : bool, default=True
         Whether the covariance is centred, which takes the constant out of the problem. With False (as in the paper)
         the constant is one of the modes, and modes have unit second moment instead of unit variance.
-    diffusion : None, float, array-like or callable, default=None
+    diffusion : None, float, array-like, callable, "tangent" or TangentDiffusion, default=None
         The diffusion tensor a of the energy E[∇fᵀ a ∇f]: identity, scalar, diagonal (d,), matrix (d, d), per sample
-        (n, d, d), a factor (n, d, k) with a = F Fᵀ (`kdmaps.Factor`), or a callable of the samples.
+        (n, d, d), a factor (n, d, k) with a = F Fᵀ (`kdmaps.Factor`), a callable of the samples, or the projector on
+        the tangent spaces of a manifold that the samples lie on (`kdmaps.TangentDiffusion`).
     random_state : int, RandomState instance or None, default=None
     sampling : {"sobol", "orthogonal", "iid"}, default="sobol"
         How frequencies are drawn from the spectral law.
@@ -207,6 +214,8 @@ class KernelDiffusionMap(ModeTransformer):
     kernel_ : Kernel
     basis_ : Basis
     moments_ : Moments
+    tangents_ : TangentSpaces or None
+        The tangent spaces found, for `diffusion="tangent"`.
     n_features_in_ : int
     feature_names_in_ : ndarray, only for data frames
 
@@ -296,7 +305,9 @@ class KernelDiffusionMap(ModeTransformer):
         with all_or_nothing(self):
             X = self._validated(X, reset=reset)
             weight = checked_weight(sample_weight, X)
-            tensor = checked_tensor(diffusion, X)
+            tensor = checked_tensor(diffusion, X, weight, spaces=None if reset else self.tangents_)
+            if reset:
+                self.tangents_ = getattr(tensor, "spaces", None)
             basis = self.build_basis(X, weight) if reset else self.basis_
             moments = compute_moments(basis, X, weight, tensor)
             self.moments_: Moments = moments if reset else self.moments_ + moments
@@ -359,6 +370,7 @@ class KernelDiffusionMap(ModeTransformer):
 def adopt(estimator: ModeTransformer, chosen: ModeTransformer) -> None:
     """Let an estimator that chose a model show that model's modes, and the model the names of the columns."""
     estimator._set_modes(chosen.basis_, chosen.modes_)
+    estimator.tangents_ = chosen.tangents_
     if hasattr(estimator, "feature_names_in_"):
         chosen.feature_names_in_ = estimator.feature_names_in_
 
@@ -389,10 +401,3 @@ def checked_weight(sample_weight, X) -> np.ndarray | None:
     if not weight.sum() > 0:
         raise ValueError("sample_weight must hold at least one positive weight.")
     return weight
-
-
-def checked_tensor(diffusion, X) -> DiffusionTensor:
-    """The diffusion tensor of an estimator's argument, checked against X."""
-    tensor = DiffusionTensor(diffusion, X.shape[1])
-    tensor.check_rows(X.shape[0])
-    return tensor

@@ -25,10 +25,11 @@ from kdmaps.estimator import KernelDiffusionMap, ModeTransformer
 from kdmaps.kernels import Kernel, Mixture, kernel_from_dict
 from kdmaps.moments import Moments
 from kdmaps.pencil import Modes
+from kdmaps.tangent import TangentDiffusion, TangentSpaces
 
 FORMAT = "kdmaps model"
 #: Raised whenever a file of this version could not be read by the previous one.
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 #: Estimators that a file may name.
 ESTIMATORS: dict[str, type[ModeTransformer]] = {cls.__name__: cls for cls in (KernelDiffusionMap, UniformMixtureMap)}
 #: Bases that a file may name, and the shapes of the arrays that they are built from, in the order of their arguments.
@@ -37,7 +38,7 @@ STORED_BASES: dict[str, tuple[Callable[..., Basis], dict[str, str]]] = {
     "RandomPhaseBasis": (RandomPhaseBasis, {"frequencies": "qd", "weights": "q", "origin": "d", "phases": "q"}),
     "LandmarkBasis": (LandmarkBasis, {"landmarks": "pd", "origin": "d"}),
 }
-#: Shapes of the fields of Moments and Modes, in the order of their arguments.
+#: Shapes of the fields of Moments, Modes and TangentSpaces, in the order of their arguments.
 MOMENTS = {"count": "", "weight": "", "weight_squared": "", "total": "p", "gram": "pp", "energy": "pp"}
 MODES = {
     "coefficients": "pr",
@@ -49,6 +50,7 @@ MODES = {
     "effective_rank": "r",
     "effective_count": "",
 }
+TANGENTS = {"samples": "md", "dimension": "", "n_neighbors": "", "floor": ""}
 
 
 def save_model(estimator: ModeTransformer, path: str | os.PathLike) -> None:
@@ -93,6 +95,8 @@ def write_model(estimator: ModeTransformer, file: BinaryIO) -> None:
     _put(arrays, "basis", estimator.basis_, STORED_BASES[kind][1])
     _put(arrays, "modes", estimator.modes_, MODES)
     _put(arrays, "moments", estimator.moments_, MOMENTS)
+    if estimator.tangents_ is not None:
+        _put(arrays, "tangents", estimator.tangents_, TANGENTS)
     names = getattr(estimator, "feature_names_in_", None)
     header = {
         "format": FORMAT,
@@ -163,6 +167,8 @@ def _encode(name: str, value: Any, arrays: dict[str, np.ndarray]) -> Any:
         return None
     if isinstance(value, Kernel):
         return {"kernel": value.to_dict()}
+    if isinstance(value, TangentDiffusion):
+        return {"tangent": {field: _encode(field, entry, arrays) for field, entry in vars(value).items()}}
     if callable(value):
         raise ValueError(
             f"{name}={value!r} is a function and cannot be stored. Call set_params({name}=None) before saving, and "
@@ -241,11 +247,20 @@ def _build(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> ModeTransfo
     estimator._set_modes(basis, modes)
     estimator.moments_ = Moments(**{**moments, "count": int(moments["count"])})
     estimator.n_features_in_ = sizes["d"]
+    if any(key.startswith("tangents.") for key in arrays):
+        estimator.tangents_ = _tangents(_take(arrays, "tangents", TANGENTS, sizes), sizes)
     if (names := header["feature_names_in"]) is not None:
         if not all(isinstance(name, str) for name in names) or len(names) != sizes["d"]:
             raise ValueError(f"its feature names are not {sizes['d']} strings.")
         estimator.feature_names_in_ = np.array(names, dtype=object)
     return estimator
+
+
+def _tangents(fields: dict[str, Any], sizes: dict[str, int]) -> TangentSpaces:
+    dimension, neighbors, floor = int(fields["dimension"]), int(fields["n_neighbors"]), fields["floor"]
+    if not (1 <= dimension <= sizes["d"] and 0 <= neighbors <= sizes["m"] and 0 <= floor <= 1):
+        raise ValueError("its tangent spaces are impossible.")
+    return TangentSpaces(fields["samples"], dimension, neighbors, floor)
 
 
 def _lookup(table: dict[str, Any], name: object, what: str) -> Any:
@@ -260,6 +275,8 @@ def _decode(value: Any, arrays: dict[str, np.ndarray]) -> Any:
     ((tag, content),) = value.items()
     if tag == "kernel":
         return _read_kernel(content)
+    if tag == "tangent":
+        return TangentDiffusion(**content)
     if tag not in ("array", "factor"):
         raise ValueError(f"unknown kind of parameter {tag!r}.")
     array = _numbers(content, arrays[content])

@@ -249,8 +249,9 @@ class RegularizationPath:
         scale = 1 / np.sqrt(self._energies + regularization)
         matrix = scale[:, None] * self._S * scale
         block = n_modes + _EXTRA
-        if len(scale) <= max(_DENSE, 3 * block):
-            values, vectors = np.linalg.eigh(matrix)
+        if len(scale) <= max(_DENSE, _DENSE_BLOCKS * block):
+            first = max(len(scale) - n_modes, 0)
+            values, vectors = linalg.eigh(matrix, subset_by_index=[first, len(scale) - 1], check_finite=False)
             values, vectors = values[::-1], vectors[:, ::-1]
         else:
             if self._start is None or self._start.shape[1] < block:
@@ -268,8 +269,8 @@ class RegularizationPath:
         return float((largest + regularization) / (smallest + regularization))
 
 
-# Up to this size a full dense solve is faster than an iteration.
-_DENSE = 100
+# Up to this size, or this many times the size of the Krylov block, a dense solve is faster than an iteration.
+_DENSE, _DENSE_BLOCKS = 100, 12
 # Vectors that the Krylov block carries beyond the modes asked for: they take the slow convergence at the cut.
 _EXTRA = 4
 

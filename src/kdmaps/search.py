@@ -228,7 +228,7 @@ class KernelSearchCV(ModeTransformer):
         return SweepData(
             X=X,
             weight=weight,
-            tensor=checked_tensor(self.diffusion, X),
+            tensor=checked_tensor(self.diffusion, X, weight, keep=True),
             folds=FoldMoments(splits, len(X)),
             n_components=self.n_components,
             basis=self.basis,

@@ -4,13 +4,14 @@ import numpy as np
 import pytest
 
 from kdmaps.bases import make_basis
-from kdmaps.diffusion import DiffusionTensor, Factor
+from kdmaps.diffusion import Factor
 from kdmaps.folds import FoldMoments, make_splits
 from kdmaps.kernels import Gaussian, Laplacian, Matern, Mixture, RationalQuadratic
 from kdmaps.learn._anisotropy import Anisotropy
 from kdmaps.learn._bandwidths import Bandwidths
 from kdmaps.learn._dictionary import Dictionary
 from kdmaps.learn._statistics import Samples
+from kdmaps.tangent import TangentDiffusion, checked_tensor
 
 
 def five_point(function, theta, step=5e-4):
@@ -39,7 +40,7 @@ def make_samples(diffusion=None, weighted=True, n=90):
     X = rng.standard_normal((n, 2)) * [1.0, 0.6] + [3.0, -1.0]
     weight = rng.uniform(0.5, 1.5, n) if weighted else None
     folds = FoldMoments(make_splits(3, X, None, 3, 0), n)
-    return Samples.of(X, weight, DiffusionTensor(diffusion, 2), folds)
+    return Samples.of(X, weight, checked_tensor(diffusion, X, keep=True), folds)
 
 
 def landmarks():
@@ -70,4 +71,5 @@ DIFFUSIONS = {
     "matrix": [[2.0, 0.5], [0.5, 1.0]],
     "scalar": lambda X: 1 + X[:, 0] ** 2 / 10,
     "factor": Factor(np.random.default_rng(2).standard_normal((90, 2, 2))),
+    "tangent": TangentDiffusion(dimension=1, floor=0.3),
 }

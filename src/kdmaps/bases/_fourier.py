@@ -18,7 +18,7 @@ class _State:
     total: np.ndarray  # Σ w [cos, sin]
     gram: np.ndarray  # Σ w [cos, sin][cos, sin]ᵀ, lower triangle
     scaled: np.ndarray | None = None  # the same with weights w·a(x), for a scalar diffusion per sample
-    energy: np.ndarray | None = None  # Σ w ∇φ a ∇φᵀ, lower triangle, for a diffusion factor per sample
+    energy: np.ndarray | None = None  # Σ w ∇φ FFᵀ ∇φᵀ, lower triangle, for a diffusion factor F per sample
 
 
 class FourierBasis(Basis):
@@ -101,10 +101,10 @@ class FourierBasis(Basis):
         elif states[0].scaled is not None:
             scaled = mirror(sum(state.scaled for state in states))
             energy = self._turned(scaled, self.frequencies @ self.frequencies.T)
-        elif states[0].energy is not None:
-            energy = mirror(sum(state.energy for state in states))
-        else:  # no samples
+        else:
             energy = np.zeros_like(gram)
+        if states[0].energy is not None:
+            energy += diffusion.sign * mirror(sum(state.energy for state in states))
         pairs = np.outer(self._amplitude, self._amplitude)
         return sum(state.total for state in states) * self._amplitude, gram * pairs, energy * pairs
 

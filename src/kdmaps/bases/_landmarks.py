@@ -27,6 +27,7 @@ class _State:
     energy: np.ndarray  # the part of Σ w ∇φ a ∇φᵀ that is a Gram, lower triangle
     slopes: np.ndarray | None = None  # Σ w g gᵀ, lower triangle, g = 2κ'
     cross: np.ndarray | None = None  # Σ w (g∘s) gᵀ
+    directed: np.ndarray | None = None  # Σ w ∇φ FFᵀ ∇φᵀ for a diffusion factor F per sample, lower triangle
 
 
 class LandmarkBasis(Basis):
@@ -74,6 +75,8 @@ class LandmarkBasis(Basis):
 
     def step(self, state, X, root_weight, tensor, constant):
         X = X - self.origin
+        if tensor.factor is not None and state.directed is None:
+            state.directed = np.zeros_like(state.gram)
         if self._radial:
             self._step_radial(state, X, root_weight, tensor, constant)
         else:
@@ -92,9 +95,10 @@ class LandmarkBasis(Basis):
             slopes = (2 * root_weight)[:, None] * self.kernel.profile(s, 1)
             for direction in np.moveaxis(tensor.factor, 2, 0) / self.kernel.scale:
                 along = np.einsum("nd,nd->n", y, direction)[:, None] - direction @ zeta.T
-                add_gram(state.energy, slopes * along)
-            self._add_values(state, values, root_weight)
-            return
+                add_gram(state.directed, slopes * along)
+            if constant is None:
+                self._add_values(state, values, root_weight)
+                return
         if state.cross is None:
             state.cross, state.slopes = np.zeros_like(state.gram), np.zeros_like(state.gram)
         metric = self._metric(constant)
@@ -125,26 +129,32 @@ class LandmarkBasis(Basis):
         values = self.kernel(X, self._z)
         root = root_weight if tensor.scalar is None else root_weight * np.sqrt(tensor.scalar)
         partials = self.kernel.partials(X, self._z)
-        constant = np.eye(self.dim) if constant is None else constant
-        if tensor.factor is None and np.array_equal(constant, np.diag(np.diagonal(constant))):
-            for a, partial in zip(np.diagonal(constant), partials, strict=True):
-                add_gram(state.energy, np.ascontiguousarray(partial * (root * np.sqrt(a))[:, None]))
-        else:
-            if tensor.factor is None:
-                eigenvalues, vectors = np.linalg.eigh(constant)
-                factor = np.broadcast_to(vectors * np.sqrt(np.maximum(eigenvalues, 0)), (X.shape[0], *constant.shape))
-            else:
-                factor = tensor.factor
-            along = np.zeros((factor.shape[2], *values.shape))
-            for column, partial in zip(np.moveaxis(factor, 1, 0), partials, strict=True):  # column: (n, k)
-                along += column.T[:, :, None] * partial
+        if constant is None and tensor.factor is None:
+            constant = np.eye(self.dim)
+        diagonal = constant is not None and np.array_equal(constant, np.diag(np.diagonal(constant)))
+        factors = []  # each with the sum that it belongs to
+        if constant is not None and not diagonal:
+            eigenvalues, vectors = np.linalg.eigh(constant)
+            factor = np.broadcast_to(vectors * np.sqrt(np.maximum(eigenvalues, 0)), (X.shape[0], *constant.shape))
+            factors.append((factor, state.energy))
+        if tensor.factor is not None:
+            factors.append((tensor.factor, state.directed))
+        alongs = [np.zeros((factor.shape[2], *values.shape)) for factor, _ in factors]
+        for j, partial in enumerate(partials):
+            if diagonal:
+                add_gram(state.energy, np.ascontiguousarray(partial * (root * np.sqrt(constant[j, j]))[:, None]))
+            for (factor, _), along in zip(factors, alongs, strict=True):
+                along += factor[:, j].T[:, :, None] * partial
+        for (_, total), along in zip(factors, alongs, strict=True):
             for derivative in along:
-                add_gram(state.energy, derivative * root[:, None])
+                add_gram(total, derivative * root[:, None])
         self._add_values(state, values, root_weight)
 
     def finish(self, states, diffusion):
         total, gram = sum(state.total for state in states), mirror(sum(state.gram for state in states))
         energy = mirror(sum(state.energy for state in states))
+        if states[0].directed is not None:
+            energy += diffusion.sign * mirror(sum(state.directed for state in states))
         if states[0].cross is not None:
             metric, zeta = self._metric(diffusion.constant), self._z / self.kernel.scale
             zeta = zeta * np.sqrt(metric) if np.ndim(metric) == 0 else zeta @ metric

@@ -14,6 +14,7 @@ class _State:
     total: np.ndarray
     gram: np.ndarray
     energy: np.ndarray
+    directed: np.ndarray  # the part of the energy from a diffusion factor per sample
 
 
 class ModeBasis(Basis):
@@ -45,7 +46,7 @@ class ModeBasis(Basis):
 
     def start(self):
         r = self.n_features
-        return _State(np.zeros(r), np.zeros((r, r)), np.zeros((r, r)))
+        return _State(np.zeros(r), *(np.zeros((r, r)) for _ in range(3)))
 
     def step(self, state, X, root_weight, tensor, constant):
         values = self.features(X) * root_weight[:, None]
@@ -53,12 +54,13 @@ class ModeBasis(Basis):
         if tensor.factor is not None:
             flux = np.einsum("nrd,ndk->nrk", gradients, tensor.factor)
             flux = np.swapaxes(flux, 1, 2).reshape(-1, self.n_features)
-            state.energy += flux.T @ flux
-        else:
+            state.directed += flux.T @ flux
+        if constant is not None or tensor.scalar is not None:
             flux = gradients @ constant if constant is not None else gradients * tensor.scalar[:, None, None]
             state.energy += np.einsum("nrd,nsd->rs", flux, gradients, optimize=True)
         state.gram += values.T @ values
         state.total += root_weight @ values
 
     def finish(self, states, diffusion):
-        return tuple(sum(getattr(s, name) for s in states) for name in ("total", "gram", "energy"))
+        energy = sum(s.energy + diffusion.sign * s.directed for s in states)
+        return sum(s.total for s in states), sum(s.gram for s in states), energy

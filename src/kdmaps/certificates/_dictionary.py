@@ -10,9 +10,9 @@ import numpy as np
 
 from kdmaps.bases import LandmarkBasis
 from kdmaps.certificates._certificate import Certificate
-from kdmaps.diffusion import DiffusionTensor
 from kdmaps.kernels import Kernel, Mixture
 from kdmaps.moments import compute_moments
+from kdmaps.tangent import checked_tensor
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class DictionaryOperators:
             Diffusion tensor of the energy, as for estimators.
         """
         weights, kernels = zip(*mixture.components(), strict=True)
-        tensor, origin = DiffusionTensor(diffusion, X.shape[1]), landmarks.mean(axis=0)
+        tensor, origin = checked_tensor(diffusion, X, sample_weight, keep=True), landmarks.mean(axis=0)
 
         def operators(kernel: Kernel) -> np.ndarray:
             moments = compute_moments(LandmarkBasis(kernel, landmarks, origin), X, sample_weight, tensor)

@@ -91,7 +91,8 @@ def frequency_adjoint(samples: Samples, basis: FourierBasis, statistics: Statist
     p×p arrays: gram = G∘vvᵀ and energy = (JGJᵀ)∘(WaWᵀ tiled)∘vvᵀ, J = [[0, -1], [1, 0]]. Their adjoint gives Ḡ and a
     part of W̄ through WaWᵀ; the rest is Z̄ = Z(Ḡ+Ḡᵀ), Ā = -sin∘C̄ + cos∘S̄, W̄ = ĀᵀX, in chunks.
     """
-    W, q, constant = basis.frequencies, basis.frequencies.shape[0], samples.diffusion.constant
+    W, q = basis.frequencies, basis.frequencies.shape[0]
+    constant, sign = samples.diffusion.constant, samples.diffusion.sign
     amplitude = np.tile(np.sqrt(basis.weights), 2)
     pairs = np.outer(amplitude, amplitude)
     result = np.zeros_like(W)
@@ -117,8 +118,8 @@ def frequency_adjoint(samples: Samples, basis: FourierBasis, statistics: Statist
         cos_sin(angles, np.ones(n), waves)
         np.matmul(waves, grams[chunk.owner], out=bar)
         bar += totals[chunk.owner]
-        if constant is None:
-            _add_flux_adjoint(work.frequencies, bar, waves, energies[chunk.owner], W, chunk)
+        if constant is None or chunk.tensor.factor is not None:
+            _add_flux_adjoint(work.frequencies, bar, waves, sign * energies[chunk.owner], W, chunk)
         np.multiply(waves[:, :q], bar[:, q:], out=angles)
         angles -= np.multiply(waves[:, q:], bar[:, :q], out=bar[:, :q])
         angles *= chunk.weight[:, None]

@@ -146,13 +146,12 @@ def _add_derivatives(out: _Derivatives, parts, s: np.ndarray, by_values: np.ndar
 def _metric_root(samples: Samples) -> Any:
     """B with a = BBᵀ for a constant diffusion matrix a; a number for a multiple of the identity."""
     diffusion = samples.diffusion
+    if diffusion.rows(np.asarray(samples.X[:1], dtype=np.float64), np.arange(1)).factor is not None:
+        raise ValueError(
+            "Bandwidths at landmarks are learned with a diffusion that is constant or a scalar per sample; use "
+            "basis='fourier', or learn weights only."
+        )
     if diffusion.constant is None:
-        probe = samples.X[:1]
-        if diffusion.rows(np.asarray(probe, dtype=np.float64), np.arange(1)).scalar is None:
-            raise ValueError(
-                "Bandwidths at landmarks are learned with a diffusion that is constant or a scalar per sample; use "
-                "basis='fourier', or learn weights only."
-            )
         return 1.0
     a = diffusion.constant
     if np.array_equal(a, a[0, 0] * np.eye(len(a))):

@@ -59,7 +59,7 @@ class VariationalKernelMap(ModeTransformer):
         No weight of the mixture of L kernels falls below floor/L.
     center : bool, default=True
         Whether the covariance is centred; the paper's is not.
-    diffusion : None, float, array-like or callable, default=None
+    diffusion : None, float, array-like, callable, "tangent" or TangentDiffusion, default=None
         As in `KernelDiffusionMap`.
     cv : int or splitter, default=3
         Folds of the term "heldout".
@@ -174,7 +174,9 @@ class VariationalKernelMap(ModeTransformer):
         self._check_parameters()
         with all_or_nothing(self):
             X = self._validated(X, reset=True)
-            weight, tensor = checked_weight(sample_weight, X), checked_tensor(self.diffusion, X)
+            weight = checked_weight(sample_weight, X)
+            tensor = checked_tensor(self.diffusion, X, weight, keep=True)
+            self.tangents_ = getattr(tensor, "spaces", None)
             learned, self.regularization_ = self._learn(X, weight, tensor, groups)
             self.moments_ = compute_moments(learned, X, weight, tensor)
             modes = find_modes(self.moments_, learned.ridge, self.n_components, self.regularization_, self.center)
@@ -197,6 +199,7 @@ class VariationalKernelMap(ModeTransformer):
         )
         model.n_features_in_, model.moments_ = self.n_features_in_, self.moments_
         model._set_modes(self.basis_, self.modes_)
+        model.tangents_ = self.tangents_
         if hasattr(self, "feature_names_in_"):
             model.feature_names_in_ = self.feature_names_in_
         return model
