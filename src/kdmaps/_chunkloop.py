@@ -10,9 +10,11 @@ from __future__ import annotations
 import ctypes
 import os
 import threading
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sized
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -93,6 +95,8 @@ def cos_sin(angles: np.ndarray, row_scale: np.ndarray, out: np.ndarray) -> None:
         np.multiply(np.sin(angles), row_scale[:, None], out=out[:, q:])
 
 
+#: Tasks that wait for a busy thread: one is enough to keep it busy, and each holds a chunk of samples.
+QUEUED = 1
 _local = threading.local()
 
 
@@ -122,13 +126,14 @@ def n_threads() -> int:
     return min(limit, cores) if limit > 0 else cores
 
 
-def map_reduce(tasks: list, start: Callable[[], Any], step: Callable[[Any, Any], None]) -> list[Any]:
+def map_reduce(tasks: Iterable, start: Callable[[], Any], step: Callable[[Any, Any], None]) -> list[Any]:
     """Deal `tasks` to one thread per core; each thread folds its share into a state of its own.
 
     Parameters
     ----------
-    tasks : list
-        Thread t of T takes tasks t, t+T, t+2T, ...: the same split in every run, so the same rounding.
+    tasks : iterable
+        Thread t of T takes tasks t, t+T, t+2T, ...: the same split in every run, so the same rounding. An iterator is
+        advanced by the calling thread, while the others work, and at most a few tasks ahead.
     start : callable
         Makes a state.
     step : callable
@@ -138,18 +143,44 @@ def map_reduce(tasks: list, start: Callable[[], Any], step: Callable[[Any, Any],
     -------
     states : list of the threads' states, in order
     """
-    workers = max(1, min(n_threads(), len(tasks)))
-
-    def run(share: list) -> Any:
-        state = start()
-        for task in share:
-            step(state, task)
-        return state
-
+    workers = n_threads()
+    if isinstance(tasks, Sized):
+        workers = max(1, min(workers, len(tasks)))
     if workers == 1:
-        return [run(tasks)]
+        state = start()
+        for task in tasks:
+            step(state, task)
+        return [state]
+    states: list[Any] = []
+    pending: list[deque[Future]] = [deque() for _ in range(workers)]
+    with blas_threads(1), ExitStack() as stack:
+        lanes = [stack.enter_context(ThreadPoolExecutor(1)) for _ in range(workers)]
+        for number, task in enumerate(tasks):
+            t = number % workers
+            if number < workers:
+                states.append(start())
+            if len(pending[t]) > QUEUED:
+                pending[t].popleft().result()
+            pending[t].append(lanes[t].submit(step, states[t], task))
+        for future in chain.from_iterable(pending):
+            future.result()
+    return states or [start()]
+
+
+def map_ordered(tasks: Iterable, work: Callable[[Any], Any]) -> Iterator[Any]:
+    """`work(task)` for each task, computed by one thread per core a few tasks ahead, in the order of the tasks."""
+    workers = n_threads()
+    if workers == 1:
+        yield from map(work, tasks)
+        return
+    pending: deque[Future] = deque()
     with blas_threads(1), ThreadPoolExecutor(workers) as pool:
-        return list(pool.map(run, [tasks[t::workers] for t in range(workers)]))
+        for task in tasks:
+            if len(pending) > QUEUED * workers:
+                yield pending.popleft().result()
+            pending.append(pool.submit(work, task))
+        while pending:
+            yield pending.popleft().result()
 
 
 _controller: ThreadpoolController | None = None

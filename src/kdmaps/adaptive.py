@@ -9,13 +9,15 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 
 from kdmaps.bandwidths import median_distance
-from kdmaps.diffusion import Factor
-from kdmaps.estimator import ModeTransformer, adopt, all_or_nothing, checked_tensor, checked_weight
-from kdmaps.folds import FoldMoments, make_splits
+from kdmaps.data import Source
+from kdmaps.estimator import ModeTransformer, adopt
+from kdmaps.folds import FoldMoments, make_splits, splits_of
 from kdmaps.grid import REGULARIZATIONS
 from kdmaps.kernels import FAMILIES
 from kdmaps.learn import WITNESSES, Refinement, refine
 from kdmaps.search import KernelSearchCV
+from kdmaps.tangent import checked_tensor
+from kdmaps.validation import all_or_nothing, checked_weight, tensors_of
 
 #: Refined bandwidths stay above this many median distances: in narrower ones, modes jump between samples.
 NARROWEST = 3.0
@@ -103,7 +105,8 @@ class AdaptiveDiffusionMap(ModeTransformer):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, d)
+        X : array-like of shape (n_samples, d), path, stream of chunks
+            Anything that `kdmaps.data.as_source` takes.
         y : ignored
         sample_weight : array-like of shape (n_samples,), optional
         groups : array-like of shape (n_samples,), optional
@@ -114,44 +117,41 @@ class AdaptiveDiffusionMap(ModeTransformer):
         self
         """
         with all_or_nothing(self):
-            X = self._validated(X, reset=True)
-            weight = checked_weight(sample_weight, X)
-            checked_tensor(self.diffusion, X, weight)
+            source = self._source(X, reset=True)
+            weight = checked_weight(sample_weight, source)
+            checked_tensor(self.diffusion, source, weight)
             rng = check_random_state(self.random_state)
-            rows = self._search_rows(len(X), rng)
+            part = source.sample(self._most(), rng, weight)
             seed = rng.randint(2**31) if self.checkpoint is None or self.random_state is not None else None
-            part, part_weight = X[rows], None if weight is None else weight[rows]
-            self.search_ = self._search(seed, X, groups, rows).fit(part, sample_weight=part_weight)
+            self.search_ = self._search(seed, source, groups, part.rows).fit(part.X, sample_weight=part.weight)
             chosen = self.search_.best_estimator_
             self.best_params_ = dict(self.search_.best_params_)
             wanted = self.refine and self.basis == "fourier" and not self.search_.interrupted_
-            self.refinement_ = self._refined(part, part_weight) if wanted else None
+            self.refinement_ = self._refined(part.X, part.weight) if wanted else None
             if self.refinement_ is not None and self.refinement_.significant:
                 regularization = self.refinement_.regularization
                 self.best_params_ = {"kernel": self.refinement_.kernel, "regularization": regularization}
-            if len(rows) < len(X) or self.best_params_ != self.search_.best_params_:
+            if len(part.rows) != source.n_samples or self.best_params_ != self.search_.best_params_:
                 chosen = clone(chosen).set_params(diffusion=self.diffusion, **self.best_params_)
-                chosen.fit(X, sample_weight=weight)
+                chosen.fit(source, sample_weight=weight)
             self.best_estimator_ = chosen
             adopt(self, chosen)
         return self
 
-    def _search_rows(self, n_samples: int, rng: np.random.RandomState) -> np.ndarray:
+    def _most(self) -> int:
         most = self.max_search_samples
-        if not isinstance(most, int | np.integer) or most < 2:
+        if not isinstance(most, Integral) or most < 2:
             raise ValueError(f"max_search_samples must be a whole number of at least 2, got {most!r}.")
-        if n_samples <= most:
-            return np.arange(n_samples)
-        return np.sort(rng.choice(n_samples, most, replace=False))
+        return int(most)
 
-    def _search(self, seed: int | None, X: np.ndarray, groups, rows: np.ndarray) -> KernelSearchCV:
+    def _search(self, seed: int | None, source: Source, groups, rows: np.ndarray) -> KernelSearchCV:
         settings = self.get_params(deep=False)
         for name in ("max_search_samples", "refine", "objective"):
             del settings[name]
         settings.update(
             random_state=seed,
-            diffusion=_rows_of(self.diffusion, rows),
-            cv=_splits_of(self.cv, X, groups, rows, self.n_components),
+            diffusion=tensors_of(self.diffusion, rows),
+            cv=splits_of(self.cv, source, groups, rows, self.n_components),
         )
         return KernelSearchCV(**settings)
 
@@ -180,22 +180,3 @@ class AdaptiveDiffusionMap(ModeTransformer):
         rng = check_random_state(seed)
         draws = [make_splits(self.cv, X, None, self.n_components, rng.randint(2**31)) for _ in range(WITNESSES)]
         return [FoldMoments(splits, len(X)) for splits in draws]
-
-
-def _splits_of(cv, X: np.ndarray, groups, rows: np.ndarray, n_components: int):
-    """What a splitter does to all samples, seen on `rows` of them: its blocks, gaps and groups keep their meaning."""
-    if cv is None or isinstance(cv, Integral):
-        return cv
-    position = np.full(len(X), -1)
-    position[rows] = np.arange(len(rows))
-    splits = make_splits(cv, X, groups, n_components, 0)
-    return [tuple(position[part][position[part] >= 0] for part in split) for split in splits]
-
-
-def _rows_of(diffusion, rows: np.ndarray):
-    """The entries of a diffusion tensor that belong to `rows`; a constant or a callable is the same for all."""
-    if isinstance(diffusion, Factor):
-        return Factor(diffusion.array[rows])
-    if diffusion is None or callable(diffusion) or np.ndim(diffusion) != 3:
-        return diffusion
-    return np.asarray(diffusion)[rows]

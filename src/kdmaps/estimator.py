@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from numbers import Integral, Real
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
-from kdmaps._chunkloop import map_reduce, slices
+from kdmaps._chunkloop import map_ordered, map_reduce, slices
+from kdmaps._readers import write_rows
 from kdmaps.bandwidths import resolve_bandwidth
 from kdmaps.bases import BASES, Basis, ModeBasis, make_basis
+from kdmaps.data import PREVIEW_SAMPLES, ArraySource, Source, as_source, check_columns, is_array_like
 from kdmaps.exceptions import DataWarning, UnreliableModesWarning
 from kdmaps.kernels import make_kernel
-from kdmaps.moments import Moments, compute_moments
+from kdmaps.moments import Moments, add_exactly, compute_moments
 from kdmaps.pencil import find_modes
 from kdmaps.scores import timescale_score
 from kdmaps.tangent import TangentSpaces, checked_tensor
+from kdmaps.validation import all_or_nothing, checked_time, checked_weight
 
 
 class ModeTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -45,32 +46,43 @@ class ModeTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
     def _validated(self, X, reset: bool = False) -> np.ndarray:
         return validate_data(self, X, dtype=(np.float64, np.float32), order=None, reset=reset)
 
-    def transform(self, X, *, time: float = 0.0):
+    def _source(self, X, reset: bool = False) -> Source:
+        if is_array_like(X):
+            return ArraySource(self._validated(X, reset), checked=True)
+        source = as_source(X)
+        check_columns(self, source, reset)
+        return source
+
+    def transform(self, X, *, time: float = 0.0, out=None):
         """Modes at new points.
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, d)
+        X : array-like of shape (n_samples, d), path, stream of chunks
+            Anything that `kdmaps.data.as_source` takes.
         time : float, default=0
             If positive, mode k is multiplied by e^{-rate_k·time}: the coordinates in which the Euclidean distance is
             the diffusion distance after that time.
+        out : path, optional
+            Write the modes to this `.npy` file, chunk by chunk; it appears when it is complete.
 
         Returns
         -------
         modes : ndarray of shape (n_samples, n_components)
-            In the floating type of X.
+            In the floating type of X; with `out`, mapped from that file.
         """
         check_is_fitted(self)
-        X = self._validated(X)
-        out = np.empty((X.shape[0], self._n_features_out), dtype=X.dtype)
-        decay = np.exp(-self.rates_ * _check_time(time))
+        decay = np.exp(-self.rates_ * checked_time(time))
+        source = self._source(X)
         projected = ModeBasis(self.basis_, self.coefficients_, self.modes_.offset)
 
-        def step(_, part):
-            out[part] = projected.features(np.asarray(X[part], dtype=np.float64)) * decay
+        def work(part):
+            _, chunk = source.read(part)
+            values = projected.features(np.asarray(chunk, dtype=np.float64)) * decay
+            return values.astype(chunk.dtype if chunk.dtype.kind == "f" else np.float64, copy=False)
 
-        map_reduce(list(slices(X.shape[0], self.basis_.chunk_rows)), lambda: None, step)
-        return out
+        parts = map_ordered(source.parts(self.basis_.chunk_rows), work)
+        return np.concatenate(list(parts)) if out is None else write_rows(out, parts)
 
     def gradient(self, X) -> np.ndarray:
         """Gradients ∇φ_k of the modes at any points, in closed form.
@@ -123,7 +135,7 @@ class ModeTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         mean = weight @ values
         overlaps = (phi * weight[:, None]).T @ (values - mean)
         points = phi if at is None else np.asarray(ModeTransformer.transform(self, at), dtype=np.float64)
-        return mean + (points * np.exp(-self.rates_ * _check_time(time))) @ overlaps
+        return mean + (points * np.exp(-self.rates_ * checked_time(time))) @ overlaps
 
     def score(self, X, y=None, sample_weight=None, *, diffusion=None) -> float:
         """Timescale score of the modes on X: tr[(VᵀLV)⁻¹VᵀΣV]; larger is better (see `kdmaps.scores`).
@@ -133,7 +145,7 @@ class ModeTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, d)
+        X : array-like of shape (n_samples, d), path, stream of chunks
         y : ignored
         sample_weight : array-like of shape (n_samples,), optional
         diffusion : optional
@@ -142,7 +154,7 @@ class ModeTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
             `partial_fit`), at the points X.
         """
         check_is_fitted(self)
-        X = self._validated(X)
+        X = self._source(X)
         weight = checked_weight(sample_weight, X)
         if diffusion is None:
             tensor = checked_tensor(self.diffusion, X, weight, spaces=self.tangents_)
@@ -268,7 +280,9 @@ class KernelDiffusionMap(ModeTransformer):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, d)
+        X : array-like of shape (n_samples, d), path, stream of chunks
+            Anything that `kdmaps.data.as_source` takes. What is not in memory is read chunk by chunk: once for the
+            10,000 random samples that set the median bandwidth, the landmarks and the origin, once for the sums.
         y : ignored
         sample_weight : array-like of shape (n_samples,), optional
             Non-negative; samples of another law are reweighted to π by π/law.
@@ -287,7 +301,7 @@ class KernelDiffusionMap(ModeTransformer):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, d)
+        X : array-like of shape (n_samples, d), path, stream of chunks
         y : ignored
         sample_weight : array-like of shape (n_samples,), optional
         diffusion : optional
@@ -303,30 +317,38 @@ class KernelDiffusionMap(ModeTransformer):
     def _accumulate(self, X, sample_weight, diffusion, reset: bool):
         self.check_parameters()
         with all_or_nothing(self):
-            X = self._validated(X, reset=reset)
-            weight = checked_weight(sample_weight, X)
-            tensor = checked_tensor(diffusion, X, weight, spaces=None if reset else self.tangents_)
+            source = self._source(X, reset=reset)
+            weight = checked_weight(sample_weight, source)
+            tensor = checked_tensor(diffusion, source, weight, spaces=None if reset else self.tangents_)
             if reset:
                 self.tangents_ = getattr(tensor, "spaces", None)
-            basis = self.build_basis(X, weight) if reset else self.basis_
-            moments = compute_moments(basis, X, weight, tensor)
-            self.moments_: Moments = moments if reset else self.moments_ + moments
+            basis = self.build_basis(source, weight) if reset else self.basis_
+            moments = compute_moments(basis, source, weight, tensor)
+            self.moments_: Moments
+            if reset:
+                self.moments_, self._carry = moments, None
+            else:
+                self.moments_, self._carry = add_exactly(self.moments_, moments, getattr(self, "_carry", None))
             modes = find_modes(self.moments_, basis.ridge, self.n_components, self.regularization, self.center)
             self._set_modes(basis, modes)
         for complaint in modes.complaints():
             warnings.warn(complaint, UnreliableModesWarning, stacklevel=3)
         return self
 
-    def build_basis(self, X: np.ndarray, weight: np.ndarray | None) -> Basis:
+    def build_basis(self, source: Source, weight: np.ndarray | None) -> Basis:
         """The basis that the parameters describe, for samples like these."""
+        rng = check_random_state(self.random_state)
+        # Given frequencies only need an origin, for which the first rows of a stream will do.
+        typical = self.basis not in ("fourier", "random-phase") or isinstance(self.bandwidth, str)
+        most = None if self.basis == "full" else PREVIEW_SAMPLES
+        _, X, weight = source.sample(most, rng, weight, typical)
         used = X if weight is None else X[weight > 0]
         if used.shape[0] <= self.n_components:
             raise ValueError(
                 f"X has {used.shape[0]} sample(s) (of positive weight) but n_components={self.n_components} modes need "
                 f"at least {self.n_components + 1}; give more samples or ask for fewer modes."
             )
-        constant = np.flatnonzero(np.ptp(used[:1000], axis=0) == 0)  # few columns, if any, need a look at every sample
-        constant = constant[np.ptp(used[:, constant], axis=0) == 0] if constant.size else constant
+        constant = np.flatnonzero(np.ptp(used, axis=0) == 0)
         if constant.size and constant.size < X.shape[1]:
             names = getattr(self, "feature_names_in_", np.arange(X.shape[1]))[constant]
             warnings.warn(
@@ -334,7 +356,6 @@ class KernelDiffusionMap(ModeTransformer):
                 DataWarning,
                 stacklevel=4,
             )
-        rng = check_random_state(self.random_state)
         used_weight = None if weight is None else weight[weight > 0]
         kernel = self._make_kernel(used, used_weight, rng)
         return make_basis(
@@ -373,31 +394,3 @@ def adopt(estimator: ModeTransformer, chosen: ModeTransformer) -> None:
     estimator.tangents_ = chosen.tangents_
     if hasattr(estimator, "feature_names_in_"):
         chosen.feature_names_in_ = estimator.feature_names_in_
-
-
-@contextmanager
-def all_or_nothing(estimator) -> Iterator[None]:
-    """Give the estimator back as it was if its fit fails."""
-    before = vars(estimator).copy()
-    try:
-        yield
-    except BaseException:
-        vars(estimator).clear()
-        vars(estimator).update(before)
-        raise
-
-
-def _check_time(time) -> float:
-    if not isinstance(time, Real) or not 0 <= float(time) < np.inf:
-        raise ValueError(f"time must be a non-negative number, got {time!r}.")
-    return float(time)
-
-
-def checked_weight(sample_weight, X) -> np.ndarray | None:
-    """`sample_weight` as floats, one per sample, not negative, not all zero; None stays None."""
-    if sample_weight is None:
-        return None
-    weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-    if not weight.sum() > 0:
-        raise ValueError("sample_weight must hold at least one positive weight.")
-    return weight

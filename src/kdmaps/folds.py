@@ -11,6 +11,7 @@ import numpy as np
 from sklearn.model_selection import BaseCrossValidator, RepeatedKFold, check_cv
 
 from kdmaps.bases import Basis
+from kdmaps.data import ArraySource, Source
 from kdmaps.diffusion import DiffusionTensor
 from kdmaps.moments import Moments, compute_moments, sum_moments
 from kdmaps.pencil import RegularizationPath, rounding_variance
@@ -70,6 +71,18 @@ def make_splits(cv, X: np.ndarray, groups, n_components: int, seed: int) -> list
             "fewer modes or more samples."
         )
     return splits
+
+
+def splits_of(cv, source: Source, groups, rows: np.ndarray, n_components: int):
+    """What a splitter does to all samples, seen on `rows` of them: its blocks, gaps and groups keep their meaning."""
+    if cv is None or isinstance(cv, Integral):
+        return cv
+    n = source.n_samples or 0
+    X = source.array if isinstance(source, ArraySource) else np.broadcast_to(0.0, (n, 1))
+    position = np.full(n, -1)
+    position[rows] = np.arange(len(rows))
+    splits = make_splits(cv, X, groups, n_components, 0)
+    return [tuple(position[part][position[part] >= 0] for part in split) for split in splits]
 
 
 def without_landmarks(splits, X: np.ndarray, landmarks: np.ndarray, n_components: int):

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kdmaps._chunkloop import map_reduce, slices
+from kdmaps._chunkloop import map_reduce
 from kdmaps.bases import Basis
+from kdmaps.data import ArraySource, Source, weights_at
 from kdmaps.diffusion import DiffusionTensor
 
 
@@ -94,7 +95,7 @@ class Moments:
 
 def compute_moments(
     basis: Basis,
-    X: np.ndarray,
+    X: np.ndarray | Source,
     sample_weight: np.ndarray | None = None,
     diffusion: DiffusionTensor | None = None,
     rows: np.ndarray | None = None,
@@ -104,27 +105,32 @@ def compute_moments(
     Parameters
     ----------
     basis : Basis
-    X : array of shape (n_samples, d)
-        Anything that gives an array for a slice (and for an index array, if `rows` is given).
+    X : array of shape (n_samples, d), or Source
     sample_weight : ndarray of shape (n_samples,), optional
     diffusion : DiffusionTensor, optional
         The identity by default.
     rows : ndarray of int, optional
-        Only these samples.
+        Only these samples, of an array.
     """
+    source = X if isinstance(X, Source) else ArraySource(X, checked=True)
     diffusion = DiffusionTensor(None, basis.dim) if diffusion is None else diffusion
-    n = X.shape[0] if rows is None else len(rows)
-    weights = None if sample_weight is None else (sample_weight if rows is None else sample_weight[rows])
 
     def step(state, part):
-        index = part if rows is None else rows[part]
-        chunk = np.asarray(X[index], dtype=np.float64)
-        root = np.ones(chunk.shape[0]) if weights is None else np.sqrt(weights[part])
-        basis.step(state, chunk, root, diffusion.rows(chunk, index), diffusion.constant)
+        index, chunk = source.read(part)
+        chunk = np.asarray(chunk, dtype=np.float64)
+        weight = np.ones(chunk.shape[0]) if sample_weight is None else weights_at(sample_weight, index)
+        basis.step(state, chunk, np.sqrt(weight), diffusion.rows(chunk, index), diffusion.constant)
 
-    states = map_reduce(list(slices(n, basis.chunk_rows)), basis.start, step)
-    weight, squared = (n, n) if weights is None else (weights.sum(), weights @ weights)
-    return Moments(n, float(weight), float(squared), *basis.finish(states, diffusion))
+    chosen = {} if rows is None else {"rows": rows}
+    states = map_reduce(source.parts(basis.chunk_rows, **chosen), basis.start, step)
+    n = len(rows) if rows is not None else source.n_samples or 0
+    weight, squared = float(n), float(n)
+    if sample_weight is not None:
+        weights = sample_weight if rows is None else sample_weight[rows]
+        if len(weights) != n:
+            raise ValueError(f"sample_weight has {len(weights)} entries, but X has {n} samples.")
+        weight, squared = float(weights.sum()), float(weights @ weights)
+    return Moments(n, weight, squared, *basis.finish(states, diffusion))
 
 
 def sum_moments(parts: Iterable[Moments]) -> Moments:
@@ -134,3 +140,14 @@ def sum_moments(parts: Iterable[Moments]) -> Moments:
     for part in parts:
         total = total + part
     return total
+
+
+def add_exactly(total: Moments, part: Moments, carry: Moments | None) -> tuple[Moments, Moments]:
+    """`total` + `part`, and the rounding error of this sum, to be given as `carry` with the next part.
+
+    Compensated summation (Knuth's two-sum): the error after any number of parts is that of one addition.
+    """
+    part = part if carry is None else part + carry
+    result = total + part
+    gained = result - total
+    return result, (total - (result - gained)) + (part - gained)

@@ -12,21 +12,19 @@ from sklearn.utils import check_random_state
 from kdmaps.bandwidths import median_distance
 from kdmaps.bases import select_landmarks
 from kdmaps.certificates import cv_consistency_bound
-from kdmaps.estimator import (
-    KernelDiffusionMap,
-    ModeTransformer,
-    adopt,
-    all_or_nothing,
-    checked_tensor,
-    checked_weight,
-)
+from kdmaps.data import Sample, Source
+from kdmaps.estimator import KernelDiffusionMap, ModeTransformer, adopt
 from kdmaps.exceptions import UnreliableModesWarning
-from kdmaps.folds import FoldMoments, make_splits, without_landmarks
+from kdmaps.folds import FoldMoments, make_splits, splits_of, without_landmarks
 from kdmaps.grid import BANDWIDTH_RANGE, REGULARIZATIONS, bandwidth_grid, edge_of, make_trials, positive
 from kdmaps.kernels import FAMILIES, Gaussian, Kernel, make_kernel
 from kdmaps.selection import make_scoring, pooled_ritz_timescales
 from kdmaps.sweep import Candidate, Sweep, SweepData, Trial, checkpoint_seed
+from kdmaps.tangent import checked_tensor
+from kdmaps.validation import all_or_nothing, checked_weight, tensors_of
 
+#: Samples on which data that are not in memory are searched, unless more are asked for.
+SEARCH_SAMPLES = 20_000
 #: Folds whose mode spaces have a mean squared cosine below this disagree.
 MIN_AGREEMENT = 0.8
 #: A gap counts for the number of modes if the folds agree on the space below it to this mean squared cosine.
@@ -68,6 +66,9 @@ class KernelSearchCV(ModeTransformer):
         Ends of the default grid in units of the median pairwise distance.
     max_extensions : int, default=3
         How often the grid may grow when the best candidate lies on its edge.
+    max_search_samples : int or None, default=None
+        Candidates are judged on a random subsample of at most this size; the best one is fitted on all samples. None
+        is all samples of an array in memory, and 20,000 of data that are read in chunks.
     checkpoint : path, optional
         File for finished candidates; an interrupted search with the same data and settings resumes from it.
     progress : bool, default=False
@@ -132,6 +133,7 @@ class KernelSearchCV(ModeTransformer):
         landmarks="kmeans",
         bandwidth_range=BANDWIDTH_RANGE,
         max_extensions=3,
+        max_search_samples=None,
         checkpoint=None,
         progress=False,
     ):
@@ -151,6 +153,7 @@ class KernelSearchCV(ModeTransformer):
         self.landmarks = landmarks
         self.bandwidth_range = bandwidth_range
         self.max_extensions = max_extensions
+        self.max_search_samples = max_search_samples
         self.checkpoint = checkpoint
         self.progress = progress
 
@@ -159,7 +162,8 @@ class KernelSearchCV(ModeTransformer):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, d)
+        X : array-like of shape (n_samples, d), path, stream of chunks
+            Anything that `kdmaps.data.as_source` takes; data that are not in memory are searched on a subsample.
         y : ignored
         sample_weight : array-like of shape (n_samples,), optional
         groups : array-like of shape (n_samples,), optional
@@ -170,14 +174,15 @@ class KernelSearchCV(ModeTransformer):
         self
         """
         with all_or_nothing(self):
-            X = self._validated(X, reset=True)
-            weight = checked_weight(sample_weight, X)
+            source = self._source(X, reset=True)
+            weight = checked_weight(sample_weight, source)
             seed = checkpoint_seed(self.checkpoint) if self.random_state is None else None
             seed = check_random_state(self.random_state).randint(2**31) if seed is None else seed
             template = self._template(seed)
-            data = self._data(template, X, weight, groups, seed)
+            part = source.sample(self._most(source), check_random_state(seed), weight)
+            data = self._data(template, source, part, groups, seed)
             sweep = self._sweep(data)
-            sigmas = bandwidth_grid(self.bandwidths, self.bandwidth_range, X, weight, seed)
+            sigmas = bandwidth_grid(self.bandwidths, self.bandwidth_range, part.X, part.weight, seed)
             sweep.run(make_trials(self.families, sigmas), positive("regularizations", self.regularizations))
             if sweep.best.value == -np.inf:
                 raise ValueError(
@@ -190,7 +195,7 @@ class KernelSearchCV(ModeTransformer):
             with warnings.catch_warnings():
                 # The estimate of what the samples resolve is for fits without folds; here the folds have measured it.
                 warnings.filterwarnings("ignore", "(?s).*do not resolve mode", UnreliableModesWarning)
-                self.best_estimator_ = template.set_params(**best.params).fit(X, sample_weight=weight)
+                self.best_estimator_ = template.set_params(**best.params).fit(source, sample_weight=weight)
             adopt(self, self.best_estimator_)
         return self
 
@@ -212,8 +217,18 @@ class KernelSearchCV(ModeTransformer):
             raise ValueError(f"max_extensions must be a whole number, 0 or more, got {self.max_extensions!r}.")
         return template
 
-    def _data(self, template: KernelDiffusionMap, X, weight, groups, seed: int) -> SweepData:
-        splits = make_splits(self.cv, X, groups, self.n_components, seed)
+    def _most(self, source: Source) -> int | None:
+        most = self.max_search_samples
+        if most is None:
+            return None if source.in_memory else SEARCH_SAMPLES
+        if not isinstance(most, Integral) or most < 2:
+            raise ValueError(f"max_search_samples must be None or a whole number of at least 2, got {most!r}.")
+        return int(most)
+
+    def _data(self, template: KernelDiffusionMap, source: Source, part: Sample, groups, seed: int) -> SweepData:
+        X, weight = part.X, part.weight
+        cv = splits_of(self.cv, source, groups, part.rows, self.n_components)
+        splits = make_splits(cv, X, None, self.n_components, seed)
         if self.basis == "full":
             raise ValueError("basis='full' leaves no sample to test on; use basis='landmarks' or 'fourier'.")
         if self.basis == "landmarks":
@@ -228,7 +243,7 @@ class KernelSearchCV(ModeTransformer):
         return SweepData(
             X=X,
             weight=weight,
-            tensor=checked_tensor(self.diffusion, X, weight, keep=True),
+            tensor=checked_tensor(tensors_of(self.diffusion, part.rows), X, weight, keep=True),
             folds=FoldMoments(splits, len(X)),
             n_components=self.n_components,
             basis=self.basis,

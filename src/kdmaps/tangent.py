@@ -7,10 +7,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from numbers import Integral, Real
+from typing import Any
 
 import numpy as np
 from sklearn.neighbors import NearestNeighbors
 
+from kdmaps.data import Source
 from kdmaps.diffusion import DiffusionTensor, TensorRows
 from kdmaps.exceptions import DataWarning
 
@@ -212,14 +214,14 @@ class TangentTensor(DiffusionTensor):
 
 
 def checked_tensor(
-    diffusion, X: np.ndarray, sample_weight=None, *, spaces: TangentSpaces | None = None, keep: bool = False
+    diffusion, X: Any, sample_weight=None, *, spaces: TangentSpaces | None = None, keep: bool = False
 ) -> DiffusionTensor:
     """The diffusion tensor of an estimator's argument at the samples X.
 
     Parameters
     ----------
     diffusion : None, "tangent", TangentDiffusion, or as for `DiffusionTensor`
-    X : array of shape (n_samples, d)
+    X : array of shape (n_samples, d), or Source
     sample_weight : ndarray of shape (n_samples,), optional
     spaces : TangentSpaces, optional
         Used for "tangent" instead of tangent spaces of X.
@@ -230,9 +232,15 @@ def checked_tensor(
         raise ValueError(f"diffusion must be None, 'tangent', a number, an array or a callable, got {diffusion!r}.")
     if isinstance(diffusion, str | TangentDiffusion):
         wanted = TangentDiffusion() if isinstance(diffusion, str) else diffusion
+        if isinstance(X, Source) and spaces is None:
+            most = None if X.in_memory else wanted.max_samples
+            _, X, sample_weight = X.sample(most, np.random.RandomState(0), sample_weight)
         return (wanted.fit(X, sample_weight) if spaces is None else spaces).tensor(X, keep)
     tensor = DiffusionTensor(diffusion, X.shape[1])
-    tensor.check_rows(X.shape[0])
+    if X.shape[0] is not None:
+        tensor.check_rows(X.shape[0])
+    elif tensor.per_sample:
+        raise ValueError("diffusion cannot be given per sample for a stream of unknown length; pass a callable.")
     return tensor
 
 

@@ -11,6 +11,7 @@ from sklearn.utils import check_random_state
 
 from kdmaps.bandwidths import resolve_bandwidth
 from kdmaps.bases import Basis
+from kdmaps.data import ArraySource
 from kdmaps.estimator import KernelDiffusionMap, ModeTransformer, all_or_nothing, checked_tensor, checked_weight
 from kdmaps.exceptions import UnreliableModesWarning
 from kdmaps.folds import FoldMoments, make_splits, without_landmarks
@@ -261,7 +262,7 @@ class VariationalKernelMap(ModeTransformer):
             landmarks=self.landmarks,
         )
         template.check_parameters()
-        return template.build_basis(X, weight)
+        return template.build_basis(ArraySource(X, checked=True), weight)
 
     def _make_folds(self, X, groups, basis, rng) -> FoldMoments:
         splits = make_splits(self.cv, X, groups, self.n_components, rng.randint(2**31))
