@@ -120,7 +120,12 @@ CASES = {
     "diffusion indefinite": ({"diffusion": [[1.0, 2.0], [2.0, 1.0]]}, X, {}, "positive semidefinite"),
     "diffusion not symmetric": ({"diffusion": [[1.0, 0.5], [0.0, 1.0]]}, X, {}, "finite symmetric matrix"),
     "diffusion NaN": ({"diffusion": [1.0, np.nan]}, X, {}, "finite symmetric matrix"),
-    "diffusion in words": ({"diffusion": "fast"}, X, {}, "diffusion must be None, a number, an array or a callable"),
+    "diffusion in words": (
+        {"diffusion": "fast"},
+        X,
+        {},
+        "must be None, .tangent., a number, an array or a callable",
+    ),
     "callable indefinite": ({"diffusion": indefinite}, X, {}, "positive semidefinite at every sample"),
     "callable not symmetric": (
         {"diffusion": lambda X: np.broadcast_to([[1.0, 0.5], [0.0, 1.0]], (len(X), 2, 2))},
