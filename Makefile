@@ -4,7 +4,7 @@ BIN := .venv/bin
 # One BLAS thread for each test worker: two workers with all cores each would only wait for one another.
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 
-.PHONY: demo test lint bench compare clean
+.PHONY: demo test lint bench compare browser clean
 
 demo: .venv/.installed
 	$(BIN)/kdmaps demo
@@ -22,6 +22,10 @@ bench: .venv/.installed
 
 compare: .venv-compare/.installed
 	set -e; for file in $(wildcard compare/*.py); do .venv-compare/bin/python $$file; done
+
+# For the test of the report in a browser. Elsewhere than on Debian or Ubuntu, install Chromium and set KDMAPS_BROWSER.
+browser:
+	command -v chromium >/dev/null || { apt-get update -qq && apt-get install -qq -y --no-install-recommends chromium fonts-dejavu-core >/dev/null; }
 
 clean:
 	rm -rf .venv .venv-compare .pytest_cache .mypy_cache .ruff_cache .hypothesis dist build demo

@@ -62,6 +62,11 @@ def test_a_given_kernel_is_fitted_and_everything_is_written(data):
         assert f"Warning: {complaint}" in result.stdout
     again = kdmaps.load(data / "new" / "out" / "model.npz")
     np.testing.assert_array_equal(again.transform(X), model.transform(X))
+    page = (data / "new" / "out" / "report.html").read_text()
+    assert "samples.npy" in page
+    assert f"<td>{'{:.4g} – {:.4g}'.format(*bars.timescale_intervals[1])}</td>" in page
+    for complaint in model.modes_.complaints():
+        assert complaint in page
     written = read_table(data / "new" / "out" / "modes.csv")
     assert written.names == ["mode1", "mode2"]
     np.testing.assert_allclose(written.values, model.transform(X), rtol=1e-9, atol=1e-12)
@@ -181,7 +186,7 @@ def test_a_file_that_is_no_model(data):
 
 
 @pytest.mark.parametrize("failure", [OSError(errno.ENOSPC, "No space left on device"), KeyboardInterrupt()], ids=str)
-@pytest.mark.parametrize("call", range(6))
+@pytest.mark.parametrize("call", range(6))  # two writers and three files; the last one fails nowhere
 def test_after_a_failed_write_the_old_results_are_still_there(failure, call, data, monkeypatch):
     out = data / "out"
     run("fit", data / "samples.npy", *QUICK, "--out", out)

@@ -1,6 +1,6 @@
 """Slow modes of stochastic systems from samples, with the kernel chosen automatically."""
 
-from kdmaps import baselines, dynamics, kernels, metrics, problems, uncertainty
+from kdmaps import baselines, dynamics, kernels, metrics, plotting, problems, report, uncertainty
 from kdmaps.adaptive import AdaptiveDiffusionMap
 from kdmaps.diffusion import Factor
 from kdmaps.estimator import KernelDiffusionMap
@@ -25,6 +25,8 @@ __all__ = [
     "kernels",
     "load",
     "metrics",
+    "plotting",
     "problems",
+    "report",
     "uncertainty",
 ]

@@ -107,7 +107,7 @@ def write_model(estimator: ModeTransformer, file: BinaryIO) -> None:
         "basis": kind,
         "n_features_in": estimator.n_features_in_,
         "feature_names_in": None if names is None else list(names),
-        "libraries": _library_versions(),
+        "libraries": library_versions(),
     }
     text = json.dumps(header, allow_nan=False)
     arrays["header"] = np.frombuffer(text.encode(), dtype=np.uint8)
@@ -187,7 +187,8 @@ def _put(arrays: dict[str, np.ndarray], prefix: str, source: object, names: dict
     arrays.update({f"{prefix}.{name}": np.asarray(getattr(source, name)) for name in names})
 
 
-def _library_versions() -> dict[str, str]:
+def library_versions() -> dict[str, str]:
+    """Versions of kdmaps and of the libraries that decide its numbers."""
     from kdmaps import __version__
 
     return {"kdmaps": __version__, **{library.__name__: library.__version__ for library in (np, scipy, sklearn)}}

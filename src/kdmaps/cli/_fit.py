@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+import sys
 import warnings
 from pathlib import Path
 from typing import Annotated, Any
@@ -21,6 +23,7 @@ from kdmaps.estimator import KernelDiffusionMap
 from kdmaps.folds import BlockedKFold
 from kdmaps.io import write_model
 from kdmaps.kernels import FAMILIES
+from kdmaps.report import render_report
 from kdmaps.search import KernelSearchCV
 from kdmaps.summary import chosen, reasons, search_of, timescale_columns, timescale_rows
 from kdmaps.tables import make_writer, read_column, read_table
@@ -68,7 +71,7 @@ def fit(
     topology: TopologyOption = None,
     descriptor: DescriptorOption = "heavy-atoms",
 ) -> None:
-    """Find the slow modes of samples, and write model.npz and the modes."""
+    """Find the slow modes of samples, and write model.npz, the modes and report.html."""
     write_modes = make_writer(f".{table_format}")
     if kernel != "auto" and kernel not in FAMILIES:
         raise typer.BadParameter(f"{kernel!r} is none of auto, {', '.join(FAMILIES)}.", param_hint="--kernel")
@@ -102,11 +105,21 @@ def fit(
     _print(console, estimator, uncertainty, data, len(samples), complaints)
     values = modes_of(estimator, samples.values)
 
+    names = ("model.npz", f"modes.{table_format}", "report.html")
+    page = render_report(
+        estimator,
+        samples.values,
+        uncertainty=uncertainty,
+        notes=complaints,
+        title=data.name,
+        feature_names=samples.names,
+        command=shlex.join(["kdmaps", *sys.argv[1:]]),
+    )
     out.mkdir(parents=True, exist_ok=True)
-    names = ("model.npz", f"modes.{table_format}")
-    with replacing(*(out / name for name in names)) as (model_file, modes_file):
+    with replacing(*(out / name for name in names)) as (model_file, modes_file, report_file):
         write_model(estimator, model_file)
         write_modes(modes_file, values, mode_names(values.shape[1]))
+        report_file.write(page.encode())
     console.print(f"Written: {', '.join(str(out / name) for name in names)}", highlight=False, soft_wrap=True)
 
 

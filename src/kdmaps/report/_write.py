@@ -1,0 +1,247 @@
+"""Gathers what a page says of a fit, and fills the template."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import warnings
+from collections.abc import Sequence
+from contextlib import suppress
+from importlib.resources import files
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from kdmaps._files import replacing
+from kdmaps.certificates import Certificate, cv_consistency
+from kdmaps.io import library_versions
+from kdmaps.report._figures import svg
+from kdmaps.summary import chosen, reasons, search_of, timescale_columns, timescale_intervals, timescale_rows
+
+#: Samples in the interactive figure, and columns of X that its axes offer.
+MAX_POINTS, MAX_COLUMNS = 3000, 30
+#: What the value of a certificate is, in plain words.
+STATEMENTS = {
+    "thm:cv-consistency": "probability that the search missed the best candidate",
+    "thm:residual-gap": "distance of a mode from the exact one",
+    "thm:projector-continuity": "how far the modes move when the weights of the mixture change",
+    "prop:lipschitz-operators": "how fast the operators change with the weights of the mixture",
+    "prop:uniform-pd": "smallest eigenvalue of L+λR for any weights of the mixture",
+    "prop:rkhs-mixture-norm": "squared norm of a function in the space of the mixture",
+}
+
+
+def write_report(model: Any, X: Any, path: str | os.PathLike, **options: Any) -> None:
+    """Write a self-contained HTML page about a fit: it needs no network, no server and no other file.
+
+    Parameters
+    ----------
+    model : fitted estimator
+    X : array-like of shape (n_samples, d)
+        The samples it was fitted to. Column names of a data frame name the axes.
+    path : path-like
+        An existing file is replaced, by a whole one or not at all.
+    **options
+        As in `render_report`.
+
+    Examples
+    --------
+    >>> import kdmaps
+    >>> X = kdmaps.problems.load("dw1d").sample(300, random_state=0)
+    >>> m = kdmaps.KernelDiffusionMap(n_components=2, random_state=0).fit(X)
+    >>> u = kdmaps.uncertainty.bootstrap(m, X, n_resamples=20)
+    >>> kdmaps.report.write_report(m, X, "report.html", uncertainty=u)  # doctest: +SKIP
+    """
+    page = render_report(model, X, **options)
+    with replacing(path) as (file,):
+        file.write(page.encode())
+
+
+def render_report(
+    model: Any,
+    X: Any,
+    *,
+    uncertainty: Any = None,
+    certificates: Sequence[Certificate] = (),
+    notes: Sequence[str] | None = None,
+    title: str = "Slow modes",
+    feature_names: Sequence[str] | None = None,
+    command: str | None = None,
+    max_points: int = MAX_POINTS,
+) -> str:
+    """The page that `write_report` writes, as text. The same fit gives the same page.
+
+    Parameters
+    ----------
+    model, X :
+        As in `write_report`.
+    uncertainty : kdmaps.uncertainty.Uncertainty, optional
+        Intervals of the time scales.
+    certificates : sequence of Certificate, optional
+        Shown beside the one that a search brings with it.
+    notes : sequence of str, optional
+        Warnings to show. By default those of the modes.
+    title : str
+    feature_names : sequence of str, optional
+        Names of the columns of X, where X has none.
+    command : str, optional
+        The command line that made the fit.
+    max_points : int, default=3000
+        Samples in the interactive figure, drawn at random if there are more.
+    """
+    from jinja2 import Environment, StrictUndefined
+
+    check_is_fitted(model)
+    names = _column_names(model, X, feature_names)
+    X = X if isinstance(X, np.ndarray) else np.asarray(X)
+    if X.ndim != 2 or X.shape[1] != model.n_features_in_:
+        raise ValueError(f"X has shape {X.shape}; pass the samples, with {model.n_features_in_} columns.")
+    timescale_intervals(uncertainty, len(model.timescales_))  # complains before anything is drawn
+    bounds = [*_certificate_of(model), *certificates]
+    folder = files("kdmaps.report")
+    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    template = environment.from_string((folder / "page.html").read_text(encoding="utf-8"))
+    return template.render(
+        title=title,
+        style=(folder / "page.css").read_text(encoding="utf-8"),
+        script=(folder / "page.js").read_text(encoding="utf-8"),
+        facts=_facts(model, X, uncertainty),
+        asked=_asked(model, X, names),
+        chosen=chosen(model),
+        reasons=reasons(model),
+        columns=timescale_columns(uncertainty),
+        rows=timescale_rows(model, uncertainty),
+        blocks=uncertainty,
+        notes=_complaints(model) if notes is None else list(notes),
+        figures=_figures(model, uncertainty),
+        certificates=[(STATEMENTS.get(c.theorem, c.theorem), c) for c in bounds],
+        scatter=_scatter(model, X, names, max_points),
+        command=command,
+        python=_python(model),
+        fingerprint=_fingerprint(X),
+        versions=library_versions(),
+    )
+
+
+def _column_names(model: Any, X: Any, given: Sequence[str] | None) -> list[str]:
+    """Names of the columns: those given, those of a data frame, those of the fit, or x1, x2, …."""
+    d = model.n_features_in_
+    known = given if given is not None else getattr(X, "columns", getattr(model, "feature_names_in_", None))
+    names = [f"x{j + 1}" for j in range(d)] if known is None else [str(name) for name in known]
+    if len(names) != d:
+        raise ValueError(f"feature_names holds {len(names)} names for {d} columns.")
+    return names
+
+
+def _facts(model: Any, X: np.ndarray, uncertainty: Any) -> list[tuple[str, str]]:
+    slowest = f"{model.timescales_[0]:.4g}"
+    if uncertainty is not None:
+        low, high = uncertainty.timescale_intervals[0]
+        slowest += f" ({low:.3g} – {high:.3g})"
+    search = search_of(model)
+    agreement = [] if search is None else [float(search.cv_results_["fold_agreement"][search.best_index_])]
+    return [
+        ("samples", f"{len(X):,}"),
+        ("longest time scale", slowest),
+        (f"gap after mode {len(model.timescales_)}", f"{model.modes_.gap:.3g}"),
+        *(("agreement of the folds", f"{value:.3f}") for value in agreement),
+    ]
+
+
+def _asked(model: Any, X: np.ndarray, names: list[str]) -> list[tuple[str, str]]:
+    """What the user said: data, estimator and the arguments that are not the defaults."""
+    defaults = type(model)().get_params(deep=False)
+    parameters = model.get_params(deep=False)
+    changed = {name: value for name, value in parameters.items() if repr(value) != repr(defaults[name])}
+    shown = names if len(names) <= MAX_COLUMNS else [*names[:MAX_COLUMNS], "…"]
+    return [
+        ("data", f"{len(X):,} samples of {X.shape[1]} column(s): {', '.join(shown)}"),
+        ("estimator", type(model).__name__),
+        ("number of modes", str(len(model.timescales_))),
+        *((name, repr(value)) for name, value in changed.items() if name not in ("n_components", "progress")),
+    ]
+
+
+def _complaints(model: Any) -> list[str]:
+    found = model.modes_.complaints()
+    if search_of(model) is None:
+        return found
+    # The estimate of what the samples resolve is for fits without folds; there the folds have measured it.
+    return [text for text in found if "do not resolve mode" not in text]
+
+
+def _certificate_of(model: Any) -> list[Certificate]:
+    """What a search can say of its choice."""
+    search = search_of(model)
+    if search is None or not np.isfinite(search.certainty_["margin"]):
+        return []
+    known, results = search.certainty_, search.cv_results_
+    n_folds = sum(name.startswith("split") for name in results)
+    size, concentration = known["fold_size"], known["concentration"]
+    return [cv_consistency(known["margin"], len(results["score"]), search.n_components, n_folds, size, concentration)]
+
+
+def _figures(model: Any, uncertainty: Any) -> dict[str, Any]:
+    from markupsafe import Markup
+
+    from kdmaps import plotting
+
+    made = {
+        "timescales": svg(
+            lambda ax: plotting.plot_timescales(model, ax=ax, uncertainty=uncertainty),
+            "Time scale of every mode, on a logarithmic axis, and the gap behind the last one",
+            "timescales",
+        )
+    }
+    search = search_of(model)
+    if search is not None and np.isfinite(search.cv_results_["param_bandwidth"]).any():
+        made["landscape"] = svg(
+            lambda ax: plotting.plot_landscape(search, ax), "Score over bandwidth for every kernel family", "landscape"
+        )
+        with suppress(ValueError):  # too few points for a map
+            made["map"] = svg(
+                lambda ax: plotting.plot_regularization_map(search, ax=ax),
+                "Score over bandwidth and regularization for the chosen family",
+                "map",
+            )
+    history = getattr(model, "history_", getattr(getattr(model, "refinement_", None), "history", None))
+    if history is not None and len(history["loss"]) > 2:  # one step makes no curve
+        made["history"] = svg(
+            lambda ax: plotting.plot_history(model, ax=ax), "Loss over the steps of the optimiser", "history"
+        )
+    return {name: Markup(text) for name, text in made.items()}
+
+
+def _scatter(model: Any, X: np.ndarray, names: list[str], max_points: int) -> dict[str, Any]:
+    """Samples of the interactive figure: numbers of rows, names and values of the columns that the axes offer."""
+    rows = np.arange(len(X))
+    if len(X) > max_points:
+        rows = np.sort(np.random.default_rng(0).choice(len(X), max_points, replace=False))
+    points = np.asarray(X[rows])
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "X does not have valid feature names")
+        modes = np.asarray(model.transform(points))
+    columns = [*modes.T, *points.T[:MAX_COLUMNS]]
+    return {
+        "rows": rows.tolist(),
+        "names": [*(f"mode {k + 1}" for k in range(modes.shape[1])), *names[:MAX_COLUMNS]],
+        "modes": modes.shape[1],
+        "values": [[float(f"{value:.4g}") for value in column] for column in columns],
+        "total": len(X),
+    }
+
+
+def _python(model: Any) -> str:
+    import kdmaps
+
+    module = "kdmaps" if hasattr(kdmaps, type(model).__name__) else "kdmaps.baselines"
+    return f"import kdmaps\n\nmodel = {module}.{model!r}\nmodel.fit(X)"
+
+
+def _fingerprint(X: np.ndarray) -> str:
+    """SHA-256 of the samples as 64-bit floats, row by row."""
+    digest = hashlib.sha256()
+    for start in range(0, len(X), 2**16):
+        digest.update(np.ascontiguousarray(X[start : start + 2**16], dtype="<f8").tobytes())
+    return digest.hexdigest()
