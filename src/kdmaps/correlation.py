@@ -49,9 +49,10 @@ def autocorrelation(series, trajectories: Sequence[np.ndarray] | None = None) ->
 
 
 def integrated_correlation_time(series, trajectories: Sequence[np.ndarray] | None = None) -> float:
-    """Integrated correlation time g = 1 + 2 Σ_t ρ_t of a series: n samples are worth n/g independent ones.
+    """Integrated correlation time g = 1 + 2 Σ_t |ρ_t| of a series: n samples are worth about n/g independent ones.
 
-    The sum ends at the first lag of at least five times g/2 (Sokal's window): beyond it there is only noise.
+    Absolute values, because the swings of an oscillating series would cancel and hide its memory. The sum ends at the
+    first lag of at least five times g/2 (Sokal's window): beyond it there is only noise.
 
     Parameters
     ----------
@@ -64,6 +65,6 @@ def integrated_correlation_time(series, trajectories: Sequence[np.ndarray] | Non
     float
         In samples, at least 1.
     """
-    running = 2 * np.cumsum(autocorrelation(series, trajectories)) - 1
+    running = 2 * np.cumsum(np.abs(autocorrelation(series, trajectories))) - 1
     inside = np.flatnonzero(np.arange(len(running)) >= 2.5 * running)
     return float(max(1.0, running[inside[0] if inside.size else -1]))

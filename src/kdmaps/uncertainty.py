@@ -33,7 +33,7 @@ MAX_BLOCKS = 50
 MIN_BLOCKS = 10
 #: Bytes for the moments of all blocks; with many features, blocks become fewer (but not below twice MIN_BLOCKS).
 BLOCK_BYTES = 2**28
-#: A block holds this many integrated correlation times g = 1 + 2 Σ ρ_t. For ρ_t = e^{-t/τ}, g ≈ 2τ and the variance
+#: A block holds this many integrated correlation times g = 1 + 2 Σ |ρ_t|. For ρ_t = e^{-t/τ}, g ≈ 2τ and the variance
 #: between blocks of length b misses the part τ/b = 1/10 of the true one.
 CORRELATION_TIMES_PER_BLOCK = 5
 
@@ -63,7 +63,7 @@ class Uncertainty:
     block_length, n_blocks : int
         Least number of samples in a block, and number of blocks.
     correlation_time : float
-        Largest integrated correlation time g = 1 + 2 Σ_t ρ_t of the modes, in samples.
+        Largest integrated correlation time g = 1 + 2 Σ_t |ρ_t| of the modes, in samples.
     rate_samples, angle_samples : ndarray of shape (n_resamples, r)
         Rates (in the order of the model's modes) and principal angles of the resamples.
     """
