@@ -1,0 +1,185 @@
+"""All experiments in one run: measurements shared and kept, then tables, figures and pages."""
+
+from __future__ import annotations
+
+import csv
+import inspect
+import json
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from kdmaps.experiments._runner import Row, run_tasks, versions
+from kdmaps.experiments.paper._experiment import Experiment
+from kdmaps.experiments.paper._page import Section, write_pages
+
+FIRST_SEED = 42  # the one that the paper names
+#: Modules in the order of the page; "finding" ones are told on the page about the paper.
+NAMES = (
+    "summary",
+    "main_results",
+    "vmkl_vs_cv",
+    "ablation",
+    "modes_1d",
+    "modes_ou",
+    "modes_circle",
+    "residuals",
+    "landscape",
+    "multiseed",
+    "scaling",
+    "high_dimension",
+    "varrff",
+    "regularization",
+    "mdlike",
+    "rayleigh",
+    "inner_loops",
+    "double_well",
+    "finding_constant",
+    "finding_order",
+    "finding_edge",
+    "finding_cutoff",
+)
+
+
+def load(name: str) -> tuple[str, Experiment]:
+    """What the module says about itself, and its experiment."""
+    module = import_module(f"kdmaps.experiments.paper.{name}")
+    return inspect.cleandoc(module.__doc__ or ""), module.experiment
+
+
+def reproduce(
+    names: Sequence[str] = NAMES,
+    seeds: int = 5,
+    quick: bool = False,
+    out: Path = Path("results/paper"),
+    jobs: int = 2,
+    progress: bool = True,
+) -> list[Path]:
+    """Run experiments and write their tables, figures and pages.
+
+    Measurements are appended to `rows.jsonl` as they come and never made again; after a kill, run it again.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Of `NAMES`.
+    seeds : int
+        How many, from 42 on; a quick run takes one.
+    quick : bool
+        One seed and a part of the problems.
+    out : Path
+        A directory.
+    jobs : int
+        Processes.
+    progress : bool
+        Whether to show a progress bar.
+
+    Returns
+    -------
+    list of Path
+        The pages: Markdown and HTML.
+    """
+    unknown = [name for name in names if name not in NAMES]
+    if unknown:
+        raise ValueError(f"Unknown experiment {unknown[0]!r}; choose from {', '.join(NAMES)}.")
+    if seeds < 1:
+        raise ValueError(f"seeds must be at least 1, got {seeds}.")
+    chosen = {name: load(name) for name in names}
+    if quick:
+        chosen = {name: (text, experiment.quick()) for name, (text, experiment) in chosen.items()}
+    numbers = range(FIRST_SEED, FIRST_SEED + (1 if quick else seeds))
+    plan = _Plan(out)
+    for seed in numbers:
+        for _, experiment in chosen.values():
+            experiment.run(seed, plan.note)
+    plan.perform(jobs, progress)
+    sections = []
+    for name, (text, experiment) in chosen.items():
+        rows = [row for seed in numbers for row in experiment.run(seed, plan.look_up)]
+        picture = _save(experiment.figure(rows), out / "figures" / f"{name}.png")
+        sections.append(Section(name, experiment.title, text, experiment.table(rows), picture))
+    _write_summary(plan.rows, out / "summary.csv")
+    settings = {"seeds": list(numbers), "quick": quick, "versions": versions()}
+    (out / "settings.json").write_text(json.dumps(settings, indent=1) + "\n")
+    return write_pages(sections, settings, out)
+
+
+class _Plan:
+    """Measurements that experiments ask for, each made once."""
+
+    def __init__(self, out: Path):
+        self.out = out
+        self.tasks: dict[str, dict[str, Any]] = {}
+        self._done: dict[str, Row] = {}
+
+    def note(self, function: Callable[..., Row], **arguments: Any) -> Row:
+        """Remember a measurement; its row is not there yet."""
+        task = _task(function, arguments)
+        self.tasks.setdefault(json.dumps(task, sort_keys=True), task)
+        return {}
+
+    def perform(self, jobs: int, progress: bool) -> None:
+        """Make all measurements that have been noted and are not on disk."""
+        rows = run_tasks(
+            _Perform(self.out / "runs"), list(self.tasks.values()), self.out / "rows.jsonl", jobs, show=progress
+        )
+        self._done = dict(zip(self.tasks, rows, strict=True))
+
+    def look_up(self, function: Callable[..., Row], **arguments: Any) -> Row:
+        """The row of a measurement."""
+        row = self._done[json.dumps(_task(function, arguments), sort_keys=True)]
+        return {**row, "modes": self.out / "runs" / row["modes"]} if "modes" in row else row
+
+    @property
+    def rows(self) -> list[Row]:
+        return list(self._done.values())
+
+
+def _task(function: Callable[..., Row], arguments: dict[str, Any]) -> dict[str, Any]:
+    """A measurement as plain data, defaults spelt out: the same one has the same name wherever it is asked for."""
+    bound = inspect.signature(function).bind(**arguments)
+    bound.apply_defaults()
+    bound.arguments.pop("runs", None)
+    return {"function": f"{function.__module__}:{function.__name__}", **bound.arguments}
+
+
+class _Perform:
+    """Makes a measurement from its plain data, in whatever process."""
+
+    def __init__(self, runs: Path):
+        self.runs = runs
+
+    def __call__(self, function: str, **arguments: Any) -> list[Row]:
+        module, name = function.split(":")
+        measurement = getattr(import_module(module), name)
+        if "runs" in inspect.signature(measurement).parameters:
+            arguments["runs"] = self.runs
+        return [measurement(**arguments)]
+
+
+def _save(figure: Figure, path: Path) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    # No date and no version in the file: the same rows give the same bytes.
+    figure.savefig(path, dpi=110, metadata={"Software": None})
+    return path
+
+
+def _write_summary(rows: Sequence[Row], path: Path) -> None:
+    """Mean and standard deviation over the seeds, one line per method, problem and setting."""
+    keys = ("problem", "method", "n_samples", "n_features", "asked_regularization")
+    shown = ("paper_r2", "r2", "average_abs_correlation", "seconds")
+    groups: dict[tuple, list[Row]] = {}
+    for row in rows:
+        if "method" in row:
+            groups.setdefault(tuple(row[key] for key in keys), []).append(row)
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow([*keys, "seeds", *(f"{key}_{word}" for key in shown for word in ("mean", "std"))])
+        for group, mine in groups.items():
+            numbers = [np.array([row[key] for row in mine]) for key in shown]
+            cells = [f"{f(v):.4f}" for v in numbers for f in (np.mean, np.std)]
+            writer.writerow([*group, len(mine), *cells])

@@ -1,0 +1,175 @@
+"""What the tables and figures of the reproduction share."""
+
+from __future__ import annotations
+
+import csv
+import html
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from kdmaps.experiments._runner import Row, markdown
+
+#: A printed cell: mean, and standard deviation where there is one.
+Printed = Mapping[tuple[str, str], tuple[float, float | None]]
+
+LABELS = {
+    "ou2d-4": "OU2D α=4",
+    "ou2d-16": "OU2D α=16",
+    "ou3d": "OU3D",
+    "ou10d": "OU d=10",
+    "ou20d": "OU d=20",
+    "dw1d": "DW1D",
+    "dw1d-asym": "Asymm. DW",
+    "circle": "Circle",
+    "mdlike-6": "MD-like 2+4",
+    "mdlike-10": "MD-like 2+8",
+    "mdlike-20": "MD-like 2+18",
+}
+COLOURS = {"printed": "0.45", "paper": "tab:red", "kdmaps": "tab:blue", "exact": "black", "uniform": "tab:orange"}
+
+
+@dataclass(frozen=True)
+class Table:
+    """Cells, and what has to be said about them."""
+
+    header: Sequence[str]
+    lines: Sequence[Sequence[str]]
+    notes: Sequence[str] = ()
+
+    def markdown(self) -> str:
+        notes = "".join(f"\n- {note}" for note in self.notes)
+        return markdown(self.header, self.lines) + (f"\n{notes}" if notes else "")
+
+    def html(self) -> str:
+        def line(cells: Sequence[str], tag: str) -> str:
+            return "<tr>" + "".join(f"<{tag}>{html.escape(cell)}</{tag}>" for cell in cells) + "</tr>"
+
+        body = "".join(line(cells, "td") for cells in self.lines)
+        notes = "".join(f"<li>{html.escape(note)}</li>" for note in self.notes)
+        table = f"<table><thead>{line(self.header, 'th')}</thead><tbody>{body}</tbody></table>"
+        return f'<div class="wide">{table}</div>' + (f"<ul>{notes}</ul>" if notes else "")
+
+
+def by_problem(row: Row) -> str:
+    return LABELS[row["problem"]]
+
+
+def values(rows: Sequence[Row], key: str, method: str, case: str, by: Callable[[Row], str] = by_problem) -> np.ndarray:
+    """One number per seed."""
+    return np.array([row[key] for row in rows if row["method"] == method and by(row) == case])
+
+
+def spread(numbers: np.ndarray) -> float:
+    """Standard deviation over the seeds."""
+    return float(np.std(numbers, ddof=1)) if len(numbers) > 1 else 0.0
+
+
+def cell(numbers: np.ndarray) -> str:
+    """Mean ± standard deviation over the seeds, or the only value."""
+    if len(numbers) == 0:
+        return "–"
+    return f"{np.mean(numbers):.3f}" + (f" ± {spread(numbers):.3f}" if len(numbers) > 1 else "")
+
+
+def printed_cell(printed: Printed, case: str, method: str) -> str:
+    mean, deviation = printed.get((case, method), (None, None))
+    return "–" if mean is None else f"{mean:.3f}" + (f" ± {deviation:.3f}" if deviation is not None else "")
+
+
+def deviations(numbers: np.ndarray, printed: tuple[float, float | None] | None) -> float:
+    """Distance of the mean from the printed one, in standard deviations over the seeds (the larger of the two)."""
+    scale = max(spread(numbers), (printed[1] or 0.0) if printed else 0.0)
+    return abs(np.mean(numbers) - printed[0]) / scale if printed and scale > 0 else 0.0
+
+
+def comparison(
+    rows: Sequence[Row],
+    printed: Printed,
+    methods: Sequence[str],
+    tried: Mapping[tuple[str, str], str] | None = None,
+    by: Callable[[Row], str] = by_problem,
+) -> Table:
+    """Printed | paper protocol | kdmaps, with a note for every cell that the protocol misses by three deviations."""
+    lines, notes = [], []
+    for case in dict.fromkeys(by(row) for row in rows):
+        ours = cell(values(rows, "r2", "kdmaps", case, by))
+        for method in methods:
+            found = values(rows, "paper_r2", method, case, by)
+            if len(found) == 0:
+                continue
+            far = deviations(found, printed.get((case, method)))
+            shown = printed_cell(printed, case, method)
+            true = cell(values(rows, "r2", method, case, by))
+            agrees = "–" if shown == "–" or spread(found) == 0 else ("yes" if far <= 3 else f"no, {far:.0f} sd")
+            lines.append([case, method, shown, cell(found), agrees, true, ours])
+            if far > 3:
+                why = (tried or {}).get((case, method), "")
+                notes.append(f"{case}, {method}: printed {shown}, found {cell(found)}. {why}".strip())
+    header = (
+        "problem",
+        "method",
+        "printed",
+        "paper protocol",
+        "agrees",
+        "its true slow modes",
+        "kdmaps, true slow modes",
+    )
+    return Table(header, lines, notes)
+
+
+def dots(
+    rows: Sequence[Row],
+    printed: Printed,
+    methods: Sequence[str],
+    title: str,
+    by: Callable[[Row], str] = by_problem,
+) -> Figure:
+    """Printed cells, the paper protocol against both references, and kdmaps, for every problem."""
+    cases = list(dict.fromkeys(by(row) for row in rows))
+    figure = Figure(figsize=(1.6 + 1.25 * len(cases), 3.9), layout="constrained")
+    ax = figure.subplots()
+    offsets = np.linspace(-0.3, 0.3, len(methods) + 1)
+    markers = "osD^v<>P"
+    for offset, method, marker in zip(offsets, methods, markers, strict=False):
+        for at, case in enumerate(cases):
+            x = at + offset
+            if (case, method) in printed:
+                ax.plot([x - 0.05, x + 0.05], [printed[case, method][0]] * 2, color=COLOURS["printed"], lw=2.5)
+            for key, face in (("paper_r2", COLOURS["paper"]), ("r2", "white")):
+                found = values(rows, key, method, case, by)
+                if len(found):
+                    ax.errorbar(
+                        x, found.mean(), spread(found), fmt=marker, ms=5, color=COLOURS["paper"], mfc=face, lw=1
+                    )
+    for at, case in enumerate(cases):
+        found = values(rows, "r2", "kdmaps", case, by)
+        if len(found):
+            ax.errorbar(at + offsets[-1], found.mean(), spread(found), fmt="*", ms=10, color=COLOURS["kdmaps"], lw=1)
+    ax.plot([], [], color=COLOURS["printed"], lw=2.5, label="printed")
+    for method, marker in zip(methods, markers, strict=False):
+        ax.plot([], [], marker, color=COLOURS["paper"], label=f"{method}, paper's reference")
+    ax.plot([], [], "o", color=COLOURS["paper"], mfc="white", label="the same, true slow modes")
+    ax.plot([], [], "*", ms=10, color=COLOURS["kdmaps"], label="kdmaps, true slow modes")
+    ax.set(ylim=(min(0.4, ax.get_ylim()[0]), 1.02), ylabel="SubR² (1 is perfect)", title=title)
+    ax.set_xticks(range(len(cases)), cases, rotation=20, ha="right")
+    ax.grid(axis="y", lw=0.4)
+    figure.legend(loc="outside right upper", fontsize="small", frameon=False)
+    return figure
+
+
+def read_modes(row: Row) -> tuple[np.ndarray, np.ndarray]:
+    """Coordinates and modes of a run, from the table that it left."""
+    with Path(row["modes"]).open() as file:
+        header, *lines = list(csv.reader(file))
+    table = np.array(lines, dtype=float)
+    coordinates = np.array([name.startswith("x") for name in header])
+    return table[:, coordinates], table[:, ~coordinates]
+
+
+def first(rows: Sequence[Row], **wanted) -> Row:
+    """The first row with these entries."""
+    return next(row for row in rows if all(row[key] == value for key, value in wanted.items()))

@@ -1,0 +1,79 @@
+"""Growing sample size (fig:scaling): OU2D with α = 4, N = 100 to 2000.
+
+The paper says in its text that CV+RFF is above 0.99 from N = 100 on and that Uniform grows from 0.62 to 0.78.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Self
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from kdmaps.experiments._runner import Row
+from kdmaps.experiments.paper._experiment import Call, now
+from kdmaps.experiments.paper._protocol import measure
+from kdmaps.experiments.paper._show import COLOURS, Printed, Table, comparison, spread, values
+
+METHODS = ("CV+RFF", "Uniform+Nyström")
+PRINTED: Printed = {
+    ("N = 100", "CV+RFF"): (0.99, None),
+    ("N = 2000", "CV+RFF"): (0.99, None),
+    ("N = 100", "Uniform+Nyström"): (0.62, None),
+    ("N = 2000", "Uniform+Nyström"): (0.78, None),
+}
+
+
+def _size(row: Row) -> str:
+    return f"N = {row['n_samples']}"
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """One problem at many sample sizes."""
+
+    title: str = "Growing sample size, OU2D α=4"
+    problem: str = "ou2d-4"
+    sizes: Sequence[int] = (100, 200, 500, 1000, 2000)
+
+    def quick(self) -> Self:
+        return replace(self, sizes=(100, 500))
+
+    def run(self, seed: int, call: Call = now) -> list[Row]:
+        """One row per size and method."""
+        return [
+            call(measure, method=method, problem=self.problem, seed=seed, n_samples=n)
+            for n in self.sizes
+            for method in (*METHODS, "kdmaps")
+        ]
+
+    def table(self, rows: Sequence[Row]) -> Table:
+        """Printed (a bound, for CV+RFF) | paper protocol | kdmaps."""
+        return comparison(rows, PRINTED, METHODS, by=_size)
+
+    def figure(self, rows: Sequence[Row]) -> Figure:
+        """SubR² over N."""
+        figure = Figure(figsize=(7.5, 3.8), layout="constrained")
+        ax = figure.subplots()
+        lines = [
+            ("CV+RFF", "paper_r2", "-", "paper", "CV+RFF, paper's reference"),
+            ("CV+RFF", "r2", "--", "paper", "CV+RFF, true slow modes"),
+            ("Uniform+Nyström", "paper_r2", "-", "uniform", "Uniform, paper's reference"),
+            ("Uniform+Nyström", "r2", "--", "uniform", "Uniform, true slow modes"),
+            ("kdmaps", "r2", "-", "kdmaps", "kdmaps, true slow modes"),
+        ]
+        for method, key, style, colour, label in lines:
+            found = [values(rows, key, method, f"N = {n}", _size) for n in self.sizes]
+            means, errors = [np.mean(v) for v in found], [spread(v) for v in found]
+            ax.errorbar(self.sizes, means, errors, ls=style, marker="o", ms=4, color=COLOURS[colour], label=label)
+        ax.set(xscale="log", xlabel="number N of samples", ylabel="SubR² (1 is perfect)", title=self.title)
+        ax.set_xticks(self.sizes, [str(n) for n in self.sizes])
+        ax.minorticks_off()
+        ax.grid(lw=0.4)
+        figure.legend(loc="outside right upper", fontsize="small", frameon=False)
+        return figure
+
+
+experiment = Scaling()

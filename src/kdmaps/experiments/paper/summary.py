@@ -1,0 +1,82 @@
+"""Summary (fig:summary-final): the error of the paper's pipeline and of kdmaps, measured on the same samples.
+
+Errors 1 - SubR² against the true slow modes, with complete clusters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Self
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from kdmaps.experiments._runner import Row
+from kdmaps.experiments.paper._experiment import Call, now
+from kdmaps.experiments.paper._protocol import measure
+from kdmaps.experiments.paper._show import COLOURS, Table, by_problem, cell, values
+from kdmaps.experiments.paper.main_results import SIX
+from kdmaps.experiments.paper.main_results import experiment as main
+
+METHODS = ("CV+RFF", "Uniform+Nyström", "kdmaps")
+
+
+@dataclass(frozen=True)
+class Summary:
+    """The main problems and the MD-like one."""
+
+    title: str = "Errors on the true slow modes"
+    problems: Sequence[str] = (*SIX, "mdlike-10")
+
+    def quick(self) -> Self:
+        return replace(self, problems=SIX)
+
+    def run(self, seed: int, call: Call = now) -> list[Row]:
+        """One row per problem and method."""
+        return [call(measure, method=m, problem=p, seed=seed) for p in self.problems for m in METHODS]
+
+    def table(self, rows: Sequence[Row]) -> Table:
+        """Mean errors, and how much smaller that of kdmaps is."""
+        lines = []
+        for case in dict.fromkeys(map(by_problem, rows)):
+            paper, uniform, ours = (1 - values(rows, "r2", method, case) for method in METHODS)
+            printed = main.printed.get((case, "CV+RFF"))
+            lines.append(
+                [
+                    case,
+                    f"{1 - printed[0]:.3f}" if printed else "–",
+                    cell(1 - values(rows, "paper_r2", "CV+RFF", case)),
+                    cell(paper),
+                    cell(uniform),
+                    cell(ours),
+                    f"{paper.mean() / ours.mean():.1f}×",
+                ]
+            )
+        header = (
+            "problem",
+            "printed error",
+            "paper protocol",
+            "CV+RFF, true slow modes",
+            "Uniform, true slow modes",
+            "kdmaps, true slow modes",
+            "CV+RFF / kdmaps",
+        )
+        return Table(header, lines)
+
+    def figure(self, rows: Sequence[Row]) -> Figure:
+        """Bars, with the errors on them."""
+        cases = list(dict.fromkeys(map(by_problem, rows)))
+        figure = Figure(figsize=(9.5, 3.8), layout="constrained")
+        ax = figure.subplots()
+        for shift, method, colour in zip((-0.27, 0, 0.27), METHODS, ("paper", "uniform", "kdmaps"), strict=True):
+            errors = [np.mean(1 - values(rows, "r2", method, case)) for case in cases]
+            bars = ax.bar(np.arange(len(cases)) + shift, errors, 0.25, color=COLOURS[colour], label=method)
+            ax.bar_label(bars, [f"{100 * e:.1f}%" for e in errors], fontsize="x-small", padding=1)
+        ax.set(yscale="log", ylabel="error 1 - SubR², true slow modes", title=self.title)
+        ax.set_xticks(range(len(cases)), cases)
+        figure.legend(loc="outside right upper", fontsize="small", frameon=False)
+        return figure
+
+
+experiment = Summary()
