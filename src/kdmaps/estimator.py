@@ -11,6 +11,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from kdmaps._chunkloop import map_ordered, map_reduce, slices
+from kdmaps._notebook import NotebookDisplay
 from kdmaps._readers import write_rows
 from kdmaps.bandwidths import resolve_bandwidth
 from kdmaps.bases import BASES, Basis, ModeBasis, make_basis
@@ -24,7 +25,7 @@ from kdmaps.tangent import TangentSpaces, checked_tensor
 from kdmaps.validation import all_or_nothing, checked_time, checked_weight
 
 
-class ModeTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class ModeTransformer(NotebookDisplay, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """What every fitted set of modes can do, whichever estimator found them.
 
     Subclasses fit `basis_`, `modes_`, the public attributes that derive from them, and `tangents_`.

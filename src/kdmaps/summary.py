@@ -96,6 +96,15 @@ def _of_refinement(refinement: Any) -> list[str]:
     ]
 
 
+def complaints_of(estimator: Any) -> list[str]:
+    """Reasons not to trust the modes."""
+    found = estimator.modes_.complaints()
+    if search_of(estimator) is None:
+        return found
+    # The estimate of what the samples resolve is for fits without folds; there the folds have measured it.
+    return [text for text in found if "do not resolve mode" not in text]
+
+
 def timescale_intervals(uncertainty: Any, n_modes: int) -> np.ndarray | None:
     """The intervals of an `Uncertainty` for this many modes, of shape (r, 2); None stays None."""
     if uncertainty is None:

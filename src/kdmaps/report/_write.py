@@ -17,7 +17,15 @@ from kdmaps._files import replacing
 from kdmaps.certificates import Certificate, cv_consistency
 from kdmaps.io import library_versions
 from kdmaps.report._figures import svg
-from kdmaps.summary import chosen, reasons, search_of, timescale_columns, timescale_intervals, timescale_rows
+from kdmaps.summary import (
+    chosen,
+    complaints_of,
+    reasons,
+    search_of,
+    timescale_columns,
+    timescale_intervals,
+    timescale_rows,
+)
 
 #: Samples in the interactive figure, and columns of X that its axes offer.
 MAX_POINTS, MAX_COLUMNS = 3000, 30
@@ -113,7 +121,7 @@ def render_report(
         columns=timescale_columns(uncertainty),
         rows=timescale_rows(model, uncertainty),
         blocks=uncertainty,
-        notes=_complaints(model) if notes is None else list(notes),
+        notes=complaints_of(model) if notes is None else list(notes),
         figures=_figures(model, uncertainty),
         certificates=[(STATEMENTS.get(c.theorem, c.theorem), c) for c in bounds],
         scatter=_scatter(model, X, names, max_points),
@@ -161,14 +169,6 @@ def _asked(model: Any, X: np.ndarray, names: list[str]) -> list[tuple[str, str]]
         ("number of modes", str(len(model.timescales_))),
         *((name, repr(value)) for name, value in changed.items() if name not in ("n_components", "progress")),
     ]
-
-
-def _complaints(model: Any) -> list[str]:
-    found = model.modes_.complaints()
-    if search_of(model) is None:
-        return found
-    # The estimate of what the samples resolve is for fits without folds; there the folds have measured it.
-    return [text for text in found if "do not resolve mode" not in text]
 
 
 def _certificate_of(model: Any) -> list[Certificate]:
