@@ -66,7 +66,8 @@ def _is_trajectory(X) -> bool:
     )
 
 
-def _library(name: str, what: str) -> ModuleType:
+def library(name: str, what: str) -> ModuleType:
+    """An optional package, or an error that says what needs it."""
     try:
         return import_module(name)
     except ImportError as error:
@@ -105,7 +106,7 @@ def _csv(path: Path) -> dict[str, Any]:
     """Numbers separated by commas; a first line that is not numbers has the names of the columns."""
     with open(path) as file:
         first = file.readline().strip().split(",")
-    named = not all(map(_is_number, first))
+    named = not all(map(is_number, first))
     rows = block_rows(len(first))
 
     def start() -> Iterator[np.ndarray]:
@@ -128,7 +129,8 @@ def _csv(path: Path) -> dict[str, Any]:
     return {"start": start, "feature_names": [name.strip().strip('"') for name in first] if named else None}
 
 
-def _is_number(text: str) -> bool:
+def is_number(text: str) -> bool:
+    """Whether a field of a text file is a number."""
     try:
         float(text)
     except ValueError:
@@ -137,7 +139,7 @@ def _is_number(text: str) -> bool:
 
 
 def _parquet(path: Path) -> dict[str, Any]:
-    parquet = _library("pyarrow.parquet", "Parquet files")
+    parquet = library("pyarrow.parquet", "Parquet files")
     with parquet.ParquetFile(path) as file:
         names, n_samples = list(file.schema_arrow.names), file.metadata.num_rows
 
@@ -150,7 +152,7 @@ def _parquet(path: Path) -> dict[str, Any]:
 
 
 def _zarr(path: Path) -> dict[str, Any]:
-    array = _library("zarr", "Zarr directories").open(str(path), mode="r")
+    array = library("zarr", "Zarr directories").open(str(path), mode="r")
     if not hasattr(array, "dtype"):
         raise ValueError(f"X: {path.name} is a Zarr group; pass one of its arrays.")
     return _stored_array(array)

@@ -13,6 +13,8 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+from kdmaps._readers import is_number, library
+
 #: What a trajectory can be turned into.
 DESCRIPTORS = ("heavy-atoms", "dihedrals")
 _SHOWN_NAMES = 12
@@ -240,7 +242,7 @@ def _read_text(path: Path, array: str | None) -> Table:
 
     width = len(fields(first))
     header, skip = None, comments
-    if not any(map(_is_number, fields(first))) and len(lines) > comments + 1:
+    if not any(map(is_number, fields(first))) and len(lines) > comments + 1:
         header, skip = fields(first), comments + 1
     elif comments:
         named = fields(lines[comments - 1].lstrip("#! ").removeprefix("FIELDS").strip())
@@ -248,7 +250,7 @@ def _read_text(path: Path, array: str | None) -> Table:
     if header is not None and len(set(header)) < width:
         raise ValueError(f"{path} names a column twice; give every column a name of its own.")
     data = next((line for line in lines[skip:] if line and not line.startswith("#")), "")
-    text = [j for j, part in enumerate(fields(data)) if not _is_number(part) and part]
+    text = [j for j, part in enumerate(fields(data)) if not is_number(part) and part]
     numeric = [j for j in range(width) if j not in text]
 
     def load(columns: Sequence[int], dtype: Any) -> np.ndarray:
@@ -273,16 +275,8 @@ def _read_text(path: Path, array: str | None) -> Table:
     return Table(values, [header[j] for j in numeric] if header else None, extras)
 
 
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
-
-
 def _read_parquet(path: Path, array: str | None) -> Table:
-    arrow = _optional("pyarrow", "tables")
+    arrow = library("pyarrow", "Parquet files")
     parquet = import_module("pyarrow.parquet")
     try:
         frame = parquet.read_table(path)
@@ -299,7 +293,7 @@ def _read_parquet(path: Path, array: str | None) -> Table:
 
 
 def _read_zarr(path: Path, array: str | None) -> Table:
-    zarr = _optional("zarr", "tables")
+    zarr = library("zarr", "Zarr directories")
     node = zarr.open(str(path), mode="r")
     if hasattr(node, "shape"):
         return Table(_numbers(np.asarray(node[...]), str(path)))
@@ -309,7 +303,7 @@ def _read_zarr(path: Path, array: str | None) -> Table:
 def _read_trajectory(path: Path, topology: Path, stride: int, descriptor: str) -> Table:
     if descriptor not in DESCRIPTORS:
         raise ValueError(f"descriptor must be one of {', '.join(DESCRIPTORS)}, got {descriptor!r}.")
-    mdtraj = _optional("mdtraj", "trajectories")
+    mdtraj = library("mdtraj", "trajectories")
     try:
         frames = mdtraj.load(str(path), top=str(topology), stride=stride)
     except (OSError, ValueError, TypeError, KeyError) as error:
@@ -331,15 +325,6 @@ def _read_trajectory(path: Path, topology: Path, stride: int, descriptor: str) -
     return Table(frames.xyz[:, heavy].reshape(len(frames), -1), names, ordered=True)
 
 
-def _optional(package: str, extra: str) -> Any:
-    try:
-        return import_module(package)
-    except ImportError:
-        raise ImportError(
-            f"This format needs the package {package}; install it with: pip install 'kdmaps[{extra}]'"
-        ) from None
-
-
 _READERS: dict[str, Callable[[Path, str | None], Table]] = {
     ".npy": _read_npy,
     ".npz": _read_npz,
@@ -356,7 +341,7 @@ def make_writer(ending: str) -> Callable[[BinaryIO, np.ndarray, Sequence[str]], 
     Text has ten significant digits; the other formats hold the values as they are.
     """
     if ending == ".parquet":
-        _optional("pyarrow", "tables")
+        library("pyarrow", "Parquet files")
     if ending not in _WRITERS:
         raise ValueError(f"Cannot write a table with the ending {ending!r}; known are {', '.join(_WRITERS)}.")
     return _WRITERS[ending]

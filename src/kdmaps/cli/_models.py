@@ -36,10 +36,14 @@ def transform(
     write = make_writer(out.suffix.lower())
     fitted = load(model)
     table = read_table(data, array=array, stride=stride, topology=topology, descriptor=descriptor)
-    modes = modes_of(fitted, matching(fitted, table, columns).values)
+    values = matching(fitted, table, columns).values
     out.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(out) as (file,):
-        write(file, modes, mode_names(modes.shape[1]))
+    if out.suffix.lower() == ".npy":  # of any size
+        modes = modes_of(fitted, values, out)
+    else:
+        modes = modes_of(fitted, values)
+        with replacing(out) as (file,):
+            write(file, modes, mode_names(modes.shape[1]))
     Console().print(f"{len(modes)} samples, {modes.shape[1]} modes: {out}", highlight=False, soft_wrap=True)
 
 
@@ -89,11 +93,11 @@ def matching(fitted: Any, table: Table, columns: str | None) -> Table:
     return chosen_columns
 
 
-def modes_of(fitted: Any, values: np.ndarray) -> np.ndarray:
-    """Modes at the rows of an array whose columns have been checked."""
+def modes_of(fitted: Any, values: np.ndarray, out: Path | None = None) -> np.ndarray:
+    """Modes at the rows of an array whose columns have been checked; written to `out` chunk by chunk if given."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "X does not have valid feature names")
-        return np.asarray(fitted.transform(values))
+        return np.asarray(fitted.transform(values, out=out))
 
 
 def mode_names(n: int) -> list[str]:

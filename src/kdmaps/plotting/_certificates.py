@@ -75,8 +75,8 @@ def plot_certificates(
             {"color": LEARNED, "alpha": 0.8} if certificate.holds else {"fill": False, "ec": "0.5", "ls": "--"}
         )
         ax.barh(row, value - left, left=left, height=0.6, **style)
-        text = f" {certificate.value:.2g}" if certificate.holds else " does not apply"
-        ax.annotate(text, (value, row), va="center", fontsize="small", color="0.35")
+        text, at = (f" {certificate.value:.2g}", value) if certificate.holds else ("  does not apply", left)
+        ax.annotate(text, (at, row), va="center", fontsize="small", color="0.35")
     ax.axvline(1, color="0.6", lw=0.8, ls=":")
     ax.set(xscale="log", xlabel="bound", xlim=(left, 8 * max(values.max(), 1)), yticks=range(len(names)))
     ax.set_yticklabels(names)

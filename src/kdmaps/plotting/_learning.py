@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -47,7 +47,12 @@ def plot_history(estimator, quantity: str = "loss", ax: Axes | None = None) -> A
     phase = history["phase"]
     for step in np.flatnonzero(phase[2:] != phase[1:-1]) + 2:
         ax.axvline(step - 0.5, color="0.6", lw=0.8, ls=":")
-        ax.annotate(f" {phase[step]}", (step - 0.5, 1), xycoords=("data", "axes fraction"), va="top", color="0.4")
+        place: dict[str, Any] = {
+            "xycoords": ("data", "axes fraction"),
+            "xytext": (3, -3),
+            "textcoords": "offset points",
+        }
+        ax.annotate(str(phase[step]), (step - 0.5, 1), va="top", color="0.4", fontsize="small", **place)
     ax.set(xlabel="step", ylabel=quantity)
     ax.legend(frameon=False, fontsize="small")
     return ax
