@@ -53,6 +53,16 @@ class TestAgainstExplicitRefits:
             assert_allclose(rates, refit.rates_, rtol=1e-7)
             assert_allclose(angles, principal_angles(refit.transform(X), model.transform(X)), atol=1e-5)
 
+    def test_energies_on_tangent_spaces_are_those_of_the_fit(self):
+        X = kdmaps.problems.load("circle").sample(500, random_state=0)
+        model = make(bandwidth=2.0, diffusion="tangent").fit(X)
+        found = bootstrap(model, X, n_resamples=20)
+        # On a circle of radius 1 both rates are 1. Radial noise of 0.05 raises them by the order of its square, and
+        # 500 uniform phases know a rate to about √(2/500) of it.
+        assert (np.abs(found.rates - 1) < 4 * found.rate_errors + 0.05).all()
+        ambient = bootstrap(make(bandwidth=2.0).fit(X), X, n_resamples=20)
+        assert (found.rates < ambient.rates).all()  # a tangent energy is part of the whole one
+
     def test_a_whole_weight_is_a_repetition(self):
         X = kdmaps.problems.load("ou2d-16").sample(2000, random_state=2)
         groups, weight = np.repeat(np.arange(40), 50), np.tile([1, 2], 1000)
@@ -176,6 +186,10 @@ class TestInterface:
         assert [row["mode"] for row in rows] == [1, 2]
         assert rows[1]["timescale"] == search.timescales_[1]
         assert rows[1]["timescale_low"] == one.timescale_intervals[1, 0] < rows[1]["timescale"]
+
+    def test_files_are_refused_with_a_remedy(self, fitted):
+        with pytest.raises(ValueError, match="mmap_mode"):
+            bootstrap(fitted[0], "samples.npy")
 
     @pytest.mark.parametrize(
         ("options", "message"),

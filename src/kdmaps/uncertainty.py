@@ -21,10 +21,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from kdmaps.bases import Basis
 from kdmaps.correlation import integrated_correlation_time, trajectories_of
-from kdmaps.estimator import ModeTransformer, checked_tensor, checked_weight
+from kdmaps.data import is_array_like
+from kdmaps.estimator import ModeTransformer, checked_weight
 from kdmaps.exceptions import UnreliableModesWarning
 from kdmaps.moments import Moments, compute_moments
 from kdmaps.pencil import Modes, find_modes
+from kdmaps.tangent import checked_tensor
 
 #: Blocks beyond this number add memory and time, but no accuracy that an interval could show: from B blocks a standard
 #: error is known to about 1/√(2B).
@@ -174,9 +176,12 @@ def bootstrap(
     check_is_fitted(model)
     _check_arguments(n_resamples, max_blocks, confidence)
     fitted: Any = getattr(model, "best_estimator_", model)
+    if not is_array_like(X):
+        raise ValueError("X must be an array, whose blocks can be picked; map a file: numpy.load(path, mmap_mode='r').")
     X = model._validated(X)
     weight = checked_weight(sample_weight, X)
-    tensor = checked_tensor(fitted.diffusion if diffusion is None else diffusion, X)
+    spaces = fitted.tangents_ if diffusion is None else None
+    tensor = checked_tensor(fitted.diffusion if diffusion is None else diffusion, X, weight, spaces=spaces)
     trajectories = trajectories_of(groups, len(X))
     values = np.asarray(ModeTransformer.transform(fitted, X), dtype=np.float64)
     correlation_time = max(
