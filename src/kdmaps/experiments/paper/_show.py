@@ -130,31 +130,30 @@ def dots(
 ) -> Figure:
     """Printed cells, the paper protocol against both references, and kdmaps, for every problem."""
     cases = list(dict.fromkeys(by(row) for row in rows))
-    figure = Figure(figsize=(1.6 + 1.25 * len(cases), 3.9), layout="constrained")
+    figure = Figure(figsize=(5 + 0.9 * len(cases), 3.9), layout="constrained")
     ax = figure.subplots()
     offsets = np.linspace(-0.3, 0.3, len(methods) + 1)
-    markers = "osD^v<>P"
-    for offset, method, marker in zip(offsets, methods, markers, strict=False):
+    for number, (offset, method) in enumerate(zip(offsets, methods, strict=False)):
+        colour = f"C{number + 1}"
         for at, case in enumerate(cases):
             x = at + offset
             if (case, method) in printed:
-                ax.plot([x - 0.05, x + 0.05], [printed[case, method][0]] * 2, color=COLOURS["printed"], lw=2.5)
-            for key, face in (("paper_r2", COLOURS["paper"]), ("r2", "white")):
+                ax.plot([x - 0.06, x + 0.06], [printed[case, method][0]] * 2, color=COLOURS["printed"], lw=2.5)
+            # The open mark is larger, so that both are seen where the references are the same.
+            for key, face, size in (("r2", "white", 8), ("paper_r2", colour, 5)):
                 found = values(rows, key, method, case, by)
                 if len(found):
-                    ax.errorbar(
-                        x, found.mean(), spread(found), fmt=marker, ms=5, color=COLOURS["paper"], mfc=face, lw=1
-                    )
+                    ax.errorbar(x, found.mean(), spread(found), fmt="o", ms=size, color=colour, mfc=face, lw=1)
+        ax.plot([], [], "o", color=colour, label=f"{method}, paper's reference")
     for at, case in enumerate(cases):
         found = values(rows, "r2", "kdmaps", case, by)
         if len(found):
-            ax.errorbar(at + offsets[-1], found.mean(), spread(found), fmt="*", ms=10, color=COLOURS["kdmaps"], lw=1)
+            ax.errorbar(at + offsets[-1], found.mean(), spread(found), fmt="*", ms=10, color="C0", lw=1)
+    ax.plot([], [], "o", ms=8, color="0.3", mfc="white", label="the same, true slow modes")
+    ax.plot([], [], "*", ms=10, color="C0", label="kdmaps, true slow modes")
     ax.plot([], [], color=COLOURS["printed"], lw=2.5, label="printed")
-    for method, marker in zip(methods, markers, strict=False):
-        ax.plot([], [], marker, color=COLOURS["paper"], label=f"{method}, paper's reference")
-    ax.plot([], [], "o", color=COLOURS["paper"], mfc="white", label="the same, true slow modes")
-    ax.plot([], [], "*", ms=10, color=COLOURS["kdmaps"], label="kdmaps, true slow modes")
-    ax.set(ylim=(min(0.4, ax.get_ylim()[0]), 1.02), ylabel="SubR² (1 is perfect)", title=title)
+    ax.set(ylim=(min(0.4, ax.get_ylim()[0]), 1.02), xlim=(-0.6, len(cases) - 0.4))
+    ax.set(ylabel="SubR² (1 is perfect)", title=title)
     ax.set_xticks(range(len(cases)), cases, rotation=20, ha="right")
     ax.grid(axis="y", lw=0.4)
     figure.legend(loc="outside right upper", fontsize="small", frameon=False)
@@ -168,8 +167,3 @@ def read_modes(row: Row) -> tuple[np.ndarray, np.ndarray]:
     table = np.array(lines, dtype=float)
     coordinates = np.array([name.startswith("x") for name in header])
     return table[:, coordinates], table[:, ~coordinates]
-
-
-def first(rows: Sequence[Row], **wanted) -> Row:
-    """The first row with these entries."""
-    return next(row for row in rows if all(row[key] == value for key, value in wanted.items()))

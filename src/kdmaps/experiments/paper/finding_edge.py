@@ -1,7 +1,8 @@
-"""The chosen bandwidth is the edge of the grid, of any grid.
+"""The chosen bandwidth is the edge of the grid.
 
-All printed bandwidths (61.6, 52.0, 64.2, 52.4, 49.9, 71.1) are 50 median distances: the end of the grid. A grid a
-hundred times as wide is chosen to its end too. The held-out time scales of centred modes are largest inside.
+All printed bandwidths (61.6, 52.0, 64.2, 52.4, 49.9, 71.1) are 50 median distances: the end of the grid. On a grid a
+hundred times as wide the score goes on climbing beyond that end, to the plateau where the kernel is a constant; where
+it stops there is decided by rounding. The held-out time scales of centred modes are largest inside.
 
     KernelSearchCV(scoring="eigsum", center=False, bandwidth_range=(0.5, 5000), max_extensions=0).fit(X).best_params_
     KernelSearchCV(bandwidth_range=(0.5, 5000), max_extensions=0).fit(X).best_params_

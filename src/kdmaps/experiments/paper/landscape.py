@@ -12,6 +12,7 @@ from typing import Self
 
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.ticker import NullFormatter
 
 from kdmaps.experiments._runner import Row
 from kdmaps.experiments.paper._experiment import Call, now
@@ -73,6 +74,8 @@ class Landscape:
             else:
                 ax.set_title(by_problem(row), fontsize="medium")
             ax.set_xscale("log")
+            ax.set_xticks([1, 10, 100][: 2 if row["method"] == "kdmaps" else 3])
+            ax.xaxis.set_minor_formatter(NullFormatter())
         axes[0, 0].set_ylabel("paper: eigenvalue sum")
         axes[1, 0].set_ylabel("kdmaps: held-out score")
         handles, labels = axes[0, 0].get_legend_handles_labels()

@@ -46,4 +46,10 @@ experiment = MDLikeComparison(
         ("MD-like 2+18", "Gap-CV"): (0.777, None),
         ("MD-like 2+18", "Uniform+RFF"): (0.785, None),
     },
+    tried={
+        (case, method): "With r = 3 or 4, so that both slow modes are there beside the constant, this cell comes out "
+        "above the printed one, and the cell of CV+RFF too."
+        for case in ("MD-like 2+4", "MD-like 2+8", "MD-like 2+18")
+        for method in ("Gap-CV", "Uniform+RFF")
+    },
 )
