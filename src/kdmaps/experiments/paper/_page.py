@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from kdmaps._files import replacing
 from kdmaps.experiments.paper._show import Table
 
 INTRODUCTION = (
@@ -64,11 +65,11 @@ def write_pages(sections: Sequence[Section], settings: dict[str, Any], out: Path
         parts = ["# What we found in the paper", FINDINGS, *map(_markdown, findings)]
         pages["findings.md"] = "\n\n".join(parts) + "\n"
     pages["index.html"] = _html(results, findings, settings)
-    for name, text in pages.items():
-        unfinished = out / f"{name}.part"
-        unfinished.write_text(text)
-        unfinished.replace(out / name)
-    return [out / name for name in pages]
+    paths = [out / name for name in pages]
+    with replacing(*paths) as files:
+        for file, text in zip(files, pages.values(), strict=True):
+            file.write(text.encode())
+    return paths
 
 
 def _provenance(settings: dict[str, Any]) -> str:

@@ -18,6 +18,7 @@ from scipy import special
 from sklearn.model_selection import KFold
 
 from kdmaps import metrics, problems
+from kdmaps._files import replacing
 from kdmaps.adaptive import AdaptiveDiffusionMap
 from kdmaps.bandwidths import median_distance
 from kdmaps.baselines import UniformMixtureMap
@@ -231,16 +232,15 @@ def _landscape(results: dict, median: float) -> list[Row]:
 
 
 def _save_modes(runs: Path, row: Row, X: np.ndarray, modes: np.ndarray) -> str:
-    """Write coordinates (three at most) and modes; under another name first, so that a kill leaves no half table."""
+    """Write coordinates (three at most) and modes."""
     numbers = (f"n{row['n_samples']}", f"lambda{row['asked_regularization']:g}", f"s{row['seed']}")
     words = (row["method"], row["problem"], *numbers)
     path = runs / ("-".join(words).replace(" ", "_").replace(",", "") + ".csv")
     shown = X[:, :3]
     header = [f"x{j + 1}" for j in range(shown.shape[1])] + [f"mode{k + 1}" for k in range(modes.shape[1])]
     runs.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_suffix(".part")
-    np.savetxt(unfinished, np.hstack([shown, modes]), fmt="%.5g", delimiter=",", header=",".join(header), comments="")
-    unfinished.replace(path)
+    with replacing(path) as (file,):
+        np.savetxt(file, np.hstack([shown, modes]), fmt="%.5g", delimiter=",", header=",".join(header), comments="")
     return path.name
 
 
