@@ -22,7 +22,7 @@ from numba import njit
 from numba.extending import get_cython_function_address
 from threadpoolctl import ThreadpoolController
 
-_INT, _DOUBLE, _CHAR = (ctypes.POINTER(t) for t in (ctypes.c_int, ctypes.c_double, ctypes.c_char))
+_INT, _CHAR = (ctypes.POINTER(t) for t in (ctypes.c_int, ctypes.c_char))
 
 
 def _blas(name: str, *argument_types: Any) -> Callable[..., None]:
@@ -30,15 +30,29 @@ def _blas(name: str, *argument_types: Any) -> Callable[..., None]:
     return ctypes.CFUNCTYPE(None, *argument_types)(address)
 
 
-_dsyrk = _blas("dsyrk", _CHAR, _CHAR, _INT, _INT, _DOUBLE, ctypes.c_void_p, _INT, _DOUBLE, ctypes.c_void_p, _INT)
+def _syrk(name: str, scalar: Any) -> Callable[..., None]:
+    pointer = ctypes.POINTER(scalar)
+    return _blas(name, _CHAR, _CHAR, _INT, _INT, pointer, ctypes.c_void_p, _INT, pointer, ctypes.c_void_p, _INT)
 
 
-def add_gram(out: np.ndarray, A: np.ndarray) -> None:
-    """Add AᵀA to the lower triangle of `out`, in place; both are C-contiguous float64. Without the interpreter lock."""
+_dsyrk, _ssyrk = _syrk("dsyrk", ctypes.c_double), _syrk("ssyrk", ctypes.c_float)
+
+
+def add_gram(out: np.ndarray, A: np.ndarray, work: np.ndarray | None = None) -> None:
+    """Add AᵀA to the lower triangle of float64 `out`, in place, without the interpreter lock; both are C-contiguous.
+
+    The product of a float32 A is computed in float32, in `work` of the size of `out`, and added in float64.
+    """
     n, p = A.shape
-    rows, columns, one = ctypes.c_int(n), ctypes.c_int(p), ctypes.c_double(1.0)
+    rows, columns = ctypes.c_int(n), ctypes.c_int(p)
     # BLAS reads row-major A as column-major Aᵀ and row-major lower as column-major upper.
-    _dsyrk(b"U", b"N", columns, rows, one, A.ctypes.data, columns, one, out.ctypes.data, columns)
+    if work is None:
+        one = ctypes.c_double(1.0)
+        _dsyrk(b"U", b"N", columns, rows, one, A.ctypes.data, columns, one, out.ctypes.data, columns)
+    else:
+        unit, zero = ctypes.c_float(1.0), ctypes.c_float(0.0)
+        _ssyrk(b"U", b"N", columns, rows, unit, A.ctypes.data, columns, zero, work.ctypes.data, columns)
+        out += work
 
 
 def mirror(lower: np.ndarray) -> np.ndarray:
@@ -85,13 +99,54 @@ def cos_sin_rows(angles, row_scale, out):
             cosines[j] = (even * c + odd * s) * (1.0 - 2.0 * (next_half - 2.0 * np.floor(0.5 * next_half))) * scale
 
 
-def cos_sin(angles: np.ndarray, row_scale: np.ndarray, out: np.ndarray) -> None:
-    """[cos a, sin a]·row_scale per row, to 2e-16 for any finite argument."""
-    if max(angles.max(initial=0.0), -angles.min(initial=0.0)) < LARGE_ARGUMENT:
-        cos_sin_rows(angles, row_scale, out)
+# The same in single precision, after Cephes: reduction good up to LARGE_SINGLE_ARGUMENT.
+_F = np.float32
+_TWO_OVER_PI, _HALF, _ONE, _TWO = _F(0.63661975), _F(0.5), _F(1.0), _F(2.0)
+_FPIO2_HI, _FPIO2_MID, _FPIO2_LO = _F(1.5703125), _F(4.837512969970703125e-4), _F(7.549789948768648e-8)
+_FS1, _FS2, _FS3 = _F(-1.6666654611e-1), _F(8.3321608736e-3), _F(-1.9515295891e-4)
+_FC1, _FC2, _FC3 = _F(4.166664568298827e-2), _F(-1.388731625493765e-3), _F(2.443315711809948e-5)
+LARGE_SINGLE_ARGUMENT = 8192.0
+
+
+@njit(nogil=True, cache=True, fastmath={"contract", "nsz", "arcp"}, error_model="numpy")
+def cos_sin_rows_single(angles, row_scale, out, shift):
+    """`cos_sin_rows` in float32, with `shift` subtracted from the cosine: cos a - 1 keeps its digits for small a."""
+    n, q = angles.shape
+    for i in range(n):
+        scale, row, cosines, sines = row_scale[i], angles[i], out[i, :q], out[i, q:]
+        for j in range(q):
+            a = row[j]
+            k = np.floor(a * _TWO_OVER_PI + _HALF)
+            r = ((a - k * _FPIO2_HI) - k * _FPIO2_MID) - k * _FPIO2_LO
+            z = r * r
+            s = r + r * z * (_FS1 + z * (_FS2 + z * _FS3))
+            c = z * z * (_FC1 + z * (_FC2 + z * _FC3)) - _HALF * z  # cos r - 1
+            half, next_half = np.floor(_HALF * k), np.floor(_HALF * k + _HALF)
+            odd = k - _TWO * half
+            even = _ONE - odd
+            sign = _ONE - _TWO * (half - _TWO * np.floor(_HALF * half))
+            sines[j] = (even * s + odd * (c + _ONE)) * sign * scale
+            sign = _ONE - _TWO * (next_half - _TWO * np.floor(_HALF * next_half))
+            cosines[j] = ((even * c + odd * s) * sign + (even * sign - shift)) * scale
+
+
+def cos_sin(
+    angles: np.ndarray, row_scale: np.ndarray, out: np.ndarray, bound: float = np.inf, shift: float = 0.0
+) -> None:
+    """[cos a - shift, sin a]·row_scale per row, to the last place of the common floating type, for any finite argument.
+
+    `bound` is known to exceed all arguments, which spares a look at them; a shift is for float32 only.
+    """
+    single = angles.dtype == np.float32
+    limit = LARGE_SINGLE_ARGUMENT if single else LARGE_ARGUMENT
+    if bound < limit or max(angles.max(initial=0.0), -angles.min(initial=0.0)) < limit:
+        if single:
+            cos_sin_rows_single(angles, row_scale, out, np.float32(shift))
+        else:
+            cos_sin_rows(angles, row_scale, out)
     else:
         q = angles.shape[1]
-        np.multiply(np.cos(angles), row_scale[:, None], out=out[:, :q])
+        np.multiply(np.cos(angles) - angles.dtype.type(shift), row_scale[:, None], out=out[:, :q])
         np.multiply(np.sin(angles), row_scale[:, None], out=out[:, q:])
 
 

@@ -45,6 +45,9 @@ class AdaptiveDiffusionMap(ModeTransformer):
     objective : str or mapping, default="heldout"
         What the refinement minimises: the score of the search, or an objective of the paper (`kdmaps.learn.PRESETS`).
 
+    dtype, engine, memory_limit :
+        As in `KernelDiffusionMap`; the refinement is in float64 always.
+
     Attributes
     ----------
     search_ : KernelSearchCV
@@ -81,6 +84,9 @@ class AdaptiveDiffusionMap(ModeTransformer):
         max_search_samples=5000,
         refine=True,
         objective="heldout",
+        dtype="float64",
+        engine=None,
+        memory_limit=None,
         checkpoint=None,
         progress=False,
     ):
@@ -97,6 +103,9 @@ class AdaptiveDiffusionMap(ModeTransformer):
         self.max_search_samples = max_search_samples
         self.refine = refine
         self.objective = objective
+        self.dtype = dtype
+        self.engine = engine
+        self.memory_limit = memory_limit
         self.checkpoint = checkpoint
         self.progress = progress
 

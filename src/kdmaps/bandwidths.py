@@ -6,8 +6,11 @@ import numpy as np
 from scipy.spatial.distance import pdist
 from sklearn.utils import check_random_state
 
-#: Up to this many samples the median runs over all pairs; beyond, over the pairs of a seeded subsample of this size.
+#: Up to this many samples the median runs over all pairs; beyond, over the pairs of a seeded subsample.
 MEDIAN_SAMPLES = 1_000
+#: Size of that subsample. More would cost more than the rest of what a fit does besides its sums, and no bandwidth
+#: needs another digit.
+SUBSAMPLE = 500
 
 
 def median_distance(X: np.ndarray, sample_weight: np.ndarray | None = None, random_state=None) -> float:
@@ -21,12 +24,13 @@ def median_distance(X: np.ndarray, sample_weight: np.ndarray | None = None, rand
     if n > MEDIAN_SAMPLES:
         rng = check_random_state(random_state)
         probability = None if sample_weight is None else weight / weight.sum()
-        rows = np.sort(rng.choice(n, MEDIAN_SAMPLES, replace=sample_weight is not None, p=probability))
-        X, weight = X[rows], np.ones(MEDIAN_SAMPLES)
+        rows = np.sort(rng.choice(n, SUBSAMPLE, replace=sample_weight is not None, p=probability))
+        X, weight = X[rows], np.ones(SUBSAMPLE)
     distances = pdist(np.asarray(X, dtype=np.float64))
     if sample_weight is None or n > MEDIAN_SAMPLES:
-        distances = distances[distances > 0]
-        median = np.median(distances) if distances.size else 0.0
+        if not distances.all():
+            distances = distances[distances > 0]
+        median = np.median(distances, overwrite_input=True) if distances.size else 0.0
     else:
         pairs = np.triu_indices(X.shape[0], 1)
         median = _weighted_median(distances, weight[pairs[0]] * weight[pairs[1]] * (distances > 0))

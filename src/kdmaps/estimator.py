@@ -16,13 +16,14 @@ from kdmaps._readers import write_rows
 from kdmaps.bandwidths import resolve_bandwidth
 from kdmaps.bases import BASES, Basis, ModeBasis, make_basis
 from kdmaps.data import PREVIEW_SAMPLES, ArraySource, Source, as_source, check_columns, is_array_like
-from kdmaps.exceptions import DataWarning, UnreliableModesWarning
+from kdmaps.engines import check_engine, chunk_rows
+from kdmaps.exceptions import UnreliableModesWarning
 from kdmaps.kernels import make_kernel
 from kdmaps.moments import Moments, add_exactly, compute_moments
-from kdmaps.pencil import find_modes
+from kdmaps.pencil import find_modes, single_precision_complaints
 from kdmaps.scores import timescale_score
 from kdmaps.tangent import TangentSpaces, checked_tensor
-from kdmaps.validation import all_or_nothing, checked_time, checked_weight
+from kdmaps.validation import all_or_nothing, check_samples, checked_time, checked_weight
 
 
 class ModeTransformer(NotebookDisplay, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -31,6 +32,7 @@ class ModeTransformer(NotebookDisplay, ClassNamePrefixFeaturesOutMixin, Transfor
     Subclasses fit `basis_`, `modes_`, the public attributes that derive from them, and `tangents_`.
     """
 
+    moments_: Moments
     tangents_: TangentSpaces | None = None
 
     def _set_modes(self, basis, modes) -> None:
@@ -82,7 +84,8 @@ class ModeTransformer(NotebookDisplay, ClassNamePrefixFeaturesOutMixin, Transfor
             values = projected.features(np.asarray(chunk, dtype=np.float64)) * decay
             return values.astype(chunk.dtype if chunk.dtype.kind == "f" else np.float64, copy=False)
 
-        parts = map_ordered(source.parts(self.basis_.chunk_rows), work)
+        size = chunk_rows(self.basis_, 0, getattr(self, "memory_limit", None))
+        parts = map_ordered(source.parts(size), work)
         return np.concatenate(list(parts)) if out is None else write_rows(out, parts)
 
     def gradient(self, X) -> np.ndarray:
@@ -212,6 +215,13 @@ class KernelDiffusionMap(ModeTransformer):
         How frequencies are drawn from the spectral law.
     landmarks : {"kmeans", "uniform", "greedy"} or array-like of shape (p, d), default="kmeans"
         How landmarks are chosen, or the landmarks.
+    dtype : {"float64", "float32"}, default="float64"
+        Type of the features. "float32" is for large data: sums of chunks are added in float64 all the same. Fourier
+        features only.
+    engine : {"numba", "jax"} or None, default=None
+        What runs the sum over samples; None is JAX where it has an accelerator, else compiled code on all cores.
+    memory_limit : float, optional
+        Megabytes for chunks, sums and the solve; by default chunks of 4 MB of features for each thread.
 
     Attributes
     ----------
@@ -263,6 +273,9 @@ class KernelDiffusionMap(ModeTransformer):
         *,
         sampling="sobol",
         landmarks="kmeans",
+        dtype="float64",
+        engine=None,
+        memory_limit=None,
     ):
         self.n_components = n_components
         self.kernel = kernel
@@ -275,6 +288,9 @@ class KernelDiffusionMap(ModeTransformer):
         self.random_state = random_state
         self.sampling = sampling
         self.landmarks = landmarks
+        self.dtype = dtype
+        self.engine = engine
+        self.memory_limit = memory_limit
 
     def fit(self, X, y=None, sample_weight=None):
         """Find the modes of the samples X.
@@ -324,15 +340,13 @@ class KernelDiffusionMap(ModeTransformer):
             if reset:
                 self.tangents_ = getattr(tensor, "spaces", None)
             basis = self.build_basis(source, weight) if reset else self.basis_
-            moments = compute_moments(basis, source, weight, tensor)
-            self.moments_: Moments
-            if reset:
-                self.moments_, self._carry = moments, None
-            else:
-                self.moments_, self._carry = add_exactly(self.moments_, moments, getattr(self, "_carry", None))
+            moments = compute_moments(basis, source, weight, tensor, engine=self.engine, memory_limit=self.memory_limit)
+            before = (None, None) if reset else (self.moments_, getattr(self, "_carry", None))
+            self.moments_, self._carry = add_exactly(moments, *before)
             modes = find_modes(self.moments_, basis.ridge, self.n_components, self.regularization, self.center)
             self._set_modes(basis, modes)
-        for complaint in modes.complaints():
+        more = single_precision_complaints(self.moments_, modes.coefficients) if basis.dtype == np.float32 else []
+        for complaint in modes.complaints() + more:
             warnings.warn(complaint, UnreliableModesWarning, stacklevel=3)
         return self
 
@@ -344,19 +358,7 @@ class KernelDiffusionMap(ModeTransformer):
         most = None if self.basis == "full" else PREVIEW_SAMPLES
         _, X, weight = source.sample(most, rng, weight, typical)
         used = X if weight is None else X[weight > 0]
-        if used.shape[0] <= self.n_components:
-            raise ValueError(
-                f"X has {used.shape[0]} sample(s) (of positive weight) but n_components={self.n_components} modes need "
-                f"at least {self.n_components + 1}; give more samples or ask for fewer modes."
-            )
-        constant = np.flatnonzero(np.ptp(used, axis=0) == 0)
-        if constant.size and constant.size < X.shape[1]:
-            names = getattr(self, "feature_names_in_", np.arange(X.shape[1]))[constant]
-            warnings.warn(
-                f"Column(s) {', '.join(map(str, names))} of X are constant and say nothing about the modes; drop them.",
-                DataWarning,
-                stacklevel=4,
-            )
+        check_samples(used, self.n_components, getattr(self, "feature_names_in_", None))
         used_weight = None if weight is None else weight[weight > 0]
         kernel = self._make_kernel(used, used_weight, rng)
         return make_basis(
@@ -368,7 +370,7 @@ class KernelDiffusionMap(ModeTransformer):
             landmarks=self.landmarks,
             random_state=rng,
             sample_weight=used_weight,
-        )
+        ).astype(self.dtype)
 
     def _make_kernel(self, X, weight, rng):
         return make_kernel(self.kernel, resolve_bandwidth(self.bandwidth, X, weight, rng))
@@ -385,6 +387,7 @@ class KernelDiffusionMap(ModeTransformer):
             raise ValueError(
                 f"n_components={self.n_components} exceeds n_features={self.n_features}; increase n_features."
             )
+        check_engine(self.dtype, self.engine, self.memory_limit)
         if self.basis not in BASES:
             raise ValueError(f"Unknown basis {self.basis!r}; choose one of {', '.join(BASES)}.")
 

@@ -123,12 +123,12 @@ class FoldMoments:
         self.smallest = min(len(part) for split in splits for part in split)
 
     def compute(
-        self, basis: Basis, X, sample_weight, diffusion: DiffusionTensor
+        self, basis: Basis, X, sample_weight, diffusion: DiffusionTensor, engine: str | None = "numba"
     ) -> tuple[Moments, list[tuple[Moments, Moments]]]:
         """Moments of all samples, and of the training and test samples of every fold."""
 
         def moments(rows: np.ndarray | None) -> Moments:
-            return compute_moments(basis, X, sample_weight, diffusion, rows)
+            return compute_moments(basis, X, sample_weight, diffusion, rows, engine=engine)
 
         if len(self.rows) > MAX_CLASSES_PER_FOLD * len(self._splits):
             return moments(None), [(moments(train), moments(test)) for train, test in self._splits]

@@ -165,6 +165,8 @@ def _encode(name: str, value: Any, arrays: dict[str, np.ndarray]) -> Any:
         return value
     if isinstance(value, np.random.RandomState | np.random.Generator):
         return None
+    if isinstance(value, type | np.dtype):
+        return np.dtype(value).name
     if isinstance(value, Kernel):
         return {"kernel": value.to_dict()}
     if isinstance(value, TangentDiffusion):
@@ -239,7 +241,7 @@ def _build(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> ModeTransfo
         raise ValueError(f"its number of features {sizes['d']!r} is not a whole number.")
     for _, part in kernel.components():
         _check_shape("bandwidth", part.bandwidth, "d" if part.bandwidth.ndim else "", sizes)  # type: ignore[attr-defined]
-    basis = make_basis(kernel, *_take(arrays, "basis", basis_arrays, sizes).values())
+    basis = make_basis(kernel, *_take(arrays, "basis", basis_arrays, sizes).values()).astype(estimator.dtype)
     sizes["p"] = basis.n_features
     modes = Modes(**_take(arrays, "modes", MODES, sizes, may_be_nan="next_eigenvalue"))
     moments = _take(arrays, "moments", MOMENTS, sizes)

@@ -7,14 +7,17 @@ sums of Moments.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import nullcontext
 from dataclasses import dataclass
 
 import numpy as np
 
-from kdmaps._chunkloop import map_reduce
+from kdmaps._chunkloop import map_reduce, single_thread
 from kdmaps.bases import Basis
+from kdmaps.bases._base import MIN_ROWS
 from kdmaps.data import ArraySource, Source, weights_at
 from kdmaps.diffusion import DiffusionTensor
+from kdmaps.engines import chunk_rows, make_loop
 
 
 @dataclass(frozen=True)
@@ -99,6 +102,9 @@ def compute_moments(
     sample_weight: np.ndarray | None = None,
     diffusion: DiffusionTensor | None = None,
     rows: np.ndarray | None = None,
+    *,
+    engine: str | None = "numba",
+    memory_limit: float | None = None,
 ) -> Moments:
     """Moments of the samples X, in chunks over all cores; nothing larger than a chunk is ever formed.
 
@@ -111,6 +117,10 @@ def compute_moments(
         The identity by default.
     rows : ndarray of int, optional
         Only these samples, of an array.
+    engine : {"numba", "jax"} or None, default="numba"
+        See `kdmaps.engines.make_loop`.
+    memory_limit : float, optional
+        Megabytes, see `kdmaps.engines.chunk_rows`.
     """
     source = X if isinstance(X, Source) else ArraySource(X, checked=True)
     diffusion = DiffusionTensor(None, basis.dim) if diffusion is None else diffusion
@@ -119,10 +129,17 @@ def compute_moments(
         index, chunk = source.read(part)
         chunk = np.asarray(chunk, dtype=np.float64)
         weight = np.ones(chunk.shape[0]) if sample_weight is None else weights_at(sample_weight, index)
-        basis.step(state, chunk, np.sqrt(weight), diffusion.rows(chunk, index), diffusion.constant)
+        loop.step(state, chunk, np.sqrt(weight), diffusion.rows(chunk, index), diffusion.constant)
 
+    loop = make_loop(basis, engine)
+    size = chunk_rows(loop, basis.n_features, memory_limit)
+    known = source.n_samples if rows is None else len(rows)
+    if known is not None:  # a power of two: few sizes to compile for, where sizes are compiled for
+        size = min(size, max(MIN_ROWS, 2 ** (known - 1).bit_length()))
     chosen = {} if rows is None else {"rows": rows}
-    states = map_reduce(source.parts(basis.chunk_rows, **chosen), basis.start, step)
+    # An accelerator is fed by one thread.
+    with nullcontext() if loop is basis else single_thread():
+        states = map_reduce(source.parts(size, **chosen), lambda: loop.start(size), step)
     n = len(rows) if rows is not None else source.n_samples or 0
     weight, squared = float(n), float(n)
     if sample_weight is not None:
@@ -130,7 +147,7 @@ def compute_moments(
         if len(weights) != n:
             raise ValueError(f"sample_weight has {len(weights)} entries, but X has {n} samples.")
         weight, squared = float(weights.sum()), float(weights @ weights)
-    return Moments(n, weight, squared, *basis.finish(states, diffusion))
+    return Moments(n, weight, squared, *loop.finish(states, diffusion))
 
 
 def sum_moments(parts: Iterable[Moments]) -> Moments:
@@ -142,11 +159,15 @@ def sum_moments(parts: Iterable[Moments]) -> Moments:
     return total
 
 
-def add_exactly(total: Moments, part: Moments, carry: Moments | None) -> tuple[Moments, Moments]:
+def add_exactly(
+    part: Moments, total: Moments | None = None, carry: Moments | None = None
+) -> tuple[Moments, Moments | None]:
     """`total` + `part`, and the rounding error of this sum, to be given as `carry` with the next part.
 
     Compensated summation (Knuth's two-sum): the error after any number of parts is that of one addition.
     """
+    if total is None:
+        return part, None
     part = part if carry is None else part + carry
     result = total + part
     gained = result - total

@@ -18,6 +18,8 @@ from kdmaps.moments import Moments
 MAX_CONDITION = 1e12
 #: A mode whose relative sampling error (see `Modes.sampling_error`) exceeds this is not resolved by the samples.
 MAX_SAMPLING_ERROR = 0.5
+#: Rounding of a number in single precision, and how much of a mode's variance it may bound.
+SINGLE_ROUNDING, MAX_SINGLE_NOISE = 6e-8, 0.5
 #: Eigenvalues below this fraction of the largest one are rounding errors.
 ROUNDING = 1e-15
 
@@ -171,6 +173,23 @@ def _cholesky(matrix: np.ndarray) -> np.ndarray:
 def rounding_variance(moments: Moments, coefficients: np.ndarray) -> np.ndarray:
     """How much of aᵀΣa rounding of E φφᵀ may leave where the samples have no variance at all, for each column a."""
     return 2 * ROUNDING * np.trace(moments.gram) / moments.weight * np.einsum("mk,mk->k", coefficients, coefficients)
+
+
+def single_precision_complaints(moments: Moments, coefficients: np.ndarray) -> list[str]:
+    """Whether features in single precision leave enough of the unit variance of modes, with a remedy if not.
+
+    Rounding of size ε in each feature is noise of variance at most ε tr(Σ)|a|² in a mode with coefficients a.
+    """
+    noise = SINGLE_ROUNDING * np.trace(moments.covariance()) * np.einsum("mk,mk->k", coefficients, coefficients)
+    spoiled = np.flatnonzero(noise > MAX_SINGLE_NOISE)
+    return (
+        []
+        if not spoiled.size
+        else [
+            f"Single precision may spoil mode {spoiled[0] + 1}: it lives on differences of nearly equal features. Use "
+            "dtype='float64', a narrower bandwidth or fewer n_components."
+        ]
+    )
 
 
 def find_modes(

@@ -69,6 +69,8 @@ class KernelSearchCV(ModeTransformer):
     max_search_samples : int or None, default=None
         Candidates are judged on a random subsample of at most this size; the best one is fitted on all samples. None
         is all samples of an array in memory, and 20,000 of data that are read in chunks.
+    dtype, engine, memory_limit :
+        As in `KernelDiffusionMap`; the limit is that of the fit on all samples.
     checkpoint : path, optional
         File for finished candidates; an interrupted search with the same data and settings resumes from it.
     progress : bool, default=False
@@ -134,6 +136,9 @@ class KernelSearchCV(ModeTransformer):
         bandwidth_range=BANDWIDTH_RANGE,
         max_extensions=3,
         max_search_samples=None,
+        dtype="float64",
+        engine=None,
+        memory_limit=None,
         checkpoint=None,
         progress=False,
     ):
@@ -154,6 +159,9 @@ class KernelSearchCV(ModeTransformer):
         self.bandwidth_range = bandwidth_range
         self.max_extensions = max_extensions
         self.max_search_samples = max_search_samples
+        self.dtype = dtype
+        self.engine = engine
+        self.memory_limit = memory_limit
         self.checkpoint = checkpoint
         self.progress = progress
 
@@ -210,7 +218,10 @@ class KernelSearchCV(ModeTransformer):
 
     # --- the grid -----------------------------------------------------------------------------------------------------
     def _template(self, seed: int) -> KernelDiffusionMap:
-        shared = ("n_components", "basis", "n_features", "center", "diffusion", "sampling", "landmarks")
+        shared = (
+            *("n_components", "basis", "n_features", "center", "diffusion", "sampling", "landmarks"),
+            *("dtype", "engine", "memory_limit"),
+        )
         template = KernelDiffusionMap(random_state=seed, **{name: getattr(self, name) for name in shared})
         template.check_parameters()
         if not isinstance(self.max_extensions, Integral) or self.max_extensions < 0:
@@ -251,6 +262,8 @@ class KernelSearchCV(ModeTransformer):
             sampling=self.sampling,
             landmarks=template.landmarks,
             center=self.center,
+            dtype=self.dtype,
+            engine=self.engine,
             seed=seed,
         )
 

@@ -84,13 +84,15 @@ class SweepData:
     sampling: str
     landmarks: Any
     center: bool
+    dtype: Any
+    engine: str | None
     seed: int
 
     def fingerprint(self) -> str:
         """A digest of the data and the settings, by which a checkpoint knows that it belongs to them."""
         digest = hashlib.sha256()
         settings = (self.n_components, self.basis, self.n_features, self.sampling, self.center, self.seed)
-        digest.update(repr((self.X.shape, str(self.X.dtype), settings)).encode())
+        digest.update(repr((self.X.shape, str(self.X.dtype), settings, str(np.dtype(self.dtype)))).encode())
         # A callable tensor is known by its values at some samples.
         few = slice(None) if self.tensor.per_sample else slice(100)
         tensor = self.tensor.rows(np.asarray(self.X[few], dtype=np.float64), few)
@@ -110,8 +112,8 @@ class SweepData:
             landmarks=self.landmarks,
             random_state=self.seed,
             sample_weight=self.weight,
-        )
-        whole, folds = self.folds.compute(basis, self.X, self.weight, self.tensor)
+        ).astype(self.dtype)
+        whole, folds = self.folds.compute(basis, self.X, self.weight, self.tensor, self.engine)
         return cross_fit(whole, folds, basis.ridge, n_components, regularizations, self.center)
 
 

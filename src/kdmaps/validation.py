@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from numbers import Real
@@ -10,6 +11,7 @@ import numpy as np
 from sklearn.utils.validation import _check_sample_weight
 
 from kdmaps.diffusion import Factor
+from kdmaps.exceptions import DataWarning
 
 
 @contextmanager
@@ -44,6 +46,23 @@ def checked_weight(sample_weight, X) -> np.ndarray | None:
     if not weight.sum() > 0:
         raise ValueError("sample_weight must hold at least one positive weight.")
     return weight
+
+
+def check_samples(X: np.ndarray, n_components: int, names=None) -> None:
+    """Raise if X has too few samples, and warn of columns that are constant."""
+    if X.shape[0] <= n_components:
+        raise ValueError(
+            f"X has {X.shape[0]} sample(s) (of positive weight) but n_components={n_components} modes need "
+            f"at least {n_components + 1}; give more samples or ask for fewer modes."
+        )
+    constant = np.flatnonzero(np.ptp(X, axis=0) == 0)
+    if constant.size and constant.size < X.shape[1]:
+        shown = constant if names is None else names[constant]
+        warnings.warn(
+            f"Column(s) {', '.join(map(str, shown))} of X are constant and say nothing about the modes; drop them.",
+            DataWarning,
+            stacklevel=5,
+        )
 
 
 def tensors_of(diffusion, rows: np.ndarray):

@@ -12,6 +12,8 @@ from kdmaps.kernels import Kernel
 
 #: Bytes of features per chunk and thread: large enough for BLAS, small enough for the second-level cache.
 CHUNK_BYTES = 4 * 2**20
+#: Fewer rows than this are not worth a call.
+MIN_ROWS = 64
 
 
 class Basis(ABC):
@@ -27,11 +29,14 @@ class Basis(ABC):
         Subtracted from X before anything else: kernels are translation invariant, rounding is not.
     n_features : int
         p.
+    dtype : dtype
+        Of the features in the sum over samples; sums of chunks are added in float64 always.
     """
 
     kernel: Kernel
     origin: np.ndarray
     n_features: int
+    dtype = np.dtype(np.float64)
 
     @property
     def dim(self) -> int:
@@ -41,7 +46,21 @@ class Basis(ABC):
     @property
     def chunk_rows(self) -> int:
         """Samples per chunk."""
-        return max(64, CHUNK_BYTES // (8 * self.n_features))
+        return max(MIN_ROWS, CHUNK_BYTES // (self.dtype.itemsize * self.n_features))
+
+    @property
+    def row_bytes(self) -> int:
+        """About how many bytes `step` works on for each sample of a chunk."""
+        return 8 * (6 * self.n_features + 4 * self.dim)
+
+    def astype(self, dtype) -> Basis:
+        """The same basis with features in another floating type."""
+        if np.dtype(dtype) != self.dtype:
+            raise ValueError(
+                f"dtype='{np.dtype(dtype)}' needs Fourier features: kernel functions at landmarks are nearly "
+                "dependent, and what tells them apart is lost in single precision. Use basis='fourier'."
+            )
+        return self
 
     @property
     @abstractmethod
@@ -57,8 +76,8 @@ class Basis(ABC):
         """(n, r, d): ∇ Σ_m a_mk φ_m(x_i) for coefficients a of shape (p, r)."""
 
     @abstractmethod
-    def start(self) -> Any:
-        """An empty accumulator."""
+    def start(self, rows: int) -> Any:
+        """An empty accumulator for chunks of at most `rows` samples."""
 
     @abstractmethod
     def step(self, state: Any, X: np.ndarray, root_weight: np.ndarray, tensor: TensorRows, constant) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,6 +18,8 @@ class _State:
     waves: np.ndarray  # (chunk, 2q) work space: [cos, sin]
     total: np.ndarray  # Σ w [cos, sin]
     gram: np.ndarray  # Σ w [cos, sin][cos, sin]ᵀ, lower triangle
+    work: np.ndarray | None = None  # Gram of a chunk in single precision
+    weight: float = 0.0  # Σ w
     scaled: np.ndarray | None = None  # the same with weights w·a(x), for a scalar diffusion per sample
     energy: np.ndarray | None = None  # Σ w ∇φ FFᵀ ∇φᵀ, lower triangle, for a diffusion factor F per sample
 
@@ -29,6 +32,9 @@ class FourierBasis(Basis):
         [[ss, -sc], [-cs, cc]] ∘ (W a Wᵀ tiled 2×2):
 
     one symmetric product gives both operators, whatever d is.
+
+    In single precision the sums are those of cos - 1 and sin: wide kernels have cosines close to 1, whose variance and
+    energy would be lost in the rounding of the 1. It is put back in double precision.
 
     Parameters
     ----------
@@ -44,16 +50,42 @@ class FourierBasis(Basis):
         self.frequencies, self.weights, self.origin = frequencies, weights, origin
         self.n_features = 2 * frequencies.shape[0]
         self._amplitude = np.tile(np.sqrt(weights), 2)
+        self._set_type(self.dtype)
+
+    def _set_type(self, dtype: np.dtype) -> None:
+        self.dtype = dtype
+        self._directions = np.ascontiguousarray(self.frequencies.T, dtype=dtype)
+        self._reach = np.abs(self._directions).max(axis=1)
+
+    def astype(self, dtype):
+        other = copy(self)
+        other._set_type(np.dtype(dtype))
+        return other
+
+    @property
+    def chunk_rows(self):
+        # In single precision every chunk ends with an addition of p×p numbers: worth it for p rows or more.
+        return max(super().chunk_rows, self.n_features if self.dtype == np.float32 else 0)
+
+    @property
+    def row_bytes(self):
+        return self.dtype.itemsize * 3 * self.frequencies.shape[0] + 8 * 4 * self.dim
 
     @property
     def ridge(self):
         return None
 
-    def _waves(self, X: np.ndarray, root_weight=None, angles=None, out=None) -> np.ndarray:
-        """[cos, sin] of the angles, rows scaled by `root_weight`."""
-        angles = np.matmul(X - self.origin, self.frequencies.T, out=angles)
-        out = np.empty((X.shape[0], 2 * angles.shape[1])) if out is None else out
-        cos_sin(angles, np.ones(X.shape[0]) if root_weight is None else root_weight, out)
+    @property
+    def _shift(self) -> float:
+        return 1.0 if self.dtype == np.float32 else 0.0
+
+    def _waves(self, X: np.ndarray, root_weight=None, angles=None, out=None, shift=0.0) -> np.ndarray:
+        """[cos - shift, sin] of the angles, rows scaled by `root_weight`."""
+        Y = (X - self.origin).astype(self.dtype, copy=False)
+        bound = np.abs(Y).max(axis=0, initial=0.0) @ self._reach
+        angles = np.matmul(Y, self._directions, out=angles)
+        out = np.empty((X.shape[0], 2 * angles.shape[1]), dtype=self.dtype) if out is None else out
+        cos_sin(angles, np.ones(X.shape[0], self.dtype) if root_weight is None else root_weight, out, bound, shift)
         return out
 
     def features(self, X):
@@ -65,24 +97,30 @@ class FourierBasis(Basis):
         slopes = waves[:, :q, None] * a[q:] - waves[:, q:, None] * a[:q]  # (n, q, r)
         return np.einsum("nqr,qd->nrd", slopes, self.frequencies, optimize=True)
 
-    def start(self):
-        rows, p = self.chunk_rows, 2 * self.frequencies.shape[0]
-        return _State(np.empty((rows, p // 2)), np.empty((rows, p)), np.zeros(p), np.zeros((p, p)))
+    def start(self, rows):
+        p = 2 * self.frequencies.shape[0]
+        angles, waves = np.empty((rows, p // 2), self.dtype), np.empty((rows, p), self.dtype)
+        work = np.zeros((p, p), self.dtype) if self.dtype == np.float32 else None
+        return _State(angles, waves, np.zeros(p), np.zeros((p, p)), work)
 
     def step(self, state, X, root_weight, tensor, constant):
-        n = X.shape[0]
-        waves = self._waves(X, root_weight, state.angles[:n], state.waves[:n])
-        add_gram(state.gram, waves)
-        state.total += root_weight @ waves
+        n, root = X.shape[0], root_weight.astype(self.dtype, copy=False)
+        q = self.frequencies.shape[0]
+        waves = self._waves(X, root, state.angles[:n], state.waves[:n], self._shift)
+        add_gram(state.gram, waves, state.work)
+        state.total += root @ waves
+        if self._shift:
+            state.weight += float(root_weight @ root_weight)
+            waves[:, :q] += root[:, None]
         if tensor.scalar is not None:
             state.scaled = np.zeros_like(state.gram) if state.scaled is None else state.scaled
-            add_gram(state.scaled, waves * np.sqrt(tensor.scalar)[:, None])
+            scale = np.sqrt(tensor.scalar).astype(self.dtype, copy=False)
+            add_gram(state.scaled, waves * scale[:, None], state.work)
         if tensor.factor is not None:
             state.energy = np.zeros_like(state.gram) if state.energy is None else state.energy
-            q = self.frequencies.shape[0]
             for direction in np.moveaxis(tensor.factor, 2, 0):  # (n, d) each
-                along = direction @ self.frequencies.T
-                add_gram(state.energy, np.hstack([-along * waves[:, q:], along * waves[:, :q]]))
+                along = direction.astype(self.dtype, copy=False) @ self._directions
+                add_gram(state.energy, np.hstack([-along * waves[:, q:], along * waves[:, :q]]), state.work)
 
     def _turned(self, gram: np.ndarray, metric: np.ndarray) -> np.ndarray:
         """[[ss, -sc], [-cs, cc]] ∘ metric: derivatives swap cosine and sine."""
@@ -95,7 +133,11 @@ class FourierBasis(Basis):
         return out
 
     def finish(self, states, diffusion):
-        gram = mirror(sum(state.gram for state in states))
+        gram, total = mirror(sum(state.gram for state in states)), sum(state.total for state in states)
+        if self._shift:
+            ones, weight = np.repeat([1.0, 0.0], self.frequencies.shape[0]), sum(state.weight for state in states)
+            total = total + weight * ones
+            gram += np.outer(ones, total) + np.outer(total - weight * ones, ones)
         if diffusion.constant is not None:
             energy = self._turned(gram, self.frequencies @ diffusion.constant @ self.frequencies.T)
         elif states[0].scaled is not None:
@@ -106,7 +148,7 @@ class FourierBasis(Basis):
         if states[0].energy is not None:
             energy += diffusion.sign * mirror(sum(state.energy for state in states))
         pairs = np.outer(self._amplitude, self._amplitude)
-        return sum(state.total for state in states) * self._amplitude, gram * pairs, energy * pairs
+        return total * self._amplitude, gram * pairs, energy * pairs
 
 
 class RandomPhaseBasis(FourierBasis):

@@ -52,10 +52,10 @@ class LandmarkBasis(Basis):
     def __init__(self, kernel: Kernel, landmarks: np.ndarray, origin: np.ndarray):
         self.kernel, self.landmarks, self.origin = kernel, landmarks, origin
         self.n_features = landmarks.shape[0]
-        self._z = landmarks - origin
+        self.centred_landmarks = landmarks - origin
         # A kernel that is not C¹ has g → ∞ at coincident points: there the coordinate-wise derivative is the safe one.
-        self._radial = kernel.scale is not None and kernel.smoothness >= 1
-        W = kernel(self._z)
+        self.radial = kernel.scale is not None and kernel.smoothness >= 1
+        W = kernel(self.centred_landmarks)
         self._ridge = (W + W.T) / 2 + JITTER * np.trace(W) * np.eye(self.n_features)  # eq:W-stab
 
     @property
@@ -63,13 +63,13 @@ class LandmarkBasis(Basis):
         return self._ridge
 
     def features(self, X):
-        return self.kernel(X - self.origin, self._z)
+        return self.kernel(X - self.origin, self.centred_landmarks)
 
     def gradient(self, X, coefficients):
-        parts = [partial @ coefficients for partial in self.kernel.partials(X - self.origin, self._z)]
+        parts = [partial @ coefficients for partial in self.kernel.partials(X - self.origin, self.centred_landmarks)]
         return np.stack(parts, axis=-1)
 
-    def start(self):
+    def start(self, rows):
         p = self.n_features
         return _State(np.zeros(p), np.zeros((p, p)), np.zeros((p, p)))
 
@@ -77,7 +77,7 @@ class LandmarkBasis(Basis):
         X = X - self.origin
         if tensor.factor is not None and state.directed is None:
             state.directed = np.zeros_like(state.gram)
-        if self._radial:
+        if self.radial:
             self._step_radial(state, X, root_weight, tensor, constant)
         else:
             self._step_coordinates(state, X, root_weight, tensor, constant)
@@ -88,7 +88,7 @@ class LandmarkBasis(Basis):
         state.total += root_weight @ values
 
     def _step_radial(self, state, X, root_weight, tensor, constant):
-        y, zeta = X / self.kernel.scale, self._z / self.kernel.scale
+        y, zeta = X / self.kernel.scale, self.centred_landmarks / self.kernel.scale
         s = _squared_distances(y, zeta)
         values = np.asarray(self.kernel.profile(s))
         if tensor.factor is not None:
@@ -101,7 +101,7 @@ class LandmarkBasis(Basis):
                 return
         if state.cross is None:
             state.cross, state.slopes = np.zeros_like(state.gram), np.zeros_like(state.gram)
-        metric = self._metric(constant)
+        metric = self.metric(constant)
         log_slope = self.kernel.log_slope if tensor.scalar is None else None
         self_similar = log_slope is not None  # g is a multiple of φ, and so is its Gram
         if self_similar:
@@ -116,7 +116,7 @@ class LandmarkBasis(Basis):
         weighted *= slopes
         state.cross += weighted.T @ slopes
 
-    def _metric(self, constant) -> np.ndarray:
+    def metric(self, constant) -> np.ndarray:
         """M: a number c for M = c·1, else a root B with M = B Bᵀ."""
         inverse = np.broadcast_to(1 / np.asarray(self.kernel.scale), self.dim)
         M = (np.eye(self.dim) if constant is None else constant) * np.outer(inverse, inverse)
@@ -126,9 +126,9 @@ class LandmarkBasis(Basis):
         return vectors * np.sqrt(np.maximum(values, 0))
 
     def _step_coordinates(self, state, X, root_weight, tensor, constant):
-        values = self.kernel(X, self._z)
+        values = self.kernel(X, self.centred_landmarks)
         root = root_weight if tensor.scalar is None else root_weight * np.sqrt(tensor.scalar)
-        partials = self.kernel.partials(X, self._z)
+        partials = self.kernel.partials(X, self.centred_landmarks)
         if constant is None and tensor.factor is None:
             constant = np.eye(self.dim)
         diagonal = constant is not None and np.array_equal(constant, np.diag(np.diagonal(constant)))
@@ -156,7 +156,7 @@ class LandmarkBasis(Basis):
         if states[0].directed is not None:
             energy += diffusion.sign * mirror(sum(state.directed for state in states))
         if states[0].cross is not None:
-            metric, zeta = self._metric(diffusion.constant), self._z / self.kernel.scale
+            metric, zeta = self.metric(diffusion.constant), self.centred_landmarks / self.kernel.scale
             zeta = zeta * np.sqrt(metric) if np.ndim(metric) == 0 else zeta @ metric
             S = cdist(zeta, zeta, "sqeuclidean")
             cross = sum(state.cross for state in states)

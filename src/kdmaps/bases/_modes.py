@@ -34,6 +34,10 @@ class ModeBasis(Basis):
         return max(64, self.basis.chunk_rows // (1 + self.n_features))
 
     @property
+    def row_bytes(self):
+        return self.basis.row_bytes + 8 * self.basis.n_features * (1 + self.n_features)
+
+    @property
     def ridge(self):
         ridge = self.basis.ridge
         return self.coefficients.T @ (self.coefficients if ridge is None else ridge @ self.coefficients)
@@ -44,7 +48,7 @@ class ModeBasis(Basis):
     def gradient(self, X, coefficients):
         return self.basis.gradient(X, self.coefficients @ coefficients)
 
-    def start(self):
+    def start(self, rows):
         r = self.n_features
         return _State(np.zeros(r), *(np.zeros((r, r)) for _ in range(3)))
 

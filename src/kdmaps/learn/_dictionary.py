@@ -141,8 +141,8 @@ class _StackBasis(LandmarkBasis):
         self.kernel: Any = _Stack(kernels)
         self.landmarks, self.origin = landmarks, origin
         self.n_features = len(kernels) * len(landmarks)
-        self._z = landmarks - origin
-        self._radial = False
+        self.centred_landmarks = landmarks - origin
+        self.radial = False
 
 
 def _symmetric_pairs(matrices: np.ndarray, n: int) -> np.ndarray:
