@@ -36,7 +36,7 @@ class AdaptiveDiffusionMap(ModeTransformer):
     n_components : int, default=4
         Number r of modes.
     random_state : int, RandomState instance or None, default=None
-    families, regularizations, scoring, cv, basis, n_features, diffusion, n_jobs, checkpoint, progress :
+    families, regularizations, scoring, cv, basis, n_features, diffusion, rates, n_jobs, checkpoint, progress :
         As in `KernelSearchCV`.
     max_search_samples : int, default=5000
         Larger data are searched, and the kernel refined, on a random subsample of this size.
@@ -80,6 +80,7 @@ class AdaptiveDiffusionMap(ModeTransformer):
         basis="fourier",
         n_features=300,
         diffusion=None,
+        rates="ritz",
         n_jobs=None,
         max_search_samples=5000,
         refine=True,
@@ -99,6 +100,7 @@ class AdaptiveDiffusionMap(ModeTransformer):
         self.basis = basis
         self.n_features = n_features
         self.diffusion = diffusion
+        self.rates = rates
         self.n_jobs = n_jobs
         self.max_search_samples = max_search_samples
         self.refine = refine
@@ -126,7 +128,7 @@ class AdaptiveDiffusionMap(ModeTransformer):
         self
         """
         with all_or_nothing(self):
-            source = self._source(X, reset=True)
+            source = self._source(X, reset=True, fitting=True)
             weight = checked_weight(sample_weight, source)
             checked_tensor(self.diffusion, source, weight)
             rng = check_random_state(self.random_state)
@@ -141,8 +143,8 @@ class AdaptiveDiffusionMap(ModeTransformer):
                 regularization = self.refinement_.regularization
                 self.best_params_ = {"kernel": self.refinement_.kernel, "regularization": regularization}
             if len(part.rows) != source.n_samples or self.best_params_ != self.search_.best_params_:
-                chosen = clone(chosen).set_params(diffusion=self.diffusion, **self.best_params_)
-                chosen.fit(source, sample_weight=weight)
+                chosen = clone(chosen).set_params(diffusion=self.diffusion, cv=self.cv, **self.best_params_)
+                chosen.fit(source, sample_weight=weight, groups=groups)
             self.best_estimator_ = chosen
             adopt(self, chosen)
         return self

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from numbers import Integral, Real
 
 import numpy as np
@@ -14,16 +15,20 @@ from kdmaps._chunkloop import map_ordered, map_reduce, slices
 from kdmaps._notebook import NotebookDisplay
 from kdmaps._readers import write_rows
 from kdmaps.bandwidths import resolve_bandwidth
-from kdmaps.bases import BASES, Basis, ModeBasis, make_basis
+from kdmaps.bases import BASES, Basis, LandmarkBasis, ModeBasis, make_basis
 from kdmaps.data import PREVIEW_SAMPLES, ArraySource, Source, as_source, check_columns, is_array_like
 from kdmaps.engines import check_engine, chunk_rows
 from kdmaps.exceptions import UnreliableModesWarning
+from kdmaps.folds import cross_fitted_rates, make_folds
 from kdmaps.kernels import make_kernel
 from kdmaps.moments import Moments, add_exactly, compute_moments
 from kdmaps.pencil import find_modes, single_precision_complaints
 from kdmaps.scores import timescale_score
 from kdmaps.tangent import TangentSpaces, checked_tensor
 from kdmaps.validation import all_or_nothing, check_samples, checked_time, checked_weight
+
+#: How rates are estimated.
+RATES = ("ritz", "cross-fitted")
 
 
 class ModeTransformer(NotebookDisplay, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -49,10 +54,15 @@ class ModeTransformer(NotebookDisplay, ClassNamePrefixFeaturesOutMixin, Transfor
     def _validated(self, X, reset: bool = False) -> np.ndarray:
         return validate_data(self, X, dtype=(np.float64, np.float32), order=None, reset=reset)
 
-    def _source(self, X, reset: bool = False) -> Source:
+    def _source(self, X, reset: bool = False, fitting: bool = False) -> Source:
         if is_array_like(X):
             return ArraySource(self._validated(X, reset), checked=True)
         source = as_source(X)
+        if fitting and self.rates == "cross-fitted" and not isinstance(source, ArraySource):
+            raise ValueError(
+                "rates='cross-fitted' needs samples that can be cut into folds: an array, or a .npy file. For a stream "
+                "fit a KernelDiffusionMap by partial_fit, chunk by chunk."
+            )
         check_columns(self, source, reset)
         return source
 
@@ -222,6 +232,12 @@ class KernelDiffusionMap(ModeTransformer):
         What runs the sum over samples; None is JAX where it has an accelerator, else compiled code on all cores.
     memory_limit : float, optional
         Megabytes for chunks, sums and the solve; by default chunks of 4 MB of features for each thread.
+    rates : {"ritz", "cross-fitted"}, default="ritz"
+        Where the rates of the modes are read: on the samples that the modes were fitted to, which makes them too small
+        where many modes compete; or on the held-out samples of every fold, for the modes of the others.
+    cv : int or scikit-learn splitter, default=3
+        Folds of "cross-fitted". A number is that many random folds, drawn twice; for correlated trajectories use
+        `kdmaps.BlockedKFold`.
 
     Attributes
     ----------
@@ -276,6 +292,8 @@ class KernelDiffusionMap(ModeTransformer):
         dtype="float64",
         engine=None,
         memory_limit=None,
+        rates="ritz",
+        cv=3,
     ):
         self.n_components = n_components
         self.kernel = kernel
@@ -291,8 +309,10 @@ class KernelDiffusionMap(ModeTransformer):
         self.dtype = dtype
         self.engine = engine
         self.memory_limit = memory_limit
+        self.rates = rates
+        self.cv = cv
 
-    def fit(self, X, y=None, sample_weight=None):
+    def fit(self, X, y=None, sample_weight=None, groups=None):
         """Find the modes of the samples X.
 
         Parameters
@@ -303,12 +323,14 @@ class KernelDiffusionMap(ModeTransformer):
         y : ignored
         sample_weight : array-like of shape (n_samples,), optional
             Non-negative; samples of another law are reweighted to π by π/law.
+        groups : array-like of shape (n_samples,), optional
+            For a `cv` that needs them.
 
         Returns
         -------
         self
         """
-        return self._accumulate(X, sample_weight, self.diffusion, reset=True)
+        return self._accumulate(X, sample_weight, self.diffusion, groups, reset=True)
 
     def partial_fit(self, X, y=None, sample_weight=None, *, diffusion=None):
         """Add a chunk of samples and find the modes of all samples so far.
@@ -331,24 +353,47 @@ class KernelDiffusionMap(ModeTransformer):
         first = not hasattr(self, "moments_")
         return self._accumulate(X, sample_weight, self.diffusion if diffusion is None else diffusion, reset=first)
 
-    def _accumulate(self, X, sample_weight, diffusion, reset: bool):
+    def _accumulate(self, X, sample_weight, diffusion, groups=None, *, reset: bool):
         self.check_parameters()
         with all_or_nothing(self):
-            source = self._source(X, reset=reset)
+            source = self._source(X, reset=reset, fitting=True)
             weight = checked_weight(sample_weight, source)
             tensor = checked_tensor(diffusion, source, weight, spaces=None if reset else self.tangents_)
             if reset:
                 self.tangents_ = getattr(tensor, "spaces", None)
             basis = self.build_basis(source, weight) if reset else self.basis_
-            moments = compute_moments(basis, source, weight, tensor, engine=self.engine, memory_limit=self.memory_limit)
+            if self.rates == "cross-fitted":
+                moments, self._folds = self._fold_moments(basis, source, weight, tensor, groups, reset)
+            else:
+                moments = compute_moments(
+                    basis, source, weight, tensor, engine=self.engine, memory_limit=self.memory_limit
+                )
             before = (None, None) if reset else (self.moments_, getattr(self, "_carry", None))
             self.moments_, self._carry = add_exactly(moments, *before)
-            modes = find_modes(self.moments_, basis.ridge, self.n_components, self.regularization, self.center)
+            problem = (basis.ridge, self.n_components, self.regularization, self.center)
+            modes = find_modes(self.moments_, *problem)
+            if self.rates == "cross-fitted":
+                modes = replace(modes, rates=cross_fitted_rates(self.moments_, self._folds, *problem))
             self._set_modes(basis, modes)
         more = single_precision_complaints(self.moments_, modes.coefficients) if basis.dtype == np.float32 else []
         for complaint in modes.complaints() + more:
             warnings.warn(complaint, UnreliableModesWarning, stacklevel=3)
         return self
+
+    def _fold_moments(self, basis, source, weight, tensor, groups, reset):
+        """Moments of these samples; and of the training and test samples of every fold, of all samples so far."""
+        if not reset and not hasattr(self, "_folds"):
+            raise ValueError(
+                "rates='cross-fitted' needs the folds of all samples, which a model that was loaded, or fitted with "
+                "rates='ritz', does not keep; call set_params(rates='ritz') before partial_fit."
+            )
+        landmarks = basis.landmarks if isinstance(basis, LandmarkBasis) else None
+        seed = check_random_state(self.random_state).randint(2**31)
+        folds = make_folds(self.cv, source.array, weight, groups, self.n_components, seed, landmarks)
+        moments, parts = folds.compute(basis, source, weight, tensor, self.engine)
+        if not reset:
+            parts = [(a + c, b + d) for (a, b), (c, d) in zip(self._folds, parts, strict=True)]
+        return moments, parts
 
     def build_basis(self, source: Source, weight: np.ndarray | None) -> Basis:
         """The basis that the parameters describe, for samples like these."""
@@ -388,6 +433,10 @@ class KernelDiffusionMap(ModeTransformer):
                 f"n_components={self.n_components} exceeds n_features={self.n_features}; increase n_features."
             )
         check_engine(self.dtype, self.engine, self.memory_limit)
+        if self.rates not in RATES:
+            raise ValueError(f"rates must be one of {', '.join(RATES)}, got {self.rates!r}.")
+        if self.rates == "cross-fitted" and self.basis == "full":
+            raise ValueError("basis='full' leaves no sample to test on; use another basis or rates='ritz'.")
         if self.basis not in BASES:
             raise ValueError(f"Unknown basis {self.basis!r}; choose one of {', '.join(BASES)}.")
 

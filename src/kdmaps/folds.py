@@ -95,6 +95,16 @@ def without_landmarks(splits, X: np.ndarray, landmarks: np.ndarray, n_components
     return splits
 
 
+def make_folds(cv, X: np.ndarray, weight, groups, n_components: int, seed: int, landmarks=None) -> FoldMoments:
+    """The folds of `cv`, without test samples that are landmarks."""
+    splits = make_splits(cv, X, groups, n_components, seed)
+    if landmarks is not None:
+        splits = without_landmarks(splits, X, landmarks, n_components)
+    if weight is not None and not all(weight[part].sum() > 0 for split in splits for part in split):
+        raise ValueError("sample_weight is 0 for all samples of a fold; remove such samples or use another cv.")
+    return FoldMoments(splits, len(X))
+
+
 class FoldMoments:
     """Moments of the training and the test samples of all folds, from one pass over the samples.
 
@@ -181,6 +191,20 @@ class CrossFit:
         ]
         return float(np.mean(cosines))
 
+    def held_out_rates(self) -> np.ndarray:
+        """Σ_f n_f V_kᵀL_fV_k / Σ_f n_f V_kᵀΣ_fV_k for the k-th mode V_k of each fold on its test samples.
+
+        A rate on the samples that chose the mode is too small: of the functions that look alike, the one with the
+        smallest quotient on these samples was taken. Held-out quotients have no such optimism; by the variational
+        principle their error is upwards, since a fold's mode is not quite the true one. Modes keep the order that
+        their own fold gave them: to turn or sort them by test samples would be a choice by these samples again.
+        """
+        energy, variance = (
+            np.sum([fold.test_weight * np.diagonal(getattr(fold, name)) for fold in self.folds], axis=0)
+            for name in ("test_energy", "test_covariance")
+        )
+        return energy / variance
+
 
 class _Operators:
     """Σ and L of some samples, and the modes that they determine for any λ."""
@@ -254,3 +278,21 @@ def cross_fit(
         )
 
     return [at(lam) for lam in regularizations]
+
+
+def cross_fitted_rates(
+    whole: Moments,
+    folds: list[tuple[Moments, Moments]],
+    ridge: np.ndarray | None,
+    n_components: int,
+    regularization: float,
+    center: bool = True,
+) -> np.ndarray:
+    """Rates of modes on samples that they were not fitted to: `CrossFit.held_out_rates`."""
+    fit = cross_fit(whole, folds, ridge, n_components, [regularization], center)[0]
+    if fit is None:
+        raise ValueError(
+            f"The samples of a fold do not determine n_components={n_components} modes, so that rates='cross-fitted' "
+            "has nothing to average; use rates='ritz', fewer modes, fewer folds or more samples."
+        )
+    return fit.held_out_rates()

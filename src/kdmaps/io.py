@@ -74,7 +74,8 @@ def save_model(estimator: ModeTransformer, path: str | os.PathLike) -> None:
 
     Notes
     -----
-    Sequences come back as arrays. A random generator comes back as None, since its state is not that of the fit.
+    Sequences come back as arrays. A random generator comes back as None, since its state is not that of the fit; so
+    does a `cv` that is no number.
     """
     with replacing(path) as (file,):
         write_model(estimator, file)
@@ -163,7 +164,7 @@ def _encode(name: str, value: Any, arrays: dict[str, np.ndarray]) -> Any:
         value = value.item()
     if value is None or isinstance(value, bool | int | float | str):
         return value
-    if isinstance(value, np.random.RandomState | np.random.Generator):
+    if isinstance(value, np.random.RandomState | np.random.Generator) or name == "cv":
         return None
     if isinstance(value, type | np.dtype):
         return np.dtype(value).name

@@ -15,7 +15,7 @@ from kdmaps.certificates import cv_consistency_bound
 from kdmaps.data import Sample, Source
 from kdmaps.estimator import KernelDiffusionMap, ModeTransformer, adopt
 from kdmaps.exceptions import UnreliableModesWarning
-from kdmaps.folds import FoldMoments, make_splits, splits_of, without_landmarks
+from kdmaps.folds import make_folds, splits_of
 from kdmaps.grid import BANDWIDTH_RANGE, REGULARIZATIONS, bandwidth_grid, edge_of, make_trials, positive
 from kdmaps.kernels import FAMILIES, Gaussian, Kernel, make_kernel
 from kdmaps.selection import make_scoring, pooled_ritz_timescales
@@ -55,7 +55,7 @@ class KernelSearchCV(ModeTransformer):
     cv : int or scikit-learn splitter, default=3
         A number is that many random folds, drawn twice. For correlated trajectories use `kdmaps.BlockedKFold`, or
         `GroupKFold` with `groups`.
-    basis, n_features, center, diffusion, sampling, landmarks :
+    basis, n_features, center, diffusion, sampling, landmarks, rates :
         As in `KernelDiffusionMap`. Landmarks are chosen once for all candidates, at most a quarter as many as there are
         samples, and samples that are landmarks are left out of the test sets. "full" is not possible: it would leave
         none.
@@ -133,6 +133,7 @@ class KernelSearchCV(ModeTransformer):
         diffusion=None,
         sampling="sobol",
         landmarks="kmeans",
+        rates="ritz",
         bandwidth_range=BANDWIDTH_RANGE,
         max_extensions=3,
         max_search_samples=None,
@@ -156,6 +157,7 @@ class KernelSearchCV(ModeTransformer):
         self.diffusion = diffusion
         self.sampling = sampling
         self.landmarks = landmarks
+        self.rates = rates
         self.bandwidth_range = bandwidth_range
         self.max_extensions = max_extensions
         self.max_search_samples = max_search_samples
@@ -182,7 +184,7 @@ class KernelSearchCV(ModeTransformer):
         self
         """
         with all_or_nothing(self):
-            source = self._source(X, reset=True)
+            source = self._source(X, reset=True, fitting=True)
             weight = checked_weight(sample_weight, source)
             seed = checkpoint_seed(self.checkpoint) if self.random_state is None else None
             seed = check_random_state(self.random_state).randint(2**31) if seed is None else seed
@@ -203,7 +205,8 @@ class KernelSearchCV(ModeTransformer):
             with warnings.catch_warnings():
                 # The estimate of what the samples resolve is for fits without folds; here the folds have measured it.
                 warnings.filterwarnings("ignore", "(?s).*do not resolve mode", UnreliableModesWarning)
-                self.best_estimator_ = template.set_params(**best.params).fit(source, sample_weight=weight)
+                template.set_params(**best.params)
+                self.best_estimator_ = template.fit(source, sample_weight=weight, groups=groups)
             adopt(self, self.best_estimator_)
         return self
 
@@ -220,7 +223,7 @@ class KernelSearchCV(ModeTransformer):
     def _template(self, seed: int) -> KernelDiffusionMap:
         shared = (
             *("n_components", "basis", "n_features", "center", "diffusion", "sampling", "landmarks"),
-            *("dtype", "engine", "memory_limit"),
+            *("dtype", "engine", "memory_limit", "rates", "cv"),
         )
         template = KernelDiffusionMap(random_state=seed, **{name: getattr(self, name) for name in shared})
         template.check_parameters()
@@ -239,7 +242,6 @@ class KernelSearchCV(ModeTransformer):
     def _data(self, template: KernelDiffusionMap, source: Source, part: Sample, groups, seed: int) -> SweepData:
         X, weight = part.X, part.weight
         cv = splits_of(self.cv, source, groups, part.rows, self.n_components)
-        splits = make_splits(cv, X, None, self.n_components, seed)
         if self.basis == "full":
             raise ValueError("basis='full' leaves no sample to test on; use basis='landmarks' or 'fourier'.")
         if self.basis == "landmarks":
@@ -248,14 +250,12 @@ class KernelSearchCV(ModeTransformer):
             n_landmarks = min(self.n_features, max(self.n_components + 1, len(used) // 4))
             kernel = Gaussian(median_distance(used, random_state=seed))
             template.landmarks = select_landmarks(used, n_landmarks, self.landmarks, kernel, seed)
-            splits = without_landmarks(splits, X, template.landmarks, self.n_components)
-        if weight is not None and not all(weight[part].sum() > 0 for split in splits for part in split):
-            raise ValueError("sample_weight is 0 for all samples of a fold; remove such samples or use another cv.")
+        chosen = template.landmarks if self.basis == "landmarks" else None
         return SweepData(
             X=X,
             weight=weight,
             tensor=checked_tensor(tensors_of(self.diffusion, part.rows), X, weight, keep=True),
-            folds=FoldMoments(splits, len(X)),
+            folds=make_folds(cv, X, weight, None, self.n_components, seed, chosen),
             n_components=self.n_components,
             basis=self.basis,
             n_features=self.n_features,

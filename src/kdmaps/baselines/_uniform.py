@@ -22,7 +22,7 @@ class UniformMixtureMap(KernelDiffusionMap):
     bandwidth_range : (float, float), default=(0.5, 50)
         Smallest and largest bandwidth in units of the median pairwise distance; the others are spread evenly in the
         logarithm.
-    basis, n_features, regularization, center, diffusion, random_state, sampling, landmarks :
+    basis, n_features, regularization, center, diffusion, random_state, sampling, landmarks, rates, cv :
         As in `KernelDiffusionMap`.
 
     Examples
@@ -48,6 +48,8 @@ class UniformMixtureMap(KernelDiffusionMap):
         *,
         sampling="sobol",
         landmarks="kmeans",
+        rates="ritz",
+        cv=3,
     ):
         super().__init__(
             n_components=n_components,
@@ -59,6 +61,8 @@ class UniformMixtureMap(KernelDiffusionMap):
             random_state=random_state,
             sampling=sampling,
             landmarks=landmarks,
+            rates=rates,
+            cv=cv,
         )
         self.n_kernels = n_kernels
         self.bandwidth_range = bandwidth_range

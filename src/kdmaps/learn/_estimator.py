@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any
 
@@ -14,7 +15,7 @@ from kdmaps.bases import Basis
 from kdmaps.data import ArraySource
 from kdmaps.estimator import KernelDiffusionMap, ModeTransformer, all_or_nothing, checked_tensor, checked_weight
 from kdmaps.exceptions import UnreliableModesWarning
-from kdmaps.folds import FoldMoments, make_splits, without_landmarks
+from kdmaps.folds import FoldMoments, cross_fitted_rates, make_folds
 from kdmaps.kernels import Gaussian, Kernel, Mixture, make_kernel
 from kdmaps.learn._objective import make_objective
 from kdmaps.moments import compute_moments
@@ -63,7 +64,9 @@ class VariationalKernelMap(ModeTransformer):
     diffusion : None, float, array-like, callable, "tangent" or TangentDiffusion, default=None
         As in `KernelDiffusionMap`.
     cv : int or splitter, default=3
-        Folds of the term "heldout".
+        Folds of the term "heldout" and of cross-fitted rates.
+    rates : {"ritz", "cross-fitted"}, default="ritz"
+        As in `KernelDiffusionMap`.
     adam_steps, lbfgs_steps, learning_rate : int, int, float, default=100, 30, 0.05
         The optimiser: Adam, then L-BFGS from the best point. Without steps the mixture stays uniform.
     generator : callable or None, default=None
@@ -125,6 +128,7 @@ class VariationalKernelMap(ModeTransformer):
         center=True,
         diffusion=None,
         cv=3,
+        rates="ritz",
         adam_steps=100,
         lbfgs_steps=30,
         learning_rate=0.05,
@@ -148,6 +152,7 @@ class VariationalKernelMap(ModeTransformer):
         self.center = center
         self.diffusion = diffusion
         self.cv = cv
+        self.rates = rates
         self.adam_steps = adam_steps
         self.lbfgs_steps = lbfgs_steps
         self.learning_rate = learning_rate
@@ -179,8 +184,15 @@ class VariationalKernelMap(ModeTransformer):
             tensor = checked_tensor(self.diffusion, X, weight, keep=True)
             self.tangents_ = getattr(tensor, "spaces", None)
             learned, self.regularization_ = self._learn(X, weight, tensor, groups)
-            self.moments_ = compute_moments(learned, X, weight, tensor)
-            modes = find_modes(self.moments_, learned.ridge, self.n_components, self.regularization_, self.center)
+            problem = (learned.ridge, self.n_components, self.regularization_, self.center)
+            if self.rates == "cross-fitted":
+                folds = self._make_folds(X, weight, groups, learned, check_random_state(self.random_state))
+                self.moments_, parts = folds.compute(learned, X, weight, tensor)
+                rates = cross_fitted_rates(self.moments_, parts, *problem)
+                modes = replace(find_modes(self.moments_, *problem), rates=rates)
+            else:
+                self.moments_ = compute_moments(learned, X, weight, tensor)
+                modes = find_modes(self.moments_, *problem)
             self._set_modes(learned, modes)
         for complaint in modes.complaints():
             warnings.warn(complaint, UnreliableModesWarning, stacklevel=2)
@@ -197,6 +209,8 @@ class VariationalKernelMap(ModeTransformer):
             regularization=self.regularization_,
             center=self.center,
             diffusion=self.diffusion,
+            rates=self.rates,
+            cv=self.cv,
         )
         model.n_features_in_, model.moments_ = self.n_features_in_, self.moments_
         model._set_modes(self.basis_, self.modes_)
@@ -215,7 +229,7 @@ class VariationalKernelMap(ModeTransformer):
         rng = check_random_state(self.random_state)
         kernels = self._make_kernels(X, weight, rng)
         basis = self._make_basis(kernels, X, weight, rng)
-        folds = self._make_folds(X, groups, basis, rng) if "heldout" in objective.terms else None
+        folds = self._make_folds(X, weight, groups, basis, rng) if "heldout" in objective.terms else None
         parametrisation = self._make_parametrisation(Samples.of(X, weight, tensor, folds), kernels, basis)
         problem = Problem(parametrisation, objective, self.regularization, self.learn_regularization)
         settings = Settings(self.adam_steps, self.lbfgs_steps, self.learning_rate)
@@ -260,15 +274,14 @@ class VariationalKernelMap(ModeTransformer):
             random_state=rng,
             sampling=self.sampling,
             landmarks=self.landmarks,
+            rates=self.rates,
         )
         template.check_parameters()
         return template.build_basis(ArraySource(X, checked=True), weight)
 
-    def _make_folds(self, X, groups, basis, rng) -> FoldMoments:
-        splits = make_splits(self.cv, X, groups, self.n_components, rng.randint(2**31))
-        if self.basis == "landmarks":
-            splits = without_landmarks(splits, X, basis.landmarks, self.n_components)
-        return FoldMoments(splits, len(X))
+    def _make_folds(self, X, weight, groups, basis, rng) -> FoldMoments:
+        landmarks = basis.landmarks if self.basis == "landmarks" else None
+        return make_folds(self.cv, X, weight, groups, self.n_components, rng.randint(2**31), landmarks)
 
     def _make_parametrisation(self, samples, kernels, basis) -> Any:
         if self.basis == "fourier":
