@@ -1,0 +1,37 @@
+"""The experiment on spheres, on its smallest setting."""
+
+import json
+
+import numpy as np
+import pytest
+
+from kdmaps.experiments import sphere
+
+
+def test_relative_error():
+    # 1/rates = 1, 1/2 in any order; off by 1/4 of a total of 3/2.
+    assert sphere.relative_error(np.array([4.0, 1.0]), np.array([1.0, 2.0])) == pytest.approx((1 / 4) / (3 / 2))
+
+
+def test_rows_table_and_resumption(tmp_path, monkeypatch):
+    monkeypatch.setattr(sphere, "FAMILIES", ("gaussian",))
+    arguments = ["--quick", "--sizes", "1000", "--dimensions", "3", "--out", str(tmp_path)]
+    sphere.main(arguments)
+    entries = [json.loads(line) for line in (tmp_path / "rows.jsonl").read_text().splitlines() if line]
+    rows = {row["energy"]: row for entry in entries for row in entry["rows"]}
+    assert rows["tangent"]["tangents"][0] == 2
+    for row in rows.values():
+        times = np.array(row["timescales"]["cross-fitted"])
+        exact = np.repeat([1 / 2, 1 / 6, 1 / 12, 1 / 20], [3, 5, 7, 9])  # ℓ(ℓ+1), 2ℓ+1 times
+        assert row["errors"]["cross-fitted"] == pytest.approx(np.abs(times - exact).sum() / exact.sum())
+        assert row["errors"]["cross-fitted"] < 0.1
+    table = (tmp_path / "table.md").read_text()
+    assert f"{rows['tangent']['errors']['ritz']:.4f}" in table
+    assert (tmp_path / "sphere.png").stat().st_size > 10_000
+
+    def never(**_):
+        raise AssertionError("a finished row was computed again")
+
+    monkeypatch.setattr(sphere, "run", never)
+    sphere.main(arguments)
+    assert (tmp_path / "table.md").read_text() == table
