@@ -11,14 +11,17 @@ from sklearn.utils import check_random_state
 from kdmaps.bandwidths import median_distance
 from kdmaps.data import Source
 from kdmaps.estimator import ModeTransformer, adopt
-from kdmaps.folds import FoldMoments, make_splits, splits_of
+from kdmaps.folds import splits_of
 from kdmaps.grid import REGULARIZATIONS
-from kdmaps.kernels import FAMILIES
-from kdmaps.learn import WITNESSES, Refinement, refine
+from kdmaps.kernels import FAMILIES, Gaussian, Kernel
+from kdmaps.learn import Refinement, refine
 from kdmaps.search import KernelSearchCV
 from kdmaps.tangent import checked_tensor
 from kdmaps.validation import all_or_nothing, checked_weight, tensors_of
 
+#: The refinement starts from a Gaussian at least this wide, in median distances. Roughness and narrowness are what one
+#: bandwidth needs to serve all coordinates; with a bandwidth for each, a stiff kernel does better in the tails.
+START_WIDTH = 2.5
 #: Refined bandwidths stay above this many median distances: in narrower ones, modes jump between samples.
 NARROWEST = 3.0
 
@@ -28,8 +31,9 @@ class AdaptiveDiffusionMap(ModeTransformer):
 
     The kernel family, its bandwidth and the regularization are searched by cross-validation (`KernelSearchCV`) on at
     most `max_search_samples` samples. Then every coordinate gets a bandwidth of its own, by gradient ascent of the same
-    held-out score (`kdmaps.learn.refine`); this is kept only if the score rises by more than the standard error of the
-    difference, and other folds and frequencies confirm it. The result is fitted on all samples.
+    held-out score (`kdmaps.learn.refine`) from the best wide Gaussian of the search. This replaces the choice of the
+    search only if its score is higher by more than the standard error of the difference, or not lower by more than that
+    while the folds agree better on the modes. The result is fitted on all samples.
 
     Parameters
     ----------
@@ -41,7 +45,7 @@ class AdaptiveDiffusionMap(ModeTransformer):
     max_search_samples : int, default=5000
         Larger data are searched, and the kernel refined, on a random subsample of this size.
     refine : bool, default=True
-        Whether to refine the kernel that the search found (Fourier features only).
+        Whether to refine (Fourier features and more than one coordinate only).
     objective : str or mapping, default="heldout"
         What the refinement minimises: the score of the search, or an objective of the paper (`kdmaps.learn.PRESETS`).
 
@@ -137,7 +141,8 @@ class AdaptiveDiffusionMap(ModeTransformer):
             self.search_ = self._search(seed, source, groups, part.rows).fit(part.X, sample_weight=part.weight)
             chosen = self.search_.best_estimator_
             self.best_params_ = dict(self.search_.best_params_)
-            wanted = self.refine and self.basis == "fourier" and not self.search_.interrupted_
+            possible = self.basis == "fourier" and part.X.shape[1] > 1
+            wanted = self.refine and possible and not self.search_.interrupted_
             self.refinement_ = self._refined(part.X, part.weight) if wanted else None
             if self.refinement_ is not None and self.refinement_.significant:
                 regularization = self.refinement_.regularization
@@ -168,26 +173,28 @@ class AdaptiveDiffusionMap(ModeTransformer):
 
     def _refined(self, X: np.ndarray, weight: np.ndarray | None) -> Refinement:
         found = self.search_.best_estimator_
+        median = median_distance(X, weight, found.random_state)
         return refine(
             np.asarray(X, dtype=np.float64),
-            found.kernel_,
-            found.regularization,
+            *self._start(START_WIDTH * median),
             folds=self.search_.folds_,
+            rival=(found.kernel_, found.regularization),
             n_components=self.n_components,
             sample_weight=weight,
             diffusion=checked_tensor(found.diffusion, X, weight, spaces=found.tangents_, keep=True),
             n_features=self.n_features,
             random_state=found.random_state,
             objective=self.objective,
-            narrowest=NARROWEST * median_distance(X, weight, found.random_state),
-            check_folds=self._check_folds(X, found.random_state),
+            narrowest=NARROWEST * median,
             progress=self.progress,
         )
 
-    def _check_folds(self, X: np.ndarray, seed: int) -> list[FoldMoments] | None:
-        """Other draws of random folds; None where `cv` leaves nothing to draw."""
-        if self.cv is not None and not isinstance(self.cv, Integral):
-            return None
-        rng = check_random_state(seed)
-        draws = [make_splits(self.cv, X, None, self.n_components, rng.randint(2**31)) for _ in range(WITNESSES)]
-        return [FoldMoments(splits, len(X)) for splits in draws]
+    def _start(self, width: float) -> tuple[Kernel, float]:
+        """Kernel and λ of the best Gaussian at least that wide; of the search's choice, if there is none."""
+        tried = self.search_.cv_results_
+        wide = (tried["param_family"] == "gaussian") & (tried["param_bandwidth"] >= width)
+        score = np.where(wide, tried["score"], -np.inf)
+        best = int(np.argmax(score))
+        if score[best] == -np.inf:
+            return self.search_.kernel_, self.search_.best_estimator_.regularization
+        return Gaussian(tried["param_bandwidth"][best]), tried["param_regularization"][best]

@@ -65,12 +65,39 @@ def test_gradient_under_a_bound_on_narrowing(parametrised):
     np.testing.assert_allclose(problem.evaluate(theta).gradient, numeric, rtol=1e-6)
 
 
-def test_a_refinement_needs_witnesses():
+def test_a_refinement_is_kept_by_score_or_by_agreement():
     def made(**change):
         facts = {"score_before": 1.0, "score_after": 1.2, "gain_standard_error": 0.1}
-        facts |= {"agreement_before": 0.9, "agreement_after": 0.95, **change}
+        facts |= {"agreement_before": 0.9, "agreement_after": 0.8, **change}
         return Refinement(kernel=RationalQuadratic(), regularization=1e-3, history={}, **facts)
 
-    assert made().significant
-    assert not made(gain_standard_error=0.3).significant  # within the error of the folds that were optimised
-    assert not made(agreement_after=0.85).significant  # the folds agree less than before
+    assert made().significant  # the score is higher, beyond chance: agreement is not asked
+    assert not made(score_after=1.05).significant  # within the error, and the folds agree less
+    assert made(score_after=1.05, agreement_after=0.95).significant
+    assert made(score_after=0.95, agreement_after=0.95).significant  # not lower beyond chance
+    assert not made(score_after=0.85, agreement_after=0.95).significant
+    assert not made(score_before=-np.inf, gain_standard_error=np.nan).significant  # no rival, no comparison
+
+
+def test_a_refinement_is_compared_with_its_rival():
+    X = kdmaps.problems.load("ou2d-4").sample(150, random_state=0)
+    folds = FoldMoments(make_splits(3, X, None, 2, 0), len(X))
+    settings = {"folds": folds, "n_components": 2, "n_features": 40, "random_state": 0, "max_steps": 2}
+    kernel, other = RationalQuadratic(5.0, 6.0), RationalQuadratic(5.0, 3.0)
+    alone = refine(X, kernel, 1e-3, **settings)
+    compared = refine(X, kernel, 1e-3, rival=(other, 1e-2), **settings)
+    np.testing.assert_array_equal(compared.kernel.bandwidth, alone.kernel.bandwidth)
+    assert compared.score_after == alone.score_after
+    assert compared.score_before == pytest.approx(refine(X, other, 1e-2, **settings).score_before, rel=1e-12)
+
+
+def test_descent_does_not_start_on_the_bound():
+    """At the bound on narrowing the slope is 0: no coordinate would ever move, not even one that does well to widen."""
+    X = kdmaps.problems.load("ou2d-4").sample(150, random_state=0)
+    folds = FoldMoments(make_splits(3, X, None, 2, 0), len(X))
+    # narrower than `narrowest`, so that narrowing has the smallest bound there is, and narrower still scores best
+    settings = {"n_components": 2, "n_features": 40, "random_state": 0, "max_steps": 3, "narrowest": 10.0}
+    found = refine(X, RationalQuadratic(5.0, 4.0), 1e-3, folds=folds, **settings)
+    x, y = found.kernel.bandwidth
+    assert x == pytest.approx(4.0, rel=2e-3)  # bound 1e-3
+    assert y > 4.2

@@ -63,7 +63,7 @@ class Anisotropy(Parametrisation):
         def pullback(adjoint: Statistics) -> np.ndarray:
             W = basis.frequencies
             by_shift = -np.sum(W * frequency_adjoint(self.samples, basis, statistics, adjoint), axis=0)
-            slope = self.bound / np.cosh(self.bound * theta / self._limit(theta)) ** 2
+            slope = self.bound * (1 - np.tanh(self.bound * theta / self._limit(theta)) ** 2)
             return (by_shift + adjoint.log_bandwidths) * slope
 
         return statistics, pullback

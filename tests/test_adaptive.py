@@ -1,0 +1,42 @@
+"""AdaptiveDiffusionMap: where its refinement starts, and where there is none."""
+
+import numpy as np
+import pytest
+
+import kdmaps
+from kdmaps import AdaptiveDiffusionMap
+from kdmaps.kernels import Gaussian
+
+pytestmark = pytest.mark.filterwarnings("ignore::kdmaps.exceptions.UnreliableModesWarning")
+
+
+@pytest.fixture(scope="module")
+def X():
+    return kdmaps.problems.load("ou2d-4").sample(120, random_state=0)
+
+
+def _searched(X, families):
+    settings = {"families": families, "regularizations": [1e-3, 1e-2], "n_features": 40, "random_state": 0}
+    return AdaptiveDiffusionMap(2, refine=False, **settings).fit(X)
+
+
+def test_refinement_starts_from_the_best_gaussian_that_is_wide_enough(X):
+    model = _searched(X, ["laplacian", "gaussian"])
+    tried = model.search_.cv_results_
+    candidates = list(zip(tried["score"], tried["params"], strict=True))
+    for width in (0.0, 5.0, 20.0):
+        wide = [(s, p) for s, p in candidates if p["kernel"] == "gaussian" and p["bandwidth"] >= width]
+        _, best = max(wide, key=lambda pair: pair[0])
+        assert model._start(width) == (Gaussian(best["bandwidth"]), best["regularization"])
+
+
+def test_refinement_starts_from_the_choice_of_a_search_without_gaussians(X):
+    model = _searched(X, ["matern52"])
+    assert model._start(0.0) == (model.search_.kernel_, model.search_.best_params_["regularization"])
+
+
+def test_one_coordinate_leaves_nothing_to_refine(X):
+    settings = {"families": ["gaussian"], "regularizations": [1e-2], "n_features": 40, "random_state": 0}
+    model = AdaptiveDiffusionMap(1, **settings).fit(X[:, :1])
+    assert model.refinement_ is None
+    np.testing.assert_array_equal(model.transform(X[:, :1]), model.search_.transform(X[:, :1]))
