@@ -107,7 +107,7 @@ RULES: dict[str, Callable[[CrossFit], float]] = {
 }
 
 
-def judged_grid(system, X: np.ndarray, seed: int, settings: Settings) -> list[dict]:
+def _candidates(system, X: np.ndarray, seed: int, settings: Settings) -> list[dict]:
     """Every candidate of the grid: what the rules say of it, and the truth."""
     r = system.n_modes
     fresh = system.sample(settings.n_fresh, random_state=seed + 100_000)
@@ -140,7 +140,7 @@ def run(problem: str, seed: int, **settings) -> list[Row]:
     """One row per rule for one sample of one problem."""
     system = problems.load(problem)
     X = system.sample(1000 if system.dim >= 10 else 500, random_state=seed)
-    candidates = judged_grid(system, X, seed, Settings(**settings))
+    candidates = _candidates(system, X, seed, Settings(**settings))
     chosen = {rule: max(candidates, key=lambda c: c["rules"][rule]) for rule in RULES}
     chosen["fresh samples"] = max(candidates, key=lambda c: c["fresh"])
     chosen["oracle"] = max(candidates, key=lambda c: c["r2"])
@@ -226,7 +226,7 @@ def landscape(problem: str, seed: int, settings: Settings, path: Path) -> None:
 
     system = problems.load(problem)
     X = system.sample(1000 if system.dim >= 10 else 500, random_state=seed)
-    candidates = judged_grid(system, X, seed, settings)
+    candidates = _candidates(system, X, seed, settings)
     r2 = np.array([c["r2"] for c in candidates])
     fig = Figure(figsize=(10, 4), layout="constrained")
     titles = {"timescale": "by the folds of these samples", "fresh": f"by {settings.n_fresh} fresh samples"}
