@@ -88,10 +88,10 @@ def _of_search(search: Any) -> list[str]:
 def _of_refinement(refinement: Any) -> list[str]:
     if refinement is None:
         return []
-    kept = "was kept" if refinement.significant else "was dropped: it is not confirmed"
+    kept = "was kept" if refinement.significant else "was dropped: held-out samples do not prefer it"
     return [
         f"A bandwidth for each coordinate {kept}. It changed the held-out score by {refinement.gain:+.3g} ± "
-        f"{refinement.gain_standard_error:.2g}, and the agreement of other folds from "
+        f"{refinement.gain_standard_error:.2g}, and the agreement of the folds from "
         f"{refinement.agreement_before:.3f} to {refinement.agreement_after:.3f}."
     ]
 

@@ -1,0 +1,33 @@
+"""The variational experiment: its oracle is that of the search's grid, its table compares seed by seed."""
+
+from itertools import islice
+
+import numpy as np
+import pytest
+
+import kdmaps
+from kdmaps.bandwidths import median_distance
+from kdmaps.experiments.variational import _grid, table
+from kdmaps.grid import REGULARIZATIONS
+from kdmaps.metrics import subspace_r2
+
+
+@pytest.mark.filterwarnings("ignore::kdmaps.exceptions.UnreliableModesWarning")
+def test_candidates_of_the_oracle_are_those_of_the_search():
+    X = kdmaps.problems.load("ou2d-4").sample(200, random_state=0)
+    sigma = 1.5 * median_distance(X, random_state=3)  # where the default grid begins
+    candidates = islice(_grid(X, 2, 3), len(REGULARIZATIONS))
+    for lam, modes in zip(REGULARIZATIONS, candidates, strict=True):
+        model = kdmaps.KernelDiffusionMap(2, "gaussian", sigma, regularization=lam, random_state=3)
+        assert subspace_r2(modes, model.fit_transform(X)) == pytest.approx(1, abs=1e-8)  # rounding of the solves
+
+
+def test_table_compares_the_same_seeds():
+    def row(method, seed, r2, **more):
+        return {"problem": "ou3d", "seed": seed, "method": method, "r2": r2, "paper_r2": 0.5, **more}
+
+    rows = [row("search", 1, 0.9), row("search", 2, 0.8)]
+    rows += [row("refined", 2, 0.85, kept=True), row("refined", 1, 0.89, kept=False)]  # in another order
+    cells = [cell.strip() for cell in table(rows).splitlines()[-1].strip("|").split("|")]
+    change = np.array([0.89 - 0.9, 0.85 - 0.8])
+    assert cells == ["ou3d", "0.850 (0.500)", "0.870 (0.500)", f"{change.mean():+.4f}", f"{change.min():+.4f}", "1/2"]
