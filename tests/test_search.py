@@ -348,7 +348,7 @@ def test_many_overlapping_splits_are_summed_directly(X):
 
 
 def test_refinement_is_kept_only_if_held_out_samples_say_so(monkeypatch):
-    """ou3d needs wider kernels in y and z than in x: the refinement sees it. If it is dropped, the search's choice stays."""
+    """ou3d needs wider kernels in y and z than in x: the refinement sees it. Dropped, it leaves the search alone."""
     problem = kdmaps.problems.load("ou3d")
     X = problem.sample(500, random_state=0)
     settings = {"families": ["gaussian"], "regularizations": [1e-4], "n_features": 200, "random_state": 0}
