@@ -3,6 +3,9 @@
 import errno
 import os
 import re
+import signal
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -216,6 +219,26 @@ def test_after_a_failed_write_the_old_results_are_still_there(failure, call, dat
         return
     assert result.exit_code == (130 if isinstance(failure, KeyboardInterrupt) else 2)
     assert after == before
+
+
+def test_ctrl_c_ends_a_running_command_with_130(data):
+    """A real signal to a real process in the middle of its search: the one test that needs one, hence its seconds."""
+    script = (
+        "import sys; from kdmaps import sweep; from kdmaps.cli import app; track = sweep.track\n"
+        "def told(items, *arguments):\n"
+        "    for item in track(items, *arguments):\n"
+        "        print('searching', flush=True); yield item\n"
+        "sweep.track = told; app(sys.argv[1:])"
+    )
+    command = [sys.executable, "-c", script, "fit", "samples.npy", "--out", "out"]
+    with subprocess.Popen(command, cwd=data, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout.readline() == "searching\n"
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "Interrupted: nothing was written." in errors
+    assert "Traceback" not in errors
+    assert not (data / "out").exists()
 
 
 def test_an_interrupted_search_writes_nothing(data, monkeypatch):

@@ -5,6 +5,7 @@ import json
 import os
 import pickle
 import warnings
+import zipfile
 from dataclasses import fields
 
 import numpy as np
@@ -275,6 +276,26 @@ def test_pickled_content_is_never_run(good, tmp_path):
     (tmp_path / "bad.pkl").write_bytes(pickle.dumps(Bomb()))
     with pytest.raises(ValueError, match=r"not an \.npz archive"):
         io.load(tmp_path / "bad.pkl")
+
+
+def test_a_compressed_file_is_not_unpacked(good, tmp_path):
+    arrays, header = contents(good)
+    text = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
+    np.savez_compressed(tmp_path / "bomb.npz", header=text, **arrays, more=np.zeros(10**6))
+    with pytest.raises(ValueError, match="it is compressed, as no kdmaps model is"):
+        io.load(tmp_path / "bomb.npz")
+
+
+def test_an_array_that_claims_to_be_huge(good, tmp_path):
+    with zipfile.ZipFile(good) as source, zipfile.ZipFile(tmp_path / "huge.npz", "w") as target:
+        for name in source.namelist():
+            member = source.read(name)
+            if name == "modes.rates.npy":
+                header = b"{'descr': '<f8', 'fortran_order': False, 'shape': (100000000000000,), }"
+                member = member[:10] + header.ljust(117) + b"\n" + member[128:]
+            target.writestr(name, member)
+    with pytest.raises(ValueError, match="not a kdmaps model, or is truncated"):
+        io.load(tmp_path / "huge.npz")
 
 
 def test_foreign_files(tmp_path):

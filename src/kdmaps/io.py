@@ -205,6 +205,11 @@ def _read(path: str | os.PathLike) -> dict[str, np.ndarray]:
             raise ValueError(f"{foreign}: it is not an .npz archive.")
         file.seek(0)
         try:
+            with zipfile.ZipFile(file) as members:
+                # A few compressed bytes could unpack to more than the memory holds.
+                if any(member.compress_type != zipfile.ZIP_STORED for member in members.infolist()):
+                    raise ValueError("it is compressed, as no kdmaps model is.")
+            file.seek(0)
             with np.load(file, allow_pickle=False) as archive:
                 return {name: archive[name] for name in archive.files}
         except Exception as error:  # whatever a damaged archive makes zipfile, zlib and numpy raise

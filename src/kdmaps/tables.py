@@ -6,7 +6,7 @@ import csv
 import os
 import zipfile
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -34,12 +34,15 @@ class Table:
         Columns beside the values: text, or further arrays of an archive.
     ordered : bool
         Whether the rows are known to be in the order of time.
+    arrays : str
+        The arrays among which the user has yet to choose, if the file leaves it open.
     """
 
     values: np.ndarray
     names: list[str] | None = None
     extras: dict[str, np.ndarray] = field(default_factory=dict)
     ordered: bool = False
+    arrays: str = ""
 
     def __len__(self) -> int:
         return len(self.values)
@@ -100,7 +103,10 @@ class Table:
         d = self.values.shape[1]
         known = [*(self.names or []), *self.extras]
         named = f", named {', '.join(known[:_SHOWN_NAMES])}{' …' if len(known) > _SHOWN_NAMES else ''}" if known else ""
-        return f"Columns are numbered 0 to {d - 1}{named}." if d else f"Columns are{named.removeprefix(', named')}."
+        if d:
+            return f"Columns are numbered 0 to {d - 1}{named}."
+        choice = f" Say which array is the samples: {self.arrays}." if self.arrays else ""
+        return f"Columns are{named.removeprefix(', named')}.{choice}"
 
 
 # --- reading ----------------------------------------------------------------------------------------------------------
@@ -175,7 +181,7 @@ def _every(table: Table, stride: int) -> Table:
     if stride == 1:
         return table
     extras = {name: column[::stride] for name, column in table.extras.items()}
-    return Table(table.values[::stride], table.names, extras, table.ordered)
+    return replace(table, values=table.values[::stride], extras=extras)
 
 
 def _numbers(values: np.ndarray, where: str) -> np.ndarray:
@@ -224,7 +230,8 @@ def _from_arrays(path: Path, arrays: dict[str, Any], array: str | None) -> Table
             return Table(values, names, {n: a for n, a in flat.items() if len(a) == length and n not in names})
     else:
         values = _numbers(np.asarray(arrays[array]), f"{path}, array {array}")
-    return Table(values, None, {name: a for name, a in flat.items() if len(a) == len(values)})
+    beside = {name: a for name, a in flat.items() if len(a) == len(values)}
+    return Table(values, None, beside, arrays="" if array else ", ".join(wide))
 
 
 def _read_text(path: Path, array: str | None) -> Table:
