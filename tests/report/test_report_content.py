@@ -75,6 +75,12 @@ def test_times_intervals_and_choice(X, search, bars):
     assert [label.split()[0] for label in labels] == ["Time", "Score", "Score"]
 
 
+def test_time_scales_without_a_diffusion_constant_are_ratios(X, search):
+    assert "samples alone know no clock" in render_report(search, X)
+    scaled = kdmaps.KernelDiffusionMap(2, n_features=40, diffusion=3.0, random_state=0).fit(X)
+    assert "samples alone know no clock" not in render_report(scaled, X)
+
+
 def test_points_are_the_modes_at_the_samples(X, search):
     points = Tree(render_report(search, pd.DataFrame(X, columns=["left", "right"]))).points()
     assert points["names"] == ["mode 1", "mode 2", "mode 3", "left", "right"]

@@ -121,6 +121,7 @@ def render_report(
         columns=timescale_columns(uncertainty),
         rows=timescale_rows(model, uncertainty),
         blocks=uncertainty,
+        unit_diffusion=getattr(model, "diffusion", None) is None,
         notes=complaints_of(model) if notes is None else list(notes),
         figures=_figures(model, uncertainty),
         certificates=[(STATEMENTS.get(c.theorem, c.theorem), c) for c in bounds],
