@@ -176,7 +176,7 @@ def bootstrap(
     check_is_fitted(model)
     _check_arguments(n_resamples, max_blocks, confidence)
     fitted: Any = getattr(model, "best_estimator_", model)
-    if not is_array_like(X):
+    if not (is_array_like(X) or isinstance(X, np.memmap)):
         raise ValueError("X must be an array, whose blocks can be picked; map a file: numpy.load(path, mmap_mode='r').")
     X = model._validated(X)
     weight = checked_weight(sample_weight, X)

@@ -164,14 +164,29 @@ def test_learning_is_drawn_and_told(X):
 def test_the_way_back(X, search):
     tree = Tree(render_report(search, X, command="kdmaps fit 'a b.npy'"))
     assert "kdmaps fit 'a b.npy'" in tree.texts["code"]
-    code = next(text for text in tree.texts["code"] if text.startswith("import kdmaps"))
-    names = {"X": X}
-    exec(code, names)
-    np.testing.assert_array_equal(names["model"].timescales_, search.timescales_)
     other = X.copy()
     other[-1, -1] = np.nextafter(other[-1, -1], 9)
     hashes = [Tree(render_report(search, samples)).texts["code"][-1] for samples in (X, X.copy(), other)]
     assert hashes[0] == hashes[1] != hashes[2]
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        kdmaps.KernelSearchCV(
+            2, ["gaussian"], 2, cv=kdmaps.BlockedKFold(3), n_features=30, random_state=0, progress=True
+        ),
+        kdmaps.KernelDiffusionMap(2, kdmaps.kernels.Matern(1.5, 2.0), n_features=30, random_state=0),
+        kdmaps.baselines.UniformMixtureMap(2, n_features=30, random_state=0),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_the_program_of_the_page_fits_the_same_model(model, X):
+    code = next(text for text in Tree(render_report(model.fit(X), X)).texts["code"] if text.startswith("from kdmaps"))
+    assert "progress" not in code
+    names = {"X": X}
+    exec(code, names)
+    np.testing.assert_array_equal(names["model"].timescales_, model.timescales_)
 
 
 def test_bad_arguments(X, search, bars):

@@ -11,6 +11,7 @@ from importlib.resources import files
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from kdmaps._files import replacing
@@ -234,10 +235,18 @@ def _scatter(model: Any, X: np.ndarray, names: list[str], max_points: int) -> di
 
 
 def _python(model: Any) -> str:
-    import kdmaps
+    """A program that fits the model again, with the imports of the objects among its arguments."""
+    plain = clone(model)
+    if "progress" in plain.get_params(deep=False):
+        plain.set_params(progress=False)
+    classes = [type(model), *map(type, plain.get_params(deep=False).values())]
+    imports = {f"from {_public(c.__module__)} import {c.__name__}" for c in classes if "." in c.__module__}
+    return "\n".join([*sorted(imports), "", f"model = {plain.__repr__(N_CHAR_MAX=10**6)}", "model.fit(X)"])
 
-    module = "kdmaps" if hasattr(kdmaps, type(model).__name__) else "kdmaps.baselines"
-    return f"import kdmaps\n\nmodel = {module}.{model!r}\nmodel.fit(X)"
+
+def _public(module: str) -> str:
+    """The part of a module's name before what is private."""
+    return module.partition("._")[0]
 
 
 def _fingerprint(X: np.ndarray) -> str:
