@@ -1,0 +1,77 @@
+"""The numbers that examples/alanine_dipeptide publishes can be had again, and say what its README says."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+import kdmaps
+from kdmaps.kernels import kernel_from_dict
+
+EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "alanine_dipeptide"
+RESULTS = json.loads((EXAMPLE / "results.json").read_text())
+pytestmark = pytest.mark.filterwarnings("ignore::kdmaps.exceptions.UnreliableModesWarning")
+
+
+@pytest.fixture(scope="module")
+def example():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(EXAMPLE))
+        import alanine
+        import analyse
+
+        yield alanine, analyse
+
+
+@pytest.fixture(scope="module")
+def data(example):
+    return example[0].load()
+
+
+@pytest.mark.parametrize("name", ["dihedrals", "heavy atoms"])
+def test_the_published_choice_gives_the_published_agreement(example, data, name):
+    alanine, analyse = example
+    published = RESULTS["fits"][name]
+    chosen = published["chosen"]
+    kernel = kernel_from_dict(chosen["kernel"])
+    # A bandwidth in words would draw random numbers before the frequencies do.
+    options = {"regularization": chosen["regularization"], "random_state": chosen["random_state"], "bandwidth": 1.0}
+    X = alanine.coordinates(data)[name]
+    model = kdmaps.KernelDiffusionMap(4, kernel=kernel, **options).fit(X)
+    order, correlations = analyse.match(model.transform(X), data["msm_modes"])
+    # The same fit: the numbers are rounded to four digits.
+    assert_allclose(correlations, published["correlations"], atol=2e-4)
+    assert [k + 1 for k in order] == published["nearest_mode"]
+    assert_allclose(model.timescales_[order], published["timescales"], rtol=0.02)
+    for value, goal in zip(correlations, analyse.GOALS[name], strict=True):
+        assert goal is None or value >= goal
+
+
+def test_the_search_on_a_slice_of_the_frames(example, data):
+    alanine, analyse = example
+    found = analyse.small_run(alanine.coordinates(data)["dihedrals"], data["msm_modes"])
+    published = RESULTS["small_run"]
+    assert found["best_params"]["kernel"] == published["best_params"]["kernel"]
+    # Rounding on another machine may move the choice to a neighbour on the grid, which costs a few thousandths.
+    assert_allclose(found["correlations"], published["correlations"], atol=0.01)
+
+
+def test_geometry(example, data):
+    alanine, _ = example
+    xyz = data["xyz_aligned"][::100].astype(np.float64)
+    turn = np.linalg.qr(np.random.default_rng(0).standard_normal((3, 3)))[0]
+    turn *= np.sign(np.linalg.det(turn))
+    moved = xyz @ turn + [1.0, -2.0, 0.5]
+    for name in ("phi", "psi"):
+        difference = alanine.dihedral(moved, name) - data[name][::100]
+        assert_allclose(np.exp(1j * difference), 1, atol=1e-5)  # single precision of the stored angles
+    assert_allclose(alanine.align(moved, data["xyz_aligned"][0]), xyz, atol=1e-6)
+
+
+def test_lagged_methods_are_reported(example):
+    lagged = json.loads((EXAMPLE / "lagged_methods.json").read_text())
+    text = (EXAMPLE / "results.md").read_text()
+    assert example[1].table(RESULTS) == text
+    assert all(f"| {row['method']} | {row['coordinates']} | yes |" in text for row in lagged["methods"])
