@@ -21,6 +21,8 @@ from kdmaps._chunkloop import slices
 
 #: Pages of a memory-mapped file are given back after this many bytes.
 MAPPED_BYTES = 64 * 2**20
+#: The system maps this much around a single row that is read.
+FAULT_BYTES = 2**16
 #: Samples that decide the median bandwidth, the landmarks and the origin of larger data.
 PREVIEW_SAMPLES = 10_000
 #: Rows that a message names.
@@ -115,7 +117,7 @@ class ArraySource(Source):
         if not self._checked:
             check_finite(chunk, part)
         if self._map is not None:
-            self._mapped += chunk.nbytes
+            self._mapped += chunk.nbytes if isinstance(part, slice) else len(part) * FAULT_BYTES
             if self._mapped > MAPPED_BYTES:  # the pages stay in the system's cache, but are no longer ours
                 self._mapped = 0
                 self._map.madvise(mmap.MADV_DONTNEED)
@@ -127,9 +129,10 @@ class ArraySource(Source):
             pieces = ((_counted(part, weight),) for part in slices(n, 2**16))
             (rows,) = _draw(pieces, size, random_state.randint(2**31))
         index = np.arange(n) if rows is None else rows
-        X = self.array if rows is None else self.array[rows]
-        if not self._checked:
-            check_finite(X, index)
+        if self.in_memory:
+            X = self.array if rows is None else self.read(rows)[1]
+        else:  # few rows at a time, so that few pages are mapped at a time
+            X = np.concatenate([self.read(part)[1] for part in self.parts(2**8, index)])
         return Sample(index, X, None if weight is None else weight[index])
 
 
