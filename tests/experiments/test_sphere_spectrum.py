@@ -13,6 +13,14 @@ def test_relative_error():
     assert sphere.relative_error(np.array([4.0, 1.0]), np.array([1.0, 2.0])) == pytest.approx((1 / 4) / (3 / 2))
 
 
+def test_exact_modes_err_by_sampling_alone():
+    # The mean square of 1000 samples is off by √(c/1000), c of order 1 for polynomials of low degree.
+    (row,) = sphere.run_exact(1000, 3, 0)
+    assert 0.01 < row["errors"]["exact"] < 0.1
+    errors = [sphere.run_exact(n, 3, seed)[0]["errors"]["exact"] for n in (400, 10_000) for seed in range(4)]
+    assert np.mean(errors[:4]) / np.mean(errors[4:]) == pytest.approx(np.sqrt(10_000 / 400), rel=0.4)
+
+
 def test_rows_table_and_resumption(tmp_path, monkeypatch):
     monkeypatch.setattr(sphere, "FAMILIES", ("gaussian",))
     arguments = ["--quick", "--sizes", "1000", "--dimensions", "3", "--out", str(tmp_path)]
@@ -33,5 +41,6 @@ def test_rows_table_and_resumption(tmp_path, monkeypatch):
         raise AssertionError("a finished row was computed again")
 
     monkeypatch.setattr(sphere, "run", never)
+    monkeypatch.setattr(sphere, "run_exact", never)
     sphere.main(arguments)
     assert (tmp_path / "table.md").read_text() == table
