@@ -22,6 +22,7 @@ class _State:
     weight: float = 0.0  # Σ w
     scaled: np.ndarray | None = None  # the same with weights w·a(x), for a scalar diffusion per sample
     energy: np.ndarray | None = None  # Σ w ∇φ FFᵀ ∇φᵀ, lower triangle, for a diffusion factor F per sample
+    flux: np.ndarray | None = None  # (chunk, 2q) work space: √w ∇φ F for one column of F
 
 
 class FourierBasis(Basis):
@@ -117,10 +118,14 @@ class FourierBasis(Basis):
             scale = np.sqrt(tensor.scalar).astype(self.dtype, copy=False)
             add_gram(state.scaled, waves * scale[:, None], state.work)
         if tensor.factor is not None:
-            state.energy = np.zeros_like(state.gram) if state.energy is None else state.energy
+            if state.flux is None or state.energy is None:
+                state.energy, state.flux = np.zeros_like(state.gram), np.empty_like(state.waves)
+            flux = state.flux[:n]
             for direction in np.moveaxis(tensor.factor, 2, 0):  # (n, d) each
-                along = direction.astype(self.dtype, copy=False) @ self._directions
-                add_gram(state.energy, np.hstack([-along * waves[:, q:], along * waves[:, :q]]), state.work)
+                along = np.matmul(direction.astype(self.dtype, order="C"), self._directions, out=state.angles[:n])
+                np.multiply(along, waves[:, :q], out=flux[:, q:])
+                np.multiply(np.negative(along, out=along), waves[:, q:], out=flux[:, :q])
+                add_gram(state.energy, flux, state.work)
 
     def _turned(self, gram: np.ndarray, metric: np.ndarray) -> np.ndarray:
         """[[ss, -sc], [-cs, cc]] ∘ metric: derivatives swap cosine and sine."""
