@@ -1,5 +1,7 @@
 """The block bootstrap against closed forms, explicit refits and exact rates."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -10,7 +12,7 @@ import kdmaps
 from kdmaps.correlation import autocorrelation, integrated_correlation_time
 from kdmaps.exceptions import UnreliableModesWarning
 from kdmaps.metrics import principal_angles
-from kdmaps.uncertainty import bootstrap, cut_blocks
+from kdmaps.uncertainty import _Refit, bootstrap, cut_blocks
 
 pytestmark = pytest.mark.filterwarnings("ignore::kdmaps.exceptions.UnreliableModesWarning")
 
@@ -124,6 +126,15 @@ class TestCoverage:
         assert np.mean(automatic) == pytest.approx(np.sqrt(2 * tau / n), rel=0.25)
         # 50 resamples know it to 10 %, four runs to 5 %; samples in a block of τ/10 are nearly, not quite, the same.
         assert np.mean(naive) == pytest.approx(np.sqrt(2 * short / n), rel=0.2)
+
+    @pytest.mark.parametrize("turn", np.linspace(0, np.pi, 7))
+    def test_modes_that_swap_are_matched_again(self, turn):
+        """Modes 0 and 1 of the fit are a cluster; the resample finds mode 2 first, then the cluster, turned."""
+        refit = SimpleNamespace(modes=SimpleNamespace(clusters=[np.array([0, 1]), np.array([2])]))
+        correlation = np.zeros((3, 3))
+        correlation[2, 0] = -1
+        correlation[:2, 1:] = [[np.cos(turn), -np.sin(turn)], [np.sin(turn), np.cos(turn)]]
+        assert_array_equal(_Refit._match(refit, correlation), [1, 2, 0])
 
     def test_a_degenerate_cluster_is_judged_as_a_space(self):
         X = np.random.default_rng(0).standard_normal((2000, 2))  # rates 1, 1, 2, ...: x and y may turn
