@@ -2,6 +2,7 @@
 
 import sys
 import tracemalloc
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -316,6 +317,22 @@ def test_private_changes_of_a_mapping_survive(tmp_path):
     for part in source.parts(10):
         source.read(part)
     assert np.all(mapped[:5] == 7.0)
+
+
+@pytest.mark.skipif(not Path("/proc/self/smaps").exists(), reason="asks Linux how much of a file is mapped")
+def test_a_mapped_file_does_not_fill_memory(tmp_path):
+    def resident():
+        entries = Path("/proc/self/smaps").read_text().split("VmFlags")
+        mine = next(entry for entry in entries if str(tmp_path) in entry)
+        return int(mine.split("Rss:")[1].split()[0]) / 1024
+
+    np.save(tmp_path / "X.npy", np.ones((10**6, 4)))  # 32 MB
+    source = as_source(tmp_path / "X.npy")
+    for part in source.parts(10_000):
+        source.read(part)[1].sum()
+    assert resident() < 2
+    source.sample(1000, np.random.RandomState(0))  # a thousand places, all over the file
+    assert resident() < 2
 
 
 def test_columns_major_and_whole_numbers_on_disk(tmp_path):

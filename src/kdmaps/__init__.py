@@ -1,6 +1,6 @@
 """Slow modes of stochastic systems from samples, with the kernel chosen automatically."""
 
-from kdmaps import baselines, dynamics, kernels, metrics, plotting, problems, report, uncertainty
+from kdmaps import baselines, data, dynamics, kernels, metrics, plotting, problems, report, uncertainty
 from kdmaps.adaptive import AdaptiveDiffusionMap
 from kdmaps.diffusion import Factor
 from kdmaps.estimator import KernelDiffusionMap
@@ -21,6 +21,7 @@ __all__ = [
     "TangentDiffusion",
     "VariationalKernelMap",
     "baselines",
+    "data",
     "dynamics",
     "kernels",
     "load",

@@ -52,7 +52,14 @@ def add_gram(out: np.ndarray, A: np.ndarray, work: np.ndarray | None = None) -> 
     else:
         unit, zero = ctypes.c_float(1.0), ctypes.c_float(0.0)
         _ssyrk(b"U", b"N", columns, rows, unit, A.ctypes.data, columns, zero, work.ctypes.data, columns)
-        out += work
+        _add_lower(out, work)
+
+
+@njit(nogil=True, cache=True)
+def _add_lower(out, work):
+    for i in range(out.shape[0]):
+        for j in range(i + 1):
+            out[i, j] += work[i, j]
 
 
 def mirror(lower: np.ndarray) -> np.ndarray:
