@@ -23,7 +23,7 @@ class _Commands(TyperGroup):
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt:
-            _complain("Interrupted: nothing was written.")
+            _complain("Interrupted; no file is left half-written.")
             raise typer.Exit(INTERRUPTED) from None
         except (ValueError, OSError, ImportError) as error:
             if ctx.params.get("traceback") or getattr(error, "errno", None) == errno.EPIPE:

@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 import kdmaps
+from kdmaps._files import replacing
 from kdmaps.cli._app import app
 from kdmaps.problems import Problem
 
@@ -73,7 +74,8 @@ def _draw_demo(model, system: Problem, X: np.ndarray, modes: np.ndarray, exact: 
     for ax in axes.flat:
         ax.label_outer()
     plot_timescales(model, exact, ax=figure.add_subplot(grid[:, r])).set_title("time scales")
-    figure.savefig(path)
+    with replacing(path) as (file,):
+        figure.savefig(file, format="png")
 
 
 def _matched(system: Problem, X: np.ndarray, modes: np.ndarray) -> np.ndarray:
