@@ -235,7 +235,7 @@ def test_ctrl_c_ends_a_running_command_with_130(data):
         assert process.stdout.readline() == "searching\n"
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=60)
-    assert process.returncode == 130
+    assert process.returncode == 130, errors
     assert "Interrupted; no file is left half-written." in errors
     assert "Traceback" not in errors
     assert not (data / "out").exists()
