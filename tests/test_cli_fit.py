@@ -230,8 +230,8 @@ def test_ctrl_c_ends_a_running_command_with_130(data):
         "        print('searching', flush=True); yield item\n"
         "sweep.track = told; app(sys.argv[1:])"
     )
-    command = [sys.executable, "-c", script, "fit", "samples.npy", "--out", "out"]
-    with subprocess.Popen(command, cwd=data, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    command = [sys.executable, "-c", script, "fit", str(data / "samples.npy"), "--out", str(data / "out")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout.readline() == "searching\n"
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=60)
