@@ -8,6 +8,7 @@ centred before the solve), bandwidths are the median pairwise distance times ten
 from __future__ import annotations
 
 import time
+import unicodedata
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -235,7 +236,8 @@ def _save_modes(runs: Path, row: Row, X: np.ndarray, modes: np.ndarray) -> str:
     """Write coordinates (three at most) and modes."""
     numbers = (f"n{row['n_samples']}", f"lambda{row['asked_regularization']:g}", f"s{row['seed']}")
     words = (row["method"], row["problem"], *numbers)
-    path = runs / ("-".join(words).replace(" ", "_").replace(",", "") + ".csv")
+    plain = unicodedata.normalize("NFKD", "-".join(words)).encode("ascii", "ignore").decode()  # ö is o
+    path = runs / (plain.replace(" ", "_").replace(",", "") + ".csv")
     shown = X[:, :3]
     header = [f"x{j + 1}" for j in range(shown.shape[1])] + [f"mode{k + 1}" for k in range(modes.shape[1])]
     runs.mkdir(parents=True, exist_ok=True)
