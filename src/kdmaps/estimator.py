@@ -242,7 +242,7 @@ class KernelDiffusionMap(ModeTransformer):
     Attributes
     ----------
     timescales_ : ndarray of shape (n_components,)
-        Relaxation times 1/rates_.
+        Relaxation times 1/`rates_`.
     rates_ : ndarray of shape (n_components,)
         Generator eigenvalues E|∇φ|²/Var φ of the modes, free of λ.
     eigenvalues_ : ndarray of shape (n_components,)

@@ -61,16 +61,16 @@ class DiffusionMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     eigenvalues_ : ndarray of shape (n_components,)
         Largest eigenvalues of P after the eigenvalue 1 of the constant.
     rates_ : ndarray of shape (n_components,)
-        -log(eigenvalues_)/t with t = σ²/2: eigenvalues of -A. Infinite where the eigenvalue is not positive.
+        -log(`eigenvalues_`)/t with t = σ²/2: eigenvalues of -A. Infinite where the eigenvalue is not positive.
     timescales_ : ndarray of shape (n_components,)
-        1/rates_.
+        1/`rates_`.
     embedding_ : ndarray of shape (n_samples, n_components)
         Modes at the training points.
     bandwidth_ : float
         The σ used.
     n_features_in_ : int
         Number of features seen by `fit`.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Their names, when `X` has string column names.
 
     See Also

@@ -80,7 +80,7 @@ def plumed_input(model, arguments: Sequence[str], mode: int = 0, label: str = "m
     mode : int, default=0
         From 0 for the slowest.
     label : str, default="mode"
-        Label of the collective variable; the actions before it are called `label`_angle1, `label`_wave1, ...
+        Label of the collective variable; the actions before it are called "mode_angle1", "mode_wave1", ...
 
     Returns
     -------

@@ -1,0 +1,99 @@
+"""Brings into the documentation what lies elsewhere in the repository: results, worked examples, the gallery's scripts.
+
+Nothing is typed twice: the tables of `results/` are the pages. Directories that are not there yet give no page.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import shutil
+from pathlib import Path
+
+#: What is taken of a directory.
+SUFFIXES = (".md", ".png")
+
+
+def mirror(root: Path, out: Path) -> None:
+    """Copy pages and pictures from the repository at `root` to `out`, as pages of the documentation."""
+    for kind in ("results", "examples"):
+        _clear(out / kind)
+        for folder in sorted((root / kind).iterdir()):
+            if folder.is_dir():
+                _copy_pages(folder, out / kind / folder.name)
+    _clear(out / "paper")  # a chapter of its own
+    if (out / "results" / "paper").is_dir():
+        (out / "results" / "paper").rename(out / "paper")
+    for folder in sorted((out / "results").iterdir()):
+        for page in folder.glob("*.md"):
+            if not page.read_text().startswith("# "):
+                page.write_text(_introduction(root, folder) + page.read_text())
+    for kind in ("results", "examples", "paper"):
+        _write_list(out, kind)
+    source = out / "gallery_source"
+    source.mkdir(parents=True, exist_ok=True)
+    for script in [root / "examples" / "GALLERY_HEADER.rst", *(root / "examples").glob("plot_*.py")]:
+        _copy(script, source / script.name)
+    for stale in source.iterdir():
+        if not (root / "examples" / stale.name).exists():
+            stale.unlink()
+
+
+def _write_list(out: Path, kind: str) -> None:
+    """A table of contents of what is there, for a page to include."""
+    first = ("index", "README", "table")  # the others follow by name
+    pages = sorted((out / kind).rglob("*.md"), key=lambda page: (page.parent, page.stem not in first, page.stem))
+    names = "".join(f"/{page.relative_to(out.parent).with_suffix('')}\n" for page in pages)
+    listing = out / "lists" / f"{kind}.md"
+    listing.parent.mkdir(parents=True, exist_ok=True)
+    listing.write_text(f"```{{toctree}}\n:maxdepth: 2\n\n{names}```\n" if pages else "Nothing has been computed yet.\n")
+
+
+def _clear(folder: Path) -> None:
+    if folder.exists():
+        shutil.rmtree(folder)
+    folder.mkdir(parents=True)
+
+
+def _copy(source: Path, target: Path) -> None:
+    """Copy unless it is there already: an example whose date is old is not run again."""
+    if not target.exists() or target.read_bytes() != source.read_bytes():
+        shutil.copy(source, target)
+
+
+def _copy_pages(folder: Path, out: Path) -> None:
+    for path in sorted(folder.rglob("*")):
+        if path.suffix in SUFFIXES:
+            target = out / path.relative_to(folder)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(path, target)
+    for page in out.rglob("*.md"):
+        page.write_text(_unlinked(page))
+
+
+def _unlinked(page: Path) -> str:
+    """The text of a page, with links to files that are not part of the documentation turned into plain text."""
+
+    def plain(match: re.Match) -> str:
+        label, target = match.groups()
+        known = target.startswith(("http", "#")) or (page.parent / target.split("#")[0]).exists()
+        return match[0] if known else f"`{label.strip('`')}`"
+
+    return re.sub(r"(?<!!)\[([^\]]+)\]\(([^)\s]+)\)", plain, page.read_text())
+
+
+def _introduction(root: Path, folder: Path) -> str:
+    """Title, what the experiment says of itself, how to run it, and its pictures, for a page that is a bare table."""
+    pictures = "".join(f"![{picture.stem}]({picture.name})\n\n" for picture in sorted(folder.glob("*.png")))
+    experiment = root / "src" / "kdmaps" / "experiments" / folder.name
+    for source, command in (
+        (experiment / "__init__.py", f"kdmaps.experiments.{folder.name}"),
+        (experiment.with_suffix(".py"), f"kdmaps.experiments.{folder.name}"),
+        (root / "benchmarks" / f"bench_{folder.name}.py", f"benchmarks.bench_{folder.name}"),
+    ):
+        if source.is_file():
+            doc = ast.get_docstring(ast.parse(source.read_text())) or folder.name
+            title, _, text = doc.partition("\n")
+            made = f"Made by `python -m {command}`; the files are in `results/{folder.name}`."
+            return f"# {title.rstrip('.')}\n\n{text.strip()}\n\n{made}\n\n{pictures}"
+    return f"# {folder.name.replace('_', ' ').capitalize()}\n\n{pictures}"

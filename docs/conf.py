@@ -1,0 +1,109 @@
+"""Sphinx configuration: `make docs` builds the pages with warnings as errors."""
+
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE / "_ext"), str(HERE.parent / "src")]
+
+import matplotlib  # noqa: E402
+
+matplotlib.use("Agg")
+
+import mirror  # noqa: E402
+
+import kdmaps  # noqa: E402
+
+project = "kdmaps"
+author = "The kdmaps developers"
+copyright = f"2026, {author}"  # noqa: A001 - Sphinx wants this name
+version = release = kdmaps.__version__
+
+GENERATED = HERE / "generated"
+mirror.mirror(HERE.parent, GENERATED)
+
+extensions = [
+    "mathml",
+    "myst_parser",
+    "numpydoc",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx_copybutton",
+    "sphinx_gallery.gen_gallery",
+    "sphinxcontrib.bibtex",
+]
+exclude_patterns = ["_build", "generated/gallery_source/**", "generated/backreferences/**", "generated/lists/**"]
+suppress_warnings = ["config.cache"]  # the gallery's configuration holds objects that cannot be stored
+
+# --- text -------------------------------------------------------------------------------------------------------------
+myst_enable_extensions = ["attrs_inline", "colon_fence", "deflist", "dollarmath", "smartquotes"]
+myst_heading_anchors = 3
+default_role = "py:obj"
+bibtex_bibfiles = ["references.bib"]
+bibtex_default_style = "plain"
+bibtex_reference_style = "label"
+
+# --- reference --------------------------------------------------------------------------------------------------------
+autosummary_generate = True
+numpydoc_show_class_members = False
+numpydoc_use_plots = False
+autodoc_typehints = "none"
+autodoc_member_order = "bysource"
+#: What every scikit-learn estimator has, and scikit-learn documents.
+SKLEARN = [
+    "fit_transform",
+    "get_feature_names_out",
+    "get_metadata_routing",
+    "get_params",
+    "set_fit_request",
+    "set_output",
+    "set_params",
+    "set_partial_fit_request",
+    "set_score_request",
+    "set_split_request",
+    "set_transform_request",
+]
+autodoc_default_options = {
+    "members": True,
+    "inherited-members": "ABC,BaseEstimator,NamedTuple,tuple",
+    "exclude-members": ",".join(SKLEARN),
+}
+
+# --- gallery ----------------------------------------------------------------------------------------------------------
+sphinx_gallery_conf = {
+    "examples_dirs": [str(GENERATED / "gallery_source")],
+    "gallery_dirs": ["generated/gallery"],
+    "backreferences_dir": "generated/backreferences",
+    "doc_module": ("kdmaps",),
+    "filename_pattern": "plot_",
+    "abort_on_example_error": True,
+    "download_all_examples": False,
+    "show_memory": False,
+    "show_signature": False,
+    "write_computation_times": False,
+    "remove_config_comments": True,
+    "within_subsection_order": "FileNameSortKey",
+}
+
+# --- look -------------------------------------------------------------------------------------------------------------
+html_theme = "furo"
+html_title = f"kdmaps {release}"
+html_static_path = ["_static"]
+html_css_files = ["kdmaps.css"]
+html_math_renderer = "mathml"
+html_show_sphinx = False
+html_copy_source = False
+html_show_sourcelink = False
+copybutton_exclude = ".linenos, .gp, .go"
+pygments_style = "friendly"
+pygments_dark_style = "native"
+
+
+def _escape_bars(app, what, name, obj, options, lines):
+    """Absolute values in docstrings, which reStructuredText would take for substitutions."""
+    lines[:] = [line if line.lstrip().startswith((">>>", "...")) else line.replace("|", "\\|") for line in lines]
+
+
+def setup(app):
+    """Before numpydoc, which makes reStructuredText of the sections."""
+    app.connect("autodoc-process-docstring", _escape_bars, priority=100)
