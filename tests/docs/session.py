@@ -1,0 +1,63 @@
+"""Runs the commands and the Python of docs/quickstart.md in order, in the current directory, with this interpreter.
+
+Prints a list of [line, output, output on the page] as JSON. `python tests/docs/session.py --update` writes the outputs into the page.
+"""
+
+import contextlib
+import io
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "quickstart.md"
+BLOCK = re.compile(r"^```(sh|python|text)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def run(kind, code, names):
+    """What a block prints."""
+    if kind == "sh":
+        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+        done = subprocess.run(
+            ["sh", "-ec", code], env={**os.environ, "PATH": path, "COLUMNS": "100"}, capture_output=True, text=True
+        )
+        if done.returncode:
+            raise RuntimeError(f"{code}\nfailed with code {done.returncode}:\n{done.stderr}")
+        return done.stdout
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(compile(code, "quickstart", "exec"), names)
+    return printed.getvalue()
+
+
+def session(text):
+    """(match of the block of output, output) for every block that has one; the first block is the installation."""
+    names, output = {"__name__": "quickstart"}, ""
+    for match in list(BLOCK.finditer(text))[1:]:
+        if match[1] == "text":
+            yield match, "".join(f"{line.rstrip()}\n" for line in output.strip().splitlines())
+            output = ""
+        else:
+            output += run(match[1], match[2], names)
+
+
+def main():
+    import matplotlib
+
+    matplotlib.use("Agg")
+    text = PAGE.read_text()
+    if "--update" in sys.argv:
+        with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+            for match, output in reversed(list(session(text))):
+                text = text[: match.start(2)] + output + text[match.end(2) :]
+        PAGE.write_text(text)
+    else:
+        found = [[text[: match.start()].count("\n") + 1, output, match[2]] for match, output in session(text)]
+        print(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,33 @@
+"""The Python on the pages of the documentation and of the README runs as it stands, page by page."""
+
+import re
+from pathlib import Path
+
+import matplotlib
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+matplotlib.use("Agg")
+#: The quick start has a test of its own, from a wheel.
+PAGES = [page for page in sorted((ROOT / "docs").rglob("*.md")) if not {"generated", "_build"} & set(page.parts)]
+PAGES = [page for page in [ROOT / "README.md", *PAGES] if "```python" in page.read_text() and page.stem != "quickstart"]
+
+
+def python_blocks(page):
+    """The blocks of a page, each with the line it starts on, so that an error names the place."""
+    text = page.read_text()
+    for match in re.finditer(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
+        yield text[: match.start(1)].count("\n"), match[1]
+
+
+@pytest.mark.filterwarnings("ignore::kdmaps.exceptions.UnreliableModesWarning")
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_the_code_of_a_page_runs(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    names = {"__name__": page.stem}
+    for line, block in python_blocks(page):
+        exec(compile("\n" * line + block, str(page), "exec"), names)
+
+
+def test_there_are_pages_with_code():
+    assert {"README", "big_data", "dynamics", "manifolds"} <= {page.stem for page in PAGES}

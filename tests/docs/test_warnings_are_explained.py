@@ -1,0 +1,72 @@
+"""Every warning of the library has an anchor and an explanation in docs/troubleshooting.md, and nothing else has."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = (ROOT / "docs" / "troubleshooting.md").read_text()
+
+
+def template(node):
+    """The text of a literal, with an ellipsis for each part that is filled in."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return node.value
+    if isinstance(node, ast.JoinedStr):
+        return "".join(template(part) if isinstance(part, ast.Constant) else "…" for part in node.values)
+    return None
+
+
+def literals_of_warnings(source):
+    """Templates of what a module warns of: arguments of warnings.warn, and what functions called *complaints find."""
+    tree = ast.parse(source)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "warnings.warn":
+            yield template(node.args[0])
+        elif isinstance(node, ast.FunctionDef) and node.name.endswith("complaints"):
+            for inner in ast.walk(node):
+                if isinstance(inner, ast.Call) and ast.unparse(inner.func).endswith("append"):
+                    yield template(inner.args[0])
+                elif isinstance(inner, ast.List):
+                    yield from map(template, inner.elts)
+
+
+def warnings_of_the_library():
+    found = []
+    for path in sorted((ROOT / "src" / "kdmaps").rglob("*.py")):
+        found += [(path.name, text) for text in literals_of_warnings(path.read_text()) if text is not None]
+    return found
+
+
+def explained():
+    """Anchor → quoted message, from sections `(anchor)=`, heading, quotation."""
+    pattern = r"^\((warning-[\w-]+)\)=\n### .+\n\n((?:^> .*\n)+)\n(?=\S)"
+    return {
+        anchor: re.sub(r"\s+", " ", quote.replace("> ", " ")).strip()
+        for anchor, quote in re.findall(pattern, PAGE, re.MULTILINE)
+    }
+
+
+@pytest.mark.parametrize(("file", "text"), warnings_of_the_library())
+def test_a_warning_has_an_anchor(file, text):
+    assert text in explained().values(), (
+        f"{file} warns: {text!r}. Explain it in docs/troubleshooting.md: a line (warning-…)=, a heading ### …, the message "
+        "as a quotation with … for what is filled in, and the remedy."
+    )
+
+
+def test_no_explanation_is_stale():
+    assert set(explained().values()) <= {text for _, text in warnings_of_the_library()}
+
+
+def test_the_scan_sees_warnings_and_complaints():
+    source = (
+        "import warnings\n"
+        "def f(n):\n    warnings.warn(f'only {n} left', UserWarning)\n"
+        "def complaints(self):\n    found = []\n    found.append('bad')\n    return found\n"
+        "def more_complaints(n):\n    return [] if n else ['worse']\n"
+    )
+    assert set(literals_of_warnings(source)) == {"only … left", "bad", "worse"}
+    assert len(warnings_of_the_library()) > 15  # as many as there were when this was written
