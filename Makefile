@@ -4,7 +4,7 @@ BIN := .venv/bin
 # One BLAS thread for each test worker: two workers with all cores each would only wait for one another.
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 
-.PHONY: demo test lint bench compare browser clean
+.PHONY: demo test lint docs bench compare browser clean
 
 demo: .venv/.installed
 	$(BIN)/kdmaps demo
@@ -17,6 +17,11 @@ lint: .venv/.installed-test
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+# Warnings are errors. Scripts of the gallery run again only if they have changed.
+docs: .venv/.installed-docs
+	$(ONE_THREAD) $(BIN)/python -m sphinx -b html -j 2 -W --keep-going -q docs docs/_build/html
+	@echo "Open docs/_build/html/index.html"
+
 bench: .venv/.installed
 	set -e; for file in $(wildcard benchmarks/bench_*.py); do $(BIN)/python -m benchmarks.$$(basename $$file .py); done
 
@@ -28,7 +33,7 @@ browser:
 	command -v chromium >/dev/null || { apt-get update -qq && apt-get install -qq -y --no-install-recommends chromium fonts-dejavu-core >/dev/null; }
 
 clean:
-	rm -rf .venv .venv-compare .pytest_cache .mypy_cache .ruff_cache .hypothesis dist build demo
+	rm -rf .venv .venv-compare .pytest_cache .mypy_cache .ruff_cache .hypothesis dist build demo docs/_build docs/generated
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .venv/bin/python:
@@ -44,6 +49,10 @@ clean:
 
 .venv/.installed-test: pyproject.toml | .venv/bin/python
 	$(BIN)/python -m pip install --quiet -e ".[test]"
+	touch $@ .venv/.installed
+
+.venv/.installed-docs: pyproject.toml | .venv/bin/python
+	$(BIN)/python -m pip install --quiet -e ".[docs]"
 	touch $@ .venv/.installed
 
 .venv-compare/.installed: pyproject.toml | .venv-compare/bin/python

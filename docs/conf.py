@@ -16,7 +16,7 @@ import kdmaps  # noqa: E402
 
 project = "kdmaps"
 author = "The kdmaps developers"
-copyright = f"2026, {author}"  # noqa: A001 - Sphinx wants this name
+copyright = f"2026, {author}"
 version = release = kdmaps.__version__
 
 GENERATED = HERE / "generated"

@@ -2,8 +2,8 @@
 Every picture that kdmaps draws
 ===============================
 
-The functions of ``kdmaps.plotting`` on one small fit: 800 samples of a triple well in the plane. Each draws on Axes that it is given, or
-on new ones, and returns them.
+The functions of ``kdmaps.plotting`` on one small fit: 800 samples of a triple well in the plane. Each draws on Axes
+that it is given, or on new ones, and returns them.
 """
 
 # %%
@@ -12,6 +12,8 @@ on new ones, and returns them.
 from matplotlib import pyplot as plt
 
 import kdmaps
+from kdmaps.certificates import certify_modes
+from kdmaps.generators import for_problem
 
 problem = kdmaps.problems.load("triplewell2d")
 X = problem.sample(800, random_state=0)
@@ -27,8 +29,8 @@ errors = kdmaps.uncertainty.bootstrap(search, X)
 # %%
 # Modes over the samples
 # ----------------------
-# :func:`kdmaps.plotting.plot_modes` colours the samples by each mode. Red and blue are the two ends of a mode; time goes by slowly on the
-# way between them.
+# :func:`kdmaps.plotting.plot_modes` colours the samples by each mode. Red and blue are the two ends of a mode; the way
+# from one to the other takes its time.
 
 kdmaps.plotting.plot_modes(search, X)
 plt.show()
@@ -52,7 +54,8 @@ plt.show()
 # %%
 # What the search saw
 # -------------------
-# :func:`kdmaps.plotting.plot_landscape`: the held-out score of every family over its bandwidth, at its best regularization.
+# :func:`kdmaps.plotting.plot_landscape`: the held-out score of every family over its bandwidth, at the best
+# regularization of each.
 
 kdmaps.plotting.plot_landscape(search)
 plt.show()
@@ -75,10 +78,8 @@ plt.show()
 # %%
 # Against known dynamics
 # ----------------------
-# :func:`kdmaps.plotting.plot_residuals`: how far every mode is from an eigenfunction of the generator, on fresh samples.
-
-from kdmaps.certificates import certify_modes
-from kdmaps.generators import for_problem
+# :func:`kdmaps.plotting.plot_residuals`: how far every mode is from an eigenfunction of the generator, on fresh
+# samples.
 
 fresh = problem.sample(5000, random_state=1)
 generator = for_problem(problem)
@@ -86,8 +87,8 @@ kdmaps.plotting.plot_residuals(generator.residuals(search, fresh))
 plt.show()
 
 # %%
-# :func:`kdmaps.plotting.plot_certificates`: bounds on the distance of every mode from the exact one, from those residuals and the exact
-# rates. A bound of 1 says nothing.
+# :func:`kdmaps.plotting.plot_certificates`: bounds on the distance of every mode from the exact one, from those
+# residuals and the exact rates. A bound of 1 says nothing.
 
 bounds = certify_modes(generator, search, fresh, rates=problem.rates(6))
 kdmaps.plotting.plot_certificates(bounds, labels=[f"mode {k + 1}" for k in range(3)])

@@ -1,6 +1,7 @@
 """Runs the commands and the Python of docs/quickstart.md in order, in the current directory, with this interpreter.
 
-Prints a list of [line, output, output on the page] as JSON. `python tests/docs/session.py --update` writes the outputs into the page.
+Prints a list of [line, output, output on the page] as JSON. `python tests/docs/session.py --update` writes the outputs
+into the page.
 """
 
 import contextlib
@@ -34,14 +35,13 @@ def run(kind, code, names):
 
 
 def session(text):
-    """(match of the block of output, output) for every block that has one; the first block is the installation."""
+    """(match of the text, output of the block before it) for every text; the first block is the installation."""
     names, output = {"__name__": "quickstart"}, ""
     for match in list(BLOCK.finditer(text))[1:]:
         if match[1] == "text":
             yield match, "".join(f"{line.rstrip()}\n" for line in output.strip().splitlines())
-            output = ""
         else:
-            output += run(match[1], match[2], names)
+            output = run(match[1], match[2], names)
 
 
 def main():

@@ -8,9 +8,14 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 matplotlib.use("Agg")
-#: The quick start has a test of its own, from a wheel.
+#: The quick start has a test of its own, from a wheel; the first page shows the code of the README.
+TESTED_ELSEWHERE = ("quickstart", "index")
 PAGES = [page for page in sorted((ROOT / "docs").rglob("*.md")) if not {"generated", "_build"} & set(page.parts)]
-PAGES = [page for page in [ROOT / "README.md", *PAGES] if "```python" in page.read_text() and page.stem != "quickstart"]
+PAGES = [
+    page
+    for page in [ROOT / "README.md", *PAGES]
+    if "```python" in page.read_text() and page.stem not in TESTED_ELSEWHERE
+]
 
 
 def python_blocks(page):
@@ -27,6 +32,11 @@ def test_the_code_of_a_page_runs(page, tmp_path, monkeypatch):
     names = {"__name__": page.stem}
     for line, block in python_blocks(page):
         exec(compile("\n" * line + block, str(page), "exec"), names)
+
+
+def test_the_first_page_shows_the_code_of_the_readme():
+    (_, block), *_ = python_blocks(ROOT / "docs" / "index.md")
+    assert block in [code for _, code in python_blocks(ROOT / "README.md")]
 
 
 def test_there_are_pages_with_code():

@@ -52,8 +52,8 @@ def explained():
 @pytest.mark.parametrize(("file", "text"), warnings_of_the_library())
 def test_a_warning_has_an_anchor(file, text):
     assert text in explained().values(), (
-        f"{file} warns: {text!r}. Explain it in docs/troubleshooting.md: a line (warning-…)=, a heading ### …, the message "
-        "as a quotation with … for what is filled in, and the remedy."
+        f"{file} warns: {text!r}. Explain it in docs/troubleshooting.md: a line (warning-…)=, a heading ### …, the "
+        "message as a quotation with … for what is filled in, and the remedy."
     )
 
 

@@ -1,0 +1,82 @@
+"""The quick start, executed as a stranger would: from a built wheel, in an environment without the source tree."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+#: Rounding of another machine moves the last digits; a number that is wrong moves more.
+TOLERANCE = 0.05
+
+
+@pytest.fixture(scope="module")
+def stranger(tmp_path_factory):
+    """The interpreter of a new environment that holds the wheel.
+
+    kdmaps' dependencies are not installed a second time: a .pth file leads to those of this interpreter. What it names
+    comes after the environment's own packages, and .pth files found there (an editable kdmaps, say) are not followed.
+    """
+    folder = tmp_path_factory.mktemp("stranger")
+    pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
+    build = [*pip, "wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", str(folder), str(ROOT)]
+    subprocess.run(build, check=True, capture_output=True, text=True)
+    (wheel,) = folder.glob("kdmaps-*.whl")
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder / "env")], check=True)
+    python = folder / "env" / "bin" / "python"
+    install = [*pip, "--python", str(python), "install", "--no-deps", "--no-index", str(wheel)]
+    subprocess.run(install, check=True, capture_output=True, text=True)
+    ask = [python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"]
+    where = subprocess.run(ask, check=True, capture_output=True, text=True)
+    Path(where.stdout.strip(), "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    return python
+
+
+def tokens(text):
+    return re.findall(r"-?\d+\.?\d*|\w+|\S", text)
+
+
+def same(found, expected):
+    """Whether words agree, and numbers to the tolerance (and one unit of their last digit)."""
+    try:
+        number, target = float(found), float(expected)
+    except ValueError:
+        return found == expected
+    digits = len(expected.partition(".")[2])
+    return abs(number - target) <= TOLERANCE * abs(target) + 1.001 * 10.0**-digits
+
+
+def test_the_session_gives_what_the_page_says(stranger, tmp_path):
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    location = subprocess.run(
+        [stranger, "-c", "import kdmaps; print(kdmaps.__file__)"],
+        cwd=tmp_path,
+        env=environment,
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    assert Path(location.stdout.strip()).is_relative_to(stranger.parents[1])  # the wheel, not the source tree
+    session = [stranger, ROOT / "tests" / "docs" / "session.py"]
+    done = subprocess.run(session, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    outputs = json.loads(done.stdout)
+    assert len(outputs) >= 6
+    for line, output, expected in outputs:
+        found, wanted = tokens(output), tokens(expected)
+        wrong = [(f, w) for f, w in zip(found, wanted, strict=False) if not same(f, w)]
+        now = f"docs/quickstart.md, line {line}: the output is now\n{output}"
+        assert not wrong, f"{now}\nIf it should be, run python tests/docs/session.py --update. Different: {wrong[:5]}"
+        assert len(found) == len(wanted), now
+
+
+def test_the_comparison_tells_numbers_apart():
+    assert same("2.47", "2.473")
+    assert not same("2.2", "2.473")
+    assert not same("Gaussian", "Laplacian")
+    assert tokens("t = 2.5 ± 0.1") == ["t", "=", "2.5", "±", "0.1"]

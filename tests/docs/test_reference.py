@@ -1,0 +1,62 @@
+"""The reference lists every public name, and every picture that the library draws is in the gallery."""
+
+import ast
+import importlib
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGES = (
+    "kdmaps",
+    "kdmaps.baselines",
+    "kdmaps.bases",
+    "kdmaps.certificates",
+    "kdmaps.dynamics",
+    "kdmaps.kernels",
+    "kdmaps.learn",
+    "kdmaps.plotting",
+    "kdmaps.problems",
+    "kdmaps.report",
+)
+
+
+def listed():
+    """Full names in the tables of docs/api.rst."""
+    names, module = set(), ""
+    for line in (ROOT / "docs" / "api.rst").read_text().splitlines():
+        if match := re.match(r"\.\. currentmodule:: (\S+)", line):
+            module = match[1]
+        elif match := re.match(r"   (\w[\w.]*)$", line):
+            names.add(f"{module}.{match[1]}")
+    return names
+
+
+def public(package):
+    module = importlib.import_module(package)
+    names = getattr(module, "__all__", None) or [
+        name for name, value in vars(module).items() if getattr(value, "__module__", "") == package and name[0] != "_"
+    ]
+    return {f"{package}.{name}": getattr(module, name) for name in names}
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_every_public_name_is_in_the_reference(package):
+    objects = {
+        id(importlib.import_module(name.rpartition(".")[0]).__dict__.get(name.rpartition(".")[2])) for name in listed()
+    }
+    missing = [name for name, value in public(package).items() if callable(value) and id(value) not in objects]
+    assert missing == []
+
+
+def test_every_name_of_the_reference_exists():
+    for name in listed():
+        module, _, attribute = name.rpartition(".")
+        assert hasattr(importlib.import_module(module), attribute), name
+
+
+def test_every_picture_is_in_the_gallery():
+    tree = ast.parse((ROOT / "examples" / "plot_pictures.py").read_text())
+    called = {node.func.attr for node in ast.walk(tree) if isinstance(node, ast.Call) and hasattr(node.func, "attr")}
+    assert set(importlib.import_module("kdmaps.plotting").__all__) <= called
