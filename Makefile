@@ -4,7 +4,7 @@ BIN := .venv/bin
 # One BLAS thread for each test worker: two workers with all cores each would only wait for one another.
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 
-.PHONY: demo test lint docs bench compare browser clean
+.PHONY: demo test lint docs bench compare rivals browser clean
 
 demo: .venv/.installed
 	$(BIN)/kdmaps demo
@@ -28,12 +28,16 @@ bench: .venv/.installed
 compare: .venv-compare/.installed
 	set -e; for file in $(wildcard compare/*.py); do .venv-compare/bin/python $$file; done
 
+# What is measured already is kept under results/rivals and not measured again.
+rivals: .venv-rivals/.installed
+	.venv-rivals/bin/python -m benchmarks.rivals
+
 # For the test of the report in a browser. Elsewhere than on Debian or Ubuntu, install Chromium and set KDMAPS_BROWSER.
 browser:
 	command -v chromium >/dev/null || { apt-get update -qq && apt-get install -qq -y --no-install-recommends chromium fonts-dejavu-core >/dev/null; }
 
 clean:
-	rm -rf .venv .venv-compare .pytest_cache .mypy_cache .ruff_cache .hypothesis dist build demo docs/_build docs/generated
+	rm -rf .venv .venv-compare .venv-rivals .pytest_cache .mypy_cache .ruff_cache .hypothesis dist build demo docs/_build docs/generated
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .venv/bin/python:
@@ -41,6 +45,9 @@ clean:
 
 .venv-compare/bin/python:
 	$(PYTHON) -m venv .venv-compare
+
+.venv-rivals/bin/python:
+	$(PYTHON) -m venv .venv-rivals
 
 # Order-only: bin/python is a link whose date is that of the interpreter it points to.
 .venv/.installed: pyproject.toml | .venv/bin/python
@@ -57,4 +64,8 @@ clean:
 
 .venv-compare/.installed: pyproject.toml | .venv-compare/bin/python
 	.venv-compare/bin/python -m pip install --quiet -e ".[compare]"
+	touch $@
+
+.venv-rivals/.installed: pyproject.toml | .venv-rivals/bin/python
+	.venv-rivals/bin/python -m pip install --quiet -e ".[rivals]"
 	touch $@

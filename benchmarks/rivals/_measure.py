@@ -1,0 +1,162 @@
+"""One rival on one sample in a process of its own, with a limit on time and memory.
+
+The process is this module: it writes what it measured to a file, or the message of what went wrong.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from benchmarks._timing import resident
+from benchmarks.rivals._methods import RIVALS, Data, Found
+
+from kdmaps import metrics, problems
+from kdmaps._chunkloop import n_threads
+from kdmaps.experiments._runner import Row
+
+ROOT = Path(__file__).parents[2]
+#: A rival runs again, up to so often, as long as all its runs take less than this many seconds; the shortest counts.
+REPEATS, REPEAT_SECONDS = 5, 10
+#: Largest step of simulated trajectories.
+TIME_STEP = 1e-3
+IMPORTS = {"scikit-learn": "sklearn"}
+
+
+def measure(rival: str, seconds: float, gigabytes: float, options: dict[str, Any] | None = None, **task) -> list[Row]:
+    """One row for one task: accuracy, time and memory, or why there are none.
+
+    Parameters
+    ----------
+    rival : str
+        A name of `RIVALS`.
+    seconds, gigabytes : float
+        Limits of the whole process.
+    options : dict, optional
+        Further keyword arguments of the adapter.
+    **task
+        Arguments of `work`: problem, n, seed, n_modes, repeats.
+    """
+    chosen = RIVALS[rival]
+    outcome = run_limited(
+        seconds,
+        gigabytes,
+        function=chosen.function,
+        packages=chosen.packages,
+        options={**chosen.options, **(options or {})},
+        lagged=chosen.lagged,
+        **task,
+    )
+    return [{"rival": rival, **task, "options": options or {}, **outcome}]
+
+
+def run_limited(seconds: float, gigabytes: float, **arguments) -> Row:
+    """What `work(**arguments)` returns in a new process, or {"error": message, "limit": whether a limit ended it}."""
+    with tempfile.TemporaryDirectory() as folder:
+        answer = Path(folder) / "answer.json"
+        command = [sys.executable, "-m", __name__, json.dumps(arguments), str(gigabytes), str(answer)]
+        try:
+            done = subprocess.run(command, cwd=ROOT, timeout=seconds, capture_output=True, text=True)
+        except subprocess.TimeoutExpired:
+            return {"error": f"stopped after {seconds:g} s", "limit": True}
+        if answer.exists():
+            return json.loads(answer.read_text())
+        last = (done.stderr.strip().splitlines() or ["no message"])[-1]
+        # The kernel kills what takes too much memory.
+        return {"error": f"exit code {done.returncode}: {last}", "limit": done.returncode == -9}
+
+
+def work(
+    function: str,
+    packages: tuple[str, ...],
+    options: dict[str, Any],
+    lagged: bool,
+    problem: str,
+    n: int,
+    seed: int,
+    n_modes: int | None = None,
+    repeats: int = REPEATS,
+) -> Row:
+    """Run an adapter in this process; see `Rival` for the first arguments."""
+    module, name = function.split(":")
+    fit = getattr(importlib.import_module(module), name)
+    for package in packages:
+        importlib.import_module(IMPORTS.get(package, package))
+    system = problems.load(problem)
+    data = draw(system, n, seed, n_modes or system.n_modes, lagged)
+
+    before = resident("VmRSS")
+    _forget_peak()
+    times: list[float] = []
+    while not times or (len(times) < repeats and sum(times) + times[-1] < REPEAT_SECONDS):
+        start = time.perf_counter()
+        found = fit(data, **options)
+        times.append(time.perf_counter() - start)
+        if len(times) == 1:
+            peak = resident("VmHWM") - before
+    return {
+        "seconds": min(times),
+        "runs": len(times),
+        "peak_mb": peak,
+        **score(system, data, found),
+        "threads": n_threads(),
+        "packages": {package: version(package) for package in packages},
+    }
+
+
+def draw(system: problems.Problem, n: int, seed: int, n_modes: int, lagged: bool) -> Data:
+    """The samples of a task, the same for every rival; with where each of them goes, if wanted."""
+    X = system.sample(n, random_state=seed)
+    if not lagged:
+        return Data(X, n_modes, seed)
+    lag = 0.5 / system.rates(n_modes)[-1]
+    steps = int(np.ceil(lag / TIME_STEP))
+    paths = system.simulate(steps + 1, lag / steps, n, x0=X, random_state=seed + 1)
+    return Data(X, n_modes, seed, paths[:, -1].copy(), lag)
+
+
+def score(system: problems.Problem, data: Data, found: Found) -> Row:
+    """SubR² against the true slow modes, and the mean relative error of the rates (None if there are none)."""
+    expected = (len(data.X), data.n_modes)
+    if found.modes.shape != expected:
+        raise ValueError(f"The modes have shape {found.modes.shape}, expected {expected}.")
+    error = None
+    if found.rates is not None:
+        error = float(np.mean(np.abs(np.sort(found.rates) / system.rates(data.n_modes) - 1)))
+    return {
+        "subr2": metrics.subspace_r2(found.modes, system.reference(data.X, data.n_modes)),
+        "rate_error": error if error is None or np.isfinite(error) else None,
+    }
+
+
+def _forget_peak() -> None:
+    """Start the high-water mark of this process anew (Linux)."""
+    Path("/proc/self/clear_refs").write_text("5")
+
+
+def _main(arguments: str, gigabytes: str, answer: str) -> None:
+    import resource
+
+    limit = int(float(gigabytes) * 2**30)
+    resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
+    warnings.simplefilter("ignore")
+    try:
+        outcome = work(**json.loads(arguments))
+    except MemoryError as error:
+        outcome = {"error": f"more than {gigabytes} GB: {error}", "limit": True}
+    except Exception as error:
+        outcome = {"error": f"{type(error).__name__}: {error}", "limit": False}
+    Path(answer).write_text(json.dumps(outcome))
+
+
+if __name__ == "__main__":
+    _main(*sys.argv[1:])
