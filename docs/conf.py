@@ -32,6 +32,7 @@ extensions = [
     "sphinx_gallery.gen_gallery",
     "sphinxcontrib.bibtex",
 ]
+templates_path = ["_templates"]
 exclude_patterns = ["_build", "generated/gallery_source/**", "generated/backreferences/**", "generated/lists/**"]
 suppress_warnings = ["config.cache"]  # the gallery's configuration holds objects that cannot be stored
 

@@ -68,7 +68,7 @@ def _copy_pages(folder: Path, out: Path) -> None:
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(path, target)
     for page in out.rglob("*.md"):
-        page.write_text(_unlinked(page))
+        page.write_text(_unbroken(_unlinked(page)))
 
 
 def _unlinked(page: Path) -> str:
@@ -80,6 +80,12 @@ def _unlinked(page: Path) -> str:
         return match[0] if known else f"`{label.strip('`')}`"
 
     return re.sub(r"(?<!!)\[([^\]]+)\]\(([^)\s]+)\)", plain, page.read_text())
+
+
+def _unbroken(text: str) -> str:
+    """Numbers of one cell of a table, such as 0.1 ± 0.2, stay on one line."""
+    cells = re.compile(r"(?<=[\d.]) (?=[-\d±])|(?<=±) (?=\d)")
+    return "".join(cells.sub("\N{NO-BREAK SPACE}", line) if line.startswith("|") else line for line in text.splitlines(True))
 
 
 def _introduction(root: Path, folder: Path) -> str:

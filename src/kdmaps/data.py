@@ -256,6 +256,14 @@ def as_source(X) -> Source:
     ------
     ValueError
         For what none of these is.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kdmaps.data import as_source
+    >>> source = as_source(lambda: (np.full((2, 3), i) for i in range(4)))
+    >>> [chunk.shape for _, chunk in map(source.read, source.parts(5))]
+    [(5, 3), (3, 3)]
     """
     if isinstance(X, Source):
         return X

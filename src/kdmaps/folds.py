@@ -33,6 +33,14 @@ class BlockedKFold(BaseCrossValidator):
     ----------
     n_splits : int, default=3
     gap : int, default=0
+
+    Examples
+    --------
+    >>> import kdmaps
+    >>> for train, test in kdmaps.BlockedKFold(2, gap=1).split(range(6)):
+    ...     print(train, test)
+    [4 5] [0 1 2]
+    [0 1] [3 4 5]
     """
 
     def __init__(self, n_splits: int = 3, gap: int = 0):

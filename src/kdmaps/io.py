@@ -131,6 +131,18 @@ def load(path: str | os.PathLike) -> ModeTransformer:
     ------
     ValueError
         If the file is truncated, damaged, of a newer version or not a kdmaps model. Nothing in it is ever executed.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import kdmaps
+    >>> X = kdmaps.problems.load("dw1d").sample(500, random_state=0)
+    >>> m = kdmaps.KernelDiffusionMap(n_components=2, random_state=0).fit(X)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     m.save(f"{folder}/model.npz")
+    ...     same = kdmaps.load(f"{folder}/model.npz")
+    >>> bool((same.transform(X) == m.transform(X)).all())
+    True
     """
     arrays = _read(path)
     try:

@@ -38,6 +38,16 @@ def subspace_r2(modes: ArrayLike, reference: ArrayLike, sample_weight: ArrayLike
     -------
     float
         Between 0 and 1, larger is better.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kdmaps.metrics import subspace_r2
+    >>> t = np.linspace(0, 2 * np.pi, 100, endpoint=False)
+    >>> wave = np.column_stack([np.cos(t), np.sin(t)])
+    >>> turned = np.column_stack([np.cos(t + 1), np.sin(t + 1)])
+    >>> round(subspace_r2(turned, wave), 6), round(subspace_r2(turned[:, :1], np.cos(2 * t)[:, None]), 6)
+    (1.0, 0.0)
     """
     modes, reference, weight = _check(modes, reference, sample_weight)
     basis, target = _basis(modes, weight), _basis(reference, weight)
@@ -63,6 +73,14 @@ def principal_angles(
     -------
     ndarray
         Angles in radians, ascending, as many as the smaller of the two ranks.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kdmaps.metrics import principal_angles
+    >>> t = np.linspace(0, 2 * np.pi, 100, endpoint=False)
+    >>> principal_angles(np.cos(t + 0.1)[:, None], np.cos(t)[:, None]).round(6)
+    array([0.1])
     """
     modes, reference, weight = _check(modes, reference, sample_weight)
     return subspace_angles(_basis(modes, weight), _basis(reference, weight))[::-1]
@@ -94,6 +112,16 @@ def align_modes(
     -------
     ndarray of shape (n_samples, min(r, R))
         Aligned modes in the order of the reference columns; with "procrustes" of mean 0 and variance 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kdmaps.metrics import align_modes
+    >>> t = np.linspace(0, 2 * np.pi, 100, endpoint=False)
+    >>> wave = np.column_stack([np.cos(t), np.sin(t)])
+    >>> swapped = np.column_stack([-wave[:, 1], wave[:, 0]])
+    >>> bool(np.allclose(align_modes(swapped, wave, "hungarian"), wave))
+    True
     """
     modes, reference, weight = _check(modes, reference, None)
     if method == "procrustes":
@@ -127,6 +155,15 @@ def correlation_table(modes: ArrayLike, reference: ArrayLike) -> NDArray[np.floa
     Returns
     -------
     ndarray of shape (r, R)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kdmaps.metrics import correlation_table
+    >>> t = np.linspace(0, 2 * np.pi, 100, endpoint=False)
+    >>> correlation_table(np.column_stack([np.cos(t), np.sin(t)]), -np.sin(t)[:, None]).round(6)
+    array([[0.],
+           [1.]])
     """
     return np.abs(_correlations(*_check(modes, reference, None)))
 
@@ -145,6 +182,15 @@ def average_abs_correlation(modes: ArrayLike, reference: ArrayLike) -> float:
     -------
     float
         Between 0 and 1, larger is better.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kdmaps.metrics import average_abs_correlation
+    >>> t = np.linspace(0, 2 * np.pi, 100, endpoint=False)
+    >>> wave = np.column_stack([np.cos(t), np.sin(t)])
+    >>> round(average_abs_correlation(-wave[:, ::-1], wave), 6)
+    1.0
     """
     table = correlation_table(modes, reference)
     return float(table[linear_sum_assignment(-table)].mean())

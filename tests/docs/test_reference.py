@@ -20,6 +20,19 @@ PACKAGES = (
     "kdmaps.problems",
     "kdmaps.report",
 )
+#: Packages whose functions and classes show an example in their docstrings.
+SHOWN = ("kdmaps", "kdmaps.baselines", "kdmaps.dynamics", "kdmaps.kernels", "kdmaps.metrics", "kdmaps.uncertainty")
+#: Results of functions that show an example, and parts of others.
+RESULTS = {
+    "CoarseStates",
+    "Kernel",
+    "LagComparison",
+    "Uncertainty",
+    "cut_blocks",
+    "kernel_from_dict",
+    "simplex_floor",
+    "softmax",
+}
 
 
 def listed():
@@ -54,6 +67,16 @@ def test_every_name_of_the_reference_exists():
     for name in listed():
         module, _, attribute = name.rpartition(".")
         assert hasattr(importlib.import_module(module), attribute), name
+
+
+@pytest.mark.parametrize("package", SHOWN)
+def test_public_objects_show_an_example(package):
+    without = [
+        name
+        for name, value in public(package).items()
+        if callable(value) and name.rpartition(".")[2] not in RESULTS and ">>> " not in (value.__doc__ or "")
+    ]
+    assert without == []
 
 
 def test_every_picture_is_in_the_gallery():

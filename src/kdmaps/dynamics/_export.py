@@ -86,6 +86,18 @@ def plumed_input(model, arguments: Sequence[str], mode: int = 0, label: str = "m
     -------
     str
         Lines for a PLUMED input file, after those that define `arguments`.
+
+    Examples
+    --------
+    >>> import kdmaps
+    >>> X = kdmaps.problems.load("dw1d").sample(500, random_state=0)
+    >>> m = kdmaps.KernelDiffusionMap(n_components=1, n_features=2, random_state=0).fit(X)
+    >>> print(kdmaps.dynamics.plumed_input(m, ["x"], label="slow"))  # doctest: +ELLIPSIS
+    slow_angle1: COMBINE ARG=x COEFFICIENTS=... PARAMETERS=... PERIODIC=NO
+    slow_wave1: CUSTOM ARG=slow_angle1 FUNC=cos(x+(...)) PERIODIC=NO
+    slow_sum: COMBINE ARG=slow_wave1 COEFFICIENTS=... PERIODIC=NO
+    slow: COMBINE ARG=slow_sum PARAMETERS=... PERIODIC=NO
+    <BLANKLINE>
     """
     basis, a, offset = _mode(model, mode)
     if not isinstance(basis, FourierBasis):

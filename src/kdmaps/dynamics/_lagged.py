@@ -96,6 +96,15 @@ def compare_with_trajectory(model, X, *, time_step: float = 1.0, lags=None, grou
     -----
     The line is fitted to log ρ at the lags with ρ > 0.1, weighted with ρ², the inverse variance of log ρ. Standard
     errors are jackknife ones over ten parts of the trajectory.
+
+    Examples
+    --------
+    >>> import kdmaps
+    >>> path = kdmaps.problems.load("dw1d").simulate(5000, dt=0.1, random_state=0)[0]
+    >>> m = kdmaps.KernelDiffusionMap(n_components=1, random_state=0).fit(path)
+    >>> lagged = kdmaps.dynamics.compare_with_trajectory(m, path, time_step=0.1)
+    >>> bool(abs(lagged.common_diffusion - 1) < 0.2)  # dX = … + √2 dW has D = 1
+    True
     """
     if not isinstance(time_step, Real) or not 0 < float(time_step) < np.inf:
         raise ValueError(f"time_step must be a positive number, got {time_step!r}.")

@@ -61,6 +61,13 @@ def boltzmann_weights(bias_energy, kT: float) -> np.ndarray:
 
 
 def effective_sample_size(weights) -> float:
-    """Kish's effective number of samples (Σ w)²/Σ w²."""
+    """Kish's effective number of samples (Σ w)²/Σ w².
+
+    Examples
+    --------
+    >>> from kdmaps.dynamics import effective_sample_size
+    >>> effective_sample_size([1.0, 1.0, 0.0, 0.0])
+    2.0
+    """
     weights = np.asarray(weights, dtype=np.float64)
     return float(weights.sum() ** 2 / (weights @ weights))

@@ -98,7 +98,15 @@ class _Radial(_Family):
 
 
 class Gaussian(_Radial):
-    """k(x, z) = exp(-s/2); w ~ N(0, σ⁻²)."""
+    """k(x, z) = exp(-s/2); w ~ N(0, σ⁻²).
+
+    Examples
+    --------
+    >>> from kdmaps.kernels import Gaussian
+    >>> import numpy as np
+    >>> Gaussian(bandwidth=[1.0, 2.0])(np.zeros((1, 2)), np.array([[1.0, 0.0], [0.0, 2.0]])).round(4)
+    array([[0.6065, 0.6065]])
+    """
 
     log_slope = -0.5
 
@@ -115,6 +123,13 @@ class Matern(_Radial):
     With g_ν(t) = √(2/π) t^ν K_ν(t): g_{1/2} = e^{-t}, g_{3/2} = (1+t) e^{-t}, g_{ν+1} = 2ν g_ν + t² g_{ν-1} and
     g_ν' = -t g_{ν-1}, so that κ = g_ν/g_ν(0), κ' = -ν g_{ν-1}/g_ν(0) and κ'' = ν² g_{ν-2}/g_ν(0).
     For ν = 3/2 and 5/2 these are (1+t) e^{-t} and (1+t+t²/3) e^{-t}.
+
+    Examples
+    --------
+    >>> from kdmaps.kernels import Matern
+    >>> import numpy as np
+    >>> Matern(nu=0.5, bandwidth=2.0)(np.array([[0.0]]), np.array([[2.0]])).round(4)  # e^{-1}
+    array([[0.3679]])
     """
 
     def __init__(self, nu: float = 1.5, bandwidth=1.0):
@@ -138,7 +153,15 @@ class Matern(_Radial):
 
 
 class RationalQuadratic(_Radial):
-    """k(x, z) = (1 + s/(2α))^{-α}; w = √τ g/σ with τ ~ Gamma(α, 1/α)."""
+    """k(x, z) = (1 + s/(2α))^{-α}; w = √τ g/σ with τ ~ Gamma(α, 1/α).
+
+    Examples
+    --------
+    >>> from kdmaps.kernels import RationalQuadratic
+    >>> import numpy as np
+    >>> RationalQuadratic(alpha=2.0)(np.array([[0.0]]), np.array([[2.0]]))  # (1 + 1)^-2
+    array([[0.25]])
+    """
 
     def __init__(self, alpha: float = 2.0, bandwidth=1.0):
         super().__init__(bandwidth)
@@ -163,6 +186,13 @@ class Laplacian(_Family):
 
     Not radial, and not differentiable where x_j = z_j: the derivative is taken to be 0 there (the mean of both sides),
     and second derivatives are refused.
+
+    Examples
+    --------
+    >>> from kdmaps.kernels import Laplacian
+    >>> import numpy as np
+    >>> Laplacian(bandwidth=3.0)(np.zeros((1, 2)), np.array([[1.0, 2.0]])).round(4)  # e^{-1}
+    array([[0.3679]])
     """
 
     smoothness = 0
@@ -207,7 +237,14 @@ FAMILIES: dict[str, Callable[..., Kernel]] = {
 
 
 def make_kernel(kernel: str | Kernel, bandwidth=1.0) -> Kernel:
-    """The family of that name at `bandwidth`; a Kernel is returned as it is."""
+    """The family of that name at `bandwidth`; a Kernel is returned as it is.
+
+    Examples
+    --------
+    >>> from kdmaps.kernels import make_kernel
+    >>> make_kernel("matern52", bandwidth=2.0)
+    Matern(nu=2.5, bandwidth=2.0)
+    """
     if isinstance(kernel, Kernel):
         return kernel
     if not isinstance(kernel, str) or kernel not in FAMILIES:

@@ -18,6 +18,15 @@ class Mixture(Kernel):
     ----------
     kernels : sequence of Kernel
     weights : array-like on the simplex, default uniform
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kdmaps.kernels import Gaussian, Mixture
+    >>> both = Mixture([Gaussian(1.0), Gaussian(2.0)], weights=[0.25, 0.75])
+    >>> x, z = np.array([[0.0]]), np.array([[2.0]])
+    >>> bool(np.isclose(both(x, z), 0.25 * Gaussian(1.0)(x, z) + 0.75 * Gaussian(2.0)(x, z)))
+    True
     """
 
     def __init__(self, kernels: Sequence[Kernel], weights=None):

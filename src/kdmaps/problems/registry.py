@@ -50,6 +50,16 @@ def load(name: str) -> Problem:
     Returns
     -------
     Problem
+
+    Examples
+    --------
+    >>> import kdmaps
+    >>> problem = kdmaps.problems.load("ou2d-4")
+    >>> problem.rates(4)
+    array([1., 2., 3., 4.])
+    >>> X = problem.sample(100, random_state=0)
+    >>> problem.reference(X, 4).shape  # the cluster of rate 4 is complete: two functions
+    (100, 5)
     """
     if name in _REGISTRY:
         problem = _REGISTRY[name]()
