@@ -30,6 +30,7 @@ def mirror(root: Path, out: Path) -> None:
                 page.write_text(_introduction(root, folder) + page.read_text())
     for kind in ("results", "examples", "paper"):
         _write_list(out, kind)
+    (out / "lists" / "benchmarks.md").write_text(_scripts(root / "benchmarks"))
     source = out / "gallery_source"
     source.mkdir(parents=True, exist_ok=True)
     for script in [root / "examples" / "GALLERY_HEADER.rst", *(root / "examples").glob("plot_*.py")]:
@@ -47,6 +48,16 @@ def _write_list(out: Path, kind: str) -> None:
     listing = out / "lists" / f"{kind}.md"
     listing.parent.mkdir(parents=True, exist_ok=True)
     listing.write_text(f"```{{toctree}}\n:maxdepth: 2\n\n{names}```\n" if pages else "Nothing has been computed yet.\n")
+
+
+def _scripts(folder: Path) -> str:
+    """A table of the benchmarks and what each says of itself."""
+    rows = ["| script | measures |", "|---|---|"]
+    for path in sorted([*folder.glob("[a-z]*.py"), *folder.glob("[a-z]*/__init__.py")]):
+        doc = ast.get_docstring(ast.parse(path.read_text())) or ""
+        name = path.parent.name if path.stem == "__init__" else path.stem
+        rows.append(f"| `benchmarks.{name}` | {doc.splitlines()[0] if doc else ''} |")
+    return "\n".join(rows) + "\n"
 
 
 def _clear(folder: Path) -> None:
@@ -85,7 +96,9 @@ def _unlinked(page: Path) -> str:
 def _unbroken(text: str) -> str:
     """Numbers of one cell of a table, such as 0.1 ± 0.2, stay on one line."""
     cells = re.compile(r"(?<=[\d.]) (?=[-\d±])|(?<=±) (?=\d)")
-    return "".join(cells.sub("\N{NO-BREAK SPACE}", line) if line.startswith("|") else line for line in text.splitlines(True))
+    return "".join(
+        cells.sub("\N{NO-BREAK SPACE}", line) if line.startswith("|") else line for line in text.splitlines(True)
+    )
 
 
 def _introduction(root: Path, folder: Path) -> str:
@@ -95,6 +108,8 @@ def _introduction(root: Path, folder: Path) -> str:
     for source, command in (
         (experiment / "__init__.py", f"kdmaps.experiments.{folder.name}"),
         (experiment.with_suffix(".py"), f"kdmaps.experiments.{folder.name}"),
+        (root / "benchmarks" / folder.name / "__init__.py", f"benchmarks.{folder.name}"),
+        (root / "benchmarks" / f"{folder.name}.py", f"benchmarks.{folder.name}"),
         (root / "benchmarks" / f"bench_{folder.name}.py", f"benchmarks.bench_{folder.name}"),
     ):
         if source.is_file():
