@@ -1,0 +1,38 @@
+"""The numbers of the README are those of the files under results/."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def readme(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "docs" / "_ext"))
+    import readme
+
+    return readme
+
+
+def test_the_numbers_are_those_of_the_results(readme):
+    assert readme.README.read_text() == readme.updated(), "run python docs/_ext/readme.py"
+
+
+def test_a_number_of_the_table_by_hand(readme):
+    line = next(
+        line for line in (ROOT / "results" / "variational" / "table.md").read_text().splitlines() if "| ou3d" in line
+    )
+    refined = line.split("|")[8].split()[0]  # behind problem and six methods
+    assert re.search(rf"^\| ou3d \|.*\| {re.escape(refined)} \|", readme.README.read_text(), re.MULTILINE)
+
+
+def test_links_lead_somewhere():
+    text = (ROOT / "README.md").read_text()
+    missing = [
+        link
+        for link in re.findall(r"\]\(([^)#]+)\)", text)
+        if not link.startswith("http") and not (ROOT / link).exists()
+    ]
+    assert missing == []
