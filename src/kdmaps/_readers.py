@@ -48,6 +48,11 @@ def knows(X) -> bool:
     return _of_library(X, "zarr", "Array") or _of_library(X, "h5py", "Dataset") or _is_trajectory(X)
 
 
+def is_dask(X) -> bool:
+    """Whether X is a Dask array or data frame."""
+    return _of_library(X, "dask.array", "Array") or _of_library(X, "dask.dataframe", "DataFrame")
+
+
 def of_object(X) -> dict[str, Any]:
     """Arguments of a `StreamSource` for a Zarr or HDF5 array or a trajectory."""
     if not _is_trajectory(X):

@@ -124,13 +124,10 @@ class ArraySource(Source):
         return part, chunk
 
     def sample(self, size, random_state, weight=None, typical=True):
-        rows, n = None, self.array.shape[0]
-        if size is not None and n > size:
-            pieces = ((_counted(part, weight),) for part in slices(n, 2**16))
-            (rows,) = _draw(pieces, size, random_state.randint(2**31))
-        index = np.arange(n) if rows is None else rows
+        n = self.array.shape[0]
+        index = draw_rows(n, size, random_state, weight)
         if self.in_memory:
-            X = self.array if rows is None else self.read(rows)[1]
+            X = self.array if len(index) == n else self.read(index)[1]
         else:  # few rows at a time, so that few pages are mapped at a time
             X = np.concatenate([self.read(part)[1] for part in self.parts(2**8, index)])
         return Sample(index, X, None if weight is None else weight[index])
@@ -166,7 +163,7 @@ class StreamSource(Source):
         self._last = chunks
         start = 0
         for number, chunk in enumerate(chunks):
-            rows = _as_rows(chunk, number)
+            rows = as_rows(chunk, number)
             if number and rows.shape[1] != self.n_features:
                 raise ValueError(
                     f"Chunk {number} of X has {rows.shape[1]} columns, but the chunks before it have "
@@ -247,7 +244,7 @@ def as_source(X) -> Source:
 
     Parameters
     ----------
-    X : Source, array-like, memmap, path, Zarr or HDF5 array, trajectory, callable or iterator
+    X : Source, array-like, memmap, path, Dask array or frame, Zarr or HDF5 array, trajectory, callable or iterator
         A path to a `.npy`, `.npz`, `.csv` or `.parquet` file or a `.zarr` directory; an mdtraj trajectory or an
         MDAnalysis universe or atom group (its Cartesian coordinates); an iterator of chunks (arrays, data frames,
         mdtraj trajectories), or, to be read more than once, a callable that returns one.
@@ -271,6 +268,10 @@ def as_source(X) -> Source:
         return _open_path(Path(X))
     if isinstance(X, np.memmap):
         return ArraySource(X)
+    if _readers.is_dask(X):
+        from kdmaps.distributed import DaskSource
+
+        return DaskSource(X)
     if is_array_like(X):
         return ArraySource(check_array(X, dtype=(np.float64, np.float32), input_name="X"), checked=True)
     if hasattr(X, "__next__"):
@@ -280,7 +281,9 @@ def as_source(X) -> Source:
 
 def is_array_like(X) -> bool:
     """Whether X is numbers in memory, which scikit-learn validates."""
-    if isinstance(X, str | os.PathLike | np.memmap | Source) or hasattr(X, "__next__") or _readers.knows(X):
+    if isinstance(X, str | os.PathLike | np.memmap | Source) or hasattr(X, "__next__"):
+        return False
+    if _readers.knows(X) or _readers.is_dask(X):
         return False
     return hasattr(X, "__array__") or not callable(X)
 
@@ -342,7 +345,7 @@ def _check_size(n_samples: int, n_features: int) -> None:
             raise ValueError(f"Found array with 0 {what}(s) in X, while a minimum of 1 is required.")
 
 
-def _as_rows(chunk, number: int) -> np.ndarray:
+def as_rows(chunk, number: int) -> np.ndarray:
     """A chunk as an array of two dimensions and a floating type."""
     xyz = getattr(chunk, "xyz", None)  # an mdtraj trajectory
     rows = np.asarray(chunk if xyz is None else xyz.reshape(len(xyz), -1))
@@ -359,6 +362,14 @@ def _counted(part: slice, weight: np.ndarray | None) -> np.ndarray:
     """The rows of a part that have a positive weight."""
     rows = np.arange(part.start, part.stop)
     return rows if weight is None else rows[weights_at(weight, part) > 0]
+
+
+def draw_rows(n_samples: int, size: int | None, random_state: np.random.RandomState, weight=None) -> np.ndarray:
+    """`size` random row numbers of positive weight, in order; all of them if there are no more rows, or for None."""
+    if size is None or n_samples <= size:
+        return np.arange(n_samples)
+    pieces = ((_counted(part, weight),) for part in slices(n_samples, 2**16))
+    return _draw(pieces, size, random_state.randint(2**31))[0]
 
 
 def _draw(pieces: Iterable[tuple[np.ndarray, ...]], size: int, seed: int) -> tuple[np.ndarray, ...]:

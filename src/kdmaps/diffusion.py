@@ -110,6 +110,13 @@ class DiffusionTensor:
                     "sample with these samples, or a callable."
                 )
 
+    def part(self, index: slice) -> DiffusionTensor:
+        """The tensor of these rows of X alone."""
+        if not self.per_sample:
+            return self
+        value = self._value
+        return DiffusionTensor(Factor(value.array[index]) if isinstance(value, Factor) else value[index], self.dim)
+
     def rows(self, X: np.ndarray, index) -> TensorRows:
         """The tensor at the samples `X`, which are rows `index` of the whole array."""
         if self.constant is not None:

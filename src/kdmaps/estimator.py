@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from kdmaps._chunkloop import map_ordered, map_reduce, slices
 from kdmaps._notebook import NotebookDisplay
 from kdmaps._readers import write_rows
+from kdmaps._remote import RemoteSource
 from kdmaps.bandwidths import resolve_bandwidth
 from kdmaps.bases import BASES, Basis, LandmarkBasis, ModeBasis, make_basis
 from kdmaps.data import PREVIEW_SAMPLES, ArraySource, Source, as_source, check_columns, is_array_like
@@ -58,7 +59,7 @@ class ModeTransformer(NotebookDisplay, ClassNamePrefixFeaturesOutMixin, Transfor
         if is_array_like(X):
             return ArraySource(self._validated(X, reset), checked=True)
         source = as_source(X)
-        if fitting and self.rates == "cross-fitted" and not isinstance(source, ArraySource):
+        if fitting and self.rates == "cross-fitted" and not isinstance(source, ArraySource | RemoteSource):
             raise ValueError(
                 "rates='cross-fitted' needs samples that can be cut into folds: an array, or a .npy file. For a stream "
                 "fit a KernelDiffusionMap by partial_fit, chunk by chunk."
@@ -82,12 +83,16 @@ class ModeTransformer(NotebookDisplay, ClassNamePrefixFeaturesOutMixin, Transfor
         Returns
         -------
         modes : ndarray of shape (n_samples, n_components)
-            In the floating type of X; with `out`, mapped from that file.
+            In the floating type of X; with `out`, mapped from that file. For Dask data a Dask array, not yet computed.
         """
         check_is_fitted(self)
         decay = np.exp(-self.rates_ * checked_time(time))
         source = self._source(X)
         projected = ModeBasis(self.basis_, self.coefficients_, self.modes_.offset)
+
+        if isinstance(source, RemoteSource):
+            modes = source.project(projected, decay)
+            return modes if out is None else write_rows(out, source.fetch(modes))
 
         def work(part):
             _, chunk = source.read(part)
@@ -389,7 +394,8 @@ class KernelDiffusionMap(ModeTransformer):
             )
         landmarks = basis.landmarks if isinstance(basis, LandmarkBasis) else None
         seed = check_random_state(self.random_state).randint(2**31)
-        folds = make_folds(self.cv, source.array, weight, groups, self.n_components, seed, landmarks)
+        X = source if isinstance(source, RemoteSource) else source.array
+        folds = make_folds(self.cv, X, weight, groups, self.n_components, seed, landmarks)
         moments, parts = folds.compute(basis, source, weight, tensor, self.engine)
         if not reset:
             parts = [(a + c, b + d) for (a, b), (c, d) in zip(self._folds, parts, strict=True)]

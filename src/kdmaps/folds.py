@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, partial
+from itertools import chain
 from numbers import Integral
 
 import numpy as np
 from sklearn.model_selection import BaseCrossValidator, RepeatedKFold, check_cv
 
+from kdmaps._remote import RemoteSource
 from kdmaps.bases import Basis
 from kdmaps.data import ArraySource, Source
 from kdmaps.diffusion import DiffusionTensor
@@ -93,24 +95,32 @@ def splits_of(cv, source: Source, groups, rows: np.ndarray, n_components: int):
     return [tuple(position[part][position[part] >= 0] for part in split) for split in splits]
 
 
-def without_landmarks(splits, X: np.ndarray, landmarks: np.ndarray, n_components: int):
+def without_landmarks(splits, X: np.ndarray | RemoteSource, landmarks: np.ndarray, n_components: int):
     """The splits without the test samples that are landmarks."""
-    known = {row.tobytes() for row in np.asarray(landmarks, dtype=np.float64)}
-    free = np.array([row.tobytes() not in known for row in np.asarray(X, dtype=np.float64)])
+    free = X.rowwise(_is_free, landmarks) if isinstance(X, RemoteSource) else _is_free(X, landmarks)
     splits = [(train, test[free[test]]) for train, test in splits]
     if min(len(test) for _, test in splits) <= n_components:
         raise ValueError("Nearly all samples are landmarks, which leaves none to test on; use fewer n_features.")
     return splits
 
 
-def make_folds(cv, X: np.ndarray, weight, groups, n_components: int, seed: int, landmarks=None) -> FoldMoments:
+def _is_free(X: np.ndarray, landmarks: np.ndarray) -> np.ndarray:
+    known = {row.tobytes() for row in np.asarray(landmarks, dtype=np.float64)}
+    return np.array([row.tobytes() not in known for row in np.asarray(X, dtype=np.float64)], dtype=bool)
+
+
+def make_folds(
+    cv, X: np.ndarray | RemoteSource, weight, groups, n_components: int, seed: int, landmarks=None
+) -> FoldMoments:
     """The folds of `cv`, without test samples that are landmarks."""
-    splits = make_splits(cv, X, groups, n_components, seed)
+    n = X.shape[0]
+    rows = np.broadcast_to(0.0, (n, 1)) if isinstance(X, RemoteSource) else X
+    splits = make_splits(cv, rows, groups, n_components, seed)
     if landmarks is not None:
         splits = without_landmarks(splits, X, landmarks, n_components)
     if weight is not None and not all(weight[part].sum() > 0 for split in splits for part in split):
         raise ValueError("sample_weight is 0 for all samples of a fold; remove such samples or use another cv.")
-    return FoldMoments(splits, len(X))
+    return FoldMoments(splits, n)
 
 
 class FoldMoments:
@@ -136,7 +146,8 @@ class FoldMoments:
             roles[train, f], roles[test, f] = 1, 2
         self.assignment, self._splits = roles, splits
         self.roles, owner = np.unique(roles, axis=0, return_inverse=True)
-        self.rows = [np.flatnonzero(owner.ravel() == c) for c in range(len(self.roles))]
+        self._owner = owner.reshape(-1, 1).astype(np.min_scalar_type(len(self.roles)))
+        self.rows = [np.flatnonzero(self._owner == c) for c in range(len(self.roles))]
         self.mean_test_size = float(np.mean([len(test) for _, test in splits]))
         self.smallest = min(len(part) for split in splits for part in split)
 
@@ -145,17 +156,22 @@ class FoldMoments:
     ) -> tuple[Moments, list[tuple[Moments, Moments]]]:
         """Moments of all samples, and of the training and test samples of every fold."""
 
-        def moments(rows: np.ndarray | None) -> Moments:
-            return compute_moments(basis, X, sample_weight, diffusion, rows, engine=engine)
+        def moments(sets: list, labels: np.ndarray, names: list[tuple[int, int] | None]) -> list[Moments]:
+            if isinstance(X, RemoteSource):
+                return X.moments(basis, sample_weight, diffusion, labels, names, engine=engine)
+            return [compute_moments(basis, X, sample_weight, diffusion, rows, engine=engine) for rows in sets]
 
-        if len(self.rows) > MAX_CLASSES_PER_FOLD * len(self._splits):
-            return moments(None), [(moments(train), moments(test)) for train, test in self._splits]
-        classes = [moments(rows) for rows in self.rows]
+        n_folds = len(self._splits)
+        if len(self.rows) > MAX_CLASSES_PER_FOLD * n_folds:
+            names = [(f, role) for f in range(n_folds) for role in (1, 2)]
+            whole, *parts = moments([None, *chain(*self._splits)], self.assignment, [None, *names])
+            return whole, list(zip(parts[::2], parts[1::2], strict=True))
+        classes = moments(self.rows, self._owner, [(0, c) for c in range(len(self.rows))])
 
         def union(f: int, role: int) -> Moments:
             return sum_moments(m for m, roles in zip(classes, self.roles, strict=True) if roles[f] == role)
 
-        return sum_moments(classes), [(union(f, 1), union(f, 2)) for f in range(len(self._splits))]
+        return sum_moments(classes), [(union(f, 1), union(f, 2)) for f in range(n_folds)]
 
 
 @dataclass(frozen=True)

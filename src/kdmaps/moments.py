@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from kdmaps._chunkloop import map_reduce, single_thread
+from kdmaps._remote import RemoteSource
 from kdmaps.bases import Basis
 from kdmaps.bases._base import MIN_ROWS
 from kdmaps.data import ArraySource, Source, weights_at
@@ -124,6 +125,8 @@ def compute_moments(
     """
     source = X if isinstance(X, Source) else ArraySource(X, checked=True)
     diffusion = DiffusionTensor(None, basis.dim) if diffusion is None else diffusion
+    if isinstance(source, RemoteSource):
+        return source.moments(basis, sample_weight, diffusion, engine=engine, memory_limit=memory_limit)[0]
 
     def step(state, part):
         index, chunk = source.read(part)

@@ -9,10 +9,11 @@ from numbers import Integral
 import numpy as np
 from sklearn.utils import check_random_state
 
+from kdmaps._remote import RemoteSource
 from kdmaps.bandwidths import median_distance
 from kdmaps.bases import select_landmarks
 from kdmaps.certificates import cv_consistency_bound
-from kdmaps.data import Sample, Source
+from kdmaps.data import PREVIEW_SAMPLES, ArraySource, Source
 from kdmaps.estimator import KernelDiffusionMap, ModeTransformer, adopt
 from kdmaps.exceptions import UnreliableModesWarning
 from kdmaps.folds import make_folds, splits_of
@@ -68,7 +69,7 @@ class KernelSearchCV(ModeTransformer):
         How often the grid may grow when the best candidate lies on its edge.
     max_search_samples : int or None, default=None
         Candidates are judged on a random subsample of at most this size; the best one is fitted on all samples. None
-        is all samples of an array in memory, and 20,000 of data that are read in chunks.
+        is all samples of an array in memory or of Dask data, and 20,000 of other data that are read in chunks.
     dtype, engine, memory_limit :
         As in `KernelDiffusionMap`; the limit is that of the fit on all samples.
     checkpoint : path, optional
@@ -173,7 +174,8 @@ class KernelSearchCV(ModeTransformer):
         Parameters
         ----------
         X : array-like of shape (n_samples, d), path, stream of chunks
-            Anything that `kdmaps.data.as_source` takes; data that are not in memory are searched on a subsample.
+            Anything that `kdmaps.data.as_source` takes; data that are not in memory are searched on a subsample, Dask
+            data by their workers.
         y : ignored
         sample_weight : array-like of shape (n_samples,), optional
         groups : array-like of shape (n_samples,), optional
@@ -189,10 +191,10 @@ class KernelSearchCV(ModeTransformer):
             seed = checkpoint_seed(self.checkpoint) if self.random_state is None else None
             seed = check_random_state(self.random_state).randint(2**31) if seed is None else seed
             template = self._template(seed)
-            part = source.sample(self._most(source), check_random_state(seed), weight)
-            data = self._data(template, source, part, groups, seed)
+            data = self._data(template, source, weight, groups, seed)
             sweep = self._sweep(data)
-            sigmas = bandwidth_grid(self.bandwidths, self.bandwidth_range, part.X, part.weight, seed)
+            preview = data.preview
+            sigmas = bandwidth_grid(self.bandwidths, self.bandwidth_range, preview.X, preview.weight, seed)
             sweep.run(make_trials(self.families, sigmas), positive("regularizations", self.regularizations))
             if sweep.best.value == -np.inf:
                 raise ValueError(
@@ -234,18 +236,29 @@ class KernelSearchCV(ModeTransformer):
     def _most(self, source: Source) -> int | None:
         most = self.max_search_samples
         if most is None:
-            return None if source.in_memory else SEARCH_SAMPLES
+            return None if source.in_memory or isinstance(source, RemoteSource) else SEARCH_SAMPLES
         if not isinstance(most, Integral) or most < 2:
             raise ValueError(f"max_search_samples must be None or a whole number of at least 2, got {most!r}.")
         return int(most)
 
-    def _data(self, template: KernelDiffusionMap, source: Source, part: Sample, groups, seed: int) -> SweepData:
-        X, weight = part.X, part.weight
-        cv = splits_of(self.cv, source, groups, part.rows, self.n_components)
+    def _searched(self, source: Source, weight, seed: int):
+        """Row numbers, rows (an ArraySource or RemoteSource) and weights of the samples that judge the candidates."""
+        most = self._most(source)
+        if isinstance(source, RemoteSource) and (most is None or source.n_samples <= most):
+            return np.arange(source.n_samples), source, weight
+        rows, X, weight = source.sample(most, check_random_state(seed), weight)
+        searched = source.subset(X) if isinstance(source, RemoteSource) else ArraySource(X, checked=True)
+        return rows, searched, weight
+
+    def _data(self, template: KernelDiffusionMap, source: Source, weight, groups, seed: int) -> SweepData:
+        rows, searched, weight = self._searched(source, weight, seed)
+        preview = searched.sample(PREVIEW_SAMPLES, check_random_state(seed), weight)
+        X = searched.array if isinstance(searched, ArraySource) else searched
+        cv = splits_of(self.cv, source, groups, rows, self.n_components)
         if self.basis == "full":
             raise ValueError("basis='full' leaves no sample to test on; use basis='landmarks' or 'fourier'.")
         if self.basis == "landmarks":
-            used = X if weight is None else X[weight > 0]
+            used = preview.X if preview.weight is None else preview.X[preview.weight > 0]
             # A quarter of the samples at most: the others have to test what is fitted at these.
             n_landmarks = min(self.n_features, max(self.n_components + 1, len(used) // 4))
             kernel = Gaussian(median_distance(used, random_state=seed))
@@ -253,8 +266,9 @@ class KernelSearchCV(ModeTransformer):
         chosen = template.landmarks if self.basis == "landmarks" else None
         return SweepData(
             X=X,
+            preview=preview,
             weight=weight,
-            tensor=checked_tensor(tensors_of(self.diffusion, part.rows), X, weight, keep=True),
+            tensor=checked_tensor(tensors_of(self.diffusion, rows), X, weight, keep=X is not searched),
             folds=make_folds(cv, X, weight, None, self.n_components, seed, chosen),
             n_components=self.n_components,
             basis=self.basis,
@@ -333,7 +347,7 @@ class KernelSearchCV(ModeTransformer):
         margin = best.value - second.value if second else np.inf
         # A score of standard error s over independent folds of N_f of N samples has the variance s² N/N_f in one fold.
         # A sub-Gaussian law of that variance has c N_f = N_f/(2 N s²) for the sum of r terms, r² as much for each.
-        n_samples, fold_size = len(sweep.data.X), sweep.data.folds.mean_test_size
+        n_samples, fold_size = sweep.data.X.shape[0], sweep.data.folds.mean_test_size
         variance = max(best.standard_error**2, np.finfo(float).tiny) * n_samples / fold_size
         concentration = self.n_components**2 / (2 * variance * fold_size)
         bound = cv_consistency_bound(margin, len(sweep.candidates), self.n_components, fold_size, concentration)

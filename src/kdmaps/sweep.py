@@ -17,7 +17,9 @@ import numpy as np
 from joblib import Parallel, delayed
 
 from kdmaps._chunkloop import blas_threads, n_threads, single_thread
+from kdmaps._remote import RemoteSource
 from kdmaps.bases import make_basis
+from kdmaps.data import Sample
 from kdmaps.diffusion import DiffusionTensor
 from kdmaps.folds import CrossFit, FoldMoments, cross_fit
 from kdmaps.kernels import Kernel, kernel_from_dict
@@ -72,9 +74,13 @@ class Candidate:
 
 @dataclass(frozen=True)
 class SweepData:
-    """Everything about a sweep that is the same for all candidates."""
+    """Everything about a sweep that is the same for all candidates.
 
-    X: np.ndarray
+    `preview` are the samples of X that decide the landmarks and the origin.
+    """
+
+    X: np.ndarray | RemoteSource
+    preview: Sample
     weight: np.ndarray | None
     tensor: DiffusionTensor
     folds: FoldMoments
@@ -92,11 +98,12 @@ class SweepData:
         """A digest of the data and the settings, by which a checkpoint knows that it belongs to them."""
         digest = hashlib.sha256()
         settings = (self.n_components, self.basis, self.n_features, self.sampling, self.center, self.seed)
-        digest.update(repr((self.X.shape, str(self.X.dtype), settings, str(np.dtype(self.dtype)))).encode())
+        X, rows = (self.X, slice(None)) if isinstance(self.X, np.ndarray) else (self.preview.X, self.preview.rows)
+        digest.update(repr((self.X.shape, str(X.dtype), settings, str(np.dtype(self.dtype)))).encode())
         # A callable tensor is known by its values at some samples.
         few = slice(None) if self.tensor.per_sample else slice(100)
-        tensor = self.tensor.rows(np.asarray(self.X[few], dtype=np.float64), few)
-        arrays = (self.X, self.weight, self.landmarks, self.tensor.constant, *tensor, self.folds.assignment)
+        tensor = self.tensor.rows(np.asarray(X[few], dtype=np.float64), np.arange(self.X.shape[0])[rows][few])
+        arrays = (X, self.weight, self.landmarks, self.tensor.constant, *tensor, self.folds.assignment)
         for array in arrays:
             if isinstance(array, np.ndarray):
                 digest.update(np.ascontiguousarray(array).tobytes())
@@ -106,12 +113,12 @@ class SweepData:
         basis = make_basis(
             self.basis,
             kernel,
-            self.X,
+            self.preview.X,
             self.n_features,
             sampling=self.sampling,
             landmarks=self.landmarks,
             random_state=self.seed,
-            sample_weight=self.weight,
+            sample_weight=self.preview.weight,
         ).astype(self.dtype)
         whole, folds = self.folds.compute(basis, self.X, self.weight, self.tensor, self.engine)
         return cross_fit(whole, folds, basis.ridge, n_components, regularizations, self.center)
@@ -161,7 +168,7 @@ class Sweep:
     scoring_name : str
         Told to the checkpoint.
     n_jobs : int or None
-        Threads; None is one per core.
+        Threads; None is one per core, or as many as keep all workers of Dask data busy.
     checkpoint : path or None
         A file (JSON lines) to which finished trials are written, and from which they are read if it exists.
     progress : bool
@@ -170,7 +177,9 @@ class Sweep:
 
     def __init__(self, data: SweepData, scoring, scoring_name: str, n_jobs, checkpoint, progress: bool):
         self.data, self.scoring, self.progress = data, scoring, progress
-        self.n_jobs = n_threads() if n_jobs is None else n_jobs
+        if n_jobs is None:
+            n_jobs = data.X.at_once if isinstance(data.X, RemoteSource) else n_threads()
+        self.n_jobs = n_jobs
         self.candidates: list[Candidate] = []
         self.interrupted = False
         self._checkpoint = None if checkpoint is None else Path(checkpoint)

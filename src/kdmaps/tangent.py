@@ -205,6 +205,10 @@ class TangentTensor(DiffusionTensor):
     def check_rows(self, n_samples: int) -> None:
         """Nothing to check: tangent spaces are known everywhere."""
 
+    def part(self, index: slice) -> TangentTensor:
+        """The tensor of these rows of X alone."""
+        return self if self._frames is None else TangentTensor(self.spaces, self._frames[index])
+
     def rows(self, X: np.ndarray, index) -> TensorRows:
         """The frames at the samples `X`, which are rows `index` of the whole array."""
         if not self.spaces.n_neighbors:
