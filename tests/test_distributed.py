@@ -333,7 +333,7 @@ def scheduler_process(tmp_path_factory):
         for name, *rest in commands
     ]
     try:
-        with distributed.Client(scheduler_file=str(address), set_as_default=False, timeout=30) as client:
+        with distributed.Client(scheduler_file=str(address), set_as_default=False, timeout=120) as client:
             yield client, processes[0].pid
     finally:
         for process in processes:
