@@ -17,7 +17,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.model_selection import GroupKFold
 from threadpoolctl import threadpool_info
 
-from kdmaps import AdaptiveDiffusionMap, BlockedKFold, KernelDiffusionMap, KernelSearchCV, TangentDiffusion
+from kdmaps import AdaptiveDiffusionMap, KernelDiffusionMap, KernelSearchCV, TangentDiffusion
 from kdmaps._chunkloop import n_threads
 from kdmaps.data import PREVIEW_SAMPLES, as_source
 from kdmaps.moments import compute_moments
@@ -79,12 +79,8 @@ def loads(directory):
 def client():
     """Two worker processes in which BLAS would use two threads, if it were left to itself."""
     threads = {"OMP_NUM_THREADS": "2", "OPENBLAS_NUM_THREADS": "2"}
-    with (
-        distributed.LocalCluster(
-            2, threads_per_worker=1, processes=True, dashboard_address=None, env=threads
-        ) as cluster,
-        distributed.Client(cluster, set_as_default=False) as client,
-    ):
+    local = {"threads_per_worker": 1, "processes": True, "dashboard_address": None}
+    with distributed.Client(n_workers=2, env=threads, **local, set_as_default=False) as client:
         yield client
 
 
@@ -108,7 +104,6 @@ def test_fit_transform_and_score_as_in_memory(scheduler, chunks):
     assert_allclose(remote.moments_.energy, local.moments_.energy, rtol=1e-12, atol=1e-12 * N)
     assert_allclose(remote.timescales_, local.timescales_, **CLOSE)
     modes = remote.transform(lazy, time=0.3)
-    assert isinstance(modes, da.Array)
     assert modes.chunks == (lazy.chunks[0], (2,))
     assert_allclose(modes.compute(), local.transform(X, time=0.3), **CLOSE)
     assert_allclose(remote.score(lazy, sample_weight=WEIGHT), local.score(X, sample_weight=WEIGHT), **CLOSE)
@@ -145,7 +140,6 @@ def test_chunks_of_partial_fit():
     local, remote = model().fit(X[:500]), model().fit(da.from_array(X[:500], chunks=200))
     local.partial_fit(X[500:])
     remote.partial_fit(da.from_array(X[500:], chunks=300))
-    assert remote.moments_.count == N
     assert_allclose(remote.timescales_, local.timescales_, **CLOSE)
 
 
@@ -202,17 +196,8 @@ def assert_same_search(local, remote, **tolerance):
     assert_allclose(remote.timescales_, local.timescales_, **(CLOSE | tolerance))
 
 
-@pytest.mark.parametrize(
-    "parameters",
-    [
-        {},
-        {"max_search_samples": 500},
-        {"cv": BlockedKFold(3, gap=20)},
-        {"cv": 8},  # too many classes of samples: every set is summed by itself
-        {"cv": GroupKFold(3)},
-    ],
-    ids=["all", "some", "blocks", "many folds", "groups"],
-)
+# Eight folds have so many classes of samples that every set is summed by itself.
+@pytest.mark.parametrize("parameters", [{}, {"max_search_samples": 500}, {"cv": 8}, {"cv": GroupKFold(3)}], ids=str)
 def test_search_as_in_memory(parameters):
     groups = np.arange(N) // 50 if isinstance(parameters.get("cv"), GroupKFold) else None
     local = search(**parameters).fit(X, sample_weight=WEIGHT, groups=groups)
@@ -309,6 +294,12 @@ def test_a_worker_dies_in_the_middle_of_a_fit(client, tmp_path):
     assert_allclose(remote.timescales_, local.timescales_, **CLOSE)
 
 
+def test_a_block_that_no_worker_survives(client, tmp_path, monkeypatch):
+    monkeypatch.setattr(client.cluster.scheduler, "allowed_failures", 0)
+    with client.as_current(), pytest.raises(RuntimeError, match="rechunk X into smaller blocks"):
+        model().fit(recorded(tmp_path, at=1))
+
+
 def test_a_worker_dies_in_the_middle_of_a_sweep(client, tmp_path):
     local = search().fit(X, sample_weight=WEIGHT)
     with client.as_current():
@@ -360,9 +351,8 @@ def test_the_scheduler_goes_away(scheduler_process, tmp_path):
 
 def test_transform_to_disk(scheduler, tmp_path):
     fitted = model().fit(X)
-    modes = fitted.transform(da.from_array(X, chunks=170), out=tmp_path / "modes.npy")
-    assert isinstance(modes, np.memmap)
-    assert_allclose(modes, fitted.transform(X), **CLOSE)
+    fitted.transform(da.from_array(X, chunks=170), out=tmp_path / "modes.npy")
+    assert_allclose(np.load(tmp_path / "modes.npy"), fitted.transform(X), **CLOSE)
 
 
 def test_samples_that_are_not_finite_are_named(scheduler):

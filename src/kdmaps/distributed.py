@@ -168,9 +168,11 @@ class DaskSource(RemoteSource):
 
     def _spread(self, whole: Any, cut: Callable[[slice], Any]) -> list[Any]:
         """What belongs to each block of something with one entry per row; it travels once, not for every candidate."""
+        if whole is None:
+            return [None] * len(self._parts)
         with self._lock:
             if id(whole) not in self._held:
-                if whole is None or (isinstance(whole, DiffusionTensor) and cut(slice(0)) is whole):
+                if isinstance(whole, DiffusionTensor) and cut(slice(0)) is whole:
                     pieces = [delayed(whole, traverse=False)] * len(self._parts)
                 else:
                     pieces = [delayed(cut(part), traverse=False) for part in self._parts]
@@ -192,7 +194,10 @@ class DaskSource(RemoteSource):
     @property
     def _n_workers(self) -> int:
         """Threads of all workers."""
-        return n_threads() if self._client is None else max(1, sum(self._client.nthreads().values()))
+        if self._client is None:
+            return n_threads()
+        with self._explained():
+            return max(1, sum(self._client.nthreads().values()))
 
     @property
     def at_once(self) -> int:
@@ -210,14 +215,13 @@ class DaskSource(RemoteSource):
             yield
             return
         from distributed import CancelledError, KilledWorker
-        from distributed.client import ClosedClientError
         from distributed.comm import CommClosedError
 
         try:
             if self._client.status != "running":
-                raise ClosedClientError(f"the client is {self._client.status}")
+                raise CommClosedError(f"the client is {self._client.status}")
             yield
-        except (CancelledError, ClosedClientError, CommClosedError) as error:
+        except (CancelledError, CommClosedError) as error:
             raise ConnectionError(
                 "The Dask scheduler was lost, and with it what was being computed; nothing was changed or written. "
                 "Start a new Client and call again (a search goes on from its checkpoint, if it has one)."
