@@ -10,7 +10,7 @@ ROOT = Path(__file__).resolve().parents[2]
 README = ROOT / "README.md"
 BEGIN, END = "<!-- results: python docs/_ext/readme.py -->\n", "<!-- end of results -->\n"
 #: Column of results/variational/table.md → title here.
-COLUMNS = {"combined": "VMKL", "VarRFF": "VarRFF", "refined": "kdmaps", "oracle of the grid": "best candidate"}
+COLUMNS = {"combined": "VMKL", "VarRFF": "VarRFF", "refined": "kdmaps", "oracle": "best candidate"}
 
 
 def read_table(path: Path) -> list[dict[str, str]]:
