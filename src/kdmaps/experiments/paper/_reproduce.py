@@ -174,7 +174,7 @@ def _write_summary(rows: Sequence[Row], path: Path) -> None:
     shown = ("paper_r2", "r2", "average_abs_correlation", "seconds")
     groups: dict[tuple, list[Row]] = {}
     for row in rows:
-        if "method" in row:
+        if "paper_r2" in row:
             groups.setdefault(tuple(row[key] for key in keys), []).append(row)
     with path.open("w", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")

@@ -104,7 +104,8 @@ def comparison(
             far = deviations(found, printed.get((case, method)))
             shown = printed_cell(printed, case, method)
             true = cell(values(rows, "r2", method, case, by))
-            agrees = "–" if shown == "–" or spread(found) == 0 else ("yes" if far <= 3 else f"no, {far:.0f} sd")
+            verdict = "yes" if far <= 3 else f"no, {min(far, 99):.0f} sd"
+            agrees = "–" if shown == "–" or spread(found) == 0 else verdict
             lines.append([case, method, shown, cell(found), agrees, true, ours])
             if far > 3:
                 why = (tried or {}).get((case, method), "")

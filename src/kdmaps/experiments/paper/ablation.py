@@ -7,6 +7,7 @@ seed.
 from __future__ import annotations
 
 from kdmaps.experiments.paper._experiment import Comparison
+from kdmaps.experiments.paper.vmkl_vs_cv import TRIED
 
 METHODS = ("Uniform+Nyström", "SubOnly", "EigOnly", "VMKL", "CV+RFF")
 PRINTED = {
@@ -21,4 +22,5 @@ experiment = Comparison(
     problems=("dw1d", "ou2d-16", "circle"),
     few=("ou2d-16",),
     printed={(p, m): (v, None) for p, line in PRINTED.items() for m, v in zip(METHODS, line, strict=True)},
+    tried=TRIED,
 )

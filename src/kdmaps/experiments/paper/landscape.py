@@ -1,7 +1,7 @@
 """The score over families and bandwidths (fig:kernel-comparison): the paper's and that of kdmaps.
 
-The eigenvalue sum, uncentred, climbs to the widest bandwidth of any grid on every problem; the held-out time scales
-have their maximum inside.
+The eigenvalue sum, uncentred, climbs to the wide end of the grid on every problem; the held-out time scales have their
+maximum inside.
 """
 
 from __future__ import annotations

@@ -12,6 +12,8 @@ from kdmaps.experiments.paper._experiment import Comparison
 METHODS = ("CV+RFF", "Uniform+RFF", "Uniform+Nyström")
 SIX = ("ou2d-4", "ou2d-16", "ou3d", "dw1d", "dw1d-asym", "circle")
 
+UNKNOWN_POTENTIAL = 'The potential is not stated; see "Which double well?" for those that were tried.'
+
 experiment = Comparison(
     title="Main results",
     methods=METHODS,
@@ -37,9 +39,5 @@ experiment = Comparison(
         ("Circle", "Uniform+RFF"): (0.739, 0.038),
         ("Circle", "Uniform+Nyström"): (0.745, 0.005),
     },
-    tried={
-        (problem, method): 'The potential is not stated; see "Which double well?" for those that were tried.'
-        for problem in ("DW1D", "Asymm. DW")
-        for method in METHODS
-    },
+    tried={(problem, method): UNKNOWN_POTENTIAL for problem in ("DW1D", "Asymm. DW") for method in METHODS},
 )

@@ -46,4 +46,5 @@ experiment = EverySeed(
     problems=FIVE,
     few=FIVE,
     printed=main_results.experiment.printed,
+    tried=main_results.experiment.tried,
 )
