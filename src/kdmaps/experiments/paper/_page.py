@@ -28,7 +28,7 @@ FINDINGS = (
 STYLE = """
 :root { color-scheme: light dark; --line: #8885; }
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 1100px; margin: 0 auto; padding: 1rem; }
-img { max-width: 100%; height: auto; background: white; border-radius: 4px; }
+img { max-width: 100%; min-width: 640px; height: auto; background: white; border-radius: 4px; }
 .wide { overflow-x: auto; }
 table { border-collapse: collapse; font-size: 0.85rem; margin: 1rem 0; }
 th, td { padding: 0.25rem 0.6rem; border-bottom: 1px solid var(--line); text-align: left; white-space: nowrap; }
@@ -104,7 +104,7 @@ def _html_section(section: Section) -> str:
     data = base64.b64encode(section.picture.read_bytes()).decode()
     return (
         f'<section id="{section.name}"><h2>{title}</h2>{_paragraphs(section.text)}'
-        f'<img alt="{title}" src="data:image/png;base64,{data}">{section.table.html()}</section>'
+        f'<div class="wide"><img alt="{title}" src="data:image/png;base64,{data}"></div>{section.table.html()}</section>'
     )
 
 
