@@ -104,7 +104,8 @@ def _html_section(section: Section) -> str:
     data = base64.b64encode(section.picture.read_bytes()).decode()
     return (
         f'<section id="{section.name}"><h2>{title}</h2>{_paragraphs(section.text)}'
-        f'<div class="wide"><img alt="{title}" src="data:image/png;base64,{data}"></div>{section.table.html()}</section>'
+        f'<div class="wide"><img alt="{title}" src="data:image/png;base64,{data}"></div>'
+        f"{section.table.html()}</section>"
     )
 
 
