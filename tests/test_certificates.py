@@ -70,7 +70,7 @@ def test_operators_are_those_of_the_mixture(center):
     landmarks, beta = X[:12], np.array([0.2, 0.5, 0.3])
     operators = DictionaryOperators.compute(Mixture(kernels), landmarks, X, LAMBDA, center=center, diffusion=[1.0, 3.0])
     basis = LandmarkBasis(Mixture(kernels, beta), landmarks, X.mean(axis=0))
-    moments = compute_moments(basis, X, None, kdmaps.estimator.checked_tensor([1.0, 3.0], X))
+    moments = compute_moments(basis, X, None, kdmaps.tangent.checked_tensor([1.0, 3.0], X))
     covariance, energy = operators.at(beta)
     assert_allclose(covariance, moments.covariance(center), atol=1e-12)
     assert_allclose(energy, moments.mean_energy() + LAMBDA * basis.ridge, atol=1e-11)

@@ -14,10 +14,10 @@ import pytest
 
 from kdmaps import Factor, KernelDiffusionMap, io
 from kdmaps.bases import BASES
-from kdmaps.estimator import ModeTransformer
 from kdmaps.kernels import FAMILIES, Gaussian, Laplacian, Matern, Mixture
 from kdmaps.moments import Moments
 from kdmaps.pencil import Modes
+from kdmaps.transformer import ModeTransformer
 
 pytestmark = pytest.mark.filterwarnings("ignore::kdmaps.exceptions.UnreliableModesWarning")
 

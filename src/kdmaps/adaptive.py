@@ -10,13 +10,13 @@ from sklearn.utils import check_random_state
 
 from kdmaps.bandwidths import median_distance
 from kdmaps.data import Source
-from kdmaps.estimator import ModeTransformer, adopt
 from kdmaps.folds import splits_of
 from kdmaps.grid import REGULARIZATIONS
 from kdmaps.kernels import FAMILIES, Gaussian, Kernel
 from kdmaps.learn import Refinement, refine
 from kdmaps.search import KernelSearchCV
 from kdmaps.tangent import checked_tensor
+from kdmaps.transformer import ModeTransformer, adopt
 from kdmaps.validation import all_or_nothing, checked_weight, tensors_of
 
 #: The refinement starts from a Gaussian at least this wide, in median distances. Roughness and narrowness are what one

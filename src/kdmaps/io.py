@@ -21,11 +21,12 @@ from kdmaps._files import replacing
 from kdmaps.baselines import UniformMixtureMap
 from kdmaps.bases import Basis, FourierBasis, LandmarkBasis, RandomPhaseBasis
 from kdmaps.diffusion import Factor
-from kdmaps.estimator import KernelDiffusionMap, ModeTransformer
+from kdmaps.estimator import KernelDiffusionMap
 from kdmaps.kernels import Kernel, Mixture, kernel_from_dict
 from kdmaps.moments import Moments
 from kdmaps.pencil import Modes
 from kdmaps.tangent import TangentDiffusion, TangentSpaces
+from kdmaps.transformer import ModeTransformer
 
 FORMAT = "kdmaps model"
 #: Raised whenever a file of this version could not be read by the previous one.

@@ -14,7 +14,7 @@ from kdmaps.bandwidths import median_distance
 from kdmaps.bases import select_landmarks
 from kdmaps.certificates import cv_consistency_bound
 from kdmaps.data import PREVIEW_SAMPLES, ArraySource, Source
-from kdmaps.estimator import KernelDiffusionMap, ModeTransformer, adopt
+from kdmaps.estimator import KernelDiffusionMap
 from kdmaps.exceptions import UnreliableModesWarning
 from kdmaps.folds import make_folds, splits_of
 from kdmaps.grid import BANDWIDTH_RANGE, REGULARIZATIONS, bandwidth_grid, edge_of, make_trials, positive
@@ -22,6 +22,7 @@ from kdmaps.kernels import FAMILIES, Gaussian, Kernel, make_kernel
 from kdmaps.selection import make_scoring, pooled_ritz_timescales
 from kdmaps.sweep import Candidate, Sweep, SweepData, Trial, checkpoint_seed
 from kdmaps.tangent import checked_tensor
+from kdmaps.transformer import ModeTransformer, adopt
 from kdmaps.validation import all_or_nothing, checked_weight, tensors_of
 
 #: Samples on which data that are not in memory are searched, unless more are asked for.

@@ -22,11 +22,12 @@ from sklearn.utils.validation import check_is_fitted
 from kdmaps.bases import Basis
 from kdmaps.correlation import integrated_correlation_time, trajectories_of
 from kdmaps.data import is_array_like
-from kdmaps.estimator import ModeTransformer, checked_weight
 from kdmaps.exceptions import UnreliableModesWarning
 from kdmaps.moments import Moments, compute_moments
 from kdmaps.pencil import Modes, find_modes
 from kdmaps.tangent import checked_tensor
+from kdmaps.transformer import ModeTransformer
+from kdmaps.validation import checked_weight
 
 #: Blocks beyond this number add memory and time, but no accuracy that an interval could show: from B blocks a standard
 #: error is known to about 1/√(2B).

@@ -13,13 +13,16 @@ from sklearn.utils import check_random_state
 from kdmaps.bandwidths import resolve_bandwidth
 from kdmaps.bases import Basis
 from kdmaps.data import ArraySource
-from kdmaps.estimator import KernelDiffusionMap, ModeTransformer, all_or_nothing, checked_tensor, checked_weight
+from kdmaps.estimator import KernelDiffusionMap
 from kdmaps.exceptions import UnreliableModesWarning
 from kdmaps.folds import FoldMoments, cross_fitted_rates, make_folds
 from kdmaps.kernels import Gaussian, Kernel, Mixture, make_kernel
 from kdmaps.learn._objective import make_objective
 from kdmaps.moments import compute_moments
 from kdmaps.pencil import find_modes
+from kdmaps.tangent import checked_tensor
+from kdmaps.transformer import ModeTransformer
+from kdmaps.validation import all_or_nothing, checked_weight
 
 #: Number of basis functions, as in the paper's experiments.
 N_FEATURES = {"landmarks": 60, "fourier": 300}
