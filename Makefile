@@ -19,7 +19,7 @@ lint: .venv/.installed-test
 
 # Warnings are errors. Scripts of the gallery run again only if they have changed.
 docs: .venv/.installed-docs
-	$(ONE_THREAD) $(BIN)/python -m sphinx -b html -j 2 -W --keep-going -q docs docs/_build/html
+	$(ONE_THREAD) $(BIN)/python -m sphinx -b html -W --keep-going -q docs docs/_build/html
 	@echo "Open docs/_build/html/index.html"
 
 bench: .venv/.installed
