@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from benchmarks.rivals import __main__ as command
+from benchmarks.rivals import _measure
 from benchmarks.rivals import _methods as methods
 from benchmarks.rivals._goals import goals, mean_accuracy
 from benchmarks.rivals._measure import draw, run_limited, score, work
@@ -115,6 +116,12 @@ def test_time_is_limited(run):
     assert run("sleeps", seconds=2) == {"error": "stopped after 2 s", "limit": True}
 
 
+def test_rows_of_accuracy_do_not_depend_on_the_load(monkeypatch):
+    monkeypatch.setattr(_measure, "run_limited", lambda seconds, gigabytes, **task: {"subr2": 0.5, "seconds": 9.0})
+    (found,) = _measure.measure_accuracy(rival="klap", problem="dw1d", n=5, seed=0, seconds=1.0, gigabytes=1.0)
+    assert found == {"rival": "klap", "problem": "dw1d", "n": 5, "seed": 0, "options": {}, "subr2": 0.5}
+
+
 def test_a_missing_package_is_named():
     function = f"{methods.__name__}:kernel_pca"
     with pytest.raises(ModuleNotFoundError, match="no-such-rival"):
@@ -215,7 +222,8 @@ def test_page_shows_means_failures_and_settings():
 
 
 def test_command_writes_page_and_pictures(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(command, "measure", lambda rival, problem, n, seed, **_: [row(rival, problem, n, seed)])
+    for name in ("measure", "measure_accuracy"):
+        monkeypatch.setattr(command, name, lambda rival, problem, n, seed, **_: [row(rival, problem, n, seed)])
     arguments = ["--rivals", "kdmaps, one fit", "pyDiffMap", "--problems", "dw1d", "--sizes", "500", "1000"]
     command.main(["all", *arguments, "--seeds", "2", "--out", str(tmp_path)])
     assert "1× (dw1d, N=500), median 1×, 2 comparisons" in capsys.readouterr().out

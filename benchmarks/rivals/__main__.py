@@ -15,7 +15,7 @@ import argparse
 from pathlib import Path
 
 from benchmarks.rivals._goals import goals
-from benchmarks.rivals._measure import measure
+from benchmarks.rivals._measure import measure, measure_accuracy
 from benchmarks.rivals._methods import RIVALS
 from benchmarks.rivals._pictures import draw_error_by_time, draw_time_by_size
 from benchmarks.rivals._tables import goals_table, load_rows, page
@@ -24,7 +24,7 @@ from kdmaps._files import replacing
 from kdmaps.experiments._runner import Row, run_tasks
 
 PROBLEMS = ("ou2d-4", "ou10d", "dw1d", "circle", "triplewell1d", "sphere-3", "sphere-19")
-SIZES = (500, 1_000, 2_000, 5_000, 10_000, 30_000, 100_000)
+SIZES = (500, 1_000, 5_000, 20_000, 100_000)
 ACCURACY_SAMPLES = 500
 #: What the goals on speed compare beyond the sizes above.
 EXTRA = [
@@ -39,12 +39,12 @@ EXTRA = [
 
 def accuracy(rivals: list[str], systems: list[str], seeds: int, limits: dict, path: Path) -> list[Row]:
     tasks = [
-        {"rival": rival, "problem": problem, "n": ACCURACY_SAMPLES, "seed": seed, "repeats": 1, **limits}
+        {"rival": rival, "problem": problem, "n": ACCURACY_SAMPLES, "seed": seed, **limits}
         for problem in systems
         for rival in rivals
         for seed in range(seeds)
     ]
-    return run_tasks(measure, tasks, path, jobs=1)
+    return run_tasks(measure_accuracy, tasks, path, jobs=1)
 
 
 def times(rivals: list[str], systems: list[str], sizes: list[int], limits: dict, path: Path) -> list[Row]:

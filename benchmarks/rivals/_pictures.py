@@ -7,19 +7,19 @@ from pathlib import Path
 
 from benchmarks.rivals._methods import OURS, RIVALS
 
+from kdmaps._files import replacing
 from kdmaps.experiments._runner import Row
 
 
 def draw_time_by_size(rows: list[Row], path: Path) -> None:
-    """Seconds over N; a cross marks the last size of a rival that met a limit or failed."""
+    """Seconds over N; a cross ends the line of a rival that met a limit or failed on larger samples."""
 
     def draw(ax, mine, style):
         mine = sorted(mine, key=lambda row: row["n"])
         done = [row for row in mine if "error" not in row]
         (line,) = ax.plot([row["n"] for row in done], [row["seconds"] for row in done], **style)
-        failed = [row for row in mine if "error" in row]
-        if done and failed:
-            ax.plot(failed[0]["n"], done[-1]["seconds"], "x", color=line.get_color(), ms=7)
+        if done and "error" in mine[-1]:
+            ax.plot(done[-1]["n"], done[-1]["seconds"], "x", color=line.get_color(), ms=9, mew=2)
 
     _draw(rows, path, draw, xlabel="samples", ylabel="seconds")
 
@@ -41,9 +41,10 @@ def _draw(rows: list[Row], path: Path, draw: Callable, **labels) -> None:
 
     names = list(dict.fromkeys(row["problem"] for row in rows))
     rivals = [name for name in RIVALS if any(row["rival"] == name for row in rows)]
-    columns = min(4, len(names) + 1)
-    fig = Figure(figsize=(3.6 * columns, 3.2 * -(-(len(names) + 1) // columns)), layout="constrained")
-    axes = fig.subplots(-(-(len(names) + 1) // columns), columns, squeeze=False).ravel()
+    columns = min(4, len(names) + 1)  # one panel for the legend
+    lines = -(-(len(names) + 1) // columns)
+    fig = Figure(figsize=(3.6 * columns, 3.2 * lines), layout="constrained")
+    axes = fig.subplots(lines, columns, squeeze=False).ravel()
     for ax, problem in zip(axes, names, strict=False):
         for number, rival in enumerate(rivals):
             ours = rival in OURS
@@ -54,4 +55,5 @@ def _draw(rows: list[Row], path: Path, draw: Callable, **labels) -> None:
     for ax in axes[len(names) :]:
         ax.axis("off")
     axes[len(names)].legend(*axes[0].get_legend_handles_labels(), loc="center", frameon=False, fontsize="small")
-    fig.savefig(path, dpi=130)
+    with replacing(path) as (file,):
+        fig.savefig(file, dpi=130, format="png")

@@ -100,8 +100,7 @@ def _time_parts(rows: list[Row]) -> list[str]:
     parts = [
         "## Time and memory",
         "Seconds for the modes at all samples (the shortest of up to five runs) and, in brackets, MB at the peak above "
-        f"what the process held before; {' or '.join(map(str, threads))} threads. A dash: a smaller sample met a limit "
-        "already.",
+        f"what the process held before. Threads: {', '.join(map(str, threads))}. A dash: a smaller sample met a limit.",
     ]
     for problem in _in_order(rows, "problem"):
         parts += [f"### {problem}", times_table(_select(rows, problem=problem))]
