@@ -119,7 +119,7 @@ def test_fit_transform_and_score_as_in_memory(scheduler, chunks):
         {"basis": "random-phase", "center": False},
         {"dtype": "float32", "memory_limit": 50},
     ],
-    ids=str,
+    ids=("cross-fitted", "tangent", "function", "array", "random-phase", "float32"),
 )
 def test_settings_of_a_fit_reach_the_blocks(parameters):
     local, remote = model(**parameters).fit(X), model(**parameters).fit(da.from_array(X, chunks=(350, 2)))

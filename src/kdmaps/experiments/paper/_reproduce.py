@@ -16,6 +16,7 @@ from matplotlib.figure import Figure
 from kdmaps.experiments._runner import Row, run_tasks, versions
 from kdmaps.experiments.paper._experiment import Experiment
 from kdmaps.experiments.paper._page import Section, write_pages
+from kdmaps.experiments.paper._show import spread
 
 FIRST_SEED = 42  # the one that the paper names
 #: Modules in the order of the page; "finding" ones are told on the page about the paper.
@@ -181,5 +182,5 @@ def _write_summary(rows: Sequence[Row], path: Path) -> None:
         writer.writerow([*keys, "seeds", *(f"{key}_{word}" for key in shown for word in ("mean", "std"))])
         for group, mine in groups.items():
             numbers = [np.array([row[key] for row in mine]) for key in shown]
-            cells = [f"{f(v):.4f}" for v in numbers for f in (np.mean, np.std)]
+            cells = [f"{f(v):.4f}" for v in numbers for f in (np.mean, spread)]
             writer.writerow([*group, len(mine), *cells])
