@@ -40,3 +40,9 @@ def test_one_coordinate_leaves_nothing_to_refine(X):
     model = AdaptiveDiffusionMap(1, **settings).fit(X[:, :1])
     assert model.refinement_ is None
     np.testing.assert_array_equal(model.transform(X[:, :1]), model.search_.transform(X[:, :1]))
+
+
+def test_another_scoring_is_not_refined_by_held_out_time_scales(X):
+    settings = {"families": ["gaussian"], "regularizations": [1e-2], "n_features": 40, "random_state": 0}
+    assert AdaptiveDiffusionMap(2, scoring="rayleigh", **settings).fit(X).refinement_ is None
+    assert AdaptiveDiffusionMap(2, **settings).fit(X).refinement_ is not None

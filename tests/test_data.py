@@ -239,6 +239,15 @@ class TestErrors:
         with pytest.raises(ValueError, match="one array, or one called X; it holds a, b"):
             make().fit(tmp_path / "X.npz")
 
+    def test_first_line_of_a_csv(self, tmp_path):
+        # A byte-order mark is no name, and numbers with a gap are a broken sample, not names that swallow it.
+        path = tmp_path / "marked.csv"
+        path.write_text("1,2\n3,4\n", encoding="utf-8-sig")
+        assert_array_equal(as_source(path).sample(None, np.random.RandomState(0)).X, [[1, 2], [3, 4]])
+        path.write_text("1,\n3,4\n")
+        with pytest.raises(ValueError, match="line 1"):
+            as_source(path).sample(None, np.random.RandomState(0))
+
     def test_text_in_csv(self, tmp_path):
         (tmp_path / "X.csv").write_text("1,2\n3,4\n5,six\n")
         with pytest.raises(ValueError, match=r"X\.csv, .*'six'"):

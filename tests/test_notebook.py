@@ -7,6 +7,7 @@ import sklearn
 from sklearn.base import BaseEstimator
 
 import kdmaps
+from kdmaps import selection, summary
 
 X = kdmaps.problems.load("dw1d").sample(300, random_state=0)
 
@@ -49,3 +50,7 @@ def test_scikit_learns_wish_for_text_is_kept():
     with sklearn.config_context(display="text"):
         assert model._repr_mimebundle_() == BaseEstimator._repr_mimebundle_(model)
         assert not hasattr(model, "_repr_html_")
+
+
+def test_every_scoring_has_words():
+    assert summary.SCORING_WORDS.keys() == selection.SCORINGS.keys()

@@ -46,6 +46,7 @@ def results() -> str:
         [
             f"SubR² with the true slow modes (1 is best) from {N_SAMPLES} samples, means over seeds (`results/paper`):",
             "the paper's CV+RFF by its own protocol, and the default `AdaptiveDiffusionMap` on the same samples.",
+            "(The paper scores by [another reference](results/paper/findings.md), in order of polynomial degree.)",
             "",
             *table,
             "",

@@ -108,14 +108,15 @@ def _npz(path: Path) -> dict[str, Any]:
 
 
 def _csv(path: Path) -> dict[str, Any]:
-    """Numbers separated by commas; a first line that is not numbers has the names of the columns."""
-    with open(path) as file:
+    """Numbers separated by commas; a first line without any number has the names of the columns."""
+    with open(path, encoding="utf-8-sig") as file:
         first = file.readline().strip().split(",")
-    named = not all(map(is_number, first))
+    # A line of numbers with a gap or a word in it is a sample that cannot be read, not a line of names.
+    named = not any(map(is_number, first))
     rows = block_rows(len(first))
 
     def start() -> Iterator[np.ndarray]:
-        with open(path) as file:
+        with open(path, encoding="utf-8-sig") as file:
             begin = int(named)
             if named:
                 file.readline()

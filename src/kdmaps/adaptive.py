@@ -45,7 +45,7 @@ class AdaptiveDiffusionMap(ModeTransformer):
     max_search_samples : int, default=5000
         Larger data are searched, and the kernel refined, on a random subsample of this size.
     refine : bool, default=True
-        Whether to refine (Fourier features and more than one coordinate only).
+        Whether to refine (Fourier features, more than one coordinate and the default `scoring` only).
     objective : str or mapping, default="heldout"
         What the refinement minimises: the score of the search, or an objective of the paper (`kdmaps.learn.PRESETS`).
 
@@ -142,7 +142,8 @@ class AdaptiveDiffusionMap(ModeTransformer):
             chosen = self.search_.best_estimator_
             self.best_params_ = dict(self.search_.best_params_)
             possible = self.basis == "fourier" and part.X.shape[1] > 1
-            wanted = self.refine and possible and not self.search_.interrupted_
+            # What is refined by one score is not judged by another.
+            wanted = self.refine and possible and self.scoring == "timescale" and not self.search_.interrupted_
             self.refinement_ = self._refined(part.X, part.weight) if wanted else None
             if self.refinement_ is not None and self.refinement_.significant:
                 regularization = self.refinement_.regularization

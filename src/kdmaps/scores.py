@@ -30,8 +30,8 @@ class FoldFit:
         VᵀΣV, VᵀLV (test samples) and VᵀRV.
     train_energy : ndarray of shape (r, r)
         VᵀLV (training samples); there VᵀΣV = 1.
-    test_path : RegularizationPath
-        The eigenproblem of the test samples themselves.
+    test_path : callable
+        Returns the eigenproblem of the test samples themselves, a `RegularizationPath`.
     """
 
     coefficients: np.ndarray

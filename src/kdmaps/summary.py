@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-#: What each scoring rule of a search is, in a sentence that says "judged by ...".
-SCORINGS = {
+#: What each of `kdmaps.selection.SCORINGS` is, in a sentence that says "judged by ...".
+SCORING_WORDS = {
     "timescale": "the time scales of their modes on held-out samples",
     "rayleigh": "the Rayleigh quotients of their modes on held-out samples",
     "eigsum": "the sum of their eigenvalues on held-out samples",
@@ -64,9 +64,10 @@ def reasons(estimator: Any) -> list[str]:
 
 def _of_search(search: Any) -> list[str]:
     results, best = search.cv_results_, search.best_index_
-    scoring = SCORINGS.get(search.scoring, "a score of the user's own") if isinstance(search.scoring, str) else ""
+    own = "a score of the user's own"
+    scoring = SCORING_WORDS[search.scoring] if isinstance(search.scoring, str) else own
     found = [
-        f"{len(results['score'])} candidates were judged by {scoring or 'a score of the user'}; the chosen one scores "
+        f"{len(results['score'])} candidates were judged by {scoring}; the chosen one scores "
         f"{search.best_score_:.4g} ± {results['standard_error'][best]:.2g} (standard error)."
     ]
     margin = search.certainty_["margin_in_standard_errors"]

@@ -2,6 +2,7 @@
 
     kdmaps reproduce --quick
 
-Every module has `Settings`, `run(seed) → rows`, `table(rows)` and `figure(rows)`; `_protocol` has the methods, `_show`
-what tables and figures share, `_reproduce` the command.
+Every module has one `experiment`, a frozen dataclass of settings with `run(seed) → rows`, `table(rows)` and
+`figure(rows)` (`_experiment.Experiment`); `_protocol` has the methods, `_show` what tables and figures share,
+`_reproduce` the command.
 """

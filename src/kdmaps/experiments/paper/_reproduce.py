@@ -141,7 +141,7 @@ class _Plan:
 
 
 def _task(function: Callable[..., Row], arguments: dict[str, Any]) -> dict[str, Any]:
-    """A measurement as plain data, defaults spelt out: the same one has the same name wherever it is asked for."""
+    """A measurement as plain data, defaults spelt out: experiments that ask for the same one share it."""
     bound = inspect.signature(function).bind(**arguments)
     bound.apply_defaults()
     bound.arguments.pop("runs", None)
@@ -173,14 +173,14 @@ def _write_summary(rows: Sequence[Row], path: Path) -> None:
     """Mean and standard deviation over the seeds, one line per method, problem and setting."""
     keys = ("problem", "method", "n_samples", "n_features", "asked_regularization")
     shown = ("paper_r2", "r2", "average_abs_correlation", "seconds")
-    groups: dict[tuple, list[Row]] = {}
+    groups: dict[tuple, dict[int, Row]] = {}  # by seed: a setting may have been asked for in two ways
     for row in rows:
         if "paper_r2" in row:
-            groups.setdefault(tuple(row[key] for key in keys), []).append(row)
+            groups.setdefault(tuple(row[key] for key in keys), {})[row["seed"]] = row
     with path.open("w", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow([*keys, "seeds", *(f"{key}_{word}" for key in shown for word in ("mean", "std"))])
         for group, mine in groups.items():
-            numbers = [np.array([row[key] for row in mine]) for key in shown]
+            numbers = [np.array([row[key] for row in mine.values()]) for key in shown]
             cells = [f"{f(v):.4f}" for v in numbers for f in (np.mean, spread)]
             writer.writerow([*group, len(mine), *cells])
