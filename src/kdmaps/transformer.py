@@ -48,8 +48,8 @@ class ModeTransformer(NotebookDisplay, ClassNamePrefixFeaturesOutMixin, Transfor
         source = as_source(X)
         if fitting and self.rates == "cross-fitted" and not isinstance(source, ArraySource | RemoteSource):
             raise ValueError(
-                "rates='cross-fitted' needs samples that can be cut into folds: an array, a .npy file or Dask data. For "
-                "a stream fit a KernelDiffusionMap by partial_fit, chunk by chunk."
+                "rates='cross-fitted' needs samples that can be cut into folds: an array, a .npy file or Dask data. "
+                "For a stream fit a KernelDiffusionMap by partial_fit, chunk by chunk."
             )
         check_columns(self, source, reset)
         return source
