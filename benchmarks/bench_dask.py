@@ -50,7 +50,7 @@ def main() -> None:
     with ExitStack() as stack:
         clients = {}
         for workers in (1, 2):
-            cluster = LocalCluster(workers, threads_per_worker=1, processes=True, dashboard_address=None)
+            cluster = LocalCluster(n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=None)
             clients[workers] = stack.enter_context(Client(stack.enter_context(cluster), set_as_default=False))
         for repeat in range(arguments.repeats + 1):
             for task in (fit, search):

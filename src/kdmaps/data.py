@@ -20,7 +20,7 @@ from kdmaps import _readers
 from kdmaps._chunkloop import slices
 
 #: Pages of a memory-mapped file are given back after this many bytes.
-MAPPED_BYTES = 64 * 2**20
+MAPPED_BYTES = 16 * 2**20
 #: The system maps this much around a single row that is read.
 FAULT_BYTES = 2**16
 #: Samples that decide the median bandwidth, the landmarks and the origin of larger data.
