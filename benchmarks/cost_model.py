@@ -113,6 +113,13 @@ def tables(rows: list[dict], k: np.ndarray) -> str:
     header = ["N", "nodes", "p", "d", "pass, s", "network, s", "solve, s", "p where the solve takes over"]
     parts.append(f"Predicted; between nodes {NETWORK:.0e} bytes a second are assumed, not measured.")
     parts.append(markdown(header, lines))
+    ratio = k[4] / k[0]
+    parts.append(
+        f"The solve costs as much as the Gram where a node has N = {ratio:.0f} p samples; with fewer, it takes over. It is "
+        "direct (Cholesky, and LAPACK for the leading pairs): 8 p² bytes for each of four matrices, and p³. A block Krylov "
+        "iteration, as searches use for many λ, needs p² for each step and vector instead; with few samples for each "
+        "feature, fewer features lose little."
+    )
     return "\n\n".join(parts) + "\n"
 
 
@@ -136,10 +143,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--most", type=float, default=1e12, help="skip cases with more than this many N p² (flops)")
     parser.add_argument("--out", type=Path, default=Path("results/cost_model"))
+    parser.add_argument("--show", action="store_true", help="tables and figure from the rows that are there")
     options = parser.parse_args()
     warnings.simplefilter("ignore")  # random numbers have no slow modes, as the estimator rightly says
-    rows = []
-    for n, p, d in CASES:
+    rows = json.loads((options.out / "rows.json").read_text()) if options.show else []
+    for n, p, d in () if options.show else CASES:
         if n * p**2 <= options.most * 2:
             rows.append(measure(n, p, d))
             print(rows[-1], flush=True)
