@@ -115,10 +115,10 @@ def tables(rows: list[dict], k: np.ndarray) -> str:
     parts.append(markdown(header, lines))
     ratio = k[4] / k[0]
     parts.append(
-        f"The solve costs as much as the Gram where a node has N = {ratio:.0f} p samples; with fewer, it takes over. It is "
-        "direct (Cholesky, and LAPACK for the leading pairs): 8 p² bytes for each of four matrices, and p³. A block Krylov "
-        "iteration, as searches use for many λ, needs p² for each step and vector instead; with few samples for each "
-        "feature, fewer features lose little."
+        f"The solve costs as much as the Gram where a node has N = {ratio:.0f} p samples; with fewer, it leads. It "
+        "is direct (Cholesky, and LAPACK for the leading pairs): 8 p² bytes for each of four matrices, and p³. A block "
+        "Krylov iteration, as searches use for many λ, needs p² for each step and vector instead; with few samples for "
+        "each feature, fewer features lose little."
     )
     return "\n\n".join(parts) + "\n"
 
