@@ -8,6 +8,9 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+#: Threads of BLAS spin for about 30 ms after a call, on the cores of whoever comes next: wait until they sleep.
+REST = 0.1
+
 
 def best_times(functions: dict[str, Callable[[], object]], repeats: int) -> dict[str, float]:
     """Shortest of `repeats` run times of each function, in seconds.
@@ -20,6 +23,7 @@ def best_times(functions: dict[str, Callable[[], object]], repeats: int) -> dict
     best = dict.fromkeys(functions, float("inf"))
     for _ in range(repeats):
         for name, function in functions.items():
+            time.sleep(REST)
             start = time.perf_counter()
             function()
             best[name] = min(best[name], time.perf_counter() - start)
