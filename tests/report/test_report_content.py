@@ -15,6 +15,8 @@ from kdmaps.report import render_report, write_report
 pytestmark = pytest.mark.filterwarnings("ignore::kdmaps.exceptions.UnreliableModesWarning")
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\"'&{{7*7}}"
 
+TENSORS = np.random.default_rng(0).uniform(0.5, 2, (300, 2, 1)) * np.eye(2)  # one for each sample
+
 
 class Tree(HTMLParser):
     """Elements with their attributes, and the text within each kind of element."""
@@ -79,6 +81,9 @@ def test_time_scales_without_a_diffusion_constant_are_ratios(X, search):
     assert "samples alone know no clock" in render_report(search, X)
     scaled = kdmaps.KernelDiffusionMap(2, n_features=40, diffusion=3.0, random_state=0).fit(X)
     assert "samples alone know no clock" not in render_report(scaled, X)
+    circle = kdmaps.problems.load("circle").sample(300, random_state=0)
+    tangent = kdmaps.KernelDiffusionMap(2, n_features=40, diffusion="tangent", random_state=0).fit(circle)
+    assert "samples alone know no clock" in render_report(tangent, circle)
 
 
 def test_points_are_the_modes_at_the_samples(X, search):
@@ -178,13 +183,15 @@ def test_the_way_back(X, search):
         ),
         kdmaps.KernelDiffusionMap(2, kdmaps.kernels.Matern(1.5, 2.0), n_features=30, random_state=0),
         kdmaps.baselines.UniformMixtureMap(2, n_features=30, random_state=0),
+        kdmaps.KernelDiffusionMap(2, n_features=30, diffusion=TENSORS, random_state=0),
     ],
     ids=lambda model: type(model).__name__,
 )
 def test_the_program_of_the_page_fits_the_same_model(model, X):
     code = next(text for text in Tree(render_report(model.fit(X), X)).texts["code"] if text.startswith("from kdmaps"))
     assert "progress" not in code
-    names = {"X": X}
+    assert ("array of shape (300, 2, 2)" in code) == (model.get_params().get("diffusion") is not None)
+    names = {"X": X, "diffusion": TENSORS}
     exec(code, names)
     np.testing.assert_array_equal(names["model"].timescales_, model.timescales_)
 

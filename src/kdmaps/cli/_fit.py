@@ -19,7 +19,8 @@ from kdmaps.adaptive import AdaptiveDiffusionMap
 from kdmaps.cli._app import app
 from kdmaps.cli._models import mode_names, modes_of
 from kdmaps.cli._options import ArrayOption, ColumnsOption, DescriptorOption, StrideOption, TopologyOption
-from kdmaps.estimator import KernelDiffusionMap
+from kdmaps.diffusion import DiffusionTensor
+from kdmaps.estimator import RATES, KernelDiffusionMap
 from kdmaps.folds import BlockedKFold
 from kdmaps.io import write_model
 from kdmaps.kernels import FAMILIES
@@ -62,6 +63,16 @@ def fit(
         float | None, typer.Option("--lambda", min=0, help="Regularization λ. (default: searched)")
     ] = None,
     features: Annotated[int, typer.Option(min=2, help="Number of basis functions.")] = 300,
+    diffusion: Annotated[
+        str | None,
+        typer.Option(
+            help="Diffusion tensor: a number, a diagonal as in 1,0.5, tangent, or a .npy file of one matrix or one per "
+            "row. (default: identity)"
+        ),
+    ] = None,
+    rates: Annotated[
+        str, typer.Option(help=f"Where rates are read: {' or '.join(RATES)} (held-out samples).")
+    ] = "ritz",
     resamples: Annotated[
         int, typer.Option(min=0, help="Resamples of the block bootstrap behind the error bars; 0 for none.")
     ] = 200,
@@ -75,13 +86,21 @@ def fit(
     write_modes = make_writer(f".{table_format}")
     if kernel != "auto" and kernel not in FAMILIES:
         raise typer.BadParameter(f"{kernel!r} is none of auto, {', '.join(FAMILIES)}.", param_hint="--kernel")
+    if rates not in RATES:
+        raise typer.BadParameter(f"{rates!r} is none of {', '.join(RATES)}.", param_hint="--rates")
     table = read_table(data, array=array, stride=stride, topology=topology, descriptor=descriptor)
     roles = {"--weights": weights, "--groups": groups}
     beside = {name: None if where is None else read_column(where, table, name, stride) for name, where in roles.items()}
     samples = table.select(columns, leave_out=[where for where in roles.values() if where is not None])
     weight, group = beside["--weights"], beside["--groups"]
-    in_order = table.ordered if ordered is None else ordered
-    estimator = _estimator(modes, kernel, bandwidth, regularization, features, seed, _folds(group, in_order))
+    settings = {
+        "n_features": features,
+        "diffusion": _diffusion(diffusion, stride, *samples.values.shape),
+        "rates": rates,
+        "cv": _folds(group, table.ordered if ordered is None else ordered),
+        "random_state": seed,
+    }
+    estimator = _estimator(modes, kernel, bandwidth, regularization, settings)
 
     console = Console()
     with warnings.catch_warnings(record=True) as caught:
@@ -133,25 +152,41 @@ def _folds(groups: np.ndarray | None, ordered: bool) -> Any:
     return BlockedKFold(BLOCK_FOLDS) if ordered else 3
 
 
-def _estimator(n_modes: int, kernel: str, bandwidth, regularization, n_features: int, seed: int, cv: Any) -> Any:
+def _diffusion(text: str | None, stride: int, n_samples: int, n_columns: int) -> Any:
+    """The diffusion tensor that an option describes; a tensor per row of the file is thinned as the rows are."""
+    if text in (None, "tangent"):
+        return text
+    try:
+        if text.endswith(".npy"):
+            array = np.load(text, mmap_mode="r", allow_pickle=False)
+            value = array[::stride] if array.ndim == 3 else array
+        else:
+            numbers = [float(part) for part in text.split(",")]
+            value = numbers if len(numbers) > 1 else numbers[0]
+        DiffusionTensor(value, n_columns).check_rows(n_samples)
+    except (OSError, EOFError, ValueError) as error:
+        raise ValueError(
+            f"--diffusion {text}: {error} Give a number, one number per column as in 1,0.5, tangent, or a .npy file of "
+            f"shape ({n_columns}, {n_columns}) or (rows, {n_columns}, {n_columns})."
+        ) from error
+    return value
+
+
+def _estimator(n_modes: int, kernel: str, bandwidth, regularization, settings: dict[str, Any]) -> Any:
     """What searches for everything that was not given."""
     if kernel != "auto" and bandwidth is not None and regularization is not None:
-        return KernelDiffusionMap(
-            n_modes, kernel, bandwidth, n_features=n_features, regularization=regularization, random_state=seed
-        )
-    settings: dict[str, Any] = {"n_features": n_features, "random_state": seed, "cv": cv, "progress": True}
+        return KernelDiffusionMap(n_modes, kernel, bandwidth, regularization=regularization, **settings)
     if kernel != "auto":
         settings["families"] = (kernel,)
     if regularization is not None:
         settings["regularizations"] = (regularization,)
     if bandwidth is None:
-        return AdaptiveDiffusionMap(n_modes, **settings)
-    return KernelSearchCV(n_modes, bandwidths=[bandwidth], **settings)
+        return AdaptiveDiffusionMap(n_modes, progress=True, **settings)
+    return KernelSearchCV(n_modes, bandwidths=[bandwidth], progress=True, **settings)
 
 
 def _fitted(estimator: Any, X: np.ndarray, weight: np.ndarray | None, groups: np.ndarray | None) -> None:
-    known = {} if isinstance(estimator, KernelDiffusionMap) else {"groups": groups}  # one kernel needs no folds
-    estimator.fit(X, sample_weight=weight, **known)
+    estimator.fit(X, sample_weight=weight, groups=groups)
     search = search_of(estimator)
     if search is not None and search.interrupted_:  # the library makes do with what it has; a command was stopped
         raise KeyboardInterrupt

@@ -27,6 +27,7 @@ from kdmaps.summary import (
     timescale_intervals,
     timescale_rows,
 )
+from kdmaps.tangent import TangentDiffusion
 
 #: Samples in the interactive figure, and columns of X that its axes offer.
 MAX_POINTS, MAX_COLUMNS = 3000, 30
@@ -122,7 +123,7 @@ def render_report(
         columns=timescale_columns(uncertainty),
         rows=timescale_rows(model, uncertainty),
         blocks=uncertainty,
-        unit_diffusion=getattr(model, "diffusion", None) is None,
+        unit_diffusion=isinstance(getattr(model, "diffusion", None), str | TangentDiffusion | None),
         notes=complaints_of(model) if notes is None else list(notes),
         figures=_figures(model, uncertainty),
         certificates=[(STATEMENTS.get(c.theorem, c.theorem), c) for c in bounds],
@@ -169,8 +170,13 @@ def _asked(model: Any, X: np.ndarray, names: list[str]) -> list[tuple[str, str]]
         ("data", f"{len(X):,} samples of {X.shape[1]} column(s): {', '.join(shown)}"),
         ("estimator", type(model).__name__),
         ("number of modes", str(len(model.timescales_))),
-        *((name, repr(value)) for name, value in changed.items() if name not in ("n_components", "progress")),
+        *((name, _shown(value)) for name, value in changed.items() if name not in ("n_components", "progress")),
     ]
+
+
+def _shown(value: Any) -> str:
+    """An argument in words; of an array, as a diffusion tensor may be, its shape."""
+    return f"array of shape {value.shape}" if isinstance(value, np.ndarray) else repr(value)
 
 
 def _certificate_of(model: Any) -> list[Certificate]:
@@ -235,13 +241,24 @@ def _scatter(model: Any, X: np.ndarray, names: list[str], max_points: int) -> di
 
 
 def _python(model: Any) -> str:
-    """A program that fits the model again, with the imports of the objects among its arguments."""
-    plain = clone(model)
-    if "progress" in plain.get_params(deep=False):
-        plain.set_params(progress=False)
-    classes = [type(model), *map(type, plain.get_params(deep=False).values())]
+    """A program that fits the model again, with the imports of the objects among its arguments; arrays are names."""
+    parameters = model.get_params(deep=False)
+    arrays = {name: value for name, value in parameters.items() if isinstance(value, np.ndarray)}
+    changes: dict[str, Any] = {name: _Name(name) for name in arrays}
+    if "progress" in parameters:
+        changes["progress"] = False
+    plain = clone(model).set_params(**changes)
+    classes = [type(model), *(type(value) for name, value in parameters.items() if name not in arrays)]
     imports = {f"from {_public(c.__module__)} import {c.__name__}" for c in classes if "." in c.__module__}
-    return "\n".join([*sorted(imports), "", f"model = {plain.__repr__(N_CHAR_MAX=10**6)}", "model.fit(X)"])
+    needed = [f"# {name}: the {_shown(value)} that was given" for name, value in arrays.items()]
+    return "\n".join([*sorted(imports), "", *needed, f"model = {plain.__repr__(N_CHAR_MAX=10**6)}", "model.fit(X)"])
+
+
+class _Name(str):
+    """A string that shows itself without quotes."""
+
+    __slots__ = ()
+    __repr__ = str.__str__
 
 
 def _public(module: str) -> str:
