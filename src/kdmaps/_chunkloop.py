@@ -73,13 +73,16 @@ def mirror(lower: np.ndarray) -> np.ndarray:
     return lower
 
 
-# Cody–Waite split of π/2 and the fdlibm minimax polynomials for |r| ≤ π/4.
-_PIO2_HI, _PIO2_MID, _PIO2_LO = 1.5707963267341256, 6.077100506303966e-11, 2.0222662487959506e-21
-_S1, _S2, _S3 = -1.66666666666666324348e-01, 8.33333333332248946124e-03, -1.98412698298579493134e-04
-_S4, _S5, _S6 = 2.75573137070700676789e-06, -2.50507602534068634195e-08, 1.58969099521155010221e-10
-_C1, _C2, _C3 = 4.16666666666666019037e-02, -1.38888888888741095749e-03, 2.48015872894767294178e-05
-_C4, _C5, _C6 = -2.75573143513906633035e-07, 2.08757232129817482790e-09, -1.13596475577881948265e-11
-#: Beyond this argument the reduction by three parts of π/2 loses digits and the library's sin and cos take over.
+# Cody–Waite split of π: products of a part with whole numbers below 2²⁰ are exact. Then polynomials for |r| ≤ π/2, from
+# Chebyshev fits of (sin r/r - 1)/r² and (cos r - 1 + r²/2)/r⁴ in r², good to less than rounding.
+_PI_HI, _PI_MID, _PI_LO = 3.1415926534682512, 1.2154201012607932e-10, 4.0445324975919011e-21
+_S1, _S2, _S3 = -1.6666666666666666633e-1, 8.3333333333333158444e-3, -1.9841269841254955987e-4
+_S4, _S5, _S6 = 2.7557319219158430571e-6, -2.5052107616384595278e-8, 1.605897727281550607e-10
+_S7, _S8 = -7.6439690310527690427e-13, 2.7314289861226158535e-15
+_C1, _C2, _C3 = 4.166666666666666665e-2, -1.3888888888888880126e-3, 2.4801587301579843199e-5
+_C4, _C5, _C6 = -2.7557319221567154411e-7, 2.087675660256890341e-9, -1.1470712252875162875e-11
+_C7, _C8 = 4.7778772907686911104e-14, -1.5218559264094550689e-16
+#: Beyond this argument the reduction by three parts of π loses digits and the library's sin and cos take over.
 LARGE_ARGUMENT = 1e5
 
 
@@ -91,27 +94,22 @@ def cos_sin_rows(angles, row_scale, out):
         scale, row, cosines, sines = row_scale[i], angles[i], out[i, :q], out[i, q:]
         for j in range(q):  # floats only, no branches, one row at a time: this loop vectorises
             a = row[j]
-            k = np.floor(a * 0.6366197723675814 + 0.5)
-            r = ((a - k * _PIO2_HI) - k * _PIO2_MID) - k * _PIO2_LO
+            k = np.floor(a * 0.3183098861837907 + 0.5)
+            r = ((a - k * _PI_HI) - k * _PI_MID) - k * _PI_LO
             z = r * r
-            s = _S5 + z * _S6
-            s = r + r * z * (_S1 + z * (_S2 + z * (_S3 + z * (_S4 + z * s))))
-            c = _C5 + z * _C6
-            c = 1.0 - 0.5 * z + z * z * (_C1 + z * (_C2 + z * (_C3 + z * (_C4 + z * c))))
-            # Quadrants 0..3 of (cos, sin): (c, s), (-s, c), (-c, -s), (s, -c).
-            half, next_half = np.floor(0.5 * k), np.floor(0.5 * k + 0.5)
-            odd = k - 2.0 * half
-            even = 1.0 - odd
-            sines[j] = (even * s + odd * c) * (1.0 - 2.0 * (half - 2.0 * np.floor(0.5 * half))) * scale
-            cosines[j] = (even * c + odd * s) * (1.0 - 2.0 * (next_half - 2.0 * np.floor(0.5 * next_half))) * scale
+            s = _S1 + z * (_S2 + z * (_S3 + z * (_S4 + z * (_S5 + z * (_S6 + z * (_S7 + z * _S8))))))
+            c = _C1 + z * (_C2 + z * (_C3 + z * (_C4 + z * (_C5 + z * (_C6 + z * (_C7 + z * _C8))))))
+            sign = (1.0 - 2.0 * (k - 2.0 * np.floor(0.5 * k))) * scale  # (-1)ᵏ
+            sines[j] = (r + r * z * s) * sign
+            cosines[j] = (1.0 - 0.5 * z + z * z * c) * sign
 
 
-# The same in single precision, after Cephes: reduction good up to LARGE_SINGLE_ARGUMENT.
+# The same in single precision: products with whole numbers below 2¹² are exact, up to LARGE_SINGLE_ARGUMENT.
 _F = np.float32
-_TWO_OVER_PI, _HALF, _ONE, _TWO = _F(0.63661975), _F(0.5), _F(1.0), _F(2.0)
-_FPIO2_HI, _FPIO2_MID, _FPIO2_LO = _F(1.5703125), _F(4.837512969970703125e-4), _F(7.549789948768648e-8)
-_FS1, _FS2, _FS3 = _F(-1.6666654611e-1), _F(8.3321608736e-3), _F(-1.9515295891e-4)
-_FC1, _FC2, _FC3 = _F(4.166664568298827e-2), _F(-1.388731625493765e-3), _F(2.443315711809948e-5)
+_ONE_OVER_PI, _HALF, _ONE, _TWO = _F(0.31830987), _F(0.5), _F(1.0), _F(2.0)
+_FPI_HI, _FPI_MID, _FPI_LO = _F(3.140625), _F(9.67502593994140625e-4), _F(1.5099579897537296e-7)
+_FS1, _FS2, _FS3, _FS4 = _F(-1.6666665963e-1), _F(8.3332420809e-3), _F(-1.9822732181e-4), _F(2.6347327186e-6)
+_FC1, _FC2, _FC3, _FC4 = _F(4.1666666078e-2), _F(-1.3888812506e-3), _F(2.4786076313e-5), _F(-2.6545867294e-7)
 LARGE_SINGLE_ARGUMENT = 8192.0
 
 
@@ -123,24 +121,20 @@ def cos_sin_rows_single(angles, row_scale, out, shift):
         scale, row, cosines, sines = row_scale[i], angles[i], out[i, :q], out[i, q:]
         for j in range(q):
             a = row[j]
-            k = np.floor(a * _TWO_OVER_PI + _HALF)
-            r = ((a - k * _FPIO2_HI) - k * _FPIO2_MID) - k * _FPIO2_LO
+            k = np.floor(a * _ONE_OVER_PI + _HALF)
+            r = ((a - k * _FPI_HI) - k * _FPI_MID) - k * _FPI_LO
             z = r * r
-            s = r + r * z * (_FS1 + z * (_FS2 + z * _FS3))
-            c = z * z * (_FC1 + z * (_FC2 + z * _FC3)) - _HALF * z  # cos r - 1
-            half, next_half = np.floor(_HALF * k), np.floor(_HALF * k + _HALF)
-            odd = k - _TWO * half
-            even = _ONE - odd
-            sign = _ONE - _TWO * (half - _TWO * np.floor(_HALF * half))
-            sines[j] = (even * s + odd * (c + _ONE)) * sign * scale
-            sign = _ONE - _TWO * (next_half - _TWO * np.floor(_HALF * next_half))
-            cosines[j] = ((even * c + odd * s) * sign + (even * sign - shift)) * scale
+            s = r + r * z * (_FS1 + z * (_FS2 + z * (_FS3 + z * _FS4)))
+            c = z * z * (_FC1 + z * (_FC2 + z * (_FC3 + z * _FC4))) - _HALF * z  # cos r - 1
+            sign = _ONE - _TWO * (k - _TWO * np.floor(_HALF * k))
+            sines[j] = s * sign * scale
+            cosines[j] = (c * sign + (sign - shift)) * scale
 
 
 def cos_sin(
     angles: np.ndarray, row_scale: np.ndarray, out: np.ndarray, bound: float = np.inf, shift: float = 0.0
 ) -> None:
-    """[cos a - shift, sin a]·row_scale per row, to the last place of the common floating type, for any finite argument.
+    """[cos a - shift, sin a]·row_scale per row, good to two units in the last place of 1, for any finite argument.
 
     `bound` is known to exceed all arguments, which spares a look at them; a shift is for float32 only.
     """

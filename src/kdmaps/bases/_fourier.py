@@ -56,7 +56,7 @@ class FourierBasis(Basis):
     def _set_type(self, dtype: np.dtype) -> None:
         self.dtype = dtype
         self._directions = np.ascontiguousarray(self.frequencies.T, dtype=dtype)
-        self._reach = np.abs(self._directions).max(axis=1)
+        self._reach = np.abs(self._directions).max(axis=1).sum()
 
     def astype(self, dtype):
         other = copy(self)
@@ -83,7 +83,7 @@ class FourierBasis(Basis):
     def _waves(self, X: np.ndarray, root_weight=None, angles=None, out=None, shift=0.0) -> np.ndarray:
         """[cos - shift, sin] of the angles, rows scaled by `root_weight`."""
         Y = (X - self.origin).astype(self.dtype, copy=False)
-        bound = np.abs(Y).max(axis=0, initial=0.0) @ self._reach
+        bound = max(Y.max(initial=0.0), -Y.min(initial=0.0)) * self._reach
         angles = np.matmul(Y, self._directions, out=angles)
         out = np.empty((X.shape[0], 2 * angles.shape[1]), dtype=self.dtype) if out is None else out
         cos_sin(angles, np.ones(X.shape[0], self.dtype) if root_weight is None else root_weight, out, bound, shift)
@@ -112,7 +112,8 @@ class FourierBasis(Basis):
         state.total += root @ waves
         if self._shift:
             state.weight += float(root_weight @ root_weight)
-            waves[:, :q] += root[:, None]
+            if tensor.scalar is not None or tensor.factor is not None:
+                waves[:, :q] += root[:, None]
         if tensor.scalar is not None:
             state.scaled = np.zeros_like(state.gram) if state.scaled is None else state.scaled
             scale = np.sqrt(tensor.scalar).astype(self.dtype, copy=False)
