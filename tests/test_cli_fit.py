@@ -15,7 +15,7 @@ import kdmaps
 import kdmaps.cli._fit
 from kdmaps import sweep
 from kdmaps.cli import app
-from kdmaps.tables import read_table
+from kdmaps.tables import gather, open_table
 
 PROBLEM = kdmaps.problems.load("ou2d-4")
 X = PROBLEM.sample(240, random_state=1)
@@ -70,9 +70,9 @@ def test_a_given_kernel_is_fitted_and_everything_is_written(data):
     assert f"<td>{'{:.4g} – {:.4g}'.format(*bars.timescale_intervals[1])}</td>" in page
     for complaint in model.modes_.complaints():
         assert complaint in page
-    written = read_table(data / "new" / "out" / "modes.csv")
-    assert written.names == ["mode1", "mode2"]
-    np.testing.assert_allclose(written.values, model.transform(X), rtol=1e-9, atol=1e-12)
+    written = open_table(data / "new" / "out" / "modes.csv").select()
+    assert written.feature_names == ["mode1", "mode2"]
+    np.testing.assert_allclose(gather(written), model.transform(X), rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.filterwarnings("ignore::kdmaps.exceptions.UnreliableModesWarning")
@@ -112,9 +112,9 @@ def test_transform_takes_the_columns_of_the_fit(ending, data):
     result = run("transform", model, data / "samples.csv", "--out", target)  # by name: y, x
     assert result.exit_code == 0, result.output
     expected = given().fit(X[:, ::-1]).transform(X[:, ::-1])
-    np.testing.assert_allclose(read_table(target).values, expected, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(gather(open_table(target).select()), expected, rtol=1e-9, atol=1e-12)
     result = run("transform", model, data / "samples.npy", "--columns", "1,0", "--out", target)
-    np.testing.assert_allclose(read_table(target).values, expected, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(gather(open_table(target).select()), expected, rtol=1e-9, atol=1e-12)
 
 
 def test_transform_refuses_other_columns(data):

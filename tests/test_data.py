@@ -50,6 +50,11 @@ def csv_without_names(path):
     return path / "X.csv"
 
 
+def text(path):
+    np.savetxt(path / "X.dat", X, fmt="%.17g", header="! FIELDS a b c")
+    return path / "X.dat"
+
+
 def parquet(path):
     pytest.importorskip("pyarrow")
     pd.DataFrame(X, columns=["a", "b", "c"]).to_parquet(path / "X.parquet", row_group_size=99)
@@ -84,6 +89,7 @@ SOURCES = {
     "npz": npz,
     "csv": csv,
     "csv without names": csv_without_names,
+    "text": text,
     "parquet": parquet,
     "zarr": zarr_array,
     "zarr path": lambda path: zarr_array(path) is not None and path / "X.zarr",
@@ -221,12 +227,12 @@ class TestLargeStream:
 
 class TestErrors:
     def test_unknown_suffix(self, tmp_path):
-        (tmp_path / "X.dat").touch()
-        with pytest.raises(ValueError, match=r"X\.dat.*one of \.npy, \.npz, \.csv, \.parquet, \.zarr.*callable"):
-            make().fit(tmp_path / "X.dat")
+        (tmp_path / "X.xyz").touch()
+        with pytest.raises(ValueError, match=r"X: .*X\.xyz: .*known are \.npy, \.npz, \.csv.*callable"):
+            make().fit(tmp_path / "X.xyz")
 
     def test_no_such_file(self, tmp_path):
-        with pytest.raises(FileNotFoundError, match=r"no file .*X\.npy"):
+        with pytest.raises(FileNotFoundError, match=r"X: .*X\.npy does not exist"):
             make().fit(tmp_path / "X.npy")
 
     def test_not_an_array(self, tmp_path):
@@ -236,7 +242,9 @@ class TestErrors:
 
     def test_several_arrays(self, tmp_path):
         np.savez(tmp_path / "X.npz", a=X, b=X)
-        with pytest.raises(ValueError, match="one array, or one called X; it holds a, b"):
+        with pytest.raises(
+            ValueError, match=r"X: .*a \(700, 3\), b \(700, 3\); say which one is the samples, or call it X"
+        ):
             make().fit(tmp_path / "X.npz")
 
     def test_first_line_of_a_csv(self, tmp_path):
@@ -251,6 +259,9 @@ class TestErrors:
     def test_text_in_csv(self, tmp_path):
         (tmp_path / "X.csv").write_text("1,2\n3,4\n5,six\n")
         with pytest.raises(ValueError, match=r"X\.csv, .*'six'"):
+            make().fit(tmp_path / "X.csv")
+        (tmp_path / "X.csv").write_text("a,b\n3,four\n")
+        with pytest.raises(ValueError, match=r"X: .*X\.csv has columns of text: b; leave them out"):
             make().fit(tmp_path / "X.csv")
 
     def test_wrong_width(self):

@@ -1,15 +1,20 @@
 """Sample tables: what was written in each format is what is read."""
 
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from kdmaps.tables import Table, make_writer, read_column, read_table
+from kdmaps.tables import Table, gather, make_writer, open_table, read_column
 
 X = np.random.default_rng(0).standard_normal((7, 3))
 WEIGHT = np.arange(7.0)
 RUN = np.array(["a", "a", "b", "b", "b", "c", "c"])
+
+
+def values(table, columns=None):
+    return gather(table.select(columns))
 
 
 def write_text(path, delimiter=",", header="x,y,z,w,run", labels=True):
@@ -33,52 +38,53 @@ def write_text(path, delimiter=",", header="x,y,z,w,run", labels=True):
     ],
 )
 def test_text_with_names(name, delimiter, header, tmp_path):
-    table = read_table(write_text(tmp_path / name, delimiter, header))
+    table = open_table(write_text(tmp_path / name, delimiter, header))
     assert table.names == ["x", "y", "z", "w"]
-    np.testing.assert_array_equal(table.values, np.c_[X, WEIGHT])
-    np.testing.assert_array_equal(table.extras["run"], RUN)
+    np.testing.assert_array_equal(values(table), np.c_[X, WEIGHT])
+    np.testing.assert_array_equal(table.column("run"), RUN)
 
 
 def test_text_without_names(tmp_path):
-    table = read_table(write_text(tmp_path / "t.csv", header=None, labels=False))
+    table = open_table(write_text(tmp_path / "t.csv", header=None, labels=False))
     assert table.names is None
-    np.testing.assert_array_equal(table.values, np.c_[X, WEIGHT])
-    labelled = read_table(write_text(tmp_path / "u.csv", header=None))
+    np.testing.assert_array_equal(values(table), np.c_[X, WEIGHT])
+    labelled = open_table(write_text(tmp_path / "u.csv", header=None))
     np.testing.assert_array_equal(labelled.column("4"), RUN)
-    np.testing.assert_array_equal(labelled.select("0:3").values, X)
+    np.testing.assert_array_equal(values(labelled, "0:3"), X)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32])
 def test_arrays(dtype, tmp_path):
-    values = (10 * X).astype(dtype)
-    np.save(tmp_path / "t.npy", values)
-    np.savez(tmp_path / "t.npz", X=values, w=WEIGHT, run=RUN, other=np.zeros((2, 2)))
+    numbers = (10 * X).astype(dtype)
+    np.save(tmp_path / "t.npy", numbers)
+    np.savez(tmp_path / "t.npz", X=numbers, w=WEIGHT, run=RUN, other=np.zeros((2, 2)))
     for name in ("t.npy", "t.npz"):
-        table = read_table(tmp_path / name)
-        assert table.values.dtype == (np.float32 if dtype == np.float32 else np.float64)
-        np.testing.assert_array_equal(table.values, values)
+        table = open_table(tmp_path / name)
+        assert values(table).dtype == (np.float64 if dtype == np.int32 and name == "t.npz" else dtype)
+        np.testing.assert_array_equal(values(table), numbers)
     np.testing.assert_array_equal(read_column("run", table, "--groups"), RUN)
-    if dtype != np.int32:  # nothing was copied into memory
-        assert read_table(tmp_path / "t.npy").values.base.filename == tmp_path / "t.npy"
+    for columns in (None, "1:"):  # nothing was copied into memory
+        assert values(open_table(tmp_path / "t.npy", stride=2), columns).filename == tmp_path / "t.npy"
+    np.testing.assert_array_equal(values(open_table(tmp_path / "t.npy", stride=2), "2,0"), numbers[::2, [2, 0]])
 
 
 def test_archives_of_several_arrays(tmp_path):
     frames = np.arange(42.0).reshape(7, 2, 3)
     np.savez(tmp_path / "t.npz", xyz=frames, more=X, phi=WEIGHT, psi=-WEIGHT)
-    table = read_table(tmp_path / "t.npz", array="xyz")
-    np.testing.assert_array_equal(table.values, frames.reshape(7, 6))
-    np.testing.assert_array_equal(read_table(tmp_path / "t.npz").select("phi,psi").values, np.c_[WEIGHT, -WEIGHT])
+    table = open_table(tmp_path / "t.npz", array="xyz")
+    np.testing.assert_array_equal(values(table), frames.reshape(7, 6))
+    np.testing.assert_array_equal(values(open_table(tmp_path / "t.npz"), "phi,psi"), np.c_[WEIGHT, -WEIGHT])
     with pytest.raises(ValueError, match=r"no array 'nothing'; it holds xyz \(7, 2, 3\)"):
-        read_table(tmp_path / "t.npz", array="nothing")
+        open_table(tmp_path / "t.npz", array="nothing")
     with pytest.raises(ValueError, match=r"No column is left.*phi, psi. Say which array is the samples: xyz, more"):
-        read_table(tmp_path / "t.npz").select()
+        open_table(tmp_path / "t.npz").select()
     np.savez(tmp_path / "columns.npz", phi=WEIGHT, psi=-WEIGHT, run=RUN)
-    only = read_table(tmp_path / "columns.npz")
+    only = open_table(tmp_path / "columns.npz")
     assert only.names == ["phi", "psi"]
-    np.testing.assert_array_equal(only.values, np.c_[WEIGHT, -WEIGHT])
+    np.testing.assert_array_equal(values(only), np.c_[WEIGHT, -WEIGHT])
     np.savez(tmp_path / "two.npz", a=X, b=X)
-    with pytest.raises(ValueError, match="several arrays: a"):
-        read_table(tmp_path / "two.npz")
+    with pytest.raises(ValueError, match=r"holds a \(7, 3\), b \(7, 3\); say which one is the samples"):
+        open_table(tmp_path / "two.npz")
 
 
 def test_parquet_and_zarr(tmp_path):
@@ -86,28 +92,29 @@ def test_parquet_and_zarr(tmp_path):
     pytest.importorskip("pyarrow")
     zarr = pytest.importorskip("zarr")
     pandas.DataFrame({"x": X[:, 0], "run": RUN, "n": np.arange(7)}).to_parquet(tmp_path / "t.parquet")
-    table = read_table(tmp_path / "t.parquet")
+    table = open_table(tmp_path / "t.parquet")
     assert table.names == ["x", "n"]
-    np.testing.assert_array_equal(table.values, np.c_[X[:, 0], np.arange(7)])
+    np.testing.assert_array_equal(values(table), np.c_[X[:, 0], np.arange(7)])
     np.testing.assert_array_equal(table.column("run"), RUN)
     zarr.save_array(str(tmp_path / "t.zarr"), X)
-    np.testing.assert_array_equal(read_table(tmp_path / "t.zarr", stride=2).values, X[::2])
+    np.testing.assert_array_equal(values(open_table(tmp_path / "t.zarr", stride=2)), X[::2])
     zarr.save_group(str(tmp_path / "g.zarr"), X=X, w=WEIGHT)
-    np.testing.assert_array_equal(read_column("w", read_table(tmp_path / "g.zarr"), "--weights"), WEIGHT)
+    np.testing.assert_array_equal(read_column("w", open_table(tmp_path / "g.zarr"), "--weights"), WEIGHT)
 
 
 @pytest.mark.parametrize("ending", [".csv", ".parquet", ".npy", ".npz"])
 def test_what_is_written_is_read(ending, tmp_path):
     with open(tmp_path / f"modes{ending}", "wb") as file:
         make_writer(ending)(file, X, ["mode1", "mode2", "mode3"])
-    table = read_table(tmp_path / f"modes{ending}")
-    np.testing.assert_allclose(table.values, X, rtol=1e-9 if ending == ".csv" else 0)  # text has ten digits
+    table = open_table(tmp_path / f"modes{ending}")
+    np.testing.assert_allclose(values(table), X, rtol=1e-9 if ending == ".csv" else 0)  # text has ten digits
     assert table.names == (["mode1", "mode2", "mode3"] if ending in (".csv", ".parquet") else None)
 
 
 # --- choice of columns ------------------------------------------------------------------------------------------------
-NAMED = Table(np.c_[X, WEIGHT], ["x", "y", "z", "1"], {"run": RUN})
-PLAIN = Table(np.c_[X, WEIGHT])
+ALL = np.c_[X, WEIGHT]
+PLAIN = Table(4, lambda columns: iter([ALL[:5, columns], ALL[5:, columns]]), n_samples=7)
+NAMED = replace(PLAIN, names=["x", "y", "z", "1"], extras={"run": lambda: iter([RUN[:2, None], RUN[2:, None]])})
 
 
 @pytest.mark.parametrize(
@@ -124,15 +131,21 @@ PLAIN = Table(np.c_[X, WEIGHT])
 )
 def test_columns_of_a_named_table(columns, expected):
     found = NAMED.select(columns)
-    np.testing.assert_array_equal(found.values, NAMED.values[:, expected])
-    assert found.names == [NAMED.names[j] for j in expected]
+    np.testing.assert_array_equal(gather(found), ALL[:, expected])
+    assert found.feature_names == [NAMED.names[j] for j in expected]
 
 
 def test_columns_of_a_plain_table():
-    np.testing.assert_array_equal(PLAIN.select("3,0:2").values, PLAIN.values[:, [3, 0, 1]])
-    assert PLAIN.select("3,0:2").names is None
-    np.testing.assert_array_equal(PLAIN.select(leave_out=["3"]).values, X)
-    assert PLAIN.select().values is PLAIN.values
+    np.testing.assert_array_equal(values(PLAIN, "3,0:2"), ALL[:, [3, 0, 1]])
+    assert PLAIN.select("3,0:2").feature_names is None
+    np.testing.assert_array_equal(gather(PLAIN.select(leave_out=["3"])), X)
+
+
+@pytest.mark.parametrize("stride", [1, 2, 3, 4, 7, 9])
+def test_every_so_many_rows_of_all_blocks(stride):
+    np.testing.assert_array_equal(values(NAMED.every(stride)), ALL[::stride])
+    np.testing.assert_array_equal(NAMED.every(stride).column("run"), RUN[::stride])
+    assert NAMED.every(stride).n_samples == len(ALL[::stride])
 
 
 @pytest.mark.parametrize("columns", ["q", "", "x,", "7", "5:9", "-1", "0:2:1", "a:b"])
@@ -151,9 +164,9 @@ def test_columns_that_make_no_sense():
 def test_a_column_from_a_file(tmp_path):
     np.save(tmp_path / "w.npy", WEIGHT)
     np.testing.assert_array_equal(read_column(str(tmp_path / "w.npy"), PLAIN, "--weights"), WEIGHT)
-    np.save(tmp_path / "short.npy", WEIGHT[:5])
-    with pytest.raises(ValueError, match=r"--weights: .*short.npy holds 1 column\(s\) of 5 rows, not one of 7"):
-        read_column(str(tmp_path / "short.npy"), PLAIN, "--weights")
+    np.save(tmp_path / "two.npy", X[:, :2])
+    with pytest.raises(ValueError, match=r"--weights: .*two.npy holds 2 columns, not one"):
+        read_column(str(tmp_path / "two.npy"), PLAIN, "--weights")
     with pytest.raises(ValueError, match="--weights: 'w' is neither a column nor a file"):
         read_column("w", PLAIN, "--weights")
 
@@ -167,9 +180,10 @@ def test_a_column_from_a_file(tmp_path):
         ("t.csv", b"x,x\n1,2\n", "names a column twice"),
         ("t.csv", b"", "no samples"),
         ("t.csv", b"# nothing\n", "no samples"),
+        ("t.csv", b"x,y\n", "no samples"),
         ("t.npy", b"", "cannot be read as an array"),
         ("t.npy", b"x,y\n1,2\n", "cannot be read as an array"),
-        ("t.npz", b"x,y\n1,2\n", "no .npz file, or is truncated"),
+        ("t.npz", b"x,y\n1,2\n", "cannot be read as an archive of arrays, or is truncated"),
         ("t.parquet", b"x,y\n1,2\n", "cannot be read as Parquet"),
         ("t.xyz", b"1", r"ending '.xyz'; known are .npy"),
     ],
@@ -177,7 +191,7 @@ def test_a_column_from_a_file(tmp_path):
 def test_bad_files(name, content, message, tmp_path):
     (tmp_path / name).write_bytes(content)
     with pytest.raises(ValueError, match=message):
-        read_table(tmp_path / name)
+        values(open_table(tmp_path / name))
 
 
 def test_pickles_are_not_read(tmp_path):
@@ -185,15 +199,16 @@ def test_pickles_are_not_read(tmp_path):
     np.savez(tmp_path / "t.npz", X=np.array([{"a": 1}], dtype=object))
     for name in ("t.npy", "t.npz"):
         with pytest.raises(ValueError, match=r"[Oo]bject"):
-            read_table(tmp_path / name)
+            open_table(tmp_path / name)
 
 
-@pytest.mark.parametrize(("package", "ending"), [("pyarrow", ".parquet"), ("zarr", ".zarr")])
+@pytest.mark.parametrize(("package", "ending"), [("pyarrow.parquet", ".parquet"), ("zarr", ".zarr")])
 def test_a_missing_package_is_named(package, ending, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, package, None)
+    package = package.partition(".")[0]
     (tmp_path / f"t{ending}").write_bytes(b"")
     with pytest.raises(ImportError, match=rf"reading .* needs {package}; install it \(pip install {package}\)"):
-        read_table(tmp_path / f"t{ending}")
+        open_table(tmp_path / f"t{ending}")
 
 
 # --- trajectories -----------------------------------------------------------------------------------------------------
@@ -223,14 +238,15 @@ def peptide(tmp_path_factory):
 
 def test_heavy_atoms_are_superposed(peptide):
     folder, rigid = peptide
-    table = read_table(folder / "t.xtc", topology=folder / "t.pdb", stride=2)
+    table = open_table(folder / "t.xtc", topology=folder / "t.pdb", stride=2)
     assert table.ordered
-    assert table.values.shape == (3, 27)  # nine atoms that are not hydrogen
+    found = values(table)
+    assert found.shape == (3, 27)  # nine atoms that are not hydrogen
     assert table.names[:3] == ["x ALA1-N", "y ALA1-N", "z ALA1-N"]
     # A rigid body that moves and turns does not move at all after superposition; xtc rounds to 1e-3.
-    np.testing.assert_allclose(table.values, table.values[[0]].repeat(3, axis=0), atol=3e-3)
+    np.testing.assert_allclose(found, found[[0]].repeat(3, axis=0), atol=3e-3)
     heavy = np.delete(rigid, [3, 7, 11], axis=0)
-    found = table.values[1].reshape(9, 3)
+    found = found[1].reshape(9, 3)
     np.testing.assert_allclose(
         np.linalg.norm(found[:, None] - found, axis=2), np.linalg.norm(heavy[:, None] - heavy, axis=2), atol=3e-3
     )
@@ -238,7 +254,7 @@ def test_heavy_atoms_are_superposed(peptide):
 
 def test_dihedrals(peptide):
     folder, rigid = peptide
-    table = read_table(folder / "t.xtc", topology=folder / "t.pdb", descriptor="dihedrals")
+    table = open_table(folder / "t.xtc", topology=folder / "t.pdb", descriptor="dihedrals")
     assert table.names[:2] == ["cos phi ALA2", "sin phi ALA2"]
 
     def dihedral(a, b, c, d):
@@ -246,7 +262,7 @@ def test_dihedrals(peptide):
         return np.arctan2(np.linalg.norm(v) * (u @ np.cross(v, w)), np.cross(u, v) @ np.cross(v, w))
 
     phi = dihedral(*rigid[[2, 4, 5, 6]])  # C of the residue before, then N, CA, C
-    np.testing.assert_allclose(table.values[:, 0], np.cos(phi), atol=5e-3)
-    np.testing.assert_allclose(table.values[:, 1], np.sin(phi), atol=5e-3)
+    np.testing.assert_allclose(values(table, "0")[:, 0], np.cos(phi), atol=5e-3)
+    np.testing.assert_allclose(values(table, "1")[:, 0], np.sin(phi), atol=5e-3)
     with pytest.raises(ValueError, match="descriptor must be one of"):
-        read_table(folder / "t.xtc", topology=folder / "t.pdb", descriptor="distances")
+        open_table(folder / "t.xtc", topology=folder / "t.pdb", descriptor="distances")

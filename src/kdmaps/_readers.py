@@ -1,14 +1,13 @@
-"""Files and objects of other libraries as streams of chunks, and streams to files.
+"""Objects of other libraries as streams of chunks, and streams to files.
 
 The libraries are imported when they are met.
 """
 
 from __future__ import annotations
 
+import math
 import sys
-import warnings
-import zipfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -27,22 +26,6 @@ def block_rows(n_columns: int) -> int:
     return max(1, BLOCK_BYTES // (8 * max(n_columns, 1)))
 
 
-def of_path(path: Path) -> dict[str, Any]:
-    """Arguments of a `StreamSource` for a file, by its suffix."""
-    known: dict[str, Callable[[Path], dict[str, Any]]] = {
-        ".npz": _npz,
-        ".csv": _csv,
-        ".parquet": _parquet,
-        ".zarr": _zarr,
-    }
-    if path.suffix not in known:
-        raise ValueError(
-            f"X: no way to read {path.name!r}: the suffix must be one of .npy, {', '.join(known)}. For other formats "
-            "pass a callable that returns an iterator of chunks."
-        )
-    return known[path.suffix](path)
-
-
 def knows(X) -> bool:
     """Whether `of_object` can read X."""
     return _of_library(X, "zarr", "Array") or _of_library(X, "h5py", "Dataset") or _is_trajectory(X)
@@ -56,7 +39,9 @@ def is_dask(X) -> bool:
 def of_object(X) -> dict[str, Any]:
     """Arguments of a `StreamSource` for a Zarr or HDF5 array or a trajectory."""
     if not _is_trajectory(X):
-        return _stored_array(X)
+        if len(X.shape) != 2:
+            raise ValueError(f"X must have two dimensions, got a stored array of shape {X.shape}.")
+        return {"start": lambda: stored_blocks(X), "n_samples": X.shape[0]}
     return _mdtraj(X) if hasattr(X, "xyz") else _mdanalysis(X)
 
 
@@ -80,101 +65,12 @@ def library(name: str, what: str) -> ModuleType:
         raise ImportError(f"X: reading {what} needs {package}; install it (pip install {package}).") from error
 
 
-def _npz(path: Path) -> dict[str, Any]:
-    """The one array of an archive, or the one called X, decompressed as it is read."""
-    with zipfile.ZipFile(path) as archive:
-        names = [name for name in archive.namelist() if name.endswith(".npy")]
-    member = "X.npy" if "X.npy" in names else names[0] if len(names) == 1 else None
-    if member is None:
-        found = ", ".join(name.removesuffix(".npy") for name in names) or "none"
-        raise ValueError(f"X: {path.name} must hold one array, or one called X; it holds {found}.")
-
-    def start() -> Iterator[np.ndarray]:
-        with zipfile.ZipFile(path) as archive, archive.open(member) as file:
-            version = np.lib.format.read_magic(file)
-            reader = getattr(np.lib.format, f"read_array_header_{version[0]}_0")
-            shape, fortran, dtype = reader(file)
-            if len(shape) != 2 or fortran or dtype.hasobject:
-                raise ValueError(
-                    f"X: {member} in {path.name} must be an array of numbers with two dimensions in C order, got "
-                    f"{dtype} of shape {shape}; store it with np.savez(path, X=np.ascontiguousarray(X))."
-                )
-            rows = block_rows(shape[1])
-            for begin in range(0, shape[0], rows):
-                block = file.read(min(rows, shape[0] - begin) * shape[1] * dtype.itemsize)
-                yield np.frombuffer(block, dtype).reshape(-1, shape[1])
-
-    return {"start": start}
-
-
-def _csv(path: Path) -> dict[str, Any]:
-    """Numbers separated by commas; a first line without any number has the names of the columns."""
-    with open(path, encoding="utf-8-sig") as file:
-        first = file.readline().strip().split(",")
-    # A line of numbers with a gap or a word in it is a sample that cannot be read, not a line of names.
-    named = not any(map(is_number, first))
-    rows = block_rows(len(first))
-
-    def start() -> Iterator[np.ndarray]:
-        with open(path, encoding="utf-8-sig") as file:
-            begin = int(named)
-            if named:
-                file.readline()
-            while True:
-                with warnings.catch_warnings():
-                    warnings.filterwarnings("ignore", "loadtxt: input contained no data")
-                    try:
-                        block = np.loadtxt(file, delimiter=",", max_rows=rows, ndmin=2)
-                    except ValueError as error:
-                        raise ValueError(f"X: {path.name}, counting from line {begin + 1}: {error}") from error
-                if block.size == 0:
-                    return
-                yield block
-                begin += block.shape[0]
-
-    return {"start": start, "feature_names": [name.strip().strip('"') for name in first] if named else None}
-
-
-def is_number(text: str) -> bool:
-    """Whether a field of a text file is a number."""
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
-
-
-def _parquet(path: Path) -> dict[str, Any]:
-    parquet = library("pyarrow.parquet", "Parquet files")
-    with parquet.ParquetFile(path) as file:
-        names, n_samples = list(file.schema_arrow.names), file.metadata.num_rows
-
-    def start() -> Iterator[np.ndarray]:
-        with parquet.ParquetFile(path) as file:
-            for batch in file.iter_batches(batch_size=block_rows(len(names))):
-                yield np.column_stack([column.to_numpy(zero_copy_only=False) for column in batch.columns])
-
-    return {"start": start, "n_samples": n_samples, "feature_names": names}
-
-
-def _zarr(path: Path) -> dict[str, Any]:
-    array = library("zarr", "Zarr directories").open(str(path), mode="r")
-    if not hasattr(array, "dtype"):
-        raise ValueError(f"X: {path.name} is a Zarr group; pass one of its arrays.")
-    return _stored_array(array)
-
-
-def _stored_array(array) -> dict[str, Any]:
-    """Whole chunks of the store at a time: each is decompressed once."""
-    if len(array.shape) != 2:
-        raise ValueError(f"X must have two dimensions, got a stored array of shape {array.shape}.")
+def stored_blocks(array) -> Iterator[np.ndarray]:
+    """Rows of a stored array, axes after the first flattened; whole chunks at a time, each decompressed once."""
     chunk = (array.chunks or (1,))[0]
-    rows = max(1, block_rows(array.shape[1]) // chunk) * chunk
-
-    def start() -> Iterator[np.ndarray]:
-        return (np.asarray(array[begin : begin + rows]) for begin in range(0, array.shape[0], rows))
-
-    return {"start": start, "n_samples": array.shape[0]}
+    rows = max(1, block_rows(math.prod(array.shape[1:])) // chunk) * chunk
+    blocks = (np.asarray(array[begin : begin + rows]) for begin in range(0, array.shape[0], rows))
+    return (block.reshape(len(block), -1) for block in blocks)
 
 
 def _mdtraj(trajectory) -> dict[str, Any]:

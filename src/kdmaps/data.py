@@ -245,9 +245,10 @@ def as_source(X) -> Source:
     Parameters
     ----------
     X : Source, array-like, memmap, path, Dask array or frame, Zarr or HDF5 array, trajectory, callable or iterator
-        A path to a `.npy`, `.npz`, `.csv` or `.parquet` file or a `.zarr` directory; an mdtraj trajectory or an
-        MDAnalysis universe or atom group (its Cartesian coordinates); an iterator of chunks (arrays, data frames,
-        mdtraj trajectories), or, to be read more than once, a callable that returns one.
+        A path to a `.npy`, `.npz`, `.csv`, `.tsv`, `.txt`, `.dat` or `.parquet` file or a `.zarr` directory
+        (`kdmaps.tables.open_table`); an mdtraj trajectory or an MDAnalysis universe or atom group (its Cartesian
+        coordinates); an iterator of chunks (arrays, data frames, mdtraj trajectories), or, to be read more than once,
+        a callable that returns one.
 
     Raises
     ------
@@ -289,14 +290,16 @@ def is_array_like(X) -> bool:
 
 
 def _open_path(path: Path) -> Source:
-    if not path.exists():
-        raise FileNotFoundError(f"X: there is no file {str(path)!r}.")
-    if path.suffix == ".npy":
-        try:
-            return ArraySource(np.load(path, mmap_mode="r", allow_pickle=False))
-        except (ValueError, EOFError) as error:
-            raise ValueError(f"X: {path} cannot be read as an array: {error}") from error
-    return StreamSource(**_readers.of_path(path))
+    from kdmaps.tables import open_table  # which makes sources of files
+
+    try:
+        table = open_table(path)
+        if table.names is not None and table.extras:
+            raise ValueError(f"{path} has columns of text: {', '.join(table.extras)}; leave them out of the file.")
+        return table.select()
+    except (ValueError, FileNotFoundError) as error:
+        kind = FileNotFoundError if isinstance(error, FileNotFoundError) else ValueError
+        raise kind(f"X: {error}") from error
 
 
 def check_columns(estimator, source: Source, reset: bool) -> None:

@@ -17,7 +17,7 @@ from sklearn.model_selection import GroupKFold
 from kdmaps._files import replacing
 from kdmaps.adaptive import AdaptiveDiffusionMap
 from kdmaps.cli._app import app
-from kdmaps.cli._models import mode_names, modes_of
+from kdmaps.cli._models import mode_names
 from kdmaps.cli._options import ArrayOption, ColumnsOption, DescriptorOption, StrideOption, TopologyOption
 from kdmaps.diffusion import DiffusionTensor
 from kdmaps.estimator import RATES, KernelDiffusionMap
@@ -27,7 +27,7 @@ from kdmaps.kernels import FAMILIES
 from kdmaps.report import render_report
 from kdmaps.search import KernelSearchCV
 from kdmaps.summary import chosen, reasons, search_of, timescale_columns, timescale_rows
-from kdmaps.tables import make_writer, read_column, read_table
+from kdmaps.tables import gather, make_writer, open_table, read_column
 from kdmaps.uncertainty import Uncertainty, bootstrap
 
 #: Folds of consecutive samples, or of groups.
@@ -88,14 +88,18 @@ def fit(
         raise typer.BadParameter(f"{kernel!r} is none of auto, {', '.join(FAMILIES)}.", param_hint="--kernel")
     if rates not in RATES:
         raise typer.BadParameter(f"{rates!r} is none of {', '.join(RATES)}.", param_hint="--rates")
-    table = read_table(data, array=array, stride=stride, topology=topology, descriptor=descriptor)
+    table = open_table(data, array=array, stride=stride, topology=topology, descriptor=descriptor)
     roles = {"--weights": weights, "--groups": groups}
-    beside = {name: None if where is None else read_column(where, table, name, stride) for name, where in roles.items()}
     samples = table.select(columns, leave_out=[where for where in roles.values() if where is not None])
+    beside = {name: None if where is None else read_column(where, table, name, stride) for name, where in roles.items()}
+    X = gather(samples)
+    for name, column in beside.items():
+        if column is not None and len(column) != len(X):
+            raise ValueError(f"{name}: {roles[name]} has {len(column)} rows, but {data} has {len(X)}.")
     weight, group = beside["--weights"], beside["--groups"]
     settings = {
         "n_features": features,
-        "diffusion": _diffusion(diffusion, stride, *samples.values.shape),
+        "diffusion": _diffusion(diffusion, stride, *X.shape),
         "rates": rates,
         "cv": _folds(group, table.ordered if ordered is None else ordered),
         "random_state": seed,
@@ -105,33 +109,28 @@ def fit(
     console = Console()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        _fitted(estimator, samples.values, weight, group)
+        _fitted(estimator, X, weight, group)
         uncertainty = None
         if resamples:
             with console.status("error bars"):
                 uncertainty = bootstrap(
-                    estimator,
-                    samples.values,
-                    sample_weight=weight,
-                    groups=group,
-                    n_resamples=resamples,
-                    random_state=seed,
+                    estimator, X, sample_weight=weight, groups=group, n_resamples=resamples, random_state=seed
                 )
     complaints = list(dict.fromkeys(str(w.message) for w in caught if issubclass(w.category, UserWarning)))
-    if samples.names is not None:
+    values = np.asarray(estimator.transform(X))
+    if samples.feature_names is not None:
         for model in (estimator, getattr(estimator, "best_estimator_", estimator)):
-            model.feature_names_in_ = np.array(samples.names, dtype=object)
-    _print(console, estimator, uncertainty, data, len(samples), complaints)
-    values = modes_of(estimator, samples.values)
+            model.feature_names_in_ = np.array(samples.feature_names, dtype=object)
+    _print(console, estimator, uncertainty, data, len(X), complaints)
 
     names = ("model.npz", f"modes.{table_format}", "report.html")
     page = render_report(
         estimator,
-        samples.values,
+        X,
         uncertainty=uncertainty,
         notes=complaints,
         title=data.name,
-        feature_names=samples.names,
+        feature_names=samples.feature_names,
         command=shlex.join(["kdmaps", *sys.argv[1:]]),
     )
     out.mkdir(parents=True, exist_ok=True)

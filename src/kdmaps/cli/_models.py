@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import warnings
 from pathlib import Path
 from typing import Annotated, Any
 
-import numpy as np
 import typer
 from rich.console import Console
 from rich.table import Table as RichTable
@@ -14,9 +12,10 @@ from rich.table import Table as RichTable
 from kdmaps._files import replacing
 from kdmaps.cli._app import app
 from kdmaps.cli._options import ArrayOption, ColumnsOption, DescriptorOption, StrideOption, TopologyOption
+from kdmaps.data import Source
 from kdmaps.io import load, read_header
 from kdmaps.summary import chosen, timescale_columns, timescale_rows
-from kdmaps.tables import Table, make_writer, read_table
+from kdmaps.tables import Table, make_writer, open_table
 
 ModelArgument = Annotated[Path, typer.Argument(help="A model that `kdmaps fit` or `save` wrote.", show_default=False)]
 
@@ -35,13 +34,13 @@ def transform(
     """Evaluate the modes of a stored model at new samples."""
     write = make_writer(out.suffix.lower())
     fitted = load(model)
-    table = read_table(data, array=array, stride=stride, topology=topology, descriptor=descriptor)
-    values = matching(fitted, table, columns).values
+    table = open_table(data, array=array, stride=stride, topology=topology, descriptor=descriptor)
+    samples = matching(fitted, table, columns)
     out.parent.mkdir(parents=True, exist_ok=True)
     if out.suffix.lower() == ".npy":  # of any size
-        modes = modes_of(fitted, values, out)
+        modes = fitted.transform(samples, out=out)
     else:
-        modes = modes_of(fitted, values)
+        modes = fitted.transform(samples)
         with replacing(out) as (file,):
             write(file, modes, mode_names(modes.shape[1]))
     Console().print(f"{len(modes)} samples, {modes.shape[1]} modes: {out}", highlight=False, soft_wrap=True)
@@ -72,32 +71,25 @@ def inspect(model: ModelArgument) -> None:
         console.print(f"Warning: {complaint}", highlight=False, soft_wrap=True, markup=False)
 
 
-def matching(fitted: Any, table: Table, columns: str | None) -> Table:
+def matching(fitted: Any, table: Table, columns: str | None) -> Source:
     """The columns that the model was fitted to: those asked for, else those of the same names, else all."""
     names = getattr(fitted, "feature_names_in_", None)
     if columns is None and names is not None and table.names is not None:
-        missing = [name for name in names if table.column(name) is None]
+        missing = [name for name in names if name not in (*table.names, *table.extras)]
         if missing:
             raise ValueError(
                 f"The model was fitted to columns that are missing here: {', '.join(missing)}. Rename columns, or say "
                 "with --columns which ones to take."
             )
-        parts = [table.select(name).values for name in names]
-        return Table(np.hstack(parts), list(names))
-    chosen_columns = table.select(columns)
-    if chosen_columns.values.shape[1] != fitted.n_features_in_:
+        return table.select(list(names))
+    samples = table.select(columns)
+    if samples.n_features != fitted.n_features_in_:
         raise ValueError(
-            f"The model was fitted to {fitted.n_features_in_} columns, but here are {chosen_columns.values.shape[1]}; "
-            "choose them with --columns."
+            f"The model was fitted to {fitted.n_features_in_} columns, but here are {samples.n_features}; choose them "
+            "with --columns."
         )
-    return chosen_columns
-
-
-def modes_of(fitted: Any, values: np.ndarray, out: Path | None = None) -> np.ndarray:
-    """Modes at the rows of an array whose columns have been checked; written to `out` chunk by chunk if given."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "X does not have valid feature names")
-        return np.asarray(fitted.transform(values, out=out))
+    samples.feature_names = None  # what was asked for may have other names
+    return samples
 
 
 def mode_names(n: int) -> list[str]:

@@ -1,0 +1,7 @@
+"""Tables of samples on disk, read in blocks of rows: the end of a file's name tells its format."""
+
+from kdmaps.tables._formats import DESCRIPTORS, open_table, read_column
+from kdmaps.tables._table import Table, gather
+from kdmaps.tables._write import make_writer
+
+__all__ = ["DESCRIPTORS", "Table", "gather", "make_writer", "open_table", "read_column"]
