@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from kdmaps import _chunkloop
-from kdmaps._chunkloop import LARGE_ARGUMENT, add_gram, cos_sin, map_reduce, mirror, n_threads, slices
+from kdmaps._chunkloop import LARGE_ARGUMENT, add_gram, add_waves, cos_sin, map_reduce, mirror, n_threads, slices
 
 TWO_UNITS = 2 * 2.0**-52  # in the last place of 1
 
@@ -19,7 +19,7 @@ def waves(angles, scale=None):
 
 
 class TestCosSin:
-    @pytest.mark.parametrize("size", [1e-300, 1e-8, 0.5, 10.0, 1e3, 0.999 * LARGE_ARGUMENT, 1e7, 1e15])
+    @pytest.mark.parametrize("size", [1e-300, 1e-8, 0.5, 10.0, 1e3, 0.999 * LARGE_ARGUMENT[np.dtype(float)], 1e7, 1e15])
     def test_against_numpy(self, size):
         angles = np.random.default_rng(0).uniform(-size, size, (200, 7))
         assert_allclose(waves(angles), np.hstack([np.cos(angles), np.sin(angles)]), rtol=0, atol=TWO_UNITS)
@@ -59,6 +59,22 @@ class TestGram:
         # Sums of 2n products of order 1: rounding ~ 2n·1e-16, generously.
         assert_allclose(np.tril(out), np.tril(expected), rtol=0, atol=1e-12)
         assert_array_equal(np.triu(out, 1), np.triu(start, 1))
+
+    @pytest.mark.parametrize("dtype", [np.float64, np.float32])
+    @pytest.mark.parametrize("block", [1, 7, 40, 100])
+    def test_of_waves(self, block, dtype):
+        rng = np.random.default_rng(5)
+        Y, directions, root = (rng.uniform(0, 2, shape).astype(dtype) for shape in ((40, 3), (3, 6), 40))
+        start = rng.standard_normal((12, 12))
+        total, gram, work = np.ones(12), start.copy(), None if dtype == np.float64 else np.full((12, 12), 1e9, dtype)
+        add_waves(Y, directions, root, np.empty((block, 6), dtype), np.empty((block, 12), dtype), total, gram, work)
+        angles = Y.astype(float) @ directions
+        z = np.hstack([np.cos(angles) - (dtype == np.float32), np.sin(angles)]) * root[:, None]
+        # 40 terms up to 8, each rounded to half a unit, and angles up to 12 with a rounding of their own.
+        atol = 40 * 8 * 12 * np.finfo(dtype).eps
+        assert_allclose(total, 1 + root @ z, rtol=0, atol=atol)
+        assert_allclose(np.tril(gram), np.tril(start + z.T @ z), rtol=0, atol=atol)
+        assert_array_equal(np.triu(gram, 1), np.triu(start, 1))
 
     @pytest.mark.parametrize("p", [1, 5, 127, 128, 129, 300])
     def test_mirror(self, p):

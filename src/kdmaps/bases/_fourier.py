@@ -7,22 +7,23 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kdmaps._chunkloop import add_gram, cos_sin, mirror
+from kdmaps._chunkloop import BLOCK_ROWS, LARGE_ARGUMENT, add_gram, add_waves, cos_sin, mirror, slices
 from kdmaps.bases._base import Basis
+from kdmaps.diffusion import TensorRows
 from kdmaps.kernels import Kernel
 
 
 @dataclass
 class _State:
-    angles: np.ndarray  # (chunk, q) work space
-    waves: np.ndarray  # (chunk, 2q) work space: [cos, sin]
+    angles: np.ndarray  # (block, q) work space
+    waves: np.ndarray  # (block, 2q) work space: [cos, sin]
     total: np.ndarray  # Σ w [cos, sin]
     gram: np.ndarray  # Σ w [cos, sin][cos, sin]ᵀ, lower triangle
-    work: np.ndarray | None = None  # Gram of a chunk in single precision
+    work: np.ndarray | None = None  # Gram in single precision
     weight: float = 0.0  # Σ w
     scaled: np.ndarray | None = None  # the same with weights w·a(x), for a scalar diffusion per sample
     energy: np.ndarray | None = None  # Σ w ∇φ FFᵀ ∇φᵀ, lower triangle, for a diffusion factor F per sample
-    flux: np.ndarray | None = None  # (chunk, 2q) work space: √w ∇φ F for one column of F
+    flux: np.ndarray | None = None  # (block, 2q) work space: √w ∇φ F for one column of F
 
 
 class FourierBasis(Basis):
@@ -65,8 +66,8 @@ class FourierBasis(Basis):
 
     @property
     def chunk_rows(self):
-        # In single precision every chunk ends with an addition of p×p numbers: worth it for p rows or more.
-        return max(super().chunk_rows, self.n_features if self.dtype == np.float32 else 0)
+        # In single precision every chunk ends with an addition of p×p numbers: worth it for 2p rows or more.
+        return max(super().chunk_rows, 2 * self.n_features if self.dtype == np.float32 else 0)
 
     @property
     def row_bytes(self):
@@ -80,13 +81,16 @@ class FourierBasis(Basis):
     def _shift(self) -> float:
         return 1.0 if self.dtype == np.float32 else 0.0
 
-    def _waves(self, X: np.ndarray, root_weight=None, angles=None, out=None, shift=0.0) -> np.ndarray:
-        """[cos - shift, sin] of the angles, rows scaled by `root_weight`."""
-        Y = (X - self.origin).astype(self.dtype, copy=False)
-        bound = max(Y.max(initial=0.0), -Y.min(initial=0.0)) * self._reach
-        angles = np.matmul(Y, self._directions, out=angles)
-        out = np.empty((X.shape[0], 2 * angles.shape[1]), dtype=self.dtype) if out is None else out
-        cos_sin(angles, np.ones(X.shape[0], self.dtype) if root_weight is None else root_weight, out, bound, shift)
+    def _centred(self, X: np.ndarray) -> tuple[np.ndarray, float]:
+        """X - origin, and a bound of all angles."""
+        Y = np.subtract(X, self.origin, order="C").astype(self.dtype, copy=False)
+        return Y, max(Y.max(initial=0.0), -Y.min(initial=0.0)) * self._reach
+
+    def _waves(self, X: np.ndarray) -> np.ndarray:
+        """[cos, sin] of the angles."""
+        Y, bound = self._centred(X)
+        out = np.empty((X.shape[0], 2 * self._directions.shape[1]), dtype=self.dtype)
+        cos_sin(Y @ self._directions, np.ones(X.shape[0], self.dtype), out, bound)
         return out
 
     def features(self, X):
@@ -99,21 +103,29 @@ class FourierBasis(Basis):
         return np.einsum("nqr,qd->nrd", slopes, self.frequencies, optimize=True)
 
     def start(self, rows):
-        p = 2 * self.frequencies.shape[0]
+        p, rows = 2 * self.frequencies.shape[0], min(rows, BLOCK_ROWS)
         angles, waves = np.empty((rows, p // 2), self.dtype), np.empty((rows, p), self.dtype)
         work = np.zeros((p, p), self.dtype) if self.dtype == np.float32 else None
         return _State(angles, waves, np.zeros(p), np.zeros((p, p)), work)
 
     def step(self, state, X, root_weight, tensor, constant):
-        n, root = X.shape[0], root_weight.astype(self.dtype, copy=False)
-        q = self.frequencies.shape[0]
-        waves = self._waves(X, root, state.angles[:n], state.waves[:n], self._shift)
+        (Y, bound), root = self._centred(X), root_weight.astype(self.dtype, copy=False)
+        state.weight += float(root_weight @ root_weight)
+        if tensor.scalar is None and tensor.factor is None and bound < LARGE_ARGUMENT[self.dtype]:
+            add_waves(Y, self._directions, root, state.angles, state.waves, state.total, state.gram, state.work)
+            return
+        for part in slices(Y.shape[0], state.angles.shape[0]):
+            values = (None if value is None else value[part] for value in tensor)
+            self._step_block(state, Y[part], root[part], TensorRows(*values), bound)
+
+    def _step_block(self, state, Y, root, tensor, bound):
+        n, q = Y.shape[0], self.frequencies.shape[0]
+        angles, waves = state.angles[:n], state.waves[:n]
+        cos_sin(np.matmul(Y, self._directions, out=angles), root, waves, bound, self._shift)
         add_gram(state.gram, waves, state.work)
         state.total += root @ waves
         if self._shift:
-            state.weight += float(root_weight @ root_weight)
-            if tensor.scalar is not None or tensor.factor is not None:
-                waves[:, :q] += root[:, None]
+            waves[:, :q] += root[:, None]
         if tensor.scalar is not None:
             state.scaled = np.zeros_like(state.gram) if state.scaled is None else state.scaled
             scale = np.sqrt(tensor.scalar).astype(self.dtype, copy=False)
@@ -123,7 +135,7 @@ class FourierBasis(Basis):
                 state.energy, state.flux = np.zeros_like(state.gram), np.empty_like(state.waves)
             flux = state.flux[:n]
             for direction in np.moveaxis(tensor.factor, 2, 0):  # (n, d) each
-                along = np.matmul(direction.astype(self.dtype, order="C"), self._directions, out=state.angles[:n])
+                along = np.matmul(direction.astype(self.dtype, order="C"), self._directions, out=angles)
                 np.multiply(along, waves[:, :q], out=flux[:, q:])
                 np.multiply(np.negative(along, out=along), waves[:, q:], out=flux[:, :q])
                 add_gram(state.energy, flux, state.work)
