@@ -30,13 +30,23 @@ def median_distance(X: np.ndarray, sample_weight: np.ndarray | None = None, rand
     if sample_weight is None or n > MEDIAN_SAMPLES:
         if not distances.all():
             distances = distances[distances > 0]
-        median = np.median(distances, overwrite_input=True) if distances.size else 0.0
+        median = _median(distances) if distances.size else 0.0
     else:
         pairs = np.triu_indices(X.shape[0], 1)
         median = _weighted_median(distances, weight[pairs[0]] * weight[pairs[1]] * (distances > 0))
     if not median > 0:
         raise ValueError("All samples of X are equal (0 median pairwise distance): there are no modes to find.")
     return float(median)
+
+
+def _median(values: np.ndarray) -> float:
+    """`np.median`, a few times faster for many values: only the tenth of them around the median is put in order."""
+    low, high = np.quantile(values[::97], (0.45, 0.55))
+    middle = values[(values >= low) & (values <= high)]
+    below, ranks = np.count_nonzero(values < low), np.array([(values.size - 1) // 2, values.size // 2])
+    if ranks[0] < below or ranks[1] >= below + middle.size:  # the 97th values were not typical
+        return np.median(values)
+    return np.partition(middle, ranks - below)[ranks - below].mean()
 
 
 def _weighted_median(values: np.ndarray, weights: np.ndarray) -> float:
