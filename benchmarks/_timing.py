@@ -38,8 +38,8 @@ def peak_memory_above(prepare: str, run: str) -> float:
     prepare, run : str
         Python statements. Memory that `prepare` holds at its end is not counted.
     """
-    script = "\n".join([f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r})",
-                        "from _timing import resident", prepare, "before = resident('VmRSS')", run,
+    script = "\n".join([f"import sys; sys.path.insert(0, {str(Path(__file__).parents[1])!r})",
+                        "from benchmarks._timing import resident", prepare, "before = resident('VmRSS')", run,
                         "print(resident('VmHWM') - before)"])  # fmt: skip
     return float(subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True).stdout)
 

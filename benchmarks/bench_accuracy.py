@@ -1,6 +1,6 @@
 """How well one fixed kernel finds the true slow modes: centred Gaussian, median bandwidth, λ=0.01, N=500, p=300.
 
-Prints SubR² against complete clusters of exact modes. Run `python benchmarks/bench_accuracy.py [--seeds 25]`.
+Prints SubR² against complete clusters of exact modes. Run `python -m benchmarks.bench_accuracy [--seeds 25]`.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import argparse
 import warnings
 
 import numpy as np
-from rich.console import Console
+from benchmarks._show import show
 from rich.table import Table
 
 from kdmaps import KernelDiffusionMap, metrics, problems
@@ -51,7 +51,7 @@ def main() -> None:
                 f"{first:.4f}",
                 f"≥ {goal:g} {'✓' if first >= goal else '✗'}",
             )
-    Console(width=100).print(table)
+    show(table, None if seeds < 25 else "accuracy")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """What a second worker gains: the same fit and the same search on one and on two single-thread Dask workers.
 
-Run `python benchmarks/bench_dask.py` from the root of the repository, on a machine with two idle cores; `--rows` takes
+Run `python -m benchmarks.bench_dask` from the root of the repository, on a machine with two idle cores; `--rows` takes
 fewer samples than 4,000,000. Every worker is a process of its own, which makes its blocks of random numbers itself.
 """
 
@@ -12,8 +12,8 @@ import warnings
 
 import dask.array as da
 import numpy as np
+from benchmarks._show import show
 from distributed import Client, LocalCluster
-from rich.console import Console
 from rich.table import Table
 
 from kdmaps import KernelDiffusionMap, KernelSearchCV
@@ -66,7 +66,7 @@ def main() -> None:
         table.add_row(name, f"{one:.2f} s", f"{two:.2f} s", f"{one / two:.2f}", goal, f"{difference:.0e}")
     if n < ROWS:
         table.caption = f"The goal is meant for N={ROWS:,}, where what does not grow with N hardly counts."
-    Console(width=120).print(table)
+    show(table, None if n < ROWS else "dask")
 
 
 if __name__ == "__main__":

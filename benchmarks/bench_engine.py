@@ -1,6 +1,6 @@
 """What a fit costs, in units of the one product it cannot do without: a bare symmetric product ZᵀZ of N×p features.
 
-Run `python benchmarks/bench_engine.py` from the root of the repository; `--quick` takes a tenth of the samples.
+Run `python -m benchmarks.bench_engine` from the root of the repository; `--quick` takes a tenth of the samples.
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ import argparse
 import warnings
 
 import numpy as np
-from rich.console import Console
+from benchmarks._show import show
+from benchmarks._timing import best_times, peak_memory_above
 from rich.table import Table
 from scipy.linalg.blas import dsyrk
 
@@ -18,11 +19,6 @@ from kdmaps._chunkloop import n_threads
 from kdmaps.bases import select_landmarks
 from kdmaps.moments import compute_moments
 from kdmaps.pencil import find_modes
-
-try:
-    from benchmarks._timing import best_times, peak_memory_above
-except ModuleNotFoundError:  # run as a script
-    from _timing import best_times, peak_memory_above
 
 MEMORY_GOAL = 150  # MB
 
@@ -111,7 +107,7 @@ def main() -> None:
     table.add_row(
         f"peak memory above X, N={n_memory:,}, d=10, p=300", f"{memory:.0f} MB", verdict(memory, MEMORY_GOAL), ""
     )
-    Console(width=100).print(table)
+    show(table, None if arguments.quick else "engine")
 
 
 if __name__ == "__main__":

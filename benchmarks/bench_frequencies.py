@@ -7,7 +7,7 @@ Run `python -m benchmarks.bench_frequencies` from the root of the repository.
 from __future__ import annotations
 
 import numpy as np
-from rich.console import Console
+from benchmarks._show import show
 from rich.table import Table
 
 from kdmaps.kernels import FAMILIES, make_kernel
@@ -34,7 +34,7 @@ def main() -> None:
         for family in FAMILIES:
             errors = [error(make_kernel(family, 1.5), X, method) for method in METHODS]
             table.add_row(str(d), family, *(f"{e:.4f}" for e in errors))
-    Console(width=100).print(table)
+    show(table, "frequencies")
 
 
 if __name__ == "__main__":

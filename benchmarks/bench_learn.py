@@ -10,7 +10,8 @@ import warnings
 from collections.abc import Callable
 
 import numpy as np
-from rich.console import Console
+from benchmarks._show import show
+from benchmarks._timing import best_times, peak_memory_above
 from rich.table import Table
 
 from kdmaps import KernelDiffusionMap
@@ -22,11 +23,6 @@ from kdmaps.learn._dictionary import Dictionary
 from kdmaps.learn._objective import make_objective
 from kdmaps.learn._problem import Problem
 from kdmaps.learn._statistics import Samples
-
-try:
-    from benchmarks._timing import best_times, peak_memory_above
-except ModuleNotFoundError:  # run as a script
-    from _timing import best_times, peak_memory_above
 
 N_MODES, REGULARIZATION = 4, 1e-2
 GOAL_GROWTH, GOAL_FITS, GOAL_MEMORY = 1.2, 4, 1000  # ratio, fits, MB
@@ -91,11 +87,11 @@ def main() -> None:
     table.add_section()
 
     # All of it: the interpreter aside, the samples, the libraries and what compiling takes are counted.
-    memory = peak_memory_above("", f"from bench_learn import varrff_step; varrff_step({many}, 50, 300)()")
+    memory = peak_memory_above("", f"from benchmarks.bench_learn import varrff_step; varrff_step({many}, 50, 300)()")
     table.add_row(
         f"peak memory of a VarRFF step, N={many:,}, d=50, p=300", f"{memory:.0f} MB", verdict(memory, GOAL_MEMORY), ""
     )
-    Console(width=100).print(table)
+    show(table, None if arguments.quick else "learn")
 
 
 if __name__ == "__main__":

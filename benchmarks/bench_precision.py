@@ -1,6 +1,6 @@
 """float32 features against float64 on every built-in problem, and what they gain in time.
 
-Run `python benchmarks/bench_precision.py` from the root of the repository; it writes results/precision/table.md.
+Run `python -m benchmarks.bench_precision` from the root of the repository; it writes results/precision/table.md.
 `--quick` prints the speed alone, on a tenth of the samples.
 """
 
@@ -11,17 +11,13 @@ import warnings
 from pathlib import Path
 
 import numpy as np
+from benchmarks._timing import best_times
 
 from kdmaps import KernelDiffusionMap, problems
 from kdmaps._chunkloop import n_threads
 from kdmaps.bandwidths import median_distance
 from kdmaps.exceptions import UnreliableModesWarning
 from kdmaps.metrics import subspace_r2
-
-try:
-    from benchmarks._timing import best_times
-except ModuleNotFoundError:  # run as a script
-    from _timing import best_times
 
 OUT = Path("results/precision/table.md")
 SAMPLES, FEATURES, WIDTHS, REGULARIZATION = 10_000, 300, (1.5, 5.0, 15.0), 1e-3

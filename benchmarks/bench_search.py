@@ -11,7 +11,7 @@ import warnings
 
 import numpy as np
 from benchmarks import textbook
-from rich.console import Console
+from benchmarks._show import show
 from rich.table import Table
 
 import kdmaps
@@ -78,7 +78,7 @@ def main() -> None:
     )
     table.add_row("median difference", f"{np.median(difference):.1e}", "")
     table.add_row("candidates refused as not determined", str(int((~compared).sum())), "")
-    Console(width=100).print(table)
+    show(table, None if arguments.quick else "search")
 
 
 if __name__ == "__main__":

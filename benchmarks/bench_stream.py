@@ -1,6 +1,6 @@
 """Fits and transforms of data that are not in memory: time, peak memory, growth with N, and exactness of the sums.
 
-Run `python benchmarks/bench_stream.py` from the root of the repository; `--rows` takes fewer samples. The samples are
+Run `python -m benchmarks.bench_stream` from the root of the repository; `--rows` takes fewer samples. The samples are
 written to a temporary file first (80 bytes each), in `--directory`.
 """
 
@@ -13,19 +13,15 @@ import warnings
 from pathlib import Path
 
 import numpy as np
-from rich.console import Console
+from benchmarks._show import show
+from benchmarks._timing import best_times, peak_memory_above
 from rich.table import Table
 
 from kdmaps import KernelDiffusionMap
 from kdmaps._chunkloop import add_gram, map_reduce, n_threads, slices
 from kdmaps.data import ArraySource
 
-try:
-    from benchmarks._timing import best_times, peak_memory_above
-except ModuleNotFoundError:  # run as a script
-    from _timing import best_times, peak_memory_above
-
-DIM, FEATURES = 10, 300
+ROWS, DIM, FEATURES = 10_000_000, 10, 300
 MEMORY_GOAL, TIME_GOAL, GROWTH_GOAL = 500, 1.3, 0.1
 #: Rounding errors of N random signs grow like √N, relative to a sum like 1/√N: the sums lose no digit if their error
 #: stays near the rounding of one number.
@@ -88,7 +84,7 @@ def verdict(value: float, goal: float) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rows", type=int, default=10_000_000)
+    parser.add_argument("--rows", type=int, default=ROWS)
     parser.add_argument("--repeats", type=int, default=2, help="runs of which the best counts")
     parser.add_argument("--directory", type=Path, help="where the samples are written (a temporary directory)")
     arguments = parser.parse_args()
@@ -139,7 +135,7 @@ def main() -> None:
             table.add_row(f"peak memory, {name}", f"{peak:.0f} MB", verdict(peak, MEMORY_GOAL), "")
     error = exactness(rows)
     table.add_row("error of sums, p=6, mean far from zero", f"{error:.1e}", verdict(error, EXACTNESS_GOAL), "")
-    Console(width=100).print(table)
+    show(table, None if rows < ROWS else "stream")
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
     seconds = N (a p² + b p d + c p + e d) + s p³
 
 for N samples of d columns and p features: the Gram, the angles, their cosines and sines, the reading of rows, the
-solve. Run `python benchmarks/cost_model.py` from the root of the repository; it writes results/cost_model.
+solve. Run `python -m benchmarks.cost_model` from the root of the repository; it writes results/cost_model.
 """
 
 from __future__ import annotations
