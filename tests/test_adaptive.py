@@ -1,10 +1,13 @@
 """AdaptiveDiffusionMap: where its refinement starts, and where there is none."""
 
+import warnings
+
 import numpy as np
 import pytest
 
 import kdmaps
 from kdmaps import AdaptiveDiffusionMap
+from kdmaps.exceptions import UnresolvedModesWarning
 from kdmaps.kernels import Gaussian
 
 pytestmark = pytest.mark.filterwarnings("ignore::kdmaps.exceptions.UnreliableModesWarning")
@@ -46,3 +49,17 @@ def test_another_scoring_is_not_refined_by_held_out_time_scales(X):
     settings = {"families": ["gaussian"], "regularizations": [1e-2], "n_features": 40, "random_state": 0}
     assert AdaptiveDiffusionMap(2, scoring="rayleigh", **settings).fit(X).refinement_ is None
     assert AdaptiveDiffusionMap(2, **settings).fit(X).refinement_ is not None
+
+
+@pytest.mark.parametrize("max_search_samples", [50, 5000], ids=["fitted again", "as searched"])
+def test_what_the_folds_have_measured_is_not_estimated_again(max_search_samples):
+    X = np.random.default_rng(0).standard_normal((60, 10))
+    settings = {"families": [Gaussian(3.0)], "regularizations": [1e-4], "n_features": 100, "random_state": 0}
+    model = AdaptiveDiffusionMap(4, max_search_samples=max_search_samples, refine=False, **settings)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model.fit(X)
+    assert not [w for w in caught if issubclass(w.category, UnresolvedModesWarning)]
+    assert [c for c in model.modes_.complaints() if isinstance(c, UnresolvedModesWarning)]
+    with pytest.warns(UnresolvedModesWarning):  # the same kernel without folds
+        model.best_estimator_.fit(X)

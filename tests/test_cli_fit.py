@@ -69,7 +69,7 @@ def test_a_given_kernel_is_fitted_and_everything_is_written(data):
     assert "samples.npy" in page
     assert f"<td>{'{:.4g} – {:.4g}'.format(*bars.timescale_intervals[1])}</td>" in page
     for complaint in model.modes_.complaints():
-        assert complaint in page
+        assert str(complaint) in page
     written = open_table(data / "new" / "out" / "modes.csv").select()
     assert written.feature_names == ["mode1", "mode2"]
     np.testing.assert_allclose(gather(written), model.transform(X), rtol=1e-9, atol=1e-12)
@@ -140,7 +140,13 @@ def test_inspect(data):
     assert "240 samples" in result.stdout
     assert "Columns: 2: x, y" in result.stdout
     assert f"numpy {np.__version__}" in result.stdout
-    assert f"Gap behind the last mode: {model.modes_.gap:.3g}" in result.stdout
+    modes = model.modes_
+    assert (
+        f"Gap behind the last mode, μ2/μ3: {modes.gap:.4g} (at least {1 + 4 / np.sqrt(240):.4g} with" in result.stdout
+    )
+    assert f"Condition number of L+λR: {modes.condition_number:.2g} (at most 1e+12)" in result.stdout
+    error = np.sqrt(modes.effective_rank[1] / 240)
+    assert f"Relative sampling error of eigenvalue 2, √(effective rank/n): {error:.3g} (at most 0.5)" in result.stdout
 
 
 def test_bench_compares_with_one_product():

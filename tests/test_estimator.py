@@ -16,7 +16,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import kdmaps
 from kdmaps import KernelDiffusionMap, problems
-from kdmaps.exceptions import UnreliableModesWarning
+from kdmaps.exceptions import UnreliableModesWarning, UnresolvedModesWarning
 from kdmaps.kernels import Gaussian, Matern
 from kdmaps.metrics import subspace_r2
 from kdmaps.moments import compute_moments
@@ -402,7 +402,7 @@ class TestWarnings:
 
     def test_too_few_samples(self):
         X = np.random.default_rng(0).standard_normal((40, 10))
-        with pytest.warns(UnreliableModesWarning, match="samples do not resolve mode"):
+        with pytest.warns(UnresolvedModesWarning, match="samples do not resolve mode"):
             KernelDiffusionMap(4, regularization=1e-4, random_state=0).fit(X)
 
     def test_ill_conditioned(self, X):

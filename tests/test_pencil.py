@@ -212,7 +212,7 @@ class TestReliability:
 
     def test_cut_through_a_cluster(self):
         moments = with_spectrum([1.0, 0.5, 0.5, 0.5, 0.1])
-        assert "Modes 3 and 4 have the same time scale" in find_modes(moments, None, 3, 1e-9).complaints()[0]
+        assert "Modes 3 and 4 have the same time scale" in str(find_modes(moments, None, 3, 1e-9).complaints()[0])
         assert not find_modes(moments, None, 4, 1e-9).complaints()
         assert_allclose(find_modes(moments, None, 2, 1e-9).gap, 1, rtol=1e-9)
 
@@ -222,24 +222,24 @@ class TestReliability:
         for count, n_clusters in ((5_000, 1), (50_000, 2)):
             modes = find_modes(with_spectrum(times, count=count), None, 2, 1e-9)
             assert len(modes.clusters) == n_clusters
-        assert "same time scale" in find_modes(with_spectrum(times, count=5_000), None, 1, 1e-9).complaints()[0]
+        assert "same time scale" in str(find_modes(with_spectrum(times, count=5_000), None, 1, 1e-9).complaints()[0])
         assert not find_modes(with_spectrum(times, count=50_000), None, 1, 1e-9).complaints()
 
     def test_ill_conditioned(self):
         p = 10
         modes = find_modes(moments_of(positive(0, p), positive(1, p, 1e14)), None, 2, 1e-15)
-        assert any("condition number of L+λR" in complaint for complaint in modes.complaints())
+        assert any("condition number of L+λR" in str(complaint) for complaint in modes.complaints())
         modes = find_modes(moments_of(positive(0, p), positive(1, p, 1e14)), None, 2, 1e-3)
-        assert not any("condition number" in complaint for complaint in modes.complaints())
+        assert not any("condition number" in str(complaint) for complaint in modes.complaints())
 
     def test_too_few_samples(self):
         times = np.r_[3.0, 1.5, np.full(40, 0.4)]
         # tr/μ_1 = 6.8 and tr/μ_2 = 13.7 functions compete: √(6.8/n), √(13.7/n) > 1/2 for n < 27 and n < 55.
         few = find_modes(with_spectrum(times, count=40), None, 2, 1e-9).complaints()
         assert len(few) == 1
-        assert "40 (effective) samples do not resolve mode 2: 14 functions" in few[0]
+        assert "40 (effective) samples do not resolve mode 2: 14 functions" in str(few[0])
         fewer = find_modes(with_spectrum(times, count=20), None, 2, 1e-9).complaints()
-        assert "20 (effective) samples do not resolve mode 1 and the modes after it" in fewer[0]
+        assert "20 (effective) samples do not resolve mode 1 and the modes after it" in str(fewer[0])
         assert not find_modes(with_spectrum(times, count=2000), None, 2, 1e-9).complaints()
 
     def test_more_modes_than_features(self):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from numbers import Integral
 
 import numpy as np
@@ -10,6 +11,7 @@ from sklearn.utils import check_random_state
 
 from kdmaps.bandwidths import median_distance
 from kdmaps.data import Source
+from kdmaps.exceptions import UnresolvedModesWarning
 from kdmaps.folds import splits_of
 from kdmaps.grid import REGULARIZATIONS
 from kdmaps.kernels import FAMILIES, Gaussian, Kernel
@@ -150,7 +152,9 @@ class AdaptiveDiffusionMap(ModeTransformer):
                 self.best_params_ = {"kernel": self.refinement_.kernel, "regularization": regularization}
             if len(part.rows) != source.n_samples or self.best_params_ != self.search_.best_params_:
                 chosen = clone(chosen).set_params(diffusion=self.diffusion, cv=self.cv, **self.best_params_)
-                chosen.fit(source, sample_weight=weight, groups=groups)
+                with warnings.catch_warnings():  # as in the search, whose folds have measured it
+                    warnings.simplefilter("ignore", UnresolvedModesWarning)
+                    chosen.fit(source, sample_weight=weight, groups=groups)
             self.best_estimator_ = chosen
             adopt(self, chosen)
         return self

@@ -14,7 +14,6 @@ from kdmaps.bandwidths import resolve_bandwidth
 from kdmaps.bases import BASES, Basis, LandmarkBasis, make_basis
 from kdmaps.data import PREVIEW_SAMPLES, Source
 from kdmaps.engines import check_engine
-from kdmaps.exceptions import UnreliableModesWarning
 from kdmaps.folds import cross_fitted_rates, make_folds
 from kdmaps.kernels import make_kernel
 from kdmaps.moments import add_exactly, compute_moments
@@ -214,7 +213,7 @@ class KernelDiffusionMap(ModeTransformer):
             self._set_modes(basis, modes)
         more = single_precision_complaints(self.moments_, modes.coefficients) if basis.dtype == np.float32 else []
         for complaint in modes.complaints() + more:
-            warnings.warn(complaint, UnreliableModesWarning, stacklevel=3)
+            warnings.warn(complaint, stacklevel=3)
         return self
 
     def _fold_moments(self, basis, source, weight, tensor, groups, reset):

@@ -23,6 +23,8 @@ from kdmaps.scores import FoldFit
 REPEATS = 2
 #: With more classes than this, adding up p×p moments costs more than summing samples again.
 MAX_CLASSES_PER_FOLD = 3
+#: Folds whose mode spaces have a mean squared cosine below this disagree.
+MIN_AGREEMENT = 0.8
 
 
 class BlockedKFold(BaseCrossValidator):

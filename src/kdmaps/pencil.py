@@ -11,7 +11,7 @@ from scipy import linalg
 from scipy.linalg import lapack
 
 from kdmaps._chunkloop import blas_threads
-from kdmaps.exceptions import UnreliableModesWarning
+from kdmaps.exceptions import UnreliableModesWarning, UnresolvedModesWarning
 from kdmaps.moments import Moments
 
 #: Beyond this condition number of L+λR the modes lose more than about four digits to rounding.
@@ -84,27 +84,34 @@ class Modes:
         apart = np.diff(-self.eigenvalues) > self.resolution * self.eigenvalues[:-1]
         return np.split(np.arange(len(self.eigenvalues)), np.flatnonzero(apart) + 1)
 
-    def complaints(self) -> list[str]:
+    def complaints(self) -> list[UnreliableModesWarning]:
         """Reasons not to trust the modes, each with its remedy; empty if there are none."""
-        found = []
+        found: list[UnreliableModesWarning] = []
         r = len(self.eigenvalues)
         if self.condition_number > MAX_CONDITION:
             found.append(
-                f"The condition number of L+λR is {self.condition_number:.1e}: rounding spoils the modes. Increase "
-                "regularization or use fewer features."
+                UnreliableModesWarning(
+                    f"The condition number of L+λR is {self.condition_number:.1e}: rounding spoils the modes. Increase "
+                    "regularization or use fewer features."
+                )
             )
         unresolved = np.flatnonzero(self.sampling_error > MAX_SAMPLING_ERROR)
         if unresolved.size:
             first = unresolved[0]
             found.append(
-                f"{self.effective_count:.0f} (effective) samples do not resolve mode {first + 1}"
-                f"{' and the modes after it' if first + 1 < r else ''}: {self.effective_rank[first]:.0f} functions "
-                "compete at its level. Use more samples, fewer n_components, more regularization or a wider bandwidth."
+                UnresolvedModesWarning(
+                    f"{self.effective_count:.0f} (effective) samples do not resolve mode {first + 1}"
+                    f"{' and the modes after it' if first + 1 < r else ''}: {self.effective_rank[first]:.0f} functions "
+                    "compete at its level. Use more samples, fewer n_components, more regularization or a wider "
+                    "bandwidth."
+                )
             )
         if self.gap < 1 + self.resolution:
             found.append(
-                f"Modes {r} and {r + 1} have the same time scale within the sampling error (gap {self.gap:.3f}): the "
-                f"space of the first {r} modes is arbitrary in part. Use another n_components."
+                UnreliableModesWarning(
+                    f"Modes {r} and {r + 1} have the same time scale within the sampling error (gap {self.gap:.3f}): "
+                    f"the space of the first {r} modes is arbitrary in part. Use another n_components."
+                )
             )
         return found
 
@@ -175,21 +182,21 @@ def rounding_variance(moments: Moments, coefficients: np.ndarray) -> np.ndarray:
     return 2 * ROUNDING * np.trace(moments.gram) / moments.weight * np.einsum("mk,mk->k", coefficients, coefficients)
 
 
-def single_precision_complaints(moments: Moments, coefficients: np.ndarray) -> list[str]:
+def single_precision_complaints(moments: Moments, coefficients: np.ndarray) -> list[UnreliableModesWarning]:
     """Whether features in single precision leave enough of the unit variance of modes, with a remedy if not.
 
     Rounding of size ε in each feature is noise of variance at most ε tr(Σ)|a|² in a mode with coefficients a.
     """
     noise = SINGLE_ROUNDING * np.trace(moments.covariance()) * np.einsum("mk,mk->k", coefficients, coefficients)
     spoiled = np.flatnonzero(noise > MAX_SINGLE_NOISE)
-    return (
-        []
-        if not spoiled.size
-        else [
+    if not spoiled.size:
+        return []
+    return [
+        UnreliableModesWarning(
             f"Single precision may spoil mode {spoiled[0] + 1}: it lives on differences of nearly equal features. Use "
             "dtype='float64', a narrower bandwidth or fewer n_components."
-        ]
-    )
+        )
+    ]
 
 
 def find_modes(

@@ -15,8 +15,8 @@ from kdmaps.bases import select_landmarks
 from kdmaps.certificates import cv_consistency_bound
 from kdmaps.data import PREVIEW_SAMPLES, ArraySource, Source
 from kdmaps.estimator import KernelDiffusionMap
-from kdmaps.exceptions import UnreliableModesWarning
-from kdmaps.folds import make_folds, splits_of
+from kdmaps.exceptions import UnreliableModesWarning, UnresolvedModesWarning
+from kdmaps.folds import MIN_AGREEMENT, make_folds, splits_of
 from kdmaps.grid import BANDWIDTH_RANGE, REGULARIZATIONS, bandwidth_grid, edge_of, make_trials, positive
 from kdmaps.kernels import FAMILIES, Gaussian, Kernel, make_kernel
 from kdmaps.selection import make_scoring, pooled_ritz_timescales
@@ -27,8 +27,6 @@ from kdmaps.validation import all_or_nothing, checked_weight, tensors_of
 
 #: Samples on which data that are not in memory are searched, unless more are asked for.
 SEARCH_SAMPLES = 20_000
-#: Folds whose mode spaces have a mean squared cosine below this disagree.
-MIN_AGREEMENT = 0.8
 #: A gap counts for the number of modes if the folds agree on the space below it to this mean squared cosine.
 MIN_GAP_AGREEMENT = 0.9
 
@@ -207,7 +205,7 @@ class KernelSearchCV(ModeTransformer):
             self.folds_, self.interrupted_ = data.folds, sweep.interrupted
             with warnings.catch_warnings():
                 # The estimate of what the samples resolve is for fits without folds; here the folds have measured it.
-                warnings.filterwarnings("ignore", "(?s).*do not resolve mode", UnreliableModesWarning)
+                warnings.simplefilter("ignore", UnresolvedModesWarning)
                 template.set_params(**best.params)
                 self.best_estimator_ = template.fit(source, sample_weight=weight, groups=groups)
             adopt(self, self.best_estimator_)

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+
+from kdmaps.exceptions import UnresolvedModesWarning
+from kdmaps.folds import MIN_AGREEMENT
+from kdmaps.pencil import MAX_CONDITION, MAX_SAMPLING_ERROR
 
 #: What each of `kdmaps.selection.SCORINGS` is, in a sentence that says "judged by ...".
 SCORING_WORDS = {
@@ -97,13 +101,56 @@ def _of_refinement(refinement: Any) -> list[str]:
     ]
 
 
+class Check(NamedTuple):
+    """A number that tells how far to trust modes, and from where on it should be trusted."""
+
+    what: str
+    value: str
+    limit: str
+    passed: bool
+
+
+def checks_of(estimator: Any) -> list[Check]:
+    """What can spoil modes, in numbers: rounding, too few samples, a cut between modes that belong together."""
+    modes, search = estimator.modes_, search_of(estimator)
+    condition, gap, r = modes.condition_number, modes.gap, len(modes.eigenvalues)
+    if search is None:
+        error, worst = float(modes.sampling_error.max()), int(np.argmax(modes.sampling_error)) + 1
+        samples = Check(
+            f"relative sampling error of eigenvalue {worst}, √(effective rank/n)",
+            f"{error:.3g}",
+            f"at most {MAX_SAMPLING_ERROR:g}",
+            error <= MAX_SAMPLING_ERROR,
+        )
+    else:  # measured, not estimated
+        agreement = float(search.cv_results_["fold_agreement"][search.best_index_])
+        samples = Check(
+            "agreement of the folds on the modes, mean squared cosine",
+            f"{agreement:.3f}",
+            f"at least {MIN_AGREEMENT:g}",
+            agreement >= MIN_AGREEMENT,
+        )
+    return [
+        Check(
+            "condition number of L+λR", f"{condition:.2g}", f"at most {MAX_CONDITION:.0g}", condition <= MAX_CONDITION
+        ),
+        samples,
+        Check(
+            f"gap behind the last mode, μ{r}/μ{r + 1}",
+            f"{gap:.4g}",
+            f"at least {1 + modes.resolution:.4g} with {modes.effective_count:.6g} effective samples",
+            gap >= 1 + modes.resolution,
+        ),
+    ]
+
+
 def complaints_of(estimator: Any) -> list[str]:
     """Reasons not to trust the modes."""
     found = estimator.modes_.complaints()
-    if search_of(estimator) is None:
-        return found
-    # The estimate of what the samples resolve is for fits without folds; there the folds have measured it.
-    return [text for text in found if "do not resolve mode" not in text]
+    if search_of(estimator) is not None:
+        # The estimate of what the samples resolve is for fits without folds; there the folds have measured it.
+        found = [complaint for complaint in found if not isinstance(complaint, UnresolvedModesWarning)]
+    return list(map(str, found))
 
 
 def timescale_intervals(uncertainty: Any, n_modes: int) -> np.ndarray | None:

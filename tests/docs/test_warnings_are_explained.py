@@ -14,6 +14,8 @@ def template(node):
     """The text of a literal, with an ellipsis for each part that is filled in."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         return node.value
+    if isinstance(node, ast.Call) and node.args:  # of a warning that is made before it is given
+        return template(node.args[0])
     if isinstance(node, ast.JoinedStr):
         return "".join(template(part) if isinstance(part, ast.Constant) else "…" for part in node.values)
     return None
@@ -65,7 +67,7 @@ def test_the_scan_sees_warnings_and_complaints():
     source = (
         "import warnings\n"
         "def f(n):\n    warnings.warn(f'only {n} left', UserWarning)\n"
-        "def complaints(self):\n    found = []\n    found.append('bad')\n    return found\n"
+        "def complaints(self):\n    found = []\n    found.append(UserWarning('bad'))\n    return found\n"
         "def more_complaints(n):\n    return [] if n else ['worse']\n"
     )
     assert set(literals_of_warnings(source)) == {"only … left", "bad", "worse"}

@@ -113,6 +113,26 @@ def test_certificates_say_what_they_rest_on(X, search):
     assert "The gap is zero." in tree.texts["p"]
 
 
+def test_checks_of_a_search_are_those_of_its_folds(X, search):
+    cells = Tree(render_report(search, X)).texts["td"]
+    agreement = search.cv_results_["fold_agreement"][search.best_index_]
+    start = cells.index("agreement of the folds on the modes, mean squared cosine")
+    assert cells[start + 1 : start + 3] == [f"{agreement:.3f}", "at least 0.8"]
+    assert not any("sampling error" in cell for cell in cells)
+
+
+@pytest.mark.parametrize("few", [40, 300])
+def test_a_check_fails_where_there_is_a_complaint(few, X):
+    model = kdmaps.KernelDiffusionMap(4, n_features=60, bandwidth=2.5, random_state=0).fit(X[:few])
+    modes, cells = model.modes_, Tree(render_report(model, X[:few])).texts["td"]
+    found = "".join(map(str, modes.complaints()))
+    assert f"{modes.condition_number:.2g}" in cells
+    error, gap = f"{modes.sampling_error[-1]:.3g}", f"{modes.gap:.4g}"
+    assert error + ", too large" * ("do not resolve" in found) in cells
+    assert gap + ", too small" * ("same time scale" in found) in cells
+    assert ("do not resolve" in found) == (few == 40)  # so that both cases are seen
+
+
 def test_what_users_write_stays_text(X, search):
     page = render_report(
         search, X, title=HOSTILE, feature_names=[HOSTILE, "y"], command=HOSTILE, notes=[HOSTILE],
@@ -152,7 +172,7 @@ def test_a_given_kernel_has_no_landscape_and_shows_its_complaints(X):
     assert model.modes_.complaints()
     tree = Tree(render_report(model, few))
     assert len(tree.all("svg")) == 1
-    assert set(model.modes_.complaints()) <= set(tree.texts["li"])
+    assert set(map(str, model.modes_.complaints())) <= set(tree.texts["li"])
     assert "The kernel was given." in tree.texts["li"]
     values = tree.texts["td"]
     assert {"2.5", "60"} <= set(values)  # what was asked, as far as it is not the default

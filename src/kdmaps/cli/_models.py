@@ -14,7 +14,7 @@ from kdmaps.cli._app import app
 from kdmaps.cli._options import ArrayOption, ColumnsOption, DescriptorOption, StrideOption, TopologyOption
 from kdmaps.data import Source
 from kdmaps.io import load, read_header
-from kdmaps.summary import chosen, timescale_columns, timescale_rows
+from kdmaps.summary import checks_of, chosen, timescale_columns, timescale_rows
 from kdmaps.tables import Table, make_writer, open_table
 
 ModelArgument = Annotated[Path, typer.Argument(help="A model that `kdmaps fit` or `save` wrote.", show_default=False)]
@@ -62,7 +62,7 @@ def inspect(model: ModelArgument) -> None:
     lines = {
         "Kernel": chosen(fitted),
         "Columns": f"{header['n_features_in']}" + (f": {', '.join(names)}" if names else ""),
-        "Gap behind the last mode": f"{fitted.modes_.gap:.3g}",
+        **{check.what[0].upper() + check.what[1:]: f"{check.value} ({check.limit})" for check in checks_of(fitted)},
         "Made with": ", ".join(f"{name} {version}" for name, version in header["libraries"].items()),
     }
     for label, text in lines.items():

@@ -14,7 +14,6 @@ from kdmaps.bandwidths import resolve_bandwidth
 from kdmaps.bases import Basis
 from kdmaps.data import ArraySource
 from kdmaps.estimator import KernelDiffusionMap
-from kdmaps.exceptions import UnreliableModesWarning
 from kdmaps.folds import FoldMoments, cross_fitted_rates, make_folds
 from kdmaps.kernels import Gaussian, Kernel, Mixture, make_kernel
 from kdmaps.learn._objective import make_objective
@@ -198,7 +197,7 @@ class VariationalKernelMap(ModeTransformer):
                 modes = find_modes(self.moments_, *problem)
             self._set_modes(learned, modes)
         for complaint in modes.complaints():
-            warnings.warn(complaint, UnreliableModesWarning, stacklevel=2)
+            warnings.warn(complaint, stacklevel=2)
         return self
 
     @property

@@ -54,6 +54,8 @@ def plot_history(estimator, quantity: str = "loss", ax: Axes | None = None) -> A
         }
         ax.annotate(str(phase[step]), (step - 0.5, 1), va="top", color="0.4", fontsize="small", **place)
     ax.set(xlabel="step", ylabel=quantity)
+    ax.locator_params(axis="x", integer=True)  # there is no half step
+    ax.ticklabel_format(axis="y", useOffset=False)
     ax.legend(frameon=False, fontsize="small")
     return ax
 

@@ -19,6 +19,7 @@ from kdmaps.certificates import Certificate, cv_consistency
 from kdmaps.io import library_versions
 from kdmaps.report._figures import svg
 from kdmaps.summary import (
+    checks_of,
     chosen,
     complaints_of,
     reasons,
@@ -126,6 +127,7 @@ def render_report(
         unit_diffusion=isinstance(getattr(model, "diffusion", None), str | TangentDiffusion | None),
         notes=complaints_of(model) if notes is None else list(notes),
         figures=_figures(model, uncertainty),
+        checks=checks_of(model),
         certificates=[(STATEMENTS.get(c.theorem, c.theorem), c) for c in bounds],
         scatter=_scatter(model, X, names, max_points),
         command=command,

@@ -112,7 +112,7 @@
     pen.fillStyle = theme("--muted");
     pen.textAlign = "center";
     pen.textBaseline = "top";
-    for (const value of ticks(across, (frame.right - frame.left) / 80)) {
+    for (const value of ticks(across, Math.max(4, (frame.right - frame.left) / 80))) {
       line(toX(value), frame.top, toX(value), frame.bottom);
       pen.fillText(text(value), toX(value), frame.bottom + 6);
     }
