@@ -1,0 +1,85 @@
+"""The commands of the README and of the pages are commands that exist; those that fit and read files run."""
+
+import re
+import shlex
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import typer
+from typer.testing import CliRunner
+
+import kdmaps
+from kdmaps.cli import app
+
+pytestmark = pytest.mark.filterwarnings("ignore::kdmaps.exceptions.UnreliableModesWarning")
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+#: A kernel that is given is fitted in a moment. What a command of a page says itself comes first.
+QUICK = ("--features 20", "--resamples 0", "--kernel gaussian", "--bandwidth 3", "--lambda 0.01")
+RUN = ("fit", "transform", "inspect")
+
+
+def commands(page):
+    """Lines `kdmaps …` of the blocks of a page, as words."""
+    blocks = re.findall(r"^```(?:sh|text)\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL)
+    lines = [line for block in blocks for line in block.splitlines() if line.startswith("kdmaps ")]
+    return [shlex.split(line, comments=True)[1:] for line in lines if "…" not in line]
+
+
+COMMANDS = {page.stem: commands(page) for page in PAGES if commands(page)}
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """Files of the names that pages use."""
+    pytest.importorskip("pyarrow")
+    mdtraj = pytest.importorskip("mdtraj")
+    monkeypatch.chdir(tmp_path)
+    n, rng = 400, np.random.default_rng(0)
+    X = rng.standard_normal((n, 3)) * [2.0, 1.0, 0.5]
+    np.save("samples.npy", X)
+    np.save("tensors.npy", rng.uniform(0.5, 1, (n, 3, 1)) * np.eye(3))
+    np.save("cloud.npy", kdmaps.problems.load("sphere-3").sample(n, random_state=0))
+    np.savetxt("colvar.dat", np.c_[X, rng.uniform(size=n)], header="! FIELDS time phi psi weight")
+    frame = pd.DataFrame(X, columns=["x", "y", "z"])
+    frame.to_csv("samples.csv", index=False)
+    frame.to_csv("more.csv", index=False)
+    frame.assign(trajectory=np.arange(n) // 80).to_parquet("samples.parquet")
+    topology = mdtraj.Topology()
+    chain = topology.add_chain()
+    for number in (1, 2, 3):
+        residue = topology.add_residue("ALA", chain, resSeq=number)
+        for atom, symbol in (("N", "N"), ("CA", "C"), ("C", "C")):
+            topology.add_atom(atom, mdtraj.element.get_by_symbol(symbol), residue)
+    frames = mdtraj.Trajectory(rng.standard_normal((n, 9, 3)), topology)
+    frames.save("run.xtc")
+    frames[0].save("molecule.pdb")
+    return tmp_path
+
+
+@pytest.mark.parametrize("page", COMMANDS)
+def test_every_option_exists(page, folder):
+    group = typer.main.get_command(app)
+    for name, *words in COMMANDS[page]:
+        context = group.make_context("kdmaps", [name, *words])
+        group.get_command(context, name).make_context(name, list(words), parent=context)
+
+
+@pytest.mark.parametrize("page", [page for page in COMMANDS if any(words[0] in RUN for words in COMMANDS[page])])
+def test_what_reads_files_runs(page, folder):
+    for name, *words in COMMANDS[page]:
+        if name not in RUN:
+            continue
+        more = [word for option in QUICK for word in option.split() if name == "fit" and option.split()[0] not in words]
+        result = CliRunner().invoke(app, [name, *words, *more])
+        assert result.exit_code == 0, (name, words, result.output)
+
+
+def test_the_scan_sees_commands():
+    assert ["fit", "samples.npy", "--modes", "2", "--out", "result"] in COMMANDS["command_line"]
+    assert ["transform", "result/model.npz", "more.csv"] in COMMANDS["README"]
+    group = typer.main.get_command(app)
+    with pytest.raises(Exception, match="No such option: --mode"):
+        group.get_command(None, "fit").make_context("fit", ["samples.npy", "--mode", "2"])

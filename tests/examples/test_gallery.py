@@ -1,0 +1,26 @@
+"""The scripts of the gallery run as they stand, with fewer features: the documentation runs them as they are."""
+
+import runpy
+from functools import partial
+from pathlib import Path
+
+import matplotlib
+import pytest
+
+import kdmaps
+
+SCRIPTS = sorted((Path(__file__).resolve().parents[2] / "examples").glob("plot_*.py"))
+
+
+# plot_pictures learns a kernel, and JAX takes ten seconds to compile that, whatever its size.
+@pytest.mark.filterwarnings("ignore::kdmaps.exceptions.UnreliableModesWarning")
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
+def test_a_script_runs_and_draws(script, monkeypatch):
+    matplotlib.use("Agg")
+    from matplotlib import pyplot as plt
+
+    for name in ("KernelSearchCV", "VariationalKernelMap"):
+        monkeypatch.setattr(kdmaps, name, partial(getattr(kdmaps, name), n_features=30))
+    runpy.run_path(str(script))
+    assert plt.get_fignums()
+    plt.close("all")
