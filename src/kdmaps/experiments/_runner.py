@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import platform
 from collections.abc import Callable, Iterable, Sequence
@@ -47,6 +48,24 @@ def run_tasks(
 
 def _run(index: int, function: Callable[..., list[Row]], task: dict[str, Any]) -> tuple[int, list[Row]]:
     return index, function(**task)
+
+
+def options_of(name: str, description: str | None, n_seeds: int, quick: str) -> argparse.ArgumentParser:
+    """The options that experiments have in common; `quick` says what `--quick` leaves out."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seeds", type=int, default=n_seeds, help="how many")
+    parser.add_argument("--quick", action="store_true", help=quick)
+    parser.add_argument("--out", type=Path, default=Path("results", name))
+    parser.add_argument("--jobs", type=int, default=2)
+    return parser
+
+
+def publish(name: str, rows: list[Row], table: Callable[..., str], figure: Callable[..., None], out: Path) -> None:
+    """Print the table of the rows, and write it and their figure."""
+    text = table(rows)
+    (out / "table.md").write_text(text + "\n")
+    figure(rows, out / f"{name}.png")
+    print(text)
 
 
 def versions() -> dict[str, str]:

@@ -9,7 +9,6 @@ in hindsight, and the one that 4,000 fresh samples would select.
 
 from __future__ import annotations
 
-import argparse
 import warnings
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -22,7 +21,7 @@ from kdmaps import metrics, problems
 from kdmaps.bandwidths import median_distance
 from kdmaps.bases import make_basis
 from kdmaps.diffusion import DiffusionTensor
-from kdmaps.experiments._runner import Row, markdown, run_tasks
+from kdmaps.experiments._runner import Row, markdown, options_of, publish, run_tasks
 from kdmaps.folds import CrossFit, FoldMoments, cross_fit, make_splits
 from kdmaps.grid import BANDWIDTH_RANGE, REGULARIZATIONS
 from kdmaps.kernels import FAMILIES, make_kernel
@@ -251,13 +250,9 @@ def _rules(rows: list[Row]) -> list[str]:
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the experiment from the command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = options_of("regret", __doc__, n_seeds=5, quick="two seeds, fewer bandwidths")
     parser.add_argument("--problems", nargs="+", default=list(PROBLEMS))
-    parser.add_argument("--seeds", type=int, default=5, help="how many")
     parser.add_argument("--first-seed", type=int, default=2000, help="seeds below 2000 were used to choose the rule")
-    parser.add_argument("--quick", action="store_true", help="two seeds, fewer bandwidths")
-    parser.add_argument("--out", type=Path, default=Path("results/regret"))
-    parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--landscape", nargs=2, metavar=("PROBLEM", "SEED"), help="draw one landscape and stop")
     options = parser.parse_args(arguments)
     settings = Settings(n_bandwidths=5) if options.quick else Settings()
@@ -269,10 +264,7 @@ def main(arguments: list[str] | None = None) -> None:
     seeds = range(options.first_seed, options.first_seed + (2 if options.quick else options.seeds))
     tasks = [{"problem": p, "seed": s, **asdict(settings)} for p in options.problems for s in seeds]
     rows = run_tasks(run, tasks, options.out / "rows.jsonl", options.jobs)
-    text = table(rows)
-    (options.out / "table.md").write_text(text + "\n")
-    figure(rows, options.out / "regret.png")
-    print(text)
+    publish("regret", rows, table, figure, options.out)
 
 
 if __name__ == "__main__":

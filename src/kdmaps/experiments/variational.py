@@ -10,7 +10,6 @@ default grid that agrees best with the true modes, in hindsight.
 
 from __future__ import annotations
 
-import argparse
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
@@ -23,7 +22,7 @@ from kdmaps.adaptive import AdaptiveDiffusionMap
 from kdmaps.bandwidths import median_distance
 from kdmaps.baselines import UniformMixtureMap
 from kdmaps.bases import make_basis
-from kdmaps.experiments._runner import Row, markdown, run_tasks
+from kdmaps.experiments._runner import Row, markdown, options_of, publish, run_tasks
 from kdmaps.folds import cross_fit
 from kdmaps.grid import BANDWIDTH_RANGE, REGULARIZATIONS, bandwidth_grid
 from kdmaps.kernels import FAMILIES, make_kernel
@@ -146,13 +145,9 @@ def figure(rows: list[Row], path: Path) -> None:
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the experiment from the command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = options_of("variational", __doc__, n_seeds=5, quick="one seed, fewer steps")
     parser.add_argument("--problems", nargs="+", default=list(PROBLEMS))
-    parser.add_argument("--seeds", type=int, default=5, help="how many")
     parser.add_argument("--first-seed", type=int, default=4000, help="seeds below 4000 were used to choose the method")
-    parser.add_argument("--quick", action="store_true", help="one seed, fewer steps")
-    parser.add_argument("--out", type=Path, default=Path("results/variational"))
-    parser.add_argument("--jobs", type=int, default=2)
     options = parser.parse_args(arguments)
     settings = Settings(adam_steps=20, lbfgs_steps=10) if options.quick else Settings()
     seeds = range(options.first_seed, options.first_seed + (1 if options.quick else options.seeds))
@@ -163,10 +158,7 @@ def main(arguments: list[str] | None = None) -> None:
         for problem in options.problems
     ]
     rows = run_tasks(run, tasks, options.out / "rows.jsonl", options.jobs)
-    text = table(rows)
-    (options.out / "table.md").write_text(text + "\n")
-    figure(rows, options.out / "variational.png")
-    print(text)
+    publish("variational", rows, table, figure, options.out)
 
 
 if __name__ == "__main__":
