@@ -198,9 +198,13 @@ class TestInterface:
         assert rows[1]["timescale"] == search.timescales_[1]
         assert rows[1]["timescale_low"] == one.timescale_intervals[1, 0] < rows[1]["timescale"]
 
-    def test_files_are_refused_with_a_remedy(self, fitted):
-        with pytest.raises(ValueError, match="mmap_mode"):
-            bootstrap(fitted[0], "samples.npy")
+    def test_mapped_files_but_no_streams(self, fitted, tmp_path):
+        model, X = fitted[:2]
+        np.save(tmp_path / "X.npy", X)
+        found = bootstrap(model, tmp_path / "X.npy", n_resamples=20)
+        assert_array_equal(found.rate_samples, bootstrap(model, X, n_resamples=20).rate_samples)
+        with pytest.raises(ValueError, match=r"X must be an array or a \.npy file"):
+            bootstrap(model, lambda: iter([X]))
 
     @pytest.mark.parametrize(
         ("options", "message"),

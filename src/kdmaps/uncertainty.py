@@ -21,7 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from kdmaps.bases import Basis
 from kdmaps.correlation import integrated_correlation_time, trajectories_of
-from kdmaps.data import is_array_like
+from kdmaps.data import ArraySource
 from kdmaps.exceptions import UnreliableModesWarning
 from kdmaps.moments import Moments, compute_moments
 from kdmaps.pencil import Modes, find_modes
@@ -127,7 +127,7 @@ def bootstrap(
     Parameters
     ----------
     model : fitted estimator
-    X : array-like of shape (n_samples, d)
+    X : array-like of shape (n_samples, d), memory map, or path of a .npy file
         The samples it was fitted to, in the order of time if they come from a trajectory.
     sample_weight : array-like of shape (n_samples,), optional
         The weights it was fitted with.
@@ -177,22 +177,23 @@ def bootstrap(
     check_is_fitted(model)
     _check_arguments(n_resamples, max_blocks, confidence)
     fitted: Any = getattr(model, "best_estimator_", model)
-    if not (is_array_like(X) or isinstance(X, np.memmap)):
-        raise ValueError("X must be an array, whose blocks can be picked; map a file: numpy.load(path, mmap_mode='r').")
-    X = model._validated(X)
+    X = model._source(X)
+    if not isinstance(X, ArraySource):
+        raise ValueError("X must be an array or a .npy file, whose blocks can be picked.")
+    n = len(X.array)
     weight = checked_weight(sample_weight, X)
     spaces = fitted.tangents_ if diffusion is None else None
     tensor = checked_tensor(fitted.diffusion if diffusion is None else diffusion, X, weight, spaces=spaces)
-    trajectories = trajectories_of(groups, len(X))
+    trajectories = trajectories_of(groups, n)
     values = np.asarray(ModeTransformer.transform(fitted, X), dtype=np.float64)
     correlation_time = max(
         integrated_correlation_time(series if weight is None else weight * series, trajectories) for series in values.T
     )
-    length = _block_length(block_length, max_blocks or _most_blocks(fitted.basis_), correlation_time, len(X))
+    length = _block_length(block_length, max_blocks or _most_blocks(fitted.basis_), correlation_time, n)
     blocks = cut_blocks(trajectories, length)
     if len(blocks) < 2:
         raise ValueError(
-            f"block_length={length} leaves {len(blocks)} block of {len(X)} samples; give a smaller block_length."
+            f"block_length={length} leaves {len(blocks)} block of {n} samples; give a smaller block_length."
         )
     if len(blocks) < MIN_BLOCKS:
         warnings.warn(

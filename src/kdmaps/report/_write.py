@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from kdmaps._files import replacing
 from kdmaps.certificates import Certificate, cv_consistency
+from kdmaps.data import ArraySource
 from kdmaps.io import library_versions
 from kdmaps.report._figures import svg
 from kdmaps.summary import (
@@ -270,7 +271,7 @@ def _public(module: str) -> str:
 
 def _fingerprint(X: np.ndarray) -> str:
     """SHA-256 of the samples as 64-bit floats, row by row."""
-    digest = hashlib.sha256()
-    for start in range(0, len(X), 2**16):
-        digest.update(np.ascontiguousarray(X[start : start + 2**16], dtype="<f8").tobytes())
+    digest, source = hashlib.sha256(), ArraySource(X, checked=True)  # which gives the pages of a file back
+    for part in source.parts(2**16):
+        digest.update(np.ascontiguousarray(source.read(part)[1], dtype="<f8").tobytes())
     return digest.hexdigest()
