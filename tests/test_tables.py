@@ -1,6 +1,7 @@
 """Sample tables: what was written in each format is what is read."""
 
 import sys
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -192,6 +193,21 @@ def test_bad_files(name, content, message, tmp_path):
     (tmp_path / name).write_bytes(content)
     with pytest.raises(ValueError, match=message):
         values(open_table(tmp_path / name))
+
+
+def test_an_array_without_rows(tmp_path):
+    np.save(tmp_path / "t.npy", np.empty((0, 3)))
+    np.savez(tmp_path / "t.npz", X=np.empty((0, 3)))
+    for name in ("t.npy", "t.npz"):
+        with pytest.raises(ValueError, match="holds no samples"):
+            open_table(tmp_path / name)
+
+
+def test_reading_text_leaves_the_filters_of_warnings_alone(tmp_path):
+    blocks = open_table(write_text(tmp_path / "t.csv")).blocks([0])
+    before = list(warnings.filters)
+    next(blocks)
+    assert list(warnings.filters) == before
 
 
 def test_pickles_are_not_read(tmp_path):

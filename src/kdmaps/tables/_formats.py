@@ -115,7 +115,7 @@ def _open_npy(path: Path, array: str | None) -> Table:
     with _reading(path, "an array of numbers"):
         mapped = np.load(path, mmap_mode="r", allow_pickle=False)
         _check_numbers(mapped.shape, mapped.dtype, "it")
-    return _of_array(mapped.reshape(len(mapped), -1))
+    return _of_array(mapped.reshape(len(mapped), math.prod(mapped.shape[1:])))
 
 
 class _Stored(NamedTuple):
@@ -217,14 +217,14 @@ def _open_text(path: Path, array: str | None) -> Table:
     def read(columns: list[int], dtype: type = np.float64) -> Blocks:
         used = None if len(columns) == width and columns == list(range(width)) else columns
         rows, line = block_rows(len(columns)), begin
-        with open(path, encoding="utf-8-sig") as file, warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "loadtxt: input contained no data")
+        load = partial(np.loadtxt, delimiter=delimiter, usecols=used, max_rows=rows, ndmin=2, quotechar='"')
+        with open(path, encoding="utf-8-sig") as file:
             next(islice(file, begin, begin), None)
             while True:
                 try:
-                    block: np.ndarray = np.loadtxt(
-                        file, dtype, delimiter=delimiter, usecols=used, max_rows=rows, ndmin=2, quotechar='"'
-                    )
+                    with warnings.catch_warnings():  # not around a yield: what others filter is theirs
+                        warnings.filterwarnings("ignore", "loadtxt: input contained no data")
+                        block: np.ndarray = load(file, dtype)
                 except ValueError as error:
                     raise ValueError(
                         f"{path}, counting from line {line + 1}: {error} Every row needs the same columns, with a "
