@@ -275,7 +275,7 @@ class RegularizationPath:
         scale = 1 / np.sqrt(self._energies + regularization)
         matrix = scale[:, None] * self._S * scale
         block = n_modes + _EXTRA
-        if len(scale) <= max(_DENSE, _DENSE_BLOCKS * block):
+        if len(scale) <= _DENSE_BLOCKS * block:
             first = max(len(scale) - n_modes, 0)
             values, vectors = linalg.eigh(matrix, subset_by_index=[first, len(scale) - 1], check_finite=False)
             values, vectors = values[::-1], vectors[:, ::-1]
@@ -295,8 +295,8 @@ class RegularizationPath:
         return float((largest + regularization) / (smallest + regularization))
 
 
-# Up to this size, or this many times the size of the Krylov block, a dense solve is faster than an iteration.
-_DENSE, _DENSE_BLOCKS = 100, 12
+# Up to this many times the size of the Krylov block, a dense solve for the leading pairs is faster than an iteration.
+_DENSE_BLOCKS = 70
 # Vectors that the Krylov block carries beyond the modes asked for: they take the slow convergence at the cut.
 _EXTRA = 4
 
@@ -306,7 +306,7 @@ def _block_krylov(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Leading eigenpairs of a symmetric matrix, `start.shape[1]` of them, the first `n` to `tolerance`."""
     V, block = start, start.shape[1]
-    for _ in range(12):
+    for _ in range(6):  # more would cost more than the dense solve
         blocks = [V]
         for _ in range(3):
             step = matrix @ blocks[-1]
