@@ -39,6 +39,7 @@ def _draw(rows: list[Row], path: Path, draw: Callable, **labels) -> None:
     from matplotlib import colormaps
     from matplotlib.figure import Figure
 
+    colours = colormaps["tab20"].colors[0::2] + colormaps["tab20"].colors[1::2]  # the strong ones first
     names = list(dict.fromkeys(row["problem"] for row in rows))
     rivals = [name for name in RIVALS if any(row["rival"] == name for row in rows)]
     columns = min(4, len(names) + 1)  # one panel for the legend
@@ -49,7 +50,7 @@ def _draw(rows: list[Row], path: Path, draw: Callable, **labels) -> None:
         for number, rival in enumerate(rivals):
             ours = rival in OURS
             style = {"marker": "o" if ours else ".", "lw": 2.2 if ours else 1, "zorder": 3 if ours else 2}
-            style |= {"color": colormaps["tab20"](number), "label": rival}
+            style |= {"color": colours[number], "label": rival}
             draw(ax, [row for row in rows if row["rival"] == rival and row["problem"] == problem], style)
         ax.set(xscale="log", yscale="log", title=problem, **labels)
     for ax in axes[len(names) :]:
