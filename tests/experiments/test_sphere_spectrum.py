@@ -21,6 +21,17 @@ def test_exact_modes_err_by_sampling_alone():
     assert np.mean(errors[:4]) / np.mean(errors[4:]) == pytest.approx(np.sqrt(10_000 / 400), rel=0.4)
 
 
+def test_the_table_names_what_is_missed():
+    def row(energy, error):
+        return {"n": 10_000, "dim": 3, "seed": 0, "energy": energy, "errors": {"ritz": 0.5, "cross-fitted": error}}
+
+    # 0.014 is below the published 0.026 and above half of it.
+    rows = [row(energy, error) for energy in ("ambient", "tangent") for error in (0.013, 0.015)]
+    text = sphere.table(rows, [{"n": 10_000, "dim": 3, "seed": 0, "errors": {"exact": 0.01}}])
+    assert "| 10000 | 3 | ambient | 0.0140 ± 0.0010 | 0.5000 ± 0.0000 | 0.0100 | 0.026 | 0.026 | yes | 2 |" in text
+    assert "missed in 1 of 2 cells: n=10000, d=3, tangent energy (0.0140, not 0.013)." in text
+
+
 def test_rows_table_and_resumption(tmp_path, monkeypatch):
     monkeypatch.setattr(sphere, "FAMILIES", ("gaussian",))
     arguments = ["--quick", "--sizes", "1000", "--dimensions", "3", "--out", str(tmp_path)]

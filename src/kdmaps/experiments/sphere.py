@@ -2,10 +2,16 @@
 
 For n uniform samples on the unit sphere of R^d the first 24 inverse eigenvalues of the Laplace–Beltrami operator are
 estimated; the error is Σ_k |1/rate_k - 1/exact_k| / Σ_k 1/exact_k. Kernel and regularization are those that
-`KernelSearchCV` finds among a smooth, a middling and a rough family on every other point of its default grid, and
-beyond its edges. Two energies: the ambient one, and the one on estimated tangent spaces (`diffusion="tangent"`); two
-estimates of the rates of the same modes: on the samples that they were fitted to, and cross-fitted. The column "exact
-modes" is the error of the exact modes' quotients E|∇f|²/Var f on the same samples, the noise of the samples themselves.
+`KernelSearchCV` finds among a smooth, a middling and a rough family, with 300 features; they are then fitted once more
+with max(300, n/10) features. Two energies: the ambient one, and the one on estimated tangent spaces
+(`diffusion="tangent"`). The estimate is the cross-fitted one, over three draws of three folds. Beside it stand the
+rates of the same modes on the samples that they were fitted to ("ritz"), and the error of the exact modes' quotients
+E|∇f|²/Var f on the same samples ("exact modes"): the noise of the samples themselves. With 10,000 samples the aim is
+the published error for the ambient energy, and half of it for the tangent energy.
+
+In the ambient energy a mode has to be flat across the sphere. For x_i that takes the function x_i(3 - |x|²)/2: kernels
+narrower than the default grid, which starts at 1.5 median distances, and enough features to hold polynomials of degree
+3 and 4. The tangent energy asks for neither.
 
     python -m kdmaps.experiments.sphere --quick
 """
@@ -18,6 +24,8 @@ import warnings
 from pathlib import Path
 
 import numpy as np
+from sklearn.base import clone
+from sklearn.model_selection import RepeatedKFold
 
 from kdmaps import problems
 from kdmaps.estimator import RATES
@@ -29,12 +37,15 @@ SIZES = (100, 1_000, 10_000)
 DIMENSIONS = (3, 5, 11, 19)
 N_MODES = 24
 FAMILIES = ("gaussian", "matern52", "laplacian")
-#: Half the default, over the same range.
-N_BANDWIDTHS = 5
+#: Half as many as by default, and narrower ones: in units of the median distance.
+N_BANDWIDTHS, BANDWIDTH_RANGE = 5, (0.7, 14.0)
+#: Folds are drawn this often: the k-th mode of a degenerate level is another function in every fold, so that the mean
+#: over many of them has less noise than the quotient of any one function.
+N_DRAWS = 3
 ENERGIES = {"ambient": None, "tangent": "tangent"}
-#: Published errors of a Galerkin method at n = 10,000 with the kernel chosen by hand, and what was aimed at here.
+#: Published errors of a Galerkin method at n = 10,000 with the kernel chosen by hand, and the errors aimed at here.
 PUBLISHED = {3: 0.026, 5: 0.030, 11: 0.035, 19: 0.047}
-GOALS = {
+AIMS = {
     (10_000, "ambient"): PUBLISHED,
     (10_000, "tangent"): {dim: error / 2 for dim, error in PUBLISHED.items()},
     (1_000, "ambient"): {3: 0.08, 5: 0.10, 11: 0.10, 19: 0.13},
@@ -60,14 +71,20 @@ def run(n: int, dim: int, seed: int, energy: str, n_bandwidths: int = N_BANDWIDT
             FAMILIES,
             n_bandwidths,
             regularizations=REGULARIZATIONS[::2],
+            bandwidth_range=BANDWIDTH_RANGE,
             diffusion=ENERGIES[energy],
-            rates="cross-fitted",
             random_state=seed,
         ).fit(X)
+        model = clone(search.best_estimator_).set_params(
+            n_features=max(300, n // 10),
+            rates="cross-fitted",
+            cv=RepeatedKFold(n_splits=3, n_repeats=N_DRAWS, random_state=seed),
+        )
+        model.fit(X)
     seconds = time.perf_counter() - start
-    a, L = search.coefficients_, search.best_estimator_.moments_.mean_energy()
-    rates = {"ritz": np.einsum("mk,mk->k", a, L @ a), "cross-fitted": search.rates_}
-    exact, spaces = system.rates(N_MODES), search.tangents_
+    a, L = model.coefficients_, model.moments_.mean_energy()
+    rates = {"ritz": np.einsum("mk,mk->k", a, L @ a), "cross-fitted": model.rates_}
+    exact, spaces = system.rates(N_MODES), model.tangents_
     return [
         {
             "n": n,
@@ -105,8 +122,8 @@ def _errors(rows: list[Row], rates: str, **wanted) -> np.ndarray:
 
 
 def table(rows: list[Row], exact: list[Row]) -> str:
-    """Mean errors over the seeds, with their standard deviation, and the goals, in Markdown."""
-    lines = []
+    """Mean errors over the seeds, with their standard deviation, and whether they are as small as aimed at."""
+    lines, missed, compared = [], [], 0
     for n in sorted({row["n"] for row in rows}):
         for dim in sorted({row["dim"] for row in rows}):
             for energy in ENERGIES:
@@ -114,23 +131,26 @@ def table(rows: list[Row], exact: list[Row]) -> str:
                 count = len(found["ritz"])
                 if not count:
                     continue
-                goal = GOALS.get((n, energy), {}).get(dim)
-                met = [] if goal is None else [rates for rates in RATES if found[rates].mean() <= goal] or ["neither"]
+                aim, mean = AIMS.get((n, energy), {}).get(dim), found["cross-fitted"].mean()
+                compared += aim is not None
+                if aim is not None and mean > aim:
+                    missed.append(f"n={n}, d={dim}, {energy} energy ({mean:.4f}, not {aim:.4g})")
                 lines.append(
                     [
                         f"{n}",
                         f"{dim}",
                         energy,
-                        *(f"{found[rates].mean():.4f} ± {found[rates].std():.4f}" for rates in RATES),
+                        *(f"{found[rates].mean():.4f} ± {found[rates].std():.4f}" for rates in ("cross-fitted", "ritz")),
                         f"{_errors(exact, 'exact', n=n, dim=dim).mean():.4f}",
                         "" if n != 10_000 else f"{PUBLISHED[dim]:.3f}",
-                        "" if goal is None else f"{goal:.4g}",
-                        ", ".join(met),
+                        "" if aim is None else f"{aim:.4g}",
+                        "" if aim is None else "no" if mean > aim else "yes",
                         f"{count}",
                     ]
                 )
-    header = ["n", "d", "energy", *RATES, "exact modes", "published", "goal", "met by", "seeds"]
-    return markdown(header, lines)
+    header = ["n", "d", "energy", "cross-fitted", "ritz", "exact modes", "published", "aim", "met", "seeds"]
+    verdict = f"missed in {len(missed)} of {compared} cells: {'; '.join(missed)}" if missed else "met in every cell"
+    return f"{markdown(header, lines)}\n\nThe aim, an upper bound for the cross-fitted error, is {verdict}."
 
 
 def figure(rows: list[Row], exact: list[Row], path: Path) -> None:
