@@ -55,3 +55,5 @@ def test_rows_table_and_resumption(tmp_path, monkeypatch):
     monkeypatch.setattr(sphere, "run_exact", never)
     sphere.main(arguments)
     assert (tmp_path / "table.md").read_text() == table
+    sphere.main([*arguments, "--dimensions", "3", "5", "--finished"])
+    assert (tmp_path / "table.md").read_text() == table

@@ -25,25 +25,35 @@ def run_tasks(
     Finished tasks are appended to `path` (JSON lines) at once and never computed again: after a kill, run it again.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    done: dict[str, list[Row]] = {}
-    if path.exists():
-        for line in path.read_text().splitlines():
-            try:
-                entry = json.loads(line)
-            except json.JSONDecodeError:
-                continue  # a line cut off by a kill
-            done[json.dumps(entry["task"], sort_keys=True)] = entry["rows"]
-    keys = [json.dumps(task, sort_keys=True) for task in tasks]
+    done = finished(path)
+    keys = [key_of(task) for task in tasks]
     missing = [i for i, key in enumerate(keys) if key not in done]
     with parallel_config(backend="loky", inner_max_num_threads=1):
-        finished = Parallel(n_jobs=jobs, return_as="generator_unordered")(
+        results = Parallel(n_jobs=jobs, return_as="generator_unordered")(
             delayed(_run)(i, function, tasks[i]) for i in missing
         )
-        for i, rows in track(finished, len(missing), lambda: path.stem, show):
+        for i, rows in track(results, len(missing), lambda: path.stem, show):
             done[keys[i]] = rows
             with path.open("a") as file:
                 file.write("\n" + json.dumps({"task": tasks[i], "rows": rows, "versions": versions()}))
     return [row for key in keys for row in done[key]]
+
+
+def key_of(task: dict[str, Any]) -> str:
+    """A task as text."""
+    return json.dumps(task, sort_keys=True)
+
+
+def finished(path: Path) -> dict[str, list[Row]]:
+    """The rows in a file, by the keys of their tasks."""
+    done: dict[str, list[Row]] = {}
+    for line in path.read_text().splitlines() if path.exists() else ():
+        try:
+            entry = json.loads(line)
+        except json.JSONDecodeError:
+            continue  # a line cut off by a kill
+        done[key_of(entry["task"])] = entry["rows"]
+    return done
 
 
 def _run(index: int, function: Callable[..., list[Row]], task: dict[str, Any]) -> tuple[int, list[Row]]:
