@@ -229,7 +229,8 @@ def test_after_a_failed_write_the_old_results_are_still_there(failure, call, dat
 
 def test_ctrl_c_ends_a_running_command_with_130(data):
     """A real signal to a real process in the middle of its search: the one test that needs one, hence its seconds."""
-    script = (
+    script = (  # a process that was started in the background ignores the signal until told otherwise
+        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "import sys; from kdmaps import sweep; from kdmaps.cli import app; track = sweep.track\n"
         "def told(items, *arguments):\n"
         "    for item in track(items, *arguments):\n"
