@@ -251,6 +251,15 @@ def test_resume_without_a_seed_takes_the_seed_of_the_checkpoint(X, tmp_path):
     np.testing.assert_array_equal(KernelSearchCV(**settings).fit(X).transform(X), first.transform(X))
 
 
+@pytest.fixture
+def interruptible():
+    """What is started in the background ignores the signal until told otherwise."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 def test_interrupt_keeps_the_best_so_far(X):
     calls = []
 
