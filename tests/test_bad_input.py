@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from kdmaps import Factor, KernelDiffusionMap
+from kdmaps import Factor, KernelDiffusionMap, KernelSearchCV
 from kdmaps.exceptions import DataWarning
 
 pytestmark = pytest.mark.filterwarnings("ignore::kdmaps.exceptions.UnreliableModesWarning")
@@ -242,3 +242,31 @@ def test_samples_are_never_written_to():
         model.gradient(Z)
         model.score(Z, sample_weight=weight)
         np.testing.assert_array_equal(Z, X)
+
+
+class TestSettingsOfASearch:
+    """Each error names the argument."""
+
+    @pytest.mark.parametrize(
+        ("settings", "message"),
+        [
+            ({"families": 5}, "families must be a non-empty list"),
+            ({"families": iter(["gaussian"])}, "families must be a non-empty list"),
+            ({"bandwidth_range": ("a", "b")}, "bandwidth_range must be two positive numbers"),
+            ({"cv": [(np.arange(30), np.arange(30, 60)), (np.arange(30, 60), np.arange(30))]}, "cv gives row numbers"),
+        ],
+    )
+    def test_is_named(self, settings, message):
+        X = np.random.default_rng(0).standard_normal((40, 2))
+        with pytest.raises(ValueError, match=message):
+            KernelSearchCV(2, n_features=20, random_state=0, **settings).fit(X)
+
+
+def test_a_callable_that_gives_nothing():
+    with pytest.raises(ValueError, match="must return an iterator of chunks, got None"):
+        KernelDiffusionMap(2).fit(lambda: None)
+
+
+def test_a_truth_value_is_no_number_of_modes():
+    with pytest.raises(ValueError, match="n_components must be a positive whole number, got True"):
+        KernelDiffusionMap(True).fit(np.random.default_rng(0).standard_normal((40, 2)))

@@ -260,3 +260,31 @@ def test_an_interrupted_search_writes_nothing(data, monkeypatch):
     assert result.exit_code == 130
     assert "Interrupted; no file is left half-written." in result.stderr
     assert not (data / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "remedy"),
+    [
+        (["--table", "xls"], "is none of csv, parquet, npy, npz"),
+        (["--bandwidth", 0], "positive number"),
+        (["--lambda", 0], "positive number"),
+        (["--modes", 30, "--features", 20], "increase --features"),
+        (["--resamples", 19], "0, or 20 or more"),
+    ],
+)
+def test_bad_options_are_named_before_anything_is_done(data, arguments, remedy):
+    result = run("fit", data / "samples.npy", *arguments, "--out", data / "out")
+    assert result.exit_code == 2
+    message = " ".join(result.stderr.replace("│", " ").split())
+    assert arguments[0] in message
+    assert remedy in message
+    assert not (data / "out").exists()
+
+
+@pytest.mark.parametrize("weights", [[-1.0, 1.0], ["a", "b"]])
+def test_weights_that_are_none(tmp_path, weights):
+    lines = [f"{k / 10},{weights[k % 2]}" for k in range(20)]
+    (tmp_path / "samples.csv").write_text("\n".join(["x,w", *lines]))
+    result = run("fit", tmp_path / "samples.csv", "--weights", "w", "--out", tmp_path / "out")
+    assert result.exit_code == 1
+    assert "--weights: w has entries that are no weights" in " ".join(result.stderr.split())

@@ -5,7 +5,7 @@ import pytest
 from sklearn.model_selection import GroupKFold, KFold, ShuffleSplit, TimeSeriesSplit
 
 import kdmaps
-from kdmaps import scores
+from kdmaps import pencil, scores
 from kdmaps.bases import make_basis
 from kdmaps.diffusion import DiffusionTensor
 from kdmaps.folds import BlockedKFold, FoldMoments, cross_fit, make_splits
@@ -103,9 +103,11 @@ def test_jackknife_error_of_a_mean_is_its_standard_error():
     assert jackknife_error(left_out) == pytest.approx(values.std(ddof=1) / 2)
 
 
+@pytest.mark.parametrize("dense_blocks", [70, 0])  # 0: by iteration, whatever the size
 @pytest.mark.parametrize("kind", ["fourier", "landmarks"])
-def test_path_equals_direct_solve(kind, X):
-    kernel = Matern(1.5, 0.5)  # rough enough that the Krylov branch (more than 100 directions) is taken
+def test_path_equals_direct_solve(kind, dense_blocks, X, monkeypatch):
+    monkeypatch.setattr(pencil, "_DENSE_BLOCKS", dense_blocks)
+    kernel = Matern(1.5, 0.5)  # rough: no direction is left out
     basis = make_basis(kind, kernel, X, 200, random_state=0)
     moments = compute_moments(basis, X)
     path = RegularizationPath(moments.covariance(), moments.mean_energy(), basis.ridge)

@@ -340,3 +340,12 @@ def test_the_tables_name_every_field():
     assert [field.name for field in fields(Moments)] == list(io.MOMENTS)
     assert [field.name for field in fields(Modes)] == list(io.MODES)
     assert all(issubclass(cls, ModeTransformer) for cls in io.ESTIMATORS.values())
+
+
+def test_where_a_file_cannot_be(tmp_path):
+    model = KernelDiffusionMap(1, n_features=10, random_state=0).fit(np.random.default_rng(0).standard_normal((50, 2)))
+    with pytest.raises(FileNotFoundError, match=r"There is no directory .*nowhere; create it first"):
+        model.save(tmp_path / "nowhere" / "model.npz")
+    with pytest.raises(IsADirectoryError, match="is a directory; give the name of a file"):
+        model.save(tmp_path)
+    assert list(tmp_path.iterdir()) == []

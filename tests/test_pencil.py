@@ -10,6 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import linalg
 from scipy.stats import ortho_group
 
+from kdmaps import pencil
 from kdmaps.bases import make_basis
 from kdmaps.exceptions import UnreliableModesWarning
 from kdmaps.kernels import Gaussian, Matern
@@ -95,8 +96,10 @@ class TestSolve:
 
 class TestRegularizationPath:
     @pytest.mark.parametrize("with_ridge", [False, True])
-    @pytest.mark.parametrize("p", [3, 40, 160])  # 160 is beyond the dense limit
-    def test_against_scipy(self, p, with_ridge):
+    @pytest.mark.parametrize(("p", "dense"), [(3, True), (40, True), (160, True), (160, False)])
+    def test_against_scipy(self, p, dense, with_ridge, monkeypatch):
+        if not dense:
+            monkeypatch.setattr(pencil, "_DENSE_BLOCKS", 0)
         covariance, energy = positive(0, p), positive(1, p)
         ridge = positive(2, p) if with_ridge else None
         path = RegularizationPath(covariance, energy, ridge)

@@ -223,7 +223,7 @@ def test_a_missing_package_is_named(package, ending, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, package, None)
     package = package.partition(".")[0]
     (tmp_path / f"t{ending}").write_bytes(b"")
-    with pytest.raises(ImportError, match=rf"reading .* needs {package}; install it \(pip install {package}\)"):
+    with pytest.raises(ImportError, match=rf".* need {package}; install it \(pip install {package}\)"):
         open_table(tmp_path / f"t{ending}")
 
 
@@ -282,3 +282,11 @@ def test_dihedrals(peptide):
     np.testing.assert_allclose(values(table, "1")[:, 0], np.sin(phi), atol=5e-3)
     with pytest.raises(ValueError, match="descriptor must be one of"):
         open_table(folder / "t.xtc", topology=folder / "t.pdb", descriptor="distances")
+
+
+def test_what_a_format_does_not_have_is_not_ignored(tmp_path):
+    np.save(tmp_path / "x.npy", np.zeros((3, 2)))
+    with pytest.raises(ValueError, match=r"only .npz and .zarr hold arrays with names"):
+        open_table(tmp_path / "x.npy", array="Q")
+    with pytest.raises(ValueError, match="descriptor must be one of heavy-atoms, dihedrals, got 'foo'"):
+        open_table(tmp_path / "x.npy", descriptor="foo")

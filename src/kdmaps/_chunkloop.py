@@ -28,7 +28,7 @@ _SYRK = {
     np.dtype(scalar): get_cython_function_address("scipy.linalg.cython_blas", name)
     for scalar, name in ((np.float64, "dsyrk"), (np.float32, "ssyrk"))
 }
-#: Rows of features at a time: enough for BLAS, few enough for the second-level cache.
+#: Rows of features at a time: enough for BLAS, few enough for the second-level cache with a few hundred features.
 BLOCK_ROWS = 320
 
 

@@ -18,6 +18,11 @@ def replacing(*paths: str | os.PathLike) -> Iterator[list[BinaryIO]]:
     before all of them are safely on the disk: after a failure, none of them is new.
     """
     targets = [Path(path) for path in paths]
+    for target in targets:
+        if target.is_dir():
+            raise IsADirectoryError(f"{target} is a directory; give the name of a file.")
+        if not target.parent.is_dir():
+            raise FileNotFoundError(f"There is no directory {target.parent}; create it first.")
     temporary = [path.with_name(f".{uuid4().hex}.tmp") for path in targets]
     try:
         with ExitStack() as stack:

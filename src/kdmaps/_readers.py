@@ -62,7 +62,7 @@ def library(name: str, what: str) -> ModuleType:
         return import_module(name)
     except ImportError as error:
         package = name.partition(".")[0]
-        raise ImportError(f"X: reading {what} needs {package}; install it (pip install {package}).") from error
+        raise ImportError(f"{what} need {package}; install it (pip install {package}).") from error
 
 
 def stored_blocks(array) -> Iterator[np.ndarray]:

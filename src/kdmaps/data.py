@@ -157,6 +157,8 @@ class StreamSource(Source):
     def _open(self) -> Iterator[np.ndarray]:
         chunks = self._start()
         if not hasattr(chunks, "__next__"):
+            if not hasattr(chunks, "__iter__"):
+                raise ValueError(f"X is a callable; it must return an iterator of chunks, got {chunks!r}.")
             chunks = iter(chunks)
         if chunks is self._last:
             raise ValueError("X returned the same iterator twice; the callable must return a new one at every call.")
@@ -254,6 +256,8 @@ def as_source(X) -> Source:
     ------
     ValueError
         For what none of these is.
+    FileNotFoundError
+        For a path that does not exist.
 
     Examples
     --------

@@ -115,7 +115,7 @@ class DaskSource(RemoteSource):
         return Sample(rows, np.concatenate(self._compute(tasks)), None if weight is None else weight[rows])
 
     def subset(self, X):
-        rows = max(MIN_BLOCK_ROWS, -(-len(X) // self._n_workers))
+        rows = max(MIN_BLOCK_ROWS, -(-len(X) // self._n_threads))
         with self._explained():
             return DaskSource(dask.persist(da.from_array(X, chunks=(rows, -1)), scheduler=self._get)[0])
 
@@ -159,7 +159,7 @@ class DaskSource(RemoteSource):
 
     def fetch(self, values: da.Array) -> Iterator[np.ndarray]:
         blocks = values.to_delayed().ravel().tolist()
-        for part in slices(len(blocks), BLOCKS_AHEAD * self._n_workers):
+        for part in slices(len(blocks), BLOCKS_AHEAD * self._n_threads):
             yield from self._compute(blocks[part])
 
     def rowwise(self, function: Callable, *arguments) -> np.ndarray:
@@ -192,7 +192,7 @@ class DaskSource(RemoteSource):
         return owner if hasattr(owner, "persist") else None
 
     @property
-    def _n_workers(self) -> int:
+    def _n_threads(self) -> int:
         """Threads of all workers."""
         if self._client is None:
             return n_threads()
@@ -202,7 +202,7 @@ class DaskSource(RemoteSource):
     @property
     def at_once(self) -> int:
         # While one is being solved, the blocks of the next are summed.
-        return max(n_threads(), -(-self._n_workers // len(self._parts)) + 1)
+        return max(n_threads(), -(-self._n_threads // len(self._parts)) + 1)
 
     def _compute(self, tasks: list[Delayed]) -> tuple:
         with self._explained():

@@ -67,7 +67,7 @@ class KernelDiffusionMap(ModeTransformer):
     engine : {"numba", "jax"} or None, default=None
         What runs the sum over samples; None is JAX where it has an accelerator, else compiled code on all cores.
     memory_limit : float, optional
-        Megabytes for chunks, sums and the solve; by default chunks of 4 MB of features for each thread.
+        Megabytes for chunks, sums and the solve; by default chunks of as many samples as make 4 MB of features.
     rates : {"ritz", "cross-fitted"}, default="ritz"
         Where the rates of the modes are read: on the samples that the modes were fitted to, which makes them too small
         where many modes compete; or on the held-out samples of every fold, for the modes of the others.
@@ -261,7 +261,7 @@ class KernelDiffusionMap(ModeTransformer):
         """Raise a ValueError for parameters that no data could make sense of."""
         for name in ("n_components", "n_features"):
             value = getattr(self, name)
-            if not isinstance(value, Integral) or value < 1:
+            if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
                 raise ValueError(f"{name} must be a positive whole number, got {value!r}.")
         if not isinstance(self.regularization, Real) or not 0 < float(self.regularization) < np.inf:
             raise ValueError(f"regularization must be a positive number, got {self.regularization!r}.")

@@ -72,6 +72,8 @@ def make_splits(cv, X: np.ndarray, groups, n_components: int, seed: int) -> list
     else:
         splitter = check_cv(cv)
     splits = [(np.asarray(train), np.asarray(test)) for train, test in splitter.split(X, groups=groups)]
+    if any(part.size and not 0 <= part.min() <= part.max() < len(X) for split in splits for part in split):
+        raise ValueError(f"cv gives row numbers outside 0…{len(X) - 1}, the rows of X; it was made for other samples.")
     if any(np.intersect1d(train, test).size for train, test in splits):
         raise ValueError("cv gives a split whose test samples are training samples too: held-out samples must be new.")
     if len(splits) < 2:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from numbers import Integral
 
 import numpy as np
@@ -33,15 +34,15 @@ def bandwidth_grid(bandwidths, bandwidth_range, X: np.ndarray, weight, seed: int
     if int(bandwidths) < 1:
         raise ValueError(f"bandwidths must be at least 1, got {bandwidths}.")
     ends = np.ravel(bandwidth_range)
-    if len(ends) != 2 or not 0 < ends[0] <= ends[1] < np.inf:
+    if ends.dtype.kind not in "fiu" or len(ends) != 2 or not 0 < ends[0] <= ends[1] < np.inf:
         raise ValueError(f"bandwidth_range must be two positive numbers in order, got {bandwidth_range}.")
     return median_distance(X, weight, seed) * np.geomspace(ends[0], ends[1], int(bandwidths))
 
 
 def make_trials(families, sigmas: np.ndarray) -> list[Trial]:
     """Every named family at every bandwidth, and every kernel as it is."""
-    if families is None or isinstance(families, str | Kernel) or len(families) == 0:
-        raise ValueError("families must be a non-empty list of names or kernels.")
+    if not isinstance(families, Sequence) or isinstance(families, str) or len(families) == 0:
+        raise ValueError(f"families must be a non-empty list of names or kernels, got {families!r}.")
     trials = []
     for family in families:
         if isinstance(family, Kernel):

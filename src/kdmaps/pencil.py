@@ -157,7 +157,9 @@ def solve(
     return values[::-1], coefficients, 1 / max(reciprocal, np.finfo(float).tiny), trace
 
 
-def _cholesky(matrix: np.ndarray) -> np.ndarray:
+def _cholesky(
+    matrix: np.ndarray, name: str = "L+λR", remedy: str = "Increase regularization or use fewer features."
+) -> np.ndarray:
     """Lower Cholesky factor; a diagonal that is too small is lifted, tenfold at a time, and the lift is reported."""
     scale = np.trace(matrix) / matrix.shape[0]
     for jitter in (0.0, *np.logspace(-15, -6, 10)):
@@ -166,14 +168,15 @@ def _cholesky(matrix: np.ndarray) -> np.ndarray:
         if info == 0:
             if jitter:
                 warnings.warn(
-                    f"L+λR is not positive definite in floating point; {jitter:.0e} of its mean diagonal was added. "
-                    "Increase regularization or use fewer features.",
+                    f"{name} is not positive definite in floating point; {jitter:.0e} of its mean diagonal was added. "
+                    f"{remedy}",
                     UnreliableModesWarning,
                     stacklevel=4,
                 )
             return factor
     raise np.linalg.LinAlgError(
-        "L+λR is not positive definite even with jitter: X, sample_weight or diffusion has values that are too extreme."
+        f"{name} is not positive definite even with jitter: X, sample_weight or diffusion has values that are too "
+        "extreme; rescale or repair them."
     )
 
 
@@ -244,8 +247,8 @@ class RegularizationPath:
 
     R is made the identity by its Cholesky factor; then L = U D Uᵀ is diagonalised once, and for every λ the problem
     is the symmetric one of (D+λ)^{-½} UᵀΣU (D+λ)^{-½}. Directions in which the samples see neither variance nor energy
-    (most of them, for a smooth kernel) are left out. Large problems are solved by a block Krylov iteration that starts
-    from the modes of the λ before.
+    (most of them, for a smooth kernel) are left out. Beyond a few hundred features (`_DENSE_BLOCKS`), a block Krylov
+    iteration starts from the modes of the λ before.
 
     Parameters
     ----------
@@ -258,7 +261,7 @@ class RegularizationPath:
     def __init__(self, covariance: np.ndarray, energy: np.ndarray, ridge: np.ndarray | None = None):
         self._root = None
         if ridge is not None:
-            self._root = _cholesky(ridge)
+            self._root = _cholesky(ridge, "R", "Use fewer landmarks, or landmarks further apart.")
             covariance, energy = (lapack.dsygst(m, self._root, itype=1, lower=1)[0] for m in (covariance, energy))
             covariance, energy = (np.tril(m) + np.tril(m, -1).T for m in (covariance, energy))
         energies, U = np.linalg.eigh(energy)
@@ -276,9 +279,7 @@ class RegularizationPath:
         matrix = scale[:, None] * self._S * scale
         block = n_modes + _EXTRA
         if len(scale) <= _DENSE_BLOCKS * block:
-            first = max(len(scale) - n_modes, 0)
-            values, vectors = linalg.eigh(matrix, subset_by_index=[first, len(scale) - 1], check_finite=False)
-            values, vectors = values[::-1], vectors[:, ::-1]
+            values, vectors = _leading(matrix, n_modes)
         else:
             if self._start is None or self._start.shape[1] < block:
                 self._start = np.linalg.qr(np.random.default_rng(0).standard_normal((len(scale), block)))[0]
@@ -319,8 +320,14 @@ def _block_krylov(
         residual = np.linalg.norm(image @ vectors[:, :n] - V[:, :n] * values[:n], axis=0).max()
         if residual <= tolerance * values[0]:
             return values, V
-    values, vectors = np.linalg.eigh(matrix)
-    return values[::-1][:block], vectors[:, ::-1][:, :block]
+    return _leading(matrix, block)
+
+
+def _leading(matrix: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """At most `n` leading eigenpairs of a symmetric matrix, descending."""
+    p = matrix.shape[0]
+    values, vectors = linalg.eigh(matrix, subset_by_index=[max(p - n, 0), p - 1], check_finite=False)
+    return values[::-1], vectors[:, ::-1]
 
 
 def _fixed_direction(p: int) -> np.ndarray:

@@ -21,6 +21,7 @@ from kdmaps._remote import RemoteSource
 from kdmaps.bases import make_basis
 from kdmaps.data import Sample
 from kdmaps.diffusion import DiffusionTensor
+from kdmaps.exceptions import UnreliableModesWarning
 from kdmaps.folds import CrossFit, FoldMoments, cross_fit
 from kdmaps.kernels import Kernel, kernel_from_dict
 from kdmaps.progress import track
@@ -229,7 +230,9 @@ class Sweep:
             if not self.candidates:
                 raise
             warnings.warn(
-                f"Interrupted: the search ends with the best of {len(self.candidates)} candidates.", stacklevel=4
+                f"Interrupted: the search ends with the best of {len(self.candidates)} candidates.",
+                UnreliableModesWarning,
+                stacklevel=4,
             )
         return self.candidates[len(before) :]
 

@@ -29,6 +29,8 @@ from kdmaps.tangent import checked_tensor
 from kdmaps.transformer import ModeTransformer
 from kdmaps.validation import checked_weight
 
+#: Fewer resamples have no quantiles worth the name.
+MIN_RESAMPLES = 20
 #: Blocks beyond this number add memory and time, but no accuracy that an interval could show: from B blocks a standard
 #: error is known to about 1/√(2B).
 MAX_BLOCKS = 50
@@ -367,8 +369,8 @@ def _block_length(block_length, max_blocks: int, correlation_time: float, n_samp
 
 
 def _check_arguments(n_resamples, max_blocks, confidence) -> None:
-    if not isinstance(n_resamples, Integral) or n_resamples < 20:
-        raise ValueError(f"n_resamples must be a whole number of at least 20, got {n_resamples!r}.")
+    if not isinstance(n_resamples, Integral) or n_resamples < MIN_RESAMPLES:
+        raise ValueError(f"n_resamples must be a whole number of at least {MIN_RESAMPLES}, got {n_resamples!r}.")
     if max_blocks is not None and (not isinstance(max_blocks, Integral) or max_blocks < 2):
         raise ValueError(f"max_blocks must be None or a whole number of at least 2, got {max_blocks!r}.")
     if not isinstance(confidence, Real) or not 0 < float(confidence) < 1:

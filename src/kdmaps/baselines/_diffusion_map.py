@@ -15,6 +15,8 @@ from sklearn.neighbors import BallTree
 from sklearn.utils import check_random_state, gen_batches
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from kdmaps.exceptions import UnreliableModesWarning
+
 # Squared distances or kernel values: an ndarray of all pairs, or a csr_array with the pairs of a graph, zeros stored.
 Pairs = Any
 
@@ -162,6 +164,7 @@ class DiffusionMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             warnings.warn(
                 f"n_neighbors={self.n_neighbors} cuts the kernel off within two bandwidths ({self.bandwidth_:.3g}) "
                 "of most samples: rates come out too small. Increase n_neighbors or decrease bandwidth.",
+                UnreliableModesWarning,
                 stacklevel=2,
             )
         kernel = _gaussian(squared, self.bandwidth_)
@@ -327,12 +330,14 @@ def _rates(eigenvalues: NDArray, time: float) -> NDArray:
         warnings.warn(
             "The samples fall into parts that the kernel does not connect: modes of rate zero only tell them apart. "
             "Increase bandwidth or n_neighbors.",
+            UnreliableModesWarning,
             stacklevel=3,
         )
     if eigenvalues[-1] < 1e-8:
         warnings.warn(
             "Some eigenvalues are zero to rounding: their rates and modes are meaningless. "
             "Decrease bandwidth or n_components.",
+            UnreliableModesWarning,
             stacklevel=3,
         )
     with np.errstate(divide="ignore"):

@@ -10,7 +10,7 @@ import numpy as np
 from kdmaps.diffusion import DiffusionTensor, TensorRows
 from kdmaps.kernels import Kernel
 
-#: Bytes of features per chunk and thread: large enough for BLAS, small enough for the second-level cache.
+#: Bytes that the features of a chunk take, if all are made at once: it sets the samples of a chunk.
 CHUNK_BYTES = 4 * 2**20
 #: Fewer rows than this are not worth a call.
 MIN_ROWS = 64

@@ -11,13 +11,12 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 from rich.console import Console
-from rich.table import Table as RichTable
 from sklearn.model_selection import GroupKFold
 
 from kdmaps._files import replacing
 from kdmaps.adaptive import AdaptiveDiffusionMap
 from kdmaps.cli._app import app
-from kdmaps.cli._models import mode_names
+from kdmaps.cli._models import mode_names, timescale_table
 from kdmaps.cli._options import ArrayOption, ColumnsOption, DescriptorOption, StrideOption, TopologyOption
 from kdmaps.diffusion import DiffusionTensor
 from kdmaps.estimator import RATES, KernelDiffusionMap
@@ -26,9 +25,9 @@ from kdmaps.io import write_model
 from kdmaps.kernels import FAMILIES
 from kdmaps.report import render_report
 from kdmaps.search import KernelSearchCV
-from kdmaps.summary import chosen, reasons, search_of, timescale_columns, timescale_rows
-from kdmaps.tables import gather, make_writer, open_table, read_column
-from kdmaps.uncertainty import Uncertainty, bootstrap
+from kdmaps.summary import chosen, reasons, search_of
+from kdmaps.tables import TABLE_FORMATS, gather, make_writer, open_table, read_column
+from kdmaps.uncertainty import MIN_RESAMPLES, Uncertainty, bootstrap
 
 #: Folds of consecutive samples, or of groups.
 BLOCK_FOLDS = 5
@@ -74,20 +73,28 @@ def fit(
         str, typer.Option(help=f"Where rates are read: {' or '.join(RATES)} (held-out samples).")
     ] = "ritz",
     resamples: Annotated[
-        int, typer.Option(min=0, help="Resamples of the block bootstrap behind the error bars; 0 for none.")
+        int,
+        typer.Option(
+            min=0, help="Resamples of the block bootstrap behind the error bars: 0 for none, else 20 or more."
+        ),
     ] = 200,
     seed: Annotated[int, typer.Option(min=0, help="Same seed, same answer.")] = 0,
     out: Annotated[Path, typer.Option(file_okay=False, help="Directory of the results.")] = Path("kdmaps-fit"),
-    table_format: Annotated[str, typer.Option("--table", help="Format of the modes: csv, parquet or npy.")] = "csv",
+    table_format: Annotated[
+        str, typer.Option("--table", help=f"Format of the modes: {', '.join(TABLE_FORMATS)}.")
+    ] = "csv",
     topology: TopologyOption = None,
     descriptor: DescriptorOption = "heavy-atoms",
 ) -> None:
     """Find the slow modes of samples, and write model.npz, the modes and report.html."""
+    _require(table_format in TABLE_FORMATS, "--table", f"{table_format!r} is none of {', '.join(TABLE_FORMATS)}.")
+    _require(kernel in ("auto", *FAMILIES), "--kernel", f"{kernel!r} is none of auto, {', '.join(FAMILIES)}.")
+    _require(rates in RATES, "--rates", f"{rates!r} is none of {', '.join(RATES)}.")
+    _require(bandwidth != 0, "--bandwidth", "give a positive number, or leave it out to have it searched.")
+    _require(regularization != 0, "--lambda", "give a positive number, or leave it out to have it searched.")
+    _require(modes <= features, "--modes", f"{modes} modes need as many features; increase --features.")
+    _require(resamples == 0 or resamples >= MIN_RESAMPLES, "--resamples", f"give 0, or {MIN_RESAMPLES} or more.")
     write_modes = make_writer(f".{table_format}")
-    if kernel != "auto" and kernel not in FAMILIES:
-        raise typer.BadParameter(f"{kernel!r} is none of auto, {', '.join(FAMILIES)}.", param_hint="--kernel")
-    if rates not in RATES:
-        raise typer.BadParameter(f"{rates!r} is none of {', '.join(RATES)}.", param_hint="--rates")
     table = open_table(data, array=array, stride=stride, topology=topology, descriptor=descriptor)
     roles = {"--weights": weights, "--groups": groups}
     samples = table.select(columns, leave_out=[where for where in roles.values() if where is not None])
@@ -96,6 +103,8 @@ def fit(
     for name, column in beside.items():
         if column is not None and len(column) != len(X):
             raise ValueError(f"{name}: {roles[name]} has {len(column)} rows, but {data} has {len(X)}.")
+        if name == "--weights" and column is not None and (column.dtype.kind not in "fiub" or np.any(column < 0)):
+            raise ValueError(f"{name}: {roles[name]} has entries that are no weights; they must be numbers, 0 or more.")
     weight, group = beside["--weights"], beside["--groups"]
     settings = {
         "n_features": features,
@@ -109,7 +118,7 @@ def fit(
     console = Console()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        _fitted(estimator, X, weight, group)
+        _fit_or_stop(estimator, X, weight, group)
         uncertainty = None
         if resamples:
             with console.status("error bars"):
@@ -139,6 +148,11 @@ def fit(
         write_modes(modes_file, values, mode_names(values.shape[1]))
         report_file.write(page.encode())
     console.print(f"Written: {', '.join(str(out / name) for name in names)}", highlight=False, soft_wrap=True)
+
+
+def _require(condition: bool, option: str, message: str) -> None:
+    if not condition:
+        raise typer.BadParameter(message, param_hint=option)
 
 
 def _folds(groups: np.ndarray | None, ordered: bool) -> Any:
@@ -184,7 +198,7 @@ def _estimator(n_modes: int, kernel: str, bandwidth, regularization, settings: d
     return KernelSearchCV(n_modes, bandwidths=[bandwidth], progress=True, **settings)
 
 
-def _fitted(estimator: Any, X: np.ndarray, weight: np.ndarray | None, groups: np.ndarray | None) -> None:
+def _fit_or_stop(estimator: Any, X: np.ndarray, weight: np.ndarray | None, groups: np.ndarray | None) -> None:
     estimator.fit(X, sample_weight=weight, groups=groups)
     search = search_of(estimator)
     if search is not None and search.interrupted_:  # the library makes do with what it has; a command was stopped
@@ -195,12 +209,7 @@ def _print(
     console: Console, estimator: Any, uncertainty: Uncertainty | None, data: Path, n_samples: int, complaints: list[str]
 ) -> None:
     console.print(f"{data.name}, {n_samples} samples", highlight=False, soft_wrap=True, markup=False)
-    table = RichTable()
-    for title in timescale_columns(uncertainty):
-        table.add_column(title, justify="right")
-    for row in timescale_rows(estimator, uncertainty):
-        table.add_row(*row)
-    console.print(table)
+    console.print(timescale_table(estimator, uncertainty))
     console.print(f"Chosen: {chosen(estimator)}", highlight=False, soft_wrap=True, markup=False)
     for reason in reasons(estimator):
         console.print(f"  {reason}", highlight=False, soft_wrap=True, markup=False)

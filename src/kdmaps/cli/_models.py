@@ -16,6 +16,7 @@ from kdmaps.data import Source
 from kdmaps.io import load, read_header
 from kdmaps.summary import checks_of, chosen, timescale_columns, timescale_rows
 from kdmaps.tables import Table, make_writer, open_table
+from kdmaps.uncertainty import Uncertainty
 
 ModelArgument = Annotated[Path, typer.Argument(help="A model that `kdmaps fit` or `save` wrote.", show_default=False)]
 
@@ -52,12 +53,7 @@ def inspect(model: ModelArgument) -> None:
     header, fitted = read_header(model), load(model)
     console = Console()
     console.print(f"{header['class']}, {fitted.moments_.count} samples", highlight=False)
-    table = RichTable()
-    for title in timescale_columns():
-        table.add_column(title, justify="right")
-    for row in timescale_rows(fitted):
-        table.add_row(*row)
-    console.print(table)
+    console.print(timescale_table(fitted))
     names = header["feature_names_in"]
     lines = {
         "Kernel": chosen(fitted),
@@ -90,6 +86,16 @@ def matching(fitted: Any, table: Table, columns: str | None) -> Source:
         )
     samples.feature_names = None  # what was asked for may have other names
     return samples
+
+
+def timescale_table(estimator: Any, uncertainty: Uncertainty | None = None) -> RichTable:
+    """Time scales, with error bars if there are any, for the terminal."""
+    table = RichTable()
+    for title in timescale_columns(uncertainty):
+        table.add_column(title, justify="right")
+    for row in timescale_rows(estimator, uncertainty):
+        table.add_row(*row)
+    return table
 
 
 def mode_names(n: int) -> list[str]:

@@ -2,6 +2,6 @@
 
 from kdmaps.tables._formats import DESCRIPTORS, open_table, read_column
 from kdmaps.tables._table import Table, gather
-from kdmaps.tables._write import make_writer
+from kdmaps.tables._write import TABLE_FORMATS, make_writer
 
-__all__ = ["DESCRIPTORS", "Table", "gather", "make_writer", "open_table", "read_column"]
+__all__ = ["DESCRIPTORS", "TABLE_FORMATS", "Table", "gather", "make_writer", "open_table", "read_column"]

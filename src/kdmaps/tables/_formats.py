@@ -60,6 +60,10 @@ def open_table(
         raise ValueError(f"stride must be 1 or more, got {stride}.")
     if not path.exists():
         raise FileNotFoundError(f"{path} does not exist.")
+    if descriptor not in DESCRIPTORS:
+        raise ValueError(f"descriptor must be one of {', '.join(DESCRIPTORS)}, got {descriptor!r}.")
+    if array is not None and (topology is not None or path.suffix.lower() not in (".npz", ".zarr")):
+        raise ValueError(f"array={array!r}: only .npz and .zarr hold arrays with names; leave it out for {path}.")
     if topology is not None:
         table = _open_trajectory(path, Path(topology), descriptor)
     else:
@@ -67,7 +71,8 @@ def open_table(
         if opener is None:
             raise ValueError(
                 f"{path}: cannot tell the format from the ending {path.suffix!r}; known are {', '.join(_OPENERS)}. A "
-                "trajectory needs its topology; other data come from a callable that returns an iterator of chunks."
+                "trajectory needs its topology (--topology); other data come from a callable that returns an iterator "
+                "of chunks."
             )
         table = opener(path, array)
     if table.n_samples == 0:
@@ -168,7 +173,9 @@ def _of_archive(path: Path, stored: dict[str, _Stored], array: str | None) -> Ta
         raise ValueError(f"{path} holds no array {array!r}; it holds {known}.")
     flat = {name: item for name, item in stored.items() if len(item.shape) == 1 and name != array}
     if array is None and not flat:
-        raise ValueError(f"{path} holds {known or 'no array'}; say which one is the samples, or call it X.")
+        raise ValueError(
+            f"{path} holds {known or 'no array'}; say which one is the samples (array, --array), or call it X."
+        )
     length = max(item.shape[0] for item in flat.values()) if array is None else stored[array].shape[0]
     beside = {name: item.blocks for name, item in flat.items() if item.shape[0] == length}
     if array is not None:

@@ -38,3 +38,4 @@ _WRITERS: dict[str, Callable[[BinaryIO, np.ndarray, Sequence[str]], None]] = {
     ".npy": lambda file, values, names: np.save(file, values),
     ".npz": lambda file, values, names: np.savez(file, modes=values),
 }
+TABLE_FORMATS = tuple(ending.removeprefix(".") for ending in _WRITERS)
