@@ -70,10 +70,10 @@ def kdmaps_fit(data: Data, n_features: int = N_FEATURES) -> Found:
     return Found(model.transform(data.X), model.rates_)
 
 
-def kdmaps_search(data: Data) -> Found:
+def kdmaps_search(data: Data, diffusion: str | None = None) -> Found:
     from kdmaps import KernelSearchCV
 
-    model = KernelSearchCV(data.n_modes, random_state=data.seed).fit(data.X)
+    model = KernelSearchCV(data.n_modes, diffusion=diffusion, random_state=data.seed).fit(data.X)
     return Found(model.transform(data.X), model.rates_)
 
 
@@ -167,13 +167,21 @@ def _here(name: str) -> str:
     return f"{__name__}:{name}"
 
 
-#: Everything that is compared. The first three are kdmaps.
+#: Everything that is compared. The first four are kdmaps.
 RIVALS: dict[str, Rival] = {
     "kdmaps, one fit": Rival(
         _here("kdmaps_fit"), ("kdmaps",), "Gaussian, median bandwidth, λ=0.01, 300 Fourier features", "defaults"
     ),
     "kdmaps, search": Rival(_here("kdmaps_search"), ("kdmaps",), "KernelSearchCV", "defaults"),
     "kdmaps, adaptive": Rival(_here("kdmaps_adaptive"), ("kdmaps", "jax"), "AdaptiveDiffusionMap", "defaults"),
+    "kdmaps, tangent": Rival(
+        _here("kdmaps_search"),
+        ("kdmaps",),
+        "KernelSearchCV, diffusion='tangent'",
+        "docs: Manifolds (circle and spheres; the others fill their space)",
+        {"diffusion": "tangent"},
+        timed=False,
+    ),
     "textbook": Rival(
         _here("textbook"), ("scipy",), "the same fit with explicit (N·d)×p derivatives", "benchmarks/textbook.py"
     ),
