@@ -5,6 +5,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from kdmaps import Factor
+from kdmaps._chunkloop import BLOCK_ROWS
 from kdmaps.bases import BASES, FourierBasis, ModeBasis, RandomPhaseBasis, make_basis, select_landmarks
 from kdmaps.diffusion import DiffusionTensor
 from kdmaps.kernels import Gaussian, Laplacian, Matern, Mixture, RationalQuadratic
@@ -141,6 +142,17 @@ class TestDefinition:
             basis = RandomPhaseBasis(kernel, frequencies, weights, X.mean(axis=0), phases)
         phi = basis.features(X)
         assert_allclose(phi @ phi.T, kernel(X), rtol=0, atol=5 * np.sqrt(1.5 / q))
+
+    @every_basis
+    @every_kernel
+    def test_combinations(self, name, kernel):
+        basis = build(name, kernel)
+        many = np.vstack([X, X + 0.5, X - 0.5, X + 1, X - 1, X + 2])  # more than one block of rows
+        assert len(many) > BLOCK_ROWS
+        coefficients = np.random.default_rng(2).standard_normal((basis.n_features, 4))
+        expected = basis.features(many) @ coefficients
+        # Sums of p terms, in another order.
+        assert_allclose(basis.combine(many, coefficients), expected, rtol=0, atol=1e-13 * np.abs(expected).max())
 
     @every_basis
     @every_kernel

@@ -71,6 +71,10 @@ class Basis(ABC):
     def features(self, X: np.ndarray) -> np.ndarray:
         """(n, p): φ_m(x_i)."""
 
+    def combine(self, X: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
+        """(n, r): Σ_m a_mk φ_m(x_i) for coefficients a of shape (p, r)."""
+        return self.features(X) @ coefficients
+
     @abstractmethod
     def gradient(self, X: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
         """(n, r, d): ∇ Σ_m a_mk φ_m(x_i) for coefficients a of shape (p, r)."""

@@ -96,6 +96,12 @@ class FourierBasis(Basis):
     def features(self, X):
         return self._waves(X) * self._amplitude
 
+    def combine(self, X, coefficients):
+        out, scaled = np.empty((X.shape[0], coefficients.shape[1])), coefficients * self._amplitude[:, None]
+        for part in slices(X.shape[0], BLOCK_ROWS):  # waves stay in the cache
+            out[part] = self._waves(X[part]) @ scaled
+        return out
+
     def gradient(self, X, coefficients):
         q = self.frequencies.shape[0]
         waves, a = self._waves(X), coefficients * self._amplitude[:, None]
@@ -189,6 +195,9 @@ class RandomPhaseBasis(FourierBasis):
 
     def features(self, X):
         return self._mixed(super().features(X), 1)
+
+    def combine(self, X, coefficients):
+        return super().combine(X, np.tile(coefficients, (2, 1)) * self._mix[:, None])
 
     def gradient(self, X, coefficients):
         return super().gradient(X, np.tile(coefficients, (2, 1)) * self._mix[:, None])

@@ -43,7 +43,7 @@ class ModeBasis(Basis):
         return self.coefficients.T @ (self.coefficients if ridge is None else ridge @ self.coefficients)
 
     def features(self, X):
-        return self.basis.features(X) @ self.coefficients - self.offset
+        return self.basis.combine(X, self.coefficients) - self.offset
 
     def gradient(self, X, coefficients):
         return self.basis.gradient(X, self.coefficients @ coefficients)
