@@ -243,7 +243,7 @@ class TestErrors:
     def test_several_arrays(self, tmp_path):
         np.savez(tmp_path / "X.npz", a=X, b=X)
         with pytest.raises(
-            ValueError, match=r"X: .*a \(700, 3\), b \(700, 3\); say which one is the samples, or call it X"
+            ValueError, match=r"X: .*a \(700, 3\), b \(700, 3\); say which one is the samples \(array, --array\), or call it X"
         ):
             make().fit(tmp_path / "X.npz")
 
@@ -315,7 +315,7 @@ class TestErrors:
         path = tmp_path / "X.parquet"
         path.touch()
         monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
-        with pytest.raises(ImportError, match="Parquet files needs pyarrow; install it"):
+        with pytest.raises(ImportError, match="Parquet files need pyarrow; install it"):
             make().fit(path)
 
     def test_out_has_another_suffix(self, tmp_path):
