@@ -243,7 +243,8 @@ class TestErrors:
     def test_several_arrays(self, tmp_path):
         np.savez(tmp_path / "X.npz", a=X, b=X)
         with pytest.raises(
-            ValueError, match=r"X: .*a \(700, 3\), b \(700, 3\); say which one is the samples \(array, --array\), or call it X"
+            ValueError,
+            match=r"X: .*a \(700, 3\), b \(700, 3\); say which one is the samples \(array, --array\), or call it X",
         ):
             make().fit(tmp_path / "X.npz")
 

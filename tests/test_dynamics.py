@@ -97,7 +97,7 @@ class TestLaggedData:
     def test_pairs_never_cross_trajectories(self):
         rng = np.random.default_rng(0)
         # Nearly stuck for 4 samples, then a new trajectory.
-        X = np.repeat(rng.standard_normal((1000, 1)), 4, axis=0) + 1e-4 * rng.standard_normal((4000, 1))
+        X = np.repeat(rng.standard_normal((1000, 1)), 4, axis=0) + 1e-5 * rng.standard_normal((4000, 1))
         found = compare_with_trajectory(make(1).fit(X), X, lags=[1, 2, 3], groups=np.repeat(np.arange(1000), 4))
         # Within trajectories correlation is perfect; across, there is none.
         assert_allclose(found.autocorrelations, 1, atol=1e-6)
