@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from kdmaps import Factor, KernelDiffusionMap, KernelSearchCV
+from kdmaps import Factor, KernelDiffusionMap, KernelSearchCV, problems
 from kdmaps.exceptions import DataWarning
 
 pytestmark = pytest.mark.filterwarnings("ignore::kdmaps.exceptions.UnreliableModesWarning")
@@ -244,22 +244,43 @@ def test_samples_are_never_written_to():
         np.testing.assert_array_equal(Z, X)
 
 
-class TestSettingsOfASearch:
-    """Each error names the argument."""
-
-    @pytest.mark.parametrize(
-        ("settings", "message"),
-        [
-            ({"families": 5}, "families must be a non-empty list"),
-            ({"families": iter(["gaussian"])}, "families must be a non-empty list"),
-            ({"bandwidth_range": ("a", "b")}, "bandwidth_range must be two positive numbers"),
-            ({"cv": [(np.arange(30), np.arange(30, 60)), (np.arange(30, 60), np.arange(30))]}, "cv gives row numbers"),
-        ],
-    )
-    def test_is_named(self, settings, message):
-        X = np.random.default_rng(0).standard_normal((40, 2))
-        with pytest.raises(ValueError, match=message):
-            KernelSearchCV(2, n_features=20, random_state=0, **settings).fit(X)
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"families": []}, "families must be a non-empty list"),
+        ({"families": ["triangle"]}, "Unknown kernel 'triangle'"),
+        ({"bandwidths": 0}, "bandwidths must be at least 1"),
+        ({"bandwidths": [1.0, -1.0]}, "bandwidths must be positive"),
+        ({"bandwidth_range": (3, 1)}, "bandwidth_range"),
+        ({"regularizations": [0.0]}, "regularizations must be positive"),
+        ({"scoring": "accuracy"}, "Unknown scoring"),
+        ({"n_components": 0}, "n_components must be a positive whole number"),
+        ({"n_components": 60}, "too few for n_components|n_components=60"),
+        ({"n_components": 61}, "exceeds n_features"),
+        ({"bandwidths": "median"}, "bandwidths must be positive"),
+        ({"regularizations": "small"}, "regularizations must be positive"),
+        ({"families": None}, "families must be a non-empty list"),
+        ({"scoring": ["timescale"]}, "Unknown scoring"),
+        ({"bandwidth_range": 3}, "bandwidth_range"),
+        ({"max_extensions": None}, "max_extensions"),
+        ({"center": False}, "needs center=True"),
+        ({"scoring": lambda fold: np.nan}, "finite score"),
+        ({"cv": [(np.arange(100), np.arange(100))] * 2}, "training samples too"),
+        ({"cv": 1}, "k-fold"),
+        ({"families": 5}, "families must be a non-empty list"),
+        ({"families": iter(["gaussian"])}, "families must be a non-empty list"),
+        ({"bandwidth_range": ("a", "b")}, "bandwidth_range must be two positive numbers"),
+        (
+            {"cv": [(np.arange(150), np.arange(150, 400)), (np.arange(150, 300), np.arange(150))]},
+            "cv gives row numbers",
+        ),
+    ],
+)
+def test_settings_of_a_search(change, message):
+    X = problems.load("dw1d").sample(300, random_state=0)
+    settings = {"n_components": 2, "families": ["gaussian"], "bandwidths": 2, "n_features": 60, "random_state": 0}
+    with pytest.raises(ValueError, match=message):
+        KernelSearchCV(**{**settings, **change}).fit(X)
 
 
 def test_a_callable_that_gives_nothing():

@@ -1,7 +1,5 @@
 """KernelDiffusionMap: the scikit-learn contract, invariances, and systems whose modes are known exactly."""
 
-import warnings
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -16,7 +14,6 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import kdmaps
 from kdmaps import KernelDiffusionMap, problems
-from kdmaps.exceptions import UnreliableModesWarning, UnresolvedModesWarning
 from kdmaps.kernels import Gaussian, Matern
 from kdmaps.metrics import subspace_r2
 from kdmaps.moments import compute_moments
@@ -382,29 +379,3 @@ class TestExactModes:
         assert (many < 0.5 * few).all(), (few, many)
         assert many[0] < 0.1
         assert many[1] < 0.05
-
-
-class TestWarnings:
-    pytestmark = pytest.mark.filterwarnings("default::kdmaps.exceptions.UnreliableModesWarning")
-
-    def test_cut_through_a_cluster(self):
-        # The noisy circle: modes come in pairs, and three cut through the second.
-        X = problems.load("circle").sample(3000, random_state=0)
-        with pytest.warns(UnreliableModesWarning, match="Modes 3 and 4 have the same time scale") as record:
-            KernelDiffusionMap(3, random_state=0).fit(X)
-        assert record[0].filename == __file__
-
-    def test_complete_clusters_are_silent(self):
-        X = problems.load("circle").sample(3000, random_state=0)
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            KernelDiffusionMap(4, random_state=0).fit(X)
-
-    def test_too_few_samples(self):
-        X = np.random.default_rng(0).standard_normal((40, 10))
-        with pytest.warns(UnresolvedModesWarning, match="samples do not resolve mode"):
-            KernelDiffusionMap(4, regularization=1e-4, random_state=0).fit(X)
-
-    def test_ill_conditioned(self, X):
-        with pytest.warns(UnreliableModesWarning, match="condition number"):
-            KernelDiffusionMap(2, bandwidth=20.0, regularization=1e-14, random_state=0).fit(X)

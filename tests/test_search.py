@@ -388,33 +388,3 @@ def test_warns_when_folds_disagree():
         KernelSearchCV(5, ["gaussian"], bandwidths=[0.3], regularizations=[1e-6], random_state=0, max_extensions=0).fit(
             X
         )
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"families": []}, "families must be a non-empty list"),
-        ({"families": ["triangle"]}, "Unknown kernel 'triangle'"),
-        ({"bandwidths": 0}, "bandwidths must be at least 1"),
-        ({"bandwidths": [1.0, -1.0]}, "bandwidths must be positive"),
-        ({"bandwidth_range": (3, 1)}, "bandwidth_range"),
-        ({"regularizations": [0.0]}, "regularizations must be positive"),
-        ({"scoring": "accuracy"}, "Unknown scoring"),
-        ({"n_components": 0}, "n_components must be a positive whole number"),
-        ({"n_components": 60}, "too few for n_components|n_components=60"),
-        ({"n_components": 61}, "exceeds n_features"),
-        ({"bandwidths": "median"}, "bandwidths must be positive"),
-        ({"regularizations": "small"}, "regularizations must be positive"),
-        ({"families": None}, "families must be a non-empty list"),
-        ({"scoring": ["timescale"]}, "Unknown scoring"),
-        ({"bandwidth_range": 3}, "bandwidth_range"),
-        ({"max_extensions": None}, "max_extensions"),
-        ({"center": False}, "needs center=True"),
-        ({"scoring": lambda fold: np.nan}, "finite score"),
-        ({"cv": [(np.arange(100), np.arange(100))] * 2}, "training samples too"),
-        ({"cv": 1}, "k-fold"),
-    ],
-)
-def test_bad_settings(change, message, X):
-    with pytest.raises(ValueError, match=message):
-        clone(KernelSearchCV(**SMALL)).set_params(**change).fit(X)

@@ -182,28 +182,13 @@ def bootstrap(
     X = model._source(X)
     if not isinstance(X, ArraySource):
         raise ValueError("X must be an array or a .npy file, whose blocks can be picked.")
-    n = len(X.array)
     weight = checked_weight(sample_weight, X)
     spaces = fitted.tangents_ if diffusion is None else None
     tensor = checked_tensor(fitted.diffusion if diffusion is None else diffusion, X, weight, spaces=spaces)
-    trajectories = trajectories_of(groups, n)
+    trajectories = trajectories_of(groups, len(X.array))
     values = np.asarray(ModeTransformer.transform(fitted, X), dtype=np.float64)
-    correlation_time = max(
-        integrated_correlation_time(series if weight is None else weight * series, trajectories) for series in values.T
-    )
-    length = _block_length(block_length, max_blocks or _most_blocks(fitted.basis_), correlation_time, n)
-    blocks = cut_blocks(trajectories, length)
-    if len(blocks) < 2:
-        raise ValueError(
-            f"block_length={length} leaves {len(blocks)} block of {n} samples; give a smaller block_length."
-        )
-    if len(blocks) < MIN_BLOCKS:
-        warnings.warn(
-            f"The samples make only {len(blocks)} blocks of {length}: too few for intervals to be trusted, which are "
-            "probably too narrow. Use a longer trajectory.",
-            UnreliableModesWarning,
-            stacklevel=2,
-        )
+    most = max_blocks or _most_blocks(fitted.basis_)
+    blocks, length, correlation_time = _independent_blocks(values, weight, trajectories, block_length, most)
     moments = _StackedMoments([compute_moments(fitted.basis_, X, weight, tensor, rows) for rows in blocks])
     refit = _Refit(fitted, moments.combine(np.ones(len(blocks))))
     rng = check_random_state(random_state)
@@ -242,6 +227,30 @@ def bootstrap(
         rate_samples=rates,
         angle_samples=angles,
     )
+
+
+def _independent_blocks(
+    modes: np.ndarray, weight: np.ndarray | None, trajectories: Sequence[np.ndarray], block_length, most: int
+) -> tuple[list[np.ndarray], int, float]:
+    """Blocks of samples that hardly know of one another, their length, and the correlation time it comes from."""
+    n = len(modes)
+    correlation_time = max(
+        integrated_correlation_time(series if weight is None else weight * series, trajectories) for series in modes.T
+    )
+    length = _block_length(block_length, most, correlation_time, n)
+    blocks = cut_blocks(trajectories, length)
+    if len(blocks) < 2:
+        raise ValueError(
+            f"block_length={length} leaves {len(blocks)} block of {n} samples; give a smaller block_length."
+        )
+    if len(blocks) < MIN_BLOCKS:
+        warnings.warn(
+            f"The samples make only {len(blocks)} blocks of {length}: too few for intervals to be trusted, which are "
+            "probably too narrow. Use a longer trajectory.",
+            UnreliableModesWarning,
+            stacklevel=3,
+        )
+    return blocks, length, correlation_time
 
 
 def cut_blocks(trajectories: Sequence[np.ndarray], length: int) -> list[np.ndarray]:

@@ -103,9 +103,9 @@ def fit(
     for name, column in beside.items():
         if column is not None and len(column) != len(X):
             raise ValueError(f"{name}: {roles[name]} has {len(column)} rows, but {data} has {len(X)}.")
-        if name == "--weights" and column is not None and (column.dtype.kind not in "fiub" or np.any(column < 0)):
-            raise ValueError(f"{name}: {roles[name]} has entries that are no weights; they must be numbers, 0 or more.")
     weight, group = beside["--weights"], beside["--groups"]
+    if weight is not None and (weight.dtype.kind not in "fiub" or np.any(weight < 0)):
+        raise ValueError(f"--weights: {weights} has entries that are no weights; they must be numbers, 0 or more.")
     settings = {
         "n_features": features,
         "diffusion": _diffusion(diffusion, stride, *X.shape),

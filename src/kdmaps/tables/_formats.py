@@ -62,19 +62,19 @@ def open_table(
         raise FileNotFoundError(f"{path} does not exist.")
     if descriptor not in DESCRIPTORS:
         raise ValueError(f"descriptor must be one of {', '.join(DESCRIPTORS)}, got {descriptor!r}.")
-    if array is not None and (topology is not None or path.suffix.lower() not in (".npz", ".zarr")):
+    if array is not None and (topology is not None or path.suffix.lower() not in _ARCHIVES):
         raise ValueError(f"array={array!r}: only .npz and .zarr hold arrays with names; leave it out for {path}.")
     if topology is not None:
         table = _open_trajectory(path, Path(topology), descriptor)
     else:
-        opener = _OPENERS.get(path.suffix.lower())
-        if opener is None:
+        ending = path.suffix.lower()
+        if ending not in _OPENERS and ending not in _ARCHIVES:
+            known = ", ".join([*_OPENERS, *_ARCHIVES])
             raise ValueError(
-                f"{path}: cannot tell the format from the ending {path.suffix!r}; known are {', '.join(_OPENERS)}. A "
-                "trajectory needs its topology (--topology); other data come from a callable that returns an iterator "
-                "of chunks."
+                f"{path}: cannot tell the format from the ending {path.suffix!r}; known are {known}. A trajectory "
+                "needs its topology (--topology); other data come from a callable that returns an iterator of chunks."
             )
-        table = opener(path, array)
+        table = _ARCHIVES[ending](path, array) if ending in _ARCHIVES else _OPENERS[ending](path)
     if table.n_samples == 0:
         raise ValueError(f"{path} holds no samples.")
     return table.every(stride)
@@ -116,7 +116,7 @@ def _of_array(array: np.ndarray, names: list[str] | None = None) -> Table:
     return Table(array.shape[1], blocks, names, array=array, n_samples=len(array))
 
 
-def _open_npy(path: Path, array: str | None) -> Table:
+def _open_npy(path: Path) -> Table:
     with _reading(path, "an array of numbers"):
         mapped = np.load(path, mmap_mode="r", allow_pickle=False)
         _check_numbers(mapped.shape, mapped.dtype, "it")
@@ -190,7 +190,7 @@ def _of_archive(path: Path, stored: dict[str, _Stored], array: str | None) -> Ta
     return replace(_of_array(values, names), extras=beside)
 
 
-def _open_text(path: Path, array: str | None) -> Table:
+def _open_text(path: Path) -> Table:
     lines: list[str] = []
     found: list[int] = []  # the first two lines that are no comments: names and numbers, or numbers and numbers
     with _reading(path, "text"), open(path, encoding="utf-8-sig") as file:
@@ -258,7 +258,7 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def _open_parquet(path: Path, array: str | None) -> Table:
+def _open_parquet(path: Path) -> Table:
     parquet = library("pyarrow.parquet", "Parquet files")
     types = import_module("pyarrow.types")
     with _reading(path, "Parquet"), parquet.ParquetFile(path) as file:
@@ -321,10 +321,10 @@ def _open_trajectory(path: Path, topology: Path, descriptor: str) -> Table:
     return Table(len(names), blocks, names, ordered=True)
 
 
-_OPENERS: dict[str, Callable[[Path, str | None], Table]] = {
+_OPENERS: dict[str, Callable[[Path], Table]] = {
     ".npy": _open_npy,
-    ".npz": _open_npz,
     **dict.fromkeys((".csv", ".tsv", ".txt", ".dat"), _open_text),
     ".parquet": _open_parquet,
-    ".zarr": _open_zarr,
 }
+#: What holds arrays with names.
+_ARCHIVES: dict[str, Callable[[Path, str | None], Table]] = {".npz": _open_npz, ".zarr": _open_zarr}

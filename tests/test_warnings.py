@@ -1,0 +1,36 @@
+"""Fits that should not be trusted say so; others are silent."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+from kdmaps import KernelDiffusionMap, problems
+from kdmaps.exceptions import UnreliableModesWarning, UnresolvedModesWarning
+
+
+def test_cut_through_a_cluster():
+    # The noisy circle: modes come in pairs, and three cut through the second.
+    X = problems.load("circle").sample(3000, random_state=0)
+    with pytest.warns(UnreliableModesWarning, match="Modes 3 and 4 have the same time scale") as record:
+        KernelDiffusionMap(3, random_state=0).fit(X)
+    assert record[0].filename == __file__
+
+
+def test_complete_clusters_are_silent():
+    X = problems.load("circle").sample(3000, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        KernelDiffusionMap(4, random_state=0).fit(X)
+
+
+def test_too_few_samples():
+    X = np.random.default_rng(0).standard_normal((40, 10))
+    with pytest.warns(UnresolvedModesWarning, match="samples do not resolve mode"):
+        KernelDiffusionMap(4, regularization=1e-4, random_state=0).fit(X)
+
+
+def test_ill_conditioned():
+    X = np.random.default_rng(0).standard_normal((400, 2)) * [1.0, 0.55]
+    with pytest.warns(UnreliableModesWarning, match="condition number"):
+        KernelDiffusionMap(2, bandwidth=20.0, regularization=1e-14, random_state=0).fit(X)
