@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from kdmaps.bases import Basis, FourierBasis, LandmarkBasis
+from kdmaps.bases._base import MIN_ROWS
 
 #: Bytes of features per chunk: accelerators need long products.
 CHUNK_BYTES = 64 * 2**20
@@ -35,7 +36,7 @@ class JaxLoop:
             )
         self.basis = basis
         self.row_bytes = 2 * basis.row_bytes
-        self.chunk_rows = max(64, CHUNK_BYTES // (basis.dtype.itemsize * basis.n_features))
+        self.chunk_rows = max(MIN_ROWS, CHUNK_BYTES // (basis.dtype.itemsize * basis.n_features))
 
     @staticmethod
     def knows(basis: Basis) -> bool:

@@ -142,14 +142,23 @@ class DiffusionTensor:
             return TensorRows(factor=np.sqrt(array)[:, :, None] * np.eye(dim))
         if factored or array.shape[2] != dim:
             return TensorRows(factor=array)
-        return TensorRows(factor=_square_root(array))
+        return TensorRows(factor=_checked_root(array))
 
 
-def _square_root(tensors: np.ndarray) -> np.ndarray:
-    """F with F Fᵀ = a for each symmetric positive semidefinite a (projectors included, so no Cholesky)."""
+def square_root(tensors: np.ndarray, tolerance: float = np.inf) -> np.ndarray:
+    """F = U√max(Λ, 0) of a = UΛUᵀ, so that F Fᵀ = a for symmetric positive semidefinite a of shape (..., d, d).
+
+    Singular tensors such as projectors have this root too, unlike that of Cholesky. Eigenvalues that rounding made
+    negative count as 0; one below -tolerance times the largest is an error.
+    """
+    values, vectors = np.linalg.eigh(tensors)
+    if np.any(values[..., 0] < -tolerance * np.maximum(values[..., -1], 1e-300)):
+        raise ValueError("diffusion must be positive semidefinite at every sample.")
+    return vectors * np.sqrt(np.maximum(values, 0))[..., None, :]
+
+
+def _checked_root(tensors: np.ndarray) -> np.ndarray:
+    """The square root of tensors that a user gave, one for each sample."""
     if not np.allclose(tensors, np.swapaxes(tensors, 1, 2), rtol=1e-8, atol=1e-12):
         raise ValueError("diffusion must be symmetric at every sample; wrap a factor (n, d, d) in kdmaps.Factor.")
-    values, vectors = np.linalg.eigh(tensors)
-    if np.any(values[:, 0] < -1e-10 * np.maximum(values[:, -1], 1e-300)):
-        raise ValueError("diffusion must be positive semidefinite at every sample.")
-    return vectors * np.sqrt(np.maximum(values, 0))[:, None, :]
+    return square_root(tensors, tolerance=1e-10)

@@ -11,7 +11,8 @@ from sklearn.utils import check_random_state
 
 from kdmaps._remote import RemoteSource
 from kdmaps.bandwidths import resolve_bandwidth
-from kdmaps.bases import BASES, Basis, LandmarkBasis, make_basis
+from kdmaps.bases import Basis, LandmarkBasis, make_basis
+from kdmaps.bases._make import check_basis
 from kdmaps.data import PREVIEW_SAMPLES, Source
 from kdmaps.engines import check_engine
 from kdmaps.folds import cross_fitted_rates, make_folds
@@ -274,5 +275,4 @@ class KernelDiffusionMap(ModeTransformer):
             raise ValueError(f"rates must be one of {', '.join(RATES)}, got {self.rates!r}.")
         if self.rates == "cross-fitted" and self.basis == "full":
             raise ValueError("basis='full' leaves no sample to test on; use another basis or rates='ritz'.")
-        if self.basis not in BASES:
-            raise ValueError(f"Unknown basis {self.basis!r}; choose one of {', '.join(BASES)}.")
+        check_basis(self.basis)

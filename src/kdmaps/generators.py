@@ -15,7 +15,7 @@ from scipy.spatial.distance import cdist
 
 from kdmaps._chunkloop import add_gram, map_reduce, mirror, slices
 from kdmaps.bases import Basis, FourierBasis, LandmarkBasis, ModeBasis, RandomPhaseBasis
-from kdmaps.diffusion import DiffusionTensor
+from kdmaps.diffusion import DiffusionTensor, square_root
 from kdmaps.kernels import Kernel
 
 Field = Callable[[np.ndarray], Any]
@@ -124,8 +124,7 @@ class Generator:
             diagonal = np.diagonal(tensor.constant)
             if np.array_equal(tensor.constant, np.diag(diagonal)):
                 return diagonal[None, :], None
-            eigenvalues, vectors = np.linalg.eigh(tensor.constant)
-            return None, (vectors * np.sqrt(np.maximum(eigenvalues, 0)))[None]
+            return None, square_root(tensor.constant)[None]
         scalar, factor = tensor.rows(X, None)
         return (np.broadcast_to(scalar[:, None], X.shape), None) if scalar is not None else (None, factor)
 

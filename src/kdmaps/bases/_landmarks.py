@@ -11,6 +11,7 @@ from sklearn.utils import check_random_state
 
 from kdmaps._chunkloop import add_gram, mirror
 from kdmaps.bases._base import Basis
+from kdmaps.diffusion import square_root
 from kdmaps.kernels import Kernel
 
 #: Jitter ε_W of eq:W-stab relative to the trace of W. Without it (or with much less) directions in which W is
@@ -122,8 +123,7 @@ class LandmarkBasis(Basis):
         M = (np.eye(self.dim) if constant is None else constant) * np.outer(inverse, inverse)
         if np.array_equal(M, M[0, 0] * np.eye(self.dim)):
             return M[0, 0]
-        values, vectors = np.linalg.eigh(M)
-        return vectors * np.sqrt(np.maximum(values, 0))
+        return square_root(M)
 
     def _step_coordinates(self, state, X, root_weight, tensor, constant):
         values = self.kernel(X, self.centred_landmarks)
@@ -134,8 +134,7 @@ class LandmarkBasis(Basis):
         diagonal = constant is not None and np.array_equal(constant, np.diag(np.diagonal(constant)))
         factors = []  # each with the sum that it belongs to
         if constant is not None and not diagonal:
-            eigenvalues, vectors = np.linalg.eigh(constant)
-            factor = np.broadcast_to(vectors * np.sqrt(np.maximum(eigenvalues, 0)), (X.shape[0], *constant.shape))
+            factor = np.broadcast_to(square_root(constant), (X.shape[0], *constant.shape))
             factors.append((factor, state.energy))
         if tensor.factor is not None:
             factors.append((tensor.factor, state.directed))

@@ -13,6 +13,12 @@ from kdmaps.kernels import Kernel
 BASES = ("fourier", "random-phase", "landmarks", "full")
 
 
+def check_basis(basis, known=BASES) -> None:
+    """Raise unless `basis` is one of the known names."""
+    if not isinstance(basis, str) or basis not in known:
+        raise ValueError(f"Unknown basis {basis!r}; choose one of {', '.join(known)}.")
+
+
 def make_basis(
     basis: str,
     kernel: Kernel,
@@ -43,6 +49,7 @@ def make_basis(
     sample_weight : ndarray of shape (n_samples,), optional
         For the origin, which is the weighted mean.
     """
+    check_basis(basis)
     rng = check_random_state(random_state)
     dim = X.shape[1]
     # A weighted mean: a whole weight then means the same as a repetition, to the sign of a mode.
@@ -55,7 +62,5 @@ def make_basis(
     if basis == "random-phase":
         frequencies = kernel.sample_frequencies(n_features, dim, sampling, rng)
         return RandomPhaseBasis(kernel, *frequencies, origin, rng.uniform(0, 2 * np.pi, n_features))
-    if basis in ("landmarks", "full"):
-        method = "all" if basis == "full" else landmarks
-        return LandmarkBasis(kernel, select_landmarks(X, n_features, method, kernel, rng), origin)
-    raise ValueError(f"Unknown basis {basis!r}; choose one of {', '.join(BASES)}.")
+    method = "all" if basis == "full" else landmarks
+    return LandmarkBasis(kernel, select_landmarks(X, n_features, method, kernel, rng), origin)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kdmaps.bases._base import Basis
+from kdmaps.bases._base import MIN_ROWS, Basis
 
 
 @dataclass
@@ -31,7 +31,7 @@ class ModeBasis(Basis):
     @property
     def chunk_rows(self):
         # The work arrays are (rows, p) features and, in a gradient, (rows, p, r) slopes.
-        return max(64, self.basis.chunk_rows // (1 + self.n_features))
+        return max(MIN_ROWS, self.basis.chunk_rows // (1 + self.n_features))
 
     @property
     def row_bytes(self):

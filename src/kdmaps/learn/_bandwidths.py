@@ -9,6 +9,8 @@ import numpy as np
 from scipy.spatial.distance import cdist
 
 from kdmaps.bases import LandmarkBasis
+from kdmaps.bases._base import MIN_ROWS
+from kdmaps.diffusion import square_root
 from kdmaps.kernels import Kernel, Mixture
 from kdmaps.learn._parametrisation import Parametrisation, floored_softmax
 from kdmaps.learn._statistics import Chunk, Samples, Statistics
@@ -124,7 +126,7 @@ def mixture_adjoint(samples: Samples, basis: LandmarkBasis, adjoint: Statistics)
 
     total = start()
     _add_derivatives(total, parts, cdist(z, z, "sqeuclidean"), adjoint.ridge, None)
-    rows = max(64, basis.chunk_rows // 4)  # several work arrays of a chunk's size are alive at once
+    rows = max(MIN_ROWS, basis.chunk_rows // 4)  # several work arrays of a chunk's size are alive at once
     for part in samples.stream(rows, start, step):
         total = _Derivatives(total.beta + part.beta, total.shift + part.shift)
     return total
@@ -156,5 +158,4 @@ def _metric_root(samples: Samples) -> Any:
     a = diffusion.constant
     if np.array_equal(a, a[0, 0] * np.eye(len(a))):
         return np.sqrt(a[0, 0])
-    values, vectors = np.linalg.eigh(a)
-    return vectors * np.sqrt(np.maximum(values, 0))
+    return square_root(a)

@@ -12,6 +12,7 @@ from sklearn.utils import check_random_state
 
 from kdmaps.bandwidths import resolve_bandwidth
 from kdmaps.bases import Basis
+from kdmaps.bases._make import check_basis
 from kdmaps.data import ArraySource
 from kdmaps.estimator import KernelDiffusionMap
 from kdmaps.folds import FoldMoments, cross_fitted_rates, make_folds
@@ -240,8 +241,7 @@ class VariationalKernelMap(ModeTransformer):
         return parametrisation.basis(problem.split(theta)[0]), problem.regularization(theta)
 
     def _check_parameters(self) -> None:
-        if self.basis not in N_FEATURES:
-            raise ValueError(f"Unknown basis {self.basis!r}; choose one of {', '.join(N_FEATURES)}.")
+        check_basis(self.basis, tuple(N_FEATURES))
         for name in ("adam_steps", "lbfgs_steps"):
             value = getattr(self, name)
             if not isinstance(value, Integral) or value < 0:
