@@ -9,12 +9,11 @@ from conftest import DIFFUSIONS, make_parametrisation, make_samples
 from kdmaps.bases import make_basis
 from kdmaps.folds import FoldMoments, cross_fit, make_splits
 from kdmaps.kernels import Matern
-from kdmaps.learn import PRESETS
+from kdmaps.learn import PRESETS, soft_selection
 from kdmaps.learn._anisotropy import Anisotropy
 from kdmaps.learn._objective import Objective, make_objective
 from kdmaps.learn._problem import Problem
 from kdmaps.learn._statistics import Samples
-from kdmaps.learn._terms import soft_selection
 from kdmaps.moments import compute_moments
 from kdmaps.selection import pooled_ritz_timescales, select_by_timescale
 
@@ -96,3 +95,6 @@ def test_soft_selection():
         gradient = jax.grad(lambda s: soft_selection(s, 0.7)[1])(scores)
         weights, value = soft_selection(scores, 0.7)
         np.testing.assert_allclose(gradient, weights * (1 + (scores - value) / 0.7), rtol=1e-10)
+    for temperature in (0, -1.0, np.nan, "low"):
+        with pytest.raises(ValueError, match="temperature must be a positive number"):
+            soft_selection(scores, temperature)

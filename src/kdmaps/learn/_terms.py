@@ -15,7 +15,6 @@ import jax.numpy as jnp
 import numpy as np
 from jax.scipy.linalg import cho_solve, solve_triangular
 
-from kdmaps.kernels import softmax
 from kdmaps.learn._objective import Objective
 from kdmaps.learn._pencil import Spectrum, polar, top_modes
 from kdmaps.learn._statistics import Statistics
@@ -231,20 +230,3 @@ def value_and_adjoint(statistics: Statistics, log_regularization, weights, objec
         return loss, {"terms": terms, "eigenvalues": modes.values, "gap": modes.values[-1] / modes.below}
 
     return jax.value_and_grad(total, argnums=(0, 1), has_aux=True)(statistics, log_regularization)
-
-
-def soft_selection(scores: Any, temperature: float) -> tuple[Any, Any]:
-    """A differentiable "take the best candidate": π = softmax(scores/T), and the expected score Σ_ℓ π_ℓ scores_ℓ.
-
-    For T → 0 it is the cross-validated selector, for T → ∞ the mean of all candidates. Its derivative by the
-    parameters θ that the candidates share is the implicit one through the selector,
-    Σ_ℓ π_ℓ [1 + (s_ℓ - Σπs)/T] ds_ℓ/dθ.
-
-    Returns
-    -------
-    weights : array of shape (L,)
-    score : array of shape ()
-    """
-    scores = jnp.asarray(scores)
-    weights = softmax(scores / temperature)
-    return weights, jnp.sum(weights * scores)
