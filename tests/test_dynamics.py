@@ -3,6 +3,7 @@
 import json
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import jax
 import numpy as np
@@ -95,12 +96,24 @@ class TestLaggedData:
         assert found.diffusion[0] == pytest.approx(0.02 * 1.25, rel=0.25)
 
     def test_pairs_never_cross_trajectories(self):
+        X, groups = ou_trajectories(1000, 4, 0.1, 0)[:, :1], np.repeat(np.arange(1000), 4)
+        found = compare_with_trajectory(make(1).fit(X), X, groups=groups)
+        # Lags end where trajectories do. The standard error of ρ is √((1 - ρ²)/1000) at most, 0.02; pairs across
+        # trajectories, a quarter of all at lag 1, would take 0.2 away.
+        assert_array_equal(found.times, [1, 2, 3])
+        assert_allclose(found.autocorrelations[:, 0], np.exp(-0.1 * found.times), atol=0.06)
+
+    def test_a_mode_that_is_constant_along_trajectories_says_nothing_about_time(self):
         rng = np.random.default_rng(0)
-        # Nearly stuck for 4 samples, then a new trajectory.
-        X = np.repeat(rng.standard_normal((1000, 1)), 4, axis=0) + 1e-5 * rng.standard_normal((4000, 1))
-        found = compare_with_trajectory(make(1).fit(X), X, lags=[1, 2, 3], groups=np.repeat(np.arange(1000), 4))
-        # Within trajectories correlation is perfect; across, there is none.
-        assert_allclose(found.autocorrelations, 1, atol=1e-6)
+        stuck, groups = np.repeat(rng.standard_normal((400, 1)), 10, axis=0), np.repeat(np.arange(400), 10)
+        with pytest.raises(ValueError, match=r"No correlated mode decays over lags of up to 3 .* constant along"):
+            compare_with_trajectory(make(1).fit(stuck), stuck, lags=[1, 2, 3], groups=groups)
+        # Beside it, a mode that decays with 0.1 per sample has the only say; 400 trajectories tell it to about 10 %.
+        X = np.column_stack([stuck, ou_trajectories(400, 10, 0.1, 1)[:, 0]])
+        columns = SimpleNamespace(transform=lambda X: X, rates_=np.array([1.0, 2.0]))
+        found = compare_with_trajectory(columns, X, lags=[1, 2, 3], groups=groups)
+        assert_allclose(found.diffusion, [0, 0.05], rtol=0.3, atol=1e-12)
+        assert found.common_diffusion == pytest.approx(found.diffusion[1], rel=1e-12)
 
     @pytest.mark.parametrize(
         ("options", "message"),
@@ -110,6 +123,7 @@ class TestLaggedData:
             ({"lags": [0, 1]}, "at least 1"),
             ({"lags": [1, 500]}, "too many"),
             ({"groups": [1]}, "groups"),
+            ({"lags": [1, 50], "groups": np.repeat(np.arange(20), 50)}, "longest trajectory has 50"),
         ],
     )
     def test_bad_arguments_are_named(self, options, message):

@@ -16,6 +16,8 @@ from kdmaps.uncertainty import cut_blocks
 JACKKNIFE_PARTS = 10
 #: Correlations below this are too close to their noise to have a logarithm worth fitting.
 SMALLEST_CORRELATION = 0.1
+#: A smaller decay of log ρ over all lags is rounding.
+SMALLEST_DECAY = 1e-12
 
 
 @dataclass(frozen=True)
@@ -34,7 +36,8 @@ class LagComparison:
         D_k, the decay rate in time over the rate of the model. NaN where fewer than two lags have a correlation that
         is large enough.
     common_diffusion : float
-        D: the mean of log D_k, weighted with its inverse variance. A system that the model describes has one for all.
+        D: the mean of log D_k, weighted with its inverse variance, over the modes that decay. A system that the model
+        describes has one for all.
     amplitudes : ndarray of shape (r,)
         A_k of the fit A e^{-κt} to ρ_k(t): the part of the mode that decays with one rate. An exact mode of a Markovian
         system has 1; what is missing decays faster than the first lag.
@@ -112,6 +115,12 @@ def compare_with_trajectory(model, X, *, time_step: float = 1.0, lags=None, grou
     trajectories = trajectories_of(groups, len(modes))
     lags = _checked_lags(lags, modes, trajectories)
     times, rates = lags * float(time_step), np.asarray(model.rates_)
+    longest = max(map(len, trajectories))
+    if lags[-1] >= longest:
+        raise ValueError(
+            f"lags go up to {lags[-1]} samples, but the longest trajectory has {longest}; use shorter lags or longer "
+            "trajectories."
+        )
     parts = cut_blocks(trajectories, ceil(len(modes) / JACKKNIFE_PARTS))
     if len(parts) < 2 or lags[-1] >= min(map(len, parts)):
         raise ValueError(
@@ -129,10 +138,17 @@ def compare_with_trajectory(model, X, *, time_step: float = 1.0, lags=None, grou
     factor = (len(parts) - 1) ** 2 / len(parts)
     rho_error, fit_error = (np.sqrt(factor * np.var([draw[i] for draw in left_out], axis=0, ddof=1)) for i in range(2))
     decay, amplitude = fit
-    precision = np.nan_to_num((decay / fit_error[0]) ** 2)
-    if not precision.any():
+    known = np.isfinite(decay + fit_error[0])
+    if not known.any():
         raise ValueError("No mode stays correlated over two lags; give shorter lags, or samples at shorter time steps.")
-    common = np.exp(np.average(np.nan_to_num(np.log(decay / rates)), weights=precision))
+    decaying = known & (decay * times[-1] > SMALLEST_DECAY)
+    if not decaying.any():
+        raise ValueError(
+            f"No correlated mode decays over lags of up to {lags[-1]} samples: as far as these show, it is constant "
+            "along every trajectory. Give longer lags, or trajectories that are long enough to relax."
+        )
+    precision = (decay[decaying] / fit_error[0, decaying]) ** 2
+    common = np.exp(np.average(np.log(decay[decaying] / rates[decaying]), weights=precision))
     return LagComparison(
         times=times,
         autocorrelations=rho,
@@ -150,7 +166,7 @@ def compare_with_trajectory(model, X, *, time_step: float = 1.0, lags=None, grou
 def _checked_lags(lags, modes: np.ndarray, trajectories) -> np.ndarray:
     if lags is None:
         longest = max(integrated_correlation_time(series, trajectories) for series in modes.T)
-        most = max(2, len(modes) // (2 * JACKKNIFE_PARTS))
+        most = max(2, min(len(modes) // (2 * JACKKNIFE_PARTS), max(map(len, trajectories)) - 1))
         return np.unique(np.geomspace(1, min(ceil(longest), most), 20).round().astype(int))
     lags = np.atleast_1d(np.asarray(lags))
     if not np.issubdtype(lags.dtype, np.integer) or lags.ndim != 1 or lags.size < 2 or np.any(np.diff(lags) <= 0):
