@@ -5,8 +5,10 @@ import warnings
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.base import clone
 
-from kdmaps import Factor, KernelDiffusionMap, KernelSearchCV, problems
+from kdmaps import AdaptiveDiffusionMap, Factor, KernelDiffusionMap, KernelSearchCV, VariationalKernelMap, problems
+from kdmaps.baselines import DiffusionMap, UniformMixtureMap
 from kdmaps.exceptions import DataWarning
 
 pytestmark = pytest.mark.filterwarnings("ignore::kdmaps.exceptions.UnreliableModesWarning")
@@ -60,12 +62,20 @@ CASES = {
     "unknown basis": ({"basis": "splines"}, X, {}, "Unknown basis 'splines'; choose one of fourier"),
     "unknown sampling": ({"sampling": "halton"}, X, {}, "sampling must be 'iid', 'orthogonal' or 'sobol'"),
     "unknown landmarks": ({"basis": "landmarks", "landmarks": "best"}, X, {}, "landmarks must be 'kmeans'"),
+    "landmarks in words": (
+        {"basis": "landmarks", "landmarks": ["a", "b"]},
+        X,
+        {},
+        r"landmarks must be 'kmeans', 'uniform', 'greedy' or a finite array with 2 columns like X, got \['a', 'b'\]",
+    ),
+    "ragged landmarks": ({"basis": "landmarks", "landmarks": [[1, 2], [3]]}, X, {}, "landmarks must be 'kmeans'"),
     "landmarks elsewhere": ({"basis": "landmarks", "landmarks": np.ones((4, 5))}, X, {}, "2 columns like X"),
     "bandwidth zero": ({"bandwidth": 0}, X, {}, "bandwidth must be positive and finite, got 0"),
     "bandwidth negative": ({"bandwidth": -1.0}, X, {}, "bandwidth must be positive and finite"),
     "bandwidth NaN": ({"bandwidth": np.nan}, X, {}, "bandwidth must be positive and finite"),
     "bandwidth None": ({"bandwidth": None}, X, {}, "bandwidth must be positive and finite"),
     "bandwidth unknown": ({"bandwidth": "scott"}, X, {}, "bandwidth must be 'median', a number or one number per"),
+    "bandwidths in words": ({"bandwidth": ["a", "b"]}, X, {}, "bandwidth must be a number or one number per coord"),
     "three bandwidths": ({"bandwidth": [1, 1, 1]}, X, {}, "bandwidth has 3 entries but X has 2 columns"),
     "one bandwidth": ({"bandwidth": [1.0]}, X, {}, "bandwidth has 1 entries but X has 2 columns"),
     "three bandwidths, landmarks": (
@@ -77,6 +87,8 @@ CASES = {
     "negative weight": ({}, X, {"sample_weight": np.r_[-1.0, np.ones(N - 1)]}, "Negative values in data"),
     "all weights zero": ({}, X, {"sample_weight": np.zeros(N)}, "Sample weights must contain|at least one positive"),
     "wrong number of weights": ({}, X, {"sample_weight": np.ones(N - 1)}, r"sample_weight.shape == \(59,\)"),
+    "weights in words": ({}, X, {"sample_weight": ["a"] * N}, "sample_weight must be one number per sample, got"),
+    "complex weights": ({}, X, {"sample_weight": np.full(N, 1j)}, "sample_weight must be one number per sample, got"),
     "NaN weight": ({}, X, {"sample_weight": np.r_[np.nan, np.ones(N - 1)]}, "contains NaN"),
     "infinite weight": ({}, X, {"sample_weight": np.r_[np.inf, np.ones(N - 1)]}, "contains infinity"),
     "too few positive weights": (
@@ -167,6 +179,84 @@ def test_whole_numbers():
     Z = np.random.default_rng(1).integers(-5, 5, (N, 2))
     one, two = (KernelDiffusionMap(2, n_features=20, random_state=0).fit(S) for S in (Z, Z.astype(float)))
     np.testing.assert_allclose(one.rates_, two.rates_, rtol=1e-12)
+
+
+ESTIMATORS = {
+    "one kernel": KernelDiffusionMap(2, n_features=20, random_state=0),
+    "search": KernelSearchCV(2, ["gaussian"], 2, [1e-2], n_features=20, random_state=0),
+    "adaptive": AdaptiveDiffusionMap(2, families=["gaussian"], regularizations=[1e-2], n_features=20, random_state=0),
+    "variational": VariationalKernelMap(2, n_features=20, adam_steps=1, lbfgs_steps=1, random_state=0),
+    "uniform": UniformMixtureMap(2, n_features=20, random_state=0),
+    "classical": DiffusionMap(2, random_state=0),
+}
+TABLE = "X must be a table of real numbers, one row per sample: "
+# name: (samples, message)
+SAMPLES = {
+    "words": (np.array([["a", "b"]] * N), f"{TABLE}could not convert"),
+    "objects": (np.array([[{}, 1.0]] * N, dtype=object), f"{TABLE}float"),
+    "one dimension": (X[:, 0], f"{TABLE}Expected 2D array, got 1D array"),
+    "three dimensions": (X[None], f"{TABLE}Found array with dim 3"),
+    "no samples": (X[:0], rf"{TABLE}Found array with 0 sample\(s\)"),
+    "complex": (X + 1j, f"{TABLE}Complex data not supported"),
+    "ragged": ([[1.0, 2.0], [3.0]] * 30, f"{TABLE}setting an array element"),
+    "nothing": (None, f"{TABLE}Expected 2D array"),
+    "named fields": (np.zeros(N, dtype=[("x", float), ("y", float)]), f"{TABLE}Cannot cast"),
+    "masked": (np.ma.masked_greater(X, 1.0), r"X holds masked values.* leave their rows out"),
+    "dates": (np.datetime64("2020-01-01") + np.arange(2 * N).reshape(N, 2), "X holds dates or durations; divide"),
+    "durations": (np.arange(2 * N).reshape(N, 2).astype("timedelta64[s]"), "X holds dates or durations; divide"),
+    "huge": (1e200 * X, "Squared distances between samples of X overflow; give X in larger units"),
+}
+
+
+@pytest.mark.parametrize("case", SAMPLES)
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_samples_that_are_no_table_of_numbers(name, case):
+    samples, message = SAMPLES[case]
+    with pytest.raises((TypeError, ValueError), match=message):
+        clone(ESTIMATORS[name]).fit(samples)
+
+
+def test_a_mask_that_hides_nothing():
+    model = clone(ESTIMATORS["one kernel"])
+    np.testing.assert_array_equal(model.fit(np.ma.masked_greater(X, 99)).transform(X), model.fit(X).transform(X))
+
+
+@pytest.mark.parametrize("name", ["one kernel", "variational", "uniform", "classical"])
+@pytest.mark.parametrize("random_state", ["x", 1.5, -1, np.random.default_rng(0)], ids=str)
+def test_random_state(name, random_state):
+    with pytest.raises(ValueError, match="random_state must be None, a whole number from 0"):
+        clone(ESTIMATORS[name]).set_params(random_state=random_state).fit(X)
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        (1.0, r"for each of the 60 samples of X, got shape \(\)"),
+        (None, r"for each of the 60 samples of X, got shape \(\)"),
+        (X[:5, 0], r"for each of the 60 samples of X, got shape \(5,\)"),
+        (np.ones((N, 2, 2)), r"for each of the 60 samples of X, got shape \(60, 2, 2\)"),
+        (["a"] * N, "values must be one number, or one row of numbers, for each of the 60 samples of X, got"),
+        (X + 1j, "values must be one number, or one row of numbers, for each of the 60 samples of X, got"),
+        (spoiled(np.nan), "values holds NaN or infinity; leave these samples out"),
+    ],
+)
+def test_values_of_an_expectation(values, message):
+    with pytest.raises(ValueError, match=message):
+        clone(ESTIMATORS["one kernel"]).fit(X).predict_expectation(X, values, time=1.0)
+
+
+def test_files_with_a_number_for_a_name():
+    model = clone(ESTIMATORS["one kernel"]).fit(X)
+    with pytest.raises(ValueError, match=r"out must be the name of a file, got 5"):
+        model.transform(X, out=5)
+    with pytest.raises(ValueError, match=r"path must be the name of a file, got 5"):
+        model.save(5)
+
+
+@pytest.mark.parametrize("tensors", [np.ones((3, 2, 2)), Factor(np.ones((3, 2, 1)))])
+def test_too_few_tensors_for_a_search(tensors):
+    with pytest.raises(ValueError, match="diffusion holds 3 tensors but X has more samples; pass one tensor per"):
+        clone(ESTIMATORS["search"]).set_params(diffusion=tensors).fit(X)
 
 
 @pytest.mark.parametrize("method", ["transform", "gradient", "score"])

@@ -10,6 +10,14 @@ from typing import BinaryIO
 from uuid import uuid4
 
 
+def as_path(name: str, path) -> Path:
+    """`path` as a Path; `name` is the argument that holds it."""
+    try:
+        return Path(path)
+    except TypeError:
+        raise ValueError(f"{name} must be the name of a file, got {path!r}.") from None
+
+
 @contextmanager
 def replacing(*paths: str | os.PathLike) -> Iterator[list[BinaryIO]]:
     """Binary files to write, which get their names only when the block ends without an exception.

@@ -9,13 +9,12 @@ import math
 import sys
 from collections.abc import Iterable, Iterator
 from importlib import import_module
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 
-from kdmaps._files import replacing
+from kdmaps._files import as_path, replacing
 
 #: Bytes that are read from a file at once.
 BLOCK_BYTES = 4 * 2**20
@@ -97,7 +96,7 @@ def _mdanalysis(group) -> dict[str, Any]:
 
 def write_rows(path, chunks: Iterable[np.ndarray]) -> np.memmap:
     """Write chunks of rows to a `.npy` file and map it; the file appears when it is complete."""
-    if Path(path).suffix != ".npy":
+    if as_path("out", path).suffix != ".npy":
         raise ValueError(f"out must be the name of a .npy file, got {str(path)!r}.")
     with replacing(path) as (file,):
         header: dict[str, Any] = {}

@@ -11,6 +11,8 @@ MEDIAN_SAMPLES = 1_000
 #: Size of that subsample. More would cost more than the rest of what a fit does besides its sums, and no bandwidth
 #: needs another digit.
 SUBSAMPLE = 500
+#: What is wrong with samples whose squared distances are beyond the largest float.
+OVERFLOW = "Squared distances between samples of X overflow; give X in larger units, so that its numbers are smaller."
 
 
 def median_distance(X: np.ndarray, sample_weight: np.ndarray | None = None, random_state=None) -> float:
@@ -36,6 +38,8 @@ def median_distance(X: np.ndarray, sample_weight: np.ndarray | None = None, rand
         median = _weighted_median(distances, weight[pairs[0]] * weight[pairs[1]] * (distances > 0))
     if not median > 0:
         raise ValueError("All samples of X are equal (0 median pairwise distance): there are no modes to find.")
+    if not median < np.inf:
+        raise ValueError(OVERFLOW)
     return float(median)
 
 

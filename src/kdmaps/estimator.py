@@ -7,7 +7,6 @@ from dataclasses import replace
 from numbers import Integral, Real
 
 import numpy as np
-from sklearn.utils import check_random_state
 
 from kdmaps._remote import RemoteSource
 from kdmaps.bandwidths import resolve_bandwidth
@@ -21,7 +20,7 @@ from kdmaps.moments import add_exactly, compute_moments
 from kdmaps.pencil import find_modes, single_precision_complaints
 from kdmaps.tangent import checked_tensor
 from kdmaps.transformer import ModeTransformer
-from kdmaps.validation import all_or_nothing, check_samples, checked_weight
+from kdmaps.validation import all_or_nothing, check_samples, checked_random_state, checked_weight
 
 #: How rates are estimated.
 RATES = ("ritz", "cross-fitted")
@@ -225,7 +224,7 @@ class KernelDiffusionMap(ModeTransformer):
                 "rates='ritz', does not keep; call set_params(rates='ritz') before partial_fit."
             )
         landmarks = basis.landmarks if isinstance(basis, LandmarkBasis) else None
-        seed = check_random_state(self.random_state).randint(2**31)
+        seed = checked_random_state(self.random_state).randint(2**31)
         X = source if isinstance(source, RemoteSource) else source.array
         folds = make_folds(self.cv, X, weight, groups, self.n_components, seed, landmarks)
         moments, parts = folds.compute(basis, source, weight, tensor, self.engine)
@@ -235,7 +234,7 @@ class KernelDiffusionMap(ModeTransformer):
 
     def build_basis(self, source: Source, weight: np.ndarray | None) -> Basis:
         """The basis that the parameters describe, for samples like these."""
-        rng = check_random_state(self.random_state)
+        rng = checked_random_state(self.random_state)
         # Given frequencies only need an origin, for which the first rows of a stream will do.
         typical = self.basis not in ("fourier", "random-phase") or isinstance(self.bandwidth, str)
         most = None if self.basis == "full" else PREVIEW_SAMPLES

@@ -17,7 +17,7 @@ import scipy
 import sklearn
 from sklearn.utils.validation import check_is_fitted
 
-from kdmaps._files import replacing
+from kdmaps._files import as_path, replacing
 from kdmaps.baselines import UniformMixtureMap
 from kdmaps.bases import Basis, FourierBasis, LandmarkBasis, RandomPhaseBasis
 from kdmaps.diffusion import Factor
@@ -78,7 +78,7 @@ def save_model(estimator: ModeTransformer, path: str | os.PathLike) -> None:
     Sequences come back as arrays. A random generator comes back as None, since its state is not that of the fit; so
     does a `cv` that is no number.
     """
-    with replacing(path) as (file,):
+    with replacing(as_path("path", path)) as (file,):
         write_model(estimator, file)
 
 

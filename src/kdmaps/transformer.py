@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from kdmaps._chunkloop import map_ordered, map_reduce, slices
 from kdmaps._notebook import NotebookDisplay
@@ -16,7 +16,7 @@ from kdmaps.engines import chunk_rows
 from kdmaps.moments import Moments, compute_moments
 from kdmaps.scores import timescale_score
 from kdmaps.tangent import TangentSpaces, checked_tensor
-from kdmaps.validation import checked_time, checked_weight
+from kdmaps.validation import checked_samples, checked_time, checked_values, checked_weight
 
 
 class ModeTransformer(NotebookDisplay, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -40,7 +40,7 @@ class ModeTransformer(NotebookDisplay, ClassNamePrefixFeaturesOutMixin, Transfor
         return self.coefficients_.shape[1]
 
     def _validated(self, X, reset: bool = False) -> np.ndarray:
-        return validate_data(self, X, dtype=(np.float64, np.float32), order=None, reset=reset)
+        return checked_samples(self, X, reset)
 
     def _source(self, X, reset: bool = False, fitting: bool = False) -> Source:
         if is_array_like(X):
@@ -133,9 +133,7 @@ class ModeTransformer(NotebookDisplay, ClassNamePrefixFeaturesOutMixin, Transfor
         expectation : ndarray of shape (n_points,) or (n_points, m)
         """
         phi = np.asarray(ModeTransformer.transform(self, X), dtype=np.float64)
-        values = np.asarray(values, dtype=np.float64)
-        if values.shape[:1] != phi.shape[:1]:
-            raise ValueError(f"values holds {values.shape[0]} observations but X has {phi.shape[0]} samples.")
+        values = checked_values(values, len(phi))
         weight = checked_weight(sample_weight, phi)
         weight = np.ones(len(phi)) / len(phi) if weight is None else weight / weight.sum()
         mean = weight @ values

@@ -16,7 +16,6 @@ from typing import Any
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from kdmaps.bases import Basis
@@ -27,7 +26,7 @@ from kdmaps.moments import Moments, compute_moments
 from kdmaps.pencil import Modes, find_modes
 from kdmaps.tangent import checked_tensor
 from kdmaps.transformer import ModeTransformer
-from kdmaps.validation import checked_weight
+from kdmaps.validation import checked_random_state, checked_weight
 
 #: Fewer resamples have no quantiles worth the name.
 MIN_RESAMPLES = 20
@@ -191,7 +190,7 @@ def bootstrap(
     blocks, length, correlation_time = _independent_blocks(values, weight, trajectories, block_length, most)
     moments = _StackedMoments([compute_moments(fitted.basis_, X, weight, tensor, rows) for rows in blocks])
     refit = _Refit(fitted, moments.combine(np.ones(len(blocks))))
-    rng = check_random_state(random_state)
+    rng = checked_random_state(random_state)
     counts = rng.multinomial(len(blocks), np.full(len(blocks), 1 / len(blocks)), size=n_resamples)
     draws = [refit.compare(moments.combine(row)) for row in counts]
     found = [draw for draw in draws if draw is not None]

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from numbers import Real
+from reprlib import repr as short
 
 import numpy as np
-from sklearn.utils.validation import _check_sample_weight
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from kdmaps.diffusion import Factor
 from kdmaps.exceptions import DataWarning
@@ -26,6 +29,42 @@ def all_or_nothing(estimator) -> Iterator[None]:
         raise
 
 
+def as_numbers(name: str, values, what: str) -> np.ndarray:
+    """`values` as floats; `name` is the argument, which must be `what`."""
+    try:
+        array = np.asarray(values)
+        # Objects may be numbers; text, dates and complex numbers are not.
+        return array.astype(np.float64, casting="unsafe" if array.dtype.kind == "O" else "same_kind", copy=False)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} must be {what}, got {short(values)}.") from None
+
+
+def checked_samples(estimator, X, reset: bool, **options) -> np.ndarray:
+    """X as an array of floats, by scikit-learn's `validate_data`, with errors that name X."""
+    if np.ma.is_masked(X):
+        raise ValueError("X holds masked values, which are no numbers; leave their rows out: X[~X.mask.any(axis=1)].")
+    if getattr(getattr(X, "dtype", None), "kind", None) in ("m", "M"):
+        raise ValueError("X holds dates or durations; divide differences by a unit, e.g. np.timedelta64(1, 's').")
+    try:
+        return validate_data(estimator, X, dtype=(np.float64, np.float32), order=None, reset=reset, **options)
+    except (TypeError, ValueError) as error:
+        if re.search(r"\bX\b|feature names", str(error)):
+            raise
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(f"X must be a table of real numbers, one row per sample: {error}") from error
+
+
+def checked_random_state(random_state) -> np.random.RandomState:
+    """scikit-learn's `check_random_state`, with an error that names the argument."""
+    try:
+        return check_random_state(random_state)
+    except ValueError:
+        raise ValueError(
+            f"random_state must be None, a whole number from 0 to 2**32 - 1 or a numpy RandomState, got "
+            f"{random_state!r}."
+        ) from None
+
+
 def checked_time(time) -> float:
     """`time` as a non-negative float."""
     if not isinstance(time, Real) or not 0 <= float(time) < np.inf:
@@ -40,12 +79,24 @@ def checked_weight(sample_weight, X) -> np.ndarray | None:
     """
     if sample_weight is None:
         return None
+    sample_weight = as_numbers("sample_weight", sample_weight, "one number per sample")
     n = np.size(sample_weight) if X.shape[0] is None else X.shape[0]
     rows = np.broadcast_to(0.0, (n, 1))
     weight = _check_sample_weight(sample_weight, rows, dtype=np.float64, ensure_non_negative=True)
     if not weight.sum() > 0:
         raise ValueError("sample_weight must hold at least one positive weight.")
     return weight
+
+
+def checked_values(values, n_samples: int) -> np.ndarray:
+    """`values` as finite floats of shape (n_samples,) or (n_samples, m)."""
+    what = f"one number, or one row of numbers, for each of the {n_samples} samples of X"
+    array = as_numbers("values", values, what)
+    if array.ndim not in (1, 2) or len(array) != n_samples:
+        raise ValueError(f"values must be {what}, got shape {array.shape}.")
+    if not np.all(np.isfinite(array)):
+        raise ValueError("values holds NaN or infinity; leave these samples out of X and of values.")
+    return array
 
 
 def check_samples(X: np.ndarray, n_components: int, names=None) -> None:
@@ -68,7 +119,15 @@ def check_samples(X: np.ndarray, n_components: int, names=None) -> None:
 def tensors_of(diffusion, rows: np.ndarray):
     """The entries of a diffusion tensor that belong to `rows`; a constant or a callable is the same for all."""
     if isinstance(diffusion, Factor):
-        return Factor(diffusion.array[rows])
+        return Factor(_entries(diffusion.array, rows))
     if diffusion is None or callable(diffusion) or np.ndim(diffusion) != 3:
         return diffusion
-    return np.asarray(diffusion)[rows]
+    return _entries(np.asarray(diffusion), rows)
+
+
+def _entries(tensors: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    if len(tensors) <= rows.max(initial=-1):
+        raise ValueError(
+            f"diffusion holds {len(tensors)} tensors but X has more samples; pass one tensor per sample, or a callable."
+        )
+    return tensors[rows]

@@ -20,6 +20,18 @@ def test_kernel_is_the_mean_of_gaussians():
     np.testing.assert_allclose(kernel(X), expected, rtol=1e-10)
 
 
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        *(({"n_kernels": n}, "n_kernels must be a positive whole number") for n in (0, 2.5, True, "a")),
+        *(({"bandwidth_range": r}, "bandwidth_range must be two positive") for r in (3, (1,), (-1, 2), (5, 1), "ab")),
+    ],
+)
+def test_senseless_arguments_are_named(wrong, message):
+    with pytest.raises(ValueError, match=message):
+        UniformMixtureMap(2, random_state=0, **wrong).fit(np.random.default_rng(0).standard_normal((40, 2)))
+
+
 @pytest.mark.parametrize(("basis", "n_features", "printed"), [("fourier", 300, 0.508), ("landmarks", 60, 0.507)])
 def test_reproduces_the_printed_cells(basis, n_features, printed):
     """Uniform on OU2D α=16 (tab:main-results: 0.508 ± 0.004 and 0.507 ± 0.003), with the constant among the modes.

@@ -93,7 +93,31 @@ def test_uncentred_eigenvalue_sum_ends_while_there_are_modes(X):
     ],
 )
 def test_senseless_arguments_are_refused(X, wrong):
-    with pytest.raises(ValueError, match=r"objective|term|basis|adam_steps|bound|floor|kernels|bandwidth|residual"):
+    with pytest.raises(ValueError, match=r"objective|term|basis|adam_steps|bound|floor|kernels|bandwidth"):
+        VariationalKernelMap(**{**QUICK, **wrong}).fit(X)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"n_components": "a"}, "n_components must be a positive whole number, got 'a'"),
+        ({"n_components": None}, "n_components must be a positive whole number, got None"),
+        ({"bandwidth": -1}, "bandwidth must be positive and finite, got -1"),
+        ({"bandwidth": None}, "bandwidth must be positive and finite, got None"),
+        ({"bandwidth": ["a"]}, r"bandwidth must be a number or one number per coordinate, got \['a'\]"),
+        ({"objective": None}, "objective must be one of eig-only, .* or a mapping of term to weight, got None"),
+        ({"objective": {1: 1.0}}, r"Unknown term\(s\) 1 of objective; choose from eig"),
+        ({"objective": {"eig": "a"}}, "objective must give every term a finite number"),
+        ({"objective": {"eig": np.nan}}, "objective must give every term a finite number"),
+        ({"kernels": 5}, "kernels must be None or a non-empty list of names or kernels, got 5"),
+        ({"generator": 5}, "generator must be None or a callable"),
+        ({"objective": {"pde": 1.0}, "learn_bandwidths": False}, "'pde' of the objective needs a generator: give"),
+        ({"objective": {"anchor": 1.0}, "learn_bandwidths": False}, "'anchor' .* use learn_bandwidths=True"),
+        ({"objective": {"gini": 1.0}, "basis": "fourier"}, "'gini' .* use basis='landmarks'"),
+    ],
+)
+def test_what_is_wrong_is_named_with_its_remedy(X, wrong, message):
+    with pytest.raises(ValueError, match=message):
         VariationalKernelMap(**{**QUICK, **wrong}).fit(X)
 
 

@@ -12,10 +12,12 @@ from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 from scipy.spatial.distance import cdist
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.neighbors import BallTree
-from sklearn.utils import check_random_state, gen_batches
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils import gen_batches
+from sklearn.utils.validation import check_is_fitted
 
+from kdmaps.bandwidths import OVERFLOW
 from kdmaps.exceptions import UnreliableModesWarning
+from kdmaps.validation import checked_random_state, checked_samples
 
 # Squared distances or kernel values: an ndarray of all pairs, or a csr_array with the pairs of a graph, zeros stored.
 Pairs = Any
@@ -146,15 +148,17 @@ class DiffusionMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         DiffusionMap
             The fitted estimator.
         """
-        samples: NDArray = validate_data(self, X, dtype=(np.float64, np.float32), ensure_min_samples=2)
+        samples: NDArray = checked_samples(self, X, reset=True, ensure_min_samples=2)
         self._check_parameters(len(samples))
-        random = check_random_state(self.random_state)
+        random = checked_random_state(self.random_state)
 
         self._points = samples.astype(np.float64)
         if self.n_neighbors is not None:
             self._tree = BallTree(self._points)
             self._radii = self._neighbor_radii(self._points)
         squared = self._squared_distances(self._points)
+        if not squared.max() < np.inf:
+            raise ValueError(OVERFLOW)
         if self.bandwidth == "auto":
             nearest = BallTree(self._points).query(self._points, k=2)[0][:, 1]
             self.bandwidth_ = max(_slope_bandwidth(squared, random), float(nearest.max()))
@@ -200,7 +204,7 @@ class DiffusionMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             Values of the modes, in the precision of `X`.
         """
         check_is_fitted(self)
-        points: NDArray = validate_data(self, X, dtype=(np.float64, np.float32), reset=False)
+        points: NDArray = checked_samples(self, X, reset=False)
         # As many points at a time as there are training points: no more memory than `fit` took.
         batches = gen_batches(len(points), len(self._points))
         return np.vstack([self._extend(points[batch].astype(np.float64)) for batch in batches]).astype(points.dtype)

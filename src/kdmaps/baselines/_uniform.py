@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import numpy as np
+from numbers import Integral
 
-from kdmaps.bandwidths import median_distance
 from kdmaps.estimator import KernelDiffusionMap
+from kdmaps.grid import bandwidth_grid
 from kdmaps.kernels import Gaussian, Mixture
 
 
@@ -67,7 +67,11 @@ class UniformMixtureMap(KernelDiffusionMap):
         self.n_kernels = n_kernels
         self.bandwidth_range = bandwidth_range
 
+    def check_parameters(self) -> None:
+        super().check_parameters()
+        if not isinstance(self.n_kernels, Integral) or isinstance(self.n_kernels, bool) or self.n_kernels < 1:
+            raise ValueError(f"n_kernels must be a positive whole number, got {self.n_kernels!r}.")
+
     def _make_kernel(self, X, weight, rng):
-        low, high = self.bandwidth_range
-        sigmas = median_distance(X, weight, rng) * np.geomspace(low, high, self.n_kernels)
+        sigmas = bandwidth_grid(self.n_kernels, self.bandwidth_range, X, weight, rng)
         return Mixture([Gaussian(sigma) for sigma in sigmas])

@@ -13,6 +13,7 @@ from kdmaps._chunkloop import add_gram, mirror
 from kdmaps.bases._base import Basis
 from kdmaps.diffusion import square_root
 from kdmaps.kernels import Kernel
+from kdmaps.validation import as_numbers
 
 #: Jitter ε_W of eq:W-stab relative to the trace of W. Without it (or with much less) directions in which W is
 #: numerically singular get rounding errors for a norm, and modes of impossible time scale live there.
@@ -193,11 +194,10 @@ def select_landmarks(X: np.ndarray, n: int, method, kernel: Kernel, random_state
     random_state : int, RandomState instance or None
     """
     if not isinstance(method, str):
-        landmarks = np.array(method, dtype=np.float64, ndmin=2)
+        what = f"'kmeans', 'uniform', 'greedy' or a finite array with {X.shape[1]} columns like X"
+        landmarks = np.array(as_numbers("landmarks", method, what), ndmin=2)
         if landmarks.ndim != 2 or landmarks.shape[1] != X.shape[1] or not np.all(np.isfinite(landmarks)):
-            raise ValueError(
-                f"landmarks must be a finite array with {X.shape[1]} columns like X, got shape {landmarks.shape}."
-            )
+            raise ValueError(f"landmarks must be {what}, got shape {landmarks.shape}.")
         return landmarks
     rng = check_random_state(random_state)
     if method == "all":

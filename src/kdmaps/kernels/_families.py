@@ -11,6 +11,7 @@ from scipy import special
 from scipy.spatial.distance import cdist
 
 from kdmaps.kernels._base import Kernel, namespace
+from kdmaps.validation import as_numbers
 
 # Profiles with a singular derivative at s = 0 are evaluated at this s instead: finite, and every derivative of the
 # kernel multiplies it by (x_j - z_j) = 0 there.
@@ -21,7 +22,7 @@ class _Family(Kernel):
     """A single kernel with one bandwidth, or one per coordinate."""
 
     def __init__(self, bandwidth: float | Sequence[float] | np.ndarray = 1.0):
-        sigma = np.asarray(bandwidth, dtype=np.float64)
+        sigma = as_numbers("bandwidth", bandwidth, "a number or one number per coordinate")
         if sigma.ndim > 1 or sigma.size == 0:
             raise ValueError(f"bandwidth must be a number or one number per coordinate, got shape {sigma.shape}.")
         if not np.all(np.isfinite(sigma)) or np.any(sigma <= 0):

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from sklearn.utils import check_random_state
 
 from kdmaps.bandwidths import resolve_bandwidth
 from kdmaps.bases import Basis
@@ -22,7 +22,7 @@ from kdmaps.moments import compute_moments
 from kdmaps.pencil import find_modes
 from kdmaps.tangent import checked_tensor
 from kdmaps.transformer import ModeTransformer
-from kdmaps.validation import all_or_nothing, checked_weight
+from kdmaps.validation import all_or_nothing, checked_random_state, checked_weight
 
 #: Number of basis functions, as in the paper's experiments.
 N_FEATURES = {"landmarks": 60, "fourier": 300}
@@ -189,7 +189,7 @@ class VariationalKernelMap(ModeTransformer):
             learned, self.regularization_ = self._learn(X, weight, tensor, groups)
             problem = (learned.ridge, self.n_components, self.regularization_, self.center)
             if self.rates == "cross-fitted":
-                folds = self._make_folds(X, weight, groups, learned, check_random_state(self.random_state))
+                folds = self._make_folds(X, weight, groups, learned, checked_random_state(self.random_state))
                 self.moments_, parts = folds.compute(learned, X, weight, tensor)
                 rates = cross_fitted_rates(self.moments_, parts, *problem)
                 modes = replace(find_modes(self.moments_, *problem), rates=rates)
@@ -229,7 +229,7 @@ class VariationalKernelMap(ModeTransformer):
         from kdmaps.learn._statistics import Samples
 
         objective = make_objective(self.objective, self.n_components, self.center)
-        rng = check_random_state(self.random_state)
+        rng = checked_random_state(self.random_state)
         kernels = self._make_kernels(X, weight, rng)
         basis = self._make_basis(kernels, X, weight, rng)
         folds = self._make_folds(X, weight, groups, basis, rng) if "heldout" in objective.terms else None
@@ -242,6 +242,7 @@ class VariationalKernelMap(ModeTransformer):
 
     def _check_parameters(self) -> None:
         check_basis(self.basis, tuple(N_FEATURES))
+        self._template("gaussian", None).check_parameters()
         for name in ("adam_steps", "lbfgs_steps"):
             value = getattr(self, name)
             if not isinstance(value, Integral) or value < 0:
@@ -252,8 +253,11 @@ class VariationalKernelMap(ModeTransformer):
                 raise ValueError(f"{name} must be a positive number, got {value!r}.")
         if not isinstance(self.floor, Real) or not 0 <= float(self.floor) < 1:
             raise ValueError(f"floor must be at least 0 and less than 1, got {self.floor!r}.")
-        if isinstance(self.kernels, str | Kernel) or (self.kernels is not None and len(self.kernels) == 0):
-            raise ValueError("kernels must be None or a non-empty list of names or kernels.")
+        listed = isinstance(self.kernels, Sequence) and not isinstance(self.kernels, str) and len(self.kernels) > 0
+        if self.kernels is not None and not listed:
+            raise ValueError(f"kernels must be None or a non-empty list of names or kernels, got {self.kernels!r}.")
+        if self.generator is not None and not callable(self.generator):
+            raise ValueError(f"generator must be None or a callable of (kernel, X, Z), got {self.generator!r}.")
 
     def _make_kernels(self, X, weight, rng) -> list[Kernel]:
         used, weight = (X, None) if weight is None else (X[weight > 0], weight[weight > 0])
@@ -264,12 +268,13 @@ class VariationalKernelMap(ModeTransformer):
             return [make_kernel(kernel, sigma) for kernel in self.kernels]
         if self.basis == "fourier":
             return [make_kernel("matern32", sigma)]
-        return [Gaussian(np.asarray(sigma) * factor) for factor in START_BANDWIDTHS]
+        sigma = Gaussian(sigma).bandwidth
+        return [Gaussian(sigma * factor) for factor in START_BANDWIDTHS]
 
-    def _make_basis(self, kernels, X, weight, rng):
-        template = KernelDiffusionMap(
+    def _template(self, kernel, rng) -> KernelDiffusionMap:
+        return KernelDiffusionMap(
             n_components=self.n_components,
-            kernel=kernels[0] if len(kernels) == 1 else Mixture(kernels),
+            kernel=kernel,
             basis=self.basis,
             n_features=N_FEATURES[self.basis] if self.n_features is None else self.n_features,
             regularization=self.regularization,
@@ -278,7 +283,9 @@ class VariationalKernelMap(ModeTransformer):
             landmarks=self.landmarks,
             rates=self.rates,
         )
-        template.check_parameters()
+
+    def _make_basis(self, kernels, X, weight, rng):
+        template = self._template(kernels[0] if len(kernels) == 1 else Mixture(kernels), rng)
         return template.build_basis(ArraySource(X, checked=True), weight)
 
     def _make_folds(self, X, weight, groups, basis, rng) -> FoldMoments:

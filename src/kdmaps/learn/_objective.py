@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from math import isfinite
+from numbers import Real
 
 from kdmaps.selection import CAUTION
 
@@ -71,9 +73,16 @@ def make_objective(
         if objective not in PRESETS:
             raise ValueError(f"Unknown objective {objective!r}; choose one of {', '.join(PRESETS)}, or give weights.")
         objective = PRESETS[objective]
+    if not isinstance(objective, Mapping):
+        names = ", ".join(PRESETS)
+        raise ValueError(f"objective must be one of {names}, or a mapping of term to weight, got {objective!r}.")
     unknown = set(objective) - set(TERMS)
     if unknown:
-        raise ValueError(f"Unknown term(s) {', '.join(sorted(unknown))}; choose from {', '.join(TERMS)}.")
+        raise ValueError(
+            f"Unknown term(s) {', '.join(sorted(map(str, unknown)))} of objective; choose from {', '.join(TERMS)}."
+        )
+    if not all(isinstance(weight, Real) and isfinite(weight) for weight in objective.values()):
+        raise ValueError(f"objective must give every term a finite number for a weight, got {dict(objective)!r}.")
     terms = tuple(name for name in TERMS if objective.get(name, 0.0) != 0.0)
     if not terms:
         raise ValueError("objective must give at least one term a weight other than 0.")

@@ -13,6 +13,14 @@ from kdmaps.learn._objective import Objective
 from kdmaps.learn._parametrisation import Parametrisation
 from kdmaps.learn._terms import value_and_adjoint
 
+#: The statistics that a term needs, and how to have them.
+NEEDS = {
+    "entropy": ("beta", "the weights of a mixture: use basis='landmarks'"),
+    "gini": ("beta", "the weights of a mixture: use basis='landmarks'"),
+    "anchor": ("log_bandwidths", "bandwidths that are learned: use learn_bandwidths=True, or basis='fourier'"),
+    "pde": ("residual", "a generator: give generator, with basis='landmarks' and learn_bandwidths=False"),
+}
+
 
 @dataclass(frozen=True)
 class Evaluation:
@@ -98,9 +106,6 @@ class Problem:
         return Evaluation(float(value), terms, report["eigenvalues"], float(report["gap"]), gradient)
 
     def _check_terms(self, statistics) -> None:
-        for fields, terms in (("beta", ("entropy", "gini")), ("log_bandwidths", ("anchor",)), ("residual", ("pde",))):
-            if getattr(statistics, fields) is None and not set(terms).isdisjoint(self.objective.terms):
-                raise ValueError(
-                    f"{type(self.parametrisation).__name__} has no {fields}, which the objective's "
-                    f"{' or '.join(terms)} needs."
-                )
+        for term, (name, remedy) in NEEDS.items():
+            if term in self.objective.terms and getattr(statistics, name) is None:
+                raise ValueError(f"The term {term!r} of the objective needs {remedy}.")
