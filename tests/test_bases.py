@@ -331,7 +331,7 @@ class TestLandmarks:
         [
             ("farthest", "landmarks must be 'kmeans'"),
             (np.ones((4, 2)), r"3 columns like X, got shape \(4, 2\)"),
-            (np.full((4, 3), np.nan), "landmarks must be a finite array"),
+            (np.full((4, 3), np.nan), "or a finite array with"),
         ],
     )
     def test_bad_method(self, method, message):

@@ -316,14 +316,11 @@ def scheduler_process(tmp_path_factory):
     """A scheduler and a worker as processes of their own, a client, and the number of the scheduler's process."""
     address = tmp_path_factory.mktemp("scheduler") / "address.json"
     options = ["--scheduler-file", str(address), "--no-dashboard"]
-    commands = [
-        ["dask_scheduler", "--host", "127.0.0.1", "--port", "0"],
-        ["dask_worker", "--nthreads", "1", "--no-nanny"],
-    ]
+    commands = ["dask_scheduler --host 127.0.0.1 --port 0", "dask_worker --nthreads 1 --no-nanny"]
     quiet = {"stderr": subprocess.DEVNULL, "env": os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}}
     processes = [
         subprocess.Popen([sys.executable, "-m", f"distributed.cli.{name}", *rest, *options], **quiet)
-        for name, *rest in commands
+        for name, *rest in map(str.split, commands)
     ]
     try:
         with distributed.Client(scheduler_file=str(address), set_as_default=False, timeout=120) as client:

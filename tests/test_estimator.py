@@ -296,7 +296,7 @@ class TestDerivedQuantities:
             assert (np.abs(got - exact).max(axis=0) < [0.06, 0.24]).all()
         one = model.predict_expectation(samples, x, 0.3)
         assert_allclose(one, model.predict_expectation(samples, np.column_stack([x]), 0.3)[:, 0])
-        with pytest.raises(ValueError, match="values holds 3 observations"):
+        with pytest.raises(ValueError, match=r"each of the 20000 samples of X, got shape \(3,\)"):
             model.predict_expectation(samples, x[:3], 0.3)
 
 
