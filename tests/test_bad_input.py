@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.base import clone
+from sklearn.model_selection import GroupKFold
 
 from kdmaps import AdaptiveDiffusionMap, Factor, KernelDiffusionMap, KernelSearchCV, VariationalKernelMap, problems
 from kdmaps.baselines import DiffusionMap, UniformMixtureMap
@@ -221,7 +222,13 @@ def test_a_mask_that_hides_nothing():
     np.testing.assert_array_equal(model.fit(np.ma.masked_greater(X, 99)).transform(X), model.fit(X).transform(X))
 
 
-@pytest.mark.parametrize("name", ["one kernel", "variational", "uniform", "classical"])
+@pytest.mark.parametrize("groups", [np.zeros(N - 1), np.zeros((N, 2)), "a", 5], ids=str)
+def test_groups(groups):
+    with pytest.raises(ValueError, match="groups must hold one label for each of the 60 samples, got shape"):
+        clone(ESTIMATORS["search"]).set_params(cv=GroupKFold(3)).fit(X, groups=groups)
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
 @pytest.mark.parametrize("random_state", ["x", 1.5, -1, np.random.default_rng(0)], ids=str)
 def test_random_state(name, random_state):
     with pytest.raises(ValueError, match="random_state must be None, a whole number from 0"):
@@ -253,10 +260,17 @@ def test_files_with_a_number_for_a_name():
         model.save(5)
 
 
-@pytest.mark.parametrize("tensors", [np.ones((3, 2, 2)), Factor(np.ones((3, 2, 1)))])
-def test_too_few_tensors_for_a_search(tensors):
-    with pytest.raises(ValueError, match="diffusion holds 3 tensors but X has more samples; pass one tensor per"):
-        clone(ESTIMATORS["search"]).set_params(diffusion=tensors).fit(X)
+@pytest.mark.parametrize("n", [3, N + 1])
+@pytest.mark.parametrize("make", [lambda n: np.ones((n, 2, 2)), lambda n: Factor(np.ones((n, 2, 1)))])
+def test_number_of_tensors_for_a_search(make, n):
+    with pytest.raises(ValueError, match=f"diffusion holds {n} tensors but X has {N} samples; pass one tensor per"):
+        clone(ESTIMATORS["search"]).set_params(diffusion=make(n)).fit(X)
+
+
+def test_an_objective_is_checked_before_the_search(monkeypatch):
+    monkeypatch.setattr(KernelSearchCV, "fit", lambda *_, **__: pytest.fail("searched first"))
+    with pytest.raises(ValueError, match="Unknown objective 'x'"):
+        clone(ESTIMATORS["adaptive"]).set_params(objective="x").fit(X)
 
 
 @pytest.mark.parametrize("method", ["transform", "gradient", "score"])
@@ -356,7 +370,11 @@ def test_samples_are_never_written_to():
         ({"center": False}, "needs center=True"),
         ({"scoring": lambda fold: np.nan}, "finite score"),
         ({"cv": [(np.arange(100), np.arange(100))] * 2}, "training samples too"),
-        ({"cv": 1}, "k-fold"),
+        ({"cv": 1}, r"cv must be from 2 folds to as many as X has samples \(n_samples=300\), got 1"),
+        ({"cv": 301}, r"cv must be from 2 folds to as many as X has samples \(n_samples=300\), got 301"),
+        ({"n_jobs": 0}, "n_jobs must be None or a whole number of threads"),
+        ({"n_jobs": "two"}, "n_jobs must be None or a whole number of threads"),
+        ({"checkpoint": 5}, "checkpoint must be the name of a file, got 5"),
         ({"families": 5}, "families must be a non-empty list"),
         ({"families": iter(["gaussian"])}, "families must be a non-empty list"),
         ({"bandwidth_range": ("a", "b")}, "bandwidth_range must be two positive numbers"),
@@ -371,11 +389,6 @@ def test_settings_of_a_search(change, message):
     settings = {"n_components": 2, "families": ["gaussian"], "bandwidths": 2, "n_features": 60, "random_state": 0}
     with pytest.raises(ValueError, match=message):
         KernelSearchCV(**{**settings, **change}).fit(X)
-
-
-def test_a_callable_that_gives_nothing():
-    with pytest.raises(ValueError, match="must return an iterator of chunks, got None"):
-        KernelDiffusionMap(2).fit(lambda: None)
 
 
 def test_a_truth_value_is_no_number_of_modes():

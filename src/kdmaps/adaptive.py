@@ -7,7 +7,6 @@ from numbers import Integral
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.utils import check_random_state
 
 from kdmaps.bandwidths import median_distance
 from kdmaps.data import Source
@@ -15,11 +14,11 @@ from kdmaps.exceptions import UnresolvedModesWarning
 from kdmaps.folds import splits_of
 from kdmaps.grid import REGULARIZATIONS
 from kdmaps.kernels import FAMILIES, Gaussian, Kernel
-from kdmaps.learn import Refinement, refine
+from kdmaps.learn import Refinement, make_objective, refine
 from kdmaps.search import KernelSearchCV
 from kdmaps.tangent import checked_tensor
 from kdmaps.transformer import ModeTransformer, adopt
-from kdmaps.validation import all_or_nothing, checked_weight, tensors_of
+from kdmaps.validation import all_or_nothing, checked_random_state, checked_weight, tensors_of
 
 #: The refinement starts from a Gaussian at least this wide, in median distances. Roughness and narrowness are what one
 #: bandwidth needs to serve all coordinates; with a bandwidth for each, a stiff kernel does better in the tails.
@@ -136,8 +135,10 @@ class AdaptiveDiffusionMap(ModeTransformer):
         with all_or_nothing(self):
             source = self._source(X, reset=True, fitting=True)
             weight = checked_weight(sample_weight, source)
+            # What the search does not use is checked before it.
             checked_tensor(self.diffusion, source, weight)
-            rng = check_random_state(self.random_state)
+            make_objective(self.objective, self.n_components)
+            rng = checked_random_state(self.random_state)
             part = source.sample(self._most(), rng, weight)
             seed = rng.randint(2**31) if self.checkpoint is None or self.random_state is not None else None
             self.search_ = self._search(seed, source, groups, part.rows).fit(part.X, sample_weight=part.weight)
@@ -171,7 +172,7 @@ class AdaptiveDiffusionMap(ModeTransformer):
             del settings[name]
         settings.update(
             random_state=seed,
-            diffusion=tensors_of(self.diffusion, rows),
+            diffusion=tensors_of(self.diffusion, rows, source.n_samples),
             cv=splits_of(self.cv, source, groups, rows, self.n_components),
         )
         return KernelSearchCV(**settings)

@@ -67,7 +67,11 @@ class BlockedKFold(BaseCrossValidator):
 def make_splits(cv, X: np.ndarray, groups, n_components: int, seed: int) -> list[tuple[np.ndarray, np.ndarray]]:
     """Index pairs (train, test) of any scikit-learn splitter; a number is that many random folds, drawn twice."""
     cv = 5 if cv is None else cv  # as in scikit-learn
+    if groups is not None and np.shape(groups) != (len(X),):
+        raise ValueError(f"groups must hold one label for each of the {len(X)} samples, got shape {np.shape(groups)}.")
     if isinstance(cv, Integral):
+        if not 2 <= int(cv) <= len(X):
+            raise ValueError(f"cv must be from 2 folds to as many as X has samples (n_samples={len(X)}), got {cv}.")
         splitter = RepeatedKFold(n_splits=int(cv), n_repeats=REPEATS, random_state=seed)
     else:
         splitter = check_cv(cv)

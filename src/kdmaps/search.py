@@ -23,7 +23,7 @@ from kdmaps.selection import make_scoring, pooled_ritz_timescales
 from kdmaps.sweep import Candidate, Sweep, SweepData, Trial, checkpoint_seed
 from kdmaps.tangent import checked_tensor
 from kdmaps.transformer import ModeTransformer, adopt
-from kdmaps.validation import all_or_nothing, checked_weight, tensors_of
+from kdmaps.validation import all_or_nothing, checked_random_state, checked_weight, tensors_of
 
 #: Samples on which data that are not in memory are searched, unless more are asked for.
 SEARCH_SAMPLES = 20_000
@@ -188,7 +188,7 @@ class KernelSearchCV(ModeTransformer):
             source = self._source(X, reset=True, fitting=True)
             weight = checked_weight(sample_weight, source)
             seed = checkpoint_seed(self.checkpoint) if self.random_state is None else None
-            seed = check_random_state(self.random_state).randint(2**31) if seed is None else seed
+            seed = checked_random_state(self.random_state).randint(2**31) if seed is None else seed
             template = self._template(seed)
             data = self._data(template, source, weight, groups, seed)
             sweep = self._sweep(data)
@@ -230,6 +230,8 @@ class KernelSearchCV(ModeTransformer):
         template.check_parameters()
         if not isinstance(self.max_extensions, Integral) or self.max_extensions < 0:
             raise ValueError(f"max_extensions must be a whole number, 0 or more, got {self.max_extensions!r}.")
+        if self.n_jobs is not None and (not isinstance(self.n_jobs, Integral) or self.n_jobs == 0):
+            raise ValueError(f"n_jobs must be None or a whole number of threads, -1 for all, got {self.n_jobs!r}.")
         return template
 
     def _most(self, source: Source) -> int | None:
@@ -254,6 +256,7 @@ class KernelSearchCV(ModeTransformer):
         preview = searched.sample(PREVIEW_SAMPLES, check_random_state(seed), weight)
         X = searched.array if isinstance(searched, ArraySource) else searched
         cv = splits_of(self.cv, source, groups, rows, self.n_components)
+        tensors = tensors_of(self.diffusion, rows, source.n_samples)
         if self.basis == "full":
             raise ValueError("basis='full' leaves no sample to test on; use basis='landmarks' or 'fourier'.")
         if self.basis == "landmarks":
@@ -267,7 +270,7 @@ class KernelSearchCV(ModeTransformer):
             X=X,
             preview=preview,
             weight=weight,
-            tensor=checked_tensor(tensors_of(self.diffusion, rows), X, weight, keep=X is not searched),
+            tensor=checked_tensor(tensors, X, weight, keep=X is not searched),
             folds=make_folds(cv, X, weight, None, self.n_components, seed, chosen),
             n_components=self.n_components,
             basis=self.basis,

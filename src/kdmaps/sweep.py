@@ -17,6 +17,7 @@ import numpy as np
 from joblib import Parallel, delayed
 
 from kdmaps._chunkloop import blas_threads, n_threads, single_thread
+from kdmaps._files import as_path
 from kdmaps._remote import RemoteSource
 from kdmaps.bases import make_basis
 from kdmaps.data import Sample
@@ -183,7 +184,7 @@ class Sweep:
         self.n_jobs = n_jobs
         self.candidates: list[Candidate] = []
         self.interrupted = False
-        self._checkpoint = None if checkpoint is None else Path(checkpoint)
+        self._checkpoint = None if checkpoint is None else as_path("checkpoint", checkpoint)
         self._done: dict[str, list[Candidate]] = {}
         if self._checkpoint is not None:
             if "<lambda>" in scoring_name:
@@ -275,7 +276,7 @@ def checkpoint_lines(path: Path) -> list[str]:
 
 def checkpoint_seed(path) -> int | None:
     """The seed of the search that a checkpoint belongs to, if there is one."""
-    lines = [] if path is None else checkpoint_lines(Path(path))
+    lines = [] if path is None else checkpoint_lines(as_path("checkpoint", path))
     header = _parsed(lines[0]) if lines else None
     return header.get("seed") if header else None
 

@@ -116,18 +116,19 @@ def check_samples(X: np.ndarray, n_components: int, names=None) -> None:
         )
 
 
-def tensors_of(diffusion, rows: np.ndarray):
-    """The entries of a diffusion tensor that belong to `rows`; a constant or a callable is the same for all."""
-    if isinstance(diffusion, Factor):
-        return Factor(_entries(diffusion.array, rows))
-    if diffusion is None or callable(diffusion) or np.ndim(diffusion) != 3:
+def tensors_of(diffusion, rows: np.ndarray, n_samples: int | None):
+    """The entries of a diffusion tensor that belong to `rows` of the samples; a constant or a callable has no entries.
+
+    `n_samples` is the number of all samples, if it is known.
+    """
+    factor = isinstance(diffusion, Factor)
+    if not factor and (diffusion is None or callable(diffusion) or np.ndim(diffusion) != 3):
         return diffusion
-    return _entries(np.asarray(diffusion), rows)
-
-
-def _entries(tensors: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    if len(tensors) <= rows.max(initial=-1):
+    tensors = diffusion.array if factor else np.asarray(diffusion)
+    n = rows.max(initial=-1) + 1 if n_samples is None else n_samples
+    if len(tensors) < n or (n_samples is not None and len(tensors) > n):
         raise ValueError(
-            f"diffusion holds {len(tensors)} tensors but X has more samples; pass one tensor per sample, or a callable."
+            f"diffusion holds {len(tensors)} tensors but X has {n} samples{' or more' if n_samples is None else ''}; "
+            "pass one tensor per sample, or a callable."
         )
-    return tensors[rows]
+    return Factor(tensors[rows]) if factor else tensors[rows]
