@@ -79,14 +79,34 @@ def _refitted(X, basis, splits, lam, score):
     return values
 
 
+@pytest.mark.parametrize("worthwhile", [0.0, 1.0], ids=["features", "frame"])
 @pytest.mark.parametrize("score", SCORINGS)
-def test_subtraction_equals_refit(score, X, basis):
+def test_subtraction_equals_refit(score, worthwhile, X, basis, monkeypatch):
+    monkeypatch.setattr("kdmaps.folds._WORTHWHILE", worthwhile)
     splits = make_splits(3, X, None, R, 0)
     whole, folds = FoldMoments(splits, len(X)).compute(basis, X, None, DiffusionTensor(None, 2))
     for lam, fit in zip(LAMBDAS, cross_fit(whole, folds, basis.ridge, R, LAMBDAS), strict=True):
         values = SCORINGS[score](fit).fold_values
         # Two routes through p×p linear algebra whose condition number is below 1e5 here.
         np.testing.assert_allclose(values, _refitted(X, basis, splits, lam, score), rtol=1e-8)
+        trained = [(f.coefficients, train) for f, (train, _) in zip(fit.folds, folds, strict=True)]
+        for a, part in [(fit.coefficients, whole), *trained]:
+            direct = find_modes(part, basis.ridge, R, lam).coefficients
+            overlap = direct.T @ part.covariance() @ a
+            np.testing.assert_allclose(np.abs(overlap), np.eye(R), atol=1e-7)
+
+
+def test_a_smooth_kernel_is_fitted_in_a_frame(X):
+    basis = make_basis("fourier", Gaussian(4.0), X, 100, random_state=0)
+    moments = compute_moments(basis, X)
+    covariance, energy = moments.covariance(), moments.mean_energy()
+    B = RegularizationPath(covariance, energy).frame
+    assert B.shape[1] < 50
+    outside = np.linalg.svd(B)[0][:, B.shape[1] :]
+    np.testing.assert_allclose(B.T @ B, np.eye(B.shape[1]), atol=1e-12)
+    # Cauchy and Schwarz: what has neither variance nor energy has no correlation with the rest either.
+    for operator in (covariance, energy):
+        assert np.abs(outside.T @ operator @ outside).max() < 1e-14 * np.abs(operator).max() * len(operator)
 
 
 def test_pooled_score_of_one_fold_is_its_score(X, basis):

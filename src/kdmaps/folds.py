@@ -238,21 +238,34 @@ class CrossFit:
         return energy / variance
 
 
-class _Operators:
-    """Σ and L of some samples, and the modes that they determine for any λ."""
+#: Operators are expressed in a frame if it has at most this fraction of the features: else it costs more than it saves.
+_WORTHWHILE = 0.5
 
-    def __init__(self, moments: Moments, ridge: np.ndarray | None, center: bool):
-        self.moments, self.ridge = moments, ridge
+
+class _Operators:
+    """Σ and L of some samples, and the modes that they determine for any λ.
+
+    With a frame B, BᵀRB = 1, coefficients are relative to its columns: the operators are BᵀΣB and BᵀLB.
+    """
+
+    def __init__(self, moments: Moments, ridge: np.ndarray | None, center: bool, frame: np.ndarray | None = None):
+        self.moments, self.ridge, self.frame = moments, ridge, frame
         self.covariance, self.energy = moments.covariance(center), moments.mean_energy()
+        if frame is not None:
+            self.covariance, self.energy = (frame.T @ m @ frame for m in (self.covariance, self.energy))
 
     @cached_property
     def path(self) -> RegularizationPath:
         return RegularizationPath(self.covariance, self.energy, self.ridge)
 
+    def features(self, a: np.ndarray) -> np.ndarray:
+        """Coefficients of the features, from those of the frame."""
+        return a if self.frame is None else self.frame @ a
+
     def modes(self, n_components: int, regularization: float) -> tuple[np.ndarray, np.ndarray] | None:
         """μ and coefficients of unit variance; None if the samples do not determine so many modes."""
         values, a = self.path.solve(n_components, regularization)
-        if len(values) < n_components or np.any(values <= rounding_variance(self.moments, a)):
+        if len(values) < n_components or np.any(values <= rounding_variance(self.moments, self.features(a))):
             return None
         return values, a / np.sqrt(np.einsum("mk,mk->k", a, self.covariance @ a))
 
@@ -266,8 +279,13 @@ def cross_fit(
     center: bool = True,
 ) -> list[CrossFit | None]:
     """`CrossFit` for every λ; None where the samples do not determine `n_components` modes."""
-    everything = _Operators(whole, ridge, center)
-    pairs = [(_Operators(train, ridge, center), _Operators(test, ridge, center)) for train, test in folds]
+    everything, frame = _Operators(whole, ridge, center), None
+    # What all samples do not see, no fold does: a smooth kernel leaves a small part of the features.
+    seen = everything.path.frame
+    if seen.shape[1] <= _WORTHWHILE * seen.shape[0]:
+        ridge, frame = None, seen
+        everything = _Operators(whole, ridge, center, frame)
+    pairs = [tuple(_Operators(part, ridge, center, frame) for part in fold) for fold in folds]
 
     def at(lam: float) -> CrossFit | None:
         reference = everything.modes(n_components, lam)
@@ -282,7 +300,7 @@ def cross_fit(
             values, V = fitted
             results.append(
                 FoldFit(
-                    coefficients=V,
+                    coefficients=train.features(V),
                     eigenvalues=values,
                     regularization=lam,
                     test_weight=test.moments.weight,
@@ -299,7 +317,7 @@ def cross_fit(
             rotations.append(left @ right)
         return CrossFit(
             folds=results,
-            coefficients=a,
+            coefficients=everything.features(a),
             rotations=rotations,
             eigenvalues=mu,
             rates=np.einsum("mk,mk->k", a, everything.energy @ a),

@@ -273,6 +273,16 @@ class RegularizationPath:
         self._span = energies[-1], 0.0 if not seen.all() else max(energies[0], 0.0)
         self._start: np.ndarray | None = None
 
+    @property
+    def frame(self) -> np.ndarray:
+        """B of shape (p, q) with BᵀRB = 1: the directions in which the samples see variance or energy."""
+        return self._lifted(self._U)
+
+    def _lifted(self, vectors: np.ndarray) -> np.ndarray:
+        if self._root is None:
+            return vectors
+        return linalg.solve_triangular(self._root, vectors, lower=True, trans=1, check_finite=False)
+
     def solve(self, n_modes: int, regularization: float) -> tuple[np.ndarray, np.ndarray]:
         """At most `n_modes` leading eigenvalues μ, descending, and coefficients with aᵀ(L+λR)a = 1."""
         scale = 1 / np.sqrt(self._energies + regularization)
@@ -285,10 +295,7 @@ class RegularizationPath:
                 self._start = np.linalg.qr(np.random.default_rng(0).standard_normal((len(scale), block)))[0]
             values, vectors = _block_krylov(matrix, self._start, n_modes)
             self._start = vectors
-        coefficients = self._U @ (scale[:, None] * vectors[:, :n_modes])
-        if self._root is not None:
-            coefficients = linalg.solve_triangular(self._root, coefficients, lower=True, trans=1, check_finite=False)
-        return values[:n_modes], coefficients
+        return values[:n_modes], self._lifted(self._U @ (scale[:, None] * vectors[:, :n_modes]))
 
     def condition_number(self, regularization: float) -> float:
         """Of L+λR relative to R, in the 2-norm."""
