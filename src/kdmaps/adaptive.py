@@ -12,7 +12,6 @@ from kdmaps.bandwidths import median_distance
 from kdmaps.data import Source
 from kdmaps.exceptions import UnresolvedModesWarning
 from kdmaps.folds import splits_of
-from kdmaps.grid import REGULARIZATIONS
 from kdmaps.kernels import FAMILIES, Gaussian, Kernel
 from kdmaps.learn import Refinement, make_objective, refine
 from kdmaps.search import KernelSearchCV
@@ -79,7 +78,7 @@ class AdaptiveDiffusionMap(ModeTransformer):
         random_state=None,
         *,
         families=tuple(FAMILIES),
-        regularizations=REGULARIZATIONS,
+        regularizations="auto",
         scoring="timescale",
         cv=3,
         basis="fourier",

@@ -145,6 +145,17 @@ class DiffusionTensor:
         return TensorRows(factor=_checked_root(array))
 
 
+def mean_diffusion(tensor: DiffusionTensor, X: np.ndarray, index) -> float:
+    """E tr a(x)/d over the samples `X`, which are rows `index` of the whole array."""
+    scalar, factor = tensor.rows(X, index)
+    trace = 0.0 if tensor.constant is None else float(np.trace(tensor.constant))
+    if scalar is not None:
+        trace += tensor.dim * float(np.mean(scalar))
+    if factor is not None:
+        trace += tensor.sign * float(np.sum(factor**2)) / len(X)
+    return trace / tensor.dim
+
+
 def square_root(tensors: np.ndarray, tolerance: float = np.inf) -> np.ndarray:
     """F = U√max(Λ, 0) of a = UΛUᵀ, so that F Fᵀ = a for symmetric positive semidefinite a of shape (..., d, d).
 

@@ -6,7 +6,7 @@ class UnreliableModesWarning(UserWarning):
 
 
 class UnresolvedModesWarning(UnreliableModesWarning):
-    """An estimate, for fits without folds, says that the samples do not resolve all modes."""
+    """An estimate, for fits without folds, says that noise or regularization decides a mode."""
 
 
 class DataWarning(UserWarning):

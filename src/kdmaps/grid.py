@@ -7,12 +7,12 @@ from numbers import Integral
 
 import numpy as np
 
-from kdmaps.bandwidths import median_distance
 from kdmaps.kernels import Kernel, make_kernel
 from kdmaps.sweep import Candidate, Trial
 
 #: Bandwidths of the default grid, in units of the median pairwise distance.
 BANDWIDTH_RANGE = (1.5, 30.0)
+#: Regularizations of the default grid, in units of `rate_unit`.
 REGULARIZATIONS = tuple(float(f"{lam:.3g}") for lam in np.geomspace(1e-4, 1e-1, 7))
 
 
@@ -27,8 +27,25 @@ def positive(name: str, values) -> np.ndarray:
     return array
 
 
-def bandwidth_grid(bandwidths, bandwidth_range, X: np.ndarray, weight, seed: int) -> np.ndarray:
-    """The bandwidths themselves, or that many between multiples of the median pairwise distance."""
+def rate_unit(median: float, diffusion: float) -> float:
+    """The power of 1000 that is nearest to D/m², for the median distance m and the mean diffusion D of the samples.
+
+    L, and so λ, has the unit of a rate: in nanometres it is 10⁻⁶ times what it is in picometres. Rounding keeps the
+    grid legible, and the same for all data of ordinary size; it costs a factor of 32 at most, which is little for
+    a grid over three decades that goes on beyond its edges.
+    """
+    return float(1000.0 ** np.round(np.log(diffusion / median**2) / np.log(1000.0)))
+
+
+def regularization_grid(regularizations, unit: float) -> np.ndarray:
+    """The regularizations themselves, or for "auto" the default ones times `unit`."""
+    if isinstance(regularizations, str) and regularizations == "auto":
+        return np.array([float(f"{lam * unit:.3g}") for lam in REGULARIZATIONS])
+    return positive("regularizations", regularizations)
+
+
+def bandwidth_grid(bandwidths, bandwidth_range, median: float) -> np.ndarray:
+    """The bandwidths themselves, or that many between multiples of the `median` pairwise distance."""
     if not isinstance(bandwidths, Integral):
         return positive("bandwidths", bandwidths)
     if int(bandwidths) < 1:
@@ -36,7 +53,7 @@ def bandwidth_grid(bandwidths, bandwidth_range, X: np.ndarray, weight, seed: int
     ends = np.ravel(bandwidth_range)
     if ends.dtype.kind not in "fiu" or len(ends) != 2 or not 0 < ends[0] <= ends[1] < np.inf:
         raise ValueError(f"bandwidth_range must be two positive numbers in order, got {bandwidth_range}.")
-    return median_distance(X, weight, seed) * np.geomspace(ends[0], ends[1], int(bandwidths))
+    return median * np.geomspace(ends[0], ends[1], int(bandwidths))
 
 
 def make_trials(families, sigmas: np.ndarray) -> list[Trial]:

@@ -18,6 +18,8 @@ from kdmaps.moments import Moments
 MAX_CONDITION = 1e12
 #: A mode whose relative sampling error (see `Modes.sampling_error`) exceeds this is not resolved by the samples.
 MAX_SAMPLING_ERROR = 0.5
+#: Beyond this ratio of regularization to energy (see `Modes.ridge_share`) a mode is what λ makes of it.
+MAX_RIDGE_SHARE = 3.0
 #: Rounding of a number in single precision, and how much of a mode's variance it may bound.
 SINGLE_ROUNDING, MAX_SINGLE_NOISE = 6e-8, 0.5
 #: Eigenvalues below this fraction of the largest one are rounding errors.
@@ -74,6 +76,11 @@ class Modes:
         return np.sqrt(self.effective_rank / self.effective_count)
 
     @property
+    def ridge_share(self) -> np.ndarray:
+        """λaᵀRa/aᵀLa = 1/(μ·rate) - 1: how much more than the energy the regularization decides about each mode."""
+        return 1 / (self.eigenvalues * self.rates) - 1
+
+    @property
     def resolution(self) -> float:
         """Relative distance below which two eigenvalues cannot be told apart with this many samples."""
         return max(4 / np.sqrt(self.effective_count), 1e-6)
@@ -104,6 +111,15 @@ class Modes:
                     f"{' and the modes after it' if first + 1 < r else ''}: {self.effective_rank[first]:.0f} functions "
                     "compete at its level. Use more samples, fewer n_components, more regularization or a wider "
                     "bandwidth."
+                )
+            )
+        heaviest = int(np.argmax(self.ridge_share))
+        if self.ridge_share[heaviest] > MAX_RIDGE_SHARE:
+            found.append(
+                UnresolvedModesWarning(
+                    f"The regularization weighs {self.ridge_share[heaviest]:.0f} times as much as the energy of mode "
+                    f"{heaviest + 1}: λ, which has the unit of a rate, decides this mode. Decrease regularization, or "
+                    "let KernelSearchCV choose it."
                 )
             )
         if self.gap < 1 + self.resolution:

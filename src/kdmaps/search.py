@@ -14,10 +14,11 @@ from kdmaps.bandwidths import median_distance
 from kdmaps.bases import select_landmarks
 from kdmaps.certificates import cv_consistency_bound
 from kdmaps.data import PREVIEW_SAMPLES, ArraySource, Source
+from kdmaps.diffusion import mean_diffusion
 from kdmaps.estimator import KernelDiffusionMap
 from kdmaps.exceptions import UnreliableModesWarning, UnresolvedModesWarning
 from kdmaps.folds import MIN_AGREEMENT, make_folds, splits_of
-from kdmaps.grid import BANDWIDTH_RANGE, REGULARIZATIONS, bandwidth_grid, edge_of, make_trials, positive
+from kdmaps.grid import BANDWIDTH_RANGE, bandwidth_grid, edge_of, make_trials, rate_unit, regularization_grid
 from kdmaps.kernels import FAMILIES, Gaussian, Kernel, make_kernel
 from kdmaps.selection import make_scoring, pooled_ritz_timescales
 from kdmaps.sweep import Candidate, Sweep, SweepData, Trial, checkpoint_seed
@@ -46,8 +47,10 @@ class KernelSearchCV(ModeTransformer):
         Names are combined with every bandwidth; a Kernel (a mixture, for example) is tried as it is.
     bandwidths : int or array-like, default=10
         How many, spread evenly in the logarithm over `bandwidth_range`; or the bandwidths themselves.
-    regularizations : array-like, default=seven from 1e-4 to 1e-1
-        λ.
+    regularizations : "auto" or array-like, default="auto"
+        λ. "auto" are seven from 1e-4 to 1e-1 for data of ordinary size; λ has the unit of a rate, and for data in other
+        units they are multiplied by the power of 1000 that is nearest to the mean diffusion over the squared median
+        distance.
     scoring : {"timescale", "rayleigh", "eigsum", "gap"} or callable, default="timescale"
         "timescale" is Σ_k √t_k of the pooled held-out time scales t_k minus one standard error
         (`kdmaps.selection.select_by_timescale`). A callable
@@ -121,7 +124,7 @@ class KernelSearchCV(ModeTransformer):
         n_components=4,
         families=tuple(FAMILIES),
         bandwidths=10,
-        regularizations=REGULARIZATIONS,
+        regularizations="auto",
         scoring="timescale",
         cv=3,
         basis="fourier",
@@ -193,8 +196,10 @@ class KernelSearchCV(ModeTransformer):
             data = self._data(template, source, weight, groups, seed)
             sweep = self._sweep(data)
             preview = data.preview
-            sigmas = bandwidth_grid(self.bandwidths, self.bandwidth_range, preview.X, preview.weight, seed)
-            sweep.run(make_trials(self.families, sigmas), positive("regularizations", self.regularizations))
+            median = median_distance(preview.X, preview.weight, seed)
+            unit = rate_unit(median, mean_diffusion(data.tensor, preview.X, preview.rows))
+            sigmas = bandwidth_grid(self.bandwidths, self.bandwidth_range, median)
+            sweep.run(make_trials(self.families, sigmas), regularization_grid(self.regularizations, unit))
             if sweep.best.value == -np.inf:
                 raise ValueError(
                     f"No candidate has a finite score: the samples do not determine n_components={self.n_components} "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from numbers import Integral
 
+from kdmaps.bandwidths import median_distance
 from kdmaps.estimator import KernelDiffusionMap
 from kdmaps.grid import bandwidth_grid
 from kdmaps.kernels import Gaussian, Mixture
@@ -73,5 +74,5 @@ class UniformMixtureMap(KernelDiffusionMap):
             raise ValueError(f"n_kernels must be a positive whole number, got {self.n_kernels!r}.")
 
     def _make_kernel(self, X, weight, rng):
-        sigmas = bandwidth_grid(self.n_kernels, self.bandwidth_range, X, weight, rng)
+        sigmas = bandwidth_grid(self.n_kernels, self.bandwidth_range, median_distance(X, weight, rng))
         return Mixture([Gaussian(sigma) for sigma in sigmas])

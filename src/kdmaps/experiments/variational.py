@@ -62,7 +62,7 @@ def _paper_methods(r: int, seed: int, X: np.ndarray, s: Settings) -> dict[str, C
 def _grid(X: np.ndarray, r: int, seed: int) -> Iterator[np.ndarray]:
     """Modes of every candidate of the default search, fitted on all samples."""
     for family in FAMILIES:
-        for sigma in bandwidth_grid(10, BANDWIDTH_RANGE, X, None, seed):
+        for sigma in bandwidth_grid(10, BANDWIDTH_RANGE, median_distance(X, None, seed)):
             basis = make_basis("fourier", make_kernel(family, sigma), X, 300, random_state=seed)
             fits = cross_fit(compute_moments(basis, X), [], basis.ridge, r, REGULARIZATIONS)
             yield from (basis.features(X) @ fit.coefficients for fit in fits if fit is not None)
