@@ -7,6 +7,8 @@ from html.parser import HTMLParser
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
+from sklearn.model_selection import GroupKFold
 
 import kdmaps
 from kdmaps.certificates import Certificate, cv_consistency
@@ -16,6 +18,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::kdmaps.exceptions.UnreliableMod
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\"'&{{7*7}}"
 
 TENSORS = np.random.default_rng(0).uniform(0.5, 2, (300, 2, 1)) * np.eye(2)  # one for each sample
+HALVES = np.arange(300).reshape(2, 150)
 
 
 class Tree(HTMLParser):
@@ -44,6 +47,11 @@ class Tree(HTMLParser):
     def points(self):
         start = next(i for i, text in enumerate(self.texts["script"]) if text.startswith("{"))
         return json.loads(self.texts["script"][start])
+
+
+def program(page):
+    """The Python that a page says fits the model again."""
+    return next(text for text in Tree(page).texts["code"] if text.startswith("from "))
 
 
 @pytest.fixture(scope="module")
@@ -204,16 +212,61 @@ def test_the_way_back(X, search):
         kdmaps.KernelDiffusionMap(2, kdmaps.kernels.Matern(1.5, 2.0), n_features=30, random_state=0),
         kdmaps.baselines.UniformMixtureMap(2, n_features=30, random_state=0),
         kdmaps.KernelDiffusionMap(2, n_features=30, diffusion=TENSORS, random_state=0),
+        kdmaps.KernelSearchCV(
+            2, ["rq2", kdmaps.kernels.Mixture([kdmaps.kernels.Gaussian(2.0), kdmaps.kernels.Matern(2.5, 3.0)])], 2,
+            n_features=30, random_state=0, cv=[(HALVES[0], HALVES[1]), (HALVES[1], HALVES[0])],
+        ),
+        kdmaps.KernelDiffusionMap(2, n_features=30, diffusion=np.ones_like, random_state=0),
+    ],
+    ids=lambda model: type(model).__name__,
+)  # fmt: skip
+def test_the_program_of_the_page_fits_the_same_model(model, X):
+    code = program(render_report(model.fit(X), X))
+    assert "progress" not in code
+    assert ("array of shape (300, 2, 2)" in code) == (model.get_params().get("diffusion") is TENSORS)
+    names = {"X": X, "diffusion": model.get_params().get("diffusion"), "cv": model.get_params().get("cv")}
+    exec(code, names)
+    np.testing.assert_array_equal(names["model"].timescales_, model.timescales_)
+
+
+GROUPS = np.repeat(["a", "b", "c", "d", "e", "f"], 50)
+WEIGHT = np.random.default_rng(0).uniform(0, 2, 300)
+
+
+@pytest.mark.parametrize("told", [False, True])
+@pytest.mark.parametrize(
+    "model",
+    [
+        kdmaps.KernelDiffusionMap(2, n_features=30, rates="cross-fitted", cv=GroupKFold(3), random_state=0),
+        kdmaps.KernelSearchCV(2, ["rq2"], 2, cv=GroupKFold(3), n_features=30, random_state=0),
+        kdmaps.AdaptiveDiffusionMap(
+            2, families=["rq2"], cv=GroupKFold(3), refine=False, rates="cross-fitted", n_features=30, random_state=0
+        ),
     ],
     ids=lambda model: type(model).__name__,
 )
-def test_the_program_of_the_page_fits_the_same_model(model, X):
-    code = next(text for text in Tree(render_report(model.fit(X), X)).texts["code"] if text.startswith("from kdmaps"))
-    assert "progress" not in code
-    assert ("array of shape (300, 2, 2)" in code) == (model.get_params().get("diffusion") is not None)
-    names = {"X": X, "diffusion": TENSORS}
-    exec(code, names)
-    np.testing.assert_array_equal(names["model"].timescales_, model.timescales_)
+def test_the_program_of_the_page_takes_weights_and_groups(model, told, X):
+    """Also where the page was not told of them: the moments show weights, and the splitter asks for groups."""
+    model.fit(X, sample_weight=WEIGHT, groups=GROUPS)
+    beside = {"sample_weight": WEIGHT, "groups": GROUPS} if told else {}
+    page = render_report(model, X, **beside)
+    names = {"X": X, "sample_weight": WEIGHT, "groups": GROUPS}
+    exec(program(page), names)
+    np.testing.assert_array_equal(names["model"].rates_, model.rates_)
+    plain = clone(model).set_params(cv=3).fit(X)
+    assert not np.allclose(plain.rates_, model.rates_, rtol=1e-3)  # so that it matters
+    cells = Tree(page).texts["td"]
+    effective = WEIGHT.sum() ** 2 / (WEIGHT**2).sum()
+    assert f"one for each sample; {effective:.4g} effective samples" in cells
+    assert ("6 groups of samples" if told else "the group of each sample") in cells
+
+
+def test_a_plain_fit_asks_for_no_weights(X, search):
+    page = render_report(search, X)
+    assert "model.fit(X)" in program(page)
+    assert "groups" not in program(page)
+    equal = kdmaps.KernelDiffusionMap(2, n_features=40, random_state=0).fit(X, sample_weight=np.full(300, 0.1))
+    assert "model.fit(X)" in program(render_report(equal, X))  # equal weights are none
 
 
 def test_bad_arguments(X, search, bars):
@@ -221,6 +274,8 @@ def test_bad_arguments(X, search, bars):
         render_report(search, X[:, :1])
     with pytest.raises(ValueError, match="feature_names holds 1 names for 2 columns"):
         render_report(search, X, feature_names=["x"])
+    with pytest.raises(ValueError, match=r"groups has shape \(299,\); pass one for each of the 300 samples"):
+        render_report(search, X, groups=GROUPS[1:])
     with pytest.raises(ValueError, match="uncertainty is that of 3 modes, but the model has 2"):
         render_report(kdmaps.KernelDiffusionMap(2, n_features=40).fit(X), X, uncertainty=bars)
 

@@ -136,11 +136,21 @@ def fit(
     page = render_report(
         estimator,
         X,
+        sample_weight=weight,
+        groups=group,
         uncertainty=uncertainty,
         notes=complaints,
         title=data.name,
         feature_names=samples.feature_names,
         command=shlex.join(["kdmaps", *sys.argv[1:]]),
+        reading=_reading(
+            data,
+            stride,
+            {"array": array, **({} if topology is None else {"topology": str(topology), "descriptor": descriptor})},
+            columns,
+            {"sample_weight": weights, "groups": groups},
+            diffusion,
+        ),
     )
     out.mkdir(parents=True, exist_ok=True)
     with replacing(*(out / name for name in names)) as (model_file, modes_file, report_file):
@@ -183,6 +193,35 @@ def _diffusion(text: str | None, stride: int, n_samples: int, n_columns: int) ->
             f"shape ({n_columns}, {n_columns}) or (rows, {n_columns}, {n_columns})."
         ) from error
     return value
+
+
+def _reading(
+    data: Path,
+    stride: int,
+    options: dict[str, str | None],
+    columns: str | None,
+    beside: dict[str, str | None],
+    diffusion: str | None,
+) -> str:
+    """Lines of Python that read what this command has read: the samples, what is given beside them, and a tensor."""
+
+    def call(function: str, *arguments: str, **keywords: Any) -> str:
+        given = (f"{name}={value!r}" for name, value in keywords.items() if value not in (None, 1, []))
+        return f"{function}({', '.join([*map(repr, arguments), *given])})"
+
+    roles = {name: where for name, where in beside.items() if where is not None}
+    samples = call("table.select", columns=columns, leave_out=[*roles.values()])
+    lines = [
+        f"from kdmaps.tables import gather, open_table{', read_column' if roles else ''}",
+        f"table = {call('open_table', str(data), stride=stride, **options)}",
+        f"X = gather({samples})",
+        *(f"{name} = read_column({where!r}, table, {name!r}, {stride})" for name, where in roles.items()),
+    ]
+    if diffusion is not None and diffusion.endswith(".npy"):
+        lines += ["import numpy as np", f"diffusion = np.load({diffusion!r}, mmap_mode='r')"]
+        if stride > 1:
+            lines.append(f"diffusion = diffusion[::{stride}] if diffusion.ndim == 3 else diffusion")
+    return "\n".join(lines)
 
 
 def _estimator(n_modes: int, kernel: str, bandwidth, regularization, settings: dict[str, Any]) -> Any:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import os
+import textwrap
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from importlib.resources import files
 from typing import Any
@@ -17,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 from kdmaps._files import replacing
 from kdmaps.certificates import Certificate, cv_consistency
 from kdmaps.data import ArraySource
+from kdmaps.diffusion import Factor
 from kdmaps.io import library_versions
 from kdmaps.report._figures import svg
 from kdmaps.summary import (
@@ -74,12 +77,15 @@ def render_report(
     model: Any,
     X: Any,
     *,
+    sample_weight: Any = None,
+    groups: Any = None,
     uncertainty: Any = None,
     certificates: Sequence[Certificate] = (),
     notes: Sequence[str] | None = None,
     title: str = "Slow modes",
     feature_names: Sequence[str] | None = None,
     command: str | None = None,
+    reading: str | None = None,
     max_points: int = MAX_POINTS,
 ) -> str:
     """The page that `write_report` writes, as text. The same fit gives the same page.
@@ -88,6 +94,9 @@ def render_report(
     ----------
     model, X :
         As in `write_report`.
+    sample_weight, groups : array-like of shape (n_samples,), optional
+        What `fit` was given beside X, for what was asked and how to reproduce it. Weights are noticed without them,
+        and so is a `cv` of scikit-learn that needs groups.
     uncertainty : kdmaps.uncertainty.Uncertainty, optional
         Intervals of the time scales.
     certificates : sequence of Certificate, optional
@@ -99,6 +108,9 @@ def render_report(
         Names of the columns of X, where X has none.
     command : str, optional
         The command line that made the fit.
+    reading : str, optional
+        Lines of Python that make X, and `sample_weight`, `groups` and other arrays that were given, from the data. They
+        become the beginning of the program that fits the model again; without them it names what it needs.
     max_points : int, default=3000
         Samples in the interactive figure, drawn at random if there are more.
     """
@@ -110,6 +122,7 @@ def render_report(
     if X.ndim != 2 or X.shape[1] != model.n_features_in_:
         raise ValueError(f"X has shape {X.shape}; pass the samples, with {model.n_features_in_} columns.")
     timescale_intervals(uncertainty, len(model.timescales_))  # complains before anything is drawn
+    beside = _beside(model, len(X), sample_weight, groups)
     bounds = [*_certificate_of(model), *certificates]
     folder = files("kdmaps.report")
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
@@ -119,7 +132,7 @@ def render_report(
         style=(folder / "page.css").read_text(encoding="utf-8"),
         script=(folder / "page.js").read_text(encoding="utf-8"),
         facts=_facts(model, X, uncertainty),
-        asked=_asked(model, X, names),
+        asked=_asked(model, X, names, beside),
         chosen=chosen(model),
         reasons=reasons(model),
         columns=timescale_columns(uncertainty),
@@ -132,7 +145,7 @@ def render_report(
         certificates=[(STATEMENTS.get(c.theorem, c.theorem), c) for c in bounds],
         scatter=_scatter(model, X, names, max_points),
         command=command,
-        python=_python(model),
+        python=_python(model, beside, reading),
         fingerprint=_fingerprint(X),
         versions=library_versions(),
     )
@@ -163,7 +176,33 @@ def _facts(model: Any, X: np.ndarray, uncertainty: Any) -> list[tuple[str, str]]
     ]
 
 
-def _asked(model: Any, X: np.ndarray, names: list[str]) -> list[tuple[str, str]]:
+def _beside(model: Any, n_samples: int, sample_weight: Any, groups: Any) -> dict[str, str]:
+    """What a fit was given beside the samples, by the name of its argument, in words."""
+    given = {"sample_weight": sample_weight, "groups": groups}
+    for name, values in given.items():
+        if values is not None and np.shape(values) != (n_samples,):
+            raise ValueError(f"{name} has shape {np.shape(values)}; pass one for each of the {n_samples} samples.")
+    words = {}
+    moments = getattr(getattr(model, "best_estimator_", model), "moments_", None)
+    # Equal weights are no weights: they leave as many effective samples as there are.
+    if moments is not None and not np.isclose(moments.effective_count, moments.count, rtol=1e-9):
+        words["sample_weight"] = f"one for each sample; {moments.effective_count:.4g} effective samples"
+    elif sample_weight is not None:
+        words["sample_weight"] = "one for each sample, all equal"
+    if groups is not None:
+        words["groups"] = f"{len(np.unique(groups))} groups of samples"
+    elif _needs_groups(getattr(model, "cv", None)):
+        words["groups"] = "the group of each sample"
+    return words
+
+
+def _needs_groups(cv: Any) -> bool:
+    """Whether a splitter of scikit-learn says that it splits by groups."""
+    routing = getattr(cv, "get_metadata_routing", None)
+    return routing is not None and routing().split.requests.get("groups") is True
+
+
+def _asked(model: Any, X: np.ndarray, names: list[str], beside: dict[str, str]) -> list[tuple[str, str]]:
     """What the user said: data, estimator and the arguments that are not the defaults."""
     defaults = type(model)().get_params(deep=False)
     parameters = model.get_params(deep=False)
@@ -171,6 +210,7 @@ def _asked(model: Any, X: np.ndarray, names: list[str]) -> list[tuple[str, str]]
     shown = names if len(names) <= MAX_COLUMNS else [*names[:MAX_COLUMNS], "…"]
     return [
         ("data", f"{len(X):,} samples of {X.shape[1]} column(s): {', '.join(shown)}"),
+        *(({"sample_weight": "weights"}.get(name, name), words) for name, words in beside.items()),
         ("estimator", type(model).__name__),
         ("number of modes", str(len(model.timescales_))),
         *((name, _shown(value)) for name, value in changed.items() if name not in ("n_components", "progress")),
@@ -178,8 +218,12 @@ def _asked(model: Any, X: np.ndarray, names: list[str]) -> list[tuple[str, str]]
 
 
 def _shown(value: Any) -> str:
-    """An argument in words; of an array, as a diffusion tensor may be, its shape."""
-    return f"array of shape {value.shape}" if isinstance(value, np.ndarray) else repr(value)
+    """An argument as it was written, on one line; of an array, as a diffusion tensor may be, its shape."""
+    if isinstance(value, np.ndarray):
+        return f"array of shape {value.shape}"
+    if isinstance(value, Factor):
+        return f"factor of shape {value.array.shape}"
+    return textwrap.shorten(repr(value), 200, placeholder=" …")
 
 
 def _certificate_of(model: Any) -> list[Certificate]:
@@ -243,18 +287,45 @@ def _scatter(model: Any, X: np.ndarray, names: list[str], max_points: int) -> di
     }
 
 
-def _python(model: Any) -> str:
-    """A program that fits the model again, with the imports of the objects among its arguments; arrays are names."""
+def _python(model: Any, beside: dict[str, str], reading: str | None) -> str:
+    """A program that fits the model again, with the imports of what it uses; what is no code is a name in it."""
     parameters = model.get_params(deep=False)
-    arrays = {name: value for name, value in parameters.items() if isinstance(value, np.ndarray)}
-    changes: dict[str, Any] = {name: _Name(name) for name in arrays}
+    named = {name: value for name, value in parameters.items() if not _is_code(value)}
+    changes: dict[str, Any] = {name: _Name(name) for name in named}
     if "progress" in parameters:
         changes["progress"] = False
     plain = clone(model).set_params(**changes)
-    classes = [type(model), *(type(value) for name, value in parameters.items() if name not in arrays)]
-    imports = {f"from {_public(c.__module__)} import {c.__name__}" for c in classes if "." in c.__module__}
-    needed = [f"# {name}: the {_shown(value)} that was given" for name, value in arrays.items()]
-    return "\n".join([*sorted(imports), "", *needed, f"model = {plain.__repr__(N_CHAR_MAX=10**6)}", "model.fit(X)"])
+    written = [value for name, value in parameters.items() if name not in named]
+    classes = {type(model), *_classes_in(written)}
+    imports = {f"from {_public(c.__module__)} import {c.__name__}" for c in classes if c.__module__ != "builtins"}
+    if reading is None:
+        needed = [f"# {name}: the {_shown(value)} that was given" for name, value in named.items()]
+        needed += [f"# {name}: what was given to fit, {words}" for name, words in beside.items()]
+    else:
+        lines = reading.splitlines()
+        imports |= {line for line in lines if line.startswith(("from ", "import "))}
+        needed = [line for line in lines if line not in imports]
+    arguments = ", ".join(["X", *(f"{name}={name}" for name in beside)])
+    made = f"model = {plain.__repr__(N_CHAR_MAX=10**6)}"
+    return "\n".join([*sorted(imports), "", *needed, made, f"model.fit({arguments})"])
+
+
+def _classes_in(value: Any) -> Iterator[type]:
+    """Classes of an argument, and of the kernels or other objects that it holds."""
+    inside = value if isinstance(value, list | tuple) else getattr(value, "kernels", ())
+    yield type(value)
+    for item in inside:
+        yield from _classes_in(item)
+
+
+def _is_code(value: Any) -> bool:
+    """Whether the representation of an argument, with its classes imported, makes it again."""
+    try:
+        tree = ast.parse(repr(value), mode="eval")
+    except SyntaxError:
+        return False
+    names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    return names <= {c.__name__ for c in _classes_in(value)} and not isinstance(value, np.ndarray)
 
 
 class _Name(str):
