@@ -1,0 +1,120 @@
+"""A sweep that is interrupted: its checkpoint belongs to one search, and the search goes on from there."""
+
+import json
+import signal
+import threading
+
+import numpy as np
+import pytest
+from sklearn.model_selection import KFold
+
+import kdmaps
+from kdmaps import KernelSearchCV
+
+pytestmark = pytest.mark.filterwarnings("ignore::kdmaps.exceptions.UnreliableModesWarning")
+SMALL = {"n_components": 2, "families": ["gaussian", "matern52"], "bandwidths": 4, "n_features": 60, "random_state": 0}
+
+
+@pytest.fixture(scope="module")
+def X():
+    return kdmaps.problems.load("dw1d").sample(300, random_state=0)
+
+
+def test_resume_gives_the_same_answer(X, tmp_path):
+    path = tmp_path / "sweep.jsonl"
+    whole = KernelSearchCV(**SMALL).fit(X)
+    KernelSearchCV(**SMALL, checkpoint=path).fit(X)
+    lines = path.read_text().splitlines()
+    # As a kill would leave it: half of the trials, the last line cut off.
+    path.write_text("\n".join(lines[: len(lines) // 2]) + "\n" + lines[-1][:40])
+    resumed = KernelSearchCV(**SMALL, checkpoint=path).fit(X)
+    assert resumed.best_params_ == whole.best_params_
+    np.testing.assert_array_equal(resumed.cv_results_["score"], whole.cv_results_["score"])
+    np.testing.assert_array_equal(resumed.transform(X), whole.transform(X))
+
+
+def test_finished_trials_are_read_not_run(X, tmp_path):
+    path = tmp_path / "sweep.jsonl"
+    KernelSearchCV(**SMALL, checkpoint=path).fit(X)
+    lines = path.read_text().splitlines()
+    marked = []
+    for line in lines:
+        entry = json.loads(line) if line else {}
+        for candidate in entry.get("candidates", []):
+            candidate["value"] -= 1000
+        marked.append(json.dumps(entry) if line else "")
+    path.write_text("\n".join(marked))
+    assert KernelSearchCV(**SMALL, checkpoint=path).fit(X).best_score_ < -900
+
+
+def test_checkpoint_of_other_data_is_refused(X, tmp_path):
+    path = tmp_path / "sweep.jsonl"
+    KernelSearchCV(**SMALL, checkpoint=path).fit(X)
+    with pytest.raises(ValueError, match="belongs to other data"):
+        KernelSearchCV(**SMALL, checkpoint=path).fit(X + 1e-9)
+    with pytest.raises(ValueError, match="belongs to other data"):
+        KernelSearchCV(**SMALL, scoring="rayleigh", checkpoint=path).fit(X)
+    for seed in (1, 2):  # the same sizes of folds, but other samples in them
+        folds = tmp_path / "folds.jsonl"
+        search = KernelSearchCV(**SMALL, cv=KFold(3, shuffle=True, random_state=seed), checkpoint=folds)
+        if seed == 1:
+            search.fit(X)
+        else:
+            with pytest.raises(ValueError, match="belongs to other data"):
+                search.fit(X)
+    with pytest.raises(ValueError, match="named function"):
+        KernelSearchCV(**SMALL, scoring=lambda fold: 0.0, checkpoint=tmp_path / "new.jsonl").fit(X)
+    with pytest.raises(ValueError, match="existing directory"):
+        KernelSearchCV(**SMALL, checkpoint=tmp_path / "no" / "where.jsonl").fit(X)
+
+
+def test_checkpoint_knows_the_tensor(X, tmp_path):
+    path = tmp_path / "sweep.jsonl"
+    KernelSearchCV(**SMALL, diffusion=lambda x: 1 + x[:, 0] ** 2, checkpoint=path).fit(X)
+    with pytest.raises(ValueError, match="belongs to other data"):
+        KernelSearchCV(**SMALL, diffusion=lambda x: 2 + x[:, 0] ** 2, checkpoint=path).fit(X)
+
+
+def test_checkpoint_knows_the_weights(X, tmp_path):
+    """The bandwidths are given: nothing but the checkpoint's own digest can tell one search from the other."""
+    path, settings = tmp_path / "sweep.jsonl", {**SMALL, "bandwidths": [1.0, 2.0], "max_extensions": 0}
+    weight = np.linspace(0.5, 1.5, len(X))
+    KernelSearchCV(**settings, checkpoint=path).fit(X, sample_weight=weight)
+    size = path.stat().st_size
+    KernelSearchCV(**settings, checkpoint=path).fit(X, sample_weight=weight.copy())
+    assert path.stat().st_size == size  # resumed: nothing was run again
+    for other in (None, weight[::-1]):
+        with pytest.raises(ValueError, match="belongs to other data"):
+            KernelSearchCV(**settings, checkpoint=path).fit(X, sample_weight=other)
+
+
+def test_resume_without_a_seed_takes_the_seed_of_the_checkpoint(X, tmp_path):
+    path = tmp_path / "sweep.jsonl"
+    path.touch()
+    settings = {**SMALL, "random_state": None, "checkpoint": path}
+    first = KernelSearchCV(**settings).fit(X)
+    np.testing.assert_array_equal(KernelSearchCV(**settings).fit(X).transform(X), first.transform(X))
+
+
+@pytest.fixture
+def interruptible():
+    """What is started in the background ignores the signal until told otherwise."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
+def test_interrupt_keeps_the_best_so_far(X):
+    calls = []
+
+    def interrupting(fold):
+        calls.append(fold)
+        if len(calls) == 60:  # a trial has 7 regularizations on 2×3 folds: the second one is under way
+            signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+        return -len(calls)
+
+    with pytest.warns(UserWarning, match="Interrupted"):
+        search = KernelSearchCV(**SMALL, scoring=interrupting, n_jobs=1).fit(X)
+    assert 0 < len(search.cv_results_["score"]) < 2 * 4 * 7
+    assert search.transform(X).std(axis=0) == pytest.approx(np.ones(2))
