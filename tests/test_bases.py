@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from kdmaps import Factor
+from kdmaps import Factor, KernelDiffusionMap
 from kdmaps._chunkloop import BLOCK_ROWS
 from kdmaps.bases import BASES, FourierBasis, ModeBasis, RandomPhaseBasis, make_basis, select_landmarks
 from kdmaps.diffusion import DiffusionTensor
@@ -346,3 +346,11 @@ def test_unknown_basis():
 
 def test_odd_number_of_features_is_rounded_up_to_pairs():
     assert make_basis("fourier", Gaussian(), X, 7, random_state=0).n_features == 8
+
+
+def test_a_factor_of_another_width_is_refused_with_the_number_of_samples():
+    samples = np.zeros((100_000, 2))  # more than a chunk
+    with pytest.raises(
+        ValueError, match=r"shape \(100000, 2, 2\), or \(100000, 2, k\) for a factor, got \(100000, 3, 1\)"
+    ):
+        KernelDiffusionMap(diffusion=Factor(np.ones((100_000, 3, 1)))).fit(samples)

@@ -97,6 +97,7 @@ def test_searches_take_them_too():
     ("options", "message"),
     [
         (("--diffusion", "much"), "--diffusion much: could not convert"),
+        (("--diffusion", "tangents"), "--diffusion tangents: did you mean tangent?"),
         (("--diffusion", "1,2,3"), r"--diffusion 1,2,3: .*shape (3,) does not fit X with 2 columns"),
         (("--diffusion", "-1"), "--diffusion -1: diffusion must be positive semidefinite"),
         (("--diffusion", "nowhere.npy"), "--diffusion nowhere.npy: .*No such file"),

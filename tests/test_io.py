@@ -307,8 +307,13 @@ def test_foreign_files(tmp_path):
         path.write_bytes(content)
         with pytest.raises(ValueError, match="not a kdmaps model, or is truncated"):
             io.load(path)
-    with pytest.raises(FileNotFoundError):
-        io.load(tmp_path / "nowhere")
+        with pytest.raises(ValueError, match=rf"^{path} is not a kdmaps model, or is truncated"):  # said once
+            io.read_header(path)
+    for read in (io.load, io.read_header):
+        with pytest.raises(FileNotFoundError, match=r"There is no model .*nowhere"):
+            read(tmp_path / "nowhere")
+        with pytest.raises(IsADirectoryError, match=r"give the model\.npz in it"):
+            read(tmp_path)
 
 
 def test_a_truncated_file_is_never_read(good, tmp_path):

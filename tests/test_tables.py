@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import kdmaps
 from kdmaps.tables import Table, gather, make_writer, open_table, read_column
 
 X = np.random.default_rng(0).standard_normal((7, 3))
@@ -176,8 +177,14 @@ def test_a_column_from_a_file(tmp_path):
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("t.csv", b"x,y\n1,2\n3\n", "Every row needs the same columns"),
-        ("t.csv", b"x,y\n1,2\n3,\n", "a number in each"),
+        ("t.csv", b"x,y\n1,2\n3\n", r"t.csv, line 3: 1 columns where the rows before have 2. Every row needs"),
+        ("t.csv", b"# x\nx,y\n1,2\n\n# z\n3,4,5\n", "line 6: 3 columns where the rows before have 2"),
+        ("t.csv", b"x,y\n1,2,3\n", "line 2: 3 columns under 2 names"),
+        ("t.csv", b"x,y\n1,2\n\n3,\n", r"line 4: column 1 \(from 0\) is empty"),
+        ("t.csv", b"x,y\n1,2\n3,abc\n", r"line 3: column 1 \(from 0\) holds 'abc', which is no number"),
+        ("t.csv", b"x;y\n1;2,5\n", "line 2: '2,5' has a decimal comma; write it with a point"),
+        ("t.csv", b"1,5;2,5\n", "line 1: '1,5' has a decimal comma"),
+        ("t.csv", b"x,y\na,b\n", r"No column is left for the samples.*Line 2 of .* holds no number, but 'a', 'b'"),
         ("t.csv", b"x,x\n1,2\n", "names a column twice"),
         ("t.csv", b"", "no samples"),
         ("t.csv", b"# nothing\n", "no samples"),
@@ -193,6 +200,30 @@ def test_bad_files(name, content, message, tmp_path):
     (tmp_path / name).write_bytes(content)
     with pytest.raises(ValueError, match=message):
         values(open_table(tmp_path / name))
+
+
+def test_ragged_blocks_are_found_with_their_line(tmp_path, monkeypatch):
+    monkeypatch.setattr("kdmaps._readers.BLOCK_BYTES", 2 * 8 * 2)  # two rows of two numbers
+    (tmp_path / "t.csv").write_text("x,y\n" + 4 * "1,2\n" + 4 * "1,2,3\n")  # every block is a table by itself
+    with pytest.raises(ValueError, match="line 6: 3 columns where the rows before have 2"):
+        values(open_table(tmp_path / "t.csv"))
+
+
+def test_an_array_of_three_dimensions_is_not_guessed_at(tmp_path):
+    """Trajectories of frames look like frames of atoms; what is in memory is refused too."""
+    np.save(tmp_path / "t.npy", np.zeros((4, 7, 2)))
+    remedy = r"t.npy holds an array of shape \(4, 7, 2\).*X.reshape\(-1, X.shape\[-1\]\) and give groups = np.repeat"
+    with pytest.raises(ValueError, match=remedy):
+        open_table(tmp_path / "t.npy")
+    with pytest.raises(ValueError, match=remedy):
+        kdmaps.KernelDiffusionMap().fit(tmp_path / "t.npy")
+
+
+@pytest.mark.parametrize(("name", "message"), [("run*.npy", "Leave the quotes out"), ("here", "here is a directory")])
+def test_paths_that_are_no_files(name, message, tmp_path):
+    (tmp_path / "here").mkdir()
+    with pytest.raises((ValueError, FileNotFoundError), match=message):
+        open_table(tmp_path / name)
 
 
 def test_an_array_without_rows(tmp_path):

@@ -8,7 +8,9 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from importlib import import_module
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -62,6 +64,15 @@ def library(name: str, what: str) -> ModuleType:
     except ImportError as error:
         package = name.partition(".")[0]
         raise ImportError(f"{what} need {package}; install it (pip install {package}).") from error
+
+
+@contextmanager
+def reading(path: Path, what: str) -> Iterator[None]:
+    """Whatever a damaged file makes a library raise becomes an error that names the file."""
+    try:
+        yield
+    except Exception as error:
+        raise ValueError(f"{path} cannot be read as {what}: {error}") from error
 
 
 def stored_blocks(array) -> Iterator[np.ndarray]:

@@ -104,6 +104,11 @@ class DiffusionTensor:
         """Raise unless an array given per sample has `n_samples` entries."""
         if self.per_sample:
             array = self._value.array if isinstance(self._value, Factor) else self._value
+            if array.shape[1] != self.dim:
+                raise ValueError(
+                    f"diffusion per sample must have shape ({n_samples}, {self.dim}, {self.dim}), or ({n_samples}, "
+                    f"{self.dim}, k) for a factor, got {array.shape}."
+                )
             if array.shape[0] != n_samples:
                 raise ValueError(
                     f"diffusion holds {array.shape[0]} tensors but X has {n_samples} samples; pass one tensor per "

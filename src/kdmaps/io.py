@@ -162,8 +162,9 @@ def read_header(path: str | os.PathLike) -> dict[str, Any]:
     ValueError
         As `load`.
     """
+    arrays = _read(path)
     try:
-        return _read_header(_read(path))
+        return _read_header(arrays)
     except KeyError as error:
         raise ValueError(f"{os.fspath(path)} is a damaged kdmaps model: {error!r}.") from error
     except ValueError as error:
@@ -213,6 +214,10 @@ def library_versions() -> dict[str, str]:
 # --- reading ----------------------------------------------------------------------------------------------------------
 def _read(path: str | os.PathLike) -> dict[str, np.ndarray]:
     foreign = f"{os.fspath(path)} is not a kdmaps model, or is truncated"
+    if not os.path.exists(path):
+        raise FileNotFoundError(f"There is no model {os.fspath(path)}.")
+    if os.path.isdir(path):
+        raise IsADirectoryError(f"{os.fspath(path)} is a directory; give the model.npz in it.")
     with open(path, "rb") as file:
         if not zipfile.is_zipfile(file):
             raise ValueError(f"{foreign}: it is not an .npz archive.")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 import warnings
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -188,9 +189,11 @@ def _diffusion(text: str | None, stride: int, n_samples: int, n_columns: int) ->
             value = numbers if len(numbers) > 1 else numbers[0]
         DiffusionTensor(value, n_columns).check_rows(n_samples)
     except (OSError, EOFError, ValueError) as error:
+        words = get_close_matches(text, ["tangent"])
+        reason = f"did you mean {words[0]}?" if words else error
         raise ValueError(
-            f"--diffusion {text}: {error} Give a number, one number per column as in 1,0.5, tangent, or a .npy file of "
-            f"shape ({n_columns}, {n_columns}) or (rows, {n_columns}, {n_columns})."
+            f"--diffusion {text}: {reason} Give a number, one number per column as in 1,0.5, tangent, or a .npy file "
+            f"of shape ({n_columns}, {n_columns}) or (rows, {n_columns}, {n_columns})."
         ) from error
     return value
 

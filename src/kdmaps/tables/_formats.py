@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import csv
 import math
 import os
-import warnings
 import zipfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from importlib import import_module
-from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from kdmaps._readers import block_rows, library, stored_blocks
+from kdmaps._readers import block_rows, library, reading, stored_blocks
 from kdmaps.tables._table import Blocks, Table
+from kdmaps.tables._text import open_text
 
 #: What a trajectory can be turned into.
 DESCRIPTORS = ("heavy-atoms", "dihedrals")
@@ -59,7 +56,8 @@ def open_table(
     if stride < 1:
         raise ValueError(f"stride must be 1 or more, got {stride}.")
     if not path.exists():
-        raise FileNotFoundError(f"{path} does not exist.")
+        remedy = " Leave the quotes out: it is the shell that turns a * into names." if "*" in str(path) else ""
+        raise FileNotFoundError(f"{path} does not exist.{remedy}")
     if descriptor not in DESCRIPTORS:
         raise ValueError(f"descriptor must be one of {', '.join(DESCRIPTORS)}, got {descriptor!r}.")
     if array is not None and (topology is not None or path.suffix.lower() not in _ARCHIVES):
@@ -68,6 +66,8 @@ def open_table(
         table = _open_trajectory(path, Path(topology), descriptor)
     else:
         ending = path.suffix.lower()
+        if path.is_dir() and ending != ".zarr":
+            raise ValueError(f"{path} is a directory; give a file in it.")
         if ending not in _OPENERS and ending not in _ARCHIVES:
             known = ", ".join([*_OPENERS, *_ARCHIVES])
             raise ValueError(
@@ -94,15 +94,6 @@ def read_column(where: str, table: Table, what: str, stride: int = 1) -> np.ndar
     return np.asarray(other.column(names[0]))
 
 
-@contextmanager
-def _reading(path: Path, what: str) -> Iterator[None]:
-    """Whatever a damaged file makes a library raise becomes an error that names the file."""
-    try:
-        yield
-    except Exception as error:
-        raise ValueError(f"{path} cannot be read as {what}: {error}") from error
-
-
 def _check_numbers(shape: tuple[int, ...], dtype: np.dtype, where: str) -> None:
     if len(shape) == 0 or dtype.kind not in "fiub":
         raise ValueError(f"{where} holds {dtype} of shape {shape}; samples are rows of numbers.")
@@ -117,9 +108,15 @@ def _of_array(array: np.ndarray, names: list[str] | None = None) -> Table:
 
 
 def _open_npy(path: Path) -> Table:
-    with _reading(path, "an array of numbers"):
+    with reading(path, "an array of numbers"):
         mapped = np.load(path, mmap_mode="r", allow_pickle=False)
         _check_numbers(mapped.shape, mapped.dtype, "it")
+    if mapped.ndim > 2:  # nobody can tell frames of atoms from trajectories of frames
+        raise ValueError(
+            f"{path} holds an array of shape {mapped.shape}; samples are rows of a table. Of (trajectory, frame, "
+            "coordinate), save X.reshape(-1, X.shape[-1]) and give groups = np.repeat(np.arange(X.shape[0]), "
+            "X.shape[1]); of (frame, atom, xyz), save X.reshape(len(X), -1)."
+        )
     return _of_array(mapped.reshape(len(mapped), math.prod(mapped.shape[1:])))
 
 
@@ -132,7 +129,7 @@ class _Stored(NamedTuple):
 
 
 def _open_npz(path: Path, array: str | None) -> Table:
-    with _reading(path, "an archive of arrays, or is truncated"), zipfile.ZipFile(path) as archive:
+    with reading(path, "an archive of arrays, or is truncated"), zipfile.ZipFile(path) as archive:
         members = [name for name in archive.namelist() if name.endswith(".npy")]
         stored = {name.removesuffix(".npy"): _open_member(path, archive, name) for name in members}
     return _of_archive(path, stored, array)
@@ -152,7 +149,7 @@ def _open_member(path: Path, archive: zipfile.ZipFile, name: str) -> _Stored:
 
     def blocks() -> Blocks:
         width = math.prod(shape[1:])
-        with _reading(path, "an archive of arrays"), zipfile.ZipFile(path) as archive, archive.open(name) as file:
+        with reading(path, "an archive of arrays"), zipfile.ZipFile(path) as archive, archive.open(name) as file:
             header(file)
             if fortran:  # columns one after the other: whole or not at all
                 yield np.frombuffer(file.read(), dtype).reshape(shape[::-1]).T.reshape(shape[0], width)
@@ -184,90 +181,23 @@ def _of_archive(path: Path, stored: dict[str, _Stored], array: str | None) -> Ta
         width = math.prod(samples.shape[1:])
         return Table(width, lambda j: (block[:, j] for block in samples.blocks()), extras=beside, n_samples=length)
     if wide:
-        return Table(0, lambda j: iter(()), extras=beside, n_samples=length, arrays=", ".join(wide))
+        choice = f"Say which array is the samples: {', '.join(wide)}."
+        return Table(0, lambda j: iter(()), extras=beside, n_samples=length, hint=choice)
     names = [name for name in beside if stored[name].dtype.kind in "fiub"]  # nothing but columns
     values = np.hstack([np.empty((length, 0)), *(np.concatenate([*beside.pop(name)()]) for name in names)])
     return replace(_of_array(values, names), extras=beside)
 
 
-def _open_text(path: Path) -> Table:
-    lines: list[str] = []
-    found: list[int] = []  # the first two lines that are no comments: names and numbers, or numbers and numbers
-    with _reading(path, "text"), open(path, encoding="utf-8-sig") as file:
-        while len(found) < 2 and (line := file.readline()):
-            lines.append(line.strip())
-            if lines[-1] and not lines[-1].startswith("#"):
-                found.append(len(lines) - 1)
-    first = lines[found[0]] if found else ""
-    delimiter = next((mark for mark in (",", ";", "\t") if mark in first), None)
-
-    def fields(line: str) -> list[str]:
-        parts = next(csv.reader([line], delimiter=delimiter)) if delimiter else line.split()
-        return [part.strip() for part in parts]
-
-    # A line of numbers with a gap or a word in it is a sample that cannot be read, not a line of names.
-    named = bool(found) and not any(map(_is_number, fields(first)))
-    if len(found) < 1 + named:
-        raise ValueError(f"{path} holds no samples.")
-    width, begin = len(fields(first)), found[0] + named
-    header = fields(first) if named else None
-    if not named and found[0]:
-        above = fields(lines[found[0] - 1].lstrip("#! ").removeprefix("FIELDS").strip())
-        header = above if len(above) == width else None
-    if header is not None and len(set(header)) < width:
-        raise ValueError(f"{path} names a column twice; give every column a name of its own.")
-    text = [j for j, part in enumerate(fields(lines[found[named]])) if not _is_number(part) and part]
-    numeric = [j for j in range(width) if j not in text]
-    if header is None and text:  # numbers of columns count the text too
-        header = [str(j) for j in range(width)]
-
-    def read(columns: list[int], dtype: type = np.float64) -> Blocks:
-        used = None if len(columns) == width and columns == list(range(width)) else columns
-        rows, line = block_rows(len(columns)), begin
-        load = partial(np.loadtxt, delimiter=delimiter, usecols=used, max_rows=rows, ndmin=2, quotechar='"')
-        with open(path, encoding="utf-8-sig") as file:
-            next(islice(file, begin, begin), None)
-            while True:
-                try:
-                    with warnings.catch_warnings():  # not around a yield: what others filter is theirs
-                        warnings.filterwarnings("ignore", "loadtxt: input contained no data")
-                        block: np.ndarray = load(file, dtype)
-                except ValueError as error:
-                    raise ValueError(
-                        f"{path}, counting from line {line + 1}: {error} Every row needs the same columns, with a "
-                        "number in each."
-                    ) from error
-                if block.size == 0:
-                    return
-                yield block
-                line += len(block)
-
-    return Table(
-        len(numeric),
-        lambda columns: read([numeric[j] for j in columns]),
-        [header[j] for j in numeric] if header else None,
-        {header[j]: partial(read, [j], str) for j in text} if header else {},
-    )
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
-
-
 def _open_parquet(path: Path) -> Table:
     parquet = library("pyarrow.parquet", "Parquet files")
     types = import_module("pyarrow.types")
-    with _reading(path, "Parquet"), parquet.ParquetFile(path) as file:
+    with reading(path, "Parquet"), parquet.ParquetFile(path) as file:
         fields, n_samples = list(file.schema_arrow), file.metadata.num_rows
     kinds = (types.is_floating, types.is_integer, types.is_boolean)
     numeric = [field.name for field in fields if any(is_kind(field.type) for is_kind in kinds)]
 
     def read(names: list[str]) -> Blocks:
-        with _reading(path, "Parquet"), parquet.ParquetFile(path) as file:
+        with reading(path, "Parquet"), parquet.ParquetFile(path) as file:
             for batch in file.iter_batches(batch_size=block_rows(len(names)), columns=names):
                 yield np.column_stack([batch.column(name).to_numpy(zero_copy_only=False) for name in names])
 
@@ -279,7 +209,7 @@ def _open_parquet(path: Path) -> Table:
 
 def _open_zarr(path: Path, array: str | None) -> Table:
     zarr = library("zarr", "Zarr directories")
-    with _reading(path, "Zarr"):
+    with reading(path, "Zarr"):
         node = zarr.open(str(path), mode="r")
         arrays = {"X": node} if hasattr(node, "shape") else dict(node.arrays())
 
@@ -293,7 +223,7 @@ def _open_trajectory(path: Path, topology: Path, descriptor: str) -> Table:
     if descriptor not in DESCRIPTORS:
         raise ValueError(f"descriptor must be one of {', '.join(DESCRIPTORS)}, got {descriptor!r}.")
     mdtraj = library("mdtraj", "trajectories")
-    with _reading(path, f"a trajectory with the topology {topology}"):
+    with reading(path, f"a trajectory with the topology {topology}"):
         atoms = mdtraj.load_topology(str(topology))
         first = next(mdtraj.iterload(str(path), top=atoms, chunk=1))
     heavy = [atom.index for atom in atoms.atoms if atom.element is None or atom.element.symbol != "H"]
@@ -314,7 +244,7 @@ def _open_trajectory(path: Path, topology: Path, descriptor: str) -> Table:
         return np.stack([np.cos(values), np.sin(values)], axis=2).reshape(len(frames), -1)
 
     def blocks(columns: list[int]) -> Blocks:
-        with _reading(path, f"a trajectory with the topology {topology}"):
+        with reading(path, f"a trajectory with the topology {topology}"):
             for frames in mdtraj.iterload(str(path), top=atoms, chunk=block_rows(3 * atoms.n_atoms)):
                 yield describe(frames)[:, columns]
 
@@ -323,7 +253,7 @@ def _open_trajectory(path: Path, topology: Path, descriptor: str) -> Table:
 
 _OPENERS: dict[str, Callable[[Path], Table]] = {
     ".npy": _open_npy,
-    **dict.fromkeys((".csv", ".tsv", ".txt", ".dat"), _open_text),
+    **dict.fromkeys((".csv", ".tsv", ".txt", ".dat"), open_text),
     ".parquet": _open_parquet,
 }
 #: What holds arrays with names.

@@ -39,8 +39,8 @@ class Table:
         Number of rows, where the file tells.
     ordered : bool
         Whether the rows are known to be in the order of time.
-    arrays : str
-        The arrays among which the user has yet to choose, if the file leaves it open.
+    hint : str
+        What to say of a file where the user has yet to choose, or that holds no numbers.
     """
 
     width: int
@@ -50,7 +50,7 @@ class Table:
     array: np.ndarray | None = None
     n_samples: int | None = None
     ordered: bool = False
-    arrays: str = ""
+    hint: str = ""
 
     def column(self, name: str) -> np.ndarray | None:
         """A column by its name, or by its number where columns have none; None if there is no such column."""
@@ -151,8 +151,7 @@ class Table:
         named = f", named {', '.join(known[:_SHOWN_NAMES])}{' …' if len(known) > _SHOWN_NAMES else ''}" if known else ""
         if self.width:
             return f"Columns are numbered 0 to {self.width - 1}{named}."
-        choice = f" Say which array is the samples: {self.arrays}." if self.arrays else ""
-        return f"Columns are{named.removeprefix(', named')}.{choice}"
+        return f"Columns are{named.removeprefix(', named')}. {self.hint}".strip()
 
 
 def gather(source: Source) -> np.ndarray:
