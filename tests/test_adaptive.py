@@ -63,3 +63,20 @@ def test_what_the_folds_have_measured_is_not_estimated_again(max_search_samples)
     assert [c for c in model.modes_.complaints() if isinstance(c, UnresolvedModesWarning)]
     with pytest.warns(UnresolvedModesWarning):  # the same kernel without folds
         model.best_estimator_.fit(X)
+
+
+def test_a_checkpoint_without_a_random_state_is_resumed_on_the_same_samples(tmp_path):
+    X = kdmaps.problems.load("dw1d").sample(400, random_state=0)
+    settings = {"families": ["gaussian"], "regularizations": [1e-2], "n_features": 30, "max_search_samples": 100}
+    settings["checkpoint"] = tmp_path / "search.jsonl"
+    first = AdaptiveDiffusionMap(1, **settings).fit(X)
+    again = AdaptiveDiffusionMap(1, **settings).fit(X)
+    np.testing.assert_array_equal(again.search_.cv_results_["score"], first.search_.cv_results_["score"])
+    # The times come from the file: nothing was computed again.
+    np.testing.assert_array_equal(again.search_.cv_results_["time"], first.search_.cv_results_["time"])
+
+
+def test_regularization_is_not_rounded_by_a_refinement():
+    X = kdmaps.problems.load("ou2d-16").sample(300, random_state=0)
+    settings = {"families": ["gaussian"], "regularizations": [1e-4], "n_features": 40, "random_state": 0}
+    assert AdaptiveDiffusionMap(2, **settings).fit(X).refinement_.regularization == 1e-4

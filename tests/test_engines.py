@@ -1,5 +1,6 @@
 """The sum over samples by other means: in JAX, in single precision, in little memory, in many pieces."""
 
+import re
 import subprocess
 import sys
 import tracemalloc
@@ -10,6 +11,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.model_selection import KFold
 
 import kdmaps
 from kdmaps import KernelDiffusionMap, KernelSearchCV, engines, problems
@@ -208,6 +210,21 @@ def test_memory_limit_is_honoured(basis, p, limit):
     preview = 3 * 10_000 * 4 * 8 / 2**20  # samples: the subsample, its centred copy and its distances
     assert peaks[1] < limit + preview
     assert peaks[1] < peaks[0]
+
+
+@pytest.mark.parametrize("cv", [3, KFold(5)], ids=["drawn twice", "five folds"])
+def test_memory_limit_counts_folds(cv):
+    Z = np.random.default_rng(2).standard_normal((4000, 3))
+    settings = {"n_features": 300, "bandwidth": 1.0, "rates": "cross-fitted", "cv": cv, "random_state": 0}
+    with pytest.raises(ValueError, match=r"memory_limit=20 MB is too small for 300 features .* increase it") as error:
+        KernelDiffusionMap(2, memory_limit=20, **settings).fit(Z)
+    needed = float(re.search(r"need (\d+) MB", str(error.value))[1])
+    model = KernelDiffusionMap(2, memory_limit=needed + 1, **settings).fit(Z)
+    tracemalloc.start()
+    model.fit(Z)
+    peak = tracemalloc.get_traced_memory()[1] / 2**20
+    tracemalloc.stop()
+    assert 0.4 * needed < peak < needed
 
 
 class TestExactSums:

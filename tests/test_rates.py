@@ -7,6 +7,7 @@ from sklearn.model_selection import GroupKFold, KFold
 import kdmaps
 from kdmaps import KernelDiffusionMap
 from kdmaps.bases import ModeBasis
+from kdmaps.exceptions import DataWarning
 from kdmaps.moments import compute_moments
 from kdmaps.pencil import find_modes
 
@@ -164,3 +165,40 @@ def test_folds_that_do_not_determine_the_modes():
     X = np.repeat(np.random.default_rng(0).standard_normal((6, 2)), 10, axis=0)
     with pytest.raises(ValueError, match="The samples of a fold do not determine n_components=5"):
         KernelDiffusionMap(5, rates="cross-fitted", cv=KFold(6), **SETTINGS).fit(X)
+
+
+@pytest.mark.parametrize("between", ["fit", "partial_fit"])
+def test_folds_that_lack_samples_are_not_used(between):
+    X = ornstein_uhlenbeck(600)
+    model = KernelDiffusionMap(3, rates="cross-fitted", **SETTINGS).fit(X[:200])
+    getattr(model.set_params(rates="ritz"), between)(X[200:400])
+    with pytest.raises(ValueError, match="needs the folds of all samples"):
+        model.set_params(rates="cross-fitted").partial_fit(X[400:])
+
+
+def test_groups_in_chunks():
+    X, groups = ornstein_uhlenbeck(), np.arange(300) // 10
+    model = KernelDiffusionMap(3, rates="cross-fitted", cv=GroupKFold(3), **SETTINGS)
+    model.partial_fit(X[:150], groups=groups[:150]).partial_fit(X[150:], groups=groups[150:])
+    halves = [GroupKFold(3).split(X[part], groups=groups[part]) for part in (slice(0, 150), slice(150, 300))]
+    splits = [
+        (np.r_[train, 150 + more], np.r_[test, 150 + others])
+        for (train, test), (more, others) in zip(*halves, strict=True)
+    ]
+    np.testing.assert_allclose(model.rates_, explicit_rates(model, X, splits), rtol=1e-6)
+
+
+@pytest.mark.parametrize("make", [KernelDiffusionMap, kdmaps.KernelSearchCV, kdmaps.AdaptiveDiffusionMap])
+def test_random_folds_say_that_they_do_not_use_groups(make):
+    settings = {"n_features": 30, "random_state": 0, "rates": "cross-fitted"}
+    if make is not KernelDiffusionMap:
+        settings |= {"families": ["gaussian"], "regularizations": [1e-2]}
+    X = ornstein_uhlenbeck(120)
+    with pytest.warns(DataWarning, match=r"groups are not used: cv=3 draws random folds"):
+        make(2, **settings).fit(X, groups=np.arange(120) // 10)
+
+
+def test_an_iterator_of_folds_is_refused():
+    X = ornstein_uhlenbeck(120)
+    with pytest.raises(ValueError, match=r"cv is an iterator, which can be read only once; pass list\(cv\)"):
+        KernelDiffusionMap(2, rates="cross-fitted", cv=KFold(3).split(X)).fit(X)

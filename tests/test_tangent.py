@@ -260,6 +260,19 @@ class TestEstimators:
             assert loaded.diffusion == diffusion
             assert loaded.score(X[:50]) == pytest.approx(estimator.score(X[:50]), rel=1e-10)
 
+    @pytest.mark.parametrize("weighted", [False, True])
+    def test_the_same_spaces_however_samples_are_stored(self, tmp_path, weighted):
+        X = circle(600, 0.05)
+        weight = np.where(np.arange(600) % 3, 1.0, 0.0) if weighted else None
+        np.save(tmp_path / "X.npy", X)
+        model = kdmaps.KernelDiffusionMap(2, diffusion=TangentDiffusion(max_samples=200), random_state=0)
+        inside = model.fit(X, sample_weight=weight).tangents_
+        for source in (tmp_path / "X.npy", lambda: iter(np.array_split(X, 7))):
+            outside = model.fit(source, sample_weight=weight).tangents_
+            np.testing.assert_array_equal(outside.samples, inside.samples)
+            assert outside.floor == inside.floor
+        assert len(inside.samples) == 200
+
     def test_bandwidths_at_landmarks_cannot_be_learned(self):
         with pytest.raises(ValueError, match="basis='fourier'"):
             kdmaps.VariationalKernelMap(2, diffusion="tangent").fit(circle(200, 0.05))

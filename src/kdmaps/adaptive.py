@@ -15,6 +15,7 @@ from kdmaps.folds import splits_of
 from kdmaps.kernels import FAMILIES, Gaussian, Kernel
 from kdmaps.learn import Refinement, make_objective, refine
 from kdmaps.search import KernelSearchCV
+from kdmaps.sweep import checkpoint_seed, search_seed
 from kdmaps.tangent import checked_tensor
 from kdmaps.transformer import ModeTransformer, adopt
 from kdmaps.validation import all_or_nothing, checked_random_state, checked_weight, tensors_of
@@ -134,12 +135,12 @@ class AdaptiveDiffusionMap(ModeTransformer):
         with all_or_nothing(self):
             source = self._source(X, reset=True, fitting=True)
             weight = checked_weight(sample_weight, source)
-            # What the search does not use is checked before it.
-            checked_tensor(self.diffusion, source, weight)
-            make_objective(self.objective, self.n_components)
-            rng = checked_random_state(self.random_state)
+            make_objective(self.objective, self.n_components)  # what the search does not use is checked before it
+            resumed = self.random_state is None and checkpoint_seed(self.checkpoint) is not None
+            seed = None if resumed else checked_random_state(self.random_state).randint(2**31)
+            # The seed that a checkpoint remembers draws the same samples when the search is resumed.
+            rng = np.random.RandomState(search_seed(seed, self.checkpoint))
             part = source.sample(self._most(), rng, weight)
-            seed = rng.randint(2**31) if self.checkpoint is None or self.random_state is not None else None
             self.search_ = self._search(seed, source, groups, part.rows).fit(part.X, sample_weight=part.weight)
             chosen = self.search_.best_estimator_
             self.best_params_ = dict(self.search_.best_params_)

@@ -78,15 +78,16 @@ def has_accelerator() -> bool:
     return jax.default_backend() != "cpu"
 
 
-def chunk_rows(loop: Loop, n_features: int, memory_limit: float | None) -> int:
+def chunk_rows(loop: Loop, n_features: int, memory_limit: float | None, kept: int = 0) -> int:
     """Samples per chunk for which a fit stays within `memory_limit` megabytes, all threads together.
 
-    Counted are chunks, accumulators and the p×p matrices of the solve, not the samples themselves, nor the libraries.
+    Counted are chunks, accumulators, the p×p matrices of the solve and `kept` more of them, not the samples themselves,
+    nor the libraries.
     """
     if memory_limit is None:
         return loop.chunk_rows
     threads = n_threads()
-    fixed = 8 * n_features**2 * max(MATRICES_PER_THREAD * threads, MATRICES)
+    fixed = 8 * n_features**2 * (max(MATRICES_PER_THREAD * threads, MATRICES) + kept)
     rows = int((float(memory_limit) * 2**20 - fixed) / (threads * loop.row_bytes))
     if rows < MIN_ROWS:
         needed = (fixed + MIN_ROWS * threads * loop.row_bytes) / 2**20

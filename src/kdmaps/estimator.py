@@ -15,7 +15,7 @@ from kdmaps.bases._make import check_basis
 from kdmaps.data import PREVIEW_SAMPLES, Source
 from kdmaps.engines import check_engine
 from kdmaps.folds import cross_fitted_rates, make_folds
-from kdmaps.kernels import make_kernel
+from kdmaps.kernels import Kernel, make_kernel
 from kdmaps.moments import add_exactly, compute_moments
 from kdmaps.pencil import find_modes, single_precision_complaints
 from kdmaps.tangent import checked_tensor
@@ -48,7 +48,8 @@ class KernelDiffusionMap(ModeTransformer):
     n_features : int, default=300
         Number p of basis functions (ignored by "full").
     regularization : float, default=1e-2
-        λ > 0, the weight of the squared RKHS norm.
+        λ > 0, the weight of the squared RKHS norm. It has the unit of a rate, diffusion/length²: 1e-2 suits samples
+        whose typical distance is of the order of 1, and others want 1e-2 times the diffusion over its square.
     center : bool, default=True
         Whether the covariance is centred, which takes the constant out of the problem. With False (as in the paper)
         the constant is one of the modes, and modes have unit second moment instead of unit variance.
@@ -168,7 +169,7 @@ class KernelDiffusionMap(ModeTransformer):
         """
         return self._accumulate(X, sample_weight, self.diffusion, groups, reset=True)
 
-    def partial_fit(self, X, y=None, sample_weight=None, *, diffusion=None):
+    def partial_fit(self, X, y=None, sample_weight=None, groups=None, *, diffusion=None):
         """Add a chunk of samples and find the modes of all samples so far.
 
         The first chunk fixes the bandwidth "median", the landmarks and the origin, so it should be typical. After it,
@@ -179,6 +180,8 @@ class KernelDiffusionMap(ModeTransformer):
         X : array-like of shape (n_samples, d), path, stream of chunks
         y : ignored
         sample_weight : array-like of shape (n_samples,), optional
+        groups : array-like of shape (n_samples,), optional
+            For a `cv` that needs them.
         diffusion : optional
             The diffusion tensor at these samples, where it is given per sample.
 
@@ -187,7 +190,8 @@ class KernelDiffusionMap(ModeTransformer):
         self
         """
         first = not hasattr(self, "moments_")
-        return self._accumulate(X, sample_weight, self.diffusion if diffusion is None else diffusion, reset=first)
+        diffusion = self.diffusion if diffusion is None else diffusion
+        return self._accumulate(X, sample_weight, diffusion, groups, reset=first)
 
     def _accumulate(self, X, sample_weight, diffusion, groups=None, *, reset: bool):
         self.check_parameters()
@@ -201,6 +205,7 @@ class KernelDiffusionMap(ModeTransformer):
             if self.rates == "cross-fitted":
                 moments, self._folds = self._fold_moments(basis, source, weight, tensor, groups, reset)
             else:
+                self.__dict__.pop("_folds", None)  # they would lack these samples
                 moments = compute_moments(
                     basis, source, weight, tensor, engine=self.engine, memory_limit=self.memory_limit
                 )
@@ -227,7 +232,7 @@ class KernelDiffusionMap(ModeTransformer):
         seed = checked_random_state(self.random_state).randint(2**31)
         X = source if isinstance(source, RemoteSource) else source.array
         folds = make_folds(self.cv, X, weight, groups, self.n_components, seed, landmarks)
-        moments, parts = folds.compute(basis, source, weight, tensor, self.engine)
+        moments, parts = folds.compute(basis, source, weight, tensor, self.engine, self.memory_limit)
         if not reset:
             parts = [(a + c, b + d) for (a, b), (c, d) in zip(self._folds, parts, strict=True)]
         return moments, parts
@@ -235,14 +240,17 @@ class KernelDiffusionMap(ModeTransformer):
     def build_basis(self, source: Source, weight: np.ndarray | None) -> Basis:
         """The basis that the parameters describe, for samples like these."""
         rng = checked_random_state(self.random_state)
+        # What is drawn to look at the samples leaves the frequencies alone: they are those that a search has judged.
+        looking = np.random.RandomState()
+        looking.set_state(rng.get_state())
         # Given frequencies only need an origin, for which the first rows of a stream will do.
-        typical = self.basis not in ("fourier", "random-phase") or isinstance(self.bandwidth, str)
+        typical = self.basis not in ("fourier", "random-phase") or self._needs_median()
         most = None if self.basis == "full" else PREVIEW_SAMPLES
-        _, X, weight = source.sample(most, rng, weight, typical)
+        _, X, weight = source.sample(most, looking, weight, typical)
         used = X if weight is None else X[weight > 0]
         check_samples(used, self.n_components, getattr(self, "feature_names_in_", None))
         used_weight = None if weight is None else weight[weight > 0]
-        kernel = self._make_kernel(used, used_weight, rng)
+        kernel = self._make_kernel(used, used_weight, looking)
         return make_basis(
             self.basis,
             kernel,
@@ -254,7 +262,12 @@ class KernelDiffusionMap(ModeTransformer):
             sample_weight=used_weight,
         ).astype(self.dtype)
 
+    def _needs_median(self) -> bool:
+        return isinstance(self.bandwidth, str) and not isinstance(self.kernel, Kernel)
+
     def _make_kernel(self, X, weight, rng):
+        if isinstance(self.kernel, Kernel):
+            return self.kernel
         return make_kernel(self.kernel, resolve_bandwidth(self.bandwidth, X, weight, rng))
 
     def check_parameters(self) -> None:

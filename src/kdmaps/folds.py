@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import chain
 from numbers import Integral
+from typing import Any
 
 import numpy as np
 from sklearn.model_selection import BaseCrossValidator, RepeatedKFold, check_cv
@@ -15,6 +17,7 @@ from kdmaps._remote import RemoteSource
 from kdmaps.bases import Basis
 from kdmaps.data import ArraySource, Source
 from kdmaps.diffusion import DiffusionTensor
+from kdmaps.exceptions import DataWarning
 from kdmaps.moments import Moments, compute_moments, sum_moments
 from kdmaps.pencil import RegularizationPath, rounding_variance
 from kdmaps.scores import FoldFit
@@ -69,7 +72,12 @@ def make_splits(cv, X: np.ndarray, groups, n_components: int, seed: int) -> list
     cv = 5 if cv is None else cv  # as in scikit-learn
     if groups is not None and np.shape(groups) != (len(X),):
         raise ValueError(f"groups must hold one label for each of the {len(X)} samples, got shape {np.shape(groups)}.")
+    if isinstance(cv, Iterator):
+        raise ValueError("cv is an iterator, which can be read only once; pass list(cv), or the splitter itself.")
     if isinstance(cv, Integral):
+        if groups is not None:
+            warn_of_unused_groups(cv)
+            groups = None
         if not 2 <= int(cv) <= len(X):
             raise ValueError(f"cv must be from 2 folds to as many as X has samples (n_samples={len(X)}), got {cv}.")
         splitter = RepeatedKFold(n_splits=int(cv), n_repeats=REPEATS, random_state=seed)
@@ -91,9 +99,21 @@ def make_splits(cv, X: np.ndarray, groups, n_components: int, seed: int) -> list
     return splits
 
 
+def warn_of_unused_groups(cv) -> None:
+    """Random folds would tear groups apart, which is hardly what was meant by them."""
+    warnings.warn(
+        f"groups are not used: cv={cv} draws random folds, whatever the groups. Pass cv=GroupKFold() of scikit-learn "
+        "to keep groups together.",
+        DataWarning,
+        stacklevel=5,
+    )
+
+
 def splits_of(cv, source: Source, groups, rows: np.ndarray, n_components: int):
     """What a splitter does to all samples, seen on `rows` of them: its blocks, gaps and groups keep their meaning."""
     if cv is None or isinstance(cv, Integral):
+        if groups is not None:
+            warn_of_unused_groups(cv)
         return cv
     n = source.n_samples or 0
     X = source.array if isinstance(source, ArraySource) else np.broadcast_to(0.0, (n, 1))
@@ -160,16 +180,25 @@ class FoldMoments:
         self.smallest = min(len(part) for split in splits for part in split)
 
     def compute(
-        self, basis: Basis, X, sample_weight, diffusion: DiffusionTensor, engine: str | None = "numba"
+        self,
+        basis: Basis,
+        X,
+        sample_weight,
+        diffusion: DiffusionTensor,
+        engine: str | None = "numba",
+        memory_limit: float | None = None,
     ) -> tuple[Moments, list[tuple[Moments, Moments]]]:
         """Moments of all samples, and of the training and test samples of every fold."""
+        n_folds = len(self._splits)
+        how: dict[str, Any] = {"engine": engine, "memory_limit": memory_limit}
+        # Gram and energy of every class; of the training and test samples of every fold, as sums and as operators.
+        kept = 2 * min(len(self.rows), MAX_CLASSES_PER_FOLD * n_folds) + 8 * n_folds
 
         def moments(sets: list, labels: np.ndarray, names: list[tuple[int, int] | None]) -> list[Moments]:
             if isinstance(X, RemoteSource):
-                return X.moments(basis, sample_weight, diffusion, labels, names, engine=engine)
-            return [compute_moments(basis, X, sample_weight, diffusion, rows, engine=engine) for rows in sets]
+                return X.moments(basis, sample_weight, diffusion, labels, names, **how)
+            return [compute_moments(basis, X, sample_weight, diffusion, rows, kept=kept, **how) for rows in sets]
 
-        n_folds = len(self._splits)
         if len(self.rows) > MAX_CLASSES_PER_FOLD * n_folds:
             names = [(f, role) for f in range(n_folds) for role in (1, 2)]
             whole, *parts = moments([None, *chain(*self._splits)], self.assignment, [None, *names])

@@ -106,6 +106,7 @@ def compute_moments(
     *,
     engine: str | None = "numba",
     memory_limit: float | None = None,
+    kept: int = 0,
 ) -> Moments:
     """Moments of the samples X, in chunks over all cores; nothing larger than a chunk is ever formed.
 
@@ -122,6 +123,8 @@ def compute_moments(
         See `kdmaps.engines.make_loop`.
     memory_limit : float, optional
         Megabytes, see `kdmaps.engines.chunk_rows`.
+    kept : int, default=0
+        How many other p×p matrices count towards the limit.
     """
     source = X if isinstance(X, Source) else ArraySource(X, checked=True)
     diffusion = DiffusionTensor(None, basis.dim) if diffusion is None else diffusion
@@ -135,7 +138,7 @@ def compute_moments(
         loop.step(state, chunk, np.sqrt(weight), diffusion.rows(chunk, index), diffusion.constant)
 
     loop = make_loop(basis, engine)
-    size = chunk_rows(loop, basis.n_features, memory_limit)
+    size = chunk_rows(loop, basis.n_features, memory_limit, kept)
     known = source.n_samples if rows is None else len(rows)
     if known is not None:  # a power of two: few sizes to compile for, where sizes are compiled for
         size = min(size, max(MIN_ROWS, 2 ** (known - 1).bit_length()))

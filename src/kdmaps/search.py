@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state
 from kdmaps._remote import RemoteSource
 from kdmaps.bandwidths import median_distance
 from kdmaps.bases import select_landmarks
-from kdmaps.certificates import cv_consistency_bound
+from kdmaps.certificates import cv_consistency
 from kdmaps.data import PREVIEW_SAMPLES, ArraySource, Source
 from kdmaps.diffusion import mean_diffusion
 from kdmaps.estimator import KernelDiffusionMap
@@ -21,10 +21,10 @@ from kdmaps.folds import MIN_AGREEMENT, make_folds, splits_of
 from kdmaps.grid import BANDWIDTH_RANGE, bandwidth_grid, edge_of, make_trials, rate_unit, regularization_grid
 from kdmaps.kernels import FAMILIES, Gaussian, Kernel, make_kernel
 from kdmaps.selection import make_scoring, pooled_ritz_timescales
-from kdmaps.sweep import Candidate, Sweep, SweepData, Trial, checkpoint_seed
+from kdmaps.sweep import Candidate, Sweep, SweepData, Trial, search_seed
 from kdmaps.tangent import checked_tensor
 from kdmaps.transformer import ModeTransformer, adopt
-from kdmaps.validation import all_or_nothing, checked_random_state, checked_weight, tensors_of
+from kdmaps.validation import all_or_nothing, checked_weight, tensors_of
 
 #: Samples on which data that are not in memory are searched, unless more are asked for.
 SEARCH_SAMPLES = 20_000
@@ -190,8 +190,7 @@ class KernelSearchCV(ModeTransformer):
         with all_or_nothing(self):
             source = self._source(X, reset=True, fitting=True)
             weight = checked_weight(sample_weight, source)
-            seed = checkpoint_seed(self.checkpoint) if self.random_state is None else None
-            seed = checked_random_state(self.random_state).randint(2**31) if seed is None else seed
+            seed = search_seed(self.random_state, self.checkpoint)
             template = self._template(seed)
             data = self._data(template, source, weight, groups, seed)
             sweep = self._sweep(data)
@@ -357,7 +356,8 @@ class KernelSearchCV(ModeTransformer):
         n_samples, fold_size = sweep.data.X.shape[0], sweep.data.folds.mean_test_size
         variance = max(best.standard_error**2, np.finfo(float).tiny) * n_samples / fold_size
         concentration = self.n_components**2 / (2 * variance * fold_size)
-        bound = cv_consistency_bound(margin, len(sweep.candidates), self.n_components, fold_size, concentration)
+        sizes = (len(sweep.candidates), self.n_components, len(best.fold_values))
+        bound = cv_consistency(margin, *sizes, fold_size, concentration).value
         return {
             "margin": margin,
             "margin_in_standard_errors": best.gain(second) if second else np.inf,

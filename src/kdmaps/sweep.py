@@ -27,6 +27,7 @@ from kdmaps.folds import CrossFit, FoldMoments, cross_fit
 from kdmaps.kernels import Kernel, kernel_from_dict
 from kdmaps.progress import track
 from kdmaps.selection import CandidateScore, jackknife_error
+from kdmaps.validation import checked_random_state
 
 CHECKPOINT_FORMAT = 1
 
@@ -279,6 +280,12 @@ def checkpoint_seed(path) -> int | None:
     lines = [] if path is None else checkpoint_lines(as_path("checkpoint", path))
     header = _parsed(lines[0]) if lines else None
     return header.get("seed") if header else None
+
+
+def search_seed(random_state, checkpoint) -> int:
+    """The seed of a search: without a `random_state`, that of its checkpoint if there is one."""
+    seed = checkpoint_seed(checkpoint) if random_state is None else None
+    return checked_random_state(random_state).randint(2**31) if seed is None else seed
 
 
 def _parsed(line: str) -> dict[str, Any] | None:

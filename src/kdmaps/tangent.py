@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from sklearn.neighbors import NearestNeighbors
 
-from kdmaps.data import Source
+from kdmaps.data import ArraySource, Source
 from kdmaps.diffusion import DiffusionTensor, TensorRows
 from kdmaps.exceptions import DataWarning
 
@@ -49,7 +49,7 @@ class TangentDiffusion:
     floor : "auto" or float, default="auto"
         ε between 0 and 1. "auto" is the ratio of the largest normal to the mean tangential variance in a neighbourhood.
     max_samples : int, default=10000
-        Neighbours are searched among at most so many samples, evenly spaced in the order of the data, so that memory
+        Neighbours are searched among at most so many samples, drawn at random but always the same ones, so that memory
         does not grow with the data.
 
     Notes
@@ -80,10 +80,8 @@ class TangentDiffusion:
 
     def fit(self, X: np.ndarray, sample_weight: np.ndarray | None = None) -> TangentSpaces:
         """Tangent spaces of the samples X; those of weight 0 do not count, other weights make no difference."""
-        self._check(X.shape[1])
+        X, sample_weight = self._drawn(ArraySource(X, checked=True), sample_weight)
         X = X if sample_weight is None else X[sample_weight > 0]
-        if len(X) > self.max_samples:
-            X = X[np.linspace(0, len(X) - 1, self.max_samples).astype(int)]
         X = np.unique(np.asarray(X, dtype=np.float64), axis=0)  # repetitions are no neighbours
         dim = X.shape[1]
         choices = [choice for choice in self._choices(X) if choice[2] < 1]
@@ -98,6 +96,11 @@ class TangentDiffusion:
             return TangentSpaces(X[:1], dim, 0, 1.0)
         k, dimension, ratio = min(choices, key=lambda choice: choice[2])
         return TangentSpaces(X, dimension, k, ratio if self.floor == "auto" else float(self.floor))
+
+    def _drawn(self, source: Source, sample_weight):
+        """The samples among which neighbours are searched: the same ones, however the data are stored."""
+        self._check(source.shape[1])
+        return source.sample(self.max_samples, np.random.RandomState(0), sample_weight)[1:]
 
     def _choices(self, X: np.ndarray) -> Iterator[tuple[int, int, float]]:
         """Neighbourhood size, dimension, and the ratio of normal to tangential variance there."""
@@ -237,8 +240,7 @@ def checked_tensor(
     if isinstance(diffusion, str | TangentDiffusion):
         wanted = TangentDiffusion() if isinstance(diffusion, str) else diffusion
         if isinstance(X, Source) and spaces is None:
-            most = None if X.in_memory else wanted.max_samples
-            _, X, sample_weight = X.sample(most, np.random.RandomState(0), sample_weight)
+            X, sample_weight = wanted._drawn(X, sample_weight)
         return (wanted.fit(X, sample_weight) if spaces is None else spaces).tensor(X, keep)
     tensor = DiffusionTensor(diffusion, X.shape[1])
     if X.shape[0] is not None:

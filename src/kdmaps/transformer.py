@@ -164,7 +164,9 @@ class ModeTransformer(NotebookDisplay, ClassNamePrefixFeaturesOutMixin, Transfor
             tensor = checked_tensor(self.diffusion, X, weight, spaces=self.tangents_)
         else:
             tensor = checked_tensor(diffusion, X, weight)
-        held_out = compute_moments(ModeBasis(self.basis_, self.coefficients_, self.modes_.offset), X, weight, tensor)
+        projected = ModeBasis(self.basis_, self.coefficients_, self.modes_.offset)
+        limit = getattr(self, "memory_limit", None)
+        held_out = compute_moments(projected, X, weight, tensor, memory_limit=limit)
         return timescale_score(held_out.covariance(), held_out.mean_energy())
 
     def save(self, path) -> None:

@@ -207,7 +207,9 @@ def bootstrap(
     centre = np.asarray(fitted.rates_)
     shift = np.log(rates) - np.log(refit.modes.rates)
     tails = [(1 + confidence) / 2, (1 - confidence) / 2]
-    intervals = centre[:, None] * np.exp(-np.quantile(shift, tails, axis=0)).T
+    # About the rates on the samples themselves, also where the model has cross-fitted ones: the reflection takes away
+    # the optimism of a fit, which those no longer have.
+    intervals = refit.modes.rates[:, None] * np.exp(-np.quantile(shift, tails, axis=0)).T
     spread = shift.std(axis=0, ddof=1)  # of log rate, hence the relative error of a rate and of its time scale
     return Uncertainty(
         rates=centre,
@@ -303,7 +305,7 @@ class _Refit:
 
     def __init__(self, fitted: Any, moments: Moments):
         self._ridge = fitted.basis_.ridge
-        self._regularization = getattr(fitted, "regularization_", fitted.regularization)
+        self._regularization = fitted.regularization
         self._center = fitted.center
         self.n_modes = len(fitted.eigenvalues_)
         self.modes = self._solve(moments)

@@ -162,7 +162,7 @@ def refine(
         return select_by_timescale(fit), fit.agreement()
 
     parameters, log_lambda = problem.split(theta)
-    lam = float(np.exp(log_lambda))
+    lam = float(np.exp(log_lambda)) if learn_regularization else regularization
     rival_kernel, rival_lam = (kernel, regularization) if rival is None else rival
     before, agreement_before = judge(basis_of(rival_kernel), rival_lam)
     after, agreement_after = judge(parametrisation.basis(parameters), lam)
