@@ -31,6 +31,8 @@ def mirror(root: Path, out: Path) -> None:
     for kind in ("results", "examples", "paper"):
         _write_list(out, kind)
     (out / "lists" / "benchmarks.md").write_text(_scripts(root / "benchmarks"))
+    for name, table in missed_goals(root / "results").items():
+        (out / "lists" / f"missed_{name}.md").write_text(_unbroken(table))
     source = out / "gallery_source"
     source.mkdir(parents=True, exist_ok=True)
     for script in [root / "examples" / "GALLERY_HEADER.rst", *(root / "examples").glob("plot_*.py")]:
@@ -58,6 +60,26 @@ def _scripts(folder: Path) -> str:
         name = path.parent.name if path.stem == "__init__" else path.stem
         rows.append(f"| `benchmarks.{name}` | {doc.splitlines()[0] if doc else ''} |")
     return "\n".join(rows) + "\n"
+
+
+def missed_goals(results: Path) -> dict[str, str]:
+    """Of every directory of results, the rows of its tables that miss a goal: ✗, or "no" under "met"."""
+    found = {}
+    for page in sorted(results.glob("*/table.md")):
+        tables = []
+        for block in re.findall(r"(?:^\|.*\n)+", page.read_text(), re.MULTILINE):
+            header, line, *rows = block.splitlines()
+            names = [cell.strip() for cell in header.strip("|").split("|")]
+            met = names.index("met") if "met" in names else None
+            missed = [
+                row
+                for row in rows
+                if "✗" in row or (met is not None and row.strip("|").split("|")[met].strip() == "no")
+            ]
+            if missed:
+                tables.append("\n".join([header, line, *missed]) + "\n")
+        found[page.parent.name] = "\n".join(tables) or "No goal is missed at present.\n"
+    return found
 
 
 def _clear(folder: Path) -> None:

@@ -40,7 +40,8 @@ def results() -> str:
     sphere = ", ".join(f"{row['cross-fitted'].split(' ')[0]} for d={row['d']} ({row['published']})" for row in spheres)
     fits = json.loads((ROOT / "examples" / "alanine_dipeptide" / "results.json").read_text())["fits"]
     molecule = "; ".join(
-        f"{' and '.join(f'{value:.3f}' for value in fit['correlations'])} from {name}" for name, fit in fits.items()
+        f"{' and '.join(f'{value:.3f}' for value in fit['correlations'])} from {name}{_order(fit['nearest_mode'])}"
+        for name, fit in fits.items()
     )
     return "\n".join(
         [
@@ -58,6 +59,13 @@ def results() -> str:
             "",
         ]
     )
+
+
+def _order(nearest: list[int]) -> str:
+    """What to say of learned modes that are not in the order of the eigenvectors that they resemble."""
+    if nearest == sorted(nearest):
+        return ""
+    return f", where their order is reversed (they are learned modes {' and '.join(map(str, nearest))})"
 
 
 def updated() -> str:
