@@ -42,7 +42,7 @@ def run(*arguments):
 def write(path, n):
     X = np.random.default_rng(0).standard_normal((n, COLUMNS)).round(3)
     with open(path, "wb") as file:
-        make_writer(path.suffix)(file, X, [f"x{j}" for j in range(COLUMNS)])
+        make_writer(path.suffix)(file, X, [f"x{j}" for j in range(COLUMNS)], {})
     return X
 
 

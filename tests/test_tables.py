@@ -107,7 +107,7 @@ def test_parquet_and_zarr(tmp_path):
 @pytest.mark.parametrize("ending", [".csv", ".parquet", ".npy", ".npz"])
 def test_what_is_written_is_read(ending, tmp_path):
     with open(tmp_path / f"modes{ending}", "wb") as file:
-        make_writer(ending)(file, X, ["mode1", "mode2", "mode3"])
+        make_writer(ending)(file, X, ["mode1", "mode2", "mode3"], {})
     table = open_table(tmp_path / f"modes{ending}")
     np.testing.assert_allclose(values(table), X, rtol=1e-9 if ending == ".csv" else 0)  # text has ten digits
     assert table.names == (["mode1", "mode2", "mode3"] if ending in (".csv", ".parquet") else None)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import BinaryIO
 from uuid import uuid4
 
@@ -16,6 +17,23 @@ def as_path(name: str, path) -> Path:
         return Path(path)
     except TypeError:
         raise ValueError(f"{name} must be the name of a file, got {path!r}.") from None
+
+
+def check_writable(option: str, directory: Path) -> None:
+    """Raise unless files can be made in `directory`, or in what it would be; nothing is left behind."""
+    missing = [place for place in (directory, *directory.parents) if not place.exists()]
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        with TemporaryFile(dir=directory):
+            pass
+    except OSError as error:
+        raise ValueError(
+            f"{option}: no file can be written in {directory} ({error.strerror}); choose another place."
+        ) from error
+    finally:
+        for place in missing:
+            with suppress(OSError):  # never made, or no longer empty
+                place.rmdir()
 
 
 @contextmanager

@@ -16,8 +16,15 @@ import kdmaps
 USER_ERROR, INTERRUPTED = 2, 130
 
 
+#: As `kdmaps --help` lists them: what is needed first comes first.
+ORDER = ("fit", "transform", "inspect", "demo", "reproduce", "bench")
+
+
 class _Commands(TyperGroup):
     """Commands whose errors are a message and an exit code, not a traceback."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return sorted(super().list_commands(ctx), key=ORDER.index)
 
     def invoke(self, ctx: Any) -> Any:
         try:

@@ -14,41 +14,43 @@ import typer
 from rich.console import Console
 from sklearn.model_selection import GroupKFold
 
-from kdmaps._files import replacing
+from kdmaps._files import check_writable, replacing
 from kdmaps.adaptive import AdaptiveDiffusionMap
 from kdmaps.cli._app import app
-from kdmaps.cli._models import mode_names, timescale_table
-from kdmaps.cli._options import ArrayOption, ColumnsOption, DescriptorOption, StrideOption, TopologyOption
+from kdmaps.cli._models import describe, mode_names, places_of, shorten, timescale_table
+from kdmaps.cli._options import ArrayOption, ColumnsOption, DataArgument, DescriptorOption, StrideOption, TopologyOption
 from kdmaps.diffusion import DiffusionTensor
 from kdmaps.estimator import RATES, KernelDiffusionMap
+from kdmaps.exceptions import DataWarning
 from kdmaps.folds import BlockedKFold
 from kdmaps.io import write_model
 from kdmaps.kernels import FAMILIES
 from kdmaps.report import render_report
 from kdmaps.search import KernelSearchCV
 from kdmaps.summary import chosen, reasons, search_of
-from kdmaps.tables import TABLE_FORMATS, gather, make_writer, open_table, read_column
+from kdmaps.tables import TABLE_FORMATS, gather, make_writer, open_tables, read_column
 from kdmaps.uncertainty import MIN_RESAMPLES, Uncertainty, bootstrap
 
 #: Folds of consecutive samples, or of groups.
 BLOCK_FOLDS = 5
+#: Fewer samples than this are a stride that is too long, and tell nothing of the order of rows.
+MIN_SAMPLES = 10
+#: Rows that tell a time from a coordinate.
+LOOKED_AT = 10_000
 
 
 @app.command()
 def fit(
-    data: Annotated[
-        Path,
-        typer.Argument(
-            help="Samples: .npy, .npz, .csv, .tsv, .txt, .dat, .parquet, .zarr, or a trajectory with --topology.",
-            show_default=False,
-        ),
-    ],
+    data: DataArgument,
     columns: ColumnsOption = None,
     stride: StrideOption = 1,
     array: ArrayOption = None,
     weights: Annotated[str | None, typer.Option(help="Weights of the samples: a column, or a file of one.")] = None,
     groups: Annotated[
-        str | None, typer.Option(help="Which trajectory a sample belongs to: a column, or a file of one.")
+        str | None,
+        typer.Option(
+            help="Which trajectory a sample belongs to: a column, or a file of one. (default: each file is one)"
+        ),
     ] = None,
     ordered: Annotated[
         bool | None,
@@ -96,15 +98,24 @@ def fit(
     _require(modes <= features, "--modes", f"{modes} modes need as many features; increase --features.")
     _require(resamples == 0 or resamples >= MIN_RESAMPLES, "--resamples", f"give 0, or {MIN_RESAMPLES} or more.")
     write_modes = make_writer(f".{table_format}")
-    table = open_table(data, array=array, stride=stride, topology=topology, descriptor=descriptor)
+    check_writable("--out", out)
+    table = open_tables(data, array=array, stride=stride, topology=topology, descriptor=descriptor)
     roles = {"--weights": weights, "--groups": groups}
     samples = table.select(columns, leave_out=[where for where in roles.values() if where is not None])
     beside = {name: None if where is None else read_column(where, table, name, stride) for name, where in roles.items()}
     X = gather(samples)
     for name, column in beside.items():
         if column is not None and len(column) != len(X):
-            raise ValueError(f"{name}: {roles[name]} has {len(column)} rows, but {data} has {len(X)}.")
+            raise ValueError(f"{name}: {roles[name]} has {len(column)} rows, but {describe(data)} has {len(X)}.")
+    if stride > 1 and len(X) < MIN_SAMPLES:
+        raise ValueError(f"--stride {stride} leaves {len(X)} samples; take a smaller one.")
+    places = places_of(table, len(X), stride)
     weight, group = beside["--weights"], beside["--groups"]
+    if group is not None:
+        group = group.astype(str) if group.dtype.kind == "O" else group
+        places["group"] = group
+    elif table.lengths:
+        group = np.asarray(places["file"])
     if weight is not None and (weight.dtype.kind not in "fiub" or np.any(weight < 0)):
         raise ValueError(f"--weights: {weights} has entries that are no weights; they must be numbers, 0 or more.")
     settings = {
@@ -117,8 +128,13 @@ def fit(
     estimator = _estimator(modes, kernel, bandwidth, regularization, settings)
 
     console = Console()
+    known = samples.feature_names
+    shown = shorten(known) if known else f"{X.shape[1]} columns" if X.shape[1] > 1 else "1 column"
+    heading = f"{describe(data)}, {len(X)} samples of {shown}"
+    console.print(heading, highlight=False, soft_wrap=True, markup=False)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
+        _warn_of_time(X if group is None else X[: _first_run(group)], known)
         _fit_or_stop(estimator, X, weight, group)
         uncertainty = None
         if resamples:
@@ -128,10 +144,10 @@ def fit(
                 )
     complaints = list(dict.fromkeys(str(w.message) for w in caught if issubclass(w.category, UserWarning)))
     values = np.asarray(estimator.transform(X))
-    if samples.feature_names is not None:
+    if known is not None:
         for model in (estimator, getattr(estimator, "best_estimator_", estimator)):
-            model.feature_names_in_ = np.array(samples.feature_names, dtype=object)
-    _print(console, estimator, uncertainty, data, len(X), complaints)
+            model.feature_names_in_ = np.array(known, dtype=object)
+    _print(console, estimator, uncertainty, complaints)
 
     names = ("model.npz", f"modes.{table_format}", "report.html")
     page = render_report(
@@ -141,8 +157,8 @@ def fit(
         groups=group,
         uncertainty=uncertainty,
         notes=complaints,
-        title=data.name,
-        feature_names=samples.feature_names,
+        title=describe(data),
+        feature_names=known,
         command=shlex.join(["kdmaps", *sys.argv[1:]]),
         reading=_reading(
             data,
@@ -156,7 +172,7 @@ def fit(
     out.mkdir(parents=True, exist_ok=True)
     with replacing(*(out / name for name in names)) as (model_file, modes_file, report_file):
         write_model(estimator, model_file)
-        write_modes(modes_file, values, mode_names(values.shape[1]))
+        write_modes(modes_file, values, mode_names(values.shape[1]), places)
         report_file.write(page.encode())
     console.print(f"Written: {', '.join(str(out / name) for name in names)}", highlight=False, soft_wrap=True)
 
@@ -247,10 +263,29 @@ def _fit_or_stop(estimator: Any, X: np.ndarray, weight: np.ndarray | None, group
         raise KeyboardInterrupt
 
 
-def _print(
-    console: Console, estimator: Any, uncertainty: Uncertainty | None, data: Path, n_samples: int, complaints: list[str]
-) -> None:
-    console.print(f"{data.name}, {n_samples} samples", highlight=False, soft_wrap=True, markup=False)
+def _first_run(group: np.ndarray) -> int:
+    """How many samples at the beginning belong to the same group."""
+    other = np.flatnonzero(group[:LOOKED_AT] != group[0])
+    return int(other[0]) if other.size else len(group)
+
+
+def _warn_of_time(X: np.ndarray, names: list[str] | None) -> None:
+    """Warn of columns that only rise or only fall along the first rows of a trajectory."""
+    steps = np.diff(np.asarray(X[:LOOKED_AT], dtype=np.float64), axis=0)
+    if X.shape[1] < 2 or len(steps) < MIN_SAMPLES:
+        return
+    monotone = np.flatnonzero((steps > 0).all(axis=0) | (steps < 0).all(axis=0))
+    if monotone.size:
+        named = shorten([names[j] if names else str(j) for j in monotone])
+        warnings.warn(
+            f"Column {named} only rises, or only falls, from row to "
+            "row, as a time or an index does. If it is no coordinate, choose the others with --columns.",
+            DataWarning,
+            stacklevel=2,
+        )
+
+
+def _print(console: Console, estimator: Any, uncertainty: Uncertainty | None, complaints: list[str]) -> None:
     console.print(timescale_table(estimator, uncertainty))
     console.print(f"Chosen: {chosen(estimator)}", highlight=False, soft_wrap=True, markup=False)
     for reason in reasons(estimator):

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
 import typer
 from rich.console import Console
 from rich.table import Table as RichTable
 
-from kdmaps._files import replacing
+from kdmaps._files import check_writable, replacing
 from kdmaps.cli._app import app
-from kdmaps.cli._options import ArrayOption, ColumnsOption, DescriptorOption, StrideOption, TopologyOption
+from kdmaps.cli._options import ArrayOption, ColumnsOption, DataArgument, DescriptorOption, StrideOption, TopologyOption
 from kdmaps.data import Source
 from kdmaps.io import load, read_header
 from kdmaps.summary import checks_of, chosen, timescale_columns, timescale_rows
-from kdmaps.tables import Table, make_writer, open_table
+from kdmaps.tables import Table, make_writer, open_tables
 from kdmaps.uncertainty import Uncertainty
+
+#: Names of columns that are shown before they are only counted.
+SHOWN_NAMES = 8
 
 ModelArgument = Annotated[Path, typer.Argument(help="A model that `kdmaps fit` or `save` wrote.", show_default=False)]
 
@@ -24,7 +29,7 @@ ModelArgument = Annotated[Path, typer.Argument(help="A model that `kdmaps fit` o
 @app.command()
 def transform(
     model: ModelArgument,
-    data: Annotated[Path, typer.Argument(help="Samples, in any format that `fit` reads.", show_default=False)],
+    data: DataArgument,
     out: Annotated[Path, typer.Option(help="File of the modes: .csv, .parquet, .npy or .npz.")] = Path("modes.csv"),
     columns: ColumnsOption = None,
     stride: StrideOption = 1,
@@ -34,8 +39,9 @@ def transform(
 ) -> None:
     """Evaluate the modes of a stored model at new samples."""
     write = make_writer(out.suffix.lower())
+    check_writable("--out", out.parent)
     fitted = load(model)
-    table = open_table(data, array=array, stride=stride, topology=topology, descriptor=descriptor)
+    table = open_tables(data, array=array, stride=stride, topology=topology, descriptor=descriptor)
     samples = matching(fitted, table, columns)
     out.parent.mkdir(parents=True, exist_ok=True)
     if out.suffix.lower() == ".npy":  # of any size
@@ -43,7 +49,7 @@ def transform(
     else:
         modes = fitted.transform(samples)
         with replacing(out) as (file,):
-            write(file, modes, mode_names(modes.shape[1]))
+            write(file, modes, mode_names(modes.shape[1]), places_of(table, len(modes), stride))
     Console().print(f"{len(modes)} samples, {modes.shape[1]} modes: {out}", highlight=False, soft_wrap=True)
 
 
@@ -96,6 +102,26 @@ def timescale_table(estimator: Any, uncertainty: Uncertainty | None = None) -> R
     for row in timescale_rows(estimator, uncertainty):
         table.add_row(*row)
     return table
+
+
+def describe(paths: Sequence[Path]) -> str:
+    """The data in a few words."""
+    return paths[0].name if len(paths) == 1 else f"{paths[0].name} and {len(paths) - 1} more"
+
+
+def shorten(names: Sequence[str]) -> str:
+    """A list of names of columns, which may be long."""
+    return ", ".join(names[:SHOWN_NAMES]) + (f", … ({len(names)} in all)" if len(names) > SHOWN_NAMES else "")
+
+
+def places_of(table: Table, n_samples: int, stride: int) -> dict[str, Any]:
+    """Where every sample comes from: its row, counted from 0, and of several files its file."""
+    rows = range(0, n_samples * stride, stride)
+    if not table.lengths:
+        return {"row": rows}
+    file = np.repeat(np.arange(len(table.lengths)), table.lengths)[::stride]
+    first = np.concatenate([[0], np.cumsum(table.lengths)[:-1]])
+    return {"file": file, "row": np.asarray(rows) - first[file]}
 
 
 def mode_names(n: int) -> list[str]:

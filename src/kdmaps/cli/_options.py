@@ -9,10 +9,18 @@ import typer
 
 from kdmaps.tables import DESCRIPTORS
 
+DataArgument = Annotated[
+    list[Path],
+    typer.Argument(
+        help="Samples: .npy, .npz, .csv, .tsv, .txt, .dat, .parquet, .zarr, or a trajectory with --topology. Several "
+        "files with the same columns are joined.",
+        show_default=False,
+    ),
+]
 ColumnsOption = Annotated[
     str | None, typer.Option(help="Columns that are the samples: names, numbers or slices, as in a,b or 0:3.")
 ]
-StrideOption = Annotated[int, typer.Option(min=1, help="Take every stride-th row.")]
+StrideOption = Annotated[int, typer.Option(min=1, help="Take every stride-th row of all.")]
 ArrayOption = Annotated[str | None, typer.Option(help="Which array of an .npz or .zarr file.")]
 TopologyOption = Annotated[
     Path | None, typer.Option(exists=True, dir_okay=False, help="Topology (such as a .pdb) of a trajectory.")

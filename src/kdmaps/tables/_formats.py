@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from importlib import import_module
@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kdmaps._readers import block_rows, library, reading, stored_blocks
-from kdmaps.tables._table import Blocks, Table
+from kdmaps.tables._table import Blocks, Table, join
 from kdmaps.tables._text import open_text
 
 #: What a trajectory can be turned into.
@@ -29,6 +29,7 @@ def open_table(
     stride: int = 1,
     topology: str | os.PathLike | None = None,
     descriptor: str = "heavy-atoms",
+    reference: str | os.PathLike | None = None,
 ) -> Table:
     """Look what a file holds.
 
@@ -47,6 +48,8 @@ def open_table(
     descriptor : {"heavy-atoms", "dihedrals"}, default="heavy-atoms"
         Of a trajectory: coordinates of all atoms but hydrogen, superposed on the first frame; or cosine and sine of
         the backbone dihedrals φ and ψ.
+    reference : path-like, optional
+        The trajectory on whose first frame atoms are superposed; by default the same one.
 
     Returns
     -------
@@ -63,7 +66,7 @@ def open_table(
     if array is not None and (topology is not None or path.suffix.lower() not in _ARCHIVES):
         raise ValueError(f"array={array!r}: only .npz and .zarr hold arrays with names; leave it out for {path}.")
     if topology is not None:
-        table = _open_trajectory(path, Path(topology), descriptor)
+        table = _open_trajectory(path, Path(topology), descriptor, Path(reference or path))
     else:
         ending = path.suffix.lower()
         if path.is_dir() and ending != ".zarr":
@@ -78,6 +81,16 @@ def open_table(
     if table.n_samples == 0:
         raise ValueError(f"{path} holds no samples.")
     return table.every(stride)
+
+
+def open_tables(paths: Sequence[str | os.PathLike], *, stride: int = 1, **options: Any) -> Table:
+    """Look what files of the same columns hold, one below the other; of the joined rows, every stride-th is taken.
+
+    Of one path, and for the other options, `open_table`.
+    """
+    if len(paths) == 1:
+        return open_table(paths[0], stride=stride, **options)
+    return join([open_table(path, reference=paths[0], **options) for path in paths], paths).every(stride)
 
 
 def read_column(where: str, table: Table, what: str, stride: int = 1) -> np.ndarray:
@@ -219,13 +232,11 @@ def _open_zarr(path: Path, array: str | None) -> Table:
     return _of_archive(path, {name: stored(item) for name, item in arrays.items()}, array)
 
 
-def _open_trajectory(path: Path, topology: Path, descriptor: str) -> Table:
-    if descriptor not in DESCRIPTORS:
-        raise ValueError(f"descriptor must be one of {', '.join(DESCRIPTORS)}, got {descriptor!r}.")
+def _open_trajectory(path: Path, topology: Path, descriptor: str, reference: Path) -> Table:
     mdtraj = library("mdtraj", "trajectories")
     with reading(path, f"a trajectory with the topology {topology}"):
         atoms = mdtraj.load_topology(str(topology))
-        first = next(mdtraj.iterload(str(path), top=atoms, chunk=1))
+        first = next(mdtraj.iterload(str(reference), top=atoms, chunk=1))
     heavy = [atom.index for atom in atoms.atoms if atom.element is None or atom.element.symbol != "H"]
     angles = {"phi": mdtraj.compute_phi, "psi": mdtraj.compute_psi}
     names = [f"{axis} {atoms.atom(i)}" for i in heavy for axis in "xyz"]

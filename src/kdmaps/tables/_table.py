@@ -6,6 +6,7 @@ import errno
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 
@@ -39,6 +40,8 @@ class Table:
         Number of rows, where the file tells.
     ordered : bool
         Whether the rows are known to be in the order of time.
+    lengths : list of int
+        Numbers of rows of the files that were joined, complete after a pass over the blocks; empty for one file.
     hint : str
         What to say of a file where the user has yet to choose, or that holds no numbers.
     """
@@ -50,6 +53,7 @@ class Table:
     array: np.ndarray | None = None
     n_samples: int | None = None
     ordered: bool = False
+    lengths: list[int] = field(default_factory=list)
     hint: str = ""
 
     def column(self, name: str) -> np.ndarray | None:
@@ -129,6 +133,9 @@ class Table:
                 raise ValueError(f"Column {name!r} holds text, not numbers; leave it out.")
         return ArraySource(np.column_stack([*columns.values()]))
 
+    def _shape(self) -> str:
+        return f"{self.width} columns {'with' if self.names else 'without'} names"
+
     def _labels(self, picks: Iterable[int | str]) -> list[str]:
         return [pick if isinstance(pick, str) else self.names[pick] if self.names else str(pick) for pick in picks]
 
@@ -152,6 +159,53 @@ class Table:
         if self.width:
             return f"Columns are numbered 0 to {self.width - 1}{named}."
         return f"Columns are{named.removeprefix(', named')}. {self.hint}".strip()
+
+
+def join(tables: Sequence[Table], paths: Sequence[object]) -> Table:
+    """Files with the same columns, one below the other, read one after the other."""
+    first = tables[0]
+    for table, path in zip(tables, paths, strict=True):
+        if (table.names is None) != (first.names is None) or table.width != first.width:
+            raise ValueError(
+                f"{path} has {table._shape()}, but {paths[0]} has {first._shape()}; files that are joined need the "
+                "same columns."
+            )
+        if differing := set(table.names or ()) ^ set(first.names or ()):
+            raise ValueError(
+                f"{path} and {paths[0]} differ in columns: {', '.join(sorted(differing))}; files that are joined need "
+                "the same ones."
+            )
+    lengths: list[int] = []
+
+    def counted(start: Callable[[Table], Blocks]) -> Blocks:
+        found = []
+        for table in tables:
+            found.append(0)
+            for block in start(table):
+                found[-1] += len(block)
+                yield block
+        lengths[:] = found
+
+    def numbers(columns: list[int]) -> Blocks:
+        names = first._labels(columns)
+        return counted(
+            lambda table: table.blocks([table.names.index(name) for name in names] if table.names else columns)
+        )
+
+    def beside(name: str) -> Blocks:
+        return counted(lambda table: table.extras[name]())
+
+    counts = [table.n_samples for table in tables]
+    return Table(
+        first.width,
+        numbers,
+        first.names,
+        {name: partial(beside, name) for name in first.extras if all(name in table.extras for table in tables)},
+        n_samples=None if None in counts else sum(filter(None, counts)),
+        ordered=first.ordered,
+        lengths=lengths,
+        hint=first.hint,
+    )
 
 
 def gather(source: Source) -> np.ndarray:
