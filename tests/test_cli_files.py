@@ -1,6 +1,8 @@
 """`kdmaps fit` and `transform` of several files, what they say of the columns, and where results can be written."""
 
+import html
 import os
+import re
 
 import numpy as np
 import pytest
@@ -59,6 +61,11 @@ def test_several_files_are_trajectories(ending):
         assert "{:.4g} – {:.4g}".format(*bars.timescale_intervals[k]) in result.stdout
     assert f"0.{ending} and 2 more, 300 samples of {'2 columns' if ending == 'npy' else 'y, x'}\n" in result.stdout
     np.testing.assert_array_equal(written("out/modes.csv", "file,row"), np.c_[FILE, ROW])
+    with open("out/report.html") as page:
+        program = next(c for c in re.findall(r"<code>(.*?)</code>", html.unescape(page.read()), re.S) if "fit(" in c)
+    again = {}
+    exec(program, again)
+    np.testing.assert_array_equal(again["model"].rates_, kdmaps.load("out/model.npz").rates_)
     np.testing.assert_allclose(written("out/modes.csv"), model.transform(X[:, order]), rtol=1e-9, atol=1e-12)
 
 
@@ -178,6 +185,16 @@ def test_many_columns_are_counted():
     np.savetxt("t.csv", np.hstack(6 * [X]), delimiter=",", header=",".join(f"c{j}" for j in range(12)), comments="")
     result = run("fit", "t.csv", *GIVEN, "--resamples", 0, "--out", "out")
     assert "300 samples of c0, c1, c2, c3, c4, c5, c6, c7, … (12 in all)\n" in result.stdout
+
+
+@pytest.mark.parametrize("option", [None, "0.5", "tangent"])
+def test_the_unit_of_time_scales_is_said(option):
+    options = () if option is None else ("--diffusion", option)
+    outputs = [run("fit", "0.npy", *GIVEN, *options, "--resamples", 0, "--out", "out").stdout]
+    outputs.append(run("inspect", "out/model.npz").stdout)
+    for output in outputs:
+        assert ("in units of length²/D, for D = 1" in output) == (option != "0.5")
+        assert ("of the diffusion tensor that was given" in output) == (option == "0.5")
 
 
 # --- results ----------------------------------------------------------------------------------------------------------

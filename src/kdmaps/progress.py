@@ -11,10 +11,11 @@ def track(items: Iterable[Any], total: int, label: Callable[[], str], show: bool
     if not show:
         yield from items
         return
+    from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, transient=True) as bar:
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:  # output is for results
         task = bar.add_task(label(), total=total)
         for item in items:
             yield item

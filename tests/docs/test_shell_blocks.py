@@ -40,6 +40,8 @@ def folder(tmp_path, monkeypatch):
     n, rng = 400, np.random.default_rng(0)
     X = rng.standard_normal((n, 3)) * [2.0, 1.0, 0.5]
     np.save("samples.npy", X)
+    for number, part in enumerate(np.array_split(X, 3), start=1):
+        np.save(f"run{number}.npy", part)
     np.save("tensors.npy", rng.uniform(0.5, 1, (n, 3, 1)) * np.eye(3))
     np.save("cloud.npy", kdmaps.problems.load("sphere-3").sample(n, random_state=0))
     np.savetxt("colvar.dat", np.c_[X, rng.uniform(size=n)], header="! FIELDS time phi psi weight")

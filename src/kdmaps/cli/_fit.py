@@ -17,7 +17,7 @@ from sklearn.model_selection import GroupKFold
 from kdmaps._files import check_writable, replacing
 from kdmaps.adaptive import AdaptiveDiffusionMap
 from kdmaps.cli._app import app
-from kdmaps.cli._models import describe, mode_names, places_of, shorten, timescale_table
+from kdmaps.cli._models import describe, mode_names, places_of, shorten, timescale_table, units
 from kdmaps.cli._options import ArrayOption, ColumnsOption, DataArgument, DescriptorOption, StrideOption, TopologyOption
 from kdmaps.diffusion import DiffusionTensor
 from kdmaps.estimator import RATES, KernelDiffusionMap
@@ -138,7 +138,7 @@ def fit(
         _fit_or_stop(estimator, X, weight, group)
         uncertainty = None
         if resamples:
-            with console.status("error bars"):
+            with Console(stderr=True).status("error bars"):
                 uncertainty = bootstrap(
                     estimator, X, sample_weight=weight, groups=group, n_resamples=resamples, random_state=seed
                 )
@@ -215,7 +215,7 @@ def _diffusion(text: str | None, stride: int, n_samples: int, n_columns: int) ->
 
 
 def _reading(
-    data: Path,
+    data: list[Path],
     stride: int,
     options: dict[str, str | None],
     columns: str | None,
@@ -224,20 +224,27 @@ def _reading(
 ) -> str:
     """Lines of Python that read what this command has read: the samples, what is given beside them, and a tensor."""
 
-    def call(function: str, *arguments: str, **keywords: Any) -> str:
+    def call(function: str, *arguments: str | list[str], **keywords: Any) -> str:
         given = (f"{name}={value!r}" for name, value in keywords.items() if value not in (None, 1, []))
         return f"{function}({', '.join([*map(repr, arguments), *given])})"
 
     roles = {name: where for name, where in beside.items() if where is not None}
     samples = call("table.select", columns=columns, leave_out=[*roles.values()])
+    opening = "open_table" if len(data) == 1 else "open_tables"
+    paths = str(data[0]) if len(data) == 1 else [*map(str, data)]
     lines = [
-        f"from kdmaps.tables import gather, open_table{', read_column' if roles else ''}",
-        f"table = {call('open_table', str(data), stride=stride, **options)}",
+        f"from kdmaps.tables import gather, {opening}{', read_column' if roles else ''}",
+        f"table = {call(opening, paths, stride=stride, **options)}",
         f"X = gather({samples})",
         *(f"{name} = read_column({where!r}, table, {name!r}, {stride})" for name, where in roles.items()),
     ]
-    if diffusion is not None and diffusion.endswith(".npy"):
-        lines += ["import numpy as np", f"diffusion = np.load({diffusion!r}, mmap_mode='r')"]
+    by_file = len(data) > 1 and "groups" not in roles
+    if by_file or str(diffusion).endswith(".npy"):
+        lines.append("import numpy as np")
+    if by_file:
+        lines.append(f"groups = np.repeat(np.arange({len(data)}), table.lengths)[::{stride}]")
+    if str(diffusion).endswith(".npy"):
+        lines += [f"diffusion = np.load({diffusion!r}, mmap_mode='r')"]
         if stride > 1:
             lines.append(f"diffusion = diffusion[::{stride}] if diffusion.ndim == 3 else diffusion")
     return "\n".join(lines)
@@ -287,6 +294,7 @@ def _warn_of_time(X: np.ndarray, names: list[str] | None) -> None:
 
 def _print(console: Console, estimator: Any, uncertainty: Uncertainty | None, complaints: list[str]) -> None:
     console.print(timescale_table(estimator, uncertainty))
+    console.print(units(estimator), highlight=False, soft_wrap=True)
     console.print(f"Chosen: {chosen(estimator)}", highlight=False, soft_wrap=True, markup=False)
     for reason in reasons(estimator):
         console.print(f"  {reason}", highlight=False, soft_wrap=True, markup=False)

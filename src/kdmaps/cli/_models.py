@@ -18,6 +18,7 @@ from kdmaps.data import Source
 from kdmaps.io import load, read_header
 from kdmaps.summary import checks_of, chosen, timescale_columns, timescale_rows
 from kdmaps.tables import Table, make_writer, open_tables
+from kdmaps.tangent import TangentDiffusion
 from kdmaps.uncertainty import Uncertainty
 
 #: Names of columns that are shown before they are only counted.
@@ -60,6 +61,7 @@ def inspect(model: ModelArgument) -> None:
     console = Console()
     console.print(f"{header['class']}, {fitted.moments_.count} samples", highlight=False)
     console.print(timescale_table(fitted))
+    console.print(units(fitted), highlight=False, soft_wrap=True)
     names = header["feature_names_in"]
     lines = {
         "Kernel": chosen(fitted),
@@ -102,6 +104,15 @@ def timescale_table(estimator: Any, uncertainty: Uncertainty | None = None) -> R
     for row in timescale_rows(estimator, uncertainty):
         table.add_row(*row)
     return table
+
+
+def units(estimator: Any) -> str:
+    """What unit time scales have."""
+    if estimator.diffusion is None or isinstance(estimator.diffusion, str | TangentDiffusion):
+        return (
+            "Time scales are in units of length²/D, for D = 1: divide them by the diffusion constant D of the system."
+        )
+    return "Time scales are those of the diffusion tensor that was given."
 
 
 def describe(paths: Sequence[Path]) -> str:
