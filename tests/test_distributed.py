@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 from contextlib import ExitStack
 from pathlib import Path
@@ -15,10 +14,8 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.model_selection import GroupKFold
-from threadpoolctl import threadpool_info
 
 from kdmaps import AdaptiveDiffusionMap, KernelDiffusionMap, KernelSearchCV, TangentDiffusion
-from kdmaps._chunkloop import n_threads
 from kdmaps.data import PREVIEW_SAMPLES, as_source
 from kdmaps.moments import compute_moments
 
@@ -40,8 +37,6 @@ X.flags.writeable = WEIGHT.flags.writeable = False
 CHUNKS = [(400, DIM), (97, 2), ((1, 0, 1199), DIM), (N, DIM)]
 #: Sums in another order differ by 1e-16 of their size; Fourier features with λ=1e-2 amplify that by far less than 1e6.
 CLOSE = {"rtol": 1e-10, "atol": 1e-10}
-#: Threads of a worker that is told to use two: no more than there are cores.
-UNLIMITED = min(2, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
 
 
 def model(**parameters):
@@ -79,10 +74,8 @@ def loads(directory):
 
 @pytest.fixture(scope="module")
 def client():
-    """Two worker processes in which BLAS would use `UNLIMITED` threads, if it were left to itself."""
-    threads = {"OMP_NUM_THREADS": "2", "OPENBLAS_NUM_THREADS": "2"}
     local = {"threads_per_worker": 1, "processes": True, "dashboard_address": None}
-    with distributed.Client(n_workers=2, env=threads, **local, set_as_default=False) as client:
+    with distributed.Client(n_workers=2, **local, set_as_default=False) as client:
         yield client
 
 
@@ -246,43 +239,6 @@ def test_checkpoint_knows_the_data_however_they_are_cut(tmp_path):
     assert_array_equal(again.cv_results_["time"], first.cv_results_["time"])  # read, not measured anew
     with pytest.raises(ValueError, match="belongs to other data"):
         search(checkpoint=path).fit(da.from_array(X + 1e-9, chunks=300))
-
-
-# --- threads ----------------------------------------------------------------------------------------------------------
-def threads_of_a_task(samples):
-    """A diffusion "tensor" that is the largest number of threads that this task could use."""
-    libraries = [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
-    return np.full(len(samples), float(max([*libraries, n_threads()])))
-
-
-def test_a_task_uses_one_thread(client):
-    assert max(client.run(lambda: threads_of_a_task(X)[0]).values()) == UNLIMITED  # what the limit has to overcome
-    with client.as_current():
-        remote = model(diffusion=threads_of_a_task).fit(da.from_array(X, chunks=300))
-    assert_allclose(remote.rates_, model().fit(X).rates_, **CLOSE)
-
-
-def threads_of_overlapping_tasks():
-    """Threads that BLAS may use before, while the second of two tasks is at work alone, and after."""
-    entered, leave = threading.Event(), threading.Event()
-
-    def task():
-        with tasks._one_core():
-            entered.set()
-            leave.wait(10)
-
-    second, seen = threading.Thread(target=task), [threads_of_a_task(X[:1])[0]]
-    with tasks._one_core():
-        second.start()
-        entered.wait(10)
-    seen.append(max(pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"))
-    leave.set()
-    second.join()
-    return [*seen, threads_of_a_task(X[:1])[0]]
-
-
-def test_the_limit_on_threads_ends_with_the_last_task(client):
-    assert client.submit(threads_of_overlapping_tasks).result() == [UNLIMITED, 1, UNLIMITED]
 
 
 # --- failures ---------------------------------------------------------------------------------------------------------

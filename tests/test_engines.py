@@ -194,6 +194,15 @@ class TestParameters:
         assert 1e-12 < difference.max() < 1e-2  # another precision, the same landscape
 
 
+def traced_peak(function):
+    """Megabytes."""
+    tracemalloc.start()
+    function()
+    peak = tracemalloc.get_traced_memory()[1] / 2**20
+    tracemalloc.stop()
+    return peak
+
+
 @pytest.mark.parametrize("basis", ["fourier", "landmarks"])
 @pytest.mark.parametrize(("p", "limit"), [(100, 3), (200, 5)])
 def test_memory_limit_is_honoured(basis, p, limit):
@@ -203,10 +212,7 @@ def test_memory_limit_is_honoured(basis, p, limit):
     peaks = []
     for memory_limit in (None, limit):
         model.set_params(memory_limit=memory_limit)
-        tracemalloc.start()
-        model.fit(Z)
-        peaks.append(tracemalloc.get_traced_memory()[1] / 2**20)
-        tracemalloc.stop()
+        peaks.append(traced_peak(lambda: model.fit(Z)))
     preview = 3 * 10_000 * 4 * 8 / 2**20  # samples: the subsample, its centred copy and its distances
     assert peaks[1] < limit + preview
     assert peaks[1] < peaks[0]
@@ -220,11 +226,19 @@ def test_memory_limit_counts_folds(cv):
         KernelDiffusionMap(2, memory_limit=20, **settings).fit(Z)
     needed = float(re.search(r"need (\d+) MB", str(error.value))[1])
     model = KernelDiffusionMap(2, memory_limit=needed + 1, **settings).fit(Z)
-    tracemalloc.start()
-    model.fit(Z)
-    peak = tracemalloc.get_traced_memory()[1] / 2**20
-    tracemalloc.stop()
-    assert 0.4 * needed < peak < needed
+    assert 0.4 * needed < traced_peak(lambda: model.fit(Z)) < needed
+
+
+def test_memory_limit_of_transform():
+    # With landmarks: the features of a chunk are all alive at once, which those of Fourier features never are.
+    Z = np.random.default_rng(2).standard_normal((20_000, 4))
+    model = KernelDiffusionMap(2, n_features=100, basis="landmarks", bandwidth=3.0, landmarks=Z[:100])
+    modes = model.fit(Z[:2000]).transform(Z)
+    result = 2 * modes.nbytes / 2**20  # the modes, and the chunks that they are put together from
+    unlimited = traced_peak(lambda: model.transform(Z))
+    model.set_params(memory_limit=2)
+    assert traced_peak(lambda: model.transform(Z)) < 2 + result < unlimited / 2
+    assert_allclose(model.transform(Z), modes, rtol=1e-12, atol=1e-12)
 
 
 class TestExactSums:
@@ -241,6 +255,18 @@ class TestExactSums:
             exact = float(sum(Fraction(getattr(part, name).item()) for part in parts))
             assert getattr(total, name).item() == pytest.approx(exact, rel=3e-16)
         assert total.count == 20_000
+
+    def test_chunks_too_light_for_one_addition(self):
+        # Each is below half a unit in the last place of the first: added one by one, all 400 would be lost.
+        Z, light = np.random.default_rng(6).standard_normal((80, 1)) + 1e4, 1e-17
+        model = KernelDiffusionMap(1, bandwidth=2.0, n_features=8, random_state=0).partial_fit(Z)
+        for _ in range(400):
+            model.partial_fit(Z[:40], sample_weight=np.full(40, light))
+        first, light_chunk = (compute_moments(model.basis_, *part) for part in ((Z,), (Z[:40], np.full(40, light))))
+        for name in ("weight", "total", "gram", "energy"):
+            exact = np.longdouble(getattr(first, name)) + 400 * np.longdouble(getattr(light_chunk, name))
+            # Half a unit from rounding the sum, and a little for those of the carry; 2e-15 is what would be lost.
+            assert_allclose(getattr(model.moments_, name), np.float64(exact), rtol=2.3e-16, err_msg=name)
 
     def test_many_chunks_far_from_zero(self):
         # Whatever the sizes and the order of the chunks, and with a mean 1e4 standard deviations from zero.

@@ -172,6 +172,18 @@ class TestBlocks:
         swinging = series * np.cos(np.arange(len(series)) * np.pi / 4)
         assert integrated_correlation_time(swinging) == pytest.approx(2 / np.pi * (1 + a) / (1 - a), rel=0.15)
 
+    def test_samples_of_no_weight_carry_no_correlation(self):
+        """Weights drawn anew for every sample leave the part q = (E w)²/E w² of correlations: g_w = 1 + q(g - 1)."""
+        a, q = np.exp(-1 / 20), 0.5
+        X = autoregressive(40_000, 20, 0)
+        weight = np.random.default_rng(1).binomial(1, q, len(X)).astype(float)
+        model = make(n_components=1, n_features=20).fit(X, sample_weight=weight)
+        found = bootstrap(model, X, sample_weight=weight, n_resamples=20, max_blocks=2000)
+        # g = (1 + a)/(1 - a) = 40 of the mode x becomes 20.5. The sum over M = 51 lags has a relative error of
+        # √(2(2M+1)/n) = 7 % and misses e^{-M/20} = 8 % of what lies beyond.
+        assert found.correlation_time == pytest.approx(1 + q * 2 * a / (1 - a), rel=0.2)
+        assert found.block_length == np.ceil(5 * found.correlation_time)
+
     def test_autocorrelation_is_that_of_the_pairs(self):
         series = np.random.default_rng(0).standard_normal(30)
         trajectories = [np.arange(0, 30, 2), np.arange(1, 21, 2)]  # interleaved, of 15 and 10 samples
