@@ -6,6 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
+#: Samples that are transformed at once, unless there are more lags.
+PIECE = 2**16
+#: Lags among which the end of the window is looked for first: long series need memory for these only.
+FIRST_LAGS = 2**13
+
 
 def trajectories_of(groups, n_samples: int) -> list[np.ndarray]:
     """Samples of each group, in their order, groups in the order of their first samples; None is one trajectory."""
@@ -18,7 +23,7 @@ def trajectories_of(groups, n_samples: int) -> list[np.ndarray]:
     return [np.flatnonzero(owner == g) for g in np.argsort(first)]
 
 
-def autocorrelation(series, trajectories: Sequence[np.ndarray] | None = None) -> np.ndarray:
+def autocorrelation(series, trajectories: Sequence[np.ndarray] | None = None, n_lags: int | None = None) -> np.ndarray:
     """Autocorrelation ρ_t of a series at the lags 0, 1, 2, ..., by fast Fourier transform.
 
     Every lag is averaged over the pairs of samples that the trajectories hold, about the mean of all samples.
@@ -28,22 +33,31 @@ def autocorrelation(series, trajectories: Sequence[np.ndarray] | None = None) ->
     series : array-like of shape (n_samples,)
     trajectories : sequence of ndarray of int, optional
         Samples of each trajectory, in the order of time; one trajectory by default.
+    n_lags : int, optional
+        Number of lags, which decides the memory that is taken; by default all.
 
     Returns
     -------
-    ndarray of shape (length of the longest trajectory,)
+    ndarray of shape (n_lags or length of the longest trajectory,)
         Zero for a constant series.
     """
     series = np.asarray(series, dtype=np.float64)
-    series = series - series.mean()
+    mean = series.mean()
     rows = [np.arange(len(series))] if trajectories is None else trajectories
     longest = max(map(len, rows))
-    products, pairs = np.zeros(longest), np.zeros(longest)
+    n_lags = longest if n_lags is None else min(n_lags, longest)
+    products, pairs = np.zeros(n_lags), np.zeros(n_lags)
     for part in rows:
-        n = len(part)
-        spectrum = np.fft.rfft(series[part], 2 * n)  # padded: no sample meets the other end
-        products[:n] += np.fft.irfft(np.abs(spectrum) ** 2, 2 * n)[:n]
-        pairs[:n] += np.arange(n, 0, -1)
+        k = min(n_lags, len(part))
+        pairs[:k] += np.arange(len(part), len(part) - k, -1)
+        # Samples of a piece meet themselves and the k - 1 that follow it: pieces of any length find the same pairs.
+        for begin in range(0, len(part), piece := max(k, PIECE)):
+            ahead = series[part[begin : begin + piece + k - 1]] - mean
+            own = ahead[:piece]
+            size = len(own) + k  # padded: no sample meets the other end
+            spectrum = np.conj(np.fft.rfft(own, size)) * np.fft.rfft(ahead, size)
+            reached = min(k, len(ahead))
+            products[:reached] += np.fft.irfft(spectrum, size)[:reached]
     products /= pairs
     return products / products[0] if products[0] > 0 else products
 
@@ -65,6 +79,10 @@ def integrated_correlation_time(series, trajectories: Sequence[np.ndarray] | Non
     float
         In samples, at least 1.
     """
-    running = 2 * np.cumsum(np.abs(autocorrelation(series, trajectories))) - 1
-    inside = np.flatnonzero(np.arange(len(running)) >= 2.5 * running)
-    return float(max(1.0, running[inside[0] if inside.size else -1]))
+    n_lags = FIRST_LAGS
+    while True:
+        running = 2 * np.cumsum(np.abs(autocorrelation(series, trajectories, n_lags))) - 1
+        inside = np.flatnonzero(np.arange(len(running)) >= 2.5 * running)
+        if inside.size or len(running) < n_lags:  # there are no more lags
+            return float(max(1.0, running[inside[0] if inside.size else -1]))
+        n_lags *= 8
