@@ -114,6 +114,22 @@ class TestLaggedData:
         found = compare_with_trajectory(columns, X, lags=[1, 2, 3], groups=groups)
         assert_allclose(found.diffusion, [0, 0.05], rtol=0.3, atol=1e-12)
         assert found.common_diffusion == pytest.approx(found.diffusion[1], rel=1e-12)
+        assert found.common_diffusion_error == pytest.approx(found.diffusion_errors[1], rel=1e-12)
+
+    def test_the_error_of_the_common_diffusion_constant_is_its_spread(self):
+        """Over independent trajectories, of which the coordinates themselves are the modes, with the rates 1 and 4."""
+        columns = SimpleNamespace(transform=lambda X: X, rates_=np.array([1.0, 4.0]))
+        draws = [
+            compare_with_trajectory(columns, ou_trajectories(1, 8000, 0.05, seed), lags=[1, 2, 4, 8])
+            for seed in range(60)
+        ]
+        constants = np.array([draw.common_diffusion for draw in draws])
+        errors = np.array([draw.common_diffusion_error for draw in draws])
+        assert abs(constants.mean() - 0.05) < 4 * constants.std() / np.sqrt(60)
+        # The deviation of 60 draws is known to 1/√120 = 9 %, a jackknife of ten parts to 24 %, their mean to 3 %.
+        assert np.sqrt(np.mean(errors**2)) == pytest.approx(constants.std(ddof=1), rel=0.3)
+        # Both modes tell more than the better one.
+        assert errors.mean() < min(np.mean([draw.diffusion_errors for draw in draws], axis=0))
 
     @pytest.mark.parametrize(
         ("options", "message"),
@@ -163,6 +179,24 @@ class TestCoarseStates:
         assert_allclose(found.populations, [0.5, 0.25, 0.25])
         assert found.labels[0] == found.labels[3] == 0
         assert len(set(found.labels)) == 3
+        assert_array_equal(found.memberships_at(modes[::-1]), found.memberships[::-1])
+        with pytest.raises(ValueError, match="Point 1 of modes has a combination of signs that no sample had"):
+            found.memberships_at([[1.0, 1.0], [-1.0, -1.0]])
+
+    def test_new_points(self):
+        """Those of the samples at the samples; linear between them; never negative beyond."""
+        problem = kdmaps.problems.load("triplewell2d")
+        X = problem.sample(500, random_state=0)
+        modes = problem.eigenfunctions(X, 3)
+        found = coarse_states(modes, 3)  # of two modes: a third is no matter
+        assert_allclose(found.memberships_at(modes), found.memberships, atol=1e-14)  # rounding
+        middle = (modes[:-1] + modes[1:]) / 2
+        assert_allclose(found.memberships_at(middle), (found.memberships[:-1] + found.memberships[1:]) / 2, atol=1e-12)
+        beyond = found.memberships_at(10 * modes)
+        assert (beyond >= 0).all()
+        assert_allclose(beyond.sum(axis=1), 1)
+        with pytest.raises(ValueError, match="modes must hold the 2 modes that the states were found with, got 1"):
+            found.memberships_at(modes[:, :1])
 
     def test_two_states_are_linear_in_the_mode(self):
         mode = np.array([[-1.0], [0.0], [3.0]])
@@ -242,6 +276,8 @@ class TestExport:
         for arguments, message in [((["a"],), "2 PLUMED labels"), ((["a", "b c"],), "2 PLUMED"), (("ab",), "2 PLUMED")]:
             with pytest.raises(ValueError, match=message):
                 plumed_input(model, *arguments)
+        with pytest.raises(ValueError, match="arguments must be different labels"):
+            plumed_input(model, ["a", "a"])
         with pytest.raises(ValueError, match="mode must be"):
             as_jax(model, 2)
         with pytest.raises(ValueError, match="no PLUMED form"):

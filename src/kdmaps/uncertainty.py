@@ -262,7 +262,7 @@ def cut_blocks(trajectories: Sequence[np.ndarray], length: int) -> list[np.ndarr
         for piece in np.array_split(rows, max(1, len(rows) // length)):
             gathered.append(piece)
             if sum(map(len, gathered)) >= length:
-                blocks.append(np.concatenate(gathered))
+                blocks.append(gathered[0] if len(gathered) == 1 else np.concatenate(gathered))
                 gathered = []
     if gathered:
         blocks[-1:] = [np.concatenate([*blocks[-1:], *gathered])]

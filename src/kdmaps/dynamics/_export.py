@@ -87,6 +87,11 @@ def plumed_input(model, arguments: Sequence[str], mode: int = 0, label: str = "m
     str
         Lines for a PLUMED input file, after those that define `arguments`.
 
+    Notes
+    -----
+    Beyond the samples a mode is a sum of waves that no sample holds in place. A bias can drive a simulation there: keep
+    it with walls where samples were, and fit again with the new ones.
+
     Examples
     --------
     >>> import kdmaps
@@ -107,6 +112,8 @@ def plumed_input(model, arguments: Sequence[str], mode: int = 0, label: str = "m
     names = list(arguments)
     if isinstance(arguments, str) or len(names) != basis.dim or not all(map(_is_label, names)):
         raise ValueError(f"arguments must hold {basis.dim} PLUMED labels, one per column of X, got {arguments!r}.")
+    if len(set(names)) < len(names):
+        raise ValueError(f"arguments must be different labels, one per column of X, got {arguments!r}.")
     if not _is_label(label):
         raise ValueError(f"label must be a word without spaces, commas or '=', got {label!r}.")
     frequencies, cosines, sines = _waves(basis, a)

@@ -35,9 +35,10 @@ class LagComparison:
     diffusion, diffusion_errors : ndarray of shape (r,)
         D_k, the decay rate in time over the rate of the model. NaN where fewer than two lags have a correlation that
         is large enough.
-    common_diffusion : float
+    common_diffusion, common_diffusion_error : float
         D: the mean of log D_k, weighted with its inverse variance, over the modes that decay. A system that the model
-        describes has one for all.
+        describes has one for all. `model.timescales_ / common_diffusion` are the time scales in the units of
+        `time_step`.
     amplitudes : ndarray of shape (r,)
         A_k of the fit A e^{-κt} to ρ_k(t): the part of the mode that decays with one rate. An exact mode of a Markovian
         system has 1; what is missing decays faster than the first lag.
@@ -52,6 +53,7 @@ class LagComparison:
     diffusion: np.ndarray
     diffusion_errors: np.ndarray
     common_diffusion: float
+    common_diffusion_error: float
     amplitudes: np.ndarray
     timescales: np.ndarray
     timescale_errors: np.ndarray
@@ -149,6 +151,8 @@ def compare_with_trajectory(model, X, *, time_step: float = 1.0, lags=None, grou
         )
     precision = (decay[decaying] / fit_error[0, decaying]) ** 2
     common = np.exp(np.average(np.log(decay[decaying] / rates[decaying]), weights=precision))
+    # To first order, log D moves as the relative decay rates do; modes that err together are not counted twice.
+    relative = [np.average(draw[1][0, decaying] / decay[decaying], weights=precision) for draw in left_out]
     return LagComparison(
         times=times,
         autocorrelations=rho,
@@ -157,6 +161,7 @@ def compare_with_trajectory(model, X, *, time_step: float = 1.0, lags=None, grou
         diffusion=decay / rates,
         diffusion_errors=fit_error[0] / rates,
         common_diffusion=float(common),
+        common_diffusion_error=float(common * np.sqrt(factor * np.var(relative, ddof=1))),
         amplitudes=amplitude,
         timescales=1 / decay,
         timescale_errors=fit_error[0] / decay**2,

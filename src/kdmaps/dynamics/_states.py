@@ -26,13 +26,56 @@ class CoarseStates:
     populations : ndarray of shape (n_states,)
         Mean memberships, under the weights.
     transformation : ndarray of shape (n_states, n_states) or None
-        A with memberships = [1, modes] A, at any points; None for states by signs.
+        A with memberships = [1, modes] A before what rounding, or points beyond the samples, make negative is cut off;
+        None for states by signs.
+    signs : ndarray of bool of shape (n_states, n_modes) or None
+        Which modes are positive in each state; None for PCCA+.
     """
 
     labels: np.ndarray
     memberships: np.ndarray
     populations: np.ndarray
     transformation: np.ndarray | None
+    signs: np.ndarray | None = None
+
+    def memberships_at(self, modes) -> np.ndarray:
+        """Memberships of new points.
+
+        Parameters
+        ----------
+        modes : array-like of shape (n_points, r)
+            The modes that the states were found with, at these points (`model.transform(new)`).
+
+        Returns
+        -------
+        ndarray of shape (n_points, n_states)
+            At least 0, with sum 1. Far from the samples modes mean nothing, and neither do these.
+
+        Examples
+        --------
+        >>> import kdmaps
+        >>> X = kdmaps.problems.load("dw1d").sample(1000, random_state=0)
+        >>> m = kdmaps.KernelDiffusionMap(n_components=1, random_state=0).fit(X)
+        >>> states = kdmaps.dynamics.coarse_states(m.transform(X), 2)
+        >>> left, right = states.memberships_at(m.transform([[-1.0], [1.0]]))
+        >>> bool(left.argmax() != right.argmax())
+        True
+        """
+        modes = _checked_modes(modes)
+        table = self.transformation if self.signs is None else self.signs
+        assert table is not None  # states have one of the two
+        used = table.shape[1] - (self.signs is None)
+        if modes.shape[1] < used:
+            raise ValueError(f"modes must hold the {used} modes that the states were found with, got {modes.shape[1]}.")
+        if self.signs is None:
+            return _memberships(modes[:, :used], table)
+        same = ((modes[:, None, :used] > 0) == self.signs).all(axis=2)
+        if not same.any(axis=1).all():
+            raise ValueError(
+                f"Point {int(np.argmin(same.any(axis=1)))} of modes has a combination of signs that no sample had; it "
+                'belongs to no state. PCCA+ (method="pcca") has memberships everywhere.'
+            )
+        return same.astype(np.float64)
 
 
 def coarse_states(modes, n_states: int | None = None, *, method: str = "pcca", sample_weight=None) -> CoarseStates:
@@ -73,9 +116,7 @@ def coarse_states(modes, n_states: int | None = None, *, method: str = "pcca", s
     >>> bool(((X[:, 0] > 0) == (states.labels == states.labels[X[:, 0].argmax()])).mean() > 0.95)
     True
     """
-    modes = np.asarray(modes, dtype=np.float64)
-    if modes.ndim != 2 or not np.isfinite(modes).all():
-        raise ValueError(f"modes must be a finite array of shape (n_samples, r), got shape {modes.shape}.")
+    modes = _checked_modes(modes)
     n_states = modes.shape[1] + 1 if n_states is None else n_states
     if not isinstance(n_states, int | np.integer) or not 2 <= n_states <= modes.shape[1] + 1:
         raise ValueError(f"n_states must be from 2 to {modes.shape[1] + 1}, one more than there are modes.")
@@ -83,13 +124,12 @@ def coarse_states(modes, n_states: int | None = None, *, method: str = "pcca", s
     weight = np.ones(len(modes)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
     if weight.shape != (len(modes),) or (weight < 0).any() or not weight.sum() > 0:
         raise ValueError(f"sample_weight must hold {len(modes)} weights >= 0, not all zero.")
-    transformation = None
+    transformation = signs = None
     if method == "pcca":
         transformation = _pcca(modes)
-        memberships = np.maximum(transformation[0] + modes @ transformation[1:], 0)
-        memberships /= memberships.sum(axis=1, keepdims=True)
+        memberships = _memberships(modes, transformation)
     elif method == "sign":
-        _, labels = np.unique(modes > 0, axis=0, return_inverse=True)
+        signs, labels = np.unique(modes > 0, axis=0, return_inverse=True)
         memberships = np.eye(labels.max() + 1)[labels.ravel()]
     else:
         raise ValueError(f'method must be "pcca" or "sign", got {method!r}.')
@@ -101,7 +141,20 @@ def coarse_states(modes, n_states: int | None = None, *, method: str = "pcca", s
         memberships=memberships,
         populations=populations[order],
         transformation=None if transformation is None else transformation[:, order],
+        signs=None if signs is None else signs[order],
     )
+
+
+def _checked_modes(modes) -> np.ndarray:
+    modes = np.asarray(modes, dtype=np.float64)
+    if modes.ndim != 2 or not np.isfinite(modes).all():
+        raise ValueError(f"modes must be a finite array of shape (n_samples, r), got shape {modes.shape}.")
+    return modes
+
+
+def _memberships(modes: np.ndarray, transformation: np.ndarray) -> np.ndarray:
+    values = np.maximum(transformation[0] + modes @ transformation[1:], 0)
+    return values / values.sum(axis=1, keepdims=True)
 
 
 def _pcca(modes: np.ndarray) -> np.ndarray:
