@@ -14,7 +14,6 @@ from kdmaps.certificates import (
     DictionaryOperators,
     certify_modes,
     cv_consistency,
-    cv_consistency_bound,
     lipschitz_covariance,
     lipschitz_energy,
     projector_continuity,
@@ -28,6 +27,7 @@ from kdmaps.kernels import Gaussian, Laplacian, Matern, Mixture, RationalQuadrat
 from kdmaps.moments import compute_moments
 
 N_MODES, LAMBDA = 2, 1e-2
+HALVES = np.array([0.5, 0.5])
 
 
 def dictionary(name, kernels, n_landmarks, weights=None, center=True):
@@ -103,6 +103,22 @@ def test_lipschitz_constants(operators):
     assert np.max(np.min(ratios, axis=0)) < 10  # in the direction that changes the operators most
 
 
+def pencil_dictionary(S, W, regularization=1.0):
+    """Two kernels between which Σ_β and L_{β,λ} are straight lines, from S[1] to S[0] and from λW[1] to λW[0]."""
+    covariances = np.array([[(a + b) / 2 for b in S] for a in S])
+    return DictionaryOperators(
+        (Gaussian(1.0), Gaussian(2.0)), covariances, np.zeros_like(covariances), np.array(W), regularization, HALVES
+    )
+
+
+def test_lipschitz_constants_by_hand():
+    """‖Σ_ℓ‖ = 3, 5; ‖L_ℓ‖ = 2, 1; ‖W_ℓ‖ = 4, 7; λ = 0.1."""
+    operators = pencil_dictionary([np.diag([3.0, 1.0]), np.diag([2.0, 5.0])], [np.diag([4.0, 1.0]), 7 * np.eye(2)], 0.1)
+    operators.energies[[0, 1], [0, 1]] = np.diag([2.0, 1.0]), np.eye(2)
+    assert lipschitz_covariance(operators).value == pytest.approx(2 * 5)
+    assert lipschitz_energy(operators).value == pytest.approx(2 * 2 + 0.1 * 7)
+
+
 def test_positive_definite_on_the_whole_simplex(operators):
     bound = uniform_positive_definiteness(operators)
     assert bound.holds
@@ -121,13 +137,13 @@ def test_a_rough_kernel_is_reported():
 
 
 # --- projectors -------------------------------------------------------------------------------------------------------
-def movement(operators, beta):
+def movement(operators, beta, n_modes=N_MODES):
     """Sine of the largest angle between the spaces of leading coefficients, in the inner product of L at the model."""
     covariance, energy = operators.at(operators.weights)
     root = np.linalg.cholesky(energy).T
     spaces = []
     for S, L in ((covariance, energy), operators.at(beta)):
-        leading = linalg.eigh(S, L)[1][:, -N_MODES:]
+        leading = linalg.eigh(S, L)[1][:, -n_modes:]
         spaces.append(np.linalg.qr(root @ leading)[0])
     return norm(spaces[0] @ spaces[0].T - spaces[1] @ spaces[1].T)
 
@@ -146,6 +162,36 @@ def test_sharp_projector_bound(operators, distance, cap):
     moved = [movement(operators, beta) for beta in neighbours(operators.weights, distance)]
     assert max(moved) <= certificate.value < 1
     assert certificate.value <= cap * max(moved)
+
+
+def test_sharp_projector_bound_of_modes_that_change_places():
+    """μ = 0.6 ± 0.2 for β = (½, ½) and 0.6 ± (0.2 - t/2) at the distance t: no bound reaches beyond t = 0.4."""
+    operators = pencil_dictionary([np.diag([0.3, 0.9]), np.diag([1.3, -0.1])], [np.eye(2)] * 2)
+    for t in (0.1, 0.3, 0.39):
+        certificate = projector_stability(operators, 1, t)
+        assert certificate.holds
+        assert certificate.constants["δ'"] == pytest.approx(0.4 - t)
+        assert certificate.value == pytest.approx(0, abs=1e-12)  # up to there nothing turns
+    for t in (0.41, 0.6):
+        assert movement(operators, HALVES + t / 2 * np.array([1, -1]), 1) == pytest.approx(1)
+        assert not projector_stability(operators, 1, t).holds
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_sharp_projector_bound_where_the_first_order_vanishes(seed):
+    """Σ = M ± tA and L = 1 ± tK with A₂₁ = K₂₁M₁: to first order in t the leading space does not move."""
+    rng = np.random.default_rng(seed)
+    M, r, p = np.diag([1.0, 0.9, 0.3, 0.2, 0.1]), 2, 5
+    A, K = (0.2 * (B + B.T) for B in rng.standard_normal((2, p, p)))
+    A[r:, :r] = K[r:, :r] @ M[:r, :r]
+    A[:r, r:] = A[r:, :r].T
+    operators = pencil_dictionary([M + A, M - A], [np.eye(p) + K, np.eye(p) - K])
+    for t in (1e-3, 1e-2, 3e-2):
+        certificate = projector_stability(operators, r, t)
+        moved = max(movement(operators, HALVES + sign * t / 2 * np.array([1, -1]), r) for sign in (-1, 1))
+        assert certificate.holds
+        assert certificate.constants["k_D"] < 1e-12
+        assert 0 < moved <= certificate.value < 100 * moved
 
 
 def test_projector_bound_of_the_theorem(operators):
@@ -252,6 +298,27 @@ def test_the_constant_counts():
     assert certificate.value == pytest.approx(np.hypot(parts[0], parts[2]))
 
 
+def test_modes_of_one_cluster_are_certified_together():
+    """OU with α = (1, 1) has the rates 1, 1, 2, 2, 2; those of x and y are equal but for the basis on these samples."""
+    X, fresh = np.random.default_rng(0).standard_normal((2, 2000, 2))
+    X = np.vstack([X, X[:, ::-1] * [1, -1]])  # as many at x as at y: turned by 90°
+    model = KernelDiffusionMap(5, kernel=Gaussian(4.0), n_features=60, regularization=1e-5, random_state=0).fit(X)
+    certificates = certify_modes(OrnsteinUhlenbeck([1.0, 1.0]), model, fresh)
+    assert 0 < model.rates_[1] - model.rates_[0] < 0.01
+    for certificate in certificates[:2]:
+        assert certificate.holds
+        # To the rates of 2, known to a few times √(2/4000).
+        assert certificate.constants["γ"] == pytest.approx(1, abs=0.15)
+        assert certificate.value < 0.5
+
+
+def test_residual_gap_needs_a_rate_beyond_that_of_the_mode():
+    for rate, cluster in ((2.0, [1]), (2.2, [0])):  # λ beyond all known rates may have an unknown one beside it
+        certificate = residual_gap(0.01, rate, [1.0, 2.0], cluster)
+        assert "give one more rate" in certificate.violations[0]
+        assert certificate.value == 1
+
+
 def test_residual_gap_needs_ascending_rates():
     assert "ascending" in residual_gap(0.1, 1.0, [2.0, 1.0, 3.0], [0]).violations[0]
     assert residual_gap(10.0, 1.0, [1.0, 2.0], [0]).value == 1
@@ -276,7 +343,8 @@ def test_norm_of_a_mixture():
 def test_consistency_of_selection():
     certificate = cv_consistency(2.0, 10, 4, 3, 500, 2.0)
     assert certificate.holds
-    assert certificate.value == pytest.approx(3 * cv_consistency_bound(2.0, 10, 4, 500, 2.0))
+    # 2·M·r·F exp(-c N_f Δ²/(4r²)), of the order 1e-25
+    assert certificate.value == pytest.approx(2 * 10 * 4 * 3 * np.exp(-2 * 500 * 4 / 64), abs=0)
     assert not cv_consistency(0.0, 10, 4, 3, 500, 2.0).holds
     assert cv_consistency(0.0, 10, 4, 3, 500, 2.0).value == 1
 

@@ -63,6 +63,14 @@ def test_zero_has_the_middle_colour(plane):
     assert abs(lightness[0] - lightness[1]) < 0.1  # the same distance from zero looks equally strong
 
 
+def test_rare_values_are_drawn_on_top(plane):
+    X, model = plane
+    (drawn,) = plot_modes(model, X)[0].collections
+    assert (np.diff(np.abs(drawn.get_array())) >= 0).all()
+    values = model.transform(drawn.get_offsets().data)[:, 0]  # every value at its own sample
+    np.testing.assert_allclose(drawn.get_array(), values, atol=1e-12)
+
+
 def test_given_modes_coordinates_and_axes(plane):
     X, model = plane
     frame = pd.DataFrame(X, columns=["left", "right"])
