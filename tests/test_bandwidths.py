@@ -28,6 +28,7 @@ def test_weights_are_repetition(times, ties):
     repeated = pdist(np.repeat(Z, times, axis=0))
     assert_allclose(weighted, np.median(repeated[repeated > 0]), rtol=1e-12)
     assert_allclose(median_distance(Z, 0.3 * np.array(times)), weighted, rtol=1e-12)
+    assert_allclose(median_distance(np.repeat(Z, times, axis=0)), weighted, rtol=1e-12)
 
 
 def test_large_samples_are_represented_by_a_seeded_subsample():

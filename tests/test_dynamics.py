@@ -20,6 +20,7 @@ from kdmaps.dynamics import (
     effective_sample_size,
     plumed_input,
 )
+from kdmaps.dynamics._lagged import _analyse
 from kdmaps.exceptions import DataWarning
 from kdmaps.kernels import Gaussian, Laplacian, Matern, Mixture
 
@@ -49,6 +50,10 @@ class TestWeights:
         assert_allclose(boltzmann_weights(2.5 * np.log([1.0, 2.0, 3.0]), kT=2.5), weights)
         with pytest.warns(DataWarning, match=r"1\.0 effective samples of 1000"):
             boltzmann_weights(np.r_[np.zeros(999), 100.0], kT=1.0)
+
+    def test_only_differences_of_energy_matter(self):
+        # e^{1e4} is beyond all floats; the difference is good to the last place of 1e4, about 1e-12.
+        assert_allclose(boltzmann_weights([1e4, 1e4 + np.log(3.0)], kT=1.0), [0.5, 1.5], rtol=1e-11)
 
     @pytest.mark.parametrize(("energy", "kT", "name"), [([0.0], 0, "kT"), ([np.nan], 1, "bias"), ([[0.0]], 1, "bias")])
     def test_bad_arguments_are_named(self, energy, kT, name):
@@ -94,6 +99,39 @@ class TestLaggedData:
         # The noise makes the static rate 1/Var = 1/1.25, and leaves the decay in time.
         assert abs(1 / found.timescales[0] - 0.02) < 4 * found.timescale_errors[0] / found.timescales[0] ** 2
         assert found.diffusion[0] == pytest.approx(0.02 * 1.25, rel=0.25)
+
+    def test_lags_in_the_noise_do_not_count_and_the_others_as_they_are_known(self):
+        times, rho = np.arange(1.0, 8.0), np.array([0.9, 0.6, 0.5, 0.3, 0.05, 0.4, 0.2])
+        sums = np.ones((8, 1, 2))
+        sums[1:, 0, 0] = rho
+        found, (decay, amplitude) = _analyse(sums, times)
+        assert_allclose(found[:, 0], rho)
+        # Least squares of log ρ with weights ρ², up to the first correlation below 0.1.
+        A, weight = np.column_stack([np.ones(4), -times[:4]]), np.diag(rho[:4] ** 2)
+        expected = np.linalg.solve(A.T @ weight @ A, A.T @ weight @ np.log(rho[:4]))
+        assert_allclose([np.log(amplitude[0]), decay[0]], expected, rtol=1e-10)
+
+    def test_errors_are_those_of_repeated_trajectories(self):
+        columns, runs = SimpleNamespace(transform=lambda X: X, rates_=np.array([1.0, 4.0])), []
+        for seed in range(40):
+            X = ou_trajectories(1, 4000, 0.05, seed) * [1.0, 2.0]
+            runs.append(compare_with_trajectory(columns, X, lags=[1, 2, 3, 4, 5]))
+        for name in ("diffusion", "autocorrelation"):
+            values, errors = (
+                np.array([np.ravel(getattr(run, field)) for run in runs])
+                for field in (name if name == "diffusion" else f"{name}s", f"{name}_errors")
+            )
+            # The spread of 40 values is known to 11 %, and three of those; ten parts make the jackknife a little large.
+            ratio = np.sqrt(np.mean(errors**2, axis=0)) / np.std(values, axis=0, ddof=1)
+            assert ((ratio > 0.65) & (ratio < 1.5)).all(), ratio
+
+    def test_the_common_constant_trusts_the_modes_by_their_errors(self):
+        columns = SimpleNamespace(transform=lambda X: X, rates_=np.array([1.0, 4.0]))
+        found = compare_with_trajectory(columns, ou_trajectories(1, 4000, 0.05, 3), lags=[1, 2, 3, 4, 5])
+        precision = (found.diffusion / found.diffusion_errors) ** 2  # 1/Var log D
+        expected = precision @ np.log(found.diffusion) / precision.sum()
+        assert abs(expected - np.log(found.diffusion).mean()) > 0.01
+        assert np.log(found.common_diffusion) == pytest.approx(expected, rel=1e-12)
 
     def test_pairs_never_cross_trajectories(self):
         X, groups = ou_trajectories(1000, 4, 0.1, 0)[:, :1], np.repeat(np.arange(1000), 4)
