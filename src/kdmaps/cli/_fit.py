@@ -21,13 +21,13 @@ from kdmaps.cli._models import describe, mode_names, places_of, shorten, timesca
 from kdmaps.cli._options import ArrayOption, ColumnsOption, DataArgument, DescriptorOption, StrideOption, TopologyOption
 from kdmaps.diffusion import DiffusionTensor
 from kdmaps.estimator import RATES, KernelDiffusionMap
-from kdmaps.exceptions import DataWarning
+from kdmaps.exceptions import DataWarning, UnreliableModesWarning
 from kdmaps.folds import BlockedKFold
 from kdmaps.io import write_model
 from kdmaps.kernels import FAMILIES
 from kdmaps.report import render_report
 from kdmaps.search import KernelSearchCV
-from kdmaps.summary import chosen, reasons, search_of
+from kdmaps.summary import chosen, reasons
 from kdmaps.tables import TABLE_FORMATS, gather, make_writer, open_tables, read_column
 from kdmaps.uncertainty import MIN_RESAMPLES, Uncertainty, bootstrap
 
@@ -264,10 +264,12 @@ def _estimator(n_modes: int, kernel: str, bandwidth, regularization, settings: d
 
 
 def _fit_or_stop(estimator: Any, X: np.ndarray, weight: np.ndarray | None, groups: np.ndarray | None) -> None:
-    estimator.fit(X, sample_weight=weight, groups=groups)
-    search = search_of(estimator)
-    if search is not None and search.interrupted_:  # the library makes do with what it has; a command was stopped
-        raise KeyboardInterrupt
+    # After Ctrl-C the library fits the best candidate so far to all samples; a command was stopped.
+    warnings.filterwarnings("error", "Interrupted: the search ends")
+    try:
+        estimator.fit(X, sample_weight=weight, groups=groups)
+    except UnreliableModesWarning:
+        raise KeyboardInterrupt from None
 
 
 def _first_run(group: np.ndarray) -> int:
