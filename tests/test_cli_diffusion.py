@@ -7,6 +7,7 @@ from typer.testing import CliRunner
 
 import kdmaps
 from kdmaps.cli import app
+from kdmaps.tables import gather, open_table
 
 pytestmark = pytest.mark.filterwarnings("ignore::kdmaps.exceptions.UnreliableModesWarning")
 X = kdmaps.problems.load("ou2d-4").sample(240, random_state=1)
@@ -15,9 +16,9 @@ TENSORS = np.random.default_rng(0).uniform(0.5, 2, (240, 1, 1)) * MATRIX
 GIVEN = ("--kernel", "gaussian", "--bandwidth", 3, "--lambda", 0.001)
 
 
-def run(*arguments):
+def run(*arguments, data="samples.npy"):
     common = ("--modes", 2, "--features", 30, "--resamples", 0)
-    arguments = ["fit", "samples.npy", *common, *arguments]
+    arguments = ["fit", data, *common, *arguments]
     return CliRunner().invoke(app, [str(a) for a in arguments], env={"COLUMNS": "300", "NO_COLOR": "1"})
 
 
@@ -81,6 +82,23 @@ def test_rates_are_read_on_the_folds_of_the_data(options, cv, groups):
     model = given(rates="cross-fitted", cv=cv).fit(X, groups=groups)
     assert np.all(model.rates_ > given().fit(X).rates_)  # without the optimism of the fit
     assert_fitted(run(*GIVEN, "--rates", "cross-fitted", *options), model)
+
+
+def test_frames_of_a_trajectory_are_in_the_order_of_time():
+    mdtraj = pytest.importorskip("mdtraj")
+    topology = mdtraj.Topology()
+    residue = topology.add_residue("ALA", topology.add_chain())
+    for name in ("N", "CA", "C"):
+        topology.add_atom(name, mdtraj.element.get_by_symbol(name[0]), residue)
+    frames = np.random.default_rng(0).standard_normal((60, 3, 3))
+    trajectory = mdtraj.Trajectory(frames, topology)
+    trajectory.save("samples.xtc")
+    trajectory[0].save("samples.pdb")
+    atoms = gather(open_table("samples.xtc", topology="samples.pdb").select("0:3"))
+    options = ("--topology", "samples.pdb", "--columns", "0:3", "--rates", "cross-fitted")
+    for order, cv in ((), kdmaps.BlockedKFold(5)), (("--no-ordered",), 3):
+        model = given(rates="cross-fitted", cv=cv).fit(atoms)
+        assert_fitted(run(*GIVEN, *options, *order, data="samples.xtc"), model)
 
 
 def test_searches_take_them_too():

@@ -91,6 +91,21 @@ def test_weights_groups_columns_and_stride(data):
 
 
 @pytest.mark.filterwarnings("ignore::kdmaps.exceptions.UnreliableModesWarning")
+def test_error_bars_know_the_weights_and_the_groups(data):
+    # Runs of five samples, none beside another of its own: blocks of groups are other blocks than those of rows.
+    turns = np.arange(240) % 48
+    np.save(data / "turns.npy", turns)
+    options = ("--weights", "w", "--groups", data / "turns.npy", "--columns", "x,y", "--resamples", 20)
+    result = run("fit", data / "samples.csv", *GIVEN, *options, "--out", data / "out")
+    assert result.exit_code == 0, result.output
+    model = given().fit(X, sample_weight=WEIGHT)
+    bars = kdmaps.uncertainty.bootstrap(
+        model, X, sample_weight=WEIGHT, groups=turns, n_resamples=20, random_state=0
+    ).timescale_intervals
+    assert [row[2] for row in rows_of(result.stdout)] == [f"{low:.4g} – {high:.4g}" for low, high in bars]
+
+
+@pytest.mark.filterwarnings("ignore::kdmaps.exceptions.UnreliableModesWarning")
 def test_what_is_not_given_is_searched(data):
     given = ("--modes", 2, "--features", 30, "--resamples", 0, "--out", data / "out", "--kernel", "rq2")
     result = run("fit", data / "samples.npy", *given, "--ordered")
