@@ -229,16 +229,19 @@ def test_memory_limit_counts_folds(cv):
     assert 0.4 * needed < traced_peak(lambda: model.fit(Z)) < needed
 
 
-def test_memory_limit_of_transform():
+def test_memory_limit_of_transform_and_score():
     # With landmarks: the features of a chunk are all alive at once, which those of Fourier features never are.
     Z = np.random.default_rng(2).standard_normal((20_000, 4))
     model = KernelDiffusionMap(2, n_features=100, basis="landmarks", bandwidth=3.0, landmarks=Z[:100])
     modes = model.fit(Z[:2000]).transform(Z)
     result = 2 * modes.nbytes / 2**20  # the modes, and the chunks that they are put together from
-    unlimited = traced_peak(lambda: model.transform(Z))
+    score = model.score(Z)
+    unlimited, unlimited_score = (traced_peak(lambda f=f: f(Z)) for f in (model.transform, model.score))
     model.set_params(memory_limit=2)
     assert traced_peak(lambda: model.transform(Z)) < 2 + result < unlimited / 2
+    assert traced_peak(lambda: model.score(Z)) < 2 < unlimited_score / 2
     assert_allclose(model.transform(Z), modes, rtol=1e-12, atol=1e-12)
+    assert model.score(Z) == pytest.approx(score, rel=1e-12)
 
 
 class TestExactSums:
