@@ -41,7 +41,7 @@ def measured(samples):
 
 
 def test_a_task_uses_one_thread(client):
-    assert client.submit(measured, X[:1]).result() == [111.0]  # what the limits have to overcome
+    assert client.submit(measured, X[:1]).result(timeout=120) == [111.0]  # what the limits have to overcome
     model = KernelDiffusionMap(2, n_features=40, random_state=0)
     local = model.fit(X).rates_
     with client.as_current():
@@ -66,7 +66,7 @@ def threads_while_projecting(block):
 
 
 def test_a_transform_uses_one_thread_too(client):
-    assert client.submit(threads_while_projecting, X[:100]).result() == [1, 1]
+    assert client.submit(threads_while_projecting, X[:100]).result(timeout=120) == [1, 1]
 
 
 def threads_of_overlapping_tasks():
@@ -89,4 +89,4 @@ def threads_of_overlapping_tasks():
 
 
 def test_the_limit_on_threads_ends_with_the_last_task(client):
-    assert client.submit(threads_of_overlapping_tasks).result() == [2, 1, 2]
+    assert client.submit(threads_of_overlapping_tasks).result(timeout=120) == [2, 1, 2]

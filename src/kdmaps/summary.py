@@ -75,7 +75,12 @@ def _of_search(search: Any) -> list[str]:
         f"{search.best_score_:.4g} ± {results['standard_error'][best]:.2g} (standard error)."
     ]
     margin = search.certainty_["margin_in_standard_errors"]
-    if np.isfinite(margin):
+    if margin < 0:
+        found.append(
+            f"A candidate with another kernel scores {-search.certainty_['margin']:.2g} more, {-margin:.1f} standard "
+            "errors of the difference: too little to go beyond the grid for it."
+        )
+    elif np.isfinite(margin):
         weight = "either would do" if margin < 1 else "a real difference" if margin > 2 else "a small difference"
         found.append(
             f"The best candidate with another kernel is {search.certainty_['margin']:.2g} behind, {margin:.1f} "

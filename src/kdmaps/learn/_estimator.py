@@ -33,9 +33,9 @@ START_BANDWIDTHS = np.geomspace(0.5, 5.0, 5)
 class VariationalKernelMap(ModeTransformer):
     """Slow modes with a kernel learned by gradient descent through the eigenproblem.
 
-    With the default arguments this is the paper's VMKL: five Gaussians at 60 k-means landmarks, whose weights and
-    bandwidths minimise the combined objective (eq:total-objective). With `basis="fourier"` and `objective="varrff"` it
-    is VarRFF-bounded: a bandwidth σ_j = σ·exp(c·tanh θ_j) for every coordinate.
+    By default five Gaussians at 60 k-means landmarks, whose weights and bandwidths minimise the combined objective
+    (eq:total-objective): the paper's VMKL, but centred; its own has `center=False`. With `basis="fourier"` and
+    `objective="varrff"` it is VarRFF-bounded: a bandwidth σ_j = σ·exp(c·tanh θ_j) for every coordinate.
 
     Parameters
     ----------
