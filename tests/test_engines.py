@@ -215,7 +215,8 @@ def test_memory_limit_is_honoured(basis, p, limit):
         peaks.append(traced_peak(lambda: model.fit(Z)))
     preview = 3 * 10_000 * 4 * 8 / 2**20  # samples: the subsample, its centred copy and its distances
     assert peaks[1] < limit + preview
-    assert peaks[1] < peaks[0]
+    # Fourier features are summed in blocks that fit the cache: there the limit has nothing to do.
+    assert basis == "fourier" or peaks[1] < limit + preview < peaks[0]
 
 
 @pytest.mark.parametrize("cv", [3, KFold(5)], ids=["drawn twice", "five folds"])

@@ -172,17 +172,29 @@ class TestBlocks:
         swinging = series * np.cos(np.arange(len(series)) * np.pi / 4)
         assert integrated_correlation_time(swinging) == pytest.approx(2 / np.pi * (1 + a) / (1 - a), rel=0.15)
 
-    def test_samples_of_no_weight_carry_no_correlation(self):
-        """Weights drawn anew for every sample leave the part q = (E w)²/E w² of correlations: g_w = 1 + q(g - 1)."""
-        a, q = np.exp(-1 / 20), 0.5
+    def test_rough_weights_do_not_shorten_blocks(self):
+        """A tenth of the samples, drawn at random, knows of its neighbours as far as all of them do."""
         X = autoregressive(40_000, 20, 0)
-        weight = np.random.default_rng(1).binomial(1, q, len(X)).astype(float)
+        weight = np.random.default_rng(1).binomial(1, 0.1, len(X)).astype(float)
         model = make(n_components=1, n_features=20).fit(X, sample_weight=weight)
         found = bootstrap(model, X, sample_weight=weight, n_resamples=20, max_blocks=2000)
-        # g = (1 + a)/(1 - a) = 40 of the mode x becomes 20.5. The sum over M = 51 lags has a relative error of
-        # √(2(2M+1)/n) = 7 % and misses e^{-M/20} = 8 % of what lies beyond.
-        assert found.correlation_time == pytest.approx(1 + q * 2 * a / (1 - a), rel=0.2)
+        a = np.exp(-1 / 20)
+        # g = (1 + a)/(1 - a) = 40 of the mode x. The sum over M = 100 lags has a relative error of √(2(2M+1)/n) = 10 %.
+        assert found.correlation_time == pytest.approx((1 + a) / (1 - a), rel=0.3)
         assert found.block_length == np.ceil(5 * found.correlation_time)
+
+    def test_weights_with_a_memory_lengthen_blocks(self):
+        """For signs x without memory and w = 1 + cux with a slow u, w x = x + cu has the memory of u."""
+        n, c = 40_000, 0.9
+        u = np.tanh(3 * autoregressive(n, 20, 0)[:, 0])
+        x = np.random.default_rng(1).choice([-1.0, 1.0], n)
+        weight = 1 + c * u * x
+        X = x[:, None] + 0.01 * autoregressive(n, 0.1, 2)
+        model = make(n_components=1, n_features=20).fit(X, sample_weight=weight)
+        found = bootstrap(model, X, sample_weight=weight, n_resamples=20, max_blocks=2000)
+        slow = c**2 * np.array([np.mean(u[: n - lag] * u[lag:]) for lag in range(1, 100)])
+        # The window cuts off e^{-M/20} of the tail, M = 40, and so many lags are known to 6 %.
+        assert found.correlation_time == pytest.approx(1 + 2 * slow.sum() / (1 + c**2 * np.mean(u**2)), rel=0.3)
 
     def test_autocorrelation_is_that_of_the_pairs(self):
         series = np.random.default_rng(0).standard_normal(30)

@@ -92,7 +92,7 @@ def chunk_rows(loop: Loop, n_features: int, memory_limit: float | None, kept: in
     if rows < MIN_ROWS:
         needed = (fixed + MIN_ROWS * threads * loop.row_bytes) / 2**20
         raise ValueError(
-            f"memory_limit={memory_limit} MB is too small for {n_features} features on {threads} thread(s), which need "
-            f"{np.ceil(needed):.0f} MB; increase it, or use fewer n_features."
+            f"memory_limit={memory_limit} MB is too small{f' for {n_features} features' if n_features else ''} on "
+            f"{threads} thread(s), which need {np.ceil(needed):.0f} MB; increase it, or use fewer n_features."
         )
     return min(rows, loop.chunk_rows)

@@ -22,7 +22,7 @@ from kdmaps.baselines import UniformMixtureMap
 from kdmaps.bases import Basis, FourierBasis, LandmarkBasis, RandomPhaseBasis
 from kdmaps.diffusion import Factor
 from kdmaps.estimator import KernelDiffusionMap
-from kdmaps.kernels import Kernel, Mixture, kernel_from_dict
+from kdmaps.kernels import Kernel, kernel_from_dict
 from kdmaps.moments import Moments
 from kdmaps.pencil import Modes
 from kdmaps.tangent import TangentDiffusion, TangentSpaces
@@ -91,7 +91,7 @@ def write_model(estimator: ModeTransformer, file: BinaryIO) -> None:
         raise ValueError(f"{name} cannot be saved; a saved model is one of {', '.join(ESTIMATORS)}.")
     kind = type(estimator.basis_).__name__
     kernel = estimator.kernel_.to_dict()
-    _read_kernel(kernel)  # a kernel of the user's own would make a file that nobody can read
+    kernel_from_dict(kernel)  # a kernel of the user's own would make a file that nobody can read
     arrays: dict[str, np.ndarray] = {}
     parameters = {key: _encode(key, value, arrays) for key, value in estimator.get_params(deep=False).items()}
     _put(arrays, "basis", estimator.basis_, STORED_BASES[kind][1])
@@ -259,7 +259,7 @@ def _build(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> ModeTransfo
         raise ValueError(f"{cls.__name__} has no parameter {', '.join(sorted(unknown))}.")
     estimator = cls(**{name: _decode(value, arrays) for name, value in parameters.items()})
 
-    kernel = _read_kernel(header["kernel"])
+    kernel = kernel_from_dict(header["kernel"])
     sizes = {"d": header["n_features_in"]}
     if type(sizes["d"]) is not int:
         raise ValueError(f"its number of features {sizes['d']!r} is not a whole number.")
@@ -301,27 +301,13 @@ def _decode(value: Any, arrays: dict[str, np.ndarray]) -> Any:
         return value
     ((tag, content),) = value.items()
     if tag == "kernel":
-        return _read_kernel(content)
+        return kernel_from_dict(content)
     if tag == "tangent":
         return TangentDiffusion(**content)
     if tag not in ("array", "factor"):
         raise ValueError(f"unknown kind of parameter {tag!r}.")
     array = _numbers(content, arrays[content])
     return Factor(array) if tag == "factor" else array
-
-
-def _read_kernel(data: dict[str, Any]) -> Kernel:
-    kernel = kernel_from_dict(data)
-    _restore_weights(kernel, data)
-    return kernel
-
-
-def _restore_weights(kernel: Kernel, data: dict[str, Any]) -> None:
-    """Undo the normalisation of weights that were normalised before: it may change their last bit."""
-    if isinstance(kernel, Mixture):
-        kernel.weights = np.array(data["weights"], dtype=np.float64)
-        for part, part_data in zip(kernel.kernels, data["kernels"], strict=True):
-            _restore_weights(part, part_data)
 
 
 def _take(

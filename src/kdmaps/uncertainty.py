@@ -10,6 +10,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 from math import ceil
 from numbers import Integral, Real
 from typing import Any
@@ -235,9 +236,10 @@ def _independent_blocks(
 ) -> tuple[list[np.ndarray], int, float]:
     """Blocks of samples that hardly know of one another, their length, and the correlation time it comes from."""
     n = len(modes)
-    correlation_time = max(
-        integrated_correlation_time(series if weight is None else weight * series, trajectories) for series in modes.T
-    )
+    # Weights that change from sample to sample dilute the correlations, but not the time over which blocks know of one
+    # another; weights with a memory of their own add to it.
+    weighted = iter(()) if weight is None else (weight * series for series in modes.T)
+    correlation_time = max(integrated_correlation_time(series, trajectories) for series in chain(modes.T, weighted))
     length = _block_length(block_length, most, correlation_time, n)
     blocks = cut_blocks(trajectories, length)
     if len(blocks) < 2:
