@@ -37,12 +37,25 @@ def transform(
     array: ArrayOption = None,
     topology: TopologyOption = None,
     descriptor: DescriptorOption = "heavy-atoms",
+    reference: Annotated[
+        Path | None,
+        typer.Option(exists=True, dir_okay=False, help="The trajectory of the fit, the first of several."),
+    ] = None,
 ) -> None:
     """Evaluate the modes of a stored model at new samples."""
     write = make_writer(out.suffix.lower())
     check_writable("--out", out.parent)
     fitted = load(model)
-    table = open_tables(data, array=array, stride=stride, topology=topology, descriptor=descriptor)
+    options = {"topology": topology, "descriptor": descriptor, "reference": reference}
+    table = open_tables(data, array=array, stride=stride, **options)
+    if topology is not None and descriptor == "heavy-atoms" and reference is None:
+        Console(stderr=True).print(
+            f"Warning: atoms are superposed on the first frame of {data[0]}. If the model was fitted to another "
+            "trajectory, name that one with --reference; else the coordinates are not those of the fit.",
+            highlight=False,
+            soft_wrap=True,
+            markup=False,
+        )
     samples = matching(fitted, table, columns)
     out.parent.mkdir(parents=True, exist_ok=True)
     if out.suffix.lower() == ".npy":  # of any size

@@ -83,14 +83,15 @@ def open_table(
     return table.every(stride)
 
 
-def open_tables(paths: Sequence[str | os.PathLike], *, stride: int = 1, **options: Any) -> Table:
+def open_tables(paths: Sequence[str | os.PathLike], *, stride: int = 1, reference=None, **options: Any) -> Table:
     """Look what files of the same columns hold, one below the other; of the joined rows, every stride-th is taken.
 
-    Of one path, and for the other options, `open_table`.
+    The reference of trajectories is the first path by default. Of one path, and for the other options, `open_table`.
     """
     if len(paths) == 1:
-        return open_table(paths[0], stride=stride, **options)
-    return join([open_table(path, reference=paths[0], **options) for path in paths], paths).every(stride)
+        return open_table(paths[0], stride=stride, reference=reference, **options)
+    reference = paths[0] if reference is None else reference
+    return join([open_table(path, reference=reference, **options) for path in paths], paths).every(stride)
 
 
 def read_column(where: str, table: Table, what: str, stride: int = 1) -> np.ndarray:
