@@ -48,9 +48,8 @@ class KernelSearchCV(ModeTransformer):
     bandwidths : int or array-like, default=10
         How many, spread evenly in the logarithm over `bandwidth_range`; or the bandwidths themselves.
     regularizations : "auto" or array-like, default="auto"
-        λ. "auto" are seven from 1e-4 to 1e-1 for data of ordinary size; λ has the unit of a rate, and for data in other
-        units they are multiplied by the power of 1000 that is nearest to the mean diffusion over the squared median
-        distance.
+        λ, which has the unit of a rate. "auto" are seven from 1e-4 to 1e-1, times the power of 1000 that is nearest to
+        the mean diffusion over the squared median distance: 1 for data of ordinary size.
     scoring : {"timescale", "rayleigh", "eigsum", "gap"} or callable, default="timescale"
         "timescale" is Σ_k √t_k of the pooled held-out time scales t_k minus one standard error
         (`kdmaps.selection.select_by_timescale`). A callable
@@ -193,8 +192,7 @@ class KernelSearchCV(ModeTransformer):
             seed = search_seed(self.random_state, self.checkpoint)
             template = self._template(seed)
             data = self._data(template, source, weight, groups, seed)
-            sweep = self._sweep(data)
-            preview = data.preview
+            sweep, preview = self._sweep(data), data.preview
             median = median_distance(preview.X, preview.weight, seed)
             unit = rate_unit(median, mean_diffusion(data.tensor, preview.X, preview.rows))
             sigmas = bandwidth_grid(self.bandwidths, self.bandwidth_range, median)
