@@ -379,3 +379,8 @@ class TestExactModes:
         assert (many < 0.5 * few).all(), (few, many)
         assert many[0] < 0.1
         assert many[1] < 0.05
+
+
+def test_a_callable_that_gives_nothing():
+    with pytest.raises(ValueError, match="must return an iterator of chunks, got None"):
+        KernelDiffusionMap(2).fit(lambda: None)
