@@ -15,10 +15,10 @@ from rich.table import Table
 from scipy.linalg.blas import dsyrk
 
 from kdmaps import KernelDiffusionMap
-from kdmaps._chunkloop import n_threads
 from kdmaps.bases import select_landmarks
-from kdmaps.moments import compute_moments
-from kdmaps.pencil import find_modes
+from kdmaps.forms.moments import compute_moments
+from kdmaps.spectrum.pencil import find_modes
+from kdmaps.utils.threads import n_threads
 
 MEMORY_GOAL = 150  # MB
 

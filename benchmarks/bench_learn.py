@@ -15,7 +15,6 @@ from benchmarks._timing import best_times, peak_memory_above
 from rich.table import Table
 
 from kdmaps import KernelDiffusionMap
-from kdmaps._chunkloop import n_threads
 from kdmaps.bases import make_basis
 from kdmaps.kernels import Gaussian, Matern
 from kdmaps.learn._anisotropy import Anisotropy
@@ -23,6 +22,7 @@ from kdmaps.learn._dictionary import Dictionary
 from kdmaps.learn._objective import make_objective
 from kdmaps.learn._problem import Problem
 from kdmaps.learn._statistics import Samples
+from kdmaps.utils.threads import n_threads
 
 N_MODES, REGULARIZATION = 4, 1e-2
 GOAL_GROWTH, GOAL_FITS, GOAL_MEMORY = 1.2, 4, 1000  # ratio, fits, MB

@@ -12,12 +12,12 @@ from pathlib import Path
 
 import numpy as np
 from benchmarks._timing import best_times
+from kdmaps.metrics import subspace_r2
 
 from kdmaps import KernelDiffusionMap, problems
-from kdmaps._chunkloop import n_threads
-from kdmaps.bandwidths import median_distance
+from kdmaps.data.distances import median_distance
 from kdmaps.exceptions import UnreliableModesWarning
-from kdmaps.metrics import subspace_r2
+from kdmaps.utils.threads import n_threads
 
 OUT = Path("results/precision/table.md")
 SAMPLES, FEATURES, WIDTHS, REGULARIZATION = 10_000, 300, (1.5, 5.0, 15.0), 1e-3

@@ -16,9 +16,9 @@ from rich.table import Table
 
 import kdmaps
 from kdmaps.bases import make_basis
-from kdmaps.folds import make_splits
 from kdmaps.kernels import FAMILIES, make_kernel
-from kdmaps.selection import CAUTION
+from kdmaps.selection.folds import make_splits
+from kdmaps.selection.rules import CAUTION
 
 GOAL_SPEED, GOAL_AGREEMENT = 15, 1e-8
 

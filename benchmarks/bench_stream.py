@@ -18,8 +18,9 @@ from benchmarks._timing import best_times, peak_memory_above
 from rich.table import Table
 
 from kdmaps import KernelDiffusionMap
-from kdmaps._chunkloop import add_gram, map_reduce, n_threads, slices
+from kdmaps.bases.compiled import add_gram
 from kdmaps.data import ArraySource
+from kdmaps.utils.threads import map_reduce, n_threads, slices
 
 ROWS, DIM, FEATURES = 10_000_000, 10, 300
 MEMORY_GOAL, TIME_GOAL, GROWTH_GOAL = 500, 1.3, 0.1

@@ -19,14 +19,14 @@ import numpy as np
 from matplotlib.figure import Figure
 from scipy.optimize import nnls
 
-from kdmaps._chunkloop import n_threads
 from kdmaps.bases import make_basis
 from kdmaps.data import StreamSource
-from kdmaps.engines import MATRICES
 from kdmaps.experiments._runner import markdown
+from kdmaps.forms.engines import MATRICES
+from kdmaps.forms.moments import compute_moments
 from kdmaps.kernels import Gaussian
-from kdmaps.moments import compute_moments
-from kdmaps.pencil import find_modes
+from kdmaps.spectrum.pencil import find_modes
+from kdmaps.utils.threads import n_threads
 
 #: (N, p, d). Streams repeat one block of rows, so that nothing but the fit is measured.
 CASES = (

@@ -1,4 +1,4 @@
-"""Values and gradients of gpytorch's kernels at a few fixed points, for tests/test_kernels.py to compare with.
+"""Values and gradients of gpytorch's kernels at a few fixed points, for tests/kernels/test_kernels.py to compare with.
 
 gpytorch's lengthscale is σ here; its RQKernel is (1 + |x-z|²/(2ασ²))^{-α}. The *KernelGrad classes give the joint
 covariance of values and derivatives, from which the block ∂k(x, z)/∂x is read; where there is none, torch's autograd

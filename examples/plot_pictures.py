@@ -9,11 +9,11 @@ that it is given, or on new ones, and returns them.
 # %%
 # The fit: a small search, and its error bars.
 
+from kdmaps.certificates import certify_modes
+from kdmaps.generators import for_problem
 from matplotlib import pyplot as plt
 
 import kdmaps
-from kdmaps.certificates import certify_modes
-from kdmaps.generators import for_problem
 
 problem = kdmaps.problems.load("triplewell2d")
 X = problem.sample(800, random_state=0)

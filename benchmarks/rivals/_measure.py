@@ -21,8 +21,8 @@ from benchmarks._timing import resident
 from benchmarks.rivals._methods import RIVALS, Data, Found
 
 from kdmaps import metrics, problems
-from kdmaps._chunkloop import n_threads
 from kdmaps.experiments._runner import Row
+from kdmaps.utils.threads import n_threads
 
 ROOT = Path(__file__).parents[2]
 #: A rival runs again, up to so often, as long as all its runs take less than this many seconds; the shortest counts.

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kdmaps.bandwidths import median_distance
+from kdmaps.data.distances import median_distance
 
 N_FEATURES = 300
 

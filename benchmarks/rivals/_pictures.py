@@ -7,8 +7,8 @@ from pathlib import Path
 
 from benchmarks.rivals._methods import OURS, RIVALS
 
-from kdmaps._files import replacing
 from kdmaps.experiments._runner import Row
+from kdmaps.utils.files import replacing
 
 
 def draw_time_by_size(rows: list[Row], path: Path) -> None:

@@ -12,11 +12,11 @@ from pathlib import Path
 import matplotlib
 import numpy as np
 from alanine import HERE, NAMES, STEP_PS, coordinates, load
-
-import kdmaps
-from kdmaps.bandwidths import median_distance
 from kdmaps.metrics import correlation_table
 from kdmaps.plotting import plot_landscape, plot_modes
+
+import kdmaps
+from kdmaps.data.distances import median_distance
 
 #: Agreement with eigenvectors 1 and 2 of the Markov model that the example is meant to reach.
 GOALS = {"dihedrals": (0.99, None), "heavy atoms": (0.96, 0.98)}

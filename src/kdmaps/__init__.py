@@ -1,16 +1,24 @@
 """Slow modes of stochastic systems from samples, with the kernel chosen automatically."""
 
-from kdmaps import baselines, data, dynamics, kernels, metrics, plotting, problems, report, uncertainty
-from kdmaps.adaptive import AdaptiveDiffusionMap
-from kdmaps.diffusion import Factor
-from kdmaps.estimator import KernelDiffusionMap
-from kdmaps.folds import BlockedKFold
-from kdmaps.io import load
-from kdmaps.learn import VariationalKernelMap
-from kdmaps.search import KernelSearchCV
-from kdmaps.tangent import TangentDiffusion
+import sys
+
+from kdmaps import baselines, data, kernels, problems, simulation
+from kdmaps.analysis import certificates, dynamics, generators, metrics, uncertainty
+from kdmaps.estimators.adaptive import AdaptiveDiffusionMap
+from kdmaps.estimators.kernel_map import KernelDiffusionMap
+from kdmaps.estimators.search import KernelSearchCV
+from kdmaps.estimators.variational import VariationalKernelMap
+from kdmaps.forms.diffusion import Factor
+from kdmaps.forms.tangent import TangentDiffusion
+from kdmaps.output import plotting, report
+from kdmaps.output.model_files import load
+from kdmaps.selection.folds import BlockedKFold
 
 __version__ = "0.1.0"
+
+# Short names of rooms that users import from: `from kdmaps.metrics import subspace_r2`.
+_SHORT = (certificates, dynamics, generators, metrics, plotting, report, uncertainty)
+sys.modules |= {f"kdmaps.{room.__name__.rpartition('.')[2]}": room for room in _SHORT}
 
 __all__ = [
     "AdaptiveDiffusionMap",
@@ -21,13 +29,16 @@ __all__ = [
     "TangentDiffusion",
     "VariationalKernelMap",
     "baselines",
+    "certificates",
     "data",
     "dynamics",
+    "generators",
     "kernels",
     "load",
     "metrics",
     "plotting",
     "problems",
     "report",
+    "simulation",
     "uncertainty",
 ]

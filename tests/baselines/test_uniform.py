@@ -15,7 +15,7 @@ def test_scikit_learn_contract(estimator, check):
 def test_kernel_is_the_mean_of_gaussians():
     X = kdmaps.problems.load("ou2d-4").sample(200, random_state=0)
     kernel = UniformMixtureMap(2, n_kernels=3, bandwidth_range=(0.5, 50), random_state=0).fit(X).kernel_
-    median = kdmaps.bandwidths.median_distance(X)
+    median = kdmaps.data.distances.median_distance(X)
     expected = sum(Gaussian(median * factor)(X) for factor in (0.5, 5, 50)) / 3
     np.testing.assert_allclose(kernel(X), expected, rtol=1e-10)
 

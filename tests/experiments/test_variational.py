@@ -4,12 +4,12 @@ from itertools import islice
 
 import numpy as np
 import pytest
+from kdmaps.metrics import subspace_r2
 
 import kdmaps
-from kdmaps.bandwidths import median_distance
+from kdmaps.data.distances import median_distance
 from kdmaps.experiments.variational import _grid, table
-from kdmaps.grid import REGULARIZATIONS
-from kdmaps.metrics import subspace_r2
+from kdmaps.selection.grid import REGULARIZATIONS
 
 
 @pytest.mark.filterwarnings("ignore::kdmaps.exceptions.UnreliableModesWarning")

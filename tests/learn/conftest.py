@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 
 from kdmaps.bases import make_basis
-from kdmaps.diffusion import Factor
-from kdmaps.folds import FoldMoments, make_splits
+from kdmaps.forms.diffusion import Factor
+from kdmaps.forms.tangent import TangentDiffusion, checked_tensor
 from kdmaps.kernels import Gaussian, Laplacian, Matern, Mixture, RationalQuadratic
 from kdmaps.learn._anisotropy import Anisotropy
 from kdmaps.learn._bandwidths import Bandwidths
 from kdmaps.learn._dictionary import Dictionary
 from kdmaps.learn._statistics import Samples
-from kdmaps.tangent import TangentDiffusion, checked_tensor
+from kdmaps.selection.folds import FoldMoments, make_splits
 
 
 def five_point(function, theta, step=5e-4):

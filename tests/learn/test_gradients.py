@@ -5,13 +5,13 @@ import numpy as np
 import pytest
 from conftest import DIFFUSIONS, five_point, make_parametrisation, make_samples
 
-from kdmaps.folds import FoldMoments, make_splits
 from kdmaps.kernels import Gaussian, Matern
 from kdmaps.learn._bandwidths import Bandwidths
 from kdmaps.learn._dictionary import Dictionary
 from kdmaps.learn._objective import PRESETS, TERMS, Objective, make_objective
 from kdmaps.learn._problem import Problem
 from kdmaps.learn._statistics import Samples
+from kdmaps.selection.folds import FoldMoments, make_splits
 
 PARAMETRISATIONS = ("anisotropy", "bandwidths", "dictionary")
 MISSING = {"anisotropy": {"entropy", "gini", "pde"}, "bandwidths": {"pde"}, "dictionary": {"anchor"}}

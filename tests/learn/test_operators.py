@@ -7,15 +7,15 @@ import pytest
 from conftest import DIFFUSIONS, make_parametrisation, make_samples
 
 from kdmaps.bases import make_basis
-from kdmaps.folds import FoldMoments, cross_fit, make_splits
+from kdmaps.forms.moments import compute_moments
 from kdmaps.kernels import Matern
 from kdmaps.learn import PRESETS, soft_selection
 from kdmaps.learn._anisotropy import Anisotropy
 from kdmaps.learn._objective import Objective, make_objective
 from kdmaps.learn._problem import Problem
 from kdmaps.learn._statistics import Samples
-from kdmaps.moments import compute_moments
-from kdmaps.selection import pooled_ritz_timescales, select_by_timescale
+from kdmaps.selection.folds import FoldMoments, cross_fit, make_splits
+from kdmaps.selection.rules import pooled_ritz_timescales, select_by_timescale
 
 
 @pytest.mark.parametrize("diffusion", DIFFUSIONS)

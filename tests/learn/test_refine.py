@@ -2,18 +2,18 @@
 
 import numpy as np
 import pytest
+from kdmaps.metrics import subspace_r2
 
 import kdmaps
-from kdmaps.bandwidths import median_distance
 from kdmaps.bases import make_basis
-from kdmaps.folds import FoldMoments, make_splits
+from kdmaps.data.distances import median_distance
 from kdmaps.kernels import RationalQuadratic
 from kdmaps.learn import Refinement, refine
 from kdmaps.learn._anisotropy import Anisotropy
 from kdmaps.learn._objective import make_objective
 from kdmaps.learn._problem import Problem
 from kdmaps.learn._statistics import Samples
-from kdmaps.metrics import subspace_r2
+from kdmaps.selection.folds import FoldMoments, make_splits
 
 pytestmark = pytest.mark.filterwarnings("ignore::kdmaps.exceptions.UnreliableModesWarning")
 

@@ -9,8 +9,8 @@ from conftest import ornstein_uhlenbeck_action
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import kdmaps
+from kdmaps import VariationalKernelMap
 from kdmaps.kernels import Gaussian, Laplacian, Matern
-from kdmaps.learn import VariationalKernelMap
 
 pytestmark = pytest.mark.filterwarnings("ignore::kdmaps.exceptions.UnreliableModesWarning")
 
@@ -64,7 +64,7 @@ def test_no_steps_keep_the_uniform_mixture(X):
 
 def test_varrff_stays_in_its_bounds(X):
     model = VariationalKernelMap(**{**QUICK, "adam_steps": 30, "learning_rate": 1.0}, basis="fourier").fit(X)
-    ratio = model.kernel_.bandwidth / kdmaps.bandwidths.median_distance(X, random_state=0)
+    ratio = model.kernel_.bandwidth / kdmaps.data.distances.median_distance(X, random_state=0)
     assert isinstance(model.kernel_, Matern)
     assert np.all((ratio > 1 / np.e - 1e-9) & (ratio < np.e + 1e-9))
 

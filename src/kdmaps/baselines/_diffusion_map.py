@@ -15,9 +15,9 @@ from sklearn.neighbors import BallTree
 from sklearn.utils import gen_batches
 from sklearn.utils.validation import check_is_fitted
 
-from kdmaps.bandwidths import OVERFLOW
+from kdmaps.data.distances import OVERFLOW
 from kdmaps.exceptions import UnreliableModesWarning
-from kdmaps.validation import checked_random_state, checked_samples
+from kdmaps.utils.validation import checked_random_state, checked_samples
 
 # Squared distances or kernel values: an ndarray of all pairs, or a csr_array with the pairs of a graph, zeros stored.
 Pairs = Any

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from numbers import Integral
 
-from kdmaps.bandwidths import median_distance
-from kdmaps.estimator import KernelDiffusionMap
-from kdmaps.grid import bandwidth_grid
+from kdmaps.data.distances import median_distance
+from kdmaps.estimators.kernel_map import KernelDiffusionMap
 from kdmaps.kernels import Gaussian, Mixture
+from kdmaps.selection.grid import bandwidth_grid
 
 
 class UniformMixtureMap(KernelDiffusionMap):

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from kdmaps.diffusion import DiffusionTensor, TensorRows
+from kdmaps.forms.diffusion import DiffusionTensor, TensorRows
 from kdmaps.kernels import Kernel
 
 #: Bytes that the features of a chunk take, if all are made at once: it sets the samples of a chunk.
@@ -20,7 +20,7 @@ class Basis(ABC):
     """p functions φ_1..φ_p of x in R^d whose span is searched for modes.
 
     A basis is immutable. `start`, `step` and `finish` are the three parts of the sum over samples that
-    `kdmaps.moments` runs over chunks and threads.
+    `kdmaps.forms.moments` runs over chunks and threads.
 
     Attributes
     ----------

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kdmaps._chunkloop import BLOCK_ROWS, LARGE_ARGUMENT, add_gram, add_waves, cos_sin, mirror, slices
 from kdmaps.bases._base import Basis
-from kdmaps.diffusion import TensorRows
+from kdmaps.bases.compiled import BLOCK_ROWS, LARGE_ARGUMENT, add_gram, add_waves, cos_sin, mirror
+from kdmaps.forms.diffusion import TensorRows
 from kdmaps.kernels import Kernel
+from kdmaps.utils.threads import slices
 
 
 @dataclass

@@ -9,11 +9,11 @@ from scipy.spatial.distance import cdist
 from sklearn.cluster import KMeans, MiniBatchKMeans
 from sklearn.utils import check_random_state
 
-from kdmaps._chunkloop import add_gram, mirror
 from kdmaps.bases._base import Basis
-from kdmaps.diffusion import square_root
+from kdmaps.bases.compiled import add_gram, mirror
+from kdmaps.forms.diffusion import square_root
 from kdmaps.kernels import Kernel
-from kdmaps.validation import as_numbers
+from kdmaps.utils.validation import as_numbers
 
 #: Jitter ε_W of eq:W-stab relative to the trace of W. Without it (or with much less) directions in which W is
 #: numerically singular get rounding errors for a norm, and modes of impossible time scale live there.

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from kdmaps.cli._app import app
-from kdmaps.estimator import KernelDiffusionMap
+from kdmaps.estimators.kernel_map import KernelDiffusionMap
 
 
 @app.command()

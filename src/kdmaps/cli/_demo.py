@@ -11,9 +11,9 @@ from rich.console import Console
 from rich.table import Table
 
 import kdmaps
-from kdmaps._files import replacing
 from kdmaps.cli._app import app
 from kdmaps.problems import Problem
+from kdmaps.utils.files import replacing
 
 #: Modes in the picture of the demo; more would not be readable side by side.
 MAX_PICTURES = 3
@@ -57,7 +57,7 @@ def _draw_demo(model, system: Problem, X: np.ndarray, modes: np.ndarray, exact: 
     """Learned modes above exact ones, or both in one frame over a single coordinate; the time scales on the right."""
     from matplotlib.figure import Figure  # not pyplot, which wants a display
 
-    from kdmaps.plotting import plot_modes, plot_timescales
+    from kdmaps.output.plotting import plot_modes, plot_timescales
 
     r = min(modes.shape[1], MAX_PICTURES)
     reference = _matched(system, X, modes)[:, :r]

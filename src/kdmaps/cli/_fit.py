@@ -14,22 +14,22 @@ import typer
 from rich.console import Console
 from sklearn.model_selection import GroupKFold
 
-from kdmaps._files import check_writable, replacing
-from kdmaps.adaptive import AdaptiveDiffusionMap
+from kdmaps.analysis.uncertainty import MIN_RESAMPLES, Uncertainty, bootstrap
 from kdmaps.cli._app import app
 from kdmaps.cli._models import describe, mode_names, places_of, shorten, timescale_table, units
 from kdmaps.cli._options import ArrayOption, ColumnsOption, DataArgument, DescriptorOption, StrideOption, TopologyOption
-from kdmaps.diffusion import DiffusionTensor
-from kdmaps.estimator import RATES, KernelDiffusionMap
+from kdmaps.data import TABLE_FORMATS, gather, make_writer, open_tables, read_column
+from kdmaps.estimators.adaptive import AdaptiveDiffusionMap
+from kdmaps.estimators.kernel_map import RATES, KernelDiffusionMap
+from kdmaps.estimators.search import KernelSearchCV
 from kdmaps.exceptions import DataWarning, UnreliableModesWarning
-from kdmaps.folds import BlockedKFold
-from kdmaps.io import write_model
+from kdmaps.forms.diffusion import DiffusionTensor
 from kdmaps.kernels import FAMILIES
-from kdmaps.report import render_report
-from kdmaps.search import KernelSearchCV
-from kdmaps.summary import chosen, reasons
-from kdmaps.tables import TABLE_FORMATS, gather, make_writer, open_tables, read_column
-from kdmaps.uncertainty import MIN_RESAMPLES, Uncertainty, bootstrap
+from kdmaps.output.model_files import write_model
+from kdmaps.output.report import render_report
+from kdmaps.output.words import chosen, reasons
+from kdmaps.selection.folds import BlockedKFold
+from kdmaps.utils.files import check_writable, replacing
 
 #: Folds of consecutive samples, or of groups.
 BLOCK_FOLDS = 5
@@ -233,7 +233,7 @@ def _reading(
     opening = "open_table" if len(data) == 1 else "open_tables"
     paths = str(data[0]) if len(data) == 1 else [*map(str, data)]
     lines = [
-        f"from kdmaps.tables import gather, {opening}{', read_column' if roles else ''}",
+        f"from kdmaps.data import gather, {opening}{', read_column' if roles else ''}",
         f"table = {call(opening, paths, stride=stride, **options)}",
         f"X = gather({samples})",
         *(f"{name} = read_column({where!r}, table, {name!r}, {stride})" for name, where in roles.items()),

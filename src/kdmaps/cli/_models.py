@@ -11,15 +11,14 @@ import typer
 from rich.console import Console
 from rich.table import Table as RichTable
 
-from kdmaps._files import check_writable, replacing
+from kdmaps.analysis.uncertainty import Uncertainty
 from kdmaps.cli._app import app
 from kdmaps.cli._options import ArrayOption, ColumnsOption, DataArgument, DescriptorOption, StrideOption, TopologyOption
-from kdmaps.data import Source
-from kdmaps.io import load, read_header
-from kdmaps.summary import checks_of, chosen, timescale_columns, timescale_rows
-from kdmaps.tables import Table, make_writer, open_tables
-from kdmaps.tangent import TangentDiffusion
-from kdmaps.uncertainty import Uncertainty
+from kdmaps.data import Source, Table, make_writer, open_tables
+from kdmaps.forms.tangent import TangentDiffusion
+from kdmaps.output.model_files import load, read_header
+from kdmaps.output.words import checks_of, chosen, timescale_columns, timescale_rows
+from kdmaps.utils.files import check_writable, replacing
 
 #: Names of columns that are shown before they are only counted.
 SHOWN_NAMES = 8

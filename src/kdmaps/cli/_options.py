@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from kdmaps.tables import DESCRIPTORS
+from kdmaps.data import DESCRIPTORS
 
 DataArgument = Annotated[
     list[Path],

@@ -12,7 +12,7 @@ from typing import Any
 
 from joblib import Parallel, delayed, parallel_config
 
-from kdmaps.progress import track
+from kdmaps.utils.progress import track
 
 Row = dict[str, Any]
 

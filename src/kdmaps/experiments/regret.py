@@ -18,17 +18,17 @@ from pathlib import Path
 import numpy as np
 
 from kdmaps import metrics, problems
-from kdmaps.bandwidths import median_distance
 from kdmaps.bases import make_basis
-from kdmaps.diffusion import DiffusionTensor
+from kdmaps.data.distances import median_distance
+from kdmaps.estimators.search import KernelSearchCV
 from kdmaps.experiments._runner import Row, markdown, options_of, publish, run_tasks
-from kdmaps.folds import CrossFit, FoldMoments, cross_fit, make_splits
-from kdmaps.grid import BANDWIDTH_RANGE, REGULARIZATIONS
+from kdmaps.forms.diffusion import DiffusionTensor
+from kdmaps.forms.moments import compute_moments
 from kdmaps.kernels import FAMILIES, make_kernel
-from kdmaps.moments import compute_moments
-from kdmaps.scores import timescale_score
-from kdmaps.search import KernelSearchCV
-from kdmaps.selection import SCORINGS, CandidateScore, jackknife_error, pooled_ritz_timescales
+from kdmaps.selection.folds import CrossFit, FoldMoments, cross_fit, make_splits
+from kdmaps.selection.grid import BANDWIDTH_RANGE, REGULARIZATIONS
+from kdmaps.selection.rules import SCORINGS, CandidateScore, jackknife_error, pooled_ritz_timescales
+from kdmaps.selection.scores import timescale_score
 
 PROBLEMS = (
     "ou2d-4",

@@ -18,16 +18,16 @@ from pathlib import Path
 import numpy as np
 
 from kdmaps import metrics, problems
-from kdmaps.adaptive import AdaptiveDiffusionMap
-from kdmaps.bandwidths import median_distance
 from kdmaps.baselines import UniformMixtureMap
 from kdmaps.bases import make_basis
+from kdmaps.data.distances import median_distance
+from kdmaps.estimators.adaptive import AdaptiveDiffusionMap
+from kdmaps.estimators.variational import VariationalKernelMap
 from kdmaps.experiments._runner import Row, markdown, options_of, publish, run_tasks
-from kdmaps.folds import cross_fit
-from kdmaps.grid import BANDWIDTH_RANGE, REGULARIZATIONS, bandwidth_grid
+from kdmaps.forms.moments import compute_moments
 from kdmaps.kernels import FAMILIES, make_kernel
-from kdmaps.learn import VariationalKernelMap
-from kdmaps.moments import compute_moments
+from kdmaps.selection.folds import cross_fit
+from kdmaps.selection.grid import BANDWIDTH_RANGE, REGULARIZATIONS, bandwidth_grid
 
 PROBLEMS = ("dw1d", "dw1d-asym", "ou2d-4", "ou2d-16", "ou3d", "circle", "ou10d", "mdlike-10", "mdlike-20")
 

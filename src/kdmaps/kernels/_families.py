@@ -11,7 +11,7 @@ from scipy import special
 from scipy.spatial.distance import cdist
 
 from kdmaps.kernels._base import Kernel, namespace
-from kdmaps.validation import as_numbers
+from kdmaps.utils.validation import as_numbers
 
 # Profiles with a singular derivative at s = 0 are evaluated at this s instead: finite, and every derivative of the
 # kernel multiplies it by (x_j - z_j) = 0 there.

@@ -3,9 +3,8 @@
 Nothing here imports JAX before learning starts.
 """
 
-from kdmaps.learn._estimator import VariationalKernelMap
 from kdmaps.learn._objective import PRESETS, TERMS, make_objective
 from kdmaps.learn._refine import Refinement, refine
 from kdmaps.learn._selection import soft_selection
 
-__all__ = ["PRESETS", "TERMS", "Refinement", "VariationalKernelMap", "make_objective", "refine", "soft_selection"]
+__all__ = ["PRESETS", "TERMS", "Refinement", "make_objective", "refine", "soft_selection"]

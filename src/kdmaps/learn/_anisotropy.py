@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kdmaps._chunkloop import cos_sin
 from kdmaps.bases import FourierBasis
+from kdmaps.bases.compiled import cos_sin
 from kdmaps.kernels import Kernel, Mixture
 from kdmaps.learn._parametrisation import Parametrisation
 from kdmaps.learn._statistics import Chunk, Samples, Statistics

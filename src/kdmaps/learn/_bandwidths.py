@@ -10,7 +10,7 @@ from scipy.spatial.distance import cdist
 
 from kdmaps.bases import LandmarkBasis
 from kdmaps.bases._base import MIN_ROWS
-from kdmaps.diffusion import square_root
+from kdmaps.forms.diffusion import square_root
 from kdmaps.kernels import Kernel, Mixture
 from kdmaps.learn._parametrisation import Parametrisation, floored_softmax
 from kdmaps.learn._statistics import Chunk, Samples, Statistics

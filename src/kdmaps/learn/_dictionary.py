@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from kdmaps._chunkloop import add_gram, mirror
 from kdmaps.bases import LandmarkBasis
+from kdmaps.bases.compiled import add_gram, mirror
 from kdmaps.kernels import Kernel, Mixture
 from kdmaps.learn._parametrisation import Parametrisation, floored_softmax
 from kdmaps.learn._statistics import Samples, Statistics

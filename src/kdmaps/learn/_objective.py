@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from math import isfinite
 from numbers import Real
 
-from kdmaps.selection import CAUTION
+from kdmaps.selection.rules import CAUTION
 
 #: The terms by name; each is a function of `kdmaps.learn._terms`.
 TERMS = ("eig", "sub", "rkhs", "pde", "entropy", "gini", "spread", "dirichlet", "anchor", "heldout")

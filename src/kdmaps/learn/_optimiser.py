@@ -12,7 +12,7 @@ import numpy as np
 import optax
 
 from kdmaps.learn._problem import Evaluation, Problem
-from kdmaps.progress import track
+from kdmaps.utils.progress import track
 
 #: Decrease of J that an L-BFGS step must reach, as a fraction of what the slope promises (Armijo).
 SUFFICIENT_DECREASE = 1e-4

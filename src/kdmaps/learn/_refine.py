@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from kdmaps.bases import Basis, make_basis
-from kdmaps.diffusion import DiffusionTensor
-from kdmaps.folds import FoldMoments, cross_fit
+from kdmaps.forms.diffusion import DiffusionTensor
 from kdmaps.kernels import Kernel
 from kdmaps.learn._objective import make_objective
-from kdmaps.selection import CAUTION, CandidateScore, jackknife_error, select_by_timescale
+from kdmaps.selection.folds import FoldMoments, cross_fit
+from kdmaps.selection.rules import CAUTION, CandidateScore, jackknife_error, select_by_timescale
 
 #: Descent starts from the best of these isotropic θ: where the kernel is too smooth for one of the modes, it is stuck.
 START_SHIFTS = (0.0, -0.6, -0.3, 0.3, 0.6)
@@ -27,7 +27,7 @@ class Refinement:
     kernel, regularization : Kernel, float
         After the refinement.
     score_before, score_after : float
-        Held-out score by which the search selects (`kdmaps.selection.select_by_timescale`) of the rival and of the
+        Held-out score by which the search selects (`select_by_timescale`) of the rival and of the
         refined kernel; -inf if the samples do not determine the modes.
     gain_standard_error : float
         Of their difference. Both scores see the same samples, so it is smaller than that of either.

@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kdmaps._chunkloop import map_reduce, slices
 from kdmaps.bases import Basis
-from kdmaps.diffusion import DiffusionTensor, TensorRows
-from kdmaps.folds import FoldMoments
-from kdmaps.moments import compute_moments
+from kdmaps.forms.diffusion import DiffusionTensor, TensorRows
+from kdmaps.forms.moments import compute_moments
+from kdmaps.selection.folds import FoldMoments
+from kdmaps.utils.threads import map_reduce, slices
 
 
 class Statistics(NamedTuple):

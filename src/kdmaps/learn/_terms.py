@@ -18,7 +18,7 @@ from jax.scipy.linalg import cho_solve, solve_triangular
 from kdmaps.learn._objective import Objective
 from kdmaps.learn._pencil import Spectrum, polar, top_modes
 from kdmaps.learn._statistics import Statistics
-from kdmaps.pencil import ROUNDING
+from kdmaps.spectrum.pencil import ROUNDING
 
 Roles = tuple[tuple[int, ...], ...]
 
@@ -114,7 +114,7 @@ def anchor(state: State):
 
 
 def heldout(state: State):
-    """Minus Σ_k t_k^p of the λ-free time scales t on samples that the modes were not fitted to (kdmaps.selection).
+    """Minus Σ_k t_k^p of the λ-free time scales t on samples that the modes were not fitted to (see `selection.rules`).
 
     The t are the eigenvalues of (Σ_f n_f VᵀΣ_fV, Σ_f n_f VᵀL_fV) over the test samples of the folds f, the modes V of
     every fold turned towards those of all samples. For p = 1 that is tr[(Σ_f n_f VᵀL_fV)⁻¹ Σ_f n_f VᵀΣ_fV]. It depends
@@ -138,7 +138,7 @@ def heldout(state: State):
     if objective.caution == 0:
         return -score(*total)
     left_out = jax.vmap(score)(*(whole - part for whole, part in zip(total, parts, strict=True)))
-    # Samples that are tested c times make deviations √c too small (see kdmaps.selection).
+    # Samples that are tested c times make deviations √c too small (see kdmaps.selection.rules).
     coverage = jnp.maximum(jnp.sum(folds.test.weight) / operators.weight, 1.0)
     error = jnp.sqrt((len(left_out) - 1) * jnp.var(left_out) * coverage)
     return objective.caution * error - score(*total)
@@ -203,7 +203,7 @@ def make_state(statistics: Statistics, log_regularization, objective: Objective,
 
 
 def _determined(state: State):
-    """Whether every mode has more variance than rounding leaves where there is none (kdmaps.pencil.rounding_variance).
+    """Whether every mode has more variance than rounding leaves where there is none (see `rounding_variance`).
 
     A kernel that is ever smoother ends with fewer modes than are asked for: such a kernel is no answer. The factor 4 is
     on the safe side of the same test at the end of a fit.

@@ -7,12 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from kdmaps import generators, metrics, problems
-from kdmaps.bandwidths import median_distance
+from kdmaps import metrics, problems
+from kdmaps.analysis import generators
 from kdmaps.bases import Basis, FourierBasis, LandmarkBasis, make_basis
+from kdmaps.data.distances import median_distance
 from kdmaps.experiments._runner import Row
-from kdmaps.folds import CrossFit, FoldMoments, cross_fit, make_splits
-from kdmaps.grid import REGULARIZATIONS
 from kdmaps.kernels import make_kernel
 from kdmaps.learn._anisotropy import frequency_adjoint, scale_bandwidths
 from kdmaps.learn._bandwidths import Bandwidths
@@ -22,7 +21,9 @@ from kdmaps.learn._optimiser import minimise
 from kdmaps.learn._parametrisation import Parametrisation
 from kdmaps.learn._problem import Problem
 from kdmaps.learn._statistics import Samples
-from kdmaps.selection import select_by_timescale
+from kdmaps.selection.folds import CrossFit, FoldMoments, cross_fit, make_splits
+from kdmaps.selection.grid import REGULARIZATIONS
+from kdmaps.selection.rules import select_by_timescale
 
 #: (problem, kernel, basis): where the paper made its claims, first; then what they might depend on.
 CASES = (

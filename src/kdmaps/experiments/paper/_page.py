@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kdmaps._files import replacing
 from kdmaps.experiments.paper._show import Table
+from kdmaps.utils.files import replacing
 
 INTRODUCTION = (
     "Every table and figure of *Adaptive Kernel Selection for Kernelized Diffusion Maps*, three ways: **printed**; "

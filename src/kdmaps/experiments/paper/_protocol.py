@@ -19,15 +19,15 @@ from scipy import special
 from sklearn.model_selection import KFold
 
 from kdmaps import metrics, problems
-from kdmaps._files import replacing
-from kdmaps.adaptive import AdaptiveDiffusionMap
-from kdmaps.bandwidths import median_distance
 from kdmaps.baselines import UniformMixtureMap
-from kdmaps.estimator import KernelDiffusionMap
+from kdmaps.data.distances import median_distance
+from kdmaps.estimators.adaptive import AdaptiveDiffusionMap
+from kdmaps.estimators.kernel_map import KernelDiffusionMap
+from kdmaps.estimators.search import KernelSearchCV
+from kdmaps.estimators.variational import VariationalKernelMap
 from kdmaps.experiments._runner import Row
 from kdmaps.kernels import FAMILIES, Kernel, Matern, make_kernel
-from kdmaps.learn import VariationalKernelMap
-from kdmaps.search import KernelSearchCV
+from kdmaps.utils.files import replacing
 
 #: Bandwidths in units of the median pairwise distance.
 BANDWIDTHS = np.geomspace(0.5, 50, 10)

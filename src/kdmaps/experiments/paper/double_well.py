@@ -16,9 +16,9 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from kdmaps import metrics
-from kdmaps.bandwidths import median_distance
 from kdmaps.baselines import UniformMixtureMap
-from kdmaps.estimator import KernelDiffusionMap
+from kdmaps.data.distances import median_distance
+from kdmaps.estimators.kernel_map import KernelDiffusionMap
 from kdmaps.experiments._runner import Row
 from kdmaps.experiments.paper import main_results
 from kdmaps.experiments.paper._experiment import Call, now

@@ -19,8 +19,8 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from kdmaps import problems
-from kdmaps.bandwidths import median_distance
-from kdmaps.estimator import KernelDiffusionMap
+from kdmaps.data.distances import median_distance
+from kdmaps.estimators.kernel_map import KernelDiffusionMap
 from kdmaps.experiments._runner import Row
 from kdmaps.experiments.paper._experiment import Call, now
 from kdmaps.experiments.paper._show import Table

@@ -19,12 +19,12 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from kdmaps import problems
-from kdmaps.bandwidths import median_distance
+from kdmaps.data.distances import median_distance
+from kdmaps.estimators.search import KernelSearchCV
 from kdmaps.experiments._runner import Row
 from kdmaps.experiments.paper._experiment import Call, now
 from kdmaps.experiments.paper._show import COLOURS, LABELS, Table
 from kdmaps.experiments.paper.main_results import SIX
-from kdmaps.search import KernelSearchCV
 
 
 def wide_search(problem: str, scoring: str, end: float, seed: int) -> Row:

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from kdmaps import metrics, problems
-from kdmaps.bandwidths import median_distance
 from kdmaps.baselines import UniformMixtureMap
-from kdmaps.estimator import KernelDiffusionMap
+from kdmaps.data.distances import median_distance
+from kdmaps.estimators.kernel_map import KernelDiffusionMap
 from kdmaps.experiments._runner import Row
 from kdmaps.experiments.paper._experiment import Call, Comparison, now
 from kdmaps.experiments.paper._protocol import BANDWIDTHS

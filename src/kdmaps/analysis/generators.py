@@ -1,0 +1,343 @@
+"""Generators of diffusions, applied to basis functions in closed form: residuals 𝒢φ + λφ and Rayleigh estimates.
+
+Where the dynamics is known, a mode can be tested without a reference: 𝒢φ = -λφ (eq:gen-eigen) either holds or not, and
+thm:residual-gap turns the residual into a distance from the true mode (`kdmaps.certificates.residual_gap`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.spatial.distance import cdist
+
+from kdmaps.bases import Basis, FourierBasis, LandmarkBasis, ModeBasis, RandomPhaseBasis
+from kdmaps.bases.compiled import add_gram, mirror
+from kdmaps.forms.diffusion import DiffusionTensor, square_root
+from kdmaps.kernels import Kernel
+from kdmaps.utils.threads import map_reduce, slices
+
+Field = Callable[[np.ndarray], Any]
+
+
+class GeneratorMoments(NamedTuple):
+    """What the residual of any combination of features depends on.
+
+    Attributes
+    ----------
+    square, cross : ndarray of shape (p, p)
+        E (𝒢φ)(𝒢φ)ᵀ and E (𝒢φ)φᵀ.
+    image : ndarray of shape (p,)
+        E 𝒢φ: zero under the stationary law, and up to sampling error for its samples.
+    """
+
+    square: np.ndarray
+    cross: np.ndarray
+    image: np.ndarray
+
+
+@dataclass(frozen=True)
+class Residuals:
+    """How far modes are from eigenfunctions of a generator.
+
+    Attributes
+    ----------
+    values : ndarray of shape (n, r)
+        𝒢φ_k + λ̂_kφ_k at the points.
+    rates : ndarray of shape (r,)
+        Rayleigh estimates λ̂_k = -⟨φ_k, 𝒢φ_k⟩/⟨φ_k, φ_k⟩ (eq:app_rayleigh_closed).
+    norms : ndarray of shape (r,)
+        ‖𝒢φ_k + λ̂_kφ_k‖/‖φ_k‖ in the law of the points: the residual of a mode of unit norm.
+    means : ndarray of shape (r,)
+        E φ_k/‖φ_k‖: what a mode of unit norm has of the constant.
+    """
+
+    values: np.ndarray
+    rates: np.ndarray
+    norms: np.ndarray
+    means: np.ndarray
+
+
+def rayleigh_residuals(values: np.ndarray, images: np.ndarray, sample_weight: np.ndarray | None = None) -> Residuals:
+    """Residuals of functions of which `values` φ and `images` 𝒢φ (or G_hφ) are known at points.
+
+    λ̂ = -⟨φ, 𝒢φ⟩/⟨φ, φ⟩ is the λ with the smallest residual (eq:app_rayleigh_ls, eq:app_rayleigh_closed).
+
+    Parameters
+    ----------
+    values, images : ndarray of shape (n, r)
+    sample_weight : ndarray of shape (n,), optional
+    """
+    weight = np.ones(len(values)) if sample_weight is None else sample_weight
+    weight = weight / weight.sum()
+    squares = weight @ values**2
+    rates = -(weight @ (values * images)) / squares
+    residual = images + rates * values
+    return Residuals(residual, rates, np.sqrt(weight @ residual**2 / squares), weight @ values / np.sqrt(squares))
+
+
+class Generator:
+    """𝒢f = b·∇f + ½ tr(a∇²f), the generator of dX = b dt + σ dW with a = σσᵀ (eq:generator).
+
+    A generator is a function (kernel, X, Z) → 𝒢k(·, z_m)(x_i), which is what the term "pde" of
+    `kdmaps.VariationalKernelMap` asks for.
+
+    Parameters
+    ----------
+    drift : callable
+        b: points (n, d) → (n, d).
+    diffusion : number, array-like or callable, default=2.0
+        a: a number, a diagonal (d,) or a matrix (d, d) if it is constant; otherwise points (n, d) → (n,), (n, d),
+        (n, d, d) or a `kdmaps.Factor` σ. The default is that of √2 dW. The `diffusion` of estimators weighs the energy
+        E[∇f·a∇f] of a reversible process and is *half* of this a.
+
+    Examples
+    --------
+    >>> import kdmaps
+    >>> from kdmaps.generators import Langevin
+    >>> X = kdmaps.problems.load("dw1d").sample(20_000, random_state=0)
+    >>> model = kdmaps.KernelDiffusionMap(n_components=2, random_state=0).fit(X)
+    >>> found = Langevin(lambda x: x * (x**2 - 1)).residuals(model, X)
+    >>> found.values.shape, found.rates.shape
+    ((20000, 2), (2,))
+    """
+
+    def __init__(self, drift: Field, diffusion: Any = 2.0):
+        self._drift, self.diffusion = drift, diffusion
+
+    def drift(self, X: np.ndarray) -> np.ndarray:
+        """Evaluate b at points; (n, d)."""
+        b = np.asarray(self._drift(X), dtype=np.float64)
+        if b.shape != X.shape:
+            raise ValueError(f"The drift must have the shape {X.shape} of the points, got {b.shape}.")
+        if not np.all(np.isfinite(b)):
+            raise ValueError("The drift is not finite at every point.")
+        return b
+
+    def _spread(self, X: np.ndarray) -> tuple[np.ndarray | None, np.ndarray | None]:
+        """Evaluate a at points: (diagonal (1 or n, d), None), or (None, σ (1 or n, d, k)) with a = σσᵀ."""
+        tensor = DiffusionTensor(self.diffusion, X.shape[1])
+        if tensor.per_sample:
+            raise ValueError("A generator acts at any point: give diffusion as a callable, not as an array per sample.")
+        if tensor.constant is not None:
+            diagonal = np.diagonal(tensor.constant)
+            if np.array_equal(tensor.constant, np.diag(diagonal)):
+                return diagonal[None, :], None
+            return None, square_root(tensor.constant)[None]
+        scalar, factor = tensor.rows(X, None)
+        return (np.broadcast_to(scalar[:, None], X.shape), None) if scalar is not None else (None, factor)
+
+    # --- on kernel functions and features -----------------------------------------------------------------------------
+    def __call__(self, kernel: Kernel, X: np.ndarray, Z: np.ndarray) -> np.ndarray:
+        """𝒢k(·, z_m) at x_i; (n, p).
+
+        For k = κ(s), s = Σ_j (x_j - z_j)²/σ_j², with r = (x_j - z_j)/σ_j² (Appendix "Kernel derivative identities",
+        for any profile κ):
+
+            ∇k = 2κ' r,    ∇²k = 4κ'' rrᵀ + 2κ' diag(1/σ_j²),
+            𝒢k = 2κ' b·r + 2κ'' rᵀar + κ' Σ_j a_jj/σ_j².
+        """
+        X, Z = np.asarray(X, dtype=np.float64), np.asarray(Z, dtype=np.float64)
+        b, (diagonal, factor) = self.drift(X), self._spread(X)
+        images = np.zeros((len(X), len(Z)))
+        for beta, part in kernel.components():
+            images += beta * _on_radial(part, X, Z, b, diagonal, factor)
+        return images
+
+    def apply(self, basis: Basis, X: np.ndarray) -> np.ndarray:
+        """𝒢φ_m(x_i) for all features φ of a basis; (n, p).
+
+        With θ = wᵀx: 𝒢cos θ = -(b·w) sin θ - ½(wᵀaw) cos θ and 𝒢sin θ = (b·w) cos θ - ½(wᵀaw) sin θ. Fourier features
+        have all derivatives whatever the kernel (for one that is not C² their 𝒢 grows with the number of features);
+        landmarks need a C² kernel.
+        """
+        X = np.asarray(X, dtype=np.float64)
+        if isinstance(basis, ModeBasis):
+            return self.apply(basis.basis, X) @ basis.coefficients  # 𝒢 of the offset is zero
+        if isinstance(basis, LandmarkBasis):
+            return self(basis.kernel, X, basis.landmarks)
+        if isinstance(basis, FourierBasis):
+            return self._on_waves(basis, X)
+        raise TypeError(f"No closed form for {type(basis).__name__}; see Generator.finite_differences.")
+
+    def _on_waves(self, basis: FourierBasis, X: np.ndarray) -> np.ndarray:
+        W = basis.frequencies
+        diagonal, factor = self._spread(X)
+        if diagonal is not None:
+            half = diagonal @ (W**2).T / 2
+        else:
+            assert factor is not None
+            half = sum((column @ W.T) ** 2 for column in np.moveaxis(factor, 2, 0)) / 2
+        along = self.drift(X) @ W.T
+        cosines, sines = np.hsplit(FourierBasis.features(basis, X), 2)  # the pairs, of random phases too
+        on_cosines, on_sines = -along * sines - half * cosines, along * cosines - half * sines
+        if isinstance(basis, RandomPhaseBasis):  # √2 cos(θ + phase)
+            return np.sqrt(2) * (np.cos(basis.phases) * on_cosines - np.sin(basis.phases) * on_sines)
+        return np.hstack([on_cosines, on_sines])
+
+    def finite_differences(self, function: Field, X: np.ndarray, step: float = 1e-3) -> np.ndarray:
+        """𝒢f for any function f of points, (n, d) → (n, ...), by central differences; its error is O(step²).
+
+        Derivatives are taken along b and along the columns of σ only: ½ tr(σσᵀ∇²f) = ½ Σ_k ∂²f/∂σ_k².
+        """
+        X = np.asarray(X, dtype=np.float64)
+        diagonal, factor = self._spread(X)
+        if factor is None:
+            assert diagonal is not None
+            factor = np.sqrt(diagonal)[:, :, None] * np.eye(X.shape[1])
+        values = np.asarray(function(X))
+
+        def stencil(direction, order):
+            length = np.linalg.norm(direction, axis=1, keepdims=True)
+            shift = step * direction / np.where(length > 0, length, 1)
+            ahead, behind = np.asarray(function(X + shift)), np.asarray(function(X - shift))
+            difference = (ahead - behind) / 2 if order == 1 else ahead - 2 * values + behind
+            return difference * ((length / step) ** order).reshape(-1, *(1,) * (values.ndim - 1))
+
+        directions = (np.broadcast_to(column, X.shape) for column in np.moveaxis(factor, 2, 0))
+        return stencil(self.drift(X), 1) + sum(stencil(direction, 2) for direction in directions) / 2
+
+    # --- on modes -----------------------------------------------------------------------------------------------------
+    def residuals(self, estimator: Any, X: np.ndarray, sample_weight: np.ndarray | None = None) -> Residuals:
+        """𝒢φ_k + λ̂_kφ_k of the modes of a fitted estimator, with their Rayleigh estimates (eq:pde-loss).
+
+        Parameters
+        ----------
+        estimator : fitted estimator
+            Anything with `basis_`, `coefficients_` and `modes_`.
+        X : ndarray of shape (n, d)
+            Points of the stationary law; best those that the modes were not fitted to.
+        sample_weight : ndarray of shape (n,), optional
+        """
+        modes = ModeBasis(estimator.basis_, estimator.coefficients_, estimator.modes_.offset)
+        values, images = np.empty((2, X.shape[0], modes.n_features))
+
+        def step(_, part):
+            chunk = np.asarray(X[part], dtype=np.float64)
+            values[part], images[part] = modes.features(chunk), self.apply(modes, chunk)
+
+        map_reduce(list(slices(X.shape[0], estimator.basis_.chunk_rows)), lambda: None, step)
+        return rayleigh_residuals(values, images, sample_weight)
+
+    def moments(self, basis: Basis, X: np.ndarray, sample_weight: np.ndarray | None = None) -> GeneratorMoments:
+        """E (𝒢φ)(𝒢φ)ᵀ, E (𝒢φ)φᵀ and E 𝒢φ over the samples X, in chunks: nothing of size n×p is ever formed."""
+        p = basis.n_features
+        weight = np.ones(X.shape[0]) if sample_weight is None else sample_weight
+
+        def start():
+            return np.zeros((p, p)), np.zeros((p, p)), np.zeros(p)
+
+        def step(state, part):
+            chunk, root = np.asarray(X[part], dtype=np.float64), np.sqrt(weight[part])
+            images = np.ascontiguousarray(self.apply(basis, chunk) * root[:, None])
+            add_gram(state[0], images)
+            state[1][:] += images.T @ (basis.features(chunk) * root[:, None])
+            state[2][:] += root @ images
+
+        states = map_reduce(list(slices(X.shape[0], basis.chunk_rows)), start, step)
+        square, cross, image = (sum(parts) / weight.sum() for parts in zip(*states, strict=True))
+        return GeneratorMoments(mirror(square), cross, image)
+
+
+class OrnsteinUhlenbeck(Generator):
+    """𝒢f = -(Ax)·∇f + Δf, of dX = -AX dt + √2 dW (eq:app_ou_generator_kernel).
+
+    Self-adjoint in its stationary law if A is symmetric, which is then N(0, A⁻¹) for positive A.
+
+    Parameters
+    ----------
+    A : array-like of shape (d, d), or (d,) for a diagonal
+    """
+
+    def __init__(self, A: Any):
+        matrix = np.asarray(A, dtype=np.float64)
+        self.A = np.diag(matrix) if matrix.ndim == 1 else matrix
+        if self.A.ndim != 2 or self.A.shape[0] != self.A.shape[1] or not np.all(np.isfinite(self.A)):
+            raise ValueError(f"A must be a finite square matrix or its diagonal, got shape {matrix.shape}.")
+        super().__init__(self._restore)
+
+    def _restore(self, X: np.ndarray) -> np.ndarray:
+        if X.shape[1] != len(self.A):
+            raise ValueError(f"A has {len(self.A)} rows but the points have {X.shape[1]} coordinates.")
+        return -X @ self.A.T
+
+
+class Langevin(Generator):
+    """𝒢f = -∇V·∇f + Δf, of dX = -∇V dt + √2 dW: self-adjoint in the law exp(-V), in any dimension.
+
+    Parameters
+    ----------
+    gradient : callable
+        ∇V: points (n, d) → (n, d).
+    """
+
+    def __init__(self, gradient: Field):
+        self.gradient = gradient
+        super().__init__(self._descend)
+
+    def _descend(self, X: np.ndarray) -> np.ndarray:
+        return -np.asarray(self.gradient(X), dtype=np.float64)
+
+
+def for_problem(problem: Any) -> Generator:
+    """The generator of one of `kdmaps.problems` that has a drift."""
+    if not hasattr(problem, "drift"):
+        raise ValueError(
+            f"{problem.name!r} has no drift in closed form; give its drift to kdmaps.generators.Generator, or use "
+            "kdmaps.generators.sample_generator, which needs samples only."
+        )
+    return Generator(problem.drift)
+
+
+def sample_generator(X: np.ndarray, bandwidth: float) -> np.ndarray:
+    """G_h = (P - 1)/t on samples of exp(-V), for dynamics of which nothing else is known; (n, n).
+
+    P is the Markov matrix of `kdmaps.baselines.DiffusionMap` with α = 1/2 (eq:alpha-normalization, eq:markov-operator)
+    and t = σ²/2. (G_hf)_i → (𝒢f)(x_i), 𝒢f = -∇V·∇f + Δf, as t → 0 and n → ∞; the bias is O(t), and the variance
+    O(1/(n t^{1+d/2})) is largest where samples are few: a weak test of a mode where the drift is not known, and none in
+    high dimension.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, d)
+    bandwidth : float
+        σ.
+    """
+    K = np.exp(cdist(X, X, "sqeuclidean") / (-2 * bandwidth**2))
+    root = np.sqrt(K.sum(axis=1))
+    K /= root[:, None] * root
+    K /= K.sum(axis=1, keepdims=True)
+    return (K - np.eye(len(X))) * (2 / bandwidth**2)
+
+
+def _on_radial(kernel: Kernel, X, Z, b, diagonal, factor) -> np.ndarray:
+    """𝒢k for one family; see `Generator.__call__`."""
+    if kernel.smoothness < 2 or kernel.scale is None:
+        raise ValueError(
+            f"{kernel!r} has no second derivative where points coincide, so a generator cannot act on it; use a C² "
+            "family (gaussian, matern32, matern52, rq2, rq5), or the basis 'fourier', whose features are smooth."
+        )
+    inverse = np.broadcast_to(np.asarray(kernel.scale) ** -2.0, X.shape[1])
+    s = cdist(X / kernel.scale, Z / kernel.scale, "sqeuclidean")
+    slope = kernel.profile(s, 1)
+    downstream, centre = b * inverse, Z.mean(axis=0)
+    along = np.einsum("nd,nd->n", downstream, X - centre)[:, None] - downstream @ (Z - centre).T  # b·r
+
+    # κ'' may be infinite where x = z (Matérn 3/2). The rᵀar that multiplies it must be exactly zero there, which sums
+    # of x_j - z_j are and differences of matrix products are not.
+    if diagonal is None:
+        trace = (factor**2).sum(axis=2) @ inverse
+        columns = np.moveaxis(factor * inverse[:, None], 2, 0)
+        quadratic = sum(
+            sum(c[:, None] * (x[:, None] - z) for c, x, z in zip(column.T, X.T, Z.T, strict=True)) ** 2
+            for column in columns
+        )
+    elif len(diagonal) == 1:
+        trace, root = diagonal @ inverse, np.sqrt(diagonal) * inverse
+        quadratic = cdist(X * root, Z * root, "sqeuclidean")
+    else:
+        trace, weights = diagonal @ inverse, (diagonal * inverse**2).T
+        quadratic = sum(w[:, None] * (x[:, None] - z) ** 2 for w, x, z in zip(weights, X.T, Z.T, strict=True))
+    return 2 * slope * along + 2 * kernel.profile(s, 2) * quadratic + slope * trace[:, None]

@@ -1,0 +1,389 @@
+"""How far rates, time scales and modes would move with other samples: a block bootstrap on Moments.
+
+The samples are summed once, block by block. A resample draws as many blocks as there are, with replacement, and is a
+weighted sum of their Moments: no resample ever looks at X. Blocks that are long compared with the correlation time of
+the modes are nearly independent, also where the samples of one trajectory are not.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import chain
+from math import ceil
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+from sklearn.utils.validation import check_is_fitted
+
+from kdmaps.analysis.correlation import integrated_correlation_time, trajectories_of
+from kdmaps.bases import Basis
+from kdmaps.data import ArraySource
+from kdmaps.estimators.transformer import ModeTransformer
+from kdmaps.exceptions import UnreliableModesWarning
+from kdmaps.forms.moments import Moments, compute_moments
+from kdmaps.forms.tangent import checked_tensor
+from kdmaps.spectrum.pencil import Modes, find_modes
+from kdmaps.utils.validation import checked_random_state, checked_weight
+
+#: Fewer resamples have no quantiles worth the name.
+MIN_RESAMPLES = 20
+#: Blocks beyond this number add memory and time, but no accuracy that an interval could show: from B blocks a standard
+#: error is known to about 1/√(2B).
+MAX_BLOCKS = 50
+#: With fewer blocks the intervals themselves are not to be trusted.
+MIN_BLOCKS = 10
+#: Bytes for the moments of all blocks; with many features, blocks become fewer (but not below twice MIN_BLOCKS).
+BLOCK_BYTES = 2**28
+#: A block holds this many integrated correlation times g = 1 + 2 Σ |ρ_t|. For ρ_t = e^{-t/τ}, g ≈ 2τ and the variance
+#: between blocks of length b misses the part τ/b = 1/10 of the true one.
+CORRELATION_TIMES_PER_BLOCK = 5
+
+
+@dataclass(frozen=True)
+class Uncertainty:
+    """What the block bootstrap found.
+
+    Attributes
+    ----------
+    rates, timescales : ndarray of shape (r,)
+        Those of the model.
+    rate_intervals, timescale_intervals : ndarray of shape (r, 2)
+        Confidence intervals.
+    rate_errors, timescale_errors : ndarray of shape (r,)
+        Standard errors.
+    angles : ndarray of shape (r,)
+        Upper confidence bounds, in radians and ascending, of the principal angles between the space of all modes and
+        that of the resamples.
+    mode_angles : ndarray of shape (r,)
+        The same for every mode alone. Modes of a degenerate cluster may turn into one another: they share the largest
+        angle between their space and that of the modes matched to them.
+    clusters : list of ndarray of int
+        Modes that belong together.
+    confidence : float
+        Level of the intervals and bounds.
+    block_length, n_blocks : int
+        Least number of samples in a block, and number of blocks.
+    correlation_time : float
+        Largest integrated correlation time g = 1 + 2 Σ_t |ρ_t| of the modes, in samples.
+    rate_samples, angle_samples : ndarray of shape (n_resamples, r)
+        Rates (in the order of the model's modes) and principal angles of the resamples.
+    """
+
+    rates: np.ndarray
+    timescales: np.ndarray
+    rate_intervals: np.ndarray
+    timescale_intervals: np.ndarray
+    rate_errors: np.ndarray
+    timescale_errors: np.ndarray
+    angles: np.ndarray
+    mode_angles: np.ndarray
+    clusters: list[np.ndarray]
+    confidence: float
+    block_length: int
+    n_blocks: int
+    correlation_time: float
+    rate_samples: np.ndarray
+    angle_samples: np.ndarray
+
+    def table(self) -> list[dict[str, Any]]:
+        """One row per mode, as plain data: what `pandas.DataFrame` or a printed table takes."""
+        return [
+            {
+                "mode": k + 1,
+                "timescale": float(self.timescales[k]),
+                "timescale_low": float(self.timescale_intervals[k, 0]),
+                "timescale_high": float(self.timescale_intervals[k, 1]),
+                "timescale_error": float(self.timescale_errors[k]),
+                "rate": float(self.rates[k]),
+                "rate_low": float(self.rate_intervals[k, 0]),
+                "rate_high": float(self.rate_intervals[k, 1]),
+                "rate_error": float(self.rate_errors[k]),
+                "angle_degrees": float(np.degrees(self.mode_angles[k])),
+            }
+            for k in range(len(self.rates))
+        ]
+
+
+def bootstrap(
+    model: ModeTransformer,
+    X,
+    *,
+    sample_weight=None,
+    groups=None,
+    diffusion=None,
+    n_resamples: int = 200,
+    block_length: int | str = "auto",
+    max_blocks: int | None = None,
+    confidence: float = 0.95,
+    random_state=0,
+) -> Uncertainty:
+    """Confidence intervals of the rates and time scales of a model, and how far its modes may turn.
+
+    Kernel, basis and λ stay as they are. The intervals tell what other samples of the same law would change; they know
+    nothing of the bias of a kernel that cannot represent the modes.
+
+    Parameters
+    ----------
+    model : fitted estimator
+    X : array-like of shape (n_samples, d), memory map, or path of a .npy file
+        The samples it was fitted to, in the order of time if they come from a trajectory.
+    sample_weight : array-like of shape (n_samples,), optional
+        The weights it was fitted with.
+    groups : array-like of shape (n_samples,), optional
+        The trajectory of every sample. Blocks are cut within trajectories; short trajectories are joined whole.
+    diffusion : optional
+        The diffusion tensor of these samples; by default the estimator's own.
+    n_resamples : int, default=200
+    block_length : int or "auto", default="auto"
+        Least number of consecutive samples in a block. "auto" is five integrated correlation times of the slowest
+        decorrelating mode.
+    max_blocks : int or None, default=None
+        Blocks get longer where there would be more of them, which is on the safe side. None is 50, or fewer if their
+        moments (a p×p matrix each) would take more than 256 MB.
+    confidence : float, default=0.95
+    random_state : int, RandomState instance or None, default=0
+
+    Returns
+    -------
+    Uncertainty
+
+    Warns
+    -----
+    UnreliableModesWarning
+        If there are fewer than ten blocks, or the resamples do not determine all modes.
+
+    Notes
+    -----
+    With c the multinomial counts of the blocks b, the operators of a resample are Σ_b c_b M_b / Σ_b c_b w_b. Its rates
+    are the λ-free Ritz values of its own modes, matched to those of the model by correlation. Intervals are basic
+    bootstrap intervals of log rate, [θ̂²/q_high, θ̂²/q_low] for quantiles q of the resampled rates: a resample is fitted
+    as eagerly as the model was, so that the optimism of the fit shows once more in it and is reflected away.
+
+    References
+    ----------
+    Künsch, H. R. (1989). The jackknife and the bootstrap for general stationary observations. Ann. Statist. 17.
+
+    Examples
+    --------
+    >>> import kdmaps
+    >>> X = kdmaps.problems.load("dw1d").sample(2000, random_state=0)
+    >>> m = kdmaps.KernelDiffusionMap(n_components=2, random_state=0).fit(X)
+    >>> u = kdmaps.uncertainty.bootstrap(m, X)
+    >>> bool(u.timescale_intervals[0, 0] < m.timescales_[0] < u.timescale_intervals[0, 1])
+    True
+    """
+    check_is_fitted(model)
+    _check_arguments(n_resamples, max_blocks, confidence)
+    fitted: Any = getattr(model, "best_estimator_", model)
+    X = model._source(X)
+    if not isinstance(X, ArraySource):
+        raise ValueError("X must be an array or a .npy file, whose blocks can be picked.")
+    weight = checked_weight(sample_weight, X)
+    spaces = fitted.tangents_ if diffusion is None else None
+    tensor = checked_tensor(fitted.diffusion if diffusion is None else diffusion, X, weight, spaces=spaces)
+    trajectories = trajectories_of(groups, len(X.array))
+    values = np.asarray(ModeTransformer.transform(fitted, X), dtype=np.float64)
+    most = max_blocks or _most_blocks(fitted.basis_)
+    blocks, length, correlation_time = _independent_blocks(values, weight, trajectories, block_length, most)
+    moments = _StackedMoments([compute_moments(fitted.basis_, X, weight, tensor, rows) for rows in blocks])
+    refit = _Refit(fitted, moments.combine(np.ones(len(blocks))))
+    rng = checked_random_state(random_state)
+    counts = rng.multinomial(len(blocks), np.full(len(blocks), 1 / len(blocks)), size=n_resamples)
+    draws = [refit.compare(moments.combine(row)) for row in counts]
+    found = [draw for draw in draws if draw is not None]
+    if len(found) < 0.9 * n_resamples:
+        warnings.warn(
+            f"{n_resamples - len(found)} of {n_resamples} resamples do not determine {refit.n_modes} modes: a few "
+            "blocks decide. Use fewer n_components or more samples.",
+            UnreliableModesWarning,
+            stacklevel=2,
+        )
+    if not found:
+        raise ValueError("No resample determines the modes; use fewer n_components or more samples.")
+    rates, angles, mode_angles = (np.array(part) for part in zip(*found, strict=True))
+    centre = np.asarray(fitted.rates_)
+    shift = np.log(rates) - np.log(refit.modes.rates)
+    tails = [(1 + confidence) / 2, (1 - confidence) / 2]
+    # About the rates on the samples themselves, also where the model has cross-fitted ones: the reflection takes away
+    # the optimism of a fit, which those no longer have.
+    intervals = refit.modes.rates[:, None] * np.exp(-np.quantile(shift, tails, axis=0)).T
+    spread = shift.std(axis=0, ddof=1)  # of log rate, hence the relative error of a rate and of its time scale
+    return Uncertainty(
+        rates=centre,
+        timescales=1 / centre,
+        rate_intervals=intervals,
+        timescale_intervals=1 / intervals[:, ::-1],
+        rate_errors=spread * centre,
+        timescale_errors=spread / centre,
+        angles=np.quantile(angles, confidence, axis=0),
+        mode_angles=np.quantile(mode_angles, confidence, axis=0),
+        clusters=refit.modes.clusters,
+        confidence=float(confidence),
+        block_length=length,
+        n_blocks=len(blocks),
+        correlation_time=correlation_time,
+        rate_samples=rates,
+        angle_samples=angles,
+    )
+
+
+def _independent_blocks(
+    modes: np.ndarray, weight: np.ndarray | None, trajectories: Sequence[np.ndarray], block_length, most: int
+) -> tuple[list[np.ndarray], int, float]:
+    """Blocks of samples that hardly know of one another, their length, and the correlation time it comes from."""
+    n = len(modes)
+    # Weights that change from sample to sample dilute the correlations, but not the time over which blocks know of one
+    # another; weights with a memory of their own add to it.
+    weighted = iter(()) if weight is None else (weight * series for series in modes.T)
+    correlation_time = max(integrated_correlation_time(series, trajectories) for series in chain(modes.T, weighted))
+    length = _block_length(block_length, most, correlation_time, n)
+    blocks = cut_blocks(trajectories, length)
+    if len(blocks) < 2:
+        raise ValueError(
+            f"block_length={length} leaves {len(blocks)} block of {n} samples; give a smaller block_length."
+        )
+    if len(blocks) < MIN_BLOCKS:
+        warnings.warn(
+            f"The samples make only {len(blocks)} blocks of {length}: too few for intervals to be trusted, which are "
+            "probably too narrow. Use a longer trajectory.",
+            UnreliableModesWarning,
+            stacklevel=3,
+        )
+    return blocks, length, correlation_time
+
+
+def cut_blocks(trajectories: Sequence[np.ndarray], length: int) -> list[np.ndarray]:
+    """Blocks of at least `length` consecutive samples; trajectories shorter than that are joined."""
+    blocks: list[np.ndarray] = []
+    gathered: list[np.ndarray] = []
+    for rows in trajectories:
+        for piece in np.array_split(rows, max(1, len(rows) // length)):
+            gathered.append(piece)
+            if sum(map(len, gathered)) >= length:
+                blocks.append(gathered[0] if len(gathered) == 1 else np.concatenate(gathered))
+                gathered = []
+    if gathered:
+        blocks[-1:] = [np.concatenate([*blocks[-1:], *gathered])]
+    return blocks
+
+
+class _StackedMoments:
+    """Moments of all blocks, as rows of one matrix: lower triangles only, since they are symmetric."""
+
+    def __init__(self, blocks: list[Moments]):
+        self._triangle = np.tril_indices(len(blocks[0].total))
+        self._small = np.array([(m.count, m.weight, m.weight_squared) for m in blocks])
+        self._total = np.array([m.total for m in blocks])
+        self._gram = np.array([m.gram[self._triangle] for m in blocks])
+        self._energy = np.array([m.energy[self._triangle] for m in blocks])
+
+    def combine(self, counts: np.ndarray) -> Moments:
+        """Moments of the samples of all blocks, those of block b counted `counts[b]` times."""
+        counts = counts.astype(np.float64)
+        count, weight, squared = counts @ self._small
+        return Moments(
+            int(count),
+            float(weight),
+            float(squared),
+            counts @ self._total,
+            self._symmetric(counts @ self._gram),
+            self._symmetric(counts @ self._energy),
+        )
+
+    def _symmetric(self, packed: np.ndarray) -> np.ndarray:
+        p = self._total.shape[1]
+        full = np.empty((p, p))
+        full[self._triangle] = packed
+        full.T[self._triangle] = packed
+        return full
+
+
+class _Refit:
+    """The modes of all samples, found again from the moments, and those of a resample compared with them."""
+
+    def __init__(self, fitted: Any, moments: Moments):
+        self._ridge = fitted.basis_.ridge
+        self._regularization = fitted.regularization
+        self._center = fitted.center
+        self.n_modes = len(fitted.eigenvalues_)
+        self.modes = self._solve(moments)
+        # Rounding of the sums, amplified by a condition number of at most 1e12, against samples that are not the same.
+        if not np.allclose(self.modes.eigenvalues, fitted.eigenvalues_, rtol=1e-3):
+            raise ValueError(
+                "X (with sample_weight and diffusion) is not what the model was fitted to: its modes have other "
+                "eigenvalues. Pass the training samples."
+            )
+        self._covariance = moments.covariance(self._center)
+        self._dual = self._covariance @ self.modes.coefficients
+
+    def _solve(self, moments: Moments) -> Modes:
+        return find_modes(moments, self._ridge, self.n_modes, self._regularization, self._center)
+
+    def compare(self, moments: Moments) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
+        """Rates in the order of the modes, angles of the spaces, angle of every mode; None if undetermined."""
+        try:
+            other = self._solve(moments)
+        except (ValueError, np.linalg.LinAlgError):
+            return None
+        overlap = self._dual.T @ other.coefficients
+        gram = other.coefficients.T @ self._covariance @ other.coefficients
+        order = self._match(overlap / np.sqrt(np.diagonal(gram)))
+        overlap, gram = overlap[:, order], gram[np.ix_(order, order)]
+        mode_angles = np.empty(self.n_modes)
+        for cluster in self.modes.clusters:
+            own = np.ix_(cluster, cluster)
+            mode_angles[cluster] = _angles(overlap[own], gram[own])[-1]
+        return other.rates[order], _angles(overlap, gram), mode_angles
+
+    def _match(self, correlation: np.ndarray) -> np.ndarray:
+        """For every mode the one of the resample that it corresponds to; within a cluster in the order of μ."""
+        clusters = self.modes.clusters
+        owner = np.repeat(np.arange(len(clusters)), [len(cluster) for cluster in clusters])
+        captured = np.array([np.sum(correlation[cluster] ** 2, axis=0) for cluster in clusters])
+        order = linear_sum_assignment(-captured[owner])[1]
+        for cluster in clusters:
+            order[cluster] = np.sort(order[cluster])
+        return order
+
+
+def _angles(overlap: np.ndarray, gram: np.ndarray) -> np.ndarray:
+    """Principal angles, ascending, between orthonormal functions and others of this Gram matrix, from their overlap."""
+    root = np.linalg.cholesky(gram)
+    cosines = np.linalg.svd(np.linalg.solve(root, overlap.T), compute_uv=False)
+    return np.arccos(np.clip(cosines, 0, 1))
+
+
+def _most_blocks(basis: Basis) -> int:
+    fitting = BLOCK_BYTES // (8 * basis.n_features * (basis.n_features + 1))
+    return min(MAX_BLOCKS, max(2 * MIN_BLOCKS, fitting))
+
+
+def _block_length(block_length, max_blocks: int, correlation_time: float, n_samples: int) -> int:
+    least = ceil(n_samples / max_blocks)
+    if isinstance(block_length, str) and block_length == "auto":
+        wanted = ceil(CORRELATION_TIMES_PER_BLOCK * correlation_time)
+        longest = n_samples // MIN_BLOCKS
+        if wanted > longest:
+            warnings.warn(
+                f"The modes have a correlation time of {correlation_time:.0f} samples, and {n_samples} samples hold "
+                "too few of those: the intervals are probably too narrow. Use a longer trajectory.",
+                UnreliableModesWarning,
+                stacklevel=3,
+            )
+        return max(1, least, min(wanted, longest))
+    if not isinstance(block_length, Integral) or block_length < 1:
+        raise ValueError(f'block_length must be "auto" or a positive whole number, got {block_length!r}.')
+    return max(int(block_length), least)
+
+
+def _check_arguments(n_resamples, max_blocks, confidence) -> None:
+    if not isinstance(n_resamples, Integral) or n_resamples < MIN_RESAMPLES:
+        raise ValueError(f"n_resamples must be a whole number of at least {MIN_RESAMPLES}, got {n_resamples!r}.")
+    if max_blocks is not None and (not isinstance(max_blocks, Integral) or max_blocks < 2):
+        raise ValueError(f"max_blocks must be None or a whole number of at least 2, got {max_blocks!r}.")
+    if not isinstance(confidence, Real) or not 0 < float(confidence) < 1:
+        raise ValueError(f"confidence must be a number between 0 and 1, got {confidence!r}.")

@@ -1,0 +1,192 @@
+"""The compiled chunk step: features and Gram of a chunk at the speed of one BLAS `syrk`, without the interpreter lock.
+
+BLAS is called through the pointers that SciPy publishes for Cython (its f2py wrappers keep the lock), and sin/cos is a
+compiled polynomial kernel. Within a chunk, features are made and used in blocks that stay in the second-level cache.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from llvmlite import ir
+from numba import njit, types
+from numba.extending import get_cython_function_address, intrinsic
+
+#: Where BLAS is, as SciPy publishes it for Cython. An argument of compiled code, which is kept for the next process.
+_SYRK = {
+    np.dtype(scalar): get_cython_function_address("scipy.linalg.cython_blas", name)
+    for scalar, name in ((np.float64, "dsyrk"), (np.float32, "ssyrk"))
+}
+#: Rows of features at a time: enough for BLAS, few enough for the second-level cache with a few hundred features.
+BLOCK_ROWS = 320
+
+
+@intrinsic
+def _call(typing_context, function, a, b, c, d, e, f, g, h, i, j):
+    """Call the function at an address with ten pointers, all given as whole numbers."""
+
+    def generate(context, builder, signature, values):
+        pointer = ir.IntType(8).as_pointer()
+        kind = ir.FunctionType(ir.VoidType(), [pointer] * 10).as_pointer()
+        builder.call(builder.inttoptr(values[0], kind), [builder.inttoptr(value, pointer) for value in values[1:]])
+        return context.get_dummy_value()
+
+    return types.void(*[types.intp] * 11), generate
+
+
+@njit(nogil=True, cache=True)
+def _syrk(address, A, beta, out):
+    """AᵀA + β·out in the lower triangle of `out`, all of the type of A."""
+    # BLAS reads row-major A as column-major Aᵀ and row-major lower as column-major upper ("U"), not transposed ("N").
+    letters, size = np.array([85, 78], np.uint8), np.array([A.shape[1], A.shape[0]], np.int32)
+    scalars = np.array([1, beta], dtype=A.dtype)
+    columns, rows = size.ctypes.data, size[1:].ctypes.data
+    _call(  # type: ignore[call-arg]
+        address, letters.ctypes.data, letters[1:].ctypes.data, columns, rows,
+        scalars.ctypes.data, A.ctypes.data, columns, scalars[1:].ctypes.data, out.ctypes.data, columns,
+    )  # fmt: skip
+
+
+@njit(nogil=True, cache=True)
+def _add_lower(out, work):
+    for i in range(out.shape[0]):
+        for j in range(i + 1):
+            out[i, j] += work[i, j]
+
+
+def add_gram(out: np.ndarray, A: np.ndarray, work: np.ndarray | None = None) -> None:
+    """Add AᵀA to the lower triangle of float64 `out`, in place, without the interpreter lock; both are C-contiguous.
+
+    The product of a float32 A is computed in float32, in `work` of the size of `out`, and added in float64.
+    """
+    if work is None:
+        _syrk(_SYRK[A.dtype], A, 1.0, out)
+    else:
+        _syrk(_SYRK[A.dtype], A, 0.0, work)
+        _add_lower(out, work)
+
+
+def mirror(lower: np.ndarray) -> np.ndarray:
+    """The symmetric matrix with this lower triangle, in place."""
+    p = lower.shape[0]
+    for start in range(0, p, 128):  # blocks keep the transposed reads in cache
+        stop = min(start + 128, p)
+        lower[start:stop, stop:] = lower[stop:, start:stop].T
+        block = lower[start:stop, start:stop]
+        block[:] = np.tril(block) + np.tril(block, -1).T
+    return lower
+
+
+# Cody–Waite split of π: products of a part with whole numbers below 2²⁰ are exact. Then polynomials for |r| ≤ π/2, from
+# Chebyshev fits of (sin r/r - 1)/r² and (cos r - 1 + r²/2)/r⁴ in r², good to less than rounding.
+_PI_HI, _PI_MID, _PI_LO = 3.1415926534682512, 1.2154201012607932e-10, 4.0445324975919011e-21
+_S1, _S2, _S3 = -1.6666666666666666633e-1, 8.3333333333333158444e-3, -1.9841269841254955987e-4
+_S4, _S5, _S6 = 2.7557319219158430571e-6, -2.5052107616384595278e-8, 1.605897727281550607e-10
+_S7, _S8 = -7.6439690310527690427e-13, 2.7314289861226158535e-15
+_C1, _C2, _C3 = 4.166666666666666665e-2, -1.3888888888888880126e-3, 2.4801587301579843199e-5
+_C4, _C5, _C6 = -2.7557319221567154411e-7, 2.087675660256890341e-9, -1.1470712252875162875e-11
+_C7, _C8 = 4.7778772907686911104e-14, -1.5218559264094550689e-16
+
+
+@njit(nogil=True, cache=True, fastmath={"contract", "nsz", "arcp"}, error_model="numpy")
+def cos_sin_rows(angles, row_scale, out):
+    """Write [cos a, sin a]·row_scale into the two halves of each row of `out`."""
+    n, q = angles.shape
+    for i in range(n):
+        scale, row, cosines, sines = row_scale[i], angles[i], out[i, :q], out[i, q:]
+        for j in range(q):  # floats only, no branches, one row at a time: this loop vectorises
+            a = row[j]
+            k = np.floor(a * 0.3183098861837907 + 0.5)
+            r = ((a - k * _PI_HI) - k * _PI_MID) - k * _PI_LO
+            z = r * r
+            s = _S1 + z * (_S2 + z * (_S3 + z * (_S4 + z * (_S5 + z * (_S6 + z * (_S7 + z * _S8))))))
+            c = _C1 + z * (_C2 + z * (_C3 + z * (_C4 + z * (_C5 + z * (_C6 + z * (_C7 + z * _C8))))))
+            sign = (1.0 - 2.0 * (k - 2.0 * np.floor(0.5 * k))) * scale  # (-1)ᵏ
+            sines[j] = (r + r * z * s) * sign
+            cosines[j] = (1.0 - 0.5 * z + z * z * c) * sign
+
+
+# The same in single precision: products with whole numbers below 2¹² are exact, enough up to 8192.
+_F = np.float32
+_ONE_OVER_PI, _HALF, _ONE, _TWO = _F(0.31830987), _F(0.5), _F(1.0), _F(2.0)
+_FPI_HI, _FPI_MID, _FPI_LO = _F(3.140625), _F(9.67502593994140625e-4), _F(1.5099579897537296e-7)
+_FS1, _FS2, _FS3, _FS4 = _F(-1.6666665963e-1), _F(8.3332420809e-3), _F(-1.9822732181e-4), _F(2.6347327186e-6)
+_FC1, _FC2, _FC3, _FC4 = _F(4.1666666078e-2), _F(-1.3888812506e-3), _F(2.4786076313e-5), _F(-2.6545867294e-7)
+
+
+@njit(nogil=True, cache=True, fastmath={"contract", "nsz", "arcp"}, error_model="numpy")
+def cos_sin_rows_single(angles, row_scale, out, shift):
+    """`cos_sin_rows` in float32, with `shift` subtracted from the cosine: cos a - 1 keeps its digits for small a."""
+    n, q = angles.shape
+    for i in range(n):
+        scale, row, cosines, sines = row_scale[i], angles[i], out[i, :q], out[i, q:]
+        for j in range(q):
+            a = row[j]
+            k = np.floor(a * _ONE_OVER_PI + _HALF)
+            r = ((a - k * _FPI_HI) - k * _FPI_MID) - k * _FPI_LO
+            z = r * r
+            s = r + r * z * (_FS1 + z * (_FS2 + z * (_FS3 + z * _FS4)))
+            c = z * z * (_FC1 + z * (_FC2 + z * (_FC3 + z * _FC4))) - _HALF * z  # cos r - 1
+            sign = _ONE - _TWO * (k - _TWO * np.floor(_HALF * k))
+            sines[j] = s * sign * scale
+            cosines[j] = (c * sign + (sign - shift)) * scale
+
+
+#: Beyond these arguments the reduction by three parts of π loses digits and the library's sin and cos take over.
+LARGE_ARGUMENT = {np.dtype(np.float64): 1e5, np.dtype(np.float32): 8192.0}
+
+
+def cos_sin(
+    angles: np.ndarray, row_scale: np.ndarray, out: np.ndarray, bound: float = np.inf, shift: float = 0.0
+) -> None:
+    """[cos a - shift, sin a]·row_scale per row, good to two units in the last place of 1, for any finite argument.
+
+    `bound` is known to exceed all arguments, which spares a look at them; a shift is for float32 only.
+    """
+    limit = LARGE_ARGUMENT[angles.dtype]
+    if bound < limit or max(angles.max(initial=0.0), -angles.min(initial=0.0)) < limit:
+        if angles.dtype == np.float32:
+            cos_sin_rows_single(angles, row_scale, out, np.float32(shift))
+        else:
+            cos_sin_rows(angles, row_scale, out)
+    else:
+        q = angles.shape[1]
+        np.multiply(np.cos(angles) - angles.dtype.type(shift), row_scale[:, None], out=out[:, :q])
+        np.multiply(np.sin(angles), row_scale[:, None], out=out[:, q:])
+
+
+def add_waves(Y, directions, root_weight, angles, waves, total, gram, work=None) -> None:
+    """Add Σ √w z and Σ zzᵀ (lower triangle) of z = √w [cos a, sin a], a = Y @ directions, to `total` and `gram`.
+
+    All in one piece of compiled code: threads that come back to the interpreter after every block wait for its lock.
+    No angle may be a `LARGE_ARGUMENT`. In float32 cosines are less 1, and the sum over the rows of Y is one in float32.
+
+    Parameters
+    ----------
+    Y : ndarray of shape (n, d)
+    directions : ndarray of shape (d, q)
+    root_weight : ndarray of shape (n,)
+    angles, waves : ndarrays of shape (b, q) and (b, 2q)
+        Work space for b rows at a time.
+    total, gram : float64 ndarrays of shape (2q,) and (2q, 2q)
+    work : ndarray of shape (2q, 2q), for float32 only
+        Work space.
+    """
+    _add_waves(_SYRK[Y.dtype], Y, directions, root_weight, angles, waves, total, gram, work)
+
+
+@njit(nogil=True, cache=True)
+def _add_waves(syrk, Y, directions, root_weight, angles, waves, total, gram, work):
+    n, size = Y.shape[0], angles.shape[0]
+    for start in range(0, n, size):
+        stop = min(start + size, n)
+        root, a, z = root_weight[start:stop], angles[: stop - start], waves[: stop - start]
+        np.dot(Y[start:stop], directions, a)
+        if work is None:  # decided when this is compiled
+            cos_sin_rows(a, root, z)
+            _syrk(syrk, z, 1.0, gram)
+        else:
+            cos_sin_rows_single(a, root, z, _ONE)
+            _syrk(syrk, z, min(start, 1), work)
+        total += np.dot(root, z)
+    if work is not None:
+        _add_lower(gram, work)

@@ -1,0 +1,397 @@
+"""Where samples come from: arrays, files, trajectories and streams of chunks, behind one protocol.
+
+`as_source` turns whatever an estimator accepts into a `Source`: rows of numbers that are read in parts. Nothing here
+ever holds more than a few parts, so data may be larger than memory.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.utils import check_array
+
+from kdmaps.data import objects
+from kdmaps.utils.threads import slices
+
+#: Pages of a memory-mapped file are given back after this many bytes.
+MAPPED_BYTES = 16 * 2**20
+#: The system maps this much around a single row that is read.
+FAULT_BYTES = 2**16
+#: Samples that decide the median bandwidth, the landmarks and the origin of larger data.
+PREVIEW_SAMPLES = 10_000
+#: Rows that a message names.
+MAX_ROWS_NAMED = 5
+
+Part = tuple[Any, np.ndarray]
+
+
+class Source(ABC):
+    """Samples in rows, read in parts.
+
+    Attributes
+    ----------
+    n_features : int
+        Number of columns d.
+    n_samples : int or None
+        Number of rows; None for a stream that has not been read to its end yet.
+    feature_names : list of str or None
+        Names of the columns, where the data have them.
+    in_memory : bool
+        Whether the samples are an array in memory.
+    """
+
+    n_features: int
+    n_samples: int | None = None
+    feature_names: list[str] | None = None
+    in_memory = False
+
+    @property
+    def shape(self) -> tuple[int | None, int]:
+        """(n_samples, n_features)."""
+        return self.n_samples, self.n_features
+
+    @abstractmethod
+    def parts(self, size: int) -> Iterable:
+        """What `read` turns into consecutive parts of `size` rows, the last one shorter."""
+
+    @abstractmethod
+    def read(self, part: Any) -> Part:
+        """The rows of a part, finite and of the right width, and their index (a slice, or an array of row numbers)."""
+
+    @abstractmethod
+    def sample(self, size: int | None, random_state: np.random.RandomState, weight=None, typical=True) -> Sample:
+        """`size` rows of positive weight, all subsets equally likely; all rows if there are no more, or for None.
+
+        The draw depends on the rows and the random state alone, not on how the rows are stored or cut into chunks.
+        If they need not be typical, a stream that can be read only once gives its first rows.
+        """
+
+
+class Sample(NamedTuple):
+    """Some rows of a source, in their order."""
+
+    rows: np.ndarray
+    X: np.ndarray
+    weight: np.ndarray | None
+
+
+class ArraySource(Source):
+    """An array of two dimensions in memory, or mapped from a file: any rows can be read at any time.
+
+    Parameters
+    ----------
+    array : ndarray or memmap
+    checked : bool
+        Whether all values are known to be finite.
+    """
+
+    def __init__(self, array: np.ndarray, checked: bool = False):
+        if array.ndim != 2 or array.dtype.kind not in "fiub":
+            raise ValueError(
+                f"X must be an array of numbers with two dimensions, got {array.dtype} of shape {array.shape}; reshape "
+                "it to (n_samples, n_features)."
+            )
+        self.array, self._checked = array, checked
+        self.n_samples, self.n_features = array.shape
+        _check_size(self.n_samples, self.n_features)
+        self._map: mmap.mmap | None = getattr(array, "_mmap", None)
+        self.in_memory = self._map is None
+        # A private mapping ("c") may hold changes that exist nowhere else.
+        if getattr(array, "mode", "c") not in ("r", "r+") or not hasattr(mmap, "MADV_DONTNEED"):
+            self._map = None
+        self._mapped = 0
+
+    def parts(self, size, rows: np.ndarray | None = None):
+        if rows is None:
+            return list(slices(self.array.shape[0], size))
+        return [rows[part] for part in slices(len(rows), size)]
+
+    def read(self, part):
+        chunk = self.array[part]
+        if not self._checked:
+            check_finite(chunk, part)
+        if self._map is not None:
+            self._mapped += chunk.nbytes if isinstance(part, slice) else len(part) * FAULT_BYTES
+            if self._mapped > MAPPED_BYTES:  # the pages stay in the system's cache, but are no longer ours
+                self._mapped = 0
+                self._map.madvise(mmap.MADV_DONTNEED)
+        return part, chunk
+
+    def sample(self, size, random_state, weight=None, typical=True):
+        n = self.array.shape[0]
+        index = draw_rows(n, size, random_state, weight)
+        if self.in_memory:
+            X = self.array if len(index) == n else self.read(index)[1]
+        else:  # few rows at a time, so that few pages are mapped at a time
+            X = np.concatenate([self.read(part)[1] for part in self.parts(2**8, index)])
+        return Sample(index, X, None if weight is None else weight[index])
+
+
+class StreamSource(Source):
+    """Chunks of rows, one after the other.
+
+    Parameters
+    ----------
+    start : callable
+        Returns an iterator of chunks from the first row on.
+    once : bool
+        Whether the chunks can be had only once.
+    n_samples : int, optional
+    feature_names : list of str, optional
+    """
+
+    def __init__(self, start: Callable[[], Iterator], once: bool = False, n_samples=None, feature_names=None):
+        self._start, self._once = start, once
+        self.n_samples, self.feature_names = n_samples, feature_names
+        self._head: list[np.ndarray] = []  # chunks of a one-time stream that were read, but not yet used
+        self._rest: Iterator[np.ndarray] | None = None
+        self._last: Any = None
+        self.n_features = next(self._chunks(keep=True)).shape[1]
+
+    def _open(self) -> Iterator[np.ndarray]:
+        chunks = self._start()
+        if not hasattr(chunks, "__next__"):
+            if not hasattr(chunks, "__iter__"):
+                raise ValueError(f"X is a callable; it must return an iterator of chunks, got {chunks!r}.")
+            chunks = iter(chunks)
+        if chunks is self._last:
+            raise ValueError("X returned the same iterator twice; the callable must return a new one at every call.")
+        self._last = chunks
+        start = 0
+        for number, chunk in enumerate(chunks):
+            rows = as_rows(chunk, number)
+            if number and rows.shape[1] != self.n_features:
+                raise ValueError(
+                    f"Chunk {number} of X has {rows.shape[1]} columns, but the chunks before it have "
+                    f"{self.n_features}; every chunk must have the same columns."
+                )
+            check_finite(rows, slice(start, start := start + rows.shape[0]))
+            yield rows
+        if self.n_samples not in (None, start):
+            raise ValueError(
+                f"X gave {start} rows where {self.n_samples} were expected; it must give the same rows at every pass."
+            )
+        if start == 0:
+            raise ValueError(
+                "X is a stream of 0 sample(s). An iterator that was read before is empty: pass a callable that returns "
+                "a new one."
+            )
+        self.n_samples = start
+
+    def _chunks(self, keep: bool = False) -> Iterator[np.ndarray]:
+        """All chunks; those of a one-time stream only until they are taken without `keep`."""
+        if not self._once:
+            yield from self._open()
+            return
+        if self._rest is None:
+            self._rest = self._open()
+        held = list(self._head)
+        if not keep:
+            self._head.clear()
+        yield from held
+        for chunk in self._rest:
+            if keep:
+                self._head.append(chunk)
+            yield chunk
+
+    def parts(self, size):
+        held: list[np.ndarray] = []
+        count, start = 0, 0
+        for chunk in self._chunks():
+            while chunk.shape[0]:
+                take = chunk[: size - count]
+                held.append(take)
+                count, chunk = count + take.shape[0], chunk[take.shape[0] :]
+                if count == size:
+                    yield slice(start, start + count), np.concatenate(held) if len(held) > 1 else held[0]
+                    held, count, start = [], 0, start + count
+        if count:
+            yield slice(start, start + count), np.concatenate(held)
+
+    def read(self, part):
+        return part
+
+    def sample(self, size, random_state, weight=None, typical=True):
+        head, count = [], 0
+        for chunk in self._chunks(keep=True):
+            head.append(chunk)
+            count += chunk.shape[0]
+            if size is not None and count > size:
+                break
+        more = size is not None and count > size
+        seed = random_state.randint(2**31) if more else 0
+        if not more or (self._once and not typical):
+            rows, X = np.arange(count), np.concatenate(head)
+        elif self._once:
+            raise ValueError(
+                f"X is an iterator, which can be read only once, but the median bandwidth, landmarks and searches need "
+                f"a pass of their own over more than {size} samples. Pass a callable that returns a new iterator, give "
+                "bandwidth as a number (with Fourier features), or call partial_fit for each chunk."
+            )
+        else:
+            parts = self.parts(objects.block_rows(self.n_features))
+            pieces = ((rows := _counted(part, weight), X[rows - part.start]) for part, X in parts)
+            rows, X = _draw(pieces, size, seed)
+        return Sample(rows, X, None if weight is None else weights_at(weight, rows))
+
+
+def as_source(X) -> Source:
+    """A source of the samples X.
+
+    Parameters
+    ----------
+    X : Source, array-like, memmap, path, Dask array or frame, Zarr or HDF5 array, trajectory, callable or iterator
+        A path to a `.npy`, `.npz`, `.csv`, `.tsv`, `.txt`, `.dat` or `.parquet` file or a `.zarr` directory
+        (`kdmaps.data.open_table`); an mdtraj trajectory or an MDAnalysis universe or atom group (its Cartesian
+        coordinates); an iterator of chunks (arrays, data frames, mdtraj trajectories), or, to be read more than once,
+        a callable that returns one.
+
+    Raises
+    ------
+    ValueError
+        For what none of these is.
+    FileNotFoundError
+        For a path that does not exist.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kdmaps.data.sources import as_source
+    >>> source = as_source(lambda: (np.full((2, 3), i) for i in range(4)))
+    >>> [chunk.shape for _, chunk in map(source.read, source.parts(5))]
+    [(5, 3), (3, 3)]
+    """
+    if isinstance(X, Source):
+        return X
+    if isinstance(X, str | os.PathLike):
+        return _open_path(Path(X))
+    if isinstance(X, np.memmap):
+        return ArraySource(X)
+    if objects.is_dask(X):
+        from kdmaps.data.dask import DaskSource
+
+        return DaskSource(X)
+    if is_array_like(X):
+        return ArraySource(check_array(X, dtype=(np.float64, np.float32), input_name="X"), checked=True)
+    if hasattr(X, "__next__"):
+        return StreamSource(lambda: X, once=True)
+    return StreamSource(**objects.of_object(X)) if objects.knows(X) else StreamSource(X)
+
+
+def is_array_like(X) -> bool:
+    """Whether X is numbers in memory, which scikit-learn validates."""
+    if isinstance(X, str | os.PathLike | np.memmap | Source) or hasattr(X, "__next__"):
+        return False
+    if objects.knows(X) or objects.is_dask(X):
+        return False
+    return hasattr(X, "__array__") or not callable(X)
+
+
+def _open_path(path: Path) -> Source:
+    from kdmaps.data.formats import open_table  # which makes sources of files
+
+    try:
+        table = open_table(path)
+        if table.names is not None and table.extras:
+            raise ValueError(f"{path} has columns of text: {', '.join(table.extras)}; leave them out of the file.")
+        return table.select()
+    except (ValueError, FileNotFoundError) as error:
+        kind = FileNotFoundError if isinstance(error, FileNotFoundError) else ValueError
+        raise kind(f"X: {error}") from error
+
+
+def check_columns(estimator, source: Source, reset: bool) -> None:
+    """Remember the number and the names of the columns, or compare them with those of `fit`."""
+    names = source.feature_names
+    if reset:
+        estimator.n_features_in_ = source.n_features
+        vars(estimator).pop("feature_names_in_", None)
+        if names is not None:
+            estimator.feature_names_in_ = np.array(names, dtype=object)
+        return
+    if source.n_features != estimator.n_features_in_:
+        raise ValueError(
+            f"X has {source.n_features} features, but {type(estimator).__name__} is expecting "
+            f"{estimator.n_features_in_} features as input."
+        )
+    known = getattr(estimator, "feature_names_in_", None)
+    if names is not None and known is not None and list(known) != names:
+        raise ValueError(f"X has the columns {', '.join(names)}; the feature names of fit were {', '.join(known)}.")
+
+
+def check_finite(rows: np.ndarray, index: slice | np.ndarray) -> None:
+    """Raise for NaN or infinity, with the numbers of the rows."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        if rows.dtype.kind != "f" or np.isfinite(rows.sum()):  # a sum that overflows proves nothing
+            return
+    numbers = np.arange(index.start, index.stop) if isinstance(index, slice) else index
+    bad = numbers[~np.isfinite(rows).all(axis=1)]
+    if bad.size:
+        named = ", ".join(map(str, bad[:MAX_ROWS_NAMED])) + (", ..." if bad.size > MAX_ROWS_NAMED else "")
+        what = "NaN" if np.isnan(rows).any() else "infinity"
+        raise ValueError(f"X contains {what} in row(s) {named} (counted from 0); remove or repair these samples.")
+
+
+def weights_at(weight: np.ndarray, index: slice | np.ndarray) -> np.ndarray:
+    """The weights of some rows of a stream, which may turn out to be longer than its weights."""
+    last = index.stop - 1 if isinstance(index, slice) else index.max(initial=-1)
+    if last >= len(weight):
+        raise ValueError(f"sample_weight has {len(weight)} entries, but X has more samples; give one for each.")
+    return weight[index]
+
+
+def _check_size(n_samples: int, n_features: int) -> None:
+    for number, what in ((n_samples, "sample"), (n_features, "feature")):
+        if number == 0:
+            raise ValueError(f"Found array with 0 {what}(s) in X, while a minimum of 1 is required.")
+
+
+def as_rows(chunk, number: int) -> np.ndarray:
+    """A chunk as an array of two dimensions and a floating type."""
+    xyz = getattr(chunk, "xyz", None)  # an mdtraj trajectory
+    rows = np.asarray(chunk if xyz is None else xyz.reshape(len(xyz), -1))
+    if rows.ndim != 2 or rows.dtype.kind not in "fiub":
+        raise ValueError(
+            f"Chunk {number} of X must be an array of numbers with two dimensions, got {type(chunk).__name__} "
+            f"({rows.dtype} of shape {rows.shape}); each chunk holds some rows of (n_samples, n_features)."
+        )
+    # In C order, as frames are not: the order of a sum, and so its rounding, does not depend on what a chunk was.
+    return np.ascontiguousarray(rows, dtype=None if rows.dtype in (np.float32, np.float64) else np.float64)
+
+
+def _counted(part: slice, weight: np.ndarray | None) -> np.ndarray:
+    """The rows of a part that have a positive weight."""
+    rows = np.arange(part.start, part.stop)
+    return rows if weight is None else rows[weights_at(weight, part) > 0]
+
+
+def draw_rows(n_samples: int, size: int | None, random_state: np.random.RandomState, weight=None) -> np.ndarray:
+    """`size` random row numbers of positive weight, in order; all of them if there are no more rows, or for None."""
+    if size is None or n_samples <= size:
+        return np.arange(n_samples)
+    pieces = ((_counted(part, weight),) for part in slices(n_samples, 2**16))
+    return _draw(pieces, size, random_state.randint(2**31))[0]
+
+
+def _draw(pieces: Iterable[tuple[np.ndarray, ...]], size: int, seed: int) -> tuple[np.ndarray, ...]:
+    """Columns of `size` rows with the smallest of independent uniform keys: a uniform draw without replacement."""
+    rng = np.random.default_rng(seed)
+    kept: tuple[np.ndarray, ...] = ()
+    keys, bound = np.empty(0), 1.0
+    for piece in pieces:
+        new = rng.random(len(piece[0]))
+        chosen = new < bound
+        keys = np.concatenate([keys, new[chosen]])
+        columns = tuple(column[chosen] for column in piece)
+        kept = tuple(map(np.concatenate, zip(kept, columns, strict=True))) if kept else columns
+        if len(keys) > size:
+            smallest = np.sort(np.argpartition(keys, size - 1)[:size])
+            keys, kept = keys[smallest], tuple(column[smallest] for column in kept)
+            bound = keys.max()
+    return kept

@@ -1,0 +1,1 @@
+"""The estimators: validate, call the flow, set attributes."""

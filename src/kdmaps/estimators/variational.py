@@ -1,0 +1,306 @@
+"""VariationalKernelMap: the kernel that minimises an objective of the modes that it leads to."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import replace
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+
+from kdmaps.bases import Basis
+from kdmaps.bases._make import check_basis
+from kdmaps.data import ArraySource
+from kdmaps.data.distances import resolve_bandwidth
+from kdmaps.estimators.kernel_map import KernelDiffusionMap
+from kdmaps.estimators.transformer import ModeTransformer
+from kdmaps.forms.moments import compute_moments
+from kdmaps.forms.tangent import checked_tensor
+from kdmaps.kernels import Gaussian, Kernel, Mixture, make_kernel
+from kdmaps.learn._objective import make_objective
+from kdmaps.selection.folds import FoldMoments, cross_fitted_rates, make_folds
+from kdmaps.spectrum.pencil import find_modes
+from kdmaps.utils.validation import all_or_nothing, checked_random_state, checked_weight
+
+#: Number of basis functions, as in the paper's experiments.
+N_FEATURES = {"landmarks": 60, "fourier": 300}
+#: Bandwidths of the five Gaussians that learning starts from by default, in units of `bandwidth`.
+START_BANDWIDTHS = np.geomspace(0.5, 5.0, 5)
+
+
+class VariationalKernelMap(ModeTransformer):
+    """Slow modes with a kernel learned by gradient descent through the eigenproblem.
+
+    By default five Gaussians at 60 k-means landmarks, whose weights and bandwidths minimise the combined objective
+    (eq:total-objective): the paper's VMKL, but centred; its own has `center=False`. With `basis="fourier"` and
+    `objective="varrff"` it is VarRFF-bounded: a bandwidth σ_j = σ·exp(c·tanh θ_j) for every coordinate.
+
+    Parameters
+    ----------
+    n_components : int, default=4
+        Number r of modes.
+    objective : str or mapping of term to weight, default="combined"
+        "combined", "eig-only", "sub-only", "varrff", "heldout", or weights of the terms of `kdmaps.learn.TERMS`.
+        All but "heldout" look at training samples only: see Notes.
+    basis : {"landmarks", "fourier"}, default="landmarks"
+    kernels : None, or sequence of str or Kernel, default=None
+        What is mixed, or scaled. None is five Gaussians for landmarks and Matérn-3/2 for Fourier features.
+    learn_bandwidths : bool, default=True
+        Whether the bandwidths of a mixture at landmarks are learned, or its weights only. With weights only, any
+        kernels can be mixed, and a step takes the same time for any number of samples.
+    n_features : int or None, default=None
+        Number p of basis functions; None is 60 landmarks or 300 Fourier features.
+    bandwidth : "median", float or array-like of shape (d,), default="median"
+        σ of kernels given by name.
+    bound : float, default=1.0
+        c, for Fourier features.
+    regularization : float, default=1e-2
+        λ at the start.
+    learn_regularization : bool, default=False
+        Whether λ is learned too. Only the term "heldout" can judge it.
+    floor : float, default=0.01
+        No weight of the mixture of L kernels falls below floor/L.
+    center : bool, default=True
+        Whether the covariance is centred; the paper's is not.
+    diffusion : None, float, array-like, callable, "tangent" or TangentDiffusion, default=None
+        As in `KernelDiffusionMap`.
+    cv : int or splitter, default=3
+        Folds of the term "heldout" and of cross-fitted rates.
+    rates : {"ritz", "cross-fitted"}, default="ritz"
+        As in `KernelDiffusionMap`.
+    adam_steps, lbfgs_steps, learning_rate : int, int, float, default=100, 30, 0.05
+        The optimiser: Adam, then L-BFGS from the best point. Without steps the mixture stays uniform.
+    generator : callable or None, default=None
+        (kernel, X, Z) → array (n, p) of the generator applied to k(·, z_m) at x_i, for the term "pde"; needs landmarks
+        and `learn_bandwidths=False`.
+    sampling, landmarks, random_state :
+        As in `KernelDiffusionMap`.
+    progress : bool, default=False
+        Whether to show a progress bar.
+
+    Attributes
+    ----------
+    kernel_ : Kernel
+        The learned kernel.
+    regularization_ : float
+        λ.
+    best_loss_ : float
+        The objective of the learned kernel.
+    history_ : dict of str to ndarray
+        One row per step: every term, the weights `beta`, the bandwidths `sigma`, the gap, the norm of the gradient.
+    timescales_, rates_, eigenvalues_, coefficients_, basis_, modes_, moments_ :
+        As in `KernelDiffusionMap`.
+
+    See Also
+    --------
+    kdmaps.KernelSearchCV : Chooses the kernel by held-out samples.
+
+    Notes
+    -----
+    Objectives of the training samples reward what those samples cannot contradict. Without centring, as in the paper,
+    "eig-only" measures how cheaply a kernel represents a constant and widens it without end; centred, "sub-only" and
+    "combined" put weight on kernels far narrower than the distances of samples. "heldout" scores on samples that the
+    modes were not fitted to, by the rule of `KernelSearchCV`.
+
+    Examples
+    --------
+    >>> import kdmaps
+    >>> from kdmaps import VariationalKernelMap
+    >>> X = kdmaps.problems.load("dw1d").sample(300, random_state=0)
+    >>> m = VariationalKernelMap(n_components=2, adam_steps=5, lbfgs_steps=5, random_state=0).fit(X)
+    >>> m.transform(X).shape
+    (300, 2)
+    """
+
+    def __init__(
+        self,
+        n_components=4,
+        objective="combined",
+        basis="landmarks",
+        kernels=None,
+        *,
+        learn_bandwidths=True,
+        n_features=None,
+        bandwidth="median",
+        bound=1.0,
+        regularization=1e-2,
+        learn_regularization=False,
+        floor=0.01,
+        center=True,
+        diffusion=None,
+        cv=3,
+        rates="ritz",
+        adam_steps=100,
+        lbfgs_steps=30,
+        learning_rate=0.05,
+        generator=None,
+        sampling="sobol",
+        landmarks="kmeans",
+        random_state=None,
+        progress=False,
+    ):
+        self.n_components = n_components
+        self.objective = objective
+        self.basis = basis
+        self.kernels = kernels
+        self.learn_bandwidths = learn_bandwidths
+        self.n_features = n_features
+        self.bandwidth = bandwidth
+        self.bound = bound
+        self.regularization = regularization
+        self.learn_regularization = learn_regularization
+        self.floor = floor
+        self.center = center
+        self.diffusion = diffusion
+        self.cv = cv
+        self.rates = rates
+        self.adam_steps = adam_steps
+        self.lbfgs_steps = lbfgs_steps
+        self.learning_rate = learning_rate
+        self.generator = generator
+        self.sampling = sampling
+        self.landmarks = landmarks
+        self.random_state = random_state
+        self.progress = progress
+
+    def fit(self, X, y=None, sample_weight=None, groups=None):
+        """Learn the kernel and fit the modes.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, d)
+        y : ignored
+        sample_weight : array-like of shape (n_samples,), optional
+        groups : array-like of shape (n_samples,), optional
+            For a `cv` that needs them.
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        with all_or_nothing(self):
+            X = self._validated(X, reset=True)
+            weight = checked_weight(sample_weight, X)
+            tensor = checked_tensor(self.diffusion, X, weight, keep=True)
+            self.tangents_ = getattr(tensor, "spaces", None)
+            learned, self.regularization_ = self._learn(X, weight, tensor, groups)
+            problem = (learned.ridge, self.n_components, self.regularization_, self.center)
+            if self.rates == "cross-fitted":
+                folds = self._make_folds(X, weight, groups, learned, checked_random_state(self.random_state))
+                self.moments_, parts = folds.compute(learned, X, weight, tensor)
+                rates = cross_fitted_rates(self.moments_, parts, *problem)
+                modes = replace(find_modes(self.moments_, *problem), rates=rates)
+            else:
+                self.moments_ = compute_moments(learned, X, weight, tensor)
+                modes = find_modes(self.moments_, *problem)
+            self._set_modes(learned, modes)
+        for complaint in modes.complaints():
+            warnings.warn(complaint, stacklevel=2)
+        return self
+
+    @property
+    def best_estimator_(self) -> KernelDiffusionMap:
+        """The learned kernel as a fitted `KernelDiffusionMap`: what `save` writes."""
+        model = KernelDiffusionMap(
+            n_components=self.n_components,
+            kernel=self.kernel_,
+            basis=self.basis,
+            n_features=self.basis_.n_features,
+            regularization=self.regularization_,
+            center=self.center,
+            diffusion=self.diffusion,
+            rates=self.rates,
+            cv=self.cv,
+        )
+        model.n_features_in_, model.moments_ = self.n_features_in_, self.moments_
+        model._set_modes(self.basis_, self.modes_)
+        model.tangents_ = self.tangents_
+        if hasattr(self, "feature_names_in_"):
+            model.feature_names_in_ = self.feature_names_in_
+        return model
+
+    def _learn(self, X, weight, tensor, groups) -> tuple[Basis, float]:
+        """The learned basis and λ."""
+        from kdmaps.learn._optimiser import Settings, minimise
+        from kdmaps.learn._problem import Problem
+        from kdmaps.learn._statistics import Samples
+
+        objective = make_objective(self.objective, self.n_components, self.center)
+        rng = checked_random_state(self.random_state)
+        kernels = self._make_kernels(X, weight, rng)
+        basis = self._make_basis(kernels, X, weight, rng)
+        folds = self._make_folds(X, weight, groups, basis, rng) if "heldout" in objective.terms else None
+        parametrisation = self._make_parametrisation(Samples.of(X, weight, tensor, folds), kernels, basis)
+        problem = Problem(parametrisation, objective, self.regularization, self.learn_regularization)
+        settings = Settings(self.adam_steps, self.lbfgs_steps, self.learning_rate)
+        theta, self.history_ = minimise(problem, settings, self.progress)
+        self.best_loss_ = float(self.history_["best_loss"][-1])
+        return parametrisation.basis(problem.split(theta)[0]), problem.regularization(theta)
+
+    def _check_parameters(self) -> None:
+        check_basis(self.basis, tuple(N_FEATURES))
+        self._template("gaussian", None).check_parameters()
+        for name in ("adam_steps", "lbfgs_steps"):
+            value = getattr(self, name)
+            if not isinstance(value, Integral) or value < 0:
+                raise ValueError(f"{name} must be a whole number, 0 or more, got {value!r}.")
+        for name in ("bound", "learning_rate"):
+            value = getattr(self, name)
+            if not isinstance(value, Real) or not 0 < float(value) < np.inf:
+                raise ValueError(f"{name} must be a positive number, got {value!r}.")
+        if not isinstance(self.floor, Real) or not 0 <= float(self.floor) < 1:
+            raise ValueError(f"floor must be at least 0 and less than 1, got {self.floor!r}.")
+        listed = isinstance(self.kernels, Sequence) and not isinstance(self.kernels, str) and len(self.kernels) > 0
+        if self.kernels is not None and not listed:
+            raise ValueError(f"kernels must be None or a non-empty list of names or kernels, got {self.kernels!r}.")
+        if self.generator is not None and not callable(self.generator):
+            raise ValueError(f"generator must be None or a callable of (kernel, X, Z), got {self.generator!r}.")
+
+    def _make_kernels(self, X, weight, rng) -> list[Kernel]:
+        used, weight = (X, None) if weight is None else (X[weight > 0], weight[weight > 0])
+        if len(used) <= self.n_components:
+            return [Gaussian(1.0)]  # too few samples: the basis will say so
+        sigma = resolve_bandwidth(self.bandwidth, used, weight, rng)
+        if self.kernels is not None:
+            return [make_kernel(kernel, sigma) for kernel in self.kernels]
+        if self.basis == "fourier":
+            return [make_kernel("matern32", sigma)]
+        sigma = Gaussian(sigma).bandwidth
+        return [Gaussian(sigma * factor) for factor in START_BANDWIDTHS]
+
+    def _template(self, kernel, rng) -> KernelDiffusionMap:
+        return KernelDiffusionMap(
+            n_components=self.n_components,
+            kernel=kernel,
+            basis=self.basis,
+            n_features=N_FEATURES[self.basis] if self.n_features is None else self.n_features,
+            regularization=self.regularization,
+            random_state=rng,
+            sampling=self.sampling,
+            landmarks=self.landmarks,
+            rates=self.rates,
+        )
+
+    def _make_basis(self, kernels, X, weight, rng):
+        template = self._template(kernels[0] if len(kernels) == 1 else Mixture(kernels), rng)
+        return template.build_basis(ArraySource(X, checked=True), weight)
+
+    def _make_folds(self, X, weight, groups, basis, rng) -> FoldMoments:
+        landmarks = basis.landmarks if self.basis == "landmarks" else None
+        return make_folds(self.cv, X, weight, groups, self.n_components, rng.randint(2**31), landmarks)
+
+    def _make_parametrisation(self, samples, kernels, basis) -> Any:
+        if self.basis == "fourier":
+            from kdmaps.learn._anisotropy import Anisotropy
+
+            return Anisotropy(samples, basis, self.bound)
+        if self.learn_bandwidths:
+            from kdmaps.learn._bandwidths import Bandwidths
+
+            return Bandwidths(samples, kernels, basis.landmarks, basis.origin, self.floor)
+        from kdmaps.learn._dictionary import Dictionary
+
+        return Dictionary(samples, kernels, basis.landmarks, basis.origin, self.floor, self.generator)

@@ -1,0 +1,1 @@
+"""What is summed over samples, and what the sums mean."""

@@ -1,0 +1,198 @@
+"""The diffusion tensor a(x) of the energy E[∇fᵀ a(x) ∇f]."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+
+class Factor:
+    """Marks an array (n, d, k) as a factor F of the tensor, a_i = F_i F_iᵀ, when k = d would make it look like a_i.
+
+    Descriptors ξ(q) with Jacobian J = ∂ξ/∂q of a unit diffusion in q have a = J Jᵀ: pass `Factor(J)`.
+
+    Examples
+    --------
+    A coordinate in half its unit has a quarter of the diffusion, and the same rates:
+
+    >>> import numpy as np
+    >>> import kdmaps
+    >>> X = kdmaps.problems.load("dw1d").sample(500, random_state=0)
+    >>> m = kdmaps.KernelDiffusionMap(1, random_state=0).fit(X)
+    >>> half = kdmaps.KernelDiffusionMap(1, diffusion=kdmaps.Factor(np.full((500, 1, 1), 0.5)), random_state=0)
+    >>> bool(np.isclose(half.fit(X / 2).rates_, m.rates_).all())
+    True
+    """
+
+    def __init__(self, array):
+        self.array = np.asarray(array, dtype=np.float64)
+        if self.array.ndim != 3:
+            raise ValueError(f"A diffusion factor must have shape (n_samples, d, k), got {self.array.shape}.")
+
+
+class TensorRows(NamedTuple):
+    """The tensor at a chunk of samples: at most one field is set, none for a constant tensor."""
+
+    scalar: np.ndarray | None = None  # (n,)
+    factor: np.ndarray | None = None  # (n, d, k)
+
+
+class DiffusionTensor:
+    """A validated diffusion tensor: constant (the energy then keeps its one-Gram cost) or given per sample.
+
+    In general a(x) = C ± F(x)F(x)ᵀ with a constant part C (`constant`, None is 0), the factor F of `rows` and the sign
+    `sign`; only tangent spaces (`kdmaps.forms.tangent`) have both parts.
+
+    Parameters
+    ----------
+    value : None, number, array, Factor or callable
+        None is the identity. A number, (d,) diagonal or (d, d) matrix is constant. Per sample: an array (n, d, d), a
+        factor (n, d, k) with a = F Fᵀ (wrap it in `Factor` if k = d), or a callable that maps samples (n, d) to
+        an array (n,) of scalars, (n, d) of diagonals, (n, d, d), (n, d, k), or a `Factor`.
+    dim : int
+        Number of columns of X.
+    """
+
+    sign: float = 1.0
+
+    def __init__(self, value, dim: int):
+        self.dim = dim
+        self.constant: np.ndarray | None = None
+        self._value: Any = None
+        if value is None:
+            self.constant = np.eye(dim)
+        elif callable(value) or isinstance(value, Factor):
+            self._value = value
+        else:
+            try:
+                array = np.asarray(value, dtype=np.float64)
+            except (TypeError, ValueError):
+                raise ValueError(
+                    f"diffusion must be None, a number, an array or a callable, got {type(value).__name__}."
+                ) from None
+            if array.ndim == 3:
+                self._value = array
+            else:
+                self.constant = self._constant_matrix(array)
+
+    def _constant_matrix(self, array: np.ndarray) -> np.ndarray:
+        dim = self.dim
+        if array.ndim == 0:
+            array = np.full(dim, float(array))
+        if array.shape == (dim,):
+            array = np.diag(array)
+        if array.shape != (dim, dim):
+            raise ValueError(
+                f"diffusion of shape {array.shape} does not fit X with {dim} columns; a constant tensor is a number, "
+                f"({dim},) or ({dim}, {dim}), a tensor per sample is (n_samples, {dim}, {dim}) or a factor."
+            )
+        if not np.all(np.isfinite(array)) or not np.allclose(array, array.T, rtol=1e-8, atol=0):
+            raise ValueError("diffusion must be a finite symmetric matrix.")
+        array = (array + array.T) / 2
+        eigenvalues = np.linalg.eigvalsh(array)
+        if eigenvalues[-1] <= 0 or eigenvalues[0] < -1e-10 * eigenvalues[-1]:
+            raise ValueError("diffusion must be positive semidefinite and not zero.")
+        return array
+
+    @property
+    def per_sample(self) -> bool:
+        """Whether the tensor is an array with one entry per training sample (of no use at other points)."""
+        return self.constant is None and not callable(self._value)
+
+    def check_rows(self, n_samples: int) -> None:
+        """Raise unless an array given per sample has `n_samples` entries."""
+        if self.per_sample:
+            array = self._value.array if isinstance(self._value, Factor) else self._value
+            if array.shape[1] != self.dim:
+                raise ValueError(
+                    f"diffusion per sample must have shape ({n_samples}, {self.dim}, {self.dim}), or ({n_samples}, "
+                    f"{self.dim}, k) for a factor, got {array.shape}."
+                )
+            if array.shape[0] != n_samples:
+                raise ValueError(
+                    f"diffusion holds {array.shape[0]} tensors but X has {n_samples} samples; pass one tensor per "
+                    "sample with these samples, or a callable."
+                )
+
+    def part(self, index: slice) -> DiffusionTensor:
+        """The tensor of these rows of X alone."""
+        if not self.per_sample:
+            return self
+        value = self._value
+        return DiffusionTensor(Factor(value.array[index]) if isinstance(value, Factor) else value[index], self.dim)
+
+    def rows(self, X: np.ndarray, index) -> TensorRows:
+        """The tensor at the samples `X`, which are rows `index` of the whole array."""
+        if self.constant is not None:
+            return TensorRows()
+        value = self._value(X) if callable(self._value) else self._value
+        factored = isinstance(value, Factor)
+        array = np.asarray(value.array if factored else value, dtype=np.float64)
+        if not callable(self._value):
+            array = array[index]
+        n, dim = X.shape
+        if array.shape[:1] != (n,) or array.shape[1:2] not in ((), (dim,)) or array.ndim > 3:
+            raise ValueError(
+                f"diffusion per sample must have shape ({n},), ({n}, {dim}), ({n}, {dim}, {dim}) or ({n}, {dim}, k) "
+                f"for {n} samples, got {array.shape}."
+            )
+        if not np.all(np.isfinite(array)):
+            raise ValueError("diffusion holds NaN or infinity.")
+        if array.ndim < 3:
+            if np.any(array < 0):
+                raise ValueError("diffusion must be positive semidefinite: it holds negative values.")
+            if array.ndim == 1:
+                return TensorRows(scalar=array)
+            return TensorRows(factor=np.sqrt(array)[:, :, None] * np.eye(dim))
+        if factored or array.shape[2] != dim:
+            return TensorRows(factor=array)
+        return TensorRows(factor=_checked_root(array))
+
+
+def mean_diffusion(tensor: DiffusionTensor, X: np.ndarray, index) -> float:
+    """E tr a(x)/d over the samples `X`, which are rows `index` of the whole array."""
+    scalar, factor = tensor.rows(X, index)
+    trace = 0.0 if tensor.constant is None else float(np.trace(tensor.constant))
+    if scalar is not None:
+        trace += tensor.dim * float(np.mean(scalar))
+    if factor is not None:
+        trace += tensor.sign * float(np.sum(factor**2)) / len(X)
+    return trace / tensor.dim
+
+
+def square_root(tensors: np.ndarray, tolerance: float = np.inf) -> np.ndarray:
+    """F = U√max(Λ, 0) of a = UΛUᵀ, so that F Fᵀ = a for symmetric positive semidefinite a of shape (..., d, d).
+
+    Singular tensors such as projectors have this root too, unlike that of Cholesky. Eigenvalues that rounding made
+    negative count as 0; one below -tolerance times the largest is an error.
+    """
+    values, vectors = np.linalg.eigh(tensors)
+    if np.any(values[..., 0] < -tolerance * np.maximum(values[..., -1], 1e-300)):
+        raise ValueError("diffusion must be positive semidefinite at every sample.")
+    return vectors * np.sqrt(np.maximum(values, 0))[..., None, :]
+
+
+def _checked_root(tensors: np.ndarray) -> np.ndarray:
+    """The square root of tensors that a user gave, one for each sample."""
+    if not np.allclose(tensors, np.swapaxes(tensors, 1, 2), rtol=1e-8, atol=1e-12):
+        raise ValueError("diffusion must be symmetric at every sample; wrap a factor (n, d, d) in kdmaps.Factor.")
+    return square_root(tensors, tolerance=1e-10)
+
+
+def tensors_of(diffusion, rows: np.ndarray, n_samples: int | None):
+    """The entries of a diffusion tensor that belong to `rows` of the samples; a constant or a callable has no entries.
+
+    `n_samples` is the number of all samples, if it is known.
+    """
+    factor = isinstance(diffusion, Factor)
+    if not factor and (diffusion is None or callable(diffusion) or np.ndim(diffusion) != 3):
+        return diffusion
+    tensors = diffusion.array if factor else np.asarray(diffusion)
+    n = rows.max(initial=-1) + 1 if n_samples is None else n_samples
+    if len(tensors) < n or (n_samples is not None and len(tensors) > n):
+        raise ValueError(
+            f"diffusion holds {len(tensors)} tensors but X has {n} samples{' or more' if n_samples is None else ''}; "
+            "pass one tensor per sample, or a callable."
+        )
+    return Factor(tensors[rows]) if factor else tensors[rows]

@@ -1,0 +1,98 @@
+"""What runs the sum over samples: the compiled loop of a basis on the CPU, or JAX on an accelerator."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.util import find_spec
+from numbers import Real
+from typing import Any, Protocol
+
+import numpy as np
+
+from kdmaps.bases import Basis
+from kdmaps.bases._base import MIN_ROWS
+from kdmaps.forms.diffusion import DiffusionTensor, TensorRows
+from kdmaps.utils.threads import n_threads
+
+ENGINES = ("numba", "jax")
+#: p×p matrices that are alive at once, in the sum (for each thread) and in the solve: counted, and tested.
+MATRICES_PER_THREAD, MATRICES = 4, 10
+
+
+class Loop(Protocol):
+    """The part of a `Basis` that sums over samples."""
+
+    @property
+    def chunk_rows(self) -> int:
+        """Samples per chunk."""
+
+    @property
+    def row_bytes(self) -> int:
+        """Bytes of work space per sample."""
+
+    def start(self, rows: int) -> Any:
+        """An empty accumulator."""
+
+    def step(self, state: Any, X: np.ndarray, root_weight: np.ndarray, tensor: TensorRows, constant) -> None:
+        """Add a chunk of samples."""
+
+    def finish(self, states: list[Any], diffusion: DiffusionTensor) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The sums over all accumulators."""
+
+
+def make_loop(basis: Basis, engine: str | None) -> Loop:
+    """The sum over samples of a basis.
+
+    Parameters
+    ----------
+    basis : Basis
+    engine : {"numba", "jax"} or None
+        None is JAX if it has an accelerator and knows the basis, else the compiled loop, which is the basis itself.
+    """
+    if engine == "numba" or (engine is None and not has_accelerator()):
+        return basis
+    from kdmaps.forms.jax_loop import JaxLoop
+
+    if engine is None and not JaxLoop.knows(basis):
+        return basis
+    return JaxLoop(basis)
+
+
+def check_engine(dtype, engine, memory_limit) -> None:
+    """Raise a ValueError for parameters that are not known."""
+    if dtype not in ("float64", "float32", np.float64, np.float32):
+        raise ValueError(f"dtype must be 'float64' or 'float32', got {dtype!r}.")
+    if engine not in (*ENGINES, None):
+        raise ValueError(f"engine must be None or one of {', '.join(ENGINES)}, got {engine!r}.")
+    if memory_limit is not None and (not isinstance(memory_limit, Real) or not 0 < float(memory_limit) < np.inf):
+        raise ValueError(f"memory_limit must be None or a number of megabytes, got {memory_limit!r}.")
+
+
+@cache
+def has_accelerator() -> bool:
+    """Whether JAX would run on something else than the CPU; JAX is imported only if a plug-in for that is installed."""
+    if not any(map(find_spec, ("jax_plugins", "libtpu"))):
+        return False
+    import jax
+
+    return jax.default_backend() != "cpu"
+
+
+def chunk_rows(loop: Loop, n_features: int, memory_limit: float | None, kept: int = 0) -> int:
+    """Samples per chunk for which a fit stays within `memory_limit` megabytes, all threads together.
+
+    Counted are chunks, accumulators, the p×p matrices of the solve and `kept` more of them, not the samples themselves,
+    nor the libraries.
+    """
+    if memory_limit is None:
+        return loop.chunk_rows
+    threads = n_threads()
+    fixed = 8 * n_features**2 * (max(MATRICES_PER_THREAD * threads, MATRICES) + kept)
+    rows = int((float(memory_limit) * 2**20 - fixed) / (threads * loop.row_bytes))
+    if rows < MIN_ROWS:
+        needed = (fixed + MIN_ROWS * threads * loop.row_bytes) / 2**20
+        raise ValueError(
+            f"memory_limit={memory_limit} MB is too small{f' for {n_features} features' if n_features else ''} on "
+            f"{threads} thread(s), which need {np.ceil(needed):.0f} MB; increase it, or use fewer n_features."
+        )
+    return min(rows, loop.chunk_rows)

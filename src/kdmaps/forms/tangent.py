@@ -1,0 +1,282 @@
+"""Tangent spaces of a data manifold by local principal components, and the energy that lives on them."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from sklearn.neighbors import NearestNeighbors
+
+from kdmaps.data import ArraySource, Source
+from kdmaps.exceptions import DataWarning
+from kdmaps.forms.diffusion import DiffusionTensor, TensorRows
+
+#: A local spectrum ends with its first fall by this factor. In neighbourhoods of twenty samples or more that fill all
+#: dimensions, sampling alone makes smaller ones.
+MIN_FALL = 2.0
+#: Neighbours for each dimension of a tangent space: fewer do not tell its last direction from the normal ones.
+NEIGHBORS_PER_DIMENSION = 10
+#: Neighbourhoods hold at least this many samples, and beyond what the dimension needs at most this fraction of all.
+SMALLEST, LARGEST_FRACTION = 20, 0.1
+#: Samples at which the size of the neighbourhoods, the dimension and the floor are estimated.
+PROBES = 500
+#: Up to this many columns a tree finds neighbours faster than all distances do.
+TREE_COLUMNS = 8
+#: Numbers in the work array (samples, neighbours, columns) of a chunk.
+CHUNK_NUMBERS = 2**19
+
+
+@dataclass(frozen=True)
+class TangentDiffusion:
+    """The tensor a(x) = P(x) + ε(I - P(x)), P the projector on the tangent space of the samples at x.
+
+    On samples of an embedded manifold the ambient energy E|∇f|² counts the derivative of f across the manifold, about
+    which the samples know nothing; with P∇f it is the energy of the manifold's own diffusion. A small ε > 0 keeps
+    functions of the normal direction from being free as soon as there is noise. Tangent spaces are spanned by the
+    leading principal components of the nearest samples.
+
+    Parameters
+    ----------
+    dimension : int or None, default=None
+        Dimension D of the manifold; None estimates it.
+    n_neighbors : int or None, default=None
+        Samples in a neighbourhood; None takes the number for which tangent and normal directions are told apart best.
+    floor : "auto" or float, default="auto"
+        ε between 0 and 1. "auto" is the ratio of the largest normal to the mean tangential variance in a neighbourhood.
+    max_samples : int, default=10000
+        Neighbours are searched among at most so many samples, drawn at random but always the same ones, so that memory
+        does not grow with the data.
+
+    Notes
+    -----
+    "auto" has this reason: a linear function of the normal direction with variance s² has the rate ε/s². For ε = s²/t²,
+    t² the tangential variance in a neighbourhood, that is 1/t²: normal functions relax as fast as tangential functions
+    that vary over one neighbourhood, so none of them comes before a mode that varies over longer distances. On a clean
+    manifold s² is due to curvature alone and ε falls with the neighbourhoods; where noise fills them, ε is 1.
+
+    The mean local spectrum s_1 ≥ … ≥ s_d over the probes decides. The dimension is the first D with s_D ≥ 2 s_{D+1}
+    (the first, because curvature and torsion make further falls); of all neighbourhoods with at least ten samples for
+    each dimension, those with the smallest s_{D+1} relative to the mean of s_1..s_D are taken. If none has such a fall,
+    the samples fill all dimensions, and the tensor is the identity.
+
+    Examples
+    --------
+    >>> import kdmaps
+    >>> X = kdmaps.problems.load("sphere-3").sample(1000, random_state=0)
+    >>> spaces = kdmaps.TangentDiffusion().fit(X)
+    >>> spaces.dimension
+    2
+    """
+
+    dimension: int | None = None
+    n_neighbors: int | None = None
+    floor: float | str = "auto"
+    max_samples: int = 10_000
+
+    def fit(self, X: np.ndarray, sample_weight: np.ndarray | None = None) -> TangentSpaces:
+        """Tangent spaces of the samples X; those of weight 0 do not count, other weights make no difference."""
+        X, sample_weight = self._drawn(ArraySource(X, checked=True), sample_weight)
+        X = X if sample_weight is None else X[sample_weight > 0]
+        X = np.unique(np.asarray(X, dtype=np.float64), axis=0)  # repetitions are no neighbours
+        dim = X.shape[1]
+        choices = [choice for choice in self._choices(X) if choice[2] < 1]
+        if not choices:
+            if self.dimension != dim and dim > 1:
+                warnings.warn(
+                    f"{len(X)} distinct samples show no tangent spaces of fewer than {dim} dimensions: the energy is "
+                    "the ambient one. If you know better, give TangentDiffusion the dimension, or more samples.",
+                    DataWarning,
+                    stacklevel=4,
+                )
+            return TangentSpaces(X[:1], dim, 0, 1.0)
+        k, dimension, ratio = min(choices, key=lambda choice: choice[2])
+        return TangentSpaces(X, dimension, k, ratio if self.floor == "auto" else float(self.floor))
+
+    def _drawn(self, source: Source, sample_weight):
+        """The samples among which neighbours are searched: the same ones, however the data are stored."""
+        self._check(source.shape[1])
+        return source.sample(self.max_samples, np.random.RandomState(0), sample_weight)[1:]
+
+    def _choices(self, X: np.ndarray) -> Iterator[tuple[int, int, float]]:
+        """Neighbourhood size, dimension, and the ratio of normal to tangential variance there."""
+        n, dim = X.shape
+        if self.dimension == dim or n < 3:
+            return
+        sizes = self._sizes(n, dim)
+        for k, spectrum in zip(sizes, _mean_spectra(X, sizes), strict=True):
+            falls = np.flatnonzero(spectrum[:-1] >= MIN_FALL * spectrum[1:])
+            D = self.dimension or (falls[0] + 1 if falls.size else dim)
+            enough = self.n_neighbors is not None or k >= NEIGHBORS_PER_DIMENSION * D
+            if dim > D and spectrum[0] > 0 and (enough or (self.dimension is not None and k == sizes[-1])):
+                yield k, int(D), float(min(spectrum[D] / spectrum[:D].mean(), 1))
+
+    def _sizes(self, n: int, dim: int) -> list[int]:
+        if self.n_neighbors is not None:
+            return [min(int(self.n_neighbors), n)]
+        needed = NEIGHBORS_PER_DIMENSION * (self.dimension or dim - 1)
+        largest = max(int(LARGEST_FRACTION * n), min(needed, n // 4), min(SMALLEST, n))
+        sizes = [largest]
+        while sizes[-1] > SMALLEST:
+            sizes.append(max(SMALLEST, int(sizes[-1] / np.sqrt(2))))
+        return sizes[::-1]
+
+    def _check(self, dim: int) -> None:
+        D, k = self.dimension, self.n_neighbors
+        if D is not None and not (isinstance(D, Integral) and 1 <= D <= dim):
+            raise ValueError(f"dimension must be None or a whole number from 1 to the {dim} columns of X, got {D!r}.")
+        if k is not None and not (isinstance(k, Integral) and k > (D or 1)):
+            raise ValueError(f"n_neighbors must be None or a whole number above the dimension {D or 1}, got {k!r}.")
+        if self.floor != "auto" and not (isinstance(self.floor, Real) and 0 <= float(self.floor) <= 1):
+            raise ValueError(f"floor must be 'auto' or a number from 0 to 1, got {self.floor!r}.")
+        if not isinstance(self.max_samples, Integral) or self.max_samples < 3:
+            raise ValueError(f"max_samples must be a whole number of at least 3, got {self.max_samples!r}.")
+
+
+@dataclass(frozen=True, eq=False)
+class TangentSpaces:
+    """Tangent spaces at any point, from the principal components of the nearest ones of some samples.
+
+    Attributes
+    ----------
+    samples : ndarray of shape (m, d)
+        Those among which neighbours are searched.
+    dimension : int
+        D.
+    n_neighbors : int
+        0 if the dimension is d: nothing is searched then.
+    floor : float
+        ε.
+    """
+
+    samples: np.ndarray
+    dimension: int
+    n_neighbors: int
+    floor: float
+
+    @property
+    def normal(self) -> bool:
+        """Whether `frames` spans the normal spaces: the fewer directions, the fewer products of the energy."""
+        dim = self.samples.shape[1]
+        return 2 * self.dimension > dim and self.n_neighbors >= dim
+
+    @cached_property
+    def _tree(self) -> NearestNeighbors:
+        return _neighbors(self.samples, self.n_neighbors)
+
+    def frames(self, X: np.ndarray) -> np.ndarray:
+        """Orthonormal columns that span the tangent space at each point of X, or the normal space (see `normal`)."""
+        D, normal = self.dimension, self.normal
+        out = np.empty((len(X), X.shape[1], X.shape[1] - D if normal else D))
+        for part, deviations in _neighborhoods(self.samples, self._tree, X, self.n_neighbors):
+            vectors = np.linalg.eigh(_smaller_product(deviations))[1]  # ascending
+            if normal:
+                out[part] = vectors[:, :, :-D]
+            elif vectors.shape[1] == X.shape[1]:
+                out[part] = vectors[:, :, -D:]
+            else:
+                out[part] = np.linalg.qr(np.swapaxes(deviations, 1, 2) @ vectors[:, :, : -D - 1 : -1])[0]
+        return out
+
+    def tensor(self, X: np.ndarray, keep: bool = False) -> TangentTensor:
+        """The diffusion tensor at the samples X; `keep` computes all frames now, for many passes over X."""
+        frames = self.frames(np.asarray(X, dtype=np.float64)) if keep and self.n_neighbors else None
+        return TangentTensor(self, frames)
+
+
+class TangentTensor(DiffusionTensor):
+    """a = εI + (1-ε)TTᵀ with the tangent directions T, or I - (1-ε)NNᵀ with the normal ones, whichever are fewer.
+
+    The constant part costs nothing beyond the Gram, so the energy on a hypersurface costs one more product.
+    """
+
+    def __init__(self, spaces: TangentSpaces, frames: np.ndarray | None = None):
+        self.dim = spaces.samples.shape[1]
+        self.spaces, self._frames = spaces, frames
+        self.sign = -1.0 if spaces.normal else 1.0
+        self.constant = (1.0 if spaces.normal or not spaces.n_neighbors else spaces.floor) * np.eye(self.dim)
+
+    @property
+    def per_sample(self) -> bool:
+        """No: tangent spaces are known everywhere."""
+        return False
+
+    def check_rows(self, n_samples: int) -> None:
+        """Nothing to check: tangent spaces are known everywhere."""
+
+    def part(self, index: slice) -> TangentTensor:
+        """The tensor of these rows of X alone."""
+        return self if self._frames is None else TangentTensor(self.spaces, self._frames[index])
+
+    def rows(self, X: np.ndarray, index) -> TensorRows:
+        """The frames at the samples `X`, which are rows `index` of the whole array."""
+        if not self.spaces.n_neighbors:
+            return TensorRows()
+        frames = self.spaces.frames(X) if self._frames is None else self._frames[index]
+        return TensorRows(factor=np.sqrt(1 - self.spaces.floor) * frames)
+
+
+def checked_tensor(
+    diffusion, X: Any, sample_weight=None, *, spaces: TangentSpaces | None = None, keep: bool = False
+) -> DiffusionTensor:
+    """The diffusion tensor of an estimator's argument at the samples X.
+
+    Parameters
+    ----------
+    diffusion : None, "tangent", TangentDiffusion, or as for `DiffusionTensor`
+    X : array of shape (n_samples, d), or Source
+    sample_weight : ndarray of shape (n_samples,), optional
+    spaces : TangentSpaces, optional
+        Used for "tangent" instead of tangent spaces of X.
+    keep : bool, default=False
+        Whether there will be many passes over X.
+    """
+    if isinstance(diffusion, str) and diffusion != "tangent":
+        raise ValueError(f"diffusion must be None, 'tangent', a number, an array or a callable, got {diffusion!r}.")
+    if isinstance(diffusion, str | TangentDiffusion):
+        wanted = TangentDiffusion() if isinstance(diffusion, str) else diffusion
+        if isinstance(X, Source) and spaces is None:
+            X, sample_weight = wanted._drawn(X, sample_weight)
+        return (wanted.fit(X, sample_weight) if spaces is None else spaces).tensor(X, keep)
+    tensor = DiffusionTensor(diffusion, X.shape[1])
+    if X.shape[0] is not None:
+        tensor.check_rows(X.shape[0])
+    elif tensor.per_sample:
+        raise ValueError("diffusion cannot be given per sample for a stream of unknown length; pass a callable.")
+    return tensor
+
+
+def _neighbors(X: np.ndarray, k: int) -> NearestNeighbors:
+    return NearestNeighbors(n_neighbors=k, algorithm="kd_tree" if X.shape[1] <= TREE_COLUMNS else "brute").fit(X)
+
+
+def _neighborhoods(samples, tree: NearestNeighbors, X, k: int) -> Iterator[tuple[slice, np.ndarray]]:
+    """Deviations (chunk, k, d) of the k samples nearest to each point of X from their mean, chunk by chunk."""
+    size = max(1, CHUNK_NUMBERS // (k * X.shape[1]))
+    for start in range(0, len(X), size):
+        part = slice(start, min(start + size, len(X)))
+        near = samples[tree.kneighbors(X[part], n_neighbors=k, return_distance=False)]
+        yield part, near - near.mean(axis=1, keepdims=True)
+
+
+def _smaller_product(deviations: np.ndarray) -> np.ndarray:
+    """AᵀA (d×d) or AAᵀ (k×k) for each k×d matrix A, whichever is smaller: they share their nonzero eigenvalues."""
+    transposed = np.swapaxes(deviations, 1, 2)
+    return transposed @ deviations if deviations.shape[1] >= deviations.shape[2] else deviations @ transposed
+
+
+def _mean_spectra(X: np.ndarray, sizes: list[int]) -> list[np.ndarray]:
+    """Variances along the principal components of neighbourhoods of each size, descending, averaged over probes."""
+    probes = X[np.linspace(0, len(X) - 1, min(PROBES, len(X))).astype(int)]
+    tree, spectra = _neighbors(X, max(sizes)), []
+    for k in sizes:
+        total = np.zeros(X.shape[1])
+        for _, deviations in _neighborhoods(X, tree, probes, k):
+            values = np.linalg.eigvalsh(_smaller_product(deviations))[:, ::-1] / k
+            total[: values.shape[1]] += values.sum(axis=0)
+        spectra.append(total / len(probes))
+    return spectra

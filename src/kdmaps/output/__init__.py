@@ -1,0 +1,1 @@
+"""Models on disk, pictures, words, the report, the display in notebooks."""

@@ -1,0 +1,342 @@
+"""Fitted models on disk: one `.npz` of plain arrays and a JSON header, without pickle on either side.
+
+The header says what the arrays are: format version, class, constructor parameters, kernel, kind of basis, feature names
+and the versions of the libraries. Reading a file builds objects of known classes only and runs nothing from it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import zipfile
+from collections.abc import Callable
+from typing import Any, BinaryIO, cast
+
+import numpy as np
+import scipy
+import sklearn
+from sklearn.utils.validation import check_is_fitted
+
+from kdmaps.baselines import UniformMixtureMap
+from kdmaps.bases import Basis, FourierBasis, LandmarkBasis, RandomPhaseBasis
+from kdmaps.estimators.kernel_map import KernelDiffusionMap
+from kdmaps.estimators.transformer import ModeTransformer
+from kdmaps.forms.diffusion import Factor
+from kdmaps.forms.moments import Moments
+from kdmaps.forms.tangent import TangentDiffusion, TangentSpaces
+from kdmaps.kernels import Kernel, kernel_from_dict
+from kdmaps.spectrum.pencil import Modes
+from kdmaps.utils.files import as_path, replacing
+
+FORMAT = "kdmaps model"
+#: Raised whenever a file of this version could not be read by the previous one.
+FORMAT_VERSION = 2
+#: Estimators that a file may name.
+ESTIMATORS: dict[str, type[ModeTransformer]] = {cls.__name__: cls for cls in (KernelDiffusionMap, UniformMixtureMap)}
+#: Bases that a file may name, and the shapes of the arrays that they are built from, in the order of their arguments.
+STORED_BASES: dict[str, tuple[Callable[..., Basis], dict[str, str]]] = {
+    "FourierBasis": (FourierBasis, {"frequencies": "qd", "weights": "q", "origin": "d"}),
+    "RandomPhaseBasis": (RandomPhaseBasis, {"frequencies": "qd", "weights": "q", "origin": "d", "phases": "q"}),
+    "LandmarkBasis": (LandmarkBasis, {"landmarks": "pd", "origin": "d"}),
+}
+#: Shapes of the fields of Moments, Modes and TangentSpaces, in the order of their arguments.
+MOMENTS = {"count": "", "weight": "", "weight_squared": "", "total": "p", "gram": "pp", "energy": "pp"}
+MODES = {
+    "coefficients": "pr",
+    "offset": "r",
+    "eigenvalues": "r",
+    "next_eigenvalue": "",
+    "rates": "r",
+    "condition_number": "",
+    "effective_rank": "r",
+    "effective_count": "",
+}
+TANGENTS = {"samples": "md", "dimension": "", "n_neighbors": "", "floor": ""}
+
+
+def save_model(estimator: ModeTransformer, path: str | os.PathLike) -> None:
+    """Write a fitted estimator to `path`, under exactly that name.
+
+    The file appears whole or not at all: it is written under a temporary name beside `path` and then renamed.
+
+    Parameters
+    ----------
+    estimator : ModeTransformer
+        Fitted. Of a search, its `best_estimator_` is written: the model, without the candidates that lost.
+    path : path-like
+        An existing file is replaced.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is not plain data. A callable `diffusion` is refused, because a model that silently scored with
+        another energy would be worse than none: set it to None first and give it to `score` and `partial_fit` of the
+        loaded model.
+
+    Notes
+    -----
+    Sequences come back as arrays. A random generator comes back as None, since its state is not that of the fit; so
+    does a `cv` that is no number.
+    """
+    with replacing(as_path("path", path)) as (file,):
+        write_model(estimator, file)
+
+
+def write_model(estimator: ModeTransformer, file: BinaryIO) -> None:
+    """Write a fitted estimator to an open binary file, as `save_model` does."""
+    check_is_fitted(estimator)
+    estimator = cast(ModeTransformer, getattr(estimator, "best_estimator_", estimator))
+    name = type(estimator).__name__
+    if ESTIMATORS.get(name) is not type(estimator):
+        raise ValueError(f"{name} cannot be saved; a saved model is one of {', '.join(ESTIMATORS)}.")
+    kind = type(estimator.basis_).__name__
+    kernel = estimator.kernel_.to_dict()
+    kernel_from_dict(kernel)  # a kernel of the user's own would make a file that nobody can read
+    arrays: dict[str, np.ndarray] = {}
+    parameters = {key: _encode(key, value, arrays) for key, value in estimator.get_params(deep=False).items()}
+    _put(arrays, "basis", estimator.basis_, STORED_BASES[kind][1])
+    _put(arrays, "modes", estimator.modes_, MODES)
+    _put(arrays, "moments", estimator.moments_, MOMENTS)
+    if estimator.tangents_ is not None:
+        _put(arrays, "tangents", estimator.tangents_, TANGENTS)
+    names = getattr(estimator, "feature_names_in_", None)
+    header = {
+        "format": FORMAT,
+        "version": FORMAT_VERSION,
+        "class": name,
+        "parameters": parameters,
+        "kernel": kernel,
+        "basis": kind,
+        "n_features_in": estimator.n_features_in_,
+        "feature_names_in": None if names is None else list(names),
+        "libraries": library_versions(),
+    }
+    text = json.dumps(header, allow_nan=False)
+    arrays["header"] = np.frombuffer(text.encode(), dtype=np.uint8)
+    np.savez(file, **arrays)  # type: ignore[arg-type]
+
+
+def load(path: str | os.PathLike) -> ModeTransformer:
+    """Read a model that `save` wrote.
+
+    Parameters
+    ----------
+    path : path-like
+
+    Returns
+    -------
+    estimator : ModeTransformer
+        Fitted; its modes, gradients and scores are those of the saved one, and `partial_fit` goes on from there.
+
+    Raises
+    ------
+    ValueError
+        If the file is truncated, damaged, of a newer version or not a kdmaps model. Nothing in it is ever executed.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import kdmaps
+    >>> X = kdmaps.problems.load("dw1d").sample(500, random_state=0)
+    >>> m = kdmaps.KernelDiffusionMap(n_components=2, random_state=0).fit(X)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     m.save(f"{folder}/model.npz")
+    ...     same = kdmaps.load(f"{folder}/model.npz")
+    >>> bool((same.transform(X) == m.transform(X)).all())
+    True
+    """
+    arrays = _read(path)
+    try:
+        return _build(_read_header(arrays), arrays)
+    except ValueError as error:
+        raise ValueError(f"{os.fspath(path)} is not a usable kdmaps model: {error}") from error
+    except (KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
+        raise ValueError(f"{os.fspath(path)} is a damaged kdmaps model: {error!r}.") from error
+
+
+def read_header(path: str | os.PathLike) -> dict[str, Any]:
+    """What a stored model says of itself: class, parameters, kernel, feature names and the versions it was made with.
+
+    Raises
+    ------
+    ValueError
+        As `load`.
+    """
+    arrays = _read(path)
+    try:
+        return _read_header(arrays)
+    except KeyError as error:
+        raise ValueError(f"{os.fspath(path)} is a damaged kdmaps model: {error!r}.") from error
+    except ValueError as error:
+        raise ValueError(f"{os.fspath(path)} is not a usable kdmaps model: {error}") from error
+
+
+# --- writing ----------------------------------------------------------------------------------------------------------
+def _encode(name: str, value: Any, arrays: dict[str, np.ndarray]) -> Any:
+    """A parameter as JSON; what is no scalar becomes a dict that says how to read it."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, np.random.RandomState | np.random.Generator) or name == "cv":
+        return None
+    if isinstance(value, type | np.dtype):
+        return np.dtype(value).name
+    if isinstance(value, Kernel):
+        return {"kernel": value.to_dict()}
+    if isinstance(value, TangentDiffusion):
+        return {"tangent": {field: _encode(field, entry, arrays) for field, entry in vars(value).items()}}
+    if callable(value):
+        raise ValueError(
+            f"{name}={value!r} is a function and cannot be stored. Call set_params({name}=None) before saving, and "
+            f"pass {name} to score and partial_fit of the loaded model."
+        )
+    factor = isinstance(value, Factor)
+    try:
+        array = np.asarray(value.array if factor else value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name}={value!r} cannot be stored: it is neither a number, a string nor an array.") from None
+    arrays[f"parameters.{name}"] = array
+    return {"factor" if factor else "array": f"parameters.{name}"}
+
+
+def _put(arrays: dict[str, np.ndarray], prefix: str, source: object, names: dict[str, str]) -> None:
+    arrays.update({f"{prefix}.{name}": np.asarray(getattr(source, name)) for name in names})
+
+
+def library_versions() -> dict[str, str]:
+    """Versions of kdmaps and of the libraries that decide its numbers."""
+    from kdmaps import __version__
+
+    return {"kdmaps": __version__, **{library.__name__: library.__version__ for library in (np, scipy, sklearn)}}
+
+
+# --- reading ----------------------------------------------------------------------------------------------------------
+def _read(path: str | os.PathLike) -> dict[str, np.ndarray]:
+    foreign = f"{os.fspath(path)} is not a kdmaps model, or is truncated"
+    if not os.path.exists(path):
+        raise FileNotFoundError(f"There is no model {os.fspath(path)}.")
+    if os.path.isdir(path):
+        raise IsADirectoryError(f"{os.fspath(path)} is a directory; give the model.npz in it.")
+    with open(path, "rb") as file:
+        if not zipfile.is_zipfile(file):
+            raise ValueError(f"{foreign}: it is not an .npz archive.")
+        file.seek(0)
+        try:
+            with zipfile.ZipFile(file) as members:
+                # A few compressed bytes could unpack to more than the memory holds.
+                if any(member.compress_type != zipfile.ZIP_STORED for member in members.infolist()):
+                    raise ValueError("it is compressed, as no kdmaps model is.")
+            file.seek(0)
+            with np.load(file, allow_pickle=False) as archive:
+                return {name: archive[name] for name in archive.files}
+        except Exception as error:  # whatever a damaged archive makes zipfile, zlib and numpy raise
+            raise ValueError(f"{foreign}: {error}") from error
+
+
+def _read_header(arrays: dict[str, np.ndarray]) -> dict[str, Any]:
+    if "header" not in arrays:
+        raise ValueError("it has no header.")
+    try:
+        header = json.loads(arrays["header"].tobytes())
+    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise ValueError(f"its header is not JSON ({error}).") from error
+    if not isinstance(header, dict) or header.get("format") != FORMAT:
+        raise ValueError(f"its header does not say {FORMAT!r}.")
+    version = header["version"]
+    if not isinstance(version, int) or version < 1:
+        raise ValueError(f"its format version {version!r} does not exist.")
+    if version > FORMAT_VERSION:
+        raise ValueError(f"it has format version {version}, newer than {FORMAT_VERSION}; upgrade kdmaps to read it.")
+    return header
+
+
+def _build(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> ModeTransformer:
+    cls = _lookup(ESTIMATORS, header["class"], "estimator")
+    make_basis, basis_arrays = _lookup(STORED_BASES, header["basis"], "basis")
+    parameters = header["parameters"]
+    if unknown := set(parameters) - set(cls._get_param_names()):
+        raise ValueError(f"{cls.__name__} has no parameter {', '.join(sorted(unknown))}.")
+    estimator = cls(**{name: _decode(value, arrays) for name, value in parameters.items()})
+
+    kernel = kernel_from_dict(header["kernel"])
+    sizes = {"d": header["n_features_in"]}
+    if type(sizes["d"]) is not int:
+        raise ValueError(f"its number of features {sizes['d']!r} is not a whole number.")
+    for _, part in kernel.components():
+        _check_shape("bandwidth", part.bandwidth, "d" if part.bandwidth.ndim else "", sizes)  # type: ignore[attr-defined]
+    basis = make_basis(kernel, *_take(arrays, "basis", basis_arrays, sizes).values()).astype(estimator.dtype)
+    sizes["p"] = basis.n_features
+    modes = Modes(**_take(arrays, "modes", MODES, sizes, may_be_nan="next_eigenvalue"))
+    moments = _take(arrays, "moments", MOMENTS, sizes)
+    if min(moments["count"], moments["weight"], moments["weight_squared"]) <= 0:
+        raise ValueError("its moments hold no samples.")
+    estimator._set_modes(basis, modes)
+    estimator.moments_ = Moments(**{**moments, "count": int(moments["count"])})
+    estimator.n_features_in_ = sizes["d"]
+    if any(key.startswith("tangents.") for key in arrays):
+        estimator.tangents_ = _tangents(_take(arrays, "tangents", TANGENTS, sizes), sizes)
+    if (names := header["feature_names_in"]) is not None:
+        if not all(isinstance(name, str) for name in names) or len(names) != sizes["d"]:
+            raise ValueError(f"its feature names are not {sizes['d']} strings.")
+        estimator.feature_names_in_ = np.array(names, dtype=object)
+    return estimator
+
+
+def _tangents(fields: dict[str, Any], sizes: dict[str, int]) -> TangentSpaces:
+    dimension, neighbors, floor = int(fields["dimension"]), int(fields["n_neighbors"]), fields["floor"]
+    if not (1 <= dimension <= sizes["d"] and 0 <= neighbors <= sizes["m"] and 0 <= floor <= 1):
+        raise ValueError("its tangent spaces are impossible.")
+    return TangentSpaces(fields["samples"], dimension, neighbors, floor)
+
+
+def _lookup(table: dict[str, Any], name: object, what: str) -> Any:
+    if not isinstance(name, str) or name not in table:
+        raise ValueError(f"unknown {what} {name!r}; this version knows {', '.join(table)}.")
+    return table[name]
+
+
+def _decode(value: Any, arrays: dict[str, np.ndarray]) -> Any:
+    if not isinstance(value, dict):
+        return value
+    ((tag, content),) = value.items()
+    if tag == "kernel":
+        return kernel_from_dict(content)
+    if tag == "tangent":
+        return TangentDiffusion(**content)
+    if tag not in ("array", "factor"):
+        raise ValueError(f"unknown kind of parameter {tag!r}.")
+    array = _numbers(content, arrays[content])
+    return Factor(array) if tag == "factor" else array
+
+
+def _take(
+    arrays: dict[str, np.ndarray], prefix: str, shapes: dict[str, str], sizes: dict[str, int], may_be_nan: str = ""
+) -> dict[str, Any]:
+    """The arrays of one object, checked; letters of a shape that are new enter `sizes`. A 0-d array is a float."""
+    taken: dict[str, Any] = {}
+    for name, shape in shapes.items():
+        key = f"{prefix}.{name}"
+        if key not in arrays:
+            raise ValueError(f"array {key} is missing.")
+        array = _numbers(key, arrays[key], finite=name != may_be_nan)
+        _check_shape(key, array, shape, sizes)
+        taken[name] = array if shape else float(array)
+    return taken
+
+
+def _numbers(name: str, array: np.ndarray, finite: bool = True) -> np.ndarray:
+    if array.dtype.kind not in "fiu":
+        raise ValueError(f"array {name} holds {array.dtype}, not numbers.")
+    if finite and not np.isfinite(array).all():
+        raise ValueError(f"array {name} holds NaN or infinity.")
+    return array.astype(np.float64, copy=False)
+
+
+def _check_shape(name: str, array: np.ndarray, shape: str, sizes: dict[str, int]) -> None:
+    if array.ndim == len(shape):
+        for letter, size in zip(shape, array.shape, strict=True):
+            sizes.setdefault(letter, size)
+    expected = tuple(sizes.get(letter, 1) for letter in shape)
+    if array.shape != expected or 0 in expected:
+        raise ValueError(f"array {name} has shape {array.shape}, expected {expected}.")

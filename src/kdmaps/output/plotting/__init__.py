@@ -1,0 +1,18 @@
+"""Figures. Every function draws on Axes and returns them; matplotlib is imported only when one is called."""
+
+from kdmaps.output.plotting._certificates import plot_certificates, plot_residuals
+from kdmaps.output.plotting._learning import plot_history
+from kdmaps.output.plotting._modes import plot_embedding, plot_modes
+from kdmaps.output.plotting._search import plot_landscape, plot_regularization_map
+from kdmaps.output.plotting._spectrum import plot_timescales
+
+__all__ = [
+    "plot_certificates",
+    "plot_embedding",
+    "plot_history",
+    "plot_landscape",
+    "plot_modes",
+    "plot_regularization_map",
+    "plot_residuals",
+    "plot_timescales",
+]

@@ -1,0 +1,59 @@
+"""Time scales."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from kdmaps.output.plotting._common import EXACT, LEARNED, new_axes, plain_log_ticks
+from kdmaps.output.words import timescale_intervals
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+def plot_timescales(estimator, exact=None, ax: Axes | None = None, *, uncertainty=None) -> Axes:
+    """The spectrum of time scales, with their intervals and the gap behind the last mode.
+
+    Parameters
+    ----------
+    estimator : fitted estimator
+    exact : array-like of shape (r,), optional
+        Exact time scales for comparison.
+    ax : Axes, optional
+        By default a new figure.
+    uncertainty : kdmaps.uncertainty.Uncertainty, optional
+        Its intervals are drawn as error bars.
+
+    Returns
+    -------
+    ax : Axes
+
+    Notes
+    -----
+    The gap is the ratio μ_r/μ_{r+1} of eigenvalues. The band reaches down from the last time scale by that ratio; a
+    thin one means that the modes were cut within a cluster.
+    """
+    from matplotlib.ticker import MaxNLocator
+
+    ax = new_axes(1)[0] if ax is None else ax
+    timescales, gap = estimator.timescales_, estimator.modes_.gap
+    number = np.arange(1, len(timescales) + 1)
+    if np.isfinite(gap):
+        last = timescales[-1]
+        ax.axhspan(last / gap, last, color="0.9", zorder=0)
+        ax.annotate(f"gap {gap:.2f}", (number[0], last / np.sqrt(gap)), va="center", color="0.35")
+    if exact is not None:
+        ax.plot(number, exact, linestyle="none", marker="_", markersize=22, markeredgewidth=1.5, c=EXACT, label="exact")
+    ends = timescale_intervals(uncertainty, len(timescales))
+    if ends is not None:
+        # An interval that corrects for the optimism of a fit need not hold the estimate: draw it by its own ends.
+        ax.vlines(number, ends[:, 0], ends[:, 1], color=LEARNED, lw=1.6, label=f"{uncertainty.confidence:.0%} interval")
+        ax.plot(np.r_[number, number], ends.T.ravel(), ls="none", marker="_", ms=9, mew=1.6, color=LEARNED)
+    ax.plot(number, timescales, linestyle="none", marker="o", color=LEARNED, label="learned")
+    ax.set(yscale="log", xlabel="mode", ylabel="time scale", xlim=(0.5, len(timescales) + 0.5))
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+    plain_log_ticks(ax.yaxis)
+    ax.legend(frameon=False, loc="upper right")
+    return ax

@@ -1,5 +1,0 @@
-"""The HTML page of a fit."""
-
-from kdmaps.report._write import render_report, write_report
-
-__all__ = ["render_report", "write_report"]

@@ -1,0 +1,1 @@
+"""Choosing a kernel by held-out samples."""

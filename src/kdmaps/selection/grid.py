@@ -1,0 +1,80 @@
+"""The grid of a search: its points, and where it goes on beyond its edges."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from numbers import Integral
+
+import numpy as np
+
+from kdmaps.kernels import Kernel, make_kernel
+from kdmaps.selection.sweep import Candidate, Trial
+
+#: Bandwidths of the default grid, in units of the median pairwise distance.
+BANDWIDTH_RANGE = (1.5, 30.0)
+#: Regularizations of the default grid, in units of `rate_unit`.
+REGULARIZATIONS = tuple(float(f"{lam:.3g}") for lam in np.geomspace(1e-4, 1e-1, 7))
+
+
+def positive(name: str, values) -> np.ndarray:
+    """Distinct positive finite numbers in ascending order; `name` is the argument that holds them."""
+    try:
+        array = np.unique(np.asarray(values, dtype=np.float64))
+    except (TypeError, ValueError):
+        array = np.empty(0)
+    if array.size == 0 or not np.all(np.isfinite(array)) or np.any(array <= 0):
+        raise ValueError(f"{name} must be positive finite numbers, got {values!r}.")
+    return array
+
+
+def rate_unit(median: float, diffusion: float) -> float:
+    """The power of 1000 that is nearest to D/m², for the median distance m and the mean diffusion D of the samples.
+
+    L, and so λ, has the unit of a rate: in nanometres it is 10⁻⁶ times what it is in picometres. Rounding keeps the
+    grid legible, and the same for all data of ordinary size; it costs a factor of 32 at most, which is little for
+    a grid over three decades that goes on beyond its edges.
+    """
+    return float(1000.0 ** np.round(np.log(diffusion / median**2) / np.log(1000.0)))
+
+
+def regularization_grid(regularizations, unit: float) -> np.ndarray:
+    """The regularizations themselves, or for "auto" the default ones times `unit`."""
+    if isinstance(regularizations, str) and regularizations == "auto":
+        return np.array([float(f"{lam * unit:.3g}") for lam in REGULARIZATIONS])
+    return positive("regularizations", regularizations)
+
+
+def bandwidth_grid(bandwidths, bandwidth_range, median: float) -> np.ndarray:
+    """The bandwidths themselves, or that many between multiples of the `median` pairwise distance."""
+    if not isinstance(bandwidths, Integral):
+        return positive("bandwidths", bandwidths)
+    if int(bandwidths) < 1:
+        raise ValueError(f"bandwidths must be at least 1, got {bandwidths}.")
+    ends = np.ravel(bandwidth_range)
+    if ends.dtype.kind not in "fiu" or len(ends) != 2 or not 0 < ends[0] <= ends[1] < np.inf:
+        raise ValueError(f"bandwidth_range must be two positive numbers in order, got {bandwidth_range}.")
+    return median * np.geomspace(ends[0], ends[1], int(bandwidths))
+
+
+def make_trials(families, sigmas: np.ndarray) -> list[Trial]:
+    """Every named family at every bandwidth, and every kernel as it is."""
+    if not isinstance(families, Sequence) or isinstance(families, str) or len(families) == 0:
+        raise ValueError(f"families must be a non-empty list of names or kernels, got {families!r}.")
+    trials = []
+    for family in families:
+        if isinstance(family, Kernel):
+            trials.append(Trial(repr(family), None, family))
+        else:
+            trials += [Trial(family, float(sigma), make_kernel(family, float(sigma))) for sigma in sigmas]
+    return trials
+
+
+def edge_of(family: list[Candidate], best: Candidate, tried: set, n: int = 2) -> tuple[str | None, list[float]]:
+    """An axis with `best` on an end not yet `tried`, and `n` further points at the same ratio; or None."""
+    for axis in ("bandwidth", "regularization"):
+        points = sorted({getattr(c, axis) for c in family if getattr(c, axis) is not None})
+        value = getattr(best, axis)
+        if len(points) > 1 and value in (points[0], points[-1]) and (axis, value) not in tried:
+            ratio = points[0] / points[1] if value == points[0] else points[-1] / points[-2]
+            return axis, [float(value * ratio**step) for step in range(1, n + 1)]
+    return None, []

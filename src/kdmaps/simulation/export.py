@@ -1,0 +1,175 @@
+"""A mode as a function of its own: for JAX, and for PLUMED."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from kdmaps.bases import FourierBasis, LandmarkBasis, RandomPhaseBasis
+from kdmaps.kernels import Kernel, Laplacian
+
+
+def as_jax(model, mode: int = 0) -> Callable[[Any], Any]:
+    """Mode φ_k as a pure JAX function of x, which `jax.grad`, `jax.jit` and `jax.vmap` take.
+
+    Parameters
+    ----------
+    model : fitted estimator
+    mode : int, default=0
+        k, from 0 for the slowest.
+
+    Returns
+    -------
+    function : callable
+        Maps an array of shape (..., d) to one of shape (...), in its floating type. In JAX's default single precision
+        the values have single precision too; see `jax.enable_x64`.
+
+    Examples
+    --------
+    >>> import jax
+    >>> import kdmaps
+    >>> X = kdmaps.problems.load("dw1d").sample(500, random_state=0)
+    >>> m = kdmaps.KernelDiffusionMap(n_components=2, random_state=0).fit(X)
+    >>> slowest = kdmaps.analysis.simulation.as_jax(m, 0)
+    >>> jax.grad(slowest)(X[0]).shape
+    (1,)
+    """
+    import jax.numpy as jnp
+
+    basis, a, offset = _mode(model, mode)
+    if isinstance(basis, FourierBasis):
+        frequencies, cosines, sines = _waves(basis, a)
+
+        def function(x):
+            x = jnp.asarray(x)
+            angles = (x - basis.origin.astype(x.dtype)) @ frequencies.T.astype(x.dtype)
+            waves = jnp.cos(angles) @ cosines.astype(x.dtype) + jnp.sin(angles) @ sines.astype(x.dtype)
+            return waves - offset
+
+    elif isinstance(basis, LandmarkBasis):
+        z = basis.landmarks - basis.origin
+
+        def function(x):
+            x = jnp.asarray(x)
+            centred = (x - basis.origin.astype(x.dtype))[..., None, :]
+            return _kernel_values(basis.kernel, centred - z.astype(x.dtype)) @ a.astype(x.dtype) - offset
+
+    else:
+        raise TypeError(f"Modes in a {type(basis).__name__} have no JAX form.")
+    return function
+
+
+def plumed_input(model, arguments: Sequence[str], mode: int = 0, label: str = "mode") -> str:
+    """PLUMED input that computes a mode, with its derivatives, as a collective variable.
+
+    With φ(x) = Σ_i r_i cos(w_iᵀ(x - x_0) + b_i) - c, every frequency is one COMBINE (the angle) and one CUSTOM (the
+    cosine), and a last COMBINE adds them up: some hundred cheap actions, exact to rounding, differentiated by PLUMED.
+
+    Parameters
+    ----------
+    model : fitted estimator
+        With Fourier features.
+    arguments : sequence of d str
+        Labels of the PLUMED values, not periodic ones, that are the columns of X in their order and units: for cos φ of
+        a torsion, say, that of a CUSTOM action with FUNC=cos(x). Cartesian coordinates of an
+        aligned molecule need FIT_TO_TEMPLATE before POSITION.
+    mode : int, default=0
+        From 0 for the slowest.
+    label : str, default="mode"
+        Label of the collective variable; the actions before it are called "mode_angle1", "mode_wave1", ...
+
+    Returns
+    -------
+    str
+        Lines for a PLUMED input file, after those that define `arguments`.
+
+    Notes
+    -----
+    Beyond the samples a mode is a sum of waves that no sample holds in place. A bias can drive a simulation there: keep
+    it with walls where samples were, and fit again with the new ones.
+
+    Examples
+    --------
+    >>> import kdmaps
+    >>> X = kdmaps.problems.load("dw1d").sample(500, random_state=0)
+    >>> m = kdmaps.KernelDiffusionMap(n_components=1, n_features=2, random_state=0).fit(X)
+    >>> print(kdmaps.analysis.simulation.plumed_input(m, ["x"], label="slow"))  # doctest: +ELLIPSIS
+    slow_angle1: COMBINE ARG=x COEFFICIENTS=... PARAMETERS=... PERIODIC=NO
+    slow_wave1: CUSTOM ARG=slow_angle1 FUNC=cos(x+(...)) PERIODIC=NO
+    slow_sum: COMBINE ARG=slow_wave1 COEFFICIENTS=... PERIODIC=NO
+    slow: COMBINE ARG=slow_sum PARAMETERS=... PERIODIC=NO
+    <BLANKLINE>
+    """
+    basis, a, offset = _mode(model, mode)
+    if not isinstance(basis, FourierBasis):
+        raise ValueError(
+            f"A mode in a {type(basis).__name__} has no PLUMED form; fit with basis='fourier', or use `as_jax`."
+        )
+    names = list(arguments)
+    if isinstance(arguments, str) or len(names) != basis.dim or not all(map(_is_label, names)):
+        raise ValueError(f"arguments must hold {basis.dim} PLUMED labels, one per column of X, got {arguments!r}.")
+    if len(set(names)) < len(names):
+        raise ValueError(f"arguments must be different labels, one per column of X, got {arguments!r}.")
+    if not _is_label(label):
+        raise ValueError(f"label must be a word without spaces, commas or '=', got {label!r}.")
+    frequencies, cosines, sines = _waves(basis, a)
+    radius, phase = np.hypot(cosines, sines), np.arctan2(-sines, cosines)
+    origin = _numbers(basis.origin)
+    lines = []
+    for i, (w, b) in enumerate(zip(frequencies, phase, strict=True), start=1):
+        angle = f"ARG={','.join(names)} COEFFICIENTS={_numbers(w)} PARAMETERS={origin}"
+        lines.append(f"{label}_angle{i}: COMBINE {angle} PERIODIC=NO")
+        lines.append(f"{label}_wave{i}: CUSTOM ARG={label}_angle{i} FUNC=cos(x+({b:.17g})) PERIODIC=NO")
+    waves = ",".join(f"{label}_wave{i}" for i in range(1, len(radius) + 1))
+    lines.append(f"{label}_sum: COMBINE ARG={waves} COEFFICIENTS={_numbers(radius)} PERIODIC=NO")
+    lines.append(f"{label}: COMBINE ARG={label}_sum PARAMETERS={offset:.17g} PERIODIC=NO")
+    return "\n".join(lines) + "\n"
+
+
+def _mode(model, mode: int) -> tuple[Any, np.ndarray, float]:
+    """Basis, coefficients and offset of one mode."""
+    check_is_fitted(model)
+    r = model.coefficients_.shape[1]
+    if not isinstance(mode, Integral) or not 0 <= mode < r:
+        raise ValueError(f"mode must be a whole number from 0 to {r - 1}, got {mode!r}.")
+    return model.basis_, model.coefficients_[:, mode], float(model.modes_.offset[mode])
+
+
+def _waves(basis: FourierBasis, a: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Frequencies and the coefficients of cos(wᵀ(x - x_0)) and sin(wᵀ(x - x_0))."""
+    root = np.sqrt(basis.weights)
+    if isinstance(basis, RandomPhaseBasis):  # √(2v) cos(wᵀx + b)
+        return (
+            basis.frequencies,
+            np.sqrt(2) * root * a * np.cos(basis.phases),
+            -np.sqrt(2) * root * a * np.sin(basis.phases),
+        )
+    cosines, sines = np.split(np.tile(root, 2) * a, 2)
+    return basis.frequencies, cosines, sines
+
+
+def _kernel_values(kernel: Kernel, difference: Any) -> Any:
+    """K at differences x - z (the last axis) of a JAX array."""
+    import jax.numpy as jnp
+
+    total: Any = 0.0
+    for beta, part in kernel.components():
+        scaled = difference / np.asarray(part.bandwidth, dtype=difference.dtype)  # type: ignore[attr-defined]
+        if isinstance(part, Laplacian):
+            value = jnp.exp(-jnp.abs(scaled).sum(axis=-1))
+        else:
+            value = part.profile((scaled**2).sum(axis=-1))
+        total = total + beta * value
+    return total
+
+
+def _is_label(name: object) -> bool:
+    return isinstance(name, str) and name != "" and not set(name) & set(" ,=\t\n")
+
+
+def _numbers(values: np.ndarray) -> str:
+    return ",".join(f"{value:.17g}" for value in values)

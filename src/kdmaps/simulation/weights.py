@@ -1,0 +1,73 @@
+"""Weights that turn samples of a biased simulation into samples of the system itself."""
+
+from __future__ import annotations
+
+import warnings
+from numbers import Real
+
+import numpy as np
+
+from kdmaps.exceptions import DataWarning
+
+#: A warning is given when fewer effective samples than these are left: this part of all, or this number.
+MIN_EFFECTIVE_PART, MIN_EFFECTIVE = 0.01, 50
+
+
+def boltzmann_weights(bias_energy, kT: float) -> np.ndarray:
+    """Weights e^{U/kT}, scaled to mean 1, of samples drawn with a bias U added to the system's own energy.
+
+    Samples of e^{-(V+U)/kT} with these weights represent e^{-V/kT}: pass them to `fit` as `sample_weight`. A
+    simulation at another temperature is a bias too: samples of e^{-V/kT'} represent e^{-V/kT} with U = V (kT/kT' - 1).
+
+    Parameters
+    ----------
+    bias_energy : array-like of shape (n_samples,)
+        U at the samples, in the units of `kT`; any constant may be added to it.
+    kT : float
+        Temperature times Boltzmann's constant.
+
+    Returns
+    -------
+    weights : ndarray of shape (n_samples,)
+
+    Warns
+    -----
+    DataWarning
+        If a few samples carry nearly all of the weight.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kdmaps.simulation import boltzmann_weights
+    >>> boltzmann_weights([0.0, np.log(3.0)], kT=1.0)
+    array([0.5, 1.5])
+    """
+    energy = np.asarray(bias_energy, dtype=np.float64)
+    if energy.ndim != 1 or energy.size == 0 or not np.isfinite(energy).all():
+        raise ValueError(f"bias_energy must hold one finite energy per sample, got an array of shape {energy.shape}.")
+    if not isinstance(kT, Real) or not 0 < float(kT) < np.inf:
+        raise ValueError(f"kT must be a positive number in the units of bias_energy, got {kT!r}.")
+    weights = np.exp((energy - energy.max()) / float(kT))
+    weights /= weights.mean()
+    n, effective = len(weights), effective_sample_size(weights)
+    if effective < max(MIN_EFFECTIVE_PART * n, min(n / 2, MIN_EFFECTIVE)):
+        warnings.warn(
+            f"The weights leave {effective:.1f} effective samples of {n}: a few samples decide everything. Check the "
+            "units of bias_energy and kT, leave out the time in which the bias was still growing, or sample longer.",
+            DataWarning,
+            stacklevel=2,
+        )
+    return weights
+
+
+def effective_sample_size(weights) -> float:
+    """Kish's effective number of samples (Σ w)²/Σ w².
+
+    Examples
+    --------
+    >>> from kdmaps.simulation import effective_sample_size
+    >>> effective_sample_size([1.0, 1.0, 0.0, 0.0])
+    2.0
+    """
+    weights = np.asarray(weights, dtype=np.float64)
+    return float(weights.sum() ** 2 / (weights @ weights))

@@ -1,0 +1,1 @@
+"""The p×p eigenproblem and the modes that solve it; samples are never seen here."""

@@ -1,0 +1,1 @@
+"""Tools that every room uses: checks of arguments, atomic files, threads, progress."""

@@ -1,0 +1,117 @@
+"""One thread per core: chunks of samples are dealt to Python threads whose work holds no interpreter lock."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sized
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from itertools import chain
+from typing import Any
+
+from threadpoolctl import ThreadpoolController
+
+#: Tasks that wait for a busy thread: one is enough to keep it busy, and each holds a chunk of samples.
+QUEUED = 1
+_local = threading.local()
+
+
+@contextmanager
+def single_thread() -> Iterator[None]:
+    """Within this context, chunk loops of the calling thread stay in it: for callers that are parallel themselves."""
+    before, _local.single = getattr(_local, "single", False), True
+    try:
+        yield
+    finally:
+        _local.single = before
+
+
+@contextmanager
+def blas_threads(limit: int) -> Iterator[None]:
+    """Within this context, BLAS uses at most `limit` threads per call."""
+    with _blas_pools().limit(limits=limit, user_api="blas"):
+        yield
+
+
+def n_threads() -> int:
+    """Threads for the chunk loop: one per core that this process may use."""
+    if getattr(_local, "single", False):
+        return 1
+    limit = int(os.environ.get("OMP_NUM_THREADS", "").split(",")[0] or 0)  # "2,4" limits nested levels too
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return min(limit, cores) if limit > 0 else cores
+
+
+def map_reduce(tasks: Iterable, start: Callable[[], Any], step: Callable[[Any, Any], None]) -> list[Any]:
+    """Deal `tasks` to one thread per core; each thread folds its share into a state of its own.
+
+    Parameters
+    ----------
+    tasks : iterable
+        Thread t of T takes tasks t, t+T, t+2T, ...: the same split in every run, so the same rounding. An iterator is
+        advanced by the calling thread, while the others work, and at most a few tasks ahead.
+    start : callable
+        Makes a state.
+    step : callable
+        `step(state, task)` folds one task into a state, in place.
+
+    Returns
+    -------
+    states : list of the threads' states, in order
+    """
+    workers = n_threads()
+    if isinstance(tasks, Sized):
+        workers = max(1, min(workers, len(tasks)))
+    if workers == 1:
+        state = start()
+        for task in tasks:
+            step(state, task)
+        return [state]
+    states: list[Any] = []
+    pending: list[deque[Future]] = [deque() for _ in range(workers)]
+    with blas_threads(1), ExitStack() as stack:
+        lanes = [stack.enter_context(ThreadPoolExecutor(1)) for _ in range(workers)]
+        for number, task in enumerate(tasks):
+            t = number % workers
+            if number < workers:
+                states.append(start())
+            if len(pending[t]) > QUEUED:
+                pending[t].popleft().result()
+            pending[t].append(lanes[t].submit(step, states[t], task))
+        for future in chain.from_iterable(pending):
+            future.result()
+    return states or [start()]
+
+
+def map_ordered(tasks: Iterable, work: Callable[[Any], Any]) -> Iterator[Any]:
+    """`work(task)` for each task, computed by one thread per core a few tasks ahead, in the order of the tasks."""
+    workers = n_threads()
+    if workers == 1:
+        yield from map(work, tasks)
+        return
+    pending: deque[Future] = deque()
+    with blas_threads(1), ThreadPoolExecutor(workers) as pool:
+        for task in tasks:
+            if len(pending) > QUEUED * workers:
+                yield pending.popleft().result()
+            pending.append(pool.submit(work, task))
+        while pending:
+            yield pending.popleft().result()
+
+
+_controller: ThreadpoolController | None = None
+
+
+def _blas_pools() -> ThreadpoolController:
+    # Scanning the loaded libraries takes milliseconds: do it once, when the BLAS libraries are loaded.
+    global _controller
+    if _controller is None:
+        _controller = ThreadpoolController()
+    return _controller
+
+
+def slices(n: int, size: int) -> Iterator[slice]:
+    """Consecutive slices of at most `size` rows."""
+    return (slice(start, min(start + size, n)) for start in range(0, n, size))

@@ -1,0 +1,115 @@
+"""Checks that all estimators share."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from numbers import Real
+from reprlib import repr as short
+
+import numpy as np
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import _check_sample_weight, validate_data
+
+from kdmaps.exceptions import DataWarning
+
+
+@contextmanager
+def all_or_nothing(estimator) -> Iterator[None]:
+    """Give the estimator back as it was if its fit fails."""
+    before = vars(estimator).copy()
+    try:
+        yield
+    except BaseException:
+        vars(estimator).clear()
+        vars(estimator).update(before)
+        raise
+
+
+def as_numbers(name: str, values, what: str) -> np.ndarray:
+    """`values` as floats; `name` is the argument, which must be `what`."""
+    try:
+        array = np.asarray(values)
+        # Objects may be numbers; text, dates and complex numbers are not.
+        return array.astype(np.float64, casting="unsafe" if array.dtype.kind == "O" else "same_kind", copy=False)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} must be {what}, got {short(values)}.") from None
+
+
+def checked_samples(estimator, X, reset: bool, **options) -> np.ndarray:
+    """X as an array of floats, by scikit-learn's `validate_data`, with errors that name X."""
+    if np.ma.is_masked(X):
+        raise ValueError("X holds masked values, which are no numbers; leave their rows out: X[~X.mask.any(axis=1)].")
+    if getattr(getattr(X, "dtype", None), "kind", None) in ("m", "M"):
+        raise ValueError("X holds dates or durations; divide differences by a unit, e.g. np.timedelta64(1, 's').")
+    try:
+        return validate_data(estimator, X, dtype=(np.float64, np.float32), order=None, reset=reset, **options)
+    except (TypeError, ValueError) as error:
+        if re.search(r"\bX\b|feature names", str(error)):
+            raise
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(f"X must be a table of real numbers, one row per sample: {error}") from error
+
+
+def checked_random_state(random_state) -> np.random.RandomState:
+    """scikit-learn's `check_random_state`, with an error that names the argument."""
+    try:
+        return check_random_state(random_state)
+    except ValueError:
+        raise ValueError(
+            f"random_state must be None, a whole number from 0 to 2**32 - 1 or a numpy RandomState, got "
+            f"{random_state!r}."
+        ) from None
+
+
+def checked_time(time) -> float:
+    """`time` as a non-negative float."""
+    if not isinstance(time, Real) or not 0 <= float(time) < np.inf:
+        raise ValueError(f"time must be a non-negative number, got {time!r}.")
+    return float(time)
+
+
+def checked_weight(sample_weight, X) -> np.ndarray | None:
+    """`sample_weight` as floats, one per sample, not negative, not all zero; None stays None.
+
+    X is an array or a Source; where a stream does not know its length yet, its moments are checked against it later.
+    """
+    if sample_weight is None:
+        return None
+    sample_weight = as_numbers("sample_weight", sample_weight, "one number per sample")
+    n = np.size(sample_weight) if X.shape[0] is None else X.shape[0]
+    rows = np.broadcast_to(0.0, (n, 1))
+    weight = _check_sample_weight(sample_weight, rows, dtype=np.float64, ensure_non_negative=True)
+    if not weight.sum() > 0:
+        raise ValueError("sample_weight must hold at least one positive weight.")
+    return weight
+
+
+def checked_values(values, n_samples: int) -> np.ndarray:
+    """`values` as finite floats of shape (n_samples,) or (n_samples, m)."""
+    what = f"one number, or one row of numbers, for each of the {n_samples} samples of X"
+    array = as_numbers("values", values, what)
+    if array.ndim not in (1, 2) or len(array) != n_samples:
+        raise ValueError(f"values must be {what}, got shape {array.shape}.")
+    if not np.all(np.isfinite(array)):
+        raise ValueError("values holds NaN or infinity; leave these samples out of X and of values.")
+    return array
+
+
+def check_samples(X: np.ndarray, n_components: int, names=None) -> None:
+    """Raise if X has too few samples, and warn of columns that are constant."""
+    if X.shape[0] <= n_components:
+        raise ValueError(
+            f"X has {X.shape[0]} sample(s) (of positive weight) but n_components={n_components} modes need "
+            f"at least {n_components + 1}; give more samples or ask for fewer modes."
+        )
+    constant = np.flatnonzero(np.ptp(X, axis=0) == 0)
+    if constant.size and constant.size < X.shape[1]:
+        shown = constant if names is None else names[constant]
+        warnings.warn(
+            f"Column(s) {', '.join(map(str, shown))} of X are constant and say nothing about the modes; drop them.",
+            DataWarning,
+            stacklevel=5,
+        )

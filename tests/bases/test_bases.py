@@ -1,0 +1,356 @@
+"""Features, gradients and energy Grams of every basis against explicit (N·d)×p products."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from kdmaps import Factor, KernelDiffusionMap
+from kdmaps.bases import BASES, FourierBasis, ModeBasis, RandomPhaseBasis, make_basis, select_landmarks
+from kdmaps.bases.compiled import BLOCK_ROWS
+from kdmaps.forms.diffusion import DiffusionTensor
+from kdmaps.forms.moments import compute_moments
+from kdmaps.kernels import Gaussian, Laplacian, Matern, Mixture, RationalQuadratic
+
+DIM, N, P = 3, 60, 18
+ANISOTROPIC = np.array([0.9, 1.6, 2.7])
+KERNELS = {
+    "gaussian": Gaussian(1.4),
+    "laplacian": Laplacian(2.0),
+    "matern12": Matern(0.5, 1.5),
+    "matern32": Matern(1.5, 1.5),
+    "matern52": Matern(2.5, 1.5),
+    "rq2": RationalQuadratic(2.0, 1.3),
+    "gaussian-anisotropic": Gaussian(ANISOTROPIC),
+    "laplacian-anisotropic": Laplacian(ANISOTROPIC),
+    "matern52-anisotropic": Matern(2.5, ANISOTROPIC),
+    "mixture": Mixture([Gaussian(1.4), Matern(1.5, 2.0), RationalQuadratic(5.0, 0.8)], [0.5, 0.3, 0.2]),
+    "mixture-proportional": Mixture([Gaussian(ANISOTROPIC), Matern(2.5, 2 * ANISOTROPIC)]),
+    "mixture-not-radial": Mixture([Gaussian(1.4), Laplacian(2.0)]),
+    "mixture-not-proportional": Mixture([Gaussian(ANISOTROPIC), RationalQuadratic(2.0, 1.1)]),
+}
+X = np.random.default_rng(0).standard_normal((N, DIM)) * [1.0, 0.6, 1.5] + [3.0, -1.0, 0.2]
+WEIGHT = np.random.default_rng(1).uniform(0.2, 3, N)
+
+every_kernel = pytest.mark.parametrize("kernel", KERNELS.values(), ids=KERNELS)
+every_basis = pytest.mark.parametrize("name", BASES)
+
+
+def build(name, kernel, X=X, **options):
+    # Landmarks at samples: coincident points are where a formula can break.
+    options = {"landmarks": "uniform", **options}
+    return make_basis(name, kernel, X, P, random_state=0, **options)
+
+
+def jacobian(basis, X):
+    """(n, p, d): ∇φ_m(x_i), one feature at a time."""
+    return basis.gradient(X, np.eye(basis.n_features))
+
+
+def explicit(basis, tensors, X=X, weight=WEIGHT):
+    """Σ w φ, Σ w φφᵀ and Σ w ∇φ a ∇φᵀ as they are defined, for tensors (n, d, d)."""
+    phi, J = basis.features(X), jacobian(basis, X)
+    return (
+        weight @ phi,
+        np.einsum("n,np,nq->pq", weight, phi, phi),
+        np.einsum("n,npi,nij,nqj->pq", weight, J, tensors, J),
+    )
+
+
+def assert_moments(moments, expected, rtol=1e-10):
+    """Equal up to rounding relative to the largest entry: entries of a Gram cancel."""
+    for got, wanted in zip((moments.total, moments.gram, moments.energy), expected, strict=True):
+        assert_allclose(got, wanted, rtol=0, atol=rtol * np.abs(wanted).max())
+
+
+def smooth_function(X):
+    return 1 + 0.3 * np.sin(X[:, 0]) + 0.1 * X[:, 1] ** 2
+
+
+def tensor_field(X):
+    """A symmetric positive definite (n, d, d) that depends on x."""
+    u = np.stack([np.sin(X[:, 0]), np.cos(X[:, 1]), X[:, 2] / 3], axis=1)
+    return u[:, :, None] * u[:, None, :] + np.eye(X.shape[1]) * [0.5, 1.0, 2.0]
+
+
+def thin_factor(X):
+    """(n, d, 2): a tensor of rank 2."""
+    return np.stack([np.stack([np.sin(X[:, j]), 1 + 0 * X[:, j]], axis=1) for j in range(X.shape[1])], axis=1)
+
+
+def square_factor(X):
+    """(n, d, d) and not symmetric, as a Jacobian is."""
+    return np.eye(X.shape[1]) + np.triu(np.ones((X.shape[1], X.shape[1])), 1) * np.cos(X[:, :1, None])
+
+
+A_MATRIX = np.array([[2.0, 0.5, 0.1], [0.5, 1.0, -0.3], [0.1, -0.3, 0.7]])
+DIAGONAL = np.array([0.5, 2.0, 0.0])  # a zero: no noise along one coordinate
+ones = np.ones(N)[:, None, None]
+# name: (diffusion argument, the same as (n, d, d))
+DIFFUSIONS = {
+    "none": (None, ones * np.eye(DIM)),
+    "scalar": (2.5, ones * 2.5 * np.eye(DIM)),
+    "diagonal": (DIAGONAL, ones * np.diag(DIAGONAL)),
+    "matrix": (A_MATRIX, ones * A_MATRIX),
+    "callable-scalars": (smooth_function, smooth_function(X)[:, None, None] * np.eye(DIM)),
+    "callable-diagonals": (lambda X: 1 + X**2, (1 + X**2)[:, :, None] * np.eye(DIM)),
+    "callable-matrices": (tensor_field, tensor_field(X)),
+    "callable-thin-factors": (thin_factor, np.einsum("nik,njk->nij", thin_factor(X), thin_factor(X))),
+    "callable-factors": (
+        lambda X: Factor(square_factor(X)),
+        np.einsum("nik,njk->nij", square_factor(X), square_factor(X)),
+    ),
+    "array-matrices": (tensor_field(X), tensor_field(X)),
+    "array-thin-factors": (thin_factor(X), np.einsum("nik,njk->nij", thin_factor(X), thin_factor(X))),
+    "array-factors": (Factor(square_factor(X)), np.einsum("nik,njk->nij", square_factor(X), square_factor(X))),
+}
+
+
+class TestDefinition:
+    @every_kernel
+    @pytest.mark.parametrize("name", ["landmarks", "full"])
+    def test_landmark_features_are_kernels(self, name, kernel):
+        basis = build(name, kernel)
+        assert_allclose(basis.features(X), kernel(X, basis.landmarks), rtol=1e-10, atol=1e-14)
+        # The ridge is W plus a jitter of 1e-9 of its trace (eq:W-stab), p·1e-9 on the diagonal.
+        W = kernel(basis.landmarks)
+        assert_allclose(basis.ridge, W + 1e-9 * basis.n_features * np.eye(basis.n_features), rtol=1e-10, atol=1e-14)
+
+    @every_kernel
+    def test_fourier_features_are_waves(self, kernel):
+        basis = build("fourier", kernel)
+        angles = (X - basis.origin) @ basis.frequencies.T
+        waves = np.hstack([np.cos(angles), np.sin(angles)])
+        assert_allclose(basis.features(X), waves * np.tile(np.sqrt(basis.weights), 2), rtol=0, atol=1e-12)
+        assert basis.ridge is None
+
+    def test_random_phase_features_are_shifted_waves(self):
+        basis = build("random-phase", KERNELS["mixture"])
+        angles = (X - basis.origin) @ basis.frequencies.T + basis.phases
+        assert_allclose(basis.features(X), np.sqrt(2 * basis.weights) * np.cos(angles), rtol=0, atol=1e-13)
+
+    @every_kernel
+    @pytest.mark.parametrize("name", ["fourier", "random-phase"])
+    def test_fourier_features_approximate_the_kernel(self, name, kernel):
+        # Monte Carlo over q frequencies: an entry has a variance of at most 1/q with pairs, 1.5/q with random phases
+        # (E(2 cos cos)² ≤ 3/2), so 5 standard deviations bound all of the 60×60 entries with probability 1 - 2e-3.
+        q = 4096
+        frequencies, weights = kernel.sample_frequencies(q, DIM, "iid", random_state=0)
+        if name == "fourier":
+            basis = FourierBasis(kernel, frequencies, weights, X.mean(axis=0))
+        else:
+            phases = np.random.default_rng(0).uniform(0, 2 * np.pi, q)
+            basis = RandomPhaseBasis(kernel, frequencies, weights, X.mean(axis=0), phases)
+        phi = basis.features(X)
+        assert_allclose(phi @ phi.T, kernel(X), rtol=0, atol=5 * np.sqrt(1.5 / q))
+
+    @every_basis
+    @every_kernel
+    def test_combinations(self, name, kernel):
+        basis = build(name, kernel)
+        many = np.vstack([X, X + 0.5, X - 0.5, X + 1, X - 1, X + 2])  # more than one block of rows
+        assert len(many) > BLOCK_ROWS
+        coefficients = np.random.default_rng(2).standard_normal((basis.n_features, 4))
+        expected = basis.features(many) @ coefficients
+        # Sums of p terms, in another order.
+        assert_allclose(basis.combine(many, coefficients), expected, rtol=0, atol=1e-13 * np.abs(expected).max())
+
+    @every_basis
+    @every_kernel
+    def test_gradient(self, name, kernel):
+        basis = build(name, kernel)
+        away = X[:20] + 0.0123  # off the landmarks, where rough kernels have kinks
+        coefficients = np.random.default_rng(2).standard_normal((basis.n_features, 4))
+        analytic = basis.gradient(away, coefficients)
+        # Truncation h²|f'''|/6; f''' ~ w³ for the frequencies at hand (Cauchy and Student-t draws reach |w| ~ 100).
+        h = 1e-5 if name in ("landmarks", "full") else 1e-4 / np.abs(basis.frequencies).max()
+        for j, e in enumerate(np.eye(DIM)):
+            difference = (basis.features(away + h * e) - basis.features(away - h * e)) @ coefficients / (2 * h)
+            assert_allclose(analytic[:, :, j], difference, rtol=0, atol=1e-6 * np.abs(analytic).max())
+
+
+class TestEnergy:
+    @every_basis
+    @every_kernel
+    def test_against_the_explicit_product(self, name, kernel):
+        basis = build(name, kernel)
+        assert_moments(compute_moments(basis, X, WEIGHT), explicit(basis, DIFFUSIONS["none"][1]))
+
+    @every_basis
+    @every_kernel
+    def test_against_finite_differences(self, name, kernel):
+        # Independent of `gradient`: only `features` enters.
+        basis = build(name, kernel)
+        away = X + 0.0123
+        h = 1e-5 if name in ("landmarks", "full") else 1e-4 / np.abs(basis.frequencies).max()
+        J = np.stack(
+            [(basis.features(away + h * e) - basis.features(away - h * e)) / (2 * h) for e in np.eye(DIM)], axis=2
+        )
+        energy = np.einsum("npd,nqd->pq", J, J)
+        assert_allclose(compute_moments(basis, away).energy, energy, rtol=0, atol=1e-6 * np.abs(energy).max())
+
+    @every_basis
+    @pytest.mark.parametrize("kernel", ["gaussian", "matern32", "laplacian", "gaussian-anisotropic", "mixture"])
+    @pytest.mark.parametrize("diffusion", DIFFUSIONS)
+    def test_diffusion_tensor(self, name, kernel, diffusion):
+        basis = build(name, KERNELS[kernel])
+        argument, tensors = DIFFUSIONS[diffusion]
+        moments = compute_moments(basis, X, WEIGHT, DiffusionTensor(argument, DIM))
+        assert_moments(moments, explicit(basis, tensors))
+
+    @pytest.mark.parametrize("diffusion", DIFFUSIONS)
+    def test_diffusion_tensor_of_modes(self, diffusion):
+        rng = np.random.default_rng(3)
+        modes = ModeBasis(build("fourier", KERNELS["mixture"]), rng.standard_normal((P, 4)), rng.standard_normal(4))
+        argument, tensors = DIFFUSIONS[diffusion]
+        assert_moments(compute_moments(modes, X, WEIGHT, DiffusionTensor(argument, DIM)), explicit(modes, tensors))
+
+    @pytest.mark.parametrize("diffusion", ["array-matrices", "array-thin-factors", "array-factors"])
+    def test_tensors_per_sample_follow_their_rows(self, diffusion):
+        basis = build("fourier", KERNELS["gaussian"])
+        argument, tensors = DIFFUSIONS[diffusion]
+        rows = np.array([40, 3, 3, 17, 59])
+        moments = compute_moments(basis, X, WEIGHT, DiffusionTensor(argument, DIM), rows=rows)
+        assert_moments(moments, explicit(basis, tensors[rows], X[rows], WEIGHT[rows]))
+
+    @every_basis
+    @pytest.mark.parametrize("diffusion", ["none", "matrix", "callable-scalars", "callable-matrices"])
+    def test_memory_order_does_not_matter(self, name, diffusion):
+        # BLAS is handed raw pointers: a transposed array must not be read as it lies.
+        basis = build(name, KERNELS["matern52"])
+        argument, tensors = DIFFUSIONS[diffusion]
+        moments = compute_moments(basis, np.asfortranarray(X), WEIGHT, DiffusionTensor(argument, DIM))
+        assert_moments(moments, explicit(basis, tensors))
+
+    @every_basis
+    @every_kernel
+    def test_one_coordinate(self, name, kernel):
+        if np.size(getattr(kernel, "bandwidth", 1)) == DIM or "[0.9" in repr(kernel):
+            kernel = Matern(1.5, [0.9])
+        basis = build(name, kernel, X[:, :1])
+        tensors = np.ones((N, 1, 1))
+        assert_moments(compute_moments(basis, X[:, :1], WEIGHT), explicit(basis, tensors, X[:, :1]))
+
+    @pytest.mark.parametrize("name", ["fourier", "landmarks"])
+    def test_energy_is_positive_semidefinite(self, name):
+        for kernel in KERNELS.values():
+            eigenvalues = np.linalg.eigvalsh(compute_moments(build(name, kernel), X).energy)
+            assert eigenvalues[0] > -1e-10 * eigenvalues[-1]
+
+
+def textbook_pivoted_cholesky(K, n):
+    """Pivots by explicit Schur complements of the kernel matrix (Golub and Van Loan, algorithm 4.2.4 in spirit)."""
+    S, pivots = K.copy(), []
+    for _ in range(n):
+        pivot = int(np.argmax(np.diagonal(S)))
+        pivots.append(pivot)
+        S = S - np.outer(S[:, pivot], S[pivot]) / S[pivot, pivot]
+        S[pivot] = S[:, pivot] = 0
+    return pivots
+
+
+class TestLandmarks:
+    kernel = Gaussian(0.8)
+
+    def select(self, method, n=10, X=X, seed=0):
+        return select_landmarks(X, n, method, self.kernel, seed)
+
+    def rows_of(self, landmarks, X=X):
+        """Which sample each landmark is; fails if one is not a sample."""
+        equal = (landmarks[:, None] == X[None]).all(axis=2)
+        assert equal.any(axis=1).all()
+        return equal.argmax(axis=1)
+
+    def test_greedy_is_pivoted_cholesky(self):
+        distinct = np.unique(X, axis=0)
+        pivots = textbook_pivoted_cholesky(self.kernel(distinct), 10)
+        assert_array_equal(self.select("greedy"), distinct[np.sort(pivots)])
+
+    def test_greedy_represents_better_than_uniform(self):
+        # Greedy pivots are near-optimal where the spectrum of the kernel matrix decays fast (Harbrecht et al. 2012).
+        kernel = Gaussian(3.0)
+
+        def residual(method, seed):
+            Z = select_landmarks(X, 15, method, kernel, seed)
+            return N - np.trace(np.linalg.solve(kernel(Z), kernel(Z, X) @ kernel(X, Z)))
+
+        assert residual("greedy", 0) < 0.7 * np.mean([residual("uniform", seed) for seed in range(5)])
+
+    def test_greedy_stops_when_nothing_is_left(self):
+        # With a bandwidth of 1e4 the kernel matrix of 60 points has a numerical rank of a few.
+        chosen = select_landmarks(X, 50, "greedy", Gaussian(1e4), 0)
+        assert 2 <= len(chosen) < 20
+        assert np.isfinite(np.linalg.inv(Gaussian(1e4)(chosen))).all()
+
+    @pytest.mark.parametrize("method", ["uniform", "greedy", "all"])
+    def test_landmarks_are_distinct_samples(self, method):
+        landmarks = self.select(method)
+        assert len(landmarks) == (N if method == "all" else 10)
+        assert len(set(self.rows_of(landmarks))) == len(landmarks)
+
+    def test_uniform_is_uniform(self):
+        # 600 draws of 10 out of 60: each sample is drawn Binomial(600, 1/6) times, 100 ± 9.1; five deviations.
+        counts = np.bincount(
+            np.concatenate([self.rows_of(self.select("uniform", seed=seed)) for seed in range(600)]), minlength=N
+        )
+        assert np.abs(counts - 100).max() < 46
+
+    def test_kmeans_finds_separated_clusters(self):
+        rng = np.random.default_rng(5)
+        centres = np.array([[0.0, 0.0], [50.0, 0.0], [0.0, 50.0], [50.0, 50.0]])
+        cloud = np.repeat(centres, 30, axis=0) + rng.uniform(-1, 1, (120, 2))
+        landmarks = select_landmarks(cloud, 4, "kmeans", self.kernel, 0)
+        means = cloud.reshape(4, 30, 2).mean(axis=1)
+        assert_allclose(landmarks[np.lexsort(landmarks.T)], means[np.lexsort(means.T)], rtol=1e-10)
+
+    @pytest.mark.parametrize("method", ["kmeans", "uniform", "greedy", "all"])
+    def test_fewer_distinct_samples_than_asked(self, method):
+        repeated = np.repeat(X[:4], 6, axis=0)
+        landmarks = select_landmarks(repeated, 10, method, self.kernel, 0)
+        assert_array_equal(landmarks, np.unique(X[:4], axis=0))
+
+    @pytest.mark.parametrize("method", ["kmeans", "uniform", "greedy"])
+    def test_seeded(self, method):
+        assert_array_equal(self.select(method, seed=3), self.select(method, seed=3))
+
+    def test_large_samples(self):
+        many = np.random.default_rng(6).standard_normal((10_500, 2))
+        for method in ("kmeans", "uniform", "greedy"):
+            landmarks = select_landmarks(many, 12, method, self.kernel, 0)
+            assert landmarks.shape == (12, 2)
+            # Spread over the law rather than at one place: its standard deviation is 1.
+            assert 0.3 < landmarks.std(axis=0).min() < landmarks.std(axis=0).max() < 4
+
+    def test_array_is_taken_as_it_is(self):
+        Z = X[[5, 5, 1]] + 0.5
+        landmarks = self.select(Z)
+        assert_array_equal(landmarks, Z)
+        assert landmarks is not Z  # the caller's array may change later
+
+    @pytest.mark.parametrize(
+        ("method", "message"),
+        [
+            ("farthest", "landmarks must be 'kmeans'"),
+            (np.ones((4, 2)), r"3 columns like X, got shape \(4, 2\)"),
+            (np.full((4, 3), np.nan), "or a finite array with"),
+        ],
+    )
+    def test_bad_method(self, method, message):
+        with pytest.raises(ValueError, match=message):
+            self.select(method)
+
+
+def test_unknown_basis():
+    with pytest.raises(ValueError, match="Unknown basis 'splines'; choose one of fourier"):
+        make_basis("splines", Gaussian(), X, 10)
+
+
+def test_odd_number_of_features_is_rounded_up_to_pairs():
+    assert make_basis("fourier", Gaussian(), X, 7, random_state=0).n_features == 8
+
+
+def test_a_factor_of_another_width_is_refused_with_the_number_of_samples():
+    samples = np.zeros((100_000, 2))  # more than a chunk
+    with pytest.raises(
+        ValueError, match=r"shape \(100000, 2, 2\), or \(100000, 2, k\) for a factor, got \(100000, 3, 1\)"
+    ):
+        KernelDiffusionMap(diffusion=Factor(np.ones((100_000, 3, 1)))).fit(samples)

@@ -1,0 +1,141 @@
+"""The compiled inner loop against numpy."""
+
+import threading
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from kdmaps.bases.compiled import LARGE_ARGUMENT, add_gram, add_waves, cos_sin, mirror
+from kdmaps.utils import threads as threads_module
+from kdmaps.utils.threads import map_reduce, n_threads, slices
+
+TWO_UNITS = 2 * 2.0**-52  # in the last place of 1
+
+
+def waves(angles, scale=None):
+    out = np.full((angles.shape[0], 2 * angles.shape[1]), np.nan)
+    cos_sin(angles, np.ones(angles.shape[0]) if scale is None else scale, out)
+    return out
+
+
+class TestCosSin:
+    @pytest.mark.parametrize("size", [1e-300, 1e-8, 0.5, 10.0, 1e3, 0.999 * LARGE_ARGUMENT[np.dtype(float)], 1e7, 1e15])
+    def test_against_numpy(self, size):
+        angles = np.random.default_rng(0).uniform(-size, size, (200, 7))
+        assert_allclose(waves(angles), np.hstack([np.cos(angles), np.sin(angles)]), rtol=0, atol=TWO_UNITS)
+
+    def test_at_and_around_multiples_of_half_pi(self):
+        # Half periods meet here, and the argument reduction cancels: the relative accuracy of the sine shows it.
+        # Multiples up to 6e4 lose 1e-16 without the third part of π; with it, the parts leave about 1e-21.
+        k = np.r_[np.arange(-400, 401), np.arange(-60_000, 60_001, 997)]
+        angles = np.add.outer(k * np.pi / 2, [-1e-9, 0.0, 1e-9, np.pi / 4, np.pi / 4 + 1e-12])
+        cosines, sines = np.hsplit(waves(angles), 2)
+        assert_allclose(cosines, np.cos(angles), rtol=0, atol=TWO_UNITS)
+        assert_allclose(sines, np.sin(angles), rtol=1e-12, atol=1e-20)
+
+    def test_row_scale(self):
+        rng = np.random.default_rng(1)
+        for size in (3.0, 1e6):
+            angles, scale = rng.uniform(-size, size, (30, 4)), rng.uniform(0, 5, 30)
+            assert_allclose(waves(angles, scale), waves(angles) * scale[:, None], rtol=1e-15)
+
+    def test_one_large_argument_among_small(self):
+        angles = np.array([[0.1, 1e300], [-1e17, 2.0]])
+        assert_allclose(waves(angles), np.hstack([np.cos(angles), np.sin(angles)]), rtol=0, atol=TWO_UNITS)
+
+    def test_no_rows(self):
+        assert waves(np.empty((0, 3))).shape == (0, 6)
+
+
+class TestGram:
+    @pytest.mark.parametrize(("n", "p"), [(1, 1), (1, 5), (7, 1), (50, 3), (64, 129), (300, 260)])
+    def test_accumulates_the_lower_triangle(self, n, p):
+        rng = np.random.default_rng(2)
+        A, B, start = rng.standard_normal((n, p)), rng.standard_normal((n + 3, p)), rng.standard_normal((p, p))
+        out = start.copy()
+        add_gram(out, A)
+        add_gram(out, B)
+        expected = start + A.T @ A + B.T @ B
+        # Sums of 2n products of order 1: rounding ~ 2n·1e-16, generously.
+        assert_allclose(np.tril(out), np.tril(expected), rtol=0, atol=1e-12)
+        assert_array_equal(np.triu(out, 1), np.triu(start, 1))
+
+    @pytest.mark.parametrize("dtype", [np.float64, np.float32])
+    @pytest.mark.parametrize("block", [1, 7, 40, 100])
+    def test_of_waves(self, block, dtype):
+        rng = np.random.default_rng(5)
+        Y, directions, root = (rng.uniform(0, 2, shape).astype(dtype) for shape in ((40, 3), (3, 6), 40))
+        start = rng.standard_normal((12, 12))
+        total, gram, work = np.ones(12), start.copy(), None if dtype == np.float64 else np.full((12, 12), 1e9, dtype)
+        add_waves(Y, directions, root, np.empty((block, 6), dtype), np.empty((block, 12), dtype), total, gram, work)
+        angles = Y.astype(float) @ directions
+        z = np.hstack([np.cos(angles) - (dtype == np.float32), np.sin(angles)]) * root[:, None]
+        # 40 terms up to 8, each rounded to half a unit, and angles up to 12 with a rounding of their own.
+        atol = 40 * 8 * 12 * np.finfo(dtype).eps
+        assert_allclose(total, 1 + root @ z, rtol=0, atol=atol)
+        assert_allclose(np.tril(gram), np.tril(start + z.T @ z), rtol=0, atol=atol)
+        assert_array_equal(np.triu(gram, 1), np.triu(start, 1))
+
+    @pytest.mark.parametrize("p", [1, 5, 127, 128, 129, 300])
+    def test_mirror(self, p):
+        A = np.random.default_rng(3).standard_normal((p, p))
+        expected = np.tril(A) + np.tril(A, -1).T
+        mirrored = mirror(A)
+        assert mirrored is A
+        assert_array_equal(mirrored, expected)
+
+
+class TestMapReduce:
+    @pytest.mark.parametrize("threads", [1, 2, 3, 8])
+    @pytest.mark.parametrize("n_tasks", [0, 1, 2, 7])
+    def test_every_task_once(self, monkeypatch, threads, n_tasks):
+        monkeypatch.setattr(threads_module, "n_threads", lambda: threads)
+        states = map_reduce(list(range(n_tasks)), list, lambda state, task: state.append(task))
+        assert len(states) == max(1, min(threads, n_tasks))
+        assert sorted(task for state in states for task in state) == list(range(n_tasks))
+
+    def test_deterministic(self, monkeypatch):
+        # Summands of very different size: another split or order would round differently.
+        monkeypatch.setattr(threads_module, "n_threads", lambda: 2)
+        values = np.random.default_rng(4).standard_normal(1000) * 10.0 ** np.arange(-8, 8).repeat(63)[:1000]
+
+        def step(state, i):
+            state += values[i]
+
+        sums = {float(sum(map_reduce(list(range(1000)), lambda: np.zeros(()), step))) for _ in range(20)}
+        assert len(sums) == 1
+
+    def test_threads_run_together(self, monkeypatch):
+        monkeypatch.setattr(threads_module, "n_threads", lambda: 2)
+        meeting = threading.Barrier(2, timeout=10)  # breaks unless both threads are inside a step at once
+        map_reduce([0, 1], lambda: None, lambda state, task: meeting.wait())
+
+    def test_errors_reach_the_caller(self, monkeypatch):
+        monkeypatch.setattr(threads_module, "n_threads", lambda: 2)
+
+        def step(state, task):
+            if task == 3:
+                raise ValueError("task 3 is bad")
+
+        with pytest.raises(ValueError, match="task 3 is bad"):
+            map_reduce(list(range(6)), list, step)
+
+    @pytest.mark.parametrize(("value", "expected"), [("1", 1), ("1,4", 1)])
+    def test_n_threads_obeys_openmp(self, monkeypatch, value, expected):
+        # "1,4" is OpenMP's own syntax for one thread with up to four nested ones.
+        monkeypatch.setenv("OMP_NUM_THREADS", value)
+        assert n_threads() == expected
+
+    def test_n_threads_has_no_more_than_the_cores(self, monkeypatch):
+        monkeypatch.setenv("OMP_NUM_THREADS", "100000")
+        many = n_threads()
+        monkeypatch.setenv("OMP_NUM_THREADS", "")
+        assert many == n_threads() >= 1
+
+
+@pytest.mark.parametrize(("n", "size"), [(0, 3), (1, 3), (6, 3), (7, 3), (2, 100)])
+def test_slices_cover_every_row_once(n, size):
+    parts = [np.arange(n)[part] for part in slices(n, size)]
+    assert_array_equal(np.concatenate([np.arange(0), *parts]), np.arange(n))
+    assert all(0 < len(part) <= size for part in parts)

@@ -1,0 +1,138 @@
+"""`kdmaps fit --diffusion` and `--rates`: what the estimators get is what the options say."""
+
+import numpy as np
+import pytest
+from sklearn.model_selection import GroupKFold
+from typer.testing import CliRunner
+
+import kdmaps
+from kdmaps.cli import app
+from kdmaps.data import gather, open_table
+
+pytestmark = pytest.mark.filterwarnings("ignore::kdmaps.exceptions.UnreliableModesWarning")
+X = kdmaps.problems.load("ou2d-4").sample(240, random_state=1)
+MATRIX = np.array([[1.0, 0.3], [0.3, 0.5]])
+TENSORS = np.random.default_rng(0).uniform(0.5, 2, (240, 1, 1)) * MATRIX
+GIVEN = ("--kernel", "gaussian", "--bandwidth", 3, "--lambda", 0.001)
+
+
+def run(*arguments, data="samples.npy"):
+    common = ("--modes", 2, "--features", 30, "--resamples", 0)
+    arguments = ["fit", data, *common, *arguments]
+    return CliRunner().invoke(app, [str(a) for a in arguments], env={"COLUMNS": "300", "NO_COLOR": "1"})
+
+
+def given(**parameters):
+    settings = {"n_features": 30, "regularization": 0.001, "random_state": 0, **parameters}
+    return kdmaps.KernelDiffusionMap(2, "gaussian", 3.0, **settings)
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    np.save("samples.npy", X)
+    np.save("matrix.npy", MATRIX)
+    np.save("tensors.npy", TENSORS)
+    np.save("run.npy", np.arange(240) // 60)
+
+
+def assert_fitted(result, model):
+    assert result.exit_code == 0, result.output
+    stored = kdmaps.load("kdmaps-fit/model.npz")
+    # The same program on the same numbers: nothing may differ.
+    np.testing.assert_array_equal(stored.rates_, model.rates_)
+    np.testing.assert_array_equal(stored.coefficients_, model.coefficients_)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("0.5", 0.5),
+        ("1,0.25", [1.0, 0.25]),
+        ("matrix.npy", MATRIX),
+        ("tensors.npy", TENSORS),
+    ],
+)
+def test_the_tensor_reaches_the_estimator(text, value):
+    assert_fitted(run(*GIVEN, "--diffusion", text), given(diffusion=value).fit(X))
+
+
+def test_tangent_spaces():
+    circle = kdmaps.problems.load("circle").sample(300, random_state=0)
+    np.save("samples.npy", circle)
+    model = given(diffusion="tangent").fit(circle)
+    assert model.tangents_.dimension == 1
+    assert_fitted(run(*GIVEN, "--diffusion", "tangent"), model)
+
+
+def test_tensors_are_thinned_with_the_rows():
+    assert_fitted(run(*GIVEN, "--diffusion", "tensors.npy", "--stride", 3), given(diffusion=TENSORS[::3]).fit(X[::3]))
+
+
+@pytest.mark.parametrize(
+    ("options", "cv", "groups"),
+    [
+        ((), 3, None),
+        (("--ordered",), kdmaps.BlockedKFold(5), None),
+        (("--groups", "run.npy"), GroupKFold(4), np.arange(240) // 60),
+    ],
+    ids=["random", "ordered", "groups"],
+)
+def test_rates_are_read_on_the_folds_of_the_data(options, cv, groups):
+    model = given(rates="cross-fitted", cv=cv).fit(X, groups=groups)
+    assert np.all(model.rates_ > given().fit(X).rates_)  # without the optimism of the fit
+    assert_fitted(run(*GIVEN, "--rates", "cross-fitted", *options), model)
+
+
+def test_frames_of_a_trajectory_are_in_the_order_of_time():
+    mdtraj = pytest.importorskip("mdtraj")
+    topology = mdtraj.Topology()
+    residue = topology.add_residue("ALA", topology.add_chain())
+    for name in ("N", "CA", "C"):
+        topology.add_atom(name, mdtraj.element.get_by_symbol(name[0]), residue)
+    frames = np.random.default_rng(0).standard_normal((60, 3, 3))
+    trajectory = mdtraj.Trajectory(frames, topology)
+    trajectory.save("samples.xtc")
+    trajectory[0].save("samples.pdb")
+    atoms = gather(open_table("samples.xtc", topology="samples.pdb").select("0:3"))
+    options = ("--topology", "samples.pdb", "--columns", "0:3", "--rates", "cross-fitted")
+    for order, cv in ((), kdmaps.BlockedKFold(5)), (("--no-ordered",), 3):
+        model = given(rates="cross-fitted", cv=cv).fit(atoms)
+        assert_fitted(run(*GIVEN, *options, *order, data="samples.xtc"), model)
+
+
+def test_searches_take_them_too():
+    np.save("one.npy", TENSORS[:, :1, :1])  # one column: nothing is refined, which takes seconds
+    options = ("--columns", 0, "--kernel", "rq2", "--diffusion", "one.npy", "--rates", "cross-fitted")
+    settings = {"n_features": 30, "diffusion": TENSORS[:, :1, :1], "rates": "cross-fitted", "random_state": 0}
+    adaptive = kdmaps.AdaptiveDiffusionMap(2, families=("rq2",), regularizations=(0.01,), **settings)
+    assert_fitted(run(*options, "--lambda", 0.01), adaptive.fit(X[:, :1]))
+    search = kdmaps.KernelSearchCV(2, ("rq2",), [3.0], **settings)
+    assert_fitted(run(*options, "--bandwidth", 3), search.fit(X[:, :1]))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--diffusion", "much"), "--diffusion much: could not convert"),
+        (("--diffusion", "tangents"), "--diffusion tangents: did you mean tangent?"),
+        (("--diffusion", "1,2,3"), r"--diffusion 1,2,3: .*shape (3,) does not fit X with 2 columns"),
+        (("--diffusion", "-1"), "--diffusion -1: diffusion must be positive semidefinite"),
+        (("--diffusion", "nowhere.npy"), "--diffusion nowhere.npy: .*No such file"),
+        (("--diffusion", "run.npy"), "--diffusion run.npy: .*shape (240,) does not fit X with 2 columns"),
+        (("--diffusion", "short.npy"), "--diffusion short.npy: diffusion holds 7 tensors but X has 240 samples"),
+        (("--rates", "guessed"), "--rates.*'guessed' is none of ritz, cross-fitted"),
+    ],
+)
+def test_errors_name_the_option_and_the_remedy(options, message, tmp_path):
+    np.save("short.npy", TENSORS[:7])
+    result = run(*GIVEN, *options)
+    assert result.exit_code == 2
+    first, _, rest = message.partition(".*")
+    assert first in result.stderr
+    assert rest in result.stderr
+    if "--diffusion" in options:
+        assert (
+            "Give a number, one number per column as in 1,0.5, tangent, or a .npy file of shape (2, 2)" in result.stderr
+        )
+    assert not (tmp_path / "kdmaps-fit").exists()

@@ -1,0 +1,287 @@
+"""`kdmaps fit`, `transform` and `inspect`: the library's numbers, whole files, and messages instead of tracebacks."""
+
+import errno
+import os
+import re
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import kdmaps
+import kdmaps.cli._fit
+from kdmaps.cli import app
+from kdmaps.data import gather, open_table
+from kdmaps.selection import sweep
+
+PROBLEM = kdmaps.problems.load("ou2d-4")
+X = PROBLEM.sample(240, random_state=1)
+WEIGHT = np.random.default_rng(0).uniform(0.5, 1.5, 240).round(3)
+GIVEN = ("--modes", 2, "--features", 40, "--kernel", "gaussian", "--bandwidth", 3, "--lambda", 0.001)
+QUICK = (*GIVEN, "--resamples", 0)
+
+
+def run(*arguments):
+    # Wide enough that rich neither wraps nor shortens anything.
+    return CliRunner().invoke(app, [str(a) for a in arguments], env={"COLUMNS": "300", "NO_COLOR": "1"})
+
+
+def given(**parameters):
+    settings = {"n_features": 40, "regularization": 0.001, "random_state": 0, **parameters}
+    return kdmaps.KernelDiffusionMap(2, "gaussian", 3.0, **settings)
+
+
+def rows_of(output):
+    return [re.split(r"\s*│\s*", line.strip("│ \n")) for line in output.splitlines() if line.startswith("│")]
+
+
+@pytest.fixture
+def data(tmp_path):
+    np.save(tmp_path / "samples.npy", X)
+    text = "\n".join(
+        f"{a!r},{b!r},{w!r},r{i // 60}" for i, ((a, b), w) in enumerate(zip(X.tolist(), WEIGHT.tolist(), strict=True))
+    )
+    (tmp_path / "samples.csv").write_text(f"x,y,w,run\n{text}\n")
+    return tmp_path
+
+
+@pytest.mark.filterwarnings("ignore::kdmaps.exceptions.UnreliableModesWarning")
+def test_a_given_kernel_is_fitted_and_everything_is_written(data):
+    result = run("fit", data / "samples.npy", *GIVEN, "--resamples", 50, "--seed", 7, "--out", data / "new" / "out")
+    assert result.exit_code == 0, result.output
+    model = given(random_state=7).fit(X)
+    bars = kdmaps.uncertainty.bootstrap(model, X, n_resamples=50, random_state=7)
+    for k, (number, time, interval, rate, angle) in enumerate(rows_of(result.stdout)):
+        assert number == str(k + 1)
+        assert time == f"{model.timescales_[k]:.4g}"
+        assert interval == "{:.4g} – {:.4g}".format(*bars.timescale_intervals[k])
+        assert rate == f"{model.rates_[k]:.4g}"
+        assert angle == f"{np.degrees(bars.mode_angles[k]):.0f}°"
+    assert "Chosen: Gaussian(bandwidth=3), regularization 0.001, 40 features" in result.stdout
+    for complaint in model.modes_.complaints():
+        assert f"Warning: {complaint}" in result.stdout
+    again = kdmaps.load(data / "new" / "out" / "model.npz")
+    np.testing.assert_array_equal(again.transform(X), model.transform(X))
+    page = (data / "new" / "out" / "report.html").read_text()
+    assert "samples.npy" in page
+    assert f"<td>{'{:.4g} – {:.4g}'.format(*bars.timescale_intervals[1])}</td>" in page
+    for complaint in model.modes_.complaints():
+        assert str(complaint) in page
+    written = open_table(data / "new" / "out" / "modes.csv").select()
+    assert written.feature_names == ["row", "mode1", "mode2"]
+    expected = np.column_stack([np.arange(240), model.transform(X)])
+    np.testing.assert_allclose(gather(written), expected, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.filterwarnings("ignore::kdmaps.exceptions.UnreliableModesWarning")
+def test_weights_groups_columns_and_stride(data):
+    out = data / "out"
+    result = run("fit", data / "samples.csv", *QUICK, "--weights", "w", "--groups", "run", "--stride", 2, "--out", out)
+    assert result.exit_code == 0, result.output
+    fitted = kdmaps.load(out / "model.npz")
+    assert list(fitted.feature_names_in_) == ["x", "y"]  # w and run have another role
+    model = given().fit(X[::2], sample_weight=WEIGHT[::2])
+    np.testing.assert_allclose(fitted.timescales_, model.timescales_, rtol=1e-10)
+    run("fit", data / "samples.csv", *QUICK, "--columns", "y", "--out", out)
+    assert list(kdmaps.load(out / "model.npz").feature_names_in_) == ["y"]
+    np.testing.assert_allclose(kdmaps.load(out / "model.npz").timescales_, given().fit(X[:, [1]]).timescales_)
+
+
+@pytest.mark.filterwarnings("ignore::kdmaps.exceptions.UnreliableModesWarning")
+def test_error_bars_know_the_weights_and_the_groups(data):
+    # Runs of five samples, none beside another of its own: blocks of groups are other blocks than those of rows.
+    turns = np.arange(240) % 48
+    np.save(data / "turns.npy", turns)
+    options = ("--weights", "w", "--groups", data / "turns.npy", "--columns", "x,y", "--resamples", 20)
+    result = run("fit", data / "samples.csv", *GIVEN, *options, "--out", data / "out")
+    assert result.exit_code == 0, result.output
+    model = given().fit(X, sample_weight=WEIGHT)
+    bars = kdmaps.uncertainty.bootstrap(
+        model, X, sample_weight=WEIGHT, groups=turns, n_resamples=20, random_state=0
+    ).timescale_intervals
+    assert [row[2] for row in rows_of(result.stdout)] == [f"{low:.4g} – {high:.4g}" for low, high in bars]
+
+
+@pytest.mark.filterwarnings("ignore::kdmaps.exceptions.UnreliableModesWarning")
+def test_what_is_not_given_is_searched(data):
+    given = ("--modes", 2, "--features", 30, "--resamples", 0, "--out", data / "out", "--kernel", "rq2")
+    result = run("fit", data / "samples.npy", *given, "--ordered")
+    assert result.exit_code == 0, result.output
+    settings = {"n_features": 30, "random_state": 0, "cv": kdmaps.BlockedKFold(5)}
+    model = kdmaps.AdaptiveDiffusionMap(2, families=["rq2"], **settings).fit(X)
+    np.testing.assert_array_equal(kdmaps.load(data / "out" / "model.npz").timescales_, model.timescales_)
+    assert f"{len(model.search_.cv_results_['score'])} candidates were judged by the time scales" in result.stdout
+    assert f"scores {model.search_.best_score_:.4g} ±" in result.stdout
+    result = run("fit", data / "samples.npy", *given, "--bandwidth", 4)
+    search = kdmaps.KernelSearchCV(2, ["rq2"], [4.0], n_features=30, random_state=0).fit(X)
+    np.testing.assert_array_equal(kdmaps.load(data / "out" / "model.npz").timescales_, search.timescales_)
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet", "npy"])
+def test_transform_takes_the_columns_of_the_fit(ending, data):
+    run("fit", data / "samples.csv", *QUICK, "--columns", "y,x", "--table", ending, "--out", data / "out")
+    assert (data / "out" / f"modes.{ending}").exists()
+    model, target = data / "out" / "model.npz", data / "deep" / f"m.{ending}"
+    result = run("transform", model, data / "samples.csv", "--out", target)  # by name: y, x
+    assert result.exit_code == 0, result.output
+    expected = given().fit(X[:, ::-1]).transform(X[:, ::-1])
+    modes = None if ending == "npy" else "mode1,mode2"  # an array has no names
+    np.testing.assert_allclose(gather(open_table(target).select(modes)), expected, rtol=1e-9, atol=1e-12)
+    result = run("transform", model, data / "samples.npy", "--columns", "1,0", "--out", target)
+    np.testing.assert_allclose(gather(open_table(target).select(modes)), expected, rtol=1e-9, atol=1e-12)
+
+
+def test_transform_refuses_other_columns(data):
+    run("fit", data / "samples.csv", *QUICK, "--columns", "x,y", "--out", data / "out")
+    (data / "other.csv").write_text("x,z\n1,2\n")
+    result = run("transform", data / "out" / "model.npz", data / "other.csv", "--out", data / "m.csv")
+    assert result.exit_code == 2
+    assert "columns that are missing here: y" in result.stderr
+    result = run(
+        "transform", data / "out" / "model.npz", data / "samples.npy", "--columns", "0", "--out", data / "m.csv"
+    )
+    assert result.exit_code == 2
+    assert "fitted to 2 columns, but here are 1" in result.stderr
+    assert not (data / "m.csv").exists()
+
+
+def test_inspect(data):
+    run("fit", data / "samples.csv", *QUICK, "--columns", "x,y", "--out", data / "out")
+    result = run("inspect", data / "out" / "model.npz")
+    assert result.exit_code == 0
+    model = given().fit(X)
+    assert [row[1] for row in rows_of(result.stdout)] == [f"{t:.4g}" for t in model.timescales_]
+    assert "240 samples" in result.stdout
+    assert "Columns: 2: x, y" in result.stdout
+    assert f"numpy {np.__version__}" in result.stdout
+    modes = model.modes_
+    assert (
+        f"Gap behind the last mode, μ2/μ3: {modes.gap:.4g} (at least {1 + 4 / np.sqrt(240):.4g} with" in result.stdout
+    )
+    assert f"Condition number of L+λR: {modes.condition_number:.2g} (at most 1e+12)" in result.stdout
+    error = np.sqrt(modes.effective_rank[1] / 240)
+    assert f"Relative sampling error of eigenvalue 2, √(effective rank/n): {error:.3g} (at most 0.5)" in result.stdout
+
+
+def test_bench_compares_with_one_product():
+    result = run("bench", "--samples", 2000, "--features", 30, "--repeats", 1)
+    assert result.exit_code == 0, result.output
+    (_, product, one), (_, fit, ratio), _ = rows_of(result.stdout)
+    assert one == "1.00"
+    # Both are rounded: the product, of about a millisecond, to 1e-4 s.
+    np.testing.assert_allclose(float(fit) / float(ratio), float(product), atol=1.2e-4)
+
+
+# --- failures ---------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["nothing.npy"], "nothing.npy does not exist"),
+        (["samples.csv", "--columns", "q"], "There is no column 'q'"),
+        (["samples.csv", "--weights", "q"], "--weights: 'q' is neither a column nor a file"),
+        (["samples.csv", "--columns", "x", "--weights", "run"], "--weights: run has entries that are no weights"),
+        (["samples.csv", "--columns", "x", "--weights", "negative.npy"], "--weights: negative.npy has entries that"),
+        (["samples.npy", "--kernel", "cubic"], "'cubic' is none of auto, gaussian"),
+        (["samples.npy", "--table", "xlsx"], "--table: 'xlsx' is none of csv, parquet, npy, npz"),
+        (["samples.npy", "--modes", "500"], "--modes: 500 modes need as many features; increase --features"),
+        (["samples.npy", "--bandwidth", "0"], "--bandwidth: give a positive number"),
+        (["samples.npy", "--lambda", "0"], "--lambda: give a positive number"),
+        (["samples.npy", "--resamples", "19"], "--resamples: give 0, or 20 or more"),
+        (["nan.npy"], "NaN"),
+    ],
+)
+def test_user_errors_end_with_2_and_no_traceback(arguments, message, data, monkeypatch):
+    monkeypatch.chdir(data)
+    np.save("nan.npy", np.where(np.arange(480).reshape(240, 2) == 7, np.nan, X))
+    np.save("negative.npy", np.full(240, -1.0))
+    result = run("fit", *arguments)
+    assert result.exit_code == 2
+    assert message in " ".join(result.stderr.replace("│", " ").split())
+    assert "Traceback" not in result.output
+    assert not (data / "kdmaps-fit").exists()
+
+
+def test_the_traceback_can_be_asked_for(data):
+    result = run("--traceback", "inspect", data / "samples.npy")
+    assert isinstance(result.exception, ValueError)
+
+
+def test_a_file_that_is_no_model(data):
+    result = run("inspect", data / "samples.csv")
+    assert result.exit_code == 2
+    assert "not a kdmaps model" in result.stderr
+
+
+@pytest.mark.parametrize("failure", [OSError(errno.ENOSPC, "No space left on device"), KeyboardInterrupt()], ids=str)
+@pytest.mark.parametrize("call", range(6))  # two writers and three files; the last one fails nowhere
+def test_after_a_failed_write_the_old_results_are_still_there(failure, call, data, monkeypatch):
+    out = data / "out"
+    run("fit", data / "samples.npy", *QUICK, "--out", out)
+    before = {path.name: path.read_bytes() for path in out.iterdir()}
+    calls = 0
+
+    def failing(function):
+        def wrapped(*arguments, **options):
+            nonlocal calls
+            calls += 1
+            if calls == call + 1:
+                raise failure
+            return function(*arguments, **options)
+
+        return wrapped
+
+    n_files = len(before)
+    for module, name in ((np, "savez"), (np, "savetxt"), (os, "fsync")):
+        monkeypatch.setattr(module, name, failing(getattr(module, name)))
+    result = run("fit", data / "samples.npy", *QUICK, "--seed", 1, "--out", out)
+    monkeypatch.undo()
+    after = {path.name: path.read_bytes() for path in out.iterdir()}
+    if call >= 2 + n_files:  # two writers, then fsync of every file: nothing failed
+        assert result.exit_code == 0
+        assert after.keys() == before.keys()
+        assert after != before
+        return
+    assert result.exit_code == (130 if isinstance(failure, KeyboardInterrupt) else 2)
+    assert after == before
+
+
+def test_ctrl_c_ends_a_running_command_with_130(data):
+    """A real signal to a real process in the middle of its search: the one test that needs one, hence its seconds."""
+    script = (  # a process that was started in the background ignores the signal until told otherwise
+        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "import sys; from kdmaps.selection import sweep; from kdmaps.cli import app; track = sweep.track\n"
+        "def told(items, *arguments):\n"
+        "    for item in track(items, *arguments):\n"
+        "        print('searching', flush=True); yield item\n"
+        "sweep.track = told; app(sys.argv[1:])"
+    )
+    command = [sys.executable, "-c", script, "fit", str(data / "samples.npy"), "--out", str(data / "out")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert "searching\n" in (process.stdout.readline(), process.stdout.readline())  # below the heading
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130, errors
+    assert "Interrupted; no file is left half-written." in errors
+    assert "Traceback" not in errors
+    assert not (data / "out").exists()
+
+
+def test_an_interrupted_search_writes_nothing(data, monkeypatch):
+    def interrupted(items, *arguments):
+        for number, item in enumerate(items):
+            if number == 3:
+                raise KeyboardInterrupt
+            yield item
+
+    def refitted(*_, **__):
+        raise AssertionError("The best candidate so far was fitted to all samples.")  # which may take minutes
+
+    monkeypatch.setattr(sweep, "track", interrupted)
+    monkeypatch.setattr(kdmaps.KernelDiffusionMap, "fit", refitted)
+    result = run("fit", data / "samples.npy", "--features", 40, "--modes", 2, "--out", data / "out")
+    assert result.exit_code == 130
+    assert "Interrupted; no file is left half-written." in result.stderr
+    assert not (data / "out").exists()

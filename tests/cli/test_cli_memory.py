@@ -1,0 +1,118 @@
+"""`kdmaps fit` and `transform` of files that are larger than what they may hold in memory."""
+
+import errno
+import tempfile
+import tracemalloc
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import kdmaps
+from kdmaps.cli import app
+from kdmaps.data import gather, make_writer, open_table
+
+pytestmark = pytest.mark.filterwarnings("ignore::kdmaps.exceptions.UnreliableModesWarning")
+COLUMNS = 24
+GIVEN = ("--modes", 1, "--features", 16, "--kernel", "gaussian", "--bandwidth", 8, "--lambda", 0.01)
+
+
+@pytest.fixture
+def little_memory(monkeypatch):
+    monkeypatch.setattr("kdmaps.data.objects.BLOCK_BYTES", 2**17)
+    monkeypatch.setattr("kdmaps.data.table.IN_MEMORY_BYTES", 0)
+    monkeypatch.setattr("kdmaps.estimators.kernel_map.PREVIEW_SAMPLES", 500)
+    # Pictures do not depend on the number of samples, and take seconds while memory is traced.
+    monkeypatch.setattr("kdmaps.report._write._figures", lambda *_: {"timescales": ""})
+    monkeypatch.setattr("kdmaps.bases._base.CHUNK_BYTES", 2**17)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def warm(tmp_path_factory):
+    """What is imported and compiled once counts for nobody."""
+    folder = tmp_path_factory.mktemp("warm")
+    write(folder / "X.csv", 100)
+    run("fit", folder / "X.csv", *GIVEN, "--out", folder)
+
+
+def run(*arguments):
+    return CliRunner().invoke(app, [str(a) for a in arguments], env={"COLUMNS": "300", "NO_COLOR": "1"})
+
+
+def write(path, n):
+    X = np.random.default_rng(0).standard_normal((n, COLUMNS)).round(3)
+    with open(path, "wb") as file:
+        make_writer(path.suffix)(file, X, [f"x{j}" for j in range(COLUMNS)], {})
+    return X
+
+
+def peak(*arguments):
+    tracemalloc.start()
+    result = run(*arguments)
+    highest = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert result.exit_code == 0, result.output
+    return highest
+
+
+@pytest.mark.parametrize("ending", [".csv", ".parquet", ".npy"])
+def test_memory_does_not_grow_with_the_file(ending, tmp_path, little_memory):
+    few, many = tmp_path / f"few{ending}", tmp_path / f"many{ending}"
+    write(few, 4_000)
+    X = write(many, 14_000)
+    options = ("--columns", "0:20,22", "--out", tmp_path / "out", "--resamples", 20, *GIVEN)
+    before = peak("fit", few, *options)
+    growth = peak("fit", many, *options) - before
+    # 10,000 more rows of 21 columns are 1.7 MB; the one mode at these rows is 0.08 MB, of which there are two copies.
+    assert growth < 0.4e6
+    model = kdmaps.load(tmp_path / "out" / "model.npz")
+    chosen = X[:, [*range(20), 22]]
+    expected = kdmaps.KernelDiffusionMap(1, "gaussian", 8.0, n_features=16, regularization=0.01, random_state=0)
+    np.testing.assert_allclose(model.rates_, expected.fit(chosen).rates_, rtol=1e-10)  # text has all three decimals
+    options = ("--columns", "0:20,22", "--out", tmp_path / "modes.npy")
+    growth = peak("transform", tmp_path / "out" / "model.npz", many, *options) - peak(
+        "transform", tmp_path / "out" / "model.npz", few, *options
+    )
+    assert growth < 0.4e6
+
+
+def test_small_files_are_arrays_and_large_ones_are_mapped(tmp_path, monkeypatch):
+    X = write(tmp_path / "X.csv", 50)
+    whole = gather(open_table(tmp_path / "X.csv").select())
+    assert not isinstance(whole, np.memmap)
+    monkeypatch.setattr("kdmaps.data.table.IN_MEMORY_BYTES", X.nbytes - 1)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    mapped = gather(open_table(tmp_path / "X.csv").select())
+    assert isinstance(mapped, np.memmap)
+    np.testing.assert_array_equal(mapped, X)
+    np.testing.assert_array_equal(whole, X)
+    assert [path.name for path in tmp_path.iterdir()] == ["X.csv"]  # the copy has no name
+
+
+def test_a_full_disk(tmp_path, monkeypatch):
+    write(tmp_path / "X.csv", 50)
+
+    class Full:
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_):
+            pass
+
+        def write(self, _):
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(tempfile, "TemporaryFile", Full)
+    result = run("fit", tmp_path / "X.csv", *GIVEN, "--out", tmp_path / "out")
+    assert result.exit_code == 2
+    assert "has no room for a copy of the samples; set TMPDIR" in result.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_weights_of_another_length(tmp_path):
+    write(tmp_path / "X.csv", 50)
+    np.save(tmp_path / "w.npy", np.ones(49))
+    result = run("fit", tmp_path / "X.csv", *GIVEN, "--weights", tmp_path / "w.npy")
+    assert result.exit_code == 2
+    assert "--weights: " in result.stderr
+    assert "has 49 rows, but" in result.stderr

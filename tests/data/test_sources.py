@@ -1,0 +1,400 @@
+"""Samples from anywhere: the same rows give the same answer, however they are stored and cut into chunks."""
+
+import sys
+import tracemalloc
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import stats
+
+import kdmaps
+from kdmaps import KernelDiffusionMap, data
+from kdmaps.data import ArraySource, StreamSource, as_source
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::kdmaps.exceptions.UnreliableModesWarning"),
+    pytest.mark.filterwarnings("ignore:X (has|does not have) (valid )?feature names"),
+]
+
+N, DIM = 700, 3
+X = np.random.default_rng(0).standard_normal((N, DIM)) * [1.0, 0.7, 0.4]
+WEIGHT = np.random.default_rng(1).uniform(0, 2, N) * (np.arange(N) % 5 > 0)
+X.flags.writeable = WEIGHT.flags.writeable = False
+
+
+def cut(*sizes):
+    """A generator of chunks of these sizes, and the rest."""
+    return iter(np.split(X, np.cumsum(sizes)))
+
+
+def npy(path):
+    np.save(path / "X.npy", X)
+    return path / "X.npy"
+
+
+def npz(path):
+    np.savez_compressed(path / "X.npz", X=X, other=np.ones(3))
+    return str(path / "X.npz")
+
+
+def csv(path):
+    pd.DataFrame(X, columns=["a", "b", "c"]).to_csv(path / "X.csv", index=False)
+    return path / "X.csv"
+
+
+def csv_without_names(path):
+    np.savetxt(path / "X.csv", X, delimiter=",", fmt="%.17g")
+    return path / "X.csv"
+
+
+def text(path):
+    np.savetxt(path / "X.dat", X, fmt="%.17g", header="! FIELDS a b c")
+    return path / "X.dat"
+
+
+def parquet(path):
+    pytest.importorskip("pyarrow")
+    pd.DataFrame(X, columns=["a", "b", "c"]).to_parquet(path / "X.parquet", row_group_size=99)
+    return path / "X.parquet"
+
+
+def zarr_array(path):
+    zarr = pytest.importorskip("zarr")
+    array = zarr.open(str(path / "X.zarr"), mode="w", shape=X.shape, chunks=(64, DIM), dtype="f8")
+    array[:] = X
+    return array
+
+
+def mdtraj_trajectory(path):
+    mdtraj = pytest.importorskip("mdtraj")
+    return mdtraj.Trajectory(X.reshape(N, 1, 3), None)
+
+
+def mdanalysis_group(path):
+    universe = pytest.importorskip("MDAnalysis").Universe.empty(2, trajectory=True)
+    both = np.stack([X + 5, X], axis=1)
+    universe.load_new(both.astype(np.float32), order="fac")
+    return universe.atoms[1:]
+
+
+SOURCES = {
+    "array": lambda path: X,
+    "list": lambda path: X.tolist(),
+    "data frame": lambda path: pd.DataFrame(X, columns=["a", "b", "c"]),
+    "npy": npy,
+    "memmap": lambda path: np.load(npy(path), mmap_mode="r"),
+    "npz": npz,
+    "csv": csv,
+    "csv without names": csv_without_names,
+    "text": text,
+    "parquet": parquet,
+    "zarr": zarr_array,
+    "zarr path": lambda path: zarr_array(path) is not None and path / "X.zarr",
+    "callable": lambda path: lambda: cut(1, 64, 300, 0, 2),
+    "callable of frames": lambda path: lambda: (pd.DataFrame(part) for part in cut(100, 300)),
+    "iterator": lambda path: cut(333, 333),
+    "mdtraj": mdtraj_trajectory,
+    "MDAnalysis": mdanalysis_group,
+}
+SINGLE = {"mdtraj", "MDAnalysis"}  # they store float32
+every_source = pytest.mark.parametrize("name", SOURCES)
+
+
+@pytest.fixture(autouse=True)
+def small_blocks(monkeypatch):
+    monkeypatch.setattr("kdmaps.data.objects.BLOCK_BYTES", 24 * 101)  # several blocks in every file
+    monkeypatch.setattr("kdmaps.bases._base.CHUNK_BYTES", 0)  # 64 rows a chunk
+    monkeypatch.setattr(data, "MAPPED_BYTES", 24 * 200)
+
+
+def make(**options):
+    return KernelDiffusionMap(**{"n_components": 2, "n_features": 30, "random_state": 0, **options})
+
+
+class TestEverySource:
+    @every_source
+    def test_rows(self, name, tmp_path):
+        source = as_source(SOURCES[name](tmp_path))
+        read = [source.read(part) for part in source.parts(64)]
+        assert_array_equal(np.concatenate([np.arange(N)[index] for index, _ in read]), np.arange(N))
+        expected = X.astype(np.float32) if name in SINGLE else X
+        assert_array_equal(np.concatenate([rows for _, rows in read]), expected)
+        assert {len(rows) for _, rows in read[:-1]} == {64}
+        assert source.shape == (N, DIM)
+
+    @every_source
+    @pytest.mark.parametrize("weight", [None, WEIGHT], ids=["unweighted", "weighted"])
+    @pytest.mark.parametrize("basis", ["fourier", "landmarks"])
+    def test_fit_and_score_are_those_of_the_array(self, name, weight, basis, tmp_path):
+        expected = make(basis=basis).fit(X.astype(np.float32) if name in SINGLE else X, sample_weight=weight)
+        model = make(basis=basis).fit(SOURCES[name](tmp_path), sample_weight=weight)
+        # The same chunks in the same order: not even the rounding differs. (A frame is column-major: its mean, the
+        # origin, is summed in another order.)
+        rtol = 1e-9 if name == "data frame" else 0
+        assert_allclose(model.rates_, expected.rates_, rtol=rtol)
+        assert_allclose(np.abs(model.transform(X[:9])), np.abs(expected.transform(X[:9])), rtol=1e3 * rtol)
+        assert model.moments_.count == N
+        (tmp_path / "again").mkdir()
+        score = model.score(SOURCES[name](tmp_path / "again"), sample_weight=weight)
+        again = expected.score(X.astype(np.float32) if name in SINGLE else X, sample_weight=weight)
+        assert_allclose(score, again, rtol=rtol)
+
+    @every_source
+    def test_transform_to_memory_and_to_disk(self, name, tmp_path):
+        model = make().fit(X)
+        expected = model.transform(X.astype(np.float32) if name in SINGLE else X)
+        assert_array_equal(model.transform(SOURCES[name](tmp_path)), expected)
+        (tmp_path / "again").mkdir()
+        out = tmp_path / "modes.npy"
+        mapped = model.transform(SOURCES[name](tmp_path / "again"), out=out)
+        assert isinstance(mapped, np.memmap)
+        assert_array_equal(np.load(out), expected, strict=True)
+        assert not list(tmp_path.glob("*.tmp"))
+
+    @every_source
+    def test_the_same_subsample(self, name, tmp_path):
+        draw = as_source(X).sample(50, np.random.RandomState(3), WEIGHT)
+        source = as_source(SOURCES[name](tmp_path))
+        if name == "iterator":
+            with pytest.raises(ValueError, match="iterator, which can be read only once"):
+                source.sample(50, np.random.RandomState(3), WEIGHT)
+            return
+        same = source.sample(50, np.random.RandomState(3), WEIGHT)
+        assert_array_equal(same.rows, draw.rows)
+        assert_array_equal(same.weight, draw.weight)
+        assert_allclose(same.X, X[draw.rows], rtol=1e-7 if name in SINGLE else 0)
+        assert np.all(draw.weight > 0)
+
+
+def test_every_row_is_as_likely_to_be_drawn():
+    source, counts = as_source(X[:60]), np.zeros(60)
+    for seed in range(600):
+        counts[source.sample(20, np.random.RandomState(seed)).rows] += 1
+    # 20 of 60 in 600 draws: counts are hypergeometric with mean 200, so χ² has 59 degrees of freedom, reduced by the
+    # negative correlation of a draw without replacement (1 - 1/3).
+    chi = np.sum((counts - 200) ** 2) / (600 * 20 / 60 * (1 - 20 / 60))
+    assert stats.chi2(59).ppf(0.001) < chi < stats.chi2(59).ppf(0.999)
+
+
+def test_names_of_columns(tmp_path):
+    model = make().fit(csv(tmp_path))
+    assert list(model.feature_names_in_) == ["a", "b", "c"]
+    pd.DataFrame(X, columns=["a", "b", "x"]).to_csv(tmp_path / "X.csv", index=False)
+    with pytest.raises(ValueError, match=r"columns a, b, x; the feature names of fit were a, b, c"):
+        model.score(tmp_path / "X.csv")
+
+
+def test_partial_fit_takes_sources(tmp_path):
+    model = make(bandwidth=2.0).partial_fit(npy(tmp_path)).partial_fit(lambda: cut(10))
+    assert model.moments_.count == 2 * N
+    assert_allclose(model.rates_, make(bandwidth=2.0).fit(X).rates_, rtol=1e-10)
+
+
+class TestLargeStream:
+    def test_iterator_with_a_given_bandwidth(self, monkeypatch):
+        monkeypatch.setattr("kdmaps.estimators.kernel_map.PREVIEW_SAMPLES", 100)
+        with pytest.raises(ValueError, match=r"Pass a callable .* give bandwidth as a number"):
+            make().fit(cut(64, 64))
+        model = make(bandwidth=2.0).fit(cut(64, 64))
+        # The origin is another one; the span of the features and their norm are the same.
+        assert_allclose(model.rates_, make(bandwidth=2.0).fit(X).rates_, rtol=1e-9)
+
+    def test_previews_are_seeded_and_the_same_for_all_sources(self, monkeypatch):
+        monkeypatch.setattr("kdmaps.estimators.kernel_map.PREVIEW_SAMPLES", 100)
+        one, two = make().fit(X), make().fit(lambda: cut(5, 400))
+        assert one.kernel_.bandwidth == two.kernel_.bandwidth
+        assert_array_equal(one.coefficients_, two.coefficients_)
+        assert one.kernel_.bandwidth != make(random_state=1).fit(X).kernel_.bandwidth
+
+    def test_memory_does_not_grow(self):
+        def peak(n_chunks):
+            def stream():
+                return (np.random.default_rng(k).standard_normal((2000, 4)) for k in range(n_chunks))
+
+            make().fit(stream)  # compile
+            tracemalloc.start()
+            make().fit(stream)
+            highest = tracemalloc.get_traced_memory()[1]
+            tracemalloc.stop()
+            return highest
+
+        # 90 more chunks are 5.8 MB; the subsample of 10,000 rows and its merging take 0.3 MB a copy in both.
+        assert peak(100) - peak(10) < 1e6
+
+
+class TestErrors:
+    def test_unknown_suffix(self, tmp_path):
+        (tmp_path / "X.xyz").touch()
+        with pytest.raises(ValueError, match=r"X: .*X\.xyz: .*known are \.npy, .*\.npz.*callable"):
+            make().fit(tmp_path / "X.xyz")
+
+    def test_no_such_file(self, tmp_path):
+        with pytest.raises(FileNotFoundError, match=r"X: .*X\.npy does not exist"):
+            make().fit(tmp_path / "X.npy")
+
+    def test_not_an_array(self, tmp_path):
+        (tmp_path / "X.npy").write_bytes(b"hello")
+        with pytest.raises(ValueError, match=r"X: .*X\.npy cannot be read"):
+            make().fit(tmp_path / "X.npy")
+
+    def test_several_arrays(self, tmp_path):
+        np.savez(tmp_path / "X.npz", a=X, b=X)
+        with pytest.raises(
+            ValueError,
+            match=r"X: .*a \(700, 3\), b \(700, 3\); say which one is the samples \(array, --array\), or call it X",
+        ):
+            make().fit(tmp_path / "X.npz")
+
+    def test_first_line_of_a_csv(self, tmp_path):
+        # A byte-order mark is no name, and numbers with a gap are a broken sample, not names that swallow it.
+        path = tmp_path / "marked.csv"
+        path.write_text("1,2\n3,4\n", encoding="utf-8-sig")
+        assert_array_equal(as_source(path).sample(None, np.random.RandomState(0)).X, [[1, 2], [3, 4]])
+        path.write_text("1,\n3,4\n")
+        with pytest.raises(ValueError, match="line 1"):
+            as_source(path).sample(None, np.random.RandomState(0))
+
+    def test_text_in_csv(self, tmp_path):
+        (tmp_path / "X.csv").write_text("1,2\n3,4\n5,six\n")
+        with pytest.raises(ValueError, match=r"X\.csv, .*'six'"):
+            make().fit(tmp_path / "X.csv")
+        (tmp_path / "X.csv").write_text("a,b\n3,four\n")
+        with pytest.raises(ValueError, match=r"X: .*X\.csv has columns of text: b; leave them out"):
+            make().fit(tmp_path / "X.csv")
+
+    def test_wrong_width(self):
+        with pytest.raises(ValueError, match="Chunk 1 of X has 2 columns, but the chunks before it have 3"):
+            make().fit(lambda: iter([X[:9], X[:9, :2]]))
+
+    @pytest.mark.parametrize("chunk", [X[:, 0], "abc", np.array([["a"]]), None])
+    def test_not_a_chunk(self, chunk):
+        with pytest.raises(ValueError, match="Chunk 1 of X must be an array of numbers with two dimensions"):
+            make().fit(lambda: iter([X, chunk]))
+
+    @pytest.mark.parametrize(("value", "what"), [(np.nan, "NaN"), (-np.inf, "infinity")])
+    def test_not_finite(self, value, what, tmp_path):
+        bad = X.copy()
+        bad[[130, 257], 1] = value
+        np.save(tmp_path / "X.npy", bad)
+        for source in (tmp_path / "X.npy", lambda: iter(np.split(bad, 7))):
+            model = make(bandwidth=1.0)
+            with pytest.raises(ValueError, match=rf"contains {what} in row\(s\) 130"):
+                model.fit(source)
+            assert not hasattr(model, "n_features_in_")
+
+    def test_huge_numbers_are_not_infinity(self):
+        data.check_finite(np.full((4, 2), 1e308), slice(0, 4))
+
+    def test_read_twice(self):
+        chunks = cut(50)
+        with pytest.raises(ValueError, match="same iterator twice"):
+            make().fit(lambda: chunks)
+
+    def test_other_rows_in_the_second_pass(self):
+        lengths = iter([100, 100, 90])
+        with pytest.raises(ValueError, match="gave 90 rows where 100 were expected"):
+            make().fit(lambda: iter([X[: next(lengths)]]))
+
+    def test_exhausted(self):
+        for chunks in ([], [X[:0]]):
+            with pytest.raises(ValueError, match=r"0 sample\(s\)\. An iterator that was read before is empty"):
+                make().fit(iter(chunks))
+
+    @pytest.mark.parametrize("length", [N - 1, N + 1])
+    def test_weights_of_a_stream(self, length):
+        with pytest.raises(ValueError, match="sample_weight has"):
+            make(bandwidth=1.0).fit(lambda: cut(100), sample_weight=np.ones(length))
+
+    def test_tensors_of_a_stream(self):
+        with pytest.raises(ValueError, match="diffusion cannot be given per sample for a stream of unknown length"):
+            make(diffusion=np.tile(np.eye(DIM), (N, 1, 1))).fit(lambda: cut(100))
+
+    def test_a_library_that_is_missing(self, tmp_path, monkeypatch):
+        path = tmp_path / "X.parquet"
+        path.touch()
+        monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
+        with pytest.raises(ImportError, match="Parquet files need pyarrow; install it"):
+            make().fit(path)
+
+    def test_out_has_another_suffix(self, tmp_path):
+        with pytest.raises(ValueError, match=r"out must be the name of a \.npy file"):
+            make().fit(X).transform(X, out=tmp_path / "modes.csv")
+
+    def test_nothing_half_written(self, tmp_path):
+        model = make().fit(X)
+        (tmp_path / "modes.npy").write_text("before")
+        with pytest.raises(ValueError, match="contains NaN"):
+            model.transform(lambda: iter([X, np.full((3, DIM), np.nan)]), out=tmp_path / "modes.npy")
+        assert [path.read_text() for path in tmp_path.iterdir()] == ["before"]
+
+
+def test_private_changes_of_a_mapping_survive(tmp_path):
+    mapped = np.load(npy(tmp_path), mmap_mode="c")
+    mapped[:5] = 7.0
+    source = ArraySource(mapped)
+    for part in source.parts(10):
+        source.read(part)
+    assert np.all(mapped[:5] == 7.0)
+
+
+@pytest.mark.skipif(not Path("/proc/self/smaps").exists(), reason="asks Linux how much of a file is mapped")
+def test_a_mapped_file_does_not_fill_memory(tmp_path):
+    def resident():
+        entries = Path("/proc/self/smaps").read_text().split("VmFlags")
+        mine = next(entry for entry in entries if str(tmp_path) in entry)
+        return int(mine.split("Rss:")[1].split()[0]) / 1024
+
+    np.save(tmp_path / "X.npy", np.ones((10**6, 4)))  # 32 MB
+    source = as_source(tmp_path / "X.npy")
+    for part in source.parts(10_000):
+        source.read(part)[1].sum()
+    assert resident() < 2
+    source.sample(1000, np.random.RandomState(0))  # a thousand places, all over the file
+    assert resident() < 2
+
+
+def test_columns_major_and_whole_numbers_on_disk(tmp_path):
+    whole = np.asfortranarray(np.round(10 * X).astype(np.int32))
+    np.save(tmp_path / "X.npy", whole)
+    assert_array_equal(make().fit(tmp_path / "X.npy").rates_, make().fit(whole.astype(float)).rates_)
+
+
+class TestSearch:
+    options = {"n_components": 2, "families": ["gaussian"], "n_features": 30, "random_state": 0}  # noqa: RUF012
+
+    def test_all_of_it(self, tmp_path):
+        grid = {**self.options, "bandwidths": 2, "regularizations": [1e-2]}
+        expected = kdmaps.KernelSearchCV(**grid).fit(X)
+        for source in (npy(tmp_path), lambda: cut(100, 1)):
+            search = kdmaps.KernelSearchCV(**grid).fit(source)
+            assert_array_equal(search.cv_results_["score"], expected.cv_results_["score"])
+            assert_array_equal(search.rates_, expected.rates_)
+
+    def test_subsample(self):
+        grid = {**self.options, "bandwidths": 2, "regularizations": [1e-2], "max_search_samples": 200}
+        blocks = kdmaps.BlockedKFold(3, gap=20)
+        search = kdmaps.KernelSearchCV(**grid, cv=blocks).fit(lambda: cut(100, 1), sample_weight=WEIGHT)
+        assert search.folds_.assignment.shape == (200, 3)
+        assert search.best_estimator_.moments_.count == N
+        # The same draw from an array; and gaps of 20 of all samples, not of the subsample, between the sets.
+        array = kdmaps.KernelSearchCV(**grid, cv=blocks).fit(X, sample_weight=WEIGHT)
+        assert_array_equal(array.cv_results_["score"], search.cv_results_["score"])
+        rows = as_source(X).sample(200, np.random.RandomState(np.random.RandomState(0).randint(2**31)), WEIGHT).rows
+        for roles in search.folds_.assignment.T:
+            test, train = rows[roles == 2], rows[roles == 1]
+            assert np.abs(test[:, None] - train).min() > 20
+
+    def test_adaptive(self):
+        options = {**self.options, "refine": False, "regularizations": [1e-2], "max_search_samples": 150}
+        one, two = (kdmaps.AdaptiveDiffusionMap(**options).fit(source) for source in (X, lambda: cut(31, 500)))
+        assert_array_equal(one.rates_, two.rates_)
+        assert two.best_estimator_.moments_.count == N
+        assert len(two.search_.folds_.assignment) == 150
+
+
+def test_one_source_object_serves_many_passes():
+    source = StreamSource(lambda: cut(100))
+    assert_array_equal(make().fit(source).transform(source), make().fit(X).transform(X))

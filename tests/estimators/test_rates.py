@@ -1,0 +1,204 @@
+"""Cross-fitted rates: what they are, and that they remove the optimism of rates on training samples."""
+
+import numpy as np
+import pytest
+from sklearn.model_selection import GroupKFold, KFold
+
+import kdmaps
+from kdmaps import KernelDiffusionMap
+from kdmaps.bases import ModeBasis
+from kdmaps.exceptions import DataWarning
+from kdmaps.forms.moments import compute_moments
+from kdmaps.spectrum.pencil import find_modes
+
+SETTINGS = {"bandwidth": 3.0, "n_features": 60, "regularization": 1e-3, "random_state": 0}
+
+
+def ornstein_uhlenbeck(n=300, seed=0):
+    return kdmaps.problems.load("ou3d").sample(n, random_state=seed)
+
+
+def explicit_rates(model, X, splits, weight=None):
+    """Fit on each training set, sum the energies and variances of its modes on the test set."""
+    weight = np.ones(len(X)) if weight is None else weight
+    energy, variance = np.zeros((2, model.n_components))
+    for train, test in splits:
+        modes = find_modes(
+            compute_moments(model.basis_, X[train], weight[train]),
+            model.basis_.ridge,
+            model.n_components,
+            model.regularization,
+        )
+        a = modes.coefficients
+        values = model.basis_.features(X[test]) @ a
+        values = values - np.average(values, axis=0, weights=weight[test])
+        variance += weight[test] @ values**2
+        energy += weight[test] @ np.sum(model.basis_.gradient(X[test], a) ** 2, axis=2)
+    return energy / variance
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_against_explicit_fits(weighted):
+    X = ornstein_uhlenbeck()
+    weight = np.random.default_rng(0).uniform(0.5, 2, len(X)) if weighted else None
+    cv = KFold(4, shuffle=True, random_state=1)
+    m = KernelDiffusionMap(3, rates="cross-fitted", cv=cv, **SETTINGS).fit(X, sample_weight=weight)
+    np.testing.assert_allclose(m.rates_, explicit_rates(m, X, cv.split(X), weight), rtol=1e-6)
+    np.testing.assert_array_equal(m.timescales_, 1 / m.rates_)
+    plain = KernelDiffusionMap(3, **SETTINGS).fit(X, sample_weight=weight)
+    # The modes are the same: only their rates are read elsewhere.
+    np.testing.assert_allclose(m.transform(X), plain.transform(X), rtol=1e-6, atol=1e-8)
+    assert np.all(np.abs(m.rates_ / plain.rates_ - 1) > 1e-3)
+
+
+def test_groups_stay_together():
+    X, groups = ornstein_uhlenbeck(), np.arange(300) // 15
+    m = KernelDiffusionMap(3, rates="cross-fitted", cv=GroupKFold(3), **SETTINGS).fit(X, groups=groups)
+    expected = explicit_rates(m, X, GroupKFold(3).split(X, groups=groups))
+    np.testing.assert_allclose(m.rates_, expected, rtol=1e-6)
+
+
+def test_landmarks_test_nothing():
+    X = ornstein_uhlenbeck()
+    cv = KFold(3, shuffle=True, random_state=1)
+    landmarks = X[::10]
+    settings = {**SETTINGS, "regularization": 1e-2}
+    m = KernelDiffusionMap(3, basis="landmarks", landmarks=landmarks, rates="cross-fitted", cv=cv, **settings).fit(X)
+    free = np.arange(300) % 10 != 0
+    splits = [(train, test[free[test]]) for train, test in cv.split(X)]
+    np.testing.assert_allclose(m.rates_, explicit_rates(m, X, splits), rtol=1e-6)
+
+
+def test_chunks_add():
+    X = ornstein_uhlenbeck(400)
+    settings = {"rates": "cross-fitted", "cv": KFold(4), **SETTINGS}
+    streamed = KernelDiffusionMap(3, **settings)
+    for part in (X[:200], X[200:]):
+        streamed.partial_fit(part)
+    # Four contiguous folds of each chunk are four folds of the whole.
+    blocks = np.arange(400).reshape(2, 4, 50)
+    tests = [blocks[:, f].ravel() for f in range(4)]
+    splits = [(np.setdiff1d(np.arange(400), test), test) for test in tests]
+    np.testing.assert_allclose(streamed.rates_, explicit_rates(streamed, X, splits), rtol=1e-6)
+
+
+def test_optimism_is_gone():
+    # What the modes are worth is seen on fresh samples. Training rates are too small, by 0.13 in the logarithm here;
+    # cross-fitting has to remove at least half of that. 8 seeds of 4 modes leave a standard error of about 0.02.
+    fresh = ornstein_uhlenbeck(4000, 999)
+    optimism = {"ritz": [], "cross-fitted": []}
+    for seed in range(8):
+        X = ornstein_uhlenbeck(300, seed)
+        for rates, found in optimism.items():
+            m = KernelDiffusionMap(4, bandwidth=2.0, regularization=1e-3, rates=rates, random_state=seed).fit(X)
+            there = compute_moments(ModeBasis(m.basis_, m.coefficients_, m.modes_.offset), fresh)
+            found.append(np.log(m.rates_ * np.diag(there.covariance()) / np.diag(there.mean_energy())))
+    assert np.mean(optimism["ritz"]) < -0.08
+    assert abs(np.mean(optimism["cross-fitted"])) < abs(np.mean(optimism["ritz"])) / 2
+
+
+@pytest.mark.parametrize("cv", [3, KFold(3)])
+def test_every_estimator_has_them(cv, tmp_path):
+    X = ornstein_uhlenbeck()
+    shared = {"n_components": 2, "random_state": 0, "cv": cv}
+    search = {"families": ["gaussian"], "regularizations": [1e-3, 1e-2]}
+    steps = {"adam_steps": 2, "lbfgs_steps": 2}
+    for make in (
+        lambda rates: kdmaps.KernelSearchCV(bandwidths=3, max_extensions=0, rates=rates, **search, **shared),
+        lambda rates: kdmaps.AdaptiveDiffusionMap(refine=False, rates=rates, **search, **shared),
+        lambda rates: kdmaps.AdaptiveDiffusionMap(
+            max_search_samples=200, refine=False, rates=rates, **search, **shared
+        ),
+        lambda rates: kdmaps.VariationalKernelMap(basis="fourier", rates=rates, **steps, **shared),
+        lambda rates: kdmaps.VariationalKernelMap(learn_bandwidths=False, rates=rates, **steps, **shared),
+        lambda rates: kdmaps.baselines.UniformMixtureMap(rates=rates, **shared),
+    ):
+        plain, crossed = make("ritz").fit(X), make("cross-fitted").fit(X)
+        np.testing.assert_allclose(plain.transform(X), crossed.transform(X), atol=1e-6)
+        a, L = plain.coefficients_, getattr(plain, "best_estimator_", plain).moments_.mean_energy()
+        np.testing.assert_allclose(plain.rates_, np.einsum("mk,mk->k", a, L @ a), rtol=1e-10)
+        # Held-out quotients of modes that were chosen by smaller ones; the exact first rate is 1.
+        assert crossed.rates_[0] > plain.rates_[0]
+        assert crossed.rates_[1] != plain.rates_[1]
+        assert crossed.rates_[0] == pytest.approx(1, rel=0.3)
+        crossed.save(tmp_path / "model.npz")
+        loaded = kdmaps.load(tmp_path / "model.npz")
+        np.testing.assert_array_equal(loaded.rates_, crossed.rates_)
+        assert loaded.cv == (3 if cv == 3 else None)
+
+
+def test_a_loaded_model_cannot_go_on(tmp_path):
+    X = ornstein_uhlenbeck()
+    KernelDiffusionMap(2, rates="cross-fitted", **SETTINGS).fit(X).save(tmp_path / "model.npz")
+    loaded = kdmaps.load(tmp_path / "model.npz")
+    before = loaded.rates_.copy()
+    with pytest.raises(ValueError, match=r"set_params\(rates='ritz'\)"):
+        loaded.partial_fit(X)
+    np.testing.assert_array_equal(loaded.rates_, before)
+    loaded.set_params(rates="ritz").partial_fit(X)
+    assert loaded.moments_.count == 600
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"rates": "held-out"}, "rates must be one of ritz, cross-fitted"),
+        ({"rates": "cross-fitted", "basis": "full"}, "basis='full' leaves no sample"),
+        ({"rates": "cross-fitted", "cv": 1}, "n_splits|cv"),
+        ({"rates": "cross-fitted", "n_components": 20, "cv": 20}, "A fold of cv has 15 samples"),
+    ],
+)
+def test_bad_arguments(wrong, message):
+    with pytest.raises(ValueError, match=message):
+        KernelDiffusionMap(**{**SETTINGS, **wrong}).fit(ornstein_uhlenbeck())
+
+
+@pytest.mark.parametrize("cls", [KernelDiffusionMap, kdmaps.KernelSearchCV, kdmaps.AdaptiveDiffusionMap])
+def test_streams_have_no_folds(cls):
+    X = ornstein_uhlenbeck()
+    with pytest.raises(ValueError, match="rates='cross-fitted' needs samples that can be cut into folds"):
+        cls(2, rates="cross-fitted").fit(lambda: iter([X[:150], X[150:]]))
+
+
+def test_folds_that_do_not_determine_the_modes():
+    # Six distinct samples determine five modes; without one of them, four.
+    X = np.repeat(np.random.default_rng(0).standard_normal((6, 2)), 10, axis=0)
+    with pytest.raises(ValueError, match="The samples of a fold do not determine n_components=5"):
+        KernelDiffusionMap(5, rates="cross-fitted", cv=KFold(6), **SETTINGS).fit(X)
+
+
+@pytest.mark.parametrize("between", ["fit", "partial_fit"])
+def test_folds_that_lack_samples_are_not_used(between):
+    X = ornstein_uhlenbeck(600)
+    model = KernelDiffusionMap(3, rates="cross-fitted", **SETTINGS).fit(X[:200])
+    getattr(model.set_params(rates="ritz"), between)(X[200:400])
+    with pytest.raises(ValueError, match="needs the folds of all samples"):
+        model.set_params(rates="cross-fitted").partial_fit(X[400:])
+
+
+def test_groups_in_chunks():
+    X, groups = ornstein_uhlenbeck(), np.arange(300) // 10
+    model = KernelDiffusionMap(3, rates="cross-fitted", cv=GroupKFold(3), **SETTINGS)
+    model.partial_fit(X[:150], groups=groups[:150]).partial_fit(X[150:], groups=groups[150:])
+    halves = [GroupKFold(3).split(X[part], groups=groups[part]) for part in (slice(0, 150), slice(150, 300))]
+    splits = [
+        (np.r_[train, 150 + more], np.r_[test, 150 + others])
+        for (train, test), (more, others) in zip(*halves, strict=True)
+    ]
+    np.testing.assert_allclose(model.rates_, explicit_rates(model, X, splits), rtol=1e-6)
+
+
+@pytest.mark.parametrize("make", [KernelDiffusionMap, kdmaps.KernelSearchCV, kdmaps.AdaptiveDiffusionMap])
+def test_random_folds_say_that_they_do_not_use_groups(make):
+    settings = {"n_features": 30, "random_state": 0, "rates": "cross-fitted"}
+    if make is not KernelDiffusionMap:
+        settings |= {"families": ["gaussian"], "regularizations": [1e-2]}
+    X = ornstein_uhlenbeck(120)
+    with pytest.warns(DataWarning, match=r"groups are not used: cv=3 draws random folds"):
+        make(2, **settings).fit(X, groups=np.arange(120) // 10)
+
+
+def test_an_iterator_of_folds_is_refused():
+    X = ornstein_uhlenbeck(120)
+    with pytest.raises(ValueError, match=r"cv is an iterator, which can be read only once; pass list\(cv\)"):
+        KernelDiffusionMap(2, rates="cross-fitted", cv=KFold(3).split(X)).fit(X)

@@ -1,0 +1,373 @@
+"""KernelSearchCV and AdaptiveDiffusionMap: the choice, its bookkeeping, and what happens when things go wrong."""
+
+import warnings
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from kdmaps.certificates import cv_consistency_bound
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, ShuffleSplit
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import kdmaps
+from kdmaps import AdaptiveDiffusionMap, KernelDiffusionMap, KernelSearchCV
+from kdmaps.bases import make_basis
+from kdmaps.exceptions import UnreliableModesWarning
+from kdmaps.forms.diffusion import DiffusionTensor
+from kdmaps.forms.moments import compute_moments
+from kdmaps.kernels import Gaussian, Mixture
+from kdmaps.selection.folds import BlockedKFold, CrossFit, FoldMoments, make_splits
+from kdmaps.selection.scores import FoldFit
+from kdmaps.selection.sweep import Candidate
+
+SMALL = {"n_components": 2, "families": ["gaussian", "matern52"], "bandwidths": 4, "n_features": 60, "random_state": 0}
+LAMBDAS = [1e-3, 1e-2, 1e-1]
+
+
+@pytest.fixture(scope="module")
+def problem():
+    return kdmaps.problems.load("dw1d")
+
+
+@pytest.fixture(scope="module")
+def X(problem):
+    return problem.sample(300, random_state=0)
+
+
+@pytest.fixture(autouse=True)
+def _quiet():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UnreliableModesWarning)
+        yield
+
+
+@parametrize_with_checks(
+    [
+        KernelSearchCV(
+            n_components=1, families=("gaussian",), bandwidths=2, regularizations=(1e-2,), cv=2, n_features=20
+        ),
+        AdaptiveDiffusionMap(1, families=("gaussian",), regularizations=(1e-2,), cv=2, n_features=20, refine=False),
+    ]
+)
+def test_scikit_learn_contract(estimator, check):
+    check(estimator)
+
+
+def test_agrees_with_grid_search_of_scikit_learn(X):
+    """Same grid, same folds, same frequencies: the fold scores are those of GridSearchCV over `score`."""
+    bandwidths, folds = [1.0, 3.0], KFold(3, shuffle=True, random_state=1)
+    ours = KernelSearchCV(
+        2, ["gaussian", "rq2"], bandwidths, LAMBDAS, cv=folds, n_features=60, random_state=0, max_extensions=0
+    ).fit(X)
+    seed = ours.best_estimator_.random_state
+    grid = {"kernel": ["gaussian", "rq2"], "bandwidth": bandwidths, "regularization": LAMBDAS}
+    theirs = GridSearchCV(KernelDiffusionMap(2, n_features=60, random_state=seed), grid, cv=folds).fit(X)
+    expected = {tuple(sorted(p.items())): i for i, p in enumerate(theirs.cv_results_["params"])}
+    order = [expected[tuple(sorted(p.items()))] for p in ours.cv_results_["params"]]
+    for f in range(3):
+        # The training mean is subtracted by one and the test mean by the other: both are invisible to a covariance.
+        np.testing.assert_allclose(
+            ours.cv_results_[f"split{f}_test_score"], theirs.cv_results_[f"split{f}_test_score"][order], rtol=1e-7
+        )
+
+
+def test_best_estimator_is_the_best_candidate_fitted_on_everything(X):
+    search = KernelSearchCV(**SMALL).fit(X)
+    again = KernelDiffusionMap(
+        2, n_features=60, random_state=search.best_estimator_.random_state, **search.best_params_
+    )
+    np.testing.assert_array_equal(search.transform(X), again.fit(X).transform(X))
+    results = search.cv_results_
+    assert results["params"][search.best_index_] == search.best_params_
+    assert results["score"][search.best_index_] == search.best_score_
+    inside = np.flatnonzero(results["rank_test_score"] == 1)[0]
+    assert results["score"][inside] == results["score"].max()
+
+
+def test_same_seed_same_answer_for_any_number_of_threads(X):
+    one, two = (KernelSearchCV(**SMALL, n_jobs=jobs).fit(X) for jobs in (1, 2))
+    assert one.best_params_ == two.best_params_
+    # Threads of BLAS may change the order of sums in the last fit.
+    np.testing.assert_allclose(one.transform(X), two.transform(X), atol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["dw1d", "circle", "ou2d-16", "mdlike-10"])
+def test_selected_modes_are_close_to_the_truth(name):
+    problem = kdmaps.problems.load(name)
+    X = problem.sample(1000, random_state=3)
+    modes = AdaptiveDiffusionMap(problem.n_modes, random_state=0).fit_transform(X)
+    # Twice the mean error at N=500 in `python -m kdmaps.experiments.regret`, with twice the samples.
+    assert kdmaps.metrics.subspace_r2(modes, problem.reference(X, problem.n_modes)) > 0.95
+
+
+def test_eigenvalue_sum_without_centring_runs_to_the_widest_kernel(X):
+    """The paper's score measures how cheaply the kernel represents a constant, so it wants σ → ∞ (science of §3)."""
+    settings = {**SMALL, "families": ["gaussian"], "bandwidth_range": (0.5, 50), "max_extensions": 0}
+    paper = KernelSearchCV(**settings, regularizations=[1e-2], scoring="eigsum", center=False).fit(X)
+    assert paper.best_params_["bandwidth"] == paper.cv_results_["param_bandwidth"].max()
+    ours = KernelSearchCV(**settings, regularizations=[1e-2]).fit(X)
+    assert ours.best_params_["bandwidth"] < ours.cv_results_["param_bandwidth"].max()
+
+
+def test_grid_grows_beyond_an_edge_and_says_so(X):
+    search = KernelSearchCV(
+        2, ["gaussian"], [50.0, 100.0], [1e-2], n_features=60, random_state=0, max_extensions=2
+    ).fit(X)
+    # Two points further at the ratio of the grid, twice: 25, 12.5 and 6.25, 3.125 (data are 2 wide).
+    assert search.cv_results_["param_bandwidth"].min() == pytest.approx(100 / 2**5)
+    assert search.best_params_["bandwidth"] < 50
+    assert [("edge bandwidth=50;" in line, "edge bandwidth=12.5;" in line) for line in search.extensions_] == [
+        (True, False),
+        (False, True),
+    ]
+
+
+def test_gain_is_counted_in_standard_errors_of_the_difference():
+    one = Candidate("gaussian", Gaussian(1.0), 1.0, 1e-2, value=2.0, replicates=[1.0, 2.0, 3.0])
+    other = Candidate("gaussian", Gaussian(2.0), 2.0, 1e-2, value=1.0, replicates=[0.0, 2.0, 2.0])
+    # Differences 1, 0, 1 have the jackknife error √(2/3·(1+4+1)/9) = 2/3.
+    assert one.gain(other) == pytest.approx(1.5)
+
+
+@pytest.mark.parametrize(
+    ("differences", "accepted"),
+    [
+        # Both have the mean 0.2; its jackknife error √(Σ(d - d̄)²/6) is 0.15 for the first, 0.26 for the second.
+        ([0.0, 0.1, 0.5], True),
+        ([-0.2, 0.1, 0.7], False),
+        ([-0.1, -0.1, -0.1], False),
+    ],
+)
+def test_beyond_the_grid_only_a_clear_gain_counts(differences, accepted, X):
+    """Fold scores as given: 1 at the edge λ = 0.1 of the grid, 1 + difference at λ = 1 beyond it, 0 elsewhere."""
+    sizes = [80, 100, 120]  # by which the scoring knows the fold
+    tests = np.split(np.arange(300), np.cumsum(sizes)[:-1])
+    splits = [(np.setdiff1d(np.arange(300), test), test) for test in tests]
+
+    def given(fold):
+        difference = differences[sizes.index(round(fold.test_weight))]
+        return {0.1: 1.0, 1.0: 1.0 + difference}.get(round(fold.regularization, 9), 0.0)
+
+    search = KernelSearchCV(2, ["gaussian"], [2.0], [0.01, 0.1], given, splits, n_features=60, random_state=0).fit(X)
+    assert search.best_params_["regularization"] == pytest.approx(1.0 if accepted else 0.1)
+    assert search.best_score_ == pytest.approx(1.2 if accepted else 1.0)
+    assert len(search.extensions_) == 1
+    assert search.extensions_[0].endswith(f"continued to 10, {'with' if accepted else 'without'} a better one")
+    np.testing.assert_array_equal(np.unique(search.cv_results_["param_regularization"]).round(9), [0.01, 0.1, 1, 10])
+
+
+def test_kernels_and_mixtures_as_candidates(X):
+    mixture = Mixture([Gaussian(0.5), Gaussian(4.0)])
+    search = KernelSearchCV(2, [mixture, "gaussian"], bandwidths=[1e-3, 2e-3], n_features=60, random_state=0)
+    search.set_params(max_extensions=0).fit(X)
+    assert search.best_params_["kernel"] == mixture
+
+
+@pytest.mark.parametrize("cv", [BlockedKFold(3, gap=5), GroupKFold(3)])
+def test_splitters_for_trajectories(cv, problem):
+    trajectory = problem.simulate(600, 0.05, random_state=0)[0]
+    groups = np.repeat(np.arange(6), 100)
+    search = KernelSearchCV(**SMALL, cv=cv).fit(trajectory, groups=groups)
+    best = KernelDiffusionMap(2, n_features=60, random_state=search.best_estimator_.random_state, **search.best_params_)
+    roles = np.zeros((600, 3))
+    for f, (train, test) in enumerate(cv.split(trajectory, groups=groups)):
+        roles[train, f], roles[test, f] = 1, 2
+        held_out = best.fit(trajectory[train]).score(trajectory[test])
+        # As in the comparison with scikit-learn.
+        assert search.cv_results_[f"split{f}_test_score"][search.best_index_] == pytest.approx(held_out, rel=1e-7)
+    np.testing.assert_array_equal(search.folds_.assignment, roles)
+
+
+@pytest.mark.parametrize("landmarks", ["uniform", "greedy"])
+def test_landmarks_that_are_samples_do_not_test_themselves(landmarks, X):
+    search = KernelSearchCV(2, ["gaussian"], [1.0, 2.0], LAMBDAS, cv=KFold(3), basis="landmarks", landmarks=landmarks)
+    search.set_params(n_features=30, random_state=0, max_extensions=0).fit(X)
+    chosen = np.isin(X[:, 0], search.best_estimator_.basis_.landmarks)
+    roles = search.folds_.assignment
+    assert chosen.sum() == search.best_estimator_.basis_.n_features > 10
+    for f, (train, test) in enumerate(KFold(3).split(X)):
+        assert (roles[train, f] == 1).all()  # a landmark trains like any other sample
+        np.testing.assert_array_equal(roles[test, f], np.where(chosen[test], 0, 2))
+
+
+def test_narrow_kernels_at_landmarks_show_nothing_between_them(X):
+    search = KernelSearchCV(
+        2, ["matern32"], bandwidths=[0.01], regularizations=[1e-6], basis="landmarks", landmarks="uniform",
+        n_features=75, random_state=0, max_extensions=0,
+    )  # fmt: skip
+    data_score = search.fit(X).cv_results_["mean_test_score"][0]
+    # Between landmarks such narrow kernels vanish: held-out samples see nothing, so no time scale near the exact sum.
+    assert data_score < 0.2 * (1 / kdmaps.problems.load("dw1d").rates(2)).sum()
+    with pytest.raises(ValueError, match="leaves no sample"):
+        search.set_params(basis="full").fit(X)
+
+
+def test_suggested_number_of_modes():
+    """mdlike-6 has the rates 0.79, 0.79, 1.58, 3.55, ...: the largest ratio, 2.24, comes after the third mode."""
+    X = kdmaps.problems.load("mdlike-6").sample(1500, random_state=0)
+    search = KernelSearchCV(3, ["gaussian", "laplacian"], random_state=0).fit(X)
+    assert search.suggested_n_components_ == 3
+
+
+@pytest.mark.parametrize(("cosine", "suggested"), [(0.91, 1), (0.89, 2)])
+def test_a_gap_counts_if_the_folds_agree_on_it(cosine, suggested):
+    """Held-out time scales 10, 1, 0.5, 0.4; the folds agree on the first two modes, on the first to cos² = `cosine`."""
+    turn = np.eye(4)
+    turn[:2, :2] = [[np.sqrt(cosine), -np.sqrt(1 - cosine)], [np.sqrt(1 - cosine), np.sqrt(cosine)]]
+    one = np.eye(4)
+    fold = FoldFit(one, np.ones(4), 1e-2, 50.0, np.diag([10.0, 1.0, 0.5, 0.4]), one, one, one, lambda: None)
+    fit = CrossFit([fold] * 2, one, [one] * 2, np.ones(4), np.ones(4), 1.0, [turn] * 2, [one] * 2, 1.0)
+    data = SimpleNamespace(folds=SimpleNamespace(smallest=50), cross_fit=lambda *_: [fit])
+    best = Candidate("gaussian", Gaussian(1.0), 1.0, 1e-2)
+    assert KernelSearchCV(1)._suggest(SimpleNamespace(data=data), best) == suggested
+
+
+def test_sample_weight_is_repetition():
+    X = kdmaps.problems.load("ou2d-4").sample(90, random_state=0)
+    weight = np.tile([1.0, 2.0, 3.0], 30)
+    rows = np.repeat(np.arange(90), weight.astype(int))
+    folds = [(np.flatnonzero(np.arange(90) % 2 == f), np.flatnonzero(np.arange(90) % 2 != f)) for f in (0, 1)]
+    repeated = [tuple(np.flatnonzero(np.isin(rows, part)) for part in fold) for fold in folds]
+    settings = {**SMALL, "bandwidths": [1.0, 2.0], "max_extensions": 0}
+    weighted = KernelSearchCV(**settings, cv=folds).fit(X, sample_weight=weight)
+    plain = KernelSearchCV(**settings, cv=repeated).fit(X[rows])
+    np.testing.assert_allclose(weighted.cv_results_["score"], plain.cv_results_["score"], rtol=1e-8)
+
+
+def test_callable_scoring_is_averaged_over_folds(X):
+    def first_mode(fold):
+        return fold.test_covariance[0, 0] / fold.test_energy[0, 0]
+
+    search = KernelSearchCV(**SMALL, scoring=first_mode).fit(X)
+    results = search.cv_results_
+    np.testing.assert_allclose(results["score"], results["mean_test_score"])
+    # The held-out time scale of the first mode is within 15 % of the exact one at 300 samples.
+    assert results["score"][search.best_index_] == pytest.approx(1 / kdmaps.problems.load("dw1d").rates(1)[0], rel=0.15)
+
+
+def test_large_data_are_searched_on_a_subsample_and_fitted_whole():
+    problem = kdmaps.problems.load("ou2d-4")
+    X = problem.sample(20_000, random_state=0)
+    model = AdaptiveDiffusionMap(2, random_state=0, families=["gaussian"], n_features=100, max_search_samples=1000).fit(
+        X
+    )
+    assert model.best_estimator_.moments_.count == 20_000
+    assert len(model.search_.cv_results_["score"]) >= 70
+    # 20,000 samples: relative errors of the first two rates of order √(2/2e4)·few.
+    np.testing.assert_allclose(model.rates_, [1, 2], rtol=0.06)
+
+
+def test_fifty_samples_are_enough_for_an_answer():
+    problem = kdmaps.problems.load("ou2d-4")
+    X = problem.sample(50, random_state=0)
+    modes = AdaptiveDiffusionMap(random_state=0).fit_transform(X)
+    first = kdmaps.metrics.subspace_r2(modes, problem.eigenfunctions(X, 1))
+    assert first > 0.9  # x itself is found, whatever becomes of the faster modes
+
+
+def test_failed_fits_leave_nothing_behind(X):
+    for estimator in (
+        KernelSearchCV(**SMALL),
+        AdaptiveDiffusionMap(2, families=["gaussian"], n_features=20, refine=False),
+    ):
+        with pytest.raises(ValueError, match="n_components"):
+            clone(estimator).set_params(n_components=200).fit(X)
+        fitted = estimator.fit(X)
+        before = fitted.transform(X)
+        with pytest.raises(ValueError, match="families"):
+            fitted.set_params(families=[]).fit(np.hstack([X, X]))
+        np.testing.assert_array_equal(fitted.transform(X), before)
+
+
+def test_a_corner_of_the_grid_is_left_in_both_directions(X):
+    search = KernelSearchCV(2, ["gaussian"], [50.0, 100.0], [1.0, 2.0], n_features=60, random_state=0, max_extensions=9)
+    search.fit(X)
+    axes = {line.split("edge ")[1].split("=")[0] for line in search.extensions_}
+    assert axes == {"bandwidth", "regularization"}
+
+
+def test_columns_keep_their_names_through_search_and_disk(X, tmp_path):
+    pandas = pytest.importorskip("pandas")
+    search = KernelSearchCV(**SMALL).fit(pandas.DataFrame(X, columns=["position"]))
+    search.save(tmp_path / "model.npz")
+    assert list(kdmaps.load(tmp_path / "model.npz").feature_names_in_) == ["position"]
+
+
+def test_a_kernel_of_the_users_own(X):
+    class Mine(Gaussian):
+        """k(x, z) = exp(-s/2), under another name."""
+
+    search = KernelSearchCV(2, [Mine(2.0), Mine(3.0)], regularizations=LAMBDAS, n_features=60, random_state=0).fit(X)
+    same = KernelSearchCV(2, [Gaussian(2.0), Gaussian(3.0)], regularizations=LAMBDAS, n_features=60, random_state=0)
+    np.testing.assert_array_equal(search.cv_results_["score"], same.fit(X).cv_results_["score"])
+
+
+def test_blocks_and_gaps_keep_their_meaning_on_a_subsample():
+    problem = kdmaps.problems.load("dw1d")
+    trajectory = problem.simulate(3000, 0.05, random_state=0)[0]
+    folds = BlockedKFold(3, gap=400)  # 400 of 3,000 frames: more than a third of a subsample of 1,000
+    model = AdaptiveDiffusionMap(
+        2, random_state=0, families=["gaussian"], n_features=40, cv=folds, max_search_samples=1000, refine=False
+    )
+    assert model.fit(trajectory).best_estimator_.moments_.count == 3000
+    assert model.search_.best_estimator_.moments_.count == 1000
+    for train, test in model.search_.cv:
+        assert len(train) > 300
+        assert len(test) > 300
+
+
+def test_many_overlapping_splits_are_summed_directly(X):
+    splits = ShuffleSplit(8, test_size=0.3, random_state=0)
+    basis = make_basis("fourier", Gaussian(1.0), X, 20, random_state=0)
+    folds = FoldMoments(make_splits(splits, X, None, 2, 0), len(X))
+    assert len(folds.rows) > 3 * 8
+    _, parts = folds.compute(basis, X, None, DiffusionTensor(None, 1))
+    for (train, _), (rows, _) in zip(parts, splits.split(X), strict=True):
+        np.testing.assert_allclose(train.gram, compute_moments(basis, X[rows]).gram, rtol=1e-10, atol=1e-10)
+
+
+def test_refinement_is_kept_only_if_held_out_samples_say_so(monkeypatch):
+    """ou3d needs wider kernels in y and z than in x: the refinement sees it. Dropped, it leaves the search alone."""
+    problem = kdmaps.problems.load("ou3d")
+    X = problem.sample(500, random_state=0)
+    settings = {"families": ["gaussian"], "regularizations": [1e-4], "n_features": 200, "random_state": 0}
+    model = AdaptiveDiffusionMap(4, **settings).fit(X)
+    found = model.refinement_
+    assert found.significant
+    assert model.kernel_ == found.kernel
+    assert model.kernel_.bandwidth[1:].min() > model.kernel_.bandwidth[0]
+    r2 = kdmaps.metrics.subspace_r2
+    assert r2(model.transform(X), problem.reference(X, 4)) > r2(model.search_.transform(X), problem.reference(X, 4))
+
+    plain = AdaptiveDiffusionMap(4, refine=False, **settings).fit(X)
+    np.testing.assert_array_equal(plain.transform(X), model.search_.transform(X))
+    monkeypatch.setattr(type(found), "significant", property(lambda self: False))
+    kept = AdaptiveDiffusionMap(4, **settings).fit(X)
+    np.testing.assert_array_equal(kept.transform(X), plain.transform(X))
+
+
+def test_consistency_bound_formula():
+    """thm:cv-consistency, by hand: 2·10·4·exp(-2·100·0.5²·/(4·16))."""
+    assert cv_consistency_bound(2.0, 10, 4, 100, 2.0) == pytest.approx(80 * np.exp(-2 * 100 * 4 / 64))
+    assert cv_consistency_bound(0.0, 10, 4, 100, 2.0) == 1.0
+
+
+def test_warns_when_folds_disagree():
+    X = np.random.default_rng(0).standard_normal((40, 8))
+    with pytest.warns(UnreliableModesWarning, match="folds disagree"):
+        KernelSearchCV(5, ["gaussian"], bandwidths=[0.3], regularizations=[1e-6], random_state=0, max_extensions=0).fit(
+            X
+        )
+
+
+def test_warns_of_a_flat_landscape(X):
+    settings = {"families": ["gaussian"], "n_features": 60, "random_state": 0, "max_extensions": 0}
+    with pytest.warns(UnreliableModesWarning, match="score landscape is flat"):
+        KernelSearchCV(2, bandwidths=[3.0, 3.1, 3.2], **settings).fit(X)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", "The score landscape")
+        # Kernels of a twentieth of the distance between the wells see no slow mode.
+        KernelSearchCV(2, bandwidths=[0.1, 1.0, 3.0], **settings).fit(X)
+        # Two kernels that score the same make no landscape.
+        KernelSearchCV(2, bandwidths=[3.0, 3.1], **settings).fit(X)

@@ -1,0 +1,294 @@
+"""The sum over samples by other means: in JAX, in single precision, in little memory, in many pieces."""
+
+import re
+import subprocess
+import sys
+import tracemalloc
+import warnings
+from dataclasses import fields
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from kdmaps.metrics import subspace_r2
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.model_selection import KFold
+
+import kdmaps
+from kdmaps import KernelDiffusionMap, KernelSearchCV, problems
+from kdmaps.bases import make_basis
+from kdmaps.bases.compiled import LARGE_ARGUMENT, cos_sin
+from kdmaps.exceptions import UnreliableModesWarning
+from kdmaps.forms import engines
+from kdmaps.forms.diffusion import DiffusionTensor
+from kdmaps.forms.moments import Moments, add_exactly, compute_moments
+from kdmaps.forms.tangent import TangentDiffusion, checked_tensor
+from kdmaps.kernels import Gaussian, Laplacian, Matern, Mixture, RationalQuadratic
+
+pytestmark = pytest.mark.filterwarnings("ignore::kdmaps.exceptions.UnreliableModesWarning")
+
+N, DIM = 300, 3
+X = np.random.default_rng(0).standard_normal((N, DIM)) * [1.0, 0.7, 0.4] + 100
+WEIGHT = np.random.default_rng(1).uniform(0, 2, N)
+KERNELS = {
+    "gaussian": Gaussian(1.5),
+    "matern32": Matern(1.5, [1.0, 2.0, 1.5]),
+    "rq": RationalQuadratic(2.0, 1.2),
+    "mixture": Mixture([Gaussian(1.5), Gaussian(4.0)]),
+}
+DIFFUSIONS = {
+    "identity": None,
+    "matrix": np.array([[2.0, 0.5, 0.1], [0.5, 1.0, -0.3], [0.1, -0.3, 0.7]]),
+    "scalars": lambda X: 1 + (X[:, 0] - 100) ** 2,
+    "tensors": lambda X: np.sin(X)[:, :, None] * np.sin(X)[:, None, :] + np.eye(DIM),
+    "tangents": TangentDiffusion(dimension=2, floor=0.3),
+}
+
+
+def assert_close(one: Moments, two: Moments, rtol):
+    """Equal relative to the largest entry of each field."""
+    for field in fields(Moments):
+        a, b = np.asarray(getattr(one, field.name)), np.asarray(getattr(two, field.name))
+        assert_allclose(a, b, rtol=0, atol=rtol * np.abs(b).max(), err_msg=field.name)
+
+
+class TestJax:
+    @pytest.mark.parametrize("diffusion", DIFFUSIONS.values(), ids=DIFFUSIONS)
+    @pytest.mark.parametrize(
+        ("name", "kernel"),
+        [("fourier", "rq"), ("random-phase", "matern32"), *(("landmarks", kernel) for kernel in KERNELS)],
+    )
+    def test_equals_the_compiled_loop(self, name, kernel, diffusion, monkeypatch):
+        monkeypatch.setattr("kdmaps.forms.jax_loop.CHUNK_BYTES", 0)  # 64 rows: several chunks, the last one shorter
+        basis = make_basis(name, KERNELS[kernel], X, 24, landmarks="uniform", random_state=0)
+        tensor = checked_tensor(diffusion, X, WEIGHT)
+        compiled = compute_moments(basis, X, WEIGHT, tensor)
+        assert_close(compute_moments(basis, X, WEIGHT, tensor, engine="jax"), compiled, 1e-10)
+
+    def test_double_precision_stays_local(self):
+        import jax
+
+        before = jax.config.jax_enable_x64
+        model = KernelDiffusionMap(2, n_features=20, random_state=0, engine="jax").fit(X)
+        assert jax.config.jax_enable_x64 == before
+        assert_allclose(model.rates_, KernelDiffusionMap(2, n_features=20, random_state=0).fit(X).rates_, rtol=1e-9)
+
+    def test_single_precision(self):
+        basis = make_basis("fourier", Gaussian(1.5), X, 24, random_state=0)
+        single = compute_moments(basis.astype("float32"), X, WEIGHT, engine="jax")
+        # Features to 6e-8, sums of 300 of them in float32.
+        assert_close(single, compute_moments(basis, X, WEIGHT), 2e-6)
+        assert single.gram.dtype == np.float64
+
+    def test_a_kernel_that_is_not_radial(self):
+        basis = make_basis("landmarks", Laplacian(2.0), X, 24, random_state=0)
+        with pytest.raises(ValueError, match=r"engine='jax' needs .* use engine='numba'"):
+            compute_moments(basis, X, engine="jax")
+
+    def test_chosen_where_there_is_an_accelerator(self, monkeypatch):
+        fourier, rough = (make_basis(name, Laplacian(2.0), X, 24, random_state=0) for name in ("fourier", "landmarks"))
+        assert engines.make_loop(fourier, None) is fourier
+        monkeypatch.setattr(engines, "has_accelerator", lambda: True)
+        assert engines.make_loop(fourier, None).basis is fourier
+        assert engines.make_loop(fourier, "numba") is fourier
+        assert engines.make_loop(rough, None) is rough
+
+    def test_not_imported_without_need(self):
+        script = (
+            "import sys, numpy as np, kdmaps\n"
+            "kdmaps.KernelDiffusionMap(1, n_features=10).fit(np.random.default_rng(0).standard_normal((50, 2)))\n"
+            "assert 'jax' not in sys.modules\n"
+        )
+        subprocess.run([sys.executable, "-W", "ignore", "-c", script], check=True)
+
+
+class TestSinglePrecision:
+    @pytest.mark.parametrize("size", [1e-10, 0.5, 10.0, 1e3, 0.999 * LARGE_ARGUMENT[np.dtype(np.float32)], 1e6])
+    def test_cos_sin(self, size):
+        angles = np.random.default_rng(0).uniform(-size, size, (200, 7)).astype(np.float32)
+        angles[0] = np.float32(np.pi / 2) * np.arange(-3, 4) if size > 0.6 else 0
+        out = np.empty((200, 14), np.float32)
+        cos_sin(angles, np.ones(200, np.float32), out)
+        exact = np.hstack([np.cos(angles.astype(float)), np.sin(angles.astype(float))])
+        assert_allclose(out, exact, rtol=0, atol=2 * 2.0**-23)  # two units in the last place of 1
+        cos_sin(angles, np.ones(200, np.float32), out, shift=1.0)
+        exact[:, :7] = -2 * np.sin(angles.astype(float) / 2) ** 2
+        # Relative to itself where the cosine is close to 1.
+        assert_allclose(out, exact, rtol=4e-7, atol=0 if size < 0.6 else 2 * 2.0**-23)
+
+    @pytest.mark.parametrize("diffusion", list(DIFFUSIONS)[:4])
+    @pytest.mark.parametrize("name", ["fourier", "random-phase"])
+    def test_moments(self, name, diffusion):
+        basis = make_basis(name, Gaussian(1.5), X, 24, random_state=0)
+        tensor = DiffusionTensor(DIFFUSIONS[diffusion], DIM)
+        single = compute_moments(basis.astype("float32"), X, WEIGHT, tensor)
+        assert_close(single, compute_moments(basis, X, WEIGHT, tensor), 2e-6)
+
+    def test_errors_of_chunks_do_not_pile_up(self, monkeypatch):
+        # In float32 a running sum of 1000 chunks would lose 1e-6 and more; here every chunk loses the same.
+        monkeypatch.setattr("kdmaps.bases._base.CHUNK_BYTES", 0)  # 64 rows
+        basis = make_basis("fourier", Gaussian(1.0), X[:1], 2, random_state=0).astype("float32")
+        Z = np.full((64 * 1000, DIM), 100.3)
+        assert_allclose(compute_moments(basis, Z).gram, 1000 * compute_moments(basis, Z[:64]).gram, rtol=1e-12)
+
+    @pytest.mark.parametrize("problem", ["ou2d-4", "dw1d", "circle"])
+    def test_modes(self, problem):
+        Z = problems.load(problem).sample(2000, random_state=0)
+        double, single = (
+            KernelDiffusionMap(4, n_features=200, random_state=0, bandwidth=5.0, dtype=dtype).fit(Z)
+            for dtype in ("float64", "float32")
+        )
+        assert single.basis_.dtype == np.float32
+        assert subspace_r2(single.transform(Z), double.transform(Z)) > 1 - 1e-8
+        # Without the shift of the cosines, the fourth rate of the double well is off by half.
+        assert_allclose(single.rates_, double.rates_, rtol=2e-3)
+
+    def test_modes_that_are_lost_are_named(self):
+        Z = problems.load("dw1d").sample(2000, random_state=0)
+        model = KernelDiffusionMap(4, n_features=200, random_state=0, regularization=1e-3, dtype="float32")
+        with pytest.warns(UnreliableModesWarning, match=r"Single precision may spoil mode [34].*dtype='float64'"):
+            model.set_params(bandwidth=22.0).fit(Z)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("error", "Single precision")
+            model.set_params(bandwidth=4.0).fit(Z)
+            model.set_params(bandwidth=22.0, dtype="float64").fit(Z)
+
+    def test_landmarks_are_refused(self):
+        with pytest.raises(ValueError, match="dtype='float32' needs Fourier features"):
+            KernelDiffusionMap(2, basis="landmarks", dtype="float32").fit(X)
+
+
+class TestParameters:
+    @pytest.mark.parametrize(
+        ("parameters", "message"),
+        [
+            ({"dtype": "float16"}, "dtype must be 'float64' or 'float32', got 'float16'"),
+            ({"engine": "cuda"}, "engine must be None or one of numba, jax, got 'cuda'"),
+            ({"memory_limit": -1}, "memory_limit must be None or a number of megabytes, got -1"),
+            ({"memory_limit": "1GB"}, "memory_limit must be None or a number of megabytes"),
+            ({"memory_limit": 1, "n_features": 400}, "memory_limit=1 MB is too small for 400 features"),
+        ],
+    )
+    def test_bad(self, parameters, message):
+        with pytest.raises(ValueError, match=message):
+            KernelDiffusionMap(2, **parameters).fit(X)
+
+    def test_saved(self, tmp_path):
+        model = KernelDiffusionMap(
+            2, n_features=20, random_state=0, dtype=np.float32, engine="jax", memory_limit=40
+        ).fit(X)
+        model.save(tmp_path / "model.npz")
+        again = kdmaps.load(tmp_path / "model.npz")
+        assert (again.dtype, again.engine, again.memory_limit) == ("float32", "jax", 40)
+        assert again.basis_.dtype == np.float32
+        assert_array_equal(again.transform(X), model.transform(X))
+        assert_array_equal(again.partial_fit(X).rates_, model.partial_fit(X).rates_)
+
+    def test_search_passes_them_on(self):
+        grid = {"n_components": 2, "families": ["gaussian"], "bandwidths": 2, "n_features": 30, "random_state": 0}
+        scores = KernelSearchCV(**grid).fit(X).cv_results_["score"]
+        search = KernelSearchCV(**grid, dtype="float32", engine="jax", memory_limit=50).fit(X)
+        assert search.best_estimator_.basis_.dtype == np.float32
+        assert search.best_estimator_.engine == "jax"
+        assert search.best_estimator_.memory_limit == 50
+        difference = np.abs(search.cv_results_["score"] / scores - 1)
+        assert 1e-12 < difference.max() < 1e-2  # another precision, the same landscape
+
+
+def traced_peak(function):
+    """Megabytes."""
+    tracemalloc.start()
+    function()
+    peak = tracemalloc.get_traced_memory()[1] / 2**20
+    tracemalloc.stop()
+    return peak
+
+
+@pytest.mark.parametrize("basis", ["fourier", "landmarks"])
+@pytest.mark.parametrize(("p", "limit"), [(100, 3), (200, 5)])
+def test_memory_limit_is_honoured(basis, p, limit):
+    Z = np.random.default_rng(2).standard_normal((20_000, 4))
+    model = KernelDiffusionMap(2, n_features=p, basis=basis, bandwidth=3.0, landmarks=Z[:p], random_state=0)
+    model.fit(Z[:2000])  # compiled code is not data
+    peaks = []
+    for memory_limit in (None, limit):
+        model.set_params(memory_limit=memory_limit)
+        peaks.append(traced_peak(lambda: model.fit(Z)))
+    preview = 3 * 10_000 * 4 * 8 / 2**20  # samples: the subsample, its centred copy and its distances
+    assert peaks[1] < limit + preview
+    # Fourier features are summed in blocks that fit the cache: there the limit has nothing to do.
+    assert basis == "fourier" or peaks[1] < limit + preview < peaks[0]
+
+
+@pytest.mark.parametrize("cv", [3, KFold(5)], ids=["drawn twice", "five folds"])
+def test_memory_limit_counts_folds(cv):
+    Z = np.random.default_rng(2).standard_normal((4000, 3))
+    settings = {"n_features": 300, "bandwidth": 1.0, "rates": "cross-fitted", "cv": cv, "random_state": 0}
+    with pytest.raises(ValueError, match=r"memory_limit=20 MB is too small for 300 features .* increase it") as error:
+        KernelDiffusionMap(2, memory_limit=20, **settings).fit(Z)
+    needed = float(re.search(r"need (\d+) MB", str(error.value))[1])
+    model = KernelDiffusionMap(2, memory_limit=needed + 1, **settings).fit(Z)
+    assert 0.4 * needed < traced_peak(lambda: model.fit(Z)) < needed
+
+
+def test_memory_limit_of_transform_and_score():
+    # With landmarks: the features of a chunk are all alive at once, which those of Fourier features never are.
+    Z = np.random.default_rng(2).standard_normal((20_000, 4))
+    model = KernelDiffusionMap(2, n_features=100, basis="landmarks", bandwidth=3.0, landmarks=Z[:100])
+    modes = model.fit(Z[:2000]).transform(Z)
+    result = 2 * modes.nbytes / 2**20  # the modes, and the chunks that they are put together from
+    score = model.score(Z)
+    unlimited, unlimited_score = (traced_peak(lambda f=f: f(Z)) for f in (model.transform, model.score))
+    model.set_params(memory_limit=2)
+    assert traced_peak(lambda: model.transform(Z)) < 2 + result < unlimited / 2
+    assert traced_peak(lambda: model.score(Z)) < 2 < unlimited_score / 2
+    assert_allclose(model.transform(Z), modes, rtol=1e-12, atol=1e-12)
+    assert model.score(Z) == pytest.approx(score, rel=1e-12)
+
+
+class TestExactSums:
+    def test_against_exact_arithmetic(self):
+        # 20,000 parts of very different size: plain addition loses 1e-13 and more, compensated addition nothing.
+        values = np.random.default_rng(3).standard_normal(20_000) * 10.0 ** np.random.default_rng(4).integers(
+            -6, 6, 20_000
+        )
+        parts = [Moments(1, 1.0, 1.0, np.array([v]), np.array([[abs(v)]]), np.array([[v / 3]])) for v in values]
+        total, carry = parts[0], None
+        for part in parts[1:]:
+            total, carry = add_exactly(part, total, carry)
+        for name in ("total", "gram", "energy"):
+            exact = float(sum(Fraction(getattr(part, name).item()) for part in parts))
+            assert getattr(total, name).item() == pytest.approx(exact, rel=3e-16)
+        assert total.count == 20_000
+
+    def test_chunks_too_light_for_one_addition(self):
+        # Each is below half a unit in the last place of the first: added one by one, all 400 would be lost.
+        Z, light = np.random.default_rng(6).standard_normal((80, 1)) + 1e4, 1e-17
+        model = KernelDiffusionMap(1, bandwidth=2.0, n_features=8, random_state=0).partial_fit(Z)
+        for _ in range(400):
+            model.partial_fit(Z[:40], sample_weight=np.full(40, light))
+        first, light_chunk = (compute_moments(model.basis_, *part) for part in ((Z,), (Z[:40], np.full(40, light))))
+        for name in ("weight", "total", "gram", "energy"):
+            exact = np.longdouble(getattr(first, name)) + 400 * np.longdouble(getattr(light_chunk, name))
+            # Half a unit from rounding the sum, and a little for those of the carry; 2e-15 is what would be lost.
+            assert_allclose(getattr(model.moments_, name), np.float64(exact), rtol=2.3e-16, err_msg=name)
+
+    def test_many_chunks_far_from_zero(self):
+        # Whatever the sizes and the order of the chunks, and with a mean 1e4 standard deviations from zero.
+        rng = np.random.default_rng(5)
+        Z = rng.standard_normal((200_000, 1)) + 1e4
+        model = KernelDiffusionMap(2, bandwidth=2.0, n_features=8, random_state=0)
+        first, rest = Z[:1000], Z[1000:]
+        whole = model.partial_fit(first).partial_fit(rest).moments_
+        rates = model.rates_
+        pieces = np.split(rest, np.sort(rng.choice(len(rest), 300, replace=False)))
+        again = KernelDiffusionMap(2, bandwidth=2.0, n_features=8, random_state=0).partial_fit(first)
+        for k in rng.permutation(len(pieces)):
+            again.partial_fit(pieces[k])
+        phi = model.basis_.features(Z).astype(np.longdouble)
+        exact = phi.T @ phi
+        for moments in (whole, again.moments_):
+            # Rounding of features (1e-16 each, random) and of sums of 2e5 of them in chunks.
+            assert_allclose(moments.gram, exact.astype(float), rtol=0, atol=2e-15 * float(np.abs(exact).max()))
+            assert_allclose(moments.total, phi.sum(axis=0).astype(float), rtol=0, atol=2e-15 * len(Z))
+        assert_allclose(again.rates_, rates, rtol=1e-11)

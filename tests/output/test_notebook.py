@@ -1,0 +1,57 @@
+"""Estimators in a notebook."""
+
+import re
+
+import pytest
+import sklearn
+from sklearn.base import BaseEstimator
+
+import kdmaps
+from kdmaps.output import words
+from kdmaps.selection import rules
+
+X = kdmaps.problems.load("dw1d").sample(300, random_state=0)
+
+
+def shown(estimator):
+    return estimator._repr_mimebundle_()["text/html"]
+
+
+def test_a_fitted_estimator_shows_time_scales_and_kernel():
+    model = kdmaps.KernelDiffusionMap(2, n_features=40, random_state=0)
+    assert "kdmaps-summary" not in shown(model)  # scikit-learn's diagram alone
+    page = shown(model.fit(X))
+    assert "KernelDiffusionMap" in page.split("kdmaps-summary")[0]
+    own = page.split("kdmaps-summary")[1]
+    cells = re.findall(r"<td[^>]*>([^<]*)</td>", own)
+    assert cells == [
+        text for k in range(2) for text in (str(k + 1), f"{model.timescales_[k]:.4g}", f"{model.rates_[k]:.4g}")
+    ]
+    assert f"Gaussian(bandwidth={model.kernel_.bandwidth:.4g}), regularization 0.01, 40 features" in own
+    assert own in model._repr_html_()
+
+
+def test_a_search_tells_its_reasons():
+    grid = {"families": ["gaussian", "rq2"], "bandwidths": 3, "regularizations": [1e-3, 1e-2], "max_extensions": 0}
+    search = kdmaps.KernelSearchCV(2, **grid, n_features=40, random_state=0).fit(X)
+    assert "12 candidates were judged by the time scales of their modes on held-out samples" in shown(search)
+    assert f"the chosen one scores {search.best_score_:.4g}" in shown(search)
+
+
+@pytest.mark.filterwarnings("ignore::kdmaps.exceptions.UnreliableModesWarning")
+def test_complaints_are_shown():
+    model = kdmaps.KernelDiffusionMap(4, random_state=0).fit(X[:15])
+    assert model.modes_.complaints()
+    for text in model.modes_.complaints():
+        assert f"⚠ {text}" in shown(model)
+
+
+def test_scikit_learns_wish_for_text_is_kept():
+    model = kdmaps.KernelDiffusionMap(2, n_features=40, random_state=0).fit(X)
+    with sklearn.config_context(display="text"):
+        assert model._repr_mimebundle_() == BaseEstimator._repr_mimebundle_(model)
+        assert not hasattr(model, "_repr_html_")
+
+
+def test_every_scoring_has_words():
+    assert words.SCORING_WORDS.keys() == rules.SCORINGS.keys()

@@ -1,0 +1,166 @@
+"""Embedding, error bars, learning, residuals and certificates: what is drawn is what was found."""
+
+import matplotlib
+import numpy as np
+import pytest
+from kdmaps.certificates import Certificate
+from kdmaps.generators import Residuals
+from kdmaps.plotting import plot_certificates, plot_embedding, plot_history, plot_residuals, plot_timescales
+from matplotlib.colors import to_rgba
+from matplotlib.figure import Figure
+
+import kdmaps
+
+matplotlib.use("Agg")
+pytestmark = pytest.mark.filterwarnings("ignore::kdmaps.exceptions.UnreliableModesWarning")
+
+
+@pytest.fixture(scope="module")
+def X():
+    return kdmaps.problems.load("ou2d-4").sample(200, random_state=0)
+
+
+@pytest.fixture(scope="module")
+def model(X):
+    return kdmaps.KernelDiffusionMap(3, n_features=60, random_state=0).fit(X)
+
+
+@pytest.fixture(autouse=True)
+def _close_figures():
+    yield
+    import matplotlib.pyplot as plt
+
+    plt.close("all")
+
+
+# --- embedding --------------------------------------------------------------------------------------------------------
+def drawn_points(ax):
+    (points,) = ax.collections
+    order = np.lexsort(points.get_offsets().data.T)
+    return points.get_offsets().data[order], None if points.get_array() is None else points.get_array()[order]
+
+
+def sorted_rows(points, colour):
+    order = np.lexsort(points.T)
+    return points[order], colour[order]
+
+
+def test_an_embedding_has_modes_on_its_axes_and_the_next_as_colour(X, model):
+    ax = plot_embedding(model, X)
+    modes = model.transform(X)
+    points, colour = sorted_rows(modes[:, :2], modes[:, 2])
+    found, found_colour = drawn_points(ax)
+    np.testing.assert_array_equal(found, points)
+    np.testing.assert_array_equal(found_colour, colour)
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("mode 1", "mode 2")
+    assert ax.figure.axes[1].get_ylabel() == "mode 3"
+
+
+def test_an_embedding_of_given_modes_and_colours(X, model):
+    modes = model.transform(X)
+    mine = Figure().subplots()
+    assert plot_embedding(modes, components=(2, 0), color=X[:, 1], ax=mine) is mine
+    points, colour = sorted_rows(modes[:, [2, 0]], X[:, 1])
+    found, found_colour = drawn_points(mine)
+    np.testing.assert_array_equal(found, points)
+    np.testing.assert_array_equal(found_colour, colour)
+    assert mine.get_xlabel() == "mode 3"
+    plain = plot_embedding(modes[:, :2])
+    assert drawn_points(plain)[1] is None  # no mode is left for a colour
+    assert len(plain.figure.axes) == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"X": None}, "X must be given with an estimator"),
+        ({"components": (0, 3)}, r"two modes \(0 to 2\)"),
+        ({"components": (0,)}, "two modes"),
+        ({"color": [1.0]}, "one value for each of the 200"),
+    ],
+)
+def test_bad_embeddings(X, model, arguments, message):
+    with pytest.raises(ValueError, match=message):
+        plot_embedding(model, **{"X": X, **arguments})
+
+
+# --- error bars -------------------------------------------------------------------------------------------------------
+def test_intervals_of_time_scales(X, model):
+    bars = kdmaps.uncertainty.bootstrap(model, X, n_resamples=20, confidence=0.9)
+    ax = plot_timescales(model, uncertainty=bars)
+    lines = next(c for c in ax.collections if c.get_label() == "90% interval")
+    for k, segment in enumerate(lines.get_segments()):
+        np.testing.assert_array_equal(segment, [[k + 1, end] for end in bars.timescale_intervals[k]])
+    caps = next(line for line in ax.lines if len(line.get_xdata()) == 6)
+    np.testing.assert_array_equal(np.sort(caps.get_ydata()), np.sort(bars.timescale_intervals.ravel()))
+    with pytest.raises(ValueError, match="uncertainty is that of 3 modes, but the model has 2"):
+        plot_timescales(kdmaps.KernelDiffusionMap(2, n_features=60).fit(X), uncertainty=bars)
+
+
+# --- learning ---------------------------------------------------------------------------------------------------------
+HISTORY = {
+    "phase": np.array(["start", "adam", "adam", "lbfgs", "lbfgs"]),
+    "accepted": np.ones(5, dtype=bool),
+    "loss": np.array([5.0, 3.0, 4.0, 2.0, 1.0]),
+    "best_loss": np.array([5.0, 3.0, 3.0, 2.0, 1.0]),
+    "sigma": np.arange(10.0).reshape(5, 2),
+}
+
+
+def test_history_of_the_loss():
+    ax = plot_history(HISTORY)
+    lines = {line.get_label(): line for line in ax.lines}
+    np.testing.assert_array_equal(lines["loss"].get_xydata(), np.c_[np.arange(5), HISTORY["loss"]])
+    np.testing.assert_array_equal(lines["best so far"].get_ydata(), HISTORY["best_loss"])
+    assert [text.get_text() for text in ax.texts] == ["lbfgs"]
+    mark = next(line for line in ax.lines if len(line.get_xdata()) == 2)
+    assert list(mark.get_xdata()) == [2.5, 2.5]  # between the last step of one rule and the first of the next
+
+
+def test_history_of_several_values():
+    ax = plot_history(HISTORY, "sigma")
+    lines = {line.get_label(): line for line in ax.lines}
+    for j in (0, 1):
+        np.testing.assert_array_equal(lines[f"sigma {j + 1}"].get_ydata(), HISTORY["sigma"][:, j])
+    assert "best so far" not in lines
+
+
+def test_history_of_estimators(X, model):
+    learned = kdmaps.VariationalKernelMap(2, adam_steps=3, lbfgs_steps=2, n_features=20, random_state=0).fit(X)
+    np.testing.assert_array_equal(plot_history(learned).lines[0].get_ydata(), learned.history_["loss"])
+    with pytest.raises(ValueError, match="KernelDiffusionMap has no history"):
+        plot_history(model)
+    with pytest.raises(ValueError, match="quantity must be one of loss, best_loss, sigma; got 'phase'"):
+        plot_history(HISTORY, "phase")
+
+
+# --- residuals and certificates ---------------------------------------------------------------------------------------
+def test_residuals_beside_rates():
+    residuals = Residuals(np.zeros((1, 2)), np.array([1.0, 4.0]), np.array([0.3, 5.0]), np.zeros(2))
+    ax = plot_residuals(residuals)
+    assert [(bar.get_x() + bar.get_width() / 2, bar.get_height()) for bar in ax.patches] == [(1.0, 0.3), (2.0, 5.0)]
+    np.testing.assert_array_equal(ax.lines[0].get_xydata(), [[1, 1.0], [2, 4.0]])
+    assert ax.get_ylim()[0] == 0  # bars that start elsewhere lie
+
+
+def test_certificates_end_at_their_bounds():
+    bounds = [Certificate("thm:a", 1e-3), Certificate("thm:b", 0.5), Certificate("thm:c", 1.0, violations=("no gap",))]
+    ax = plot_certificates(bounds)
+    ends = [bar.get_x() + bar.get_width() for bar in ax.patches]
+    np.testing.assert_allclose(ends, [1e-3, 0.5, 1.0])
+    assert [label.get_text() for label in ax.get_yticklabels()] == ["thm:a", "thm:b", "thm:c"]
+    assert [text.get_text().strip() for text in ax.texts] == ["0.001", "0.5", "does not apply"]
+    filled = [bar.get_facecolor()[3] > 0 for bar in ax.patches]
+    assert filled == [True, True, False]
+    assert ax.patches[0].get_facecolor()[:3] == to_rgba("tab:blue")[:3]
+    assert ax.yaxis_inverted()  # the first one is at the top
+    assert ax.get_xlim()[0] < 1e-3
+    named = plot_certificates(bounds, labels=["one", "two", "three"], ax=Figure().subplots())
+    assert named.get_yticklabels()[1].get_text() == "two"
+    with pytest.raises(ValueError, match="2 names for 3 certificates"):
+        plot_certificates(bounds, labels=["a", "b"])
+
+
+def test_a_bound_of_zero_can_be_drawn():
+    ax = plot_certificates([Certificate("thm:a", 0.0)])
+    assert 0 < ax.get_xlim()[0] < 1e-15
