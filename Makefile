@@ -51,7 +51,7 @@ clean:
 
 # Order-only: bin/python is a link whose date is that of the interpreter it points to.
 .venv/.installed: pyproject.toml | .venv/bin/python
-	$(BIN)/python -m pip install --quiet -e .
+	$(BIN)/python -m pip install --quiet -e ".[all]"
 	touch $@
 
 .venv/.installed-test: pyproject.toml | .venv/bin/python
