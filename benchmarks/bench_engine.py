@@ -16,7 +16,7 @@ from scipy.linalg.blas import dsyrk
 
 from kdmaps import KernelDiffusionMap
 from kdmaps.bases import select_landmarks
-from kdmaps.forms.moments import compute_moments
+from kdmaps.forms.energy import compute_moments
 from kdmaps.spectrum.pencil import find_modes
 from kdmaps.utils.threads import n_threads
 

@@ -23,7 +23,7 @@ from scipy import linalg
 import kdmaps
 from kdmaps import KernelDiffusionMap
 from kdmaps.bases import LandmarkBasis, select_landmarks
-from kdmaps.forms.moments import compute_moments
+from kdmaps.forms.energy import compute_moments
 from kdmaps.kernels import Gaussian, Laplacian, Matern, Mixture, RationalQuadratic
 
 N_MODES, LAMBDA = 2, 1e-2

@@ -8,7 +8,7 @@ from kdmaps import Factor, KernelDiffusionMap
 from kdmaps.bases import BASES, FourierBasis, ModeBasis, RandomPhaseBasis, make_basis, select_landmarks
 from kdmaps.bases.compiled import BLOCK_ROWS
 from kdmaps.forms.diffusion import DiffusionTensor
-from kdmaps.forms.moments import compute_moments
+from kdmaps.forms.energy import compute_moments
 from kdmaps.kernels import Gaussian, Laplacian, Matern, Mixture, RationalQuadratic
 
 DIM, N, P = 3, 60, 18

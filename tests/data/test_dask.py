@@ -17,7 +17,7 @@ from sklearn.model_selection import GroupKFold
 
 from kdmaps import AdaptiveDiffusionMap, KernelDiffusionMap, KernelSearchCV, TangentDiffusion
 from kdmaps.data import PREVIEW_SAMPLES, as_source
-from kdmaps.forms.moments import compute_moments
+from kdmaps.forms.energy import compute_moments
 
 dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")

@@ -8,7 +8,7 @@ import kdmaps
 from kdmaps import KernelDiffusionMap
 from kdmaps.bases import ModeBasis
 from kdmaps.exceptions import DataWarning
-from kdmaps.forms.moments import compute_moments
+from kdmaps.forms.energy import compute_moments
 from kdmaps.spectrum.pencil import find_modes
 
 SETTINGS = {"bandwidth": 3.0, "n_features": 60, "regularization": 1e-3, "random_state": 0}

@@ -15,7 +15,7 @@ from kdmaps import AdaptiveDiffusionMap, KernelDiffusionMap, KernelSearchCV
 from kdmaps.bases import make_basis
 from kdmaps.exceptions import UnreliableModesWarning
 from kdmaps.forms.diffusion import DiffusionTensor
-from kdmaps.forms.moments import compute_moments
+from kdmaps.forms.energy import compute_moments
 from kdmaps.kernels import Gaussian, Mixture
 from kdmaps.selection.folds import BlockedKFold, CrossFit, FoldMoments, make_splits
 from kdmaps.selection.scores import FoldFit

@@ -10,7 +10,8 @@ from numpy.testing import assert_allclose
 
 from kdmaps.bases import BASES, ModeBasis, _base, make_basis
 from kdmaps.forms.diffusion import DiffusionTensor
-from kdmaps.forms.moments import Moments, compute_moments, sum_moments
+from kdmaps.forms.energy import compute_moments
+from kdmaps.forms.moments import Moments, sum_moments
 from kdmaps.kernels import Gaussian, Laplacian, Matern, Mixture
 from kdmaps.spectrum.pencil import find_modes
 from kdmaps.utils import threads as threads_module

@@ -11,7 +11,7 @@ from kdmaps import TangentDiffusion
 from kdmaps.bases import BASES, ModeBasis, make_basis
 from kdmaps.exceptions import DataWarning
 from kdmaps.forms.diffusion import DiffusionTensor
-from kdmaps.forms.moments import compute_moments
+from kdmaps.forms.energy import compute_moments
 from kdmaps.forms.tangent import TangentSpaces
 from kdmaps.kernels import make_kernel
 

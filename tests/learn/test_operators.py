@@ -7,7 +7,7 @@ import pytest
 from conftest import DIFFUSIONS, make_parametrisation, make_samples
 
 from kdmaps.bases import make_basis
-from kdmaps.forms.moments import compute_moments
+from kdmaps.forms.energy import compute_moments
 from kdmaps.kernels import Matern
 from kdmaps.learn import PRESETS, soft_selection
 from kdmaps.learn._anisotropy import Anisotropy

@@ -7,7 +7,7 @@ from sklearn.model_selection import GroupKFold, KFold, ShuffleSplit, TimeSeriesS
 import kdmaps
 from kdmaps.bases import make_basis
 from kdmaps.forms.diffusion import DiffusionTensor
-from kdmaps.forms.moments import compute_moments
+from kdmaps.forms.energy import compute_moments
 from kdmaps.kernels import Gaussian, Matern
 from kdmaps.selection import scores
 from kdmaps.selection.folds import BlockedKFold, FoldMoments, cross_fit, make_splits

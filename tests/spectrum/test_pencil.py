@@ -12,7 +12,8 @@ from scipy.stats import ortho_group
 
 from kdmaps.bases import make_basis
 from kdmaps.exceptions import UnreliableModesWarning
-from kdmaps.forms.moments import Moments, compute_moments
+from kdmaps.forms.energy import compute_moments
+from kdmaps.forms.moments import Moments
 from kdmaps.kernels import Gaussian, Matern
 from kdmaps.spectrum import pencil
 from kdmaps.spectrum.pencil import RegularizationPath, find_modes, solve

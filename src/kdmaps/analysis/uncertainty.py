@@ -24,7 +24,8 @@ from kdmaps.bases import Basis
 from kdmaps.data import ArraySource
 from kdmaps.estimators.transformer import ModeTransformer
 from kdmaps.exceptions import UnreliableModesWarning
-from kdmaps.forms.moments import Moments, compute_moments
+from kdmaps.forms.energy import compute_moments
+from kdmaps.forms.moments import Moments
 from kdmaps.forms.tangent import checked_tensor
 from kdmaps.spectrum.pencil import Modes, find_modes
 from kdmaps.utils.validation import checked_random_state, checked_weight

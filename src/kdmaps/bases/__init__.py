@@ -1,18 +1,22 @@
 """Bases turn points into features and know how to get the energy Gram from few products."""
 
-from kdmaps.bases._base import Basis
+from kdmaps.bases._base import MIN_ROWS, Basis
 from kdmaps.bases._fourier import FourierBasis, RandomPhaseBasis
 from kdmaps.bases._landmarks import LandmarkBasis, select_landmarks
-from kdmaps.bases._make import BASES, make_basis
+from kdmaps.bases._make import BASES, check_basis, make_basis
 from kdmaps.bases._modes import ModeBasis
+from kdmaps.bases._spec import BasisSpec
 
 __all__ = [
     "BASES",
+    "MIN_ROWS",
     "Basis",
+    "BasisSpec",
     "FourierBasis",
     "LandmarkBasis",
     "ModeBasis",
     "RandomPhaseBasis",
+    "check_basis",
     "make_basis",
     "select_landmarks",
 ]

@@ -21,11 +21,9 @@ from dask.base import get_scheduler
 from dask.delayed import Delayed, delayed
 
 from kdmaps.bases import Basis
-from kdmaps.bases.compiled import mirror
-from kdmaps.data.remote import RemoteSource
-from kdmaps.data.sources import Sample, as_rows, check_finite, draw_rows
-from kdmaps.forms.diffusion import DiffusionTensor
-from kdmaps.forms.moments import Moments, compute_moments
+from kdmaps.data.objects import write_rows
+from kdmaps.data.sources import ArraySource, Form, Sample, Source, as_rows, check_finite, draw_rows
+from kdmaps.forms.moments import Moments, Packed
 from kdmaps.utils.threads import blas_threads, n_threads, single_thread, slices
 
 #: Sums that one task of the tree adds up.
@@ -35,11 +33,8 @@ MIN_BLOCK_ROWS = 5_000
 #: Blocks that `fetch` has under way for each thread of the workers.
 BLOCKS_AHEAD = 2
 
-#: Sums over the samples of several sets: (count, Σw, Σw²), Σwφ, and Gram and energy in one matrix, of each set.
-Sums = tuple[np.ndarray, np.ndarray, np.ndarray]
 
-
-class DaskSource(RemoteSource):
+class DaskSource(Source):
     """Rows of a Dask array or data frame.
 
     Parameters
@@ -52,6 +47,9 @@ class DaskSource(RemoteSource):
     array : dask.array.Array
         All columns of a row are in one block.
     """
+
+    many_passes = True
+    has_rows = True
 
     def __init__(self, X: Any):
         self.array = X
@@ -123,20 +121,22 @@ class DaskSource(RemoteSource):
     # --- work on the blocks -------------------------------------------------------------------------------------------
     def moments(
         self,
+        form: Form,
         basis: Basis,
-        sample_weight: np.ndarray | None,
-        diffusion: DiffusionTensor,
+        sample_weight: np.ndarray | None = None,
         labels: np.ndarray | None = None,
         sets: Sequence[tuple[int, int] | None] = (None,),
         *,
         engine: str | None = "numba",
         memory_limit: float | None = None,
+        kept: int = 0,  # matrices of the client, which the limit of a worker does not count
     ) -> list[Moments]:
-        shared = delayed((basis, tuple(sets), engine, memory_limit), traverse=False)
+        options = {"engine": engine, "memory_limit": memory_limit}
+        shared = delayed((basis, tuple(sets), options), traverse=False)
         columns = [
             self._spread(sample_weight, lambda part: sample_weight[part]),  # type: ignore[index]
             self._spread(labels, lambda part: labels[part]),  # type: ignore[index]
-            self._spread(diffusion, diffusion.part),
+            self._spread(form, form.part),
         ]
         tasks = [
             delayed(_block_sums)(block, part.start, shared, *others)
@@ -146,19 +146,21 @@ class DaskSource(RemoteSource):
         while len(tasks) > 1:
             tasks = [delayed(_add)(tasks[i : i + BRANCHES]) for i in range(0, len(tasks), BRANCHES)]
         (total,) = self._compute(tasks)
-        return [_unpacked(*each) for each in zip(*total, strict=True)]
+        return Moments.unpack(total)
 
-    def project(self, basis: Basis, factors: np.ndarray) -> da.Array:
+    def project(self, basis: Basis, factors: np.ndarray, size: int, out: Any = None) -> Any:
+        """Return a Dask array, not yet computed; with `out`, compute and write it."""
         dtype = self.array.dtype if self.array.dtype in (np.float32, np.float64) else np.dtype(np.float64)
-        return self.array.map_blocks(
+        values = self.array.map_blocks(
             _project,
             delayed(basis, traverse=False),
             factors,
             chunks=(self.array.chunks[0], (len(factors),)),
             meta=np.empty((0, 0), dtype),
         )
+        return values if out is None else write_rows(out, self._fetch(values))
 
-    def fetch(self, values: da.Array) -> Iterator[np.ndarray]:
+    def _fetch(self, values: da.Array) -> Iterator[np.ndarray]:
         blocks = values.to_delayed().ravel().tolist()
         for part in slices(len(blocks), BLOCKS_AHEAD * self._n_threads):
             yield from self._compute(blocks[part])
@@ -173,7 +175,7 @@ class DaskSource(RemoteSource):
             return [None] * len(self._parts)
         with self._lock:
             if id(whole) not in self._held:
-                if isinstance(whole, DiffusionTensor) and cut(slice(0)) is whole:
+                if cut(slice(0)) is whole:  # nothing of it belongs to single rows
                     pieces = [delayed(whole, traverse=False)] * len(self._parts)
                 else:
                     pieces = [delayed(cut(part), traverse=False) for part in self._parts]
@@ -201,7 +203,7 @@ class DaskSource(RemoteSource):
             return max(1, sum(self._client.nthreads().values()))
 
     @property
-    def at_once(self) -> int:
+    def n_callers(self) -> int:
         # While one is being solved, the blocks of the next are summed.
         return max(n_threads(), -(-self._n_threads // len(self._parts)) + 1)
 
@@ -295,37 +297,14 @@ def _apply(function: Callable, block: Any, arguments: tuple) -> np.ndarray:
     return function(as_rows(block, 0), *arguments)
 
 
-def _block_sums(block: Any, start: int, shared: tuple, weight, labels, diffusion: DiffusionTensor) -> Sums:
-    basis, sets, engine, memory_limit = shared
-    rows = _rows(block, start)
+def _block_sums(block: Any, start: int, shared: tuple, weight, labels, form: Form) -> Packed:
+    basis, sets, options = shared
+    rows = ArraySource(_rows(block, start), checked=True)
     with _one_core():
-        found = []
-        for name in sets:
-            chosen = None if name is None else np.flatnonzero(labels[:, name[0]] == name[1])
-            found.append(
-                _packed(
-                    compute_moments(basis, rows, weight, diffusion, chosen, engine=engine, memory_limit=memory_limit)
-                )
-            )
-    numbers, totals, matrices = (np.stack(column) for column in zip(*found, strict=True))
-    return numbers, totals, matrices
+        return Moments.pack(rows.moments(form, basis, weight, labels, sets, **options))
 
 
-def _packed(moments: Moments) -> Sums:
-    """Gram and energy are symmetric: the lower half of one and the upper half of the other fill p×(p+1) numbers."""
-    p = len(moments.total)
-    both = np.zeros((p, p + 1))
-    both[:, :p] = np.tril(moments.gram)
-    both[:, 1:] += np.triu(moments.energy)
-    return np.array([moments.count, moments.weight, moments.weight_squared]), moments.total, both
-
-
-def _unpacked(numbers: np.ndarray, total: np.ndarray, both: np.ndarray) -> Moments:
-    gram, energy = mirror(both[:, :-1].copy()), mirror(both[:, 1:].T.copy())
-    return Moments(int(numbers[0]), float(numbers[1]), float(numbers[2]), total, gram, energy)
-
-
-def _add(parts: list[Sums]) -> Sums:
+def _add(parts: list[Packed]) -> Packed:
     numbers, totals, matrices = (np.array(column) for column in parts[0])  # copies: results of tasks are not ours
     for part in parts[1:]:
         numbers += part[0]

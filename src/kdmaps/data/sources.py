@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import mmap
 import os
+import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from sklearn.utils import check_array
 
 from kdmaps.data import objects
-from kdmaps.utils.threads import slices
+from kdmaps.utils.threads import map_ordered, n_threads, slices
 
 #: Pages of a memory-mapped file are given back after this many bytes.
 MAPPED_BYTES = 16 * 2**20
@@ -32,7 +33,7 @@ Part = tuple[Any, np.ndarray]
 
 
 class Source(ABC):
-    """Samples in rows, read in parts.
+    """Samples in rows: read in parts, summed, drawn and mapped to modes wherever they are.
 
     Attributes
     ----------
@@ -42,14 +43,17 @@ class Source(ABC):
         Number of rows; None for a stream that has not been read to its end yet.
     feature_names : list of str or None
         Names of the columns, where the data have them.
-    in_memory : bool
-        Whether the samples are an array in memory.
+    many_passes : bool
+        Whether hundreds of passes over all rows, as a search makes, are reasonable.
+    has_rows : bool
+        Whether rows can be picked by their numbers, as folds and blocks need.
     """
 
     n_features: int
     n_samples: int | None = None
     feature_names: list[str] | None = None
-    in_memory = False
+    many_passes = False
+    has_rows = False
 
     @property
     def shape(self) -> tuple[int | None, int]:
@@ -71,6 +75,95 @@ class Source(ABC):
         The draw depends on the rows and the random state alone, not on how the rows are stored or cut into chunks.
         If they need not be typical, a stream that can be read only once gives its first rows.
         """
+
+    # --- work on the rows where they are ------------------------------------------------------------------------------
+    @property
+    def n_callers(self) -> int:
+        """Number of callers of `moments` that keep all cores, or all workers, busy."""
+        return n_threads()
+
+    def moments(
+        self,
+        form: Form,
+        basis: Any,
+        sample_weight: np.ndarray | None = None,
+        labels: np.ndarray | None = None,
+        sets: Sequence[tuple[int, int] | None] = (None,),
+        **options: Any,
+    ) -> list[Any]:
+        """Sum over the rows of several sets.
+
+        Parameters
+        ----------
+        form : Form
+            What is summed.
+        basis : Basis
+        sample_weight : ndarray of shape (n_samples,), optional
+        labels : ndarray of shape (n_samples, m), optional
+        sets : sequence
+            A pair (j, c) is the rows with `labels[:, j] == c`; None is all rows.
+        **options
+            `engine`, `memory_limit` and `kept` of `EnergyForm.moments`.
+
+        Returns
+        -------
+        list of Moments, one for each set
+        """
+        rows = (None if chosen is None else np.flatnonzero(labels[:, chosen[0]] == chosen[1]) for chosen in sets)  # type: ignore[index]
+        return [form.moments(basis, self, sample_weight, part, **options) for part in rows]
+
+    def project(self, basis: Any, factors: np.ndarray, size: int, out: Any = None) -> Any:
+        """Evaluate the features of a basis at all rows, its columns multiplied by `factors`.
+
+        Parameters
+        ----------
+        basis : Basis
+        factors : ndarray of shape (p,)
+        size : int
+            Rows per chunk.
+        out : path, optional
+            A `.npy` file to write.
+
+        Returns
+        -------
+        features : array of shape (n_samples, p)
+            In the floating type of the rows; with `out`, mapped from that file.
+        """
+
+        def work(part):
+            _, chunk = self.read(part)
+            values = basis.features(np.asarray(chunk, dtype=np.float64)) * factors
+            return values.astype(chunk.dtype if chunk.dtype.kind == "f" else np.float64, copy=False)
+
+        parts = map_ordered(self.parts(size), work)
+        return np.concatenate(list(parts)) if out is None else objects.write_rows(out, parts)
+
+    def rowwise(self, function: Callable, *arguments: Any) -> np.ndarray:
+        """Return `function(rows, *arguments)`, which has one entry per row, of all rows."""
+        return np.concatenate([function(self.read(part)[1], *arguments) for part in self.parts(2**16)])
+
+    def subset(self, X: np.ndarray) -> Source:
+        """Return a source of some of the rows, where the others are."""
+        return ArraySource(X, checked=True)
+
+    @property
+    def rows_for_splitters(self) -> np.ndarray:
+        """The rows as scikit-learn's splitters want them: an array, of which most look at the length only."""
+        return np.broadcast_to(0.0, (self.n_samples or 0, 1))
+
+    def content(self, preview: Sample) -> tuple[np.ndarray, np.ndarray]:
+        """Return rows and row numbers by which these data are told from others: all of them if they are at hand."""
+        return preview.X, preview.rows
+
+
+class Form(Protocol):
+    """What is summed over rows (see `kdmaps.forms`)."""
+
+    def moments(self, basis: Any, source: Source, sample_weight: Any = None, rows: Any = None, **options: Any) -> Any:
+        """Sum over the rows of a source in this process."""
+
+    def part(self, rows: slice) -> Form:
+        """Return the form of these rows alone."""
 
 
 class Sample(NamedTuple):
@@ -99,9 +192,10 @@ class ArraySource(Source):
             )
         self.array, self._checked = array, checked
         self.n_samples, self.n_features = array.shape
+        self.has_rows = True
         _check_size(self.n_samples, self.n_features)
         self._map: mmap.mmap | None = getattr(array, "_mmap", None)
-        self.in_memory = self._map is None
+        self.many_passes = self._map is None
         # A private mapping ("c") may hold changes that exist nowhere else.
         if getattr(array, "mode", "c") not in ("r", "r+") or not hasattr(mmap, "MADV_DONTNEED"):
             self._map = None
@@ -126,11 +220,18 @@ class ArraySource(Source):
     def sample(self, size, random_state, weight=None, typical=True):
         n = self.array.shape[0]
         index = draw_rows(n, size, random_state, weight)
-        if self.in_memory:
+        if self.many_passes:
             X = self.array if len(index) == n else self.read(index)[1]
         else:  # few rows at a time, so that few pages are mapped at a time
             X = np.concatenate([self.read(part)[1] for part in self.parts(2**8, index)])
         return Sample(index, X, None if weight is None else weight[index])
+
+    @property
+    def rows_for_splitters(self):
+        return self.array
+
+    def content(self, preview):
+        return self.array, np.arange(len(self.array))
 
 
 class StreamSource(Source):
@@ -282,6 +383,32 @@ def as_source(X) -> Source:
     if hasattr(X, "__next__"):
         return StreamSource(lambda: X, once=True)
     return StreamSource(**objects.of_object(X)) if objects.knows(X) else StreamSource(X)
+
+
+def join_trajectories(X: Any, groups: Any = None) -> tuple[Any, Any, list[int] | None]:
+    """Join a list of arrays, which are several trajectories, into one.
+
+    Returns
+    -------
+    X : array, or whatever was given if it is no list of arrays
+    groups : array of shape (n_samples,) or what was given
+        The trajectory of each row.
+    lengths : list of int or None
+        Number of rows of each trajectory.
+    """
+    if not isinstance(X, list | tuple) or not X or not all(getattr(part, "ndim", None) == 2 for part in X):
+        return X, groups, None
+    if groups is not None:
+        raise ValueError("groups is not needed beside a list of arrays: each array is a group. Leave it out.")
+    widths = {part.shape[1] for part in X}
+    if len(widths) > 1:
+        raise ValueError(f"The arrays of X have {', '.join(map(str, sorted(widths)))} columns; all need the same.")
+    lengths = [len(part) for part in X]
+    names = [list(part.columns) for part in X if hasattr(part, "columns")]
+    if names and (len(names) < len(X) or any(each != names[0] for each in names)):
+        raise ValueError("The data frames of X have different columns; give all of them the same, in the same order.")
+    joined = sys.modules["pandas"].concat(X) if names else np.concatenate(X)
+    return joined, np.repeat(np.arange(len(X)), lengths), lengths
 
 
 def is_array_like(X) -> bool:

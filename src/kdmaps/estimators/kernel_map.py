@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import replace
-from numbers import Integral, Real
+from numbers import Real
+from typing import Any
 
 import numpy as np
 
-from kdmaps.bases import Basis, LandmarkBasis, make_basis
-from kdmaps.bases._make import check_basis
-from kdmaps.data import PREVIEW_SAMPLES, Source
+from kdmaps.bases import Basis, BasisSpec, LandmarkBasis
 from kdmaps.data.distances import resolve_bandwidth
-from kdmaps.data.remote import RemoteSource
-from kdmaps.estimators.transformer import ModeTransformer
-from kdmaps.forms.engines import check_engine
-from kdmaps.forms.moments import add_exactly, compute_moments
-from kdmaps.forms.tangent import checked_tensor
+from kdmaps.data.sources import PREVIEW_SAMPLES, Source, join_trajectories
+from kdmaps.estimators.transformer import ModeTransformer, checked_source, set_modes
+from kdmaps.forms.energy import EnergyForm, make_form
+from kdmaps.forms.moments import Moments, add_exactly
+from kdmaps.forms.tangent import TangentSpaces
 from kdmaps.kernels import Kernel, make_kernel
-from kdmaps.selection.folds import cross_fitted_rates, make_folds
-from kdmaps.spectrum.pencil import find_modes, single_precision_complaints
-from kdmaps.utils.validation import all_or_nothing, check_samples, checked_random_state, checked_weight
+from kdmaps.selection.cross_fit import cross_fitted_rates
+from kdmaps.selection.folds import make_folds, make_splits
+from kdmaps.selection.plan import FitSpec
+from kdmaps.spectrum.pencil import Modes, find_modes, single_precision_complaints
+from kdmaps.utils.validation import all_or_nothing, check_samples, checked_weight, seed_of
+from kdmaps.utils.warn import warn
 
-#: How rates are estimated.
-RATES = ("ritz", "cross-fitted")
+FoldSums = list[tuple[Moments, Moments]]
 
 
 class KernelDiffusionMap(ModeTransformer):
@@ -57,7 +57,6 @@ class KernelDiffusionMap(ModeTransformer):
         The diffusion tensor a of the energy E[∇fᵀ a ∇f]: identity, scalar, diagonal (d,), matrix (d, d), per sample
         (n, d, d), a factor (n, d, k) with a = F Fᵀ (`kdmaps.Factor`), a callable of the samples, or the projector on
         the tangent spaces of a manifold that the samples lie on (`kdmaps.TangentDiffusion`).
-    random_state : int, RandomState instance or None, default=None
     sampling : {"sobol", "orthogonal", "iid"}, default="sobol"
         How frequencies are drawn from the spectral law.
     landmarks : {"kmeans", "uniform", "greedy"} or array-like of shape (p, d), default="kmeans"
@@ -75,11 +74,13 @@ class KernelDiffusionMap(ModeTransformer):
     cv : int or scikit-learn splitter, default=3
         Folds of "cross-fitted". A number is that many random folds, drawn twice; for correlated trajectories use
         `kdmaps.BlockedKFold`.
+    random_state : int, RandomState instance or None, default=None
+        The same whole number draws the same frequencies, landmarks and folds in all estimators.
 
     Attributes
     ----------
     timescales_ : ndarray of shape (n_components,)
-        Relaxation times 1/`rates_`.
+        Relaxation times 1/`rates_`, longest first.
     rates_ : ndarray of shape (n_components,)
         Generator eigenvalues E|∇φ|²/Var φ of the modes, free of λ.
     eigenvalues_ : ndarray of shape (n_components,)
@@ -115,39 +116,39 @@ class KernelDiffusionMap(ModeTransformer):
     def __init__(
         self,
         n_components=4,
+        *,
         kernel="gaussian",
         bandwidth="median",
+        regularization=1e-2,
         basis="fourier",
         n_features=300,
-        regularization=1e-2,
-        center=True,
-        diffusion=None,
-        random_state=None,
-        *,
         sampling="sobol",
         landmarks="kmeans",
+        center=True,
+        diffusion=None,
+        rates="ritz",
+        cv=3,
         dtype="float64",
         engine=None,
         memory_limit=None,
-        rates="ritz",
-        cv=3,
+        random_state=None,
     ):
         self.n_components = n_components
         self.kernel = kernel
         self.bandwidth = bandwidth
+        self.regularization = regularization
         self.basis = basis
         self.n_features = n_features
-        self.regularization = regularization
-        self.center = center
-        self.diffusion = diffusion
-        self.random_state = random_state
         self.sampling = sampling
         self.landmarks = landmarks
+        self.center = center
+        self.diffusion = diffusion
+        self.rates = rates
+        self.cv = cv
         self.dtype = dtype
         self.engine = engine
         self.memory_limit = memory_limit
-        self.rates = rates
-        self.cv = cv
+        self.random_state = random_state
 
     def fit(self, X, y=None, sample_weight=None, groups=None):
         """Find the modes of the samples X.
@@ -194,97 +195,123 @@ class KernelDiffusionMap(ModeTransformer):
         return self._accumulate(X, sample_weight, diffusion, groups, reset=first)
 
     def _accumulate(self, X, sample_weight, diffusion, groups=None, *, reset: bool):
-        self.check_parameters()
+        check_settings(self)
+        X, groups, _ = join_trajectories(X, groups)
         with all_or_nothing(self):
-            source = self._source(X, reset=reset, fitting=True)
+            source = checked_source(self, X, reset)
             weight = checked_weight(sample_weight, source)
-            tensor = checked_tensor(diffusion, source, weight, spaces=None if reset else self.tangents_)
-            if reset:
-                self.tangents_ = getattr(tensor, "spaces", None)
-            basis = self.build_basis(source, weight) if reset else self.basis_
-            if self.rates == "cross-fitted":
-                moments, self._folds = self._fold_moments(basis, source, weight, tensor, groups, reset)
-            else:
-                self.__dict__.pop("_folds", None)  # they would lack these samples
-                moments = compute_moments(
-                    basis, source, weight, tensor, engine=self.engine, memory_limit=self.memory_limit
-                )
-            before = (None, None) if reset else (self.moments_, getattr(self, "_carry", None))
-            self.moments_, self._carry = add_exactly(moments, *before)
-            problem = (basis.ridge, self.n_components, self.regularization, self.center)
-            modes = find_modes(self.moments_, *problem)
-            if self.rates == "cross-fitted":
-                modes = replace(modes, rates=cross_fitted_rates(self.moments_, self._folds, *problem))
-            self._set_modes(basis, modes)
-        more = single_precision_complaints(self.moments_, modes.coefficients) if basis.dtype == np.float32 else []
-        for complaint in modes.complaints() + more:
-            warnings.warn(complaint, stacklevel=3)
+            form = make_form(diffusion, source, weight, spaces=None if reset else self.tangents_)
+            fit_source(self, source, form, weight, groups, reset)
+        for warning in warnings_of(self):
+            warn(warning)
         return self
 
-    def _fold_moments(self, basis, source, weight, tensor, groups, reset):
-        """Moments of these samples; and of the training and test samples of every fold, of all samples so far."""
-        if not reset and not hasattr(self, "_folds"):
+
+def basis_spec(estimator: Any) -> BasisSpec:
+    """Return the settings of the basis of an estimator."""
+    return BasisSpec(estimator.basis, estimator.n_features, estimator.sampling, estimator.landmarks, estimator.dtype)
+
+
+def fit_spec(estimator: Any) -> FitSpec:
+    """Return the settings of the fit of an estimator."""
+    names = ("n_components", "center", "diffusion", "rates", "cv", "engine", "memory_limit")
+    return FitSpec(**{name: getattr(estimator, name) for name in names})
+
+
+def check_settings(model: KernelDiffusionMap) -> None:
+    """Raise a ValueError for parameters that no data could make sense of."""
+    fit_spec(model).check()
+    if not isinstance(model.regularization, Real) or not 0 < float(model.regularization) < np.inf:
+        raise ValueError(f"regularization must be a positive number, got {model.regularization!r}.")
+    basis_spec(model).check(model.n_components)
+    if model.rates == "cross-fitted" and model.basis == "full":
+        raise ValueError("basis='full' leaves no sample to test on; use another basis or rates='ritz'.")
+
+
+def fit_source(
+    model: KernelDiffusionMap,
+    source: Source,
+    form: EnergyForm,
+    weight: np.ndarray | None,
+    groups: Any = None,
+    reset: bool = True,
+) -> None:
+    """Sum over the samples of a source and fit the modes; without `reset`, of these and all samples before."""
+    seed = seed_of(model.random_state)
+    basis = _make_basis(model, source, weight, seed) if reset else model.basis_
+    spec, parts = fit_spec(model), None
+    if spec.rates == "cross-fitted":
+        if not source.has_rows:
+            raise ValueError(
+                "rates='cross-fitted' needs samples that can be cut into folds: an array, a .npy file or Dask data. "
+                "For a stream fit a KernelDiffusionMap by partial_fit, chunk by chunk."
+            )
+        if not reset and not hasattr(model, "_folds"):
             raise ValueError(
                 "rates='cross-fitted' needs the folds of all samples, which a model that was loaded, or fitted with "
                 "rates='ritz', does not keep; call set_params(rates='ritz') before partial_fit."
             )
+        splits = make_splits(spec.cv, source.rows_for_splitters, groups, spec.n_components, seed)
         landmarks = basis.landmarks if isinstance(basis, LandmarkBasis) else None
-        seed = checked_random_state(self.random_state).randint(2**31)
-        X = source if isinstance(source, RemoteSource) else source.array
-        folds = make_folds(self.cv, X, weight, groups, self.n_components, seed, landmarks)
-        moments, parts = folds.compute(basis, source, weight, tensor, self.engine, self.memory_limit)
+        folds = make_folds(splits, source, weight, spec.n_components, landmarks)
+        moments, parts = folds.moments(source, form, basis, weight, **spec.summing)
         if not reset:
-            parts = [(a + c, b + d) for (a, b), (c, d) in zip(self._folds, parts, strict=True)]
-        return moments, parts
+            parts = [(a + c, b + d) for (a, b), (c, d) in zip(model._folds, parts, strict=True)]
+    else:
+        (moments,) = source.moments(form, basis, weight, **spec.summing)
+    before = (None, None) if reset else (model.moments_, getattr(model, "_carry", None))
+    total, carry = add_exactly(moments, *before)
+    fit_sums(model, basis, total, parts, form.spaces if reset else model.tangents_)
+    model._carry = carry
 
-    def build_basis(self, source: Source, weight: np.ndarray | None) -> Basis:
-        """The basis that the parameters describe, for samples like these."""
-        rng = checked_random_state(self.random_state)
-        # What is drawn to look at the samples leaves the frequencies alone: they are those that a search has judged.
-        looking = np.random.RandomState()
-        looking.set_state(rng.get_state())
-        # Given frequencies only need an origin, for which the first rows of a stream will do.
-        typical = self.basis not in ("fourier", "random-phase") or self._needs_median()
-        most = None if self.basis == "full" else PREVIEW_SAMPLES
-        _, X, weight = source.sample(most, looking, weight, typical)
-        used = X if weight is None else X[weight > 0]
-        check_samples(used, self.n_components, getattr(self, "feature_names_in_", None))
-        used_weight = None if weight is None else weight[weight > 0]
-        kernel = self._make_kernel(used, used_weight, looking)
-        return make_basis(
-            self.basis,
-            kernel,
-            used,
-            self.n_features,
-            sampling=self.sampling,
-            landmarks=self.landmarks,
-            random_state=rng,
-            sample_weight=used_weight,
-        ).astype(self.dtype)
 
-    def _needs_median(self) -> bool:
-        return isinstance(self.bandwidth, str) and not isinstance(self.kernel, Kernel)
+def fit_sums(
+    model: KernelDiffusionMap,
+    basis: Basis,
+    moments: Moments,
+    parts: FoldSums | None,
+    tangents: TangentSpaces | None,
+) -> None:
+    """Fit the modes of samples that are summed already; `parts` are those of the folds, for cross-fitted rates."""
+    spec = fit_spec(model)
+    modes = solve_modes(basis, moments, parts, model.regularization, spec)
+    set_modes(model, basis, modes, moments, tangents)
+    model._carry, model._folds = None, parts
+    if spec.rates != "cross-fitted":
+        del model._folds  # they would lack the samples of a later partial_fit
 
-    def _make_kernel(self, X, weight, rng):
-        if isinstance(self.kernel, Kernel):
-            return self.kernel
-        return make_kernel(self.kernel, resolve_bandwidth(self.bandwidth, X, weight, rng))
 
-    def check_parameters(self) -> None:
-        """Raise a ValueError for parameters that no data could make sense of."""
-        for name in ("n_components", "n_features"):
-            value = getattr(self, name)
-            if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
-                raise ValueError(f"{name} must be a positive whole number, got {value!r}.")
-        if not isinstance(self.regularization, Real) or not 0 < float(self.regularization) < np.inf:
-            raise ValueError(f"regularization must be a positive number, got {self.regularization!r}.")
-        if self.basis != "full" and self.n_components > self.n_features:
-            raise ValueError(
-                f"n_components={self.n_components} exceeds n_features={self.n_features}; increase n_features."
-            )
-        check_engine(self.dtype, self.engine, self.memory_limit)
-        if self.rates not in RATES:
-            raise ValueError(f"rates must be one of {', '.join(RATES)}, got {self.rates!r}.")
-        if self.rates == "cross-fitted" and self.basis == "full":
-            raise ValueError("basis='full' leaves no sample to test on; use another basis or rates='ritz'.")
-        check_basis(self.basis)
+def solve_modes(basis: Basis, moments: Moments, parts: FoldSums | None, regularization: float, spec: FitSpec) -> Modes:
+    """Return the modes of the samples behind `moments`, longest time scale first."""
+    problem = (basis.ridge, spec.n_components, regularization, spec.center)
+    modes = find_modes(moments, *problem)
+    if spec.rates == "cross-fitted":
+        assert parts is not None
+        modes = replace(modes, rates=cross_fitted_rates(moments, parts, *problem))
+    return modes.by_timescale()
+
+
+def warnings_of(model: Any) -> list[Warning]:
+    """Return reasons not to trust the modes of a fit."""
+    found: list[Warning] = list(model.modes_.complaints())
+    if model.basis_.dtype == np.float32:
+        found += single_precision_complaints(model.moments_, model.modes_.coefficients)
+    return found
+
+
+def _make_basis(model: KernelDiffusionMap, source: Source, weight: np.ndarray | None, seed: int) -> Basis:
+    """Make the basis that the parameters describe, for samples like these."""
+    spec = basis_spec(model)
+    needs_median = isinstance(model.bandwidth, str) and not isinstance(model.kernel, Kernel)
+    # Given frequencies only need an origin, for which the first rows of a stream will do.
+    typical = spec.needs_typical_samples or needs_median
+    most = None if spec.basis == "full" else PREVIEW_SAMPLES
+    _, X, weight = source.sample(most, np.random.RandomState(seed), weight, typical)
+    if weight is not None:
+        X, weight = X[weight > 0], weight[weight > 0]
+    check_samples(X, model.n_components, source.feature_names)
+    if isinstance(model.kernel, Kernel):
+        kernel = model.kernel
+    else:
+        kernel = make_kernel(model.kernel, resolve_bandwidth(model.bandwidth, X, weight, seed))
+    return spec.make(kernel, X, weight, seed)

@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from kdmaps.bases import ModeBasis
-from kdmaps.data import ArraySource, Source, as_source
-from kdmaps.data.objects import write_rows
-from kdmaps.data.remote import RemoteSource
-from kdmaps.data.sources import check_columns, is_array_like
+from kdmaps.bases import Basis, ModeBasis
+from kdmaps.data.sources import ArraySource, Source, as_source, check_columns, is_array_like, join_trajectories
+from kdmaps.forms.energy import make_form
 from kdmaps.forms.engines import chunk_rows
-from kdmaps.forms.moments import Moments, compute_moments
-from kdmaps.forms.tangent import TangentSpaces, checked_tensor
+from kdmaps.forms.moments import Moments
+from kdmaps.forms.tangent import TangentSpaces
 from kdmaps.output.notebook import NotebookDisplay
 from kdmaps.selection.scores import timescale_score
-from kdmaps.utils.threads import map_ordered, map_reduce, slices
+from kdmaps.spectrum.pencil import Modes
+from kdmaps.utils.threads import map_reduce, slices
 from kdmaps.utils.validation import checked_samples, checked_time, checked_values, checked_weight
 
 
-class ModeTransformer(NotebookDisplay, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class ModeTransformer(NotebookDisplay, TransformerMixin, BaseEstimator):
     """What every fitted set of modes can do, whichever estimator found them.
 
     Subclasses fit `basis_`, `modes_`, the public attributes that derive from them, and `tangents_`.
@@ -29,80 +31,57 @@ class ModeTransformer(NotebookDisplay, ClassNamePrefixFeaturesOutMixin, Transfor
     moments_: Moments
     tangents_: TangentSpaces | None = None
 
-    def _set_modes(self, basis, modes) -> None:
-        self.basis_, self.kernel_, self.modes_ = basis, basis.kernel, modes
-        self.coefficients_ = modes.coefficients
-        self.eigenvalues_ = modes.eigenvalues
-        self.rates_ = modes.rates
-        self.timescales_ = modes.timescales
-
-    @property
-    def _n_features_out(self) -> int:
-        return self.coefficients_.shape[1]
-
-    def _validated(self, X, reset: bool = False) -> np.ndarray:
-        return checked_samples(self, X, reset)
-
-    def _source(self, X, reset: bool = False, fitting: bool = False) -> Source:
-        if is_array_like(X):
-            return ArraySource(self._validated(X, reset), checked=True)
-        source = as_source(X)
-        if fitting and self.rates == "cross-fitted" and not isinstance(source, ArraySource | RemoteSource):
-            raise ValueError(
-                "rates='cross-fitted' needs samples that can be cut into folds: an array, a .npy file or Dask data. "
-                "For a stream fit a KernelDiffusionMap by partial_fit, chunk by chunk."
-            )
-        check_columns(self, source, reset)
-        return source
-
-    def transform(self, X, *, time: float = 0.0, out=None):
-        """Modes at new points.
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """Return the names of the modes, "mode1", "mode2", ….
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, d), path, stream of chunks
+        input_features : ignored
+        """
+        check_is_fitted(self)
+        return np.array(mode_names(self.coefficients_.shape[1]), dtype=object)
+
+    def transform(self, X: Any, *, time: float = 0.0, out: Any = None) -> Any:
+        """Evaluate the modes at new points.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, d), list of such arrays, path, stream of chunks
             Anything that `kdmaps.data.as_source` takes.
         time : float, default=0
             If positive, mode k is multiplied by e^{-rate_k·time}: the coordinates in which the Euclidean distance is
             the diffusion distance after that time.
         out : path, optional
-            Write the modes to this `.npy` file, chunk by chunk; it appears when it is complete.
+            Write the modes to this `.npy` file, chunk by chunk and atomically.
 
         Returns
         -------
         modes : ndarray of shape (n_samples, n_components)
-            In the floating type of X; with `out`, mapped from that file. For Dask data a Dask array, not yet computed.
+            In the floating type of X; with `out`, mapped from that file. For Dask data a Dask array, not yet computed;
+            for a list of arrays a list.
         """
         check_is_fitted(self)
         decay = np.exp(-self.rates_ * checked_time(time))
-        source = self._source(X)
-        projected = ModeBasis(self.basis_, self.coefficients_, self.modes_.offset)
-
-        if isinstance(source, RemoteSource):
-            modes = source.project(projected, decay)
-            return modes if out is None else write_rows(out, source.fetch(modes))
-
-        def work(part):
-            _, chunk = source.read(part)
-            values = projected.features(np.asarray(chunk, dtype=np.float64)) * decay
-            return values.astype(chunk.dtype if chunk.dtype.kind == "f" else np.float64, copy=False)
-
+        X, _, lengths = join_trajectories(X)
+        source = checked_source(self, X)
         size = chunk_rows(self.basis_, 0, getattr(self, "memory_limit", None))
-        parts = map_ordered(source.parts(size), work)
-        return np.concatenate(list(parts)) if out is None else write_rows(out, parts)
+        modes = source.project(self._mode_basis(), decay, size, out)
+        return modes if lengths is None else np.split(modes, np.cumsum(lengths)[:-1])
 
-    def gradient(self, X) -> np.ndarray:
-        """Gradients ∇φ_k of the modes at any points, in closed form.
+    def _mode_basis(self) -> ModeBasis:
+        return ModeBasis(self.basis_, self.coefficients_, self.modes_.offset)
+
+    def gradient(self, X: Any) -> np.ndarray:
+        """Evaluate the gradients ∇φ_k of the modes at any points, in closed form.
 
         Returns
         -------
         gradients : ndarray of shape (n_samples, n_components, d)
         """
         check_is_fitted(self)
-        X = self._validated(X)
-        out = np.empty((X.shape[0], self._n_features_out, X.shape[1]), dtype=X.dtype)
-        projected = ModeBasis(self.basis_, self.coefficients_, self.modes_.offset)
-        identity = np.eye(self._n_features_out)
+        X = checked_samples(self, X, reset=False)
+        r, projected = self.coefficients_.shape[1], self._mode_basis()
+        out, identity = np.empty((X.shape[0], r, X.shape[1]), dtype=X.dtype), np.eye(r)
 
         def step(_, part):
             out[part] = projected.gradient(np.asarray(X[part], dtype=np.float64), identity)
@@ -110,8 +89,10 @@ class ModeTransformer(NotebookDisplay, ClassNamePrefixFeaturesOutMixin, Transfor
         map_reduce(list(slices(X.shape[0], projected.chunk_rows)), lambda: None, step)
         return out
 
-    def predict_expectation(self, X, values, time: float, at=None, sample_weight=None) -> np.ndarray:
-        """E[f(X_t) | X_0 = x] for an observable f known at samples of the stationary law.
+    def predict_expectation(
+        self, X: Any, values: Any, time: float, at: Any = None, sample_weight: Any = None
+    ) -> np.ndarray:
+        """Predict E[f(X_t) | X_0 = x] for an observable f known at samples of the stationary law.
 
         The semigroup acts on the modes by e^{-rate·t}: E[f(X_t) | X_0 = x] ≈ E f + Σ_k ⟨f, φ_k⟩ e^{-rate_k t} φ_k(x).
         Whatever of f lies outside the modes is taken to have decayed.
@@ -142,8 +123,8 @@ class ModeTransformer(NotebookDisplay, ClassNamePrefixFeaturesOutMixin, Transfor
         points = phi if at is None else np.asarray(ModeTransformer.transform(self, at), dtype=np.float64)
         return mean + (points * np.exp(-self.rates_ * checked_time(time))) @ overlaps
 
-    def score(self, X, y=None, sample_weight=None, *, diffusion=None) -> float:
-        """Timescale score of the modes on X: tr[(VᵀLV)⁻¹VᵀΣV]; larger is better (see `kdmaps.selection.scores`).
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None, *, diffusion: Any = None) -> float:
+        """Return the timescale score of the modes on X: tr[(VᵀLV)⁻¹VᵀΣV]; larger is better (see `kdmaps.selection.scores`).
 
         On samples that the modes were not fitted to, its expectation is at most the sum of the longest time scales of
         the system.
@@ -159,18 +140,17 @@ class ModeTransformer(NotebookDisplay, ClassNamePrefixFeaturesOutMixin, Transfor
             `partial_fit`), at the points X.
         """
         check_is_fitted(self)
-        X = self._source(X)
-        weight = checked_weight(sample_weight, X)
+        source = checked_source(self, join_trajectories(X)[0])
+        weight = checked_weight(sample_weight, source)
         if diffusion is None:
-            tensor = checked_tensor(self.diffusion, X, weight, spaces=self.tangents_)
+            form = make_form(self.diffusion, source, weight, spaces=self.tangents_)
         else:
-            tensor = checked_tensor(diffusion, X, weight)
-        projected = ModeBasis(self.basis_, self.coefficients_, self.modes_.offset)
+            form = make_form(diffusion, source, weight)
         limit = getattr(self, "memory_limit", None)
-        held_out = compute_moments(projected, X, weight, tensor, memory_limit=limit)
+        (held_out,) = source.moments(form, self._mode_basis(), weight, memory_limit=limit)
         return timescale_score(held_out.covariance(), held_out.mean_energy())
 
-    def save(self, path) -> None:
+    def save(self, path: Any) -> None:
         """Write the fitted model to `path` as plain data (.npz, no pickle); `kdmaps.load` reads it back."""
         from kdmaps.output.model_files import save_model
 
@@ -183,9 +163,36 @@ class ModeTransformer(NotebookDisplay, ClassNamePrefixFeaturesOutMixin, Transfor
         return tags
 
 
-def adopt(estimator: ModeTransformer, chosen: ModeTransformer) -> None:
-    """Let an estimator that chose a model show that model's modes, and the model the names of the columns."""
-    estimator._set_modes(chosen.basis_, chosen.modes_)
-    estimator.tangents_ = chosen.tangents_
-    if hasattr(estimator, "feature_names_in_"):
-        chosen.feature_names_in_ = estimator.feature_names_in_
+def mode_names(n: int) -> list[str]:
+    """Return the names of modes in data frames, files and tables."""
+    return [f"mode{k + 1}" for k in range(n)]
+
+
+def checked_source(estimator: ModeTransformer, X: Any, reset: bool = False) -> Source:
+    """Return a source of X, whose columns are those of `estimator`; with `reset` they become them."""
+    if is_array_like(X):
+        array = ArraySource(checked_samples(estimator, X, reset), checked=True)
+        names = getattr(estimator, "feature_names_in_", None)
+        array.feature_names = None if names is None else list(names)
+        return array
+    source = as_source(X)
+    check_columns(estimator, source, reset)
+    return source
+
+
+def set_modes(
+    estimator: ModeTransformer, basis: Basis, modes: Modes, moments: Moments, tangents: TangentSpaces | None
+) -> None:
+    """Set the fitted attributes that all estimators share."""
+    estimator.basis_, estimator.kernel_, estimator.modes_ = basis, basis.kernel, modes
+    estimator.coefficients_ = modes.coefficients
+    estimator.eigenvalues_ = modes.eigenvalues
+    estimator.rates_ = modes.rates
+    estimator.timescales_ = modes.timescales
+    estimator.moments_, estimator.tangents_ = moments, tangents
+
+
+def share_modes(chosen: ModeTransformer, estimators: Sequence[ModeTransformer]) -> None:
+    """Copy the fitted modes of the chosen model to the estimators that chose it."""
+    for estimator in estimators:
+        set_modes(estimator, chosen.basis_, chosen.modes_, chosen.moments_, chosen.tangents_)

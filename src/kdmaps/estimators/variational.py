@@ -2,32 +2,46 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 
-from kdmaps.bases import Basis
-from kdmaps.bases._make import check_basis
-from kdmaps.data import ArraySource
+from kdmaps.bases import Basis, BasisSpec, check_basis
 from kdmaps.data.distances import resolve_bandwidth
-from kdmaps.estimators.kernel_map import KernelDiffusionMap
-from kdmaps.estimators.transformer import ModeTransformer
-from kdmaps.forms.moments import compute_moments
-from kdmaps.forms.tangent import checked_tensor
+from kdmaps.data.sources import PREVIEW_SAMPLES, ArraySource, join_trajectories
+from kdmaps.estimators.kernel_map import KernelDiffusionMap, solve_modes, warnings_of
+from kdmaps.estimators.transformer import ModeTransformer, set_modes, share_modes
+from kdmaps.forms.energy import EnergyForm, make_form
 from kdmaps.kernels import Gaussian, Kernel, Mixture, make_kernel
-from kdmaps.learn._objective import make_objective
-from kdmaps.selection.folds import FoldMoments, cross_fitted_rates, make_folds
-from kdmaps.spectrum.pencil import find_modes
-from kdmaps.utils.validation import all_or_nothing, checked_random_state, checked_weight
+from kdmaps.learn import make_objective
+from kdmaps.selection.folds import Folds, make_folds, make_splits
+from kdmaps.selection.plan import FitSpec
+from kdmaps.utils.validation import all_or_nothing, check_samples, checked_samples, checked_weight, seed_of
+from kdmaps.utils.warn import warn
 
 #: Number of basis functions, as in the paper's experiments.
 N_FEATURES = {"landmarks": 60, "fourier": 300}
 #: Bandwidths of the five Gaussians that learning starts from by default, in units of `bandwidth`.
 START_BANDWIDTHS = np.geomspace(0.5, 5.0, 5)
+
+
+@dataclass(frozen=True)
+class _Samples:
+    """What a fit is given."""
+
+    source: ArraySource
+    weight: np.ndarray | None
+    form: EnergyForm
+    groups: Any
+    seed: int
+
+    def folds(self, fit: FitSpec, basis: Basis) -> Folds:
+        """Split the samples; those that are landmarks of the basis test nothing."""
+        splits = make_splits(fit.cv, self.source.array, self.groups, fit.n_components, self.seed)
+        return make_folds(splits, self.source, self.weight, fit.n_components, getattr(basis, "landmarks", None))
 
 
 class VariationalKernelMap(ModeTransformer):
@@ -117,51 +131,51 @@ class VariationalKernelMap(ModeTransformer):
     def __init__(
         self,
         n_components=4,
-        objective="combined",
-        basis="landmarks",
-        kernels=None,
         *,
-        learn_bandwidths=True,
-        n_features=None,
+        objective="combined",
+        kernels=None,
         bandwidth="median",
-        bound=1.0,
         regularization=1e-2,
+        learn_bandwidths=True,
         learn_regularization=False,
+        bound=1.0,
         floor=0.01,
-        center=True,
-        diffusion=None,
-        cv=3,
-        rates="ritz",
         adam_steps=100,
         lbfgs_steps=30,
         learning_rate=0.05,
         generator=None,
+        basis="landmarks",
+        n_features=None,
         sampling="sobol",
         landmarks="kmeans",
+        center=True,
+        diffusion=None,
+        rates="ritz",
+        cv=3,
         random_state=None,
         progress=False,
     ):
         self.n_components = n_components
         self.objective = objective
-        self.basis = basis
         self.kernels = kernels
-        self.learn_bandwidths = learn_bandwidths
-        self.n_features = n_features
         self.bandwidth = bandwidth
-        self.bound = bound
         self.regularization = regularization
+        self.learn_bandwidths = learn_bandwidths
         self.learn_regularization = learn_regularization
+        self.bound = bound
         self.floor = floor
-        self.center = center
-        self.diffusion = diffusion
-        self.cv = cv
-        self.rates = rates
         self.adam_steps = adam_steps
         self.lbfgs_steps = lbfgs_steps
         self.learning_rate = learning_rate
         self.generator = generator
+        self.basis = basis
+        self.n_features = n_features
         self.sampling = sampling
         self.landmarks = landmarks
+        self.center = center
+        self.diffusion = diffusion
+        self.rates = rates
+        self.cv = cv
         self.random_state = random_state
         self.progress = progress
 
@@ -180,25 +194,24 @@ class VariationalKernelMap(ModeTransformer):
         -------
         self
         """
-        self._check_parameters()
+        spec, fit = self._basis_spec(), self._fit_spec()
+        self._check_parameters(spec, fit)
+        X, groups, _ = join_trajectories(X, groups)
         with all_or_nothing(self):
-            X = self._validated(X, reset=True)
+            X = checked_samples(self, X, reset=True)
             weight = checked_weight(sample_weight, X)
-            tensor = checked_tensor(self.diffusion, X, weight, keep=True)
-            self.tangents_ = getattr(tensor, "spaces", None)
-            learned, self.regularization_ = self._learn(X, weight, tensor, groups)
-            problem = (learned.ridge, self.n_components, self.regularization_, self.center)
+            form = make_form(self.diffusion, X, weight, keep=True)
+            samples = _Samples(ArraySource(X, checked=True), weight, form, groups, seed_of(self.random_state))
+            learned, self.regularization_ = self._learn(spec, fit, samples)
+            options = {"engine": "numba"}
             if self.rates == "cross-fitted":
-                folds = self._make_folds(X, weight, groups, learned, checked_random_state(self.random_state))
-                self.moments_, parts = folds.compute(learned, X, weight, tensor)
-                rates = cross_fitted_rates(self.moments_, parts, *problem)
-                modes = replace(find_modes(self.moments_, *problem), rates=rates)
+                moments, parts = samples.folds(fit, learned).moments(samples.source, form, learned, weight, **options)
             else:
-                self.moments_ = compute_moments(learned, X, weight, tensor)
-                modes = find_modes(self.moments_, *problem)
-            self._set_modes(learned, modes)
-        for complaint in modes.complaints():
-            warnings.warn(complaint, stacklevel=2)
+                (moments,), parts = samples.source.moments(form, learned, weight, **options), None
+            modes = solve_modes(learned, moments, parts, self.regularization_, fit)
+            set_modes(self, learned, modes, moments, form.spaces)
+        for warning in warnings_of(self):
+            warn(warning)
         return self
 
     @property
@@ -215,34 +228,47 @@ class VariationalKernelMap(ModeTransformer):
             rates=self.rates,
             cv=self.cv,
         )
-        model.n_features_in_, model.moments_ = self.n_features_in_, self.moments_
-        model._set_modes(self.basis_, self.modes_)
-        model.tangents_ = self.tangents_
+        model.n_features_in_ = self.n_features_in_
+        share_modes(self, [model])
         if hasattr(self, "feature_names_in_"):
             model.feature_names_in_ = self.feature_names_in_
         return model
 
-    def _learn(self, X, weight, tensor, groups) -> tuple[Basis, float]:
-        """The learned basis and λ."""
+    def _basis_spec(self) -> BasisSpec:
+        check_basis(self.basis, tuple(N_FEATURES))
+        n_features = N_FEATURES[self.basis] if self.n_features is None else self.n_features
+        return BasisSpec(self.basis, n_features, self.sampling, self.landmarks)
+
+    def _fit_spec(self) -> FitSpec:
+        return FitSpec(self.n_components, self.center, self.diffusion, self.rates, self.cv)
+
+    def _learn(self, spec: BasisSpec, fit: FitSpec, samples: _Samples) -> tuple[Basis, float]:
+        """Return the learned basis and λ."""
         from kdmaps.learn._optimiser import Settings, minimise
         from kdmaps.learn._problem import Problem
         from kdmaps.learn._statistics import Samples
 
         objective = make_objective(self.objective, self.n_components, self.center)
-        rng = checked_random_state(self.random_state)
-        kernels = self._make_kernels(X, weight, rng)
-        basis = self._make_basis(kernels, X, weight, rng)
-        folds = self._make_folds(X, weight, groups, basis, rng) if "heldout" in objective.terms else None
-        parametrisation = self._make_parametrisation(Samples.of(X, weight, tensor, folds), kernels, basis)
+        _, X, weight = samples.source.sample(PREVIEW_SAMPLES, np.random.RandomState(samples.seed), samples.weight)
+        if weight is not None:
+            X, weight = X[weight > 0], weight[weight > 0]
+        check_samples(X, self.n_components, getattr(self, "feature_names_in_", None))
+        kernels = self._make_kernels(X, weight, samples.seed)
+        basis = spec.make(kernels[0] if len(kernels) == 1 else Mixture(kernels), X, weight, samples.seed)
+        folds = samples.folds(fit, basis) if "heldout" in objective.terms else None
+        data = Samples.of(samples.source.array, samples.weight, samples.form.tensor, folds)
+        parametrisation = self._make_parametrisation(data, kernels, basis)
         problem = Problem(parametrisation, objective, self.regularization, self.learn_regularization)
         settings = Settings(self.adam_steps, self.lbfgs_steps, self.learning_rate)
         theta, self.history_ = minimise(problem, settings, self.progress)
         self.best_loss_ = float(self.history_["best_loss"][-1])
         return parametrisation.basis(problem.split(theta)[0]), problem.regularization(theta)
 
-    def _check_parameters(self) -> None:
-        check_basis(self.basis, tuple(N_FEATURES))
-        self._template("gaussian", None).check_parameters()
+    def _check_parameters(self, spec: BasisSpec, fit: FitSpec) -> None:
+        fit.check()
+        if not isinstance(self.regularization, Real) or not 0 < float(self.regularization) < np.inf:
+            raise ValueError(f"regularization must be a positive number, got {self.regularization!r}.")
+        spec.check(self.n_components)
         for name in ("adam_steps", "lbfgs_steps"):
             value = getattr(self, name)
             if not isinstance(value, Integral) or value < 0:
@@ -259,38 +285,14 @@ class VariationalKernelMap(ModeTransformer):
         if self.generator is not None and not callable(self.generator):
             raise ValueError(f"generator must be None or a callable of (kernel, X, Z), got {self.generator!r}.")
 
-    def _make_kernels(self, X, weight, rng) -> list[Kernel]:
-        used, weight = (X, None) if weight is None else (X[weight > 0], weight[weight > 0])
-        if len(used) <= self.n_components:
-            return [Gaussian(1.0)]  # too few samples: the basis will say so
-        sigma = resolve_bandwidth(self.bandwidth, used, weight, rng)
+    def _make_kernels(self, X: np.ndarray, weight: np.ndarray | None, seed: int) -> list[Kernel]:
+        sigma = resolve_bandwidth(self.bandwidth, X, weight, seed)
         if self.kernels is not None:
             return [make_kernel(kernel, sigma) for kernel in self.kernels]
         if self.basis == "fourier":
             return [make_kernel("matern32", sigma)]
         sigma = Gaussian(sigma).bandwidth
         return [Gaussian(sigma * factor) for factor in START_BANDWIDTHS]
-
-    def _template(self, kernel, rng) -> KernelDiffusionMap:
-        return KernelDiffusionMap(
-            n_components=self.n_components,
-            kernel=kernel,
-            basis=self.basis,
-            n_features=N_FEATURES[self.basis] if self.n_features is None else self.n_features,
-            regularization=self.regularization,
-            random_state=rng,
-            sampling=self.sampling,
-            landmarks=self.landmarks,
-            rates=self.rates,
-        )
-
-    def _make_basis(self, kernels, X, weight, rng):
-        template = self._template(kernels[0] if len(kernels) == 1 else Mixture(kernels), rng)
-        return template.build_basis(ArraySource(X, checked=True), weight)
-
-    def _make_folds(self, X, weight, groups, basis, rng) -> FoldMoments:
-        landmarks = basis.landmarks if self.basis == "landmarks" else None
-        return make_folds(self.cv, X, weight, groups, self.n_components, rng.randint(2**31), landmarks)
 
     def _make_parametrisation(self, samples, kernels, basis) -> Any:
         if self.basis == "fourier":

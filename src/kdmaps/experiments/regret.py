@@ -23,7 +23,7 @@ from kdmaps.data.distances import median_distance
 from kdmaps.estimators.search import KernelSearchCV
 from kdmaps.experiments._runner import Row, markdown, options_of, publish, run_tasks
 from kdmaps.forms.diffusion import DiffusionTensor
-from kdmaps.forms.moments import compute_moments
+from kdmaps.forms.energy import compute_moments
 from kdmaps.kernels import FAMILIES, make_kernel
 from kdmaps.selection.folds import CrossFit, FoldMoments, cross_fit, make_splits
 from kdmaps.selection.grid import BANDWIDTH_RANGE, REGULARIZATIONS

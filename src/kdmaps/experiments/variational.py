@@ -24,7 +24,7 @@ from kdmaps.data.distances import median_distance
 from kdmaps.estimators.adaptive import AdaptiveDiffusionMap
 from kdmaps.estimators.variational import VariationalKernelMap
 from kdmaps.experiments._runner import Row, markdown, options_of, publish, run_tasks
-from kdmaps.forms.moments import compute_moments
+from kdmaps.forms.energy import compute_moments
 from kdmaps.kernels import FAMILIES, make_kernel
 from kdmaps.selection.folds import cross_fit
 from kdmaps.selection.grid import BANDWIDTH_RANGE, REGULARIZATIONS, bandwidth_grid

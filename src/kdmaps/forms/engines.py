@@ -9,8 +9,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from kdmaps.bases import Basis
-from kdmaps.bases._base import MIN_ROWS
+from kdmaps.bases import MIN_ROWS, Basis
 from kdmaps.forms.diffusion import DiffusionTensor, TensorRows
 from kdmaps.utils.threads import n_threads
 
@@ -58,10 +57,8 @@ def make_loop(basis: Basis, engine: str | None) -> Loop:
     return JaxLoop(basis)
 
 
-def check_engine(dtype, engine, memory_limit) -> None:
+def check_engine(engine, memory_limit) -> None:
     """Raise a ValueError for parameters that are not known."""
-    if dtype not in ("float64", "float32", np.float64, np.float32):
-        raise ValueError(f"dtype must be 'float64' or 'float32', got {dtype!r}.")
     if engine not in (*ENGINES, None):
         raise ValueError(f"engine must be None or one of {', '.join(ENGINES)}, got {engine!r}.")
     if memory_limit is not None and (not isinstance(memory_limit, Real) or not 0 < float(memory_limit) < np.inf):

@@ -13,8 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from kdmaps.bases import Basis, FourierBasis, LandmarkBasis
-from kdmaps.bases._base import MIN_ROWS
+from kdmaps.bases import MIN_ROWS, Basis, FourierBasis, LandmarkBasis
 
 #: Bytes of features per chunk: accelerators need long products.
 CHUNK_BYTES = 64 * 2**20

@@ -7,19 +7,14 @@ sums of Moments.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from contextlib import nullcontext
 from dataclasses import dataclass
 
 import numpy as np
 
-from kdmaps.bases import Basis
-from kdmaps.bases._base import MIN_ROWS
-from kdmaps.data import ArraySource, Source
-from kdmaps.data.remote import RemoteSource
-from kdmaps.data.sources import weights_at
-from kdmaps.forms.diffusion import DiffusionTensor
-from kdmaps.forms.engines import chunk_rows, make_loop
-from kdmaps.utils.threads import map_reduce, single_thread
+from kdmaps.bases.compiled import mirror
+
+#: Moments of several sets of samples as plain arrays that add up: (count, Σw, Σw²), Σwφ, and both p×p matrices in one.
+Packed = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 @dataclass(frozen=True)
@@ -64,7 +59,7 @@ class Moments:
         return self._combine(other, -1)
 
     def __mul__(self, factor: float) -> Moments:
-        """The moments with every sample weight multiplied by `factor`."""
+        """Multiply every sample weight by `factor`."""
         return Moments(
             self.count,
             factor * self.weight,
@@ -87,78 +82,50 @@ class Moments:
         return self.weight**2 / self.weight_squared
 
     def covariance(self, center: bool = True) -> np.ndarray:
-        """Σ = E φφᵀ, minus E φ E φᵀ if centred."""
+        """Return Σ = E φφᵀ, minus E φ E φᵀ if centred."""
         second = self.gram / self.weight
         if center:
             second -= np.outer(self.mean, self.mean)
         return second
 
     def mean_energy(self) -> np.ndarray:
-        """L = E ∇φ a ∇φᵀ."""
+        """Return L = E ∇φ a ∇φᵀ."""
         return self.energy / self.weight
 
+    # --- for the network ----------------------------------------------------------------------------------------------
+    @staticmethod
+    def pack(sets: Iterable[Moments]) -> Packed:
+        """Stack the moments of several sets; the halves of Gram and energy, which are symmetric, share one matrix."""
 
-def compute_moments(
-    basis: Basis,
-    X: np.ndarray | Source,
-    sample_weight: np.ndarray | None = None,
-    diffusion: DiffusionTensor | None = None,
-    rows: np.ndarray | None = None,
-    *,
-    engine: str | None = "numba",
-    memory_limit: float | None = None,
-    kept: int = 0,
-) -> Moments:
-    """Moments of the samples X, in chunks over all cores; nothing larger than a chunk is ever formed.
+        def both(m: Moments) -> np.ndarray:
+            p = len(m.total)
+            matrix = np.zeros((p, p + 1))
+            matrix[:, :p] = np.tril(m.gram)
+            matrix[:, 1:] += np.triu(m.energy)
+            return matrix
 
-    Parameters
-    ----------
-    basis : Basis
-    X : array of shape (n_samples, d), or Source
-    sample_weight : ndarray of shape (n_samples,), optional
-    diffusion : DiffusionTensor, optional
-        The identity by default.
-    rows : ndarray of int, optional
-        Only these samples, of an array.
-    engine : {"numba", "jax"} or None, default="numba"
-        See `kdmaps.forms.engines.make_loop`.
-    memory_limit : float, optional
-        Megabytes, see `kdmaps.forms.engines.chunk_rows`.
-    kept : int, default=0
-        How many other p×p matrices count towards the limit.
-    """
-    source = X if isinstance(X, Source) else ArraySource(X, checked=True)
-    diffusion = DiffusionTensor(None, basis.dim) if diffusion is None else diffusion
-    if isinstance(source, RemoteSource):
-        return source.moments(basis, sample_weight, diffusion, engine=engine, memory_limit=memory_limit)[0]
+        rows = [(np.array([m.count, m.weight, m.weight_squared]), m.total, both(m)) for m in sets]
+        numbers, totals, matrices = (np.stack(column) for column in zip(*rows, strict=True))
+        return numbers, totals, matrices
 
-    def step(state, part):
-        index, chunk = source.read(part)
-        chunk = np.asarray(chunk, dtype=np.float64)
-        weight = np.ones(chunk.shape[0]) if sample_weight is None else weights_at(sample_weight, index)
-        loop.step(state, chunk, np.sqrt(weight), diffusion.rows(chunk, index), diffusion.constant)
-
-    loop = make_loop(basis, engine)
-    size = chunk_rows(loop, basis.n_features, memory_limit, kept)
-    known = source.n_samples if rows is None else len(rows)
-    if known is not None:  # a power of two: few sizes to compile for, where sizes are compiled for
-        size = min(size, max(MIN_ROWS, 2 ** (known - 1).bit_length()))
-    chosen = {} if rows is None else {"rows": rows}
-    # An accelerator is fed by one thread.
-    with nullcontext() if loop is basis else single_thread():
-        states = map_reduce(source.parts(size, **chosen), lambda: loop.start(size), step)
-    n = len(rows) if rows is not None else source.n_samples or 0
-    weight, squared = float(n), float(n)
-    if sample_weight is not None:
-        weights = sample_weight if rows is None else sample_weight[rows]
-        if len(weights) != n:
-            raise ValueError(f"sample_weight has {len(weights)} entries, but X has {n} samples.")
-        weight, squared = float(weights.sum()), float(weights @ weights)
-    return Moments(n, weight, squared, *loop.finish(states, diffusion))
+    @staticmethod
+    def unpack(packed: Packed) -> list[Moments]:
+        """Return the moments of every set."""
+        return [
+            Moments(
+                int(numbers[0]),
+                float(numbers[1]),
+                float(numbers[2]),
+                total,
+                mirror(both[:, :-1].copy()),
+                mirror(both[:, 1:].T.copy()),
+            )
+            for numbers, total, both in zip(*packed, strict=True)
+        ]
 
 
 def sum_moments(parts: Iterable[Moments]) -> Moments:
-    """Σ of moments, e.g. of the chunks of an iterator."""
+    """Add up moments, e.g. of the chunks of an iterator."""
     parts = iter(parts)
     total = next(parts)
     for part in parts:
@@ -169,7 +136,7 @@ def sum_moments(parts: Iterable[Moments]) -> Moments:
 def add_exactly(
     part: Moments, total: Moments | None = None, carry: Moments | None = None
 ) -> tuple[Moments, Moments | None]:
-    """`total` + `part`, and the rounding error of this sum, to be given as `carry` with the next part.
+    """Return `total` + `part`, and the rounding error of this sum, to be given as `carry` with the next part.
 
     Compensated summation (Knuth's two-sum): the error after any number of parts is that of one addition.
     """

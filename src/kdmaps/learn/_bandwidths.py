@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from kdmaps.bases import LandmarkBasis
-from kdmaps.bases._base import MIN_ROWS
+from kdmaps.bases import MIN_ROWS, LandmarkBasis
 from kdmaps.forms.diffusion import square_root
 from kdmaps.kernels import Kernel, Mixture
 from kdmaps.learn._parametrisation import Parametrisation, floored_softmax

@@ -7,77 +7,75 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kdmaps.bases import Basis, make_basis
-from kdmaps.forms.diffusion import DiffusionTensor
 from kdmaps.kernels import Kernel
+from kdmaps.learn._anisotropy import Anisotropy
 from kdmaps.learn._objective import make_objective
-from kdmaps.selection.folds import FoldMoments, cross_fit
-from kdmaps.selection.rules import CAUTION, CandidateScore, jackknife_error, select_by_timescale
+from kdmaps.learn._optimiser import Settings, minimise
+from kdmaps.learn._problem import Problem
+from kdmaps.learn._statistics import Samples
+from kdmaps.selection.candidate import Candidate
+from kdmaps.selection.data import FoldedMoments, SearchData
+from kdmaps.selection.rules import CAUTION, select_by_timescale
 
 #: Descent starts from the best of these isotropic θ: where the kernel is too smooth for one of the modes, it is stuck.
 START_SHIFTS = (0.0, -0.6, -0.3, 0.3, 0.6)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Refinement:
-    """A refined kernel, and what the held-out samples say of it and of its rival.
+    """A refined kernel beside the candidate that it has to beat, both judged by the same folds.
 
     Attributes
     ----------
-    kernel, regularization : Kernel, float
+    candidate : Candidate
         After the refinement.
-    score_before, score_after : float
-        Held-out score by which the search selects (`select_by_timescale`) of the rival and of the
-        refined kernel; -inf if the samples do not determine the modes.
-    gain_standard_error : float
-        Of their difference. Both scores see the same samples, so it is smaller than that of either.
-    agreement_before, agreement_after : float
-        Mean squared cosine between the mode spaces of folds and of all samples, for both.
+    rival : Candidate
+        The choice of the search.
+    moments : FoldedMoments
+        The sums of the refined kernel.
     history : dict of str to ndarray
         One row per step of the optimiser.
     """
 
-    kernel: Kernel
-    regularization: float
-    score_before: float
-    score_after: float
-    gain_standard_error: float
-    agreement_before: float
-    agreement_after: float
+    candidate: Candidate
+    rival: Candidate
+    moments: FoldedMoments
     history: dict[str, np.ndarray]
 
     @property
-    def gain(self) -> float:
-        """How much the held-out score rose."""
-        return self.score_after - self.score_before
+    def score_difference(self) -> float:
+        """How much more the refined kernel scores than its rival."""
+        return self.candidate.value - self.rival.value
 
     @property
-    def significant(self) -> bool:
-        """Whether the refinement should be kept: its score is higher by more than the standard error, or not lower by
-        more than that while the folds agree better.
+    def difference_standard_error(self) -> float:
+        """Standard error of that difference. Both scores see the same samples, so it is smaller than that of either."""
+        if self.candidate.rejected:
+            return np.nan
+        return self.candidate.lead_error(self.rival)
 
-        A score alone prefers modes that level off in the tails: there the few samples of one fold give a mode that
-        grows a shorter time scale than it has. Where scores cannot tell, a kernel that suits the system makes the modes
-        of different samples more alike, one that suits this sample does not.
+    @property
+    def steadier(self) -> bool:
+        """Whether the folds agree better on the refined modes."""
+        return self.candidate.agreement > self.rival.agreement
+
+    @property
+    def preferred(self) -> bool:
+        """Whether the refinement is kept.
+
+        It is if its score is higher by more than the standard error of the difference, or not lower by more than that
+        while the folds agree better. A score alone prefers modes that level off in the tails: there the few samples of
+        one fold give a mode that grows a shorter time scale than it has. Where scores cannot tell, a kernel that suits
+        the system makes the modes of different samples more alike, one that suits this sample does not.
         """
-        steadier = self.agreement_after > self.agreement_before
-        return bool(self.gain > (-1 if steadier else 1) * self.gain_standard_error)
+        return bool(self.score_difference > (-1 if self.steadier else 1) * self.difference_standard_error)
 
 
 def refine(
-    X: np.ndarray,
-    kernel: Kernel,
-    regularization: float,
+    data: SearchData,
+    start: Candidate,
+    rival: Candidate,
     *,
-    folds: FoldMoments,
-    rival: tuple[Kernel, float] | None = None,
-    n_components: int = 4,
-    sample_weight: np.ndarray | None = None,
-    diffusion: DiffusionTensor | None = None,
-    n_features: int = 300,
-    sampling: str = "sobol",
-    center: bool = True,
-    random_state=None,
     objective: str | Mapping[str, float] = "heldout",
     power: float = 0.5,
     caution: float = CAUTION,
@@ -93,22 +91,12 @@ def refine(
 
     Parameters
     ----------
-    X : ndarray of shape (n_samples, d)
-    kernel : Kernel
+    data : SearchData
+        Samples, folds and settings of the search, with Fourier features.
+    start : Candidate
         Where to start.
-    regularization : float
-        λ.
-    folds : FoldMoments
-        The folds that score.
-    rival : (Kernel, float), optional
-        The kernel and λ that the refinement has to beat, e.g. the choice of `KernelSearchCV`; by default its own start.
-    n_components : int
-    sample_weight : ndarray of shape (n_samples,), optional
-    diffusion : DiffusionTensor, optional
-    n_features, sampling, random_state :
-        Of the Fourier basis (`make_basis`). With the seed of the search its frequencies are those of the search,
-        divided by σ_j/σ, and the scores are comparable.
-    center : bool
+    rival : Candidate
+        What the refinement has to beat: the choice of the search.
     objective : str or mapping
         What is minimised; see `kdmaps.learn.PRESETS`. The scores are held-out time scales in any case.
     power, caution : float
@@ -119,7 +107,7 @@ def refine(
         No σ_j becomes smaller than this (or than σ, if that is smaller): in coordinates that are too narrow, modes jump
         between samples, where no energy is seen.
     learn_regularization : bool
-        Whether λ is refined with the kernel.
+        If True, refine λ with the kernel.
     max_steps : int
         Most steps of L-BFGS.
     progress : bool
@@ -128,51 +116,33 @@ def refine(
     -------
     refinement : Refinement
     """
-    from kdmaps.learn._anisotropy import Anisotropy
-    from kdmaps.learn._optimiser import Settings, minimise
-    from kdmaps.learn._problem import Problem
-    from kdmaps.learn._statistics import Samples
-
-    diffusion = DiffusionTensor(None, X.shape[1]) if diffusion is None else diffusion
-
-    def basis_of(kernel: Kernel) -> Basis:
-        settings = {"sampling": sampling, "random_state": random_state, "sample_weight": sample_weight}
-        return make_basis("fourier", kernel, X, n_features, **settings)
-
-    narrowing = bound
-    if narrowest is not None:
-        smallest = min(float(np.min(part.bandwidth)) for _, part in kernel.components())  # type: ignore[attr-defined]
-        narrowing = float(np.clip(np.log(smallest / narrowest), 1e-3, bound))
-    samples = Samples.of(X, sample_weight, diffusion, folds)
-    parametrisation = Anisotropy(samples, basis_of(kernel), bound, narrowing)  # type: ignore[arg-type]
-    goal = make_objective(objective, n_components, center, power=power, caution=caution)
-    problem = Problem(parametrisation, goal, regularization, learn_regularization)
-    # At the bound on narrowing the slope is 0, and descent would end where it starts.
-    shifts = [max(shift, -0.5 * narrowing / bound) for shift in START_SHIFTS]
-    starts = [np.where(np.arange(len(problem.start)) < X.shape[1], shift, 0.0) for shift in shifts]
-    start = min(starts, key=lambda theta: np.nan_to_num(problem.evaluate(theta).value, nan=np.inf))
+    narrowing = _narrowing(start.kernel, narrowest, bound)
+    X = np.asarray(data.local.X, dtype=np.float64)
+    basis = data.basis.make(start.kernel, data.preview.X, data.preview.weight, data.seed).astype("float64")
+    samples = Samples.of(X, data.weight, data.form.tensor, data.folds)
+    parametrisation = Anisotropy(samples, basis, bound, narrowing)
+    goal = make_objective(objective, data.fit.n_components, data.fit.center, power=power, caution=caution)
+    problem = Problem(parametrisation, goal, start.regularization, learn_regularization)
     settings = Settings(adam_steps=0, lbfgs_steps=max_steps, patience=3)
-    theta, history = minimise(problem, settings, progress, start)
+    theta, history = minimise(problem, settings, progress, _best_start(problem, X.shape[1], narrowing / bound))
+    kernel = parametrisation.kernel(problem.split(theta)[0])
+    lam = problem.regularization(theta) if learn_regularization else start.regularization
+    moments = data.fold(kernel)
+    (candidate,) = data.judge_sums(repr(kernel), moments, [lam], select_by_timescale)
+    return Refinement(candidate, rival, moments, history)
 
-    def judge(at: Basis, lam: float) -> tuple[CandidateScore, float]:
-        whole, parts = folds.compute(at, X, sample_weight, diffusion)
-        fit = cross_fit(whole, parts, at.ridge, n_components, [lam], center)[0]
-        if fit is None:
-            return CandidateScore(-np.inf, np.full(len(parts), np.nan), np.full(len(parts), np.nan)), np.nan
-        return select_by_timescale(fit), fit.agreement()
 
-    parameters, log_lambda = problem.split(theta)
-    lam = float(np.exp(log_lambda)) if learn_regularization else regularization
-    rival_kernel, rival_lam = (kernel, regularization) if rival is None else rival
-    before, agreement_before = judge(basis_of(rival_kernel), rival_lam)
-    after, agreement_after = judge(parametrisation.basis(parameters), lam)
-    return Refinement(
-        kernel=parametrisation.kernel(parameters),
-        regularization=lam,
-        score_before=before.value,
-        score_after=after.value,
-        gain_standard_error=jackknife_error(after.replicates - before.replicates),
-        agreement_before=agreement_before,
-        agreement_after=agreement_after,
-        history=history,
-    )
+def _narrowing(kernel: Kernel, narrowest: float | None, bound: float) -> float:
+    """Return how far the logarithm of a bandwidth may fall."""
+    if narrowest is None:
+        return bound
+    smallest = min(float(np.min(part.bandwidth)) for _, part in kernel.components())  # type: ignore[attr-defined]
+    return float(np.clip(np.log(smallest / narrowest), 1e-3, bound))
+
+
+def _best_start(problem: Problem, n_coordinates: int, narrowing: float) -> np.ndarray:
+    """Return the isotropic start of the smallest loss."""
+    # At the bound on narrowing the slope is 0, and descent would end where it starts.
+    shifts = [max(shift, -0.5 * narrowing) for shift in START_SHIFTS]
+    starts = [np.where(np.arange(len(problem.start)) < n_coordinates, shift, 0.0) for shift in shifts]
+    return min(starts, key=lambda theta: np.nan_to_num(problem.evaluate(theta).value, nan=np.inf))

@@ -10,8 +10,8 @@ import numpy as np
 
 from kdmaps.bases import Basis
 from kdmaps.forms.diffusion import DiffusionTensor, TensorRows
-from kdmaps.forms.moments import compute_moments
-from kdmaps.selection.folds import FoldMoments
+from kdmaps.forms.energy import compute_moments
+from kdmaps.selection.folds import Folds
 from kdmaps.utils.threads import map_reduce, slices
 
 
@@ -77,7 +77,7 @@ class Samples:
     roles: np.ndarray
 
     @classmethod
-    def of(cls, X, sample_weight=None, diffusion: DiffusionTensor | None = None, folds: FoldMoments | None = None):
+    def of(cls, X, sample_weight=None, diffusion: DiffusionTensor | None = None, folds: Folds | None = None):
         """Samples cut into the classes of `folds`, or into one."""
         diffusion = DiffusionTensor(None, X.shape[1]) if diffusion is None else diffusion
         rows = [np.arange(X.shape[0])] if folds is None else folds.rows

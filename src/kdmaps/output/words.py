@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kdmaps.exceptions import UnresolvedModesWarning
-from kdmaps.selection.folds import MIN_AGREEMENT
+from kdmaps.selection.result import MIN_AGREEMENT
 from kdmaps.spectrum.pencil import MAX_CONDITION, MAX_SAMPLING_ERROR
 
 #: What each of `kdmaps.selection.rules.SCORINGS` is, in a sentence that says "judged by ...".

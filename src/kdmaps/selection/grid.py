@@ -8,7 +8,7 @@ from numbers import Integral
 import numpy as np
 
 from kdmaps.kernels import Kernel, make_kernel
-from kdmaps.selection.sweep import Candidate, Trial
+from kdmaps.selection.candidate import Candidate
 
 #: Bandwidths of the default grid, in units of the median pairwise distance.
 BANDWIDTH_RANGE = (1.5, 30.0)
@@ -56,21 +56,21 @@ def bandwidth_grid(bandwidths, bandwidth_range, median: float) -> np.ndarray:
     return median * np.geomspace(ends[0], ends[1], int(bandwidths))
 
 
-def make_trials(families, sigmas: np.ndarray) -> list[Trial]:
-    """Every named family at every bandwidth, and every kernel as it is."""
+def kernels_of(families, sigmas: np.ndarray) -> list[tuple[str, Kernel]]:
+    """Return every named family at every bandwidth, and every kernel as it is, each with its label."""
     if not isinstance(families, Sequence) or isinstance(families, str) or len(families) == 0:
         raise ValueError(f"families must be a non-empty list of names or kernels, got {families!r}.")
-    trials = []
+    found: list[tuple[str, Kernel]] = []
     for family in families:
         if isinstance(family, Kernel):
-            trials.append(Trial(repr(family), None, family))
+            found.append((repr(family), family))
         else:
-            trials += [Trial(family, float(sigma), make_kernel(family, float(sigma))) for sigma in sigmas]
-    return trials
+            found += [(family, make_kernel(family, float(sigma))) for sigma in sigmas]
+    return found
 
 
 def edge_of(family: list[Candidate], best: Candidate, tried: set, n: int = 2) -> tuple[str | None, list[float]]:
-    """An axis with `best` on an end not yet `tried`, and `n` further points at the same ratio; or None."""
+    """Return an axis with `best` on an end not yet `tried`, and `n` further points at the same ratio; or None."""
     for axis in ("bandwidth", "regularization"):
         points = sorted({getattr(c, axis) for c in family if getattr(c, axis) is not None})
         value = getattr(best, axis)

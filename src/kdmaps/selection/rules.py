@@ -9,13 +9,13 @@ import numpy as np
 from scipy import linalg
 
 from kdmaps.selection import scores
-from kdmaps.selection.folds import CrossFit
+from kdmaps.selection.cross_fit import CrossFit
 from kdmaps.selection.scores import FoldFit
 
 
-@dataclass(frozen=True)
-class CandidateScore:
-    """What selection knows of a candidate.
+@dataclass(frozen=True, eq=False)
+class Score:
+    """A score of held-out samples.
 
     Attributes
     ----------
@@ -38,6 +38,8 @@ def jackknife_error(replicates: np.ndarray) -> float:
     Of the difference of two candidates' replicates, it is the standard error of the difference of their scores.
     """
     n = len(replicates)
+    if n == 0:
+        return np.nan
     return float(np.sqrt((n - 1) / n * np.sum((replicates - np.mean(replicates)) ** 2)))
 
 
@@ -75,7 +77,7 @@ def pooled_ritz_timescales(fit: CrossFit, without: int | None = None) -> np.ndar
 CAUTION = 1.0
 
 
-def select_by_timescale(fit: CrossFit) -> CandidateScore:
+def select_by_timescale(fit: CrossFit) -> Score:
     """Σ_k √t_k of the pooled held-out time scales t_k, minus one jackknife standard error.
 
     By Courant and Fischer, every t_k of a fixed function space is at most the k-th longest time scale of the system (in
@@ -91,23 +93,23 @@ def select_by_timescale(fit: CrossFit) -> CandidateScore:
     left_out = np.array([score(f) for f in range(len(fit.folds))])
     fold_values = np.array([scores.timescale(fold) for fold in fit.folds])
     if not np.all(np.isfinite(left_out)):
-        return CandidateScore(-np.inf, left_out, fold_values)
+        return Score(-np.inf, left_out, fold_values)
     replicates = _replicates(left_out, fit)
-    return CandidateScore(score() - CAUTION * jackknife_error(replicates), replicates, fold_values)
+    return Score(score() - CAUTION * jackknife_error(replicates), replicates, fold_values)
 
 
-def mean_over_folds(score: Callable[[FoldFit], float]) -> Callable[[CrossFit], CandidateScore]:
+def mean_over_folds(score: Callable[[FoldFit], float]) -> Callable[[CrossFit], Score]:
     """Selection by the plain mean of a score over the folds."""
 
-    def select(fit: CrossFit) -> CandidateScore:
+    def select(fit: CrossFit) -> Score:
         values = np.array([score(fold) for fold in fit.folds], dtype=np.float64)
         left_out = (values.sum() - values) / (len(values) - 1)
-        return CandidateScore(float(values.mean()), _replicates(left_out, fit), values)
+        return Score(float(values.mean()), _replicates(left_out, fit), values)
 
     return select
 
 
-SCORINGS: dict[str, Callable[[CrossFit], CandidateScore]] = {
+SCORINGS: dict[str, Callable[[CrossFit], Score]] = {
     "timescale": select_by_timescale,
     "rayleigh": mean_over_folds(scores.rayleigh),
     "eigsum": mean_over_folds(scores.eigsum),
@@ -115,7 +117,7 @@ SCORINGS: dict[str, Callable[[CrossFit], CandidateScore]] = {
 }
 
 
-def make_scoring(scoring) -> Callable[[CrossFit], CandidateScore]:
+def make_scoring(scoring) -> Callable[[CrossFit], Score]:
     """The scoring of that name; a callable of one `FoldFit` is averaged over the folds."""
     if callable(scoring):
         return mean_over_folds(scoring)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sized
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from contextlib import ExitStack, contextmanager
 from itertools import chain
 from typing import Any
@@ -26,6 +26,17 @@ def single_thread() -> Iterator[None]:
         yield
     finally:
         _local.single = before
+
+
+class Cancelled(BaseException):
+    """Raised in a worker thread whose result nobody waits for any more."""
+
+
+def check_cancelled() -> None:
+    """Raise `Cancelled` in a worker of `map_unordered` that was told to stop."""
+    stop = getattr(_local, "stop", None)
+    if stop is not None and stop.is_set():
+        raise Cancelled
 
 
 @contextmanager
@@ -67,6 +78,7 @@ def map_reduce(tasks: Iterable, start: Callable[[], Any], step: Callable[[Any, A
     if workers == 1:
         state = start()
         for task in tasks:
+            check_cancelled()
             step(state, task)
         return [state]
     states: list[Any] = []
@@ -99,6 +111,34 @@ def map_ordered(tasks: Iterable, work: Callable[[Any], Any]) -> Iterator[Any]:
             pending.append(pool.submit(work, task))
         while pending:
             yield pending.popleft().result()
+
+
+def map_unordered(tasks: Sequence, work: Callable[[Any], Any], n_workers: int) -> Iterator[tuple[int, Any]]:
+    """Yield (number, `work(task)`) of each task as it is finished, with one BLAS thread for each worker.
+
+    When the iteration ends early (Ctrl-C, an error), workers stop at their next chunk of samples and are waited for:
+    close the iterator, e.g. with `contextlib.closing`.
+    """
+    stop = threading.Event()
+
+    def run(task: Any) -> Any:
+        _local.stop = stop
+        with single_thread():
+            return work(task)
+
+    with blas_threads(1):
+        if n_workers == 1:
+            with single_thread():
+                yield from enumerate(map(work, tasks))
+            return
+        pool = ThreadPoolExecutor(n_workers)
+        try:
+            futures = {pool.submit(run, task): number for number, task in enumerate(tasks)}
+            for future in as_completed(futures):
+                yield futures[future], future.result()
+        finally:
+            stop.set()
+            pool.shutdown(wait=True, cancel_futures=True)
 
 
 _controller: ThreadpoolController | None = None

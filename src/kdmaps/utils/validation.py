@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from numbers import Real
+from numbers import Integral, Real
 from reprlib import repr as short
 
 import numpy as np
@@ -14,6 +13,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from kdmaps.exceptions import DataWarning
+from kdmaps.utils.warn import warn
 
 
 @contextmanager
@@ -51,6 +51,18 @@ def checked_samples(estimator, X, reset: bool, **options) -> np.ndarray:
             raise
         kind = TypeError if isinstance(error, TypeError) else ValueError
         raise kind(f"X must be a table of real numbers, one row per sample: {error}") from error
+
+
+def check_positive_whole(name: str, value) -> None:
+    """Raise unless an argument is a positive whole number."""
+    if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
+        raise ValueError(f"{name} must be a positive whole number, got {value!r}.")
+
+
+def seed_of(random_state) -> int:
+    """Return the seed of everything that is drawn: a whole number itself, else one drawn from the generator."""
+    rng = checked_random_state(random_state)
+    return int(random_state) if isinstance(random_state, Integral) else int(rng.randint(2**31))
 
 
 def checked_random_state(random_state) -> np.random.RandomState:
@@ -107,9 +119,8 @@ def check_samples(X: np.ndarray, n_components: int, names=None) -> None:
         )
     constant = np.flatnonzero(np.ptp(X, axis=0) == 0)
     if constant.size and constant.size < X.shape[1]:
-        shown = constant if names is None else names[constant]
-        warnings.warn(
+        shown = constant if names is None else [names[j] for j in constant]
+        warn(
             f"Column(s) {', '.join(map(str, shown))} of X are constant and say nothing about the modes; drop them.",
             DataWarning,
-            stacklevel=5,
         )

@@ -10,7 +10,7 @@ import numpy as np
 
 from kdmaps.analysis.certificates._certificate import Certificate
 from kdmaps.bases import LandmarkBasis
-from kdmaps.forms.moments import compute_moments
+from kdmaps.forms.energy import compute_moments
 from kdmaps.forms.tangent import checked_tensor
 from kdmaps.kernels import Kernel, Mixture
 

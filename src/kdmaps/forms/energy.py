@@ -1,0 +1,150 @@
+"""The energy form: variance against Dirichlet energy, for samples in any order.
+
+A form says what is summed over samples and what the sums mean. This one sums features φ and their gradients:
+Σ = E φφᵀ - E φ E φᵀ and L = E ∇φ a ∇φᵀ with the diffusion tensor a, so that Σa = μ(L+λR)a has the relaxation times of
+the generator for eigenvalues.
+"""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from kdmaps.bases import MIN_ROWS, Basis
+from kdmaps.data.sources import ArraySource, Source, weights_at
+from kdmaps.forms.diffusion import DiffusionTensor, tensors_of
+from kdmaps.forms.engines import chunk_rows, make_loop
+from kdmaps.forms.moments import Moments
+from kdmaps.forms.tangent import TangentSpaces, checked_tensor
+from kdmaps.utils.threads import map_reduce, single_thread
+
+
+@dataclass(frozen=True)
+class EnergyForm:
+    """Sums of features and of their energies.
+
+    Parameters
+    ----------
+    tensor : DiffusionTensor
+        The diffusion tensor a at the samples of one source.
+    """
+
+    tensor: DiffusionTensor
+
+    @property
+    def spaces(self) -> TangentSpaces | None:
+        """The tangent spaces that the tensor projects on, if it does."""
+        return getattr(self.tensor, "spaces", None)
+
+    def part(self, rows: slice) -> EnergyForm:
+        """Return the form of these rows of the source alone."""
+        tensor = self.tensor.part(rows)
+        return self if tensor is self.tensor else EnergyForm(tensor)
+
+    def moments(
+        self,
+        basis: Basis,
+        source: Source,
+        sample_weight: np.ndarray | None = None,
+        rows: np.ndarray | None = None,
+        *,
+        engine: str | None = "numba",
+        memory_limit: float | None = None,
+        kept: int = 0,
+    ) -> Moments:
+        """Sum over the samples of a source, in chunks over all cores; nothing larger than a chunk is ever formed.
+
+        Parameters
+        ----------
+        basis : Basis
+        source : Source
+            In this process; `Source.moments` works for all sources.
+        sample_weight : ndarray of shape (n_samples,), optional
+        rows : ndarray of int, optional
+            Only these samples, of an array.
+        engine : {"numba", "jax"} or None, default="numba"
+            See `kdmaps.forms.engines.make_loop`.
+        memory_limit : float, optional
+            Megabytes, see `kdmaps.forms.engines.chunk_rows`.
+        kept : int, default=0
+            Number of other p×p matrices that count towards the limit.
+        """
+        loop, tensor = make_loop(basis, engine), self.tensor
+
+        def step(state, part):
+            index, chunk = source.read(part)
+            chunk = np.asarray(chunk, dtype=np.float64)
+            weight = np.ones(chunk.shape[0]) if sample_weight is None else weights_at(sample_weight, index)
+            loop.step(state, chunk, np.sqrt(weight), tensor.rows(chunk, index), tensor.constant)
+
+        size = chunk_rows(loop, basis.n_features, memory_limit, kept)
+        known = source.n_samples if rows is None else len(rows)
+        if known is not None:  # a power of two: few sizes to compile for, where sizes are compiled for
+            size = min(size, max(MIN_ROWS, 2 ** (known - 1).bit_length()))
+        chosen = {} if rows is None else {"rows": rows}
+        # An accelerator is fed by one thread.
+        with nullcontext() if loop is basis else single_thread():
+            states = map_reduce(source.parts(size, **chosen), lambda: loop.start(size), step)
+        n = len(rows) if rows is not None else source.n_samples or 0
+        weight, squared = float(n), float(n)
+        if sample_weight is not None:
+            weights = sample_weight if rows is None else sample_weight[rows]
+            if len(weights) != n:
+                raise ValueError(f"sample_weight has {len(weights)} entries, but X has {n} samples.")
+            weight, squared = float(weights.sum()), float(weights @ weights)
+        return Moments(n, weight, squared, *loop.finish(states, tensor))
+
+
+def make_form(
+    diffusion: Any,
+    source: Any,
+    sample_weight: np.ndarray | None = None,
+    *,
+    spaces: TangentSpaces | None = None,
+    keep: bool = False,
+) -> EnergyForm:
+    """Make the form of an estimator's argument `diffusion` at the samples of a source (or of an array).
+
+    Parameters
+    ----------
+    diffusion, source, sample_weight, spaces, keep :
+        See `kdmaps.forms.tangent.checked_tensor`.
+    """
+    return EnergyForm(checked_tensor(diffusion, source, sample_weight, spaces=spaces, keep=keep))
+
+
+def form_at(diffusion: Any, sample: Any, n_samples: int | None, spaces: TangentSpaces | None = None) -> EnergyForm:
+    """Make the form at some rows of a source, for many passes over them.
+
+    Parameters
+    ----------
+    diffusion : None, "tangent", TangentDiffusion, or as for `DiffusionTensor`
+        That of all samples.
+    sample : Sample
+        The rows; entries of an array given per sample follow them.
+    n_samples : int or None
+        Number of all samples, if it is known.
+    spaces : TangentSpaces, optional
+        Those of all samples.
+    """
+    return make_form(tensors_of(diffusion, sample.rows, n_samples), sample.X, sample.weight, spaces=spaces, keep=True)
+
+
+def compute_moments(
+    basis: Basis,
+    X: np.ndarray | Source,
+    sample_weight: np.ndarray | None = None,
+    diffusion: DiffusionTensor | None = None,
+    rows: np.ndarray | None = None,
+    **options: Any,
+) -> Moments:
+    """Sum over samples in an array or a source in this process, with the identity as the default diffusion tensor.
+
+    See `EnergyForm.moments`.
+    """
+    source = X if isinstance(X, Source) else ArraySource(X, checked=True)
+    form = EnergyForm(DiffusionTensor(None, basis.dim) if diffusion is None else diffusion)
+    return form.moments(basis, source, sample_weight, rows, **options)

@@ -1,0 +1,91 @@
+"""A candidate: a kernel with a regularization, and what held-out samples say of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from kdmaps.kernels import FAMILIES, Kernel, kernel_from_dict
+from kdmaps.selection.rules import Score, jackknife_error
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A kernel with a regularization, judged on the folds.
+
+    Attributes
+    ----------
+    label : str
+        Name of the kernel's family, or its representation where the user gave the kernel itself.
+    kernel : Kernel
+    regularization : float
+        λ.
+    score : Score
+        What selection maximises; -inf if there is no score.
+    agreement : float
+        Mean squared cosine between the mode spaces of the folds and of all samples.
+    condition_number : float
+        Of L+λR.
+    timescales : tuple of float
+        On all samples searched.
+    fit_seconds, score_seconds : tuple of float
+        Time of each fold: its share of the sums over samples and its solve; its score.
+    rejected : str
+        Why it has no score; empty if it has one.
+    """
+
+    label: str
+    kernel: Kernel
+    regularization: float
+    score: Score
+    agreement: float = np.nan
+    condition_number: float = np.nan
+    timescales: tuple[float, ...] = ()
+    fit_seconds: tuple[float, ...] = ()
+    score_seconds: tuple[float, ...] = ()
+    rejected: str = ""
+
+    @property
+    def value(self) -> float:
+        """The selection score."""
+        return self.score.value
+
+    @property
+    def standard_error(self) -> float:
+        """Jackknife standard error of the selection score over the folds."""
+        return jackknife_error(self.score.replicates)
+
+    @property
+    def bandwidth(self) -> float | None:
+        """σ of a family given by name; None for a kernel that the user gave."""
+        return float(self.kernel.bandwidth) if self.label in FAMILIES else None  # type: ignore[attr-defined]
+
+    @property
+    def params(self) -> dict[str, Any]:
+        """Arguments that make `KernelDiffusionMap` fit this candidate."""
+        if self.bandwidth is None:
+            return {"kernel": self.kernel, "regularization": self.regularization}
+        return {"kernel": self.label, "bandwidth": self.bandwidth, "regularization": self.regularization}
+
+    def lead_error(self, other: Candidate) -> float:
+        """Return the standard error of the difference of two scores, which see the same samples."""
+        return jackknife_error(self.score.replicates - other.score.replicates)
+
+    def standardised_lead(self, other: Candidate) -> float:
+        """Return by how many standard errors of the difference this candidate scores more than another one."""
+        return (self.value - other.value) / max(self.lead_error(other), np.finfo(float).tiny)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data for a checkpoint."""
+        score = [self.score.value, self.score.replicates.tolist(), self.score.fold_values.tolist()]
+        return {**vars(self), "kernel": self.kernel.to_dict(), "score": score}
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Candidate:
+        """Invert `to_dict`."""
+        value, *arrays = data["score"]
+        lists = {name: tuple(entry) for name, entry in data.items() if isinstance(entry, list)}
+        score = Score(value, *map(np.array, arrays))
+        return cls(**{**data, **lists, "kernel": kernel_from_dict(data["kernel"]), "score": score})

@@ -1,0 +1,188 @@
+"""Modes of one kernel fitted on every fold and on all samples, for a path of regularizations."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property, partial
+
+import numpy as np
+
+from kdmaps.forms.moments import Moments
+from kdmaps.selection.scores import FoldFit
+from kdmaps.spectrum.pencil import RegularizationPath, rounding_variance
+from kdmaps.utils.threads import check_cancelled
+
+
+@dataclass(frozen=True)
+class CrossFit:
+    """Modes of one kernel and one λ, fitted on every fold and on all samples.
+
+    Attributes
+    ----------
+    folds : list of FoldFit
+    coefficients : ndarray of shape (p, r)
+        Modes of all samples.
+    rotations : list of ndarray of shape (r, r)
+        Procrustes rotation that turns each fold's modes towards those of all samples.
+    eigenvalues : ndarray of shape (r,)
+        μ on all samples.
+    rates : ndarray of shape (r,)
+        λ-free rates on all samples.
+    coverage : float
+        How often a sample is tested, on average: the number of repeats for repeated folds.
+    overlaps, spreads : list of ndarray of shape (r, r)
+        VᵀΣA and VᵀΣV for the modes V of each fold and A of all samples, Σ of all samples.
+    condition_number : float
+    seconds : list of float
+        Time to solve each fold.
+    """
+
+    folds: list[FoldFit]
+    coefficients: np.ndarray
+    rotations: list[np.ndarray]
+    eigenvalues: np.ndarray
+    rates: np.ndarray
+    coverage: float
+    overlaps: list[np.ndarray]
+    spreads: list[np.ndarray]
+    condition_number: float
+    seconds: list[float]
+
+    def agreement(self, n_modes: int | None = None) -> float:
+        """Mean squared cosine between the spaces of the first modes of the folds and of all samples."""
+        k = len(self.eigenvalues) if n_modes is None else n_modes
+        cosines = [
+            np.sum(M[:k, :k] * np.linalg.solve(S[:k, :k], M[:k, :k])) / k
+            for M, S in zip(self.overlaps, self.spreads, strict=True)
+        ]
+        return float(np.mean(cosines))
+
+    def held_out_rates(self) -> np.ndarray:
+        """Σ_f n_f V_kᵀL_fV_k / Σ_f n_f V_kᵀΣ_fV_k for the k-th mode V_k of each fold on its test samples.
+
+        A rate on the samples that chose the mode is too small: of the functions that look alike, the one with the
+        smallest quotient on these samples was taken. Held-out quotients have no such optimism; by the variational
+        principle their error is upwards, since a fold's mode is not quite the true one. Modes keep the order that
+        their own fold gave them: to turn or sort them by test samples would be a choice by these samples again.
+        """
+        energy, variance = (
+            np.sum([fold.test_weight * np.diagonal(getattr(fold, name)) for fold in self.folds], axis=0)
+            for name in ("test_energy", "test_covariance")
+        )
+        return energy / variance
+
+
+#: Operators are expressed in a frame if it has at most this fraction of the features: else it costs more than it saves.
+_WORTHWHILE = 0.5
+
+
+class _Operators:
+    """Σ and L of some samples, and the modes that they determine for any λ.
+
+    With a frame B, BᵀRB = 1, coefficients are relative to its columns: the operators are BᵀΣB and BᵀLB.
+    """
+
+    def __init__(self, moments: Moments, ridge: np.ndarray | None, center: bool, frame: np.ndarray | None = None):
+        self.moments, self.ridge, self.frame = moments, ridge, frame
+        self.covariance, self.energy = moments.covariance(center), moments.mean_energy()
+        if frame is not None:
+            self.covariance, self.energy = (frame.T @ m @ frame for m in (self.covariance, self.energy))
+
+    @cached_property
+    def path(self) -> RegularizationPath:
+        return RegularizationPath(self.covariance, self.energy, self.ridge)
+
+    def features(self, a: np.ndarray) -> np.ndarray:
+        """Coefficients of the features, from those of the frame."""
+        return a if self.frame is None else self.frame @ a
+
+    def modes(self, n_components: int, regularization: float) -> tuple[np.ndarray, np.ndarray] | None:
+        """μ and coefficients of unit variance; None if the samples do not determine so many modes."""
+        values, a = self.path.solve(n_components, regularization)
+        if len(values) < n_components or np.any(values <= rounding_variance(self.moments, self.features(a))):
+            return None
+        return values, a / np.sqrt(np.einsum("mk,mk->k", a, self.covariance @ a))
+
+
+def cross_fit(
+    whole: Moments,
+    folds: list[tuple[Moments, Moments]],
+    ridge: np.ndarray | None,
+    n_components: int,
+    regularizations: Iterable[float],
+    center: bool = True,
+) -> list[CrossFit | None]:
+    """`CrossFit` for every λ; None where the samples do not determine `n_components` modes."""
+    everything, frame = _Operators(whole, ridge, center), None
+    # What all samples do not see, no fold does: a smooth kernel leaves a small part of the features.
+    seen = everything.path.frame
+    if seen.shape[1] <= _WORTHWHILE * seen.shape[0]:
+        ridge, frame = None, seen
+        everything = _Operators(whole, ridge, center, frame)
+    pairs = [tuple(_Operators(part, ridge, center, frame) for part in fold) for fold in folds]
+
+    def at(lam: float) -> CrossFit | None:
+        reference = everything.modes(n_components, lam)
+        if reference is None:
+            return None
+        mu, a = reference
+        results, rotations, overlaps, spreads, seconds = [], [], [], [], []
+        for train, test in pairs:
+            check_cancelled()
+            start = time.perf_counter()
+            fitted = train.modes(n_components, lam)
+            seconds.append(time.perf_counter() - start)
+            if fitted is None:
+                return None
+            values, V = fitted
+            results.append(
+                FoldFit(
+                    coefficients=train.features(V),
+                    eigenvalues=values,
+                    regularization=lam,
+                    test_weight=test.moments.weight,
+                    test_covariance=V.T @ test.covariance @ V,
+                    test_energy=V.T @ test.energy @ V,
+                    test_ridge=V.T @ (V if ridge is None else ridge @ V),
+                    train_energy=V.T @ train.energy @ V,
+                    test_path=partial(getattr, test, "path"),
+                )
+            )
+            overlaps.append(V.T @ everything.covariance @ a)
+            spreads.append(V.T @ everything.covariance @ V)
+            left, _, right = np.linalg.svd(overlaps[-1])
+            rotations.append(left @ right)
+        return CrossFit(
+            folds=results,
+            coefficients=everything.features(a),
+            rotations=rotations,
+            eigenvalues=mu,
+            rates=np.einsum("mk,mk->k", a, everything.energy @ a),
+            coverage=sum(fold.test_weight for fold in results) / whole.weight,
+            overlaps=overlaps,
+            spreads=spreads,
+            condition_number=everything.path.condition_number(lam),
+            seconds=seconds,
+        )
+
+    return [at(lam) for lam in regularizations]
+
+
+def cross_fitted_rates(
+    whole: Moments,
+    folds: list[tuple[Moments, Moments]],
+    ridge: np.ndarray | None,
+    n_components: int,
+    regularization: float,
+    center: bool = True,
+) -> np.ndarray:
+    """Rates of modes on samples that they were not fitted to: `CrossFit.held_out_rates`."""
+    fit = cross_fit(whole, folds, ridge, n_components, [regularization], center)[0]
+    if fit is None:
+        raise ValueError(
+            f"The samples of a fold do not determine n_components={n_components} modes, so that rates='cross-fitted' "
+            "has nothing to average; use rates='ritz', fewer modes, fewer folds or more samples."
+        )
+    return fit.held_out_rates()

@@ -1,0 +1,204 @@
+"""What is the same for all candidates of a search: the samples that judge them, the folds, the settings."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from kdmaps.bases import Basis, BasisSpec, select_landmarks
+from kdmaps.data.distances import median_distance
+from kdmaps.data.sources import PREVIEW_SAMPLES, ArraySource, Sample, Source
+from kdmaps.forms.diffusion import mean_diffusion, tensors_of
+from kdmaps.forms.energy import EnergyForm, make_form
+from kdmaps.forms.moments import Moments
+from kdmaps.kernels import Gaussian, Kernel
+from kdmaps.selection.candidate import Candidate
+from kdmaps.selection.cross_fit import CrossFit, cross_fit
+from kdmaps.selection.folds import Folds, make_folds, splits_at
+from kdmaps.selection.plan import FitSpec, SearchPlan
+from kdmaps.selection.rules import Score
+from kdmaps.utils.validation import check_samples
+
+#: Samples on which data that are expensive to pass over are searched, unless more are asked for.
+SEARCH_SAMPLES = 20_000
+
+Scoring = Callable[[CrossFit], Score]
+
+
+class FoldedMoments(NamedTuple):
+    """The sums of one basis: over all samples, and over the training and test samples of every fold."""
+
+    basis: Basis
+    whole: Moments
+    parts: list[tuple[Moments, Moments]]
+
+
+@dataclass(frozen=True)
+class SearchData:
+    """Everything that is the same for all candidates.
+
+    Attributes
+    ----------
+    source : Source
+        The samples that judge the candidates.
+    rows : ndarray of int
+        Their numbers among all samples.
+    complete : bool
+        Whether they are all samples.
+    weight : ndarray or None
+    form : EnergyForm
+        At these samples.
+    preview : Sample
+        Those of them that decide the median distance, the landmarks and the origin.
+    median : float
+        Median distance of the preview.
+    folds : Folds
+    basis : BasisSpec
+        With the landmarks themselves, which are the same for all candidates.
+    fit : FitSpec
+    seed : int
+    """
+
+    source: Source
+    rows: np.ndarray
+    complete: bool
+    weight: np.ndarray | None
+    form: EnergyForm
+    preview: Sample
+    median: float
+    folds: Folds
+    basis: BasisSpec
+    fit: FitSpec
+    seed: int
+
+    @classmethod
+    def gather(
+        cls, source: Source, form: EnergyForm, weight: np.ndarray | None, groups: Any, plan: SearchPlan, seed: int
+    ) -> SearchData:
+        """Draw the samples that judge, split them, and look at them once.
+
+        Parameters
+        ----------
+        source, weight, groups :
+            All samples.
+        form : EnergyForm
+            At all samples.
+        plan : SearchPlan
+        seed : int
+        """
+        rows, searched, weight = _drawn(source, weight, plan.max_search_samples, seed)
+        preview = searched.sample(PREVIEW_SAMPLES, np.random.RandomState(seed), weight)
+        used = preview.X if preview.weight is None else preview.X[preview.weight > 0]
+        n_components = plan.fit.n_components
+        check_samples(used, n_components, source.feature_names)
+        median = median_distance(preview.X, preview.weight, seed)
+        if isinstance(searched, ArraySource):
+            tensors = tensors_of(plan.fit.diffusion, rows, source.n_samples)
+            form = make_form(tensors, searched.array, weight, spaces=form.spaces, keep=True)
+        spec = _with_landmarks(plan.basis, used, median, n_components, seed)
+        splits = splits_at(plan.fit.cv, source, groups, rows, n_components, seed)
+        chosen = spec.landmarks if spec.basis == "landmarks" else None
+        folds = make_folds(splits, searched, weight, n_components, chosen)
+        complete = len(rows) == source.n_samples
+        return cls(searched, rows, complete, weight, form, preview, median, folds, spec, plan.fit, seed)
+
+    @cached_property
+    def local(self) -> Sample:
+        """The samples themselves, in this process."""
+        return self.source.sample(None, np.random.RandomState(self.seed), self.weight)
+
+    @property
+    def mean_diffusion(self) -> float:
+        """E tr a/d."""
+        return mean_diffusion(self.form.tensor, self.preview.X, self.preview.rows)
+
+    def fingerprint(self) -> str:
+        """Return a digest of the data and the settings, by which a checkpoint knows that it belongs to them."""
+        digest = hashlib.sha256()
+        X, rows = self.source.content(self.preview)
+        basis, fit = self.basis, self.fit
+        settings = (fit.n_components, basis.basis, basis.n_features, basis.sampling, fit.center, self.seed)
+        digest.update(repr((self.source.shape, str(X.dtype), settings, str(np.dtype(basis.dtype)))).encode())
+        # A callable tensor is known by its values at some samples.
+        few = slice(None) if self.form.tensor.per_sample else slice(100)
+        tensor = self.form.tensor.rows(np.asarray(X[few], dtype=np.float64), rows[few])
+        for array in (X, self.weight, basis.landmarks, self.form.tensor.constant, *tensor, self.folds.assignment):
+            if isinstance(array, np.ndarray):
+                digest.update(np.ascontiguousarray(array).tobytes())
+        return digest.hexdigest()
+
+    def fold(self, kernel: Kernel) -> FoldedMoments:
+        """Sum over the samples for one kernel: one pass."""
+        basis = self.basis.make(kernel, self.preview.X, self.preview.weight, self.seed)
+        sums = self.folds.moments(self.source, self.form, basis, self.weight, engine=self.fit.engine)
+        return FoldedMoments(basis, *sums)
+
+    def fit_folds(
+        self, folded: FoldedMoments, lambdas: Iterable[float], n_components: int | None = None
+    ) -> list[CrossFit | None]:
+        """Fit the modes of every fold, and of all samples, at every λ."""
+        r = self.fit.n_components if n_components is None else n_components
+        return cross_fit(folded.whole, folded.parts, folded.basis.ridge, r, lambdas, self.fit.center)
+
+    def judge(self, label: str, kernel: Kernel, lambdas: list[float], scoring: Scoring) -> list[Candidate]:
+        """Return the candidates of one kernel, one for each λ."""
+        start = time.perf_counter()
+        folded = self.fold(kernel)
+        return self.judge_sums(label, folded, lambdas, scoring, time.perf_counter() - start)
+
+    def judge_sums(
+        self, label: str, folded: FoldedMoments, lambdas: list[float], scoring: Scoring, seconds: float = 0.0
+    ) -> list[Candidate]:
+        """Return the candidates of a kernel whose sums over the samples took `seconds`."""
+        share = seconds / (len(lambdas) * len(self.folds))
+        fits, kernel = self.fit_folds(folded, lambdas), folded.basis.kernel
+        return [_candidate(label, kernel, lam, fit, scoring, share) for lam, fit in zip(lambdas, fits, strict=True)]
+
+
+def _candidate(
+    label: str, kernel: Kernel, lam: float, fit: CrossFit | None, scoring: Scoring, share: float
+) -> Candidate:
+    """Return a fit with its score; `share` is the time of the sums over samples that belongs to one fold."""
+    if fit is None:
+        nothing = Score(-np.inf, np.empty(0), np.empty(0))
+        return Candidate(label, kernel, lam, nothing, rejected="the samples of a fold do not determine the modes")
+    start = time.perf_counter()
+    score = scoring(fit)
+    seconds = (time.perf_counter() - start) / len(fit.folds)
+    finite = bool(np.isfinite(score.value))
+    return Candidate(
+        label=label,
+        kernel=kernel,
+        regularization=lam,
+        score=score if finite else replace(score, value=-np.inf),
+        agreement=fit.agreement(),
+        condition_number=fit.condition_number,
+        timescales=tuple((1 / fit.rates).tolist()),
+        fit_seconds=tuple(share + solve for solve in fit.seconds),
+        score_seconds=(seconds,) * len(fit.folds),
+        rejected="" if finite else "the score is not finite",
+    )
+
+
+def _drawn(source: Source, weight: np.ndarray | None, most: int | None, seed: int):
+    """Return row numbers, a source and the weights of the samples that judge the candidates."""
+    if most is None and not source.many_passes:
+        most = SEARCH_SAMPLES
+    if source.many_passes and (most is None or (source.n_samples or 0) <= most):
+        return np.arange(source.n_samples or 0), source, weight
+    rows, X, weight = source.sample(most, np.random.RandomState(seed), weight)
+    return rows, source.subset(X), weight
+
+
+def _with_landmarks(spec: BasisSpec, X: np.ndarray, median: float, n_components: int, seed: int) -> BasisSpec:
+    """Choose the landmarks once: a quarter of the samples at most, since the others test what is fitted at these."""
+    if spec.basis != "landmarks":
+        return spec
+    most = min(spec.n_features, max(n_components + 1, len(X) // 4))
+    return replace(spec, landmarks=select_landmarks(X, most, spec.landmarks, Gaussian(median), seed))

@@ -1,0 +1,106 @@
+"""Settings that travel together: how modes are fitted, and how a kernel is searched."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Any
+
+from kdmaps.bases import BasisSpec
+from kdmaps.forms.engines import check_engine
+from kdmaps.utils.validation import check_positive_whole
+
+#: How rates are estimated.
+RATES = ("ritz", "cross-fitted")
+
+
+@dataclass(frozen=True)
+class FitSpec:
+    """What is fitted with a given basis.
+
+    Attributes
+    ----------
+    n_components : int
+        Number r of modes.
+    center : bool
+        Whether the covariance is centred.
+    diffusion : None, float, array-like, callable, "tangent" or TangentDiffusion
+        The diffusion tensor of the energy.
+    rates : {"ritz", "cross-fitted"}
+        Where rates are read.
+    cv : int, scikit-learn splitter or list of index pairs
+        The folds.
+    engine : {"numba", "jax"} or None
+        What runs the sum over samples.
+    memory_limit : float or None
+        Megabytes.
+    """
+
+    n_components: int = 4
+    center: bool = True
+    diffusion: Any = None
+    rates: str = "ritz"
+    cv: Any = 3
+    engine: str | None = None
+    memory_limit: float | None = None
+
+    def check(self) -> None:
+        """Raise a ValueError for settings that no data could make sense of."""
+        check_positive_whole("n_components", self.n_components)
+        check_engine(self.engine, self.memory_limit)
+        if self.rates not in RATES:
+            raise ValueError(f"rates must be one of {', '.join(RATES)}, got {self.rates!r}.")
+
+    @property
+    def summing(self) -> dict[str, Any]:
+        """Options of `Source.moments`."""
+        return {"engine": self.engine, "memory_limit": self.memory_limit}
+
+
+@dataclass(frozen=True)
+class SearchPlan:
+    """Which candidates are tried, and how.
+
+    Attributes
+    ----------
+    basis : BasisSpec
+    fit : FitSpec
+    families, bandwidths, bandwidth_range, regularizations, scoring, max_extensions, n_jobs, checkpoint, progress :
+        As in `KernelSearchCV`.
+    max_search_samples : int or None
+        Candidates are judged on a random subsample of at most this size.
+    random_state : int, RandomState instance or None
+    """
+
+    basis: BasisSpec
+    fit: FitSpec
+    families: Any
+    bandwidths: Any
+    bandwidth_range: Any
+    regularizations: Any
+    scoring: Any
+    max_extensions: int
+    max_search_samples: int | None
+    n_jobs: int | None
+    checkpoint: Any
+    progress: bool
+    random_state: Any
+
+    def check(self) -> None:
+        """Raise a ValueError for settings that no data could make sense of."""
+        self.fit.check()
+        self.basis.check(self.fit.n_components)
+        most = self.max_search_samples
+        if most is not None and (not isinstance(most, Integral) or most < 2):
+            raise ValueError(f"max_search_samples must be None or a whole number of at least 2, got {most!r}.")
+        if not isinstance(self.max_extensions, Integral) or self.max_extensions < 0:
+            raise ValueError(f"max_extensions must be a whole number, 0 or more, got {self.max_extensions!r}.")
+        if self.n_jobs is not None and (not isinstance(self.n_jobs, Integral) or self.n_jobs == 0):
+            raise ValueError(f"n_jobs must be None or a whole number of threads, -1 for all, got {self.n_jobs!r}.")
+        if self.basis.basis == "full":
+            raise ValueError("basis='full' leaves no sample to test on; use basis='landmarks' or 'fourier'.")
+        if self.scoring == "timescale" and not self.fit.center:
+            raise ValueError(
+                "scoring='timescale' needs center=True: the constant, a mode if nothing is centred, has an unbounded "
+                "time scale."
+            )

@@ -1,0 +1,141 @@
+"""What a search found."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from kdmaps.analysis.certificates import cv_consistency
+from kdmaps.exceptions import UnreliableModesWarning
+from kdmaps.kernels import Kernel
+from kdmaps.selection.candidate import Candidate
+from kdmaps.selection.data import FoldedMoments, SearchData
+from kdmaps.selection.rules import pooled_ritz_timescales
+
+#: Folds whose mode spaces have a mean squared cosine below this disagree.
+MIN_AGREEMENT = 0.8
+#: A gap counts for the number of modes if the folds agree on the space below it to this mean squared cosine.
+MIN_GAP_AGREEMENT = 0.9
+
+
+@dataclass(frozen=True, eq=False)
+class SearchResult:
+    """Every candidate, the best one, and how far to trust the choice.
+
+    Attributes
+    ----------
+    data : SearchData
+        The samples that judged, the folds, the settings.
+    candidates : tuple of Candidate
+        In the order of the grid, its extensions last; one without a score says why (`Candidate.rejected`).
+    best : Candidate
+    extensions : tuple of str
+        How the grid was extended.
+    moments : FoldedMoments
+        The sums of the best kernel.
+    """
+
+    data: SearchData
+    candidates: tuple[Candidate, ...]
+    best: Candidate
+    extensions: tuple[str, ...]
+    moments: FoldedMoments
+
+    @property
+    def best_index(self) -> int:
+        """The place of the best candidate."""
+        return self.candidates.index(self.best)
+
+    @cached_property
+    def suggested_n_components(self) -> int | None:
+        """Where the largest spectral gap lies among those that the folds agree on; None if there is none."""
+        data = self.data
+        most = min(2 * data.fit.n_components + 2, data.folds.smallest - 1)
+        fit = data.fit_folds(self.moments, [self.best.regularization], most)[0] if most > 1 else None
+        if fit is None:
+            return None
+        times = np.sort(pooled_ritz_timescales(fit))[::-1]
+        agreed = [k for k in range(1, most) if fit.agreement(k) >= MIN_GAP_AGREEMENT and times[k] > 0]
+        return max(agreed, key=lambda k: times[k - 1] / times[k], default=None)
+
+    @cached_property
+    def certainty(self) -> dict[str, float]:
+        """Margin to the best candidate of another kernel, and the bound of thm:cv-consistency."""
+        best, data = self.best, self.data
+        others = [c for c in self.candidates if c.kernel != best.kernel and np.isfinite(c.value)]
+        second = max(others, key=lambda c: c.value, default=None)
+        margin = best.value - second.value if second else np.inf
+        # A score of standard error s over independent folds of N_f of N samples has the variance s² N/N_f in one fold.
+        # A sub-Gaussian law of that variance has c N_f = N_f/(2 N s²) for the sum of r terms, r² as much for each.
+        n_samples, fold_size, r = len(data.rows), data.folds.mean_test_size, data.fit.n_components
+        variance = max(best.standard_error**2, np.finfo(float).tiny) * n_samples / fold_size
+        concentration = r**2 / (2 * variance * fold_size)
+        sizes = (len(self.candidates), r, len(best.score.fold_values))
+        return {
+            "margin": margin,
+            "margin_in_standard_errors": best.standardised_lead(second) if second else np.inf,
+            "bound": cv_consistency(margin, *sizes, fold_size, concentration).value,
+            "fold_size": fold_size,
+            "concentration": concentration,
+        }
+
+    def warnings(self) -> list[UnreliableModesWarning]:
+        """Return reasons not to trust the choice, each with its remedy."""
+        found = []
+        if self.best.agreement < MIN_AGREEMENT:
+            found.append(
+                f"The folds disagree on the mode space (mean squared cosine {self.best.agreement:.2f}): use more "
+                f"samples or another n_components (suggested: {self.suggested_n_components})."
+            )
+        peaks: dict[Kernel, float] = {}
+        for c in self.candidates:
+            if np.isfinite(c.value):
+                peaks[c.kernel] = max(c.value, peaks.get(c.kernel, -np.inf))
+        if len(peaks) > 2 and max(peaks.values()) - min(peaks.values()) <= self.best.standard_error:
+            found.append(
+                "The score landscape is flat: at its best regularization every kernel scores the same within the "
+                "standard error. Either any kernel will do, or the samples show no slow mode: look at fold_agreement."
+            )
+        return [UnreliableModesWarning(text) for text in found]
+
+    def table(self) -> dict[str, Any]:
+        """Return scikit-learn's `cv_results_`, one entry per candidate."""
+        candidates, n_folds = self.candidates, len(self.data.folds)
+
+        def per_fold(values) -> np.ndarray:
+            return np.array(values) if len(values) else np.full(n_folds, np.nan)
+
+        scores = np.array([per_fold(c.score.fold_values) for c in candidates])
+        fits = np.array([per_fold(c.fit_seconds) for c in candidates])
+        scoring = np.array([per_fold(c.score_seconds) for c in candidates])
+        selection = np.array([c.value for c in candidates])
+        return {
+            "mean_fit_time": fits.mean(axis=1),
+            "std_fit_time": fits.std(axis=1),
+            "mean_score_time": scoring.mean(axis=1),
+            "std_score_time": scoring.std(axis=1),
+            "param_family": np.array([c.label for c in candidates]),
+            "param_bandwidth": np.array([np.nan if c.bandwidth is None else c.bandwidth for c in candidates]),
+            "param_regularization": np.array([c.regularization for c in candidates]),
+            "params": [c.params for c in candidates],
+            **{f"split{f}_test_score": scores[:, f] for f in range(n_folds)},
+            "mean_test_score": scores.mean(axis=1),
+            "std_test_score": scores.std(axis=1),
+            "rank_test_score": _rank(scores.mean(axis=1)),
+            "selection_score": selection,
+            "selection_error": np.array([c.standard_error for c in candidates]),
+            "rank_selection_score": _rank(selection),
+            "fold_agreement": np.array([c.agreement for c in candidates]),
+            "condition_number": np.array([c.condition_number for c in candidates]),
+            "timescales": [list(c.timescales) for c in candidates],
+            "rejected": [c.rejected for c in candidates],
+        }
+
+
+def _rank(values: np.ndarray) -> np.ndarray:
+    """Return 1 for the largest value, and so on; NaN comes last, and equal values share a rank as in scikit-learn."""
+    known = np.where(np.isfinite(values), values, -np.inf)
+    return 1 + np.array([np.count_nonzero(known > value) for value in known], dtype=np.int32)

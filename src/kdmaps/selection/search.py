@@ -1,0 +1,141 @@
+"""The search: (source, plan) → `SearchResult`. Every candidate is judged once; the winner is summed once more."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from contextlib import closing
+from typing import Any
+
+import numpy as np
+from joblib import effective_n_jobs
+
+from kdmaps.data.sources import Source
+from kdmaps.forms.energy import EnergyForm
+from kdmaps.kernels import Kernel, make_kernel
+from kdmaps.selection.candidate import Candidate
+from kdmaps.selection.checkpoint import Checkpoint
+from kdmaps.selection.data import SearchData
+from kdmaps.selection.grid import bandwidth_grid, edge_of, kernels_of, rate_unit, regularization_grid
+from kdmaps.selection.plan import SearchPlan
+from kdmaps.selection.result import SearchResult
+from kdmaps.selection.rules import make_scoring
+from kdmaps.utils.progress import track
+from kdmaps.utils.threads import map_unordered
+from kdmaps.utils.validation import seed_of
+
+
+def search(source: Source, form: EnergyForm, weight: np.ndarray | None, groups: Any, plan: SearchPlan) -> SearchResult:
+    """Judge every candidate of a plan on held-out samples.
+
+    Parameters
+    ----------
+    source : Source
+        All samples.
+    form : EnergyForm
+        At all samples.
+    weight : ndarray of shape (n_samples,) or None
+    groups : array-like of shape (n_samples,) or None
+    plan : SearchPlan
+        Checked.
+
+    Raises
+    ------
+    ValueError
+        If no candidate has a finite score.
+    KeyboardInterrupt
+        On Ctrl-C; finished candidates are in the checkpoint, if there is one.
+    """
+    checkpoint = Checkpoint(plan.checkpoint)
+    resumed = plan.random_state is None and checkpoint.seed is not None
+    seed: int = checkpoint.seed if resumed else seed_of(plan.random_state)  # type: ignore[assignment]
+    sweep = _Sweep(SearchData.gather(source, form, weight, groups, plan, seed), plan, checkpoint)
+    data = sweep.data
+    sigmas = bandwidth_grid(plan.bandwidths, plan.bandwidth_range, data.median)
+    unit = rate_unit(data.median, data.mean_diffusion)
+    sweep.run(kernels_of(plan.families, sigmas), regularization_grid(plan.regularizations, unit))
+    if sweep.best.value == -np.inf:
+        raise ValueError(
+            f"No candidate has a finite score: the samples do not determine n_components={plan.fit.n_components} "
+            "modes (use fewer modes or more samples), or scoring returns no numbers."
+        )
+    best, extensions = _extend(sweep, plan.max_extensions)
+    return SearchResult(data, tuple(sweep.candidates), best, tuple(extensions), data.fold(best.kernel))
+
+
+class _Sweep:
+    """Candidates judged so far, in the order in which they were asked for."""
+
+    def __init__(self, data: SearchData, plan: SearchPlan, checkpoint: Checkpoint):
+        self.data, self._plan, self._checkpoint = data, plan, checkpoint
+        self._scoring = make_scoring(plan.scoring)
+        self.candidates: list[Candidate] = []
+        named = isinstance(plan.scoring, str)
+        name = plan.scoring if named else getattr(plan.scoring, "__qualname__", "callable")
+        checkpoint.begin(data.seed, data.fingerprint(), name)
+
+    @property
+    def best(self) -> Candidate:
+        """The candidate of the largest score; the first one asked for among equals."""
+        return max(self.candidates, key=lambda candidate: candidate.value)
+
+    def run(self, kernels: Sequence[tuple[str, Kernel]], regularizations: Iterable[float]) -> list[Candidate]:
+        """Judge every kernel at every λ and return the new candidates."""
+        lambdas = [float(lam) for lam in regularizations]
+        known = {i: self._checkpoint.finished(*named, lambdas) for i, named in enumerate(kernels)}
+        results: dict[int, list[Candidate]] = {i: found for i, found in known.items() if found is not None}
+        missing = [i for i in range(len(kernels)) if i not in results]
+        jobs = self._plan.n_jobs
+        workers = self.data.source.n_callers if jobs == -1 else effective_n_jobs(jobs)
+        leader: list[Candidate] = list(self.candidates)  # the best so far, for the label of the progress bar
+
+        def judged(i: int) -> list[Candidate]:
+            return self.data.judge(*kernels[i], lambdas, self._scoring)
+
+        with closing(map_unordered(missing, judged, workers)) as finished:
+            for number, found in track(finished, len(missing), lambda: _label(leader), self._plan.progress):
+                i = missing[number]
+                results[i] = found
+                self._checkpoint.record(*kernels[i], lambdas, found)
+                leader = [max(leader + found, key=lambda candidate: candidate.value)]
+        # In the order of the kernels, whichever thread was first: ties are broken the same way in every run.
+        new = [candidate for i in sorted(results) for candidate in results[i]]
+        self.candidates += new
+        return new
+
+
+def _label(leader: list[Candidate]) -> str:
+    """Describe the best candidate so far."""
+    if not leader:
+        return "search"
+    best = max(leader, key=lambda candidate: candidate.value)
+    return f"search: {best.label} σ={best.bandwidth or 0:.3g} λ={best.regularization:.1g}, score {best.value:.4g}"
+
+
+def _extend(sweep: _Sweep, most: int) -> tuple[Candidate, list[str]]:
+    """Return the best candidate, after the grid has grown beyond every edge on which it lay, and what was done.
+
+    Beyond the grid a candidate has to be better by more than the standard error of the difference: that far out the
+    held-out score is noisier, and a landscape that has merely levelled off is no reason to go on.
+    """
+    best = sweep.best
+    extensions: list[str] = []
+    tried: set[tuple[str, float]] = set()  # ends of axes beyond which nothing better was found
+    while len(extensions) < most:
+        family = [c for c in sweep.candidates if c.label == best.label]
+        axis, beyond = edge_of(family, best, tried)
+        if axis is None:
+            break
+        tried.add((axis, getattr(best, axis)))
+        if axis == "bandwidth":
+            kernels = [(best.label, make_kernel(best.label, sigma)) for sigma in beyond]
+            new = sweep.run(kernels, sorted({c.regularization for c in family}))
+        else:
+            new = sweep.run([(best.label, kernel) for kernel in dict.fromkeys(c.kernel for c in family)], beyond)
+        challenger = max(new, key=lambda c: c.value)
+        better = bool(np.isfinite(challenger.value)) and challenger.standardised_lead(best) > 1
+        extensions.append(
+            f"the best candidate ({best.label}) lay on the edge {axis}={getattr(best, axis):.3g}; continued to "
+            f"{beyond[-1]:.3g}, {'with' if better else 'without'} a better one"
+        )
+        best = challenger if better else best
+    return best, extensions

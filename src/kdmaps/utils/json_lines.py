@@ -1,0 +1,25 @@
+"""Files of JSON lines to which finished work is appended: what a kill cuts off is one line, which is left out."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+
+def read_lines(path: Path) -> list[dict[str, Any]]:
+    """Return the records of a file; none if it does not exist, and without lines that were cut off."""
+    found = []
+    for line in path.read_text().splitlines() if path.exists() else []:
+        try:
+            found.append(json.loads(line))
+        except json.JSONDecodeError:
+            continue
+    return found
+
+
+def append_line(path: Path, record: dict[str, Any]) -> None:
+    """Append a record; a line that was cut off before it stays apart."""
+    with path.open("a") as file:
+        file.write("\n" + json.dumps(record))
+        file.flush()
