@@ -11,8 +11,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 
 import kdmaps
-from kdmaps import KernelDiffusionMap, data
+from kdmaps import KernelDiffusionMap
 from kdmaps.data import ArraySource, StreamSource, as_source
+from kdmaps.data.sources import check_finite
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::kdmaps.exceptions.UnreliableModesWarning"),
@@ -107,7 +108,7 @@ every_source = pytest.mark.parametrize("name", SOURCES)
 def small_blocks(monkeypatch):
     monkeypatch.setattr("kdmaps.data.objects.BLOCK_BYTES", 24 * 101)  # several blocks in every file
     monkeypatch.setattr("kdmaps.bases._base.CHUNK_BYTES", 0)  # 64 rows a chunk
-    monkeypatch.setattr(data, "MAPPED_BYTES", 24 * 200)
+    monkeypatch.setattr("kdmaps.data.sources.MAPPED_BYTES", 24 * 200)
 
 
 def make(**options):
@@ -286,7 +287,7 @@ class TestErrors:
             assert not hasattr(model, "n_features_in_")
 
     def test_huge_numbers_are_not_infinity(self):
-        data.check_finite(np.full((4, 2), 1e308), slice(0, 4))
+        check_finite(np.full((4, 2), 1e308), slice(0, 4))
 
     def test_read_twice(self):
         chunks = cut(50)
