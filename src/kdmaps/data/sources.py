@@ -16,7 +16,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.utils import check_array
 
-from kdmaps.data import objects
+from kdmaps.data.files import open_table
+from kdmaps.data.formats.base import block_rows, made_by
+from kdmaps.data.formats.registry import is_dask, object_reader
+from kdmaps.data.formats.trajectories import coordinates
 from kdmaps.utils.threads import slices
 
 #: Pages of a memory-mapped file are given back after this many bytes.
@@ -235,14 +238,14 @@ class StreamSource(Source):
                 "bandwidth as a number (with Fourier features), or call partial_fit for each chunk."
             )
         else:
-            parts = self.parts(objects.block_rows(self.n_features))
+            parts = self.parts(block_rows(self.n_features))
             pieces = ((rows := _counted(part, weight), X[rows - part.start]) for part, X in parts)
             rows, X = _draw(pieces, size, seed)
         return Sample(rows, X, None if weight is None else weights_at(weight, rows))
 
 
 def as_source(X) -> Source:
-    """A source of the samples X.
+    """Return a source of the samples X.
 
     Parameters
     ----------
@@ -255,9 +258,9 @@ def as_source(X) -> Source:
     Raises
     ------
     ValueError
-        For what none of these is.
+        If X is none of these.
     FileNotFoundError
-        For a path that does not exist.
+        If a path does not exist.
 
     Examples
     --------
@@ -273,7 +276,7 @@ def as_source(X) -> Source:
         return _open_path(Path(X))
     if isinstance(X, np.memmap):
         return ArraySource(X)
-    if objects.is_dask(X):
+    if is_dask(X):
         from kdmaps.data.dask import DaskSource
 
         return DaskSource(X)
@@ -281,21 +284,20 @@ def as_source(X) -> Source:
         return ArraySource(check_array(X, dtype=(np.float64, np.float32), input_name="X"), checked=True)
     if hasattr(X, "__next__"):
         return StreamSource(lambda: X, once=True)
-    return StreamSource(**objects.of_object(X)) if objects.knows(X) else StreamSource(X)
+    reader = object_reader(X)
+    return StreamSource(X) if reader is None else reader(X).select()
 
 
 def is_array_like(X) -> bool:
-    """Whether X is numbers in memory, which scikit-learn validates."""
+    """Return whether X is numbers in memory, which scikit-learn validates."""
     if isinstance(X, str | os.PathLike | np.memmap | Source) or hasattr(X, "__next__"):
         return False
-    if objects.knows(X) or objects.is_dask(X):
+    if object_reader(X) is not None or is_dask(X):
         return False
     return hasattr(X, "__array__") or not callable(X)
 
 
 def _open_path(path: Path) -> Source:
-    from kdmaps.data.formats import open_table  # which makes sources of files
-
     try:
         table = open_table(path)
         if table.names is not None and table.extras:
@@ -353,9 +355,8 @@ def _check_size(n_samples: int, n_features: int) -> None:
 
 
 def as_rows(chunk, number: int) -> np.ndarray:
-    """A chunk as an array of two dimensions and a floating type."""
-    xyz = getattr(chunk, "xyz", None)  # an mdtraj trajectory
-    rows = np.asarray(chunk if xyz is None else xyz.reshape(len(xyz), -1))
+    """Return a chunk as an array of two dimensions and a floating type."""
+    rows = np.asarray(coordinates(chunk) if made_by(chunk, "mdtraj", "Trajectory") else chunk)
     if rows.ndim != 2 or rows.dtype.kind not in "fiub":
         raise ValueError(
             f"Chunk {number} of X must be an array of numbers with two dimensions, got {type(chunk).__name__} "

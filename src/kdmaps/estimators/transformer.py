@@ -8,7 +8,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from kdmaps.bases import ModeBasis
 from kdmaps.data import ArraySource, Source, as_source
-from kdmaps.data.objects import write_rows
+from kdmaps.data.formats.arrays import write_rows
 from kdmaps.data.remote import RemoteSource
 from kdmaps.data.sources import check_columns, is_array_like
 from kdmaps.forms.engines import chunk_rows
