@@ -234,7 +234,7 @@ class TestLargeStream:
 class TestErrors:
     def test_unknown_suffix(self, tmp_path):
         (tmp_path / "X.xyz").touch()
-        with pytest.raises(ValueError, match=r"X: .*X\.xyz: .*known are \.npy, .*\.npz.*callable"):
+        with pytest.raises(ValueError, match=r"X: .*X\.xyz: .*known are \.csv, .*\.npz.*callable"):
             make().fit(tmp_path / "X.xyz")
 
     def test_no_such_file(self, tmp_path):

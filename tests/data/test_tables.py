@@ -210,7 +210,7 @@ def test_a_column_from_a_file(tmp_path):
         ("t.npy", b"x,y\n1,2\n", "cannot be read as an array"),
         ("t.npz", b"x,y\n1,2\n", "cannot be read as an archive of arrays, or is truncated"),
         ("t.parquet", b"x,y\n1,2\n", "cannot be read as Parquet"),
-        ("t.xyz", b"1", r"ending '.xyz'; known are .npy"),
+        ("t.xyz", b"1", r"ending '.xyz'; known are .csv"),
     ],
 )
 def test_bad_files(name, content, message, tmp_path):
@@ -296,7 +296,7 @@ def test_a_missing_package_is_named_with_its_extra(module, name, extra, tmp_path
 
 @pytest.mark.parametrize("ending", [".tsv", ".zarr", ".xyz"])
 def test_formats_that_are_not_written(ending):
-    with pytest.raises(ValueError, match=rf"'{ending}'; known are .npy, .csv, .parquet, .npz\."):
+    with pytest.raises(ValueError, match=rf"'{ending}'; known are .csv, .parquet, .npy, .npz\."):
         make_writer(ending)
 
 

@@ -27,12 +27,12 @@ class Format(NamedTuple):
 
 #: Formats by suffix. Trajectories are not here: they are told by their topology, whatever their suffix.
 FORMATS = {
-    ".npy": Format(arrays.open_npy, arrays.write_npy),
     ".csv": Format(text.open_text, text.write_csv),
     **dict.fromkeys((".tsv", ".txt", ".dat"), Format(text.open_text)),
     ".parquet": Format(
         parquet.open_parquet, parquet.write_parquet, needs=("pyarrow.parquet", "tables", "Parquet files")
     ),
+    ".npy": Format(arrays.open_npy, arrays.write_npy),
     ".npz": Format(arrays.open_npz, arrays.write_npz, named_arrays=True),
     ".zarr": Format(zarr.open_zarr, needs=("zarr", "tables", "Zarr directories"), named_arrays=True),
 }
