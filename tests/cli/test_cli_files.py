@@ -119,7 +119,7 @@ def test_transform_tells_the_rows_too(ending):
 
 
 def test_files_are_read_one_after_the_other(monkeypatch):
-    monkeypatch.setattr("kdmaps.data.objects.BLOCK_BYTES", 16 * 50)
+    monkeypatch.setattr("kdmaps.data.formats.base.BLOCK_BYTES", 16 * 50)
     table = open_tables(["0.csv", "1.csv", "2.csv"], stride=2)
     source = table.select("x,y")
     assert max(len(block) for block in table.blocks([0, 1])) <= 25  # never a whole file

@@ -1,6 +1,5 @@
 """Samples from anywhere: the same rows give the same answer, however they are stored and cut into chunks."""
 
-import sys
 import tracemalloc
 from pathlib import Path
 
@@ -11,8 +10,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 
 import kdmaps
-from kdmaps import KernelDiffusionMap, data
+from kdmaps import KernelDiffusionMap
 from kdmaps.data import ArraySource, StreamSource, as_source
+from kdmaps.data.sources import check_finite
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::kdmaps.exceptions.UnreliableModesWarning"),
@@ -73,6 +73,11 @@ def mdtraj_trajectory(path):
     return mdtraj.Trajectory(X.reshape(N, 1, 3), None)
 
 
+def mdtraj_chunks(path):
+    mdtraj = pytest.importorskip("mdtraj")
+    return lambda: (mdtraj.Trajectory(part.reshape(-1, 1, 3), None) for part in cut(100, 300))
+
+
 def mdanalysis_group(path):
     universe = pytest.importorskip("MDAnalysis").Universe.empty(2, trajectory=True)
     both = np.stack([X + 5, X], axis=1)
@@ -94,20 +99,21 @@ SOURCES = {
     "zarr": zarr_array,
     "zarr path": lambda path: zarr_array(path) is not None and path / "X.zarr",
     "callable": lambda path: lambda: cut(1, 64, 300, 0, 2),
-    "callable of frames": lambda path: lambda: (pd.DataFrame(part) for part in cut(100, 300)),
+    "callable of frames": lambda path: lambda: (pd.DataFrame(part, columns=["xyz", "b", "c"]) for part in cut(100)),
     "iterator": lambda path: cut(333, 333),
     "mdtraj": mdtraj_trajectory,
+    "callable of mdtraj": mdtraj_chunks,
     "MDAnalysis": mdanalysis_group,
 }
-SINGLE = {"mdtraj", "MDAnalysis"}  # they store float32
+SINGLE = {"mdtraj", "callable of mdtraj", "MDAnalysis"}  # they store float32
 every_source = pytest.mark.parametrize("name", SOURCES)
 
 
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch):
-    monkeypatch.setattr("kdmaps.data.objects.BLOCK_BYTES", 24 * 101)  # several blocks in every file
+    monkeypatch.setattr("kdmaps.data.formats.base.BLOCK_BYTES", 24 * 101)  # several blocks in every file
     monkeypatch.setattr("kdmaps.bases._base.CHUNK_BYTES", 0)  # 64 rows a chunk
-    monkeypatch.setattr(data, "MAPPED_BYTES", 24 * 200)
+    monkeypatch.setattr("kdmaps.data.sources.MAPPED_BYTES", 24 * 200)
 
 
 def make(**options):
@@ -228,7 +234,7 @@ class TestLargeStream:
 class TestErrors:
     def test_unknown_suffix(self, tmp_path):
         (tmp_path / "X.xyz").touch()
-        with pytest.raises(ValueError, match=r"X: .*X\.xyz: .*known are \.npy, .*\.npz.*callable"):
+        with pytest.raises(ValueError, match=r"X: .*X\.xyz: .*known are \.csv, .*\.npz.*callable"):
             make().fit(tmp_path / "X.xyz")
 
     def test_no_such_file(self, tmp_path):
@@ -286,7 +292,7 @@ class TestErrors:
             assert not hasattr(model, "n_features_in_")
 
     def test_huge_numbers_are_not_infinity(self):
-        data.check_finite(np.full((4, 2), 1e308), slice(0, 4))
+        check_finite(np.full((4, 2), 1e308), slice(0, 4))
 
     def test_read_twice(self):
         chunks = cut(50)
@@ -311,13 +317,6 @@ class TestErrors:
     def test_tensors_of_a_stream(self):
         with pytest.raises(ValueError, match="diffusion cannot be given per sample for a stream of unknown length"):
             make(diffusion=np.tile(np.eye(DIM), (N, 1, 1))).fit(lambda: cut(100))
-
-    def test_a_library_that_is_missing(self, tmp_path, monkeypatch):
-        path = tmp_path / "X.parquet"
-        path.touch()
-        monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
-        with pytest.raises(ImportError, match="Parquet files need pyarrow; install it"):
-            make().fit(path)
 
     def test_out_has_another_suffix(self, tmp_path):
         with pytest.raises(ValueError, match=r"out must be the name of a \.npy file"):

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import kdmaps
-from kdmaps.data import Table, gather, make_writer, open_table, read_column
+from kdmaps.data import Table, as_source, gather, make_writer, open_table, read_column
+from kdmaps.data.formats.registry import FORMATS, Format
 
 X = np.random.default_rng(0).standard_normal((7, 3))
 WEIGHT = np.arange(7.0)
@@ -116,6 +117,19 @@ def test_what_is_written_is_read(ending, tmp_path):
     assert table.names == (["mode1", "mode2", "mode3"] if ending in (".csv", ".parquet") else None)
 
 
+def test_a_format_is_one_entry(tmp_path, monkeypatch):
+    def open_bytes(path):
+        return Table.from_blocks(1, lambda: iter([np.frombuffer(path.read_bytes(), np.uint8)[:, None]]))
+
+    def write_bytes(file, values, names, beside):
+        file.write(values.astype(np.uint8).tobytes())
+
+    monkeypatch.setitem(FORMATS, ".bytes", Format(open_bytes, write_bytes))
+    with open(tmp_path / "t.bytes", "wb") as file:
+        make_writer(".bytes")(file, WEIGHT[:, None], ["w"], {})
+    np.testing.assert_array_equal(gather(as_source(tmp_path / "t.bytes"))[:, 0], WEIGHT)
+
+
 # --- choice of columns ------------------------------------------------------------------------------------------------
 ALL = np.c_[X, WEIGHT]
 PLAIN = Table(4, lambda columns: iter([ALL[:5, columns], ALL[5:, columns]]), n_samples=7)
@@ -196,7 +210,7 @@ def test_a_column_from_a_file(tmp_path):
         ("t.npy", b"x,y\n1,2\n", "cannot be read as an array"),
         ("t.npz", b"x,y\n1,2\n", "cannot be read as an archive of arrays, or is truncated"),
         ("t.parquet", b"x,y\n1,2\n", "cannot be read as Parquet"),
-        ("t.xyz", b"1", r"ending '.xyz'; known are .npy"),
+        ("t.xyz", b"1", r"ending '.xyz'; known are .csv"),
     ],
 )
 def test_bad_files(name, content, message, tmp_path):
@@ -206,7 +220,7 @@ def test_bad_files(name, content, message, tmp_path):
 
 
 def test_ragged_blocks_are_found_with_their_line(tmp_path, monkeypatch):
-    monkeypatch.setattr("kdmaps.data.objects.BLOCK_BYTES", 2 * 8 * 2)  # two rows of two numbers
+    monkeypatch.setattr("kdmaps.data.formats.base.BLOCK_BYTES", 2 * 8 * 2)  # two rows of two numbers
     (tmp_path / "t.csv").write_text("x,y\n" + 4 * "1,2\n" + 4 * "1,2,3\n")  # every block is a table by itself
     with pytest.raises(ValueError, match="line 6: 3 columns where the rows before have 2"):
         values(open_table(tmp_path / "t.csv"))
@@ -222,9 +236,17 @@ def test_an_array_of_three_dimensions_is_not_guessed_at(tmp_path):
         kdmaps.KernelDiffusionMap().fit(tmp_path / "t.npy")
 
 
-@pytest.mark.parametrize(("name", "message"), [("run*.npy", "Leave the quotes out"), ("here", "here is a directory")])
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("run*.npy", "Leave the quotes out"),
+        ("here", "here is a directory"),
+        ("here.csv", r"here.csv cannot be read as text: .*directory"),
+    ],
+)
 def test_paths_that_are_no_files(name, message, tmp_path):
     (tmp_path / "here").mkdir()
+    (tmp_path / "here.csv").mkdir()
     with pytest.raises((ValueError, FileNotFoundError), match=message):
         open_table(tmp_path / name)
 
@@ -253,13 +275,29 @@ def test_pickles_are_not_read(tmp_path):
             open_table(tmp_path / name)
 
 
-@pytest.mark.parametrize(("package", "ending"), [("pyarrow.parquet", ".parquet"), ("zarr", ".zarr")])
-def test_a_missing_package_is_named(package, ending, tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, package, None)
-    package = package.partition(".")[0]
-    (tmp_path / f"t{ending}").write_bytes(b"")
-    with pytest.raises(ImportError, match=rf".* need {package}; install it \(pip install {package}\)"):
-        open_table(tmp_path / f"t{ending}")
+@pytest.mark.parametrize(
+    ("module", "name", "extra"),
+    [
+        ("pyarrow.parquet", "t.parquet", "tables"),
+        ("zarr", "t.zarr", "tables"),
+        ("mdtraj", "t.xtc", "trajectories"),
+    ],
+)
+def test_a_missing_package_is_named_with_its_extra(module, name, extra, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, module, None)
+    (tmp_path / name).write_bytes(b"")
+    remedy = rf"need {module.partition('.')[0]}, which is not installed: pip install 'kdmaps\[{extra}\]'"
+    with pytest.raises(ImportError, match=remedy):
+        open_table(tmp_path / name, topology="t.pdb" if extra == "trajectories" else None)
+    if name == "t.parquet":  # before there is anything to write
+        with pytest.raises(ImportError, match=remedy):
+            make_writer(".parquet")
+
+
+@pytest.mark.parametrize("ending", [".tsv", ".zarr", ".xyz"])
+def test_formats_that_are_not_written(ending):
+    with pytest.raises(ValueError, match=rf"'{ending}'; known are .csv, .parquet, .npy, .npz\."):
+        make_writer(ending)
 
 
 # --- trajectories -----------------------------------------------------------------------------------------------------
@@ -317,6 +355,13 @@ def test_dihedrals(peptide):
     np.testing.assert_allclose(values(table, "1")[:, 0], np.sin(phi), atol=5e-3)
     with pytest.raises(ValueError, match="descriptor must be one of"):
         open_table(folder / "t.xtc", topology=folder / "t.pdb", descriptor="distances")
+
+
+def test_a_topology_without_dihedrals(peptide, tmp_path):
+    mdtraj, (folder, _) = pytest.importorskip("mdtraj"), peptide
+    mdtraj.load(str(folder / "t.pdb")).atom_slice([0, 1]).save(str(tmp_path / "two.pdb"))
+    with pytest.raises(ValueError, match=r"two.pdb has no dihedrals; choose another descriptor \(heavy-atoms"):
+        open_table(tmp_path / "two.pdb", topology=tmp_path / "two.pdb", descriptor="dihedrals")
 
 
 def test_what_a_format_does_not_have_is_not_ignored(tmp_path):

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from kdmaps.certificates import cv_consistency_bound
+from kdmaps.selection.sweep import Candidate
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, ShuffleSplit
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -19,7 +20,6 @@ from kdmaps.forms.energy import compute_moments
 from kdmaps.kernels import Gaussian, Mixture
 from kdmaps.selection.folds import BlockedKFold, CrossFit, FoldMoments, make_splits
 from kdmaps.selection.scores import FoldFit
-from kdmaps.selection.sweep import Candidate
 
 SMALL = {"n_components": 2, "families": ["gaussian", "matern52"], "bandwidths": 4, "n_features": 60, "random_state": 0}
 LAMBDAS = [1e-3, 1e-2, 1e-1]

@@ -1,9 +1,12 @@
-"""Where samples come from: arrays, streams, files, trajectories, Dask; and tables of modes written to files."""
+"""Samples: arrays, streams, files, trajectories and Dask as sources; tables of modes written to files."""
 
-from kdmaps.data.formats import DESCRIPTORS, open_table, open_tables, read_column
-from kdmaps.data.sources import PREVIEW_SAMPLES, ArraySource, Sample, Source, StreamSource, as_source
-from kdmaps.data.table import Table, gather
-from kdmaps.data.writers import TABLE_FORMATS, make_writer
+from kdmaps.data.copies import gather
+from kdmaps.data.files import open_table, open_tables, read_column
+from kdmaps.data.formats.registry import TABLE_FORMATS, make_writer
+from kdmaps.data.formats.trajectories import DESCRIPTORS
+from kdmaps.data.inputs import as_source
+from kdmaps.data.sources import PREVIEW_SAMPLES, ArraySource, Sample, Source, StreamSource
+from kdmaps.data.table import Table
 
 __all__ = [
     "DESCRIPTORS",

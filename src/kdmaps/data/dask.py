@@ -21,7 +21,7 @@ from dask.base import get_scheduler
 from dask.delayed import Delayed, delayed
 
 from kdmaps.bases import Basis
-from kdmaps.data.objects import write_rows
+from kdmaps.data.formats.arrays import write_rows
 from kdmaps.data.sources import ArraySource, Form, Sample, Source, as_rows, check_finite, draw_rows
 from kdmaps.forms.moments import Moments, Packed
 from kdmaps.utils.threads import blas_threads, n_threads, single_thread, slices

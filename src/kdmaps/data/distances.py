@@ -6,19 +6,19 @@ import numpy as np
 from scipy.spatial.distance import pdist
 from sklearn.utils import check_random_state
 
-#: Up to this many samples the median runs over all pairs; beyond, over the pairs of a seeded subsample.
+#: Up to this many samples the median is over all pairs; beyond, over the pairs of a seeded subsample.
 MEDIAN_SAMPLES = 1_000
-#: Size of that subsample. More would cost more than the rest of what a fit does besides its sums, and no bandwidth
-#: needs another digit.
+#: Size of that subsample. A larger one would dominate the cost of a fit apart from its sums, for digits that no
+#: bandwidth needs.
 SUBSAMPLE = 500
-#: What is wrong with samples whose squared distances are beyond the largest float.
+#: Message for samples whose squared distances exceed the largest float.
 OVERFLOW = "Squared distances between samples of X overflow; give X in larger units, so that its numbers are smaller."
 
 
 def median_distance(X: np.ndarray, sample_weight: np.ndarray | None = None, random_state=None) -> float:
-    """Median Euclidean distance over pairs of samples that differ, each pair with the product of its weights.
+    """Return the median Euclidean distance over pairs of different samples; a pair counts with the product of weights.
 
-    Pairs of equal samples do not count, so that an integer weight means the same as a repetition. Large X are
+    Pairs of equal samples do not count, so that an integer weight is equivalent to repeating the sample. A large X is
     represented by a seeded subsample.
     """
     n = X.shape[0]
@@ -44,17 +44,17 @@ def median_distance(X: np.ndarray, sample_weight: np.ndarray | None = None, rand
 
 
 def _median(values: np.ndarray) -> float:
-    """`np.median`, a few times faster for many values: only the tenth of them around the median is put in order."""
+    """Return `np.median`, a few times faster for many values: only the tenth of them around the median is sorted."""
     low, high = np.quantile(values[::97], (0.45, 0.55))
     middle = values[(values >= low) & (values <= high)]
     below, ranks = np.count_nonzero(values < low), np.array([(values.size - 1) // 2, values.size // 2])
-    if ranks[0] < below or ranks[1] >= below + middle.size:  # the 97th values were not typical
+    if ranks[0] < below or ranks[1] >= below + middle.size:  # every 97th value was not typical
         return np.median(values)
     return np.partition(middle, ranks - below)[ranks - below].mean()
 
 
 def _weighted_median(values: np.ndarray, weights: np.ndarray) -> float:
-    """Equal to `np.median` of the values repeated `weights` times, for whole weights."""
+    """Return the weighted median; for integer weights, `np.median` of the values repeated `weights` times."""
     order = np.argsort(values, kind="stable")
     values, cumulative = values[order], np.cumsum(weights[order])
     if not cumulative.size or cumulative[-1] <= 0:
@@ -66,7 +66,7 @@ def _weighted_median(values: np.ndarray, weights: np.ndarray) -> float:
 
 
 def resolve_bandwidth(bandwidth, X: np.ndarray, sample_weight=None, random_state=None):
-    """`bandwidth` itself, or the median pairwise distance of X for "median"."""
+    """Return `bandwidth` itself, or the median pairwise distance of X if it is "median"."""
     if isinstance(bandwidth, str):
         if bandwidth != "median":
             raise ValueError(f"bandwidth must be 'median', a number or one number per column, got {bandwidth!r}.")

@@ -1,20 +1,18 @@
-"""Columns of a file, and what is chosen of them."""
+"""Columns of a file, and the choice of samples among them."""
 
 from __future__ import annotations
 
-import errno
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kdmaps.data.objects import block_rows
-from kdmaps.data.sources import ArraySource, Source, StreamSource
+if TYPE_CHECKING:
+    from kdmaps.data.sources import Source
 
-#: Samples that take more bytes than this are not gathered in memory.
-IN_MEMORY_BYTES = 2**26
+#: Names of columns that a message lists.
 _SHOWN_NAMES = 12
 
 Blocks = Iterator[np.ndarray]
@@ -22,28 +20,28 @@ Blocks = Iterator[np.ndarray]
 
 @dataclass(frozen=True)
 class Table:
-    """Columns of a file, which is read when they are asked for.
+    """Columns of a file, read on demand.
 
     Attributes
     ----------
     width : int
         Number d of columns of numbers.
     blocks : callable
-        Blocks of rows, from the first one on, of the columns of numbers with these indices.
+        Takes a list of indices of columns of numbers; yields blocks of their rows, from the first row on.
     names : list of str or None
-        Of the columns of numbers, if the file names them.
+        Names of the columns of numbers, if the file has them.
     extras : dict of str to callable
-        Blocks of columns beside them: text, or further arrays of an archive.
+        Other columns, text or further arrays of an archive: each function yields the blocks of one column.
     array : ndarray or None
-        The columns of numbers, where they are in memory or mapped.
+        The columns of numbers, if they are in memory or mapped.
     n_samples : int or None
-        Number of rows, where the file tells.
+        Number of rows, if the file tells it.
     ordered : bool
         Whether the rows are known to be in the order of time.
     lengths : list of int
         Numbers of rows of the files that were joined, complete after a pass over the blocks; empty for one file.
     hint : str
-        What to say of a file where the user has yet to choose, or that holds no numbers.
+        Added to the error that no column is left, for a file without columns of numbers.
     """
 
     width: int
@@ -56,19 +54,32 @@ class Table:
     lengths: list[int] = field(default_factory=list)
     hint: str = ""
 
+    @classmethod
+    def from_blocks(cls, width: int, start: Callable[[], Blocks], **fields: Any) -> Table:
+        """Make a table of a function that yields blocks of all columns of numbers; `fields` are further attributes."""
+
+        def blocks(columns: list[int]) -> Blocks:
+            return start() if columns == list(range(width)) else (block[:, columns] for block in start())
+
+        return cls(width, blocks, **fields)
+
+    @property
+    def labels(self) -> list[str]:
+        """Names of the columns of numbers, or their numbers if they have no names."""
+        return [str(j) for j in range(self.width)] if self.names is None else self.names
+
     def column(self, name: str) -> np.ndarray | None:
-        """A column by its name, or by its number where columns have none; None if there is no such column."""
-        labels = self._labels(range(self.width))
+        """Return a column by its label or the name of an extra; None if there is no such column."""
         if name in self.extras:
             blocks = self.extras[name]()
-        elif name in labels:
-            blocks = self.blocks([labels.index(name)])
+        elif name in self.labels:
+            blocks = self.blocks([self.labels.index(name)])
         else:
             return None
         return np.concatenate([*blocks])[:, 0]
 
     def select(self, columns: str | Sequence[str] | None = None, leave_out: Iterable[str] = ()) -> Source:
-        """The samples.
+        """Return the samples.
 
         Parameters
         ----------
@@ -76,28 +87,34 @@ class Table:
             Names, numbers and slices of numbers, in a sequence or separated by commas: "phi,psi", "0:3", "0,2:". By
             default all columns of numbers.
         leave_out : iterable of str
-            Columns with another role, not among the samples unless `columns` asks for them.
+            Columns with another role, such as weights, which the default leaves out.
         """
+        from kdmaps.data.sources import ArraySource, StreamSource  # which open files as tables
+
         if columns is None:
             taken = set(leave_out)
-            labels = self._labels(range(self.width))
-            picks: list[int | str] = [j for j, name in enumerate(labels) if name not in taken]
+            picks: list[int | str] = [j for j, name in enumerate(self.labels) if name not in taken]
             if not picks:
-                raise ValueError(f"No column is left for the samples. {self._offer()}")
+                raise ValueError(f"No column is left for the samples. {self.describe_columns()}")
         else:
             items = [part.strip() for part in columns.split(",")] if isinstance(columns, str) else columns
             picks = [pick for item in items for pick in self._pick(item)]
-        names = self._labels(picks)
+        labels = self.labels
+        names = [pick if isinstance(pick, str) else labels[pick] for pick in picks]
         if len(set(names)) < len(names):
             raise ValueError(f"columns={columns!r} takes a column twice.")
         numbers = [pick for pick in picks if isinstance(pick, int)]
-        known = None if self.names is None and len(numbers) == len(picks) else names
-        source = self._source(numbers, known) if len(numbers) == len(picks) else self._mixed(names)
-        source.feature_names = known
+        array = self._view(numbers) if len(numbers) == len(picks) else self._read(names)
+        source: Source
+        if array is None:
+            source = StreamSource(partial(self.blocks, numbers), n_samples=self.n_samples)
+        else:
+            source = ArraySource(array)
+        source.feature_names = None if self.names is None and len(numbers) == len(picks) else names
         return source
 
     def every(self, stride: int) -> Table:
-        """The table of every stride-th row."""
+        """Return the table of every stride-th row."""
 
         def thinned(start: Callable[..., Blocks]) -> Callable[..., Blocks]:
             def blocks(*columns: list[int]) -> Blocks:
@@ -117,27 +134,32 @@ class Table:
             n_samples=None if self.n_samples is None else -(-self.n_samples // stride),
         )
 
-    def _source(self, numbers: list[int], names: list[str] | None) -> Source:
-        if self.array is not None:
-            if numbers == list(range(numbers[0], numbers[-1] + 1)):  # a view, also of a file
-                return ArraySource(self.array[:, numbers[0] : numbers[-1] + 1])
-            if not isinstance(self.array, np.memmap):
-                return ArraySource(self.array[:, numbers])
-        return StreamSource(lambda: self.blocks(numbers), n_samples=self.n_samples, feature_names=names)
+    def describe_columns(self) -> str:
+        """Return a sentence that tells which columns there are."""
+        known = [*(self.names or []), *self.extras]
+        named = f", named {', '.join(known[:_SHOWN_NAMES])}{' …' if len(known) > _SHOWN_NAMES else ''}" if known else ""
+        if self.width:
+            return f"Columns are numbered 0 to {self.width - 1}{named}."
+        return f"Columns are{named.removeprefix(', named')}. {self.hint}".strip()
 
-    def _mixed(self, names: list[str]) -> Source:
-        """Columns of which some are arrays of their own, which are read whole."""
+    def _view(self, numbers: list[int]) -> np.ndarray | None:
+        """Return some columns of the array; None if that would copy them from a file."""
+        if self.array is None:
+            return None
+        if numbers == list(range(numbers[0], numbers[-1] + 1)):
+            return self.array[:, numbers[0] : numbers[-1] + 1]
+        return None if isinstance(self.array, np.memmap) else self.array[:, numbers]
+
+    def _read(self, names: list[str]) -> np.ndarray:
+        """Read whole columns, of which some are extras."""
         columns = {name: np.asarray(self.column(name)) for name in names}
         for name, column in columns.items():
             if column.dtype.kind not in "fiub":
                 raise ValueError(f"Column {name!r} holds text, not numbers; leave it out.")
-        return ArraySource(np.column_stack([*columns.values()]))
+        return np.column_stack([*columns.values()])
 
     def _shape(self) -> str:
         return f"{self.width} columns {'with' if self.names else 'without'} names"
-
-    def _labels(self, picks: Iterable[int | str]) -> list[str]:
-        return [pick if isinstance(pick, str) else self.names[pick] if self.names else str(pick) for pick in picks]
 
     def _pick(self, item: str) -> Sequence[int | str]:
         if item in self.extras:
@@ -151,18 +173,11 @@ class Table:
             )
             if where and all(0 <= j < self.width for j in where):
                 return list(where)
-        raise ValueError(f"There is no column {item!r}. {self._offer()}")
-
-    def _offer(self) -> str:
-        known = [*(self.names or []), *self.extras]
-        named = f", named {', '.join(known[:_SHOWN_NAMES])}{' …' if len(known) > _SHOWN_NAMES else ''}" if known else ""
-        if self.width:
-            return f"Columns are numbered 0 to {self.width - 1}{named}."
-        return f"Columns are{named.removeprefix(', named')}. {self.hint}".strip()
+        raise ValueError(f"There is no column {item!r}. {self.describe_columns()}")
 
 
 def join(tables: Sequence[Table], paths: Sequence[object]) -> Table:
-    """Files with the same columns, one below the other, read one after the other."""
+    """Join the rows of files with the same columns, read one after the other."""
     first = tables[0]
     for table, path in zip(tables, paths, strict=True):
         if (table.names is None) != (first.names is None) or table.width != first.width:
@@ -187,10 +202,13 @@ def join(tables: Sequence[Table], paths: Sequence[object]) -> Table:
         lengths[:] = found
 
     def numbers(columns: list[int]) -> Blocks:
-        names = first._labels(columns)
-        return counted(
-            lambda table: table.blocks([table.names.index(name) for name in names] if table.names else columns)
-        )
+        labels = first.labels
+
+        def start(table: Table) -> Blocks:
+            where = {name: j for j, name in enumerate(table.labels)}
+            return table.blocks([where[labels[j]] for j in columns])
+
+        return counted(start)
 
     def beside(name: str) -> Blocks:
         return counted(lambda table: table.extras[name]())
@@ -206,22 +224,3 @@ def join(tables: Sequence[Table], paths: Sequence[object]) -> Table:
         lengths=lengths,
         hint=first.hint,
     )
-
-
-def gather(source: Source) -> np.ndarray:
-    """All rows as one array: in memory if it is small, else mapped from a temporary file, which nobody else sees."""
-    if isinstance(source, ArraySource):
-        return source.array
-    try:
-        with tempfile.TemporaryFile() as file:
-            for part in source.parts(block_rows(source.n_features)):
-                rows = source.read(part)[1]
-                file.write(rows.data)
-            file.flush()
-            mapped = np.memmap(file, rows.dtype, "r", shape=source.shape)  # type: ignore[call-overload]
-    except OSError as error:
-        if error.errno != errno.ENOSPC:
-            raise
-        place = tempfile.gettempdir()
-        raise OSError(f"{place} has no room for a copy of the samples; set TMPDIR to a directory that has.") from error
-    return np.array(mapped) if mapped.nbytes <= IN_MEMORY_BYTES else mapped

@@ -10,7 +10,8 @@ import numpy as np
 
 from kdmaps.bases import Basis, BasisSpec, LandmarkBasis
 from kdmaps.data.distances import resolve_bandwidth
-from kdmaps.data.sources import PREVIEW_SAMPLES, Source, join_trajectories
+from kdmaps.data.inputs import join_trajectories
+from kdmaps.data.sources import PREVIEW_SAMPLES, Source
 from kdmaps.estimators.transformer import ModeTransformer, checked_source, set_modes
 from kdmaps.forms.energy import EnergyForm, make_form
 from kdmaps.forms.moments import Moments, add_exactly

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kdmaps.data.sources import join_trajectories
+from kdmaps.data.inputs import join_trajectories
 from kdmaps.estimators.kernel_map import KernelDiffusionMap, basis_spec, fit_source, fit_spec, fit_sums, warnings_of
 from kdmaps.estimators.transformer import ModeTransformer, checked_source, share_modes
 from kdmaps.exceptions import UnresolvedModesWarning

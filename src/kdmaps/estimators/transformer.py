@@ -10,7 +10,8 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from kdmaps.bases import Basis, ModeBasis
-from kdmaps.data.sources import ArraySource, Source, as_source, check_columns, is_array_like, join_trajectories
+from kdmaps.data.inputs import as_source, check_columns, is_array_like, join_trajectories
+from kdmaps.data.sources import ArraySource, Source
 from kdmaps.forms.energy import make_form
 from kdmaps.forms.engines import chunk_rows
 from kdmaps.forms.moments import Moments
@@ -124,7 +125,7 @@ class ModeTransformer(NotebookDisplay, TransformerMixin, BaseEstimator):
         return mean + (points * np.exp(-self.rates_ * checked_time(time))) @ overlaps
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None, *, diffusion: Any = None) -> float:
-        """Return the timescale score of the modes on X: tr[(VᵀLV)⁻¹VᵀΣV]; larger is better (see `kdmaps.selection.scores`).
+        """Return the timescale score of the modes on X: tr[(VᵀLV)⁻¹VᵀΣV]; larger is better.
 
         On samples that the modes were not fitted to, its expectation is at most the sum of the longest time scales of
         the system.

@@ -11,7 +11,8 @@ import numpy as np
 
 from kdmaps.bases import Basis, BasisSpec, check_basis
 from kdmaps.data.distances import resolve_bandwidth
-from kdmaps.data.sources import PREVIEW_SAMPLES, ArraySource, join_trajectories
+from kdmaps.data.inputs import join_trajectories
+from kdmaps.data.sources import PREVIEW_SAMPLES, ArraySource
 from kdmaps.estimators.kernel_map import KernelDiffusionMap, solve_modes, warnings_of
 from kdmaps.estimators.transformer import ModeTransformer, set_modes, share_modes
 from kdmaps.forms.energy import EnergyForm, make_form

@@ -1,4 +1,4 @@
-"""Folds: training and test sets as sums of moments, so that every sample is summed once whatever the number of folds."""
+"""Folds: training and test sets as sums of moments; every sample is summed once, whatever the number of folds."""
 
 from __future__ import annotations
 

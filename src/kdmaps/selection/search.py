@@ -86,7 +86,7 @@ class _Sweep:
         missing = [i for i in range(len(kernels)) if i not in results]
         jobs = self._plan.n_jobs
         workers = self.data.source.n_callers if jobs == -1 else effective_n_jobs(jobs)
-        leader: list[Candidate] = list(self.candidates)  # the best so far, for the label of the progress bar
+        leader = sorted(self.candidates, key=lambda candidate: candidate.value)  # the best so far comes last
 
         def judged(i: int) -> list[Candidate]:
             return self.data.judge(*kernels[i], lambdas, self._scoring)
@@ -96,7 +96,7 @@ class _Sweep:
                 i = missing[number]
                 results[i] = found
                 self._checkpoint.record(*kernels[i], lambdas, found)
-                leader = [max(leader + found, key=lambda candidate: candidate.value)]
+                leader[:] = [max(leader + found, key=lambda candidate: candidate.value)]
         # In the order of the kernels, whichever thread was first: ties are broken the same way in every run.
         new = [candidate for i in sorted(results) for candidate in results[i]]
         self.candidates += new
@@ -107,7 +107,7 @@ def _label(leader: list[Candidate]) -> str:
     """Describe the best candidate so far."""
     if not leader:
         return "search"
-    best = max(leader, key=lambda candidate: candidate.value)
+    best = leader[-1]
     return f"search: {best.label} σ={best.bandwidth or 0:.3g} λ={best.regularization:.1g}, score {best.value:.4g}"
 
 

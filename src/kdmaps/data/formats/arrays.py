@@ -1,0 +1,142 @@
+"""NumPy's `.npy` and `.npz` files, and the choice of the samples among arrays with names."""
+
+from __future__ import annotations
+
+import math
+import zipfile
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple
+
+import numpy as np
+
+from kdmaps.data.formats.base import Beside, block_rows, reading, row_blocks
+from kdmaps.data.table import Blocks, Table
+from kdmaps.utils.files import as_path, replacing
+
+
+def open_npy(path: Path) -> Table:
+    """Map a `.npy` file and return its columns."""
+    with reading(path, "an array of numbers"):
+        mapped = np.load(path, mmap_mode="r", allow_pickle=False)
+        _check_numbers(mapped.shape, mapped.dtype, "it")
+    if mapped.ndim > 2:  # frames of atoms and trajectories of frames look the same
+        raise ValueError(
+            f"{path} holds an array of shape {mapped.shape}; samples are rows of a table. Of (trajectory, frame, "
+            "coordinate), save X.reshape(-1, X.shape[-1]) and give groups = np.repeat(np.arange(X.shape[0]), "
+            "X.shape[1]); of (frame, atom, xyz), save X.reshape(len(X), -1)."
+        )
+    return _from_array(mapped.reshape(len(mapped), math.prod(mapped.shape[1:])))
+
+
+def write_npy(file: BinaryIO, values: np.ndarray, names: Sequence[str], beside: Beside) -> None:
+    """Write the values of a table as one array; names and columns beside them are left out."""
+    np.save(file, values)
+
+
+def write_rows(path: Any, chunks: Iterable[np.ndarray]) -> np.memmap:
+    """Write chunks of rows to a `.npy` file atomically, and map it."""
+    if as_path("out", path).suffix != ".npy":
+        raise ValueError(f"out must be the name of a .npy file, got {str(path)!r}.")
+    with replacing(path) as (file,):
+        header: dict[str, Any] = {}
+        count = 0
+        for chunk in chunks:
+            if not header:
+                header = {**np.lib.format.header_data_from_array_1_0(chunk), "fortran_order": False}
+                np.lib.format.write_array_header_1_0(file, header)
+            file.write(np.ascontiguousarray(chunk).data)
+            count += chunk.shape[0]
+        # numpy leaves room for a number of rows that grows, so the final header is as long as the first.
+        file.seek(0)
+        np.lib.format.write_array_header_1_0(file, {**header, "shape": (count, *header["shape"][1:])})
+    return np.load(path, mmap_mode="r")
+
+
+class NamedArray(NamedTuple):
+    """An array of an archive; `blocks` reads its rows, with the axes after the first flattened."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype
+    blocks: Callable[[], Blocks]
+
+
+def open_npz(path: Path, array: str | None) -> Table:
+    """Inspect a `.npz` archive and return its columns."""
+    with reading(path, "an archive of arrays, or is truncated"), zipfile.ZipFile(path) as archive:
+        members = [name for name in archive.namelist() if name.endswith(".npy")]
+        stored = {name.removesuffix(".npy"): _open_member(path, archive, name) for name in members}
+    return choose_samples(path, stored, array)
+
+
+def write_npz(file: BinaryIO, values: np.ndarray, names: Sequence[str], beside: Beside) -> None:
+    """Write the values of a table as the array "modes", and each column beside them as an array of its name."""
+    with zipfile.ZipFile(file, "w") as archive:  # numpy.savez takes no array called "file"
+        for name, array in {**beside, "modes": values}.items():
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, np.asarray(array), allow_pickle=False)
+
+
+def _open_member(path: Path, archive: zipfile.ZipFile, name: str) -> NamedArray:
+    """Inspect an array of an archive, which is decompressed while it is read."""
+
+    def header(file: Any) -> tuple[tuple[int, ...], bool, np.dtype]:
+        version = np.lib.format.read_magic(file)
+        return getattr(np.lib.format, f"read_array_header_{version[0]}_0")(file)
+
+    with archive.open(name) as file:
+        shape, fortran, dtype = header(file)
+    if dtype.hasobject:
+        raise ValueError(f"{name} holds Python objects.")
+
+    def blocks() -> Blocks:
+        width = math.prod(shape[1:])
+        with reading(path, "an archive of arrays"), zipfile.ZipFile(path) as archive, archive.open(name) as file:
+            header(file)
+            if fortran:  # stored column by column, so rows need the whole array
+                yield np.frombuffer(file.read(), dtype).reshape(shape[::-1]).T.reshape(shape[0], width)
+                return
+            while data := file.read(block_rows(width) * width * dtype.itemsize):
+                yield np.frombuffer(data, dtype).reshape(-1, width)
+
+    return NamedArray(shape, dtype, blocks)
+
+
+def choose_samples(path: Path, stored: dict[str, NamedArray], array: str | None) -> Table:
+    """Choose the samples among named arrays; one-dimensional arrays of the same length are columns beside them.
+
+    By default the samples are "X", or the only array of two or more dimensions, or else all columns of numbers.
+    """
+    known = ", ".join(f"{name} {item.shape}" for name, item in stored.items())
+    wide = [name for name, item in stored.items() if len(item.shape) > 1]
+    if array is None:
+        array = "X" if "X" in stored else wide[0] if len(wide) == 1 else None
+    if array is not None and array not in stored:
+        raise ValueError(f"{path} holds no array {array!r}; it holds {known}.")
+    flat = {name: item for name, item in stored.items() if len(item.shape) == 1 and name != array}
+    if array is None and not flat:
+        raise ValueError(
+            f"{path} holds {known or 'no array'}; say which one is the samples (array, --array), or call it X."
+        )
+    length = max(item.shape[0] for item in flat.values()) if array is None else stored[array].shape[0]
+    beside = {name: item.blocks for name, item in flat.items() if item.shape[0] == length}
+    if array is not None:
+        samples = stored[array]
+        _check_numbers(samples.shape, samples.dtype, f"{path}, array {array}")
+        return Table.from_blocks(math.prod(samples.shape[1:]), samples.blocks, extras=beside, n_samples=length)
+    if wide:
+        choice = f"Say which array is the samples: {', '.join(wide)}."
+        return Table(0, lambda j: iter(()), extras=beside, n_samples=length, hint=choice)
+    names = [name for name in beside if stored[name].dtype.kind in "fiub"]
+    values = np.hstack([np.empty((length, 0)), *(np.concatenate([*beside.pop(name)()]) for name in names)])
+    return replace(_from_array(values), names=names, extras=beside)
+
+
+def _check_numbers(shape: tuple[int, ...], dtype: np.dtype, where: str) -> None:
+    if len(shape) == 0 or dtype.kind not in "fiub":
+        raise ValueError(f"{where} holds {dtype} of shape {shape}; samples are rows of numbers.")
+
+
+def _from_array(array: np.ndarray) -> Table:
+    return Table.from_blocks(array.shape[1], lambda: row_blocks(array), array=array, n_samples=len(array))

@@ -1,0 +1,63 @@
+"""What readers and writers share: blocks of rows, and errors that name the file."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from kdmaps.utils.threads import slices
+
+#: Bytes read from a file at once.
+BLOCK_BYTES = 4 * 2**20
+#: Rows written to a file at once.
+WRITTEN_ROWS = 2**16
+
+#: Columns written beside the values, such as row numbers: anything that can be sliced.
+Beside = Mapping[str, Sequence[Any] | np.ndarray]
+#: Writes (file, values, names of their columns, columns beside them).
+Writer = Callable[[BinaryIO, np.ndarray, Sequence[str], Beside], None]
+
+
+def block_rows(n_columns: int) -> int:
+    """Return the number of rows of a block."""
+    return max(1, BLOCK_BYTES // (8 * max(n_columns, 1)))
+
+
+def row_blocks(array: Any, chunk: int = 1) -> Iterator[np.ndarray]:
+    """Yield blocks of rows of an array, axes after the first flattened.
+
+    A block holds whole chunks of `chunk` rows, so that each stored chunk is decompressed once.
+    """
+    width = math.prod(array.shape[1:])
+    rows = max(1, block_rows(width) // chunk) * chunk
+    for begin in range(0, array.shape[0], rows):
+        block = np.asarray(array[begin : begin + rows])
+        yield block.reshape(len(block), width)
+
+
+def column_blocks(values: np.ndarray, names: Sequence[str], beside: Beside) -> Iterator[dict[str, np.ndarray]]:
+    """Yield blocks of rows to write, as columns with their names; those of `beside` come first."""
+    for part in slices(len(values), WRITTEN_ROWS):
+        columns = {name: np.asarray(column[part]) for name, column in beside.items()}
+        yield {**columns, **dict(zip(names, values[part].T, strict=True))}
+
+
+def made_by(X: Any, module: str, *classes: str) -> bool:
+    """Return whether X is an instance of one of these classes of a library, without importing the library."""
+    # A library that has not been imported cannot have made X.
+    return module in sys.modules and isinstance(X, tuple(getattr(sys.modules[module], name, ()) for name in classes))
+
+
+@contextmanager
+def reading(path: Path, what: str) -> Iterator[None]:
+    """Convert any error that a library raises for a damaged file into a ValueError that names the file."""
+    try:
+        yield
+    except Exception as error:
+        raise ValueError(f"{path} cannot be read as {what}: {error}") from error

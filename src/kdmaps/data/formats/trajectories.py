@@ -1,0 +1,92 @@
+"""Trajectories: files (read by mdtraj), and objects of mdtraj and MDAnalysis."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from kdmaps.data.formats.base import block_rows, reading, row_blocks
+from kdmaps.data.table import Blocks, Table
+from kdmaps.utils.optional import optional
+
+#: Names of the columns of a descriptor, and the function that computes them for some frames.
+Descriptor = tuple[list[str], Callable[[Any], np.ndarray]]
+
+
+def open_trajectory(path: Path, topology: Path, descriptor: str, reference: Path) -> Table:
+    """Inspect a trajectory file and return the columns of a descriptor.
+
+    The heavy atoms are superposed on the first frame of the trajectory `reference`.
+    """
+    mdtraj = optional("mdtraj", "trajectories", "Trajectories")
+    what = f"a trajectory with the topology {topology}"
+    with reading(path, what):
+        atoms = mdtraj.load_topology(str(topology))
+        first = next(mdtraj.iterload(str(reference), top=atoms, chunk=1))
+    names, describe = _DESCRIPTORS[descriptor](first)
+    if not names:
+        raise ValueError(f"{topology} has no {descriptor}; choose another descriptor ({', '.join(DESCRIPTORS)}).")
+
+    def blocks() -> Blocks:
+        with reading(path, what):
+            for frames in mdtraj.iterload(str(path), top=atoms, chunk=block_rows(3 * atoms.n_atoms)):
+                yield describe(frames)
+
+    return Table.from_blocks(len(names), blocks, names=names, ordered=True)
+
+
+def _heavy_atoms(first: Any) -> Descriptor:
+    """Coordinates of all atoms except hydrogen, superposed on the first frame."""
+    atoms = first.topology
+    heavy = [atom.index for atom in atoms.atoms if atom.element is None or atom.element.symbol != "H"]
+    names = [f"{axis} {atoms.atom(i)}" for i in heavy for axis in "xyz"]
+    return names, lambda frames: coordinates(frames.superpose(first, 0, atom_indices=heavy), heavy)
+
+
+def _dihedrals(first: Any) -> Descriptor:
+    """Cosine and sine of the backbone dihedrals φ and ψ."""
+    import mdtraj
+
+    names = []
+    # An angle is named after the residue of the second atom of φ (C N CA C), of the first atom of ψ (N CA C N).
+    for kind, compute, own in (("phi", mdtraj.compute_phi, 1), ("psi", mdtraj.compute_psi, 0)):
+        residues = [first.topology.atom(quartet[own]).residue for quartet in compute(first)[0]]
+        names += [f"{part} {kind} {residue}" for residue in residues for part in ("cos", "sin")]
+
+    def describe(frames: Any) -> np.ndarray:
+        angles = np.hstack([compute(frames)[1] for compute in (mdtraj.compute_phi, mdtraj.compute_psi)])
+        return np.stack([np.cos(angles), np.sin(angles)], axis=2).reshape(len(frames), -1)
+
+    return names, describe
+
+
+_DESCRIPTORS = {"heavy-atoms": _heavy_atoms, "dihedrals": _dihedrals}
+#: What a trajectory file can be described by.
+DESCRIPTORS = tuple(_DESCRIPTORS)
+
+
+def coordinates(frames: Any, atoms: Any = slice(None)) -> np.ndarray:
+    """Return the coordinates of an mdtraj trajectory, one row for each frame."""
+    return frames.xyz[:, atoms].reshape(len(frames), -1)
+
+
+def from_mdtraj(trajectory: Any) -> Table:
+    """Return the coordinates of an mdtraj trajectory as columns."""
+    rows = coordinates(trajectory)
+    return Table.from_blocks(rows.shape[1], lambda: row_blocks(rows), n_samples=len(rows))
+
+
+def from_mdanalysis(group: Any) -> Table:
+    """Return the coordinates of an MDAnalysis universe or group of atoms as columns."""
+    atoms = group.atoms
+    frames, width = atoms.universe.trajectory, 3 * atoms.n_atoms
+
+    def blocks() -> Blocks:
+        rows = block_rows(width)
+        for begin in range(0, len(frames), rows):
+            yield np.array([atoms.positions.ravel() for _ in frames[begin : begin + rows]])
+
+    return Table.from_blocks(width, blocks, n_samples=len(frames))

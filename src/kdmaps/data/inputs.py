@@ -1,0 +1,124 @@
+"""Whatever an estimator accepts as X, turned into a `Source`."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_array
+
+from kdmaps.data.files import open_table
+from kdmaps.data.formats.registry import is_dask, object_reader
+from kdmaps.data.sources import ArraySource, Source, StreamSource
+
+
+def as_source(X) -> Source:
+    """Return a source of the samples X.
+
+    Parameters
+    ----------
+    X : Source, array-like, memmap, path, Dask array or frame, Zarr or HDF5 array, trajectory, callable or iterator
+        A path to a `.npy`, `.npz`, `.csv`, `.tsv`, `.txt`, `.dat` or `.parquet` file or a `.zarr` directory
+        (`kdmaps.data.open_table`); an mdtraj trajectory or an MDAnalysis universe or atom group (its Cartesian
+        coordinates); an iterator of chunks (arrays, data frames, mdtraj trajectories), or, to be read more than once,
+        a callable that returns one.
+
+    Raises
+    ------
+    ValueError
+        If X is none of these.
+    FileNotFoundError
+        If a path does not exist.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kdmaps.data import as_source
+    >>> source = as_source(lambda: (np.full((2, 3), i) for i in range(4)))
+    >>> [chunk.shape for _, chunk in map(source.read, source.parts(5))]
+    [(5, 3), (3, 3)]
+    """
+    if isinstance(X, Source):
+        return X
+    if isinstance(X, str | os.PathLike):
+        return _open_path(Path(X))
+    if isinstance(X, np.memmap):
+        return ArraySource(X)
+    if is_dask(X):
+        from kdmaps.data.dask import DaskSource
+
+        return DaskSource(X)
+    if is_array_like(X):
+        return ArraySource(check_array(X, dtype=(np.float64, np.float32), input_name="X"), checked=True)
+    if hasattr(X, "__next__"):
+        return StreamSource(lambda: X, once=True)
+    reader = object_reader(X)
+    return StreamSource(X) if reader is None else reader(X).select()
+
+
+def join_trajectories(X: Any, groups: Any = None) -> tuple[Any, Any, list[int] | None]:
+    """Join a list of arrays, which are several trajectories, into one.
+
+    Returns
+    -------
+    X : array, or whatever was given if it is no list of arrays
+    groups : array of shape (n_samples,) or what was given
+        The trajectory of each row.
+    lengths : list of int or None
+        Number of rows of each trajectory.
+    """
+    if not isinstance(X, list | tuple) or not X or not all(getattr(part, "ndim", None) == 2 for part in X):
+        return X, groups, None
+    if groups is not None:
+        raise ValueError("groups is not needed beside a list of arrays: each array is a group. Leave it out.")
+    widths = {part.shape[1] for part in X}
+    if len(widths) > 1:
+        raise ValueError(f"The arrays of X have {', '.join(map(str, sorted(widths)))} columns; all need the same.")
+    lengths = [len(part) for part in X]
+    names = [list(part.columns) for part in X if hasattr(part, "columns")]
+    if names and (len(names) < len(X) or any(each != names[0] for each in names)):
+        raise ValueError("The data frames of X have different columns; give all of them the same, in the same order.")
+    joined = sys.modules["pandas"].concat(X) if names else np.concatenate(X)
+    return joined, np.repeat(np.arange(len(X)), lengths), lengths
+
+
+def is_array_like(X) -> bool:
+    """Return whether X is numbers in memory, which scikit-learn validates."""
+    if isinstance(X, str | os.PathLike | np.memmap | Source) or hasattr(X, "__next__"):
+        return False
+    if object_reader(X) is not None or is_dask(X):
+        return False
+    return hasattr(X, "__array__") or not callable(X)
+
+
+def _open_path(path: Path) -> Source:
+    try:
+        table = open_table(path)
+        if table.names is not None and table.extras:
+            raise ValueError(f"{path} has columns of text: {', '.join(table.extras)}; leave them out of the file.")
+        return table.select()
+    except (ValueError, FileNotFoundError) as error:
+        kind = FileNotFoundError if isinstance(error, FileNotFoundError) else ValueError
+        raise kind(f"X: {error}") from error
+
+
+def check_columns(estimator, source: Source, reset: bool) -> None:
+    """Remember the number and the names of the columns, or compare them with those of `fit`."""
+    names = source.feature_names
+    if reset:
+        estimator.n_features_in_ = source.n_features
+        vars(estimator).pop("feature_names_in_", None)
+        if names is not None:
+            estimator.feature_names_in_ = np.array(names, dtype=object)
+        return
+    if source.n_features != estimator.n_features_in_:
+        raise ValueError(
+            f"X has {source.n_features} features, but {type(estimator).__name__} is expecting "
+            f"{estimator.n_features_in_} features as input."
+        )
+    known = getattr(estimator, "feature_names_in_", None)
+    if names is not None and known is not None and list(known) != names:
+        raise ValueError(f"X has the columns {', '.join(names)}; the feature names of fit were {', '.join(known)}.")
