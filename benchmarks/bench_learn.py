@@ -78,7 +78,7 @@ def main() -> None:
     table.add_section()
 
     X = samples(some, 10)
-    model = KernelDiffusionMap(N_MODES, "matern32", n_features=300, random_state=0)
+    model = KernelDiffusionMap(N_MODES, kernel="matern32", n_features=300, random_state=0)
     times = best_times({"fit": lambda: model.fit(X), "step": varrff_step(some, 10, 300)}, repeats)
     cost = times["step"] / times["fit"]
     table.add_row(f"fit, N={some:,}, d=10, p=300", "", "", f"{1e3 * times['fit']:.1f} ms")

@@ -60,8 +60,8 @@ def main() -> None:
     theirs = time.perf_counter() - start
 
     # Where the fourth mode is a rounding error of the covariance, kdmaps refuses the candidate; a textbook does not.
-    compared = np.isfinite(search.cv_results_["score"])
-    difference = np.abs(search.cv_results_["score"] - scores)[compared]
+    compared = np.isfinite(search.cv_results_["selection_score"])
+    difference = np.abs(search.cv_results_["selection_score"] - scores)[compared]
     table = Table(
         title=f"Default sweep, {arguments.problem}, N={len(X)}, p={search.n_features}, {len(scores)} candidates"
     )

@@ -24,7 +24,7 @@ def run(*arguments, data="samples.npy"):
 
 def given(**parameters):
     settings = {"n_features": 30, "regularization": 0.001, "random_state": 0, **parameters}
-    return kdmaps.KernelDiffusionMap(2, "gaussian", 3.0, **settings)
+    return kdmaps.KernelDiffusionMap(2, kernel="gaussian", bandwidth=3.0, **settings)
 
 
 @pytest.fixture(autouse=True)
@@ -107,7 +107,7 @@ def test_searches_take_them_too():
     settings = {"n_features": 30, "diffusion": TENSORS[:, :1, :1], "rates": "cross-fitted", "random_state": 0}
     adaptive = kdmaps.AdaptiveDiffusionMap(2, families=("rq2",), regularizations=(0.01,), **settings)
     assert_fitted(run(*options, "--lambda", 0.01), adaptive.fit(X[:, :1]))
-    search = kdmaps.KernelSearchCV(2, ("rq2",), [3.0], **settings)
+    search = kdmaps.KernelSearchCV(2, families=("rq2",), bandwidths=[3.0], **settings)
     assert_fitted(run(*options, "--bandwidth", 3), search.fit(X[:, :1]))
 
 

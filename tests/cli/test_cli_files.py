@@ -40,7 +40,7 @@ def run(*arguments):
 
 def given(**parameters):
     settings = {"n_features": 40, "regularization": 0.001, "random_state": 0, **parameters}
-    return kdmaps.KernelDiffusionMap(2, "gaussian", 3.0, **settings)
+    return kdmaps.KernelDiffusionMap(2, kernel="gaussian", bandwidth=3.0, **settings)
 
 
 def written(path, names="mode1,mode2"):

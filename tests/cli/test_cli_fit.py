@@ -31,7 +31,7 @@ def run(*arguments):
 
 def given(**parameters):
     settings = {"n_features": 40, "regularization": 0.001, "random_state": 0, **parameters}
-    return kdmaps.KernelDiffusionMap(2, "gaussian", 3.0, **settings)
+    return kdmaps.KernelDiffusionMap(2, kernel="gaussian", bandwidth=3.0, **settings)
 
 
 def rows_of(output):
@@ -116,7 +116,7 @@ def test_what_is_not_given_is_searched(data):
     assert f"{len(model.search_.cv_results_['score'])} candidates were judged by the time scales" in result.stdout
     assert f"scores {model.search_.best_score_:.4g} ±" in result.stdout
     result = run("fit", data / "samples.npy", *given, "--bandwidth", 4)
-    search = kdmaps.KernelSearchCV(2, ["rq2"], [4.0], n_features=30, random_state=0).fit(X)
+    search = kdmaps.KernelSearchCV(2, families=["rq2"], bandwidths=[4.0], n_features=30, random_state=0).fit(X)
     np.testing.assert_array_equal(kdmaps.load(data / "out" / "model.npz").timescales_, search.timescales_)
 
 

@@ -67,7 +67,9 @@ def test_memory_does_not_grow_with_the_file(ending, tmp_path, little_memory):
     assert growth < 0.4e6
     model = kdmaps.load(tmp_path / "out" / "model.npz")
     chosen = X[:, [*range(20), 22]]
-    expected = kdmaps.KernelDiffusionMap(1, "gaussian", 8.0, n_features=16, regularization=0.01, random_state=0)
+    expected = kdmaps.KernelDiffusionMap(
+        1, kernel="gaussian", bandwidth=8.0, n_features=16, regularization=0.01, random_state=0
+    )
     np.testing.assert_allclose(model.rates_, expected.fit(chosen).rates_, rtol=1e-10)  # text has all three decimals
     options = ("--columns", "0:20,22", "--out", tmp_path / "modes.npy")
     growth = peak("transform", tmp_path / "out" / "model.npz", many, *options) - peak(

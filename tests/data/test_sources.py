@@ -369,20 +369,20 @@ class TestSearch:
         expected = kdmaps.KernelSearchCV(**grid).fit(X)
         for source in (npy(tmp_path), lambda: cut(100, 1)):
             search = kdmaps.KernelSearchCV(**grid).fit(source)
-            assert_array_equal(search.cv_results_["score"], expected.cv_results_["score"])
+            assert_array_equal(search.cv_results_["selection_score"], expected.cv_results_["selection_score"])
             assert_array_equal(search.rates_, expected.rates_)
 
     def test_subsample(self):
         grid = {**self.options, "bandwidths": 2, "regularizations": [1e-2], "max_search_samples": 200}
         blocks = kdmaps.BlockedKFold(3, gap=20)
         search = kdmaps.KernelSearchCV(**grid, cv=blocks).fit(lambda: cut(100, 1), sample_weight=WEIGHT)
-        assert search.folds_.assignment.shape == (200, 3)
+        assert search.search_result_.data.folds.assignment.shape == (200, 3)
         assert search.best_estimator_.moments_.count == N
         # The same draw from an array; and gaps of 20 of all samples, not of the subsample, between the sets.
         array = kdmaps.KernelSearchCV(**grid, cv=blocks).fit(X, sample_weight=WEIGHT)
-        assert_array_equal(array.cv_results_["score"], search.cv_results_["score"])
+        assert_array_equal(array.cv_results_["selection_score"], search.cv_results_["selection_score"])
         rows = as_source(X).sample(200, np.random.RandomState(np.random.RandomState(0).randint(2**31)), WEIGHT).rows
-        for roles in search.folds_.assignment.T:
+        for roles in search.search_result_.data.folds.assignment.T:
             test, train = rows[roles == 2], rows[roles == 1]
             assert np.abs(test[:, None] - train).min() > 20
 
@@ -391,7 +391,7 @@ class TestSearch:
         one, two = (kdmaps.AdaptiveDiffusionMap(**options).fit(source) for source in (X, lambda: cut(31, 500)))
         assert_array_equal(one.rates_, two.rates_)
         assert two.best_estimator_.moments_.count == N
-        assert len(two.search_.folds_.assignment) == 150
+        assert len(two.search_result_.data.folds.assignment) == 150
 
 
 def test_one_source_object_serves_many_passes():

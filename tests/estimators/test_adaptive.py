@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import kdmaps
-from kdmaps import AdaptiveDiffusionMap
+from kdmaps import AdaptiveDiffusionMap, KernelSearchCV
+from kdmaps.estimators.adaptive import _start
 from kdmaps.exceptions import UnresolvedModesWarning
 from kdmaps.kernels import Gaussian
 
@@ -25,24 +26,26 @@ def _searched(X, families):
 
 def test_refinement_starts_from_the_best_gaussian_that_is_wide_enough(X):
     model = _searched(X, ["laplacian", "gaussian"])
-    tried = model.search_.cv_results_
-    candidates = list(zip(tried["score"], tried["params"], strict=True))
+    tried = model.cv_results_
+    candidates = list(zip(tried["selection_score"], tried["params"], strict=True))
     for width in (0.0, 5.0, 20.0):
         wide = [(s, p) for s, p in candidates if p["kernel"] == "gaussian" and p["bandwidth"] >= width]
         _, best = max(wide, key=lambda pair: pair[0])
-        assert model._start(width) == (Gaussian(best["bandwidth"]), best["regularization"])
+        start = _start(model.search_result_, width)
+        assert (start.kernel, start.regularization) == (Gaussian(best["bandwidth"]), best["regularization"])
 
 
 def test_refinement_starts_from_the_choice_of_a_search_without_gaussians(X):
     model = _searched(X, ["matern52"])
-    assert model._start(0.0) == (model.search_.kernel_, model.search_.best_params_["regularization"])
+    assert _start(model.search_result_, 0.0) is model.search_result_.best
 
 
 def test_one_coordinate_leaves_nothing_to_refine(X):
     settings = {"families": ["gaussian"], "regularizations": [1e-2], "n_features": 40, "random_state": 0}
     model = AdaptiveDiffusionMap(1, **settings).fit(X[:, :1])
     assert model.refinement_ is None
-    np.testing.assert_array_equal(model.transform(X[:, :1]), model.search_.transform(X[:, :1]))
+    searched = KernelSearchCV(1, **settings).fit(X[:, :1])
+    np.testing.assert_array_equal(model.transform(X[:, :1]), searched.transform(X[:, :1]))
 
 
 def test_another_scoring_is_not_refined_by_held_out_time_scales(X):
@@ -71,12 +74,12 @@ def test_a_checkpoint_without_a_random_state_is_resumed_on_the_same_samples(tmp_
     settings["checkpoint"] = tmp_path / "search.jsonl"
     first = AdaptiveDiffusionMap(1, **settings).fit(X)
     again = AdaptiveDiffusionMap(1, **settings).fit(X)
-    np.testing.assert_array_equal(again.search_.cv_results_["score"], first.search_.cv_results_["score"])
+    np.testing.assert_array_equal(again.cv_results_["selection_score"], first.cv_results_["selection_score"])
     # The times come from the file: nothing was computed again.
-    np.testing.assert_array_equal(again.search_.cv_results_["time"], first.search_.cv_results_["time"])
+    np.testing.assert_array_equal(again.cv_results_["mean_fit_time"], first.cv_results_["mean_fit_time"])
 
 
 def test_regularization_is_not_rounded_by_a_refinement():
     X = kdmaps.problems.load("ou2d-16").sample(300, random_state=0)
     settings = {"families": ["gaussian"], "regularizations": [1e-4], "n_features": 40, "random_state": 0}
-    assert AdaptiveDiffusionMap(2, **settings).fit(X).refinement_.regularization == 1e-4
+    assert AdaptiveDiffusionMap(2, **settings).fit(X).refinement_.candidate.regularization == 1e-4

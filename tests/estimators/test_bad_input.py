@@ -184,7 +184,9 @@ def test_whole_numbers():
 
 ESTIMATORS = {
     "one kernel": KernelDiffusionMap(2, n_features=20, random_state=0),
-    "search": KernelSearchCV(2, ["gaussian"], 2, [1e-2], n_features=20, random_state=0),
+    "search": KernelSearchCV(
+        2, families=["gaussian"], bandwidths=2, regularizations=[1e-2], n_features=20, random_state=0
+    ),
     "adaptive": AdaptiveDiffusionMap(2, families=["gaussian"], regularizations=[1e-2], n_features=20, random_state=0),
     "variational": VariationalKernelMap(2, n_features=20, adam_steps=1, lbfgs_steps=1, random_state=0),
     "uniform": UniformMixtureMap(2, n_features=20, random_state=0),
@@ -268,7 +270,7 @@ def test_number_of_tensors_for_a_search(make, n):
 
 
 def test_an_objective_is_checked_before_the_search(monkeypatch):
-    monkeypatch.setattr(KernelSearchCV, "fit", lambda *_, **__: pytest.fail("searched first"))
+    monkeypatch.setattr("kdmaps.estimators.search.search", lambda *_, **__: pytest.fail("searched first"))
     with pytest.raises(ValueError, match="Unknown objective 'x'"):
         clone(ESTIMATORS["adaptive"]).set_params(objective="x").fit(X)
 

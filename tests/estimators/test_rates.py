@@ -7,7 +7,6 @@ from sklearn.model_selection import GroupKFold, KFold
 import kdmaps
 from kdmaps import KernelDiffusionMap
 from kdmaps.bases import ModeBasis
-from kdmaps.exceptions import DataWarning
 from kdmaps.forms.energy import compute_moments
 from kdmaps.spectrum.pencil import find_modes
 
@@ -189,13 +188,37 @@ def test_groups_in_chunks():
 
 
 @pytest.mark.parametrize("make", [KernelDiffusionMap, kdmaps.KernelSearchCV, kdmaps.AdaptiveDiffusionMap])
-def test_random_folds_say_that_they_do_not_use_groups(make):
+def test_groups_are_kept_together(make):
     settings = {"n_features": 30, "random_state": 0, "rates": "cross-fitted"}
     if make is not KernelDiffusionMap:
-        settings |= {"families": ["gaussian"], "regularizations": [1e-2]}
-    X = ornstein_uhlenbeck(120)
-    with pytest.warns(DataWarning, match=r"groups are not used: cv=3 draws random folds"):
-        make(2, **settings).fit(X, groups=np.arange(120) // 10)
+        settings |= {"families": ["gaussian"], "regularizations": [1e-2], "bandwidths": [2.0], "max_extensions": 0}
+    X, groups = ornstein_uhlenbeck(120), np.arange(120) // 10
+    by_number, by_splitter = (make(2, cv=cv, **settings).fit(X, groups=groups) for cv in (3, GroupKFold(3)))
+    np.testing.assert_array_equal(by_number.rates_, by_splitter.rates_)
+    random = make(2, **settings).fit(X)
+    assert not np.allclose(by_number.rates_, random.rates_)
+    with pytest.raises(ValueError, match="one group only"):
+        make(2, **settings).fit(X, groups=np.zeros(120))
+
+
+@pytest.mark.parametrize("make", [KernelDiffusionMap, kdmaps.KernelSearchCV, kdmaps.AdaptiveDiffusionMap])
+def test_a_list_of_arrays_is_several_groups(make):
+    settings = {"n_features": 30, "random_state": 0, "rates": "cross-fitted"}
+    if make is not KernelDiffusionMap:
+        settings |= {"families": ["gaussian"], "regularizations": [1e-2], "bandwidths": [2.0], "max_extensions": 0}
+    X, lengths = ornstein_uhlenbeck(120), [50, 40, 30]
+    parts = np.split(X, np.cumsum(lengths)[:-1])
+    several = make(2, **settings).fit(parts)
+    whole = make(2, **settings).fit(X, groups=np.repeat(range(3), lengths))
+    np.testing.assert_array_equal(several.rates_, whole.rates_)
+    modes = several.transform(parts)
+    assert [len(part) for part in modes] == lengths
+    np.testing.assert_array_equal(np.concatenate(modes), whole.transform(X))
+    assert several.score(parts) == whole.score(X)
+    with pytest.raises(ValueError, match="each array is a group"):
+        make(2, **settings).fit(parts, groups=np.zeros(120))
+    with pytest.raises(ValueError, match="1, 2 columns"):
+        make(2, **settings).fit([X, np.zeros((50, X.shape[1] + 1))])
 
 
 def test_an_iterator_of_folds_is_refused():

@@ -6,7 +6,6 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from kdmaps.certificates import cv_consistency_bound
-from kdmaps.selection.sweep import Candidate
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, ShuffleSplit
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -14,11 +13,15 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import kdmaps
 from kdmaps import AdaptiveDiffusionMap, KernelDiffusionMap, KernelSearchCV
 from kdmaps.bases import make_basis
+from kdmaps.data import ArraySource
 from kdmaps.exceptions import UnreliableModesWarning
 from kdmaps.forms.diffusion import DiffusionTensor
-from kdmaps.forms.energy import compute_moments
+from kdmaps.forms.energy import EnergyForm, compute_moments
 from kdmaps.kernels import Gaussian, Mixture
-from kdmaps.selection.folds import BlockedKFold, CrossFit, FoldMoments, make_splits
+from kdmaps.selection.candidate import Candidate
+from kdmaps.selection.cross_fit import CrossFit
+from kdmaps.selection.folds import BlockedKFold, Folds, make_splits
+from kdmaps.selection.rules import Score
 from kdmaps.selection.scores import FoldFit
 
 SMALL = {"n_components": 2, "families": ["gaussian", "matern52"], "bandwidths": 4, "n_features": 60, "random_state": 0}
@@ -58,7 +61,14 @@ def test_agrees_with_grid_search_of_scikit_learn(X):
     """Same grid, same folds, same frequencies: the fold scores are those of GridSearchCV over `score`."""
     bandwidths, folds = [1.0, 3.0], KFold(3, shuffle=True, random_state=1)
     ours = KernelSearchCV(
-        2, ["gaussian", "rq2"], bandwidths, LAMBDAS, cv=folds, n_features=60, random_state=0, max_extensions=0
+        2,
+        families=["gaussian", "rq2"],
+        bandwidths=bandwidths,
+        regularizations=LAMBDAS,
+        cv=folds,
+        n_features=60,
+        random_state=0,
+        max_extensions=0,
     ).fit(X)
     seed = ours.best_estimator_.random_state
     grid = {"kernel": ["gaussian", "rq2"], "bandwidth": bandwidths, "regularization": LAMBDAS}
@@ -80,9 +90,9 @@ def test_best_estimator_is_the_best_candidate_fitted_on_everything(X):
     np.testing.assert_array_equal(search.transform(X), again.fit(X).transform(X))
     results = search.cv_results_
     assert results["params"][search.best_index_] == search.best_params_
-    assert results["score"][search.best_index_] == search.best_score_
+    assert results["selection_score"][search.best_index_] == search.best_selection_score_
     inside = np.flatnonzero(results["rank_test_score"] == 1)[0]
-    assert results["score"][inside] == results["score"].max()
+    assert results["selection_score"][inside] == results["selection_score"].max()
 
 
 def test_same_seed_same_answer_for_any_number_of_threads(X):
@@ -112,7 +122,13 @@ def test_eigenvalue_sum_without_centring_runs_to_the_widest_kernel(X):
 
 def test_grid_grows_beyond_an_edge_and_says_so(X):
     search = KernelSearchCV(
-        2, ["gaussian"], [50.0, 100.0], [1e-2], n_features=60, random_state=0, max_extensions=2
+        2,
+        families=["gaussian"],
+        bandwidths=[50.0, 100.0],
+        regularizations=[1e-2],
+        n_features=60,
+        random_state=0,
+        max_extensions=2,
     ).fit(X)
     # Two points further at the ratio of the grid, twice: 25, 12.5 and 6.25, 3.125 (data are 2 wide).
     assert search.cv_results_["param_bandwidth"].min() == pytest.approx(100 / 2**5)
@@ -123,11 +139,11 @@ def test_grid_grows_beyond_an_edge_and_says_so(X):
     ]
 
 
-def test_gain_is_counted_in_standard_errors_of_the_difference():
-    one = Candidate("gaussian", Gaussian(1.0), 1.0, 1e-2, value=2.0, replicates=[1.0, 2.0, 3.0])
-    other = Candidate("gaussian", Gaussian(2.0), 2.0, 1e-2, value=1.0, replicates=[0.0, 2.0, 2.0])
+def test_a_lead_is_counted_in_standard_errors_of_the_difference():
+    scores = [Score(2.0, np.array([1.0, 2.0, 3.0]), np.zeros(3)), Score(1.0, np.array([0.0, 2.0, 2.0]), np.zeros(3))]
+    one, other = (Candidate("gaussian", Gaussian(1.0), 1e-2, score) for score in scores)
     # Differences 1, 0, 1 have the jackknife error √(2/3·(1+4+1)/9) = 2/3.
-    assert one.gain(other) == pytest.approx(1.5)
+    assert one.standardised_lead(other) == pytest.approx(1.5)
 
 
 @pytest.mark.parametrize(
@@ -149,9 +165,18 @@ def test_beyond_the_grid_only_a_clear_gain_counts(differences, accepted, X):
         difference = differences[sizes.index(round(fold.test_weight))]
         return {0.1: 1.0, 1.0: 1.0 + difference}.get(round(fold.regularization, 9), 0.0)
 
-    search = KernelSearchCV(2, ["gaussian"], [2.0], [0.01, 0.1], given, splits, n_features=60, random_state=0).fit(X)
+    search = KernelSearchCV(
+        2,
+        families=["gaussian"],
+        bandwidths=[2.0],
+        regularizations=[0.01, 0.1],
+        scoring=given,
+        cv=splits,
+        n_features=60,
+        random_state=0,
+    ).fit(X)
     assert search.best_params_["regularization"] == pytest.approx(1.0 if accepted else 0.1)
-    assert search.best_score_ == pytest.approx(1.2 if accepted else 1.0)
+    assert search.best_selection_score_ == pytest.approx(1.2 if accepted else 1.0)
     assert len(search.extensions_) == 1
     assert search.extensions_[0].endswith(f"continued to 10, {'with' if accepted else 'without'} a better one")
     np.testing.assert_array_equal(np.unique(search.cv_results_["param_regularization"]).round(9), [0.01, 0.1, 1, 10])
@@ -159,7 +184,7 @@ def test_beyond_the_grid_only_a_clear_gain_counts(differences, accepted, X):
 
 def test_kernels_and_mixtures_as_candidates(X):
     mixture = Mixture([Gaussian(0.5), Gaussian(4.0)])
-    search = KernelSearchCV(2, [mixture, "gaussian"], bandwidths=[1e-3, 2e-3], n_features=60, random_state=0)
+    search = KernelSearchCV(2, families=[mixture, "gaussian"], bandwidths=[1e-3, 2e-3], n_features=60, random_state=0)
     search.set_params(max_extensions=0).fit(X)
     assert search.best_params_["kernel"] == mixture
 
@@ -176,15 +201,23 @@ def test_splitters_for_trajectories(cv, problem):
         held_out = best.fit(trajectory[train]).score(trajectory[test])
         # As in the comparison with scikit-learn.
         assert search.cv_results_[f"split{f}_test_score"][search.best_index_] == pytest.approx(held_out, rel=1e-7)
-    np.testing.assert_array_equal(search.folds_.assignment, roles)
+    np.testing.assert_array_equal(search.search_result_.data.folds.assignment, roles)
 
 
 @pytest.mark.parametrize("landmarks", ["uniform", "greedy"])
 def test_landmarks_that_are_samples_do_not_test_themselves(landmarks, X):
-    search = KernelSearchCV(2, ["gaussian"], [1.0, 2.0], LAMBDAS, cv=KFold(3), basis="landmarks", landmarks=landmarks)
+    search = KernelSearchCV(
+        2,
+        families=["gaussian"],
+        bandwidths=[1.0, 2.0],
+        regularizations=LAMBDAS,
+        cv=KFold(3),
+        basis="landmarks",
+        landmarks=landmarks,
+    )
     search.set_params(n_features=30, random_state=0, max_extensions=0).fit(X)
     chosen = np.isin(X[:, 0], search.best_estimator_.basis_.landmarks)
-    roles = search.folds_.assignment
+    roles = search.search_result_.data.folds.assignment
     assert chosen.sum() == search.best_estimator_.basis_.n_features > 10
     for f, (train, test) in enumerate(KFold(3).split(X)):
         assert (roles[train, f] == 1).all()  # a landmark trains like any other sample
@@ -193,7 +226,7 @@ def test_landmarks_that_are_samples_do_not_test_themselves(landmarks, X):
 
 def test_narrow_kernels_at_landmarks_show_nothing_between_them(X):
     search = KernelSearchCV(
-        2, ["matern32"], bandwidths=[0.01], regularizations=[1e-6], basis="landmarks", landmarks="uniform",
+        2, families=["matern32"], bandwidths=[0.01], regularizations=[1e-6], basis="landmarks", landmarks="uniform",
         n_features=75, random_state=0, max_extensions=0,
     )  # fmt: skip
     data_score = search.fit(X).cv_results_["mean_test_score"][0]
@@ -206,7 +239,7 @@ def test_narrow_kernels_at_landmarks_show_nothing_between_them(X):
 def test_suggested_number_of_modes():
     """mdlike-6 has the rates 0.79, 0.79, 1.58, 3.55, ...: the largest ratio, 2.24, comes after the third mode."""
     X = kdmaps.problems.load("mdlike-6").sample(1500, random_state=0)
-    search = KernelSearchCV(3, ["gaussian", "laplacian"], random_state=0).fit(X)
+    search = KernelSearchCV(3, families=["gaussian", "laplacian"], random_state=0).fit(X)
     assert search.suggested_n_components_ == 3
 
 
@@ -232,7 +265,7 @@ def test_sample_weight_is_repetition():
     settings = {**SMALL, "bandwidths": [1.0, 2.0], "max_extensions": 0}
     weighted = KernelSearchCV(**settings, cv=folds).fit(X, sample_weight=weight)
     plain = KernelSearchCV(**settings, cv=repeated).fit(X[rows])
-    np.testing.assert_allclose(weighted.cv_results_["score"], plain.cv_results_["score"], rtol=1e-8)
+    np.testing.assert_allclose(weighted.cv_results_["selection_score"], plain.cv_results_["selection_score"], rtol=1e-8)
 
 
 def test_callable_scoring_is_averaged_over_folds(X):
@@ -241,9 +274,11 @@ def test_callable_scoring_is_averaged_over_folds(X):
 
     search = KernelSearchCV(**SMALL, scoring=first_mode).fit(X)
     results = search.cv_results_
-    np.testing.assert_allclose(results["score"], results["mean_test_score"])
+    np.testing.assert_allclose(results["selection_score"], results["mean_test_score"])
     # The held-out time scale of the first mode is within 15 % of the exact one at 300 samples.
-    assert results["score"][search.best_index_] == pytest.approx(1 / kdmaps.problems.load("dw1d").rates(1)[0], rel=0.15)
+    assert results["selection_score"][search.best_index_] == pytest.approx(
+        1 / kdmaps.problems.load("dw1d").rates(1)[0], rel=0.15
+    )
 
 
 def test_large_data_are_searched_on_a_subsample_and_fitted_whole():
@@ -253,7 +288,7 @@ def test_large_data_are_searched_on_a_subsample_and_fitted_whole():
         X
     )
     assert model.best_estimator_.moments_.count == 20_000
-    assert len(model.search_.cv_results_["score"]) >= 70
+    assert len(model.cv_results_["selection_score"]) >= 70
     # 20,000 samples: relative errors of the first two rates of order √(2/2e4)·few.
     np.testing.assert_allclose(model.rates_, [1, 2], rtol=0.06)
 
@@ -281,7 +316,15 @@ def test_failed_fits_leave_nothing_behind(X):
 
 
 def test_a_corner_of_the_grid_is_left_in_both_directions(X):
-    search = KernelSearchCV(2, ["gaussian"], [50.0, 100.0], [1.0, 2.0], n_features=60, random_state=0, max_extensions=9)
+    search = KernelSearchCV(
+        2,
+        families=["gaussian"],
+        bandwidths=[50.0, 100.0],
+        regularizations=[1.0, 2.0],
+        n_features=60,
+        random_state=0,
+        max_extensions=9,
+    )
     search.fit(X)
     axes = {line.split("edge ")[1].split("=")[0] for line in search.extensions_}
     assert axes == {"bandwidth", "regularization"}
@@ -298,9 +341,13 @@ def test_a_kernel_of_the_users_own(X):
     class Mine(Gaussian):
         """k(x, z) = exp(-s/2), under another name."""
 
-    search = KernelSearchCV(2, [Mine(2.0), Mine(3.0)], regularizations=LAMBDAS, n_features=60, random_state=0).fit(X)
-    same = KernelSearchCV(2, [Gaussian(2.0), Gaussian(3.0)], regularizations=LAMBDAS, n_features=60, random_state=0)
-    np.testing.assert_array_equal(search.cv_results_["score"], same.fit(X).cv_results_["score"])
+    search = KernelSearchCV(
+        2, families=[Mine(2.0), Mine(3.0)], regularizations=LAMBDAS, n_features=60, random_state=0
+    ).fit(X)
+    same = KernelSearchCV(
+        2, families=[Gaussian(2.0), Gaussian(3.0)], regularizations=LAMBDAS, n_features=60, random_state=0
+    )
+    np.testing.assert_array_equal(search.cv_results_["selection_score"], same.fit(X).cv_results_["selection_score"])
 
 
 def test_blocks_and_gaps_keep_their_meaning_on_a_subsample():
@@ -311,18 +358,19 @@ def test_blocks_and_gaps_keep_their_meaning_on_a_subsample():
         2, random_state=0, families=["gaussian"], n_features=40, cv=folds, max_search_samples=1000, refine=False
     )
     assert model.fit(trajectory).best_estimator_.moments_.count == 3000
-    assert model.search_.best_estimator_.moments_.count == 1000
-    for train, test in model.search_.cv:
-        assert len(train) > 300
-        assert len(test) > 300
+    for roles in model.search_result_.data.folds.assignment.T:
+        assert len(roles) == 1000
+        assert np.count_nonzero(roles == 1) > 300
+        assert np.count_nonzero(roles == 2) > 300
+    clone(model.best_estimator_).fit(trajectory)  # it has the splitter, not lists of rows of the subsample
 
 
 def test_many_overlapping_splits_are_summed_directly(X):
     splits = ShuffleSplit(8, test_size=0.3, random_state=0)
     basis = make_basis("fourier", Gaussian(1.0), X, 20, random_state=0)
-    folds = FoldMoments(make_splits(splits, X, None, 2, 0), len(X))
+    folds = Folds(make_splits(splits, X, None, 2, 0), len(X))
     assert len(folds.rows) > 3 * 8
-    _, parts = folds.compute(basis, X, None, DiffusionTensor(None, 1))
+    _, parts = folds.moments(ArraySource(X, checked=True), EnergyForm(DiffusionTensor(None, 1)), basis, None)
     for (train, _), (rows, _) in zip(parts, splits.split(X), strict=True):
         np.testing.assert_allclose(train.gram, compute_moments(basis, X[rows]).gram, rtol=1e-10, atol=1e-10)
 
@@ -334,15 +382,15 @@ def test_refinement_is_kept_only_if_held_out_samples_say_so(monkeypatch):
     settings = {"families": ["gaussian"], "regularizations": [1e-4], "n_features": 200, "random_state": 0}
     model = AdaptiveDiffusionMap(4, **settings).fit(X)
     found = model.refinement_
-    assert found.significant
-    assert model.kernel_ == found.kernel
+    assert found.preferred
+    assert model.kernel_ == found.candidate.kernel
     assert model.kernel_.bandwidth[1:].min() > model.kernel_.bandwidth[0]
     r2 = kdmaps.metrics.subspace_r2
-    assert r2(model.transform(X), problem.reference(X, 4)) > r2(model.search_.transform(X), problem.reference(X, 4))
-
     plain = AdaptiveDiffusionMap(4, refine=False, **settings).fit(X)
-    np.testing.assert_array_equal(plain.transform(X), model.search_.transform(X))
-    monkeypatch.setattr(type(found), "significant", property(lambda self: False))
+    assert r2(model.transform(X), problem.reference(X, 4)) > r2(plain.transform(X), problem.reference(X, 4))
+    searched = KernelSearchCV(4, **settings).fit(X)
+    np.testing.assert_array_equal(plain.transform(X), searched.transform(X))
+    monkeypatch.setattr(type(found), "preferred", property(lambda self: False))
     kept = AdaptiveDiffusionMap(4, **settings).fit(X)
     np.testing.assert_array_equal(kept.transform(X), plain.transform(X))
 
@@ -356,9 +404,9 @@ def test_consistency_bound_formula():
 def test_warns_when_folds_disagree():
     X = np.random.default_rng(0).standard_normal((40, 8))
     with pytest.warns(UnreliableModesWarning, match="folds disagree"):
-        KernelSearchCV(5, ["gaussian"], bandwidths=[0.3], regularizations=[1e-6], random_state=0, max_extensions=0).fit(
-            X
-        )
+        KernelSearchCV(
+            5, families=["gaussian"], bandwidths=[0.3], regularizations=[1e-6], random_state=0, max_extensions=0
+        ).fit(X)
 
 
 def test_warns_of_a_flat_landscape(X):

@@ -16,7 +16,7 @@ X = kdmaps.problems.load("ou2d-4").sample(300, random_state=0)
 
 
 def search(**settings):
-    return KernelSearchCV(2, ["gaussian", "matern32"], 3, n_features=60, random_state=0, **settings)
+    return KernelSearchCV(2, families=["gaussian", "matern32"], bandwidths=3, n_features=60, random_state=0, **settings)
 
 
 # Powers of 1000 in the rate, so that the rounded grid is the same one.

@@ -61,7 +61,9 @@ def test_residuals_are_those_of_the_generator():
     lab = Laboratory("ou2d-4", "gaussian", "fourier", 3, Settings(n_samples=200))
     basis, fit = lab.fit(1.5, center=True)
     found = lab.residual(basis, fit, center=True)
-    model = kdmaps.KernelDiffusionMap(4, "gaussian", 1.5 * lab.median, n_features=300, random_state=3).fit(lab.X)
+    model = kdmaps.KernelDiffusionMap(
+        4, kernel="gaussian", bandwidth=1.5 * lab.median, n_features=300, random_state=3
+    ).fit(lab.X)
     expected = lab.generator.residuals(model, lab.X)
     np.testing.assert_allclose(-found["cross"], expected.rates, rtol=1e-6)
     np.testing.assert_allclose(found["square"] - found["cross"] ** 2, expected.norms**2, rtol=1e-6)

@@ -24,7 +24,9 @@ def test_reported_choice_is_what_the_estimator_gives(rows):
     family, sigma, lam = row["kernel"].split()
     problem = kdmaps.problems.load("dw1d")
     X = problem.sample(500, random_state=7)
-    model = kdmaps.KernelDiffusionMap(4, family, float(sigma), n_features=60, regularization=float(lam), random_state=7)
+    model = kdmaps.KernelDiffusionMap(
+        4, kernel=family, bandwidth=float(sigma), n_features=60, regularization=float(lam), random_state=7
+    )
     modes = model.fit_transform(X)
     # The label rounds σ to three digits and λ to one.
     assert kdmaps.metrics.subspace_r2(modes, problem.reference(X, 4)) == pytest.approx(row["r2"], abs=5e-3)

@@ -18,7 +18,7 @@ def test_candidates_of_the_oracle_are_those_of_the_search():
     sigma = 1.5 * median_distance(X, random_state=3)  # where the default grid begins
     candidates = islice(_grid(X, 2, 3), len(REGULARIZATIONS))
     for lam, modes in zip(REGULARIZATIONS, candidates, strict=True):
-        model = kdmaps.KernelDiffusionMap(2, "gaussian", sigma, regularization=lam, random_state=3)
+        model = kdmaps.KernelDiffusionMap(2, kernel="gaussian", bandwidth=sigma, regularization=lam, random_state=3)
         assert subspace_r2(modes, model.fit_transform(X)) == pytest.approx(1, abs=1e-8)  # rounding of the solves
 
 

@@ -163,7 +163,12 @@ class TestFloor:
         reference = kdmaps.problems.load("circle").reference(X, 4)
         fits = [
             kdmaps.KernelSearchCV(
-                4, ["gaussian"], 5, max_extensions=0, random_state=seed, diffusion=TangentDiffusion(floor=floor)
+                4,
+                families=["gaussian"],
+                bandwidths=5,
+                max_extensions=0,
+                random_state=seed,
+                diffusion=TangentDiffusion(floor=floor),
             ).fit(X)
             for floor in ("auto", 0.0)
         ]

@@ -11,7 +11,7 @@ from kdmaps.learn._anisotropy import Anisotropy
 from kdmaps.learn._bandwidths import Bandwidths
 from kdmaps.learn._dictionary import Dictionary
 from kdmaps.learn._statistics import Samples
-from kdmaps.selection.folds import FoldMoments, make_splits
+from kdmaps.selection.folds import Folds, make_splits
 
 
 def five_point(function, theta, step=5e-4):
@@ -39,7 +39,7 @@ def make_samples(diffusion=None, weighted=True, n=90):
     rng = np.random.default_rng(0)
     X = rng.standard_normal((n, 2)) * [1.0, 0.6] + [3.0, -1.0]
     weight = rng.uniform(0.5, 1.5, n) if weighted else None
-    folds = FoldMoments(make_splits(3, X, None, 3, 0), n)
+    folds = Folds(make_splits(3, X, None, 3, 0), n)
     return Samples.of(X, weight, checked_tensor(diffusion, X, keep=True), folds)
 
 

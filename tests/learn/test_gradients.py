@@ -11,7 +11,7 @@ from kdmaps.learn._dictionary import Dictionary
 from kdmaps.learn._objective import PRESETS, TERMS, Objective, make_objective
 from kdmaps.learn._problem import Problem
 from kdmaps.learn._statistics import Samples
-from kdmaps.selection.folds import FoldMoments, make_splits
+from kdmaps.selection.folds import Folds, make_splits
 
 PARAMETRISATIONS = ("anisotropy", "bandwidths", "dictionary")
 MISSING = {"anisotropy": {"entropy", "gini", "pde"}, "bandwidths": {"pde"}, "dictionary": {"anchor"}}
@@ -108,7 +108,7 @@ def test_gradient_where_symmetry_makes_modes_degenerate(name, term):
         np.vstack([points @ np.linalg.matrix_power(turn, k) for k in range(4)])
         for points in (rng.standard_normal((30, 2)), rng.standard_normal((3, 2)))
     )
-    folds = FoldMoments(make_splits(3, X, None, 2, 0), len(X))
+    folds = Folds(make_splits(3, X, None, 2, 0), len(X))
     build = {"bandwidths": Bandwidths, "dictionary": Dictionary}[name]
     parametrisation = build(Samples.of(X, folds=folds), [Gaussian(1.0), Matern(2.5, 2.0)], Z, np.zeros(2))
     problem = Problem(parametrisation, Objective(SPACE_TERMS, tuple(float(t == term) for t in SPACE_TERMS), 2), 0.05)

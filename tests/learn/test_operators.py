@@ -14,7 +14,7 @@ from kdmaps.learn._anisotropy import Anisotropy
 from kdmaps.learn._objective import Objective, make_objective
 from kdmaps.learn._problem import Problem
 from kdmaps.learn._statistics import Samples
-from kdmaps.selection.folds import FoldMoments, cross_fit, make_splits
+from kdmaps.selection.folds import Folds, cross_fit, make_splits
 from kdmaps.selection.rules import pooled_ritz_timescales, select_by_timescale
 
 
@@ -68,7 +68,7 @@ def test_streamed_gradient_is_that_of_automatic_differentiation():
 
 def test_heldout_is_the_score_of_the_search(samples):
     parametrisation, theta = make_parametrisation("anisotropy", samples)
-    basis, folds = parametrisation.basis(theta), FoldMoments(make_splits(3, samples.X, None, 3, 0), len(samples.X))
+    basis, folds = parametrisation.basis(theta), Folds(make_splits(3, samples.X, None, 3, 0), len(samples.X))
     parts = folds.compute(basis, samples.X, samples.sample_weight, samples.diffusion)
     fit = cross_fit(*parts, basis.ridge, 3, [0.05])[0]
     found = -Problem(parametrisation, make_objective("heldout", 3), 0.05).evaluate(theta).value

@@ -13,7 +13,7 @@ from kdmaps.learn._anisotropy import Anisotropy
 from kdmaps.learn._objective import make_objective
 from kdmaps.learn._problem import Problem
 from kdmaps.learn._statistics import Samples
-from kdmaps.selection.folds import FoldMoments, make_splits
+from kdmaps.selection.folds import Folds, make_splits
 
 pytestmark = pytest.mark.filterwarnings("ignore::kdmaps.exceptions.UnreliableModesWarning")
 
@@ -23,7 +23,7 @@ def test_refinement_of_ornstein_uhlenbeck_modes(objective):
     problem = kdmaps.problems.load("ou3d")
     X = problem.sample(400, random_state=0)
     kernel, lam = RationalQuadratic(5.0, median_distance(X)), 1e-3
-    folds = FoldMoments(make_splits(3, X, None, 4, 0), len(X))
+    folds = Folds(make_splits(3, X, None, 4, 0), len(X))
     settings = {"n_features": 80, "random_state": 0, "max_steps": 12, "objective": objective}
     refined = refine(X, kernel, lam, folds=folds, **settings)
     assert refined.history["best_loss"][-1] <= refined.history["loss"][0]
@@ -34,7 +34,9 @@ def test_refinement_of_ornstein_uhlenbeck_modes(objective):
         assert refined.gain_standard_error > 0
 
         def quality(kernel):
-            model = kdmaps.KernelDiffusionMap(4, kernel, n_features=80, regularization=lam, random_state=0).fit(X)
+            model = kdmaps.KernelDiffusionMap(4, kernel=kernel, n_features=80, regularization=lam, random_state=0).fit(
+                X
+            )
             return subspace_r2(model.transform(X), problem.reference(X, 4))
 
         assert quality(refined.kernel) > quality(kernel)
@@ -81,7 +83,7 @@ def test_a_refinement_is_kept_by_score_or_by_agreement():
 
 def test_a_refinement_is_compared_with_its_rival():
     X = kdmaps.problems.load("ou2d-4").sample(150, random_state=0)
-    folds = FoldMoments(make_splits(3, X, None, 2, 0), len(X))
+    folds = Folds(make_splits(3, X, None, 2, 0), len(X))
     settings = {"folds": folds, "n_components": 2, "n_features": 40, "random_state": 0, "max_steps": 2}
     kernel, other = RationalQuadratic(5.0, 6.0), RationalQuadratic(5.0, 3.0)
     alone = refine(X, kernel, 1e-3, **settings)
@@ -94,7 +96,7 @@ def test_a_refinement_is_compared_with_its_rival():
 def test_descent_does_not_start_on_the_bound():
     """At the bound on narrowing the slope is 0: no coordinate would ever move, not even one that does well to widen."""
     X = kdmaps.problems.load("ou2d-4").sample(150, random_state=0)
-    folds = FoldMoments(make_splits(3, X, None, 2, 0), len(X))
+    folds = Folds(make_splits(3, X, None, 2, 0), len(X))
     # narrower than `narrowest`, so that narrowing has the smallest bound there is, and narrower still scores best
     settings = {"n_components": 2, "n_features": 40, "random_state": 0, "max_steps": 3, "narrowest": 10.0}
     found = refine(X, RationalQuadratic(5.0, 4.0), 1e-3, folds=folds, **settings)

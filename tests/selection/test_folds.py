@@ -6,11 +6,13 @@ from sklearn.model_selection import GroupKFold, KFold, ShuffleSplit, TimeSeriesS
 
 import kdmaps
 from kdmaps.bases import make_basis
+from kdmaps.data import ArraySource
 from kdmaps.forms.diffusion import DiffusionTensor
-from kdmaps.forms.energy import compute_moments
+from kdmaps.forms.energy import EnergyForm, compute_moments
 from kdmaps.kernels import Gaussian, Matern
 from kdmaps.selection import scores
-from kdmaps.selection.folds import BlockedKFold, FoldMoments, cross_fit, make_splits
+from kdmaps.selection.cross_fit import cross_fit
+from kdmaps.selection.folds import BlockedKFold, Folds, make_splits
 from kdmaps.selection.rules import SCORINGS, jackknife_error, make_scoring, pooled_ritz_timescales
 from kdmaps.spectrum import pencil
 from kdmaps.spectrum.pencil import RegularizationPath, find_modes, solve
@@ -29,6 +31,11 @@ def basis(request, X):
     return make_basis(request.param, Matern(2.5, 2.0), X, 40, random_state=0)
 
 
+def folded(folds, X, basis, weight=None):
+    form = EnergyForm(DiffusionTensor(None, X.shape[1]))
+    return folds.moments(ArraySource(X, checked=True), form, basis, weight)
+
+
 SPLITTERS = {
     "kfold": KFold(3, shuffle=True, random_state=0),
     "time-series": TimeSeriesSplit(3),
@@ -43,7 +50,9 @@ def test_moments_of_folds_equal_moments_of_their_rows(name, X, basis):
     weight = np.random.default_rng(0).uniform(0.5, 2, len(X))
     groups = np.arange(len(X)) // 20 if name == "groups" else None
     splits = make_splits(SPLITTERS[name], X, groups, R, 0)
-    whole, folds = FoldMoments(splits, len(X)).compute(basis, X, weight, DiffusionTensor(None, 2))
+    whole, folds = Folds(splits, len(X)).moments(
+        ArraySource(X, checked=True), EnergyForm(DiffusionTensor(None, 2)), basis, weight
+    )
     for part, rows in [(whole, np.arange(len(X)))] + [
         pair for fold, split in zip(folds, splits, strict=True) for pair in zip(fold, split, strict=True)
     ]:
@@ -83,9 +92,11 @@ def _refitted(X, basis, splits, lam, score):
 @pytest.mark.parametrize("worthwhile", [0.0, 1.0], ids=["features", "frame"])
 @pytest.mark.parametrize("score", SCORINGS)
 def test_subtraction_equals_refit(score, worthwhile, X, basis, monkeypatch):
-    monkeypatch.setattr("kdmaps.selection.folds._WORTHWHILE", worthwhile)
+    monkeypatch.setattr("kdmaps.selection.cross_fit._WORTHWHILE", worthwhile)
     splits = make_splits(3, X, None, R, 0)
-    whole, folds = FoldMoments(splits, len(X)).compute(basis, X, None, DiffusionTensor(None, 2))
+    whole, folds = Folds(splits, len(X)).moments(
+        ArraySource(X, checked=True), EnergyForm(DiffusionTensor(None, 2)), basis, None
+    )
     for lam, fit in zip(LAMBDAS, cross_fit(whole, folds, basis.ridge, R, LAMBDAS), strict=True):
         values = SCORINGS[score](fit).fold_values
         # Two routes through p×p linear algebra whose condition number is below 1e5 here.
@@ -112,7 +123,9 @@ def test_a_smooth_kernel_is_fitted_in_a_frame(X):
 
 def test_pooled_score_of_one_fold_is_its_score(X, basis):
     splits = make_splits(KFold(2), X, None, R, 0)
-    whole, folds = FoldMoments(splits, len(X)).compute(basis, X, None, DiffusionTensor(None, 2))
+    whole, folds = Folds(splits, len(X)).moments(
+        ArraySource(X, checked=True), EnergyForm(DiffusionTensor(None, 2)), basis, None
+    )
     fit = cross_fit(whole, folds, basis.ridge, R, [1e-2])[0]
     # A trace does not see the rotation of the modes.
     assert pooled_ritz_timescales(fit, without=0).sum() == pytest.approx(scores.timescale(fit.folds[1]), rel=1e-10)
@@ -147,10 +160,14 @@ def test_agreement_is_one_for_equal_folds_and_less_for_noise(X):
     doubled = np.vstack([X, X])
     halves = [(np.arange(240), np.arange(240, 480)), (np.arange(240, 480), np.arange(240))]
     basis = make_basis("fourier", Gaussian(2.0), X, 40, random_state=0)
-    whole, folds = FoldMoments(halves, 480).compute(basis, doubled, None, DiffusionTensor(None, 2))
+    whole, folds = Folds(halves, 480).moments(
+        ArraySource(doubled, checked=True), EnergyForm(DiffusionTensor(None, 2)), basis, None
+    )
     assert cross_fit(whole, folds, None, R, [1e-2])[0].agreement() == pytest.approx(1, abs=1e-9)
     few = make_splits(3, X[:30], None, R, 0)
-    whole, folds = FoldMoments(few, 30).compute(basis, X[:30], None, DiffusionTensor(None, 2))
+    whole, folds = Folds(few, 30).moments(
+        ArraySource(X[:30], checked=True), EnergyForm(DiffusionTensor(None, 2)), basis, None
+    )
     assert cross_fit(whole, folds, None, R, [1e-6])[0].agreement() < 0.95
 
 

@@ -3,6 +3,7 @@
 import json
 import signal
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -29,7 +30,7 @@ def test_resume_gives_the_same_answer(X, tmp_path):
     path.write_text("\n".join(lines[: len(lines) // 2]) + "\n" + lines[-1][:40])
     resumed = KernelSearchCV(**SMALL, checkpoint=path).fit(X)
     assert resumed.best_params_ == whole.best_params_
-    np.testing.assert_array_equal(resumed.cv_results_["score"], whole.cv_results_["score"])
+    np.testing.assert_array_equal(resumed.cv_results_["selection_score"], whole.cv_results_["selection_score"])
     np.testing.assert_array_equal(resumed.transform(X), whole.transform(X))
 
 
@@ -41,10 +42,10 @@ def test_finished_trials_are_read_not_run(X, tmp_path):
     for line in lines:
         entry = json.loads(line) if line else {}
         for candidate in entry.get("candidates", []):
-            candidate["value"] -= 1000
+            candidate["score"][0] -= 1000
         marked.append(json.dumps(entry) if line else "")
     path.write_text("\n".join(marked))
-    assert KernelSearchCV(**SMALL, checkpoint=path).fit(X).best_score_ < -900
+    assert KernelSearchCV(**SMALL, checkpoint=path).fit(X).best_selection_score_ < -900
 
 
 def test_checkpoint_of_other_data_is_refused(X, tmp_path):
@@ -105,16 +106,48 @@ def interruptible():
 
 
 @pytest.mark.usefixtures("interruptible")
-def test_interrupt_keeps_the_best_so_far(X):
-    calls = []
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_interrupt_is_raised_and_finished_candidates_are_kept(X, tmp_path, n_jobs):
+    path, calls = tmp_path / "sweep.jsonl", []
+
+    def counted(fold):
+        calls.append(fold)
+        return -float(fold.regularization)
 
     def interrupting(fold):
         calls.append(fold)
-        if len(calls) == 60:  # a trial has 7 regularizations on 2×3 folds: the second one is under way
+        if len(calls) == 100:  # a kernel has 7 regularizations on 2×3 folds: the third one is under way
             signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
-        return -len(calls)
+        return -float(fold.regularization)
 
-    with pytest.warns(UserWarning, match="Interrupted"):
-        search = KernelSearchCV(**SMALL, scoring=interrupting, n_jobs=1).fit(X)
-    assert 0 < len(search.cv_results_["score"]) < 2 * 4 * 7
-    assert search.transform(X).std(axis=0) == pytest.approx(np.ones(2))
+    interrupting.__qualname__ = counted.__qualname__  # the checkpoint takes it for the same score
+    search = KernelSearchCV(**SMALL, scoring=interrupting, n_jobs=n_jobs, checkpoint=path)
+    with pytest.raises(KeyboardInterrupt):
+        search.fit(X)
+    assert not hasattr(search, "best_params_")  # nothing half-fitted is left behind
+    calls.clear()
+    resumed = KernelSearchCV(**SMALL, scoring=counted, n_jobs=1, checkpoint=path, max_extensions=0).fit(X)
+    whole = KernelSearchCV(**SMALL, scoring=counted, n_jobs=1, max_extensions=0)
+    done = len(calls)
+    assert 0 < done < 8 * 7 * 6  # kernels × regularizations × folds: some were read, not judged again
+    assert whole.fit(X).best_params_ == resumed.best_params_
+
+
+@pytest.mark.usefixtures("interruptible")
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_interrupt_ends_a_sum_at_its_next_chunk(n_jobs):
+    calls = []
+
+    def diffusion(chunk):
+        calls.append(len(chunk))
+        if len(calls) == 40:
+            signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+            time.sleep(0.2)  # for the main thread to notice
+        return np.ones(len(chunk))
+
+    X = np.random.default_rng(0).standard_normal((200_000, 2))
+    search = KernelSearchCV(**{**SMALL, "n_features": 200}, diffusion=diffusion, n_jobs=n_jobs)
+    with pytest.raises(KeyboardInterrupt):
+        search.fit(X)
+    # A kernel alone has 200,000/2,621 = 77 chunks. The one under way, and in the other thread the one of 0.2 s at most.
+    assert len(calls) < 60

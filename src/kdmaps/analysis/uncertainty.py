@@ -22,7 +22,8 @@ from sklearn.utils.validation import check_is_fitted
 from kdmaps.analysis.correlation import integrated_correlation_time, trajectories_of
 from kdmaps.bases import Basis
 from kdmaps.data import ArraySource
-from kdmaps.estimators.transformer import ModeTransformer
+from kdmaps.data.inputs import join_trajectories
+from kdmaps.estimators.transformer import ModeTransformer, checked_source
 from kdmaps.exceptions import UnreliableModesWarning
 from kdmaps.forms.energy import compute_moments
 from kdmaps.forms.moments import Moments
@@ -180,7 +181,7 @@ def bootstrap(
     check_is_fitted(model)
     _check_arguments(n_resamples, max_blocks, confidence)
     fitted: Any = getattr(model, "best_estimator_", model)
-    X = model._source(X)
+    X = checked_source(model, join_trajectories(X)[0])
     if not isinstance(X, ArraySource):
         raise ValueError("X must be an array or a .npy file, whose blocks can be picked.")
     weight = checked_weight(sample_weight, X)

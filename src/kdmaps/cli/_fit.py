@@ -253,7 +253,9 @@ def _reading(
 def _estimator(n_modes: int, kernel: str, bandwidth, regularization, settings: dict[str, Any]) -> Any:
     """What searches for everything that was not given."""
     if kernel != "auto" and bandwidth is not None and regularization is not None:
-        return KernelDiffusionMap(n_modes, kernel, bandwidth, regularization=regularization, **settings)
+        return KernelDiffusionMap(
+            n_modes, kernel=kernel, bandwidth=bandwidth, regularization=regularization, **settings
+        )
     if kernel != "auto":
         settings["families"] = (kernel,)
     if regularization is not None:

@@ -200,6 +200,7 @@ class KernelDiffusionMap(ModeTransformer):
         X, groups, _ = join_trajectories(X, groups)
         with all_or_nothing(self):
             source = checked_source(self, X, reset)
+            check_folds(source, fit_spec(self))
             weight = checked_weight(sample_weight, source)
             form = make_form(diffusion, source, weight, spaces=None if reset else self.tangents_)
             fit_source(self, source, form, weight, groups, reset)
@@ -229,6 +230,15 @@ def check_settings(model: KernelDiffusionMap) -> None:
         raise ValueError("basis='full' leaves no sample to test on; use another basis or rates='ritz'.")
 
 
+def check_folds(source: Source, spec: FitSpec) -> None:
+    """Raise a ValueError if rates need folds, and the samples cannot be cut into folds."""
+    if spec.rates == "cross-fitted" and not source.has_rows:
+        raise ValueError(
+            "rates='cross-fitted' needs samples that can be cut into folds: an array, a .npy file or Dask data. For a "
+            "stream fit a KernelDiffusionMap by partial_fit, chunk by chunk."
+        )
+
+
 def fit_source(
     model: KernelDiffusionMap,
     source: Source,
@@ -242,11 +252,6 @@ def fit_source(
     basis = _make_basis(model, source, weight, seed) if reset else model.basis_
     spec, parts = fit_spec(model), None
     if spec.rates == "cross-fitted":
-        if not source.has_rows:
-            raise ValueError(
-                "rates='cross-fitted' needs samples that can be cut into folds: an array, a .npy file or Dask data. "
-                "For a stream fit a KernelDiffusionMap by partial_fit, chunk by chunk."
-            )
         if not reset and not hasattr(model, "_folds"):
             raise ValueError(
                 "rates='cross-fitted' needs the folds of all samples, which a model that was loaded, or fitted with "

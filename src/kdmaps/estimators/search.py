@@ -5,7 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from kdmaps.data.inputs import join_trajectories
-from kdmaps.estimators.kernel_map import KernelDiffusionMap, basis_spec, fit_source, fit_spec, fit_sums, warnings_of
+from kdmaps.estimators.kernel_map import (
+    KernelDiffusionMap,
+    basis_spec,
+    check_folds,
+    fit_source,
+    fit_spec,
+    fit_sums,
+    warnings_of,
+)
 from kdmaps.estimators.transformer import ModeTransformer, checked_source, share_modes
 from kdmaps.exceptions import UnresolvedModesWarning
 from kdmaps.forms.energy import make_form
@@ -186,6 +194,7 @@ class KernelSearchCV(ModeTransformer):
         X, groups, _ = join_trajectories(X, groups)
         with all_or_nothing(self):
             source = checked_source(self, X, reset=True)
+            check_folds(source, plan.fit)
             weight = checked_weight(sample_weight, source)
             form = make_form(self.diffusion, source, weight)
             result = search(source, form, weight, groups, plan)

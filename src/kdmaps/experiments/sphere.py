@@ -68,8 +68,8 @@ def run(n: int, dim: int, seed: int, energy: str, n_bandwidths: int = N_BANDWIDT
         warnings.simplefilter("ignore")
         search = KernelSearchCV(
             N_MODES,
-            FAMILIES,
-            n_bandwidths,
+            families=FAMILIES,
+            bandwidths=n_bandwidths,
             regularizations=REGULARIZATIONS[::2],
             bandwidth_range=BANDWIDTH_RANGE,
             diffusion=ENERGIES[energy],

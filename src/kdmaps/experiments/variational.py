@@ -48,13 +48,13 @@ def _paper_methods(r: int, seed: int, X: np.ndarray, s: Settings) -> dict[str, C
     steps = {"adam_steps": s.adam_steps, "lbfgs_steps": s.lbfgs_steps}
 
     def learned(objective: str) -> Callable[[], object]:
-        return lambda: VariationalKernelMap(r, objective, n_features=s.n_landmarks, **steps, **shared)
+        return lambda: VariationalKernelMap(r, objective=objective, n_features=s.n_landmarks, **steps, **shared)
 
     return {
         "uniform": lambda: UniformMixtureMap(r, basis="landmarks", n_features=s.n_landmarks, **shared),
         **{objective: learned(objective) for objective in ("sub-only", "eig-only", "combined")},
         "VarRFF": lambda: VariationalKernelMap(
-            r, "varrff", basis="fourier", bandwidth=s.widest * median_distance(X), **steps, **shared
+            r, objective="varrff", basis="fourier", bandwidth=s.widest * median_distance(X), **steps, **shared
         ),
     }
 

@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 from kdmaps.baselines import UniformMixtureMap
 from kdmaps.bases import Basis, FourierBasis, LandmarkBasis, RandomPhaseBasis
 from kdmaps.estimators.kernel_map import KernelDiffusionMap
-from kdmaps.estimators.transformer import ModeTransformer
+from kdmaps.estimators.transformer import ModeTransformer, set_modes
 from kdmaps.forms.diffusion import Factor
 from kdmaps.forms.moments import Moments
 from kdmaps.forms.tangent import TangentDiffusion, TangentSpaces
@@ -271,11 +271,11 @@ def _build(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> ModeTransfo
     moments = _take(arrays, "moments", MOMENTS, sizes)
     if min(moments["count"], moments["weight"], moments["weight_squared"]) <= 0:
         raise ValueError("its moments hold no samples.")
-    estimator._set_modes(basis, modes)
-    estimator.moments_ = Moments(**{**moments, "count": int(moments["count"])})
+    sums = Moments(**{**moments, "count": int(moments["count"])})
     estimator.n_features_in_ = sizes["d"]
-    if any(key.startswith("tangents.") for key in arrays):
-        estimator.tangents_ = _tangents(_take(arrays, "tangents", TANGENTS, sizes), sizes)
+    has_tangents = any(key.startswith("tangents.") for key in arrays)
+    tangents = _tangents(_take(arrays, "tangents", TANGENTS, sizes), sizes) if has_tangents else None
+    set_modes(estimator, basis, modes, sums, tangents)
     if (names := header["feature_names_in"]) is not None:
         if not all(isinstance(name, str) for name in names) or len(names) != sizes["d"]:
             raise ValueError(f"its feature names are not {sizes['d']} strings.")

@@ -207,13 +207,13 @@ def test_the_way_back(X, search):
     "model",
     [
         kdmaps.KernelSearchCV(
-            2, ["gaussian"], 2, cv=kdmaps.BlockedKFold(3), n_features=30, random_state=0, progress=True
+            2, families=["gaussian"], bandwidths=2, cv=kdmaps.BlockedKFold(3), n_features=30, random_state=0, progress=True
         ),
-        kdmaps.KernelDiffusionMap(2, kdmaps.kernels.Matern(1.5, 2.0), n_features=30, random_state=0),
+        kdmaps.KernelDiffusionMap(2, kernel=kdmaps.kernels.Matern(1.5, 2.0), n_features=30, random_state=0),
         kdmaps.baselines.UniformMixtureMap(2, n_features=30, random_state=0),
         kdmaps.KernelDiffusionMap(2, n_features=30, diffusion=TENSORS, random_state=0),
         kdmaps.KernelSearchCV(
-            2, ["rq2", kdmaps.kernels.Mixture([kdmaps.kernels.Gaussian(2.0), kdmaps.kernels.Matern(2.5, 3.0)])], 2,
+            2, families=["rq2", kdmaps.kernels.Mixture([kdmaps.kernels.Gaussian(2.0), kdmaps.kernels.Matern(2.5, 3.0)])], bandwidths=2,
             n_features=30, random_state=0, cv=[(HALVES[0], HALVES[1]), (HALVES[1], HALVES[0])],
         ),
         kdmaps.KernelDiffusionMap(2, n_features=30, diffusion=np.ones_like, random_state=0),
@@ -238,7 +238,7 @@ WEIGHT = np.random.default_rng(0).uniform(0, 2, 300)
     "model",
     [
         kdmaps.KernelDiffusionMap(2, n_features=30, rates="cross-fitted", cv=GroupKFold(3), random_state=0),
-        kdmaps.KernelSearchCV(2, ["rq2"], 2, cv=GroupKFold(3), n_features=30, random_state=0),
+        kdmaps.KernelSearchCV(2, families=["rq2"], bandwidths=2, cv=GroupKFold(3), n_features=30, random_state=0),
         kdmaps.AdaptiveDiffusionMap(
             2, families=["rq2"], cv=GroupKFold(3), refine=False, rates="cross-fitted", n_features=30, random_state=0
         ),
