@@ -91,27 +91,3 @@ top_modes.defvjp(_forward, _backward)
 def _reciprocal(difference, guard):
     """1/x, but 0 at x = 0."""
     return difference / (difference**2 + guard**2)
-
-
-@jax.custom_vjp
-def polar(matrix: Any) -> Any:
-    """The rotation nearest to a square matrix, Q = UVᵀ of M = UDVᵀ.
-
-    Its derivative dQ = U [X/(d_i + d_j)] Vᵀ, X = UᵀdMV - (UᵀdMV)ᵀ, has sums in place of differences of singular
-    values: it is finite wherever M is regular.
-    """
-    return _polar_forward(matrix)[0]
-
-
-def _polar_forward(matrix):
-    U, d, Vt = jnp.linalg.svd(matrix)
-    return U @ Vt, (U, d, Vt)
-
-
-def _polar_backward(residuals, adjoint):
-    U, d, Vt = residuals
-    Y = (U.T @ adjoint @ Vt.T) / (d[:, None] + d[None, :])
-    return (U @ (Y - Y.T) @ Vt,)
-
-
-polar.defvjp(_polar_forward, _polar_backward)

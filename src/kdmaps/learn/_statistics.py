@@ -46,6 +46,67 @@ class Statistics(NamedTuple):
     residual: Any = None
 
 
+class Operators(NamedTuple):
+    """Operators of S unions of classes; the first axis of every array is the union's.
+
+    Attributes
+    ----------
+    weight : array of shape (S,)
+        Σ w.
+    mean : array of shape (S, p)
+        E φ.
+    covariance, energy : arrays of shape (S, p, p)
+        Σ and L.
+    """
+
+    weight: Any
+    mean: Any
+    covariance: Any
+    energy: Any
+
+
+def make_operators(statistics: Statistics, members: np.ndarray, center: bool) -> Operators:
+    """Operators of the unions of classes that the rows of `members` (S, C) are, for arrays of numpy or JAX.
+
+    One product for all unions: indexing would make the adjoint a scatter, which XLA does slowly.
+    """
+    weight = members @ statistics.weights
+    share = members / weight[:, None]
+    mean = share @ statistics.totals
+    covariance, energy = (_mixed(share, sums) for sums in (statistics.grams, statistics.energies))
+    if center:
+        covariance = covariance - mean[:, :, None] * mean[:, None, :]
+    return Operators(weight, mean, covariance, energy)
+
+
+def operators_adjoint(
+    members: np.ndarray, operators: Operators, covariances: np.ndarray, energies: np.ndarray, center: bool
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Derivatives of a loss by `totals`, `grams` and `energies`, from its symmetric derivatives Σ̄, L̄ by the operators.
+
+    Σ = gram/w - E φ E φᵀ, if centred, gives -2 Σ̄ E φ as the derivative by E φ.
+    """
+    share = (members / operators.weight[:, None]).T
+    by_mean = np.zeros_like(operators.mean)
+    if center:
+        by_mean = -2 * np.einsum("spq,sq->sp", covariances, operators.mean)
+    return share @ by_mean, _mixed(share, covariances), _mixed(share, energies)
+
+
+def _mixed(share, matrices):
+    """Weighted sums of a stack of matrices, one for each row of `share`."""
+    return (share @ matrices.reshape(len(matrices), -1)).reshape(-1, *matrices.shape[1:])
+
+
+def map_arrays(function: Callable, *parts: Any) -> Any:
+    """Apply a function to the corresponding arrays of (nested) tuples of arrays; None stays None."""
+    if parts[0] is None:
+        return None
+    if isinstance(parts[0], tuple):
+        return tuple(map_arrays(function, *fields) for fields in zip(*parts, strict=True))
+    return function(*parts)
+
+
 class Chunk(NamedTuple):
     """A few samples of one class, for a pass over the samples."""
 
