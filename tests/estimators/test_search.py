@@ -334,7 +334,7 @@ def test_refinement_is_kept_only_if_held_out_samples_say_so(monkeypatch):
     settings = {"families": ["gaussian"], "regularizations": [1e-4], "n_features": 200, "random_state": 0}
     model = AdaptiveDiffusionMap(4, **settings).fit(X)
     found = model.refinement_
-    assert found.significant
+    assert found.preferred
     assert model.kernel_ == found.kernel
     assert model.kernel_.bandwidth[1:].min() > model.kernel_.bandwidth[0]
     r2 = kdmaps.metrics.subspace_r2
@@ -342,7 +342,7 @@ def test_refinement_is_kept_only_if_held_out_samples_say_so(monkeypatch):
 
     plain = AdaptiveDiffusionMap(4, refine=False, **settings).fit(X)
     np.testing.assert_array_equal(plain.transform(X), model.search_.transform(X))
-    monkeypatch.setattr(type(found), "significant", property(lambda self: False))
+    monkeypatch.setattr(type(found), "preferred", property(lambda self: False))
     kept = AdaptiveDiffusionMap(4, **settings).fit(X)
     np.testing.assert_array_equal(kept.transform(X), plain.transform(X))
 

@@ -59,7 +59,7 @@ class AdaptiveDiffusionMap(ModeTransformer):
     search_ : KernelSearchCV
         The search, with its landscape.
     refinement_ : kdmaps.learn.Refinement or None
-        What the refinement found; `refinement_.significant` tells whether it was kept.
+        What the refinement found; `refinement_.preferred` tells whether it was kept.
     best_params_ : dict
         The chosen arguments of `KernelDiffusionMap`.
     best_estimator_ : KernelDiffusionMap
@@ -149,7 +149,7 @@ class AdaptiveDiffusionMap(ModeTransformer):
             # What is refined by one score is not judged by another.
             wanted = self.refine and possible and self.scoring == "timescale" and not self.search_.interrupted_
             self.refinement_ = self._refined(part.X, part.weight) if wanted else None
-            if self.refinement_ is not None and self.refinement_.significant:
+            if self.refinement_ is not None and self.refinement_.preferred:
                 regularization = self.refinement_.regularization
                 self.best_params_ = {"kernel": self.refinement_.kernel, "regularization": regularization}
             if len(part.rows) != source.n_samples or self.best_params_ != self.search_.best_params_:

@@ -10,8 +10,12 @@ import numpy as np
 from kdmaps.bases import Basis, make_basis
 from kdmaps.forms.diffusion import DiffusionTensor
 from kdmaps.kernels import Kernel
+from kdmaps.learn._anisotropy import Anisotropy
 from kdmaps.learn._objective import make_objective
-from kdmaps.selection.folds import FoldMoments, cross_fit
+from kdmaps.learn._optimiser import Settings, minimise
+from kdmaps.learn._problem import Problem
+from kdmaps.learn._statistics import Samples
+from kdmaps.selection.folds import CrossFit, FoldMoments, cross_fit
 from kdmaps.selection.rules import CAUTION, CandidateScore, jackknife_error, select_by_timescale
 
 #: Descent starts from the best of these isotropic θ: where the kernel is too smooth for one of the modes, it is stuck.
@@ -29,7 +33,7 @@ class Refinement:
     score_before, score_after : float
         Held-out score by which the search selects (`select_by_timescale`) of the rival and of the
         refined kernel; -inf if the samples do not determine the modes.
-    gain_standard_error : float
+    difference_standard_error : float
         Of their difference. Both scores see the same samples, so it is smaller than that of either.
     agreement_before, agreement_after : float
         Mean squared cosine between the mode spaces of folds and of all samples, for both.
@@ -41,27 +45,27 @@ class Refinement:
     regularization: float
     score_before: float
     score_after: float
-    gain_standard_error: float
+    difference_standard_error: float
     agreement_before: float
     agreement_after: float
     history: dict[str, np.ndarray]
 
     @property
-    def gain(self) -> float:
-        """How much the held-out score rose."""
+    def score_difference(self) -> float:
+        """Held-out score of the refined kernel minus that of its rival."""
         return self.score_after - self.score_before
 
     @property
-    def significant(self) -> bool:
-        """Whether the refinement should be kept: its score is higher by more than the standard error, or not lower by
-        more than that while the folds agree better.
+    def preferred(self) -> bool:
+        """Whether to prefer the refined kernel: its score is higher by more than the standard error of the difference,
+        or not lower by more than that while the folds agree better.
 
         A score alone prefers modes that level off in the tails: there the few samples of one fold give a mode that
         grows a shorter time scale than it has. Where scores cannot tell, a kernel that suits the system makes the modes
         of different samples more alike, one that suits this sample does not.
         """
         steadier = self.agreement_after > self.agreement_before
-        return bool(self.gain > (-1 if steadier else 1) * self.gain_standard_error)
+        return bool(self.score_difference > (-1 if steadier else 1) * self.difference_standard_error)
 
 
 def refine(
@@ -128,41 +132,26 @@ def refine(
     -------
     refinement : Refinement
     """
-    from kdmaps.learn._anisotropy import Anisotropy
-    from kdmaps.learn._optimiser import Settings, minimise
-    from kdmaps.learn._problem import Problem
-    from kdmaps.learn._statistics import Samples
-
     diffusion = DiffusionTensor(None, X.shape[1]) if diffusion is None else diffusion
 
     def basis_of(kernel: Kernel) -> Basis:
         settings = {"sampling": sampling, "random_state": random_state, "sample_weight": sample_weight}
         return make_basis("fourier", kernel, X, n_features, **settings)
 
-    narrowing = bound
-    if narrowest is not None:
-        smallest = min(float(np.min(part.bandwidth)) for _, part in kernel.components())  # type: ignore[attr-defined]
-        narrowing = float(np.clip(np.log(smallest / narrowest), 1e-3, bound))
+    def judge(basis: Basis, lam: float) -> tuple[CandidateScore, float]:
+        moments = folds.compute(basis, X, sample_weight, diffusion)
+        return _judge(cross_fit(*moments, basis.ridge, n_components, [lam], center)[0], folds.roles.shape[1])
+
     samples = Samples.of(X, sample_weight, diffusion, folds)
+    narrowing = bound if narrowest is None else _narrowing(kernel, narrowest, bound)
     parametrisation = Anisotropy(samples, basis_of(kernel), bound, narrowing)  # type: ignore[arg-type]
     goal = make_objective(objective, n_components, center, power=power, caution=caution)
     problem = Problem(parametrisation, goal, regularization, learn_regularization)
-    # At the bound on narrowing the slope is 0, and descent would end where it starts.
-    shifts = [max(shift, -0.5 * narrowing / bound) for shift in START_SHIFTS]
-    starts = [np.where(np.arange(len(problem.start)) < X.shape[1], shift, 0.0) for shift in shifts]
-    start = min(starts, key=lambda theta: np.nan_to_num(problem.evaluate(theta).value, nan=np.inf))
     settings = Settings(adam_steps=0, lbfgs_steps=max_steps, patience=3)
-    theta, history = minimise(problem, settings, progress, start)
+    theta, history = minimise(problem, settings, progress, _best_start(problem, parametrisation))
 
-    def judge(at: Basis, lam: float) -> tuple[CandidateScore, float]:
-        whole, parts = folds.compute(at, X, sample_weight, diffusion)
-        fit = cross_fit(whole, parts, at.ridge, n_components, [lam], center)[0]
-        if fit is None:
-            return CandidateScore(-np.inf, np.full(len(parts), np.nan), np.full(len(parts), np.nan)), np.nan
-        return select_by_timescale(fit), fit.agreement()
-
-    parameters, log_lambda = problem.split(theta)
-    lam = float(np.exp(log_lambda)) if learn_regularization else regularization
+    parameters, _ = problem.split(theta)
+    lam = problem.regularization(theta) if learn_regularization else regularization
     rival_kernel, rival_lam = (kernel, regularization) if rival is None else rival
     before, agreement_before = judge(basis_of(rival_kernel), rival_lam)
     after, agreement_after = judge(parametrisation.basis(parameters), lam)
@@ -171,8 +160,30 @@ def refine(
         regularization=lam,
         score_before=before.value,
         score_after=after.value,
-        gain_standard_error=jackknife_error(after.replicates - before.replicates),
+        difference_standard_error=jackknife_error(after.replicates - before.replicates),
         agreement_before=agreement_before,
         agreement_after=agreement_after,
         history=history,
     )
+
+
+def _narrowing(kernel: Kernel, narrowest: float, bound: float) -> float:
+    """Return the largest -log(σ_j/σ) that leaves every bandwidth above `narrowest`; at least 1e-3, at most `bound`."""
+    smallest = min(float(np.min(part.bandwidth)) for _, part in kernel.components())  # type: ignore[attr-defined]
+    return float(np.clip(np.log(smallest / narrowest), 1e-3, bound))
+
+
+def _best_start(problem: Problem, parametrisation: Anisotropy) -> np.ndarray:
+    """Return the isotropic θ of `START_SHIFTS` with the smallest loss."""
+    # At the bound on narrowing the slope is 0, and descent would end where it starts.
+    lowest = -0.5 * parametrisation.narrowing / parametrisation.bound
+    kernel_part = np.arange(len(problem.start)) < len(parametrisation.start)
+    starts = [np.where(kernel_part, max(shift, lowest), 0.0) for shift in START_SHIFTS]
+    return min(starts, key=lambda theta: np.nan_to_num(problem.evaluate(theta).value, nan=np.inf))
+
+
+def _judge(fit: CrossFit | None, n_folds: int) -> tuple[CandidateScore, float]:
+    """Return the held-out score and the agreement of the folds; -inf and NaN if there are no modes."""
+    if fit is None:
+        return CandidateScore(-np.inf, np.full(n_folds, np.nan), np.full(n_folds, np.nan)), np.nan
+    return select_by_timescale(fit), fit.agreement()
