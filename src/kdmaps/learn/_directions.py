@@ -21,17 +21,17 @@ class Adam(NamedTuple):
     Kingma and Ba, "Adam: a method for stochastic optimization" (2015), without the learning rate.
     """
 
-    count: int = 0
+    steps: int = 0
     mean: np.ndarray | float = 0.0
     square: np.ndarray | float = 0.0
 
     def update(self, gradient: np.ndarray, theta: np.ndarray) -> tuple[np.ndarray, Adam]:
         """Return the direction at θ, and the memory after it."""
-        count = self.count + 1
+        steps = self.steps + 1
         mean = (1 - MEAN_DECAY) * gradient + MEAN_DECAY * self.mean
         square = (1 - SQUARE_DECAY) * gradient**2 + SQUARE_DECAY * self.square
-        corrected = mean / (1 - MEAN_DECAY**count), square / (1 - SQUARE_DECAY**count)
-        return -corrected[0] / (np.sqrt(corrected[1]) + EPSILON), Adam(count, mean, square)
+        corrected = mean / (1 - MEAN_DECAY**steps), square / (1 - SQUARE_DECAY**steps)
+        return -corrected[0] / (np.sqrt(corrected[1]) + EPSILON), Adam(steps, mean, square)
 
 
 class LBFGS(NamedTuple):

@@ -12,16 +12,20 @@ from scipy import linalg
 from scipy.linalg import lapack
 
 from kdmaps.learn._objective import Loss, Objective
-from kdmaps.learn._statistics import Operators, Statistics, make_operators, map_arrays, operators_adjoint
+from kdmaps.learn._statistics import (
+    Operators,
+    Statistics,
+    guarded_reciprocal,
+    make_operators,
+    map_arrays,
+    operators_adjoint,
+    rounding_variance,
+)
 from kdmaps.selection.rules import PooledScore
-from kdmaps.spectrum.pencil import ROUNDING
 from kdmaps.utils.threads import blas_threads, map_ordered
 
-#: Differences of eigenvalues below this fraction of μ_1 are not divided by.
-GUARD = 1e-11
 
-
-class Modes(NamedTuple):
+class SplitModes(NamedTuple):
     """All eigenpairs of Σa = μBa, the leading r apart.
 
     Attributes
@@ -39,12 +43,10 @@ class Modes(NamedTuple):
     outside: np.ndarray
 
 
-def find_modes(covariance: np.ndarray, penalty: np.ndarray, n_modes: int, scale: float) -> Modes | None:
+def solve_modes(covariance: np.ndarray, penalty: np.ndarray, n_modes: int, rounding: float) -> SplitModes | None:
     """Solve Σa = μBa; None where B is not positive definite or the samples do not determine the modes.
 
-    A kernel that is ever smoother ends with fewer modes than are asked for: such a kernel is no answer. So each mode
-    must have more variance than rounding leaves where there is none (see `rounding_variance`); the factor 4 is on the
-    safe side of the same test at the end of a fit.
+    A kernel that is ever smoother ends with fewer modes than are asked for: such a kernel is no answer.
 
     Parameters
     ----------
@@ -52,8 +54,8 @@ def find_modes(covariance: np.ndarray, penalty: np.ndarray, n_modes: int, scale:
         Σ and B.
     n_modes : int
         r.
-    scale : float
-        E|φ|², of which a fraction is rounding error.
+    rounding : float
+        `rounding_variance` of the statistics.
     """
     factor, info = lapack.dpotrf(penalty, lower=1)
     if info != 0:
@@ -66,12 +68,12 @@ def find_modes(covariance: np.ndarray, penalty: np.ndarray, n_modes: int, scale:
     values = values[::-1]
     vectors = linalg.solve_triangular(factor, vectors[:, ::-1], lower=True, trans=1, check_finite=False)
     leading, a = values[:n_modes], vectors[:, :n_modes]
-    if not np.all(leading > 8 * ROUNDING * scale * np.sum(a**2, axis=0)):
+    if not np.all(leading > rounding * np.sum(a**2, axis=0)):
         return None
-    return Modes(values, a / np.sqrt(leading), vectors[:, n_modes:])
+    return SplitModes(values, a / np.sqrt(leading), vectors[:, n_modes:])
 
 
-def modes_adjoint(modes: Modes, adjoint: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def modes_adjoint(modes: SplitModes, adjoint: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Σ̄ and B̄ from the derivative V̄ of a loss of the space of the modes, which is exact where eigenvalues agree.
 
     How the modes are turned inside their space does not matter to such a loss, so only pairs across the cut count:
@@ -80,8 +82,7 @@ def modes_adjoint(modes: Modes, adjoint: np.ndarray) -> tuple[np.ndarray, np.nda
     """
     V, n = modes.vectors, modes.vectors.shape[1]
     leading, others = modes.values[:n], modes.values[n:]
-    difference = leading - others[:, None]
-    reciprocal = difference / (difference**2 + (GUARD * modes.values[0]) ** 2)  # 1/x, but 0 at x = 0
+    reciprocal = guarded_reciprocal(leading - others[:, None], modes.values[0])
     turned = modes.outside @ (modes.outside.T @ adjoint * reciprocal)
     covariance = _sym(turned @ V.T) - V @ _sym(V.T @ adjoint) @ V.T / 2
     return covariance, -_sym((turned * leading) @ V.T)
@@ -114,7 +115,7 @@ class Rotation(NamedTuple):
 class _Fold(NamedTuple):
     """Modes of the training samples of a fold, turned towards those of all samples, and its test samples."""
 
-    modes: Modes
+    modes: SplitModes
     rotation: Rotation
     turned: np.ndarray  # U = VQ
     weight: float  # n, of the test samples
@@ -166,8 +167,8 @@ def heldout(statistics: Statistics, log_regularization: float, objective: Object
     def adjoint() -> tuple[Statistics, float]:
         with blas_threads(1):
             by_forms = [-part for part in score.lower_bound_adjoint(objective.caution)]
-            *by_operators, penalty = _operators_adjoint(operators, spectra, target, folds, by_forms)
-            totals, grams, energies = operators_adjoint(members, operators, *by_operators, objective.center)
+            by_covariance, by_energy, penalty = _operators_adjoint(operators, spectra, target, folds, by_forms)
+            totals, grams, energies = operators_adjoint(members, operators, by_covariance, by_energy, objective.center)
         R = np.eye(len(penalty)) if statistics.ridge is None else statistics.ridge
         zeros = Statistics(*map_arrays(np.zeros_like, statistics))
         ridge = None if statistics.ridge is None else lam * penalty
@@ -180,19 +181,21 @@ def heldout(statistics: Statistics, log_regularization: float, objective: Object
     return Loss(value, {"heldout": value}, values[:n], gap, adjoint)
 
 
-def _solve(statistics: Statistics, operators: Operators, lam: float, n_modes: int, count: int) -> list[Modes] | None:
+def _solve(
+    statistics: Statistics, operators: Operators, lam: float, n_modes: int, count: int
+) -> list[SplitModes] | None:
     """Return the modes of the first `count` unions of samples; None where one of them does not determine its modes."""
-    scale = float(np.trace(statistics.grams.sum(axis=0)) / statistics.weights.sum())
+    rounding = rounding_variance(statistics)
     ridge = np.eye(operators.energy.shape[-1]) if statistics.ridge is None else statistics.ridge
 
-    def solve(index: int) -> Modes | None:
-        return find_modes(operators.covariance[index], operators.energy[index] + lam * ridge, n_modes, scale)
+    def solve(index: int) -> SplitModes | None:
+        return solve_modes(operators.covariance[index], operators.energy[index] + lam * ridge, n_modes, rounding)
 
     spectra = list(map_ordered(range(count), solve))
     return None if any(modes is None for modes in spectra) else spectra
 
 
-def _turned(modes: Modes, target: np.ndarray, operators: Operators, test: int) -> _Fold:
+def _turned(modes: SplitModes, target: np.ndarray, operators: Operators, test: int) -> _Fold:
     rotation = Rotation.nearest(modes.vectors.T @ target)
     turned = modes.vectors @ rotation.matrix
     return _Fold(modes, rotation, turned, operators.weight[test], operators.covariance[test], operators.energy[test])
@@ -206,7 +209,7 @@ def _undetermined(statistics: Statistics, n_modes: int) -> Loss:
 
 
 def _operators_adjoint(
-    operators: Operators, spectra: list[Modes], target: np.ndarray, folds: list[_Fold], by_forms: list[np.ndarray]
+    operators: Operators, spectra: list[SplitModes], target: np.ndarray, folds: list[_Fold], by_forms: list[np.ndarray]
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Σ̄ and L̄ of all unions of samples, and the sum B̄ over the eigenproblems, from P̄ and Ē of the folds.
 

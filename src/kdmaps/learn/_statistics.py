@@ -12,7 +12,11 @@ from kdmaps.bases import Basis
 from kdmaps.forms.diffusion import DiffusionTensor, TensorRows
 from kdmaps.forms.moments import compute_moments
 from kdmaps.selection.folds import FoldMoments
+from kdmaps.spectrum.pencil import ROUNDING
 from kdmaps.utils.threads import map_reduce, slices
+
+#: Differences of eigenvalues below this fraction of μ_1 are not divided by.
+GUARD = 1e-11
 
 
 class Statistics(NamedTuple):
@@ -91,6 +95,19 @@ def operators_adjoint(
     if center:
         by_mean = -2 * np.einsum("spq,sq->sp", covariances, operators.mean)
     return share @ by_mean, _mixed(share, covariances), _mixed(share, energies)
+
+
+def rounding_variance(statistics: Statistics) -> Any:
+    """Return the variance c|a|² that rounding may leave in Σ_m a_m φ_m where there is none, as the factor c.
+
+    Four times `kdmaps.spectrum.pencil.rounding_variance`, on the safe side of the same test at the end of a fit.
+    """
+    return 8 * ROUNDING * statistics.grams.sum(axis=0).trace() / statistics.weights.sum()
+
+
+def guarded_reciprocal(difference: Any, scale: Any) -> Any:
+    """1/x for differences x of eigenvalues, but 0 at x = 0; `scale` is the largest eigenvalue."""
+    return difference / (difference**2 + (GUARD * scale) ** 2)
 
 
 def _mixed(share, matrices):

@@ -17,8 +17,7 @@ from jax.scipy.linalg import cho_solve
 
 from kdmaps.learn._objective import Loss, Objective
 from kdmaps.learn._pencil import Spectrum, top_modes
-from kdmaps.learn._statistics import Operators, Statistics, make_operators
-from kdmaps.spectrum.pencil import ROUNDING
+from kdmaps.learn._statistics import Operators, Statistics, make_operators, rounding_variance
 
 
 class State(NamedTuple):
@@ -119,13 +118,6 @@ def make_state(statistics: Statistics, log_regularization, objective: Objective)
     return State(objective, operators, modes, ridge, statistics)
 
 
-def _determined(state: State):
-    """Whether every mode has more variance than rounding leaves where there is none; see `_heldout.find_modes`."""
-    statistics = state.statistics
-    scale = jnp.trace(jnp.sum(statistics.grams, axis=0)) / jnp.sum(statistics.weights)
-    return jnp.all(state.modes.values > 8 * ROUNDING * scale * jnp.sum(state.modes.vectors**2, axis=0))
-
-
 @partial(jax.jit, static_argnames="objective")
 def _value_and_adjoint(statistics: Statistics, log_regularization, weights, objective: Objective):
     """((J, report), (adjoint of the statistics, derivative by log λ)); `report` holds the terms, μ and the gap.
@@ -137,8 +129,13 @@ def _value_and_adjoint(statistics: Statistics, log_regularization, weights, obje
         state = make_state(statistics, log_regularization, objective)
         terms = {name: FUNCTIONS[name](state) for name in objective.terms}
         loss = sum(weight * terms[name] for weight, name in zip(weights, objective.terms, strict=True))
-        loss, modes = jnp.where(_determined(state), loss, jnp.nan), state.modes
-        return loss, {"terms": terms, "eigenvalues": modes.values, "gap": modes.values[-1] / modes.below}
+        modes = state.modes
+        determined = jnp.all(modes.values > rounding_variance(statistics) * jnp.sum(modes.vectors**2, axis=0))
+        return jnp.where(determined, loss, jnp.nan), {
+            "terms": terms,
+            "eigenvalues": modes.values,
+            "gap": modes.values[-1] / modes.below,
+        }
 
     return jax.value_and_grad(total, argnums=(0, 1), has_aux=True)(statistics, log_regularization)
 
