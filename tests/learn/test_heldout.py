@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose
 
 from kdmaps.kernels import Gaussian, Matern
 from kdmaps.learn._dictionary import Dictionary
-from kdmaps.learn._heldout import Rotation, solve_modes, heldout, modes_adjoint
+from kdmaps.learn._heldout import Rotation, heldout, modes_adjoint, solve_modes
 from kdmaps.learn._objective import Objective
 from kdmaps.learn._statistics import Samples
 from kdmaps.selection.folds import FoldMoments, make_splits
