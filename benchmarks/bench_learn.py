@@ -17,11 +17,11 @@ from rich.table import Table
 from kdmaps import KernelDiffusionMap
 from kdmaps.bases import make_basis
 from kdmaps.kernels import Gaussian, Matern
-from kdmaps.learn._anisotropy import Anisotropy
-from kdmaps.learn._dictionary import Dictionary
+from kdmaps.learn.anisotropy import Anisotropy
+from kdmaps.learn.dictionary import Dictionary
 from kdmaps.learn._objective import make_objective
-from kdmaps.learn._problem import Problem
-from kdmaps.learn._statistics import Samples
+from kdmaps.learn.problem import Problem
+from kdmaps.learn.statistics import Samples
 from kdmaps.utils.threads import n_threads
 
 N_MODES, REGULARIZATION = 4, 1e-2

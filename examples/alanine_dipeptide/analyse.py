@@ -59,7 +59,7 @@ def describe(model, X) -> dict:
         .tolist(),
         "regularization": chosen.regularization,
         "random_state": int(chosen.random_state),
-        "refined": bool(model.refinement_ is not None and model.refinement_.significant),
+        "refined": bool(model.refinement_ is not None and model.refinement_.preferred),
         "extensions": search.extensions_,
         "certainty": certainty,
         "fold_agreement": round(float(search.cv_results_["fold_agreement"][search.best_index_]), 4),

@@ -36,7 +36,7 @@ def test_a_refinement_does_not_see_units():
     settings = {"families": ["gaussian"], "n_features": 60, "random_state": 0}
     plain = AdaptiveDiffusionMap(2, **settings).fit(X)
     scaled = AdaptiveDiffusionMap(2, **settings).fit(X * 1e3)
-    assert scaled.refinement_.significant == plain.refinement_.significant
+    assert scaled.refinement_.preferred == plain.refinement_.preferred
     # Both maximise the same score; where they stop depends on rounding.
     assert_allclose(scaled.rates_ * 1e6, plain.rates_, rtol=1e-2)
 

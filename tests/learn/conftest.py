@@ -7,10 +7,10 @@ from kdmaps.bases import make_basis
 from kdmaps.forms.diffusion import Factor
 from kdmaps.forms.tangent import TangentDiffusion, checked_tensor
 from kdmaps.kernels import Gaussian, Laplacian, Matern, Mixture, RationalQuadratic
-from kdmaps.learn._anisotropy import Anisotropy
-from kdmaps.learn._bandwidths import Bandwidths
-from kdmaps.learn._dictionary import Dictionary
-from kdmaps.learn._statistics import Samples
+from kdmaps.learn.anisotropy import Anisotropy
+from kdmaps.learn.bandwidths import Bandwidths
+from kdmaps.learn.dictionary import Dictionary
+from kdmaps.learn.statistics import Samples
 from kdmaps.selection.folds import Folds, make_splits
 
 

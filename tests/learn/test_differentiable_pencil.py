@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import linalg
 
-from kdmaps.learn._pencil import polar, top_modes
+from kdmaps.learn._pencil import top_modes
 
 
 @pytest.fixture(autouse=True)
@@ -112,16 +112,3 @@ def test_the_cut_through_a_cluster_is_finite():
 def test_no_positive_definite_penalty_gives_nan():
     S, B = pencil(SPECTRA["generic"])
     assert np.all(np.isnan(top_modes(S, B - 10 * np.eye(7), 3, False).values))
-
-
-@pytest.mark.parametrize("singular_values", [[1.0, 0.8, 0.3], [1.0, 1.0, 1.0], [0.9, 0.9, 1e-3]])
-def test_polar_factor(singular_values):
-    rng = np.random.default_rng(0)
-    U, V = (np.linalg.qr(rng.standard_normal((3, 3)))[0] for _ in range(2))
-    M, dM, weight = U @ np.diag(singular_values) @ V, *rng.standard_normal((2, 3, 3))
-    np.testing.assert_allclose(polar(M), U @ V, atol=1e-12)
-    step = 1e-2 * min(singular_values) ** 1.5
-    at = [float(jnp.vdot(weight, polar(M + t * step * dM))) for t in (-2, -1, 1, 2)]
-    expected = (8 * (at[2] - at[1]) - (at[3] - at[0])) / (12 * step)
-    gradient = jax.grad(lambda M: jnp.vdot(weight, polar(M)))(M)
-    assert float(jnp.vdot(gradient, dM)) == pytest.approx(expected, rel=1e-6)

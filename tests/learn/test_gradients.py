@@ -6,11 +6,11 @@ import pytest
 from conftest import DIFFUSIONS, five_point, make_parametrisation, make_samples
 
 from kdmaps.kernels import Gaussian, Matern
-from kdmaps.learn._bandwidths import Bandwidths
-from kdmaps.learn._dictionary import Dictionary
 from kdmaps.learn._objective import PRESETS, TERMS, Objective, make_objective
-from kdmaps.learn._problem import Problem
-from kdmaps.learn._statistics import Samples
+from kdmaps.learn.bandwidths import Bandwidths
+from kdmaps.learn.dictionary import Dictionary
+from kdmaps.learn.problem import Problem
+from kdmaps.learn.statistics import Samples
 from kdmaps.selection.folds import Folds, make_splits
 
 PARAMETRISATIONS = ("anisotropy", "bandwidths", "dictionary")

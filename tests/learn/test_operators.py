@@ -7,14 +7,16 @@ import pytest
 from conftest import DIFFUSIONS, make_parametrisation, make_samples
 
 from kdmaps.bases import make_basis
-from kdmaps.forms.energy import compute_moments
+from kdmaps.data import ArraySource
+from kdmaps.forms.energy import EnergyForm, compute_moments
 from kdmaps.kernels import Matern
 from kdmaps.learn import PRESETS, soft_selection
-from kdmaps.learn._anisotropy import Anisotropy
 from kdmaps.learn._objective import Objective, make_objective
-from kdmaps.learn._problem import Problem
-from kdmaps.learn._statistics import Samples
-from kdmaps.selection.folds import Folds, cross_fit, make_splits
+from kdmaps.learn.anisotropy import Anisotropy
+from kdmaps.learn.problem import Problem
+from kdmaps.learn.statistics import Samples
+from kdmaps.selection.cross_fit import cross_fit
+from kdmaps.selection.folds import Folds, make_splits
 from kdmaps.selection.rules import pooled_ritz_timescales, select_by_timescale
 
 
@@ -69,7 +71,9 @@ def test_streamed_gradient_is_that_of_automatic_differentiation():
 def test_heldout_is_the_score_of_the_search(samples):
     parametrisation, theta = make_parametrisation("anisotropy", samples)
     basis, folds = parametrisation.basis(theta), Folds(make_splits(3, samples.X, None, 3, 0), len(samples.X))
-    parts = folds.compute(basis, samples.X, samples.sample_weight, samples.diffusion)
+    parts = folds.moments(
+        ArraySource(samples.X, checked=True), EnergyForm(samples.diffusion), basis, samples.sample_weight
+    )
     fit = cross_fit(*parts, basis.ridge, 3, [0.05])[0]
     found = -Problem(parametrisation, make_objective("heldout", 3), 0.05).evaluate(theta).value
     assert found == pytest.approx(select_by_timescale(fit).value, rel=1e-7)

@@ -1,10 +1,13 @@
 """The optimiser on functions with known answers, and on functions that misbehave."""
 
+import jax
 import numpy as np
+import optax
 import pytest
 
-from kdmaps.learn._optimiser import Optimiser, Settings, minimise
-from kdmaps.learn._problem import Evaluation
+from kdmaps.learn._directions import LBFGS, MEMORY, Adam
+from kdmaps.learn.optimiser import Optimiser, Settings, minimise
+from kdmaps.learn.problem import Evaluation
 
 
 class Toy:
@@ -36,6 +39,28 @@ def test_adam_then_lbfgs_finds_the_minimum():
     np.testing.assert_allclose(theta, 1.0, atol=1e-4)
     assert list(history["phase"][[0, 1, -1]]) == ["start", "adam", "lbfgs"]
     assert history["sigma"].shape == (len(history["loss"]), 2)
+
+
+ORACLES = {"adam": (Adam(), optax.scale_by_adam()), "lbfgs": (LBFGS(), optax.scale_by_lbfgs())}
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 1e3])  # the first direction of L-BFGS is at most 1 long
+@pytest.mark.parametrize("name", ORACLES)
+def test_directions_are_those_of_optax(name, scale):
+    """On a valley with a saddle: curvature of either sign, and more steps than L-BFGS remembers."""
+    memory, oracle = ORACLES[name]
+    theta = np.array([0.4, -0.7, 1.1])
+    with jax.enable_x64(True):
+        state, update = oracle.init(theta), jax.jit(oracle.update)
+        for step in range(2 * MEMORY + 3):
+            gradient = scale * np.array(
+                [theta[0] ** 3 - theta[0], 9 * theta[1] + theta[2], np.sin(theta[2]) + theta[1]]
+            )
+            direction, memory = memory.update(gradient, theta)
+            ascent, state = update(gradient, state, theta)
+            np.testing.assert_allclose(direction, -np.asarray(ascent), rtol=1e-9, err_msg=str(step))
+            if step != 4:  # a step of no length: the gradient and θ stay
+                theta = theta + 0.3 * direction / max(1, np.linalg.norm(direction))
 
 
 def test_the_same_problem_takes_the_same_path():

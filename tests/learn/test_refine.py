@@ -1,21 +1,38 @@
 """Refinement: the held-out score does not fall, and modes of anisotropic systems get better."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from kdmaps.metrics import subspace_r2
 
 import kdmaps
 from kdmaps.bases import make_basis
+from kdmaps.data import ArraySource
 from kdmaps.data.distances import median_distance
+from kdmaps.forms.energy import make_form
 from kdmaps.kernels import RationalQuadratic
 from kdmaps.learn import Refinement, refine
-from kdmaps.learn._anisotropy import Anisotropy
 from kdmaps.learn._objective import make_objective
-from kdmaps.learn._problem import Problem
-from kdmaps.learn._statistics import Samples
-from kdmaps.selection.folds import Folds, make_splits
+from kdmaps.learn.anisotropy import Anisotropy
+from kdmaps.learn.problem import Problem
+from kdmaps.learn.statistics import Samples
+from kdmaps.selection.candidate import Candidate
+from kdmaps.selection.data import SearchData
+from kdmaps.selection.rules import Score, select_by_timescale
 
 pytestmark = pytest.mark.filterwarnings("ignore::kdmaps.exceptions.UnreliableModesWarning")
+
+
+def searched(X, n_components, n_features):
+    """What a search hands to a refinement."""
+    plan = kdmaps.KernelSearchCV(n_components, n_features=n_features)._plan()
+    return SearchData.gather(ArraySource(X, checked=True), make_form(None, X), None, None, plan, seed=0)
+
+
+def judged(data, kernel, lam):
+    return data.judge(repr(kernel), kernel, [lam], select_by_timescale)[0]
 
 
 @pytest.mark.parametrize("objective", ["heldout", "varrff"])
@@ -23,25 +40,26 @@ def test_refinement_of_ornstein_uhlenbeck_modes(objective):
     problem = kdmaps.problems.load("ou3d")
     X = problem.sample(400, random_state=0)
     kernel, lam = RationalQuadratic(5.0, median_distance(X)), 1e-3
-    folds = Folds(make_splits(3, X, None, 4, 0), len(X))
-    settings = {"n_features": 80, "random_state": 0, "max_steps": 12, "objective": objective}
-    refined = refine(X, kernel, lam, folds=folds, **settings)
+    data = searched(X, 4, 80)
+    start = judged(data, kernel, lam)
+    settings = {"max_steps": 12, "objective": objective}
+    refined = refine(data, start, start, **settings)
+    found = refined.candidate
     assert refined.history["best_loss"][-1] <= refined.history["loss"][0]
-    assert np.all(np.abs(np.log(refined.kernel.bandwidth / kernel.bandwidth)) <= 2)
+    assert np.all(np.abs(np.log(found.kernel.bandwidth / kernel.bandwidth)) <= 2)
     if objective == "heldout":
-        assert refined.score_after >= refined.score_before
-        assert -refined.history["best_loss"][-1] == pytest.approx(refined.score_after, rel=1e-6)
-        assert refined.gain_standard_error > 0
+        assert refined.score_difference >= 0
+        assert -refined.history["best_loss"][-1] == pytest.approx(found.value, rel=1e-6)
+        assert refined.difference_standard_error > 0
 
         def quality(kernel):
-            model = kdmaps.KernelDiffusionMap(4, kernel=kernel, n_features=80, regularization=lam, random_state=0).fit(
-                X
-            )
+            model = kdmaps.KernelDiffusionMap(4, kernel=kernel, n_features=80, regularization=lam, random_state=0)
+            model.fit(X)
             return subspace_r2(model.transform(X), problem.reference(X, 4))
 
-        assert quality(refined.kernel) > quality(kernel)
-        again = refine(X, kernel, lam, folds=folds, **settings)
-        np.testing.assert_array_equal(refined.kernel.bandwidth, again.kernel.bandwidth)
+        assert quality(found.kernel) > quality(kernel)
+        again = refine(data, start, start, **settings)
+        np.testing.assert_array_equal(found.kernel.bandwidth, again.candidate.kernel.bandwidth)
 
 
 @pytest.fixture(scope="module")
@@ -68,38 +86,66 @@ def test_gradient_under_a_bound_on_narrowing(parametrised):
 
 
 def test_a_refinement_is_kept_by_score_or_by_agreement():
-    def made(**change):
-        facts = {"score_before": 1.0, "score_after": 1.2, "gain_standard_error": 0.1}
-        facts |= {"agreement_before": 0.9, "agreement_after": 0.8, **change}
-        return Refinement(kernel=RationalQuadratic(), regularization=1e-3, history={}, **facts)
+    # Replicates whose differences 0.05·(-1, 0, 1)·√3 + constant have a jackknife error of √(2/3·2·3)·0.05 = 0.1.
+    differences = 0.05 * np.sqrt(3) * np.array([-1.0, 0.0, 1.0])
 
-    assert made().significant  # the score is higher, beyond chance: agreement is not asked
-    assert not made(score_after=1.05).significant  # within the error, and the folds agree less
-    assert made(score_after=1.05, agreement_after=0.95).significant
-    assert made(score_after=0.95, agreement_after=0.95).significant  # not lower beyond chance
-    assert not made(score_after=0.85, agreement_after=0.95).significant
-    assert not made(score_before=-np.inf, gain_standard_error=np.nan).significant  # no rival, no comparison
+    def made(before=1.0, after=1.2, agreement=0.8):
+        def candidate(value, replicates, agreement):
+            score = Score(value, value + replicates, np.zeros(3))
+            return Candidate(
+                "gaussian", RationalQuadratic(), 1e-3, score, agreement, rejected="" if value > -9 else "no"
+            )
+
+        refined, rival = candidate(after, differences, agreement), candidate(before, np.zeros(3), 0.9)
+        return Refinement(refined, rival, moments=None, history={})
+
+    assert made().difference_standard_error == pytest.approx(0.1)
+    assert made().preferred  # the score is higher, beyond chance: agreement is not asked
+    assert not made(after=1.05).preferred  # within the error, and the folds agree less
+    assert made(after=1.05, agreement=0.95).preferred
+    assert made(after=0.95, agreement=0.95).preferred  # not lower beyond chance
+    assert not made(after=0.85, agreement=0.95).preferred
+    assert not made(after=-np.inf).preferred  # no modes, no comparison
 
 
-def test_a_refinement_is_compared_with_its_rival():
-    X = kdmaps.problems.load("ou2d-4").sample(150, random_state=0)
-    folds = Folds(make_splits(3, X, None, 2, 0), len(X))
-    settings = {"folds": folds, "n_components": 2, "n_features": 40, "random_state": 0, "max_steps": 2}
-    kernel, other = RationalQuadratic(5.0, 6.0), RationalQuadratic(5.0, 3.0)
-    alone = refine(X, kernel, 1e-3, **settings)
-    compared = refine(X, kernel, 1e-3, rival=(other, 1e-2), **settings)
-    np.testing.assert_array_equal(compared.kernel.bandwidth, alone.kernel.bandwidth)
-    assert compared.score_after == alone.score_after
-    assert compared.score_before == pytest.approx(refine(X, other, 1e-2, **settings).score_before, rel=1e-12)
+def test_a_refinement_does_not_depend_on_its_rival():
+    data = searched(kdmaps.problems.load("ou2d-4").sample(150, random_state=0), 2, 40)
+    start, rival = judged(data, RationalQuadratic(5.0, 6.0), 1e-3), judged(data, RationalQuadratic(5.0, 3.0), 1e-2)
+    alone, compared = (refine(data, start, other, max_steps=2) for other in (start, rival))
+    np.testing.assert_array_equal(compared.candidate.kernel.bandwidth, alone.candidate.kernel.bandwidth)
+    assert compared.score_difference == pytest.approx(alone.candidate.value - rival.value, rel=1e-12)
 
 
 def test_descent_does_not_start_on_the_bound():
     """At the bound on narrowing the slope is 0: no coordinate would ever move, not even one that does well to widen."""
-    X = kdmaps.problems.load("ou2d-4").sample(150, random_state=0)
-    folds = Folds(make_splits(3, X, None, 2, 0), len(X))
+    data = searched(kdmaps.problems.load("ou2d-4").sample(150, random_state=0), 2, 40)
     # narrower than `narrowest`, so that narrowing has the smallest bound there is, and narrower still scores best
-    settings = {"n_components": 2, "n_features": 40, "random_state": 0, "max_steps": 3, "narrowest": 10.0}
-    found = refine(X, RationalQuadratic(5.0, 4.0), 1e-3, folds=folds, **settings)
-    x, y = found.kernel.bandwidth
+    start = judged(data, RationalQuadratic(5.0, 4.0), 1e-3)
+    x, y = refine(data, start, start, max_steps=3, narrowest=10.0).candidate.kernel.bandwidth
     assert x == pytest.approx(4.0, rel=2e-3)  # bound 1e-3
     assert y > 4.2
+
+
+WITHOUT_JAX = """
+import sys
+sys.modules["jax"] = sys.modules["optax"] = None
+import warnings
+warnings.simplefilter("ignore")
+import kdmaps
+X = kdmaps.problems.load("ou2d-4").sample(150, random_state=0)
+settings = {"n_components": 2, "n_features": 40, "random_state": 0}
+found = kdmaps.AdaptiveDiffusionMap(**settings, families=("gaussian",), regularizations=[1e-3]).fit(X)
+assert len(found.refinement_.history["loss"]) > 2
+learned = kdmaps.VariationalKernelMap(**settings, objective="heldout", adam_steps=2, lbfgs_steps=2).fit(X)
+assert learned.best_loss_ < learned.history_["loss"][0]
+try:
+    kdmaps.VariationalKernelMap(**settings, objective="combined").fit(X)
+except ImportError as error:
+    print(error)
+"""
+
+
+def test_only_the_objectives_of_the_paper_need_jax():
+    done = subprocess.run([sys.executable, "-c", WITHOUT_JAX], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "need jax, which is not installed: pip install 'kdmaps[learn]'" in done.stdout

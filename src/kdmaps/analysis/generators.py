@@ -8,34 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any
 
 import numpy as np
 from scipy.spatial.distance import cdist
 
 from kdmaps.bases import Basis, FourierBasis, LandmarkBasis, ModeBasis, RandomPhaseBasis
-from kdmaps.bases.compiled import add_gram, mirror
 from kdmaps.forms.diffusion import DiffusionTensor, square_root
+from kdmaps.forms.generator import GeneratorMoments, generator_moments
 from kdmaps.kernels import Kernel
 from kdmaps.utils.threads import map_reduce, slices
 
 Field = Callable[[np.ndarray], Any]
-
-
-class GeneratorMoments(NamedTuple):
-    """What the residual of any combination of features depends on.
-
-    Attributes
-    ----------
-    square, cross : ndarray of shape (p, p)
-        E (𝒢φ)(𝒢φ)ᵀ and E (𝒢φ)φᵀ.
-    image : ndarray of shape (p,)
-        E 𝒢φ: zero under the stationary law, and up to sampling error for its samples.
-    """
-
-    square: np.ndarray
-    cross: np.ndarray
-    image: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -79,7 +64,7 @@ def rayleigh_residuals(values: np.ndarray, images: np.ndarray, sample_weight: np
 
 
 class Generator:
-    """𝒢f = b·∇f + ½ tr(a∇²f), the generator of dX = b dt + σ dW with a = σσᵀ (eq:generator).
+    """𝒢f = b·∇f + tr(a∇²f), the generator of dX = b dt + √2 σ dW with a = σσᵀ (eq:generator, whose σσᵀ is 2a).
 
     A generator is a function (kernel, X, Z) → 𝒢k(·, z_m)(x_i), which is what the term "pde" of
     `kdmaps.VariationalKernelMap` asks for.
@@ -88,10 +73,10 @@ class Generator:
     ----------
     drift : callable
         b: points (n, d) → (n, d).
-    diffusion : number, array-like or callable, default=2.0
-        a: a number, a diagonal (d,) or a matrix (d, d) if it is constant; otherwise points (n, d) → (n,), (n, d),
-        (n, d, d) or a `kdmaps.Factor` σ. The default is that of √2 dW. The `diffusion` of estimators weighs the energy
-        E[∇f·a∇f] of a reversible process and is *half* of this a.
+    diffusion : None, number, array-like or callable, default=None
+        a, the `diffusion` of estimators: that of the energy E[∇f·a∇f] = -E[f𝒢f] of a reversible process. None is the
+        identity, that of √2 dW. A number, a diagonal (d,) or a matrix (d, d) if it is constant; otherwise points
+        (n, d) → (n,), (n, d), (n, d, d) or a `kdmaps.Factor` σ.
 
     Examples
     --------
@@ -104,7 +89,7 @@ class Generator:
     ((20000, 2), (2,))
     """
 
-    def __init__(self, drift: Field, diffusion: Any = 2.0):
+    def __init__(self, drift: Field, diffusion: Any = None):
         self._drift, self.diffusion = drift, diffusion
 
     def drift(self, X: np.ndarray) -> np.ndarray:
@@ -137,7 +122,7 @@ class Generator:
         for any profile κ):
 
             ∇k = 2κ' r,    ∇²k = 4κ'' rrᵀ + 2κ' diag(1/σ_j²),
-            𝒢k = 2κ' b·r + 2κ'' rᵀar + κ' Σ_j a_jj/σ_j².
+            𝒢k = 2κ' b·r + 4κ'' rᵀar + 2κ' Σ_j a_jj/σ_j².
         """
         X, Z = np.asarray(X, dtype=np.float64), np.asarray(Z, dtype=np.float64)
         b, (diagonal, factor) = self.drift(X), self._spread(X)
@@ -149,7 +134,7 @@ class Generator:
     def apply(self, basis: Basis, X: np.ndarray) -> np.ndarray:
         """𝒢φ_m(x_i) for all features φ of a basis; (n, p).
 
-        With θ = wᵀx: 𝒢cos θ = -(b·w) sin θ - ½(wᵀaw) cos θ and 𝒢sin θ = (b·w) cos θ - ½(wᵀaw) sin θ. Fourier features
+        With θ = wᵀx: 𝒢cos θ = -(b·w) sin θ - (wᵀaw) cos θ and 𝒢sin θ = (b·w) cos θ - (wᵀaw) sin θ. Fourier features
         have all derivatives whatever the kernel (for one that is not C² their 𝒢 grows with the number of features);
         landmarks need a C² kernel.
         """
@@ -166,13 +151,13 @@ class Generator:
         W = basis.frequencies
         diagonal, factor = self._spread(X)
         if diagonal is not None:
-            half = diagonal @ (W**2).T / 2
+            decay = diagonal @ (W**2).T
         else:
             assert factor is not None
-            half = sum((column @ W.T) ** 2 for column in np.moveaxis(factor, 2, 0)) / 2
+            decay = sum((column @ W.T) ** 2 for column in np.moveaxis(factor, 2, 0))
         along = self.drift(X) @ W.T
         cosines, sines = np.hsplit(FourierBasis.features(basis, X), 2)  # the pairs, of random phases too
-        on_cosines, on_sines = -along * sines - half * cosines, along * cosines - half * sines
+        on_cosines, on_sines = -along * sines - decay * cosines, along * cosines - decay * sines
         if isinstance(basis, RandomPhaseBasis):  # √2 cos(θ + phase)
             return np.sqrt(2) * (np.cos(basis.phases) * on_cosines - np.sin(basis.phases) * on_sines)
         return np.hstack([on_cosines, on_sines])
@@ -180,7 +165,7 @@ class Generator:
     def finite_differences(self, function: Field, X: np.ndarray, step: float = 1e-3) -> np.ndarray:
         """𝒢f for any function f of points, (n, d) → (n, ...), by central differences; its error is O(step²).
 
-        Derivatives are taken along b and along the columns of σ only: ½ tr(σσᵀ∇²f) = ½ Σ_k ∂²f/∂σ_k².
+        Derivatives are taken along b and along the columns of σ only: tr(σσᵀ∇²f) = Σ_k ∂²f/∂σ_k².
         """
         X = np.asarray(X, dtype=np.float64)
         diagonal, factor = self._spread(X)
@@ -197,7 +182,7 @@ class Generator:
             return difference * ((length / step) ** order).reshape(-1, *(1,) * (values.ndim - 1))
 
         directions = (np.broadcast_to(column, X.shape) for column in np.moveaxis(factor, 2, 0))
-        return stencil(self.drift(X), 1) + sum(stencil(direction, 2) for direction in directions) / 2
+        return stencil(self.drift(X), 1) + sum(stencil(direction, 2) for direction in directions)
 
     # --- on modes -----------------------------------------------------------------------------------------------------
     def residuals(self, estimator: Any, X: np.ndarray, sample_weight: np.ndarray | None = None) -> Residuals:
@@ -222,23 +207,8 @@ class Generator:
         return rayleigh_residuals(values, images, sample_weight)
 
     def moments(self, basis: Basis, X: np.ndarray, sample_weight: np.ndarray | None = None) -> GeneratorMoments:
-        """E (𝒢φ)(𝒢φ)ᵀ, E (𝒢φ)φᵀ and E 𝒢φ over the samples X, in chunks: nothing of size n×p is ever formed."""
-        p = basis.n_features
-        weight = np.ones(X.shape[0]) if sample_weight is None else sample_weight
-
-        def start():
-            return np.zeros((p, p)), np.zeros((p, p)), np.zeros(p)
-
-        def step(state, part):
-            chunk, root = np.asarray(X[part], dtype=np.float64), np.sqrt(weight[part])
-            images = np.ascontiguousarray(self.apply(basis, chunk) * root[:, None])
-            add_gram(state[0], images)
-            state[1][:] += images.T @ (basis.features(chunk) * root[:, None])
-            state[2][:] += root @ images
-
-        states = map_reduce(list(slices(X.shape[0], basis.chunk_rows)), start, step)
-        square, cross, image = (sum(parts) / weight.sum() for parts in zip(*states, strict=True))
-        return GeneratorMoments(mirror(square), cross, image)
+        """Return E (𝒢φ)(𝒢φ)ᵀ, E (𝒢φ)φᵀ and E 𝒢φ over the samples X, in chunks."""
+        return generator_moments(partial(self.apply, basis), basis, X, sample_weight)
 
 
 class OrnsteinUhlenbeck(Generator):
@@ -340,4 +310,4 @@ def _on_radial(kernel: Kernel, X, Z, b, diagonal, factor) -> np.ndarray:
     else:
         trace, weights = diagonal @ inverse, (diagonal * inverse**2).T
         quadratic = sum(w[:, None] * (x[:, None] - z) ** 2 for w, x, z in zip(weights, X.T, Z.T, strict=True))
-    return 2 * slope * along + 2 * kernel.profile(s, 2) * quadratic + slope * trace[:, None]
+    return 2 * slope * (along + trace[:, None]) + 4 * kernel.profile(s, 2) * quadratic

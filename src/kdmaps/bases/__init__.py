@@ -1,6 +1,7 @@
 """Bases turn points into features and know how to get the energy Gram from few products."""
 
 from kdmaps.bases._base import MIN_ROWS, Basis
+from kdmaps.bases._dictionary import DictionaryBasis, pair_blocks
 from kdmaps.bases._fourier import FourierBasis, RandomPhaseBasis
 from kdmaps.bases._landmarks import LandmarkBasis, select_landmarks
 from kdmaps.bases._make import BASES, check_basis, make_basis
@@ -12,11 +13,13 @@ __all__ = [
     "MIN_ROWS",
     "Basis",
     "BasisSpec",
+    "DictionaryBasis",
     "FourierBasis",
     "LandmarkBasis",
     "ModeBasis",
     "RandomPhaseBasis",
     "check_basis",
     "make_basis",
+    "pair_blocks",
     "select_landmarks",
 ]

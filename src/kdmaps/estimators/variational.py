@@ -245,9 +245,9 @@ class VariationalKernelMap(ModeTransformer):
 
     def _learn(self, spec: BasisSpec, fit: FitSpec, samples: _Samples) -> tuple[Basis, float]:
         """Return the learned basis and λ."""
-        from kdmaps.learn._optimiser import Settings, minimise
-        from kdmaps.learn._problem import Problem
-        from kdmaps.learn._statistics import Samples
+        from kdmaps.learn.optimiser import Settings, minimise
+        from kdmaps.learn.problem import Problem
+        from kdmaps.learn.statistics import Samples
 
         objective = make_objective(self.objective, self.n_components, self.center)
         _, X, weight = samples.source.sample(PREVIEW_SAMPLES, np.random.RandomState(samples.seed), samples.weight)
@@ -297,13 +297,13 @@ class VariationalKernelMap(ModeTransformer):
 
     def _make_parametrisation(self, samples, kernels, basis) -> Any:
         if self.basis == "fourier":
-            from kdmaps.learn._anisotropy import Anisotropy
+            from kdmaps.learn.anisotropy import Anisotropy
 
             return Anisotropy(samples, basis, self.bound)
         if self.learn_bandwidths:
-            from kdmaps.learn._bandwidths import Bandwidths
+            from kdmaps.learn.bandwidths import Bandwidths
 
             return Bandwidths(samples, kernels, basis.landmarks, basis.origin, self.floor)
-        from kdmaps.learn._dictionary import Dictionary
+        from kdmaps.learn.dictionary import Dictionary
 
         return Dictionary(samples, kernels, basis.landmarks, basis.origin, self.floor, self.generator)

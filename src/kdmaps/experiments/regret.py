@@ -27,7 +27,7 @@ from kdmaps.forms.energy import compute_moments
 from kdmaps.kernels import FAMILIES, make_kernel
 from kdmaps.selection.folds import CrossFit, FoldMoments, cross_fit, make_splits
 from kdmaps.selection.grid import BANDWIDTH_RANGE, REGULARIZATIONS
-from kdmaps.selection.rules import SCORINGS, CandidateScore, jackknife_error, pooled_ritz_timescales
+from kdmaps.selection.rules import SCORINGS, CandidateScore, pooled_ritz_timescales, pooled_score
 from kdmaps.selection.scores import timescale_score
 
 PROBLEMS = (
@@ -71,15 +71,7 @@ class Settings:
 
 def _pooled(power: float, caution: float) -> Callable[[CrossFit], float]:
     """Σ_k t_k^power of the pooled held-out time scales, minus `caution` standard errors."""
-
-    def score(fit: CrossFit) -> float:
-        def value(without=None):
-            return np.sum(np.maximum(pooled_ritz_timescales(fit, without), 0) ** power)
-
-        left_out = np.array([value(f) for f in range(len(fit.folds))])
-        return value() - caution * jackknife_error(left_out) * np.sqrt(fit.coverage)
-
-    return score
+    return lambda fit: pooled_score(fit, power).lower_bound(caution)
 
 
 def _capped(fit: CrossFit) -> float:

@@ -92,7 +92,7 @@ def run(part: str, problem: str, seed: int, **settings) -> list[Row]:
             return rows
         model = AdaptiveDiffusionMap(r, random_state=seed).fit(X)
         add("search", model.search_.transform(X), kernel=repr(model.search_.kernel_))
-        kept = model.refinement_ is not None and model.refinement_.significant
+        kept = model.refinement_ is not None and model.refinement_.preferred
         add("refined", model.transform(X), kernel=repr(model.kernel_), kept=kept)
     return rows
 

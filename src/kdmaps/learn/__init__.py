@@ -1,6 +1,6 @@
 """Variational kernel learning: kernels that minimise an objective of the modes that they lead to.
 
-Nothing here imports JAX before learning starts.
+JAX is imported only where the objective has one of the paper's variational terms.
 """
 
 from kdmaps.learn._objective import PRESETS, TERMS, make_objective

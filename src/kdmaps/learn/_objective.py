@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from math import isfinite
 from numbers import Real
+from typing import NamedTuple
 
+import numpy as np
+
+from kdmaps.learn.statistics import Statistics
 from kdmaps.selection.rules import CAUTION
 
-#: The terms by name; each is a function of `kdmaps.learn._terms`.
+#: The terms by name; each is a function of `kdmaps.learn._terms`, "heldout" of `kdmaps.learn._heldout`.
 TERMS = ("eig", "sub", "rkhs", "pde", "entropy", "gini", "spread", "dirichlet", "anchor", "heldout")
 #: Terms that look at single modes, not only at their space.
 SINGLE_VECTOR_TERMS = frozenset({"pde", "spread"})
@@ -23,6 +27,29 @@ PRESETS: dict[str, dict[str, float]] = {
     "varrff": {"eig": 1.0, "rkhs": 1e-3},
     "heldout": {"heldout": 1.0},
 }
+
+
+class Loss(NamedTuple):
+    """What some terms of an objective say of the statistics.
+
+    Attributes
+    ----------
+    value : float
+        Their weighted sum.
+    terms : dict of str to float
+    eigenvalues : ndarray of shape (r,)
+        μ of all samples.
+    gap : float
+        μ_r/μ_{r+1}.
+    adjoint : callable
+        Returns the derivatives of `value` by the statistics (a `Statistics`) and by log λ.
+    """
+
+    value: float
+    terms: dict[str, float]
+    eigenvalues: np.ndarray
+    gap: float
+    adjoint: Callable[[], tuple[Statistics, float]]
 
 
 @dataclass(frozen=True)
@@ -54,6 +81,15 @@ class Objective:
     eta: float = 1.0
     power: float = 0.5
     caution: float = CAUTION
+
+    def weight_of(self, term: str) -> float:
+        """Weight of a term."""
+        return self.weights[self.terms.index(term)]
+
+    def without(self, term: str) -> Objective:
+        """Return the objective without a term."""
+        kept = [(name, weight) for name, weight in zip(self.terms, self.weights, strict=True) if name != term]
+        return replace(self, terms=tuple(name for name, _ in kept), weights=tuple(weight for _, weight in kept))
 
     @property
     def single_vectors(self) -> bool:

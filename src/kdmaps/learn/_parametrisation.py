@@ -9,7 +9,7 @@ import numpy as np
 
 from kdmaps.bases import Basis
 from kdmaps.kernels import Kernel, simplex_floor, softmax
-from kdmaps.learn._statistics import Samples, Statistics
+from kdmaps.learn.statistics import Samples, Statistics
 
 Pullback = Callable[[Statistics], np.ndarray]
 

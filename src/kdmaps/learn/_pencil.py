@@ -14,8 +14,7 @@ import jax
 import jax.numpy as jnp
 from jax.scipy.linalg import solve_triangular
 
-#: Differences of eigenvalues below this fraction of μ_1 are not divided by.
-GUARD = 1e-11
+from kdmaps.learn.statistics import guarded_reciprocal
 
 
 class Spectrum(NamedTuple):
@@ -73,12 +72,11 @@ def _forward(covariance, penalty, n_modes, single_vectors):
 def _backward(n_modes, single_vectors, residuals, adjoint):
     values, vectors = residuals
     mu, A, outside = values[:n_modes], vectors[:, :n_modes], vectors[:, n_modes:]
-    guard = GUARD * values[0]
-    H = (outside.T @ adjoint.vectors) * _reciprocal(mu[None, :] - values[n_modes:, None], guard)
+    H = (outside.T @ adjoint.vectors) * guarded_reciprocal(mu[None, :] - values[n_modes:, None], values[0])
     M = A.T @ adjoint.vectors
     K = jnp.diag(adjoint.values)
     if single_vectors:
-        K = K + (M - M.T) / 2 * _reciprocal(mu[None, :] - mu[:, None], guard)
+        K = K + (M - M.T) / 2 * guarded_reciprocal(mu[None, :] - mu[:, None], values[0])
     turned = outside @ H + A @ K  # dloss = tr[turnedᵀ (dΣ A - dB A diag μ)] - …
     covariance = turned @ A.T
     penalty = -(turned * mu) @ A.T - A @ (M + M.T) @ A.T / 4
@@ -86,32 +84,3 @@ def _backward(n_modes, single_vectors, residuals, adjoint):
 
 
 top_modes.defvjp(_forward, _backward)
-
-
-def _reciprocal(difference, guard):
-    """1/x, but 0 at x = 0."""
-    return difference / (difference**2 + guard**2)
-
-
-@jax.custom_vjp
-def polar(matrix: Any) -> Any:
-    """The rotation nearest to a square matrix, Q = UVᵀ of M = UDVᵀ.
-
-    Its derivative dQ = U [X/(d_i + d_j)] Vᵀ, X = UᵀdMV - (UᵀdMV)ᵀ, has sums in place of differences of singular
-    values: it is finite wherever M is regular.
-    """
-    return _polar_forward(matrix)[0]
-
-
-def _polar_forward(matrix):
-    U, d, Vt = jnp.linalg.svd(matrix)
-    return U @ Vt, (U, d, Vt)
-
-
-def _polar_backward(residuals, adjoint):
-    U, d, Vt = residuals
-    Y = (U.T @ adjoint @ Vt.T) / (d[:, None] + d[None, :])
-    return (U @ (Y - Y.T) @ Vt,)
-
-
-polar.defvjp(_polar_forward, _polar_backward)

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from kdmaps.kernels import Kernel
-from kdmaps.learn._anisotropy import Anisotropy
 from kdmaps.learn._objective import make_objective
-from kdmaps.learn._optimiser import Settings, minimise
-from kdmaps.learn._problem import Problem
-from kdmaps.learn._statistics import Samples
+from kdmaps.learn.anisotropy import Anisotropy
+from kdmaps.learn.optimiser import Settings, minimise
+from kdmaps.learn.problem import Problem
+from kdmaps.learn.statistics import Samples
 from kdmaps.selection.candidate import Candidate
 from kdmaps.selection.data import FoldedMoments, SearchData
 from kdmaps.selection.rules import CAUTION, select_by_timescale

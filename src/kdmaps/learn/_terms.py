@@ -1,4 +1,4 @@
-"""The terms of the objective, as functions of p×p operators and of the modes that they determine.
+"""The terms of the paper's objective in JAX, as functions of p×p operators and of the modes that they determine.
 
 The modes have the gauge of the eigenproblem, aᵀ(L+λR)a = 1, so that aᵀΣa = μ: `eq:anchor-loss` says something only
 in this gauge (in that of `eq:normalize-orth` it is zero).
@@ -13,31 +13,11 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.scipy.linalg import cho_solve, solve_triangular
+from jax.scipy.linalg import cho_solve
 
-from kdmaps.learn._objective import Objective
-from kdmaps.learn._pencil import Spectrum, polar, top_modes
-from kdmaps.learn._statistics import Statistics
-from kdmaps.spectrum.pencil import ROUNDING
-
-Roles = tuple[tuple[int, ...], ...]
-
-
-class Operators(NamedTuple):
-    """E φ, Σ and L of some samples of total weight `weight`."""
-
-    weight: Any
-    mean: Any
-    covariance: Any
-    energy: Any
-
-
-class Folds(NamedTuple):
-    """Modes of the training samples of all folds, and operators of both their parts; the first axis is the fold's."""
-
-    train: Operators
-    test: Operators
-    modes: Spectrum
+from kdmaps.learn._objective import Loss, Objective
+from kdmaps.learn._pencil import Spectrum, top_modes
+from kdmaps.learn.statistics import Operators, Statistics, make_operators, rounding_variance
 
 
 class State(NamedTuple):
@@ -46,7 +26,6 @@ class State(NamedTuple):
     objective: Objective
     operators: Operators
     modes: Spectrum
-    folds: Folds | None
     ridge: Any
     statistics: Statistics
 
@@ -113,39 +92,8 @@ def anchor(state: State):
     return jnp.sum(state.statistics.log_bandwidths**2)
 
 
-def heldout(state: State):
-    """Minus Σ_k t_k^p of the λ-free time scales t on samples that the modes were not fitted to (see `selection.rules`).
-
-    The t are the eigenvalues of (Σ_f n_f VᵀΣ_fV, Σ_f n_f VᵀL_fV) over the test samples of the folds f, the modes V of
-    every fold turned towards those of all samples. For p = 1 that is tr[(Σ_f n_f VᵀL_fV)⁻¹ Σ_f n_f VᵀΣ_fV]. It depends
-    on spaces only and has an exact derivative, that of the rotations included. `caution` standard errors, by the
-    jackknife over folds, are subtracted from the score.
-    """
-    objective, operators, folds = state.objective, state.operators, state.folds
-    assert folds is not None
-    target = operators.covariance @ _orthonormal(state.modes.vectors, operators.covariance)
-
-    def one(vectors, train, test):
-        V = _orthonormal(vectors, train.covariance)
-        V = V @ polar(V.T @ target)
-        return test.weight * (V.T @ test.covariance @ V), test.weight * (V.T @ test.energy @ V)
-
-    def score(covariance, energy):
-        return jnp.sum(top_modes(covariance, energy, objective.n_components).values ** objective.power)
-
-    parts = jax.vmap(one)(folds.modes.vectors, folds.train, folds.test)
-    total = [jnp.sum(part, axis=0) for part in parts]
-    if objective.caution == 0:
-        return -score(*total)
-    left_out = jax.vmap(score)(*(whole - part for whole, part in zip(total, parts, strict=True)))
-    # Samples that are tested c times make deviations √c too small (see kdmaps.selection.rules).
-    coverage = jnp.maximum(jnp.sum(folds.test.weight) / operators.weight, 1.0)
-    error = jnp.sqrt((len(left_out) - 1) * jnp.var(left_out) * coverage)
-    return objective.caution * error - score(*total)
-
-
 FUNCTIONS: dict[str, Callable[[State], Any]] = {
-    term.__name__: term for term in (eig, sub, rkhs, pde, entropy, gini, spread, dirichlet, anchor, heldout)
+    term.__name__: term for term in (eig, sub, rkhs, pde, entropy, gini, spread, dirichlet, anchor)
 }
 
 
@@ -159,74 +107,43 @@ def _trace_quotient(upper, lower):
     return jnp.trace(cho_solve((jnp.linalg.cholesky(lower), True), upper))
 
 
-def _orthonormal(A, covariance):
-    """A basis of the space of A with VᵀΣV = 1; which one does not matter to a loss of the space."""
-    return solve_triangular(jnp.linalg.cholesky(A.T @ covariance @ A), A.T, lower=True).T
-
-
-def _operators(statistics: Statistics, members: np.ndarray, center: bool) -> Operators:
-    """Of S unions of classes, given by the rows of `members` (S, C); the first axis of the result is the union's.
-
-    One product for all unions: indexing would make the adjoint a scatter, which XLA does slowly.
-    """
-    weight = members @ statistics.weights
-    share = members / weight[:, None]
-    mean = share @ statistics.totals
-    covariance, energy = (
-        (share @ sums.reshape(len(sums), -1)).reshape(-1, *sums.shape[1:])
-        for sums in (statistics.grams, statistics.energies)
-    )
-    if center:
-        covariance = covariance - mean[:, :, None] * mean[:, None, :]
-    return Operators(weight, mean, covariance, energy)
-
-
-def make_state(statistics: Statistics, log_regularization, objective: Objective, roles: Roles) -> State:
-    """Solve the eigenproblems of all samples and, if the objective wants them, of the folds."""
+def make_state(statistics: Statistics, log_regularization, objective: Objective) -> State:
+    """Solve the eigenproblem of all samples."""
     p = statistics.totals.shape[-1]
     ridge = jnp.eye(p) if statistics.ridge is None else statistics.ridge
-    penalty = jnp.exp(log_regularization) * ridge
-    table = np.array(roles)
-
-    def modes(operators, single_vectors=False):
-        return top_modes(operators.covariance, operators.energy + penalty, objective.n_components, single_vectors)
-
-    whole = _operators(statistics, np.ones((1, len(table))), objective.center)
-    whole = jax.tree.map(lambda array: jnp.squeeze(array, axis=0), whole)
-    folds = None
-    if "heldout" in objective.terms:
-        train, test = (
-            _operators(statistics, np.equal(table.T, role).astype(np.float64), objective.center) for role in (1, 2)
-        )
-        folds = Folds(train, test, jax.vmap(modes)(train))
-    return State(objective, whole, modes(whole, objective.single_vectors), folds, ridge, statistics)
+    stacked = make_operators(statistics, np.ones((1, len(statistics.weights))), objective.center)
+    operators = Operators(*(jnp.squeeze(array, axis=0) for array in stacked))
+    penalty = operators.energy + jnp.exp(log_regularization) * ridge
+    modes = top_modes(operators.covariance, penalty, objective.n_components, objective.single_vectors)
+    return State(objective, operators, modes, ridge, statistics)
 
 
-def _determined(state: State):
-    """Whether every mode has more variance than rounding leaves where there is none (see `rounding_variance`).
-
-    A kernel that is ever smoother ends with fewer modes than are asked for: such a kernel is no answer. The factor 4 is
-    on the safe side of the same test at the end of a fit.
-    """
-    statistics = state.statistics
-    scale = jnp.trace(jnp.sum(statistics.grams, axis=0)) / jnp.sum(statistics.weights)
-    spectra = [state.modes] if state.folds is None else [state.modes, state.folds.modes]
-    floors = [8 * ROUNDING * scale * jnp.sum(modes.vectors**2, axis=-2) for modes in spectra]
-    return jnp.all(jnp.array([jnp.all(m.values > floor) for m, floor in zip(spectra, floors, strict=True)]))
-
-
-@partial(jax.jit, static_argnames=("objective", "roles"))
-def value_and_adjoint(statistics: Statistics, log_regularization, weights, objective: Objective, roles: Roles):
+@partial(jax.jit, static_argnames="objective")
+def _value_and_adjoint(statistics: Statistics, log_regularization, weights, objective: Objective):
     """((J, report), (adjoint of the statistics, derivative by log λ)); `report` holds the terms, μ and the gap.
 
     `weights` are those of the objective, given apart so that their values are not compiled into the program.
     """
 
     def total(statistics, log_regularization):
-        state = make_state(statistics, log_regularization, objective, roles)
+        state = make_state(statistics, log_regularization, objective)
         terms = {name: FUNCTIONS[name](state) for name in objective.terms}
         loss = sum(weight * terms[name] for weight, name in zip(weights, objective.terms, strict=True))
-        loss, modes = jnp.where(_determined(state), loss, jnp.nan), state.modes
-        return loss, {"terms": terms, "eigenvalues": modes.values, "gap": modes.values[-1] / modes.below}
+        modes = state.modes
+        determined = jnp.all(modes.values > rounding_variance(statistics) * jnp.sum(modes.vectors**2, axis=0))
+        return jnp.where(determined, loss, jnp.nan), {
+            "terms": terms,
+            "eigenvalues": modes.values,
+            "gap": modes.values[-1] / modes.below,
+        }
 
     return jax.value_and_grad(total, argnums=(0, 1), has_aux=True)(statistics, log_regularization)
+
+
+def variational(statistics: Statistics, log_regularization: float, objective: Objective) -> Loss:
+    """Return the weighted sum of the terms; NaN where the samples do not determine the modes."""
+    with jax.enable_x64(True):
+        found = _value_and_adjoint(statistics, np.float64(log_regularization), objective.weights, objective)
+        (value, report), adjoint = jax.tree.map(np.asarray, found)
+    terms = {name: float(term) for name, term in report["terms"].items()}
+    return Loss(float(value), terms, report["eigenvalues"], float(report["gap"]), lambda: adjoint)

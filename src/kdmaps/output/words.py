@@ -98,11 +98,11 @@ def _of_search(search: Any) -> list[str]:
 def _of_refinement(refinement: Any) -> list[str]:
     if refinement is None:
         return []
-    kept = "was kept" if refinement.significant else "was dropped: held-out samples do not prefer it"
+    kept = "was kept" if refinement.preferred else "was dropped: held-out samples do not prefer it"
     return [
-        f"A bandwidth for each coordinate {kept}. It changed the held-out score by {refinement.gain:+.3g} ± "
-        f"{refinement.gain_standard_error:.2g}, and the agreement of the folds from "
-        f"{refinement.agreement_before:.3f} to {refinement.agreement_after:.3f}."
+        f"A bandwidth for each coordinate {kept}. It changed the held-out score by "
+        f"{refinement.score_difference:+.3g} ± {refinement.difference_standard_error:.2g}, and the agreement of the "
+        f"folds from {refinement.agreement_before:.3f} to {refinement.agreement_after:.3f}."
     ]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from scipy import linalg
@@ -43,34 +44,122 @@ def jackknife_error(replicates: np.ndarray) -> float:
     return float(np.sqrt((n - 1) / n * np.sum((replicates - np.mean(replicates)) ** 2)))
 
 
-def _replicates(left_out: np.ndarray, fit: CrossFit) -> np.ndarray:
-    """Jackknife replicates from the scores without each fold.
+def jackknife_replicates(left_out: np.ndarray, coverage: float) -> np.ndarray:
+    """Jackknife replicates from the scores without each fold, if every sample is tested `coverage` times.
 
     If every sample is tested c times, a fold left out takes away only 1/c of what its samples contribute, and F folds
     are worth F/c independent ones: deviations are √c too small.
     """
     mean = left_out.mean()
-    return mean + (left_out - mean) * np.sqrt(max(fit.coverage, 1.0))
+    return mean + (left_out - mean) * np.sqrt(max(coverage, 1.0))
 
 
-def pooled_ritz_timescales(fit: CrossFit, without: int | None = None) -> np.ndarray:
-    """Time scales of the fold modes on the test samples of all folds: eigenvalues of (Σ_f n_f VᵀΣ_fV, Σ_f n_f VᵀL_fV).
+def ritz_pairs(covariance: np.ndarray, energy: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Solve Pw = tEw with wᵀEw = 1: time scales t, at least 0, and directions w; t = -inf if E is not positive."""
+    try:
+        times, directions = linalg.eigh(covariance, energy, check_finite=False)
+    except np.linalg.LinAlgError:  # no energy on the test samples: no time scale
+        return np.full(len(covariance), -np.inf), np.full_like(covariance, np.nan)
+    return np.maximum(times, 0), directions
 
-    The modes of every fold are turned towards those of all samples first, so that their r×r matrices may be added.
-    Pooling keeps one fold with a nearly singular VᵀLV from deciding the score. `without` leaves out one fold.
+
+class PooledScore:
+    """Σ_k t_k^p of the time scales t on the test samples of all folds, its jackknife, and their derivatives.
+
+    The t are the eigenvalues of (Σ_f P_f, Σ_f E_f), P_f = n_f UᵀΣ_fU and E_f = n_f UᵀL_fU for the modes U of fold f and
+    the operators of its n_f test samples. The modes of every fold are turned towards those of all samples first, so
+    that their r×r matrices may be added. Pooling keeps one fold with a nearly singular UᵀL_fU from deciding the score.
+
+    Parameters
+    ----------
+    covariances, energies : ndarray of shape (F, r, r)
+        P_f and E_f.
+    coverage : float
+        How often a sample is tested, on average.
+    power : float, default=0.5
+        p.
     """
-    kept = [f for f in range(len(fit.folds)) if f != without]
-    covariance, energy = (
-        sum(
-            fit.folds[f].test_weight * (fit.rotations[f].T @ getattr(fit.folds[f], name) @ fit.rotations[f])
-            for f in kept
+
+    def __init__(self, covariances: np.ndarray, energies: np.ndarray, coverage: float, power: float = 0.5):
+        self._parts = np.stack([covariances, energies])
+        self._sums = self._parts.sum(axis=1)
+        self.coverage, self.power = max(coverage, 1.0), power
+
+    def timescales(self, without: int | None = None) -> np.ndarray:
+        """t, ascending, of all folds or of all but one."""
+        return self._pairs(without)[0]
+
+    def _pairs(self, without: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+        return ritz_pairs(*(self._sums if without is None else self._sums - self._parts[:, without]))
+
+    @cached_property
+    def _whole(self) -> tuple[np.ndarray, np.ndarray]:
+        return self._pairs()
+
+    @cached_property
+    def _without(self) -> list[tuple[np.ndarray, np.ndarray]]:
+        return [self._pairs(f) for f in range(self._parts.shape[1])]
+
+    def _score(self, times: np.ndarray) -> float:
+        return float(np.sum(times**self.power)) if np.all(times >= 0) else -np.inf
+
+    @cached_property
+    def left_out(self) -> np.ndarray:
+        """The score without each fold; (F,)."""
+        return np.array([self._score(times) for times, _ in self._without])
+
+    @property
+    def replicates(self) -> np.ndarray:
+        """Replicates for `jackknife_error`; (F,)."""
+        known = np.all(np.isfinite(self.left_out))
+        return jackknife_replicates(self.left_out, self.coverage) if known else self.left_out
+
+    def lower_bound(self, caution: float) -> float:
+        """Return the score minus `caution` jackknife standard errors; -inf where there are no time scales."""
+        value = self._score(self._whole[0])
+        if caution == 0:
+            return value
+        return value - caution * jackknife_error(self.replicates) if np.all(np.isfinite(self.left_out)) else -np.inf
+
+    def lower_bound_adjoint(self, caution: float) -> tuple[np.ndarray, np.ndarray]:
+        """Derivatives of `lower_bound` by the P_f and the E_f, each of shape (F, r, r).
+
+        dt_k = w_kᵀ(dP - t_k dE)w_k; the fold f is part of all sums but that without itself.
+        """
+        adjoint = self._score_adjoint(*self._whole)[:, None]
+        if caution == 0:
+            adjoint = np.repeat(adjoint, self._parts.shape[1], axis=1)
+        else:
+            n, deviations = len(self.left_out), self.left_out - self.left_out.mean()
+            error = jackknife_error(self.replicates)
+            slopes = caution * (n - 1) / n * self.coverage * deviations / error if error > 0 else np.zeros(n)
+            parts = np.stack([s * self._score_adjoint(*pairs) for s, pairs in zip(slopes, self._without, strict=True)])
+            adjoint = adjoint - np.moveaxis(parts.sum(axis=0) - parts, 0, 1)
+        return adjoint[0], adjoint[1]
+
+    def _score_adjoint(self, times: np.ndarray, directions: np.ndarray) -> np.ndarray:
+        """Derivatives of Σ_k t_k^p by P and E; (2, r, r)."""
+        by_time = self.power * times ** (self.power - 1)
+        return np.stack([(directions * c) @ directions.T for c in (by_time, -by_time * times)])
+
+
+def pooled_score(fit: CrossFit, power: float = 0.5) -> PooledScore:
+    """Return the score of a cross-fit on its test samples, each fold's modes turned towards those of all samples."""
+    covariances, energies = (
+        np.stack(
+            [
+                fold.test_weight * (rotation.T @ getattr(fold, name) @ rotation)
+                for fold, rotation in zip(fit.folds, fit.rotations, strict=True)
+            ]
         )
         for name in ("test_covariance", "test_energy")
     )
-    try:
-        return np.maximum(linalg.eigh(covariance, energy, eigvals_only=True, check_finite=False), 0)
-    except np.linalg.LinAlgError:
-        return np.full(len(fit.eigenvalues), -np.inf)  # no energy on the test samples: no time scale
+    return PooledScore(covariances, energies, fit.coverage, power)
+
+
+def pooled_ritz_timescales(fit: CrossFit, without: int | None = None) -> np.ndarray:
+    """Time scales of the fold modes on the test samples of all folds, or of all but one."""
+    return pooled_score(fit).timescales(without)
 
 
 #: How many standard errors are subtracted from the score; see `python -m kdmaps.experiments.regret`.
@@ -85,17 +174,9 @@ def select_by_timescale(fit: CrossFit) -> Score:
     sampling fluctuation of the slowest mode, which all candidates share, from drowning the differences in the others;
     the lower bound prefers, of two candidates that look alike, the one that the folds agree on.
     """
-
-    def score(without: int | None = None) -> float:
-        times = pooled_ritz_timescales(fit, without)
-        return float(np.sum(np.sqrt(times))) if np.all(times >= 0) else -np.inf
-
-    left_out = np.array([score(f) for f in range(len(fit.folds))])
+    pooled = pooled_score(fit)
     fold_values = np.array([scores.timescale(fold) for fold in fit.folds])
-    if not np.all(np.isfinite(left_out)):
-        return Score(-np.inf, left_out, fold_values)
-    replicates = _replicates(left_out, fit)
-    return Score(score() - CAUTION * jackknife_error(replicates), replicates, fold_values)
+    return Score(pooled.lower_bound(CAUTION), pooled.replicates, fold_values)
 
 
 def mean_over_folds(score: Callable[[FoldFit], float]) -> Callable[[CrossFit], Score]:
@@ -104,7 +185,7 @@ def mean_over_folds(score: Callable[[FoldFit], float]) -> Callable[[CrossFit], S
     def select(fit: CrossFit) -> Score:
         values = np.array([score(fold) for fold in fit.folds], dtype=np.float64)
         left_out = (values.sum() - values) / (len(values) - 1)
-        return Score(float(values.mean()), _replicates(left_out, fit), values)
+        return Score(float(values.mean()), jackknife_replicates(left_out, fit.coverage), values)
 
     return select
 

@@ -9,20 +9,19 @@ from typing import Any
 import numpy as np
 
 from kdmaps.analysis.certificates._certificate import Certificate
-from kdmaps.bases import LandmarkBasis
+from kdmaps.bases import DictionaryBasis, LandmarkBasis, pair_blocks
 from kdmaps.forms.energy import compute_moments
 from kdmaps.forms.tangent import checked_tensor
-from kdmaps.kernels import Kernel, Mixture
+from kdmaps.kernels import Kernel
 
 
 @dataclass(frozen=True)
 class DictionaryOperators:
-    """Σ_β, L_β and W_β of the mixture Σ_ℓ β_ℓ k_ℓ for every β, from a few passes over the samples.
+    """Σ_β, L_β and W_β of the mixture Σ_ℓ β_ℓ k_ℓ for every β, from one pass over the samples.
 
     The features C_β and their derivatives J_β are linear in β (eq:CWJ-beta), so that Σ_β = Σ_ℓm β_ℓβ_m Σ_ℓm with the
-    symmetric parts Σ_ℓm of C_ℓᵀC_m/N, and likewise L_β. By the parallelogram law the Grams of single kernels and of
-    mixtures of two give them all: no array of size (N·d)×p exists. A centred covariance is of the same form, with the
-    means of the columns taken out of C.
+    symmetric parts Σ_ℓm of C_ℓᵀC_m/N, and likewise L_β: no array of size (N·d)×p exists. A centred covariance is of the
+    same form, with the means of the columns taken out of C.
 
     Attributes
     ----------
@@ -74,19 +73,13 @@ class DictionaryOperators:
         weights, kernels = zip(*mixture.components(), strict=True)
         tensor, origin = checked_tensor(diffusion, X, sample_weight, keep=True), landmarks.mean(axis=0)
 
-        def operators(kernel: Kernel) -> np.ndarray:
-            moments = compute_moments(LandmarkBasis(kernel, landmarks, origin), X, sample_weight, tensor)
-            return np.stack([moments.covariance(center), moments.mean_energy()])
-
-        n, p = len(kernels), len(landmarks)
-        pairs = np.empty((2, n, n, p, p))
-        for ell in range(n):
-            pairs[:, ell, ell] = operators(kernels[ell])
-            for m in range(ell):
-                both = operators(Mixture([kernels[ell], kernels[m]]))  # ¼(Σ_ℓℓ + Σ_mm + 2 Σ_ℓm)
-                pairs[:, ell, m] = pairs[:, m, ell] = 2 * both - (pairs[:, ell, ell] + pairs[:, m, m]) / 2
-        ridges = np.stack([LandmarkBasis(kernel, landmarks, origin).ridge for kernel in kernels])
-        return cls(kernels, pairs[0], pairs[1], ridges, regularization, np.array(weights))
+        basis = DictionaryBasis(kernels, landmarks, origin)
+        moments = compute_moments(basis, X, sample_weight, tensor)
+        blocks = pair_blocks(np.stack([moments.covariance(center), moments.mean_energy()]), len(kernels))
+        pairs = np.empty((2, len(kernels), len(kernels), *blocks.shape[2:]))
+        first, second = np.triu_indices(len(kernels))
+        pairs[:, first, second] = pairs[:, second, first] = np.swapaxes(blocks, 0, 1)
+        return cls(kernels, pairs[0], pairs[1], basis.ridges, regularization, np.array(weights))
 
     @classmethod
     def of(cls, estimator: Any, X: np.ndarray, sample_weight: np.ndarray | None = None) -> DictionaryOperators:

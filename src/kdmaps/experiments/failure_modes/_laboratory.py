@@ -13,14 +13,14 @@ from kdmaps.bases import Basis, FourierBasis, LandmarkBasis, make_basis
 from kdmaps.data.distances import median_distance
 from kdmaps.experiments._runner import Row
 from kdmaps.kernels import make_kernel
-from kdmaps.learn._anisotropy import frequency_adjoint, scale_bandwidths
-from kdmaps.learn._bandwidths import Bandwidths
 from kdmaps.learn._objective import PRESETS, make_objective
-from kdmaps.learn._optimiser import Settings as DescentSettings
-from kdmaps.learn._optimiser import minimise
 from kdmaps.learn._parametrisation import Parametrisation
-from kdmaps.learn._problem import Problem
-from kdmaps.learn._statistics import Samples
+from kdmaps.learn.anisotropy import frequency_adjoint, scale_bandwidths
+from kdmaps.learn.bandwidths import Bandwidths
+from kdmaps.learn.optimiser import Settings as DescentSettings
+from kdmaps.learn.optimiser import minimise
+from kdmaps.learn.problem import Problem
+from kdmaps.learn.statistics import Samples
 from kdmaps.selection.folds import CrossFit, FoldMoments, cross_fit, make_splits
 from kdmaps.selection.grid import REGULARIZATIONS
 from kdmaps.selection.rules import select_by_timescale

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
-import jax
 import numpy as np
 
-from kdmaps.learn._objective import Objective
+from kdmaps.learn._heldout import heldout
+from kdmaps.learn._objective import Loss, Objective
 from kdmaps.learn._parametrisation import Parametrisation
-from kdmaps.learn._terms import value_and_adjoint
+from kdmaps.learn.statistics import Statistics, map_arrays
+from kdmaps.utils.optional import optional
 
 #: The statistics that a term needs, and how to have them.
 NEEDS = {
@@ -70,10 +71,12 @@ class Problem:
     ):
         self.parametrisation, self.objective = parametrisation, objective
         self.learn_regularization, self._log_lambda = learn_regularization, float(np.log(regularization))
-        self.roles = tuple(tuple(int(role) for role in row) for row in parametrisation.samples.roles)
         self.start = np.append(parametrisation.start, 0.0) if learn_regularization else parametrisation.start
-        if "heldout" in objective.terms and not self.roles[0]:
+        if "heldout" in objective.terms and not parametrisation.samples.roles.size:
             raise ValueError("The term 'heldout' needs folds.")
+        self._variational = objective.without("heldout")
+        if self._variational.terms:
+            optional("jax", "learn", "The variational objectives of the paper")
 
     def split(self, theta: np.ndarray) -> tuple[np.ndarray, float]:
         """The parameters of the kernel, and log λ."""
@@ -92,18 +95,32 @@ class Problem:
         parameters, log_lambda = self.split(np.asarray(theta, dtype=np.float64))
         statistics, pullback = self.parametrisation.forward(parameters)
         self._check_terms(statistics)
-        with jax.enable_x64(True):
-            (value, report), adjoint = value_and_adjoint(
-                statistics, np.float64(log_lambda), self.objective.weights, self.objective, self.roles
-            )
-            report, (by_statistics, by_lambda) = jax.tree.map(np.asarray, (report, adjoint))
+        parts = self._losses(statistics, log_lambda)
 
         def gradient() -> np.ndarray:
-            kernel_part = pullback(by_statistics)
+            # Adjoints are added before the pullback, which is a pass over the samples.
+            adjoints = [(loss.adjoint(), weight) for loss, weight in parts]
+            scaled = [map_arrays(partial(np.multiply, weight), adjoint) for adjoint, weight in adjoints]
+            by_statistics, by_lambda = map_arrays(lambda *arrays: sum(arrays), *scaled)
+            kernel_part = pullback(Statistics(*by_statistics))
             return np.append(kernel_part, by_lambda) if self.learn_regularization else kernel_part
 
-        terms = {name: float(term) for name, term in report["terms"].items()}
-        return Evaluation(float(value), terms, report["eigenvalues"], float(report["gap"]), gradient)
+        value = sum(weight * loss.value for loss, weight in parts)
+        found = {name: term for loss, _ in parts for name, term in loss.terms.items()}
+        terms = {name: found[name] for name in self.objective.terms}
+        return Evaluation(float(value), terms, parts[0][0].eigenvalues, parts[0][0].gap, gradient)
+
+    def _losses(self, statistics: Statistics, log_lambda: float) -> list[tuple[Loss, float]]:
+        """Losses and their weights: the held-out score in numpy, the terms of the paper in JAX."""
+        losses = []
+        if self._variational.terms:
+            from kdmaps.learn._terms import variational
+
+            losses.append((variational(statistics, log_lambda, self._variational), 1.0))
+        if "heldout" in self.objective.terms:
+            loss = heldout(statistics, log_lambda, self.objective, self.parametrisation.samples.roles)
+            losses.append((loss, self.objective.weight_of("heldout")))
+        return losses
 
     def _check_terms(self, statistics) -> None:
         for term, (name, remedy) in NEEDS.items():

@@ -12,7 +12,11 @@ from kdmaps.bases import Basis
 from kdmaps.forms.diffusion import DiffusionTensor, TensorRows
 from kdmaps.forms.energy import compute_moments
 from kdmaps.selection.folds import Folds
+from kdmaps.spectrum.pencil import ROUNDING
 from kdmaps.utils.threads import map_reduce, slices
+
+#: Differences of eigenvalues below this fraction of μ_1 are not divided by.
+GUARD = 1e-11
 
 
 class Statistics(NamedTuple):
@@ -44,6 +48,80 @@ class Statistics(NamedTuple):
     beta: Any = None
     log_bandwidths: Any = None
     residual: Any = None
+
+
+class Operators(NamedTuple):
+    """Operators of S unions of classes; the first axis of every array is the union's.
+
+    Attributes
+    ----------
+    weight : array of shape (S,)
+        Σ w.
+    mean : array of shape (S, p)
+        E φ.
+    covariance, energy : arrays of shape (S, p, p)
+        Σ and L.
+    """
+
+    weight: Any
+    mean: Any
+    covariance: Any
+    energy: Any
+
+
+def make_operators(statistics: Statistics, members: np.ndarray, center: bool) -> Operators:
+    """Operators of the unions of classes that the rows of `members` (S, C) are, for arrays of numpy or JAX.
+
+    One product for all unions: indexing would make the adjoint a scatter, which XLA does slowly.
+    """
+    weight = members @ statistics.weights
+    share = members / weight[:, None]
+    mean = share @ statistics.totals
+    covariance, energy = (_mixed(share, sums) for sums in (statistics.grams, statistics.energies))
+    if center:
+        covariance = covariance - mean[:, :, None] * mean[:, None, :]
+    return Operators(weight, mean, covariance, energy)
+
+
+def operators_adjoint(
+    members: np.ndarray, operators: Operators, covariances: np.ndarray, energies: np.ndarray, center: bool
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Derivatives of a loss by `totals`, `grams` and `energies`, from its symmetric derivatives Σ̄, L̄ by the operators.
+
+    Σ = gram/w - E φ E φᵀ, if centred, gives -2 Σ̄ E φ as the derivative by E φ.
+    """
+    share = (members / operators.weight[:, None]).T
+    by_mean = np.zeros_like(operators.mean)
+    if center:
+        by_mean = -2 * np.einsum("spq,sq->sp", covariances, operators.mean)
+    return share @ by_mean, _mixed(share, covariances), _mixed(share, energies)
+
+
+def rounding_variance(statistics: Statistics) -> Any:
+    """Return the variance c|a|² that rounding may leave in Σ_m a_m φ_m where there is none, as the factor c.
+
+    Four times `kdmaps.spectrum.pencil.rounding_variance`, on the safe side of the same test at the end of a fit.
+    """
+    return 8 * ROUNDING * statistics.grams.sum(axis=0).trace() / statistics.weights.sum()
+
+
+def guarded_reciprocal(difference: Any, scale: Any) -> Any:
+    """1/x for differences x of eigenvalues, but 0 at x = 0; `scale` is the largest eigenvalue."""
+    return difference / (difference**2 + (GUARD * scale) ** 2)
+
+
+def _mixed(share, matrices):
+    """Weighted sums of a stack of matrices, one for each row of `share`."""
+    return (share @ matrices.reshape(len(matrices), -1)).reshape(-1, *matrices.shape[1:])
+
+
+def map_arrays(function: Callable, *parts: Any) -> Any:
+    """Apply a function to the corresponding arrays of (nested) tuples of arrays; None stays None."""
+    if parts[0] is None:
+        return None
+    if isinstance(parts[0], tuple):
+        return tuple(map_arrays(function, *fields) for fields in zip(*parts, strict=True))
+    return function(*parts)
 
 
 class Chunk(NamedTuple):

@@ -2,30 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, NamedTuple
 
-import jax
 import numpy as np
-import optax
 
-from kdmaps.learn._problem import Evaluation, Problem
+from kdmaps.learn._directions import LBFGS, Adam
+from kdmaps.learn.problem import Evaluation, Problem
 from kdmaps.utils.progress import track
 
 #: Decrease of J that an L-BFGS step must reach, as a fraction of what the slope promises (Armijo).
 SUFFICIENT_DECREASE = 1e-4
 #: A step is halved at most this often before the optimiser gives up.
 MAX_HALVINGS = 20
-
-
-RULES = {"adam": optax.scale_by_adam(), "lbfgs": optax.scale_by_lbfgs()}
-
-
-@partial(jax.jit, static_argnames="phase")
-def _update(gradient, memory, theta, phase: str):
-    return RULES[phase].update(gradient, memory, theta)
+#: What remembers earlier steps in each phase.
+MEMORIES: dict[str, Callable[[], Adam | LBFGS]] = {"adam": Adam, "lbfgs": LBFGS}
 
 
 @dataclass(frozen=True)
@@ -65,8 +57,8 @@ class OptimiserState(NamedTuple):
     best_theta, best_value : ndarray, float
         The best point so far.
     phase : {"adam", "lbfgs", "done"}
-    memory : object
-        What optax remembers.
+    memory : Adam or LBFGS, optional
+        What the phase remembers of earlier steps.
     scale : float
         Factor on the next step, below 1 after a rejected one.
     steps, stale : int
@@ -78,7 +70,7 @@ class OptimiserState(NamedTuple):
     best_theta: np.ndarray
     best_value: float
     phase: str
-    memory: Any
+    memory: Adam | LBFGS | None
     scale: float
     steps: int
     stale: int
@@ -94,10 +86,9 @@ class StepInfo(NamedTuple):
 
 
 class Optimiser:
-    """Minimises a Problem. There is no chance in it: the same problem takes the same path.
+    """Minimise a Problem. There is no chance in it: the same problem takes the same path.
 
-    optax gives the directions. Its line search would need J as a traced JAX function, but J streams over the samples
-    outside JAX; the step is halved here until J decreases enough, which also rejects non-finite values.
+    Steps of L-BFGS are halved until J decreases enough, which also rejects values that are not finite.
     """
 
     def __init__(self, problem: Problem, settings: Settings | None = None):
@@ -122,9 +113,7 @@ class Optimiser:
             return state._replace(phase=phase)
         if not np.array_equal(state.theta, state.best_theta):  # L-BFGS refines the best point that Adam found
             state = state._replace(theta=state.best_theta, evaluation=self.problem.evaluate(state.best_theta))
-        with jax.enable_x64(True):
-            memory = RULES[phase].init(state.theta)
-        return state._replace(phase=phase, memory=memory, scale=1.0, steps=0, stale=0)
+        return state._replace(phase=phase, memory=MEMORIES[phase](), scale=1.0, steps=0, stale=0)
 
     def step(self, state: OptimiserState) -> tuple[OptimiserState, StepInfo]:
         """One accepted step, or one rejected step after which the next is half as long."""
@@ -133,10 +122,10 @@ class Optimiser:
             return self._enter(self._after(phase), state), StepInfo(phase, False, 0.0, 0)
         norm = float(np.linalg.norm(gradient))
         clipped = gradient * min(1.0, self.settings.max_gradient_norm / norm) if phase == "adam" else gradient
-        with jax.enable_x64(True):
-            ascent, memory = _update(clipped, state.memory, state.theta, phase)
-        moved, info = (self._adam if phase == "adam" else self._lbfgs)(state, -np.asarray(ascent))
-        # A rejected point teaches optax nothing.
+        assert state.memory is not None
+        direction, memory = state.memory.update(clipped, state.theta)
+        moved, info = (self._adam if phase == "adam" else self._lbfgs)(state, direction)
+        # A rejected point teaches nothing.
         moved = moved._replace(memory=memory if info.accepted else state.memory, steps=state.steps + 1)
         return self._progressed(state, moved), info
 

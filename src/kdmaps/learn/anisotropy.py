@@ -10,7 +10,7 @@ from kdmaps.bases import FourierBasis
 from kdmaps.bases.compiled import cos_sin
 from kdmaps.kernels import Kernel, Mixture
 from kdmaps.learn._parametrisation import Parametrisation
-from kdmaps.learn._statistics import Chunk, Samples, Statistics
+from kdmaps.learn.statistics import Chunk, Samples, Statistics
 
 
 class Anisotropy(Parametrisation):

@@ -12,7 +12,7 @@ from kdmaps.bases import MIN_ROWS, LandmarkBasis
 from kdmaps.forms.diffusion import square_root
 from kdmaps.kernels import Kernel, Mixture
 from kdmaps.learn._parametrisation import Parametrisation, floored_softmax
-from kdmaps.learn._statistics import Chunk, Samples, Statistics
+from kdmaps.learn.statistics import Chunk, Samples, Statistics
 
 
 class Bandwidths(Parametrisation):
