@@ -164,12 +164,12 @@ def test_disconnected_samples_give_rate_zero_and_a_warning():
 
 
 def test_warns_of_eigenvalues_at_rounding_level():
-    with pytest.warns(UserWarning, match="zero to rounding"):
+    with pytest.warns(UserWarning, match="zero within rounding"):
         DiffusionMap(20, bandwidth=50).fit(ou_samples(60, 0))
 
 
 def test_warns_of_a_kernel_cut_off_by_the_graph():
-    with pytest.warns(UserWarning, match="n_neighbors=10 cuts"):
+    with pytest.warns(UserWarning, match="n_neighbors=10 truncates"):
         DiffusionMap(2, bandwidth=0.8, n_neighbors=10, random_state=0).fit(ou_samples(200, 0))
 
 

@@ -23,7 +23,7 @@ def test_kernel_is_the_mean_of_gaussians():
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        *(({"n_kernels": n}, "n_kernels must be a positive whole number") for n in (0, 2.5, True, "a")),
+        *(({"n_kernels": n}, "n_kernels must be a positive integer") for n in (0, 2.5, True, "a")),
         *(({"bandwidth_range": r}, "bandwidth_range must be two positive") for r in (3, (1,), (-1, 2), (5, 1), "ab")),
     ],
 )
