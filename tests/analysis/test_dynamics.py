@@ -195,7 +195,7 @@ class TestCoarseStates:
         beyond = found.memberships_at(10 * modes)
         assert (beyond >= 0).all()
         assert_allclose(beyond.sum(axis=1), 1)
-        with pytest.raises(ValueError, match="modes must hold the 2 modes that the states were found with, got 1"):
+        with pytest.raises(ValueError, match="modes must hold the 2 modes used to find the states, got 1"):
             found.memberships_at(modes[:, :1])
 
     def test_two_states_are_linear_in_the_mode(self):
