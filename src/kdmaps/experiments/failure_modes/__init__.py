@@ -8,8 +8,9 @@ an edge of [0.05, 500] medians of the distance, or where the modes at its minimu
     python -m kdmaps.experiments.failure_modes --quick
 """
 
-from kdmaps.experiments.failure_modes._claims import CLAIMS, Landscape, minima, table
+from kdmaps.experiments.failure_modes._claims import CLAIMS, Landscape, minima
 from kdmaps.experiments.failure_modes._figure import figure
 from kdmaps.experiments.failure_modes._laboratory import Laboratory, Settings, run
+from kdmaps.experiments.failure_modes._tables import table
 
 __all__ = ["CLAIMS", "Laboratory", "Landscape", "Settings", "figure", "minima", "run", "table"]

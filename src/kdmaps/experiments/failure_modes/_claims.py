@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import groupby
 
 import numpy as np
 
-from kdmaps.experiments._runner import Row, markdown
+from kdmaps.experiments._runner import Row
 from kdmaps.experiments.failure_modes._laboratory import (
-    N_MODES,
-    NARROW,
     PAPER_CHOICE,
     SCALARS,
-    SETUPS,
     STARTS,
     VECTORS,
     WEIGHTS,
     WIDE,
-    _residual,
+    residual_norms,
 )
 from kdmaps.learn._objective import PRESETS
 
@@ -60,7 +55,7 @@ class Landscape:
 
     def anchor(self, setup: str) -> float:
         """σ_CV: the choice of the paper's rule, or of the held-out score."""
-        return PAPER_CHOICE if setup == "uncentred" else float(self.sigma[_lowest(self.columns["centred"]["heldout"])])
+        return PAPER_CHOICE if setup == "uncentred" else float(self.sigma[lowest(self.columns["centred"]["heldout"])])
 
     def nearest(self, sigma: float) -> int:
         """Index of the grid's σ next to a σ."""
@@ -83,7 +78,7 @@ class Landscape:
         columns = self.columns[setup]
         if setup == "heldout":
             return columns["heldout"]
-        each = _residual(columns, -columns["cross"] if rates is None else rates)
+        each = residual_norms(columns, -columns["cross"] if rates is None else rates)
         return np.sum(each * (columns["mu"] if gauge == "solver" else 1.0), axis=1)
 
     def heldout_residual(self, setup: str, gauge: str) -> np.ndarray:
@@ -110,7 +105,7 @@ class Landscape:
     def free_minimum(self) -> Row:
         """Minimum of the held-out loss over σ and λ."""
         columns = self.columns["centred"]
-        index = _lowest(columns["free_heldout"])
+        index = lowest(columns["free_heldout"])
         r2 = float(columns["free_r2"][index])
         return {
             "where": self.where(index, "centred"),
@@ -129,7 +124,7 @@ class Landscape:
         return bool(self.sigma[index] >= WIDE) or self.where(index, setup) == "right edge"
 
 
-def _lowest(loss: np.ndarray) -> int:
+def lowest(loss: np.ndarray) -> int:
     return int(np.nanargmin(loss))
 
 
@@ -186,38 +181,11 @@ def minima(lands: Sequence[Landscape], claim: Claim, setup: str, weight: float) 
     """Where the minimum is for every seed, and how good the modes are there."""
     found = []
     for land in lands:
-        index = _lowest(claim.loss(land, setup, weight))
+        index = lowest(claim.loss(land, setup, weight))
         r2 = float(land.columns[setup]["r2"][index])
         escapes, sigma = land.escapes(index, setup), float(land.sigma[index])
         found.append({"where": land.where(index, setup), "escapes": escapes, "sigma": sigma, "r2": r2})
     return found
-
-
-def _summary(found: list[Row]) -> str:
-    """What most seeds say, with the ranges of σ and SubR²."""
-    where, votes = Counter(f["where"] for f in found).most_common(1)[0]
-    share = "" if votes == len(found) else f" ({votes} of {len(found)})"
-    at = "" if where != "interior" else f" σ={_span([f['sigma'] for f in found], '.2g')}"
-    return f"{where}{at}{share}, SubR² {_span([f['r2'] for f in found], '.2f')}"
-
-
-def _span(values: list[float], form: str) -> str:
-    low, high = format(min(values), form), format(max(values), form)
-    return low if low == high else f"{low}…{high}"
-
-
-def _cell(lands: Sequence[Landscape], claim: Claim, setup: str) -> str:
-    """One outcome, or one for every range of weights that agree."""
-    by_weight = [(w, minima(lands, claim, setup, w)) for w in claim.weights]
-    if len(by_weight) == 1:
-        return _summary(by_weight[0][1])
-    parts = []
-    for _, group in groupby(by_weight, key=lambda entry: Counter(f["where"] for f in entry[1]).most_common(1)[0][0]):
-        members = list(group)
-        low, high = members[0][0], members[-1][0]
-        span = f"{low:.0e}" if low == high else f"{low:.0e}…{high:.0e}"
-        parts.append(f"{span}: {_summary([f for _, found in members for f in found])}")
-    return "; ".join(parts)
 
 
 def landscapes(rows: Sequence[Row]) -> dict[tuple[str, str, str], list[Landscape]]:
@@ -228,136 +196,3 @@ def landscapes(rows: Sequence[Row]) -> dict[tuple[str, str, str], list[Landscape
             case = row["problem"], row["family"], row["basis"]
             found.setdefault(case, {}).setdefault(row["seed"], []).append(row)
     return {case: [Landscape(pair) for pair in seeds.values()] for case, seeds in found.items()}
-
-
-def _ceiling_cell(lands: Sequence[Landscape], setup: str) -> str:
-    """Best SubR² over σ, or that at the minimum of `heldout`: against the slow modes, and the paper's reference."""
-    chosen = [
-        (c["r2"][i], c["paper_r2"][j])
-        for c in (land.columns[setup] for land in lands)
-        for i, j in [
-            (_lowest(c["heldout"]),) * 2 if setup == "heldout" else (_lowest(-c["r2"]), _lowest(-c["paper_r2"]))
-        ]
-    ]
-    truth, paper = np.mean(chosen, axis=0)
-    return f"{'chosen' if setup == 'heldout' else 'best'}: {truth:.3f} (paper's reference {paper:.3f})"
-
-
-def _descent_cell(rows: Sequence[Row], case: tuple[str, str, str], name: str, setup: str) -> str:
-    mine = [
-        row for row in rows
-        if row["part"] == "descent" and (row["problem"], row["family"], row["basis"]) == case
-        and (row["loss"] == "heldout" if setup == "heldout"
-             else row["loss"] == name and row["center"] == (setup == "centred"))
-    ]  # fmt: skip
-    return "σ ends at " + ", ".join(f"{row['path'][-1]:.2g}" for row in mine) if mine else ""
-
-
-# --- verdicts: is it so? ----------------------------------------------------------------------------------------------
-def verdicts(rows: Sequence[Row]) -> str:
-    """How often each claim is true over all cases and seeds, with mean SubR² at the minimum."""
-    by_case = landscapes(rows)
-    lands = [land for mine in by_case.values() for land in mine]
-    claims = {claim.name: claim for claim in CLAIMS}
-
-    def at(name: str, setup: str, weight: float = 1.0) -> list[Row]:
-        return minima(lands, claims[name], setup, weight)
-
-    def count(true: Sequence[bool], note: str = "") -> str:
-        return f"{sum(true)} of {len(true)}{note}"
-
-    def mean(found: Sequence[Row]) -> str:
-        return f"{np.mean([f['r2'] for f in found]):.2f}"
-
-    def goes(name: str, narrow: bool) -> list[str]:
-        found = {setup: at(name, setup) for setup in SETUPS}
-        true = {s: [f["sigma"] <= NARROW if narrow else f["escapes"] for f in found[s]] for s in SETUPS}
-        return [count(true[s], f", SubR² {mean(found[s])}") for s in SETUPS]
-
-    def no_gain(name: str) -> list[str]:
-        cells = []
-        for setup in SETUPS:
-            plain, *others = (at(name, setup, w) for w in (0.0, *WEIGHTS))
-            best = [max(fs, key=lambda f: f["r2"]) for fs in zip(*others, strict=True)]
-            true = [b["r2"] < f["r2"] + 0.05 for b, f in zip(best, plain, strict=True)]
-            cells.append(count(true, f", SubR² {mean(plain)} → {mean(best)}"))
-        return cells
-
-    def anchored() -> list[str]:
-        return [count([land.stays(setup, WEIGHTS[-1]) for land in lands]) for setup in SETUPS]
-
-    def frozen() -> list[str]:
-        moved = [[m for land in lands for m in land.moves(setup)] for setup in SETUPS[:2]]
-        return [*(count([not m for m in mine], " starts") for mine in moved), ""]
-
-    def gradients() -> list[str]:
-        worst = (max(np.nanmax(land.columns[setup]["mismatch"]) for land in lands) for setup in SETUPS[:2])
-        return [*(f"equal, to {value:.0e}" for value in worst), ""]
-
-    def refreshed(gauge: str) -> list[str]:
-        def ends(setup: str) -> list[bool]:
-            return [land.escapes(land.two_timescales(setup, gauge, start), setup) for land in lands for start in STARTS]
-
-        return [*(count(ends(setup), " starts") for setup in SETUPS[:2]), ""]
-
-    def constrained() -> list[str]:
-        chosen = at("eig", "heldout")
-        cells = []
-        for setup in SETUPS[:2]:
-            by_weight = zip(*(at("residual + Dirichlet constraint", setup, w) for w in WEIGHTS), strict=True)
-            best = [max(found, key=lambda f: f["r2"]) for found in by_weight]
-            true = [b["r2"] < c["r2"] - 0.01 for b, c in zip(best, chosen, strict=True)]
-            cells.append(count(true, f", best SubR² {mean(best)}"))
-        return [*cells, f"(itself: SubR² {mean(chosen)})"]
-
-    def ceiling() -> list[str]:
-        mine = [land for case, found in by_case.items() for land in found if case[:2] == ("ou2d-4", "gaussian")]
-        return [_ceiling_cell(mine, setup) for setup in SETUPS] if mine else [""] * 3
-
-    lines = [
-        ["`sub` drives σ → 0", *goes("sub", True)],
-        ["`eig` drives σ → ∞", *goes("eig", False)],
-        ["`combined` drives σ → 0", *goes("combined", True)],
-        ["no weight of the coefficient norm helps", *no_gain("+ coefficient norm")],
-        ["no weight of the eigenvalue spread helps", *no_gain("+ eigenvalue spread")],
-        ["no weight of the Dirichlet H¹ norm helps", *no_gain("+ Dirichlet H¹")],
-        [f"a soft anchor of weight {WEIGHTS[-1]:g} holds σ within a factor 2 of σ_CV, from there", *anchored()],
-        ["(i) residual with differentiable λ̂ leaves σ where it starts", *frozen()],
-        ["… unlike (ii): how different are their gradients by σ?", *gradients()],
-        ["(ii) residual with refreshed λ̂ drives σ → ∞", *refreshed("solver")],
-        ["… with modes of unit norm", *refreshed("unit")],
-        ["(iii) held-out residual drives σ → ∞", *goes("held-out residual", False)],
-        ["… with modes of unit norm", *goes("held-out residual, unit modes", False)],
-        ["a Dirichlet constraint stays worse than a held-out choice", *constrained()],
-        ["one Gaussian on ou2d-4 stays below SubR² 0.75", *ceiling()],
-    ]
-    free = [land.free_minimum() for land in lands]
-    wide = count([f["escapes"] for f in free], f", SubR² {mean(free)}")
-    lines.append(["for comparison: `heldout` over σ and λ drives σ → ∞", "", "", wide])
-    return markdown(["the paper says", "uncentred, as in the paper", "centred", "heldout (centred)"], lines)
-
-
-INTRODUCTION = f"""\
-Of how many samples (all cases and seeds) is it true? σ is in medians of the pairwise distance. σ → 0 means a minimum at
-σ ≤ {NARROW:g}, σ → ∞ one at σ ≥ {WIDE:g} or at the widest kernel that determines {N_MODES} modes. A regularizer helps
-if some weight from {WEIGHTS[0]:g} to {WEIGHTS[-1]:g} adds 0.05 to SubR² at the minimum. Modes are as the solver gives
-them (Eφ² = μ) unless of unit norm. Residuals are descended on the grid, from
-σ = {", ".join(f"{s:g}" for s in STARTS)}."""
-
-
-def table(rows: list[Row]) -> str:
-    """How often the claims are true; then, for every case and claim, where minima and descents are."""
-    sections = [INTRODUCTION, verdicts(rows)]
-    for case, lands in landscapes(rows).items():
-        lines = []
-        for claim in CLAIMS:
-            lines.append([claim.name, claim.paper, *(_cell(lands, claim, setup) for setup in SETUPS)])
-            path = [_descent_cell(rows, case, claim.name, setup) for setup in SETUPS]
-            if path[0]:
-                lines.append([f"descent, {claim.name}", f"from σ = {', '.join(f'{s:g}' for s in STARTS)}", *path])
-        lines.append(["heldout, λ chosen too", "", "", "", _summary([land.free_minimum() for land in lands])])
-        says = "SubR² ≤ 0.75 at any σ" if case[:2] == ("ou2d-4", "gaussian") else ""
-        lines.append([f"ceiling of one {case[1]}", says, *(_ceiling_cell(lands, setup) for setup in SETUPS)])
-        title = f"**{case[0]}, {case[1]}, {case[2]}, {len(lands)} seed{'s' * (len(lands) > 1)}**"
-        sections.append(f"{title}\n\n" + markdown(["loss", "paper says", *SETUPS], lines))
-    return "\n\n".join(sections)

@@ -217,13 +217,13 @@ def _gradient_mismatch(lab: Laboratory, sigma: float, center: bool, step: float 
         parts.append(lab.residual(basis, fit, center))
     below, here, above = parts
     moving, frozen = (
-        np.sum(_residual(above, rates[1]) - _residual(below, rates[0])) / (2 * step)
+        np.sum(residual_norms(above, rates[1]) - residual_norms(below, rates[0])) / (2 * step)
         for rates in ((-below["cross"], -above["cross"]), (-here["cross"], -here["cross"]))
     )
     return float(abs(moving - frozen) / abs(frozen))
 
 
-def _residual(parts: dict[str, np.ndarray], rates: np.ndarray) -> np.ndarray:
+def residual_norms(parts: dict[str, np.ndarray], rates: np.ndarray) -> np.ndarray:
     """‖𝒢φ_k + λ̂_kφ_k‖² of modes of unit norm."""
     return parts["square"] + 2 * rates * parts["cross"] + rates**2
 
@@ -243,6 +243,3 @@ def descents(lab: Laboratory) -> list[Row]:
                 basis.features(lab.X) @ fit.coefficients, lab.system.reference(lab.X, N_MODES))  # fmt: skip
             rows.append({"loss": name, "center": center, "start": start, "path": path.tolist(), "r2": float(r2)})
     return rows
-
-
-# --- losses over σ, from the rows of a landscape ----------------------------------------------------------------------

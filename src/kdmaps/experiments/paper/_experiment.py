@@ -9,8 +9,9 @@ from typing import Any, Protocol, Self
 from matplotlib.figure import Figure
 
 from kdmaps.experiments._runner import Row
+from kdmaps.experiments.paper._printed import Printed
 from kdmaps.experiments.paper._protocol import measure
-from kdmaps.experiments.paper._show import Printed, Table, comparison, dots
+from kdmaps.experiments.paper._show import Table, comparison, dots
 
 #: Performs `function(**arguments)`: at once, or from rows that are there already.
 Call = Callable[..., Row]

@@ -114,6 +114,15 @@ def _inner_loop(basis: str, center: bool) -> Callable:
     return fit
 
 
+def without_search(r: int, median: float, seed: int) -> dict[str, KernelDiffusionMap]:
+    """Return CV+RFF and Uniform+RFF without their search; CV+RFF always selects the widest bandwidth of its grid."""
+    shared = {"basis": "random-phase", "sampling": "iid", **_shared(r, seed, 0.01)}
+    return {
+        "CV+RFF": KernelDiffusionMap(bandwidth=BANDWIDTHS[-1] * median, **shared),
+        "Uniform+RFF": UniformMixtureMap(bandwidth_range=BANDWIDTHS[[0, -1]], **shared),
+    }
+
+
 def _adaptive(X, r, seed, regularization, n_features):
     return AdaptiveDiffusionMap(r, n_features=n_features, random_state=seed, n_jobs=1).fit(X)
 

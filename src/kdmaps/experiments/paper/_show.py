@@ -12,23 +12,8 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from kdmaps.experiments._runner import Row, markdown
+from kdmaps.experiments.paper._printed import LABELS, Printed
 
-#: A printed cell: mean, and standard deviation where there is one.
-Printed = Mapping[tuple[str, str], tuple[float, float | None]]
-
-LABELS = {
-    "ou2d-4": "OU2D α=4",
-    "ou2d-16": "OU2D α=16",
-    "ou3d": "OU3D",
-    "ou10d": "OU d=10",
-    "ou20d": "OU d=20",
-    "dw1d": "DW1D",
-    "dw1d-asym": "Asymm. DW",
-    "circle": "Circle",
-    "mdlike-6": "MD-like 2+4",
-    "mdlike-10": "MD-like 2+8",
-    "mdlike-20": "MD-like 2+18",
-}
 COLOURS = {"printed": "0.45", "paper": "tab:red", "kdmaps": "tab:blue", "exact": "black", "uniform": "tab:orange"}
 
 

@@ -16,13 +16,11 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from kdmaps import metrics
-from kdmaps.baselines import UniformMixtureMap
 from kdmaps.data.distances import median_distance
-from kdmaps.estimators.kernel_map import KernelDiffusionMap
 from kdmaps.experiments._runner import Row
-from kdmaps.experiments.paper import main_results
 from kdmaps.experiments.paper._experiment import Call, now
-from kdmaps.experiments.paper._protocol import BANDWIDTHS
+from kdmaps.experiments.paper._printed import MAIN_RESULTS
+from kdmaps.experiments.paper._protocol import without_search
 from kdmaps.experiments.paper._show import COLOURS, Table, cell, deviations
 from kdmaps.problems.langevin import Langevin1D
 
@@ -37,15 +35,10 @@ def try_barrier(barrier: float, seed: int) -> Row:
     )
     X = system.sample(500, random_state=seed)
     median, exact = median_distance(X), system.eigenfunctions(X, 4)
-    shared = {"basis": "random-phase", "sampling": "iid", "regularization": 0.01, "center": False, "random_state": seed}
-    models = {
-        "CV+RFF": KernelDiffusionMap(4, bandwidth=BANDWIDTHS[-1] * median, **shared),
-        "Uniform+RFF": UniformMixtureMap(4, bandwidth_range=BANDWIDTHS[[0, -1]], **shared),
-    }
     row: Row = {"barrier": barrier, "seed": seed, "median_distance": median}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for method, model in models.items():
+        for method, model in without_search(4, median, seed).items():
             modes = model.fit_transform(X)
             row[method] = metrics.subspace_r2(modes, exact)
             # The constant as a fourth reference function is found by nobody: three of four at most.
@@ -69,8 +62,7 @@ class Barriers:
 
     def table(self, rows: Sequence[Row]) -> Table:
         """SubR² for every barrier, beside the printed cells."""
-        printed = main_results.experiment.printed
-        lines = [["printed", "1.05", *("{:.3f} ± {:.3f}".format(*printed["DW1D", m]) for m in METHODS), "", ""]]
+        lines = [["printed", "1.05", *("{:.3f} ± {:.3f}".format(*MAIN_RESULTS["DW1D", m]) for m in METHODS), "", ""]]
         for barrier in self.barriers:
             mine = [row for row in rows if row["barrier"] == barrier]
             keys = ("median_distance", *METHODS, *(f"{m}, constant" for m in METHODS))
@@ -79,7 +71,9 @@ class Barriers:
         for suffix, reference in (("", "four slow modes"), (", constant", "the constant and three modes")):
             worst = {
                 h: max(
-                    deviations(np.array([row[m + suffix] for row in rows if row["barrier"] == h]), printed["DW1D", m])
+                    deviations(
+                        np.array([row[m + suffix] for row in rows if row["barrier"] == h]), MAIN_RESULTS["DW1D", m]
+                    )
                     for m in METHODS
                 )
                 for h in self.barriers
@@ -94,14 +88,13 @@ class Barriers:
 
     def figure(self, rows: Sequence[Row]) -> Figure:
         """SubR² over the barrier, and the printed cells as bands."""
-        printed = main_results.experiment.printed
         figure = Figure(figsize=(8.5, 3.5), layout="constrained")
         axes = figure.subplots(1, 2, sharey=True)
         for ax, suffix, title in zip(
             axes, ("", ", constant"), ("four slow modes", "the constant and three modes"), strict=True
         ):
             for method, colour in zip(METHODS, ("paper", "uniform"), strict=True):
-                mean, deviation = printed["DW1D", method]
+                mean, deviation = MAIN_RESULTS["DW1D", method]
                 ax.axhspan(mean - (deviation or 0), mean + (deviation or 0), color=COLOURS[colour], alpha=0.2, lw=0)
                 found = [np.mean([r[method + suffix] for r in rows if r["barrier"] == h]) for h in self.barriers]
                 ax.plot(self.barriers, found, "o-", color=COLOURS[colour], label=method)

@@ -21,7 +21,8 @@ from scipy.stats import special_ortho_group
 from kdmaps import metrics, problems
 from kdmaps.experiments._runner import Row
 from kdmaps.experiments.paper._experiment import Call, now
-from kdmaps.experiments.paper._show import COLOURS, LABELS, Table, cell
+from kdmaps.experiments.paper._printed import LABELS
+from kdmaps.experiments.paper._show import COLOURS, Table, cell
 
 
 def rotated_scores(problem: str, seed: int) -> Row:

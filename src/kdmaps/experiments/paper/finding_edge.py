@@ -23,7 +23,8 @@ from kdmaps.data.distances import median_distance
 from kdmaps.estimators.search import KernelSearchCV
 from kdmaps.experiments._runner import Row
 from kdmaps.experiments.paper._experiment import Call, now
-from kdmaps.experiments.paper._show import COLOURS, LABELS, Table
+from kdmaps.experiments.paper._printed import LABELS
+from kdmaps.experiments.paper._show import COLOURS, Table
 from kdmaps.experiments.paper.main_results import SIX
 
 

@@ -13,18 +13,11 @@ from matplotlib.figure import Figure
 
 from kdmaps.experiments._runner import Row
 from kdmaps.experiments.paper._experiment import Call, now
+from kdmaps.experiments.paper._printed import HIGH_DIMENSION, LABELS
 from kdmaps.experiments.paper._protocol import measure
-from kdmaps.experiments.paper._show import LABELS, Printed, Table, comparison, dots
+from kdmaps.experiments.paper._show import Table, comparison, dots
 
 METHODS = ("CV+RFF", "Uniform+RFF")
-PRINTED: Printed = {
-    ("OU d=10, N=1000", "CV+RFF"): (0.773, None),
-    ("OU d=10, N=1000", "Uniform+RFF"): (0.492, None),
-    ("OU d=10, N=5000", "CV+RFF"): (0.762, None),
-    ("OU d=10, N=5000", "Uniform+RFF"): (0.490, None),
-    ("OU d=20, N=2000", "CV+RFF"): (0.759, None),
-    ("OU d=20, N=2000", "Uniform+RFF"): (0.491, None),
-}
 
 
 def _case(row: Row) -> str:
@@ -51,11 +44,11 @@ class HighDimension:
 
     def table(self, rows: Sequence[Row]) -> Table:
         """Printed | paper protocol | kdmaps."""
-        return comparison(rows, PRINTED, METHODS, by=_case)
+        return comparison(rows, HIGH_DIMENSION, METHODS, by=_case)
 
     def figure(self, rows: Sequence[Row]) -> Figure:
         """The same as dots."""
-        return dots(rows, PRINTED, METHODS, self.title, by=_case)
+        return dots(rows, HIGH_DIMENSION, METHODS, self.title, by=_case)
 
 
 experiment = HighDimension()

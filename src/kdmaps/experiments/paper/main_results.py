@@ -7,6 +7,7 @@ true slow modes.
 
 from __future__ import annotations
 
+from kdmaps.experiments.paper import _printed
 from kdmaps.experiments.paper._experiment import Comparison
 
 METHODS = ("CV+RFF", "Uniform+RFF", "Uniform+Nyström")
@@ -19,25 +20,6 @@ experiment = Comparison(
     methods=METHODS,
     problems=SIX,
     few=SIX,
-    printed={
-        ("OU2D α=4", "CV+RFF"): (0.977, 0.013),
-        ("OU2D α=4", "Uniform+RFF"): (0.766, 0.017),
-        ("OU2D α=4", "Uniform+Nyström"): (0.758, 0.024),
-        ("OU2D α=16", "CV+RFF"): (0.939, 0.032),
-        ("OU2D α=16", "Uniform+RFF"): (0.508, 0.004),
-        ("OU2D α=16", "Uniform+Nyström"): (0.507, 0.003),
-        ("OU3D", "CV+RFF"): (0.980, 0.007),
-        ("OU3D", "Uniform+RFF"): (0.717, 0.006),
-        ("OU3D", "Uniform+Nyström"): (0.706, 0.007),
-        ("DW1D", "CV+RFF"): (0.725, 0.014),
-        ("DW1D", "Uniform+RFF"): (0.653, 0.020),
-        ("DW1D", "Uniform+Nyström"): (0.648, 0.031),
-        ("Asymm. DW", "CV+RFF"): (0.729, 0.010),
-        ("Asymm. DW", "Uniform+RFF"): (0.671, 0.016),
-        ("Asymm. DW", "Uniform+Nyström"): (0.679, 0.004),
-        ("Circle", "CV+RFF"): (0.787, 0.049),
-        ("Circle", "Uniform+RFF"): (0.739, 0.038),
-        ("Circle", "Uniform+Nyström"): (0.745, 0.005),
-    },
+    printed=_printed.MAIN_RESULTS,
     tried={(problem, method): UNKNOWN_POTENTIAL for problem in ("DW1D", "Asymm. DW") for method in METHODS},
 )

@@ -12,12 +12,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from kdmaps import metrics, problems
-from kdmaps.baselines import UniformMixtureMap
 from kdmaps.data.distances import median_distance
-from kdmaps.estimators.kernel_map import KernelDiffusionMap
 from kdmaps.experiments._runner import Row
 from kdmaps.experiments.paper._experiment import Call, Comparison, now
-from kdmaps.experiments.paper._protocol import BANDWIDTHS
+from kdmaps.experiments.paper._printed import MD_LIKE
+from kdmaps.experiments.paper._protocol import without_search
 from kdmaps.experiments.paper._show import Table, by_problem
 
 
@@ -25,11 +24,7 @@ def beside_the_constant(problem: str, seed: int) -> Row:
     """SubR² against the paper's reference for r = 3: the constant and both slow modes."""
     system = problems.load(problem)
     X = system.sample(500, random_state=seed)
-    shared = {"basis": "random-phase", "sampling": "iid", "center": False, "random_state": seed}
-    models = {
-        "CV+RFF": KernelDiffusionMap(3, bandwidth=BANDWIDTHS[-1] * median_distance(X), **shared),
-        "Uniform+RFF": UniformMixtureMap(3, bandwidth_range=BANDWIDTHS[[0, -1]], **shared),
-    }
+    models = without_search(3, median_distance(X), seed)
     row: Row = {"problem": problem, "seed": seed, "method": "r = 3"}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -69,15 +64,5 @@ experiment = MDLikeComparison(
     methods=("CV+RFF", "Gap-CV", "Uniform+RFF"),
     problems=("mdlike-6", "mdlike-10", "mdlike-20"),
     few=("mdlike-10",),
-    printed={
-        ("MD-like 2+4", "CV+RFF"): (0.512, None),
-        ("MD-like 2+4", "Gap-CV"): (0.789, None),
-        ("MD-like 2+4", "Uniform+RFF"): (0.822, None),
-        ("MD-like 2+8", "CV+RFF"): (0.497, 0.017),
-        ("MD-like 2+8", "Gap-CV"): (0.778, 0.011),
-        ("MD-like 2+8", "Uniform+RFF"): (0.805, None),
-        ("MD-like 2+18", "CV+RFF"): (0.468, None),
-        ("MD-like 2+18", "Gap-CV"): (0.777, None),
-        ("MD-like 2+18", "Uniform+RFF"): (0.785, None),
-    },
+    printed=MD_LIKE,
 )

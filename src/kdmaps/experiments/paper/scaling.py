@@ -14,16 +14,11 @@ from matplotlib.figure import Figure
 
 from kdmaps.experiments._runner import Row
 from kdmaps.experiments.paper._experiment import Call, now
+from kdmaps.experiments.paper._printed import SCALING
 from kdmaps.experiments.paper._protocol import measure
-from kdmaps.experiments.paper._show import COLOURS, Printed, Table, comparison, spread, values
+from kdmaps.experiments.paper._show import COLOURS, Table, comparison, spread, values
 
 METHODS = ("CV+RFF", "Uniform+Nyström")
-PRINTED: Printed = {
-    ("N = 100", "CV+RFF"): (0.99, None),
-    ("N = 2000", "CV+RFF"): (0.99, None),
-    ("N = 100", "Uniform+Nyström"): (0.62, None),
-    ("N = 2000", "Uniform+Nyström"): (0.78, None),
-}
 
 
 def _size(row: Row) -> str:
@@ -51,7 +46,7 @@ class Scaling:
 
     def table(self, rows: Sequence[Row]) -> Table:
         """Printed (a bound, for CV+RFF) | paper protocol | kdmaps."""
-        return comparison(rows, PRINTED, METHODS, by=_size)
+        return comparison(rows, SCALING, METHODS, by=_size)
 
     def figure(self, rows: Sequence[Row]) -> Figure:
         """SubR² over N."""

@@ -14,10 +14,10 @@ from matplotlib.figure import Figure
 
 from kdmaps.experiments._runner import Row
 from kdmaps.experiments.paper._experiment import Call, now
+from kdmaps.experiments.paper._printed import MAIN_RESULTS
 from kdmaps.experiments.paper._protocol import measure
 from kdmaps.experiments.paper._show import COLOURS, Table, by_problem, cell, values
 from kdmaps.experiments.paper.main_results import SIX
-from kdmaps.experiments.paper.main_results import experiment as main
 
 METHODS = ("CV+RFF", "Uniform+Nyström", "kdmaps")
 
@@ -41,7 +41,7 @@ class Summary:
         lines = []
         for case in dict.fromkeys(map(by_problem, rows)):
             paper, uniform, ours = (1 - values(rows, "r2", method, case) for method in METHODS)
-            printed = main.printed.get((case, "CV+RFF"))
+            printed = MAIN_RESULTS.get((case, "CV+RFF"))
             lines.append(
                 [
                     case,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kdmaps.experiments._runner import Row
-from kdmaps.experiments.paper import main_results
+from kdmaps.experiments.paper import _printed
 from kdmaps.experiments.paper._experiment import Comparison
 from kdmaps.experiments.paper._protocol import BANDWIDTHS
 from kdmaps.experiments.paper._show import Table, by_problem
@@ -35,10 +35,5 @@ experiment = VarRFFComparison(
     methods=("CV+RFF", "VarRFF"),
     problems=("ou2d-4", "ou2d-16", "ou3d"),
     few=("ou2d-4",),
-    printed={
-        **main_results.experiment.printed,
-        ("OU2D α=4", "VarRFF"): (0.991, 0.008),
-        ("OU2D α=16", "VarRFF"): (0.960, 0.026),
-        ("OU3D", "VarRFF"): (0.963, 0.044),
-    },
+    printed={**_printed.MAIN_RESULTS, **_printed.REFINEMENT},
 )
