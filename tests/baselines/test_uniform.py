@@ -4,6 +4,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import kdmaps
 from kdmaps.baselines import UniformMixtureMap
+from kdmaps.experiments.paper._printed import MAIN_RESULTS
 from kdmaps.kernels import Gaussian
 
 

@@ -1,8 +1,8 @@
-"""How good is a choice of kernel that never sees the truth?
+"""Regret of selecting the kernel without knowledge of the true modes.
 
-For every candidate of the default grid the true subspace error is known, so the *regret* of a scoring rule is the
-distance from the SubR² of the candidate that it selects to the best SubR² of the grid. Two oracles: the best candidate
-in hindsight, and the one that 4,000 fresh samples would select.
+For every candidate of the default grid the true subspace error is known. The *regret* of a scoring rule is the
+difference between the best SubR² of the grid and the SubR² of the candidate that the rule selects. There are two
+oracles: the best candidate in hindsight, and the candidate that 4,000 new samples would select.
 
     python -m kdmaps.experiments.regret --quick
 """
@@ -17,11 +17,11 @@ from pathlib import Path
 
 import numpy as np
 
-from kdmaps import metrics, problems
+from kdmaps import metrics
 from kdmaps.bases import make_basis
 from kdmaps.data.distances import median_distance
 from kdmaps.estimators.search import KernelSearchCV
-from kdmaps.experiments._runner import Row, markdown, options_of, publish, run_tasks
+from kdmaps.experiments._runner import Row, load_samples, markdown, options_of, publish, run_tasks
 from kdmaps.experiments.paper._printed import cross_validated
 from kdmaps.forms.diffusion import DiffusionTensor
 from kdmaps.forms.moments import compute_moments
@@ -48,7 +48,7 @@ PROBLEMS = (
 
 @dataclass(frozen=True)
 class Settings:
-    """What a run of the experiment depends on."""
+    """Settings of a run."""
 
     n_features: int = 300
     n_bandwidths: int = 10
@@ -57,7 +57,7 @@ class Settings:
 
 
 def _pooled(power: float, caution: float) -> Callable[[CrossFit], float]:
-    """Σ_k t_k^power of the pooled held-out time scales, minus `caution` standard errors."""
+    """Return the rule Σ_k t_k^power of the pooled held-out time scales, minus `caution` standard errors."""
 
     def score(fit: CrossFit) -> float:
         def value(without=None):
@@ -70,7 +70,7 @@ def _pooled(power: float, caution: float) -> Callable[[CrossFit], float]:
 
 
 def _capped(fit: CrossFit) -> float:
-    """The pooled sum with every held-out time scale capped by its training value."""
+    """Return the pooled sum with each held-out time scale capped at its training value."""
     held_out = np.sort(pooled_ritz_timescales(fit))[::-1]
     trained = np.sort(1 / np.mean([np.linalg.eigvalsh(f.train_energy) for f in fit.folds], axis=0))[::-1]
     return float(np.minimum(held_out, trained).sum())
@@ -80,7 +80,7 @@ def _value(select: Callable[[CrossFit], CandidateScore], fit: CrossFit) -> float
     return select(fit).value
 
 
-#: The default and what lost against it. "timescale" is the default scoring of KernelSearchCV.
+#: Scoring rules: "timescale" is the default of KernelSearchCV, the others are alternatives that were rejected.
 RULES: dict[str, Callable[[CrossFit], float]] = {
     **{name: partial(_value, select) for name, select in SCORINGS.items()},
     "mean of fold sums": lambda fit: float(np.mean(SCORINGS["timescale"](fit).fold_values)),
@@ -94,7 +94,7 @@ RULES: dict[str, Callable[[CrossFit], float]] = {
 
 
 def _candidates(system, X: np.ndarray, seed: int, settings: Settings) -> list[dict]:
-    """Every candidate of the grid: what the rules say of it, and the truth."""
+    """Return the scores of all rules and the true SubR² for each candidate of the grid."""
     r = system.n_modes
     fresh = system.sample(settings.n_fresh, random_state=seed + 100_000)
     reference, paper_reference = system.reference(X, r), system.paper_reference(X)
@@ -123,9 +123,8 @@ def _candidates(system, X: np.ndarray, seed: int, settings: Settings) -> list[di
 
 
 def run(problem: str, seed: int, **settings) -> list[Row]:
-    """One row per rule for one sample of one problem."""
-    system = problems.load(problem)
-    X = system.sample(1000 if system.dim >= 10 else 500, random_state=seed)
+    """Return one row per rule for one sample of one problem."""
+    system, X = load_samples(problem, seed)
     candidates = _candidates(system, X, seed, Settings(**settings))
     chosen = {rule: max(candidates, key=lambda c: c["rules"][rule]) for rule in RULES}
     chosen["fresh samples"] = max(candidates, key=lambda c: c["fresh"])
@@ -156,7 +155,7 @@ def run(problem: str, seed: int, **settings) -> list[Row]:
 
 
 def table(rows: list[Row]) -> str:
-    """Regrets per problem and rule, in Markdown."""
+    """Return a Markdown table of the regrets by problem and rule."""
     lines = []
     for problem in dict.fromkeys(row["problem"] for row in rows):
         mine = [row for row in rows if row["problem"] == problem]
@@ -183,7 +182,7 @@ def table(rows: list[Row]) -> str:
 
 
 def figure(rows: list[Row], path: Path) -> None:
-    """Regret of every seed, by problem, for the default rule and the paper's."""
+    """Plot the regret of each seed, by problem, for the default rule and those of the paper."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -207,11 +206,10 @@ def figure(rows: list[Row], path: Path) -> None:
 
 
 def landscape(problem: str, seed: int, settings: Settings, path: Path) -> None:
-    """Why a choice was good or bad: true SubR² of every candidate over its score, by folds and by fresh samples."""
+    """Plot the true SubR² of each candidate against its score, from folds and from new samples."""
     from matplotlib.figure import Figure
 
-    system = problems.load(problem)
-    X = system.sample(1000 if system.dim >= 10 else 500, random_state=seed)
+    system, X = load_samples(problem, seed)
     candidates = _candidates(system, X, seed, settings)
     r2 = np.array([c["r2"] for c in candidates])
     fig = Figure(figsize=(10, 4), layout="constrained")

@@ -1,4 +1,4 @@
-"""What the measurements say of each claim of the paper's Discussion."""
+"""The claims of the paper's Discussion as losses over σ, and their minima."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from kdmaps.learn._objective import PRESETS
 
 
 class Landscape:
-    """The two rows of a landscape as arrays over σ, and the losses made of them."""
+    """The two rows of a landscape as arrays over σ, and the losses computed from them."""
 
     def __init__(self, rows: Sequence[Row]):
         self.sigma = np.array(rows[0]["sigma"])
@@ -34,47 +34,50 @@ class Landscape:
         self.columns["heldout"] = self.columns["centred"]
 
     def _base(self, setup: str) -> np.ndarray:
-        """What a regularizer is added to."""
+        """Return the loss to which a regularizer is added."""
         columns = self.columns[setup]
         return columns["heldout"] if setup == "heldout" else columns["eig"] + columns["sub"]
 
     def term(self, setup: str, name: str) -> np.ndarray:
-        """A term; with `heldout`, that one instead."""
+        """Return a term of the loss, or the held-out score for the setup "heldout"."""
         return self.columns[setup]["heldout" if setup == "heldout" else name]
 
     def combined(self, setup: str) -> np.ndarray:
-        """The preset "combined"."""
+        """Return the preset "combined"."""
         columns, weights = self.columns[setup], {"heldout": 1.0} if setup == "heldout" else PRESETS["combined"]
         return np.sum([weight * columns[term] for term, weight in weights.items()], axis=0)
 
     def regularized(self, setup: str, name: str, weight: float) -> np.ndarray:
-        """The combined loss without a regularizer, or `heldout`, plus one."""
+        """Return the combined loss (or `heldout`) plus one regularizer."""
         if name == "anchor":
             return self._base(setup) + weight * np.log(self.sigma / self.anchor(setup)) ** 2
         return self._base(setup) + weight * self.columns[setup][name]
 
     def anchor(self, setup: str) -> float:
-        """σ_CV: the choice of the paper's rule, or of the held-out score."""
+        """Return σ_CV, selected by the paper's rule or by the held-out score."""
         return PAPER_CHOICE if setup == "uncentred" else float(self.sigma[lowest(self.columns["centred"]["heldout"])])
 
     def nearest(self, sigma: float) -> int:
-        """Index of the grid's σ next to a σ."""
+        """Return the index of the grid point closest to σ."""
         return int(np.argmin(np.abs(np.log(self.sigma / sigma))))
 
     def moves(self, setup: str) -> list[bool]:
-        """Whether descent of the residual (on the grid) leaves each start."""
+        """Return whether descent of the residual (on the grid) leaves each start."""
         loss = self.residual(setup, "solver")
         return [_downhill(loss, self.nearest(start)) != self.nearest(start) for start in STARTS]
 
     def stays(self, setup: str, weight: float) -> bool:
-        """Whether descent (on the grid) from σ_CV with an anchor there ends within a factor 2 of it."""
+        """Return whether descent (on the grid) from σ_CV, anchored there, ends within a factor 2 of it."""
         choice, loss = self.anchor(setup), self.regularized(setup, "anchor", weight)
         start = self.nearest(choice)
         near = abs(np.log(self.sigma[_downhill(loss, start)] / choice)) < np.log(2)
         return bool(near and np.isfinite(loss[start]))
 
     def residual(self, setup: str, gauge: str, rates: np.ndarray | None = None) -> np.ndarray:
-        """Σ_k ‖𝒢φ_k + λ̂_kφ_k‖², with λ̂ its own at every σ or `rates`; `gauge` "solver" has Eφ_k² = μ_k, "unit" 1."""
+        """Return Σ_k ‖𝒢φ_k + λ̂_kφ_k‖², with λ̂ recomputed at each σ or equal to `rates`.
+
+        Modes have Eφ_k² = μ_k for the gauge "solver" and Eφ_k² = 1 for "unit".
+        """
         columns = self.columns[setup]
         if setup == "heldout":
             return columns["heldout"]
@@ -82,17 +85,17 @@ class Landscape:
         return np.sum(each * (columns["mu"] if gauge == "solver" else 1.0), axis=1)
 
     def heldout_residual(self, setup: str, gauge: str) -> np.ndarray:
-        """The residual on samples that modes and λ̂ were not fitted to."""
+        """Return the residual on samples that were not used to fit the modes and λ̂."""
         return self.columns[setup]["heldout"] if setup == "heldout" else self.columns[setup][f"heldout_{gauge}"].sum(1)
 
     def constrained(self, setup: str, weight: float) -> np.ndarray:
-        """The residual with Dirichlet quotients held near the true rates, the most favourable target."""
+        """Return the residual with Dirichlet quotients constrained to the true rates, the most favourable target."""
         columns = self.columns[setup]
         penalty = np.sum((columns["rates"] - columns["target"]) ** 2, axis=1)
         return self.residual(setup, "solver") + weight * penalty
 
     def two_timescales(self, setup: str, gauge: str, start: float, steps: int = 3) -> int:
-        """Index of σ where descent ends that moves `steps` points of the grid between two refreshments of λ̂."""
+        """Return the index at which descent ends if λ̂ is refreshed after every `steps` grid points."""
         index = self.nearest(start)
         for _ in range(10 * len(self.sigma)):
             loss = self.residual(setup, gauge, -self.columns[setup]["cross"][index])
@@ -103,7 +106,7 @@ class Landscape:
         return index
 
     def free_minimum(self) -> Row:
-        """Minimum of the held-out loss over σ and λ."""
+        """Return the minimum of the held-out loss over σ and λ."""
         columns = self.columns["centred"]
         index = lowest(columns["free_heldout"])
         r2 = float(columns["free_r2"][index])
@@ -115,12 +118,12 @@ class Landscape:
         }
 
     def where(self, index: int, setup: str) -> str:
-        """Whether σ is at an edge of what the samples determine."""
+        """Return whether σ is at an edge of the range in which the samples determine the modes."""
         usable = np.flatnonzero(np.isfinite(self.columns[setup]["eig"]))
         return "left edge" if index <= usable[0] else "right edge" if index >= usable[-1] else "interior"
 
     def escapes(self, index: int, setup: str) -> bool:
-        """Whether σ → ∞: beyond WIDE, or as wide as the modes are determined (dw1d ends before)."""
+        """Return whether σ → ∞: beyond WIDE, or at the widest kernel that determines the modes (narrower for dw1d)."""
         return bool(self.sigma[index] >= WIDE) or self.where(index, setup) == "right edge"
 
 
@@ -129,7 +132,7 @@ def lowest(loss: np.ndarray) -> int:
 
 
 def _downhill(loss: np.ndarray, index: int, steps: int | None = None) -> int:
-    """Where descent along the grid ends, after at most `steps` points."""
+    """Return the index at which descent along the grid ends, after at most `steps` points."""
     for _ in range(len(loss) if steps is None else steps):
         near = [i for i in (index - 1, index + 1) if 0 <= i < len(loss) and loss[i] < loss[index]]
         if not near:
@@ -141,7 +144,7 @@ def _downhill(loss: np.ndarray, index: int, steps: int | None = None) -> int:
 # --- claims -----------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class Claim:
-    """A sentence of the Discussion and the losses, one for every weight, that it is about."""
+    """A statement of the Discussion and the losses, one per weight, to which it refers."""
 
     name: str
     paper: str
@@ -178,7 +181,7 @@ CLAIMS = (
 
 
 def minima(lands: Sequence[Landscape], claim: Claim, setup: str, weight: float) -> list[Row]:
-    """Where the minimum is for every seed, and how good the modes are there."""
+    """Locate the minimum for each seed, with SubR² of the modes there."""
     found = []
     for land in lands:
         index = lowest(claim.loss(land, setup, weight))
@@ -189,7 +192,7 @@ def minima(lands: Sequence[Landscape], claim: Claim, setup: str, weight: float) 
 
 
 def landscapes(rows: Sequence[Row]) -> dict[tuple[str, str, str], list[Landscape]]:
-    """Landscapes of all seeds, by case."""
+    """Return the landscapes of all seeds by case."""
     found: dict[tuple[str, str, str], dict[int, list[Row]]] = {}
     for row in rows:
         if row["part"] == "landscape":

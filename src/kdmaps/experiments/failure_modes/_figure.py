@@ -1,4 +1,4 @@
-"""The picture of all claims."""
+"""Figure of all claims."""
 
 from __future__ import annotations
 
@@ -11,12 +11,11 @@ from kdmaps.experiments._runner import Row
 from kdmaps.experiments.failure_modes._claims import CLAIMS, Claim, Landscape, landscapes, lowest, minima
 from kdmaps.experiments.failure_modes._laboratory import SIGMA_RANGE
 
-# --- figure -----------------------------------------------------------------------------------------------------------
 COLOURS = {"uncentred": "C3", "centred": "C0", "heldout": "C2"}
 
 
 def figure(rows: list[Row], path: Path) -> None:
-    """Loss against σ for the claims of the first case, with minima; SubR² below; descents; minima over weights."""
+    """Plot losses and SubR² against σ for the claims of the first case, descents, and minima over the weights."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -80,7 +79,7 @@ def _plot_loss(fig, grid, row: int, column: int, lands: Sequence[Landscape], cla
 
 
 def _rescaled(loss: np.ndarray) -> np.ndarray:
-    """Between 0 and 1, with the bottom stretched: losses range over orders of magnitude."""
+    """Rescale to [0, 1] and stretch small values, because losses range over orders of magnitude."""
     above = loss - np.nanmin(loss)
     stretched = np.arcsinh(above / max(np.nanquantile(above, 0.3), 1e-12))
     return stretched / np.nanmax(stretched)
@@ -119,7 +118,7 @@ def _plot_weights(fig, grid, row: int, column: int, lands: Sequence[Landscape], 
 
 
 def _plot_ceiling(ax, by_case: dict[tuple[str, str, str], list[Landscape]]) -> None:
-    """SubR² of one Gaussian over σ, against both references."""
+    """Plot SubR² of one Gaussian over σ for both references."""
     case = next((c for c in by_case if c[:2] == ("ou2d-4", "gaussian")), next(iter(by_case)))
     land = by_case[case][0]
     for setup in ("uncentred", "centred"):

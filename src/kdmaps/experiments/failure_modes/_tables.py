@@ -18,7 +18,7 @@ GAIN, LOSS = 0.05, 0.01
 
 # --- cells of the table of a case -------------------------------------------------------------------------------------
 def _summary(found: list[Row]) -> str:
-    """What most seeds say, with the ranges of σ and SubR²."""
+    """Return the most frequent result over the seeds, with the ranges of σ and SubR²."""
     where, votes = Counter(f["where"] for f in found).most_common(1)[0]
     share = "" if votes == len(found) else f" ({votes} of {len(found)})"
     at = "" if where != "interior" else f" σ={_span([f['sigma'] for f in found], '.2g')}"
@@ -31,7 +31,7 @@ def _span(values: list[float], form: str) -> str:
 
 
 def _cell(lands: Sequence[Landscape], claim: Claim, setup: str) -> str:
-    """One outcome, or one for every range of weights that agree."""
+    """Return one result, or one per range of weights with the same result."""
     by_weight = [(w, minima(lands, claim, setup, w)) for w in claim.weights]
     if len(by_weight) == 1:
         return _summary(by_weight[0][1])
@@ -45,7 +45,7 @@ def _cell(lands: Sequence[Landscape], claim: Claim, setup: str) -> str:
 
 
 def _ceiling_cell(lands: Sequence[Landscape], setup: str) -> str:
-    """Best SubR² over σ, or that at the minimum of `heldout`: against the slow modes, and the paper's reference."""
+    """Return SubR² with both references: the best over σ, or that at the minimum of `heldout`."""
     chosen = [
         (c["r2"][i], c["paper_r2"][j])
         for c in (land.columns[setup] for land in lands)
@@ -168,15 +168,15 @@ def _constraint_is_worse(lands: Sequence[Landscape]) -> list[str]:
 
 
 INTRODUCTION = f"""\
-Of how many samples (all cases and seeds) is it true? σ is in medians of the pairwise distance. σ → 0 means a minimum at
-σ ≤ {NARROW:g}, σ → ∞ one at σ ≥ {WIDE:g} or at the widest kernel that determines {N_MODES} modes. A regularizer helps
-if some weight from {WEIGHTS[0]:g} to {WEIGHTS[-1]:g} adds 0.05 to SubR² at the minimum. Modes are as the solver gives
-them (Eφ² = μ) unless of unit norm. Residuals are descended on the grid, from
-σ = {", ".join(f"{s:g}" for s in STARTS)}."""
+The table counts the samples (over all cases and seeds) for which a claim holds. σ is in units of the median pairwise
+distance. σ → 0 means a minimum at σ ≤ {NARROW:g}, σ → ∞ a minimum at σ ≥ {WIDE:g} or at the widest kernel that
+determines {N_MODES} modes. A regularizer helps if some weight from {WEIGHTS[0]:g} to {WEIGHTS[-1]:g} raises SubR² at
+the minimum by {GAIN:g}. Modes are normalized by the solver (Eφ² = μ) unless stated to have unit norm. Residuals are
+minimised by descent on the grid, starting at σ = {", ".join(f"{s:g}" for s in STARTS)}."""
 
 
 def table(rows: list[Row]) -> str:
-    """How often the claims are true; then, for every case and claim, where minima and descents are."""
+    """Return how often each claim holds, then the minima and descents for each case and claim."""
     sections = [INTRODUCTION, verdicts(rows)]
     for case, lands in landscapes(rows).items():
         lines = []

@@ -1,7 +1,7 @@
 """Ablation of the losses (tab:ablation).
 
-"SubOnly", "EigOnly" and "VMKL" (the paper's "Combined") learn five Gaussians at 60 landmarks. The paper prints one
-seed.
+"SubOnly", "EigOnly" and "VMKL" (the paper's "Combined") learn five Gaussians at 60 landmarks. The paper prints results
+of one seed.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ class EverySeed(Comparison):
     """The comparison, drawn seed by seed."""
 
     def figure(self, rows: Sequence[Row]) -> Figure:
-        """Every seed as a dot."""
+        """Plot each seed as a dot."""
         cases = list(dict.fromkeys(map(by_problem, rows)))
         figure = Figure(figsize=(8, 3.6), layout="constrained")
         ax = figure.subplots()

@@ -1,7 +1,7 @@
 """VarRFF-bounded (tab:tier1).
 
-Matérn-3/2 features with σ_j = σ_CV·exp(tanh θ_j), started at the widest bandwidth of the grid, which is where the
-paper's cross-validation ends; loss -Σμ + 0.001 Σ|a|².
+Matérn-3/2 features with σ_j = σ_CV·exp(tanh θ_j), started at the widest bandwidth of the grid, which the paper's
+cross-validation selects; loss -Σμ + 0.001 Σ|a|².
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from kdmaps.experiments.paper._show import Table, by_problem
 
 
 class VarRFFComparison(Comparison):
-    """The comparison, with where the learned bandwidths ended."""
+    """The comparison, with the learned bandwidths."""
 
     def table(self, rows: Sequence[Row]) -> Table:
-        """Printed | paper protocol | kdmaps."""
+        """Tabulate printed | paper protocol | kdmaps."""
         found = super().table(rows)
         notes = []
         for row in rows:
