@@ -57,7 +57,7 @@ class Settings:
 
 
 def _pooled(power: float, caution: float) -> Callable[[CrossFit], float]:
-    """Return the rule Σ_k t_k^power of the pooled held-out time scales, minus `caution` standard errors."""
+    """Σ_k t_k^power of the pooled held-out time scales, minus `caution` standard errors."""
 
     def score(fit: CrossFit) -> float:
         def value(without=None):
