@@ -28,7 +28,7 @@ def test_kernel_is_the_mean_of_gaussians():
         *(({"bandwidth_range": r}, "bandwidth_range must be two positive") for r in (3, (1,), (-1, 2), (5, 1), "ab")),
     ],
 )
-def test_senseless_arguments_are_named(wrong, message):
+def test_invalid_arguments_are_named(wrong, message):
     with pytest.raises(ValueError, match=message):
         UniformMixtureMap(2, random_state=0, **wrong).fit(np.random.default_rng(0).standard_normal((40, 2)))
 
