@@ -22,9 +22,7 @@ N_SAMPLES, N_FEATURES, N_MODES = 500, 300, 4
 
 def agreement(problem: problems.Problem, basis: str, seed: int) -> float:
     X = problem.sample(N_SAMPLES, random_state=seed)
-    model = KernelDiffusionMap(
-        N_MODES, kernel="gaussian", bandwidth="median", basis=basis, n_features=N_FEATURES, regularization=1e-2, random_state=seed
-    ).fit(X)
+    model = KernelDiffusionMap(N_MODES, basis=basis, n_features=N_FEATURES, random_state=seed).fit(X)
     return metrics.subspace_r2(model.transform(X), problem.reference(X, N_MODES))
 
 

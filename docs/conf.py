@@ -50,7 +50,7 @@ numpydoc_show_class_members = False
 numpydoc_use_plots = False
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
-#: What every scikit-learn estimator has, and scikit-learn documents.
+#: Methods of every scikit-learn estimator, which scikit-learn documents.
 SKLEARN = [
     "fit_transform",
     "get_feature_names_out",
@@ -101,10 +101,10 @@ pygments_dark_style = "native"
 
 
 def _escape_bars(app, what, name, obj, options, lines):
-    """Absolute values in docstrings, which reStructuredText would take for substitutions."""
+    """Escape absolute values in docstrings, which reStructuredText would interpret as substitutions."""
     lines[:] = [line if line.lstrip().startswith((">>>", "...")) else line.replace("|", "\\|") for line in lines]
 
 
 def setup(app):
-    """Before numpydoc, which makes reStructuredText of the sections."""
+    """Register the hooks before numpydoc, which converts the sections to reStructuredText."""
     app.connect("autodoc-process-docstring", _escape_bars, priority=100)

@@ -2,13 +2,13 @@
 Handwritten digits: intrinsic coordinates of images
 ===================================================
 
-The 8×8 images of five digits (scikit-learn's ``load_digits``) are points, one coordinate for each pixel. There is no
-time in them: the modes are the smoothest functions on the data, the coordinates in which moving is slow because the
-images in between are rare. No label is used to find them.
+The 8×8 images of five digits (scikit-learn's ``load_digits``) are points with one coordinate per pixel. There is no
+time in these data: the modes are the smoothest functions on them, coordinates along which a diffusion is slow because
+intermediate images are rare. The labels are not used to find them.
 """
 
 # %%
-# The kernel is chosen by held-out images. The grid is smaller than the default one to keep this example short.
+# The kernel is selected by held-out images. The grid is smaller than the default to keep this example short.
 
 import numpy as np
 from matplotlib import pyplot as plt
@@ -21,19 +21,19 @@ from sklearn.metrics import adjusted_rand_score
 import kdmaps
 
 images, digit = load_digits(n_class=5, return_X_y=True)
-X = images[:, np.ptp(images, axis=0) > 0] / 16  # pixels that are never inked say nothing
+X = images[:, np.ptp(images, axis=0) > 0] / 16  # drop pixels that are always blank
 
 search = kdmaps.KernelSearchCV(n_components=4, families=["gaussian", "laplacian"], bandwidths=5, random_state=0)
 modes = search.fit(X).transform(X)
-print("chosen:", search.best_estimator_.kernel_, "λ =", f"{search.best_params_['regularization']:.1e}")
+print("selected:", search.best_estimator_.kernel_, "λ =", f"{search.best_params_['regularization']:.1e}")
 print("time scales:", search.timescales_.round(2), "gap after them:", round(search.modes_.gap, 2))
 
 # %%
-# Four modes, two at a time, with some of the images at their places.
+# Four modes, two at a time, with some of the images at their positions.
 
 
 def show(ax, points, step=14):
-    """A scatter coloured by digit, with every so many images."""
+    """Draw a scatter plot coloured by digit, with every `step`-th image."""
     ax.scatter(*points.T, c=digit, cmap="tab10", vmax=9, s=6, alpha=0.6)
     for i in range(0, len(points), step):
         picture = OffsetImage(images[i].reshape(8, 8), cmap="gray_r", zoom=1.6, alpha=0.8)
@@ -48,8 +48,9 @@ handles = [plt.Line2D([], [], ls="none", marker="o", color=plt.get_cmap("tab10")
 axes[1].legend(handles=handles, title="digit", frameon=False, loc="center left", bbox_to_anchor=(1, 0.5))
 
 # %%
-# Do the modes know the digits? Clusters of the four modes, and of the four leading principal components, against the
-# labels (1 is perfect, 0 is chance). A mode saturates inside a cluster where a linear coordinate goes on.
+# Do the modes separate the digits? Clusters of the four modes, and of the four leading principal components, are
+# compared with the labels (1 is perfect, 0 is chance). A mode is nearly constant within a cluster, unlike a linear
+# coordinate.
 
 for name, points in [("modes", modes), ("principal components", PCA(4).fit_transform(X))]:
     found = KMeans(5, n_init=10, random_state=0).fit_predict(points / points.std(axis=0))

@@ -1,13 +1,13 @@
 """
-Every picture that kdmaps draws
-===============================
+All plots of kdmaps
+===================
 
-The functions of ``kdmaps.plotting`` on one small fit: 800 samples of a triple well in the plane. Each draws on Axes
-that it is given, or on new ones, and returns them.
+The functions of ``kdmaps.plotting`` for one small fit: 800 samples of a triple well in the plane. Each draws on given
+or new Axes and returns them.
 """
 
 # %%
-# The fit: a small search, and its error bars.
+# The fit: a small search, and its uncertainty.
 
 from kdmaps.certificates import certify_modes
 from kdmaps.generators import for_problem
@@ -29,8 +29,8 @@ errors = kdmaps.uncertainty.bootstrap(search, X)
 # %%
 # Modes over the samples
 # ----------------------
-# :func:`kdmaps.plotting.plot_modes` colours the samples by each mode. Red and blue are the two ends of a mode; the way
-# from one to the other takes its time.
+# :func:`kdmaps.plotting.plot_modes` colours the samples by the value of each mode. Transitions between red and blue
+# regions occur on the time scale of the mode.
 
 kdmaps.plotting.plot_modes(search, X)
 plt.show()
@@ -38,7 +38,7 @@ plt.show()
 # %%
 # Samples in the coordinates of modes
 # -----------------------------------
-# :func:`kdmaps.plotting.plot_embedding`: three wells are three corners.
+# :func:`kdmaps.plotting.plot_embedding`: the three wells are three corners.
 
 kdmaps.plotting.plot_embedding(search, X)
 plt.show()
@@ -46,29 +46,29 @@ plt.show()
 # %%
 # Time scales
 # -----------
-# :func:`kdmaps.plotting.plot_timescales` with bootstrap intervals, the exact values, and the gap behind the last mode.
+# :func:`kdmaps.plotting.plot_timescales` with bootstrap intervals, the exact values, and the gap after the last mode.
 
 kdmaps.plotting.plot_timescales(search, 1 / problem.rates(3), uncertainty=errors)
 plt.show()
 
 # %%
-# What the search saw
-# -------------------
-# :func:`kdmaps.plotting.plot_landscape`: the held-out score of every family over its bandwidth, at the best
-# regularization of each.
+# Scores of the search
+# --------------------
+# :func:`kdmaps.plotting.plot_landscape`: the held-out score of each family over the bandwidth, at the best
+# regularization.
 
 kdmaps.plotting.plot_landscape(search)
 plt.show()
 
 # %%
-# :func:`kdmaps.plotting.plot_regularization_map`: the score of the chosen family over bandwidth and regularization.
+# :func:`kdmaps.plotting.plot_regularization_map`: the score of the selected family over bandwidth and regularization.
 
 kdmaps.plotting.plot_regularization_map(search)
 plt.show()
 
 # %%
-# How a kernel was learned
-# ------------------------
+# Learning a kernel
+# -----------------
 # :func:`kdmaps.plotting.plot_history`: the loss of `VariationalKernelMap` over the steps of its optimiser.
 
 learned = kdmaps.VariationalKernelMap(3, objective="heldout", adam_steps=15, lbfgs_steps=10, random_state=0).fit(X)
@@ -76,9 +76,9 @@ kdmaps.plotting.plot_history(learned)
 plt.show()
 
 # %%
-# Against known dynamics
-# ----------------------
-# :func:`kdmaps.plotting.plot_residuals`: how far every mode is from an eigenfunction of the generator, on fresh
+# Comparison with known dynamics
+# ------------------------------
+# :func:`kdmaps.plotting.plot_residuals`: the residual of each mode as an eigenfunction of the generator, on new
 # samples.
 
 fresh = problem.sample(5000, random_state=1)
@@ -87,8 +87,8 @@ kdmaps.plotting.plot_residuals(generator.residuals(search, fresh))
 plt.show()
 
 # %%
-# :func:`kdmaps.plotting.plot_certificates`: bounds on the distance of every mode from the exact one, from those
-# residuals and the exact rates. A bound of 1 says nothing.
+# :func:`kdmaps.plotting.plot_certificates`: bounds on the distance of each mode from the exact one, from these
+# residuals and the exact rates. A bound of 1 carries no information.
 
 bounds = certify_modes(generator, search, fresh, rates=problem.rates(6))
 kdmaps.plotting.plot_certificates(bounds, labels=[f"mode {k + 1}" for k in range(3)])

@@ -8,8 +8,8 @@ and the sine of its phase.
 """
 
 # %%
-# Square roots make the noise of counts even. The windows overlap, so folds are blocks of years with a gap between. The
-# grid is smaller than the default one to keep this example short.
+# Square roots equalize the noise of counts. The windows overlap, so the folds are blocks of years with gaps between
+# them. The grid is smaller than the default to keep this example short.
 
 import warnings
 
@@ -28,13 +28,13 @@ year = series["YEAR"].to_numpy()[WINDOW // 2 : WINDOW // 2 + len(X)]
 folds = kdmaps.BlockedKFold(4, gap=WINDOW)
 model = kdmaps.KernelSearchCV(2, families=["gaussian", "laplacian"], bandwidths=5, cv=folds, random_state=0).fit(X)
 modes = model.transform(X)
-print("chosen:", model.kernel_)
+print("selected:", model.kernel_)
 
 # %%
-# Neighbouring windows share ten of their eleven years, and the cycle remembers its phase for decades. The bootstrap
-# draws blocks that are long compared with the correlation of the modes in time; three centuries hold few of those, and
-# it says so. The time scales are those of a diffusion on the loop, in units of X: the sun itself goes round in one
-# direction, which no reversible diffusion describes.
+# Neighbouring windows share ten of their eleven years, and the phase of the cycle is correlated over decades. The
+# bootstrap draws blocks that are long compared with the correlation time of the modes; three centuries contain few such
+# blocks, and a warning says so. The time scales are those of a diffusion on the loop, in units of X; the solar cycle
+# itself runs in one direction, which no reversible diffusion describes.
 
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
@@ -45,7 +45,7 @@ for row in error.table():
 print(f"{error.n_blocks} blocks of {error.block_length} years;", *(str(warning.message) for warning in caught))
 
 # %%
-# The two modes form a loop, and the angle on it is the phase of the cycle: its slope in time gives the period.
+# The two modes form a loop, and the angle along it is the phase of the cycle; its slope in time gives the period.
 
 phase = np.unwrap(np.arctan2(modes[:, 1], modes[:, 0]))
 slope = np.polyfit(year, phase, 1)[0]

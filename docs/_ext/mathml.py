@@ -1,4 +1,4 @@
-"""Formulas as MathML, which browsers draw by themselves: the pages need no script and no network."""
+"""Render formulas as MathML, which browsers display without scripts or network access."""
 
 from docutils import nodes
 from docutils.utils.math.latex2mathml import tex2mathml

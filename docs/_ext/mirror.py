@@ -1,6 +1,6 @@
-"""Brings into the documentation what lies elsewhere in the repository: results, worked examples, the gallery's scripts.
+"""Copy results, worked examples and gallery scripts from the repository into the documentation.
 
-Nothing is typed twice: the tables of `results/` are the pages. Directories that are not there yet give no page.
+The tables of `results/` become pages. Missing directories are skipped.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ import re
 import shutil
 from pathlib import Path
 
-#: What is taken of a directory.
+#: Files that are copied from a directory.
 SUFFIXES = (".md", ".png")
 
 
 def mirror(root: Path, out: Path) -> None:
-    """Copy pages and pictures from the repository at `root` to `out`, as pages of the documentation."""
+    """Copy pages and figures from the repository at `root` to `out`, as pages of the documentation."""
     for kind in ("results", "examples"):
         _clear(out / kind)
         for folder in sorted((root / kind).iterdir()):
@@ -43,7 +43,7 @@ def mirror(root: Path, out: Path) -> None:
 
 
 def _write_list(out: Path, kind: str) -> None:
-    """A table of contents of what is there, for a page to include."""
+    """Return a table of contents for a page to include."""
     first = ("index", "README", "table")  # the others follow by name
     pages = sorted((out / kind).rglob("*.md"), key=lambda page: (page.parent, page.stem not in first, page.stem))
     names = "".join(f"/{page.relative_to(out.parent).with_suffix('')}\n" for page in pages)
@@ -53,7 +53,7 @@ def _write_list(out: Path, kind: str) -> None:
 
 
 def _scripts(folder: Path) -> str:
-    """A table of the benchmarks and what each says of itself."""
+    """Return a table of the benchmarks and their docstrings."""
     rows = ["| script | measures |", "|---|---|"]
     for path in sorted([*folder.glob("[a-z]*.py"), *folder.glob("[a-z]*/__init__.py")]):
         doc = ast.get_docstring(ast.parse(path.read_text())) or ""
@@ -63,7 +63,7 @@ def _scripts(folder: Path) -> str:
 
 
 def missed_goals(results: Path) -> dict[str, str]:
-    """Of every directory of results, the rows of its tables that miss a goal: ✗, or "no" under "met"."""
+    """Collect, for each directory of results, the rows of its tables that miss a goal: ✗, or "no" under "met"."""
     found = {}
     for page in sorted(results.glob("*/table.md")):
         tables = []
@@ -89,7 +89,7 @@ def _clear(folder: Path) -> None:
 
 
 def _copy(source: Path, target: Path) -> None:
-    """Copy unless it is there already: an example whose date is old is not run again."""
+    """Copy unless the file is unchanged, so that an example with an old date is not run again."""
     if not target.exists() or target.read_bytes() != source.read_bytes():
         shutil.copy(source, target)
 
@@ -105,7 +105,7 @@ def _copy_pages(folder: Path, out: Path) -> None:
 
 
 def _unlinked(page: Path) -> str:
-    """The text of a page, with links to files that are not part of the documentation turned into plain text."""
+    """Return the text of a page; links to files outside the documentation become plain text."""
 
     def plain(match: re.Match) -> str:
         label, target = match.groups()
@@ -116,7 +116,7 @@ def _unlinked(page: Path) -> str:
 
 
 def _unbroken(text: str) -> str:
-    """Numbers of one cell of a table, such as 0.1 ± 0.2, stay on one line."""
+    """Keep the numbers of one cell of a table, such as 0.1 ± 0.2, on one line."""
     cells = re.compile(r"(?<=[\d.]) (?=[-\d±])|(?<=±) (?=\d)")
     return "".join(
         cells.sub("\N{NO-BREAK SPACE}", line) if line.startswith("|") else line for line in text.splitlines(True)
@@ -124,7 +124,7 @@ def _unbroken(text: str) -> str:
 
 
 def _introduction(root: Path, folder: Path) -> str:
-    """Title, what the experiment says of itself, how to run it, and its pictures, for a page that is a bare table."""
+    """Return the title, docstring, command and figures of an experiment, for a page that is a bare table."""
     pictures = "".join(f"![{picture.stem}]({picture.name})\n\n" for picture in sorted(folder.glob("*.png")))
     experiment = root / "src" / "kdmaps" / "experiments" / folder.name
     for source, command in (

@@ -1,4 +1,4 @@
-"""Writes the table of results into README.md, from files under results/ and examples/: `python docs/_ext/readme.py`."""
+"""Write the table of results to README.md, from files under results/ and examples/: `python docs/_ext/readme.py`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ METHODS, N_SAMPLES = ("CV+RFF", "kdmaps"), "500"
 
 
 def read_table(path: Path) -> list[dict[str, str]]:
-    """Rows of the first table of a Markdown file."""
+    """Return the rows of the first table of a Markdown file."""
     block = re.search(r"(^\|.*\n)+", path.read_text(), re.MULTILINE)
     assert block is not None, f"{path} holds no table"
     lines = [[cell.strip() for cell in line.strip("|\n").split("|")] for line in block[0].splitlines()]
@@ -23,7 +23,7 @@ def read_table(path: Path) -> list[dict[str, str]]:
 
 
 def results() -> str:
-    """The section of the README."""
+    """Return the section of the README."""
     with (ROOT / "results" / "paper" / "summary.csv").open() as file:
         rows = {(row["problem"], row["method"]): row for row in csv.DictReader(file) if row["n_samples"] == N_SAMPLES}
     systems = dict.fromkeys(problem for problem, method in rows if method == "kdmaps")
@@ -62,14 +62,14 @@ def results() -> str:
 
 
 def _order(nearest: list[int]) -> str:
-    """What to say of learned modes that are not in the order of the eigenvectors that they resemble."""
+    """Return a remark on learned modes that are not in the order of the corresponding eigenvectors."""
     if nearest == sorted(nearest):
         return ""
     return f", where their order is reversed (they are learned modes {' and '.join(map(str, nearest))})"
 
 
 def updated() -> str:
-    """README.md with the section as it should be."""
+    """Return README.md with the updated section."""
     text = README.read_text()
     start, end = text.index(BEGIN) + len(BEGIN), text.index(END)
     return text[:start] + results() + text[end:]

@@ -1,4 +1,4 @@
-"""The data set, its geometry, and the two sets of coordinates that it is analysed in."""
+"""The data set, its geometry, and the two sets of coordinates used in the analysis."""
 
 from pathlib import Path
 
@@ -13,13 +13,13 @@ DIHEDRALS = {"phi": (1, 3, 4, 6), "psi": (3, 4, 6, 8)}
 
 
 def load() -> dict[str, np.ndarray]:
-    """The arrays of the data set; README.md tells what they are."""
+    """Load the arrays of the data set, which README.md describes."""
     with np.load(HERE / "alanine_dipeptide.npz", allow_pickle=False) as archive:
         return {name: archive[name] for name in archive.files}
 
 
 def coordinates(data: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """(cos, sin) of the dihedrals: 4 columns; aligned heavy atoms in nm: 30 columns."""
+    """Return (cos, sin) of the dihedrals (4 columns), and the aligned heavy atoms in nm (30 columns)."""
     phi, psi = data["phi"].astype(np.float64), data["psi"].astype(np.float64)
     return {
         "dihedrals": np.column_stack([np.cos(phi), np.sin(phi), np.cos(psi), np.sin(psi)]),
@@ -28,7 +28,7 @@ def coordinates(data: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
 
 
 def dihedral(xyz: np.ndarray, name: str) -> np.ndarray:
-    """The dihedral "phi" or "psi" of coordinates (n_frames, 10, 3), in radians from -π to π."""
+    """Compute the dihedral "phi" or "psi" of coordinates (n_frames, 10, 3), in radians from -π to π."""
     a, b, c, d = (xyz[:, i] for i in DIHEDRALS[name])
     axis = c - b
     left, right = np.cross(b - a, axis), np.cross(axis, d - c)
@@ -37,7 +37,7 @@ def dihedral(xyz: np.ndarray, name: str) -> np.ndarray:
 
 
 def align(xyz: np.ndarray, reference: np.ndarray) -> np.ndarray:
-    """Every frame centred and turned onto the reference with the least squared distance (Kabsch)."""
+    """Centre all frames and rotate them onto the reference with the least squared distance (Kabsch)."""
     centred = xyz - xyz.mean(axis=1, keepdims=True)
     target = reference - reference.mean(axis=0)
     left, _, right = np.linalg.svd(np.einsum("nai,aj->nij", centred, target))

@@ -7,6 +7,7 @@ python examples/alanine_dipeptide/analyse.py --seeds 1   # without the repetitio
 import argparse
 import json
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 
 import matplotlib
@@ -18,29 +19,29 @@ from kdmaps.plotting import plot_landscape, plot_modes
 import kdmaps
 from kdmaps.data.distances import median_distance
 
-#: Agreement with eigenvectors 1 and 2 of the Markov model that the example is meant to reach.
+#: Target correlations with eigenvectors 1 and 2 of the Markov model.
 GOALS = {"dihedrals": (0.99, None), "heavy atoms": (0.96, 0.98)}
-#: Every so many frames, for the small run that the tests repeat.
+#: Stride of the small run that the tests repeat.
 SLICE = 10
-#: Numbers of features with which the chosen kernel is fitted again, and how often each.
+#: Numbers of features with which the selected kernel is refitted, and the number of refits.
 DRAWS = {300: 6, 1000: 3}
 
 
 def match(modes, reference) -> tuple[list[int], list[float]]:
-    """For each of the first two reference modes: the learned mode that is nearest, and its |correlation|."""
+    """Return, for each of the first two reference modes, the nearest learned mode and its |correlation|."""
     table = correlation_table(modes, reference[:, :2])
     best = table.argmax(axis=0)
     return best.tolist(), table[best, [0, 1]].round(4).tolist()
 
 
 def within_space(modes, reference) -> list[float]:
-    """For each of the first two reference modes: its correlation with the nearest combination of all learned modes."""
+    """Return the correlation of each of the first two reference modes with the nearest combination of learned modes."""
     fitted = modes @ np.linalg.lstsq(modes, reference[:, :2], rcond=None)[0]
     return [round(float(np.corrcoef(fitted[:, k], reference[:, k])[0, 1]), 4) for k in (0, 1)]
 
 
 def agreement(model, modes, reference) -> dict:
-    """How near the modes and their space are to the reference."""
+    """Return the agreement of the modes and of their span with the reference."""
     return {
         "correlations": match(modes, reference)[1],
         "within_space": within_space(modes, reference),
@@ -49,9 +50,9 @@ def agreement(model, modes, reference) -> dict:
 
 
 def describe(model, X) -> dict:
-    """What was chosen, as plain data."""
-    search, chosen = model.search_, model.best_estimator_
-    certainty = {name: round(float(value), 3) for name, value in search.certainty_.items() if np.isscalar(value)}
+    """Return the selected kernel and the certainty of the selection as plain data."""
+    chosen = model.best_estimator_
+    certainty = {name: round(float(value), 3) for name, value in model.certainty_.items() if np.isscalar(value)}
     return {
         "kernel": chosen.kernel_.to_dict(),
         "bandwidth_in_medians": np.round(np.asarray(chosen.kernel_.bandwidth) / median_distance(X, random_state=0), 3)
@@ -60,14 +61,14 @@ def describe(model, X) -> dict:
         "regularization": chosen.regularization,
         "random_state": int(chosen.random_state),
         "refined": bool(model.refinement_ is not None and model.refinement_.preferred),
-        "extensions": search.extensions_,
+        "extensions": model.extensions_,
         "certainty": certainty,
-        "fold_agreement": round(float(search.cv_results_["fold_agreement"][search.best_index_]), 4),
+        "fold_agreement": round(float(model.search_result_.best.agreement), 4),
     }
 
 
 def fit(X, seed: int, **settings):
-    """The default estimator, and what it warned of."""
+    """Fit the default estimator; return it and its warnings."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         model = kdmaps.AdaptiveDiffusionMap(random_state=seed, **settings).fit(X)
@@ -75,7 +76,7 @@ def fit(X, seed: int, **settings):
 
 
 def analyse(name: str, X, data, seeds: int) -> tuple[kdmaps.AdaptiveDiffusionMap, dict]:
-    """Fit one set of coordinates, in all seeds, and gather the numbers."""
+    """Fit one set of coordinates with all seeds and collect the results."""
     reference = data["msm_modes"]
     model, messages = fit(X, 0)
     order, correlations = match(model.transform(X), reference)
@@ -85,7 +86,7 @@ def analyse(name: str, X, data, seeds: int) -> tuple[kdmaps.AdaptiveDiffusionMap
         modes = run.transform(X)
         runs.append({"kernel": run.kernel_.to_dict()["family"], **agreement(run, modes, reference)})
         print(name, "seed", seed, runs[-1], flush=True)
-    # Neighbours in time do not test one another: the same with blocks of 20 ns, 0.5 ns apart.
+    # Repeat with blocks of 20 ns, 0.5 ns apart, so that test samples are not neighbours in time of training samples.
     blocked = fit(X, 0, cv=kdmaps.BlockedKFold(5, gap=100))[0]
     error = kdmaps.uncertainty.bootstrap(model, X)
     lagged = kdmaps.dynamics.compare_with_trajectory(model, X, time_step=STEP_PS)
@@ -119,7 +120,7 @@ def analyse(name: str, X, data, seeds: int) -> tuple[kdmaps.AdaptiveDiffusionMap
 
 
 def draws(X, reference, chosen: dict) -> list[dict]:
-    """The chosen kernel with other frequencies, and with more of them."""
+    """Refit the selected kernel with other frequencies, and with more of them."""
     kernel, rows = kdmaps.kernels.kernel_from_dict(chosen["kernel"]), []
     options = {"kernel": kernel, "bandwidth": 1.0, "regularization": chosen["regularization"]}
     for n_features, times in DRAWS.items():
@@ -133,7 +134,7 @@ def draws(X, reference, chosen: dict) -> list[dict]:
 
 
 def small_run(X, reference) -> dict:
-    """A search on a slice of the frames, small enough for a test to repeat."""
+    """Search on a subset of the frames, small enough to be repeated by a test."""
     search = kdmaps.KernelSearchCV(4, families=["laplacian", "gaussian"], bandwidths=4, n_features=200, random_state=0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -143,7 +144,7 @@ def small_run(X, reference) -> dict:
 
 # --- figures and table ------------------------------------------------------------------------------------------------
 def draw_ramachandran(path: Path, data, fits) -> None:
-    """Eigenvectors of the Markov model and the learned modes that are nearest, over (φ, ψ)."""
+    """Plot the eigenvectors of the Markov model and the nearest learned modes over (φ, ψ)."""
     from matplotlib import pyplot as plt
 
     degrees = np.degrees(np.column_stack([data["phi"], data["psi"]]))
@@ -170,7 +171,7 @@ def draw_ramachandran(path: Path, data, fits) -> None:
 
 
 def draw_selection(path: Path, fits) -> None:
-    """Held-out scores of all candidates."""
+    """Plot the held-out scores of all candidates."""
     from matplotlib import pyplot as plt
 
     figure, axes = plt.subplots(1, len(fits), figsize=(11, 3.8), layout="constrained")
@@ -183,7 +184,7 @@ def draw_selection(path: Path, fits) -> None:
 
 
 def draw_autocorrelation(path: Path, results: dict) -> None:
-    """Autocorrelation of the modes along the trajectory, and the fitted decay."""
+    """Plot the autocorrelation of the modes along the trajectory, and the fitted decay."""
     from matplotlib import pyplot as plt
 
     figure, axes = plt.subplots(1, len(results), figsize=(10, 3.6), sharey=True, layout="constrained")
@@ -204,18 +205,38 @@ def draw_autocorrelation(path: Path, results: dict) -> None:
 
 
 def table(results: dict) -> str:
-    """results.md."""
+    """Return the text of results.md."""
+    fits = results["fits"]
     lagged = json.loads((HERE / "lagged_methods.json").read_text())
     lines = [
-        "# Alanine dipeptide: what was found",
+        "# Alanine dipeptide: results",
         "",
-        "Written by `analyse.py`. |corr| is with eigenvectors 1 and 2 of the reference Markov model, of the learned",
-        "mode nearest to each.",
+        "Written by `analyse.py`. |corr| is the absolute correlation of eigenvectors 1 and 2 of the reference Markov",
+        "model with the learned mode nearest to each.",
         "",
-        "| method | coordinates | sees time | \\|corr\\| 1 | \\|corr\\| 2 | time scales (ps) |",
+        *methods_table(fits, lagged["methods"]),
+        "",
+        f"¹ From the decay of the modes along the trajectory. TICA, VAMP and MSM: deeptime {lagged['deeptime']}, "
+        f"lag {lagged['lag_ps']:.0f} ps.",
+        "",
+        *selection_table(fits),
+        "",
+        "Each seed, and the kernel selected with seed 0 with other frequencies:",
+        "",
+        *runs_table(fits),
+        "",
+        *goals(fits),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def methods_table(fits: dict, lagged: list[dict]) -> list[str]:
+    """Compare kdmaps with methods that use the order of the frames."""
+    lines = [
+        "| method | coordinates | uses time | \\|corr\\| 1 | \\|corr\\| 2 | time scales (ps) |",
         "|---|---|---|---|---|---|",
     ]
-    for name, result in results["fits"].items():
+    for name, result in fits.items():
         worst, n = np.min([run["correlations"] for run in result["seeds"]], axis=0), len(result["seeds"])
         cells = [f"{value:.3f} ({low:.3f})" for value, low in zip(result["correlations"], worst, strict=True)]
         times = ", ".join(
@@ -224,66 +245,71 @@ def table(results: dict) -> str:
         lines.append(f"| kdmaps, default (worst of {n} seeds) | {name} | no | {cells[0]} | {cells[1]} | {times} ¹ |")
         blocked = [f"{value:.3f}" for value in result["with_blocked_folds"]["correlations"]]
         lines.append(f"| kdmaps, blocked folds | {name} | no | {blocked[0]} | {blocked[1]} | |")
-    for row in lagged["methods"]:
+    for row in lagged:
         values = [f"{value:.3f}" for value in row["correlations"]]
         times = ", ".join(f"{t:.3g}" for t in row["timescales_ps"])
         lines.append(f"| {row['method']} | {row['coordinates']} | yes | {values[0]} | {values[1]} | {times} |")
-    lines += [
-        "",
-        f"¹ From the decay of the modes along the trajectory. TICA, VAMP and MSM: deeptime {lagged['deeptime']}, "
-        f"lag {lagged['lag_ps']:.0f} ps.",
-        "",
-        "| | " + " | ".join(results["fits"]) + " |",
-        "|---|" + "---|" * len(results["fits"]),
-    ]
+    return lines
 
-    def row(title, text):
-        lines.append(f"| {title} | " + " | ".join(text(result) for result in results["fits"].values()) + " |")
 
-    row("columns", lambda r: str(r["columns"]))
-    row("chosen kernel", lambda r: r["chosen"]["kernel"]["family"] + f", ν={r['chosen']['kernel'].get('nu', '–')}")
-    row("bandwidth, in median distances", lambda r: str(r["chosen"]["bandwidth_in_medians"]))
-    row("λ", lambda r: f"{r['chosen']['regularization']:.1e}")
-    row("anisotropic refinement kept", lambda r: "yes" if r["chosen"]["refined"] else "no")
-    row("agreement of the folds", lambda r: str(r["chosen"]["fold_agreement"]))
-    row("learned modes nearest to eigenvectors 1, 2", lambda r: ", ".join(map(str, r["nearest_mode"])))
-    row("their time scales, in units of the metric", lambda r: ", ".join(map(str, r["timescales"])))
-    row("95 % intervals", lambda r: ", ".join(f"{a}–{b}" for a, b in r["timescale_intervals"]))
-    row("95 % bound on their angles (degrees)", lambda r: ", ".join(map(str, r["mode_angles_degrees"])))
-    row("diffusion constants (1/ps)", lambda r: ", ".join(f"{v:.3g}" for v in r["diffusion_per_ps"]))
-    row("amplitudes of the decay", lambda r: ", ".join(map(str, r["amplitudes"])))
-    row("populations of three states", lambda r: ", ".join(map(str, r["state_populations"])))
-    row("frames where rarest state = (φ>0)", lambda r: str(r["rarest_state_is_phi_positive"]))
-    row("warnings", lambda r: "; ".join(r["warnings"]) or "none")
-    lines += ["", "Each seed, and the kernel chosen by seed 0 with other frequencies:", ""]
-    lines += [
+def selection_table(fits: dict) -> list[str]:
+    """List the selected kernel and the properties of its modes for each set of coordinates."""
+
+    def joined(key: str, form: str = "") -> Callable[[dict], str]:
+        return lambda result: ", ".join(format(value, form) for value in result[key])
+
+    rows: dict[str, Callable[[dict], str]] = {
+        "columns": lambda r: str(r["columns"]),
+        "selected kernel": lambda r: r["chosen"]["kernel"]["family"] + f", ν={r['chosen']['kernel'].get('nu', '–')}",
+        "bandwidth, in median distances": lambda r: str(r["chosen"]["bandwidth_in_medians"]),
+        "λ": lambda r: f"{r['chosen']['regularization']:.1e}",
+        "anisotropic refinement kept": lambda r: "yes" if r["chosen"]["refined"] else "no",
+        "agreement of the folds": lambda r: str(r["chosen"]["fold_agreement"]),
+        "learned modes nearest to eigenvectors 1, 2": joined("nearest_mode"),
+        "their time scales, in units of the metric": joined("timescales"),
+        "95 % intervals": lambda r: ", ".join(f"{a}–{b}" for a, b in r["timescale_intervals"]),
+        "95 % bound on their angles (degrees)": joined("mode_angles_degrees"),
+        "diffusion constants (1/ps)": joined("diffusion_per_ps", ".3g"),
+        "amplitudes of the decay": joined("amplitudes"),
+        "populations of three states": joined("state_populations"),
+        "frames where rarest state = (φ>0)": lambda r: str(r["rarest_state_is_phi_positive"]),
+        "warnings": lambda r: "; ".join(r["warnings"]) or "none",
+    }
+    header = ["| | " + " | ".join(fits) + " |", "|---|" + "---|" * len(fits)]
+    return header + [f"| {title} | " + " | ".join(map(text, fits.values())) + " |" for title, text in rows.items()]
+
+
+def runs_table(fits: dict) -> list[str]:
+    """List the agreement for each seed and each draw of frequencies."""
+    lines = [
         "| coordinates | run | time scales 1, 2 | \\|corr\\| | \\|corr\\| of the space |",
         "|---|---|---|---|---|",
     ]
-    for name, result in results["fits"].items():
+    for name, result in fits.items():
         runs = [(f"seed {seed}: {run['kernel']}", run) for seed, run in enumerate(result["seeds"])]
         runs += [(f"draw of {run['n_features']} features", run) for run in result["draws"]]
         for title, run in runs:
             texts = [", ".join(f"{v:.3g}" for v in run["timescales"])]
             texts += [", ".join(f"{v:.3f}" for v in run[key]) for key in ("correlations", "within_space")]
             lines.append(f"| {name} | {title} | {' | '.join(texts)} |")
-    goals = [
-        f"{name}, eigenvector {k + 1}: goal {goal}, "
-        + ("met" if result["correlations"][k] >= goal else "missed")
-        + (
-            " by every seed"
-            if min(run["correlations"][k] for run in result["seeds"]) >= goal
-            else ", not by every seed"
-        )
-        for name, result in results["fits"].items()
-        for k, goal in enumerate(GOALS[name])
-        if goal is not None
-    ]
-    return "\n".join([*lines, "", *[f"- {line}" for line in goals]]) + "\n"
+    return lines
+
+
+def goals(fits: dict) -> list[str]:
+    """List which goals are met."""
+    lines = []
+    for name, result in fits.items():
+        for k, goal in enumerate(GOALS[name]):
+            if goal is not None:
+                verdict = "met" if result["correlations"][k] >= goal else "missed"
+                always = min(run["correlations"][k] for run in result["seeds"]) >= goal
+                seeds = " by every seed" if always else ", not by every seed"
+                lines.append(f"- {name}, eigenvector {k + 1}: goal {goal}, {verdict}{seeds}")
+    return lines
 
 
 def write(path: Path, text: str) -> None:
-    """Under a temporary name first, so that nothing is left half-written."""
+    """Write a file atomically."""
     temporary = path.with_suffix(".tmp")
     temporary.write_text(text)
     temporary.replace(path)

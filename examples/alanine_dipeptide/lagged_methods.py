@@ -1,7 +1,7 @@
 """TICA, VAMP and a Markov state model by deeptime on the same frames; writes lagged_methods.json for analyse.py.
 
-These methods see the order of the frames in time, kdmaps does not. Needs deeptime (`pip install deeptime`), which may
-live in an environment of its own: nothing of kdmaps is imported here.
+These methods use the temporal order of the frames; kdmaps does not. Needs deeptime (`pip install deeptime`), which may
+be installed in a separate environment, because kdmaps is not imported here.
 """
 
 import json
@@ -13,20 +13,20 @@ from deeptime.decomposition import TICA, VAMP
 from deeptime.markov import TransitionCountEstimator
 from deeptime.markov.msm import MaximumLikelihoodMSM
 
-#: One frame. The second time scale is less than two frames, so that longer lags lose it.
+#: One frame. The second time scale is shorter than two frames, so longer lags would miss it.
 LAG = 1
-#: Cells along φ and along ψ: as fine as the reference model (which had seven times the data), and coarser.
+#: Cells along φ and ψ: as fine as in the reference model (which used seven times the data), and coarser.
 CELLS = (50, 20)
 
 
 def best_correlations(modes: np.ndarray, reference: np.ndarray) -> list[float]:
-    """For each of the first two reference modes, the largest |correlation| with one of the modes."""
+    """Return, for each of the first two reference modes, the largest |correlation| with one of the modes."""
     table = np.abs(np.corrcoef(modes.T, reference.T)[: modes.shape[1], modes.shape[1] :])
     return [round(float(value), 4) for value in table.max(axis=0)[:2]]
 
 
 def markov_model(data: dict[str, np.ndarray], cells: int) -> tuple[np.ndarray, np.ndarray]:
-    """Time scales in ps, and eigenvectors 1 to 4 at the frames, of cells in (φ, ψ)."""
+    """Return time scales in ps, and eigenvectors 1 to 4 at the frames, of a model with cells in (φ, ψ)."""
     edges = np.linspace(-np.pi, np.pi, cells + 1)[1:-1]
     cell = np.digitize(data["phi"], edges) * cells + np.digitize(data["psi"], edges)
     counts = TransitionCountEstimator(LAG, "sliding").fit_fetch(cell).submodel_largest()
@@ -37,7 +37,7 @@ def markov_model(data: dict[str, np.ndarray], cells: int) -> tuple[np.ndarray, n
 
 
 def main():
-    """Run all three and write what they found."""
+    """Run all three methods and write the results."""
     data = load()
     reference = data["msm_modes"]
     found = {"deeptime": deeptime.__version__, "lag_ps": LAG * STEP_PS, "methods": []}

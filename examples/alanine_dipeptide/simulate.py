@@ -1,8 +1,8 @@
-"""Simulate alanine dipeptide by the protocol of the data set (README.md), with OpenMM; writes a file of the same kind.
+"""Simulate alanine dipeptide with OpenMM by the protocol of the data set (README.md), and write the same kind of file.
 
 `python examples/alanine_dipeptide/simulate.py new.npz --ns 100` takes hours on a CPU. The starting structure is the
-first frame of the data set, with hydrogens added by the force field. Needs OpenMM (`pip install openmm`); the rest of
-the example does not.
+first frame of the data set, with hydrogens added by the force field. Only this script needs OpenMM
+(`pip install openmm`).
 """
 
 import argparse
@@ -18,7 +18,7 @@ BONDS = ((0, 1), (1, 2), (1, 3), (3, 4), (4, 5), (4, 6), (6, 7), (6, 8), (8, 9))
 
 
 def build(data):
-    """Topology and positions of ACE-ALA-NME with hydrogens, and the force field."""
+    """Build the topology and positions of ACE-ALA-NME with hydrogens, and the force field."""
     from openmm import Vec3, app, unit
 
     topology = app.Topology()
@@ -38,7 +38,7 @@ def build(data):
 
 
 def simulate(nanoseconds: float, seed: int, data) -> np.ndarray:
-    """Heavy-atom coordinates (n_frames, 10, 3) in nm, one frame every 5 ps."""
+    """Simulate heavy-atom coordinates (n_frames, 10, 3) in nm, one frame every 5 ps."""
     import openmm
     from openmm import app, unit
 
@@ -68,7 +68,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("out", type=Path, help="the .npz file to write")
     parser.add_argument("--ns", type=float, default=100.0, help="length after equilibration, in nanoseconds")
-    parser.add_argument("--seed", type=int, default=1, help="of the noise; 0 is a new one every time")
+    parser.add_argument("--seed", type=int, default=1, help="seed of the noise; 0 means a new one every time")
     arguments = parser.parse_args()
     data = load()
     xyz = simulate(arguments.ns, arguments.seed, data)

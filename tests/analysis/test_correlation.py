@@ -1,4 +1,4 @@
-"""Autocorrelations from pieces of a series: those of the whole, in little memory."""
+"""Autocorrelations computed piece by piece equal those of the whole series, with little memory."""
 
 import tracemalloc
 
@@ -9,11 +9,11 @@ from kdmaps.analysis import correlation
 from kdmaps.analysis.correlation import autocorrelation, integrated_correlation_time, trajectories_of
 
 SERIES = np.cumsum(np.random.default_rng(0).standard_normal(100)) + 50
-GROUPS = np.where(np.arange(100) < 37, 0, np.arange(100) % 3)  # of 37 and more samples, in turns
+GROUPS = np.where(np.arange(100) < 37, 0, np.arange(100) % 3)  # the first 37 samples, then alternating
 
 
 def explicit(series, trajectories, n_lags):
-    """Pairs, one by one."""
+    """Sum over explicit pairs."""
     centred = series - series.mean()
     found = [
         np.concatenate(
@@ -34,7 +34,7 @@ def test_pieces_find_every_pair_once(piece, n_lags, groups, monkeypatch):
     expected = explicit(SERIES, trajectories, n_lags or longest)
     found = autocorrelation(SERIES, trajectories, n_lags)
     assert found.shape == expected.shape
-    # Rounding of sums of a hundred products, of which few remain at the longest lags.
+    # Rounding of sums of a hundred products; few remain at the longest lags.
     np.testing.assert_allclose(found, expected, atol=1e-12)
 
 
@@ -45,7 +45,7 @@ def test_the_window_is_found_among_few_lags(memory, monkeypatch):
     series[0] = noise[0]
     for t in range(1, 3000):
         series[t] = memory * series[t - 1] + np.sqrt(1 - memory**2) * noise[t]
-    whole = integrated_correlation_time(series)  # by all lags at once: there are fewer than the first ones
+    whole = integrated_correlation_time(series)  # all lags at once: fewer than FIRST_LAGS
     monkeypatch.setattr(correlation, "FIRST_LAGS", 4)
     monkeypatch.setattr(correlation, "PIECE", 50)
     assert integrated_correlation_time(series) == pytest.approx(whole, rel=1e-10)
@@ -60,4 +60,4 @@ def test_a_long_series_takes_little_memory():
     assert integrated_correlation_time(series, rows) < 1.1
     highest = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert highest < 4e6  # half of the series itself; its spectrum alone, padded, would be 16 MB
+    assert highest < 4e6  # half the size of the series; its padded spectrum alone would take 16 MB

@@ -1,4 +1,4 @@
-"""Agreement of spaces and modes, against scipy's subspace angles and closed forms."""
+"""Agreement of subspaces and modes, against SciPy's subspace angles and closed forms."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ from scipy.stats import ortho_group
 N = 40
 seeds = st.integers(0, 2**32 - 1)
 sizes = st.integers(1, 5)
-# A busy machine must not fail a correct result.
+# No deadline: a correct result must not fail on a busy machine.
 unhurried = settings(deadline=None)
 
 
@@ -90,7 +90,7 @@ class TestSubspace:
     def test_dependent_columns(self):
         f = trigonometric()
         repeated = f[:, [0, 0]]
-        # Saying the same thing twice finds one of two modes; a repeated reference function is one function.
+        # A repeated mode finds one of two modes; a repeated reference function counts once.
         assert subspace_r2(repeated, f) == pytest.approx(0.5)
         assert subspace_r2(f[:, :2], f[:, [0, 1, 1]]) == pytest.approx(1)
         assert principal_angles(repeated, f).shape == (1,)

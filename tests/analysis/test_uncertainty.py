@@ -18,13 +18,13 @@ pytestmark = pytest.mark.filterwarnings("ignore::kdmaps.exceptions.UnreliableMod
 
 
 def make(n_components=2, **options):
-    # A wide kernel with little regularization holds the linear and quadratic modes of an Ornstein–Uhlenbeck process.
+    # A wide kernel with little regularization represents the linear and quadratic modes of an OU process.
     defaults = {"bandwidth": 6.0, "n_features": 40, "regularization": 1e-4, "random_state": 0}
     return kdmaps.KernelDiffusionMap(n_components, **{**defaults, **options})
 
 
 def autoregressive(n, tau, seed):
-    """Exact samples of dX = -X dt + √2 dW at steps of 1/tau."""
+    """Simulate dX = -X dt + √2 dW exactly at time steps of 1/tau."""
     rng, a = np.random.default_rng(seed), np.exp(-1 / tau)
     noise = rng.standard_normal(n) * np.sqrt(1 - a**2)
     return lfilter([1.0], [1.0, -a], noise, zi=[a * rng.standard_normal()])[0][:, None]
@@ -43,7 +43,7 @@ def block_of(n, n_blocks):
 
 
 class TestAgainstExplicitRefits:
-    def test_resamples_are_refits_with_whole_weights(self, fitted):
+    def test_resamples_are_refits_with_integer_weights(self, fitted):
         model, X = fitted
         found = bootstrap(model, X, n_resamples=20, random_state=3)
         assert found.n_blocks == 50
@@ -60,12 +60,12 @@ class TestAgainstExplicitRefits:
         model = make(bandwidth=2.0, diffusion="tangent").fit(X)
         found = bootstrap(model, X, n_resamples=20)
         # On a circle of radius 1 both rates are 1. Radial noise of 0.05 raises them by the order of its square, and
-        # 500 uniform phases know a rate to about √(2/500) of it.
+        # 500 uniform phases determine a rate to a relative √(2/500).
         assert (np.abs(found.rates - 1) < 4 * found.rate_errors + 0.05).all()
         ambient = bootstrap(make(bandwidth=2.0).fit(X), X, n_resamples=20)
-        assert (found.rates < ambient.rates).all()  # a tangent energy is part of the whole one
+        assert (found.rates < ambient.rates).all()  # the tangent energy is part of the full energy
 
-    def test_a_whole_weight_is_a_repetition(self):
+    def test_an_integer_weight_equals_repeated_samples(self):
         X = kdmaps.problems.load("ou2d-16").sample(2000, random_state=2)
         groups, weight = np.repeat(np.arange(40), 50), np.tile([1, 2], 1000)
         options = {"n_resamples": 20, "block_length": 50, "max_blocks": 40}
@@ -75,7 +75,7 @@ class TestAgainstExplicitRefits:
         assert weighted.n_blocks == repeated.n_blocks == 40
         assert_allclose(weighted.rate_intervals, repeated.rate_intervals, rtol=1e-6)
 
-    def test_copies_in_a_group_are_no_new_samples(self):
+    def test_copies_within_a_group_add_no_information(self):
         X = kdmaps.problems.load("ou2d-16").sample(40, random_state=2)
         model, options = make(n_components=1, regularization=1e-2), {"n_resamples": 30, "block_length": 1}
         alone = bootstrap(model.fit(X), X, **options)
@@ -83,7 +83,7 @@ class TestAgainstExplicitRefits:
         model = clone(model).fit(interleaved)
         grouped = bootstrap(model, interleaved, groups=groups, **{**options, "block_length": 25})
         assert_allclose(grouped.rate_samples, alone.rate_samples, rtol=1e-7)
-        blind = bootstrap(model, interleaved, **options)  # in blocks of 20 rows, half of all samples is in each
+        blind = bootstrap(model, interleaved, **options)  # every block of 20 rows contains half of all samples
         assert blind.rate_errors[0] < 0.5 * grouped.rate_errors[0]
 
 
@@ -99,14 +99,14 @@ class TestCoverage:
             assert_allclose(1 / found.timescale_intervals[:, ::-1], found.rate_intervals)
             rates.append(found.rates)
             errors.append(found.rate_errors)
-        # Fewer than 16 of 20 hits have a chance of 0.3 % at the nominal 95 %, and of 4 % at 90 %.
+        # Fewer than 16 of 20 hits have a probability of 0.3 % at the nominal 95 %, and of 4 % at 90 %.
         assert (np.sum(hits, axis=0) >= 16).all()
-        # The spread of 20 estimates is known to 16 %; three of those, and 10 % for the shortness of the resampling.
+        # The spread of 20 estimates is known to 16 %; allow three of those, and 10 % for the few resamples.
         ratio = np.mean(errors, axis=0) / np.std(rates, axis=0, ddof=1)
         assert ((ratio > 0.55) & (ratio < 1.6)).all(), ratio
 
     def test_intervals_of_cross_fitted_rates(self):
-        """Many modes compete on a sphere: the optimism of a fit must be taken away once, not twice."""
+        """Many modes compete on a sphere: the optimism of a fit must be removed once, not twice."""
         problem, hits = kdmaps.problems.load("sphere-3"), []
         options = {"bandwidth": 1.5, "regularization": 1e-3, "n_features": 60, "diffusion": "tangent"}
         exact = make(3, **options).fit(problem.sample(10_000, random_state=99)).rates_
@@ -115,14 +115,14 @@ class TestCoverage:
             found = bootstrap(make(3, rates="cross-fitted", **options).fit(X), X, n_resamples=60)
             low, high = found.rate_intervals.T
             hits.append((low <= exact) & (exact <= high))
-        # Fewer than 9 of 12 hits have a chance of 0.2 % at the nominal 95 %, and of 3 % at 90 %.
+        # Fewer than 9 of 12 hits have a probability of 0.2 % at the nominal 95 %, and of 3 % at 90 %.
         assert (np.sum(hits, axis=0) >= 9).all(), hits
 
     def test_correlated_samples_need_long_blocks(self):
         """Mode x of an OU process: the rate E|φ'|²/Var φ has the influence function 1 - x².
 
-        With correlations e^{-2t/τ} of x², the variance of its mean over n samples is 2τ/n; over blocks of b ≪ τ that
-        are taken for independent, it is 2b/n.
+        With correlations e^{-2t/τ} of x², the variance of its mean over n samples is 2τ/n; if blocks of b ≪ τ are
+        assumed to be independent, it is estimated as 2b/n.
         """
         n, tau, short = 20_000, 100.0, 10
         automatic, naive = [], []
@@ -135,25 +135,25 @@ class TestCoverage:
             naive.append(bootstrap(model, X, **options).rate_errors[0])
             assert found.correlation_time == pytest.approx(2 * tau, rel=0.5)
             assert found.block_length >= 4 * found.correlation_time
-        # 20 blocks know a standard error to 16 %, four runs to 8 %: three of those.
+        # 20 blocks determine a standard error to 16 %, four runs to 8 %; allow three of those.
         assert np.mean(automatic) == pytest.approx(np.sqrt(2 * tau / n), rel=0.25)
-        # 50 resamples know it to 10 %, four runs to 5 %; samples in a block of τ/10 are nearly, not quite, the same.
+        # 50 resamples determine it to 10 %, four runs to 5 %; samples in a block of τ/10 are not quite identical.
         assert np.mean(naive) == pytest.approx(np.sqrt(2 * short / n), rel=0.2)
 
     @pytest.mark.parametrize("turn", np.linspace(0, np.pi, 7))
     def test_modes_that_swap_are_matched_again(self, turn):
-        """Modes 0 and 1 of the fit are a cluster; the resample finds mode 2 first, then the cluster, turned."""
+        """Modes 0 and 1 of the fit are a cluster; the resample finds mode 2 first, then the rotated cluster."""
         refit = SimpleNamespace(modes=SimpleNamespace(clusters=[np.array([0, 1]), np.array([2])]))
         correlation = np.zeros((3, 3))
         correlation[2, 0] = -1
         correlation[:2, 1:] = [[np.cos(turn), -np.sin(turn)], [np.sin(turn), np.cos(turn)]]
         assert_array_equal(_Refit._match(refit, correlation), [1, 2, 0])
 
-    def test_a_degenerate_cluster_is_judged_as_a_space(self):
-        X = np.random.default_rng(0).standard_normal((2000, 2))  # rates 1, 1, 2, ...: x and y may turn
+    def test_a_degenerate_cluster_is_compared_as_a_subspace(self):
+        X = np.random.default_rng(0).standard_normal((2000, 2))  # rates 1, 1, 2, ...: x and y may rotate
         both = bootstrap(make().fit(X), X, n_resamples=50)
         assert [list(cluster) for cluster in both.clusters] == [[0, 1]]
-        # The space contains nothing else: its angle is of the order 1/√n, here within a few of those.
+        # The subspace is not degenerate with others: its angle is of the order 1/√n, here within a few of those.
         assert np.degrees(both.mode_angles).max() < 10
         one = bootstrap(make(n_components=1).fit(X), X, n_resamples=50)
         assert np.degrees(one.mode_angles[0]) > 30
@@ -168,12 +168,12 @@ class TestBlocks:
         rows = np.arange(len(series)).reshape(100, -1)
         assert integrated_correlation_time(series, list(rows)) == pytest.approx((1 + a) / (1 - a), rel=0.15)
         assert integrated_correlation_time(np.random.default_rng(0).permutation(series)) < 1.1
-        # With swings of 8 samples the sum nearly cancels; that of absolute values keeps the mean 2/π of |cos|.
-        swinging = series * np.cos(np.arange(len(series)) * np.pi / 4)
-        assert integrated_correlation_time(swinging) == pytest.approx(2 / np.pi * (1 + a) / (1 - a), rel=0.15)
+        # With oscillations of 8 samples the sum nearly cancels; that of absolute values keeps the mean 2/π of |cos|.
+        oscillating = series * np.cos(np.arange(len(series)) * np.pi / 4)
+        assert integrated_correlation_time(oscillating) == pytest.approx(2 / np.pi * (1 + a) / (1 - a), rel=0.15)
 
     def test_rough_weights_do_not_shorten_blocks(self):
-        """A tenth of the samples, drawn at random, knows of its neighbours as far as all of them do."""
+        """A random tenth of the samples has the same correlation time as all of them."""
         X = autoregressive(40_000, 20, 0)
         weight = np.random.default_rng(1).binomial(1, 0.1, len(X)).astype(float)
         model = make(n_components=1, n_features=20).fit(X, sample_weight=weight)
@@ -183,8 +183,8 @@ class TestBlocks:
         assert found.correlation_time == pytest.approx((1 + a) / (1 - a), rel=0.3)
         assert found.block_length == np.ceil(5 * found.correlation_time)
 
-    def test_weights_with_a_memory_lengthen_blocks(self):
-        """For signs x without memory and w = 1 + cux with a slow u, w x = x + cu has the memory of u."""
+    def test_correlated_weights_lengthen_blocks(self):
+        """For independent signs x and w = 1 + cux with a slow u, w x = x + cu has the correlation time of u."""
         n, c = 40_000, 0.9
         u = np.tanh(3 * autoregressive(n, 20, 0)[:, 0])
         x = np.random.default_rng(1).choice([-1.0, 1.0], n)
@@ -193,7 +193,7 @@ class TestBlocks:
         model = make(n_components=1, n_features=20).fit(X, sample_weight=weight)
         found = bootstrap(model, X, sample_weight=weight, n_resamples=20, max_blocks=2000)
         slow = c**2 * np.array([np.mean(u[: n - lag] * u[lag:]) for lag in range(1, 100)])
-        # The window cuts off e^{-M/20} of the tail, M = 40, and so many lags are known to 6 %.
+        # The window drops e^{-M/20} of the tail, M = 40, and the sum over that many lags is known to 6 %.
         assert found.correlation_time == pytest.approx(1 + 2 * slow.sum() / (1 + c**2 * np.mean(u**2)), rel=0.3)
 
     def test_autocorrelation_is_that_of_the_pairs(self):
@@ -205,7 +205,7 @@ class TestBlocks:
         ]
         assert_allclose(found[:9], [p.mean() / products[0].mean() for p in products], atol=1e-14)
 
-    def test_blocks_are_long_enough_and_hold_every_sample_once(self):
+    def test_blocks_are_long_enough_and_contain_every_sample_once(self):
         trajectories = np.split(np.arange(100), [37, 40, 42, 90])
         blocks = cut_blocks(trajectories, 12)
         assert_array_equal(np.concatenate(blocks), np.arange(100))
@@ -253,7 +253,7 @@ class TestInterface:
             ({"max_blocks": 1}, "max_blocks must be"),
             ({"confidence": 95}, "confidence must be"),
             ({"groups": [0, 1]}, "groups must hold"),
-            ({"sample_weight": np.linspace(0, 1, 600)}, "not what the model was fitted to"),
+            ({"sample_weight": np.linspace(0, 1, 600)}, "model was not fitted to this X"),
         ],
     )
     def test_bad_arguments_are_named(self, fitted, options, message):

@@ -1,4 +1,4 @@
-"""Classical diffusion maps against exact spectra, against themselves, and against scikit-learn's contract."""
+"""Classical diffusion maps: exact spectra, self-consistency, and scikit-learn's contract."""
 
 import warnings
 
@@ -29,7 +29,7 @@ def captured(modes, reference):
 @parametrize_with_checks([DiffusionMap(n_components=2), DiffusionMap(n_components=2, n_neighbors=5)])
 def test_sklearn_contract(estimator, check):
     with warnings.catch_warnings():
-        # Some checks fit well-separated blobs or a handful of points, about which DiffusionMap warns as it should.
+        # Some checks fit well-separated blobs or a few points, for which the warnings of DiffusionMap are correct.
         warnings.simplefilter("ignore", UserWarning)
         check(estimator)
 
@@ -82,7 +82,7 @@ def test_ou_slow_modes_with_the_automatic_bandwidth():
     assert np.mean(scores) > 0.95
 
 
-def test_alpha_one_forgets_the_density_of_the_samples():
+def test_alpha_one_does_not_depend_on_the_density_of_the_samples():
     # Density ∝ exp(cos θ) on the circle; cos θ, sin θ are the slowest modes of its Laplace–Beltrami operator, rate 1.
     angle = np.random.default_rng(0).vonmises(0, 1, size=1000)
     X = circle(angle)
@@ -118,7 +118,7 @@ def test_neighbors_beyond_the_kernel_are_not_missed():
     np.testing.assert_allclose(graph.rates_, dense.rates_, rtol=1e-9)
 
 
-# A lattice has many equal distances; which of them count as neighbours must not differ between fit and transform.
+# A lattice has many equal distances; fit and transform must agree on which of them count as neighbours.
 LATTICE = np.stack(np.meshgrid(np.arange(12.0), np.arange(9.0)), axis=-1).reshape(-1, 2)
 
 
@@ -128,7 +128,7 @@ LATTICE = np.stack(np.meshgrid(np.arange(12.0), np.arange(9.0)), axis=-1).reshap
 def test_transform_reproduces_the_training_embedding(X, n_neighbors, alpha):
     model = DiffusionMap(bandwidth=0.8, n_neighbors=n_neighbors, alpha=alpha, random_state=0)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # 30 neighbours cut this kernel off, which is no matter here
+        warnings.simplefilter("ignore", UserWarning)  # 30 neighbours truncate this kernel, which is irrelevant here
         model.fit(X)
     np.testing.assert_allclose(model.transform(X), model.embedding_, atol=1e-8)
     np.testing.assert_allclose(model.transform(X[:7]), model.embedding_[:7], atol=1e-8)
@@ -139,7 +139,7 @@ def test_transform_interpolates_and_stays_finite_far_away():
     model = DiffusionMap(2, bandwidth=0.2).fit(circle(angle))
     between = circle(angle + np.pi / 300)
     assert captured(model.transform(between), between) > 1 - 1e-6
-    # More points than training points: several batches. Values there do not depend on the company.
+    # More points than training points make several batches. Values do not depend on the other points of a batch.
     far = np.vstack([circle(np.linspace(0, 6, 700)), [[1e3, 0]]])
     values = model.transform(far)
     assert np.isfinite(values).all()
@@ -164,12 +164,12 @@ def test_disconnected_samples_give_rate_zero_and_a_warning():
 
 
 def test_warns_of_eigenvalues_at_rounding_level():
-    with pytest.warns(UserWarning, match="zero to rounding"):
+    with pytest.warns(UserWarning, match="zero within rounding"):
         DiffusionMap(20, bandwidth=50).fit(ou_samples(60, 0))
 
 
-def test_warns_of_a_kernel_cut_off_by_the_graph():
-    with pytest.warns(UserWarning, match="n_neighbors=10 cuts"):
+def test_warns_of_a_kernel_truncated_by_the_graph():
+    with pytest.warns(UserWarning, match="n_neighbors=10 truncates"):
         DiffusionMap(2, bandwidth=0.8, n_neighbors=10, random_state=0).fit(ou_samples(200, 0))
 
 

@@ -1,4 +1,4 @@
-"""Features, gradients and energy Grams of every basis against explicit (N·d)×p products."""
+"""Features, gradients and energy Gram matrices of every basis against explicit (N·d)×p products."""
 
 import numpy as np
 import pytest
@@ -36,18 +36,18 @@ every_basis = pytest.mark.parametrize("name", BASES)
 
 
 def build(name, kernel, X=X, **options):
-    # Landmarks at samples: coincident points are where a formula can break.
+    # Landmarks are samples, because formulas can fail at coincident points.
     options = {"landmarks": "uniform", **options}
     return make_basis(name, kernel, X, P, random_state=0, **options)
 
 
 def jacobian(basis, X):
-    """(n, p, d): ∇φ_m(x_i), one feature at a time."""
+    """Return ∇φ_m(x_i), shape (n, p, d), one feature at a time."""
     return basis.gradient(X, np.eye(basis.n_features))
 
 
 def explicit(basis, tensors, X=X, weight=WEIGHT):
-    """Σ w φ, Σ w φφᵀ and Σ w ∇φ a ∇φᵀ as they are defined, for tensors (n, d, d)."""
+    """Compute Σ w φ, Σ w φφᵀ and Σ w ∇φ a ∇φᵀ by definition, for tensors (n, d, d)."""
     phi, J = basis.features(X), jacobian(basis, X)
     return (
         weight @ phi,
@@ -57,7 +57,7 @@ def explicit(basis, tensors, X=X, weight=WEIGHT):
 
 
 def assert_moments(moments, expected, rtol=1e-10):
-    """Equal up to rounding relative to the largest entry: entries of a Gram cancel."""
+    """Compare up to rounding relative to the largest entry, because terms of a Gram matrix cancel."""
     for got, wanted in zip((moments.total, moments.gram, moments.energy), expected, strict=True):
         assert_allclose(got, wanted, rtol=0, atol=rtol * np.abs(wanted).max())
 
@@ -67,18 +67,18 @@ def smooth_function(X):
 
 
 def tensor_field(X):
-    """A symmetric positive definite (n, d, d) that depends on x."""
+    """Return a symmetric positive definite tensor (n, d, d) that depends on x."""
     u = np.stack([np.sin(X[:, 0]), np.cos(X[:, 1]), X[:, 2] / 3], axis=1)
     return u[:, :, None] * u[:, None, :] + np.eye(X.shape[1]) * [0.5, 1.0, 2.0]
 
 
 def thin_factor(X):
-    """(n, d, 2): a tensor of rank 2."""
+    """Return a factor (n, d, 2) of a tensor of rank 2."""
     return np.stack([np.stack([np.sin(X[:, j]), 1 + 0 * X[:, j]], axis=1) for j in range(X.shape[1])], axis=1)
 
 
 def square_factor(X):
-    """(n, d, d) and not symmetric, as a Jacobian is."""
+    """Return a factor (n, d, d) that is not symmetric, like a Jacobian."""
     return np.eye(X.shape[1]) + np.triu(np.ones((X.shape[1], X.shape[1])), 1) * np.cos(X[:, :1, None])
 
 
@@ -151,7 +151,7 @@ class TestDefinition:
         assert len(many) > BLOCK_ROWS
         coefficients = np.random.default_rng(2).standard_normal((basis.n_features, 4))
         expected = basis.features(many) @ coefficients
-        # Sums of p terms, in another order.
+        # Sums of p terms in a different order.
         assert_allclose(basis.combine(many, coefficients), expected, rtol=0, atol=1e-13 * np.abs(expected).max())
 
     @every_basis
@@ -215,7 +215,7 @@ class TestEnergy:
     @every_basis
     @pytest.mark.parametrize("diffusion", ["none", "matrix", "callable-scalars", "callable-matrices"])
     def test_memory_order_does_not_matter(self, name, diffusion):
-        # BLAS is handed raw pointers: a transposed array must not be read as it lies.
+        # BLAS gets raw pointers, so a transposed array must not be read in memory order.
         basis = build(name, KERNELS["matern52"])
         argument, tensors = DIFFUSIONS[diffusion]
         moments = compute_moments(basis, np.asfortranarray(X), WEIGHT, DiffusionTensor(argument, DIM))
@@ -238,7 +238,7 @@ class TestEnergy:
 
 
 def textbook_pivoted_cholesky(K, n):
-    """Pivots by explicit Schur complements of the kernel matrix (Golub and Van Loan, algorithm 4.2.4 in spirit)."""
+    """Compute pivots by explicit Schur complements of the kernel matrix (cf. Golub and Van Loan, algorithm 4.2.4)."""
     S, pivots = K.copy(), []
     for _ in range(n):
         pivot = int(np.argmax(np.diagonal(S)))
@@ -255,7 +255,7 @@ class TestLandmarks:
         return select_landmarks(X, n, method, self.kernel, seed)
 
     def rows_of(self, landmarks, X=X):
-        """Which sample each landmark is; fails if one is not a sample."""
+        """Return the index of the sample of each landmark; fail if a landmark is not a sample."""
         equal = (landmarks[:, None] == X[None]).all(axis=2)
         assert equal.any(axis=1).all()
         return equal.argmax(axis=1)
@@ -317,10 +317,10 @@ class TestLandmarks:
         for method in ("kmeans", "uniform", "greedy"):
             landmarks = select_landmarks(many, 12, method, self.kernel, 0)
             assert landmarks.shape == (12, 2)
-            # Spread over the law rather than at one place: its standard deviation is 1.
+            # Landmarks cover the distribution, whose standard deviation is 1.
             assert 0.3 < landmarks.std(axis=0).min() < landmarks.std(axis=0).max() < 4
 
-    def test_array_is_taken_as_it_is(self):
+    def test_array_is_used_unchanged(self):
         Z = X[[5, 5, 1]] + 0.5
         landmarks = self.select(Z)
         assert_array_equal(landmarks, Z)

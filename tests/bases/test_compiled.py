@@ -1,4 +1,4 @@
-"""The compiled inner loop against numpy."""
+"""The compiled inner loop against NumPy."""
 
 import threading
 
@@ -26,8 +26,8 @@ class TestCosSin:
         assert_allclose(waves(angles), np.hstack([np.cos(angles), np.sin(angles)]), rtol=0, atol=TWO_UNITS)
 
     def test_at_and_around_multiples_of_half_pi(self):
-        # Half periods meet here, and the argument reduction cancels: the relative accuracy of the sine shows it.
-        # Multiples up to 6e4 lose 1e-16 without the third part of π; with it, the parts leave about 1e-21.
+        # The argument reduction cancels here, which shows in the relative accuracy of the sine. Multiples up to 6e4
+        # lose 1e-16 without the third part of π; with it, the error is about 1e-21.
         k = np.r_[np.arange(-400, 401), np.arange(-60_000, 60_001, 997)]
         angles = np.add.outer(k * np.pi / 2, [-1e-9, 0.0, 1e-9, np.pi / 4, np.pi / 4 + 1e-12])
         cosines, sines = np.hsplit(waves(angles), 2)
@@ -57,7 +57,7 @@ class TestGram:
         add_gram(out, A)
         add_gram(out, B)
         expected = start + A.T @ A + B.T @ B
-        # Sums of 2n products of order 1: rounding ~ 2n·1e-16, generously.
+        # Sums of 2n products of order 1: rounding of at most about 2n·1e-16.
         assert_allclose(np.tril(out), np.tril(expected), rtol=0, atol=1e-12)
         assert_array_equal(np.triu(out, 1), np.triu(start, 1))
 
@@ -71,7 +71,7 @@ class TestGram:
         add_waves(Y, directions, root, np.empty((block, 6), dtype), np.empty((block, 12), dtype), total, gram, work)
         angles = Y.astype(float) @ directions
         z = np.hstack([np.cos(angles) - (dtype == np.float32), np.sin(angles)]) * root[:, None]
-        # 40 terms up to 8, each rounded to half a unit, and angles up to 12 with a rounding of their own.
+        # 40 terms up to 8, each rounded to half a unit, and rounding of angles up to 12.
         atol = 40 * 8 * 12 * np.finfo(dtype).eps
         assert_allclose(total, 1 + root @ z, rtol=0, atol=atol)
         assert_allclose(np.tril(gram), np.tril(start + z.T @ z), rtol=0, atol=atol)
@@ -96,7 +96,7 @@ class TestMapReduce:
         assert sorted(task for state in states for task in state) == list(range(n_tasks))
 
     def test_deterministic(self, monkeypatch):
-        # Summands of very different size: another split or order would round differently.
+        # With terms of very different size, another split or order would round differently.
         monkeypatch.setattr(threads_module, "n_threads", lambda: 2)
         values = np.random.default_rng(4).standard_normal(1000) * 10.0 ** np.arange(-8, 8).repeat(63)[:1000]
 

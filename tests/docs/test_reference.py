@@ -13,15 +13,25 @@ PACKAGES = (
     "kdmaps.baselines",
     "kdmaps.bases",
     "kdmaps.certificates",
+    "kdmaps.data",
     "kdmaps.dynamics",
     "kdmaps.kernels",
     "kdmaps.learn",
     "kdmaps.plotting",
     "kdmaps.problems",
     "kdmaps.report",
+    "kdmaps.simulation",
 )
 #: Packages whose functions and classes show an example in their docstrings.
-SHOWN = ("kdmaps", "kdmaps.baselines", "kdmaps.dynamics", "kdmaps.kernels", "kdmaps.metrics", "kdmaps.uncertainty")
+SHOWN = (
+    "kdmaps",
+    "kdmaps.baselines",
+    "kdmaps.dynamics",
+    "kdmaps.kernels",
+    "kdmaps.metrics",
+    "kdmaps.simulation",
+    "kdmaps.uncertainty",
+)
 #: Results of functions that show an example, and parts of others.
 RESULTS = {
     "CoarseStates",

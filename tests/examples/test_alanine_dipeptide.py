@@ -1,4 +1,4 @@
-"""The numbers that examples/alanine_dipeptide publishes can be had again, and say what its README says."""
+"""The published numbers of examples/alanine_dipeptide are reproducible and support its README."""
 
 import json
 from pathlib import Path
@@ -31,7 +31,7 @@ def data(example):
 
 
 @pytest.mark.parametrize("name", ["dihedrals", "heavy atoms"])
-def test_the_published_choice_gives_the_published_agreement(example, data, name):
+def test_the_published_kernel_gives_the_published_agreement(example, data, name):
     alanine, analyse = example
     published = RESULTS["fits"][name]
     chosen = published["chosen"]
@@ -53,7 +53,7 @@ def test_the_search_on_a_slice_of_the_frames(example, data):
     found = analyse.small_run(alanine.coordinates(data)["dihedrals"], data["msm_modes"])
     published = RESULTS["small_run"]
     assert found["best_params"]["kernel"] == published["best_params"]["kernel"]
-    # Rounding on another machine may move the choice to a neighbour on the grid, which costs a few thousandths.
+    # Rounding on another machine may select a neighbour on the grid, which changes correlations by a few thousandths.
     assert_allclose(found["correlations"], published["correlations"], atol=0.01)
 
 

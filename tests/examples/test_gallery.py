@@ -1,4 +1,4 @@
-"""The scripts of the gallery run as they stand, with fewer features: the documentation runs them as they are."""
+"""The scripts of the gallery run with fewer features; the documentation runs them unchanged."""
 
 import runpy
 from functools import partial
@@ -12,7 +12,7 @@ import kdmaps
 SCRIPTS = sorted((Path(__file__).resolve().parents[2] / "examples").glob("plot_*.py"))
 
 
-# plot_pictures learns a kernel, and JAX takes ten seconds to compile that, whatever its size.
+# plot_pictures learns a kernel, which takes JAX ten seconds to compile for any number of features.
 @pytest.mark.filterwarnings("ignore::kdmaps.exceptions.UnreliableModesWarning")
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
 def test_a_script_runs_and_draws(script, monkeypatch):

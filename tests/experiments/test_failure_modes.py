@@ -15,7 +15,7 @@ def rows():
 
 @pytest.fixture(scope="module")
 def lowest(rows):
-    """Where the minimum of a loss is, and SubR² there."""
+    """Return a function that locates the minimum of a loss, with SubR² there."""
     land, claims = Landscape(rows), {claim.name: claim for claim in CLAIMS}
     return lambda name, setup, weight=1.0: minima([land], claims[name], setup, weight)[0]
 
@@ -46,7 +46,7 @@ def test_residual_vanishes_for_wide_kernels_in_the_gauge_of_the_solver_only(lowe
 
 
 def test_refreshing_the_rayleigh_estimate_leaves_the_gradient_alone(rows):
-    # λ̂ minimises the residual, so its own derivative contributes nothing: (i) and (ii) are the same descent.
+    # λ̂ minimises the residual, so its derivative contributes nothing and descents (i) and (ii) agree.
     for row in rows:
         assert np.max(row["mismatch"]) < 1e-3
 

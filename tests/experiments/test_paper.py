@@ -1,4 +1,4 @@
-"""The reproduction: its protocol, its bookkeeping, and its committed rows."""
+"""Reproduction of the paper: protocol, stored measurements, and committed rows."""
 
 import json
 import subprocess
@@ -13,7 +13,8 @@ from typer.testing import CliRunner
 
 from kdmaps import problems
 from kdmaps.cli import app
-from kdmaps.experiments.paper import _reproduce, double_well, finding_cutoff, main_results
+from kdmaps.experiments.paper import _reproduce, double_well, finding_cutoff
+from kdmaps.experiments.paper._printed import LABELS, MAIN_RESULTS
 from kdmaps.experiments.paper._protocol import METHODS, PrintedMatern, family_of, measure, printed_kernel
 from kdmaps.experiments.paper._reproduce import NAMES, load, reproduce
 from kdmaps.experiments.paper._show import Table, comparison, deviations, read_modes
@@ -68,7 +69,7 @@ def test_a_reference_with_the_constant_caps_the_score():
 
 
 # --- tables -----------------------------------------------------------------------------------------------------------
-def test_a_cell_that_is_missed_is_told():
+def test_a_cell_that_is_not_reproduced_is_noted():
     rows = [
         {"problem": "dw1d", "method": method, "seed": seed, "paper_r2": 0.5 + 0.01 * seed, "r2": 0.9}
         for method in ("A", "kdmaps")
@@ -106,7 +107,7 @@ def test_nothing_is_measured_twice(tmp_path):
     page = (tmp_path / "findings.md").read_text()
     assert rows.count('"task"') == 8
     assert run() == rows
-    # A line cut off by a kill is measured again, and nothing else.
+    # Only a line cut off by a kill is measured again.
     (tmp_path / "rows.jsonl").write_text(rows[:-50])
     again = run()
     assert again.startswith(rows[:-50])
@@ -114,7 +115,7 @@ def test_nothing_is_measured_twice(tmp_path):
     assert (tmp_path / "findings.md").read_text() == page
 
 
-def test_killed_run_goes_on(tmp_path):
+def test_killed_run_resumes(tmp_path):
     code = (
         "from pathlib import Path; from kdmaps.experiments.paper._reproduce import reproduce\n"
         f"reproduce(['double_well'], seeds=30, out=Path({str(tmp_path)!r}), jobs=1, progress=False)"
@@ -143,7 +144,7 @@ def test_command_line(tmp_path):
     assert "main_results" in unknown.output
 
 
-def test_modes_of_a_run_are_kept(tmp_path):
+def test_modes_of_a_run_are_stored(tmp_path):
     row = measure("Uniform+Nyström", "dw1d", 5, n_samples=80, runs=tmp_path)
     X, modes = read_modes({**row, "modes": tmp_path / row["modes"]})
     np.testing.assert_allclose(X, problems.load("dw1d").sample(80, random_state=5), rtol=1e-4)
@@ -153,7 +154,7 @@ def test_modes_of_a_run_are_kept(tmp_path):
 
 # --- the committed rows -----------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(("method", "problem"), [("Uniform+RFF", "ou2d-16"), ("Uniform+Nyström", "circle")])
-def test_committed_rows_are_what_the_code_gives(method, problem):
+def test_committed_rows_agree_with_the_code(method, problem):
     old = committed(method=method, problem=problem, n_samples=500)
     assert len(old) == 5
     spread = np.std([row["paper_r2"] for row in old], ddof=1)
@@ -175,14 +176,13 @@ def test_cells_known_to_be_reproducible_are_reproduced():
         ("circle", "Uniform+RFF"),
         ("circle", "Uniform+Nyström"),
     ]
-    labels = {"ou2d-4": "OU2D α=4", "ou2d-16": "OU2D α=16", "ou3d": "OU3D", "circle": "Circle"}
     for problem, method in cells:
         rows = committed(problem=problem, method=method, n_samples=500)
         found = np.array([row["paper_r2"] for row in rows])
-        assert deviations(found, main_results.experiment.printed[labels[problem], method]) <= 3, (problem, method)
+        assert deviations(found, MAIN_RESULTS[LABELS[problem], method]) <= 3, (problem, method)
 
 
-def test_errors_are_smaller_by_the_promised_factors():
+def test_errors_are_smaller_by_the_documented_factors():
     factors = {"dw1d": 5, "dw1d-asym": 5, "circle": 5, "ou2d-16": 5, "ou2d-4": 3, "ou3d": 3, "mdlike-10": 3}
     for problem, factor in factors.items():
         paper, ours = (

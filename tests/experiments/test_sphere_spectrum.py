@@ -1,4 +1,4 @@
-"""The experiment on spheres, on its smallest setting."""
+"""The experiment on spheres, with its smallest settings."""
 
 import json
 
@@ -13,7 +13,7 @@ def test_relative_error():
     assert sphere.relative_error(np.array([4.0, 1.0]), np.array([1.0, 2.0])) == pytest.approx((1 / 4) / (3 / 2))
 
 
-def test_exact_modes_err_by_sampling_alone():
+def test_exact_modes_have_sampling_errors_only():
     # The mean square of 1000 samples is off by √(c/1000), c of order 1 for polynomials of low degree.
     (row,) = sphere.run_exact(1000, 3, 0)
     assert 0.01 < row["errors"]["exact"] < 0.1
@@ -21,7 +21,7 @@ def test_exact_modes_err_by_sampling_alone():
     assert np.mean(errors[:4]) / np.mean(errors[4:]) == pytest.approx(np.sqrt(10_000 / 400), rel=0.4)
 
 
-def test_the_table_names_what_is_missed():
+def test_the_table_lists_missed_aims():
     def row(energy, error):
         return {"n": 10_000, "dim": 3, "seed": 0, "energy": energy, "errors": {"ritz": 0.5, "cross-fitted": error}}
 

@@ -1,4 +1,4 @@
-"""The variational experiment: its oracle is that of the search's grid, its table compares seed by seed."""
+"""The variational experiment: its oracle uses the grid of the search, and its table compares seed by seed."""
 
 from itertools import islice
 
@@ -15,7 +15,7 @@ from kdmaps.selection.grid import REGULARIZATIONS
 @pytest.mark.filterwarnings("ignore::kdmaps.exceptions.UnreliableModesWarning")
 def test_candidates_of_the_oracle_are_those_of_the_search():
     X = kdmaps.problems.load("ou2d-4").sample(200, random_state=0)
-    sigma = 1.5 * median_distance(X, random_state=3)  # where the default grid begins
+    sigma = 1.5 * median_distance(X, random_state=3)  # start of the default grid
     candidates = islice(_grid(X, 2, 3), len(REGULARIZATIONS))
     for lam, modes in zip(REGULARIZATIONS, candidates, strict=True):
         model = kdmaps.KernelDiffusionMap(2, kernel="gaussian", bandwidth=sigma, regularization=lam, random_state=3)

@@ -1,4 +1,4 @@
-"""Kernels refuse what makes no sense, and say what would."""
+"""Kernels reject invalid arguments with messages that name the valid ones."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Kernels against scikit-learn, gpytorch, finite differences and their own spectral laws."""
+"""Kernels against scikit-learn, gpytorch, finite differences and their spectral distributions."""
 
 import json
 from pathlib import Path
@@ -27,7 +27,7 @@ from kdmaps.kernels._spectral import apportion
 
 DIM = 3
 ANISOTROPIC = [0.7, 1.3, 2.9]
-# A busy machine must not fail a correct result.
+# No deadline: a correct result must not fail on a busy machine.
 unhurried = settings(deadline=None)
 
 ISOTROPIC_KERNELS = {
@@ -223,12 +223,12 @@ class TestSpectralLaw:
     def test_sampled_kernel(self, kernel, method):
         frequencies, weights = kernel.sample_frequencies(self.n, DIM, method, random_state=0)
         assert_allclose(weights.sum(), 1, rtol=1e-12)
-        # 5 standard errors: a chance of 6e-7 for each offset. Stratified draws have at most about that variance.
+        # 5 standard errors: a probability of 6e-7 for each offset. Stratified draws have at most about that variance.
         assert np.abs(self.deviations(frequencies, weights, kernel)).max() < 5
 
     @pytest.mark.parametrize("nu", [0.5, 1.5, 2.5])
     def test_the_bound_catches_wrong_degrees_of_freedom(self, nu):
-        # Student-t with ν instead of 2ν degrees: w = g √(ν/χ²_ν), a factor of 2 that loose bounds let through.
+        # Student-t with ν instead of 2ν degrees: w = g √(ν/χ²_ν), a factor of 2 that loose bounds would not detect.
         rng = np.random.default_rng(0)
         wrong = rng.standard_normal((self.n, DIM)) * np.sqrt(nu / rng.chisquare(nu, self.n))[:, None]
         assert np.abs(self.deviations(wrong, np.full(self.n, 1 / self.n), Matern(nu))).max() > 15
@@ -241,7 +241,7 @@ class TestSpectralLaw:
     @pytest.mark.parametrize("method", ["orthogonal", "sobol"])
     @pytest.mark.parametrize("name", ["gaussian", "matern52", "rq2"])
     def test_spread_draws_beat_independent_ones(self, name, method):
-        # What the methods are for: a smaller mean squared error at equal n. 40 draws tell ratios below 0.7 from 1.
+        # The methods should have a smaller mean squared error at equal n. 40 draws distinguish ratios below 0.7 from 1.
         kernel = ISOTROPIC_KERNELS[name]
         squares = {
             m: [
@@ -276,7 +276,7 @@ class TestMixture:
         assert_allclose(mixture(X, Z), sum(b * k(X, Z) for b, k in zip(beta, parts, strict=True)), rtol=1e-14)
 
     def test_frequencies_in_proportion(self):
-        # The three components differ in scale by 1e4: a frequency's size says where it comes from.
+        # The three components differ in scale by 1e4, so the size of a frequency identifies its component.
         kernel = Mixture([Gaussian(1e-4), Gaussian(1.0), Gaussian(1e4)], [0.5, 0.3, 0.2])
         frequencies, weights = kernel.sample_frequencies(100, 8, "sobol", random_state=0)
         owner = np.digitize(np.linalg.norm(frequencies, axis=1), [1e-2, 1e2])
@@ -300,7 +300,7 @@ class TestMixture:
         assert (counts[weights == 0] == 0).all()
         if n >= np.count_nonzero(weights):
             assert (counts[weights > 0] >= 1).all()
-        # Nobody is more than one off, except to make room for those that are owed at least one.
+        # Counts differ from their share by at most one, except to give every component at least one.
         assert (np.abs(counts - weights * n) <= len(raw)).all()
 
     def test_radial_only_if_proportional(self):
@@ -320,7 +320,7 @@ class TestMixture:
     )
     def test_positive_definite(self, chosen, u, seed):
         X = points(seed, 10)
-        X = np.vstack([X, X[:2]])  # duplicates too
+        X = np.vstack([X, X[:2]])  # with duplicates
         K = Mixture([ISOTROPIC_KERNELS[name] for name in chosen], softmax(np.array(u[: len(chosen)])))(X)
         assert_allclose(K, K.T, rtol=0, atol=1e-15)
         assert_allclose(np.diagonal(K), 1, rtol=1e-12)

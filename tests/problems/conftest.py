@@ -1,4 +1,4 @@
-"""Independent means of checking modes: the Schrödinger form of the generator, and Monte-Carlo error bars."""
+"""Independent checks of modes: the Schrödinger form of the generator, and Monte Carlo errors."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ from scipy.linalg import eigh
 
 
 def _sinc_kinetic(n, h):
-    """-d²/dx² in the sinc basis (Colbert and Miller, J. Chem. Phys. 96, 1982 (1992)), spectrally accurate."""
+    """Return -d²/dx² in the sinc basis (Colbert and Miller, J. Chem. Phys. 96, 1982 (1992)), spectrally accurate."""
     offset = np.subtract.outer(np.arange(n), np.arange(n))
     with np.errstate(divide="ignore"):
         kinetic = 2.0 * (-1.0) ** offset / offset**2
@@ -16,7 +16,7 @@ def _sinc_kinetic(n, h):
 
 @pytest.fixture(scope="session")
 def schroedinger():
-    """Rates and modes of -G through √π(-G)/√π = -Δ + |∇V|²/4 - ΔV/2, for V of points (n, d) in a box."""
+    """Compute rates and modes of -G from √π(-G)/√π = -Δ + |∇V|²/4 - ΔV/2, for V of points (n, d) in a box."""
 
     def solve(potential, gradient, domain, n, k, killing=None, cutoff=30.0):
         axes = [np.linspace(*side, n) for side in domain]
@@ -46,7 +46,7 @@ def schroedinger():
 
 @pytest.fixture(scope="session")
 def assert_mean():
-    """Sample means against exact ones: within 5 standard errors (a chance of 6e-7 for each) plus a stated bias."""
+    """Compare sample means with exact ones: within 5 standard errors (probability 6e-7 each) plus a given bias."""
 
     def check(values, expected, bias=0.0):
         error = values.std(axis=0) / np.sqrt(len(values))

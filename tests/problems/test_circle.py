@@ -53,7 +53,7 @@ def test_paper_reference_is_the_angle():
     X = 1.1 * np.column_stack([np.cos(angle), np.sin(angle)])
     expected = np.column_stack([np.cos(angle), np.sin(angle), np.cos(2 * angle), np.sin(2 * angle)])
     np.testing.assert_allclose(p.paper_reference(X), np.sqrt(2) * expected)
-    # For small noise the exact modes are nearly those.
+    # For small noise the exact modes are close to these.
     np.testing.assert_allclose(p.eigenfunctions(X, 4), np.sqrt(2) * expected, rtol=0.02, atol=0.01)
 
 
@@ -65,7 +65,7 @@ def test_moments(assert_mean):
 
 
 def test_simulated_angle_is_brownian(assert_mean):
-    # E[x_0·x_τ] = e^{-τ} for fresh noise; frames 1 and 3 are 2 dt apart.
+    # E[x_0·x_τ] = e^{-τ} for independent noise; frames 1 and 3 are 2 dt apart.
     paths = problems.load("circle").simulate(4, 0.3, n_trajectories=50_000, random_state=0)
     assert_mean(np.sum(paths[:, 1] * paths[:, 3], axis=1), np.exp(-0.6))
     assert_mean(np.sum(paths**2, axis=2), 1 + 2 * 0.05**2)

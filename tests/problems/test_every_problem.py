@@ -1,4 +1,4 @@
-"""What all problems promise."""
+"""Properties that all problems share."""
 
 import numpy as np
 import pytest
@@ -24,7 +24,7 @@ def test_names():
 @pytest.mark.parametrize("name", problems.names())
 class TestContract:
     def test_modes_are_orthonormal_under_the_law(self, loaded, name, assert_mean):
-        # Degree-4 Hermite squares have eighth moments: 200,000 points make the normal bound hold.
+        # Squares of Hermite polynomials of degree 4 have eighth moments; the normal bound needs 200,000 points.
         p = loaded[name]
         X = p.sample(200_000, random_state=1)
         phi = p.reference(X, p.n_modes)
@@ -51,9 +51,9 @@ class TestContract:
         assert (np.diff(rates) >= 0).all()
         assert p.paper_reference(X).shape[1] >= p.n_modes
 
-    def test_simulation_keeps_the_law(self, loaded, name, assert_mean):
+    def test_simulation_preserves_the_law(self, loaded, name, assert_mean):
         p = loaded[name]
-        # Euler–Maruyama changes second moments by the order of dt·rate; the other schemes keep the law exactly.
+        # Euler–Maruyama changes second moments by the order of dt·rate; the other schemes preserve the law exactly.
         dt = 1e-3
         biased = name.startswith(("dw", "triple", "mdlike"))
         paths = p.simulate(40, dt, n_trajectories=4000, random_state=5)
@@ -104,7 +104,7 @@ def test_modes_solve_the_eigenvalue_equation(loaded, name):
     p = loaded[name]
     X = p.sample(200, random_state=2)
     k = 4
-    # Well below the finest scale, which is 2^-10 for ou20d.
+    # Much smaller than the finest scale, which is 2^-10 for ou20d.
     step = 1e-3 if p.dim < 10 else 1e-4
     phi = p.eigenfunctions(X, k)
     residual = p.rates(k) * phi
@@ -112,7 +112,7 @@ def test_modes_solve_the_eigenvalue_equation(loaded, name):
     for j, e in enumerate(np.eye(p.dim)):
         up, down = p.eigenfunctions(X + step * e, k), p.eigenfunctions(X - step * e, k)
         residual += drift[:, [j]] * (up - down) / (2 * step) + (up - 2 * phi + down) / step**2
-    # In units of the rate, rms over π; second derivatives of a bicubic spline are good to the square of its cells.
+    # In units of the rate, rms over π; second derivatives of a bicubic spline have errors of the cell width squared.
     tolerance = 1e-2 if name == "triplewell2d" else 1e-3
     assert (np.sqrt(np.mean(residual**2, axis=0)) < tolerance * p.rates(k)).all()
 

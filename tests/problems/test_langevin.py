@@ -45,13 +45,13 @@ def test_quadratic_potential_is_ornstein_uhlenbeck():
 
 @pytest.mark.parametrize("name", ["dw1d", "dw1d-asym", "triplewell1d"])
 def test_sampler_follows_the_distribution_function(name):
-    """Kolmogorov–Smirnov: 2.5/√n has a chance of 7e-6."""
+    """Kolmogorov–Smirnov: a distance of 2.5/√n has a probability of 7e-6."""
     p = problems.load(name)
     x = np.sort(p.sample(100_000, random_state=0)[:, 0])
     weight = quad(lambda t: np.exp(-p.potential(t)), *p.domain, points=[-1, 0, 1], limit=200)[0]
     grid = np.linspace(*p.domain, 60)[1:-1]
     exact = [quad(lambda t: np.exp(-p.potential(t)), p.domain[0], g, limit=200)[0] / weight for g in grid]
-    # A sample that kept to the centres of its cells would follow the law and still not be continuous.
+    # A sample restricted to the centres of cells would pass the test above without being continuous.
     assert len(np.unique(x)) == len(x)
     assert np.abs(np.searchsorted(x, grid) / len(x) - exact).max() < 2.5 / np.sqrt(len(x))
 
@@ -69,7 +69,7 @@ def test_gradient(name):
 def test_two_dimensions(schroedinger, assert_mean):
     p = problems.load("triplewell2d")
     rates, points, modes, mass = schroedinger(p.potential, p.gradient, p.domain, 45, 7, cutoff=22.0)
-    # The coarse sinc grid is good to about 1e-5; the finite volumes are better.
+    # The coarse sinc grid is accurate to about 1e-5; the finite volumes are better.
     np.testing.assert_allclose(p.rates(6), rates[1:], rtol=1e-4)
     overlap = (p.eigenfunctions(points, 6) * (mass / mass.sum())[:, None]).T @ modes[:, 1:]
     np.testing.assert_allclose(np.abs(overlap), np.eye(6), atol=1e-3)
@@ -88,7 +88,7 @@ def test_two_dimensions_refined():
 
 
 def test_degenerate_two_dimensional_modes():
-    """An isotropic Gaussian: rates 1, 1, 2, 2, 2, 3, …; the first pair spans x and y in whatever rotation."""
+    """An isotropic Gaussian has rates 1, 1, 2, 2, 2, 3, …; the first pair spans x and y up to a rotation."""
     p = problems.Langevin2D(lambda X: np.sum(X**2, axis=1) / 2, lambda X: X, ((-9, 9), (-9, 9)))
     np.testing.assert_allclose(p.rates(5), [1, 1, 2, 2, 2], rtol=1e-6)
     X = np.random.default_rng(0).standard_normal((300, 2))

@@ -12,7 +12,7 @@ import kdmaps.problems as problems
 
 @pytest.mark.parametrize("alpha", [(1.0,), (1.0, 4.0), (1.0, 2**0.5, 3.0), (1.0, 1.0, 1.0, 1.0)])
 def test_rates_against_enumeration(alpha):
-    # Degrees up to 8 in each coordinate hold every rate up to 8 = the bound below.
+    # Degrees up to 8 in each coordinate cover all rates up to 8, the bound below.
     every = sorted(np.dot(m, alpha) for m in product(range(9), repeat=len(alpha)))[1:]
     every = [rate for rate in every if rate <= 8]
     np.testing.assert_allclose(problems.OrnsteinUhlenbeck(alpha).rates(len(every)), every, rtol=1e-14)
@@ -102,7 +102,7 @@ def test_mdlike():
     assert p.reference(X, 1).shape == (100, 2)
     np.testing.assert_array_equal(p.paper_reference(X), np.tanh(3 * X[:, :2]))
     np.testing.assert_allclose(p.drift(X)[:, 2:], -25 * X[:, 2:])
-    # Without slow modes in between, the fast coordinates themselves come at rate 25.
+    # The fast coordinates themselves have rate 25.
     assert np.isclose(p.rates(60), 25).sum() == 8
 
 

@@ -1,4 +1,4 @@
-"""Autocorrelation of series that come from one or several trajectories."""
+"""Autocorrelation of time series from one or several trajectories."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-#: Samples that are transformed at once, unless there are more lags.
+#: Number of samples per Fourier transform, unless there are more lags.
 PIECE = 2**16
-#: Lags among which the end of the window is looked for first: long series need memory for these only.
+#: Number of lags searched first for the end of the window, to save memory with long series.
 FIRST_LAGS = 2**13
 
 
 def trajectories_of(groups, n_samples: int) -> list[np.ndarray]:
-    """Samples of each group, in their order, groups in the order of their first samples; None is one trajectory."""
+    """Return the sample indices of each group, groups in order of their first sample; None means one trajectory."""
     if groups is None:
         return [np.arange(n_samples)]
     groups = np.asarray(groups)
@@ -24,17 +24,17 @@ def trajectories_of(groups, n_samples: int) -> list[np.ndarray]:
 
 
 def autocorrelation(series, trajectories: Sequence[np.ndarray] | None = None, n_lags: int | None = None) -> np.ndarray:
-    """Autocorrelation ρ_t of a series at the lags 0, 1, 2, ..., by fast Fourier transform.
+    """Compute the autocorrelation ρ_t of a series at the lags 0, 1, 2, ... by fast Fourier transform.
 
-    Every lag is averaged over the pairs of samples that the trajectories hold, about the mean of all samples.
+    Each lag is averaged over all pairs of samples within trajectories, about the mean of all samples.
 
     Parameters
     ----------
     series : array-like of shape (n_samples,)
     trajectories : sequence of ndarray of int, optional
-        Samples of each trajectory, in the order of time; one trajectory by default.
+        Sample indices of each trajectory, in temporal order; one trajectory by default.
     n_lags : int, optional
-        Number of lags, which decides the memory that is taken; by default all.
+        Number of lags, which determines the memory needed; by default all.
 
     Returns
     -------
@@ -50,11 +50,12 @@ def autocorrelation(series, trajectories: Sequence[np.ndarray] | None = None, n_
     for part in rows:
         k = min(n_lags, len(part))
         pairs[:k] += np.arange(len(part), len(part) - k, -1)
-        # Samples of a piece meet themselves and the k - 1 that follow it: pieces of any length find the same pairs.
+        # Samples of a piece are paired with each other and with the k - 1 samples after it, so the result does not
+        # depend on the length of the pieces.
         for begin in range(0, len(part), piece := max(k, PIECE)):
             ahead = series[part[begin : begin + piece + k - 1]] - mean
             own = ahead[:piece]
-            size = len(own) + k  # padded: no sample meets the other end
+            size = len(own) + k  # zero padding prevents wrap-around
             spectrum = np.conj(np.fft.rfft(own, size)) * np.fft.rfft(ahead, size)
             reached = min(k, len(ahead))
             products[:reached] += np.fft.irfft(spectrum, size)[:reached]
@@ -63,16 +64,16 @@ def autocorrelation(series, trajectories: Sequence[np.ndarray] | None = None, n_
 
 
 def integrated_correlation_time(series, trajectories: Sequence[np.ndarray] | None = None) -> float:
-    """Integrated correlation time g = 1 + 2 Σ_t |ρ_t| of a series: n samples are worth about n/g independent ones.
+    """Estimate the integrated correlation time g = 1 + 2 Σ_t |ρ_t|: n samples are worth about n/g independent ones.
 
-    Absolute values, because the swings of an oscillating series would cancel and hide its memory. The sum ends at the
-    first lag of at least five times g/2 (Sokal's window): beyond it there is only noise.
+    Absolute values are summed, because oscillations of the correlation would cancel. The sum ends at the first lag of
+    at least five times g/2 (Sokal's window), beyond which the correlations are noise.
 
     Parameters
     ----------
     series : array-like of shape (n_samples,)
     trajectories : sequence of ndarray of int, optional
-        Samples of each trajectory, in the order of time; one trajectory by default.
+        Sample indices of each trajectory, in temporal order; one trajectory by default.
 
     Returns
     -------
@@ -83,6 +84,6 @@ def integrated_correlation_time(series, trajectories: Sequence[np.ndarray] | Non
     while True:
         running = 2 * np.cumsum(np.abs(autocorrelation(series, trajectories, n_lags))) - 1
         inside = np.flatnonzero(np.arange(len(running)) >= 2.5 * running)
-        if inside.size or len(running) < n_lags:  # there are no more lags
+        if inside.size or len(running) < n_lags:  # window found, or no more lags
             return float(max(1.0, running[inside[0] if inside.size else -1]))
         n_lags *= 8

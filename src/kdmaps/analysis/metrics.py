@@ -1,7 +1,7 @@
-"""How well learned modes agree with a reference: spaces (SubR², principal angles) and single modes (alignment).
+"""Agreement of learned modes with a reference: of subspaces (SubR², principal angles) and of single modes (alignment).
 
-Modes are columns of values at common samples. Everything here is centred first, because modes are defined up to the
-constant, and uses inner products under the empirical law.
+Modes are columns of values at common samples. All functions centre the columns first, because modes are defined up to a
+constant, and use inner products under the empirical law.
 """
 
 from __future__ import annotations
@@ -13,22 +13,22 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import polar, subspace_angles, svd
 from scipy.optimize import linear_sum_assignment
 
-# Directions below this part of the largest one are rounding errors of linearly dependent columns.
+# Singular values below this fraction of the largest are rounding errors of linearly dependent columns.
 RANK_TOLERANCE = 1e-10
 
 
 def subspace_r2(modes: ArrayLike, reference: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
-    """Mean squared cosine between the spans of learned and reference modes (the paper's SubR²).
+    """Return the mean squared cosine between the spans of learned and reference modes (the paper's SubR²).
 
     SubR² = ‖Qᵀ P‖_F² / min(r, R), with orthonormal bases Q of the r centred modes and P of the centred reference, of
     rank R. It is 1 if one span contains the other, 0 if they are orthogonal, and does not depend on the choice of basis
-    in either span. A reference of more than r functions is meant to be complete in its last degenerate cluster: the
-    value is then the mean squared cosine of the r modes with its span.
+    in either span. A reference of more than r functions should contain its last degenerate cluster completely; SubR² is
+    then the mean squared cosine between the r modes and its span.
 
     Parameters
     ----------
     modes : array-like of shape (n_samples, r)
-        Learned modes. If they are linearly dependent, the lost directions count as found nowhere.
+        Learned modes. If they are linearly dependent, the missing directions count as 0.
     reference : array-like of shape (n_samples, R)
         Reference modes; linearly dependent ones are dropped.
     sample_weight : array-like of shape (n_samples,), optional
@@ -58,7 +58,7 @@ def subspace_r2(modes: ArrayLike, reference: ArrayLike, sample_weight: ArrayLike
 def principal_angles(
     modes: ArrayLike, reference: ArrayLike, sample_weight: ArrayLike | None = None
 ) -> NDArray[np.float64]:
-    """Principal angles between the spans of the centred modes and the centred reference.
+    """Return the principal angles between the spans of the centred modes and the centred reference.
 
     Parameters
     ----------
@@ -89,15 +89,15 @@ def principal_angles(
 def align_modes(
     modes: ArrayLike, reference: ArrayLike, method: Literal["procrustes", "hungarian"] = "procrustes"
 ) -> NDArray[np.float64]:
-    """Bring learned modes into the order, signs and (for Procrustes) rotation of a reference.
+    """Align the order, signs and (for Procrustes) rotation of learned modes with a reference.
 
     "procrustes" solves min_Q ‖Ũ Q - U‖_F² over orthogonal Q: Q = M Vᵀ with Ũᵀ U = M Σ Vᵀ and minimum 2r - 2 tr Σ
     (the paper's proposition on Procrustes alignment). Ũ is any orthonormal basis of the centred modes, and U the
     orthonormal basis nearest to the centred reference columns. If the reference has more columns than there are modes,
     the modes are aligned to the r columns of U that their span captures best.
 
-    "hungarian" assigns each reference column one mode, so that the sum of absolute correlations is largest, and flips
-    signs to make correlations positive; values are otherwise untouched.
+    "hungarian" assigns one mode to each reference column, maximising the sum of absolute correlations, and flips signs
+    to make the correlations positive; values are otherwise unchanged.
 
     Parameters
     ----------
@@ -106,12 +106,12 @@ def align_modes(
     reference : array-like of shape (n_samples, R)
         Reference modes.
     method : {"procrustes", "hungarian"}
-        How to align.
+        Method of alignment.
 
     Returns
     -------
     ndarray of shape (n_samples, min(r, R))
-        Aligned modes in the order of the reference columns; with "procrustes" of mean 0 and variance 1.
+        Aligned modes in the order of the reference columns; with "procrustes", they have mean 0 and variance 1.
 
     Examples
     --------
@@ -143,7 +143,7 @@ def align_modes(
 
 
 def correlation_table(modes: ArrayLike, reference: ArrayLike) -> NDArray[np.float64]:
-    """Absolute correlations of every learned mode with every reference mode.
+    """Return the absolute correlation of every learned mode with every reference mode.
 
     Parameters
     ----------
@@ -169,7 +169,9 @@ def correlation_table(modes: ArrayLike, reference: ArrayLike) -> NDArray[np.floa
 
 
 def average_abs_correlation(modes: ArrayLike, reference: ArrayLike) -> float:
-    """Mean absolute correlation of the min(r, R) pairs of the best one-to-one assignment (the paper's AvgAbsCorr).
+    """Return the mean absolute correlation of the best one-to-one assignment (the paper's AvgAbsCorr).
+
+    The assignment has min(r, R) pairs.
 
     Parameters
     ----------
@@ -199,7 +201,7 @@ def average_abs_correlation(modes: ArrayLike, reference: ArrayLike) -> float:
 def _check(
     modes: ArrayLike, reference: ArrayLike, sample_weight: ArrayLike | None
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """Validate the arguments; return weights that sum to 1."""
+    """Validate the arguments, and scale the weights to sum 1."""
     checked = []
     for name, values in (("modes", modes), ("reference", reference)):
         array = np.asarray(values, dtype=np.float64)
@@ -230,7 +232,7 @@ def _check(
 def _unit_columns(values: NDArray[np.float64], weight: NDArray[np.float64]) -> NDArray[np.float64]:
     """Centre the columns, weight the rows by √w, and scale the columns to norm 1."""
     scale = np.abs(values).max(axis=0)
-    # Largest entry 1 first, so that neither huge nor tiny units overflow or hide a constant column.
+    # Scale the largest entry to 1 first, so that extreme units neither overflow nor hide a constant column.
     values = values / np.where(scale > 0, scale, 1)
     centred = (values - weight @ values) * np.sqrt(weight)[:, None]
     norms = np.linalg.norm(centred, axis=0)
@@ -240,7 +242,7 @@ def _unit_columns(values: NDArray[np.float64], weight: NDArray[np.float64]) -> N
 
 
 def _basis(values: NDArray[np.float64], weight: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Orthonormal basis of the span of the centred columns, without null directions."""
+    """Return an orthonormal basis of the span of the centred columns, without null directions."""
     left, singular, _ = svd(_unit_columns(values, weight), full_matrices=False)
     return left[:, singular > RANK_TOLERANCE * singular[0]]
 

@@ -1,8 +1,8 @@
-"""How far rates, time scales and modes would move with other samples: a block bootstrap on Moments.
+"""Statistical uncertainty of rates, time scales and modes by a block bootstrap on Moments.
 
 The samples are summed once, block by block. A resample draws as many blocks as there are, with replacement, and is a
-weighted sum of their Moments: no resample ever looks at X. Blocks that are long compared with the correlation time of
-the modes are nearly independent, also where the samples of one trajectory are not.
+weighted sum of their Moments, so X is read only once. Blocks that are long compared with the correlation time of the
+modes are approximately independent, even if the samples of a trajectory are not.
 """
 
 from __future__ import annotations
@@ -31,44 +31,44 @@ from kdmaps.forms.tangent import checked_tensor
 from kdmaps.spectrum.pencil import Modes, find_modes
 from kdmaps.utils.validation import checked_random_state, checked_weight
 
-#: Fewer resamples have no quantiles worth the name.
+#: Smallest number of resamples from which quantiles can be estimated.
 MIN_RESAMPLES = 20
-#: Blocks beyond this number add memory and time, but no accuracy that an interval could show: from B blocks a standard
-#: error is known to about 1/√(2B).
+#: Largest number of blocks by default. B blocks give a standard error to a relative accuracy of about 1/√(2B); more of
+#: them cost memory and time without a visible improvement of the intervals.
 MAX_BLOCKS = 50
-#: With fewer blocks the intervals themselves are not to be trusted.
+#: With fewer blocks the intervals are unreliable.
 MIN_BLOCKS = 10
-#: Bytes for the moments of all blocks; with many features, blocks become fewer (but not below twice MIN_BLOCKS).
+#: Memory in bytes for the moments of all blocks; many features mean fewer blocks (but not below twice MIN_BLOCKS).
 BLOCK_BYTES = 2**28
-#: A block holds this many integrated correlation times g = 1 + 2 Σ |ρ_t|. For ρ_t = e^{-t/τ}, g ≈ 2τ and the variance
-#: between blocks of length b misses the part τ/b = 1/10 of the true one.
+#: Number of integrated correlation times g = 1 + 2 Σ |ρ_t| in a block. For ρ_t = e^{-t/τ}, g ≈ 2τ and the variance
+#: between blocks of length b underestimates the true one by a relative τ/b = 1/10.
 CORRELATION_TIMES_PER_BLOCK = 5
 
 
 @dataclass(frozen=True)
 class Uncertainty:
-    """What the block bootstrap found.
+    """Result of the block bootstrap.
 
     Attributes
     ----------
     rates, timescales : ndarray of shape (r,)
-        Those of the model.
+        Rates and time scales of the model.
     rate_intervals, timescale_intervals : ndarray of shape (r, 2)
         Confidence intervals.
     rate_errors, timescale_errors : ndarray of shape (r,)
         Standard errors.
     angles : ndarray of shape (r,)
-        Upper confidence bounds, in radians and ascending, of the principal angles between the space of all modes and
+        Upper confidence bounds, in radians and ascending, of the principal angles between the span of all modes and
         that of the resamples.
     mode_angles : ndarray of shape (r,)
-        The same for every mode alone. Modes of a degenerate cluster may turn into one another: they share the largest
-        angle between their space and that of the modes matched to them.
+        The same for each mode separately: its uncertainty of direction. Modes of a degenerate cluster are defined up to
+        a rotation; they share the largest angle between their span and that of the modes matched to them.
     clusters : list of ndarray of int
-        Modes that belong together.
+        Indices of the modes in each degenerate cluster.
     confidence : float
-        Level of the intervals and bounds.
+        Confidence level of the intervals and bounds.
     block_length, n_blocks : int
-        Least number of samples in a block, and number of blocks.
+        Smallest number of samples in a block, and number of blocks.
     correlation_time : float
         Largest integrated correlation time g = 1 + 2 Σ_t |ρ_t| of the modes, in samples.
     rate_samples, angle_samples : ndarray of shape (n_resamples, r)
@@ -92,7 +92,7 @@ class Uncertainty:
     angle_samples: np.ndarray
 
     def table(self) -> list[dict[str, Any]]:
-        """One row per mode, as plain data: what `pandas.DataFrame` or a printed table takes."""
+        """Return one row of plain data per mode, for example for `pandas.DataFrame`."""
         return [
             {
                 "mode": k + 1,
@@ -123,30 +123,32 @@ def bootstrap(
     confidence: float = 0.95,
     random_state=0,
 ) -> Uncertainty:
-    """Confidence intervals of the rates and time scales of a model, and how far its modes may turn.
+    """Compute confidence intervals of the rates and time scales of a model, and the uncertainty of its modes.
 
-    Kernel, basis and λ stay as they are. The intervals tell what other samples of the same law would change; they know
-    nothing of the bias of a kernel that cannot represent the modes.
+    The kernel, the basis and λ are fixed. The intervals describe the variation over samples of the same law; they do
+    not include the bias of a kernel that cannot represent the modes.
 
     Parameters
     ----------
     model : fitted estimator
     X : array-like of shape (n_samples, d), memory map, or path of a .npy file
-        The samples it was fitted to, in the order of time if they come from a trajectory.
+        The training samples, in temporal order if they come from a trajectory.
     sample_weight : array-like of shape (n_samples,), optional
-        The weights it was fitted with.
+        The weights used in the fit.
     groups : array-like of shape (n_samples,), optional
-        The trajectory of every sample. Blocks are cut within trajectories; short trajectories are joined whole.
+        Trajectory of each sample. Blocks are cut within trajectories; short trajectories are joined as a whole.
     diffusion : optional
-        The diffusion tensor of these samples; by default the estimator's own.
+        Diffusion tensor of these samples; by default that of the estimator.
     n_resamples : int, default=200
+        Number of resamples.
     block_length : int or "auto", default="auto"
-        Least number of consecutive samples in a block. "auto" is five integrated correlation times of the slowest
-        decorrelating mode.
+        Smallest number of consecutive samples in a block. "auto" uses five times the largest integrated correlation
+        time of the modes.
     max_blocks : int or None, default=None
-        Blocks get longer where there would be more of them, which is on the safe side. None is 50, or fewer if their
-        moments (a p×p matrix each) would take more than 256 MB.
+        Largest number of blocks; longer blocks are used if there would be more, which is conservative. None means 50,
+        or fewer if their moments (a p×p matrix each) would take more than 256 MB.
     confidence : float, default=0.95
+        Confidence level of the intervals.
     random_state : int, RandomState instance or None, default=0
 
     Returns
@@ -162,8 +164,8 @@ def bootstrap(
     -----
     With c the multinomial counts of the blocks b, the operators of a resample are Σ_b c_b M_b / Σ_b c_b w_b. Its rates
     are the λ-free Ritz values of its own modes, matched to those of the model by correlation. Intervals are basic
-    bootstrap intervals of log rate, [θ̂²/q_high, θ̂²/q_low] for quantiles q of the resampled rates: a resample is fitted
-    as eagerly as the model was, so that the optimism of the fit shows once more in it and is reflected away.
+    bootstrap intervals of log rate, [θ̂²/q_high, θ̂²/q_low] for quantiles q of the resampled rates: refitting each
+    resample reproduces the optimism of the fit, and the reflection removes it.
 
     References
     ----------
@@ -183,7 +185,7 @@ def bootstrap(
     fitted: Any = getattr(model, "best_estimator_", model)
     X = checked_source(model, join_trajectories(X)[0])
     if not isinstance(X, ArraySource):
-        raise ValueError("X must be an array or a .npy file, whose blocks can be picked.")
+        raise ValueError("X must be an array or a .npy file, from which blocks of rows can be selected.")
     weight = checked_weight(sample_weight, X)
     spaces = fitted.tangents_ if diffusion is None else None
     tensor = checked_tensor(fitted.diffusion if diffusion is None else diffusion, X, weight, spaces=spaces)
@@ -195,25 +197,14 @@ def bootstrap(
     refit = _Refit(fitted, moments.combine(np.ones(len(blocks))))
     rng = checked_random_state(random_state)
     counts = rng.multinomial(len(blocks), np.full(len(blocks), 1 / len(blocks)), size=n_resamples)
-    draws = [refit.compare(moments.combine(row)) for row in counts]
-    found = [draw for draw in draws if draw is not None]
-    if len(found) < 0.9 * n_resamples:
-        warnings.warn(
-            f"{n_resamples - len(found)} of {n_resamples} resamples do not determine {refit.n_modes} modes: a few "
-            "blocks decide. Use fewer n_components or more samples.",
-            UnreliableModesWarning,
-            stacklevel=2,
-        )
-    if not found:
-        raise ValueError("No resample determines the modes; use fewer n_components or more samples.")
-    rates, angles, mode_angles = (np.array(part) for part in zip(*found, strict=True))
+    rates, angles, mode_angles = _compare_resamples(refit, moments, counts)
     centre = np.asarray(fitted.rates_)
     shift = np.log(rates) - np.log(refit.modes.rates)
     tails = [(1 + confidence) / 2, (1 - confidence) / 2]
-    # About the rates on the samples themselves, also where the model has cross-fitted ones: the reflection takes away
-    # the optimism of a fit, which those no longer have.
+    # Centred at the rates on the training samples, even if the model has cross-fitted rates: the reflection removes the
+    # optimism of a fit, which cross-fitted rates do not have.
     intervals = refit.modes.rates[:, None] * np.exp(-np.quantile(shift, tails, axis=0)).T
-    spread = shift.std(axis=0, ddof=1)  # of log rate, hence the relative error of a rate and of its time scale
+    spread = shift.std(axis=0, ddof=1)  # of log rate, that is, the relative error of a rate and of its time scale
     return Uncertainty(
         rates=centre,
         timescales=1 / centre,
@@ -233,24 +224,43 @@ def bootstrap(
     )
 
 
+def _compare_resamples(
+    refit: _Refit, moments: _StackedMoments, counts: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the rates, the principal angles and the angle of each mode, one row per resample that determines them."""
+    draws = [refit.compare(moments.combine(row)) for row in counts]
+    found = [draw for draw in draws if draw is not None]
+    if not found:
+        raise ValueError("No resample determines the modes; use fewer n_components or more samples.")
+    if len(found) < 0.9 * len(draws):
+        warnings.warn(
+            f"{len(draws) - len(found)} of {len(draws)} resamples do not determine {refit.n_modes} modes: a few "
+            "blocks dominate. Use fewer n_components or more samples.",
+            UnreliableModesWarning,
+            stacklevel=3,
+        )
+    rates, angles, mode_angles = (np.array(part) for part in zip(*found, strict=True))
+    return rates, angles, mode_angles
+
+
 def _independent_blocks(
     modes: np.ndarray, weight: np.ndarray | None, trajectories: Sequence[np.ndarray], block_length, most: int
 ) -> tuple[list[np.ndarray], int, float]:
-    """Blocks of samples that hardly know of one another, their length, and the correlation time it comes from."""
+    """Return approximately independent blocks of samples, their length and the correlation time used."""
     n = len(modes)
-    # Weights that change from sample to sample dilute the correlations, but not the time over which blocks know of one
-    # another; weights with a memory of their own add to it.
+    # Weights that vary from sample to sample lower the correlations, but not the time over which samples are dependent;
+    # correlated weights add to it.
     weighted = iter(()) if weight is None else (weight * series for series in modes.T)
     correlation_time = max(integrated_correlation_time(series, trajectories) for series in chain(modes.T, weighted))
     length = _block_length(block_length, most, correlation_time, n)
     blocks = cut_blocks(trajectories, length)
     if len(blocks) < 2:
         raise ValueError(
-            f"block_length={length} leaves {len(blocks)} block of {n} samples; give a smaller block_length."
+            f"block_length={length} leaves {len(blocks)} block of {n} samples; pass a smaller block_length."
         )
     if len(blocks) < MIN_BLOCKS:
         warnings.warn(
-            f"The samples make only {len(blocks)} blocks of {length}: too few for intervals to be trusted, which are "
+            f"The samples form only {len(blocks)} blocks of {length}: too few for reliable intervals, which are "
             "probably too narrow. Use a longer trajectory.",
             UnreliableModesWarning,
             stacklevel=3,
@@ -259,7 +269,7 @@ def _independent_blocks(
 
 
 def cut_blocks(trajectories: Sequence[np.ndarray], length: int) -> list[np.ndarray]:
-    """Blocks of at least `length` consecutive samples; trajectories shorter than that are joined."""
+    """Cut trajectories into blocks of at least `length` consecutive samples; shorter trajectories are joined."""
     blocks: list[np.ndarray] = []
     gathered: list[np.ndarray] = []
     for rows in trajectories:
@@ -274,7 +284,7 @@ def cut_blocks(trajectories: Sequence[np.ndarray], length: int) -> list[np.ndarr
 
 
 class _StackedMoments:
-    """Moments of all blocks, as rows of one matrix: lower triangles only, since they are symmetric."""
+    """Moments of all blocks as rows of one matrix; symmetric matrices are stored as lower triangles."""
 
     def __init__(self, blocks: list[Moments]):
         self._triangle = np.tril_indices(len(blocks[0].total))
@@ -284,7 +294,7 @@ class _StackedMoments:
         self._energy = np.array([m.energy[self._triangle] for m in blocks])
 
     def combine(self, counts: np.ndarray) -> Moments:
-        """Moments of the samples of all blocks, those of block b counted `counts[b]` times."""
+        """Return the Moments of all blocks, with block b counted `counts[b]` times."""
         counts = counts.astype(np.float64)
         count, weight, squared = counts @ self._small
         return Moments(
@@ -305,7 +315,7 @@ class _StackedMoments:
 
 
 class _Refit:
-    """The modes of all samples, found again from the moments, and those of a resample compared with them."""
+    """Recompute the modes of all samples from the moments, and compare those of resamples with them."""
 
     def __init__(self, fitted: Any, moments: Moments):
         self._ridge = fitted.basis_.ridge
@@ -313,11 +323,11 @@ class _Refit:
         self._center = fitted.center
         self.n_modes = len(fitted.eigenvalues_)
         self.modes = self._solve(moments)
-        # Rounding of the sums, amplified by a condition number of at most 1e12, against samples that are not the same.
+        # The tolerance allows for rounding of the sums, amplified by a condition number of at most 1e12.
         if not np.allclose(self.modes.eigenvalues, fitted.eigenvalues_, rtol=1e-3):
             raise ValueError(
-                "X (with sample_weight and diffusion) is not what the model was fitted to: its modes have other "
-                "eigenvalues. Pass the training samples."
+                "The model was not fitted to this X (with this sample_weight and diffusion): the eigenvalues differ. "
+                "Pass the training samples."
             )
         self._covariance = moments.covariance(self._center)
         self._dual = self._covariance @ self.modes.coefficients
@@ -326,7 +336,7 @@ class _Refit:
         return find_modes(moments, self._ridge, self.n_modes, self._regularization, self._center)
 
     def compare(self, moments: Moments) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
-        """Rates in the order of the modes, angles of the spaces, angle of every mode; None if undetermined."""
+        """Return rates (in the order of the modes), principal angles and mode angles, or None if undetermined."""
         try:
             other = self._solve(moments)
         except (ValueError, np.linalg.LinAlgError):
@@ -342,7 +352,7 @@ class _Refit:
         return other.rates[order], _angles(overlap, gram), mode_angles
 
     def _match(self, correlation: np.ndarray) -> np.ndarray:
-        """For every mode the one of the resample that it corresponds to; within a cluster in the order of μ."""
+        """Return, for each mode, the matching mode of the resample; within a cluster in the order of μ."""
         clusters = self.modes.clusters
         owner = np.repeat(np.arange(len(clusters)), [len(cluster) for cluster in clusters])
         captured = np.array([np.sum(correlation[cluster] ** 2, axis=0) for cluster in clusters])
@@ -353,7 +363,7 @@ class _Refit:
 
 
 def _angles(overlap: np.ndarray, gram: np.ndarray) -> np.ndarray:
-    """Principal angles, ascending, between orthonormal functions and others of this Gram matrix, from their overlap."""
+    """Return the principal angles, ascending, between orthonormal functions and functions with this Gram matrix."""
     root = np.linalg.cholesky(gram)
     cosines = np.linalg.svd(np.linalg.solve(root, overlap.T), compute_uv=False)
     return np.arccos(np.clip(cosines, 0, 1))
@@ -371,21 +381,21 @@ def _block_length(block_length, max_blocks: int, correlation_time: float, n_samp
         longest = n_samples // MIN_BLOCKS
         if wanted > longest:
             warnings.warn(
-                f"The modes have a correlation time of {correlation_time:.0f} samples, and {n_samples} samples hold "
-                "too few of those: the intervals are probably too narrow. Use a longer trajectory.",
+                f"The modes have a correlation time of {correlation_time:.0f} samples, too long for {n_samples} "
+                "samples: the intervals are probably too narrow. Use a longer trajectory.",
                 UnreliableModesWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
         return max(1, least, min(wanted, longest))
     if not isinstance(block_length, Integral) or block_length < 1:
-        raise ValueError(f'block_length must be "auto" or a positive whole number, got {block_length!r}.')
+        raise ValueError(f'block_length must be "auto" or a positive integer, got {block_length!r}.')
     return max(int(block_length), least)
 
 
 def _check_arguments(n_resamples, max_blocks, confidence) -> None:
     if not isinstance(n_resamples, Integral) or n_resamples < MIN_RESAMPLES:
-        raise ValueError(f"n_resamples must be a whole number of at least {MIN_RESAMPLES}, got {n_resamples!r}.")
+        raise ValueError(f"n_resamples must be an integer of at least {MIN_RESAMPLES}, got {n_resamples!r}.")
     if max_blocks is not None and (not isinstance(max_blocks, Integral) or max_blocks < 2):
-        raise ValueError(f"max_blocks must be None or a whole number of at least 2, got {max_blocks!r}.")
+        raise ValueError(f"max_blocks must be None or an integer of at least 2, got {max_blocks!r}.")
     if not isinstance(confidence, Real) or not 0 < float(confidence) < 1:
         raise ValueError(f"confidence must be a number between 0 and 1, got {confidence!r}.")

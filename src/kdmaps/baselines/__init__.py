@@ -1,4 +1,4 @@
-"""Methods that users know from elsewhere, behind the same interface: what to compare with."""
+"""Established methods with the same interface, for comparison."""
 
 from kdmaps.baselines._diffusion_map import DiffusionMap
 from kdmaps.baselines._uniform import UniformMixtureMap

@@ -19,7 +19,7 @@ from kdmaps.data.distances import OVERFLOW
 from kdmaps.exceptions import UnreliableModesWarning
 from kdmaps.utils.validation import checked_random_state, checked_samples
 
-# Squared distances or kernel values: an ndarray of all pairs, or a csr_array with the pairs of a graph, zeros stored.
+# Squared distances or kernel values: an ndarray of all pairs, or a csr_array of the edges of a graph, zeros stored.
 Pairs = Any
 
 __all__ = ["DiffusionMap"]
@@ -49,21 +49,21 @@ class DiffusionMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     n_components : int, default=4
         Number of modes, not counting the constant.
     bandwidth : float or "auto", default="auto"
-        σ. The bias of the rates is O(σ²), so the median distance is usually wider than here is good.
-        "auto" maximises the log-log slope of the kernel sum, see Notes.
+        σ. The bias of the rates is O(σ²), so the median distance is usually too wide. "auto" maximises the log-log
+        slope of the kernel sum, see Notes.
     alpha : float in [0, 1], default=0.5
-        The α above. The default estimates the operator that `KernelDiffusionMap` estimates, so that rates and modes
-        of the two can be compared.
+        The α above. With the default, the operator is the one that `KernelDiffusionMap` estimates, so that rates and
+        modes of the two can be compared.
     n_neighbors : int, default=None
-        None uses all pairs: O(n²) memory. Otherwise k(x, y) is set to zero unless one of the two points is among the
-        `n_neighbors` nearest training points of the other (a training point is its own first neighbour).
+        If None, use all pairs, with O(n²) memory. Otherwise k(x, y) is set to zero unless one of the two points is
+        among the `n_neighbors` nearest training points of the other (a training point is its own first neighbour).
     random_state : int, RandomState instance or None, default=None
-        Start vector of the sparse eigensolver; rows that the automatic bandwidth looks at when there are many.
+        Seed of the start vector of the sparse eigensolver and of the rows that the automatic bandwidth uses.
 
     Attributes
     ----------
     eigenvalues_ : ndarray of shape (n_components,)
-        Largest eigenvalues of P after the eigenvalue 1 of the constant.
+        Largest eigenvalues of P, without the eigenvalue 1 of the constant.
     rates_ : ndarray of shape (n_components,)
         -log(`eigenvalues_`)/t with t = σ²/2: eigenvalues of -A. Infinite where the eigenvalue is not positive.
     timescales_ : ndarray of shape (n_components,)
@@ -75,7 +75,7 @@ class DiffusionMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     n_features_in_ : int
         Number of features seen by `fit`.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Their names, when `X` has string column names.
+        Their names, if `X` has string column names.
 
     See Also
     --------
@@ -83,20 +83,21 @@ class DiffusionMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
 
     Notes
     -----
-    **Normalisation.** P is self-adjoint under its own stationary law, with density ∝ π^{2(1-α)}: there its modes are
-    orthogonal and their means are zero. Like all modes in kdmaps, `embedding_` has mean zero and variance one under the
-    *empirical* law instead. The two laws agree, to leading order, only at α = 1/2; elsewhere the modes are correlated
-    over the sample. The entry of largest magnitude of each mode is positive.
+    **Normalisation.** P is self-adjoint under its own stationary law, with density ∝ π^{2(1-α)}; under that law its
+    modes are orthogonal and have mean zero. Like all modes in kdmaps, `embedding_` has mean zero and variance one under
+    the *empirical* law instead. The two laws agree, to leading order, only for α = 1/2; otherwise the modes are
+    correlated over the sample. The entry of largest magnitude of each mode is positive.
 
-    **Automatic bandwidth.** S(σ) = Σ_xy k(x, y) grows like σ^d in the range of σ where the kernel sees a d-dimensional
-    neighbourhood, and is flat outside of it: below, only the diagonal is left; above, everything is connected [2]_.
+    **Automatic bandwidth.** S(σ) = Σ_xy k(x, y) grows like σ^d where the kernel covers a d-dimensional neighbourhood.
+    It is flat for smaller σ, where only the diagonal is left, and for larger σ, where all pairs are connected [2]_.
     "auto" takes the σ of steepest growth [3]_, with the slope in closed form,
 
         d log S / d log σ² = Σ_xy k(x, y) |x-y|²/(2σ²) / S,
 
-    but not less than the largest distance of a sample to its nearest neighbour. Without this floor, the slope follows
-    the dense region and leaves the samples in the tails isolated, each with a spurious mode of rate near zero. With it,
-    a single far outlier makes the kernel wide: give σ then. With `n_neighbors`, the slope is that of the graph's sum.
+    but not less than the largest distance of a sample to its nearest neighbour. Without this lower bound, dense regions
+    determine the slope and samples in the tails are isolated, each with a spurious mode of rate near zero. With it, a
+    single far outlier makes the kernel too wide; set σ by hand in that case. With `n_neighbors`, the slope is that of
+    the sum over the graph.
 
     **Out of sample.** `transform` is the Nyström extension φ(x) = P φ(x)/λ: at the training points it returns
     `embedding_` up to rounding errors of relative size 1e-16/λ.
@@ -141,7 +142,7 @@ class DiffusionMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         X : array-like of shape (n_samples, n_features)
             Samples.
         y : ignored
-            For the scikit-learn interface only.
+            Present for the scikit-learn interface.
 
         Returns
         -------
@@ -166,8 +167,8 @@ class DiffusionMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             self.bandwidth_ = float(self.bandwidth)
         if self.n_neighbors not in (None, len(samples)) and np.median(self._radii) < 2 * self.bandwidth_:
             warnings.warn(
-                f"n_neighbors={self.n_neighbors} cuts the kernel off within two bandwidths ({self.bandwidth_:.3g}) "
-                "of most samples: rates come out too small. Increase n_neighbors or decrease bandwidth.",
+                f"n_neighbors={self.n_neighbors} truncates the kernel within two bandwidths ({self.bandwidth_:.3g}) "
+                "of most samples, which makes rates too small. Increase n_neighbors or decrease bandwidth.",
                 UnreliableModesWarning,
                 stacklevel=2,
             )
@@ -205,25 +206,25 @@ class DiffusionMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         """
         check_is_fitted(self)
         points: NDArray = checked_samples(self, X, reset=False)
-        # As many points at a time as there are training points: no more memory than `fit` took.
+        # Batches of the size of the training set need no more memory than `fit`.
         batches = gen_batches(len(points), len(self._points))
         return np.vstack([self._extend(points[batch].astype(np.float64)) for batch in batches]).astype(points.dtype)
 
     def _extend(self, points: NDArray) -> NDArray:
         squared = self._squared_distances(points)
-        # A factor per row cancels in P: k(x, y)/max_y k(x, y) does not underflow far from the data.
+        # A factor per row cancels in P; k(x, y)/max_y k(x, y) does not underflow far from the data.
         kernel = _gaussian(_minus_row_minimum(squared), self.bandwidth_)
         average = kernel @ (self._weights[:, None] * (self.embedding_ + self._offset))
         return average / (kernel @ self._weights)[:, None] / self.eigenvalues_ - self._offset
 
     def _squared_distances(self, points: NDArray) -> Pairs:
-        """Squared distances from points to training points: of all pairs, or of those on the neighbour graph."""
+        """Return squared distances from points to training points: of all pairs, or on the neighbour graph."""
         if self.n_neighbors is None:
             return cdist(points, self._points, "sqeuclidean")
-        # x ~ y when |x-y| ≤ max(r(x), r(y)): a rule for any two points, so that `transform` repeats what `fit` did.
+        # x ~ y if |x-y| ≤ max(r(x), r(y)): this rule holds for any two points, so `transform` is consistent with `fit`.
         size = len(self._points)
         near, near_distance = self._tree.query_radius(points, self._neighbor_radii(points), return_distance=True)
-        radii = self._radii.copy()  # query_radius refuses radii in read-only memory, as of a memory-mapped model
+        radii = self._radii.copy()  # query_radius rejects read-only radii, which a memory-mapped model has
         back, back_distance = BallTree(points).query_radius(self._points, radii, return_distance=True)
         rows = np.concatenate([np.repeat(np.arange(len(points)), [len(i) for i in near]), *back])
         columns = np.concatenate([*near, np.repeat(np.arange(size), [len(i) for i in back])])
@@ -233,7 +234,7 @@ class DiffusionMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         return sparse.csr_array((distance**2, edges % size, starts), shape=(len(points), size))
 
     def _neighbor_radii(self, points: NDArray) -> NDArray:
-        """Distance to the last of the `n_neighbors` nearest training points, rounded up so that it is not lost."""
+        """Return the distance to the last of the `n_neighbors` nearest training points, rounded up to include it."""
         return self._tree.query(points, k=self.n_neighbors)[0][:, -1] * (1 + 1e-12)
 
     def _check_parameters(self, n_samples: int) -> None:
@@ -283,13 +284,13 @@ def _minus_row_minimum(squared: Pairs) -> Pairs:
 
 
 def _scale(weights: NDArray, kernel: Pairs) -> Pairs:
-    """diag(weights) kernel diag(weights)."""
+    """Return diag(weights) kernel diag(weights)."""
     diagonal = sparse.diags_array(weights)
     return diagonal @ kernel @ diagonal
 
 
 def _slope_bandwidth(squared: Pairs, random: np.random.RandomState, rows: int = 500, grid: int = 60) -> float:
-    """σ of the steepest log-log slope of S(σ), estimated from at most `rows` rows, each with all of its columns."""
+    """Return the σ of steepest log-log slope of S(σ), estimated from at most `rows` complete rows."""
     if squared.shape[0] > rows:
         squared = squared[np.sort(random.choice(squared.shape[0], rows, replace=False))]
     values = squared.data if sparse.issparse(squared) else squared.ravel()
@@ -308,8 +309,9 @@ def _slope_bandwidth(squared: Pairs, random: np.random.RandomState, rows: int = 
 def _leading_modes(
     symmetric: Pairs, constant: NDArray, n_modes: int, random: np.random.RandomState
 ) -> tuple[NDArray, NDArray]:
-    """Largest eigenvalues, in descending order, with their eigenvectors, all orthogonal to `constant`."""
-    # Sent from 1 to -1, the constant cannot mix with other eigenvectors at 1, which a disconnected graph has.
+    """Return the largest eigenvalues, descending, and their eigenvectors, all orthogonal to `constant`."""
+    # Moving its eigenvalue from 1 to -1 keeps the constant apart from other eigenvectors of eigenvalue 1, which exist
+    # if the graph is disconnected.
     size = len(constant)
     if sparse.issparse(symmetric):
         deflated = LinearOperator(
@@ -319,7 +321,7 @@ def _leading_modes(
             values, vectors = eigsh(deflated, k=n_modes, which="LA", v0=random.uniform(-1, 1, size))
         except ArpackNoConvergence as error:
             raise ValueError(
-                "The leading eigenvalues are too close to one to be told apart: increase bandwidth."
+                "The leading eigenvalues are too close to one to be distinguished; increase bandwidth."
             ) from error
         order = np.argsort(values)[::-1]
         return values[order], vectors[:, order]
@@ -329,17 +331,17 @@ def _leading_modes(
 
 
 def _rates(eigenvalues: NDArray, time: float) -> NDArray:
-    """-log(eigenvalue)/time, with a warning for eigenvalues that say nothing about a rate."""
+    """Return -log(eigenvalue)/time; warn about eigenvalues that do not determine a rate."""
     if eigenvalues[0] > 1 - 1e-10:
         warnings.warn(
-            "The samples fall into parts that the kernel does not connect: modes of rate zero only tell them apart. "
-            "Increase bandwidth or n_neighbors.",
+            "The samples form clusters that the kernel does not connect; modes of rate zero only distinguish these "
+            "clusters. Increase bandwidth or n_neighbors.",
             UnreliableModesWarning,
             stacklevel=3,
         )
     if eigenvalues[-1] < 1e-8:
         warnings.warn(
-            "Some eigenvalues are zero to rounding: their rates and modes are meaningless. "
+            "Some eigenvalues are zero within rounding; their rates and modes are meaningless. "
             "Decrease bandwidth or n_components.",
             UnreliableModesWarning,
             stacklevel=3,

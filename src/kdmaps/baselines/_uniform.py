@@ -1,4 +1,4 @@
-"""The paper's baseline without any choice: all bandwidths at once."""
+"""The paper's baseline without selection: a uniform mixture of all bandwidths."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class UniformMixtureMap(KernelDiffusionMap):
     n_kernels : int, default=10
         Number L of Gaussians, each with weight 1/L.
     bandwidth_range : (float, float), default=(0.5, 50)
-        Smallest and largest bandwidth in units of the median pairwise distance; the others are spread evenly in the
-        logarithm.
+        Smallest and largest bandwidth in units of the median pairwise distance; the bandwidths are spaced evenly on a
+        logarithmic scale.
     basis, n_features, regularization, center, diffusion, random_state, sampling, landmarks, rates, cv :
         As in `KernelDiffusionMap`.
 
@@ -71,7 +71,7 @@ class UniformMixtureMap(KernelDiffusionMap):
     def check_parameters(self) -> None:
         super().check_parameters()
         if not isinstance(self.n_kernels, Integral) or isinstance(self.n_kernels, bool) or self.n_kernels < 1:
-            raise ValueError(f"n_kernels must be a positive whole number, got {self.n_kernels!r}.")
+            raise ValueError(f"n_kernels must be a positive integer, got {self.n_kernels!r}.")
 
     def _make_kernel(self, X, weight, rng):
         sigmas = bandwidth_grid(self.n_kernels, self.bandwidth_range, median_distance(X, weight, rng))

@@ -1,4 +1,4 @@
-"""Bases turn points into features and know how to get the energy Gram from few products."""
+"""Bases turn points into features and compute the energy Gram matrix with few matrix products."""
 
 from kdmaps.bases._base import MIN_ROWS, Basis
 from kdmaps.bases._dictionary import DictionaryBasis, pair_blocks

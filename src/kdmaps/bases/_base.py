@@ -1,4 +1,4 @@
-"""What a basis is."""
+"""Base class of bases."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ import numpy as np
 from kdmaps.forms.diffusion import DiffusionTensor, TensorRows
 from kdmaps.kernels import Kernel
 
-#: Bytes that the features of a chunk take, if all are made at once: it sets the samples of a chunk.
+#: Target size in bytes of the features of one chunk; determines the number of samples in a chunk.
 CHUNK_BYTES = 4 * 2**20
-#: Fewer rows than this are not worth a call.
+#: Smallest number of rows in a chunk; below it, the overhead of a call dominates.
 MIN_ROWS = 64
 
 
 class Basis(ABC):
-    """p functions φ_1..φ_p of x in R^d whose span is searched for modes.
+    """p functions φ_1, …, φ_p of x in R^d whose span is searched for modes.
 
-    A basis is immutable. `start`, `step` and `finish` are the three parts of the sum over samples that
-    `kdmaps.forms.moments` runs over chunks and threads.
+    A basis is immutable. `kdmaps.forms.moments` calls `start`, `step` and `finish` to sum over the samples in chunks
+    and threads.
 
     Attributes
     ----------
     kernel : Kernel
     origin : ndarray of shape (d,)
-        Subtracted from X before anything else: kernels are translation invariant, rounding is not.
+        Subtracted from X first, to reduce rounding errors; the kernels are translation invariant.
     n_features : int
         p.
     dtype : dtype
-        Of the features in the sum over samples; sums of chunks are added in float64 always.
+        Floating type of the features in the sum over samples; the sums of chunks are always added in float64.
     """
 
     kernel: Kernel
@@ -45,51 +45,51 @@ class Basis(ABC):
 
     @property
     def chunk_rows(self) -> int:
-        """Samples per chunk."""
+        """Number of samples per chunk."""
         return max(MIN_ROWS, CHUNK_BYTES // (self.dtype.itemsize * self.n_features))
 
     @property
     def row_bytes(self) -> int:
-        """About how many bytes `step` works on for each sample of a chunk."""
+        """Approximate working memory of `step` in bytes per sample of a chunk."""
         return 8 * (6 * self.n_features + 4 * self.dim)
 
     def astype(self, dtype) -> Basis:
-        """The same basis with features in another floating type."""
+        """Return the same basis with features in another floating type."""
         if np.dtype(dtype) != self.dtype:
             raise ValueError(
-                f"dtype='{np.dtype(dtype)}' needs Fourier features: kernel functions at landmarks are nearly "
-                "dependent, and what tells them apart is lost in single precision. Use basis='fourier'."
+                f"dtype='{np.dtype(dtype)}' needs Fourier features: kernel functions at landmarks are nearly linearly "
+                "dependent, and single precision cannot distinguish them. Use basis='fourier'."
             )
         return self
 
     @property
     @abstractmethod
     def ridge(self) -> np.ndarray | None:
-        """R of the penalty aᵀRa = ‖Σ_m a_m φ_m‖² in the kernel's Hilbert space; None is the identity."""
+        """R of the penalty aᵀRa = ‖Σ_m a_m φ_m‖² in the kernel's Hilbert space; None means the identity."""
 
     @abstractmethod
     def features(self, X: np.ndarray) -> np.ndarray:
-        """(n, p): φ_m(x_i)."""
+        """Return φ_m(x_i), shape (n, p)."""
 
     def combine(self, X: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
-        """(n, r): Σ_m a_mk φ_m(x_i) for coefficients a of shape (p, r)."""
+        """Return Σ_m a_mk φ_m(x_i), shape (n, r), for coefficients a of shape (p, r)."""
         return self.features(X) @ coefficients
 
     @abstractmethod
     def gradient(self, X: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
-        """(n, r, d): ∇ Σ_m a_mk φ_m(x_i) for coefficients a of shape (p, r)."""
+        """Return ∇ Σ_m a_mk φ_m(x_i), shape (n, r, d), for coefficients a of shape (p, r)."""
 
     @abstractmethod
     def start(self, rows: int) -> Any:
-        """An empty accumulator for chunks of at most `rows` samples."""
+        """Return an empty accumulator for chunks of at most `rows` samples."""
 
     @abstractmethod
     def step(self, state: Any, X: np.ndarray, root_weight: np.ndarray, tensor: TensorRows, constant) -> None:
         """Add a chunk of samples, with the square roots of their weights, to an accumulator.
 
-        `constant` is the constant diffusion matrix, or None when `tensor` holds it per sample.
+        `constant` is the constant diffusion matrix, or None if `tensor` holds one per sample.
         """
 
     @abstractmethod
     def finish(self, states: list[Any], diffusion: DiffusionTensor) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Σ w φ (p,), Σ w φφᵀ (p, p) and Σ w ∇φ a ∇φᵀ (p, p) over all accumulators."""
+        """Return Σ w φ (p,), Σ w φφᵀ (p, p) and Σ w ∇φ a ∇φᵀ (p, p) over all accumulators."""

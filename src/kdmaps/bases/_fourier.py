@@ -16,28 +16,29 @@ from kdmaps.utils.threads import slices
 
 @dataclass
 class _State:
-    angles: np.ndarray  # (block, q) work space
-    waves: np.ndarray  # (block, 2q) work space: [cos, sin]
+    angles: np.ndarray  # (block, q) workspace
+    waves: np.ndarray  # (block, 2q) workspace: [cos, sin]
     total: np.ndarray  # Σ w [cos, sin]
     gram: np.ndarray  # Σ w [cos, sin][cos, sin]ᵀ, lower triangle
     work: np.ndarray | None = None  # Gram in single precision
     weight: float = 0.0  # Σ w
     scaled: np.ndarray | None = None  # the same with weights w·a(x), for a scalar diffusion per sample
     energy: np.ndarray | None = None  # Σ w ∇φ FFᵀ ∇φᵀ, lower triangle, for a diffusion factor F per sample
-    flux: np.ndarray | None = None  # (block, 2q) work space: √w ∇φ F for one column of F
+    flux: np.ndarray | None = None  # (block, 2q) workspace: √w ∇φ F for one column of F
 
 
 class FourierBasis(Basis):
-    """Pairs φ = √v_i cos(w_iᵀx), √v_i sin(w_iᵀx), so that φ(x)ᵀφ(z) ≈ k(x, z).
+    """Pairs of random Fourier features √v_i cos(w_iᵀx), √v_i sin(w_iᵀx), so that φ(x)ᵀφ(z) ≈ k(x, z).
 
-    With the Gram G = Σ φφᵀ in blocks (cc, cs; sc, ss), the energy Gram for a constant diffusion matrix a is
+    With the Gram matrix G = Σ φφᵀ in blocks (cc, cs; sc, ss), the energy Gram matrix for a constant diffusion matrix a
+    is
 
         [[ss, -sc], [-cs, cc]] ∘ (W a Wᵀ tiled 2×2):
 
-    one symmetric product gives both operators, whatever d is.
+    one symmetric product gives both operators, for any d.
 
     In single precision the sums are those of cos - 1 and sin: wide kernels have cosines close to 1, whose variance and
-    energy would be lost in the rounding of the 1. It is put back in double precision.
+    energy would be lost to rounding. The 1 is added back in double precision.
 
     Parameters
     ----------
@@ -67,7 +68,7 @@ class FourierBasis(Basis):
 
     @property
     def chunk_rows(self):
-        # In single precision every chunk ends with an addition of p×p numbers: worth it for 2p rows or more.
+        # In single precision every chunk ends with the addition of a p×p matrix, which is negligible from 2p rows on.
         return max(super().chunk_rows, 2 * self.n_features if self.dtype == np.float32 else 0)
 
     @property
@@ -83,12 +84,12 @@ class FourierBasis(Basis):
         return 1.0 if self.dtype == np.float32 else 0.0
 
     def _centred(self, X: np.ndarray) -> tuple[np.ndarray, float]:
-        """X - origin, and a bound of all angles."""
+        """Return X - origin and an upper bound of all angles."""
         Y = np.subtract(X, self.origin, order="C").astype(self.dtype, copy=False)
         return Y, max(Y.max(initial=0.0), -Y.min(initial=0.0)) * self._reach
 
     def _waves(self, X: np.ndarray) -> np.ndarray:
-        """[cos, sin] of the angles."""
+        """Return [cos, sin] of the angles."""
         Y, bound = self._centred(X)
         out = np.empty((X.shape[0], 2 * self._directions.shape[1]), dtype=self.dtype)
         cos_sin(Y @ self._directions, np.ones(X.shape[0], self.dtype), out, bound)
@@ -148,7 +149,7 @@ class FourierBasis(Basis):
                 add_gram(state.energy, flux, state.work)
 
     def _turned(self, gram: np.ndarray, metric: np.ndarray) -> np.ndarray:
-        """[[ss, -sc], [-cs, cc]] ∘ metric: derivatives swap cosine and sine."""
+        """Return [[ss, -sc], [-cs, cc]] ∘ metric: differentiation swaps cosine and sine."""
         q = self.frequencies.shape[0]
         out = np.empty_like(gram)
         np.multiply(gram[q:, q:], metric, out=out[:q, :q])
@@ -177,9 +178,9 @@ class FourierBasis(Basis):
 
 
 class RandomPhaseBasis(FourierBasis):
-    """The paper's features √(2 v_i) cos(w_iᵀx + b_i), b uniform on [0, 2π): noisier than pairs, kept for comparison.
+    """The paper's features √(2 v_i) cos(w_iᵀx + b_i), b uniform on [0, 2π); noisier than pairs, kept for comparison.
 
-    They are the fixed combinations √2 (cos b cos(wᵀx) - sin b sin(wᵀx)) of the pairs, and are computed as such.
+    They are computed as the combinations √2 (cos b cos(wᵀx) - sin b sin(wᵀx)) of the pairs.
     """
 
     def __init__(self, kernel, frequencies, weights, origin, phases):
@@ -189,7 +190,7 @@ class RandomPhaseBasis(FourierBasis):
         self._mix = np.concatenate([np.sqrt(2) * np.cos(phases), -np.sqrt(2) * np.sin(phases)])
 
     def _mixed(self, pairs: np.ndarray, axis: int) -> np.ndarray:
-        """Combinations of cosine and sine along an axis of pairs."""
+        """Combine cosine and sine along an axis of pairs."""
         shape = [1] * pairs.ndim
         shape[axis] = -1
         return np.add(*np.split(pairs * self._mix.reshape(shape), 2, axis=axis))

@@ -15,8 +15,8 @@ from kdmaps.forms.diffusion import square_root
 from kdmaps.kernels import Kernel
 from kdmaps.utils.validation import as_numbers
 
-#: Jitter ε_W of eq:W-stab relative to the trace of W. Without it (or with much less) directions in which W is
-#: numerically singular get rounding errors for a norm, and modes of impossible time scale live there.
+#: Jitter ε_W of eq:W-stab relative to the trace of W. With much less, the norm of directions in which W is numerically
+#: singular is a rounding error, which gives spurious modes with impossible time scales.
 JITTER = 1e-9
 #: Landmarks are chosen among at most this many samples.
 SELECTION_SAMPLES = 10_000
@@ -33,7 +33,7 @@ class _State:
 
 
 class LandmarkBasis(Basis):
-    """φ_m(x) = k(x, z_m) at p landmarks z.
+    """Kernel functions φ_m(x) = k(x, z_m) at p landmarks z.
 
     For a radial kernel in the scaled coordinates y = x/scale, with g_m = 2κ'(|y - ζ_m|²) and the metric
     M = scale⁻¹ a scale⁻¹, the energy Gram needs no array with a coordinate axis, since
@@ -41,8 +41,8 @@ class LandmarkBasis(Basis):
 
         Σ_i g_m g_n (y_i - ζ_m)ᵀM(y_i - ζ_n) = ½[(g∘s)ᵀg + gᵀ(g∘s)] - ½ S∘(gᵀg).
 
-    Kernels that are not radial (Laplacian, mixtures of different anisotropy) go coordinate by coordinate.
-    The landmarks count as samples like all others if they are samples; k-means centres are not.
+    Kernels that are not radial (Laplacian, mixtures of different anisotropy) are treated coordinate by coordinate.
+    Landmarks that are samples contribute to the sums like all other samples; k-means centres do not.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ class LandmarkBasis(Basis):
         self.kernel, self.landmarks, self.origin = kernel, landmarks, origin
         self.n_features = landmarks.shape[0]
         self.centred_landmarks = landmarks - origin
-        # A kernel that is not C¹ has g → ∞ at coincident points: there the coordinate-wise derivative is the safe one.
+        # If the kernel is not C¹, g → ∞ at coincident points; the coordinate-wise derivative stays finite there.
         self.radial = kernel.scale is not None and kernel.smoothness >= 1
         W = kernel(self.centred_landmarks)
         self._ridge = (W + W.T) / 2 + JITTER * np.trace(W) * np.eye(self.n_features)  # eq:W-stab
@@ -119,7 +119,7 @@ class LandmarkBasis(Basis):
         state.cross += weighted.T @ slopes
 
     def metric(self, constant) -> np.ndarray:
-        """M: a number c for M = c·1, else a root B with M = B Bᵀ."""
+        """Return c if M = c·1, otherwise a root B with M = B Bᵀ."""
         inverse = np.broadcast_to(1 / np.asarray(self.kernel.scale), self.dim)
         M = (np.eye(self.dim) if constant is None else constant) * np.outer(inverse, inverse)
         if np.array_equal(M, M[0, 0] * np.eye(self.dim)):
@@ -133,7 +133,7 @@ class LandmarkBasis(Basis):
         if constant is None and tensor.factor is None:
             constant = np.eye(self.dim)
         diagonal = constant is not None and np.array_equal(constant, np.diag(np.diagonal(constant)))
-        factors = []  # each with the sum that it belongs to
+        factors = []  # each with the sum to which it contributes
         if constant is not None and not diagonal:
             factor = np.broadcast_to(square_root(constant), (X.shape[0], *constant.shape))
             factors.append((factor, state.energy))
@@ -170,7 +170,7 @@ class LandmarkBasis(Basis):
 
 
 def _squared_distances(A: np.ndarray, B: np.ndarray) -> np.ndarray:
-    """|a_i - b_m|² by one product; rounding is relative to |a|² + |b|², so both should be centred."""
+    """Return |a_i - b_m|² from one product; rounding is relative to |a|² + |b|², so both should be centred."""
     s = A @ (-2 * B.T)
     s += np.einsum("ij,ij->i", A, A)[:, None]
     s += np.einsum("ij,ij->i", B, B)
@@ -178,17 +178,17 @@ def _squared_distances(A: np.ndarray, B: np.ndarray) -> np.ndarray:
 
 
 def select_landmarks(X: np.ndarray, n: int, method, kernel: Kernel, random_state=None) -> np.ndarray:
-    """Landmarks for the samples X.
+    """Select landmarks for the samples X.
 
     Parameters
     ----------
     X : ndarray of shape (n_samples, d)
     n : int
-        How many (fewer if X has fewer distinct samples).
+        Number of landmarks (fewer if X has fewer distinct samples).
     method : {"kmeans", "uniform", "greedy", "all"} or array of shape (p, d)
-        k-means centres; samples drawn uniformly; samples by pivoted Cholesky of the kernel matrix (each next landmark
-        is the sample that the span of the others represents worst); every sample; or the landmarks themselves.
-        All but "all" look at a seeded subsample of at most 10,000 samples.
+        k-means centres; samples drawn uniformly; samples by pivoted Cholesky decomposition of the kernel matrix (each
+        next landmark is the sample that the span of the others represents worst); every sample; or the landmarks
+        themselves. All but "all" use a random subsample of at most 10,000 samples.
     kernel : Kernel
         Used by "greedy".
     random_state : int, RandomState instance or None
@@ -224,7 +224,7 @@ def _pivoted_cholesky(kernel: Kernel, X: np.ndarray, n: int) -> np.ndarray:
     residual, factor, chosen = np.ones(X.shape[0]), np.zeros((X.shape[0], n)), np.empty(n, dtype=int)
     for step in range(n):
         pivot = int(np.argmax(residual))
-        if residual[pivot] <= 1e-12:  # the span represents every sample already
+        if residual[pivot] <= 1e-12:  # the span already represents every sample
             return np.sort(chosen[:step])
         column = kernel(X, X[pivot : pivot + 1])[:, 0] - factor[:, :step] @ factor[pivot, :step]
         factor[:, step] = column / np.sqrt(residual[pivot])

@@ -1,4 +1,4 @@
-"""From the words of an estimator to a basis."""
+"""Build a basis from the parameters of an estimator."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ BASES = ("fourier", "random-phase", "landmarks", "full")
 
 
 def check_basis(basis, known=BASES) -> None:
-    """Raise unless `basis` is one of the known names."""
+    """Raise a ValueError unless `basis` is one of the known names."""
     if not isinstance(basis, str) or basis not in known:
         raise ValueError(f"Unknown basis {basis!r}; choose one of {', '.join(known)}.")
 
@@ -30,29 +30,29 @@ def make_basis(
     random_state=None,
     sample_weight: np.ndarray | None = None,
 ) -> Basis:
-    """A basis for samples like X.
+    """Build a basis for the samples X.
 
     Parameters
     ----------
     basis : {"fourier", "random-phase", "landmarks", "full"}
-        "full" has a landmark at every sample.
+        "full" places a landmark at every sample.
     kernel : Kernel
     X : ndarray of shape (n_samples, d)
-        Samples that tell the dimension, the origin and the landmarks.
+        Samples that determine the dimension, the origin and the landmarks.
     n_features : int
         p; rounded up to an even number for the pairs of "fourier".
     sampling : {"sobol", "orthogonal", "iid"}
-        How frequencies are drawn.
+        Sampling method of the frequencies.
     landmarks : str or array
         See `select_landmarks`.
     random_state : int, RandomState instance or None
     sample_weight : ndarray of shape (n_samples,), optional
-        For the origin, which is the weighted mean.
+        Weights of the mean that is used as origin.
     """
     check_basis(basis)
     rng = check_random_state(random_state)
     dim = X.shape[1]
-    # A weighted mean: a whole weight then means the same as a repetition, to the sign of a mode.
+    # With a weighted mean, an integer weight is equivalent to a repeated sample, including the sign of a mode.
     counted = slice(2**16) if sample_weight is None else np.flatnonzero(sample_weight)[: 2**16]
     origin = np.average(
         X[counted].astype(np.float64), axis=0, weights=None if sample_weight is None else sample_weight[counted]

@@ -1,4 +1,4 @@
-"""A few fixed combinations of the features of a basis, seen as a basis of their own."""
+"""Fixed linear combinations of the features of a basis, as a basis of their own."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ class _State:
 
 
 class ModeBasis(Basis):
-    """f_k = Σ_m a_mk φ_m - offset_k for coefficients a of shape (p, r).
+    """Functions f_k = Σ_m a_mk φ_m - offset_k for coefficients a of shape (p, r).
 
-    Its Moments are r×r and cost O(N p r): what a held-out score of given modes needs.
+    Their Moments are r×r and cost O(N p r); they give the held-out score of given modes.
     """
 
     def __init__(self, basis: Basis, coefficients: np.ndarray, offset: np.ndarray):

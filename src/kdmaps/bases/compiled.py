@@ -1,7 +1,7 @@
-"""The compiled chunk step: features and Gram of a chunk at the speed of one BLAS `syrk`, without the interpreter lock.
+"""Compiled chunk step: features and Gram matrix of a chunk at the speed of one BLAS `syrk`, without the GIL.
 
-BLAS is called through the pointers that SciPy publishes for Cython (its f2py wrappers keep the lock), and sin/cos is a
-compiled polynomial kernel. Within a chunk, features are made and used in blocks that stay in the second-level cache.
+BLAS is called through the pointers that SciPy exports for Cython (its f2py wrappers hold the GIL), and sin/cos is a
+compiled polynomial. Within a chunk, features are computed and used in blocks that fit into the second-level cache.
 """
 
 from __future__ import annotations
@@ -11,18 +11,19 @@ from llvmlite import ir
 from numba import njit, types
 from numba.extending import get_cython_function_address, intrinsic
 
-#: Where BLAS is, as SciPy publishes it for Cython. An argument of compiled code, which is kept for the next process.
+#: Addresses of BLAS functions that SciPy exports for Cython. They are arguments of the compiled code, because that code
+#: is cached for other processes.
 _SYRK = {
     np.dtype(scalar): get_cython_function_address("scipy.linalg.cython_blas", name)
     for scalar, name in ((np.float64, "dsyrk"), (np.float32, "ssyrk"))
 }
-#: Rows of features at a time: enough for BLAS, few enough for the second-level cache with a few hundred features.
+#: Rows of features per block: enough for BLAS, few enough for the second-level cache with a few hundred features.
 BLOCK_ROWS = 320
 
 
 @intrinsic
 def _call(typing_context, function, a, b, c, d, e, f, g, h, i, j):
-    """Call the function at an address with ten pointers, all given as whole numbers."""
+    """Call the function at an address with ten pointers, all given as integers."""
 
     def generate(context, builder, signature, values):
         pointer = ir.IntType(8).as_pointer()
@@ -35,7 +36,7 @@ def _call(typing_context, function, a, b, c, d, e, f, g, h, i, j):
 
 @njit(nogil=True, cache=True)
 def _syrk(address, A, beta, out):
-    """AᵀA + β·out in the lower triangle of `out`, all of the type of A."""
+    """Write AᵀA + β·out to the lower triangle of `out`; both arrays have the same type."""
     # BLAS reads row-major A as column-major Aᵀ and row-major lower as column-major upper ("U"), not transposed ("N").
     letters, size = np.array([85, 78], np.uint8), np.array([A.shape[1], A.shape[0]], np.int32)
     scalars = np.array([1, beta], dtype=A.dtype)
@@ -54,7 +55,7 @@ def _add_lower(out, work):
 
 
 def add_gram(out: np.ndarray, A: np.ndarray, work: np.ndarray | None = None) -> None:
-    """Add AᵀA to the lower triangle of float64 `out`, in place, without the interpreter lock; both are C-contiguous.
+    """Add AᵀA to the lower triangle of float64 `out`, in place, without the GIL; both are C-contiguous.
 
     The product of a float32 A is computed in float32, in `work` of the size of `out`, and added in float64.
     """
@@ -66,7 +67,7 @@ def add_gram(out: np.ndarray, A: np.ndarray, work: np.ndarray | None = None) -> 
 
 
 def mirror(lower: np.ndarray) -> np.ndarray:
-    """The symmetric matrix with this lower triangle, in place."""
+    """Copy the lower triangle to the upper one, in place, and return the symmetric matrix."""
     p = lower.shape[0]
     for start in range(0, p, 128):  # blocks keep the transposed reads in cache
         stop = min(start + 128, p)
@@ -76,8 +77,8 @@ def mirror(lower: np.ndarray) -> np.ndarray:
     return lower
 
 
-# Cody–Waite split of π: products of a part with whole numbers below 2²⁰ are exact. Then polynomials for |r| ≤ π/2, from
-# Chebyshev fits of (sin r/r - 1)/r² and (cos r - 1 + r²/2)/r⁴ in r², good to less than rounding.
+# Cody–Waite split of π: products of a part with integers below 2²⁰ are exact. Then polynomials for |r| ≤ π/2, from
+# Chebyshev fits of (sin r/r - 1)/r² and (cos r - 1 + r²/2)/r⁴ in r², with errors below rounding.
 _PI_HI, _PI_MID, _PI_LO = 3.1415926534682512, 1.2154201012607932e-10, 4.0445324975919011e-21
 _S1, _S2, _S3 = -1.6666666666666666633e-1, 8.3333333333333158444e-3, -1.9841269841254955987e-4
 _S4, _S5, _S6 = 2.7557319219158430571e-6, -2.5052107616384595278e-8, 1.605897727281550607e-10
@@ -105,7 +106,7 @@ def cos_sin_rows(angles, row_scale, out):
             cosines[j] = (1.0 - 0.5 * z + z * z * c) * sign
 
 
-# The same in single precision: products with whole numbers below 2¹² are exact, enough up to 8192.
+# The same in single precision: products with integers below 2¹² are exact, which suffices for arguments up to 8192.
 _F = np.float32
 _ONE_OVER_PI, _HALF, _ONE, _TWO = _F(0.31830987), _F(0.5), _F(1.0), _F(2.0)
 _FPI_HI, _FPI_MID, _FPI_LO = _F(3.140625), _F(9.67502593994140625e-4), _F(1.5099579897537296e-7)
@@ -115,7 +116,7 @@ _FC1, _FC2, _FC3, _FC4 = _F(4.1666666078e-2), _F(-1.3888812506e-3), _F(2.4786076
 
 @njit(nogil=True, cache=True, fastmath={"contract", "nsz", "arcp"}, error_model="numpy")
 def cos_sin_rows_single(angles, row_scale, out, shift):
-    """`cos_sin_rows` in float32, with `shift` subtracted from the cosine: cos a - 1 keeps its digits for small a."""
+    """Float32 version of `cos_sin_rows` that subtracts `shift` from the cosine; cos a - 1 is accurate for small a."""
     n, q = angles.shape
     for i in range(n):
         scale, row, cosines, sines = row_scale[i], angles[i], out[i, :q], out[i, q:]
@@ -131,16 +132,17 @@ def cos_sin_rows_single(angles, row_scale, out, shift):
             cosines[j] = (c * sign + (sign - shift)) * scale
 
 
-#: Beyond these arguments the reduction by three parts of π loses digits and the library's sin and cos take over.
+#: Above these arguments the reduction by three parts of π loses digits, and NumPy's sin and cos are used instead.
 LARGE_ARGUMENT = {np.dtype(np.float64): 1e5, np.dtype(np.float32): 8192.0}
 
 
 def cos_sin(
     angles: np.ndarray, row_scale: np.ndarray, out: np.ndarray, bound: float = np.inf, shift: float = 0.0
 ) -> None:
-    """[cos a - shift, sin a]·row_scale per row, good to two units in the last place of 1, for any finite argument.
+    """Write [cos a - shift, sin a]·row_scale to the rows of `out`, to two units in the last place of 1.
 
-    `bound` is known to exceed all arguments, which spares a look at them; a shift is for float32 only.
+    Any finite argument is allowed. `bound` is an upper bound of all arguments, if one is known; it saves computing
+    their maximum. A shift is used in float32 only.
     """
     limit = LARGE_ARGUMENT[angles.dtype]
     if bound < limit or max(angles.max(initial=0.0), -angles.min(initial=0.0)) < limit:
@@ -157,8 +159,9 @@ def cos_sin(
 def add_waves(Y, directions, root_weight, angles, waves, total, gram, work=None) -> None:
     """Add Σ √w z and Σ zzᵀ (lower triangle) of z = √w [cos a, sin a], a = Y @ directions, to `total` and `gram`.
 
-    All in one piece of compiled code: threads that come back to the interpreter after every block wait for its lock.
-    No angle may be a `LARGE_ARGUMENT`. In float32 cosines are less 1, and the sum over the rows of Y is one in float32.
+    One compiled function does it all: threads that return to the interpreter after every block would wait for the GIL.
+    No angle may exceed `LARGE_ARGUMENT`. In float32, 1 is subtracted from the cosines and the rows of Y are summed in
+    float32.
 
     Parameters
     ----------
@@ -166,10 +169,10 @@ def add_waves(Y, directions, root_weight, angles, waves, total, gram, work=None)
     directions : ndarray of shape (d, q)
     root_weight : ndarray of shape (n,)
     angles, waves : ndarrays of shape (b, q) and (b, 2q)
-        Work space for b rows at a time.
+        Workspace for b rows at a time.
     total, gram : float64 ndarrays of shape (2q,) and (2q, 2q)
     work : ndarray of shape (2q, 2q), for float32 only
-        Work space.
+        Workspace.
     """
     _add_waves(_SYRK[Y.dtype], Y, directions, root_weight, angles, waves, total, gram, work)
 
@@ -181,7 +184,7 @@ def _add_waves(syrk, Y, directions, root_weight, angles, waves, total, gram, wor
         stop = min(start + size, n)
         root, a, z = root_weight[start:stop], angles[: stop - start], waves[: stop - start]
         np.dot(Y[start:stop], directions, a)
-        if work is None:  # decided when this is compiled
+        if work is None:  # decided at compile time
             cos_sin_rows(a, root, z)
             _syrk(syrk, z, 1.0, gram)
         else:

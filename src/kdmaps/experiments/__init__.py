@@ -1,1 +1,1 @@
-"""Experiments: one file for each table or figure, each runnable as `python -m kdmaps.experiments.NAME`."""
+"""Experiments: one module per table or figure, run with `python -m kdmaps.experiments.NAME`."""

@@ -1,4 +1,4 @@
-"""What all experiments share: rows that are computed once, kept on disk, and shown as a table."""
+"""Shared code of the experiments: compute rows once, store them on disk, and write tables."""
 
 from __future__ import annotations
 
@@ -10,8 +10,12 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from joblib import Parallel, delayed, parallel_config
 
+from kdmaps import problems
+from kdmaps.problems import Problem
+from kdmaps.utils.json_lines import append_line, read_lines
 from kdmaps.utils.progress import track
 
 Row = dict[str, Any]
@@ -20,9 +24,9 @@ Row = dict[str, Any]
 def run_tasks(
     function: Callable[..., list[Row]], tasks: Sequence[dict[str, Any]], path: Path, jobs: int = 2, show: bool = True
 ) -> list[Row]:
-    """Rows of `function(**task)` for every task, in the order of the tasks.
+    """Return the rows of `function(**task)` for all tasks, in the order of the tasks.
 
-    Finished tasks are appended to `path` (JSON lines) at once and never computed again: after a kill, run it again.
+    Finished tasks are appended to `path` (JSON lines) and not computed again, so an interrupted run can be resumed.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     done = finished(path)
@@ -34,26 +38,18 @@ def run_tasks(
         )
         for i, rows in track(results, len(missing), lambda: path.stem, show):
             done[keys[i]] = rows
-            with path.open("a") as file:
-                file.write("\n" + json.dumps({"task": tasks[i], "rows": rows, "versions": versions()}))
+            append_line(path, {"task": tasks[i], "rows": rows, "versions": versions()})
     return [row for key in keys for row in done[key]]
 
 
 def key_of(task: dict[str, Any]) -> str:
-    """A task as text."""
+    """Return a task as text."""
     return json.dumps(task, sort_keys=True)
 
 
 def finished(path: Path) -> dict[str, list[Row]]:
-    """The rows in a file, by the keys of their tasks."""
-    done: dict[str, list[Row]] = {}
-    for line in path.read_text().splitlines() if path.exists() else ():
-        try:
-            entry = json.loads(line)
-        except json.JSONDecodeError:
-            continue  # a line cut off by a kill
-        done[key_of(entry["task"])] = entry["rows"]
-    return done
+    """Return the rows in a file by the keys of their tasks."""
+    return {key_of(entry["task"]): entry["rows"] for entry in read_lines(path)}
 
 
 def _run(index: int, function: Callable[..., list[Row]], task: dict[str, Any]) -> tuple[int, list[Row]]:
@@ -61,9 +57,9 @@ def _run(index: int, function: Callable[..., list[Row]], task: dict[str, Any]) -
 
 
 def options_of(name: str, description: str | None, n_seeds: int, quick: str) -> argparse.ArgumentParser:
-    """The options that experiments have in common; `quick` says what `--quick` leaves out."""
+    """Return a parser of the common options; `quick` is the help text of `--quick`."""
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seeds", type=int, default=n_seeds, help="how many")
+    parser.add_argument("--seeds", type=int, default=n_seeds, help="number of seeds")
     parser.add_argument("--quick", action="store_true", help=quick)
     parser.add_argument("--out", type=Path, default=Path("results", name))
     parser.add_argument("--jobs", type=int, default=2)
@@ -71,19 +67,25 @@ def options_of(name: str, description: str | None, n_seeds: int, quick: str) -> 
 
 
 def publish(name: str, rows: list[Row], table: Callable[..., str], figure: Callable[..., None], out: Path) -> None:
-    """Print the table of the rows, and write it and their figure."""
+    """Print and write the table of the rows, and write their figure."""
     text = table(rows)
     (out / "table.md").write_text(text + "\n")
     figure(rows, out / f"{name}.png")
     print(text)
 
 
+def load_samples(problem: str, seed: int) -> tuple[Problem, np.ndarray]:
+    """Return a problem and 500 of its samples, or 1000 in ten or more dimensions."""
+    system = problems.load(problem)
+    return system, system.sample(1000 if system.dim >= 10 else 500, random_state=seed)
+
+
 def versions() -> dict[str, str]:
-    """Versions of what the numbers depend on."""
+    """Return the versions of the packages that determine the numbers."""
     return {"python": platform.python_version(), **{name: version(name) for name in ("kdmaps", "numpy", "scipy")}}
 
 
 def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A Markdown table."""
+    """Return a Markdown table."""
     lines = [header, ["---"] * len(header), *rows]
     return "\n".join("| " + " | ".join(cells) + " |" for cells in lines)

@@ -1,8 +1,8 @@
-"""How good is a choice of kernel that never sees the truth?
+"""Regret of selecting the kernel without knowledge of the true modes.
 
-For every candidate of the default grid the true subspace error is known, so the *regret* of a scoring rule is the
-distance from the SubR² of the candidate that it selects to the best SubR² of the grid. Two oracles: the best candidate
-in hindsight, and the one that 4,000 fresh samples would select.
+For every candidate of the default grid the true subspace error is known. The *regret* of a scoring rule is the
+difference between the best SubR² of the grid and the SubR² of the candidate that the rule selects. There are two
+oracles: the best candidate in hindsight, and the candidate that 4,000 new samples would select.
 
     python -m kdmaps.experiments.regret --quick
 """
@@ -17,15 +17,18 @@ from pathlib import Path
 
 import numpy as np
 
-from kdmaps import metrics, problems
+from kdmaps import metrics
 from kdmaps.bases import make_basis
+from kdmaps.data import ArraySource
 from kdmaps.data.distances import median_distance
 from kdmaps.estimators.search import KernelSearchCV
-from kdmaps.experiments._runner import Row, markdown, options_of, publish, run_tasks
+from kdmaps.experiments._runner import Row, load_samples, markdown, options_of, publish, run_tasks
+from kdmaps.experiments.paper._printed import cross_validated
 from kdmaps.forms.diffusion import DiffusionTensor
-from kdmaps.forms.energy import compute_moments
+from kdmaps.forms.energy import EnergyForm, compute_moments
 from kdmaps.kernels import FAMILIES, make_kernel
-from kdmaps.selection.folds import CrossFit, FoldMoments, cross_fit, make_splits
+from kdmaps.selection.cross_fit import CrossFit, cross_fit
+from kdmaps.selection.folds import Folds, make_splits
 from kdmaps.selection.grid import BANDWIDTH_RANGE, REGULARIZATIONS
 from kdmaps.selection.rules import SCORINGS, CandidateScore, pooled_ritz_timescales, pooled_score
 from kdmaps.selection.scores import timescale_score
@@ -43,25 +46,11 @@ PROBLEMS = (
     "mdlike-10",
     "mdlike-20",
 )
-#: CV+RFF of the paper (tab:main-results, tab:highd, tab:mdlike), against the paper's own reference.
-PRINTED = {
-    "ou2d-4": 0.977,
-    "ou2d-16": 0.939,
-    "ou3d": 0.980,
-    "ou10d": 0.773,
-    "ou20d": 0.759,
-    "dw1d": 0.725,
-    "dw1d-asym": 0.729,
-    "circle": 0.787,
-    "mdlike-6": 0.512,
-    "mdlike-10": 0.497,
-    "mdlike-20": 0.468,
-}
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What a run of the experiment depends on."""
+    """Settings of a run."""
 
     n_features: int = 300
     n_bandwidths: int = 10
@@ -75,7 +64,7 @@ def _pooled(power: float, caution: float) -> Callable[[CrossFit], float]:
 
 
 def _capped(fit: CrossFit) -> float:
-    """The pooled sum with every held-out time scale capped by its training value."""
+    """Return the pooled sum with each held-out time scale capped at its training value."""
     held_out = np.sort(pooled_ritz_timescales(fit))[::-1]
     trained = np.sort(1 / np.mean([np.linalg.eigvalsh(f.train_energy) for f in fit.folds], axis=0))[::-1]
     return float(np.minimum(held_out, trained).sum())
@@ -85,7 +74,7 @@ def _value(select: Callable[[CrossFit], CandidateScore], fit: CrossFit) -> float
     return select(fit).value
 
 
-#: The default and what lost against it. "timescale" is the default scoring of KernelSearchCV.
+#: Scoring rules: "timescale" is the default of KernelSearchCV, the others are alternatives that were rejected.
 RULES: dict[str, Callable[[CrossFit], float]] = {
     **{name: partial(_value, select) for name, select in SCORINGS.items()},
     "mean of fold sums": lambda fit: float(np.mean(SCORINGS["timescale"](fit).fold_values)),
@@ -99,18 +88,18 @@ RULES: dict[str, Callable[[CrossFit], float]] = {
 
 
 def _candidates(system, X: np.ndarray, seed: int, settings: Settings) -> list[dict]:
-    """Every candidate of the grid: what the rules say of it, and the truth."""
+    """Return the scores of all rules and the true SubR² for each candidate of the grid."""
     r = system.n_modes
     fresh = system.sample(settings.n_fresh, random_state=seed + 100_000)
     reference, paper_reference = system.reference(X, r), system.paper_reference(X)
-    folds = FoldMoments(make_splits(settings.folds, X, None, r, seed), len(X))
-    identity = DiffusionTensor(None, system.dim)
+    folds = Folds(make_splits(settings.folds, X, None, r, seed), len(X))
+    source, form = ArraySource(X, checked=True), EnergyForm(DiffusionTensor(None, system.dim))
     found = []
     for family in FAMILIES:
         for sigma in median_distance(X, random_state=seed) * np.geomspace(*BANDWIDTH_RANGE, settings.n_bandwidths):
             basis = make_basis("fourier", make_kernel(family, sigma), X, settings.n_features, random_state=seed)
             Z, beyond = basis.features(X), compute_moments(basis, fresh)
-            fits = cross_fit(*folds.compute(basis, X, None, identity), basis.ridge, r, REGULARIZATIONS)
+            fits = cross_fit(*folds.moments(source, form, basis), basis.ridge, r, REGULARIZATIONS)
             for lam, fit in zip(REGULARIZATIONS, fits, strict=True):
                 if fit is not None:
                     a = fit.coefficients
@@ -128,9 +117,8 @@ def _candidates(system, X: np.ndarray, seed: int, settings: Settings) -> list[di
 
 
 def run(problem: str, seed: int, **settings) -> list[Row]:
-    """One row per rule for one sample of one problem."""
-    system = problems.load(problem)
-    X = system.sample(1000 if system.dim >= 10 else 500, random_state=seed)
+    """Return one row per rule for one sample of one problem."""
+    system, X = load_samples(problem, seed)
     candidates = _candidates(system, X, seed, Settings(**settings))
     chosen = {rule: max(candidates, key=lambda c: c["rules"][rule]) for rule in RULES}
     chosen["fresh samples"] = max(candidates, key=lambda c: c["fresh"])
@@ -161,7 +149,7 @@ def run(problem: str, seed: int, **settings) -> list[Row]:
 
 
 def table(rows: list[Row]) -> str:
-    """Regrets per problem and rule, in Markdown."""
+    """Return a Markdown table of the regrets by problem and rule."""
     lines = []
     for problem in dict.fromkeys(row["problem"] for row in rows):
         mine = [row for row in rows if row["problem"] == problem]
@@ -180,7 +168,7 @@ def table(rows: list[Row]) -> str:
                     f"{(r2['fresh samples'] - r2[rule]).mean():+.4f}",
                     " ".join(f"{e:.2f}" for e in errors),
                     f"{paper:.3f}",
-                    f"{PRINTED[problem]:.3f}",
+                    f"{cross_validated(problem):.3f}",
                 ]
             )
     header = ["problem", "rule", "SubR²", "regret", "worst", "vs fresh", "rate errors", "paper's reference", "printed"]
@@ -188,7 +176,7 @@ def table(rows: list[Row]) -> str:
 
 
 def figure(rows: list[Row], path: Path) -> None:
-    """Regret of every seed, by problem, for the default rule and the paper's."""
+    """Plot the regret of each seed, by problem, for the default rule and those of the paper."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -212,11 +200,10 @@ def figure(rows: list[Row], path: Path) -> None:
 
 
 def landscape(problem: str, seed: int, settings: Settings, path: Path) -> None:
-    """Why a choice was good or bad: true SubR² of every candidate over its score, by folds and by fresh samples."""
+    """Plot the true SubR² of each candidate against its score, from folds and from new samples."""
     from matplotlib.figure import Figure
 
-    system = problems.load(problem)
-    X = system.sample(1000 if system.dim >= 10 else 500, random_state=seed)
+    system, X = load_samples(problem, seed)
     candidates = _candidates(system, X, seed, settings)
     r2 = np.array([c["r2"] for c in candidates])
     fig = Figure(figsize=(10, 4), layout="constrained")

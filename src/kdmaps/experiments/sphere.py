@@ -1,17 +1,17 @@
-"""Spectra of spheres: how close do learned time scales come, with the kernel chosen by itself?
+"""Spectra of spheres: accuracy of learned time scales with automatic selection of the kernel.
 
-For n uniform samples on the unit sphere of R^d the first 24 inverse eigenvalues of the Laplace–Beltrami operator are
-estimated; the error is Σ_k |1/rate_k - 1/exact_k| / Σ_k 1/exact_k. Kernel and regularization are those that
-`KernelSearchCV` finds among a smooth, a middling and a rough family, with 300 features; they are then fitted once more
-with max(300, n/10) features. Two energies: the ambient one, and the one on estimated tangent spaces
-(`diffusion="tangent"`). The estimate is the cross-fitted one, over three draws of three folds. Beside it stand the
-rates of the same modes on the samples that they were fitted to ("ritz"), and the error of the exact modes' quotients
-E|∇f|²/Var f on the same samples ("exact modes"): the noise of the samples themselves. With 10,000 samples the aim is
-the published error for the ambient energy, and half of it for the tangent energy.
+For n uniform samples on the unit sphere of R^d, the first 24 inverse eigenvalues of the Laplace–Beltrami operator are
+estimated; the error is Σ_k |1/rate_k - 1/exact_k| / Σ_k 1/exact_k. `KernelSearchCV` selects the kernel and the
+regularization among a smooth, an intermediate and a rough family with 300 features; the selected kernel is refitted
+with max(300, n/10) features. Two energies are used: the ambient energy and the energy on estimated tangent spaces
+(`diffusion="tangent"`). The estimate is cross-fitted over three draws of three folds. For comparison, the table shows
+the rates of the same modes on the training samples ("ritz") and the error of the quotients E|∇f|²/Var f of the exact
+modes on the same samples ("exact modes"), which is pure sampling noise. With 10,000 samples the aim is the published
+error for the ambient energy, and half of it for the tangent energy.
 
-In the ambient energy a mode has to be flat across the sphere. For x_i that takes the function x_i(3 - |x|²)/2: kernels
-narrower than the default grid, which starts at 1.5 median distances, and enough features to hold polynomials of degree
-3 and 4. The tangent energy asks for neither.
+With the ambient energy, a mode has to be constant normal to the sphere. For x_i that is the function x_i(3 - |x|²)/2,
+which needs kernels narrower than the default grid (from 1.5 median distances) and enough features to represent
+polynomials of degree 3 and 4. The tangent energy needs neither.
 
     python -m kdmaps.experiments.sphere --quick
 """
@@ -37,13 +37,13 @@ SIZES = (100, 1_000, 10_000)
 DIMENSIONS = (3, 5, 11, 19)
 N_MODES = 24
 FAMILIES = ("gaussian", "matern52", "laplacian")
-#: Half as many as by default, and narrower ones: in units of the median distance.
+#: Half as many bandwidths as by default, and narrower ones, in units of the median distance.
 N_BANDWIDTHS, BANDWIDTH_RANGE = 5, (0.7, 14.0)
-#: Folds are drawn this often: the k-th mode of a degenerate level is another function in every fold, so that the mean
-#: over many of them has less noise than the quotient of any one function.
+#: Number of draws of the folds. The k-th mode of a degenerate level is a different function in each fold, so the mean
+#: over many folds has less noise than the quotient of a single function.
 N_DRAWS = 3
 ENERGIES = {"ambient": None, "tangent": "tangent"}
-#: Published errors of a Galerkin method at n = 10,000 with the kernel chosen by hand, and the errors aimed at here.
+#: Published errors of a Galerkin method at n = 10,000 with the kernel chosen by hand, and the target errors here.
 PUBLISHED = {3: 0.026, 5: 0.030, 11: 0.035, 19: 0.047}
 AIMS = {
     (10_000, "ambient"): PUBLISHED,
@@ -54,13 +54,13 @@ AIMS = {
 
 
 def relative_error(rates: np.ndarray, exact: np.ndarray) -> float:
-    """Σ|1/rate - 1/exact| / Σ 1/exact, both in order."""
+    """Return Σ|1/rate - 1/exact| / Σ 1/exact, with both sorted."""
     times, truth = np.sort(1 / rates)[::-1], 1 / np.sort(exact)
     return float(np.abs(times - truth).sum() / truth.sum())
 
 
 def run(n: int, dim: int, seed: int, energy: str, n_bandwidths: int = N_BANDWIDTHS) -> list[Row]:
-    """One row for one sample of one sphere and one energy."""
+    """Return one row for one sample of one sphere and one energy."""
     system = problems.load(f"sphere-{dim}")
     X = system.sample(n, random_state=seed)
     start = time.perf_counter()
@@ -101,7 +101,7 @@ def run(n: int, dim: int, seed: int, energy: str, n_bandwidths: int = N_BANDWIDT
 
 
 def run_exact(n: int, dim: int, seed: int) -> list[Row]:
-    """The error of the exact modes on one sample of one sphere, in one row.
+    """Return one row with the error of the exact modes on one sample of one sphere.
 
     The gradient on the sphere is ∇f - x(x·∇f); central differences of polynomials of degree ≤ 4 are exact to 1e-6.
     """
@@ -122,7 +122,7 @@ def _errors(rows: list[Row], rates: str, **wanted) -> np.ndarray:
 
 
 def table(rows: list[Row], exact: list[Row]) -> str:
-    """Mean errors over the seeds, with their standard deviation, and whether they are as small as aimed at."""
+    """Return the mean errors over the seeds, their standard deviations, and whether they meet the aims."""
     lines, missed, compared = [], [], 0
     for n in sorted({row["n"] for row in rows}):
         for dim in sorted({row["dim"] for row in rows}):
@@ -154,7 +154,7 @@ def table(rows: list[Row], exact: list[Row]) -> str:
 
 
 def figure(rows: list[Row], exact: list[Row], path: Path) -> None:
-    """Mean error over n, for every dimension, energy and estimate."""
+    """Plot the mean error against n for each dimension, energy and estimate."""
     from matplotlib.figure import Figure
 
     dims = sorted({row["dim"] for row in rows})
@@ -184,10 +184,10 @@ def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sizes", nargs="+", type=int, default=list(SIZES))
     parser.add_argument("--dimensions", nargs="+", type=int, default=list(DIMENSIONS), choices=DIMENSIONS)
-    parser.add_argument("--seeds", type=int, default=10, help="how many")
+    parser.add_argument("--seeds", type=int, default=10, help="number of seeds")
     parser.add_argument("--first-seed", type=int, default=1000, help="seeds below 1000 were used to choose the method")
     parser.add_argument("--quick", action="store_true", help="one seed, up to 1,000 samples, two bandwidths")
-    parser.add_argument("--finished", action="store_true", help="show the rows that are there, compute no others")
+    parser.add_argument("--finished", action="store_true", help="show finished rows only, compute no others")
     parser.add_argument("--out", type=Path, default=Path("results/sphere"))
     parser.add_argument("--jobs", type=int, default=1)
     options = parser.parse_args(arguments)

@@ -1,8 +1,8 @@
-"""Learning the kernel by gradients: what the paper's objectives give, and what the held-out score gives.
+"""Learning the kernel by gradients: the paper's objectives compared with the held-out score.
 
-Every method sees the same samples. "uniform", "sub-only", "eig-only" and "combined" are the paper's (landmarks, the
-constant among the modes), "VarRFF" is its bounded anisotropic Fourier method, started at the widest bandwidth of its
-grid; "search" is `KernelSearchCV`, "refined" the default `AdaptiveDiffusionMap`; "oracle" is the candidate of the
+All methods use the same samples. "uniform", "sub-only", "eig-only" and "combined" are the paper's (landmarks, the
+constant among the modes). "VarRFF" is its bounded anisotropic Fourier method, started at the widest bandwidth of its
+grid. "search" is `KernelSearchCV`, "refined" the default `AdaptiveDiffusionMap`; "oracle" is the candidate of the
 default grid that agrees best with the true modes, in hindsight.
 
     python -m kdmaps.experiments.variational --quick
@@ -17,16 +17,17 @@ from pathlib import Path
 
 import numpy as np
 
-from kdmaps import metrics, problems
+from kdmaps import metrics
 from kdmaps.baselines import UniformMixtureMap
 from kdmaps.bases import make_basis
 from kdmaps.data.distances import median_distance
 from kdmaps.estimators.adaptive import AdaptiveDiffusionMap
+from kdmaps.estimators.kernel_map import KernelDiffusionMap
 from kdmaps.estimators.variational import VariationalKernelMap
-from kdmaps.experiments._runner import Row, markdown, options_of, publish, run_tasks
+from kdmaps.experiments._runner import Row, load_samples, markdown, options_of, publish, run_tasks
 from kdmaps.forms.energy import compute_moments
 from kdmaps.kernels import FAMILIES, make_kernel
-from kdmaps.selection.folds import cross_fit
+from kdmaps.selection.cross_fit import cross_fit
 from kdmaps.selection.grid import BANDWIDTH_RANGE, REGULARIZATIONS, bandwidth_grid
 
 PROBLEMS = ("dw1d", "dw1d-asym", "ou2d-4", "ou2d-16", "ou3d", "circle", "ou10d", "mdlike-10", "mdlike-20")
@@ -34,13 +35,13 @@ PROBLEMS = ("dw1d", "dw1d-asym", "ou2d-4", "ou2d-16", "ou3d", "circle", "ou10d",
 
 @dataclass(frozen=True)
 class Settings:
-    """What a run of the experiment depends on."""
+    """Settings of a run."""
 
     regularization: float = 1e-2
     n_landmarks: int = 60
     adam_steps: int = 100
     lbfgs_steps: int = 30
-    widest: float = 50.0  # of the paper's grid, in median distances: where its cross-validation always ends
+    widest: float = 50.0  # bandwidth of the paper's grid, in median distances, which its cross-validation selects
 
 
 def _paper_methods(r: int, seed: int, X: np.ndarray, s: Settings) -> dict[str, Callable[[], object]]:
@@ -60,7 +61,7 @@ def _paper_methods(r: int, seed: int, X: np.ndarray, s: Settings) -> dict[str, C
 
 
 def _grid(X: np.ndarray, r: int, seed: int) -> Iterator[np.ndarray]:
-    """Modes of every candidate of the default search, fitted on all samples."""
+    """Yield the modes of each candidate of the default search, fitted to all samples."""
     for family in FAMILIES:
         for sigma in bandwidth_grid(10, BANDWIDTH_RANGE, median_distance(X, None, seed)):
             basis = make_basis("fourier", make_kernel(family, sigma), X, 300, random_state=seed)
@@ -69,10 +70,9 @@ def _grid(X: np.ndarray, r: int, seed: int) -> Iterator[np.ndarray]:
 
 
 def run(part: str, problem: str, seed: int, **settings) -> list[Row]:
-    """One row per method, of the paper's or of kdmaps' own, for one sample of one problem."""
-    system = problems.load(problem)
+    """Return one row per method (of the paper or of kdmaps) for one sample of one problem."""
+    system, X = load_samples(problem, seed)
     r = system.n_modes
-    X = system.sample(1000 if system.dim >= 10 else 500, random_state=seed)
     truth, printed = system.reference(X, r), system.paper_reference(X)
     rows = []
 
@@ -91,14 +91,15 @@ def run(part: str, problem: str, seed: int, **settings) -> list[Row]:
             add("oracle", max(_grid(X, r, seed), key=lambda modes: metrics.subspace_r2(modes, truth)))
             return rows
         model = AdaptiveDiffusionMap(r, random_state=seed).fit(X)
-        add("search", model.search_.transform(X), kernel=repr(model.search_.kernel_))
+        searched = KernelDiffusionMap(r, **model.search_result_.best.params, random_state=seed).fit(X)
+        add("search", searched.transform(X), kernel=repr(searched.kernel_))
         kept = model.refinement_ is not None and model.refinement_.preferred
         add("refined", model.transform(X), kernel=repr(model.kernel_), kept=kept)
     return rows
 
 
 def table(rows: list[Row]) -> str:
-    """Mean SubR² of every method on every problem, true slow modes and (in brackets) the paper's reference."""
+    """Return the mean SubR² by problem and method: true slow modes, and the paper's reference in brackets."""
     methods = list(dict.fromkeys(row["method"] for row in rows))
     lines = []
     for problem in dict.fromkeys(row["problem"] for row in rows):
@@ -124,7 +125,7 @@ def table(rows: list[Row]) -> str:
 
 
 def figure(rows: list[Row], path: Path) -> None:
-    """Error 1 - SubR² of every seed, by problem and method."""
+    """Plot the error 1 - SubR² of each seed, by problem and method."""
     from matplotlib.figure import Figure
 
     names = list(dict.fromkeys(row["problem"] for row in rows))

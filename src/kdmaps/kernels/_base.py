@@ -1,4 +1,4 @@
-"""What a kernel is."""
+"""Base class of kernels."""
 
 from __future__ import annotations
 
@@ -18,56 +18,56 @@ class Kernel(ABC):
     Attributes
     ----------
     smoothness : float
-        How many continuous derivatives k(·, z) has. The energy needs one, a generator needs two.
+        Number of continuous derivatives of k(·, z). The energy needs one, a generator needs two.
     """
 
     smoothness: float = np.inf
-    #: κ'/κ where it is a constant (Gaussian), which spares the energy one Gram.
+    #: κ'/κ if it is constant (Gaussian); the energy then needs one Gram matrix less.
     log_slope: float | None = None
 
-    # --- what a family says -------------------------------------------------------------------------------------------
+    # --- defined by each family ---------------------------------------------------------------------------------------
     @abstractmethod
     def __call__(self, X: np.ndarray, Z: np.ndarray | None = None) -> np.ndarray:
-        """Matrix k(x_i, z_m); `Z` defaults to `X`."""
+        """Return the matrix k(x_i, z_m); `Z` defaults to `X`."""
 
     @abstractmethod
     def partials(self, X: np.ndarray, Z: np.ndarray) -> Iterator[np.ndarray]:
-        """Matrices ∂k(x_i, z_m)/∂x_ij, one coordinate j after the other."""
+        """Yield the matrix ∂k(x_i, z_m)/∂x_ij for each coordinate j in turn."""
 
     @abstractmethod
     def laplacian(self, X: np.ndarray, Z: np.ndarray) -> np.ndarray:
-        """Matrix Δ_x k(x_i, z_m)."""
+        """Return the matrix Δ_x k(x_i, z_m)."""
 
     @abstractmethod
     def components(self) -> list[tuple[float, Kernel]]:
-        """Weights and kernels whose convex combination this kernel is."""
+        """Return the weights and kernels of which this kernel is the convex combination."""
 
     @abstractmethod
     def to_dict(self) -> dict[str, Any]:
-        """Plain data from which `kernel_from_dict` builds the kernel again."""
+        """Return plain data from which `kernel_from_dict` rebuilds the kernel."""
 
     @property
     def scale(self) -> np.ndarray | None:
-        """Lengths (scalar or one per coordinate) in which the kernel is radial, or None if it is not radial."""
+        """Length scales (scalar or one per coordinate) in which the kernel is radial; None if it is not radial."""
         return None
 
     def profile(self, s: Any, order: int = 0) -> Any:
-        """κ(s), κ'(s) or κ''(s) of a radial kernel, s = Σ_j (x_j - z_j)²/scale_j²."""
+        """Return κ(s), κ'(s) or κ''(s) of a radial kernel, s = Σ_j (x_j - z_j)²/scale_j²."""
         raise NotImplementedError(f"{self!r} is not radial")
 
     def frequencies(self, normals: np.ndarray, uniforms: np.ndarray) -> np.ndarray:
-        """Map standard normals (n, d) and uniforms (n,) to frequencies of the spectral law."""
+        """Map standard normals (n, d) and uniforms (n,) to frequencies of the spectral distribution."""
         raise NotImplementedError
 
-    # --- what follows from it -----------------------------------------------------------------------------------------
+    # --- derived from these -------------------------------------------------------------------------------------------
     def gradient(self, X: np.ndarray, Z: np.ndarray) -> np.ndarray:
-        """Array (n, m, d) of ∂k(x_i, z_m)/∂x_ij."""
+        """Return the array (n, m, d) of ∂k(x_i, z_m)/∂x_ij."""
         return np.stack(list(self.partials(X, Z)), axis=-1)
 
     def sample_frequencies(
         self, n: int, dim: int, method: str = "sobol", random_state=None
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Frequencies of the spectral law and their weights: k(x, z) ≈ Σ_i weight_i cos(w_iᵀ(x - z)).
+        """Sample frequencies of the spectral distribution, with weights: k(x, z) ≈ Σ_i weight_i cos(w_iᵀ(x - z)).
 
         Parameters
         ----------
@@ -75,7 +75,7 @@ class Kernel(ABC):
             Number and dimension of the frequencies.
         method : {"iid", "orthogonal", "sobol"}
             Independent draws; draws with orthogonal directions in blocks of `dim` (Yu et al. 2016); or a scrambled
-            Sobol sequence through the inverse spectral law.
+            Sobol sequence mapped by the inverse of the spectral distribution.
         random_state : int, RandomState instance or None
 
         Returns
@@ -87,7 +87,7 @@ class Kernel(ABC):
         parts = self.components()
         counts = apportion(np.array([beta for beta, _ in parts]), n)
         normals, uniforms = spectral_points(n, dim, method, rng)
-        # Interleave, so that every component gets its share of each orthogonal block and of the Sobol sequence.
+        # Interleave the components, so that each gets its share of every orthogonal block and of the Sobol sequence.
         owner = rng.permutation(np.repeat(np.arange(len(parts)), counts))
         frequencies, weights = np.empty((n, dim)), np.empty(n)
         for component, ((beta, kernel), count) in enumerate(zip(parts, counts, strict=True)):
@@ -98,5 +98,5 @@ class Kernel(ABC):
 
 
 def namespace(a: Any) -> Any:
-    """The array namespace (numpy, jax.numpy) of `a`."""
+    """Return the array namespace (numpy, jax.numpy) of `a`."""
     return a.__array_namespace__() if hasattr(a, "__array_namespace__") else np

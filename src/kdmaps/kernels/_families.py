@@ -1,4 +1,4 @@
-"""The families: a radial one is its profile and its spectral law."""
+"""Kernel families; a radial family is defined by its profile and its spectral distribution."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from scipy.spatial.distance import cdist
 from kdmaps.kernels._base import Kernel, namespace
 from kdmaps.utils.validation import as_numbers
 
-# Profiles with a singular derivative at s = 0 are evaluated at this s instead: finite, and every derivative of the
-# kernel multiplies it by (x_j - z_j) = 0 there.
+# Profiles with a singular derivative at s = 0 are evaluated at this s instead. The value is finite, and every
+# derivative of the kernel multiplies it by (x_j - z_j) = 0 there.
 _TINY = 1e-300
 
 
@@ -39,7 +39,7 @@ class _Family(Kernel):
         return [(1.0, self)]
 
     def with_bandwidth(self, bandwidth) -> Kernel:
-        """The same family at another bandwidth."""
+        """Return the same family with another bandwidth."""
         return type(self)(**{**self._parameters(), "bandwidth": bandwidth})
 
     def _check_dim(self, X: np.ndarray) -> None:
@@ -61,7 +61,7 @@ class _Family(Kernel):
 
 
 class _Radial(_Family):
-    """k(x, z) = κ(s), s = Σ_j (x_j - z_j)²/σ_j²."""
+    """Radial kernel k(x, z) = κ(s), s = Σ_j (x_j - z_j)²/σ_j²."""
 
     @property
     def scale(self) -> np.ndarray:
@@ -99,7 +99,7 @@ class _Radial(_Family):
 
 
 class Gaussian(_Radial):
-    """k(x, z) = exp(-s/2); w ~ N(0, σ⁻²).
+    """Gaussian kernel k(x, z) = exp(-s/2); w ~ N(0, σ⁻²).
 
     Examples
     --------
@@ -119,7 +119,9 @@ class Gaussian(_Radial):
 
 
 class Matern(_Radial):
-    """k(x, z) = 2^{1-ν}/Γ(ν) t^ν K_ν(t), t = √(2ν s), for half-integer ν; w ~ multivariate Student-t, 2ν degrees.
+    """Matérn kernel k(x, z) = 2^{1-ν}/Γ(ν) t^ν K_ν(t), t = √(2ν s), for half-integer ν.
+
+    Its frequencies w follow a multivariate Student-t distribution with 2ν degrees of freedom.
 
     With g_ν(t) = √(2/π) t^ν K_ν(t): g_{1/2} = e^{-t}, g_{3/2} = (1+t) e^{-t}, g_{ν+1} = 2ν g_ν + t² g_{ν-1} and
     g_ν' = -t g_{ν-1}, so that κ = g_ν/g_ν(0), κ' = -ν g_{ν-1}/g_ν(0) and κ'' = ν² g_{ν-2}/g_ν(0).
@@ -154,7 +156,7 @@ class Matern(_Radial):
 
 
 class RationalQuadratic(_Radial):
-    """k(x, z) = (1 + s/(2α))^{-α}; w = √τ g/σ with τ ~ Gamma(α, 1/α).
+    """Rational quadratic kernel k(x, z) = (1 + s/(2α))^{-α}; w = √τ g/σ with τ ~ Gamma(α, 1/α).
 
     Examples
     --------
@@ -183,10 +185,10 @@ class RationalQuadratic(_Radial):
 
 
 class Laplacian(_Family):
-    """k(x, z) = exp(-Σ_j |x_j - z_j|/σ_j); w_j independent Cauchy with scale 1/σ_j.
+    """Laplacian kernel k(x, z) = exp(-Σ_j |x_j - z_j|/σ_j); w_j independent Cauchy with scale 1/σ_j.
 
-    Not radial, and not differentiable where x_j = z_j: the derivative is taken to be 0 there (the mean of both sides),
-    and second derivatives are refused.
+    Not radial, and not differentiable where x_j = z_j: the derivative is set to 0 there (the mean of the one-sided
+    derivatives), and second derivatives raise an error.
 
     Examples
     --------
@@ -217,7 +219,7 @@ class Laplacian(_Family):
 
 
 def _bessel_profile(nu: float, t: Any, xp: Any) -> Any:
-    """g_ν(t) = √(2/π) t^ν K_ν(t) for half-integer ν, by its three-term recursion; K_{-ν} = K_ν."""
+    """Evaluate g_ν(t) = √(2/π) t^ν K_ν(t) for half-integer ν by its three-term recursion; K_{-ν} = K_ν."""
     if nu < 0:
         return t ** (2 * nu) * _bessel_profile(-nu, t, xp)
     lower, upper = xp.exp(-t) / t, xp.exp(-t)
@@ -226,7 +228,7 @@ def _bessel_profile(nu: float, t: Any, xp: Any) -> Any:
     return upper
 
 
-#: The families by the names that estimators and the command line take; each is called with a bandwidth.
+#: Families by the names that estimators and the command line accept; each is called with a bandwidth.
 FAMILIES: dict[str, Callable[..., Kernel]] = {
     "gaussian": Gaussian,
     "laplacian": Laplacian,
@@ -238,7 +240,7 @@ FAMILIES: dict[str, Callable[..., Kernel]] = {
 
 
 def make_kernel(kernel: str | Kernel, bandwidth=1.0) -> Kernel:
-    """The family of that name at `bandwidth`; a Kernel is returned as it is.
+    """Build a kernel from the name of its family and a bandwidth; a Kernel is returned unchanged.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Convex mixtures and the simplex of their weights."""
+"""Convex mixtures of kernels, and maps to the simplex of their weights."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Mixture(Kernel):
             raise ValueError(f"weights must hold one number per kernel ({len(kernels)}), got shape {beta.shape}.")
         if not np.all(np.isfinite(beta)) or np.any(beta < 0) or not np.isclose(beta.sum(), 1, rtol=0, atol=1e-8):
             raise ValueError("weights must be non-negative and sum to 1; see kdmaps.kernels.softmax.")
-        # Weights that sum to 1 within rounding stay as they are, so that a stored mixture is the same mixture.
+        # Weights that sum to 1 within rounding are kept, so that a mixture read from a file equals the stored one.
         self.weights = beta if abs(beta.sum() - 1) < 1e-12 else beta / beta.sum()
         self.kernels = tuple(kernels)
 
@@ -72,7 +72,7 @@ class Mixture(Kernel):
 
     @property
     def scale(self):
-        """A mixture of radial kernels is radial if their lengths are proportional to one another."""
+        """Length scales; a mixture of radial kernels is radial if those of its components are proportional."""
         scales = [kernel.scale for _, kernel in self.components()]
         if any(scale is None for scale in scales):
             return None
@@ -109,7 +109,7 @@ class Mixture(Kernel):
 
 
 def kernel_from_dict(data: dict[str, Any]) -> Kernel:
-    """Inverse of `Kernel.to_dict`."""
+    """Build a kernel from its plain data: the inverse of `Kernel.to_dict`."""
     classes = {c.__name__: c for c in (Gaussian, Laplacian, Matern, RationalQuadratic)}
     fields = dict(data)
     family = fields.pop("family", None)
@@ -121,12 +121,12 @@ def kernel_from_dict(data: dict[str, Any]) -> Kernel:
 
 
 def softmax(u: Any) -> Any:
-    """β_ℓ = exp(u_ℓ)/Σ_m exp(u_m) (eq:softmax)."""
+    """Return β_ℓ = exp(u_ℓ)/Σ_m exp(u_m) (eq:softmax)."""
     xp = namespace(u)
     e = xp.exp(u - xp.max(u))
     return e / xp.sum(e)
 
 
 def simplex_floor(beta: Any, tau: float) -> Any:
-    """β ← (1-τ)β + τ/L: no component of a mixture dies."""
+    """Return (1-τ)β + τ/L, which keeps the weight of every component positive."""
     return (1 - tau) * beta + tau / beta.shape[0]

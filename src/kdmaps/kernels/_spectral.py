@@ -1,4 +1,4 @@
-"""Points from which frequencies are made, and their division among the components of a mixture."""
+"""Random points that kernels map to frequencies, and their allocation to the components of a mixture."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from scipy.stats import qmc
 
 
 def apportion(weights: np.ndarray, n: int) -> np.ndarray:
-    """Whole numbers in proportion to `weights` with sum `n` (largest remainders), positive wherever possible."""
+    """Return integers in proportion to `weights` with sum `n` (largest remainders), positive wherever possible."""
     counts = np.floor(weights * n).astype(int)
     counts = np.maximum(counts, (weights > 0).astype(int) if n >= np.count_nonzero(weights) else 0)
     while counts.sum() != n:
@@ -21,7 +21,7 @@ def apportion(weights: np.ndarray, n: int) -> np.ndarray:
 
 
 def spectral_points(n: int, dim: int, method: str, rng: np.random.RandomState) -> tuple[np.ndarray, np.ndarray]:
-    """Standard normals (n, dim) and uniforms (n,), spread as `method` says."""
+    """Draw standard normals (n, dim) and uniforms (n,) by the given method."""
     if method == "iid":
         return rng.standard_normal((n, dim)), rng.uniform(size=n)
     if method == "orthogonal":
@@ -29,7 +29,7 @@ def spectral_points(n: int, dim: int, method: str, rng: np.random.RandomState) -
         q, r = np.linalg.qr(blocks)
         q *= np.sign(np.diagonal(r, axis1=1, axis2=2))[:, None, :]  # Haar measure
         directions = np.swapaxes(q, 1, 2).reshape(-1, dim)[:n]
-        # Radii and the scale mixture are spread too: one stratum of the uniform law per frequency.
+        # Stratify the radii and the scale mixture too: one stratum of the uniform distribution per frequency.
         radii = np.sqrt(2 * special.gammaincinv(dim / 2, _strata(n, rng)))
         return directions * radii[:, None], _strata(n, rng)
     if method == "sobol":

@@ -1,4 +1,4 @@
-"""Systems with exact samples and exact slow modes, to test methods against."""
+"""Test problems with exact samples and exact slow modes."""
 
 from kdmaps.problems.base import Diffusion, Problem
 from kdmaps.problems.circle import NoisyCircle

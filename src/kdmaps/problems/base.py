@@ -1,4 +1,4 @@
-"""What every problem can do, and the checks that all of them share."""
+"""Base classes of test problems, and checks of their arguments."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ RandomState: TypeAlias = int | np.random.Generator | None
 
 
 def check_count(value: object, name: str) -> int:
-    """Return `value` as an int, or say which argument is not a positive integer."""
+    """Return `value` as an int; raise a ValueError that names the argument unless it is a positive integer."""
     if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
         raise ValueError(f"{name} must be a positive integer, got {value!r}; pass {name}=1 or more.")
     return int(value)
 
 
 def check_positive(value: object, name: str) -> float:
-    """Return `value` as a float, or say which argument is not a positive finite number."""
+    """Return `value` as a float; raise a ValueError that names the argument unless it is positive and finite."""
     if not isinstance(value, Real) or not np.isfinite(float(value)) or value <= 0:
         raise ValueError(f"{name} must be a positive finite number, got {value!r}.")
     return float(value)
 
 
 def check_points(X: ArrayLike, dim: int, name: str = "X") -> Array:
-    """Return `X` as a finite float64 array of shape (n, dim), or say what is wrong with it."""
+    """Return `X` as a finite float64 array of shape (n, dim); raise a ValueError if that is impossible."""
     points = np.asarray(X, dtype=np.float64)
     if points.ndim != 2 or points.shape[1] != dim:
         raise ValueError(f"{name} must have shape (n, {dim}), got {points.shape}; pass one point in each row.")
@@ -51,7 +51,7 @@ class Problem(ABC):
     dim : int
         Number of coordinates of a point.
     n_modes : int
-        How many modes the benchmarks ask for.
+        Number of modes computed in the benchmarks.
     """
 
     name: str = "problem"
@@ -123,7 +123,7 @@ class Problem(ABC):
         return self.eigenfunctions(X, self._complete_cluster(check_count(r, "r")))
 
     def paper_reference(self, X: ArrayLike) -> Array:
-        """Evaluate the reference functions that the paper scores against; the same as `reference` unless overridden.
+        """Evaluate the reference functions of the paper; the same as `reference` unless overridden.
 
         Parameters
         ----------
@@ -199,12 +199,12 @@ class Problem(ABC):
 
 
 class Markov(Problem):
-    """A problem whose trajectories are made one step after another."""
+    """A problem whose trajectories are simulated step by step."""
 
     def _trajectories(self, start: Array, n_steps: int, dt: float, rng: np.random.Generator) -> Array:
         frames = np.empty((n_steps, *start.shape))
         frames[0] = start
-        # A diverging scheme is reported once, at the end, as the error below.
+        # Divergence is reported once, by the error below.
         with np.errstate(over="ignore", invalid="ignore"):
             for step in range(1, n_steps):
                 frames[step] = self._step(frames[step - 1], dt, rng)

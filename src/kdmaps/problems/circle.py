@@ -1,4 +1,4 @@
-"""A circle seen through Gaussian noise."""
+"""A circle with Gaussian noise."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ class _Mode(NamedTuple):
 class NoisyCircle(Problem):
     """Points (cos θ, sin θ) + noise·ξ with θ uniform and ξ standard normal in the plane.
 
-    The law of the points has radial density ρ(r) ∝ r exp(-(r² + 1)/(2s²)) I₀(r/s²), s the noise. Modes of its diffusion
-    are R(r) cos(kθ) and R(r) sin(kθ), where -(ρR')'/ρ + (k²/r²) R = rate R, solved by finite volumes. Their slowest
-    rates are close to 1, 1, 4, 4, 9, 9, …; purely radial modes come at about 1/s².
+    The points have radial density ρ(r) ∝ r exp(-(r² + 1)/(2s²)) I₀(r/s²), where s is the noise. Modes of the diffusion
+    with this stationary law are R(r) cos(kθ) and R(r) sin(kθ), where -(ρR')'/ρ + (k²/r²) R = rate R, solved by finite
+    volumes. The slowest rates are close to 1, 1, 4, 4, 9, 9, …; purely radial modes have rates from about 1/s² on.
 
-    Trajectories are another process with the same law: θ is an exact Brownian motion √2 dW for any dt, so that cos(kθ)
-    decays at rate k², and the noise is drawn afresh for each frame.
+    Trajectories are those of another process with the same law: θ is an exact Brownian motion √2 dW for any dt, so that
+    cos(kθ) decays at rate k², and the noise is drawn independently for each frame.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ class NoisyCircle(Problem):
         return clean + self.noise * rng.standard_normal(clean.shape)
 
     def _radial_potential(self, r: Array) -> Array:
-        # i0e carries e^{-r/s²}, which completes the square and keeps every term small.
+        # i0e includes the factor e^{-r/s²}, which completes the square and keeps every term small.
         return (r - 1) ** 2 / (2 * self.noise**2) - np.log(r * i0e(r / self.noise**2))
 
     def _branch(self, wave: int) -> Interval:
@@ -61,7 +61,7 @@ class NoisyCircle(Problem):
 
     def _modes(self, k: int) -> list[_Mode]:
         modes: list[_Mode] = []
-        # The first mode of a wave number is faster than that of the one before, and comes twice.
+        # The first rate increases with the wave number, and occurs twice (cosine and sine) for wave > 0.
         for wave in range(k // 2 + 2):
             for radial, rate in enumerate(self._branch(wave).rates(k + 1)):
                 if wave:

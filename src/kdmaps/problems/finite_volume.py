@@ -1,8 +1,8 @@
-"""Eigenpairs of generators by finite volumes, and exact sampling from a potential in a box.
+"""Compute eigenpairs of generators by finite volumes, and draw exact samples of e^{-V} in a box.
 
 With masses e^{-V} at cell centres and fluxes e^{-V} at cell faces, -G φ = -e^V ∇·(e^{-V} ∇φ) becomes a matrix that is
-reversible with respect to the masses. Only differences of V between neighbours are exponentiated, so nothing
-underflows. The error is even in the cell width h; Richardson extrapolation over doubled grids removes the leading h².
+reversible with respect to the masses. Only differences of V between neighbours are exponentiated, which avoids
+underflow. The error is even in the cell width h; Richardson extrapolation over doubled grids removes the leading h².
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ from scipy.sparse.linalg import eigsh
 
 from kdmaps.problems.base import Array
 
-# Beyond this height above the minimum of V no sample ever is (e^{-50} = 2e-22) and modes of moderate order have no
-# weight, while e^{V/2} would amplify the rounding errors of the eigenvectors.
+# Cells with V this far above its minimum are left out: they hold no samples (e^{-50} = 2e-22) and no weight of modes of
+# moderate order, while e^{V/2} would amplify the rounding errors of the eigenvectors.
 CUTOFF = 50.0
 
 
 class Interval:
-    """Eigenpairs of -(w φ')'/w + q φ = rate φ with w = e^{-V} and no flux at the ends, from rate index 0 on.
+    """Eigenpairs of -(w φ')'/w + q φ = rate φ with w = e^{-V} and no flux at the ends, counted from 0.
 
-    Grids are doubled until the extrapolated rates agree to `tolerance`.
+    The grid is doubled until the extrapolated rates agree to `tolerance`.
 
     Parameters
     ----------
     potential : callable
         V, elementwise.
     domain : (float, float)
-        The interval; it is trimmed to where V - min V < 50.
+        The interval; it is trimmed to the range where V - min V < 50.
     killing : callable, optional
         q >= 0, elementwise; zero by default, in which case mode 0 is the constant.
     tolerance : float
@@ -63,14 +63,14 @@ class Interval:
         self._functions: CubicSpline | None = None
 
     def rates(self, k: int) -> Array:
-        """Return the `k` smallest rates, mode 0 included."""
+        """Return the `k` smallest rates, including mode 0."""
         self._refine(k)
         return self._rates[:k]
 
     def functions(self, x: Array, k: int) -> Array:
         """Evaluate the first `k` modes, of norm 1 under π and positive at the right end; shape (len(x), k).
 
-        Outside of the domain the value at its end is returned, as for the process reflected there.
+        Outside the domain, the value at its end is returned, as for the process reflected there.
         """
         self._refine(k)
         assert self._functions is not None
@@ -79,7 +79,7 @@ class Interval:
     def _refine(self, k: int) -> None:
         if k <= len(self._rates):
             return
-        # Room for a few more, so that asking for one mode after another does not solve anew each time.
+        # Compute more modes than requested, so that increasing k step by step does not solve again each time.
         k = max(8, 2 * k)
         cells = max(512, 16 * k)
         coarse = self._solve(cells, k)
@@ -87,7 +87,7 @@ class Interval:
         while (cells := 2 * cells) <= self.max_cells:
             fine = self._solve(cells, k)
             rates = fine[1] + (fine[1] - coarse[1]) / 3
-            # The scale of rate 0 is that of the next one.
+            # Rate 0 has no scale of its own; use that of the next rate.
             if np.all(np.abs(rates - previous) <= self.tolerance * np.maximum(np.abs(rates), rates[1])):
                 x, _, values = fine
                 values = values + (values - CubicSpline(*coarse[::2])(x)) / 3
@@ -110,13 +110,13 @@ class Interval:
         rates, vectors = eigh_tridiagonal(diagonal, off_diagonal, select="i", select_range=(0, k - 1))
         root_mass = np.exp((v.min() - v) / 2)
         values = vectors * np.linalg.norm(root_mass) / root_mass[:, None]
-        # Well beyond the last zero, and before rounding errors matter.
+        # The sign is taken beyond the last zero, but before rounding errors matter.
         right = np.flatnonzero(v - v.min() < 30)[-1]
         return x, rates, values * np.sign(values[right])
 
 
 class Rectangle:
-    """Eigenpairs of -e^V ∇·(e^{-V} ∇φ) = rate φ on a rectangle with no flux through its sides, from rate 0 on.
+    """Eigenpairs of -e^V ∇·(e^{-V} ∇φ) = rate φ on a rectangle with no flux through its sides, counted from rate 0.
 
     Rates are extrapolated over three doubled grids (Romberg), modes over the two finest.
 
@@ -127,7 +127,7 @@ class Rectangle:
     domain : ((float, float), (float, float))
         Sides of the rectangle.
     cells : int
-        Cells for each side of the coarsest grid.
+        Number of cells along each side of the coarsest grid.
     """
 
     def __init__(
@@ -143,14 +143,14 @@ class Rectangle:
         self._functions: list[RectBivariateSpline] = []
 
     def rates(self, k: int) -> Array:
-        """Return the `k` smallest rates, the constant's rate 0 included."""
+        """Return the `k` smallest rates, including rate 0 of the constant."""
         self._refine(k)
         return self._rates[:k]
 
     def functions(self, X: Array, k: int) -> Array:
         """Evaluate the first `k` modes, of norm 1 under π; shape (n, k).
 
-        Outside of the domain the value at its side is returned.
+        Outside the domain, the value at its boundary is returned.
         """
         self._refine(k)
         x, y = (np.clip(column, *side) for column, side in zip(X.T, self.domain, strict=True))
@@ -159,7 +159,7 @@ class Rectangle:
     def _refine(self, k: int) -> None:
         if k <= len(self._rates):
             return
-        # Modes beyond the k-th let the Procrustes step below rotate a degenerate pair that k would cut.
+        # With a few modes beyond the k-th, the Procrustes step below can rotate a degenerate pair that k would split.
         k = max(10, k + 4)
         (_, r1, _), (axes2, r2, f2), (axes4, r4, f4) = (self._solve(m * self.cells, k) for m in (1, 2, 4))
         first, second = r2 + (r2 - r1) / 3, r4 + (r4 - r2) / 3
@@ -167,12 +167,12 @@ class Rectangle:
         # The h⁶ remainder is far below the last correction.
         if np.any(np.abs(rates - second) > 1e-4 * np.maximum(np.abs(rates), rates[1])):
             raise ValueError(
-                f"{k} modes are not resolved by {4 * self.cells} cells a side; pass more cells or a smaller k."
+                f"{k} modes are not resolved by {4 * self.cells} cells per side; pass more cells or a smaller k."
             )
         self._rates = rates
         coarse = np.stack([RectBivariateSpline(*axes2, f)(*axes4) for f in f2])
-        # Eigenvectors of two grids agree up to signs, and up to rotations of degenerate modes: the polar factor of
-        # their overlap, restricted to such modes. A full rotation would also undo the h² part to be extrapolated.
+        # Eigenvectors of two grids agree up to signs and rotations of degenerate modes: the polar factor of their
+        # overlap, restricted to such modes. A full rotation would also remove the h² term to be extrapolated.
         mass = np.exp(-self._values(axes4))
         overlap = np.einsum("iab,jab,ab->ij", f4, coarse, mass / mass.sum())
         overlap[np.abs(r4[:, None] - r4) > 1e-4 * r4[1]] = 0
@@ -207,16 +207,16 @@ class Rectangle:
             (np.concatenate(entries), (np.concatenate(rows), np.concatenate(columns))), shape=2 * diagonal.shape
         )
         matrix = (diags_array(diagonal) + upper + upper.T).tocsc()
-        # A shift just below 0 keeps the factored matrix positive definite; a random start has a part in every mode.
+        # A shift just below 0 keeps the factorized matrix positive definite; a random start overlaps with every mode.
         start = np.random.default_rng(0).standard_normal(len(diagonal))
         rates, vectors = eigsh(matrix, k, sigma=-0.1, v0=start)
         order = np.argsort(rates)
         root_mass = np.exp((v.min() - v[inside]) / 2)
         modes = vectors[:, order] * np.linalg.norm(root_mass) / root_mass[:, None]
-        # The sign is that of the mean against a function without symmetries, which does not vanish by symmetry.
+        # The sign is that of the product with a function without symmetries, so that it does not vanish by symmetry.
         lopsided = np.exp(np.add.outer(np.linspace(0, 2, cells), np.linspace(0, 1, cells)))[inside]
         modes *= np.sign((root_mass**2 * lopsided) @ modes)
-        # Cells that were left out take the value of the nearest one kept, so that the spline has a full grid.
+        # Cells that were left out take the value of the nearest cell kept, so that the spline has a full grid.
         nearest = distance_transform_edt(~inside, return_distances=False, return_indices=True)
         return (x, y), rates[order], modes.T[:, number[tuple(nearest)]]
 
@@ -230,7 +230,8 @@ def sample_box(
 ) -> Array:
     """Draw `n` independent points with density ∝ e^{-V} in a box, by rejection.
 
-    The envelope is constant on each cell of a grid: e^{-V} at the lowest corner, times e^{0.05} for what lies inside.
+    The envelope is constant on each cell of a grid: e^{-V} at the corner where V is lowest, times e^{0.05} to allow for
+    lower values inside.
 
     Parameters
     ----------
@@ -239,11 +240,11 @@ def sample_box(
     domain : tuple of (float, float)
         Sides of the box.
     cells : int
-        Cells for each side.
+        Number of cells along each side.
     n : int
         Number of points.
     rng : numpy.random.Generator
-        Source of randomness.
+        Random number generator.
 
     Returns
     -------

@@ -11,7 +11,7 @@ from kdmaps.problems.finite_volume import Interval, Rectangle, sample_box
 
 
 def check_sides(domain: tuple[tuple[float, float], ...], n_sides: int) -> None:
-    """Say so when `domain` is not `n_sides` increasing finite pairs."""
+    """Raise a ValueError unless `domain` holds `n_sides` finite pairs low < high."""
     valid = all(np.shape(side) == (2,) and np.isfinite(side).all() and side[0] < side[1] for side in domain)
     if len(domain) != n_sides or not valid:
         raise ValueError(f"domain must give a finite low < high for each of {n_sides} coordinate(s), got {domain!r}.")
@@ -30,7 +30,7 @@ class Langevin1D(Diffusion):
     gradient : callable
         V', elementwise on arrays.
     domain : (float, float)
-        An interval outside of which e^{-V} is negligible.
+        An interval outside which e^{-V} is negligible.
     """
 
     name = "langevin1d"
@@ -74,14 +74,14 @@ class Langevin2D(Diffusion):
     gradient : callable
         ∇V of points of shape (n, 2), to shape (n, 2).
     domain : ((float, float), (float, float))
-        A rectangle outside of which e^{-V} is negligible.
+        A rectangle outside which e^{-V} is negligible.
     cells : int
-        Cells for each side of the coarsest of the three grids.
+        Number of cells along each side of the coarsest of the three grids.
     """
 
     name = "langevin2d"
     dim = 2
-    # What the extrapolated rates are good for.
+    # Accuracy of the extrapolated rates.
     cluster_tolerance = 1e-6
 
     def __init__(
@@ -125,7 +125,7 @@ def triple_well() -> Langevin1D:
 
 
 def triple_well_2d() -> Langevin2D:
-    """Return a two-dimensional triple well, not separable: two deep wells near (±1, 0), joined by two paths.
+    """Return a non-separable two-dimensional triple well: two deep wells near (±1, 0), joined by two paths.
 
     V = 3 e^{-x²-(y-1/3)²} - 3 e^{-x²-(y-5/3)²} - 5 e^{-(x-1)²-y²} - 5 e^{-(x+1)²-y²} + (x⁴ + (y-1/3)⁴)/5: a direct path
     over a barrier, and a detour through a shallow well near (0, 1.5). Potential of Metzner, Schütte and Vanden-Eijnden,

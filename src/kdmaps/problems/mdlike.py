@@ -1,4 +1,4 @@
-"""A caricature of molecular dynamics: a few slow double wells among many fast vibrations."""
+"""A toy model of molecular dynamics: a few slow double wells among many fast vibrations."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kdmaps.problems.product import Product
 
 
 class MDLike(Product):
-    """Slow coordinates in V = (x² - 1)²/4 and fast Gaussian ones of rate 1/variance, all independent.
+    """Slow coordinates in V = (x² - 1)²/4 and fast Gaussian coordinates of rate 1/variance, all independent.
 
     Slow coordinates are simulated by Euler–Maruyama, fast ones by their exact transition.
 
@@ -31,7 +31,7 @@ class MDLike(Product):
     def __init__(self, n_slow: int = 2, n_fast: int = 8, fast_variance: float = 0.04) -> None:
         self.n_slow = self.n_modes = check_count(n_slow, "n_slow")
         fast_rate = 1 / check_positive(fast_variance, "fast_variance")
-        # One object for all slow coordinates: it is solved once, and equal rates are equal to the last bit.
+        # One object for all slow coordinates: it is solved once, and their rates are identical to the last bit.
         well = double_well()
         super().__init__([well] * n_slow + [OrnsteinUhlenbeck([fast_rate] * check_count(n_fast, "n_fast"))])
 

@@ -28,12 +28,12 @@ class OrnsteinUhlenbeck(Diffusion):
     """dX_j = -α_j X_j dt + √2 dW_j: V = Σ α_j x_j²/2, stationary variances 1/α_j.
 
     Modes are Π_j He_{m_j}(√α_j x_j)/√m_j! with rate Σ_j m_j α_j. Trajectories use the exact transition
-    X_j ← e^{-α_j dt} X_j + √((1 - e^{-2 α_j dt})/α_j) ξ, for any dt.
+    X_j ← e^{-α_j dt} X_j + √((1 - e^{-2 α_j dt})/α_j) ξ for any dt.
 
     Parameters
     ----------
     rates : sequence of float
-        The α_j, positive.
+        The rates α_j > 0.
     """
 
     name = "ornstein-uhlenbeck"
@@ -70,10 +70,11 @@ class OrnsteinUhlenbeck(Diffusion):
         return multiply(tables, modes)
 
     def paper_reference(self, X: ArrayLike) -> Array:
-        """Evaluate the paper's reference: x_1, …, x_d, x_1² - 1, …, x_d² - 1, …, of which the first four.
+        """Evaluate the paper's reference: the first four of x_1, …, x_d, x_1² - 1, …, x_d² - 1, ….
 
-        Degree order, without mixed terms, is not rate order: for α = (1, 16) the four slowest modes are all functions
-        of x_1. Squares are the Hermite modes, which differ from the paper's x_j² - 1 by a scale and a constant only.
+        This order by degree, without mixed terms, is not the order by rate: for α = (1, 16) the four slowest modes are
+        all functions of x_1. The squares are evaluated as Hermite modes, which differ from the paper's x_j² - 1 only by
+        a scale and a constant.
 
         Parameters
         ----------

@@ -17,7 +17,7 @@ def slowest_products(
 ) -> tuple[Array, list[tuple[int, ...]]]:
     """List the `k` slowest products of modes as multi-indices, without the constant.
 
-    Best-first search: the only parent of a multi-index is itself with its last non-zero entry lowered by one, so every
+    Best-first search: the only parent of a multi-index is the one with its last non-zero entry lowered by one, so every
     index enters the heap once, and never before a slower one.
 
     Parameters
@@ -34,11 +34,11 @@ def slowest_products(
     rates : ndarray of shape (k,)
         Total rates, ascending.
     indices : list of tuple of int
-        Multi-indices in that order; ties by degree, then the earlier factor first.
+        Multi-indices in that order; ties are ordered by degree, then earlier factors first.
     """
 
     def entry(index: tuple[int, ...]) -> tuple[float, int, tuple[int, ...], tuple[int, ...]]:
-        # fsum rounds once, so equal sums in a different order stay equal.
+        # fsum rounds once, so equal sums stay equal in any order.
         rate = fsum(level_rate(j, m) for j, m in enumerate(index) if m)
         return rate, sum(index), tuple(-m for m in index), index
 
@@ -56,7 +56,7 @@ def slowest_products(
 
 
 def multiply(tables: Sequence[Array], indices: Sequence[tuple[int, ...]]) -> Array:
-    """Multiply one column of each table: column i is Π_j tables[j][:, indices[i][j] - 1], and entry 0 means 1."""
+    """Multiply one column of each table: column i is Π_j tables[j][:, indices[i][j] - 1]; index 0 means a factor 1."""
     values = np.ones((len(tables[0]), len(indices)))
     for column, index in enumerate(indices):
         for table, m in zip(tables, index, strict=True):
@@ -66,12 +66,12 @@ def multiply(tables: Sequence[Array], indices: Sequence[tuple[int, ...]]) -> Arr
 
 
 class Product(Diffusion):
-    """Independent diffusions side by side: φ = Π_j φ_{m_j}(x_j) with rate Σ_j rate_{m_j}.
+    """Product of independent diffusions: φ = Π_j φ_{m_j}(x_j) with rate Σ_j rate_{m_j}.
 
     Parameters
     ----------
     factors : sequence of Diffusion
-        The components; each keeps its own sampler and its own simulation scheme.
+        The components; each uses its own sampler and simulation scheme.
     """
 
     name = "product"

@@ -1,4 +1,4 @@
-"""Problems by name."""
+"""Registry of problems by name."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ _REGISTRY: dict[str, Callable[[], Problem]] = {
 
 
 def names() -> list[str]:
-    """List the registered names; ``load`` also takes "sphere-<d>" for any d >= 2."""
+    """List the registered names; ``load`` also accepts "sphere-<d>" for any d >= 2."""
     return list(_REGISTRY)
 
 
 def load(name: str) -> Problem:
-    """Build a problem by name.
+    """Build the problem with the given name.
 
     Parameters
     ----------

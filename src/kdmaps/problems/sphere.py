@@ -1,4 +1,4 @@
-"""The uniform sphere, with spherical harmonics in any dimension."""
+"""Brownian motion on the sphere, with spherical harmonics in any dimension."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ def multiplicity(dim: int, degree: int) -> int:
 
 @lru_cache(maxsize=32)
 def harmonics(dim: int, degree: int) -> list[tuple[Array, Array]]:
-    """Build the harmonic homogeneous polynomials of a degree, orthonormal under the uniform law on the sphere.
+    """Build the harmonic homogeneous polynomials of one degree, orthonormal under the uniform law on the sphere.
 
     In the basis e_a = x^a/√a! the Laplacian is Δe_a = Σ_j √(a_j (a_j - 1)) e_{a - 2δ_j}. The e_a are orthonormal for
-    the Fischer product ⟨p, q⟩ = p(∂)q. On harmonic polynomials that product is E[pq] · d(d+2)…(d+2ℓ-2), so orthonormal
-    null vectors of Δ are orthonormal harmonics up to one factor. Δ keeps the parity of each exponent, which splits the
-    null space into small blocks.
+    the Fischer product ⟨p, q⟩ = p(∂)q. On harmonic polynomials this product is E[pq] · d(d+2)…(d+2ℓ-2), so orthonormal
+    null vectors of Δ are orthonormal harmonics up to a common factor. Δ preserves the parity of each exponent, which
+    splits the null space into small blocks.
 
     Parameters
     ----------
@@ -39,14 +39,14 @@ def harmonics(dim: int, degree: int) -> list[tuple[Array, Array]]:
     Returns
     -------
     list of (factors, coefficients)
-        A block for each parity: coordinates of the factors of each monomial, shape (m, degree), and the coefficients of
-        q harmonics, shape (m, q).
+        One block per parity: the coordinates of the factors of each monomial, shape (m, degree), and the coefficients
+        of q harmonics, shape (m, q).
     """
     n_monomials = comb(degree + dim - 1, degree)
     if n_monomials > MAX_MONOMIALS:
         raise ValueError(
-            f"Degree {degree} on the sphere in R^{dim} has {n_monomials} monomials, more than {MAX_MONOMIALS}; ask for "
-            f"fewer modes (smaller k)."
+            f"Degree {degree} on the sphere in R^{dim} has {n_monomials} monomials, more than {MAX_MONOMIALS}; pass a "
+            f"smaller k."
         )
     blocks = defaultdict(list)
     for factors in combinations_with_replacement(range(dim), degree):
@@ -79,8 +79,8 @@ class Sphere(Markov):
     Modes are the real spherical harmonics of degree ℓ = 1, 2, …, with rate ℓ(ℓ + d - 2) and multiplicity
     (2ℓ + d - 2)/(ℓ + d - 2) · C(ℓ + d - 2, ℓ), evaluated as polynomials; degree 1 is √d x_j.
 
-    Trajectories are geodesic random walks, x ← x cos|v| + (v/|v|) sin|v| with a tangent v = √(2 dt) (I - xxᵀ) ξ: they
-    keep the uniform law for any dt, and are of weak order dt (exact on the circle).
+    Trajectories are geodesic random walks, x ← x cos|v| + (v/|v|) sin|v| with a tangent v = √(2 dt) (I - xxᵀ) ξ. They
+    preserve the uniform law for any dt and are of weak order dt (exact on the circle).
 
     Parameters
     ----------
@@ -107,7 +107,7 @@ class Sphere(Markov):
         length = np.linalg.norm(v, axis=1, keepdims=True)
         # np.sinc(t) is sin(πt)/(πt), finite at 0.
         step = x * np.cos(length) + v * np.sinc(length / np.pi)
-        # Rounding errors of the norm would add up over a long trajectory.
+        # Rounding errors of the norm would accumulate over a long trajectory.
         return step / np.linalg.norm(step, axis=1, keepdims=True)
 
     def _rates(self, k: int) -> Array:

@@ -1,4 +1,4 @@
-"""A mode as a function of its own: for JAX, and for PLUMED."""
+"""Export a mode as a JAX function or as PLUMED input."""
 
 from __future__ import annotations
 
@@ -11,22 +11,23 @@ from sklearn.utils.validation import check_is_fitted
 
 from kdmaps.bases import FourierBasis, LandmarkBasis, RandomPhaseBasis
 from kdmaps.kernels import Kernel, Laplacian
+from kdmaps.utils.optional import optional
 
 
 def as_jax(model, mode: int = 0) -> Callable[[Any], Any]:
-    """Mode φ_k as a pure JAX function of x, which `jax.grad`, `jax.jit` and `jax.vmap` take.
+    """Return mode φ_k as a pure JAX function of x, for use with `jax.grad`, `jax.jit` and `jax.vmap`.
 
     Parameters
     ----------
     model : fitted estimator
     mode : int, default=0
-        k, from 0 for the slowest.
+        Index k; 0 is the slowest mode.
 
     Returns
     -------
     function : callable
-        Maps an array of shape (..., d) to one of shape (...), in its floating type. In JAX's default single precision
-        the values have single precision too; see `jax.enable_x64`.
+        Maps an array of shape (..., d) to one of shape (...) of the same floating type. JAX uses single precision
+        unless `jax.enable_x64` is set.
 
     Examples
     --------
@@ -34,12 +35,11 @@ def as_jax(model, mode: int = 0) -> Callable[[Any], Any]:
     >>> import kdmaps
     >>> X = kdmaps.problems.load("dw1d").sample(500, random_state=0)
     >>> m = kdmaps.KernelDiffusionMap(n_components=2, random_state=0).fit(X)
-    >>> slowest = kdmaps.analysis.simulation.as_jax(m, 0)
+    >>> slowest = kdmaps.simulation.as_jax(m, 0)
     >>> jax.grad(slowest)(X[0]).shape
     (1,)
     """
-    import jax.numpy as jnp
-
+    jnp = optional("jax.numpy", "learn", "Modes as JAX functions")
     basis, a, offset = _mode(model, mode)
     if isinstance(basis, FourierBasis):
         frequencies, cosines, sines = _waves(basis, a)
@@ -56,48 +56,48 @@ def as_jax(model, mode: int = 0) -> Callable[[Any], Any]:
         def function(x):
             x = jnp.asarray(x)
             centred = (x - basis.origin.astype(x.dtype))[..., None, :]
-            return _kernel_values(basis.kernel, centred - z.astype(x.dtype)) @ a.astype(x.dtype) - offset
+            return _kernel_values(basis.kernel, centred - z.astype(x.dtype), jnp) @ a.astype(x.dtype) - offset
 
     else:
-        raise TypeError(f"Modes in a {type(basis).__name__} have no JAX form.")
+        raise TypeError(f"Modes in a {type(basis).__name__} cannot be exported to JAX.")
     return function
 
 
 def plumed_input(model, arguments: Sequence[str], mode: int = 0, label: str = "mode") -> str:
-    """PLUMED input that computes a mode, with its derivatives, as a collective variable.
+    """Write PLUMED input that computes a mode and its derivatives as a collective variable.
 
-    With φ(x) = Σ_i r_i cos(w_iᵀ(x - x_0) + b_i) - c, every frequency is one COMBINE (the angle) and one CUSTOM (the
-    cosine), and a last COMBINE adds them up: some hundred cheap actions, exact to rounding, differentiated by PLUMED.
+    With φ(x) = Σ_i r_i cos(w_iᵀ(x - x_0) + b_i) - c, each frequency becomes one COMBINE (the angle) and one CUSTOM (the
+    cosine), and a final COMBINE adds them: a few hundred cheap actions, exact to rounding and differentiated by PLUMED.
 
     Parameters
     ----------
     model : fitted estimator
-        With Fourier features.
+        Fitted with Fourier features.
     arguments : sequence of d str
-        Labels of the PLUMED values, not periodic ones, that are the columns of X in their order and units: for cos φ of
-        a torsion, say, that of a CUSTOM action with FUNC=cos(x). Cartesian coordinates of an
-        aligned molecule need FIT_TO_TEMPLATE before POSITION.
+        Labels of the PLUMED values that correspond to the columns of X, in the same order and units. They must not be
+        periodic: for the cosine of a torsion, for example, use the label of a CUSTOM action with FUNC=cos(x). Cartesian
+        coordinates of an aligned molecule need FIT_TO_TEMPLATE before POSITION.
     mode : int, default=0
-        From 0 for the slowest.
+        Index of the mode; 0 is the slowest.
     label : str, default="mode"
-        Label of the collective variable; the actions before it are called "mode_angle1", "mode_wave1", ...
+        Label of the collective variable; its intermediate actions are called "mode_angle1", "mode_wave1", ...
 
     Returns
     -------
     str
-        Lines for a PLUMED input file, after those that define `arguments`.
+        Lines of a PLUMED input file; they must follow those that define `arguments`.
 
     Notes
     -----
-    Beyond the samples a mode is a sum of waves that no sample holds in place. A bias can drive a simulation there: keep
-    it with walls where samples were, and fit again with the new ones.
+    Outside the region covered by samples, the values of a mode are arbitrary. A bias can drive a simulation there:
+    restrain it with walls to the sampled region, and refit with the new samples.
 
     Examples
     --------
     >>> import kdmaps
     >>> X = kdmaps.problems.load("dw1d").sample(500, random_state=0)
     >>> m = kdmaps.KernelDiffusionMap(n_components=1, n_features=2, random_state=0).fit(X)
-    >>> print(kdmaps.analysis.simulation.plumed_input(m, ["x"], label="slow"))  # doctest: +ELLIPSIS
+    >>> print(kdmaps.simulation.plumed_input(m, ["x"], label="slow"))  # doctest: +ELLIPSIS
     slow_angle1: COMBINE ARG=x COEFFICIENTS=... PARAMETERS=... PERIODIC=NO
     slow_wave1: CUSTOM ARG=slow_angle1 FUNC=cos(x+(...)) PERIODIC=NO
     slow_sum: COMBINE ARG=slow_wave1 COEFFICIENTS=... PERIODIC=NO
@@ -107,13 +107,13 @@ def plumed_input(model, arguments: Sequence[str], mode: int = 0, label: str = "m
     basis, a, offset = _mode(model, mode)
     if not isinstance(basis, FourierBasis):
         raise ValueError(
-            f"A mode in a {type(basis).__name__} has no PLUMED form; fit with basis='fourier', or use `as_jax`."
+            f"Modes in a {type(basis).__name__} cannot be exported to PLUMED; fit with basis='fourier' or use `as_jax`."
         )
     names = list(arguments)
     if isinstance(arguments, str) or len(names) != basis.dim or not all(map(_is_label, names)):
         raise ValueError(f"arguments must hold {basis.dim} PLUMED labels, one per column of X, got {arguments!r}.")
     if len(set(names)) < len(names):
-        raise ValueError(f"arguments must be different labels, one per column of X, got {arguments!r}.")
+        raise ValueError(f"arguments must be distinct labels, one per column of X, got {arguments!r}.")
     if not _is_label(label):
         raise ValueError(f"label must be a word without spaces, commas or '=', got {label!r}.")
     frequencies, cosines, sines = _waves(basis, a)
@@ -131,16 +131,16 @@ def plumed_input(model, arguments: Sequence[str], mode: int = 0, label: str = "m
 
 
 def _mode(model, mode: int) -> tuple[Any, np.ndarray, float]:
-    """Basis, coefficients and offset of one mode."""
+    """Return the basis, coefficients and offset of one mode."""
     check_is_fitted(model)
     r = model.coefficients_.shape[1]
     if not isinstance(mode, Integral) or not 0 <= mode < r:
-        raise ValueError(f"mode must be a whole number from 0 to {r - 1}, got {mode!r}.")
+        raise ValueError(f"mode must be an integer from 0 to {r - 1}, got {mode!r}.")
     return model.basis_, model.coefficients_[:, mode], float(model.modes_.offset[mode])
 
 
 def _waves(basis: FourierBasis, a: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Frequencies and the coefficients of cos(wᵀ(x - x_0)) and sin(wᵀ(x - x_0))."""
+    """Return the frequencies and the coefficients of cos(wᵀ(x - x_0)) and sin(wᵀ(x - x_0))."""
     root = np.sqrt(basis.weights)
     if isinstance(basis, RandomPhaseBasis):  # √(2v) cos(wᵀx + b)
         return (
@@ -152,10 +152,8 @@ def _waves(basis: FourierBasis, a: np.ndarray) -> tuple[np.ndarray, np.ndarray, 
     return basis.frequencies, cosines, sines
 
 
-def _kernel_values(kernel: Kernel, difference: Any) -> Any:
-    """K at differences x - z (the last axis) of a JAX array."""
-    import jax.numpy as jnp
-
+def _kernel_values(kernel: Kernel, difference: Any, jnp: Any) -> Any:
+    """Evaluate the kernel at differences x - z (last axis) of a JAX array."""
     total: Any = 0.0
     for beta, part in kernel.components():
         scaled = difference / np.asarray(part.bandwidth, dtype=difference.dtype)  # type: ignore[attr-defined]

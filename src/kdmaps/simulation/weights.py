@@ -1,4 +1,4 @@
-"""Weights that turn samples of a biased simulation into samples of the system itself."""
+"""Weights that reweight samples of a biased simulation to the unbiased system."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ import numpy as np
 
 from kdmaps.exceptions import DataWarning
 
-#: A warning is given when fewer effective samples than these are left: this part of all, or this number.
+#: Warn if fewer effective samples than this fraction of all samples, or than this number, are left.
 MIN_EFFECTIVE_PART, MIN_EFFECTIVE = 0.01, 50
 
 
 def boltzmann_weights(bias_energy, kT: float) -> np.ndarray:
-    """Weights e^{U/kT}, scaled to mean 1, of samples drawn with a bias U added to the system's own energy.
+    """Return the weights e^{U/kT}, scaled to mean 1, of samples simulated with a bias U added to the energy V.
 
-    Samples of e^{-(V+U)/kT} with these weights represent e^{-V/kT}: pass them to `fit` as `sample_weight`. A
-    simulation at another temperature is a bias too: samples of e^{-V/kT'} represent e^{-V/kT} with U = V (kT/kT' - 1).
+    Samples of e^{-(V+U)/kT} with these weights represent e^{-V/kT}; pass them to `fit` as `sample_weight`. A simulation
+    at another temperature is a bias too: samples of e^{-V/kT'} represent e^{-V/kT} with U = V (kT/kT' - 1).
 
     Parameters
     ----------
     bias_energy : array-like of shape (n_samples,)
-        U at the samples, in the units of `kT`; any constant may be added to it.
+        U at the samples, in the units of `kT`; an additive constant has no effect.
     kT : float
         Temperature times Boltzmann's constant.
 
@@ -52,8 +52,8 @@ def boltzmann_weights(bias_energy, kT: float) -> np.ndarray:
     n, effective = len(weights), effective_sample_size(weights)
     if effective < max(MIN_EFFECTIVE_PART * n, min(n / 2, MIN_EFFECTIVE)):
         warnings.warn(
-            f"The weights leave {effective:.1f} effective samples of {n}: a few samples decide everything. Check the "
-            "units of bias_energy and kT, leave out the time in which the bias was still growing, or sample longer.",
+            f"The weights leave {effective:.1f} effective samples of {n}: a few samples dominate the result. Check the "
+            "units of bias_energy and kT, discard the time in which the bias was still growing, or sample longer.",
             DataWarning,
             stacklevel=2,
         )
@@ -61,7 +61,7 @@ def boltzmann_weights(bias_energy, kT: float) -> np.ndarray:
 
 
 def effective_sample_size(weights) -> float:
-    """Kish's effective number of samples (Σ w)²/Σ w².
+    """Return Kish's effective sample size (Σ w)²/Σ w².
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Modes along trajectories: autocorrelations beside the model's rates, coarse states."""
+"""Analysis of modes along trajectories: autocorrelations compared with the model's rates, coarse states."""
 
 from kdmaps.analysis.dynamics._lagged import LagComparison, compare_with_trajectory
 from kdmaps.analysis.dynamics._states import CoarseStates, coarse_states

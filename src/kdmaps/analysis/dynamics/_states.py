@@ -1,4 +1,4 @@
-"""Coarse states: where the slow modes are nearly constant."""
+"""Coarse states: regions in which the slow modes are nearly constant."""
 
 from __future__ import annotations
 
@@ -8,26 +8,26 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.spatial import ConvexHull, QhullError
 
-#: Beyond this many modes a convex hull costs more than it saves.
+#: With more modes than this, computing the convex hull costs more than it saves.
 HULL_MODES = 5
 
 
 @dataclass(frozen=True)
 class CoarseStates:
-    """A division of the samples into states.
+    """Assignment of the samples to states.
 
     Attributes
     ----------
     labels : ndarray of int of shape (n_samples,)
-        The state of every sample; state 0 is the most populated.
+        State of each sample; state 0 has the largest population.
     memberships : ndarray of shape (n_samples, n_states)
-        How much a sample belongs to every state: at least 0, with sum 1. For two states they are committor-like
-        functions between them.
+        Degrees of membership of each sample in each state: non-negative, with sum 1. For two states they resemble
+        committors.
     populations : ndarray of shape (n_states,)
-        Mean memberships, under the weights.
+        Weighted mean memberships.
     transformation : ndarray of shape (n_states, n_states) or None
-        A with memberships = [1, modes] A before what rounding, or points beyond the samples, make negative is cut off;
-        None for states by signs.
+        A in memberships = [1, modes] A, before negative values (by rounding, or at points far from the samples) are
+        set to 0; None for states by signs.
     signs : ndarray of bool of shape (n_states, n_modes) or None
         Which modes are positive in each state; None for PCCA+.
     """
@@ -39,17 +39,17 @@ class CoarseStates:
     signs: np.ndarray | None = None
 
     def memberships_at(self, modes) -> np.ndarray:
-        """Memberships of new points.
+        """Return the memberships of new points.
 
         Parameters
         ----------
         modes : array-like of shape (n_points, r)
-            The modes that the states were found with, at these points (`model.transform(new)`).
+            Values at these points of the modes used to find the states (`model.transform(new)`).
 
         Returns
         -------
         ndarray of shape (n_points, n_states)
-            At least 0, with sum 1. Far from the samples modes mean nothing, and neither do these.
+            Non-negative, with sum 1. Far from the samples, modes and memberships are meaningless.
 
         Examples
         --------
@@ -63,36 +63,36 @@ class CoarseStates:
         """
         modes = _checked_modes(modes)
         table = self.transformation if self.signs is None else self.signs
-        assert table is not None  # states have one of the two
+        assert table is not None  # exactly one of the two is set
         used = table.shape[1] - (self.signs is None)
         if modes.shape[1] < used:
-            raise ValueError(f"modes must hold the {used} modes that the states were found with, got {modes.shape[1]}.")
+            raise ValueError(f"modes must hold the {used} modes used to find the states, got {modes.shape[1]}.")
         if self.signs is None:
             return _memberships(modes[:, :used], table)
         same = ((modes[:, None, :used] > 0) == self.signs).all(axis=2)
         if not same.any(axis=1).all():
             raise ValueError(
-                f"Point {int(np.argmin(same.any(axis=1)))} of modes has a combination of signs that no sample had; it "
-                'belongs to no state. PCCA+ (method="pcca") has memberships everywhere.'
+                f"Point {int(np.argmin(same.any(axis=1)))} of modes has a combination of signs that no sample had, so "
+                'it belongs to no state. Use method="pcca", which defines memberships everywhere.'
             )
         return same.astype(np.float64)
 
 
 def coarse_states(modes, n_states: int | None = None, *, method: str = "pcca", sample_weight=None) -> CoarseStates:
-    """States between which the slow modes move the system.
+    """Find the metastable states between which the slow modes describe transitions.
 
     Parameters
     ----------
     modes : array-like of shape (n_samples, r)
         Modes at the samples, slowest first (`model.transform(X)`).
     n_states : int or None, default=None
-        m ≥ 2, which takes the first m - 1 modes; None is r + 1. Take as many as the time scales show slow modes before
-        a gap.
+        Number m ≥ 2 of states, found from the first m - 1 modes; None means r + 1. Choose one more than there are slow
+        modes before a gap in the time scales.
     method : {"pcca", "sign"}, default="pcca"
         "pcca" is PCCA+: the linear map of (1, φ_1, …, φ_{m-1}) to non-negative memberships with sum 1 that are as crisp
-        as possible. "sign" takes every combination of signs of the modes that occurs, at most 2^{m-1} states.
+        as possible. "sign" makes one state of each combination of signs that occurs, at most 2^{m-1} states.
     sample_weight : array-like of shape (n_samples,), optional
-        For the populations.
+        Weights for the populations.
 
     Returns
     -------
@@ -100,8 +100,8 @@ def coarse_states(modes, n_states: int | None = None, *, method: str = "pcca", s
 
     Notes
     -----
-    PCCA+ looks at the outermost values of the modes: they span the simplex whose corners are the states. It presumes
-    metastable states; modes that grow without a plateau (of a single well) have no such corners.
+    PCCA+ uses the extreme values of the modes, which span a simplex whose vertices are the states. It assumes
+    metastable states; modes without plateaus (of a single well) have no such vertices.
 
     References
     ----------
@@ -119,7 +119,7 @@ def coarse_states(modes, n_states: int | None = None, *, method: str = "pcca", s
     modes = _checked_modes(modes)
     n_states = modes.shape[1] + 1 if n_states is None else n_states
     if not isinstance(n_states, int | np.integer) or not 2 <= n_states <= modes.shape[1] + 1:
-        raise ValueError(f"n_states must be from 2 to {modes.shape[1] + 1}, one more than there are modes.")
+        raise ValueError(f"n_states must be from 2 to {modes.shape[1] + 1} (one more than the number of modes).")
     modes = modes[:, : n_states - 1]
     weight = np.ones(len(modes)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
     if weight.shape != (len(modes),) or (weight < 0).any() or not weight.sum() > 0:
@@ -158,7 +158,7 @@ def _memberships(modes: np.ndarray, transformation: np.ndarray) -> np.ndarray:
 
 
 def _pcca(modes: np.ndarray) -> np.ndarray:
-    """The feasible A of largest crispness Σ_ij A_ij²/A_0j, from the inner simplex on."""
+    """Return the feasible A of largest crispness Σ_ij A_ij²/A_0j, starting from the inner simplex."""
     outer = _outermost(modes)
     start = _inner_simplex(np.column_stack([np.ones(len(outer)), outer]))
     shape = (start.shape[0] - 1, start.shape[1] - 1)
@@ -174,13 +174,13 @@ def _pcca(modes: np.ndarray) -> np.ndarray:
         A = feasible(free)
         return -float(np.sum(A**2 / A[0]))
 
-    # The objective has kinks where another sample becomes the outermost one: no gradients.
+    # The objective has kinks where the extreme sample changes, so a gradient-free method is used.
     found = minimize(bluntness, start[1:, 1:].ravel(), method="Nelder-Mead", options={"maxfev": 5000})
     return feasible(found.x)
 
 
 def _outermost(modes: np.ndarray) -> np.ndarray:
-    """Rows that can be extreme in any direction."""
+    """Return the rows that are extreme in some direction."""
     if modes.shape[1] == 1:
         return modes[[modes.argmin(), modes.argmax()]]
     if modes.shape[1] > HULL_MODES:
@@ -192,7 +192,7 @@ def _outermost(modes: np.ndarray) -> np.ndarray:
 
 
 def _inner_simplex(rows: np.ndarray) -> np.ndarray:
-    """Inverse of the corners: the row farthest from 0, then each time the farthest from the span of those before."""
+    """Return the inverse of the vertices: the row farthest from 0, then repeatedly the farthest from their span."""
     corners = [int(np.argmax(np.linalg.norm(rows, axis=1)))]
     rest = rows - rows[corners[0]]
     for _ in range(rows.shape[1] - 1):

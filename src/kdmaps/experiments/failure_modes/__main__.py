@@ -6,9 +6,9 @@ from dataclasses import asdict
 
 from kdmaps.experiments import failure_modes
 from kdmaps.experiments._runner import options_of, publish, run_tasks
-from kdmaps.experiments.failure_modes._claims import table
 from kdmaps.experiments.failure_modes._figure import figure
 from kdmaps.experiments.failure_modes._laboratory import CASES, Settings, run
+from kdmaps.experiments.failure_modes._tables import table
 
 
 def main(arguments: list[str] | None = None) -> None:

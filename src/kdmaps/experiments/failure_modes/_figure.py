@@ -1,4 +1,4 @@
-"""The picture of all claims."""
+"""Figure of all claims."""
 
 from __future__ import annotations
 
@@ -8,15 +8,14 @@ from pathlib import Path
 import numpy as np
 
 from kdmaps.experiments._runner import Row
-from kdmaps.experiments.failure_modes._claims import CLAIMS, Claim, Landscape, _lowest, landscapes, minima
+from kdmaps.experiments.failure_modes._claims import CLAIMS, Claim, Landscape, landscapes, lowest, minima
 from kdmaps.experiments.failure_modes._laboratory import SIGMA_RANGE
 
-# --- figure -----------------------------------------------------------------------------------------------------------
 COLOURS = {"uncentred": "C3", "centred": "C0", "heldout": "C2"}
 
 
 def figure(rows: list[Row], path: Path) -> None:
-    """Loss against σ for the claims of the first case, with minima; SubR² below; descents; minima over weights."""
+    """Plot losses and SubR² against σ for the claims of the first case, descents, and minima over the weights."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -53,7 +52,7 @@ def _plot_loss(fig, grid, row: int, column: int, lands: Sequence[Landscape], cla
     for setup, colour in COLOURS.items():
         for number, land in enumerate(lands):
             loss = claim.loss(land, setup, 1.0)
-            height, index = _rescaled(loss), _lowest(loss)
+            height, index = _rescaled(loss), lowest(loss)
             if number == 0:
                 top.plot(land.sigma, height, color=colour, lw=1.6)
                 if setup != "heldout":
@@ -64,7 +63,7 @@ def _plot_loss(fig, grid, row: int, column: int, lands: Sequence[Landscape], cla
                 zorder=5,
             )  # fmt: skip
     for number, land in enumerate(lands):
-        loss, index = land.columns["centred"]["free_heldout"], _lowest(land.columns["centred"]["free_heldout"])
+        loss, index = land.columns["centred"]["free_heldout"], lowest(land.columns["centred"]["free_heldout"])
         height, r2 = _rescaled(loss), land.columns["centred"]["free_r2"]
         if number == 0:
             top.plot(land.sigma, height, color=COLOURS["heldout"], lw=1, ls="--")
@@ -80,7 +79,7 @@ def _plot_loss(fig, grid, row: int, column: int, lands: Sequence[Landscape], cla
 
 
 def _rescaled(loss: np.ndarray) -> np.ndarray:
-    """Between 0 and 1, with the bottom stretched: losses range over orders of magnitude."""
+    """Rescale to [0, 1] and stretch small values, because losses range over orders of magnitude."""
     above = loss - np.nanmin(loss)
     stretched = np.arcsinh(above / max(np.nanquantile(above, 0.3), 1e-12))
     return stretched / np.nanmax(stretched)
@@ -119,13 +118,13 @@ def _plot_weights(fig, grid, row: int, column: int, lands: Sequence[Landscape], 
 
 
 def _plot_ceiling(ax, by_case: dict[tuple[str, str, str], list[Landscape]]) -> None:
-    """SubR² of one Gaussian over σ, against both references."""
+    """Plot SubR² of one Gaussian over σ for both references."""
     case = next((c for c in by_case if c[:2] == ("ou2d-4", "gaussian")), next(iter(by_case)))
     land = by_case[case][0]
     for setup in ("uncentred", "centred"):
         for key, style, label in (("r2", "-", "slow modes"), ("paper_r2", ":", "paper's reference")):
             ax.plot(land.sigma, land.columns[setup][key], style, color=COLOURS[setup], label=f"{setup}, {label}")
-    index = _lowest(land.columns["heldout"]["heldout"])
+    index = lowest(land.columns["heldout"]["heldout"])
     ax.plot(land.sigma[index], land.columns["heldout"]["r2"][index], "o", color=COLOURS["heldout"], label="heldout")
     ax.axhline(0.75, color="0.5", lw=0.8, ls="--")
     ax.set(xscale="log", xlim=SIGMA_RANGE, ylim=(0, 1), xlabel="σ", ylabel="SubR²")

@@ -1,4 +1,4 @@
-"""What is measured: losses, residuals and true errors over the bandwidth, and paths of descent."""
+"""Measurements: losses, residuals and true errors over the bandwidth, and paths of descent."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ import numpy as np
 from kdmaps import metrics, problems
 from kdmaps.analysis import generators
 from kdmaps.bases import Basis, FourierBasis, LandmarkBasis, make_basis
+from kdmaps.data import ArraySource
 from kdmaps.data.distances import median_distance
 from kdmaps.experiments._runner import Row
+from kdmaps.forms.energy import EnergyForm
 from kdmaps.kernels import make_kernel
 from kdmaps.learn._objective import PRESETS, make_objective
 from kdmaps.learn._parametrisation import Parametrisation
@@ -21,11 +23,12 @@ from kdmaps.learn.optimiser import Settings as DescentSettings
 from kdmaps.learn.optimiser import minimise
 from kdmaps.learn.problem import Problem
 from kdmaps.learn.statistics import Samples
-from kdmaps.selection.folds import CrossFit, FoldMoments, cross_fit, make_splits
+from kdmaps.selection.cross_fit import CrossFit, cross_fit
+from kdmaps.selection.folds import Folds, make_splits
 from kdmaps.selection.grid import REGULARIZATIONS
 from kdmaps.selection.rules import select_by_timescale
 
-#: (problem, kernel, basis): where the paper made its claims, first; then what they might depend on.
+#: (problem, kernel, basis): first the case of the paper's claims, then variations of it.
 CASES = (
     ("ou2d-4", "matern32", "fourier"),
     ("ou2d-4", "gaussian", "fourier"),
@@ -34,23 +37,23 @@ CASES = (
 )
 N_MODES = 4
 N_FEATURES = {"fourier": 300, "landmarks": 60}
-SIGMA_RANGE = (0.05, 500.0)  # in medians of the pairwise distance, as every σ below
+SIGMA_RANGE = (0.05, 500.0)  # in medians of the pairwise distance, like every σ below
 STARTS = (0.2, 2.0, 20.0)  # of descents
 WEIGHTS = np.geomspace(1e-3, 1e2, 6)  # of regularizers: five orders of magnitude
-#: σ that the paper's cross-validation selects: its eigenvalue sum takes the last σ of its grid, 50 medians.
+#: σ that the paper's cross-validation selects: the last of its grid, 50 medians.
 PAPER_CHOICE = 50.0
 TERMS = ("eig", "sub", "rkhs", "spread", "dirichlet", "heldout")
-#: What a landscape has at every σ: numbers ("free": of the held-out score with λ chosen too), and numbers per mode.
+#: Columns of a landscape: numbers per σ ("free" ones with λ selected by the held-out score too), and numbers per mode.
 SCALARS = (*TERMS, "r2", "paper_r2", "free_heldout", "free_r2")
 VECTORS = ("mu", "rates", "square", "cross", "heldout_unit", "heldout_solver")
 NOTHING = {**dict.fromkeys(SCALARS, np.nan), **dict.fromkeys(VECTORS, np.full(N_MODES, np.nan))}
 SETUPS = ("uncentred", "centred", "heldout")
-NARROW, WIDE = 0.25, 50.0  # σ → 0 and σ → ∞ mean a minimum at or beyond these
+NARROW, WIDE = 0.25, 50.0  # minima at or beyond these count as σ → 0 and σ → ∞
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What a run of the experiment depends on."""
+    """Settings of a run."""
 
     n_samples: int = 500
     n_sigmas: int = 33
@@ -95,17 +98,17 @@ class Laboratory:
         self.X = self.system.sample(settings.n_samples, random_state=seed)
         self.median = median_distance(self.X, random_state=seed)
         self.splits = make_splits(settings.folds, self.X, None, N_MODES, seed)
-        self.folds = FoldMoments(self.splits, len(self.X))
+        self.folds = Folds(self.splits, len(self.X))
         self.samples = Samples.of(self.X, folds=self.folds)
         self.generator = generators.for_problem(self.system)
 
     def basis(self, sigma: float) -> Basis:
-        """The same frequencies for every σ, up to their scale; the same landmarks."""
+        """Return the basis at σ, with the same landmarks or (scaled) frequencies for every σ."""
         kernel = make_kernel(self.family, sigma * self.median)
         return make_basis(self.kind, kernel, self.X, N_FEATURES[self.kind], random_state=self.seed)
 
     def parametrisation(self, sigma: float) -> Parametrisation:
-        """A learnable σ that starts at `sigma`."""
+        """Return a learnable σ that starts at `sigma`."""
         basis = self.basis(sigma)
         if isinstance(basis, LandmarkBasis):
             return Bandwidths(self.samples, [basis.kernel], basis.landmarks, basis.origin, learn_weights=False)
@@ -113,23 +116,23 @@ class Laboratory:
         return FourierBandwidth(self.samples, basis)
 
     def problem(self, sigma: float, objective: Any, center: bool) -> Problem:
-        """The objective as a function of log σ, from `sigma` on."""
+        """Return the objective as a function of log σ, starting at `sigma`."""
         goal = make_objective(objective, N_MODES, center)
         return Problem(self.parametrisation(sigma), goal, self.settings.regularization)
 
     def fit(self, sigma: float, center: bool) -> tuple[Basis, CrossFit | None]:
-        """Modes of all samples and of every fold; None if the samples do not determine them."""
+        """Fit the modes of all samples and of each fold; None if the samples do not determine them."""
         basis = self.basis(sigma)
-        moments = self.folds.compute(basis, self.X, None, self.samples.diffusion)
+        moments = self.folds.moments(ArraySource(self.X, checked=True), EnergyForm(self.samples.diffusion), basis, None)
         try:
             return basis, cross_fit(*moments, basis.ridge, N_MODES, [self.settings.regularization], center)[0]
         except np.linalg.LinAlgError:
             return basis, None
 
     def free_regularization(self, sigma: float) -> dict[str, float]:
-        """The best held-out score over λ (centred) as a loss, and SubR² there."""
+        """Return the best held-out score over λ (centred) as a loss, and SubR² there."""
         basis = self.basis(sigma)
-        moments = self.folds.compute(basis, self.X, None, self.samples.diffusion)
+        moments = self.folds.moments(ArraySource(self.X, checked=True), EnergyForm(self.samples.diffusion), basis, None)
         fits = cross_fit(*moments, basis.ridge, N_MODES, REGULARIZATIONS)
         scores = [-np.inf if fit is None else select_by_timescale(fit).value for fit in fits]
         fit = fits[int(np.argmax(scores))]
@@ -139,7 +142,7 @@ class Laboratory:
         return {"free_heldout": -max(scores), "free_r2": r2}
 
     def residual(self, basis: Basis, fit: CrossFit, center: bool) -> dict[str, np.ndarray]:
-        """What residuals ‖𝒢φ + λ̂φ‖² of modes of unit norm consist of, and their held-out values."""
+        """Return the terms of the residuals ‖𝒢φ + λ̂φ‖² of modes of unit norm, and their held-out values."""
         values, images = basis.features(self.X), self.generator.apply(basis, self.X)
         square, cross, _ = _residual_moments(values, images, fit.coefficients, slice(None), slice(None), center)
         held_out = []
@@ -158,15 +161,15 @@ class Laboratory:
 
 
 def _residual_moments(values, images, coefficients, train, test, center):
-    """E(𝒢φ)², Eφ𝒢φ and Eφ² of the modes of `train`, over `test`."""
+    """Return E(𝒢φ)², Eφ𝒢φ and Eφ² over `test` of the modes fitted to `train`."""
     phi, g = values @ coefficients, images[test] @ coefficients
     phi = phi[test] - (phi[train].mean(axis=0) if center else 0.0)
     return (g**2).mean(axis=0), (g * phi).mean(axis=0), (phi**2).mean(axis=0)
 
 
-# --- what is measured -------------------------------------------------------------------------------------------------
+# --- measurements -----------------------------------------------------------------------------------------------------
 def run(part: str, problem: str, family: str, basis: str, seed: int, **settings) -> list[Row]:
-    """Rows of the `part` "landscape" or "descent" for one sample of one case."""
+    """Return the rows of the `part` "landscape" or "descent" for one sample of one case."""
     lab = Laboratory(problem, family, basis, seed, Settings(**settings))
     rows = landscape(lab) if part == "landscape" else descents(lab)
     about = {"part": part, "problem": problem, "family": family, "basis": basis, "seed": seed}
@@ -174,7 +177,7 @@ def run(part: str, problem: str, family: str, basis: str, seed: int, **settings)
 
 
 def landscape(lab: Laboratory) -> list[Row]:
-    """All terms, the parts of the residuals and the truth at every σ; one row for each centring."""
+    """Return all losses, the terms of the residuals and the true errors at each σ; one row per centring."""
     sigmas = np.geomspace(*SIGMA_RANGE, lab.settings.n_sigmas)
     X, system, rows = lab.X, lab.system, []
     for center in (False, True):
@@ -208,7 +211,7 @@ def landscape(lab: Laboratory) -> list[Row]:
 
 
 def _gradient_mismatch(lab: Laboratory, sigma: float, center: bool, step: float = 1e-4) -> float:
-    """|dL₁ - dL₂|/|dL₂| by log σ: L₁ with λ̂ a function of σ (residual loss i), L₂ with λ̂ kept (ii)."""
+    """Return |dL₁ - dL₂|/|dL₂| by log σ: L₁ with λ̂ a function of σ (residual loss i), L₂ with fixed λ̂ (ii)."""
     parts = []
     for shift in (-step, 0.0, step):
         basis, fit = lab.fit(sigma * np.exp(shift), center)
@@ -217,19 +220,19 @@ def _gradient_mismatch(lab: Laboratory, sigma: float, center: bool, step: float 
         parts.append(lab.residual(basis, fit, center))
     below, here, above = parts
     moving, frozen = (
-        np.sum(_residual(above, rates[1]) - _residual(below, rates[0])) / (2 * step)
+        np.sum(residual_norms(above, rates[1]) - residual_norms(below, rates[0])) / (2 * step)
         for rates in ((-below["cross"], -above["cross"]), (-here["cross"], -here["cross"]))
     )
     return float(abs(moving - frozen) / abs(frozen))
 
 
-def _residual(parts: dict[str, np.ndarray], rates: np.ndarray) -> np.ndarray:
-    """‖𝒢φ_k + λ̂_kφ_k‖² of modes of unit norm."""
+def residual_norms(parts: dict[str, np.ndarray], rates: np.ndarray) -> np.ndarray:
+    """Return ‖𝒢φ_k + λ̂_kφ_k‖² of modes of unit norm."""
     return parts["square"] + 2 * rates * parts["cross"] + rates**2
 
 
 def descents(lab: Laboratory) -> list[Row]:
-    """Paths of σ under the three main losses, uncentred and centred, and under `heldout`, from every start."""
+    """Return the paths of σ under the three main losses, uncentred and centred, and under `heldout`."""
     tasks = [(name, center) for name in ("sub", "eig", "combined") for center in (False, True)] + [("heldout", True)]
     rows = []
     for name, center in tasks:
@@ -243,6 +246,3 @@ def descents(lab: Laboratory) -> list[Row]:
                 basis.features(lab.X) @ fit.coefficients, lab.system.reference(lab.X, N_MODES))  # fmt: skip
             rows.append({"loss": name, "center": center, "start": start, "path": path.tolist(), "r2": float(r2)})
     return rows
-
-
-# --- losses over σ, from the rows of a landscape ----------------------------------------------------------------------

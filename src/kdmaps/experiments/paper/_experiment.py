@@ -1,4 +1,4 @@
-"""What an experiment is: settings, `run`, `table` and `figure`."""
+"""Interface of an experiment: settings, `run`, `table` and `figure`."""
 
 from __future__ import annotations
 
@@ -9,59 +9,60 @@ from typing import Any, Protocol, Self
 from matplotlib.figure import Figure
 
 from kdmaps.experiments._runner import Row
+from kdmaps.experiments.paper._printed import Printed
 from kdmaps.experiments.paper._protocol import measure
-from kdmaps.experiments.paper._show import Printed, Table, comparison, dots
+from kdmaps.experiments.paper._show import Table, comparison, dots
 
-#: Performs `function(**arguments)`: at once, or from rows that are there already.
+#: Return the row of `function(**arguments)`, by calling it or from stored rows.
 Call = Callable[..., Row]
 
 
 def now(function: Callable[..., Row], **arguments: Any) -> Row:
-    """Perform a measurement at once."""
+    """Make a measurement immediately."""
     return function(**arguments)
 
 
 class Experiment(Protocol):
     """One table or figure of the paper; its fields are the settings.
 
-    `run` makes every measurement through `call(function, **arguments)`, so that whoever runs many experiments can share
-    and store what they measure; it returns the rows as they come.
+    `run` makes every measurement through `call(function, **arguments)`, so that measurements can be stored and shared
+    between experiments; it returns their rows.
     """
 
     title: str
 
     def quick(self) -> Self:
-        """The same with a part of the problems."""
+        """Return the experiment with fewer problems."""
         ...
 
     def run(self, seed: int, call: Call = now) -> list[Row]:
-        """The rows of one seed."""
+        """Return the rows of one seed."""
         ...
 
     def table(self, rows: Sequence[Row]) -> Table:
-        """Rows as a table."""
+        """Return the rows as a table."""
         ...
 
     def figure(self, rows: Sequence[Row]) -> Figure:
-        """Rows as a figure."""
+        """Return the rows as a figure."""
         ...
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """Methods of the paper, and kdmaps, on some problems.
+    """Compare methods of the paper with kdmaps on several problems.
 
     Parameters
     ----------
     title : str
     methods, problems : sequence of str
-        Of `METHODS` and `kdmaps.problems`.
+        Names from `METHODS` and `kdmaps.problems`.
     printed : mapping
-        (label of the problem, method) to the printed mean and standard deviation.
+        Printed mean and standard deviation by (label of the problem, method).
     few : sequence of str
         Problems of a quick run.
     tried : mapping
-        (label of the problem, method) to what was tried where the protocol misses the printed cell.
+        Remark by (label of the problem, method) for printed cells that the protocol does not reproduce.
     """
 
     title: str
@@ -75,7 +76,7 @@ class Comparison:
         return replace(self, problems=self.few)
 
     def run(self, seed: int, call: Call = now) -> list[Row]:
-        """One row per problem and method."""
+        """Return one row per problem and method."""
         return [
             call(measure, method=method, problem=problem, seed=seed)
             for problem in self.problems
@@ -83,9 +84,9 @@ class Comparison:
         ]
 
     def table(self, rows: Sequence[Row]) -> Table:
-        """Printed | paper protocol | kdmaps."""
+        """Tabulate printed | paper protocol | kdmaps."""
         return comparison(rows, self.printed, self.methods, self.tried)
 
     def figure(self, rows: Sequence[Row]) -> Figure:
-        """The same as dots."""
+        """Plot the same as dots."""
         return dots(rows, self.printed, self.methods, self.title)

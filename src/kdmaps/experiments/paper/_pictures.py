@@ -1,4 +1,4 @@
-"""What the pictures of modes share: runs of a few methods, and their modes beside the exact ones."""
+"""Shared code for figures of modes: learned modes of several methods next to the exact ones."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ METHODS = ("CV+RFF", "Uniform+Nyström", "kdmaps")
 
 
 def matched(row: Row) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Samples, true slow modes, and the learned modes of a run, rotated to match them."""
+    """Return the samples, the true slow modes, and the learned modes of a run, rotated to match them."""
     X, modes = read_modes(row)
     system = problems.load(row["problem"])
     exact = system.eigenfunctions(X, system.n_modes)
@@ -27,7 +27,7 @@ def matched(row: Row) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 @dataclass(frozen=True)
 class Pictures:
-    """Modes of the first seed beside the exact ones; the table has their correlations."""
+    """Modes of the first seed next to the exact ones; the table lists their correlations."""
 
     title: str
     problems: Sequence[str]
@@ -37,15 +37,15 @@ class Pictures:
         return replace(self, problems=self.few or self.problems)
 
     def run(self, seed: int, call: Call = now) -> list[Row]:
-        """One row per problem and method."""
+        """Return one row per problem and method."""
         return [call(measure, method=m, problem=p, seed=seed) for p in self.problems for m in METHODS]
 
     def shown(self, rows: Sequence[Row]) -> list[Row]:
-        """The rows of the first seed."""
+        """Return the rows of the first seed."""
         return [row for row in rows if row["seed"] == rows[0]["seed"]]
 
     def table(self, rows: Sequence[Row]) -> Table:
-        """Correlation of every learned mode with its exact one, after rotation."""
+        """Return the correlation of each learned mode with the exact one, after rotation."""
         lines = []
         for row in self.shown(rows):
             _, exact, modes = matched(row)

@@ -1,8 +1,8 @@
-"""The paper's protocol as far as its text determines it, kdmaps' default answer, and how a run of either is judged.
+"""The paper's protocol as far as its text determines it, the default of kdmaps, and how runs are scored.
 
-What the text leaves open was identified from the printed numbers: the constant is one of the r modes (nothing is
-centred before the solve), bandwidths are the median pairwise distance times ten steps from 0.5 to 50, features are
-√(2/p) cos(wᵀx + b) with independent draws, and Matérn frequencies follow t_ν(0, √ν/σ) as printed.
+Settings that the text does not state were inferred from the printed numbers: the constant is one of the r modes (there
+is no centring before the solve), bandwidths are the median pairwise distance times ten factors from 0.5 to 50, features
+are √(2/p) cos(wᵀx + b) with independent draws, and Matérn frequencies follow t_ν(0, √ν/σ) as printed.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ N_LANDMARKS = 60
 
 
 class PrintedMatern(Matern):
-    """A Matérn kernel with the frequencies that the paper prints, w ~ t_ν(0, √ν/σ) in place of t_{2ν}(0, 1/σ)."""
+    """A Matérn kernel with the frequencies printed in the paper, w ~ t_ν(0, √ν/σ) instead of t_{2ν}(0, 1/σ)."""
 
     def spectral_scale(self, uniforms):
         return self.nu / np.sqrt(2 * special.gammaincinv(self.nu / 2, uniforms))  # √ν·√(ν/χ²_ν), χ²_ν = 2 Gamma(ν/2)
 
 
 def printed_kernel(family: str, bandwidth: float) -> Kernel:
-    """The kernel of that name with the frequencies of the paper."""
+    """Build the kernel of that family with the frequencies of the paper."""
     kernel = make_kernel(family, bandwidth)
     return PrintedMatern(kernel.nu, bandwidth) if isinstance(kernel, Matern) else kernel
 
@@ -93,7 +93,7 @@ def _variational(objective: str) -> Callable:
 
 
 def _variational_fourier(X, r, seed, regularization, n_features):
-    # The paper starts from its cross-validated bandwidth, which is the widest of its grid.
+    # The paper starts from its cross-validated bandwidth, the widest of its grid.
     return VariationalKernelMap(
         objective="varrff",
         basis="fourier",
@@ -104,7 +104,7 @@ def _variational_fourier(X, r, seed, regularization, n_features):
 
 
 def _inner_loop(basis: str, center: bool) -> Callable:
-    """One Gaussian at the median distance, to compare bases and nothing else."""
+    """Fit one Gaussian at the median distance, so that only the basis differs."""
 
     def fit(X, r, seed, regularization, n_features):
         p = N_LANDMARKS if basis == "landmarks" else n_features
@@ -112,6 +112,15 @@ def _inner_loop(basis: str, center: bool) -> Callable:
         return KernelDiffusionMap(basis=basis, n_features=p, sampling="iid", **shared).fit(X)
 
     return fit
+
+
+def without_search(r: int, median: float, seed: int) -> dict[str, KernelDiffusionMap]:
+    """Return CV+RFF and Uniform+RFF without their search; CV+RFF always selects the widest bandwidth of its grid."""
+    shared = {"basis": "random-phase", "sampling": "iid", **_shared(r, seed, 0.01)}
+    return {
+        "CV+RFF": KernelDiffusionMap(bandwidth=BANDWIDTHS[-1] * median, **shared),
+        "Uniform+RFF": UniformMixtureMap(bandwidth_range=BANDWIDTHS[[0, -1]], **shared),
+    }
 
 
 def _adaptive(X, r, seed, regularization, n_features):
@@ -124,7 +133,7 @@ def _search_at(X, r, seed, regularization, n_features):
     ).fit(X)
 
 
-#: Every method of the paper by its name there, and what kdmaps does by default.
+#: The methods of the paper by their names there, and the default of kdmaps.
 METHODS: dict[str, Callable] = {
     "CV+RFF": _cross_validated("eigsum"),
     "Gap-CV": _cross_validated("gap"),
@@ -154,19 +163,20 @@ def measure(
     regularization: float | None = None,
     runs: Path | None = None,
 ) -> Row:
-    """Fit `method` to one sample of `problem` and judge its modes by the paper's reference and by the true slow modes.
+    """Fit `method` to one sample of `problem` and score its modes with the paper's reference and the true slow modes.
 
     Parameters
     ----------
     method, problem : str
-        Of `METHODS` and `kdmaps.problems`.
+        Names from `METHODS` and `kdmaps.problems`.
     seed : int
-        Of the sample and of the fit.
+        Seed of the sample and of the fit.
     n_samples, n_features : int
+        Number of samples and of features.
     regularization : float or None
-        λ; None is the paper's: 0.005 for the circle, 0.01 for all others.
+        λ; None means that of the paper: 0.005 for the circle, 0.01 for all others.
     runs : Path, optional
-        A directory in which the modes of the run are left as a table (CSV).
+        Directory for a CSV file with the modes of the run.
 
     Returns
     -------
@@ -203,16 +213,15 @@ def measure(
         "median_distance": median,
         "seconds": seconds,
     }
-    search = getattr(model, "search_", model)
-    if hasattr(search, "cv_results_"):
-        row["landscape"] = _landscape(search.cv_results_, median)
+    if hasattr(model, "cv_results_"):
+        row["landscape"] = _landscape(model.cv_results_, median)
     if runs is not None:
         row["modes"] = _save_modes(runs, row, X, modes)
     return _plain(row)
 
 
 def family_of(kernel: Kernel) -> str:
-    """Name of the family of a kernel, whatever its bandwidth and its frequencies."""
+    """Return the name of the family of a kernel, for any bandwidth and frequencies."""
     shape = {name: getattr(kernel, name) for name in ("nu", "alpha") if hasattr(kernel, name)}
     plain = {name: make_kernel(name) for name in FAMILIES}
     return next(
@@ -223,9 +232,9 @@ def family_of(kernel: Kernel) -> str:
 
 
 def _landscape(results: dict, median: float) -> list[Row]:
-    """Best score over λ of every kernel of a search."""
+    """Return the best score over λ of each kernel of a search."""
     best: dict[tuple[str, float], float] = {}
-    for params, score in zip(results["params"], results["score"], strict=True):
+    for params, score in zip(results["params"], results["selection_score"], strict=True):
         kernel = make_kernel(params["kernel"], params.get("bandwidth", 1.0))
         key = (family_of(kernel), float(kernel.bandwidth) / median)  # type: ignore[attr-defined]
         best[key] = max(score, best.get(key, -np.inf))
@@ -247,7 +256,7 @@ def _save_modes(runs: Path, row: Row, X: np.ndarray, modes: np.ndarray) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """Numbers and lists in place of numpy's, six digits."""
+    """Convert NumPy values to plain numbers and lists with six digits."""
     if isinstance(value, dict):
         return {key: _plain(v) for key, v in value.items()}
     if isinstance(value, list | tuple | np.ndarray):

@@ -1,4 +1,4 @@
-"""All experiments in one run: measurements shared and kept, then tables, figures and pages."""
+"""Run all experiments: share and store measurements, then write tables, figures and pages."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from kdmaps.experiments.paper._experiment import Experiment
 from kdmaps.experiments.paper._page import Section, write_pages
 from kdmaps.experiments.paper._show import spread
 
-FIRST_SEED = 42  # the one that the paper names
-#: Modules in the order of the page; "finding" ones are told on the page about the paper.
+FIRST_SEED = 42  # the seed that the paper states
+#: Modules in the order of the page; "finding" modules go to the page of findings.
 NAMES = (
     "summary",
     "main_results",
@@ -47,7 +47,7 @@ NAMES = (
 
 
 def load(name: str) -> tuple[str, Experiment]:
-    """What the module says about itself, and its experiment."""
+    """Return the docstring and the experiment of a module."""
     module = import_module(f"kdmaps.experiments.paper.{name}")
     return inspect.cleandoc(module.__doc__ or ""), module.experiment
 
@@ -62,22 +62,22 @@ def reproduce(
 ) -> list[Path]:
     """Run experiments and write their tables, figures and pages.
 
-    Measurements are appended to `rows.jsonl` as they come and never made again; after a kill, run it again.
+    Measurements are appended to `rows.jsonl` and not repeated, so an interrupted run can be resumed.
 
     Parameters
     ----------
     names : sequence of str
-        Of `NAMES`.
+        Experiments from `NAMES`.
     seeds : int
-        How many, from 42 on; a quick run takes one.
+        Number of seeds, from 42 on; a quick run uses one.
     quick : bool
-        One seed and a part of the problems.
+        If True, use one seed and fewer problems.
     out : Path
-        A directory.
+        Output directory.
     jobs : int
-        Processes.
+        Number of processes.
     progress : bool
-        Whether to show a progress bar.
+        If True, show a progress bar.
 
     Returns
     -------
@@ -110,7 +110,7 @@ def reproduce(
 
 
 class _Plan:
-    """Measurements that experiments ask for, each made once."""
+    """Measurements requested by experiments, each made once."""
 
     def __init__(self, out: Path):
         self.out = out
@@ -118,20 +118,20 @@ class _Plan:
         self._done: dict[str, Row] = {}
 
     def note(self, function: Callable[..., Row], **arguments: Any) -> Row:
-        """Remember a measurement; its row is not there yet."""
+        """Record a measurement to be made; return an empty row."""
         task = _task(function, arguments)
         self.tasks.setdefault(json.dumps(task, sort_keys=True), task)
         return {}
 
     def perform(self, jobs: int, progress: bool) -> None:
-        """Make all measurements that have been noted and are not on disk."""
+        """Make all recorded measurements that are not on disk."""
         rows = run_tasks(
             _Perform(self.out / "runs"), list(self.tasks.values()), self.out / "rows.jsonl", jobs, show=progress
         )
         self._done = dict(zip(self.tasks, rows, strict=True))
 
     def look_up(self, function: Callable[..., Row], **arguments: Any) -> Row:
-        """The row of a measurement."""
+        """Return the row of a measurement."""
         row = self._done[json.dumps(_task(function, arguments), sort_keys=True)]
         return {**row, "modes": self.out / "runs" / row["modes"]} if "modes" in row else row
 
@@ -141,7 +141,7 @@ class _Plan:
 
 
 def _task(function: Callable[..., Row], arguments: dict[str, Any]) -> dict[str, Any]:
-    """A measurement as plain data, defaults spelt out: experiments that ask for the same one share it."""
+    """Return a measurement as plain data with explicit defaults, so that experiments can share it."""
     bound = inspect.signature(function).bind(**arguments)
     bound.apply_defaults()
     bound.arguments.pop("runs", None)
@@ -149,7 +149,7 @@ def _task(function: Callable[..., Row], arguments: dict[str, Any]) -> dict[str, 
 
 
 class _Perform:
-    """Makes a measurement from its plain data, in whatever process."""
+    """Make a measurement from its plain data, in any process."""
 
     def __init__(self, runs: Path):
         self.runs = runs
@@ -164,16 +164,16 @@ class _Perform:
 
 def _save(figure: Figure, path: Path) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
-    # No date and no version in the file: the same rows give the same bytes.
+    # Without date and version in the file, the same rows give the same bytes.
     figure.savefig(path, dpi=110, metadata={"Software": None})
     return path
 
 
 def _write_summary(rows: Sequence[Row], path: Path) -> None:
-    """Mean and standard deviation over the seeds, one line per method, problem and setting."""
+    """Write mean and standard deviation over the seeds, one line per method, problem and setting."""
     keys = ("problem", "method", "n_samples", "n_features", "asked_regularization")
     shown = ("paper_r2", "r2", "average_abs_correlation", "seconds")
-    groups: dict[tuple, dict[int, Row]] = {}  # by seed: a setting may have been asked for in two ways
+    groups: dict[tuple, dict[int, Row]] = {}  # by seed, because a setting may have been requested twice
     for row in rows:
         if "paper_r2" in row:
             groups.setdefault(tuple(row[key] for key in keys), {})[row["seed"]] = row

@@ -1,4 +1,4 @@
-"""What the tables and figures of the reproduction share."""
+"""Shared code for the tables and figures of the reproduction."""
 
 from __future__ import annotations
 
@@ -9,32 +9,18 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from kdmaps.experiments._runner import Row, markdown
+from kdmaps.experiments.paper._printed import LABELS, Printed
 
-#: A printed cell: mean, and standard deviation where there is one.
-Printed = Mapping[tuple[str, str], tuple[float, float | None]]
-
-LABELS = {
-    "ou2d-4": "OU2D α=4",
-    "ou2d-16": "OU2D α=16",
-    "ou3d": "OU3D",
-    "ou10d": "OU d=10",
-    "ou20d": "OU d=20",
-    "dw1d": "DW1D",
-    "dw1d-asym": "Asymm. DW",
-    "circle": "Circle",
-    "mdlike-6": "MD-like 2+4",
-    "mdlike-10": "MD-like 2+8",
-    "mdlike-20": "MD-like 2+18",
-}
 COLOURS = {"printed": "0.45", "paper": "tab:red", "kdmaps": "tab:blue", "exact": "black", "uniform": "tab:orange"}
 
 
 @dataclass(frozen=True)
 class Table:
-    """Cells, and what has to be said about them."""
+    """Cells of a table and notes about them."""
 
     header: Sequence[str]
     lines: Sequence[Sequence[str]]
@@ -59,17 +45,17 @@ def by_problem(row: Row) -> str:
 
 
 def values(rows: Sequence[Row], key: str, method: str, case: str, by: Callable[[Row], str] = by_problem) -> np.ndarray:
-    """One number per seed."""
+    """Return one number per seed."""
     return np.array([row[key] for row in rows if row["method"] == method and by(row) == case])
 
 
 def spread(numbers: np.ndarray) -> float:
-    """Standard deviation over the seeds."""
+    """Return the standard deviation over the seeds."""
     return float(np.std(numbers, ddof=1)) if len(numbers) > 1 else 0.0
 
 
 def cell(numbers: np.ndarray) -> str:
-    """Mean ± standard deviation over the seeds, or the only value."""
+    """Return mean ± standard deviation over the seeds, or the only value."""
     if len(numbers) == 0:
         return "–"
     return f"{np.mean(numbers):.3f}" + (f" ± {spread(numbers):.3f}" if len(numbers) > 1 else "")
@@ -81,7 +67,7 @@ def printed_cell(printed: Printed, case: str, method: str) -> str:
 
 
 def deviations(numbers: np.ndarray, printed: tuple[float, float | None] | None) -> float:
-    """Distance of the mean from the printed one, in standard deviations over the seeds (the larger of the two)."""
+    """Return the distance from the printed mean in standard deviations (of the printed or found values, the larger)."""
     scale = max(spread(numbers), (printed[1] or 0.0) if printed else 0.0)
     return abs(np.mean(numbers) - printed[0]) / scale if printed and scale > 0 else 0.0
 
@@ -93,7 +79,7 @@ def comparison(
     tried: Mapping[tuple[str, str], str] | None = None,
     by: Callable[[Row], str] = by_problem,
 ) -> Table:
-    """Printed | paper protocol | kdmaps, with a note for every cell that the protocol misses by three deviations."""
+    """Tabulate printed | paper protocol | kdmaps, with a note for each cell off by more than three deviations."""
     lines, notes = [], []
     for case in dict.fromkeys(by(row) for row in rows):
         ours = cell(values(rows, "r2", "kdmaps", case, by))
@@ -116,7 +102,7 @@ def comparison(
         "printed",
         "paper protocol",
         "agrees",
-        "its true slow modes",
+        "paper protocol, true slow modes",
         "kdmaps, true slow modes",
     )
     return Table(header, lines, notes)
@@ -129,7 +115,7 @@ def dots(
     title: str,
     by: Callable[[Row], str] = by_problem,
 ) -> Figure:
-    """Printed cells, the paper protocol against both references, and kdmaps, for every problem."""
+    """Plot printed cells, the paper protocol with both references, and kdmaps for each problem."""
     cases = list(dict.fromkeys(by(row) for row in rows))
     figure = Figure(figsize=(5 + 0.9 * len(cases), 3.9), layout="constrained")
     ax = figure.subplots()
@@ -140,7 +126,7 @@ def dots(
             x = at + offset
             if (case, method) in printed:
                 ax.plot([x - 0.06, x + 0.06], [printed[case, method][0]] * 2, color=COLOURS["printed"], lw=2.5)
-            # The open mark is larger, so that both are seen where the references are the same.
+            # The open marker is larger, so that both are visible if the references agree.
             for key, face, size in (("r2", "white", 8), ("paper_r2", colour, 5)):
                 found = values(rows, key, method, case, by)
                 if len(found):
@@ -161,8 +147,36 @@ def dots(
     return figure
 
 
+def curves(
+    ax: Axes,
+    rows: Sequence[Row],
+    at: Mapping[str, float],
+    lines: Sequence[tuple[str, str, str, str, str]],
+    by: Callable[[Row], str],
+) -> None:
+    """Plot means with standard deviations over the seeds.
+
+    Parameters
+    ----------
+    ax : matplotlib Axes
+    rows : sequence of rows
+    at : mapping
+        Abscissa of each case.
+    lines : sequence of (method, key, line style, name of the colour, label)
+        The curves.
+    by : callable
+        Case of a row.
+    """
+    for method, key, style, colour, label in lines:
+        found = [values(rows, key, method, case, by) for case in at]
+        means, errors = [np.mean(v) for v in found], [spread(v) for v in found]
+        ax.errorbar(list(at.values()), means, errors, ls=style, marker="o", ms=4, color=COLOURS[colour], label=label)
+    ax.set(xscale="log", ylabel="SubR² (1 is perfect)")
+    ax.grid(lw=0.4)
+
+
 def read_modes(row: Row) -> tuple[np.ndarray, np.ndarray]:
-    """Coordinates and modes of a run, from the table that it left."""
+    """Read the coordinates and modes of a run from its CSV file."""
     with Path(row["modes"]).open() as file:
         header, *lines = list(csv.reader(file))
     table = np.array(lines, dtype=float)

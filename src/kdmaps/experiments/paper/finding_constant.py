@@ -1,8 +1,8 @@
 """The constant is one of the modes.
 
-The covariance is not centred, so the constant function is a mode. Its energy is 0: only the penalty λ bounds its
-quotient, which grows to 1/λ = 100 as the kernel widens, while all real modes together have about 2. The eigenvalue sum
-measures how cheaply a kernel represents a constant. Centring removes it:
+The covariance is not centred, so the constant function is a mode. Its energy is 0, and only the penalty λ bounds its
+quotient, which grows to 1/λ = 100 as the kernel widens, while the quotients of all other modes add up to about 2. The
+eigenvalue sum therefore measures how small the penalty of a constant is. Centring removes this mode:
 
     KernelDiffusionMap(4, bandwidth=σ, center=False).fit(X).eigenvalues_
     KernelDiffusionMap(4, bandwidth=σ, center=True).fit(X).eigenvalues_
@@ -27,7 +27,7 @@ from kdmaps.experiments.paper._show import Table
 
 
 def eigenvalues(problem: str, bandwidth: float, center: bool, seed: int) -> Row:
-    """μ of a Gaussian of that many median distances, and the time scales of its modes."""
+    """Return the eigenvalues μ of a Gaussian with the given bandwidth in median distances."""
     X = problems.load(problem).sample(500, random_state=seed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -47,7 +47,7 @@ class ConstantMode:
         return self
 
     def run(self, seed: int, call: Call = now) -> list[Row]:
-        """One row per bandwidth and centring."""
+        """Return one row per bandwidth and centring."""
         return [
             call(eigenvalues, problem=self.problem, bandwidth=sigma, center=center, seed=seed)
             for sigma in self.bandwidths
@@ -62,7 +62,7 @@ class ConstantMode:
         return np.array(found)
 
     def table(self, rows: Sequence[Row]) -> Table:
-        """μ₁ to μ₄ at the ends of the grid."""
+        """Tabulate μ₁ to μ₄ at the ends of the grid."""
         lines = [
             [f"{self.bandwidths[end]:g}", "centred" if center else "as in the paper", *(f"{v:.2f}" for v in mu[end])]
             for end in (0, -1)
@@ -72,7 +72,7 @@ class ConstantMode:
         return Table(("σ / median distance", "covariance", "μ₁", "μ₂", "μ₃", "μ₄"), lines)
 
     def figure(self, rows: Sequence[Row]) -> Figure:
-        """μ₁ to μ₄ over the bandwidth."""
+        """Plot μ₁ to μ₄ over the bandwidth."""
         figure = Figure(figsize=(8.5, 3.4), layout="constrained")
         axes = figure.subplots(1, 2, sharey=True)
         for ax, center, title in zip(axes, (False, True), ("as in the paper", "centred"), strict=True):

@@ -1,8 +1,8 @@
 """A reference that ends inside a degenerate cluster caps every score.
 
-OU with α_j = 2^j has rates 1, 2, 2, 3, 3, …; OU2D with α = 4 has rates 1, 2, 3, 4, 4. Inside a cluster any rotation of
-the modes is as right as any other, so a method that finds the slow space exactly returns some r of them, and a
-reference of exactly r modes gives it a score below 1 by chance. A reference with the complete cluster gives 1.
+OU with α_j = 2^j has rates 1, 2, 2, 3, 3, …; OU2D with α = 4 has rates 1, 2, 3, 4, 4. Within a cluster the modes are
+defined up to a rotation. A method that finds the slow subspace exactly returns r functions of it, and a reference of
+exactly r modes gives it a random score below 1. A reference with the complete cluster gives 1.
 
     exact = problem.reference(X, 4)                            # complete: five modes
     kdmaps.metrics.subspace_r2(rotated[:, :4], exact[:, :4])   # below 1, although `rotated` spans the same space
@@ -21,11 +21,12 @@ from scipy.stats import special_ortho_group
 from kdmaps import metrics, problems
 from kdmaps.experiments._runner import Row
 from kdmaps.experiments.paper._experiment import Call, now
-from kdmaps.experiments.paper._show import COLOURS, LABELS, Table, cell
+from kdmaps.experiments.paper._printed import LABELS
+from kdmaps.experiments.paper._show import COLOURS, Table, cell
 
 
 def rotated_scores(problem: str, seed: int) -> Row:
-    """SubR² of exact modes, rotated at random inside their last cluster, by three references."""
+    """Return SubR² of exact modes, rotated at random within their last cluster, with three references."""
     system = problems.load(problem)
     r = system.n_modes
     X = system.sample(5000, random_state=seed)
@@ -49,7 +50,7 @@ def rotated_scores(problem: str, seed: int) -> Row:
 
 @dataclass(frozen=True)
 class CutOff:
-    """Exact modes as good as they can be."""
+    """Scores of exact modes."""
 
     title: str = "Degenerate cut-offs"
     problems: Sequence[str] = ("ou2d-4", "ou2d-16", "ou10d", "ou20d")
@@ -58,11 +59,11 @@ class CutOff:
         return self
 
     def run(self, seed: int, call: Call = now) -> list[Row]:
-        """One row per problem."""
+        """Return one row per problem."""
         return [call(rotated_scores, problem=problem, seed=seed) for problem in self.problems]
 
     def table(self, rows: Sequence[Row]) -> Table:
-        """What exact modes score."""
+        """Tabulate the scores of exact modes."""
         lines = []
         for problem in dict.fromkeys(row["problem"] for row in rows):
             mine = [row for row in rows if row["problem"] == problem]
@@ -73,7 +74,7 @@ class CutOff:
         return Table(header, lines)
 
     def figure(self, rows: Sequence[Row]) -> Figure:
-        """What exact modes score, seed by seed."""
+        """Plot the scores of exact modes, seed by seed."""
         names = list(dict.fromkeys(row["problem"] for row in rows))
         figure = Figure(figsize=(7.2, 3.4), layout="constrained")
         ax = figure.subplots()

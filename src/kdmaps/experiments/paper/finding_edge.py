@@ -1,8 +1,8 @@
-"""The chosen bandwidth is the edge of the grid.
+"""The selected bandwidth is the edge of the grid.
 
-All printed bandwidths (61.6, 52.0, 64.2, 52.4, 49.9, 71.1) are 50 median distances: the end of the grid. On a grid a
-hundred times as wide the score goes on climbing beyond that end, to the plateau where the kernel is a constant; where
-it stops there is decided by rounding. The held-out time scales of centred modes are largest inside.
+All printed bandwidths (61.6, 52.0, 64.2, 52.4, 49.9, 71.1) are 50 median distances, the end of the grid. On a grid that
+is a hundred times as wide, the score keeps increasing up to a plateau where the kernel is constant, and rounding
+determines the maximum. The held-out time scales of centred modes are largest inside the grid.
 
     KernelSearchCV(scoring="eigsum", center=False, bandwidth_range=(0.5, 5000), max_extensions=0).fit(X).best_params_
     KernelSearchCV(bandwidth_range=(0.5, 5000), max_extensions=0).fit(X).best_params_
@@ -23,12 +23,13 @@ from kdmaps.data.distances import median_distance
 from kdmaps.estimators.search import KernelSearchCV
 from kdmaps.experiments._runner import Row
 from kdmaps.experiments.paper._experiment import Call, now
-from kdmaps.experiments.paper._show import COLOURS, LABELS, Table
+from kdmaps.experiments.paper._printed import LABELS
+from kdmaps.experiments.paper._show import COLOURS, Table
 from kdmaps.experiments.paper.main_results import SIX
 
 
 def wide_search(problem: str, scoring: str, end: float, seed: int) -> Row:
-    """Scores of a Gaussian over a grid that ends at `end` median distances; uncentred for the paper's score."""
+    """Return the scores of a Gaussian on a grid up to `end` median distances; uncentred for the paper's score."""
     X = problems.load(problem).sample(500, random_state=seed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -45,7 +46,7 @@ def wide_search(problem: str, scoring: str, end: float, seed: int) -> Row:
             n_jobs=1,
         ).fit(X)
     ratios = search.cv_results_["param_bandwidth"] / median_distance(X)
-    score = search.cv_results_["score"]
+    score = search.cv_results_["selection_score"]
     return {
         "problem": problem,
         "scoring": scoring,
@@ -57,7 +58,7 @@ def wide_search(problem: str, scoring: str, end: float, seed: int) -> Row:
 
 @dataclass(frozen=True)
 class EdgeOfTheGrid:
-    """Two scores over a hundred times the paper's grid."""
+    """Two scores on a grid a hundred times as wide as the paper's."""
 
     title: str = "The edge of the grid"
     problems: Sequence[str] = SIX
@@ -67,7 +68,7 @@ class EdgeOfTheGrid:
         return replace(self, problems=SIX[:2])
 
     def run(self, seed: int, call: Call = now) -> list[Row]:
-        """One row per problem and score."""
+        """Return one row per problem and score."""
         return [
             call(wide_search, problem=problem, scoring=scoring, end=self.end, seed=seed)
             for problem in self.problems
@@ -75,7 +76,7 @@ class EdgeOfTheGrid:
         ]
 
     def table(self, rows: Sequence[Row]) -> Table:
-        """Chosen bandwidths, in median distances."""
+        """Tabulate the selected bandwidths in median distances."""
         lines = []
         for problem in dict.fromkeys(row["problem"] for row in rows):
             chosen = []
@@ -88,7 +89,7 @@ class EdgeOfTheGrid:
         return Table(header, lines, [f"The grid ends at {self.end:g}."])
 
     def figure(self, rows: Sequence[Row]) -> Figure:
-        """Both scores over the bandwidth, scaled to their largest value; the first seed."""
+        """Plot both scores over the bandwidth, scaled to their maximum, for the first seed."""
         figure = Figure(figsize=(8.5, 3.4), layout="constrained")
         axes = figure.subplots(1, 2)
         titles = {"eigsum": "eigenvalue sum, uncentred", "timescale": "held-out time scales, centred"}

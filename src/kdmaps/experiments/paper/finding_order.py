@@ -1,9 +1,9 @@
-"""The reference is in order of degree, not of rate.
+"""The reference is ordered by degree, not by rate.
 
-For OU2D with α = (1, 16) the paper's four reference modes are x, y, x² - 1, y² - 1, of rates 1, 16, 2 and 32. The four
-slowest modes are the first four Hermite polynomials of x, of rates 1, 2, 3 and 4. A huge bandwidth turns the method
-into kernel principal components, whose order is that of the degree: it scores well by the one reference and badly by
-the other, and a kernel that finds the slow modes scores 0.5 by the paper's.
+For OU2D with α = (1, 16) the paper's four reference modes are x, y, x² - 1, y² - 1, with rates 1, 16, 2 and 32. The
+four slowest modes are the first four Hermite polynomials of x, with rates 1, 2, 3 and 4. With a very wide bandwidth the
+method becomes kernel principal component analysis, which orders functions by degree: it scores well with the paper's
+reference and badly with the slow modes. A kernel that finds the slow modes scores 0.5 with the paper's reference.
 
     problem = kdmaps.problems.load("ou2d-16"); problem.rates(4)                       # 1, 2, 3, 4
     kdmaps.metrics.subspace_r2(problem.reference(X, 4), problem.paper_reference(X))  # 0.5: exact modes fail
@@ -28,7 +28,7 @@ METHODS = ("CV+RFF", "Uniform+RFF", "kdmaps")
 
 @dataclass(frozen=True)
 class ReferenceOrder:
-    """The same modes by two references."""
+    """Score the same modes with two references."""
 
     title: str = "The order of the reference"
     problems: Sequence[str] = ("ou2d-4", "ou2d-16", "ou3d")
@@ -37,11 +37,11 @@ class ReferenceOrder:
         return replace(self, problems=("ou2d-16",))
 
     def run(self, seed: int, call: Call = now) -> list[Row]:
-        """One row per problem and method."""
+        """Return one row per problem and method."""
         return [call(measure, method=m, problem=p, seed=seed) for p in self.problems for m in METHODS]
 
     def table(self, rows: Sequence[Row]) -> Table:
-        """SubR² of the same modes by both references; the exact modes first."""
+        """Tabulate SubR² of the same modes with both references, the exact modes first."""
         lines = []
         for case in dict.fromkeys(map(by_problem, rows)):
             lines.append([case, "exact slow modes", cell(values(rows, "exact_paper_r2", "kdmaps", case)), "1.000"])
@@ -51,7 +51,7 @@ class ReferenceOrder:
         return Table(("problem", "modes", "paper's reference", "true slow modes"), lines)
 
     def figure(self, rows: Sequence[Row]) -> Figure:
-        """SubR² by one reference over SubR² by the other."""
+        """Plot SubR² with the true slow modes against SubR² with the paper's reference."""
         figure = Figure(figsize=(6.4, 3.8), layout="constrained")
         ax = figure.subplots()
         for method, colour in zip(METHODS, ("paper", "uniform", "kdmaps"), strict=True):

@@ -1,6 +1,7 @@
 """High dimension (tab:highd): Ornstein–Uhlenbeck with α_j = 2^j, d = 10 and 20.
 
-Rates are 1, 2, 2, 3, 3, …: a reference of exactly four modes cuts through a cluster, which caps any honest score.
+Rates are 1, 2, 2, 3, 3, …: a reference of exactly four modes splits a degenerate cluster, which limits the score of
+exact modes.
 """
 
 from __future__ import annotations
@@ -13,18 +14,11 @@ from matplotlib.figure import Figure
 
 from kdmaps.experiments._runner import Row
 from kdmaps.experiments.paper._experiment import Call, now
+from kdmaps.experiments.paper._printed import HIGH_DIMENSION, LABELS
 from kdmaps.experiments.paper._protocol import measure
-from kdmaps.experiments.paper._show import LABELS, Printed, Table, comparison, dots
+from kdmaps.experiments.paper._show import Table, comparison, dots
 
 METHODS = ("CV+RFF", "Uniform+RFF")
-PRINTED: Printed = {
-    ("OU d=10, N=1000", "CV+RFF"): (0.773, None),
-    ("OU d=10, N=1000", "Uniform+RFF"): (0.492, None),
-    ("OU d=10, N=5000", "CV+RFF"): (0.762, None),
-    ("OU d=10, N=5000", "Uniform+RFF"): (0.490, None),
-    ("OU d=20, N=2000", "CV+RFF"): (0.759, None),
-    ("OU d=20, N=2000", "Uniform+RFF"): (0.491, None),
-}
 
 
 def _case(row: Row) -> str:
@@ -33,7 +27,7 @@ def _case(row: Row) -> str:
 
 @dataclass(frozen=True)
 class HighDimension:
-    """(problem, N, p)."""
+    """Cases (problem, N, p)."""
 
     title: str = "High dimension"
     cases: Sequence[tuple[str, int, int]] = (("ou10d", 1000, 300), ("ou10d", 5000, 300), ("ou20d", 2000, 400))
@@ -42,7 +36,7 @@ class HighDimension:
         return replace(self, cases=self.cases[:1])
 
     def run(self, seed: int, call: Call = now) -> list[Row]:
-        """One row per case and method."""
+        """Return one row per case and method."""
         return [
             call(measure, method=method, problem=problem, seed=seed, n_samples=n, n_features=p)
             for problem, n, p in self.cases
@@ -50,12 +44,12 @@ class HighDimension:
         ]
 
     def table(self, rows: Sequence[Row]) -> Table:
-        """Printed | paper protocol | kdmaps."""
-        return comparison(rows, PRINTED, METHODS, by=_case)
+        """Tabulate printed | paper protocol | kdmaps."""
+        return comparison(rows, HIGH_DIMENSION, METHODS, by=_case)
 
     def figure(self, rows: Sequence[Row]) -> Figure:
-        """The same as dots."""
-        return dots(rows, PRINTED, METHODS, self.title, by=_case)
+        """Plot the same as dots."""
+        return dots(rows, HIGH_DIMENSION, METHODS, self.title, by=_case)
 
 
 experiment = HighDimension()

@@ -1,7 +1,7 @@
 """Three inner loops: 60 Nyström landmarks, all samples (p = N), 300 random Fourier features.
 
-The paper names them and prints no comparison. One Gaussian at the median distance, λ as in the paper, so that nothing
-differs but the basis; with the constant among the modes as in the paper, and centred.
+The paper mentions these three bases without a comparison. Here all use one Gaussian at the median distance and the λ of
+the paper, so that only the basis differs; with the constant among the modes as in the paper, and centred.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class InnerLoops:
         return replace(self, problems=SIX[:2])
 
     def run(self, seed: int, call: Call = now) -> list[Row]:
-        """One row per problem, basis and centring."""
+        """Return one row per problem, basis and centring."""
         return [
             call(measure, method=basis + centring, problem=problem, seed=seed)
             for problem in self.problems
@@ -42,7 +42,7 @@ class InnerLoops:
         ] + [call(measure, method="kdmaps", problem=problem, seed=seed) for problem in self.problems]
 
     def table(self, rows: Sequence[Row]) -> Table:
-        """SubR² against the true slow modes."""
+        """Tabulate SubR² with both references."""
         lines = []
         for case in dict.fromkeys(map(by_problem, rows)):
             ours = cell(values(rows, "r2", "kdmaps", case))
@@ -56,7 +56,7 @@ class InnerLoops:
             "basis",
             "printed",
             "paper protocol",
-            "its true slow modes",
+            "paper protocol, true slow modes",
             "centred, true slow modes",
             "kdmaps, true slow modes",
             "seconds",
@@ -64,7 +64,7 @@ class InnerLoops:
         return Table(header, lines)
 
     def figure(self, rows: Sequence[Row]) -> Figure:
-        """SubR² against the true slow modes, uncentred and centred."""
+        """Plot SubR² with the true slow modes, uncentred and centred."""
         cases = list(dict.fromkeys(map(by_problem, rows)))
         figure = Figure(figsize=(8.5, 3.6), layout="constrained")
         ax = figure.subplots()

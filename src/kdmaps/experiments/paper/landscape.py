@@ -1,7 +1,7 @@
-"""The score over families and bandwidths (fig:kernel-comparison): the paper's and that of kdmaps.
+"""Scores of the paper and of kdmaps over families and bandwidths (fig:kernel-comparison).
 
-The eigenvalue sum, uncentred, climbs to the wide end of the grid on every problem; the held-out time scales have their
-maximum inside.
+The uncentred eigenvalue sum increases up to the wide end of the grid on every problem; the held-out time scales have
+their maximum inside.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ METHODS = ("CV+RFF", "kdmaps")
 
 @dataclass(frozen=True)
 class Landscape:
-    """Two scores, over the same samples."""
+    """Two scores on the same samples."""
 
     title: str = "Score landscapes"
     problems: Sequence[str] = SIX
@@ -35,11 +35,11 @@ class Landscape:
         return self
 
     def run(self, seed: int, call: Call = now) -> list[Row]:
-        """One row per problem and method, with the scores of all candidates."""
+        """Return one row per problem and method, with the scores of all candidates."""
         return [call(measure, method=m, problem=p, seed=seed) for p in self.problems for m in METHODS]
 
     def table(self, rows: Sequence[Row]) -> Table:
-        """What was chosen, in median distances, by every seed."""
+        """Tabulate the selected families and bandwidths (in median distances) over the seeds."""
         lines = []
         for case in dict.fromkeys(map(by_problem, rows)):
             chosen = {}
@@ -54,7 +54,7 @@ class Landscape:
         return Table(header, lines, [f"The paper's grid ends at σ/median = {BANDWIDTHS[-1]:g}."])
 
     def figure(self, rows: Sequence[Row]) -> Figure:
-        """Scores over the bandwidth, one line per family; the first seed."""
+        """Plot scores over the bandwidth, one line per family, for the first seed."""
         shown = [row for row in rows if row["seed"] == rows[0]["seed"]]
         cases = list(dict.fromkeys(map(by_problem, shown)))
         figure = Figure(figsize=(2.3 * len(cases), 5), layout="constrained")
@@ -67,7 +67,7 @@ class Landscape:
             best = max(row["landscape"], key=lambda c: c["score"])
             ax.plot(best["bandwidth"], best["score"], "k*", ms=9, mfc="none", label="chosen")
             scores = np.array([c["score"] for c in row["landscape"]])
-            if row["method"] == "kdmaps":  # the failures of narrow kernels would hide the rest
+            if row["method"] == "kdmaps":  # the low scores of narrow kernels would hide the rest
                 low, high = np.quantile(scores[np.isfinite(scores)], (0.25, 1))
                 ax.set_ylim(low, high + 0.1 * (high - low))
                 ax.set_xlabel("σ / median distance")

@@ -16,7 +16,7 @@ class Curves(Pictures):
     """Modes over the coordinate."""
 
     def figure(self, rows: Sequence[Row]) -> Figure:
-        """One row of panels per problem, one column per mode."""
+        """Plot one row of panels per problem, one column per mode."""
         shown = self.shown(rows)
         cases = list(dict.fromkeys(map(by_problem, shown)))
         figure = Figure(figsize=(10.5, 2.6 * len(cases)), layout="constrained")

@@ -16,7 +16,7 @@ class Angles(Pictures):
     """Modes over the polar angle."""
 
     def figure(self, rows: Sequence[Row]) -> Figure:
-        """One row of panels per method, one column per mode."""
+        """Plot one row of panels per method, one column per mode."""
         shown = self.shown(rows)
         figure = Figure(figsize=(10.5, 5.6), layout="constrained")
         axes = figure.subplots(len(shown), 4, sharex=True, sharey=True)

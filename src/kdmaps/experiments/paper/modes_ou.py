@@ -16,7 +16,7 @@ class Scatters(Pictures):
     """Modes as colours over the first two coordinates."""
 
     def figure(self, rows: Sequence[Row]) -> Figure:
-        """One row of panels per problem and method, one column per mode."""
+        """Plot one row of panels per problem and method, one column per mode."""
         shown = [row for row in self.shown(rows) if row["method"] != "Uniform+Nyström"]
         lines = []
         for row in shown:

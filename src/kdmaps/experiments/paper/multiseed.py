@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from kdmaps.experiments._runner import Row
-from kdmaps.experiments.paper import main_results
+from kdmaps.experiments.paper import _printed, main_results
 from kdmaps.experiments.paper._experiment import Comparison
 from kdmaps.experiments.paper._show import COLOURS, by_problem
 
@@ -19,7 +19,7 @@ class EverySeed(Comparison):
     """The comparison, drawn seed by seed."""
 
     def figure(self, rows: Sequence[Row]) -> Figure:
-        """Every seed as a dot."""
+        """Plot each seed as a dot."""
         cases = list(dict.fromkeys(map(by_problem, rows)))
         figure = Figure(figsize=(8, 3.6), layout="constrained")
         ax = figure.subplots()
@@ -45,6 +45,6 @@ experiment = EverySeed(
     methods=("CV+RFF", "Uniform+Nyström"),
     problems=FIVE,
     few=FIVE,
-    printed=main_results.experiment.printed,
+    printed=_printed.MAIN_RESULTS,
     tried=main_results.experiment.tried,
 )

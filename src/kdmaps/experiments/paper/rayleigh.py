@@ -1,7 +1,7 @@
 """Rayleigh and eigenvalue-sum selections (remark "Empirical equivalence").
 
-The paper reports that both scores select identical kernels on all six problems. Uncentred, both are dominated by the
-constant, whose quotient grows with the bandwidth whatever the data are.
+The paper reports that both scores select identical kernels on all six problems. Without centring, both are dominated by
+the constant, whose quotient grows with the bandwidth for any data.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Equivalence:
         return replace(self, problems=("dw1d",))
 
     def run(self, seed: int, call: Call = now) -> list[Row]:
-        """One row per problem and score."""
+        """Return one row per problem and score."""
         return [
             call(measure, method=method, problem=problem, seed=seed)
             for problem in self.problems
@@ -41,7 +41,7 @@ class Equivalence:
         ]
 
     def table(self, rows: Sequence[Row]) -> Table:
-        """How often both choose the same kernel, and what follows."""
+        """Tabulate how often both select the same kernel, and the resulting SubR²."""
         lines = []
         for case in dict.fromkeys(map(by_problem, rows)):
             one, two = ([r for r in rows if by_problem(r) == case and r["method"] == method] for method in METHODS)
@@ -62,7 +62,7 @@ class Equivalence:
         return Table(header, lines)
 
     def figure(self, rows: Sequence[Row]) -> Figure:
-        """SubR² by one score over SubR² by the other."""
+        """Plot SubR² of one score against SubR² of the other."""
         figure = Figure(figsize=(5.6, 4), layout="constrained")
         ax = figure.subplots()
         ax.plot([0.4, 1], [0.4, 1], color="0.7", lw=1)

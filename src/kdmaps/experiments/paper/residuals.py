@@ -16,7 +16,7 @@ class Residuals(Pictures):
     """Differences of learned and exact modes."""
 
     def table(self, rows: Sequence[Row]) -> Table:
-        """Root mean square residual of every mode (1.4 is that of an unrelated function)."""
+        """Tabulate the root mean square residual of each mode (1.4 for an unrelated function)."""
         lines = []
         for row in self.shown(rows):
             _, exact, modes = matched(row)
@@ -25,7 +25,7 @@ class Residuals(Pictures):
         return Table(("problem", "method", *(f"mode {k + 1}" for k in range(4))), lines)
 
     def figure(self, rows: Sequence[Row]) -> Figure:
-        """Residuals over the first coordinate."""
+        """Plot residuals over the first coordinate."""
         shown = self.shown(rows)
         cases = list(dict.fromkeys(map(by_problem, shown)))
         figure = Figure(figsize=(10.5, 2.7 * len(cases)), layout="constrained")

@@ -1,6 +1,6 @@
-"""Growing sample size (fig:scaling): OU2D with α = 4, N = 100 to 2000.
+"""Dependence on the sample size (fig:scaling): OU2D with α = 4, N = 100 to 2000.
 
-The paper says in its text that CV+RFF is above 0.99 from N = 100 on and that Uniform grows from 0.62 to 0.78.
+The text of the paper states that SubR² of CV+RFF is above 0.99 from N = 100 on, and that of Uniform grows with N.
 """
 
 from __future__ import annotations
@@ -9,21 +9,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Self
 
-import numpy as np
 from matplotlib.figure import Figure
 
 from kdmaps.experiments._runner import Row
 from kdmaps.experiments.paper._experiment import Call, now
+from kdmaps.experiments.paper._printed import SCALING
 from kdmaps.experiments.paper._protocol import measure
-from kdmaps.experiments.paper._show import COLOURS, Printed, Table, comparison, spread, values
+from kdmaps.experiments.paper._show import Table, comparison, curves
 
 METHODS = ("CV+RFF", "Uniform+Nyström")
-PRINTED: Printed = {
-    ("N = 100", "CV+RFF"): (0.99, None),
-    ("N = 2000", "CV+RFF"): (0.99, None),
-    ("N = 100", "Uniform+Nyström"): (0.62, None),
-    ("N = 2000", "Uniform+Nyström"): (0.78, None),
-}
 
 
 def _size(row: Row) -> str:
@@ -42,7 +36,7 @@ class Scaling:
         return replace(self, sizes=(100, 500))
 
     def run(self, seed: int, call: Call = now) -> list[Row]:
-        """One row per size and method."""
+        """Return one row per size and method."""
         return [
             call(measure, method=method, problem=self.problem, seed=seed, n_samples=n)
             for n in self.sizes
@@ -50,11 +44,11 @@ class Scaling:
         ]
 
     def table(self, rows: Sequence[Row]) -> Table:
-        """Printed (a bound, for CV+RFF) | paper protocol | kdmaps."""
-        return comparison(rows, PRINTED, METHODS, by=_size)
+        """Tabulate printed (a bound for CV+RFF) | paper protocol | kdmaps."""
+        return comparison(rows, SCALING, METHODS, by=_size)
 
     def figure(self, rows: Sequence[Row]) -> Figure:
-        """SubR² over N."""
+        """Plot SubR² over N."""
         figure = Figure(figsize=(7.5, 3.8), layout="constrained")
         ax = figure.subplots()
         lines = [
@@ -64,14 +58,10 @@ class Scaling:
             ("Uniform+Nyström", "r2", "--", "uniform", "Uniform, true slow modes"),
             ("kdmaps", "r2", "-", "kdmaps", "kdmaps, true slow modes"),
         ]
-        for method, key, style, colour, label in lines:
-            found = [values(rows, key, method, f"N = {n}", _size) for n in self.sizes]
-            means, errors = [np.mean(v) for v in found], [spread(v) for v in found]
-            ax.errorbar(self.sizes, means, errors, ls=style, marker="o", ms=4, color=COLOURS[colour], label=label)
-        ax.set(xscale="log", xlabel="number N of samples", ylabel="SubR² (1 is perfect)", title=self.title)
+        curves(ax, rows, {f"N = {n}": n for n in self.sizes}, lines, _size)
+        ax.set(xlabel="number N of samples", title=self.title)
         ax.set_xticks(self.sizes, [str(n) for n in self.sizes])
         ax.minorticks_off()
-        ax.grid(lw=0.4)
         figure.legend(loc="outside right upper", fontsize="small", frameon=False)
         return figure
 

@@ -1,6 +1,6 @@
-"""Summary (fig:summary-final): the error of the paper's pipeline and of kdmaps, measured on the same samples.
+"""Summary (fig:summary-final): errors of the paper's pipeline and of kdmaps on the same samples.
 
-Errors 1 - SubR² against the true slow modes, with complete clusters.
+The error is 1 - SubR² with the true slow modes, including complete degenerate clusters.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from matplotlib.figure import Figure
 
 from kdmaps.experiments._runner import Row
 from kdmaps.experiments.paper._experiment import Call, now
+from kdmaps.experiments.paper._printed import MAIN_RESULTS
 from kdmaps.experiments.paper._protocol import measure
 from kdmaps.experiments.paper._show import COLOURS, Table, by_problem, cell, values
 from kdmaps.experiments.paper.main_results import SIX
-from kdmaps.experiments.paper.main_results import experiment as main
 
 METHODS = ("CV+RFF", "Uniform+Nyström", "kdmaps")
 
@@ -33,15 +33,15 @@ class Summary:
         return replace(self, problems=SIX)
 
     def run(self, seed: int, call: Call = now) -> list[Row]:
-        """One row per problem and method."""
+        """Return one row per problem and method."""
         return [call(measure, method=m, problem=p, seed=seed) for p in self.problems for m in METHODS]
 
     def table(self, rows: Sequence[Row]) -> Table:
-        """Mean errors, and how much smaller that of kdmaps is."""
+        """Tabulate mean errors and the ratio to the error of kdmaps."""
         lines = []
         for case in dict.fromkeys(map(by_problem, rows)):
             paper, uniform, ours = (1 - values(rows, "r2", method, case) for method in METHODS)
-            printed = main.printed.get((case, "CV+RFF"))
+            printed = MAIN_RESULTS.get((case, "CV+RFF"))
             lines.append(
                 [
                     case,
@@ -65,7 +65,7 @@ class Summary:
         return Table(header, lines)
 
     def figure(self, rows: Sequence[Row]) -> Figure:
-        """Bars, with the errors on them."""
+        """Plot the errors as labelled bars."""
         cases = list(dict.fromkeys(map(by_problem, rows)))
         figure = Figure(figsize=(9.5, 3.8), layout="constrained")
         ax = figure.subplots()

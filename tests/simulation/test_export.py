@@ -1,0 +1,88 @@
+"""Modes exported as JAX functions and PLUMED input, against `transform`."""
+
+import re
+
+import jax
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+import kdmaps
+from kdmaps.kernels import Gaussian, Laplacian, Matern, Mixture
+from kdmaps.simulation import as_jax, plumed_input
+
+pytestmark = pytest.mark.filterwarnings("ignore::kdmaps.exceptions.UnreliableModesWarning")
+KERNELS = [
+    Gaussian(2.0),
+    Laplacian([2.0, 3.0]),
+    Matern(1.5, 2.0),
+    Mixture([Gaussian([1.0, 3.0]), Matern(2.5, 2.0)], [0.3, 0.7]),
+]
+
+
+def make(**options):
+    defaults = {"bandwidth": 6.0, "n_features": 40, "random_state": 0}
+    return kdmaps.KernelDiffusionMap(2, **{**defaults, **options})
+
+
+@pytest.fixture(scope="module")
+def X():
+    return np.random.default_rng(0).standard_normal((300, 2)) * [1.0, 0.5] + [5.0, -3.0]
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: type(kernel).__name__)
+@pytest.mark.parametrize("basis", ["fourier", "random-phase", "landmarks"])
+def test_jax_function_is_the_mode(X, basis, kernel):
+    model = make(basis=basis, kernel=kernel).fit(X)
+    points = X[:20] + 0.1
+    with jax.enable_x64(True):
+        function = as_jax(model, 1)
+        values, gradients = function(points), jax.vmap(jax.grad(function))(points)
+    assert_allclose(values, model.transform(points)[:, 1], atol=1e-9)  # rounding of large coefficients
+    assert_allclose(gradients, model.gradient(points)[:, 1], atol=1e-8)
+
+
+def test_jax_function_in_single_precision(X):
+    model = make().fit(X)
+    value = jax.jit(as_jax(model))(X[0].astype(np.float32))
+    assert value.dtype == np.float32
+    # Coefficients of order 100 lose two of seven digits.
+    assert_allclose(value, model.transform(X[:1])[0, 0], atol=1e-3)
+
+
+@pytest.mark.parametrize("basis", ["fourier", "random-phase"])
+def test_plumed_input_computes_the_mode(X, basis):
+    """Evaluate the input with a small interpreter of COMBINE and CUSTOM, written from PLUMED's manual."""
+    model = make(basis=basis).fit(X)
+    text = plumed_input(model, ["a.x", "b"], mode=1, label="slow")
+    values = {"a.x": X[:, 0], "b": X[:, 1]}
+    for line in text.splitlines():
+        label, action, rest = re.fullmatch(r"(\S+): (\S+) (.*)", line).groups()
+        keys = dict(word.split("=", 1) for word in rest.split(" "))
+        assert keys.pop("PERIODIC") == "NO"
+        arguments = [values[name] for name in keys.pop("ARG").split(",")]
+        if action == "COMBINE":  # Σ c_i (x_i - a_i)
+            c, shift = (
+                [float(number) for number in keys.pop(name, ",".join([default] * len(arguments))).split(",")]
+                for name, default in (("COEFFICIENTS", "1"), ("PARAMETERS", "0"))
+            )
+            values[label] = sum(ci * (x - ai) for ci, x, ai in zip(c, arguments, shift, strict=True))
+        else:
+            assert action == "CUSTOM"
+            phase = re.fullmatch(r"cos\(x\+\((\S+)\)\)", keys.pop("FUNC")).group(1)
+            values[label] = np.cos(arguments[0] + float(phase))
+        assert not keys
+    assert_allclose(values["slow"], model.transform(X)[:, 1], atol=1e-9)
+
+
+def test_bad_arguments_are_named(X):
+    model = make().fit(X)
+    for arguments, message in [((["a"],), "2 PLUMED labels"), ((["a", "b c"],), "2 PLUMED"), (("ab",), "2 PLUMED")]:
+        with pytest.raises(ValueError, match=message):
+            plumed_input(model, *arguments)
+    with pytest.raises(ValueError, match="arguments must be distinct labels"):
+        plumed_input(model, ["a", "a"])
+    with pytest.raises(ValueError, match="mode must be"):
+        as_jax(model, 2)
+    with pytest.raises(ValueError, match="cannot be exported to PLUMED"):
+        plumed_input(make(basis="landmarks").fit(X), ["a", "b"])
