@@ -88,7 +88,7 @@ class TestInterface:
         frame = pd.DataFrame(X, columns=["x", "y"], index=np.arange(len(X)) + 7)
         model = make().set_output(transform="pandas").fit(frame)
         out = model.transform(frame, time=0.3)
-        names = ["kerneldiffusionmap0", "kerneldiffusionmap1", "kerneldiffusionmap2"]
+        names = ["mode1", "mode2", "mode3"]
         assert out.columns.tolist() == model.get_feature_names_out().tolist() == names
         assert_array_equal(out.index, frame.index)
         # A frame lies in memory column by column: sums round differently.
@@ -122,7 +122,7 @@ class TestInterface:
         search.fit(X)
         # The same by hand; a bandwidth of a twentieth of the standard deviation sees no slow mode.
         expected = [make(**search.best_params_).fit(X[train]).score(X[test]) for train, test in folds.split(X)]
-        assert_allclose(search.best_selection_score_, np.mean(expected), rtol=1e-12)
+        assert_allclose(search.best_score_, np.mean(expected), rtol=1e-12)
         assert search.best_params_["bandwidth"] == 1.5
 
     def test_metadata_routing(self, X):
@@ -134,7 +134,7 @@ class TestInterface:
             make().fit(X[train], sample_weight=weight[train]).score(X[test], sample_weight=weight[test])
             for train, test in KFold(2).split(X)
         ]
-        assert_allclose(search.best_selection_score_, np.mean(expected), rtol=1e-12)
+        assert_allclose(search.best_score_, np.mean(expected), rtol=1e-12)
         assert abs(np.mean(expected) - make().fit(X[:200]).score(X[200:])) > 1e-6
 
     @every_basis

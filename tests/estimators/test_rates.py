@@ -217,7 +217,7 @@ def test_a_list_of_arrays_is_several_groups(make):
     assert several.score(parts) == whole.score(X)
     with pytest.raises(ValueError, match="each array is a group"):
         make(2, **settings).fit(parts, groups=np.zeros(120))
-    with pytest.raises(ValueError, match="1, 2 columns"):
+    with pytest.raises(ValueError, match="3, 4 columns"):
         make(2, **settings).fit([X, np.zeros((50, X.shape[1] + 1))])
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 
 import numpy as np
@@ -48,7 +48,7 @@ class CrossFit:
     overlaps: list[np.ndarray]
     spreads: list[np.ndarray]
     condition_number: float
-    seconds: list[float]
+    seconds: list[float] = field(default_factory=list)
 
     def agreement(self, n_modes: int | None = None) -> float:
         """Mean squared cosine between the spaces of the first modes of the folds and of all samples."""
