@@ -13,7 +13,8 @@ from kdmaps.selection import scores
 from kdmaps.selection.folds import BlockedKFold, FoldMoments, cross_fit, make_splits
 from kdmaps.selection.rules import SCORINGS, jackknife_error, make_scoring, pooled_ritz_timescales
 from kdmaps.spectrum import pencil
-from kdmaps.spectrum.pencil import RegularizationPath, find_modes, solve
+from kdmaps.spectrum.path import RegularizationPath
+from kdmaps.spectrum.pencil import find_modes, solve
 
 LAMBDAS = [1e-1, 1e-2, 1e-3]
 R = 3

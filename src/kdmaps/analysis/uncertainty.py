@@ -26,7 +26,8 @@ from kdmaps.estimators.transformer import ModeTransformer
 from kdmaps.exceptions import UnreliableModesWarning
 from kdmaps.forms.moments import Moments, compute_moments
 from kdmaps.forms.tangent import checked_tensor
-from kdmaps.spectrum.pencil import Modes, find_modes
+from kdmaps.spectrum.modes import Modes
+from kdmaps.spectrum.pencil import find_modes
 from kdmaps.utils.validation import checked_random_state, checked_weight
 
 #: Fewer resamples have no quantiles worth the name.

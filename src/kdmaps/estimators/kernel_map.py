@@ -19,7 +19,7 @@ from kdmaps.forms.moments import add_exactly, compute_moments
 from kdmaps.forms.tangent import checked_tensor
 from kdmaps.kernels import Kernel, make_kernel
 from kdmaps.selection.folds import cross_fitted_rates, make_folds
-from kdmaps.spectrum.pencil import find_modes, single_precision_complaints
+from kdmaps.spectrum.pencil import find_modes, single_precision_warnings
 from kdmaps.utils.validation import all_or_nothing, check_samples, checked_random_state, checked_weight
 
 #: How rates are estimated.
@@ -85,7 +85,7 @@ class KernelDiffusionMap(ModeTransformer):
     eigenvalues_ : ndarray of shape (n_components,)
         μ.
     coefficients_ : ndarray of shape (p, n_components)
-    modes_ : kdmaps.spectrum.pencil.Modes
+    modes_ : kdmaps.spectrum.modes.Modes
         All of the above with diagnostics: gap, condition number, degenerate clusters, sampling error.
     kernel_ : Kernel
     basis_ : Basis
@@ -216,9 +216,9 @@ class KernelDiffusionMap(ModeTransformer):
             if self.rates == "cross-fitted":
                 modes = replace(modes, rates=cross_fitted_rates(self.moments_, self._folds, *problem))
             self._set_modes(basis, modes)
-        more = single_precision_complaints(self.moments_, modes.coefficients) if basis.dtype == np.float32 else []
-        for complaint in modes.complaints() + more:
-            warnings.warn(complaint, stacklevel=3)
+        more = single_precision_warnings(self.moments_, modes.coefficients) if basis.dtype == np.float32 else []
+        for warning in modes.warnings() + more:
+            warnings.warn(warning, stacklevel=3)
         return self
 
     def _fold_moments(self, basis, source, weight, tensor, groups, reset):

@@ -20,10 +20,11 @@ from kdmaps.exceptions import UnreliableModesWarning, UnresolvedModesWarning
 from kdmaps.forms.diffusion import mean_diffusion, tensors_of
 from kdmaps.forms.tangent import checked_tensor
 from kdmaps.kernels import FAMILIES, Gaussian, Kernel, make_kernel
-from kdmaps.selection.folds import MIN_AGREEMENT, make_folds, splits_of
+from kdmaps.selection.folds import make_folds, splits_of
 from kdmaps.selection.grid import BANDWIDTH_RANGE, bandwidth_grid, edge_of, make_trials, rate_unit, regularization_grid
 from kdmaps.selection.rules import make_scoring, pooled_ritz_timescales
 from kdmaps.selection.sweep import Candidate, Sweep, SweepData, Trial, search_seed
+from kdmaps.spectrum.checks import agreement_check
 from kdmaps.utils.validation import all_or_nothing, checked_weight
 
 #: Samples on which data that are not in memory are searched, unless more are asked for.
@@ -326,13 +327,9 @@ class KernelSearchCV(ModeTransformer):
         self.cv_results_ = _table(candidates)
         self.certainty_ = self._certainty(sweep, best)
         self.suggested_n_components_ = self._suggest(sweep, best)
-        if best.agreement < MIN_AGREEMENT:
-            warnings.warn(
-                f"The folds disagree on the mode space (mean squared cosine {best.agreement:.2f}): use more samples or "
-                f"another n_components (suggested: {self.suggested_n_components_}).",
-                UnreliableModesWarning,
-                stacklevel=3,
-            )
+        agreement = agreement_check(best.agreement, self.suggested_n_components_)
+        if agreement.warning is not None:
+            warnings.warn(agreement.warning, stacklevel=3)
         peaks: dict[Kernel, float] = {}
         for c in candidates:
             if np.isfinite(c.value):

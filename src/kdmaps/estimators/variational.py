@@ -197,8 +197,8 @@ class VariationalKernelMap(ModeTransformer):
                 self.moments_ = compute_moments(learned, X, weight, tensor)
                 modes = find_modes(self.moments_, *problem)
             self._set_modes(learned, modes)
-        for complaint in modes.complaints():
-            warnings.warn(complaint, stacklevel=2)
+        for warning in modes.warnings():
+            warnings.warn(warning, stacklevel=2)
         return self
 
     @property

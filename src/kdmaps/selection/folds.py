@@ -20,14 +20,13 @@ from kdmaps.exceptions import DataWarning
 from kdmaps.forms.diffusion import DiffusionTensor
 from kdmaps.forms.moments import Moments, compute_moments, sum_moments
 from kdmaps.selection.scores import FoldFit
-from kdmaps.spectrum.pencil import RegularizationPath, rounding_variance
+from kdmaps.spectrum.path import RegularizationPath
+from kdmaps.spectrum.pencil import rounding_variance
 
 #: One draw of folds now and then flatters a bad candidate. A second draw costs solves, but no pass over the samples.
 REPEATS = 2
 #: With more classes than this, adding up p×p moments costs more than summing samples again.
 MAX_CLASSES_PER_FOLD = 3
-#: Folds whose mode spaces have a mean squared cosine below this disagree.
-MIN_AGREEMENT = 0.8
 
 
 class BlockedKFold(BaseCrossValidator):
