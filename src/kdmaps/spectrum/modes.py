@@ -109,7 +109,8 @@ class Modes:
         warning = UnresolvedModesWarning(
             f"{self.effective_count:.0f} (effective) samples do not resolve mode {first + 1}"
             f"{' and the modes after it' if first + 1 < len(error) else ''}: {self.effective_rank[first]:.0f} "
-            "functions compete at its level. Use more samples, fewer n_components, more regularization or a wider bandwidth."
+            "functions compete at its level. Use more samples, fewer n_components, more regularization or a wider "
+            "bandwidth."
         )
         return Check(
             f"relative sampling error of eigenvalue {worst + 1}, √(effective rank/n)",

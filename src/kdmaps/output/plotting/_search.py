@@ -1,4 +1,4 @@
-"""What a search saw."""
+"""Scores of a search."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def plot_landscape(search, ax: Axes | None = None) -> Axes:
-    """The score over the bandwidth for each family, at the best regularization of each, with the chosen point.
+    """Draw the score over the bandwidth for each family, at the best regularization of each, with the chosen point.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ def plot_landscape(search, ax: Axes | None = None) -> Axes:
 
 
 def plot_regularization_map(search, family: str | None = None, ax: Axes | None = None) -> Axes:
-    """The score over regularization and bandwidth of one family, with the best point of the map.
+    """Draw the score over regularization and bandwidth of one family, with the best point of the map.
 
     Parameters
     ----------
