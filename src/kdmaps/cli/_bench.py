@@ -29,9 +29,7 @@ def bench(
     X, Z = rng.standard_normal((samples, columns)), rng.standard_normal((samples, features))
     model = KernelDiffusionMap(n_features=features, random_state=0)
     with warnings.catch_warnings():
-        warnings.simplefilter(
-            "ignore", UnreliableModesWarning
-        )  # random numbers have no slow modes, as the estimator rightly says
+        warnings.simplefilter("ignore", UnreliableModesWarning)  # random numbers have no slow modes
         fit = _best(lambda: model.fit(X), repeats)
         evaluate = _best(lambda: model.transform(X), repeats)
     product = _best(lambda: Z.T @ Z, repeats)

@@ -39,19 +39,15 @@ def fit(
     columns: ColumnsOption = None,
     stride: StrideOption = 1,
     array: ArrayOption = None,
-    weights: Annotated[
-        str | None, typer.Option(help="Weights of the samples: a column, or a file of one column.")
-    ] = None,
+    weights: Annotated[str | None, typer.Option(help="Weights of the samples: a column, or a file with one.")] = None,
     groups: Annotated[
         str | None,
-        typer.Option(
-            help="Trajectory of each sample: a column, or a file of one column. (default: each file is one trajectory)"
-        ),
+        typer.Option(help="Trajectory of each sample: a column, or a file with one. (default: each file is one)"),
     ] = None,
     ordered: Annotated[
         bool | None,
         typer.Option(
-            help="Whether rows are in the order of time; folds are then blocks of rows. (default: for trajectories only)"
+            help="Whether rows are in the order of time; folds are then blocks. (default: only for trajectories)"
         ),
     ] = None,
     modes: Annotated[int, typer.Option(min=1, help="Number of modes.")] = 4,
@@ -91,6 +87,7 @@ def fit(
     _require(regularization != 0, "--lambda", "give a positive number, or leave it out to have it searched.")
     _require(modes <= features, "--modes", f"{modes} modes need as many features; increase --features.")
     _require(resamples == 0 or resamples >= MIN_RESAMPLES, "--resamples", f"give 0, or {MIN_RESAMPLES} or more.")
+    write_modes = make_writer(f".{table_format}")  # which may need a package that is missing
     check_writable("--out", out)
     files = Files(data, columns, stride, array, weights, groups, diffusion, topology, descriptor)
     samples = files.read()
@@ -106,8 +103,14 @@ def fit(
     console.print(f"{describe(data)}, {samples.describe()}", highlight=False, soft_wrap=True, markup=False)
     findings = _find(estimator, samples, resamples, seed)
     _print(console, estimator, findings)
-    written = _write(out, table_format, estimator, samples, findings, _page(estimator, files, samples, findings))
-    console.print(f"Written: {', '.join(map(str, written))}", highlight=False, soft_wrap=True)
+    page = _page(estimator, files, samples, findings)
+    paths = [out / name for name in ("model.npz", f"modes.{table_format}", "report.html")]
+    out.mkdir(parents=True, exist_ok=True)
+    with replacing(*paths) as (model_file, modes_file, report_file):
+        write_model(estimator, model_file)
+        write_modes(modes_file, findings.modes, mode_names(modes), samples.places)
+        report_file.write(page.encode())
+    console.print(f"Written: {', '.join(map(str, paths))}", highlight=False, soft_wrap=True)
 
 
 class _Findings(NamedTuple):
@@ -124,7 +127,7 @@ def _find(estimator: Any, samples: Samples, resamples: int, seed: int) -> _Findi
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         samples.warn_of_time()
-        beside = {"sample_weight": samples.weight, "groups": samples.group}
+        beside: dict[str, Any] = {"sample_weight": samples.weight, "groups": samples.group}
         estimator.fit(samples.X, **beside)
         if resamples:
             with Console(stderr=True).status("error bars"):
@@ -153,20 +156,6 @@ def _page(estimator: Any, files: Files, samples: Samples, findings: _Findings) -
     )
 
 
-def _write(
-    out: Path, table_format: str, estimator: Any, samples: Samples, findings: _Findings, page: str
-) -> list[Path]:
-    """Write model, modes and page, all or none, and return where."""
-    out.mkdir(parents=True, exist_ok=True)
-    paths = [out / name for name in ("model.npz", f"modes.{table_format}", "report.html")]
-    write_modes = make_writer(f".{table_format}")
-    with replacing(*paths) as (model_file, modes_file, report_file):
-        write_model(estimator, model_file)
-        write_modes(modes_file, findings.modes, mode_names(findings.modes.shape[1]), samples.places)
-        report_file.write(page.encode())
-    return paths
-
-
 def _require(condition: bool, option: str, message: str) -> None:
     if not condition:
         raise typer.BadParameter(message, param_hint=option)
@@ -185,7 +174,9 @@ def _folds(groups: np.ndarray | None, ordered: bool) -> Any:
 def _estimator(n_modes: int, kernel: str, bandwidth, regularization, settings: dict[str, Any]) -> Any:
     """Return the estimator that searches for everything that was not given."""
     if kernel != "auto" and bandwidth is not None and regularization is not None:
-        return KernelDiffusionMap(n_modes, kernel, bandwidth, regularization=regularization, **settings)
+        return KernelDiffusionMap(
+            n_modes, kernel=kernel, bandwidth=bandwidth, regularization=regularization, **settings
+        )
     if kernel != "auto":
         settings["families"] = (kernel,)
     if regularization is not None:

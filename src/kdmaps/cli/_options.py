@@ -23,6 +23,4 @@ ArrayOption = Annotated[str | None, typer.Option(help="Name of the array in an .
 TopologyOption = Annotated[
     Path | None, typer.Option(exists=True, dir_okay=False, help="Topology (such as a .pdb) of a trajectory.")
 ]
-DescriptorOption = Annotated[
-    str, typer.Option(help=f"Coordinates to compute from a trajectory: {' or '.join(DESCRIPTORS)}.")
-]
+DescriptorOption = Annotated[str, typer.Option(help=f"Coordinates of a trajectory: {' or '.join(DESCRIPTORS)}.")]

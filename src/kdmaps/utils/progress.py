@@ -13,7 +13,7 @@ LINE_EVERY = 5.0
 
 
 def track(items: Iterable[Any], total: int, label: Callable[[], str], show: bool) -> Iterator[Any]:
-    """Pass on `items`; if `show`, report progress and `label()` on stderr: a bar with rich, else a line now and then."""
+    """Pass on `items`; if `show`, report progress and `label()` on stderr: with rich a bar, else a line at times."""
     if not show:
         return iter(items)
     return (_bar if find_spec("rich") is not None else _lines)(items, total, label)
