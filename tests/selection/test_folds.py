@@ -12,7 +12,7 @@ from kdmaps.kernels import Gaussian, Matern
 from kdmaps.selection import scores
 from kdmaps.selection.folds import BlockedKFold, FoldMoments, cross_fit, make_splits
 from kdmaps.selection.rules import SCORINGS, jackknife_error, make_scoring, pooled_ritz_timescales
-from kdmaps.spectrum import pencil
+from kdmaps.spectrum import path as regularization_path
 from kdmaps.spectrum.path import RegularizationPath
 from kdmaps.spectrum.pencil import find_modes, solve
 
@@ -128,7 +128,7 @@ def test_jackknife_error_of_a_mean_is_its_standard_error():
 @pytest.mark.parametrize("dense_blocks", [70, 0])  # 0: by iteration, whatever the size
 @pytest.mark.parametrize("kind", ["fourier", "landmarks"])
 def test_path_equals_direct_solve(kind, dense_blocks, X, monkeypatch):
-    monkeypatch.setattr(pencil, "_DENSE_BLOCKS", dense_blocks)
+    monkeypatch.setattr(regularization_path, "_DENSE_BLOCKS", dense_blocks)
     kernel = Matern(1.5, 0.5)  # rough: no direction is left out
     basis = make_basis(kind, kernel, X, 200, random_state=0)
     moments = compute_moments(basis, X)

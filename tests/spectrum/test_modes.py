@@ -62,6 +62,17 @@ def test_too_few_samples():
     assert not find_modes(with_spectrum(times, count=2000), None, 2, 1e-9).warnings()
 
 
+def test_modes_by_time_scale():
+    # Σ = diag(4, 1) and L = diag(4, ½): rates 1 and ½, but with λ = 10 the eigenvalues are 4/14 and 1/10.5.
+    moments = moments_of(np.diag([4.0, 1.0]), np.diag([4.0, 0.5]))
+    modes = find_modes(moments, None, 2, 10.0)
+    assert_allclose(modes.rates, [1, 0.5], rtol=1e-12)
+    ordered = modes.by_timescale()
+    assert_allclose(ordered.rates, [0.5, 1], rtol=1e-12)
+    assert_allclose(ordered.eigenvalues, [1 / 10.5, 4 / 14], rtol=1e-12)
+    assert_allclose(np.abs(ordered.coefficients), [[0, 0.5], [1, 0]], atol=1e-12)
+
+
 @pytest.mark.parametrize("count", [20, 2000])
 def test_a_check_fails_where_there_is_a_warning(count):
     """Values and limits of the table, computed here from the spectrum."""

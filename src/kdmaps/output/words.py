@@ -105,8 +105,8 @@ def _of_search(search: Any) -> list[str]:
     if margin < 0:
         found.append(
             f"A candidate beyond the initial grid scores {-search.certainty_['margin']:.2g} more, {-margin:.1f} "
-            "standard errors of the difference; candidates beyond the grid are chosen only if they are better by more "
-            "than one."
+            "standard errors of the difference. The search leaves the grid only if the highest score beyond it is "
+            "better by more than one standard error."
         )
     elif np.isfinite(margin):
         weight = "either would do" if margin < 1 else "a real difference" if margin > 2 else "a small difference"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -28,7 +28,7 @@ class Modes:
     offset : ndarray of shape (r,)
         aᵀ E φ, subtracted from the modes; 0 if the covariance was not centred.
     eigenvalues : ndarray of shape (r,)
-        μ, descending: relaxation times shrunk by λ.
+        μ: relaxation times shrunk by λ.
     next_eigenvalue : float
         μ_{r+1}; NaN if there is none.
     rates : ndarray of shape (r,)
@@ -59,7 +59,7 @@ class Modes:
     @property
     def gap(self) -> float:
         """μ_r/μ_{r+1}: 1 means that the cut goes through a degenerate cluster."""
-        return float(self.eigenvalues[-1] / self.next_eigenvalue) if self.next_eigenvalue > 0 else np.inf
+        return float(self.eigenvalues.min() / self.next_eigenvalue) if self.next_eigenvalue > 0 else np.inf
 
     @property
     def sampling_error(self) -> np.ndarray:
@@ -79,8 +79,17 @@ class Modes:
     @property
     def clusters(self) -> list[np.ndarray]:
         """Indices of modes grouped by eigenvalues that agree within `resolution`."""
-        apart = np.diff(-self.eigenvalues) > self.resolution * self.eigenvalues[:-1]
-        return np.split(np.arange(len(self.eigenvalues)), np.flatnonzero(apart) + 1)
+        order = np.argsort(-self.eigenvalues, kind="stable")
+        values = self.eigenvalues[order]
+        apart = np.diff(-values) > self.resolution * values[:-1]
+        return [np.sort(cluster) for cluster in np.split(order, np.flatnonzero(apart) + 1)]
+
+    def by_timescale(self) -> Modes:
+        """Return the same modes, longest time scale first: λ may order nearly equal ones otherwise."""
+        order = np.argsort(self.rates, kind="stable")
+        names = ("offset", "eigenvalues", "rates", "effective_rank")
+        ordered = {name: getattr(self, name)[order] for name in names}
+        return replace(self, coefficients=self.coefficients[:, order], **ordered)
 
     def checks(self) -> list[Check]:
         """Return what can spoil the modes, in numbers: rounding, too few samples, regularization, a missing gap."""
