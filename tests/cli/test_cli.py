@@ -5,19 +5,11 @@ from functools import partial
 
 import numpy as np
 import pytest
+from commands import run
 from matplotlib.image import imread
-from typer.testing import CliRunner
 
 import kdmaps
-from kdmaps.cli import app
 from kdmaps.cli._demo import _matched
-
-runner = CliRunner()
-
-
-def run(*arguments):
-    # Wide enough that rich neither wraps nor shortens anything.
-    return runner.invoke(app, [str(a) for a in arguments], env={"COLUMNS": "200", "NO_COLOR": "1"})
 
 
 def test_version():

@@ -2,11 +2,10 @@
 
 import numpy as np
 import pytest
+from commands import run as command
 from sklearn.model_selection import GroupKFold
-from typer.testing import CliRunner
 
 import kdmaps
-from kdmaps.cli import app
 from kdmaps.data import gather, open_table
 
 pytestmark = pytest.mark.filterwarnings("ignore::kdmaps.exceptions.UnreliableModesWarning")
@@ -18,8 +17,7 @@ GIVEN = ("--kernel", "gaussian", "--bandwidth", 3, "--lambda", 0.001)
 
 def run(*arguments, data="samples.npy"):
     common = ("--modes", 2, "--features", 30, "--resamples", 0)
-    arguments = ["fit", data, *common, *arguments]
-    return CliRunner().invoke(app, [str(a) for a in arguments], env={"COLUMNS": "300", "NO_COLOR": "1"})
+    return command("fit", data, *common, *arguments)
 
 
 def given(**parameters):

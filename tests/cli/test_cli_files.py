@@ -6,11 +6,10 @@ import re
 
 import numpy as np
 import pytest
+from commands import run
 from sklearn.model_selection import GroupKFold
-from typer.testing import CliRunner
 
 import kdmaps
-from kdmaps.cli import app
 from kdmaps.data import gather, open_table, open_tables
 
 pytestmark = pytest.mark.filterwarnings("ignore::kdmaps.exceptions.UnreliableModesWarning")
@@ -30,12 +29,6 @@ def folder(tmp_path, monkeypatch):
         lines = [f"{a!r},{b!r},r{i // 40}" for i, (a, b) in enumerate(part[:, order].tolist())]
         (tmp_path / f"{number}.csv").write_text("\n".join([header, *lines]) + "\n")
     return tmp_path
-
-
-def run(*arguments):
-    result = CliRunner().invoke(app, [str(a) for a in arguments], env={"COLUMNS": "300", "NO_COLOR": "1"})
-    assert "Traceback" not in result.output
-    return result
 
 
 def given(**parameters):
@@ -223,7 +216,7 @@ def test_a_place_where_nothing_can_be_written_is_found_before_the_fit(monkeypatc
     def unreachable(*_, **__):
         raise AssertionError("The data were read first.")
 
-    monkeypatch.setattr("kdmaps.cli._fit.open_tables", unreachable)
+    monkeypatch.setattr("kdmaps.cli._reading.open_tables", unreachable)
     monkeypatch.setattr("kdmaps.cli._models.open_tables", unreachable)
     (tmp_path / "file").touch()
     for command in (("fit", "0.npy", "--out", "file/out"), ("transform", "m.npz", "0.npy", "--out", "file/out/m.csv")):

@@ -9,24 +9,18 @@ import sys
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
+from commands import run
 
 import kdmaps
 import kdmaps.cli._fit
-from kdmaps.cli import app
 from kdmaps.data import gather, open_table
-from kdmaps.selection import sweep
+from kdmaps.selection import search
 
 PROBLEM = kdmaps.problems.load("ou2d-4")
 X = PROBLEM.sample(240, random_state=1)
 WEIGHT = np.random.default_rng(0).uniform(0.5, 1.5, 240).round(3)
 GIVEN = ("--modes", 2, "--features", 40, "--kernel", "gaussian", "--bandwidth", 3, "--lambda", 0.001)
 QUICK = (*GIVEN, "--resamples", 0)
-
-
-def run(*arguments):
-    # Wide enough that rich neither wraps nor shortens anything.
-    return CliRunner().invoke(app, [str(a) for a in arguments], env={"COLUMNS": "300", "NO_COLOR": "1"})
 
 
 def given(**parameters):
@@ -61,15 +55,15 @@ def test_a_given_kernel_is_fitted_and_everything_is_written(data):
         assert rate == f"{model.rates_[k]:.4g}"
         assert angle == f"{np.degrees(bars.mode_angles[k]):.0f}°"
     assert "Chosen: Gaussian(bandwidth=3), regularization 0.001, 40 features" in result.stdout
-    for complaint in model.modes_.complaints():
-        assert f"Warning: {complaint}" in result.stdout
+    for warning in model.modes_.warnings():
+        assert f"Warning: {warning}" in result.stdout
     again = kdmaps.load(data / "new" / "out" / "model.npz")
     np.testing.assert_array_equal(again.transform(X), model.transform(X))
     page = (data / "new" / "out" / "report.html").read_text()
     assert "samples.npy" in page
     assert f"<td>{'{:.4g} – {:.4g}'.format(*bars.timescale_intervals[1])}</td>" in page
-    for complaint in model.modes_.complaints():
-        assert str(complaint) in page
+    for warning in model.modes_.warnings():
+        assert str(warning) in page
     written = open_table(data / "new" / "out" / "modes.csv").select()
     assert written.feature_names == ["row", "mode1", "mode2"]
     expected = np.column_stack([np.arange(240), model.transform(X)])
@@ -113,8 +107,8 @@ def test_what_is_not_given_is_searched(data):
     settings = {"n_features": 30, "random_state": 0, "cv": kdmaps.BlockedKFold(5)}
     model = kdmaps.AdaptiveDiffusionMap(2, families=["rq2"], **settings).fit(X)
     np.testing.assert_array_equal(kdmaps.load(data / "out" / "model.npz").timescales_, model.timescales_)
-    assert f"{len(model.search_.cv_results_['score'])} candidates were judged by the time scales" in result.stdout
-    assert f"scores {model.search_.best_score_:.4g} ±" in result.stdout
+    assert f"{len(model.cv_results_['selection_score'])} candidates were judged by the time scales" in result.stdout
+    assert f"scores {model.best_selection_score_:.4g} ±" in result.stdout
     result = run("fit", data / "samples.npy", *given, "--bandwidth", 4)
     search = kdmaps.KernelSearchCV(2, families=["rq2"], bandwidths=[4.0], n_features=30, random_state=0).fit(X)
     np.testing.assert_array_equal(kdmaps.load(data / "out" / "model.npz").timescales_, search.timescales_)
@@ -158,9 +152,7 @@ def test_inspect(data):
     assert "Columns: 2: x, y" in result.stdout
     assert f"numpy {np.__version__}" in result.stdout
     modes = model.modes_
-    assert (
-        f"Gap behind the last mode, μ2/μ3: {modes.gap:.4g} (at least {1 + 4 / np.sqrt(240):.4g} with" in result.stdout
-    )
+    assert f"Gap after the last mode, μ2/μ3: {modes.gap:.4g} (at least {1 + 4 / np.sqrt(240):.4g} with" in result.stdout
     assert f"Condition number of L+λR: {modes.condition_number:.2g} (at most 1e+12)" in result.stdout
     error = np.sqrt(modes.effective_rank[1] / 240)
     assert f"Relative sampling error of eigenvalue 2, √(effective rank/n): {error:.3g} (at most 0.5)" in result.stdout
@@ -252,11 +244,11 @@ def test_ctrl_c_ends_a_running_command_with_130(data):
     """A real signal to a real process in the middle of its search: the one test that needs one, hence its seconds."""
     script = (  # a process that was started in the background ignores the signal until told otherwise
         "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-        "import sys; from kdmaps.selection import sweep; from kdmaps.cli import app; track = sweep.track\n"
+        "import sys; from kdmaps.selection import search; from kdmaps.cli import app; track = search.track\n"
         "def told(items, *arguments):\n"
         "    for item in track(items, *arguments):\n"
         "        print('searching', flush=True); yield item\n"
-        "sweep.track = told; app(sys.argv[1:])"
+        "search.track = told; app(sys.argv[1:])"
     )
     command = [sys.executable, "-c", script, "fit", str(data / "samples.npy"), "--out", str(data / "out")]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
@@ -279,7 +271,7 @@ def test_an_interrupted_search_writes_nothing(data, monkeypatch):
     def refitted(*_, **__):
         raise AssertionError("The best candidate so far was fitted to all samples.")  # which may take minutes
 
-    monkeypatch.setattr(sweep, "track", interrupted)
+    monkeypatch.setattr(search, "track", interrupted)
     monkeypatch.setattr(kdmaps.KernelDiffusionMap, "fit", refitted)
     result = run("fit", data / "samples.npy", "--features", 40, "--modes", 2, "--out", data / "out")
     assert result.exit_code == 130

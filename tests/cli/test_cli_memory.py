@@ -6,10 +6,9 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
+from commands import run
 
 import kdmaps
-from kdmaps.cli import app
 from kdmaps.data import gather, make_writer, open_table
 
 pytestmark = pytest.mark.filterwarnings("ignore::kdmaps.exceptions.UnreliableModesWarning")
@@ -33,10 +32,6 @@ def warm(tmp_path_factory):
     folder = tmp_path_factory.mktemp("warm")
     write(folder / "X.csv", 100)
     run("fit", folder / "X.csv", *GIVEN, "--out", folder)
-
-
-def run(*arguments):
-    return CliRunner().invoke(app, [str(a) for a in arguments], env={"COLUMNS": "300", "NO_COLOR": "1"})
 
 
 def write(path, n):
@@ -67,9 +62,8 @@ def test_memory_does_not_grow_with_the_file(ending, tmp_path, little_memory):
     assert growth < 0.4e6
     model = kdmaps.load(tmp_path / "out" / "model.npz")
     chosen = X[:, [*range(20), 22]]
-    expected = kdmaps.KernelDiffusionMap(
-        1, kernel="gaussian", bandwidth=8.0, n_features=16, regularization=0.01, random_state=0
-    )
+    settings = {"kernel": "gaussian", "bandwidth": 8.0, "n_features": 16, "regularization": 0.01, "random_state": 0}
+    expected = kdmaps.KernelDiffusionMap(1, **settings)
     np.testing.assert_allclose(model.rates_, expected.fit(chosen).rates_, rtol=1e-10)  # text has all three decimals
     options = ("--columns", "0:20,22", "--out", tmp_path / "modes.npy")
     growth = peak("transform", tmp_path / "out" / "model.npz", many, *options) - peak(

@@ -63,7 +63,7 @@ def test_what_the_folds_have_measured_is_not_estimated_again(max_search_samples)
         warnings.simplefilter("always")
         model.fit(X)
     assert not [w for w in caught if issubclass(w.category, UnresolvedModesWarning)]
-    assert [c for c in model.modes_.complaints() if isinstance(c, UnresolvedModesWarning)]
+    assert [c for c in model.modes_.warnings() if isinstance(c, UnresolvedModesWarning)]
     with pytest.warns(UnresolvedModesWarning):  # the same kernel without folds
         model.best_estimator_.fit(X)
 

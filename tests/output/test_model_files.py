@@ -18,7 +18,7 @@ from kdmaps.estimators.transformer import ModeTransformer
 from kdmaps.forms.moments import Moments
 from kdmaps.kernels import FAMILIES, Gaussian, Laplacian, Matern, Mixture
 from kdmaps.output import model_files as io
-from kdmaps.spectrum.pencil import Modes
+from kdmaps.spectrum.modes import Modes
 
 pytestmark = pytest.mark.filterwarnings("ignore::kdmaps.exceptions.UnreliableModesWarning")
 

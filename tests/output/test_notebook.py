@@ -35,14 +35,14 @@ def test_a_search_tells_its_reasons():
     grid = {"families": ["gaussian", "rq2"], "bandwidths": 3, "regularizations": [1e-3, 1e-2], "max_extensions": 0}
     search = kdmaps.KernelSearchCV(2, **grid, n_features=40, random_state=0).fit(X)
     assert "12 candidates were judged by the time scales of their modes on held-out samples" in shown(search)
-    assert f"the chosen one scores {search.best_score_:.4g}" in shown(search)
+    assert f"the best one scores {search.best_selection_score_:.4g}" in shown(search)
 
 
 @pytest.mark.filterwarnings("ignore::kdmaps.exceptions.UnreliableModesWarning")
-def test_complaints_are_shown():
+def test_warnings_are_shown():
     model = kdmaps.KernelDiffusionMap(4, random_state=0).fit(X[:15])
-    assert model.modes_.complaints()
-    for text in model.modes_.complaints():
+    assert model.modes_.warnings()
+    for text in model.modes_.warnings():
         assert f"⚠ {text}" in shown(model)
 
 

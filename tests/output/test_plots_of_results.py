@@ -88,7 +88,7 @@ def test_bad_embeddings(X, model, arguments, message):
 def test_intervals_of_time_scales(X, model):
     bars = kdmaps.uncertainty.bootstrap(model, X, n_resamples=20, confidence=0.9)
     ax = plot_timescales(model, uncertainty=bars)
-    lines = next(c for c in ax.collections if c.get_label() == "90% interval")
+    lines = next(c for c in ax.collections if c.get_label() == "90 % interval")
     for k, segment in enumerate(lines.get_segments()):
         np.testing.assert_array_equal(segment, [[k + 1, end] for end in bars.timescale_intervals[k]])
     caps = next(line for line in ax.lines if len(line.get_xdata()) == 6)
@@ -155,6 +155,9 @@ def test_certificates_end_at_their_bounds():
     assert ax.patches[0].get_facecolor()[:3] == to_rgba("tab:blue")[:3]
     assert ax.yaxis_inverted()  # the first one is at the top
     assert ax.get_xlim()[0] < 1e-3
+    words = plot_certificates([Certificate("thm:residual-gap", 0.5)], ax=Figure().subplots())
+    text = words.get_yticklabels()[0].get_text()
+    assert text.replace("\n", " ") == "distance of a mode from the exact one"
     named = plot_certificates(bounds, labels=["one", "two", "three"], ax=Figure().subplots())
     assert named.get_yticklabels()[1].get_text() == "two"
     with pytest.raises(ValueError, match="2 names for 3 certificates"):

@@ -155,17 +155,17 @@ def test_landscape_shows_the_best_regularization_of_every_bandwidth(search):
     ax = plot_landscape(search)
     curves = {bars.get_label(): bars.lines[0] for bars in ax.containers}
     for family in ("gaussian", "rq2"):
-        score = results["score"][results["param_family"] == family].reshape(3, 2)
+        score = results["selection_score"][results["param_family"] == family].reshape(3, 2)
         np.testing.assert_array_equal(curves[family].get_ydata(), score.max(axis=1))
     star = next(line for line in ax.lines if line.get_label() == "chosen")
-    np.testing.assert_allclose(star.get_xydata()[0], [search.best_params_["bandwidth"], search.best_score_])
+    np.testing.assert_allclose(star.get_xydata()[0], [search.best_params_["bandwidth"], search.best_selection_score_])
 
 
 def test_map_holds_the_scores_of_the_chosen_family(search):
     results = search.cv_results_
     ax = plot_regularization_map(search)
     family = search.best_params_["kernel"]
-    score = results["score"][results["param_family"] == family].reshape(3, 2)
+    score = results["selection_score"][results["param_family"] == family].reshape(3, 2)
     np.testing.assert_array_equal(ax.collections[0].get_array(), score.T)
     assert ax.get_title() == family
     with pytest.raises(ValueError, match="was not tried"):

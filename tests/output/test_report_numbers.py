@@ -28,10 +28,8 @@ def test_points_of_many_samples_are_drawn_at_random_over_all_of_them():
 
 def test_the_certificate_of_a_search_counts_candidates_and_folds():
     X = kdmaps.problems.load("dw1d").sample(300, random_state=0)
-    search = kdmaps.KernelSearchCV(
-        1, families=["gaussian"], bandwidths=[1.0, 2.0], regularizations=[1e-3], n_features=40, random_state=0
-    )
-    search.set_params(max_extensions=0).fit(X)
+    search = kdmaps.KernelSearchCV(1, families=["gaussian"], bandwidths=[1.0, 2.0], regularizations=[1e-3])
+    search.set_params(n_features=40, random_state=0, max_extensions=0).fit(X)
     search.certainty_ |= {"margin": 2.0, "fold_size": 100.0, "concentration": 0.1}  # a margin that says something
     # 2·M·r·F exp(-c N_f Δ²/(4r²)): two candidates, one mode, three folds drawn twice.
     expected = 2 * 2 * 1 * 6 * np.exp(-0.1 * 100 * 2**2 / 4)

@@ -1,30 +1,104 @@
 """What is said of a choice in words."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
+from kdmaps.report import render_report
 
-from kdmaps.output.words import _of_search
+import kdmaps
+from kdmaps.output.notebook import summary_html
+from kdmaps.output.words import checks_of, reasons, warnings_of
 
 
 @pytest.mark.parametrize(
     ("margin", "errors", "words"),
     [
-        (0.5, 3.0, "is 0.5 behind, 3.0 standard errors of the difference: a real difference"),
-        (0.5, 1.5, "is 0.5 behind, 1.5 standard errors of the difference: a small difference"),
-        (0.5, 0.5, "is 0.5 behind, 0.5 standard errors of the difference: either would do"),
-        (-0.5, -0.7, "scores 0.5 more, 0.7 standard errors of the difference: too little to go beyond the grid"),
+        (0.5, 3.0, "scores 0.5 less, 3.0 standard errors of the difference: a real difference"),
+        (0.5, 1.5, "scores 0.5 less, 1.5 standard errors of the difference: a small difference"),
+        (0.5, 0.5, "scores 0.5 less, 0.5 standard errors of the difference: either would do"),
+        (-0.5, -0.7, "beyond the initial grid scores 0.5 more, 0.7 standard errors of the difference"),
     ],
 )
-def test_the_runner_up(margin, errors, words):
+def test_the_second_best(margin, errors, words):
     search = SimpleNamespace(
         cv_results_={"score": [1.0], "standard_error": [0.1], "fold_agreement": [0.99]},
         best_index_=0,
-        best_score_=1.0,
+        best_selection_score_=1.0,
         scoring="timescale",
         certainty_={"margin": margin, "margin_in_standard_errors": errors},
         extensions_=[],
         suggested_n_components_=None,
         n_components=2,
     )
-    assert words in " ".join(_of_search(search))
+    assert words in " ".join(reasons(search))
+
+
+@pytest.fixture(scope="module")
+def X():
+    return kdmaps.problems.load("ou2d-4").sample(200, random_state=0)
+
+
+@pytest.fixture(scope="module")
+def refined(X):
+    settings = {"families": ["gaussian"], "regularizations": [1e-3], "n_features": 40, "random_state": 0}
+    return kdmaps.AdaptiveDiffusionMap(2, **settings).fit(X)
+
+
+def with_refinement(model, gain, agreement):
+    """The model as if its refinement had changed the score by `gain` standard errors, to this agreement."""
+    found = model.refinement_
+    score = found.score_before + gain * found.gain_standard_error
+    model.refinement_ = replace(found, score_after=score, agreement_before=0.6, agreement_after=agreement)
+    return model
+
+
+@pytest.fixture
+def restored(refined):
+    found = refined.refinement_
+    yield refined
+    refined.refinement_ = found
+
+
+def test_a_kept_refinement_shows_its_own_agreement(restored, X):
+    model = with_refinement(restored, gain=3, agreement=0.654)
+    of_search = model.cv_results_["fold_agreement"][model.search_.best_index_]
+    assert f"{of_search:.3f}" != "0.654"
+    page = render_report(model, X)
+    assert "<dt>agreement of the folds</dt><dd>0.654</dd>" in page
+    check = next(check for check in checks_of(model) if "agreement" in check.what)
+    assert (check.value, check.passed) == ("0.654", False)
+    assert '<td class="broken">0.654, too small</td>' in page
+    for text in (page, summary_html(model), " ".join(reasons(model))):
+        assert "agree to a mean squared cosine of 0.654." in text
+        assert f"mean squared cosine of {of_search:.3f}" not in text
+    assert any("The folds disagree on the mode space (mean squared cosine 0.65)" in text for text in warnings_of(model))
+
+
+def test_a_dropped_refinement_leaves_the_agreement_of_the_search(restored, X):
+    model = with_refinement(restored, gain=-3, agreement=0.654)
+    of_search = model.cv_results_["fold_agreement"][model.search_.best_index_]
+    page = render_report(model, X)
+    assert f"<dt>agreement of the folds</dt><dd>{of_search:.3f}</dd>" in page
+    assert f"agree to a mean squared cosine of {of_search:.3f}." in page
+    assert f"<td>{of_search:.3f}</td>" in page
+
+
+@pytest.mark.parametrize(("gain", "drawn"), [(3, True), (-3, False)])
+def test_only_a_kept_refinement_has_a_loss_curve(gain, drawn, restored, X):
+    model = with_refinement(restored, gain, agreement=0.9)
+    assert len(model.refinement_.history["loss"]) > 2
+    assert ("Loss over the steps of the optimiser" in render_report(model, X)) == drawn
+
+
+@pytest.mark.parametrize(
+    ("gain", "agreement", "words"),
+    [
+        (3, 0.9, "was kept: it changes the held-out score by"),
+        (-0.5, 0.9, "and the folds agree better on the modes (0.600 before, 0.900 after)"),
+        (-0.5, 0.5, "was not kept: it changes the held-out score by"),
+        (-3, 0.9, "It would be kept if the score rose by more than one standard error"),
+    ],
+)
+def test_the_rule_of_a_refinement(gain, agreement, words, restored):
+    assert any(words in reason for reason in reasons(with_refinement(restored, gain, agreement)))

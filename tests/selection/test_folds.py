@@ -14,8 +14,9 @@ from kdmaps.selection import scores
 from kdmaps.selection.cross_fit import cross_fit
 from kdmaps.selection.folds import BlockedKFold, Folds, make_splits
 from kdmaps.selection.rules import SCORINGS, jackknife_error, make_scoring, pooled_ritz_timescales
-from kdmaps.spectrum import pencil
-from kdmaps.spectrum.pencil import RegularizationPath, find_modes, solve
+from kdmaps.spectrum import path as regularization_path
+from kdmaps.spectrum.path import RegularizationPath
+from kdmaps.spectrum.pencil import find_modes, solve
 
 LAMBDAS = [1e-1, 1e-2, 1e-3]
 R = 3
@@ -140,7 +141,7 @@ def test_jackknife_error_of_a_mean_is_its_standard_error():
 @pytest.mark.parametrize("dense_blocks", [70, 0])  # 0: by iteration, whatever the size
 @pytest.mark.parametrize("kind", ["fourier", "landmarks"])
 def test_path_equals_direct_solve(kind, dense_blocks, X, monkeypatch):
-    monkeypatch.setattr(pencil, "_DENSE_BLOCKS", dense_blocks)
+    monkeypatch.setattr(regularization_path, "_DENSE_BLOCKS", dense_blocks)
     kernel = Matern(1.5, 0.5)  # rough: no direction is left out
     basis = make_basis(kind, kernel, X, 200, random_state=0)
     moments = compute_moments(basis, X)

@@ -1,45 +1,19 @@
-"""The generalized eigenproblem against scipy, and what is said about its solutions."""
+"""The generalized eigenproblem against scipy, and modes of samples with a known spectrum."""
 
 import warnings
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import linalg
 from scipy.stats import ortho_group
+from spectra import moments_of, positive, with_spectrum
 
 from kdmaps.bases import make_basis
 from kdmaps.exceptions import UnreliableModesWarning
-from kdmaps.forms.energy import compute_moments
-from kdmaps.forms.moments import Moments
+from kdmaps.forms.moments import compute_moments
 from kdmaps.kernels import Gaussian, Matern
-from kdmaps.spectrum import pencil
-from kdmaps.spectrum.pencil import RegularizationPath, find_modes, solve
-
-unhurried = settings(deadline=None)
-
-
-def positive(seed, p, condition=1e3):
-    """A symmetric positive definite matrix with eigenvalues from 1 down to 1/condition."""
-    Q = ortho_group.rvs(p, random_state=seed) if p > 1 else np.eye(1)
-    return (Q * np.geomspace(1, 1 / condition, p)) @ Q.T
-
-
-def moments_of(covariance, energy, mean=None, count=10**6):
-    """Moments of `count` samples with these operators."""
-    mean = np.zeros(len(covariance)) if mean is None else mean
-    return Moments(
-        count, float(count), float(count), count * mean, count * (covariance + np.outer(mean, mean)), count * energy
-    )
-
-
-def with_spectrum(relaxation_times, seed=0, count=10**6):
-    """Moments whose exact solution for λ → 0 is μ = `relaxation_times`, in a generic basis."""
-    p = len(relaxation_times)
-    B = np.linalg.inv(ortho_group.rvs(p, random_state=seed) @ np.diag(np.linspace(1, 2, p)))
-    return moments_of(B.T @ np.diag(relaxation_times) @ B, B.T @ B, count=count)
+from kdmaps.spectrum.pencil import find_modes, solve
 
 
 class TestSolve:
@@ -93,38 +67,6 @@ class TestSolve:
     def test_hopeless(self):
         with pytest.raises(np.linalg.LinAlgError, match="not positive definite even with jitter"):
             solve(np.eye(5), np.diag([1.0, 1, 1, 1, -1]), None, 2, 1e-3)
-
-
-class TestRegularizationPath:
-    @pytest.mark.parametrize("with_ridge", [False, True])
-    @pytest.mark.parametrize(("p", "dense"), [(3, True), (40, True), (160, True), (160, False)])
-    def test_against_scipy(self, p, dense, with_ridge, monkeypatch):
-        if not dense:
-            monkeypatch.setattr(pencil, "_DENSE_BLOCKS", 0)
-        covariance, energy = positive(0, p), positive(1, p)
-        ridge = positive(2, p) if with_ridge else None
-        path = RegularizationPath(covariance, energy, ridge)
-        for regularization in (1.0, 1e-1, 1e-3, 1e-6):
-            penalty = energy + regularization * (np.eye(p) if ridge is None else ridge)
-            exact = linalg.eigh(covariance, penalty, eigvals_only=True)[::-1][:3]
-            values, a = path.solve(3, regularization)
-            assert_allclose(values, exact, rtol=1e-9)
-            assert_allclose(a.T @ penalty @ a, np.eye(3), atol=1e-9)
-            assert_allclose(a.T @ covariance @ a, np.diag(exact), atol=1e-9 * exact[0])
-            if ridge is None:
-                assert_allclose(path.condition_number(regularization), np.linalg.cond(penalty), rtol=1e-8)
-
-    def test_same_as_one_solve_on_samples(self):
-        # The decaying spectra of real features, with directions that the samples do not see.
-        X = np.random.default_rng(0).standard_normal((400, 2))
-        basis = make_basis("landmarks", Gaussian(2.0), X, 150, random_state=0)
-        moments = compute_moments(basis, X)
-        path = RegularizationPath(moments.covariance(), moments.mean_energy(), basis.ridge)
-        for regularization in (1e-1, 1e-2, 1e-3):
-            values, _ = path.solve(4, regularization)
-            direct = find_modes(moments, basis.ridge, 4, regularization)
-            # The jitter of R is 1e-9 of its trace: what lives below it is not determined better than 1e-6.
-            assert_allclose(values, direct.eigenvalues, rtol=1e-6)
 
 
 class TestModes:
@@ -199,52 +141,7 @@ class TestModes:
         modes = find_modes(with_spectrum([3.0, 2.0, 1.0]), None, 3, 1e-9)
         assert np.isnan(modes.next_eigenvalue)
         assert modes.gap == np.inf
-        assert not modes.complaints()
-
-
-class TestReliability:
-    @unhurried
-    @given(st.lists(st.integers(1, 3), min_size=1, max_size=4), st.integers(0, 100))
-    def test_degenerate_clusters(self, multiplicities, seed):
-        # Time scales 1, 1/2, 1/4, ... with these multiplicities, and one more beyond the cut.
-        times = np.repeat(0.5 ** np.arange(len(multiplicities)), multiplicities)
-        modes = find_modes(with_spectrum(np.r_[times, 1e-3], seed), None, len(times), 1e-12)
-        expected = np.split(np.arange(len(times)), np.cumsum(multiplicities)[:-1])
-        assert [c.tolist() for c in modes.clusters] == [e.tolist() for e in expected]
-        assert_allclose(modes.eigenvalues, times, rtol=1e-9)
-        assert not modes.complaints()
-
-    def test_cut_through_a_cluster(self):
-        moments = with_spectrum([1.0, 0.5, 0.5, 0.5, 0.1])
-        assert "Modes 3 and 4 have the same time scale" in str(find_modes(moments, None, 3, 1e-9).complaints()[0])
-        assert not find_modes(moments, None, 4, 1e-9).complaints()
-        assert_allclose(find_modes(moments, None, 2, 1e-9).gap, 1, rtol=1e-9)
-
-    def test_close_eigenvalues_are_told_apart_by_many_samples_only(self):
-        # 2 % apart: resolved to 2/√n, i.e. by more than 10^4 samples.
-        times = [1.0, 0.98, 0.3]
-        for count, n_clusters in ((5_000, 1), (50_000, 2)):
-            modes = find_modes(with_spectrum(times, count=count), None, 2, 1e-9)
-            assert len(modes.clusters) == n_clusters
-        assert "same time scale" in str(find_modes(with_spectrum(times, count=5_000), None, 1, 1e-9).complaints()[0])
-        assert not find_modes(with_spectrum(times, count=50_000), None, 1, 1e-9).complaints()
-
-    def test_ill_conditioned(self):
-        p = 10
-        modes = find_modes(moments_of(positive(0, p), positive(1, p, 1e14)), None, 2, 1e-15)
-        assert any("condition number of L+λR" in str(complaint) for complaint in modes.complaints())
-        modes = find_modes(moments_of(positive(0, p), positive(1, p, 1e14)), None, 2, 1e-3)
-        assert not any("condition number" in str(complaint) for complaint in modes.complaints())
-
-    def test_too_few_samples(self):
-        times = np.r_[3.0, 1.5, np.full(40, 0.4)]
-        # tr/μ_1 = 6.8 and tr/μ_2 = 13.7 functions compete: √(6.8/n), √(13.7/n) > 1/2 for n < 27 and n < 55.
-        few = find_modes(with_spectrum(times, count=40), None, 2, 1e-9).complaints()
-        assert len(few) == 1
-        assert "40 (effective) samples do not resolve mode 2: 14 functions" in str(few[0])
-        fewer = find_modes(with_spectrum(times, count=20), None, 2, 1e-9).complaints()
-        assert "20 (effective) samples do not resolve mode 1 and the modes after it" in str(fewer[0])
-        assert not find_modes(with_spectrum(times, count=2000), None, 2, 1e-9).complaints()
+        assert not modes.warnings()
 
     def test_more_modes_than_features(self):
         with pytest.raises(ValueError, match="n_components=4 exceeds the number of features 3"):

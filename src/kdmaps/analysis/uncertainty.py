@@ -28,7 +28,8 @@ from kdmaps.exceptions import UnreliableModesWarning
 from kdmaps.forms.energy import compute_moments
 from kdmaps.forms.moments import Moments
 from kdmaps.forms.tangent import checked_tensor
-from kdmaps.spectrum.pencil import Modes, find_modes
+from kdmaps.spectrum.modes import Modes
+from kdmaps.spectrum.pencil import find_modes
 from kdmaps.utils.validation import checked_random_state, checked_weight
 
 #: Smallest number of resamples from which quantiles can be estimated.

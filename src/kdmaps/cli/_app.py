@@ -1,4 +1,4 @@
-"""The application that the commands belong to, and how it fails."""
+"""The application that the commands belong to, and its errors."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from typer.core import TyperGroup
 
 import kdmaps
 
-#: Exit codes: what the user can mend, and Ctrl-C (128 + SIGINT, as shells have it).
+#: Exit codes: errors that the user can correct, and Ctrl-C (128 + SIGINT, the convention of shells).
 USER_ERROR, INTERRUPTED = 2, 130
 
 
-#: As `kdmaps --help` lists them: what is needed first comes first.
+#: Order of the commands in `kdmaps --help`.
 ORDER = ("fit", "transform", "inspect", "demo", "reproduce", "bench")
 
 
@@ -30,16 +30,16 @@ class _Commands(TyperGroup):
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt:
-            _complain("Interrupted; no file is left half-written.")
+            _print_error("Interrupted; no file is left half-written.")
             raise typer.Exit(INTERRUPTED) from None
         except (ValueError, OSError, ImportError) as error:
             if ctx.params.get("traceback") or getattr(error, "errno", None) == errno.EPIPE:
                 raise
-            _complain(f"Error: {error}")
+            _print_error(f"Error: {error}")
             raise typer.Exit(USER_ERROR) from None
 
 
-def _complain(text: str) -> None:
+def _print_error(text: str) -> None:
     Console(stderr=True).print(Text(text), soft_wrap=True, highlight=False)
 
 

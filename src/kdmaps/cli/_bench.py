@@ -14,6 +14,7 @@ from rich.table import Table
 
 from kdmaps.cli._app import app
 from kdmaps.estimators.kernel_map import KernelDiffusionMap
+from kdmaps.exceptions import UnreliableModesWarning
 
 
 @app.command()
@@ -21,14 +22,14 @@ def bench(
     samples: Annotated[int, typer.Option(min=1000, help="Number of samples.")] = 50_000,
     columns: Annotated[int, typer.Option(min=1, help="Number of columns.")] = 10,
     features: Annotated[int, typer.Option(min=10, help="Number of features.")] = 300,
-    repeats: Annotated[int, typer.Option(min=1, help="Runs, of which the best counts.")] = 3,
+    repeats: Annotated[int, typer.Option(min=1, help="Number of runs; the fastest counts.")] = 3,
 ) -> None:
-    """Measure a fit on this machine, beside the one matrix product that it cannot do without."""
+    """Time a fit on this machine, relative to the one matrix product that it needs."""
     rng = np.random.default_rng(0)
     X, Z = rng.standard_normal((samples, columns)), rng.standard_normal((samples, features))
     model = KernelDiffusionMap(n_features=features, random_state=0)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # random numbers have no slow modes, as the estimator rightly says
+        warnings.simplefilter("ignore", UnreliableModesWarning)  # random numbers have no slow modes
         fit = _best(lambda: model.fit(X), repeats)
         evaluate = _best(lambda: model.transform(X), repeats)
     product = _best(lambda: Z.T @ Z, repeats)

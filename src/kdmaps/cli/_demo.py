@@ -43,7 +43,7 @@ def demo(
     console = Console()
     console.print(table)
     chosen = f"{model.kernel_}, regularization {model.best_params_['regularization']:.3g}"
-    console.print(f"Chosen of {len(model.search_.cv_results_['score'])} candidates: {chosen}", highlight=False)
+    console.print(f"Chosen of {len(model.cv_results_['selection_score'])} candidates: {chosen}", highlight=False)
     agreement = kdmaps.metrics.subspace_r2(modes, system.reference(X, system.n_modes))
     console.print(f"Agreement of the modes with the exact ones: SubR² = {agreement:.4f}", highlight=False)
 
@@ -54,7 +54,7 @@ def demo(
 
 
 def _draw_demo(model, system: Problem, X: np.ndarray, modes: np.ndarray, exact: np.ndarray, path: Path) -> None:
-    """Learned modes above exact ones, or both in one frame over a single coordinate; the time scales on the right."""
+    """Draw learned modes above exact ones, or both in one frame over a single coordinate; time scales on the right."""
     from matplotlib.figure import Figure  # not pyplot, which wants a display
 
     from kdmaps.output.plotting import plot_modes, plot_timescales
@@ -79,7 +79,7 @@ def _draw_demo(model, system: Problem, X: np.ndarray, modes: np.ndarray, exact: 
 
 
 def _matched(system: Problem, X: np.ndarray, modes: np.ndarray) -> np.ndarray:
-    """Exact modes with signs, and within degenerate clusters rotations, chosen to match the learned ones."""
+    """Return exact modes with signs, and rotations within degenerate clusters, that match the learned ones."""
     r = modes.shape[1]
     reference = system.reference(X, r)
     rates = system.rates(reference.shape[1])

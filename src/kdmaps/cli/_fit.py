@@ -5,9 +5,8 @@ from __future__ import annotations
 import shlex
 import sys
 import warnings
-from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import typer
@@ -16,27 +15,23 @@ from sklearn.model_selection import GroupKFold
 
 from kdmaps.analysis.uncertainty import MIN_RESAMPLES, Uncertainty, bootstrap
 from kdmaps.cli._app import app
-from kdmaps.cli._models import describe, mode_names, places_of, shorten, timescale_table, units
+from kdmaps.cli._models import describe, mode_names, timescale_table
 from kdmaps.cli._options import ArrayOption, ColumnsOption, DataArgument, DescriptorOption, StrideOption, TopologyOption
-from kdmaps.data import TABLE_FORMATS, gather, make_writer, open_tables, read_column
+from kdmaps.cli._reading import Files, Samples
+from kdmaps.data import TABLE_FORMATS, make_writer
 from kdmaps.estimators.adaptive import AdaptiveDiffusionMap
-from kdmaps.estimators.kernel_map import RATES, KernelDiffusionMap
+from kdmaps.estimators.kernel_map import KernelDiffusionMap
 from kdmaps.estimators.search import KernelSearchCV
-from kdmaps.exceptions import DataWarning, UnreliableModesWarning
-from kdmaps.forms.diffusion import DiffusionTensor
 from kdmaps.kernels import FAMILIES
 from kdmaps.output.model_files import write_model
 from kdmaps.output.report import render_report
-from kdmaps.output.words import chosen, reasons
+from kdmaps.output.words import chosen, reasons, time_unit
 from kdmaps.selection.folds import BlockedKFold
+from kdmaps.selection.plan import RATES
 from kdmaps.utils.files import check_writable, replacing
 
 #: Folds of consecutive samples, or of groups.
 BLOCK_FOLDS = 5
-#: Fewer samples than this are a stride that is too long, and tell nothing of the order of rows.
-MIN_SAMPLES = 10
-#: Rows that tell a time from a coordinate.
-LOOKED_AT = 10_000
 
 
 @app.command()
@@ -45,17 +40,15 @@ def fit(
     columns: ColumnsOption = None,
     stride: StrideOption = 1,
     array: ArrayOption = None,
-    weights: Annotated[str | None, typer.Option(help="Weights of the samples: a column, or a file of one.")] = None,
+    weights: Annotated[str | None, typer.Option(help="Weights of the samples: a column, or a file with one.")] = None,
     groups: Annotated[
         str | None,
-        typer.Option(
-            help="Which trajectory a sample belongs to: a column, or a file of one. (default: each file is one)"
-        ),
+        typer.Option(help="Trajectory of each sample: a column, or a file with one. (default: each file is one)"),
     ] = None,
     ordered: Annotated[
         bool | None,
         typer.Option(
-            help="Whether rows are in the order of time; folds are then blocks. (default: for trajectories only)"
+            help="Whether rows are in the order of time; folds are then blocks. (default: only for trajectories)"
         ),
     ] = None,
     modes: Annotated[int, typer.Option(min=1, help="Number of modes.")] = 4,
@@ -73,15 +66,13 @@ def fit(
         ),
     ] = None,
     rates: Annotated[
-        str, typer.Option(help=f"Where rates are read: {' or '.join(RATES)} (held-out samples).")
+        str, typer.Option(help=f"Samples that rates are read from: {' (all) or '.join(RATES)} (held-out).")
     ] = "ritz",
     resamples: Annotated[
         int,
-        typer.Option(
-            min=0, help="Resamples of the block bootstrap behind the error bars: 0 for none, else 20 or more."
-        ),
+        typer.Option(min=0, help="Resamples of the block bootstrap for the error bars: 0 for none, else 20 or more."),
     ] = 200,
-    seed: Annotated[int, typer.Option(min=0, help="Same seed, same answer.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed; the same seed gives the same results.")] = 0,
     out: Annotated[Path, typer.Option(file_okay=False, help="Directory of the results.")] = Path("kdmaps-fit"),
     table_format: Annotated[
         str, typer.Option("--table", help=f"Format of the modes: {', '.join(TABLE_FORMATS)}.")
@@ -97,84 +88,73 @@ def fit(
     _require(regularization != 0, "--lambda", "give a positive number, or leave it out to have it searched.")
     _require(modes <= features, "--modes", f"{modes} modes need as many features; increase --features.")
     _require(resamples == 0 or resamples >= MIN_RESAMPLES, "--resamples", f"give 0, or {MIN_RESAMPLES} or more.")
-    write_modes = make_writer(f".{table_format}")
+    write_modes = make_writer(f".{table_format}")  # which may need a package that is missing
     check_writable("--out", out)
-    table = open_tables(data, array=array, stride=stride, topology=topology, descriptor=descriptor)
-    roles = {"--weights": weights, "--groups": groups}
-    samples = table.select(columns, leave_out=[where for where in roles.values() if where is not None])
-    beside = {name: None if where is None else read_column(where, table, name, stride) for name, where in roles.items()}
-    X = gather(samples)
-    for name, column in beside.items():
-        if column is not None and len(column) != len(X):
-            raise ValueError(f"{name}: {roles[name]} has {len(column)} rows, but {describe(data)} has {len(X)}.")
-    if stride > 1 and len(X) < MIN_SAMPLES:
-        raise ValueError(f"--stride {stride} leaves {len(X)} samples; take a smaller one.")
-    places = places_of(table, len(X), stride)
-    weight, group = beside["--weights"], beside["--groups"]
-    if group is not None:
-        group = group.astype(str) if group.dtype.kind == "O" else group
-        places["group"] = group
-    elif table.lengths:
-        group = np.asarray(places["file"])
-    if weight is not None and (weight.dtype.kind not in "fiub" or np.any(weight < 0)):
-        raise ValueError(f"--weights: {weights} has entries that are no weights; they must be numbers, 0 or more.")
+    files = Files(data, columns, stride, array, weights, groups, diffusion, topology, descriptor)
+    samples = files.read()
     settings = {
         "n_features": features,
-        "diffusion": _diffusion(diffusion, stride, *X.shape),
+        "diffusion": samples.diffusion,
         "rates": rates,
-        "cv": _folds(group, table.ordered if ordered is None else ordered),
+        "cv": _folds(samples.group, samples.ordered if ordered is None else ordered),
         "random_state": seed,
     }
     estimator = _estimator(modes, kernel, bandwidth, regularization, settings)
-
     console = Console()
-    known = samples.feature_names
-    shown = shorten(known) if known else f"{X.shape[1]} columns" if X.shape[1] > 1 else "1 column"
-    heading = f"{describe(data)}, {len(X)} samples of {shown}"
-    console.print(heading, highlight=False, soft_wrap=True, markup=False)
+    console.print(f"{describe(data)}, {samples.describe()}", highlight=False, soft_wrap=True, markup=False)
+    findings = _find(estimator, samples, resamples, seed)
+    _print(console, estimator, findings)
+    page = _page(estimator, files, samples, findings)
+    paths = [out / name for name in ("model.npz", f"modes.{table_format}", "report.html")]
+    out.mkdir(parents=True, exist_ok=True)
+    with replacing(*paths) as (model_file, modes_file, report_file):
+        write_model(estimator, model_file)
+        write_modes(modes_file, findings.modes, mode_names(modes), samples.places)
+        report_file.write(page.encode())
+    console.print(f"Written: {', '.join(map(str, paths))}", highlight=False, soft_wrap=True)
+
+
+class _Findings(NamedTuple):
+    """The modes at the samples, error bars, and what was warned of on the way."""
+
+    modes: np.ndarray
+    uncertainty: Uncertainty | None
+    warnings: list[str]
+
+
+def _find(estimator: Any, samples: Samples, resamples: int, seed: int) -> _Findings:
+    """Fit the estimator, and resample for error bars."""
+    uncertainty = None
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        _warn_of_time(X if group is None else X[: _first_run(group)], known)
-        _fit_or_stop(estimator, X, weight, group)
-        uncertainty = None
+        samples.warn_of_time()
+        beside: dict[str, Any] = {"sample_weight": samples.weight, "groups": samples.group}
+        estimator.fit(samples.X, **beside)
         if resamples:
             with Console(stderr=True).status("error bars"):
-                uncertainty = bootstrap(
-                    estimator, X, sample_weight=weight, groups=group, n_resamples=resamples, random_state=seed
-                )
-    complaints = list(dict.fromkeys(str(w.message) for w in caught if issubclass(w.category, UserWarning)))
-    values = np.asarray(estimator.transform(X))
-    if known is not None:
+                uncertainty = bootstrap(estimator, samples.X, **beside, n_resamples=resamples, random_state=seed)
+    told = list(dict.fromkeys(str(w.message) for w in caught if issubclass(w.category, UserWarning)))
+    modes = np.asarray(estimator.transform(samples.X))
+    if samples.names is not None:
         for model in (estimator, getattr(estimator, "best_estimator_", estimator)):
-            model.feature_names_in_ = np.array(known, dtype=object)
-    _print(console, estimator, uncertainty, complaints)
+            model.feature_names_in_ = np.array(samples.names, dtype=object)
+    return _Findings(modes, uncertainty, told)
 
-    names = ("model.npz", f"modes.{table_format}", "report.html")
-    page = render_report(
+
+def _page(estimator: Any, files: Files, samples: Samples, findings: _Findings) -> str:
+    """Render report.html."""
+    return render_report(
         estimator,
-        X,
-        sample_weight=weight,
-        groups=group,
-        uncertainty=uncertainty,
-        notes=complaints,
-        title=describe(data),
-        feature_names=known,
+        samples.X,
+        sample_weight=samples.weight,
+        groups=samples.group,
+        uncertainty=findings.uncertainty,
+        notes=findings.warnings,
+        title=describe(files.data),
+        feature_names=samples.names,
         command=shlex.join(["kdmaps", *sys.argv[1:]]),
-        reading=_reading(
-            data,
-            stride,
-            {"array": array, **({} if topology is None else {"topology": str(topology), "descriptor": descriptor})},
-            columns,
-            {"sample_weight": weights, "groups": groups},
-            diffusion,
-        ),
+        reading=files.program(),
     )
-    out.mkdir(parents=True, exist_ok=True)
-    with replacing(*(out / name for name in names)) as (model_file, modes_file, report_file):
-        write_model(estimator, model_file)
-        write_modes(modes_file, values, mode_names(values.shape[1]), places)
-        report_file.write(page.encode())
-    console.print(f"Written: {', '.join(str(out / name) for name in names)}", highlight=False, soft_wrap=True)
 
 
 def _require(condition: bool, option: str, message: str) -> None:
@@ -183,7 +163,7 @@ def _require(condition: bool, option: str, message: str) -> None:
 
 
 def _folds(groups: np.ndarray | None, ordered: bool) -> Any:
-    """Samples that know of one another, by time or by trajectory, belong on the same side of a split."""
+    """Keep samples that depend on one another, by time or by trajectory, on the same side of a split."""
     if groups is not None:
         count = len(np.unique(groups))
         if count < 2:
@@ -192,66 +172,8 @@ def _folds(groups: np.ndarray | None, ordered: bool) -> Any:
     return BlockedKFold(BLOCK_FOLDS) if ordered else 3
 
 
-def _diffusion(text: str | None, stride: int, n_samples: int, n_columns: int) -> Any:
-    """The diffusion tensor that an option describes; a tensor per row of the file is thinned as the rows are."""
-    if text in (None, "tangent"):
-        return text
-    try:
-        if text.endswith(".npy"):
-            array = np.load(text, mmap_mode="r", allow_pickle=False)
-            value = array[::stride] if array.ndim == 3 else array
-        else:
-            numbers = [float(part) for part in text.split(",")]
-            value = numbers if len(numbers) > 1 else numbers[0]
-        DiffusionTensor(value, n_columns).check_rows(n_samples)
-    except (OSError, EOFError, ValueError) as error:
-        words = get_close_matches(text, ["tangent"])
-        reason = f"did you mean {words[0]}?" if words else error
-        raise ValueError(
-            f"--diffusion {text}: {reason} Give a number, one number per column as in 1,0.5, tangent, or a .npy file "
-            f"of shape ({n_columns}, {n_columns}) or (rows, {n_columns}, {n_columns})."
-        ) from error
-    return value
-
-
-def _reading(
-    data: list[Path],
-    stride: int,
-    options: dict[str, str | None],
-    columns: str | None,
-    beside: dict[str, str | None],
-    diffusion: str | None,
-) -> str:
-    """Lines of Python that read what this command has read: the samples, what is given beside them, and a tensor."""
-
-    def call(function: str, *arguments: str | list[str], **keywords: Any) -> str:
-        given = (f"{name}={value!r}" for name, value in keywords.items() if value not in (None, 1, []))
-        return f"{function}({', '.join([*map(repr, arguments), *given])})"
-
-    roles = {name: where for name, where in beside.items() if where is not None}
-    samples = call("table.select", columns=columns, leave_out=[*roles.values()])
-    opening = "open_table" if len(data) == 1 else "open_tables"
-    paths = str(data[0]) if len(data) == 1 else [*map(str, data)]
-    lines = [
-        f"from kdmaps.data import gather, {opening}{', read_column' if roles else ''}",
-        f"table = {call(opening, paths, stride=stride, **options)}",
-        f"X = gather({samples})",
-        *(f"{name} = read_column({where!r}, table, {name!r}, {stride})" for name, where in roles.items()),
-    ]
-    by_file = len(data) > 1 and "groups" not in roles
-    if by_file or str(diffusion).endswith(".npy"):
-        lines.append("import numpy as np")
-    if by_file:
-        lines.append(f"groups = np.repeat(np.arange({len(data)}), table.lengths)[::{stride}]")
-    if str(diffusion).endswith(".npy"):
-        lines += [f"diffusion = np.load({diffusion!r}, mmap_mode='r')"]
-        if stride > 1:
-            lines.append(f"diffusion = diffusion[::{stride}] if diffusion.ndim == 3 else diffusion")
-    return "\n".join(lines)
-
-
 def _estimator(n_modes: int, kernel: str, bandwidth, regularization, settings: dict[str, Any]) -> Any:
-    """What searches for everything that was not given."""
+    """Return the estimator that searches for everything that was not given."""
     if kernel != "auto" and bandwidth is not None and regularization is not None:
         return KernelDiffusionMap(
             n_modes, kernel=kernel, bandwidth=bandwidth, regularization=regularization, **settings
@@ -265,42 +187,11 @@ def _estimator(n_modes: int, kernel: str, bandwidth, regularization, settings: d
     return KernelSearchCV(n_modes, bandwidths=[bandwidth], progress=True, **settings)
 
 
-def _fit_or_stop(estimator: Any, X: np.ndarray, weight: np.ndarray | None, groups: np.ndarray | None) -> None:
-    # After Ctrl-C the library fits the best candidate so far to all samples; a command was stopped.
-    warnings.filterwarnings("error", "Interrupted: the search ends")
-    try:
-        estimator.fit(X, sample_weight=weight, groups=groups)
-    except UnreliableModesWarning:
-        raise KeyboardInterrupt from None
-
-
-def _first_run(group: np.ndarray) -> int:
-    """How many samples at the beginning belong to the same group."""
-    other = np.flatnonzero(group[:LOOKED_AT] != group[0])
-    return int(other[0]) if other.size else len(group)
-
-
-def _warn_of_time(X: np.ndarray, names: list[str] | None) -> None:
-    """Warn of columns that only rise or only fall along the first rows of a trajectory."""
-    steps = np.diff(np.asarray(X[:LOOKED_AT], dtype=np.float64), axis=0)
-    if X.shape[1] < 2 or len(steps) < MIN_SAMPLES:
-        return
-    monotone = np.flatnonzero((steps > 0).all(axis=0) | (steps < 0).all(axis=0))
-    if monotone.size:
-        named = shorten([names[j] if names else str(j) for j in monotone])
-        warnings.warn(
-            f"Column {named} only rises, or only falls, from row to "
-            "row, as a time or an index does. If it is no coordinate, choose the others with --columns.",
-            DataWarning,
-            stacklevel=2,
-        )
-
-
-def _print(console: Console, estimator: Any, uncertainty: Uncertainty | None, complaints: list[str]) -> None:
-    console.print(timescale_table(estimator, uncertainty))
-    console.print(units(estimator), highlight=False, soft_wrap=True)
+def _print(console: Console, estimator: Any, findings: _Findings) -> None:
+    console.print(timescale_table(estimator, findings.uncertainty))
+    console.print(time_unit(estimator), highlight=False, soft_wrap=True)
     console.print(f"Chosen: {chosen(estimator)}", highlight=False, soft_wrap=True, markup=False)
     for reason in reasons(estimator):
         console.print(f"  {reason}", highlight=False, soft_wrap=True, markup=False)
-    for complaint in complaints:
-        console.print(f"Warning: {complaint}", style="yellow", highlight=False, soft_wrap=True, markup=False)
+    for warning in findings.warnings:
+        console.print(f"Warning: {warning}", style="yellow", highlight=False, soft_wrap=True, markup=False)

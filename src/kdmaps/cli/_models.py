@@ -15,9 +15,8 @@ from kdmaps.analysis.uncertainty import Uncertainty
 from kdmaps.cli._app import app
 from kdmaps.cli._options import ArrayOption, ColumnsOption, DataArgument, DescriptorOption, StrideOption, TopologyOption
 from kdmaps.data import Source, Table, make_writer, open_tables
-from kdmaps.forms.tangent import TangentDiffusion
 from kdmaps.output.model_files import load, read_header
-from kdmaps.output.words import checks_of, chosen, timescale_columns, timescale_rows
+from kdmaps.output.words import checks_of, chosen, time_unit, timescale_columns, timescale_rows, warnings_of
 from kdmaps.utils.files import check_writable, replacing
 
 #: Names of columns that are shown before they are only counted.
@@ -68,12 +67,12 @@ def transform(
 
 @app.command()
 def inspect(model: ModelArgument) -> None:
-    """Show what a stored model is: kernel, time scales, columns, and the versions it was made with."""
+    """Show kernel, time scales, columns and checks of a stored model, and the versions it was made with."""
     header, fitted = read_header(model), load(model)
     console = Console()
     console.print(f"{header['class']}, {fitted.moments_.count} samples", highlight=False)
     console.print(timescale_table(fitted))
-    console.print(units(fitted), highlight=False, soft_wrap=True)
+    console.print(time_unit(fitted), highlight=False, soft_wrap=True)
     names = header["feature_names_in"]
     lines = {
         "Kernel": chosen(fitted),
@@ -83,12 +82,12 @@ def inspect(model: ModelArgument) -> None:
     }
     for label, text in lines.items():
         console.print(f"{label}: {text}", highlight=False, soft_wrap=True, markup=False)
-    for complaint in fitted.modes_.complaints():
-        console.print(f"Warning: {complaint}", highlight=False, soft_wrap=True, markup=False)
+    for warning in warnings_of(fitted):
+        console.print(f"Warning: {warning}", highlight=False, soft_wrap=True, markup=False)
 
 
 def matching(fitted: Any, table: Table, columns: str | None) -> Source:
-    """The columns that the model was fitted to: those asked for, else those of the same names, else all."""
+    """Select the columns that the model was fitted to: those given, else those of the same names, else all."""
     names = getattr(fitted, "feature_names_in_", None)
     if columns is None and names is not None and table.names is not None:
         missing = [name for name in names if name not in (*table.names, *table.extras)]
@@ -104,12 +103,12 @@ def matching(fitted: Any, table: Table, columns: str | None) -> Source:
             f"The model was fitted to {fitted.n_features_in_} columns, but here are {samples.n_features}; choose them "
             "with --columns."
         )
-    samples.feature_names = None  # what was asked for may have other names
+    samples.feature_names = None  # columns that were chosen by hand may have other names
     return samples
 
 
 def timescale_table(estimator: Any, uncertainty: Uncertainty | None = None) -> RichTable:
-    """Time scales, with error bars if there are any, for the terminal."""
+    """Return time scales, with error bars if there are any, as a table for the terminal."""
     table = RichTable()
     for title in timescale_columns(uncertainty):
         table.add_column(title, justify="right")
@@ -118,27 +117,18 @@ def timescale_table(estimator: Any, uncertainty: Uncertainty | None = None) -> R
     return table
 
 
-def units(estimator: Any) -> str:
-    """What unit time scales have."""
-    if estimator.diffusion is None or isinstance(estimator.diffusion, str | TangentDiffusion):
-        return (
-            "Time scales are in units of length²/D, for D = 1: divide them by the diffusion constant D of the system."
-        )
-    return "Time scales are those of the diffusion tensor that was given."
-
-
 def describe(paths: Sequence[Path]) -> str:
-    """The data in a few words."""
+    """Return the name of the data."""
     return paths[0].name if len(paths) == 1 else f"{paths[0].name} and {len(paths) - 1} more"
 
 
 def shorten(names: Sequence[str]) -> str:
-    """A list of names of columns, which may be long."""
+    """Join names of columns, of which there may be many."""
     return ", ".join(names[:SHOWN_NAMES]) + (f", … ({len(names)} in all)" if len(names) > SHOWN_NAMES else "")
 
 
 def places_of(table: Table, n_samples: int, stride: int) -> dict[str, Any]:
-    """Where every sample comes from: its row, counted from 0, and of several files its file."""
+    """Return where every sample comes from: its row, counted from 0, and of several files its file."""
     rows = range(0, n_samples * stride, stride)
     if not table.lengths:
         return {"row": rows}
@@ -148,5 +138,5 @@ def places_of(table: Table, n_samples: int, stride: int) -> dict[str, Any]:
 
 
 def mode_names(n: int) -> list[str]:
-    """Names of the columns of a table of modes."""
+    """Return the names of the columns of a table of modes."""
     return [f"mode{k + 1}" for k in range(n)]

@@ -17,12 +17,10 @@ DataArgument = Annotated[
         show_default=False,
     ),
 ]
-ColumnsOption = Annotated[
-    str | None, typer.Option(help="Columns that are the samples: names, numbers or slices, as in a,b or 0:3.")
-]
-StrideOption = Annotated[int, typer.Option(min=1, help="Take every stride-th row of all.")]
-ArrayOption = Annotated[str | None, typer.Option(help="Which array of an .npz or .zarr file.")]
+ColumnsOption = Annotated[str | None, typer.Option(help="Columns to use: names, numbers or slices, as in a,b or 0:3.")]
+StrideOption = Annotated[int, typer.Option(min=1, help="Use every n-th row.")]
+ArrayOption = Annotated[str | None, typer.Option(help="Name of the array in an .npz or .zarr file.")]
 TopologyOption = Annotated[
     Path | None, typer.Option(exists=True, dir_okay=False, help="Topology (such as a .pdb) of a trajectory.")
 ]
-DescriptorOption = Annotated[str, typer.Option(help=f"What to take of a trajectory: {' or '.join(DESCRIPTORS)}.")]
+DescriptorOption = Annotated[str, typer.Option(help=f"Coordinates of a trajectory: {' or '.join(DESCRIPTORS)}.")]

@@ -14,14 +14,14 @@ from kdmaps.cli._app import app
 @app.command()
 def reproduce(
     names: Annotated[list[str] | None, typer.Argument(help="Tables and figures; all of them by default.")] = None,
-    seeds: Annotated[int, typer.Option(min=1, help="How many, from 42 on.")] = 5,
-    quick: Annotated[bool, typer.Option("--quick", help="One seed and a part of the problems.")] = False,
+    seeds: Annotated[int, typer.Option(min=1, help="Number of seeds, starting at 42.")] = 5,
+    quick: Annotated[bool, typer.Option("--quick", help="One seed and some of the problems.")] = False,
     out: Annotated[Path, typer.Option(file_okay=False, help="Directory of rows, figures and pages.")] = Path("paper"),
-    jobs: Annotated[int, typer.Option(min=1, help="Processes.")] = 2,
+    jobs: Annotated[int, typer.Option(min=1, help="Number of processes.")] = 2,
 ) -> None:
-    """Compute the paper's tables and figures: printed, by the paper's protocol, and by kdmaps.
+    """Compute the paper's tables and figures: as printed, by the paper's protocol, and by kdmaps.
 
-    What is finished is kept: after Ctrl-C or a kill, the same command goes on where it was.
+    Finished parts are kept: after an interruption, the same command continues where it stopped.
     """
     # Here, because the experiments import half of the library.
     from kdmaps.experiments.paper._reproduce import NAMES

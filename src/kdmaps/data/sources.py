@@ -87,7 +87,10 @@ class Source(ABC):
         sample_weight: np.ndarray | None = None,
         labels: np.ndarray | None = None,
         sets: Sequence[tuple[int, int] | None] = (None,),
-        **options: Any,
+        *,
+        engine: str | None = "numba",
+        memory_limit: float | None = None,
+        kept: int = 0,
     ) -> list[Any]:
         """Sum over the rows of several sets.
 
@@ -100,14 +103,15 @@ class Source(ABC):
         labels : ndarray of shape (n_samples, m), optional
         sets : sequence
             A pair (j, c) is the rows with `labels[:, j] == c`; None is all rows.
-        **options
-            `engine`, `memory_limit` and `kept` of `EnergyForm.moments`.
+        engine, memory_limit, kept :
+            As in `EnergyForm.moments`.
 
         Returns
         -------
         list of Moments, one for each set
         """
         rows = (None if chosen is None else np.flatnonzero(labels[:, chosen[0]] == chosen[1]) for chosen in sets)  # type: ignore[index]
+        options: dict[str, Any] = {"engine": engine, "memory_limit": memory_limit, "kept": kept}
         return [form.moments(basis, self, sample_weight, part, **options) for part in rows]
 
     def project(self, basis: Any, factors: np.ndarray, size: int, out: Any = None) -> Any:
@@ -157,7 +161,17 @@ class Source(ABC):
 class Form(Protocol):
     """What is summed over rows (see `kdmaps.forms`)."""
 
-    def moments(self, basis: Any, source: Source, sample_weight: Any = None, rows: Any = None, **options: Any) -> Any:
+    def moments(
+        self,
+        basis: Any,
+        source: Source,
+        sample_weight: np.ndarray | None = None,
+        rows: np.ndarray | None = None,
+        *,
+        engine: str | None = "numba",
+        memory_limit: float | None = None,
+        kept: int = 0,
+    ) -> Any:
         """Sum over the rows of a source in this process."""
 
     def part(self, rows: slice) -> Form:

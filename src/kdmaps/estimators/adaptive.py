@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from kdmaps.estimators.search import KernelSearchCV
@@ -58,7 +56,7 @@ class AdaptiveDiffusionMap(KernelSearchCV):
         Fitted on all samples.
     search_result_, cv_results_, best_index_, best_score_, best_selection_score_, certainty_, extensions_ :
         The search, as in `KernelSearchCV`.
-    suggested_n_components_ : int or None
+    fold_agreement_, suggested_n_components_ :
         As in `KernelSearchCV`.
     timescales_, rates_, eigenvalues_, coefficients_, kernel_, basis_, modes_ :
         Those of `best_estimator_`.
@@ -133,7 +131,7 @@ class AdaptiveDiffusionMap(KernelSearchCV):
         make_objective(self.objective, self.n_components)  # what the search does not use is checked before it
         return super()._plan()
 
-    def _choose(self, result: SearchResult) -> tuple[dict[str, Any], FoldedMoments]:
+    def _choose(self, result: SearchResult) -> tuple[Candidate, FoldedMoments]:
         """Refine the best kernel of the search, and return the better one of the two."""
         possible = self.basis == "fourier" and self.n_features_in_ > 1
         # What is refined by one score is not judged by another.
@@ -141,7 +139,7 @@ class AdaptiveDiffusionMap(KernelSearchCV):
         self.refinement_ = self._refined(result) if wanted else None
         if self.refinement_ is None or not self.refinement_.preferred:
             return super()._choose(result)
-        return self.refinement_.candidate.params, self.refinement_.moments
+        return self.refinement_.candidate, self.refinement_.moments
 
     def _refined(self, result: SearchResult) -> Refinement:
         median = result.data.median

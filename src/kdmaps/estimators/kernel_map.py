@@ -20,7 +20,8 @@ from kdmaps.kernels import Kernel, make_kernel
 from kdmaps.selection.cross_fit import cross_fitted_rates
 from kdmaps.selection.folds import make_folds, make_splits
 from kdmaps.selection.plan import FitSpec
-from kdmaps.spectrum.pencil import Modes, find_modes, single_precision_complaints
+from kdmaps.spectrum.modes import Modes
+from kdmaps.spectrum.pencil import find_modes, single_precision_warnings
 from kdmaps.utils.validation import all_or_nothing, check_samples, checked_weight, seed_of
 from kdmaps.utils.warn import warn
 
@@ -87,7 +88,7 @@ class KernelDiffusionMap(ModeTransformer):
     eigenvalues_ : ndarray of shape (n_components,)
         μ.
     coefficients_ : ndarray of shape (p, n_components)
-    modes_ : kdmaps.spectrum.pencil.Modes
+    modes_ : kdmaps.spectrum.modes.Modes
         All of the above with diagnostics: gap, condition number, degenerate clusters, sampling error.
     kernel_ : Kernel
     basis_ : Basis
@@ -299,9 +300,9 @@ def solve_modes(basis: Basis, moments: Moments, parts: FoldSums | None, regulari
 
 def warnings_of(model: Any) -> list[Warning]:
     """Return reasons not to trust the modes of a fit."""
-    found: list[Warning] = list(model.modes_.complaints())
+    found: list[Warning] = list(model.modes_.warnings())
     if model.basis_.dtype == np.float32:
-        found += single_precision_complaints(model.moments_, model.modes_.coefficients)
+        found += single_precision_warnings(model.moments_, model.modes_.coefficients)
     return found
 
 

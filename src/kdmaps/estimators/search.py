@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from kdmaps.data.inputs import join_trajectories
 from kdmaps.estimators.kernel_map import (
     KernelDiffusionMap,
@@ -18,17 +16,21 @@ from kdmaps.estimators.transformer import ModeTransformer, checked_source, share
 from kdmaps.exceptions import UnresolvedModesWarning
 from kdmaps.forms.energy import make_form
 from kdmaps.kernels import FAMILIES
+from kdmaps.selection.candidate import Candidate
 from kdmaps.selection.data import FoldedMoments
 from kdmaps.selection.grid import BANDWIDTH_RANGE
 from kdmaps.selection.plan import SearchPlan
 from kdmaps.selection.result import SearchResult
 from kdmaps.selection.search import search
+from kdmaps.spectrum.checks import agreement_check
 from kdmaps.utils.validation import all_or_nothing, checked_weight
 from kdmaps.utils.warn import warn
 
 #: Parameters that a search hands to the model that it fits.
-SHARED = ("n_components", "basis", "n_features", "sampling", "landmarks", "center", "diffusion", "rates", "cv")
-SHARED += ("dtype", "engine", "memory_limit")
+SHARED = (
+    *("n_components", "basis", "n_features", "sampling", "landmarks", "center", "diffusion", "rates", "cv"),
+    *("dtype", "engine", "memory_limit"),
+)
 
 
 class KernelSearchCV(ModeTransformer):
@@ -99,6 +101,8 @@ class KernelSearchCV(ModeTransformer):
         `condition_number`, `timescales`, and `rejected`, why a candidate has no score.
     search_result_ : kdmaps.selection.result.SearchResult
         The same as objects, with the folds and the sums of the best kernel.
+    fold_agreement_ : float
+        Mean squared cosine between the mode spaces of the folds and of all samples, for the chosen kernel.
     suggested_n_components_ : int or None
         Where the largest spectral gap lies among those that the folds agree on.
     certainty_ : dict
@@ -199,7 +203,8 @@ class KernelSearchCV(ModeTransformer):
             form = make_form(self.diffusion, source, weight)
             result = search(source, form, weight, groups, plan)
             self._report(result)
-            self.best_params_, moments = self._choose(result)
+            chosen, moments = self._choose(result)
+            self.best_params_, self.fold_agreement_ = chosen.params, chosen.agreement
             data = result.data
             shared = {name: getattr(self, name) for name in SHARED}
             shared |= {"landmarks": data.basis.landmarks, "random_state": data.seed}
@@ -213,9 +218,10 @@ class KernelSearchCV(ModeTransformer):
                 fit_source(model, source, form, weight, groups)
             self.best_estimator_ = model
             share_modes(model, [self])
+        disagreement = agreement_check(chosen.agreement, result.suggested_n_components).warning
         # The estimate of what the samples resolve is for fits without folds; here the folds have measured it.
         found = [w for w in warnings_of(model) if not isinstance(w, UnresolvedModesWarning)]
-        for warning in [*result.warnings(), *found]:
+        for warning in filter(None, [disagreement, result.flatness(), *found]):
             warn(warning)
         return self
 
@@ -246,6 +252,6 @@ class KernelSearchCV(ModeTransformer):
         self.suggested_n_components_ = result.suggested_n_components
         self.extensions_ = list(result.extensions)
 
-    def _choose(self, result: SearchResult) -> tuple[dict[str, Any], FoldedMoments]:
-        """Return the arguments of the model to fit, and its sums over the samples searched."""
-        return result.best.params, result.moments
+    def _choose(self, result: SearchResult) -> tuple[Candidate, FoldedMoments]:
+        """Return the candidate to fit, and its sums over the samples searched."""
+        return result.best, result.moments

@@ -18,7 +18,7 @@ from kdmaps.forms.moments import Moments
 from kdmaps.forms.tangent import TangentSpaces
 from kdmaps.output.notebook import NotebookDisplay
 from kdmaps.selection.scores import timescale_score
-from kdmaps.spectrum.pencil import Modes
+from kdmaps.spectrum.modes import Modes
 from kdmaps.utils.threads import map_reduce, slices
 from kdmaps.utils.validation import checked_samples, checked_time, checked_values, checked_weight
 

@@ -204,11 +204,10 @@ class VariationalKernelMap(ModeTransformer):
             form = make_form(self.diffusion, X, weight, keep=True)
             samples = _Samples(ArraySource(X, checked=True), weight, form, groups, seed_of(self.random_state))
             learned, self.regularization_ = self._learn(spec, fit, samples)
-            options = {"engine": "numba"}
             if self.rates == "cross-fitted":
-                moments, parts = samples.folds(fit, learned).moments(samples.source, form, learned, weight, **options)
+                moments, parts = samples.folds(fit, learned).moments(samples.source, form, learned, weight)
             else:
-                (moments,), parts = samples.source.moments(form, learned, weight, **options), None
+                (moments,), parts = samples.source.moments(form, learned, weight), None
             modes = solve_modes(learned, moments, parts, self.regularization_, fit)
             set_modes(self, learned, modes, moments, form.spaces)
         for warning in warnings_of(self):

@@ -30,7 +30,7 @@ from kdmaps.kernels import FAMILIES, make_kernel
 from kdmaps.selection.cross_fit import CrossFit, cross_fit
 from kdmaps.selection.folds import Folds, make_splits
 from kdmaps.selection.grid import BANDWIDTH_RANGE, REGULARIZATIONS
-from kdmaps.selection.rules import SCORINGS, CandidateScore, pooled_ritz_timescales, pooled_score
+from kdmaps.selection.rules import SCORINGS, Score, pooled_ritz_timescales, pooled_score
 from kdmaps.selection.scores import timescale_score
 
 PROBLEMS = (
@@ -70,7 +70,7 @@ def _capped(fit: CrossFit) -> float:
     return float(np.minimum(held_out, trained).sum())
 
 
-def _value(select: Callable[[CrossFit], CandidateScore], fit: CrossFit) -> float:
+def _value(select: Callable[[CrossFit], Score], fit: CrossFit) -> float:
     return select(fit).value
 
 

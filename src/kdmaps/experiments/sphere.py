@@ -28,10 +28,10 @@ from sklearn.base import clone
 from sklearn.model_selection import RepeatedKFold
 
 from kdmaps import problems
-from kdmaps.estimators.kernel_map import RATES
 from kdmaps.estimators.search import KernelSearchCV
 from kdmaps.experiments._runner import Row, finished, key_of, markdown, run_tasks
 from kdmaps.selection.grid import REGULARIZATIONS
+from kdmaps.selection.plan import RATES
 
 SIZES = (100, 1_000, 10_000)
 DIMENSIONS = (3, 5, 11, 19)

@@ -120,7 +120,7 @@ def refine(
     X = np.asarray(data.local.X, dtype=np.float64)
     basis = data.basis.make(start.kernel, data.preview.X, data.preview.weight, data.seed).astype("float64")
     samples = Samples.of(X, data.weight, data.form.tensor, data.folds)
-    parametrisation = Anisotropy(samples, basis, bound, narrowing)
+    parametrisation = Anisotropy(samples, basis, bound, narrowing)  # type: ignore[arg-type]
     goal = make_objective(objective, data.fit.n_components, data.fit.center, power=power, caution=caution)
     problem = Problem(parametrisation, goal, start.regularization, learn_regularization)
     settings = Settings(adam_steps=0, lbfgs_steps=max_steps, patience=3)

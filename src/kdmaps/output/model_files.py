@@ -25,7 +25,7 @@ from kdmaps.forms.diffusion import Factor
 from kdmaps.forms.moments import Moments
 from kdmaps.forms.tangent import TangentDiffusion, TangentSpaces
 from kdmaps.kernels import Kernel, kernel_from_dict
-from kdmaps.spectrum.pencil import Modes
+from kdmaps.spectrum.modes import Modes
 from kdmaps.utils.files import as_path, replacing
 
 FORMAT = "kdmaps model"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from html import escape
 from typing import Any
 
-from kdmaps.output.words import chosen, complaints_of, reasons, timescale_columns, timescale_rows
+from kdmaps.output.words import chosen, reasons, timescale_columns, timescale_rows, warnings_of
 
 _CELL = "padding: 0.15em 0.8em; text-align: right; border-bottom: 1px solid rgba(128, 128, 128, 0.4)"
 
@@ -24,7 +24,7 @@ class NotebookDisplay:
 
 
 def summary_html(estimator: Any) -> str:
-    """Time scales, kernel, the reasons for it and warnings, in the colours of what is around; "" if unfitted."""
+    """Return time scales, kernel, the reasons for it and warnings as HTML in the colours around it; "" if unfitted."""
     if not hasattr(estimator, "modes_"):
         return ""
     head = "".join(f'<th style="{_CELL}">{escape(title)}</th>' for title in timescale_columns())
@@ -33,10 +33,10 @@ def summary_html(estimator: Any) -> str:
         for row in timescale_rows(estimator)
     )
     why = "".join(f"<li>{escape(reason)}</li>" for reason in reasons(estimator))
-    complaints = "".join(f"<p>⚠ {escape(text)}</p>" for text in complaints_of(estimator))
+    warnings = "".join(f"<p>⚠ {escape(text)}</p>" for text in warnings_of(estimator))
     return (
         '<div class="kdmaps-summary" style="font-family: sans-serif; font-size: 0.9em; margin-top: 0.6em">'
         f'<table style="border-collapse: collapse; margin: 0"><thead><tr>{head}</tr></thead>'
         f"<tbody>{body}</tbody></table>"
-        f"<details><summary>{escape(chosen(estimator))}</summary><ul>{why}</ul></details>{complaints}</div>"
+        f"<details><summary>{escape(chosen(estimator))}</summary><ul>{why}</ul></details>{warnings}</div>"
     )

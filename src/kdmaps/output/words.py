@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from kdmaps.exceptions import UnresolvedModesWarning
-from kdmaps.selection.result import MIN_AGREEMENT
-from kdmaps.spectrum.pencil import MAX_CONDITION, MAX_SAMPLING_ERROR
+from kdmaps.forms.tangent import TangentDiffusion
+from kdmaps.spectrum.checks import Check, agreement_check
 
 #: What each of `kdmaps.selection.rules.SCORINGS` is, in a sentence that says "judged by ...".
 SCORING_WORDS = {
@@ -17,16 +16,35 @@ SCORING_WORDS = {
     "eigsum": "the sum of their eigenvalues on held-out samples",
     "gap": "their spectral gap on held-out samples",
 }
+#: What the value of a certificate is, by the label of its theorem in the paper.
+CERTIFICATE_WORDS = {
+    "thm:cv-consistency": "probability that the search missed the best candidate",
+    "thm:residual-gap": "distance of a mode from the exact one",
+    "thm:projector-continuity": "how far the modes move when the weights of the mixture change",
+    "prop:lipschitz-operators": "how fast the operators change with the weights of the mixture",
+    "prop:uniform-pd": "smallest eigenvalue of L+λR for any weights of the mixture",
+    "prop:rkhs-mixture-norm": "squared norm of a function in the space of the mixture",
+}
 
 
 def search_of(estimator: Any) -> Any | None:
-    """The search behind an estimator, or None if its kernel was not searched."""
-    search = getattr(estimator, "search_", estimator)
-    return search if hasattr(search, "cv_results_") else None
+    """Return the search behind an estimator, or None if its kernel was not searched."""
+    return estimator if hasattr(estimator, "cv_results_") else None
+
+
+def kept_refinement(estimator: Any) -> Any | None:
+    """Return the refinement that replaced the choice of the search, or None if there is none."""
+    refinement = getattr(estimator, "refinement_", None)
+    return refinement if refinement is not None and refinement.preferred else None
+
+
+def agreement_of(estimator: Any) -> float | None:
+    """Return how well the folds agree on the modes of the chosen kernel, or None for a fit without folds."""
+    return getattr(estimator, "fold_agreement_", None)
 
 
 def chosen(estimator: Any) -> str:
-    """Kernel, regularization and basis in one line."""
+    """Describe kernel, regularization and basis in one line."""
     lam = getattr(estimator, "regularization_", None)
     if lam is None:
         parameters = getattr(estimator, "best_params_", None) or estimator.get_params(deep=False)
@@ -35,7 +53,7 @@ def chosen(estimator: Any) -> str:
 
 
 def describe_kernel(kernel: Any) -> str:
-    """A kernel with its numbers rounded."""
+    """Describe a kernel, with its numbers rounded."""
     parts = [
         f"{name}={_rounded(value)}" for name, value in kernel.to_dict().items() if name not in ("family", "kernels")
     ]
@@ -52,10 +70,15 @@ def _rounded(value: Any) -> str:
 
 
 def reasons(estimator: Any) -> list[str]:
-    """Why this kernel: one sentence for each step of the choice."""
+    """Explain the choice of the kernel: one sentence for each step of it."""
     search = search_of(estimator)
     if search is not None:
-        return _of_search(search) + _of_refinement(getattr(estimator, "refinement_", None))
+        return [
+            *_of_search(search),
+            *_of_refinement(getattr(estimator, "refinement_", None)),
+            f"The mode spaces of different folds agree to a mean squared cosine of {agreement_of(estimator):.3f}.",
+            *_of_suggestion(search),
+        ]
     history = getattr(estimator, "history_", None)
     if history is not None:
         loss = history["loss"]
@@ -71,95 +94,87 @@ def _of_search(search: Any) -> list[str]:
     own = "a score of the user's own"
     scoring = SCORING_WORDS[search.scoring] if isinstance(search.scoring, str) else own
     found = [
-        f"{len(results['score'])} candidates were judged by {scoring}; the chosen one scores "
-        f"{search.best_score_:.4g} ± {results['standard_error'][best]:.2g} (standard error)."
+        f"{len(results['params'])} candidates were judged by {scoring}; the best one scores "
+        f"{search.best_selection_score_:.4g} ± {results['selection_error'][best]:.2g} (standard error)."
     ]
     margin = search.certainty_["margin_in_standard_errors"]
     if margin < 0:
         found.append(
-            f"A candidate with another kernel scores {-search.certainty_['margin']:.2g} more, {-margin:.1f} standard "
-            "errors of the difference: too little to go beyond the grid for it."
+            f"A candidate beyond the initial grid scores {-search.certainty_['margin']:.2g} more, {-margin:.1f} "
+            "standard errors of the difference. The search leaves the grid only if the highest score beyond it is "
+            "better by more than one standard error."
         )
     elif np.isfinite(margin):
         weight = "either would do" if margin < 1 else "a real difference" if margin > 2 else "a small difference"
         found.append(
-            f"The best candidate with another kernel is {search.certainty_['margin']:.2g} behind, {margin:.1f} "
+            f"The best candidate with another kernel scores {search.certainty_['margin']:.2g} less, {margin:.1f} "
             f"standard errors of the difference: {weight}."
         )
-    agreement = results["fold_agreement"][best]
-    found.append(f"The mode spaces of the folds agree to a mean squared cosine of {agreement:.3f}.")
-    found += [f"The grid was extended: {text}." for text in search.extensions_]
-    suggested = search.suggested_n_components_
-    if suggested is not None and suggested != search.n_components:
-        found.append(f"The largest spectral gap that the folds agree on follows mode {suggested}.")
-    return found
+    return found + [f"The grid was extended: {text}." for text in search.extensions_]
 
 
 def _of_refinement(refinement: Any) -> list[str]:
+    """Say whether a bandwidth for each coordinate was kept, and by which rule (`Refinement.preferred`)."""
     if refinement is None:
         return []
-    kept = "was kept" if refinement.preferred else "was dropped: held-out samples do not prefer it"
-    return [
-        f"A bandwidth for each coordinate {kept}. It changed the held-out score by "
-        f"{refinement.score_difference:+.3g} ± {refinement.difference_standard_error:.2g}, and the agreement of the "
-        f"folds from {refinement.agreement_before:.3f} to {refinement.agreement_after:.3f}."
-    ]
+    change = f"{refinement.score_difference:+.3g} ± {refinement.difference_standard_error:.2g}"
+    if not refinement.preferred:
+        reason = (
+            f"was not kept: it changes the held-out score by {change}. It would be kept if the score rose by more than "
+            "one standard error, or fell by less while the folds agreed better"
+        )
+    elif refinement.score_difference > refinement.difference_standard_error:
+        reason = f"was kept: it changes the held-out score by {change}, a rise of more than one standard error"
+    else:
+        reason = (
+            f"was kept: the held-out scores differ by less than one standard error ({change}), and the folds agree "
+            f"better on the modes ({refinement.rival.agreement:.3f} before, {refinement.candidate.agreement:.3f} after)"
+        )
+    return [f"A separate bandwidth for each coordinate {reason}."]
 
 
-class Check(NamedTuple):
-    """A number that tells how far to trust modes, and from where on it should be trusted."""
-
-    what: str
-    value: str
-    limit: str
-    passed: bool
+def _of_suggestion(search: Any) -> list[str]:
+    suggested = search.suggested_n_components_
+    if suggested is None or suggested == search.n_components:
+        return []
+    return [f"The largest spectral gap on which the folds agree is after mode {suggested}."]
 
 
 def checks_of(estimator: Any) -> list[Check]:
-    """What can spoil modes, in numbers: rounding, too few samples, a cut between modes that belong together."""
-    modes, search = estimator.modes_, search_of(estimator)
-    condition, gap, r = modes.condition_number, modes.gap, len(modes.eigenvalues)
-    if search is None:
-        error, worst = float(modes.sampling_error.max()), int(np.argmax(modes.sampling_error)) + 1
-        samples = Check(
-            f"relative sampling error of eigenvalue {worst}, √(effective rank/n)",
-            f"{error:.3g}",
-            f"at most {MAX_SAMPLING_ERROR:g}",
-            error <= MAX_SAMPLING_ERROR,
-        )
-    else:  # measured, not estimated
-        agreement = float(search.cv_results_["fold_agreement"][search.best_index_])
-        samples = Check(
-            "agreement of the folds on the modes, mean squared cosine",
-            f"{agreement:.3f}",
-            f"at least {MIN_AGREEMENT:g}",
-            agreement >= MIN_AGREEMENT,
-        )
-    return [
-        Check(
-            "condition number of L+λR", f"{condition:.2g}", f"at most {MAX_CONDITION:.0g}", condition <= MAX_CONDITION
-        ),
-        samples,
-        Check(
-            f"gap behind the last mode, μ{r}/μ{r + 1}",
-            f"{gap:.4g}",
-            f"at least {1 + modes.resolution:.4g} with {modes.effective_count:.6g} effective samples",
-            gap >= 1 + modes.resolution,
-        ),
-    ]
+    """Return what can spoil the modes, in numbers; after a search the folds measure what a single fit estimates."""
+    checks, agreement = estimator.modes_.checks(), agreement_of(estimator)
+    if agreement is None:
+        return checks
+    measured = agreement_check(agreement, getattr(search_of(estimator), "suggested_n_components_", None))
+    return [*(check for check in checks if not check.estimate), measured]
 
 
-def complaints_of(estimator: Any) -> list[str]:
-    """Reasons not to trust the modes."""
-    found = estimator.modes_.complaints()
-    if search_of(estimator) is not None:
-        # The estimate of what the samples resolve is for fits without folds; there the folds have measured it.
-        found = [complaint for complaint in found if not isinstance(complaint, UnresolvedModesWarning)]
-    return list(map(str, found))
+def warnings_of(estimator: Any) -> list[str]:
+    """Return the reasons not to trust the modes, each with its remedy."""
+    return [str(check.warning) for check in checks_of(estimator) if not check.passed]
+
+
+def statement_of(certificate: Any) -> str:
+    """Say what a certificate bounds."""
+    return CERTIFICATE_WORDS.get(certificate.theorem, certificate.theorem)
+
+
+def has_unit_diffusion(estimator: Any) -> bool:
+    """Whether the diffusion tensor was not given, so that time scales are those of a diffusion constant of 1."""
+    return isinstance(getattr(estimator, "diffusion", None), str | TangentDiffusion | None)
+
+
+def time_unit(estimator: Any) -> str:
+    """Say in which unit the time scales are."""
+    if has_unit_diffusion(estimator):
+        return (
+            "Time scales are in units of length²/D, for D = 1: divide them by the diffusion constant D of the system."
+        )
+    return "Time scales are in the unit of time of the diffusion tensor that was given."
 
 
 def timescale_intervals(uncertainty: Any, n_modes: int) -> np.ndarray | None:
-    """The intervals of an `Uncertainty` for this many modes, of shape (r, 2); None stays None."""
+    """Return the intervals of an `Uncertainty` for this many modes, of shape (r, 2); None stays None."""
     if uncertainty is None:
         return None
     intervals = np.asarray(uncertainty.timescale_intervals, dtype=np.float64)
@@ -169,14 +184,15 @@ def timescale_intervals(uncertainty: Any, n_modes: int) -> np.ndarray | None:
 
 
 def timescale_columns(uncertainty: Any = None) -> tuple[str, ...]:
-    """Titles of the columns of `timescale_rows`."""
+    """Return the titles of the columns of `timescale_rows`."""
     if uncertainty is None:
         return ("mode", "time scale", "rate")
-    return ("mode", "time scale", f"{uncertainty.confidence:.0%} interval", "rate", "may turn by")
+    level = f"{100 * uncertainty.confidence:g} %"
+    return ("mode", "time scale", f"{level} interval", "rate", f"uncertainty of direction ({level})")
 
 
 def timescale_rows(estimator: Any, uncertainty: Any = None) -> list[tuple[str, ...]]:
-    """One row of text per mode: number, time scale, rate; with an uncertainty, its interval and angle too."""
+    """Return one row of text per mode: number, time scale, rate; with an uncertainty, its interval and angle too."""
     intervals = timescale_intervals(uncertainty, len(estimator.timescales_))
     rows: list[tuple[str, ...]] = []
     for k, (time, rate) in enumerate(zip(estimator.timescales_, estimator.rates_, strict=True)):

@@ -11,7 +11,8 @@ import numpy as np
 
 from kdmaps.forms.moments import Moments
 from kdmaps.selection.scores import FoldFit
-from kdmaps.spectrum.pencil import RegularizationPath, rounding_variance
+from kdmaps.spectrum.path import RegularizationPath
+from kdmaps.spectrum.pencil import rounding_variance
 from kdmaps.utils.threads import check_cancelled
 
 

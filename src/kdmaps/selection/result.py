@@ -15,8 +15,6 @@ from kdmaps.selection.candidate import Candidate
 from kdmaps.selection.data import FoldedMoments, SearchData
 from kdmaps.selection.rules import pooled_ritz_timescales
 
-#: Folds whose mode spaces have a mean squared cosine below this disagree.
-MIN_AGREEMENT = 0.8
 #: A gap counts for the number of modes if the folds agree on the space below it to this mean squared cosine.
 MIN_GAP_AGREEMENT = 0.9
 
@@ -82,24 +80,18 @@ class SearchResult:
             "concentration": concentration,
         }
 
-    def warnings(self) -> list[UnreliableModesWarning]:
-        """Return reasons not to trust the choice, each with its remedy."""
-        found = []
-        if self.best.agreement < MIN_AGREEMENT:
-            found.append(
-                f"The folds disagree on the mode space (mean squared cosine {self.best.agreement:.2f}): use more "
-                f"samples or another n_components (suggested: {self.suggested_n_components})."
-            )
+    def flatness(self) -> UnreliableModesWarning | None:
+        """Return a warning if all kernels score the same."""
         peaks: dict[Kernel, float] = {}
         for c in self.candidates:
             if np.isfinite(c.value):
                 peaks[c.kernel] = max(c.value, peaks.get(c.kernel, -np.inf))
-        if len(peaks) > 2 and max(peaks.values()) - min(peaks.values()) <= self.best.standard_error:
-            found.append(
-                "The score landscape is flat: at its best regularization every kernel scores the same within the "
-                "standard error. Either any kernel will do, or the samples show no slow mode: look at fold_agreement."
-            )
-        return [UnreliableModesWarning(text) for text in found]
+        if len(peaks) <= 2 or max(peaks.values()) - min(peaks.values()) > self.best.standard_error:
+            return None
+        return UnreliableModesWarning(
+            "The score landscape is flat: at its best regularization every kernel scores the same within the "
+            "standard error. Either any kernel will do, or the samples show no slow mode: look at fold_agreement_."
+        )
 
     def table(self) -> dict[str, Any]:
         """Return scikit-learn's `cv_results_`, one entry per candidate."""

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 from scipy import linalg
 
-from kdmaps.spectrum.pencil import RegularizationPath
+from kdmaps.spectrum.path import RegularizationPath
 
 
 @dataclass(frozen=True)

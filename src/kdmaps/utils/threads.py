@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence, Sized
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from contextlib import ExitStack, contextmanager
 from itertools import chain
@@ -113,7 +113,7 @@ def map_ordered(tasks: Iterable, work: Callable[[Any], Any]) -> Iterator[Any]:
             yield pending.popleft().result()
 
 
-def map_unordered(tasks: Sequence, work: Callable[[Any], Any], n_workers: int) -> Iterator[tuple[int, Any]]:
+def map_unordered(tasks: Sequence, work: Callable[[Any], Any], n_workers: int) -> Generator[tuple[int, Any]]:
     """Yield (number, `work(task)`) of each task as it is finished, with one BLAS thread for each worker.
 
     When the iteration ends early (Ctrl-C, an error), workers stop at their next chunk of samples and are waited for:

@@ -1,4 +1,4 @@
-"""Writes the pictures of the report in the documentation: `python tests/report/pictures.py`. Needs Chromium."""
+"""Writes the pictures of the report in the documentation: `python tests/output/report/pictures.py`. Needs Chromium."""
 
 import io
 import subprocess
@@ -17,7 +17,7 @@ IMAGES = Path(__file__).resolve().parents[3] / "docs" / "images"
 WINDOWS = {"report_desktop": (1280, 1), "report_phone": (390, 3)}
 #: Pixels. A page that is wider is shown smaller.
 WIDEST = 900
-KDMAPS = (sys.executable, "-c", "from kdmaps.cli import app; app()")
+KDMAPS = (sys.executable, "-m", "kdmaps")
 
 
 def main():

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kdmaps.output.plotting._common import LEARNED, new_axes
+from kdmaps.output.plotting._common import LEARNED, integer_ticks, new_axes
+from kdmaps.output.words import statement_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -17,10 +19,12 @@ if TYPE_CHECKING:
 
 #: Bounds below this are drawn there: a logarithmic axis has no zero.
 SMALLEST = 1e-16
+#: Characters in a line of a label.
+LABEL_WIDTH = 28
 
 
 def plot_residuals(residuals: Residuals, ax: Axes | None = None) -> Axes:
-    """The residual ‖𝒢φ + λφ‖/‖φ‖ of every mode, beside its rate λ.
+    """Draw the residual ‖𝒢φ + λφ‖/‖φ‖ of every mode, beside its rate λ.
 
     Parameters
     ----------
@@ -34,14 +38,12 @@ def plot_residuals(residuals: Residuals, ax: Axes | None = None) -> Axes:
     ax : Axes
         A bar far below its mark belongs to a mode that is nearly an eigenfunction.
     """
-    from matplotlib.ticker import MaxNLocator
-
     ax = new_axes(1)[0] if ax is None else ax
     number = np.arange(1, len(residuals.norms) + 1)
     ax.bar(number, residuals.norms, width=0.6, color=LEARNED, alpha=0.8, label="residual")
     ax.plot(number, residuals.rates, ls="none", marker="_", ms=26, mew=1.8, color="0.3", label="rate")
     ax.set(xlabel="mode", ylabel="residual, rate", xlim=(0.4, len(number) + 0.6), ylim=(0, None))
-    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+    integer_ticks(ax.xaxis)
     ax.legend(frameon=False)
     return ax
 
@@ -49,13 +51,13 @@ def plot_residuals(residuals: Residuals, ax: Axes | None = None) -> Axes:
 def plot_certificates(
     certificates: Sequence[Certificate], labels: Sequence[str] | None = None, ax: Axes | None = None
 ) -> Axes:
-    """The bounds of certificates, one bar each; those whose assumptions fail are empty and say so.
+    """Draw the bounds of certificates, one bar each; those whose assumptions fail are empty and say so.
 
     Parameters
     ----------
     certificates : sequence of kdmaps.certificates.Certificate
     labels : sequence of str, optional
-        By default the theorems.
+        By default what each of them bounds, in words.
     ax : Axes, optional
         By default a new figure.
 
@@ -64,7 +66,7 @@ def plot_certificates(
     ax : Axes
         On a logarithmic axis. A bound of 1 on a distance or a probability says nothing; a line marks it.
     """
-    names = [certificate.theorem for certificate in certificates] if labels is None else list(labels)
+    names = [fill(statement_of(c), LABEL_WIDTH) for c in certificates] if labels is None else list(labels)
     if len(names) != len(certificates) or not names:
         raise ValueError(f"labels holds {len(names)} names for {len(certificates)} certificates; pass one for each.")
     ax = new_axes(1)[0] if ax is None else ax

@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from kdmaps.utils.optional import optional
+
 #: Moreland's diverging map, uniform in lightness towards both ends: equal steps of a mode look equally large.
 DIVERGING = "coolwarm"
 LEARNED, EXACT = "tab:blue", "black"
@@ -14,9 +16,16 @@ SHOWN = 0.99
 
 
 def new_axes(n: int) -> np.ndarray:
-    import matplotlib.pyplot as plt
-
+    """Return `n` Axes side by side in a new figure."""
+    plt = optional("matplotlib.pyplot", "plot", "Figures")
     return plt.subplots(1, n, figsize=(max(5.0, 3.2 * n), 3.0), layout="constrained", squeeze=False)[1][0]
+
+
+def integer_ticks(axis) -> None:
+    """Put ticks at whole numbers only: there is no half mode."""
+    from matplotlib.ticker import MaxNLocator
+
+    axis.set_major_locator(MaxNLocator(integer=True))
 
 
 def plain_log_ticks(axis) -> None:
@@ -29,6 +38,7 @@ def plain_log_ticks(axis) -> None:
 
 
 def coordinate_labels(X: Any) -> list[str]:
+    """Return labels of the columns of X: its names if it has any, else x₁, x₂, …."""
     if hasattr(X, "columns"):
         return [str(name) for name in X.columns]
     return [f"$x_{{{j + 1}}}$" for j in range(np.shape(X)[1])]

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def plot_history(estimator, quantity: str = "loss", ax: Axes | None = None) -> Axes:
-    """A quantity over the steps of the optimiser.
+    """Draw a quantity over the steps of the optimiser.
 
     Parameters
     ----------

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def plot_modes(modes, X, *, coordinates=(0, 1), reference=None, axes=None, titles=None, point_size=6) -> np.ndarray:
-    """Each mode over the samples: a curve over one coordinate, a coloured scatter over two.
+    """Draw each mode over the samples: a curve over one coordinate, a coloured scatter over two.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ def plot_modes(modes, X, *, coordinates=(0, 1), reference=None, axes=None, title
 
 
 def plot_embedding(modes, X=None, *, components=(0, 1), color=None, ax: Axes | None = None, point_size=6) -> Axes:
-    """The samples in the coordinates of two modes.
+    """Draw the samples in the coordinates of two modes.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What a search saw."""
+"""Scores of a search."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def plot_landscape(search, ax: Axes | None = None) -> Axes:
-    """The score over the bandwidth for each family, at the best regularization of each, with the chosen point.
+    """Draw the score over the bandwidth for each family, at the best regularization of each, with the chosen point.
 
     Parameters
     ----------
@@ -28,13 +28,13 @@ def plot_landscape(search, ax: Axes | None = None) -> Axes:
     search = getattr(search, "search_", search)
     ax = new_axes(1)[0] if ax is None else ax
     results = search.cv_results_
-    families, sigmas, score = results["param_family"], results["param_bandwidth"], results["score"]
+    families, sigmas, score = results["param_family"], results["param_bandwidth"], results["selection_score"]
     for number, family in enumerate(dict.fromkeys(families)):
         at = np.unique(sigmas[(families == family) & np.isfinite(sigmas)])
         best = [np.flatnonzero((families == family) & (sigmas == sigma)) for sigma in at]
         best = [rows[np.argmax(score[rows])] for rows in best]
         if len(at):  # kernels with a bandwidth of their own have no place on this axis
-            errors = results["standard_error"][best]
+            errors = results["selection_error"][best]
             ax.errorbar(at * 1.01**number, score[best], errors, label=family, marker=".", lw=1.2, elinewidth=0.6)
     chosen = search.best_index_
     ax.plot(sigmas[chosen], score[chosen], "*", ms=14, color="black", mfc="none", label="chosen", zorder=5)
@@ -46,7 +46,7 @@ def plot_landscape(search, ax: Axes | None = None) -> Axes:
 
 
 def plot_regularization_map(search, family: str | None = None, ax: Axes | None = None) -> Axes:
-    """The score over regularization and bandwidth of one family, with the best point of the map.
+    """Draw the score over regularization and bandwidth of one family, with the best point of the map.
 
     Parameters
     ----------
@@ -70,12 +70,12 @@ def plot_regularization_map(search, family: str | None = None, ax: Axes | None =
     ax = new_axes(1)[0] if ax is None else ax
     columns, rows = np.unique(sigma), np.unique(lam)
     grid = np.full((len(rows), len(columns)), np.nan)
-    grid[np.searchsorted(rows, lam), np.searchsorted(columns, sigma)] = results["score"][mine]
+    grid[np.searchsorted(rows, lam), np.searchsorted(columns, sigma)] = results["selection_score"][mine]
     grid[~np.isfinite(grid)] = np.nan
     low = np.nanquantile(grid, 0.2)
     # Edges in the colour of their face: without them a browser shows seams between the cells.
     drawn = ax.pcolormesh(columns, rows, grid, shading="nearest", cmap="viridis", vmin=low, edgecolors="face")
-    best = mine[np.argmax(results["score"][mine])]
+    best = mine[np.argmax(results["selection_score"][mine])]
     ax.plot(
         results["param_bandwidth"][best], results["param_regularization"][best], "*", ms=14, color="white", mec="black"
     )

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kdmaps.output.plotting._common import EXACT, LEARNED, new_axes, plain_log_ticks
-from kdmaps.output.words import timescale_intervals
+from kdmaps.output.plotting._common import EXACT, LEARNED, integer_ticks, new_axes, plain_log_ticks
+from kdmaps.output.words import timescale_columns, timescale_intervals
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
 def plot_timescales(estimator, exact=None, ax: Axes | None = None, *, uncertainty=None) -> Axes:
-    """The spectrum of time scales, with their intervals and the gap behind the last mode.
+    """Draw the spectrum of time scales, with their intervals and the gap after the last mode.
 
     Parameters
     ----------
@@ -32,11 +32,9 @@ def plot_timescales(estimator, exact=None, ax: Axes | None = None, *, uncertaint
 
     Notes
     -----
-    The gap is the ratio μ_r/μ_{r+1} of eigenvalues. The band reaches down from the last time scale by that ratio; a
-    thin one means that the modes were cut within a cluster.
+    The gap is the ratio μ_r/μ_{r+1} of eigenvalues. The band extends down from the last time scale by that ratio; a
+    thin one means that the last mode and the next one have nearly the same time scale.
     """
-    from matplotlib.ticker import MaxNLocator
-
     ax = new_axes(1)[0] if ax is None else ax
     timescales, gap = estimator.timescales_, estimator.modes_.gap
     number = np.arange(1, len(timescales) + 1)
@@ -49,11 +47,11 @@ def plot_timescales(estimator, exact=None, ax: Axes | None = None, *, uncertaint
     ends = timescale_intervals(uncertainty, len(timescales))
     if ends is not None:
         # An interval that corrects for the optimism of a fit need not hold the estimate: draw it by its own ends.
-        ax.vlines(number, ends[:, 0], ends[:, 1], color=LEARNED, lw=1.6, label=f"{uncertainty.confidence:.0%} interval")
+        ax.vlines(number, ends[:, 0], ends[:, 1], color=LEARNED, lw=1.6, label=timescale_columns(uncertainty)[2])
         ax.plot(np.r_[number, number], ends.T.ravel(), ls="none", marker="_", ms=9, mew=1.6, color=LEARNED)
     ax.plot(number, timescales, linestyle="none", marker="o", color=LEARNED, label="learned")
     ax.set(yscale="log", xlabel="mode", ylabel="time scale", xlim=(0.5, len(timescales) + 0.5))
-    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+    integer_ticks(ax.xaxis)
     plain_log_ticks(ax.yaxis)
     ax.legend(frameon=False, loc="upper right")
     return ax

@@ -19,7 +19,7 @@ SIZE = (4.9, 3.1)
 
 
 def svg(draw: Callable[[Any], Any], description: str, salt: str) -> str:
-    """What `draw(ax)` draws, as an SVG element for a page.
+    """Return what `draw(ax)` draws, as an SVG element for a page.
 
     Parameters
     ----------

@@ -1,0 +1,179 @@
+"""What `kdmaps fit` reads: samples, their weights and groups, and a diffusion tensor."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from kdmaps.cli._models import describe, places_of, shorten
+from kdmaps.data import Table, gather, open_tables, read_column
+from kdmaps.exceptions import DataWarning
+from kdmaps.forms.diffusion import DiffusionTensor
+
+#: Fewer samples than this mean that the stride is too long, and say nothing about the order of rows.
+MIN_SAMPLES = 10
+#: Rows that tell a time from a coordinate.
+LOOKED_AT = 10_000
+
+
+@dataclass(frozen=True)
+class Samples:
+    """Samples in memory or mapped from a file, and what is known about each.
+
+    Attributes
+    ----------
+    X : ndarray of shape (n_samples, d)
+    names : list of str or None
+        Of the columns.
+    weight, group : ndarray of shape (n_samples,) or None
+    places : dict of str to sequence
+        Where every sample comes from: columns of the table of modes.
+    ordered : bool
+        Whether rows are in the order of time.
+    diffusion :
+        The diffusion tensor, as estimators take it.
+    """
+
+    X: np.ndarray
+    names: list[str] | None
+    weight: np.ndarray | None
+    group: np.ndarray | None
+    places: dict[str, Any]
+    ordered: bool
+    diffusion: Any
+
+    def describe(self) -> str:
+        """Return number and columns of the samples."""
+        d = self.X.shape[1]
+        columns = shorten(self.names) if self.names else f"{d} columns" if d > 1 else "1 column"
+        return f"{len(self.X)} samples of {columns}"
+
+    def warn_of_time(self) -> None:
+        """Warn of columns that only rise or only fall along the first rows of a trajectory."""
+        X = self.X if self.group is None else self.X[: _first_run(self.group)]
+        steps = np.diff(np.asarray(X[:LOOKED_AT], dtype=np.float64), axis=0)
+        if X.shape[1] < 2 or len(steps) < MIN_SAMPLES:
+            return
+        monotone = np.flatnonzero((steps > 0).all(axis=0) | (steps < 0).all(axis=0))
+        if monotone.size:
+            named = shorten([self.names[j] if self.names else str(j) for j in monotone])
+            warnings.warn(
+                f"Column {named} only rises, or only falls, from row to "
+                "row, as a time or an index does. If it is no coordinate, choose the others with --columns.",
+                DataWarning,
+                stacklevel=2,
+            )
+
+
+@dataclass(frozen=True)
+class Files:
+    """Where samples and what belongs to them are, as the options of `kdmaps fit` say."""
+
+    data: list[Path]
+    columns: str | None
+    stride: int
+    array: str | None
+    weights: str | None
+    groups: str | None
+    diffusion: str | None
+    topology: Path | None
+    descriptor: str
+
+    def read(self) -> Samples:
+        """Read the samples, and check that weights, groups and tensors belong to them."""
+        table = open_tables(
+            self.data, array=self.array, stride=self.stride, topology=self.topology, descriptor=self.descriptor
+        )
+        samples = table.select(self.columns, leave_out=[where for where in self._beside.values()])
+        weight, group = self._column("--weights", self.weights, table), self._column("--groups", self.groups, table)
+        X = gather(samples)
+        for name, where, column in (("--weights", self.weights, weight), ("--groups", self.groups, group)):
+            if column is not None and len(column) != len(X):
+                raise ValueError(f"{name}: {where} has {len(column)} rows, but {describe(self.data)} has {len(X)}.")
+        if self.stride > 1 and len(X) < MIN_SAMPLES:
+            raise ValueError(f"--stride {self.stride} leaves {len(X)} samples; take a smaller one.")
+        if weight is not None and (weight.dtype.kind not in "fiub" or np.any(weight < 0)):
+            raise ValueError(
+                f"--weights: {self.weights} has entries that are no weights; they must be numbers, 0 or more."
+            )
+        places = places_of(table, len(X), self.stride)
+        if group is not None:
+            places["group"] = group = group.astype(str) if group.dtype.kind == "O" else group
+        elif table.lengths:
+            group = np.asarray(places["file"])
+        tensor = _diffusion(self.diffusion, self.stride, *X.shape)
+        return Samples(X, samples.feature_names, weight, group, places, table.ordered, tensor)
+
+    @property
+    def _beside(self) -> dict[str, str]:
+        """Columns or files that are no samples, by the argument of `fit` that they are for."""
+        given = {"sample_weight": self.weights, "groups": self.groups}
+        return {name: where for name, where in given.items() if where is not None}
+
+    def _column(self, option: str, where: str | None, table: Table) -> np.ndarray | None:
+        return None if where is None else read_column(where, table, option, self.stride)
+
+    def program(self) -> str:
+        """Write lines of Python that read the same samples, with weights, groups and tensor."""
+        roles, several = self._beside, len(self.data) > 1
+        opening = "open_tables" if several else "open_table"
+        paths: str | list[str] = [*map(str, self.data)] if several else str(self.data[0])
+        options: dict[str, Any] = {"stride": self.stride, "array": self.array}
+        if self.topology is not None:
+            options |= {"topology": str(self.topology), "descriptor": self.descriptor}
+        samples = _call("table.select", columns=self.columns, leave_out=[*roles.values()])
+        lines = [
+            f"from kdmaps.data import gather, {opening}{', read_column' if roles else ''}",
+            f"table = {_call(opening, paths, **options)}",
+            f"X = gather({samples})",
+            *(f"{name} = read_column({where!r}, table, {name!r}, {self.stride})" for name, where in roles.items()),
+        ]
+        by_file, stored = several and "groups" not in roles, str(self.diffusion).endswith(".npy")
+        if by_file or stored:
+            lines.append("import numpy as np")
+        if by_file:
+            lines.append(f"groups = np.repeat(np.arange({len(self.data)}), table.lengths)[::{self.stride}]")
+        if stored:
+            lines.append(f"diffusion = np.load({self.diffusion!r}, mmap_mode='r')")
+        if stored and self.stride > 1:
+            lines.append(f"diffusion = diffusion[::{self.stride}] if diffusion.ndim == 3 else diffusion")
+        return "\n".join(lines)
+
+
+def _call(function: str, *arguments: str | list[str], **keywords: Any) -> str:
+    """Write the call of a function, without keywords that have their default."""
+    given = (f"{name}={value!r}" for name, value in keywords.items() if value not in (None, 1, []))
+    return f"{function}({', '.join([*map(repr, arguments), *given])})"
+
+
+def _diffusion(text: str | None, stride: int, n_samples: int, n_columns: int) -> Any:
+    """Return the diffusion tensor that an option describes; one tensor per row of the file is thinned as the rows."""
+    if text in (None, "tangent"):
+        return text
+    try:
+        if text.endswith(".npy"):
+            array = np.load(text, mmap_mode="r", allow_pickle=False)
+            value = array[::stride] if array.ndim == 3 else array
+        else:
+            numbers = [float(part) for part in text.split(",")]
+            value = numbers if len(numbers) > 1 else numbers[0]
+        DiffusionTensor(value, n_columns).check_rows(n_samples)
+    except (OSError, EOFError, ValueError) as error:
+        words = get_close_matches(text, ["tangent"])
+        reason = f"did you mean {words[0]}?" if words else error
+        raise ValueError(
+            f"--diffusion {text}: {reason} Give a number, one number per column as in 1,0.5, tangent, or a .npy file "
+            f"of shape ({n_columns}, {n_columns}) or (rows, {n_columns}, {n_columns})."
+        ) from error
+    return value
+
+
+def _first_run(group: np.ndarray) -> int:
+    """Return how many samples at the beginning belong to the same group."""
+    other = np.flatnonzero(group[:LOOKED_AT] != group[0])
+    return int(other[0]) if other.size else len(group)

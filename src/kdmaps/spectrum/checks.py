@@ -1,0 +1,62 @@
+"""Numbers that tell how far to trust modes, each with its limit: warnings and tables of checks both come from here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kdmaps.exceptions import UnreliableModesWarning
+
+#: Folds whose mode spaces have a mean squared cosine below this disagree.
+MIN_AGREEMENT = 0.8
+
+
+@dataclass(frozen=True)
+class Check:
+    """A number that tells how far to trust modes, and its limit.
+
+    Attributes
+    ----------
+    what : str
+        What the number is.
+    value : str
+        The number, as it is shown.
+    limit : str
+        The limit that it should keep, such as "at most 0.5".
+    warning : UnreliableModesWarning or None
+        What is wrong and what to do about it; None if the limit is kept.
+    estimate : bool
+        True for an estimate that cross-validation replaces by a measurement (`agreement_check`).
+    """
+
+    what: str
+    value: str
+    limit: str
+    warning: UnreliableModesWarning | None
+    estimate: bool = False
+
+    @property
+    def passed(self) -> bool:
+        """Whether the number keeps its limit."""
+        return self.warning is None
+
+
+def agreement_check(agreement: float, suggested: int | None = None) -> Check:
+    """Check whether the modes of different folds span the same space.
+
+    Parameters
+    ----------
+    agreement : float
+        Mean squared cosine between the mode spaces of the folds and of all samples.
+    suggested : int, optional
+        A number of modes that the folds agree on better.
+    """
+    warning = UnreliableModesWarning(
+        f"The folds disagree on the mode space (mean squared cosine {agreement:.2f}): use more samples or another "
+        f"n_components (suggested: {suggested})."
+    )
+    return Check(
+        "agreement of the folds on the modes, mean squared cosine",
+        f"{agreement:.3f}",
+        f"at least {MIN_AGREEMENT:g}",
+        None if agreement >= MIN_AGREEMENT else warning,
+    )

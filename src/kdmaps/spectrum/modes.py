@@ -1,0 +1,158 @@
+"""Modes: what solves the eigenproblem, and how far to trust it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from kdmaps.exceptions import UnreliableModesWarning, UnresolvedModesWarning
+from kdmaps.spectrum.checks import Check
+
+#: Beyond this condition number of L+λR the modes lose more than about four digits to rounding.
+MAX_CONDITION = 1e12
+#: A mode whose relative sampling error (see `Modes.sampling_error`) exceeds this is not resolved by the samples.
+MAX_SAMPLING_ERROR = 0.5
+#: Beyond this ratio of regularization to energy (see `Modes.ridge_share`) a mode is what λ makes of it.
+MAX_RIDGE_SHARE = 3.0
+
+
+@dataclass(frozen=True)
+class Modes:
+    """The leading eigenfunctions φ_k(x) = Σ_m a_mk (φ_m(x) - E φ_m) and how far to trust them.
+
+    Attributes
+    ----------
+    coefficients : ndarray of shape (p, r)
+        a, scaled to unit variance of the modes; the modes are mutually orthogonal (eq:normalize-orth).
+    offset : ndarray of shape (r,)
+        aᵀ E φ, subtracted from the modes; 0 if the covariance was not centred.
+    eigenvalues : ndarray of shape (r,)
+        μ: relaxation times shrunk by λ.
+    next_eigenvalue : float
+        μ_{r+1}; NaN if there is none.
+    rates : ndarray of shape (r,)
+        aᵀLa/aᵀΣa: the generator's eigenvalues, free of λ.
+    condition_number : float
+        Of L+λR, in the 1-norm.
+    effective_rank : ndarray of shape (r,)
+        tr[(L+λR)⁻¹Σ]/μ_k: how many functions compete at the level of mode k.
+    effective_count : float
+        Effective number of samples.
+    """
+
+    coefficients: np.ndarray
+    offset: np.ndarray
+    eigenvalues: np.ndarray
+    next_eigenvalue: float
+    rates: np.ndarray
+    condition_number: float
+    effective_rank: np.ndarray
+    effective_count: float
+
+    @property
+    def timescales(self) -> np.ndarray:
+        """1/rates."""
+        with np.errstate(divide="ignore"):
+            return 1 / self.rates
+
+    @property
+    def gap(self) -> float:
+        """μ_r/μ_{r+1}: 1 means that the cut goes through a degenerate cluster."""
+        return float(self.eigenvalues.min() / self.next_eigenvalue) if self.next_eigenvalue > 0 else np.inf
+
+    @property
+    def sampling_error(self) -> np.ndarray:
+        """√(effective rank/n): the order of the relative error of each μ (Koltchinskii and Lounici 2017)."""
+        return np.sqrt(self.effective_rank / self.effective_count)
+
+    @property
+    def ridge_share(self) -> np.ndarray:
+        """λaᵀRa/aᵀLa = 1/(μ·rate) - 1: how much more than the energy the regularization decides about each mode."""
+        return 1 / (self.eigenvalues * self.rates) - 1
+
+    @property
+    def resolution(self) -> float:
+        """Relative distance below which two eigenvalues cannot be told apart with this many samples."""
+        return max(4 / np.sqrt(self.effective_count), 1e-6)
+
+    @property
+    def clusters(self) -> list[np.ndarray]:
+        """Indices of modes grouped by eigenvalues that agree within `resolution`."""
+        order = np.argsort(-self.eigenvalues, kind="stable")
+        values = self.eigenvalues[order]
+        apart = np.diff(-values) > self.resolution * values[:-1]
+        return [np.sort(cluster) for cluster in np.split(order, np.flatnonzero(apart) + 1)]
+
+    def by_timescale(self) -> Modes:
+        """Return the same modes, longest time scale first: λ may order nearly equal ones otherwise."""
+        order = np.argsort(self.rates, kind="stable")
+        names = ("offset", "eigenvalues", "rates", "effective_rank")
+        ordered = {name: getattr(self, name)[order] for name in names}
+        return replace(self, coefficients=self.coefficients[:, order], **ordered)
+
+    def checks(self) -> list[Check]:
+        """Return what can spoil the modes, in numbers: rounding, too few samples, regularization, a missing gap."""
+        return [self._conditioned(), self._resolved(), self._free_of_ridge(), self._separated()]
+
+    def warnings(self) -> list[UnreliableModesWarning]:
+        """Return the reasons not to trust the modes, each with its remedy; empty if all checks pass."""
+        return [check.warning for check in self.checks() if check.warning is not None]
+
+    def _conditioned(self) -> Check:
+        warning = UnreliableModesWarning(
+            f"The condition number of L+λR is {self.condition_number:.1e}: rounding spoils the modes. Increase "
+            "regularization or use fewer features."
+        )
+        return Check(
+            "condition number of L+λR",
+            f"{self.condition_number:.2g}",
+            f"at most {MAX_CONDITION:.0g}",
+            warning if self.condition_number > MAX_CONDITION else None,
+        )
+
+    def _resolved(self) -> Check:
+        error, worst = self.sampling_error, int(np.argmax(self.sampling_error))
+        unresolved = error > MAX_SAMPLING_ERROR
+        first = int(np.argmax(unresolved))
+        warning = UnresolvedModesWarning(
+            f"{self.effective_count:.0f} (effective) samples do not resolve mode {first + 1}"
+            f"{' and the modes after it' if first + 1 < len(error) else ''}: {self.effective_rank[first]:.0f} "
+            "functions compete at its level. Use more samples, fewer n_components, more regularization or a wider "
+            "bandwidth."
+        )
+        return Check(
+            f"relative sampling error of eigenvalue {worst + 1}, √(effective rank/n)",
+            f"{error[worst]:.3g}",
+            f"at most {MAX_SAMPLING_ERROR:g}",
+            warning if unresolved.any() else None,
+            estimate=True,
+        )
+
+    def _free_of_ridge(self) -> Check:
+        heaviest = int(np.argmax(self.ridge_share))
+        share = self.ridge_share[heaviest]
+        warning = UnresolvedModesWarning(
+            f"The regularization weighs {share:.0f} times as much as the energy of mode {heaviest + 1}: λ, which has "
+            "the unit of a rate, decides this mode. Decrease regularization, or let KernelSearchCV choose it."
+        )
+        return Check(
+            f"regularization relative to the energy of mode {heaviest + 1}",
+            f"{share:.3g}",
+            f"at most {MAX_RIDGE_SHARE:g}",
+            warning if share > MAX_RIDGE_SHARE else None,
+            estimate=True,
+        )
+
+    def _separated(self) -> Check:
+        r, smallest = len(self.eigenvalues), 1 + self.resolution
+        warning = UnreliableModesWarning(
+            f"Modes {r} and {r + 1} have the same time scale within the sampling error (gap {self.gap:.3f}): the space "
+            f"of the first {r} modes is arbitrary in part. Use another n_components."
+        )
+        return Check(
+            f"gap after the last mode, μ{r}/μ{r + 1}",
+            f"{self.gap:.4g}",
+            f"at least {smallest:.4g} with {self.effective_count:.6g} effective samples",
+            warning if self.gap < smallest else None,
+        )

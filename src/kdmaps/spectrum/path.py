@@ -1,0 +1,104 @@
+"""The regularization path: the eigenproblem for many λ from one factorisation."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import linalg
+from scipy.linalg import lapack
+
+from kdmaps.spectrum.pencil import ROUNDING, cholesky
+
+
+class RegularizationPath:
+    """Σa = μ(L+λR)a for many λ from one factorisation.
+
+    R is made the identity by its Cholesky factor; then L = U D Uᵀ is diagonalised once, and for every λ the problem
+    is the symmetric one of (D+λ)^{-½} UᵀΣU (D+λ)^{-½}. Directions in which the samples see neither variance nor energy
+    (most of them, for a smooth kernel) are left out. Beyond a few hundred features (`_DENSE_BLOCKS`), a block Krylov
+    iteration starts from the modes of the λ before.
+
+    Parameters
+    ----------
+    covariance, energy : ndarray of shape (p, p)
+        Σ and L.
+    ridge : ndarray of shape (p, p) or None
+        R; None is the identity.
+    """
+
+    def __init__(self, covariance: np.ndarray, energy: np.ndarray, ridge: np.ndarray | None = None):
+        self._root = None
+        if ridge is not None:
+            self._root = cholesky(ridge, "R", "Use fewer landmarks, or landmarks further apart.")
+            covariance, energy = (lapack.dsygst(m, self._root, itype=1, lower=1)[0] for m in (covariance, energy))
+            covariance, energy = (np.tril(m) + np.tril(m, -1).T for m in (covariance, energy))
+        energies, U = np.linalg.eigh(energy)
+        SU = covariance @ U
+        variances = np.einsum("ij,ij->j", U, SU)
+        seen = (energies > ROUNDING * energies[-1]) | (variances > ROUNDING * variances.max())
+        self._energies, self._U = np.maximum(energies[seen], 0), U[:, seen]
+        self._S = self._U.T @ SU[:, seen]
+        self._span = energies[-1], 0.0 if not seen.all() else max(energies[0], 0.0)
+        self._start: np.ndarray | None = None
+
+    @property
+    def frame(self) -> np.ndarray:
+        """B of shape (p, q) with BᵀRB = 1: the directions in which the samples see variance or energy."""
+        return self._lifted(self._U)
+
+    def _lifted(self, vectors: np.ndarray) -> np.ndarray:
+        if self._root is None:
+            return vectors
+        return linalg.solve_triangular(self._root, vectors, lower=True, trans=1, check_finite=False)
+
+    def solve(self, n_modes: int, regularization: float) -> tuple[np.ndarray, np.ndarray]:
+        """At most `n_modes` leading eigenvalues μ, descending, and coefficients with aᵀ(L+λR)a = 1."""
+        scale = 1 / np.sqrt(self._energies + regularization)
+        matrix = scale[:, None] * self._S * scale
+        block = n_modes + _EXTRA
+        if len(scale) <= _DENSE_BLOCKS * block:
+            values, vectors = _leading(matrix, n_modes)
+        else:
+            if self._start is None or self._start.shape[1] < block:
+                self._start = np.linalg.qr(np.random.default_rng(0).standard_normal((len(scale), block)))[0]
+            values, vectors = _block_krylov(matrix, self._start, n_modes)
+            self._start = vectors
+        return values[:n_modes], self._lifted(self._U @ (scale[:, None] * vectors[:, :n_modes]))
+
+    def condition_number(self, regularization: float) -> float:
+        """Of L+λR relative to R, in the 2-norm."""
+        largest, smallest = self._span
+        return float((largest + regularization) / (smallest + regularization))
+
+
+# Up to this many times the size of the Krylov block, a dense solve for the leading pairs is faster than an iteration.
+_DENSE_BLOCKS = 70
+# Vectors that the Krylov block carries beyond the modes asked for: they take the slow convergence at the cut.
+_EXTRA = 4
+
+
+def _block_krylov(
+    matrix: np.ndarray, start: np.ndarray, n: int, tolerance: float = 1e-11
+) -> tuple[np.ndarray, np.ndarray]:
+    """Leading eigenpairs of a symmetric matrix, `start.shape[1]` of them, the first `n` to `tolerance`."""
+    V, block = start, start.shape[1]
+    for _ in range(6):  # more would cost more than the dense solve
+        blocks = [V]
+        for _ in range(3):
+            step = matrix @ blocks[-1]
+            blocks.append(step / np.linalg.norm(step, axis=0))
+        K = np.linalg.qr(np.hstack(blocks))[0]
+        image = matrix @ K
+        values, vectors = np.linalg.eigh(K.T @ image)
+        values, vectors = values[::-1][:block], vectors[:, ::-1][:, :block]
+        V = K @ vectors
+        residual = np.linalg.norm(image @ vectors[:, :n] - V[:, :n] * values[:n], axis=0).max()
+        if residual <= tolerance * values[0]:
+            return values, V
+    return _leading(matrix, block)
+
+
+def _leading(matrix: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """At most `n` leading eigenpairs of a symmetric matrix, descending."""
+    p = matrix.shape[0]
+    values, vectors = linalg.eigh(matrix, subset_by_index=[max(p - n, 0), p - 1], check_finite=False)
+    return values[::-1], vectors[:, ::-1]

@@ -1,0 +1,111 @@
+"""What is said about modes: clusters, checks with their limits, and warnings."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
+from spectra import moments_of, positive, with_spectrum
+
+from kdmaps.exceptions import UnresolvedModesWarning
+from kdmaps.spectrum.checks import agreement_check
+from kdmaps.spectrum.pencil import find_modes
+
+unhurried = settings(deadline=None)
+
+
+@unhurried
+@given(st.lists(st.integers(1, 3), min_size=1, max_size=4), st.integers(0, 100))
+def test_degenerate_clusters(multiplicities, seed):
+    # Time scales 1, 1/2, 1/4, ... with these multiplicities, and one more beyond the cut.
+    times = np.repeat(0.5 ** np.arange(len(multiplicities)), multiplicities)
+    modes = find_modes(with_spectrum(np.r_[times, 1e-3], seed), None, len(times), 1e-12)
+    expected = np.split(np.arange(len(times)), np.cumsum(multiplicities)[:-1])
+    assert [c.tolist() for c in modes.clusters] == [e.tolist() for e in expected]
+    assert_allclose(modes.eigenvalues, times, rtol=1e-9)
+    assert not modes.warnings()
+
+
+def test_cut_through_a_cluster():
+    moments = with_spectrum([1.0, 0.5, 0.5, 0.5, 0.1])
+    assert "Modes 3 and 4 have the same time scale" in str(find_modes(moments, None, 3, 1e-9).warnings()[0])
+    assert not find_modes(moments, None, 4, 1e-9).warnings()
+    assert_allclose(find_modes(moments, None, 2, 1e-9).gap, 1, rtol=1e-9)
+
+
+def test_close_eigenvalues_are_told_apart_by_many_samples_only():
+    # 2 % apart: resolved to 2/√n, i.e. by more than 10^4 samples.
+    times = [1.0, 0.98, 0.3]
+    for count, n_clusters in ((5_000, 1), (50_000, 2)):
+        modes = find_modes(with_spectrum(times, count=count), None, 2, 1e-9)
+        assert len(modes.clusters) == n_clusters
+    assert "same time scale" in str(find_modes(with_spectrum(times, count=5_000), None, 1, 1e-9).warnings()[0])
+    assert not find_modes(with_spectrum(times, count=50_000), None, 1, 1e-9).warnings()
+
+
+def test_ill_conditioned():
+    p = 10
+    modes = find_modes(moments_of(positive(0, p), positive(1, p, 1e14)), None, 2, 1e-15)
+    assert any("condition number of L+λR" in str(warning) for warning in modes.warnings())
+    modes = find_modes(moments_of(positive(0, p), positive(1, p, 1e14)), None, 2, 1e-3)
+    assert not any("condition number" in str(warning) for warning in modes.warnings())
+
+
+def test_too_few_samples():
+    times = np.r_[3.0, 1.5, np.full(40, 0.4)]
+    # tr/μ_1 = 6.8 and tr/μ_2 = 13.7 functions compete: √(6.8/n), √(13.7/n) > 1/2 for n < 27 and n < 55.
+    few = find_modes(with_spectrum(times, count=40), None, 2, 1e-9).warnings()
+    assert len(few) == 1
+    assert "40 (effective) samples do not resolve mode 2: 14 functions" in str(few[0])
+    fewer = find_modes(with_spectrum(times, count=20), None, 2, 1e-9).warnings()
+    assert "20 (effective) samples do not resolve mode 1 and the modes after it" in str(fewer[0])
+    assert not find_modes(with_spectrum(times, count=2000), None, 2, 1e-9).warnings()
+
+
+def test_modes_by_time_scale():
+    # Σ = diag(4, 1) and L = diag(4, ½): rates 1 and ½, but with λ = 10 the eigenvalues are 4/14 and 1/10.5.
+    moments = moments_of(np.diag([4.0, 1.0]), np.diag([4.0, 0.5]))
+    modes = find_modes(moments, None, 2, 10.0)
+    assert_allclose(modes.rates, [1, 0.5], rtol=1e-12)
+    ordered = modes.by_timescale()
+    assert_allclose(ordered.rates, [0.5, 1], rtol=1e-12)
+    assert_allclose(ordered.eigenvalues, [1 / 10.5, 4 / 14], rtol=1e-12)
+    assert_allclose(np.abs(ordered.coefficients), [[0, 0.5], [1, 0]], atol=1e-12)
+
+
+@pytest.mark.parametrize("count", [20, 2000])
+def test_a_check_fails_where_there_is_a_warning(count):
+    """Values and limits of the table, computed here from the spectrum."""
+    times = np.r_[3.0, 1.5, np.full(40, 0.4)]
+    modes = find_modes(with_spectrum(times, count=count), None, 2, 1e-9)
+    checks = {check.what.partition(",")[0]: check for check in modes.checks()}
+    error = np.sqrt(times.sum() / 1.5 / count)
+    sampling = checks["relative sampling error of eigenvalue 2"]
+    assert (sampling.value, sampling.limit) == (f"{error:.3g}", "at most 0.5")
+    assert sampling.passed == (error <= 0.5)
+    assert isinstance(sampling.warning, UnresolvedModesWarning) == (error > 0.5)
+    gap = checks["gap after the last mode"]
+    assert (gap.value, gap.limit) == ("3.75", f"at least {1 + 4 / np.sqrt(count):.4g} with {count} effective samples")
+    assert gap.passed
+    assert [type(warning) for warning in modes.warnings()] == [UnresolvedModesWarning] * int(error > 0.5)
+
+
+def test_only_estimates_give_way_to_folds():
+    checks = find_modes(with_spectrum([3.0, 2.0, 1.0]), None, 2, 1e-9).checks()
+    assert [check.what.split()[0] for check in checks if check.estimate] == ["relative", "regularization"]
+
+
+def test_regularization_that_outweighs_the_energy():
+    # λR is 4 and 8 times the energy of these two modes: Σ = 1 and L = diag(1, ½) in the basis of R = 1.
+    moments = moments_of(np.eye(2), np.diag([1.0, 0.5]))
+    check = next(check for check in find_modes(moments, None, 2, 4.0).checks() if "regularization" in check.what)
+    assert (check.what, check.value) == ("regularization relative to the energy of mode 1", "8")
+    assert "weighs 8 times as much as the energy of mode 1" in str(check.warning)
+
+
+def test_folds_that_disagree():
+    assert agreement_check(0.8).passed
+    check = agreement_check(0.75, suggested=3)
+    assert (check.value, check.limit) == ("0.750", "at least 0.8")
+    assert "mean squared cosine 0.75" in str(check.warning)
+    assert "(suggested: 3)" in str(check.warning)
