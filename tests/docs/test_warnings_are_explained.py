@@ -20,10 +20,10 @@ def template(node):
 
 
 def literals_of_warnings(source):
-    """Templates of what a module warns of: texts given to warnings.warn, and to classes of warnings."""
+    """Templates of what a module warns of: texts given to `warn`, and to classes of warnings."""
     tree = ast.parse(source)
     for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and ast.unparse(node.func).endswith(("warnings.warn", "Warning")):
+        if isinstance(node, ast.Call) and ast.unparse(node.func).endswith(("warn", "Warning")):
             yield template(node.args[0])
 
 

@@ -7,7 +7,6 @@ modes are approximately independent, even if the samples of a trajectory are not
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -31,6 +30,7 @@ from kdmaps.forms.tangent import checked_tensor
 from kdmaps.spectrum.modes import Modes
 from kdmaps.spectrum.pencil import find_modes
 from kdmaps.utils.validation import checked_random_state, checked_weight
+from kdmaps.utils.warn import warn
 
 #: Smallest number of resamples from which quantiles can be estimated.
 MIN_RESAMPLES = 20
@@ -184,7 +184,8 @@ def bootstrap(
     check_is_fitted(model)
     _check_arguments(n_resamples, max_blocks, confidence)
     fitted: Any = getattr(model, "best_estimator_", model)
-    X = checked_source(model, join_trajectories(X)[0])
+    X, groups, _ = join_trajectories(X, groups)
+    X = checked_source(model, X)
     if not isinstance(X, ArraySource):
         raise ValueError("X must be an array or a .npy file, from which blocks of rows can be selected.")
     weight = checked_weight(sample_weight, X)
@@ -234,11 +235,10 @@ def _compare_resamples(
     if not found:
         raise ValueError("No resample determines the modes; use fewer n_components or more samples.")
     if len(found) < 0.9 * len(draws):
-        warnings.warn(
+        warn(
             f"{len(draws) - len(found)} of {len(draws)} resamples do not determine {refit.n_modes} modes: a few "
             "blocks dominate. Use fewer n_components or more samples.",
             UnreliableModesWarning,
-            stacklevel=3,
         )
     rates, angles, mode_angles = (np.array(part) for part in zip(*found, strict=True))
     return rates, angles, mode_angles
@@ -260,11 +260,10 @@ def _independent_blocks(
             f"block_length={length} leaves {len(blocks)} block of {n} samples; pass a smaller block_length."
         )
     if len(blocks) < MIN_BLOCKS:
-        warnings.warn(
+        warn(
             f"The samples form only {len(blocks)} blocks of {length}: too few for reliable intervals, which are "
             "probably too narrow. Use a longer trajectory.",
             UnreliableModesWarning,
-            stacklevel=3,
         )
     return blocks, length, correlation_time
 
@@ -323,7 +322,8 @@ class _Refit:
         self._regularization = fitted.regularization
         self._center = fitted.center
         self.n_modes = len(fitted.eigenvalues_)
-        self.modes = self._solve(moments)
+        # In the order of the model, whose rates may be cross-fitted ones.
+        self.modes = self._solve(moments).take(np.argsort(np.argsort(-fitted.eigenvalues_, kind="stable")))
         # The tolerance allows for rounding of the sums, amplified by a condition number of at most 1e12.
         if not np.allclose(self.modes.eigenvalues, fitted.eigenvalues_, rtol=1e-3):
             raise ValueError(
@@ -339,7 +339,7 @@ class _Refit:
     def compare(self, moments: Moments) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
         """Return rates (in the order of the modes), principal angles and mode angles, or None if undetermined."""
         try:
-            other = self._solve(moments)
+            other = self._solve(moments).by_timescale()
         except (ValueError, np.linalg.LinAlgError):
             return None
         overlap = self._dual.T @ other.coefficients
@@ -353,9 +353,11 @@ class _Refit:
         return other.rates[order], _angles(overlap, gram), mode_angles
 
     def _match(self, correlation: np.ndarray) -> np.ndarray:
-        """Return, for each mode, the matching mode of the resample; within a cluster in the order of μ."""
+        """Return, for each mode, the matching mode of the resample; within a cluster in the order of the rates."""
         clusters = self.modes.clusters
-        owner = np.repeat(np.arange(len(clusters)), [len(cluster) for cluster in clusters])
+        owner = np.empty(self.n_modes, dtype=int)
+        for number, cluster in enumerate(clusters):
+            owner[cluster] = number
         captured = np.array([np.sum(correlation[cluster] ** 2, axis=0) for cluster in clusters])
         order = linear_sum_assignment(-captured[owner])[1]
         for cluster in clusters:
@@ -381,11 +383,10 @@ def _block_length(block_length, max_blocks: int, correlation_time: float, n_samp
         wanted = ceil(CORRELATION_TIMES_PER_BLOCK * correlation_time)
         longest = n_samples // MIN_BLOCKS
         if wanted > longest:
-            warnings.warn(
+            warn(
                 f"The modes have a correlation time of {correlation_time:.0f} samples, too long for {n_samples} "
                 "samples: the intervals are probably too narrow. Use a longer trajectory.",
                 UnreliableModesWarning,
-                stacklevel=4,
             )
         return max(1, least, min(wanted, longest))
     if not isinstance(block_length, Integral) or block_length < 1:

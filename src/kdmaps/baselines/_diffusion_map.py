@@ -1,6 +1,5 @@
 """Classical diffusion maps: the graph-Laplacian estimator that kernelized diffusion maps improve on."""
 
-import warnings
 from numbers import Integral, Real
 from typing import Any
 
@@ -18,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from kdmaps.data.distances import OVERFLOW
 from kdmaps.exceptions import UnreliableModesWarning
 from kdmaps.utils.validation import checked_random_state, checked_samples
+from kdmaps.utils.warn import warn
 
 # Squared distances or kernel values: an ndarray of all pairs, or a csr_array of the edges of a graph, zeros stored.
 Pairs = Any
@@ -166,11 +166,10 @@ class DiffusionMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         else:
             self.bandwidth_ = float(self.bandwidth)
         if self.n_neighbors not in (None, len(samples)) and np.median(self._radii) < 2 * self.bandwidth_:
-            warnings.warn(
+            warn(
                 f"n_neighbors={self.n_neighbors} truncates the kernel within two bandwidths ({self.bandwidth_:.3g}) "
                 "of most samples, which makes rates too small. Increase n_neighbors or decrease bandwidth.",
                 UnreliableModesWarning,
-                stacklevel=2,
             )
         kernel = _gaussian(squared, self.bandwidth_)
         self._weights = np.asarray(kernel.sum(axis=1)) ** -self.alpha
@@ -333,18 +332,16 @@ def _leading_modes(
 def _rates(eigenvalues: NDArray, time: float) -> NDArray:
     """Return -log(eigenvalue)/time; warn about eigenvalues that do not determine a rate."""
     if eigenvalues[0] > 1 - 1e-10:
-        warnings.warn(
+        warn(
             "The samples form clusters that the kernel does not connect; modes of rate zero only distinguish these "
             "clusters. Increase bandwidth or n_neighbors.",
             UnreliableModesWarning,
-            stacklevel=3,
         )
     if eigenvalues[-1] < 1e-8:
-        warnings.warn(
+        warn(
             "Some eigenvalues are zero within rounding; their rates and modes are meaningless. "
             "Decrease bandwidth or n_components.",
             UnreliableModesWarning,
-            stacklevel=3,
         )
     with np.errstate(divide="ignore"):
         return -np.log(np.clip(eigenvalues, 0, 1)) / time + 0.0  # + 0.0 turns -0 into 0, so that 1/rate is +inf

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -14,6 +13,7 @@ from kdmaps.cli._models import describe, places_of, shorten
 from kdmaps.data import Table, gather, open_tables, read_column
 from kdmaps.exceptions import DataWarning
 from kdmaps.forms.diffusion import DiffusionTensor
+from kdmaps.utils.warn import warn
 
 #: Fewer samples than this mean that the stride is too long, and say nothing about the order of rows.
 MIN_SAMPLES = 10
@@ -62,11 +62,10 @@ class Samples:
         monotone = np.flatnonzero((steps > 0).all(axis=0) | (steps < 0).all(axis=0))
         if monotone.size:
             named = shorten([self.names[j] if self.names else str(j) for j in monotone])
-            warnings.warn(
+            warn(
                 f"Column {named} only rises, or only falls, from row to "
                 "row, as a time or an index does. If it is no coordinate, choose the others with --columns.",
                 DataWarning,
-                stacklevel=2,
             )
 
 

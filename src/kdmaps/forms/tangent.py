@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,6 +14,7 @@ from sklearn.neighbors import NearestNeighbors
 from kdmaps.data import ArraySource, Source
 from kdmaps.exceptions import DataWarning
 from kdmaps.forms.diffusion import DiffusionTensor, TensorRows
+from kdmaps.utils.warn import warn
 
 #: A local spectrum ends with its first fall by this factor. In neighbourhoods of twenty samples or more that fill all
 #: dimensions, sampling alone makes smaller ones.
@@ -87,11 +87,10 @@ class TangentDiffusion:
         choices = [choice for choice in self._choices(X) if choice[2] < 1]
         if not choices:
             if self.dimension != dim and dim > 1:
-                warnings.warn(
+                warn(
                     f"{len(X)} distinct samples show no tangent spaces of fewer than {dim} dimensions: the energy is "
                     "the ambient one. If you know better, give TangentDiffusion the dimension, or more samples.",
                     DataWarning,
-                    stacklevel=4,
                 )
             return TangentSpaces(X[:1], dim, 0, 1.0)
         k, dimension, ratio = min(choices, key=lambda choice: choice[2])

@@ -95,7 +95,8 @@ class _Sweep:
             for number, found in track(finished, len(missing), lambda: _label(leader), self._plan.progress):
                 i = missing[number]
                 results[i] = found
-                self._checkpoint.record(*kernels[i], lambdas=lambdas, found=found)
+                label, kernel = kernels[i]
+                self._checkpoint.record(label, kernel, lambdas, found)
                 leader[:] = [max(leader + found, key=lambda candidate: candidate.value)]
         # In the order of the kernels, whichever thread was first: ties are broken the same way in every run.
         new = [candidate for i in sorted(results) for candidate in results[i]]

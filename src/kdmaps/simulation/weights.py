@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from numbers import Real
 
 import numpy as np
 
 from kdmaps.exceptions import DataWarning
+from kdmaps.utils.warn import warn
 
 #: Warn if fewer effective samples than this fraction of all samples, or than this number, are left.
 MIN_EFFECTIVE_PART, MIN_EFFECTIVE = 0.01, 50
@@ -51,11 +51,10 @@ def boltzmann_weights(bias_energy, kT: float) -> np.ndarray:
     weights /= weights.mean()
     n, effective = len(weights), effective_sample_size(weights)
     if effective < max(MIN_EFFECTIVE_PART * n, min(n / 2, MIN_EFFECTIVE)):
-        warnings.warn(
+        warn(
             f"The weights leave {effective:.1f} effective samples of {n}: a few samples dominate the result. Check the "
             "units of bias_energy and kT, discard the time in which the bias was still growing, or sample longer.",
             DataWarning,
-            stacklevel=2,
         )
     return weights
 

@@ -86,7 +86,10 @@ class Modes:
 
     def by_timescale(self) -> Modes:
         """Return the same modes, longest time scale first: λ may order nearly equal ones otherwise."""
-        order = np.argsort(self.rates, kind="stable")
+        return self.take(np.argsort(self.rates, kind="stable"))
+
+    def take(self, order: np.ndarray) -> Modes:
+        """Return the same modes in another order."""
         names = ("offset", "eigenvalues", "rates", "effective_rank")
         ordered = {name: getattr(self, name)[order] for name in names}
         return replace(self, coefficients=self.coefficients[:, order], **ordered)

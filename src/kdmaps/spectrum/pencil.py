@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from contextlib import nullcontext
 
 import numpy as np
@@ -13,6 +12,7 @@ from kdmaps.exceptions import UnreliableModesWarning
 from kdmaps.forms.moments import Moments
 from kdmaps.spectrum.modes import Modes
 from kdmaps.utils.threads import blas_threads
+from kdmaps.utils.warn import warn
 
 #: Rounding of a number in single precision, and how much of a mode's variance it may bound.
 SINGLE_ROUNDING, MAX_SINGLE_NOISE = 6e-8, 0.5
@@ -71,11 +71,10 @@ def cholesky(
         factor, info = lapack.dpotrf(lifted, lower=1, clean=0)
         if info == 0:
             if jitter:
-                warnings.warn(
+                warn(
                     f"{name} is not positive definite in floating point; {jitter:.0e} of its mean diagonal was added. "
                     f"{remedy}",
                     UnreliableModesWarning,
-                    stacklevel=4,
                 )
             return factor
     raise np.linalg.LinAlgError(

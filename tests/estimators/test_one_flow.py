@@ -1,0 +1,154 @@
+"""One flow: nothing is summed, drawn or looked at twice, and the same seed means the same draws in every estimator."""
+
+from collections import Counter
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+import kdmaps
+from kdmaps.forms.energy import EnergyForm
+from kdmaps.forms.tangent import TangentDiffusion
+from kdmaps.selection import data as search_data
+
+SETTINGS = {"n_components": 2, "n_features": 40, "random_state": 0}
+GRID = {"families": ["gaussian", "matern52"], "bandwidths": 3, "regularizations": [1e-3, 1e-2], "max_extensions": 0}
+
+
+@pytest.fixture(scope="module")
+def X():
+    return kdmaps.problems.load("ou2d-4").sample(200, random_state=0)
+
+
+@pytest.fixture
+def passes(monkeypatch):
+    """Rows summed for each kernel, counted where every sum over samples goes through."""
+    rows_of, moments = Counter(), EnergyForm.moments
+
+    def counted(self, basis, source, sample_weight=None, rows=None, **options):
+        rows_of[repr(basis.kernel)] += source.n_samples if rows is None else len(rows)
+        return moments(self, basis, source, sample_weight, rows, **options)
+
+    monkeypatch.setattr(EnergyForm, "moments", counted)
+    return rows_of
+
+
+def count_calls(monkeypatch, target, name):
+    calls, original = [], getattr(target, name)
+
+    def counted(*args, **kwargs):
+        calls.append(name)
+        return original(*args, **kwargs)
+
+    monkeypatch.setattr(target, name, counted)
+    return calls
+
+
+@pytest.mark.parametrize("make", [kdmaps.KernelSearchCV, kdmaps.AdaptiveDiffusionMap])
+def test_each_candidate_is_summed_once_and_the_winner_once_more(make, X, passes):
+    settings = {"refine": False} if make is kdmaps.AdaptiveDiffusionMap else {}
+    model = make(**SETTINGS, **GRID, **settings).fit(X)
+    winner = repr(model.kernel_)
+    assert len(passes) == 2 * 3
+    assert {kernel: n / len(X) for kernel, n in passes.items()} == {kernel: 1 + (kernel == winner) for kernel in passes}
+
+
+def test_a_refinement_adds_a_pass_for_each_kernel_that_it_tries(X, passes):
+    model = kdmaps.AdaptiveDiffusionMap(**SETTINGS, **GRID).fit(X)
+    found = model.refinement_
+    searched = {repr(candidate.kernel) for candidate in model.search_result_.candidates}
+    tried = {kernel: n / len(X) for kernel, n in passes.items() if kernel not in searched}
+    # Five starts, of which the descent begins at the best one again; the refined kernel is judged at the end.
+    assert sum(tried.values()) <= 5 + 1 + found.history["evaluations"].sum() + 1
+    assert tried[repr(found.candidate.kernel)] <= 2  # tried, and judged; kept or not, it is not fitted again
+
+
+def test_a_subsample_is_searched_and_all_samples_are_summed_once(X, passes):
+    model = kdmaps.AdaptiveDiffusionMap(**SETTINGS, **GRID, refine=False, max_search_samples=100).fit(X)
+    assert passes.pop(repr(model.kernel_)) == 100 + 100 + 200  # judged, looked at closely, fitted
+    assert set(passes.values()) == {100}
+
+
+def test_the_median_and_the_tangent_spaces_are_found_once(X, monkeypatch):
+    medians = count_calls(monkeypatch, search_data, "median_distance")
+    spaces = count_calls(monkeypatch, TangentDiffusion, "fit")
+    model = kdmaps.AdaptiveDiffusionMap(**SETTINGS, **GRID, diffusion=TangentDiffusion(dimension=1, floor=0.3))
+    model.fit(X)
+    assert len(medians) == len(spaces) == 1
+
+
+def test_the_same_seed_draws_the_same_frequencies_and_folds_everywhere(X):
+    searched = kdmaps.KernelSearchCV(**SETTINGS, **GRID).fit(X)
+    adaptive = kdmaps.AdaptiveDiffusionMap(**SETTINGS, **GRID, refine=False).fit(X)
+    single = kdmaps.KernelDiffusionMap(**SETTINGS, **searched.best_params_).fit(X)
+    for model in (adaptive, single):
+        np.testing.assert_array_equal(model.basis_.frequencies, searched.basis_.frequencies)
+    folds = [model.search_result_.data.folds.assignment for model in (searched, adaptive)]
+    np.testing.assert_array_equal(*folds)
+    # Cross-fitted rates come from the folds: those of a search and of a single fit agree to rounding.
+    rates = {"rates": "cross-fitted"}
+    ours = kdmaps.KernelSearchCV(**SETTINGS, **GRID, **rates).fit(X)
+    theirs = kdmaps.KernelDiffusionMap(**SETTINGS, **ours.best_params_, **rates).fit(X)
+    np.testing.assert_allclose(ours.rates_, theirs.rates_, rtol=1e-8)
+
+
+def test_a_random_state_that_is_no_number_is_drawn_from(X):
+    one, two = (kdmaps.KernelDiffusionMap(2, n_features=40, random_state=np.random.RandomState(s)) for s in (0, 0))
+    np.testing.assert_array_equal(one.fit(X).transform(X), two.fit(X).transform(X))
+    assert not np.allclose(one.fit(X).transform(X), two.transform(X))  # the generator has moved on
+
+
+def test_time_scales_come_longest_first(X):
+    """Nearly degenerate modes, which μ orders otherwise: rates 1.042, 2.134, 2.123 in version 0.1.0."""
+    X = kdmaps.problems.load("ou10d").sample(500, random_state=1)
+    model = kdmaps.KernelDiffusionMap(3, random_state=0).fit(X)
+    assert np.any(np.diff(model.eigenvalues_) > 0)
+    assert np.all(np.diff(model.timescales_) < 0)
+    modes = model.transform(X)
+    gradients = model.gradient(X)
+    # Each rate belongs to its mode: E|∇φ|²/Var φ.
+    np.testing.assert_allclose(np.sum(gradients**2, axis=(0, 2)) / len(X) / modes.var(axis=0), model.rates_, rtol=1e-8)
+
+
+def test_the_table_of_candidates_is_scikit_learns(X):
+    model = kdmaps.KernelSearchCV(**SETTINGS, **GRID).fit(X)
+    results = model.cv_results_
+    folds = np.array([results[f"split{f}_test_score"] for f in range(6)])
+    np.testing.assert_allclose(results["mean_test_score"], folds.mean(axis=0))
+    np.testing.assert_allclose(results["std_test_score"], folds.std(axis=0))
+    assert model.best_score_ == results["mean_test_score"][model.best_index_]
+    assert model.best_selection_score_ == results["selection_score"][model.best_index_]
+    assert results["rank_selection_score"][model.best_index_] == 1
+    assert results["mean_test_score"][np.argmin(results["rank_test_score"])] == results["mean_test_score"].max()
+    assert np.all(results["mean_fit_time"] > 0)
+    assert len(results["params"]) == 2 * 3 * 2
+
+
+def test_a_candidate_without_a_score_says_why():
+    X = np.repeat(np.random.default_rng(0).standard_normal((12, 2)), 5, axis=0)
+    search = kdmaps.KernelSearchCV(
+        2, families=["gaussian"], bandwidths=[1.0, 1e6], regularizations=[1e-2], n_features=20
+    )
+    results = search.set_params(max_extensions=0, random_state=0).fit(X).cv_results_
+    assert results["rejected"][0] == ""
+    assert "do not determine the modes" in results["rejected"][1]
+    assert results["rank_selection_score"].tolist() == [1, 2]
+
+
+def test_the_best_estimator_is_plain_and_can_be_cloned(X):
+    groups = np.arange(200) // 20
+    model = kdmaps.AdaptiveDiffusionMap(**SETTINGS, **GRID, cv=kdmaps.BlockedKFold(3), max_search_samples=100).fit(X)
+    again = clone(model.best_estimator_).fit(X)
+    np.testing.assert_allclose(again.transform(X), model.transform(X), atol=1e-10)
+    assert isinstance(model.best_estimator_.cv, kdmaps.BlockedKFold)
+    grouped = kdmaps.AdaptiveDiffusionMap(**SETTINGS, **GRID).fit(X, groups=groups)
+    for roles in grouped.search_result_.data.folds.assignment.T:
+        assert all(len(set(roles[groups == g])) == 1 for g in range(10))
+
+
+@pytest.mark.parametrize("n_jobs", [None, 1, 2, -1])
+def test_threads_change_nothing(X, n_jobs):
+    expected = kdmaps.KernelSearchCV(**SETTINGS, **GRID, n_jobs=1).fit(X)
+    model = kdmaps.KernelSearchCV(**SETTINGS, **GRID, n_jobs=n_jobs).fit(X)
+    np.testing.assert_array_equal(model.cv_results_["selection_score"], expected.cv_results_["selection_score"])
+    np.testing.assert_array_equal(model.transform(X), expected.transform(X))
