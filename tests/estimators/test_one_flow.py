@@ -124,15 +124,13 @@ def test_the_table_of_candidates_is_scikit_learns(X):
     assert len(results["params"]) == 2 * 3 * 2
 
 
-def test_a_candidate_without_a_score_says_why():
-    X = np.repeat(np.random.default_rng(0).standard_normal((12, 2)), 5, axis=0)
-    search = kdmaps.KernelSearchCV(
-        2, families=["gaussian"], bandwidths=[1.0, 1e6], regularizations=[1e-2], n_features=20
-    )
-    results = search.set_params(max_extensions=0, random_state=0).fit(X).cv_results_
-    assert results["rejected"][0] == ""
-    assert "do not determine the modes" in results["rejected"][1]
-    assert results["rank_selection_score"].tolist() == [1, 2]
+def test_a_candidate_without_a_score_says_why(X):
+    def scoring(fold):
+        return np.nan if fold.regularization > 5e-3 else 1.0
+
+    results = kdmaps.KernelSearchCV(**SETTINGS, **{**GRID, "bandwidths": [2.0]}, scoring=scoring).fit(X).cv_results_
+    assert results["rejected"] == ["", "the score is not finite"] * 2
+    assert results["rank_selection_score"].tolist() == [1, 3, 1, 3]
 
 
 def test_the_best_estimator_is_plain_and_can_be_cloned(X):
