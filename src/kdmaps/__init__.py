@@ -14,7 +14,7 @@ from kdmaps.output import plotting, report
 from kdmaps.output.model_files import load
 from kdmaps.selection.folds import BlockedKFold
 
-__version__ = "0.1.0"
+__version__ = "0.2.0.dev0"
 
 # Short names of rooms that users import from: `from kdmaps.metrics import subspace_r2`.
 _SHORT = (certificates, dynamics, generators, metrics, plotting, report, uncertainty)

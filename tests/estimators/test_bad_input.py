@@ -98,17 +98,17 @@ CASES = {
         {"sample_weight": np.r_[1.0, 1.0, np.zeros(N - 2)]},
         r"X has 2 sample\(s\) \(of positive weight\)",
     ),
-    "no modes": ({"n_components": 0}, X, {}, "n_components must be a positive whole number, got 0"),
-    "a mode and a half": ({"n_components": 1.5}, X, {}, "n_components must be a positive whole number, got 1.5"),
-    "minus one mode": ({"n_components": -1}, X, {}, "n_components must be a positive whole number"),
+    "no modes": ({"n_components": 0}, X, {}, "n_components must be a positive integer, got 0"),
+    "a mode and a half": ({"n_components": 1.5}, X, {}, "n_components must be a positive integer, got 1.5"),
+    "minus one mode": ({"n_components": -1}, X, {}, "n_components must be a positive integer"),
     "more modes than features": (
         {"n_components": 20, "n_features": 8},
         X,
         {},
         "n_components=20 exceeds n_features=8; increase n_features",
     ),
-    "no features": ({"n_features": 0}, X, {}, "n_features must be a positive whole number, got 0"),
-    "features in words": ({"n_features": "many"}, X, {}, "n_features must be a positive whole number"),
+    "no features": ({"n_features": 0}, X, {}, "n_features must be a positive integer, got 0"),
+    "features in words": ({"n_features": "many"}, X, {}, "n_features must be a positive integer"),
     "no regularization": ({"regularization": 0}, X, {}, "regularization must be a positive number, got 0"),
     "negative regularization": ({"regularization": -1e-3}, X, {}, "regularization must be a positive number"),
     "NaN regularization": ({"regularization": np.nan}, X, {}, "regularization must be a positive number"),
@@ -233,7 +233,7 @@ def test_groups(groups):
 @pytest.mark.parametrize("name", ESTIMATORS)
 @pytest.mark.parametrize("random_state", ["x", 1.5, -1, np.random.default_rng(0)], ids=str)
 def test_random_state(name, random_state):
-    with pytest.raises(ValueError, match="random_state must be None, a whole number from 0"):
+    with pytest.raises(ValueError, match="random_state must be None, an integer from 0"):
         clone(ESTIMATORS[name]).set_params(random_state=random_state).fit(X)
 
 
@@ -360,7 +360,7 @@ def test_samples_are_never_written_to():
         ({"bandwidth_range": (3, 1)}, "bandwidth_range"),
         ({"regularizations": [0.0]}, "regularizations must be positive"),
         ({"scoring": "accuracy"}, "Unknown scoring"),
-        ({"n_components": 0}, "n_components must be a positive whole number"),
+        ({"n_components": 0}, "n_components must be a positive integer"),
         ({"n_components": 60}, "too few for n_components|n_components=60"),
         ({"n_components": 61}, "exceeds n_features"),
         ({"bandwidths": "median"}, "bandwidths must be positive"),
@@ -374,8 +374,8 @@ def test_samples_are_never_written_to():
         ({"cv": [(np.arange(100), np.arange(100))] * 2}, "training samples too"),
         ({"cv": 1}, r"cv must be from 2 folds to as many as X has samples \(n_samples=300\), got 1"),
         ({"cv": 301}, r"cv must be from 2 folds to as many as X has samples \(n_samples=300\), got 301"),
-        ({"n_jobs": 0}, "n_jobs must be None or a whole number of threads"),
-        ({"n_jobs": "two"}, "n_jobs must be None or a whole number of threads"),
+        ({"n_jobs": 0}, "n_jobs must be None or an integer of threads"),
+        ({"n_jobs": "two"}, "n_jobs must be None or an integer of threads"),
         ({"checkpoint": 5}, "checkpoint must be the name of a file, got 5"),
         ({"families": 5}, "families must be a non-empty list"),
         ({"families": iter(["gaussian"])}, "families must be a non-empty list"),
@@ -394,5 +394,5 @@ def test_settings_of_a_search(change, message):
 
 
 def test_a_truth_value_is_no_number_of_modes():
-    with pytest.raises(ValueError, match="n_components must be a positive whole number, got True"):
+    with pytest.raises(ValueError, match="n_components must be a positive integer, got True"):
         KernelDiffusionMap(True).fit(np.random.default_rng(0).standard_normal((40, 2)))

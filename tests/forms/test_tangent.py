@@ -286,7 +286,7 @@ class TestEstimators:
         ("wrong", "message"),
         [
             ("tangents", "diffusion must be None, 'tangent'"),
-            (TangentDiffusion(dimension=3), "dimension must be None or a whole number from 1 to the 2 columns"),
+            (TangentDiffusion(dimension=3), "dimension must be None or an integer from 1 to the 2 columns"),
             (TangentDiffusion(dimension=1.5), "dimension must be"),
             (TangentDiffusion(dimension=1, n_neighbors=1), "n_neighbors must be"),
             (TangentDiffusion(floor=2.0), "floor must be 'auto' or a number from 0 to 1"),

@@ -100,8 +100,8 @@ def test_senseless_arguments_are_refused(X, wrong):
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"n_components": "a"}, "n_components must be a positive whole number, got 'a'"),
-        ({"n_components": None}, "n_components must be a positive whole number, got None"),
+        ({"n_components": "a"}, "n_components must be a positive integer, got 'a'"),
+        ({"n_components": None}, "n_components must be a positive integer, got None"),
         ({"bandwidth": -1}, "bandwidth must be positive and finite, got -1"),
         ({"bandwidth": None}, "bandwidth must be positive and finite, got None"),
         ({"bandwidth": ["a"]}, r"bandwidth must be a number or one number per coordinate, got \['a'\]"),

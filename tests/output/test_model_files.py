@@ -214,7 +214,7 @@ HEADERS = {
     "parameter kind": ({"parameters": {"kernel": {"pickle": "x"}}}, "unknown kind of parameter 'pickle'"),
     "parameter array": ({"parameters": {"landmarks": {"array": "nowhere"}}}, "nowhere"),
     "dimension": ({"n_features_in": 4}, "basis.frequencies has shape"),
-    "dimension type": ({"n_features_in": 3.0}, "not a whole number"),
+    "dimension type": ({"n_features_in": 3.0}, "not an integer"),
     "names": ({"feature_names_in": ["a", "b"]}, "not 3 strings"),
     "names type": ({"feature_names_in": 3}, "damaged"),
 }

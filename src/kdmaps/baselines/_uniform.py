@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from numbers import Integral
-
 from kdmaps.data.distances import median_distance
 from kdmaps.estimators.kernel_map import KernelDiffusionMap
 from kdmaps.kernels import Gaussian, Mixture
 from kdmaps.selection.grid import bandwidth_grid
+from kdmaps.utils.validation import check_positive_integer
 
 
 class UniformMixtureMap(KernelDiffusionMap):
@@ -23,7 +22,7 @@ class UniformMixtureMap(KernelDiffusionMap):
     bandwidth_range : (float, float), default=(0.5, 50)
         Smallest and largest bandwidth in units of the median pairwise distance; the bandwidths are spaced evenly on a
         logarithmic scale.
-    basis, n_features, regularization, center, diffusion, random_state, sampling, landmarks, rates, cv :
+    regularization, basis, n_features, sampling, landmarks, center, diffusion, rates, cv, random_state :
         As in `KernelDiffusionMap`.
 
     Examples
@@ -38,41 +37,40 @@ class UniformMixtureMap(KernelDiffusionMap):
     def __init__(
         self,
         n_components=4,
+        *,
         n_kernels=10,
         bandwidth_range=(0.5, 50.0),
+        regularization=1e-2,
         basis="fourier",
         n_features=300,
-        regularization=1e-2,
-        center=True,
-        diffusion=None,
-        random_state=None,
-        *,
         sampling="sobol",
         landmarks="kmeans",
+        center=True,
+        diffusion=None,
         rates="ritz",
         cv=3,
+        random_state=None,
     ):
         super().__init__(
             n_components=n_components,
+            regularization=regularization,
             basis=basis,
             n_features=n_features,
-            regularization=regularization,
-            center=center,
-            diffusion=diffusion,
-            random_state=random_state,
             sampling=sampling,
             landmarks=landmarks,
+            center=center,
+            diffusion=diffusion,
             rates=rates,
             cv=cv,
+            random_state=random_state,
         )
         self.n_kernels = n_kernels
         self.bandwidth_range = bandwidth_range
 
-    def check_parameters(self) -> None:
-        super().check_parameters()
-        if not isinstance(self.n_kernels, Integral) or isinstance(self.n_kernels, bool) or self.n_kernels < 1:
-            raise ValueError(f"n_kernels must be a positive integer, got {self.n_kernels!r}.")
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_positive_integer("n_kernels", self.n_kernels)
 
-    def _make_kernel(self, X, weight, rng):
-        sigmas = bandwidth_grid(self.n_kernels, self.bandwidth_range, median_distance(X, weight, rng))
+    def _make_kernel(self, X, weight, seed):
+        sigmas = bandwidth_grid(self.n_kernels, self.bandwidth_range, median_distance(X, weight, seed))
         return Mixture([Gaussian(sigma) for sigma in sigmas])

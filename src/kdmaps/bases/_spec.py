@@ -10,7 +10,7 @@ import numpy as np
 from kdmaps.bases._base import Basis
 from kdmaps.bases._make import check_basis, make_basis
 from kdmaps.kernels import Kernel
-from kdmaps.utils.validation import check_positive_whole
+from kdmaps.utils.validation import check_positive_integer
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class BasisSpec:
     def check(self, n_components: int) -> None:
         """Raise a ValueError for settings that no data could make sense of."""
         check_basis(self.basis)
-        check_positive_whole("n_features", self.n_features)
+        check_positive_integer("n_features", self.n_features)
         if self.basis != "full" and n_components > self.n_features:
             raise ValueError(f"n_components={n_components} exceeds n_features={self.n_features}; increase n_features.")
         if self.dtype not in ("float64", "float32", np.float64, np.float32):

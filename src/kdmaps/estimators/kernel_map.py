@@ -77,7 +77,7 @@ class KernelDiffusionMap(ModeTransformer):
         Folds of "cross-fitted". A number is that many random folds, drawn twice; for correlated trajectories use
         `kdmaps.BlockedKFold`.
     random_state : int, RandomState instance or None, default=None
-        The same whole number draws the same frequencies, landmarks and folds in all estimators.
+        The same integer draws the same frequencies, landmarks and folds in all estimators.
 
     Attributes
     ----------
@@ -197,7 +197,7 @@ class KernelDiffusionMap(ModeTransformer):
         return self._accumulate(X, sample_weight, diffusion, groups, reset=first)
 
     def _accumulate(self, X, sample_weight, diffusion, groups=None, *, reset: bool):
-        check_settings(self)
+        self._check_parameters()
         X, groups, _ = join_trajectories(X, groups)
         with all_or_nothing(self):
             source = checked_source(self, X, reset)
@@ -209,6 +209,21 @@ class KernelDiffusionMap(ModeTransformer):
             warn(warning)
         return self
 
+    def _check_parameters(self) -> None:
+        """Raise a ValueError for parameters that no data could make sense of."""
+        fit_spec(self).check()
+        if not isinstance(self.regularization, Real) or not 0 < float(self.regularization) < np.inf:
+            raise ValueError(f"regularization must be a positive number, got {self.regularization!r}.")
+        basis_spec(self).check(self.n_components)
+        if self.rates == "cross-fitted" and self.basis == "full":
+            raise ValueError("basis='full' leaves no sample to test on; use another basis or rates='ritz'.")
+
+    def _make_kernel(self, X: np.ndarray, weight: np.ndarray | None, seed: int) -> Kernel:
+        """Return the kernel that the parameters describe, for samples like these."""
+        if isinstance(self.kernel, Kernel):
+            return self.kernel
+        return make_kernel(self.kernel, resolve_bandwidth(self.bandwidth, X, weight, seed))
+
 
 def basis_spec(estimator: Any) -> BasisSpec:
     """Return the settings of the basis of an estimator."""
@@ -219,16 +234,6 @@ def fit_spec(estimator: Any) -> FitSpec:
     """Return the settings of the fit of an estimator."""
     names = ("n_components", "center", "diffusion", "rates", "cv", "engine", "memory_limit")
     return FitSpec(**{name: getattr(estimator, name) for name in names})
-
-
-def check_settings(model: KernelDiffusionMap) -> None:
-    """Raise a ValueError for parameters that no data could make sense of."""
-    fit_spec(model).check()
-    if not isinstance(model.regularization, Real) or not 0 < float(model.regularization) < np.inf:
-        raise ValueError(f"regularization must be a positive number, got {model.regularization!r}.")
-    basis_spec(model).check(model.n_components)
-    if model.rates == "cross-fitted" and model.basis == "full":
-        raise ValueError("basis='full' leaves no sample to test on; use another basis or rates='ritz'.")
 
 
 def check_folds(source: Source, spec: FitSpec) -> None:
@@ -317,8 +322,4 @@ def _make_basis(model: KernelDiffusionMap, source: Source, weight: np.ndarray | 
     if weight is not None:
         X, weight = X[weight > 0], weight[weight > 0]
     check_samples(X, model.n_components, source.feature_names)
-    if isinstance(model.kernel, Kernel):
-        kernel = model.kernel
-    else:
-        kernel = make_kernel(model.kernel, resolve_bandwidth(model.bandwidth, X, weight, seed))
-    return spec.make(kernel, X, weight, seed)
+    return spec.make(model._make_kernel(X, weight, seed), X, weight, seed)

@@ -72,7 +72,7 @@ class KernelSearchCV(ModeTransformer):
     dtype, engine, memory_limit :
         As in `KernelDiffusionMap`; the limit is that of the fit on all samples.
     random_state : int, RandomState instance or None, default=None
-        The same whole number draws the same frequencies, landmarks and folds in all estimators.
+        The same integer draws the same frequencies, landmarks and folds in all estimators.
     n_jobs : int or None, default=-1
         Number of threads; -1 is one per core, None is 1 as in scikit-learn. Each uses one BLAS thread.
     checkpoint : path, optional

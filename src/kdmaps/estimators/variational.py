@@ -272,7 +272,7 @@ class VariationalKernelMap(ModeTransformer):
         for name in ("adam_steps", "lbfgs_steps"):
             value = getattr(self, name)
             if not isinstance(value, Integral) or value < 0:
-                raise ValueError(f"{name} must be a whole number, 0 or more, got {value!r}.")
+                raise ValueError(f"{name} must be an integer, 0 or more, got {value!r}.")
         for name in ("bound", "learning_rate"):
             value = getattr(self, name)
             if not isinstance(value, Real) or not 0 < float(value) < np.inf:

@@ -127,13 +127,13 @@ class TangentDiffusion:
     def _check(self, dim: int) -> None:
         D, k = self.dimension, self.n_neighbors
         if D is not None and not (isinstance(D, Integral) and 1 <= D <= dim):
-            raise ValueError(f"dimension must be None or a whole number from 1 to the {dim} columns of X, got {D!r}.")
+            raise ValueError(f"dimension must be None or an integer from 1 to the {dim} columns of X, got {D!r}.")
         if k is not None and not (isinstance(k, Integral) and k > (D or 1)):
-            raise ValueError(f"n_neighbors must be None or a whole number above the dimension {D or 1}, got {k!r}.")
+            raise ValueError(f"n_neighbors must be None or an integer above the dimension {D or 1}, got {k!r}.")
         if self.floor != "auto" and not (isinstance(self.floor, Real) and 0 <= float(self.floor) <= 1):
             raise ValueError(f"floor must be 'auto' or a number from 0 to 1, got {self.floor!r}.")
         if not isinstance(self.max_samples, Integral) or self.max_samples < 3:
-            raise ValueError(f"max_samples must be a whole number of at least 3, got {self.max_samples!r}.")
+            raise ValueError(f"max_samples must be an integer of at least 3, got {self.max_samples!r}.")
 
 
 @dataclass(frozen=True, eq=False)

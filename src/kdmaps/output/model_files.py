@@ -262,7 +262,7 @@ def _build(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> ModeTransfo
     kernel = kernel_from_dict(header["kernel"])
     sizes = {"d": header["n_features_in"]}
     if type(sizes["d"]) is not int:
-        raise ValueError(f"its number of features {sizes['d']!r} is not a whole number.")
+        raise ValueError(f"its number of features {sizes['d']!r} is not an integer.")
     for _, part in kernel.components():
         _check_shape("bandwidth", part.bandwidth, "d" if part.bandwidth.ndim else "", sizes)  # type: ignore[attr-defined]
     basis = make_basis(kernel, *_take(arrays, "basis", basis_arrays, sizes).values()).astype(estimator.dtype)

@@ -8,7 +8,7 @@ from typing import Any
 
 from kdmaps.bases import BasisSpec
 from kdmaps.forms.engines import check_engine
-from kdmaps.utils.validation import check_positive_whole
+from kdmaps.utils.validation import check_positive_integer
 
 #: How rates are estimated.
 RATES = ("ritz", "cross-fitted")
@@ -46,7 +46,7 @@ class FitSpec:
 
     def check(self) -> None:
         """Raise a ValueError for settings that no data could make sense of."""
-        check_positive_whole("n_components", self.n_components)
+        check_positive_integer("n_components", self.n_components)
         check_engine(self.engine, self.memory_limit)
         if self.rates not in RATES:
             raise ValueError(f"rates must be one of {', '.join(RATES)}, got {self.rates!r}.")
@@ -92,11 +92,11 @@ class SearchPlan:
         self.basis.check(self.fit.n_components)
         most = self.max_search_samples
         if most is not None and (not isinstance(most, Integral) or most < 2):
-            raise ValueError(f"max_search_samples must be None or a whole number of at least 2, got {most!r}.")
+            raise ValueError(f"max_search_samples must be None or an integer of at least 2, got {most!r}.")
         if not isinstance(self.max_extensions, Integral) or self.max_extensions < 0:
-            raise ValueError(f"max_extensions must be a whole number, 0 or more, got {self.max_extensions!r}.")
+            raise ValueError(f"max_extensions must be an integer, 0 or more, got {self.max_extensions!r}.")
         if self.n_jobs is not None and (not isinstance(self.n_jobs, Integral) or self.n_jobs == 0):
-            raise ValueError(f"n_jobs must be None or a whole number of threads, -1 for all, got {self.n_jobs!r}.")
+            raise ValueError(f"n_jobs must be None or an integer of threads, -1 for all, got {self.n_jobs!r}.")
         if self.basis.basis == "full":
             raise ValueError("basis='full' leaves no sample to test on; use basis='landmarks' or 'fourier'.")
         if self.scoring == "timescale" and not self.fit.center:

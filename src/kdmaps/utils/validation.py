@@ -53,14 +53,14 @@ def checked_samples(estimator, X, reset: bool, **options) -> np.ndarray:
         raise kind(f"X must be a table of real numbers, one row per sample: {error}") from error
 
 
-def check_positive_whole(name: str, value) -> None:
-    """Raise unless an argument is a positive whole number."""
+def check_positive_integer(name: str, value) -> None:
+    """Raise unless an argument is a positive integer."""
     if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
-        raise ValueError(f"{name} must be a positive whole number, got {value!r}.")
+        raise ValueError(f"{name} must be a positive integer, got {value!r}.")
 
 
 def seed_of(random_state) -> int:
-    """Return the seed of everything that is drawn: a whole number itself, else one drawn from the generator."""
+    """Return the seed of everything that is drawn: an integer itself, else one drawn from the generator."""
     rng = checked_random_state(random_state)
     return int(random_state) if isinstance(random_state, Integral) else int(rng.randint(2**31))
 
@@ -71,7 +71,7 @@ def checked_random_state(random_state) -> np.random.RandomState:
         return check_random_state(random_state)
     except ValueError:
         raise ValueError(
-            f"random_state must be None, a whole number from 0 to 2**32 - 1 or a numpy RandomState, got "
+            f"random_state must be None, an integer from 0 to 2**32 - 1 or a numpy RandomState, got "
             f"{random_state!r}."
         ) from None
 
