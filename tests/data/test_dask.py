@@ -18,12 +18,12 @@ from sklearn.model_selection import GroupKFold
 from kdmaps import AdaptiveDiffusionMap, KernelDiffusionMap, KernelSearchCV, TangentDiffusion
 from kdmaps.data import PREVIEW_SAMPLES, as_source
 from kdmaps.forms.energy import compute_moments
+from kdmaps.forms.moments import Moments
 
 dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
 dd = pytest.importorskip("dask.dataframe")
 distributed = pytest.importorskip("distributed")
-tasks = pytest.importorskip("kdmaps.data.dask")
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::kdmaps.exceptions.UnreliableModesWarning"),
@@ -175,10 +175,10 @@ def test_transform_waits_until_it_is_asked_and_fits_leave_samples_where_they_are
 def test_sums_travel_as_one_matrix():
     basis = model().fit(X).basis_
     moments = compute_moments(basis, X, WEIGHT)
-    packed = tasks._packed(moments)
+    packed = Moments.pack([moments])
     p = basis.n_features
     assert sum(part.size for part in packed) == p * (p + 1) + p + 3
-    for name, value in vars(tasks._unpacked(*packed)).items():
+    for name, value in vars(Moments.unpack(packed)[0]).items():
         assert_allclose(value, getattr(moments, name), rtol=1e-15)
 
 
@@ -186,7 +186,7 @@ def test_sums_travel_as_one_matrix():
 def assert_same_search(local, remote, **tolerance):
     assert remote.best_params_ == local.best_params_
     assert remote.extensions_ == local.extensions_
-    for name in ("score", "standard_error", "mean_test_score", "fold_agreement"):
+    for name in ("selection_score", "selection_error", "mean_test_score", "fold_agreement"):
         assert_allclose(remote.cv_results_[name], local.cv_results_[name], **(CLOSE | tolerance))
     assert_allclose(remote.timescales_, local.timescales_, **(CLOSE | tolerance))
 

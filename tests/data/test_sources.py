@@ -381,7 +381,7 @@ class TestSearch:
         # The same draw from an array; and gaps of 20 of all samples, not of the subsample, between the sets.
         array = kdmaps.KernelSearchCV(**grid, cv=blocks).fit(X, sample_weight=WEIGHT)
         assert_array_equal(array.cv_results_["selection_score"], search.cv_results_["selection_score"])
-        rows = as_source(X).sample(200, np.random.RandomState(np.random.RandomState(0).randint(2**31)), WEIGHT).rows
+        rows = as_source(X).sample(200, np.random.RandomState(0), WEIGHT).rows
         for roles in search.search_result_.data.folds.assignment.T:
             test, train = rows[roles == 2], rows[roles == 1]
             assert np.abs(test[:, None] - train).min() > 20

@@ -21,6 +21,7 @@ from kdmaps.kernels import Gaussian, Mixture
 from kdmaps.selection.candidate import Candidate
 from kdmaps.selection.cross_fit import CrossFit
 from kdmaps.selection.folds import BlockedKFold, Folds, make_splits
+from kdmaps.selection.result import SearchResult
 from kdmaps.selection.rules import Score
 from kdmaps.selection.scores import FoldFit
 
@@ -92,7 +93,7 @@ def test_best_estimator_is_the_best_candidate_fitted_on_everything(X):
     results = search.cv_results_
     assert results["params"][search.best_index_] == search.best_params_
     assert results["selection_score"][search.best_index_] == search.best_selection_score_
-    inside = np.flatnonzero(results["rank_test_score"] == 1)[0]
+    inside = np.flatnonzero(results["rank_selection_score"] == 1)[0]
     assert results["selection_score"][inside] == results["selection_score"].max()
 
 
@@ -252,9 +253,10 @@ def test_a_gap_counts_if_the_folds_agree_on_it(cosine, suggested):
     one = np.eye(4)
     fold = FoldFit(one, np.ones(4), 1e-2, 50.0, np.diag([10.0, 1.0, 0.5, 0.4]), one, one, one, lambda: None)
     fit = CrossFit([fold] * 2, one, [one] * 2, np.ones(4), np.ones(4), 1.0, [turn] * 2, [one] * 2, 1.0)
-    data = SimpleNamespace(folds=SimpleNamespace(smallest=50), cross_fit=lambda *_: [fit])
-    best = Candidate("gaussian", Gaussian(1.0), 1.0, 1e-2)
-    assert KernelSearchCV(1)._suggest(SimpleNamespace(data=data), best) == suggested
+    settings = {"folds": SimpleNamespace(smallest=50), "fit": SimpleNamespace(n_components=1)}
+    data = SimpleNamespace(**settings, fit_folds=lambda *_: [fit])
+    best = Candidate("gaussian", Gaussian(1.0), 1e-2, Score(1.0, np.ones(2), np.ones(2)))
+    assert SearchResult(data, (best,), best, (), None).suggested_n_components == suggested
 
 
 def test_sample_weight_is_repetition():

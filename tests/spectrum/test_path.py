@@ -7,7 +7,7 @@ from scipy import linalg
 from spectra import positive
 
 from kdmaps.bases import make_basis
-from kdmaps.forms.moments import compute_moments
+from kdmaps.forms.energy import compute_moments
 from kdmaps.kernels import Gaussian
 from kdmaps.spectrum import path as module
 from kdmaps.spectrum.path import RegularizationPath

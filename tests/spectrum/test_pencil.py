@@ -11,7 +11,7 @@ from spectra import moments_of, positive, with_spectrum
 
 from kdmaps.bases import make_basis
 from kdmaps.exceptions import UnreliableModesWarning
-from kdmaps.forms.moments import compute_moments
+from kdmaps.forms.energy import compute_moments
 from kdmaps.kernels import Gaussian, Matern
 from kdmaps.spectrum.pencil import find_modes, solve
 

@@ -200,12 +200,13 @@ def bootstrap(
     rng = checked_random_state(random_state)
     counts = rng.multinomial(len(blocks), np.full(len(blocks), 1 / len(blocks)), size=n_resamples)
     rates, angles, mode_angles = _compare_resamples(refit, moments, counts)
+    on_samples, rates, mode_angles = refit.modes.rates[refit.order], rates[:, refit.order], mode_angles[:, refit.order]
     centre = np.asarray(fitted.rates_)
-    shift = np.log(rates) - np.log(refit.modes.rates)
+    shift = np.log(rates) - np.log(on_samples)
     tails = [(1 + confidence) / 2, (1 - confidence) / 2]
     # Centred at the rates on the training samples, even if the model has cross-fitted rates: the reflection removes the
     # optimism of a fit, which cross-fitted rates do not have.
-    intervals = refit.modes.rates[:, None] * np.exp(-np.quantile(shift, tails, axis=0)).T
+    intervals = on_samples[:, None] * np.exp(-np.quantile(shift, tails, axis=0)).T
     spread = shift.std(axis=0, ddof=1)  # of log rate, that is, the relative error of a rate and of its time scale
     return Uncertainty(
         rates=centre,
@@ -216,7 +217,7 @@ def bootstrap(
         timescale_errors=spread / centre,
         angles=np.quantile(angles, confidence, axis=0),
         mode_angles=np.quantile(mode_angles, confidence, axis=0),
-        clusters=refit.modes.clusters,
+        clusters=fitted.modes_.clusters,
         confidence=float(confidence),
         block_length=length,
         n_blocks=len(blocks),
@@ -322,10 +323,11 @@ class _Refit:
         self._regularization = fitted.regularization
         self._center = fitted.center
         self.n_modes = len(fitted.eigenvalues_)
-        # In the order of the model, whose rates may be cross-fitted ones.
-        self.modes = self._solve(moments).take(np.argsort(np.argsort(-fitted.eigenvalues_, kind="stable")))
+        self.modes = self._solve(moments)  # in the order of μ, as those of the resamples
+        # The place of each mode of the model, which come in the order of their time scales.
+        self.order = np.argsort(np.argsort(-fitted.eigenvalues_, kind="stable"))
         # The tolerance allows for rounding of the sums, amplified by a condition number of at most 1e12.
-        if not np.allclose(self.modes.eigenvalues, fitted.eigenvalues_, rtol=1e-3):
+        if not np.allclose(self.modes.eigenvalues[self.order], fitted.eigenvalues_, rtol=1e-3):
             raise ValueError(
                 "The model was not fitted to this X (with this sample_weight and diffusion): the eigenvalues differ. "
                 "Pass the training samples."
@@ -337,9 +339,9 @@ class _Refit:
         return find_modes(moments, self._ridge, self.n_modes, self._regularization, self._center)
 
     def compare(self, moments: Moments) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
-        """Return rates (in the order of the modes), principal angles and mode angles, or None if undetermined."""
+        """Return rates, principal angles and mode angles, the modes in the order of μ; or None if undetermined."""
         try:
-            other = self._solve(moments).by_timescale()
+            other = self._solve(moments)
         except (ValueError, np.linalg.LinAlgError):
             return None
         overlap = self._dual.T @ other.coefficients
@@ -353,11 +355,9 @@ class _Refit:
         return other.rates[order], _angles(overlap, gram), mode_angles
 
     def _match(self, correlation: np.ndarray) -> np.ndarray:
-        """Return, for each mode, the matching mode of the resample; within a cluster in the order of the rates."""
+        """Return, for each mode, the matching mode of the resample; within a cluster in the order of μ."""
         clusters = self.modes.clusters
-        owner = np.empty(self.n_modes, dtype=int)
-        for number, cluster in enumerate(clusters):
-            owner[cluster] = number
+        owner = np.repeat(np.arange(len(clusters)), [len(cluster) for cluster in clusters])
         captured = np.array([np.sum(correlation[cluster] ** 2, axis=0) for cluster in clusters])
         order = linear_sum_assignment(-captured[owner])[1]
         for cluster in clusters:

@@ -71,8 +71,7 @@ def checked_random_state(random_state) -> np.random.RandomState:
         return check_random_state(random_state)
     except ValueError:
         raise ValueError(
-            f"random_state must be None, an integer from 0 to 2**32 - 1 or a numpy RandomState, got "
-            f"{random_state!r}."
+            f"random_state must be None, an integer from 0 to 2**32 - 1 or a numpy RandomState, got {random_state!r}."
         ) from None
 
 
