@@ -1,0 +1,62 @@
+"""Fits of version 0.1.0 at fixed settings, for tests/estimators/test_same_numbers.py to compare with.
+
+The source of that version comes from the history of this repository; run this script in a clone.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import tarfile
+import tempfile
+import warnings
+from io import BytesIO
+from pathlib import Path
+
+COMMIT = "05c35dd"
+OUT = Path(__file__).resolve().parents[1] / "tests" / "references" / "release_0_1_0.json"
+PROBLEMS = ("dw1d", "ou2d-4", "ou10d", "circle", "mdlike-20", "triplewell2d")
+GRID = {"families": ["gaussian", "matern52"], "bandwidths": [2.0, 4.0, 8.0], "regularizations": [1e-3, 1e-2]}
+#: Estimator and arguments of every fit; only the problems of more than one coordinate are refined.
+FITS = {
+    "fourier": ("KernelDiffusionMap", {}),
+    "landmarks": ("KernelDiffusionMap", {"basis": "landmarks", "n_features": 60}),
+    "search": ("KernelSearchCV", {**GRID, "max_extensions": 0}),
+    "adaptive": ("AdaptiveDiffusionMap", {"families": ["gaussian"], "regularizations": [1e-3], "n_features": 100}),
+}
+
+
+def fit(problem: str, name: str, random_state: int) -> tuple[object, list[float], list[list[float]]]:
+    """Return the fitted estimator, its rates in ascending order and their modes at five samples."""
+    import kdmaps
+
+    X = kdmaps.problems.load(problem).sample(500, random_state=1)
+    cls, arguments = FITS[name]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = getattr(kdmaps, cls)(n_components=3, random_state=random_state, **arguments).fit(X)
+    order = model.rates_.argsort(kind="stable")
+    return model, model.rates_[order].tolist(), model.transform(X[:5])[:, order].tolist()
+
+
+def main() -> None:
+    """Write the fits; the seed that the old version drew for its frequencies and folds is stored with each."""
+    found = {}
+    for problem in PROBLEMS:
+        for name in FITS:
+            model, rates, modes = fit(problem, name, 0)
+            seed = int(getattr(model, "best_estimator_", model).random_state)
+            found[f"{problem}/{name}"] = {"seed": seed, "rates": rates, "modes": modes}
+            print(problem, name, rates, flush=True)
+    OUT.write_text(json.dumps(found, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    if "--inside" in sys.argv:
+        main()
+    else:
+        with tempfile.TemporaryDirectory() as folder:
+            archive = subprocess.run(["git", "archive", COMMIT, "src"], capture_output=True, check=True).stdout
+            tarfile.open(fileobj=BytesIO(archive)).extractall(folder, filter="data")
+            environment = {**os.environ, "PYTHONPATH": f"{folder}/src"}
+            subprocess.run([sys.executable, __file__, "--inside"], env=environment, check=True)
