@@ -111,7 +111,7 @@ class Generator:
             if np.array_equal(tensor.constant, np.diag(diagonal)):
                 return diagonal[None, :], None
             return None, square_root(tensor.constant)[None]
-        scalar, factor = tensor.rows(X, None)
+        scalar, factor = tensor.rows(X, slice(None))
         return (np.broadcast_to(scalar[:, None], X.shape), None) if scalar is not None else (None, factor)
 
     # --- on kernel functions and features -----------------------------------------------------------------------------
@@ -174,7 +174,7 @@ class Generator:
             factor = np.sqrt(diagonal)[:, :, None] * np.eye(X.shape[1])
         values = np.asarray(function(X))
 
-        def stencil(direction, order):
+        def stencil(direction: np.ndarray, order: int) -> np.ndarray:
             length = np.linalg.norm(direction, axis=1, keepdims=True)
             shift = step * direction / np.where(length > 0, length, 1)
             ahead, behind = np.asarray(function(X + shift)), np.asarray(function(X - shift))
@@ -199,7 +199,7 @@ class Generator:
         modes = ModeBasis(estimator.basis_, estimator.coefficients_, estimator.modes_.offset)
         values, images = np.empty((2, X.shape[0], modes.n_features))
 
-        def step(_, part):
+        def step(_: None, part: slice) -> None:
             chunk = np.asarray(X[part], dtype=np.float64)
             values[part], images[part] = modes.features(chunk), self.apply(modes, chunk)
 
@@ -282,7 +282,7 @@ def sample_generator(X: np.ndarray, bandwidth: float) -> np.ndarray:
     return (K - np.eye(len(X))) * (2 / bandwidth**2)
 
 
-def _on_radial(kernel: Kernel, X, Z, b, diagonal, factor) -> np.ndarray:
+def _on_radial(kernel: Kernel, X: np.ndarray, Z: np.ndarray, b: np.ndarray, diagonal: Any, factor: Any) -> np.ndarray:
     """𝒢k for one family; see `Generator.__call__`."""
     if kernel.smoothness < 2 or kernel.scale is None:
         raise ValueError(

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from numbers import Integral
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
 
 from kdmaps.data.distances import median_distance
 from kdmaps.estimators.kernel_map import KernelDiffusionMap
+from kdmaps.forms.tangent import DiffusionLike
 from kdmaps.kernels import Gaussian, Mixture
 from kdmaps.selection.grid import bandwidth_grid
+from kdmaps.utils.types import RandomStateLike
 
 
 class UniformMixtureMap(KernelDiffusionMap):
@@ -37,20 +43,20 @@ class UniformMixtureMap(KernelDiffusionMap):
 
     def __init__(
         self,
-        n_components=4,
-        n_kernels=10,
-        bandwidth_range=(0.5, 50.0),
-        basis="fourier",
-        n_features=300,
-        regularization=1e-2,
-        center=True,
-        diffusion=None,
-        random_state=None,
+        n_components: int = 4,
+        n_kernels: int = 10,
+        bandwidth_range: ArrayLike = (0.5, 50.0),
+        basis: str = "fourier",
+        n_features: int = 300,
+        regularization: float = 1e-2,
+        center: bool = True,
+        diffusion: DiffusionLike = None,
+        random_state: RandomStateLike = None,
         *,
-        sampling="sobol",
-        landmarks="kmeans",
-        rates="ritz",
-        cv=3,
+        sampling: str = "sobol",
+        landmarks: str | ArrayLike = "kmeans",
+        rates: str = "ritz",
+        cv: Any = 3,
     ):
         super().__init__(
             n_components=n_components,
@@ -73,6 +79,6 @@ class UniformMixtureMap(KernelDiffusionMap):
         if not isinstance(self.n_kernels, Integral) or isinstance(self.n_kernels, bool) or self.n_kernels < 1:
             raise ValueError(f"n_kernels must be a positive integer, got {self.n_kernels!r}.")
 
-    def _make_kernel(self, X, weight, rng):
+    def _make_kernel(self, X: np.ndarray, weight: np.ndarray | None, rng: RandomStateLike) -> Mixture:
         sigmas = bandwidth_grid(self.n_kernels, self.bandwidth_range, median_distance(X, weight, rng))
         return Mixture([Gaussian(sigma) for sigma in sigmas])

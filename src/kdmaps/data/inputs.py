@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -13,9 +12,10 @@ from sklearn.utils import check_array
 from kdmaps.data.files import open_table
 from kdmaps.data.formats.registry import is_dask, object_reader
 from kdmaps.data.sources import ArraySource, Source, StreamSource
+from kdmaps.utils.types import PathLike, SamplesLike
 
 
-def as_source(X) -> Source:
+def as_source(X: SamplesLike) -> Source:
     """Return a source of the samples X.
 
     Parameters
@@ -43,7 +43,7 @@ def as_source(X) -> Source:
     """
     if isinstance(X, Source):
         return X
-    if isinstance(X, str | os.PathLike):
+    if isinstance(X, PathLike):
         return _open_path(Path(X))
     if isinstance(X, np.memmap):
         return ArraySource(X)
@@ -85,9 +85,9 @@ def join_trajectories(X: Any, groups: Any = None) -> tuple[Any, Any, list[int] |
     return joined, np.repeat(np.arange(len(X)), lengths), lengths
 
 
-def is_array_like(X) -> bool:
+def is_array_like(X: Any) -> bool:
     """Return whether X is numbers in memory, which scikit-learn validates."""
-    if isinstance(X, str | os.PathLike | np.memmap | Source) or hasattr(X, "__next__"):
+    if isinstance(X, PathLike | np.memmap | Source) or hasattr(X, "__next__"):
         return False
     if object_reader(X) is not None or is_dask(X):
         return False
@@ -105,7 +105,7 @@ def _open_path(path: Path) -> Source:
         raise kind(f"X: {error}") from error
 
 
-def check_columns(estimator, source: Source, reset: bool) -> None:
+def check_columns(estimator: Any, source: Source, reset: bool) -> None:
     """Remember the number and the names of the columns, or compare them with those of `fit`."""
     names = source.feature_names
     if reset:

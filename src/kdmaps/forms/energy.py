@@ -74,7 +74,7 @@ class EnergyForm:
         """
         loop, tensor = make_loop(basis, engine), self.tensor
 
-        def step(state, part):
+        def step(state: Any, part: Any) -> None:
             index, chunk = source.read(part)
             chunk = np.asarray(chunk, dtype=np.float64)
             weight = np.ones(chunk.shape[0]) if sample_weight is None else weights_at(sample_weight, index)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -121,7 +121,7 @@ def _contract(u: np.ndarray, v: np.ndarray, pairs: np.ndarray) -> np.ndarray:
     return np.einsum("i,j,ijpq->pq", u, v, pairs, optimize=True)
 
 
-def _largest(matrices) -> float:
+def _largest(matrices: Iterable[np.ndarray]) -> float:
     return float(max(np.linalg.eigvalsh(matrix)[-1] for matrix in matrices))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from contextlib import suppress
 from importlib.resources import files
@@ -33,12 +32,13 @@ from kdmaps.output.words import (
 )
 from kdmaps.utils.files import replacing
 from kdmaps.utils.optional import optional
+from kdmaps.utils.types import PathLike
 
 #: Samples in the interactive figure, and columns of X that its axes offer.
 MAX_POINTS, MAX_COLUMNS = 3000, 30
 
 
-def write_report(model: Any, X: Any, path: str | os.PathLike, **options: Any) -> None:
+def write_report(model: Any, X: Any, path: PathLike, **options: Any) -> None:
     """Write a self-contained HTML page about a fit: it needs no network, no server and no other file.
 
     Parameters
