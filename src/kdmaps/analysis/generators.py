@@ -12,12 +12,14 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.spatial.distance import cdist
 
 from kdmaps.bases import Basis, FourierBasis, LandmarkBasis, ModeBasis, RandomPhaseBasis
-from kdmaps.forms.diffusion import DiffusionTensor, square_root
+from kdmaps.forms.diffusion import DiffusionTensor, TensorLike, square_root
 from kdmaps.forms.generator import GeneratorMoments, generator_moments
 from kdmaps.kernels import Kernel
+from kdmaps.problems.base import Problem
 from kdmaps.utils.threads import map_reduce, slices
 
 Field = Callable[[np.ndarray], Any]
@@ -89,7 +91,7 @@ class Generator:
     ((20000, 2), (2,))
     """
 
-    def __init__(self, drift: Field, diffusion: Any = None):
+    def __init__(self, drift: Field, diffusion: TensorLike = None):
         self._drift, self.diffusion = drift, diffusion
 
     def drift(self, X: np.ndarray) -> np.ndarray:
@@ -221,7 +223,7 @@ class OrnsteinUhlenbeck(Generator):
     A : array-like of shape (d, d), or (d,) for a diagonal
     """
 
-    def __init__(self, A: Any):
+    def __init__(self, A: ArrayLike):
         matrix = np.asarray(A, dtype=np.float64)
         self.A = np.diag(matrix) if matrix.ndim == 1 else matrix
         if self.A.ndim != 2 or self.A.shape[0] != self.A.shape[1] or not np.all(np.isfinite(self.A)):
@@ -251,7 +253,7 @@ class Langevin(Generator):
         return -np.asarray(self.gradient(X), dtype=np.float64)
 
 
-def for_problem(problem: Any) -> Generator:
+def for_problem(problem: Problem) -> Generator:
     """The generator of one of `kdmaps.problems` that has a drift."""
     if not hasattr(problem, "drift"):
         raise ValueError(

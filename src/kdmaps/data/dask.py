@@ -25,6 +25,7 @@ from kdmaps.data.formats.arrays import write_rows
 from kdmaps.data.sources import ArraySource, Form, Part, Sample, Source, as_rows, check_finite, draw_rows
 from kdmaps.forms.moments import Moments, Packed
 from kdmaps.utils.threads import blas_threads, n_threads, single_thread, slices
+from kdmaps.utils.types import PathLike
 
 #: Sums that one task of the tree adds up.
 BRANCHES = 8
@@ -154,7 +155,7 @@ class DaskSource(Source):
         (total,) = self._compute(tasks)
         return Moments.unpack(total)
 
-    def project(self, basis: Basis, factors: np.ndarray, size: int, out: Any = None) -> Any:
+    def project(self, basis: Basis, factors: np.ndarray, size: int, out: PathLike | None = None) -> Any:
         """Return a Dask array, not yet computed; with `out`, compute and write it."""
         dtype = self.array.dtype if self.array.dtype in (np.float32, np.float64) else np.dtype(np.float64)
         values = self.array.map_blocks(

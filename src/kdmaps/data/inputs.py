@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils import check_array
 
 from kdmaps.data.files import open_table
 from kdmaps.data.formats.registry import is_dask, object_reader
 from kdmaps.data.sources import ArraySource, Source, StreamSource
-from kdmaps.utils.types import PathLike, SamplesLike
+from kdmaps.utils.types import SamplesLike
 
 
 def as_source(X: SamplesLike) -> Source:
@@ -43,7 +45,7 @@ def as_source(X: SamplesLike) -> Source:
     """
     if isinstance(X, Source):
         return X
-    if isinstance(X, PathLike):
+    if isinstance(X, str | os.PathLike):
         return _open_path(Path(X))
     if isinstance(X, np.memmap):
         return ArraySource(X)
@@ -59,7 +61,7 @@ def as_source(X: SamplesLike) -> Source:
     return StreamSource(X) if reader is None else reader(X).select()
 
 
-def join_trajectories(X: Any, groups: Any = None) -> tuple[Any, Any, list[int] | None]:
+def join_trajectories(X: SamplesLike, groups: ArrayLike | None = None) -> tuple[Any, Any, list[int] | None]:
     """Join a list of arrays, which are several trajectories, into one.
 
     Returns
@@ -87,7 +89,7 @@ def join_trajectories(X: Any, groups: Any = None) -> tuple[Any, Any, list[int] |
 
 def is_array_like(X: Any) -> bool:
     """Return whether X is numbers in memory, which scikit-learn validates."""
-    if isinstance(X, PathLike | np.memmap | Source) or hasattr(X, "__next__"):
+    if isinstance(X, str | os.PathLike | np.memmap | Source) or hasattr(X, "__next__"):
         return False
     if object_reader(X) is not None or is_dask(X):
         return False

@@ -17,6 +17,7 @@ from kdmaps.data.formats.arrays import write_rows
 from kdmaps.data.formats.base import block_rows, made_by
 from kdmaps.data.formats.trajectories import coordinates
 from kdmaps.utils.threads import map_ordered, n_threads, slices
+from kdmaps.utils.types import PathLike
 
 #: Pages of a memory-mapped file are given back after this many bytes.
 MAPPED_BYTES = 16 * 2**20
@@ -120,7 +121,7 @@ class Source(ABC):
         options: dict[str, Any] = {"engine": engine, "memory_limit": memory_limit, "kept": kept}
         return [form.moments(basis, self, sample_weight, part, **options) for part in rows]
 
-    def project(self, basis: Any, factors: np.ndarray, size: int, out: Any = None) -> Any:
+    def project(self, basis: Any, factors: np.ndarray, size: int, out: PathLike | None = None) -> Any:
         """Evaluate the features of a basis at all rows, its columns multiplied by `factors`.
 
         Parameters

@@ -265,7 +265,7 @@ def fit_source(
     source: Source,
     form: EnergyForm,
     weight: np.ndarray | None,
-    groups: Any = None,
+    groups: ArrayLike | None = None,
     reset: bool = True,
 ) -> None:
     """Sum over the samples of a source and fit the modes; without `reset`, of these and all samples before."""

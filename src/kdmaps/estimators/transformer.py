@@ -17,6 +17,7 @@ from kdmaps.forms.energy import make_form
 from kdmaps.forms.engines import chunk_rows
 from kdmaps.forms.moments import Moments
 from kdmaps.forms.tangent import DiffusionLike, TangentSpaces
+from kdmaps.kernels import Kernel
 from kdmaps.output.notebook import NotebookDisplay
 from kdmaps.selection.scores import timescale_score
 from kdmaps.spectrum.modes import Modes
@@ -31,6 +32,13 @@ class ModeTransformer(NotebookDisplay, TransformerMixin, BaseEstimator):
     Subclasses fit `basis_`, `modes_`, the public attributes that derive from them, and `tangents_`.
     """
 
+    basis_: Basis
+    kernel_: Kernel
+    modes_: Modes
+    coefficients_: np.ndarray
+    eigenvalues_: np.ndarray
+    rates_: np.ndarray
+    timescales_: np.ndarray
     moments_: Moments
     tangents_: TangentSpaces | None = None
 

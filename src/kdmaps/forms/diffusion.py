@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -34,6 +35,10 @@ class Factor:
             raise ValueError(f"A diffusion factor must have shape (n_samples, d, k), got {self.array.shape}.")
 
 
+#: What `DiffusionTensor` takes.
+TensorLike: TypeAlias = ArrayLike | Callable[[np.ndarray], Any] | Factor | None
+
+
 class TensorRows(NamedTuple):
     """The tensor at a chunk of samples: at most one field is set, none for a constant tensor."""
 
@@ -59,7 +64,7 @@ class DiffusionTensor:
 
     sign: float = 1.0
 
-    def __init__(self, value: Any, dim: int):
+    def __init__(self, value: TensorLike, dim: int):
         self.dim = dim
         self.constant: np.ndarray | None = None
         self._value: Any = None

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from numbers import Integral, Real
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike
 from sklearn.neighbors import NearestNeighbors
 
 from kdmaps.data import ArraySource, Source
 from kdmaps.exceptions import DataWarning
-from kdmaps.forms.diffusion import DiffusionTensor, Factor, TensorRows
+from kdmaps.forms.diffusion import DiffusionTensor, TensorLike, TensorRows
 from kdmaps.utils.types import Index
 from kdmaps.utils.warn import warn
 
@@ -222,7 +221,7 @@ class TangentTensor(DiffusionTensor):
 
 
 #: What an estimator takes as `diffusion`; a string is "tangent".
-DiffusionLike: TypeAlias = ArrayLike | Callable[[np.ndarray], Any] | Factor | TangentDiffusion | None
+DiffusionLike: TypeAlias = TensorLike | TangentDiffusion
 
 
 def checked_tensor(

@@ -11,7 +11,7 @@ import numpy as np
 from kdmaps.analysis.certificates._certificate import Certificate
 from kdmaps.bases import DictionaryBasis, LandmarkBasis, pair_blocks
 from kdmaps.forms.energy import compute_moments
-from kdmaps.forms.tangent import checked_tensor
+from kdmaps.forms.tangent import DiffusionLike, checked_tensor
 from kdmaps.kernels import Kernel
 
 
@@ -53,7 +53,7 @@ class DictionaryOperators:
         *,
         center: bool = True,
         sample_weight: np.ndarray | None = None,
-        diffusion: Any = None,
+        diffusion: DiffusionLike = None,
     ) -> DictionaryOperators:
         """Operators of the components of a mixture.
 

@@ -13,9 +13,11 @@ from kdmaps.output.words import timescale_columns, timescale_intervals
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from kdmaps.analysis.uncertainty import Uncertainty
+
 
 def plot_timescales(
-    estimator: Any, exact: ArrayLike | None = None, ax: Axes | None = None, *, uncertainty: Any = None
+    estimator: Any, exact: ArrayLike | None = None, ax: Axes | None = None, *, uncertainty: Uncertainty | None = None
 ) -> Axes:
     """Draw the spectrum of time scales, with their intervals and the gap after the last mode.
 
