@@ -57,6 +57,7 @@ if __name__ == "__main__":
     else:
         with tempfile.TemporaryDirectory() as folder:
             archive = subprocess.run(["git", "archive", COMMIT, "src"], capture_output=True, check=True).stdout
-            tarfile.open(fileobj=BytesIO(archive)).extractall(folder, filter="data")
+            with tarfile.open(fileobj=BytesIO(archive)) as members:
+                members.extractall(folder, filter="data")
             environment = {**os.environ, "PYTHONPATH": f"{folder}/src"}
             subprocess.run([sys.executable, __file__, "--inside"], env=environment, check=True)

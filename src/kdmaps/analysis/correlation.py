@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 #: Number of samples per Fourier transform, unless there are more lags.
 PIECE = 2**16
@@ -12,7 +13,7 @@ PIECE = 2**16
 FIRST_LAGS = 2**13
 
 
-def trajectories_of(groups, n_samples: int) -> list[np.ndarray]:
+def trajectories_of(groups: ArrayLike | None, n_samples: int) -> list[np.ndarray]:
     """Return the sample indices of each group, groups in order of their first sample; None means one trajectory."""
     if groups is None:
         return [np.arange(n_samples)]
@@ -23,7 +24,9 @@ def trajectories_of(groups, n_samples: int) -> list[np.ndarray]:
     return [np.flatnonzero(owner == g) for g in np.argsort(first)]
 
 
-def autocorrelation(series, trajectories: Sequence[np.ndarray] | None = None, n_lags: int | None = None) -> np.ndarray:
+def autocorrelation(
+    series: ArrayLike, trajectories: Sequence[np.ndarray] | None = None, n_lags: int | None = None
+) -> np.ndarray:
     """Compute the autocorrelation ρ_t of a series at the lags 0, 1, 2, ... by fast Fourier transform.
 
     Each lag is averaged over all pairs of samples within trajectories, about the mean of all samples.
@@ -63,7 +66,7 @@ def autocorrelation(series, trajectories: Sequence[np.ndarray] | None = None, n_
     return products / products[0] if products[0] > 0 else products
 
 
-def integrated_correlation_time(series, trajectories: Sequence[np.ndarray] | None = None) -> float:
+def integrated_correlation_time(series: ArrayLike, trajectories: Sequence[np.ndarray] | None = None) -> float:
     """Estimate the integrated correlation time g = 1 + 2 Σ_t |ρ_t|: n samples are worth about n/g independent ones.
 
     Absolute values are summed, because oscillations of the correlation would cancel. The sum ends at the first lag of

@@ -12,12 +12,14 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.spatial.distance import cdist
 
 from kdmaps.bases import Basis, FourierBasis, LandmarkBasis, ModeBasis, RandomPhaseBasis
-from kdmaps.forms.diffusion import DiffusionTensor, square_root
+from kdmaps.forms.diffusion import DiffusionTensor, TensorLike, square_root
 from kdmaps.forms.generator import GeneratorMoments, generator_moments
 from kdmaps.kernels import Kernel
+from kdmaps.problems.base import Problem
 from kdmaps.utils.threads import map_reduce, slices
 
 Field = Callable[[np.ndarray], Any]
@@ -89,7 +91,7 @@ class Generator:
     ((20000, 2), (2,))
     """
 
-    def __init__(self, drift: Field, diffusion: Any = None):
+    def __init__(self, drift: Field, diffusion: TensorLike = None):
         self._drift, self.diffusion = drift, diffusion
 
     def drift(self, X: np.ndarray) -> np.ndarray:
@@ -111,7 +113,7 @@ class Generator:
             if np.array_equal(tensor.constant, np.diag(diagonal)):
                 return diagonal[None, :], None
             return None, square_root(tensor.constant)[None]
-        scalar, factor = tensor.rows(X, None)
+        scalar, factor = tensor.rows(X, slice(None))
         return (np.broadcast_to(scalar[:, None], X.shape), None) if scalar is not None else (None, factor)
 
     # --- on kernel functions and features -----------------------------------------------------------------------------
@@ -174,7 +176,7 @@ class Generator:
             factor = np.sqrt(diagonal)[:, :, None] * np.eye(X.shape[1])
         values = np.asarray(function(X))
 
-        def stencil(direction, order):
+        def stencil(direction: np.ndarray, order: int) -> np.ndarray:
             length = np.linalg.norm(direction, axis=1, keepdims=True)
             shift = step * direction / np.where(length > 0, length, 1)
             ahead, behind = np.asarray(function(X + shift)), np.asarray(function(X - shift))
@@ -199,7 +201,7 @@ class Generator:
         modes = ModeBasis(estimator.basis_, estimator.coefficients_, estimator.modes_.offset)
         values, images = np.empty((2, X.shape[0], modes.n_features))
 
-        def step(_, part):
+        def step(_: None, part: slice) -> None:
             chunk = np.asarray(X[part], dtype=np.float64)
             values[part], images[part] = modes.features(chunk), self.apply(modes, chunk)
 
@@ -221,7 +223,7 @@ class OrnsteinUhlenbeck(Generator):
     A : array-like of shape (d, d), or (d,) for a diagonal
     """
 
-    def __init__(self, A: Any):
+    def __init__(self, A: ArrayLike):
         matrix = np.asarray(A, dtype=np.float64)
         self.A = np.diag(matrix) if matrix.ndim == 1 else matrix
         if self.A.ndim != 2 or self.A.shape[0] != self.A.shape[1] or not np.all(np.isfinite(self.A)):
@@ -251,7 +253,7 @@ class Langevin(Generator):
         return -np.asarray(self.gradient(X), dtype=np.float64)
 
 
-def for_problem(problem: Any) -> Generator:
+def for_problem(problem: Problem) -> Generator:
     """The generator of one of `kdmaps.problems` that has a drift."""
     if not hasattr(problem, "drift"):
         raise ValueError(
@@ -282,7 +284,7 @@ def sample_generator(X: np.ndarray, bandwidth: float) -> np.ndarray:
     return (K - np.eye(len(X))) * (2 / bandwidth**2)
 
 
-def _on_radial(kernel: Kernel, X, Z, b, diagonal, factor) -> np.ndarray:
+def _on_radial(kernel: Kernel, X: np.ndarray, Z: np.ndarray, b: np.ndarray, diagonal: Any, factor: Any) -> np.ndarray:
     """𝒢k for one family; see `Generator.__call__`."""
     if kernel.smoothness < 2 or kernel.scale is None:
         raise ValueError(

@@ -15,6 +15,7 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.optimize import linear_sum_assignment
 from sklearn.utils.validation import check_is_fitted
 
@@ -26,9 +27,10 @@ from kdmaps.estimators.transformer import ModeTransformer, checked_source
 from kdmaps.exceptions import UnreliableModesWarning
 from kdmaps.forms.energy import compute_moments
 from kdmaps.forms.moments import Moments
-from kdmaps.forms.tangent import checked_tensor
+from kdmaps.forms.tangent import DiffusionLike, checked_tensor
 from kdmaps.spectrum.modes import Modes
 from kdmaps.spectrum.pencil import find_modes
+from kdmaps.utils.types import RandomStateLike, SamplesLike
 from kdmaps.utils.validation import checked_random_state, checked_weight
 from kdmaps.utils.warn import warn
 
@@ -113,16 +115,16 @@ class Uncertainty:
 
 def bootstrap(
     model: ModeTransformer,
-    X,
+    X: SamplesLike,
     *,
-    sample_weight=None,
-    groups=None,
-    diffusion=None,
+    sample_weight: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
+    diffusion: DiffusionLike = None,
     n_resamples: int = 200,
     block_length: int | str = "auto",
     max_blocks: int | None = None,
     confidence: float = 0.95,
-    random_state=0,
+    random_state: RandomStateLike = 0,
 ) -> Uncertainty:
     """Compute confidence intervals of the rates and time scales of a model, and the uncertainty of its modes.
 
@@ -246,7 +248,7 @@ def _compare_resamples(
 
 
 def _independent_blocks(
-    modes: np.ndarray, weight: np.ndarray | None, trajectories: Sequence[np.ndarray], block_length, most: int
+    modes: np.ndarray, weight: np.ndarray | None, trajectories: Sequence[np.ndarray], block_length: int | str, most: int
 ) -> tuple[list[np.ndarray], int, float]:
     """Return approximately independent blocks of samples, their length and the correlation time used."""
     n = len(modes)
@@ -377,7 +379,7 @@ def _most_blocks(basis: Basis) -> int:
     return min(MAX_BLOCKS, max(2 * MIN_BLOCKS, fitting))
 
 
-def _block_length(block_length, max_blocks: int, correlation_time: float, n_samples: int) -> int:
+def _block_length(block_length: int | str, max_blocks: int, correlation_time: float, n_samples: int) -> int:
     least = ceil(n_samples / max_blocks)
     if isinstance(block_length, str) and block_length == "auto":
         wanted = ceil(CORRELATION_TIMES_PER_BLOCK * correlation_time)
@@ -394,7 +396,7 @@ def _block_length(block_length, max_blocks: int, correlation_time: float, n_samp
     return max(int(block_length), least)
 
 
-def _check_arguments(n_resamples, max_blocks, confidence) -> None:
+def _check_arguments(n_resamples: Any, max_blocks: Any, confidence: Any) -> None:
     if not isinstance(n_resamples, Integral) or n_resamples < MIN_RESAMPLES:
         raise ValueError(f"n_resamples must be an integer of at least {MIN_RESAMPLES}, got {n_resamples!r}.")
     if max_blocks is not None and (not isinstance(max_blocks, Integral) or max_blocks < 2):

@@ -4,7 +4,7 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import sparse
 from scipy.linalg import eigh
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
@@ -149,7 +149,7 @@ class DiffusionMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         DiffusionMap
             The fitted estimator.
         """
-        samples: NDArray = checked_samples(self, X, reset=True, ensure_min_samples=2)
+        samples: np.ndarray = checked_samples(self, X, reset=True, ensure_min_samples=2)
         self._check_parameters(len(samples))
         random = checked_random_state(self.random_state)
 
@@ -190,7 +190,7 @@ class DiffusionMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         self._offset = mean / std * sign  # embedding_ + _offset is an eigenvector of P, embedding_ alone is not
         return self
 
-    def transform(self, X: ArrayLike) -> NDArray:
+    def transform(self, X: ArrayLike) -> np.ndarray:
         """Evaluate the modes at any points by the Nyström extension.
 
         Parameters
@@ -204,19 +204,19 @@ class DiffusionMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             Values of the modes, in the precision of `X`.
         """
         check_is_fitted(self)
-        points: NDArray = checked_samples(self, X, reset=False)
+        points: np.ndarray = checked_samples(self, X, reset=False)
         # Batches of the size of the training set need no more memory than `fit`.
         batches = gen_batches(len(points), len(self._points))
         return np.vstack([self._extend(points[batch].astype(np.float64)) for batch in batches]).astype(points.dtype)
 
-    def _extend(self, points: NDArray) -> NDArray:
+    def _extend(self, points: np.ndarray) -> np.ndarray:
         squared = self._squared_distances(points)
         # A factor per row cancels in P; k(x, y)/max_y k(x, y) does not underflow far from the data.
         kernel = _gaussian(_minus_row_minimum(squared), self.bandwidth_)
         average = kernel @ (self._weights[:, None] * (self.embedding_ + self._offset))
         return average / (kernel @ self._weights)[:, None] / self.eigenvalues_ - self._offset
 
-    def _squared_distances(self, points: NDArray) -> Pairs:
+    def _squared_distances(self, points: np.ndarray) -> Pairs:
         """Return squared distances from points to training points: of all pairs, or on the neighbour graph."""
         if self.n_neighbors is None:
             return cdist(points, self._points, "sqeuclidean")
@@ -232,7 +232,7 @@ class DiffusionMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         starts = np.searchsorted(edges, np.arange(len(points) + 1) * size)
         return sparse.csr_array((distance**2, edges % size, starts), shape=(len(points), size))
 
-    def _neighbor_radii(self, points: NDArray) -> NDArray:
+    def _neighbor_radii(self, points: np.ndarray) -> np.ndarray:
         """Return the distance to the last of the `n_neighbors` nearest training points, rounded up to include it."""
         return self._tree.query(points, k=self.n_neighbors)[0][:, -1] * (1 + 1e-12)
 
@@ -282,7 +282,7 @@ def _minus_row_minimum(squared: Pairs) -> Pairs:
     return squared - squared.min(axis=1, keepdims=True)
 
 
-def _scale(weights: NDArray, kernel: Pairs) -> Pairs:
+def _scale(weights: np.ndarray, kernel: Pairs) -> Pairs:
     """Return diag(weights) kernel diag(weights)."""
     diagonal = sparse.diags_array(weights)
     return diagonal @ kernel @ diagonal
@@ -306,8 +306,8 @@ def _slope_bandwidth(squared: Pairs, random: np.random.RandomState, rows: int = 
 
 
 def _leading_modes(
-    symmetric: Pairs, constant: NDArray, n_modes: int, random: np.random.RandomState
-) -> tuple[NDArray, NDArray]:
+    symmetric: Pairs, constant: np.ndarray, n_modes: int, random: np.random.RandomState
+) -> tuple[np.ndarray, np.ndarray]:
     """Return the largest eigenvalues, descending, and their eigenvectors, all orthogonal to `constant`."""
     # Moving its eigenvalue from 1 to -1 keeps the constant apart from other eigenvectors of eigenvalue 1, which exist
     # if the graph is disconnected.
@@ -329,7 +329,7 @@ def _leading_modes(
     return values[::-1], vectors[:, ::-1]
 
 
-def _rates(eigenvalues: NDArray, time: float) -> NDArray:
+def _rates(eigenvalues: np.ndarray, time: float) -> np.ndarray:
     """Return -log(eigenvalue)/time; warn about eigenvalues that do not determine a rate."""
     if eigenvalues[0] > 1 - 1e-10:
         warn(

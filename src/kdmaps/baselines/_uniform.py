@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
 from kdmaps.data.distances import median_distance
 from kdmaps.estimators.kernel_map import KernelDiffusionMap
+from kdmaps.forms.tangent import DiffusionLike
 from kdmaps.kernels import Gaussian, Mixture
 from kdmaps.selection.grid import bandwidth_grid
+from kdmaps.utils.types import RandomStateLike
 from kdmaps.utils.validation import check_positive_integer
 
 
@@ -36,20 +43,20 @@ class UniformMixtureMap(KernelDiffusionMap):
 
     def __init__(
         self,
-        n_components=4,
+        n_components: int = 4,
         *,
-        n_kernels=10,
-        bandwidth_range=(0.5, 50.0),
-        regularization=1e-2,
-        basis="fourier",
-        n_features=300,
-        sampling="sobol",
-        landmarks="kmeans",
-        center=True,
-        diffusion=None,
-        rates="ritz",
-        cv=3,
-        random_state=None,
+        n_kernels: int = 10,
+        bandwidth_range: ArrayLike = (0.5, 50.0),
+        regularization: float = 1e-2,
+        basis: str = "fourier",
+        n_features: int = 300,
+        sampling: str = "sobol",
+        landmarks: str | ArrayLike = "kmeans",
+        center: bool = True,
+        diffusion: DiffusionLike = None,
+        rates: str = "ritz",
+        cv: Any = 3,
+        random_state: RandomStateLike = None,
     ):
         super().__init__(
             n_components=n_components,
@@ -71,6 +78,6 @@ class UniformMixtureMap(KernelDiffusionMap):
         super()._check_parameters()
         check_positive_integer("n_kernels", self.n_kernels)
 
-    def _make_kernel(self, X, weight, seed):
+    def _make_kernel(self, X: np.ndarray, weight: np.ndarray | None, seed: int) -> Mixture:
         sigmas = bandwidth_grid(self.n_kernels, self.bandwidth_range, median_distance(X, weight, seed))
         return Mixture([Gaussian(sigma) for sigma in sigmas])

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from kdmaps.forms.diffusion import DiffusionTensor, TensorRows
 from kdmaps.kernels import Kernel
@@ -53,7 +54,7 @@ class Basis(ABC):
         """Approximate working memory of `step` in bytes per sample of a chunk."""
         return 8 * (6 * self.n_features + 4 * self.dim)
 
-    def astype(self, dtype) -> Basis:
+    def astype(self, dtype: DTypeLike) -> Basis:
         """Return the same basis with features in another floating type."""
         if np.dtype(dtype) != self.dtype:
             raise ValueError(
@@ -84,7 +85,9 @@ class Basis(ABC):
         """Return an empty accumulator for chunks of at most `rows` samples."""
 
     @abstractmethod
-    def step(self, state: Any, X: np.ndarray, root_weight: np.ndarray, tensor: TensorRows, constant) -> None:
+    def step(
+        self, state: Any, X: np.ndarray, root_weight: np.ndarray, tensor: TensorRows, constant: np.ndarray | None
+    ) -> None:
         """Add a chunk of samples, with the square roots of their weights, to an accumulator.
 
         `constant` is the constant diffusion matrix, or None if `tensor` holds one per sample.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -40,10 +40,10 @@ class _Stack:
     def __init__(self, kernels: Sequence[Kernel]):
         self.kernels = kernels
 
-    def __call__(self, X, Z):
+    def __call__(self, X: np.ndarray, Z: np.ndarray) -> np.ndarray:
         return np.hstack([kernel(X, Z) for kernel in self.kernels])
 
-    def partials(self, X, Z):
+    def partials(self, X: np.ndarray, Z: np.ndarray) -> Iterator[np.ndarray]:
         for parts in zip(*(kernel.partials(X, Z) for kernel in self.kernels), strict=True):
             yield np.hstack(parts)
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from kdmaps.bases._base import Basis
 from kdmaps.bases.compiled import BLOCK_ROWS, LARGE_ARGUMENT, add_gram, add_waves, cos_sin, mirror
-from kdmaps.forms.diffusion import TensorRows
+from kdmaps.forms.diffusion import DiffusionTensor, TensorRows
 from kdmaps.kernels import Kernel
 from kdmaps.utils.threads import slices
 
@@ -61,22 +63,22 @@ class FourierBasis(Basis):
         self._directions = np.ascontiguousarray(self.frequencies.T, dtype=dtype)
         self._reach = np.abs(self._directions).max(axis=1).sum()
 
-    def astype(self, dtype):
+    def astype(self, dtype: DTypeLike) -> FourierBasis:
         other = copy(self)
         other._set_type(np.dtype(dtype))
         return other
 
     @property
-    def chunk_rows(self):
+    def chunk_rows(self) -> int:
         # In single precision every chunk ends with the addition of a p×p matrix, which is negligible from 2p rows on.
         return max(super().chunk_rows, 2 * self.n_features if self.dtype == np.float32 else 0)
 
     @property
-    def row_bytes(self):
+    def row_bytes(self) -> int:
         return self.dtype.itemsize * 3 * self.frequencies.shape[0] + 8 * 4 * self.dim
 
     @property
-    def ridge(self):
+    def ridge(self) -> None:
         return None
 
     @property
@@ -95,28 +97,30 @@ class FourierBasis(Basis):
         cos_sin(Y @ self._directions, np.ones(X.shape[0], self.dtype), out, bound)
         return out
 
-    def features(self, X):
+    def features(self, X: np.ndarray) -> np.ndarray:
         return self._waves(X) * self._amplitude
 
-    def combine(self, X, coefficients):
+    def combine(self, X: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
         out, scaled = np.empty((X.shape[0], coefficients.shape[1])), coefficients * self._amplitude[:, None]
         for part in slices(X.shape[0], BLOCK_ROWS):  # waves stay in the cache
             out[part] = self._waves(X[part]) @ scaled
         return out
 
-    def gradient(self, X, coefficients):
+    def gradient(self, X: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
         q = self.frequencies.shape[0]
         waves, a = self._waves(X), coefficients * self._amplitude[:, None]
         slopes = waves[:, :q, None] * a[q:] - waves[:, q:, None] * a[:q]  # (n, q, r)
         return np.einsum("nqr,qd->nrd", slopes, self.frequencies, optimize=True)
 
-    def start(self, rows):
+    def start(self, rows: int) -> _State:
         p, rows = 2 * self.frequencies.shape[0], min(rows, BLOCK_ROWS)
         angles, waves = np.empty((rows, p // 2), self.dtype), np.empty((rows, p), self.dtype)
         work = np.zeros((p, p), self.dtype) if self.dtype == np.float32 else None
         return _State(angles, waves, np.zeros(p), np.zeros((p, p)), work)
 
-    def step(self, state, X, root_weight, tensor, constant):
+    def step(
+        self, state: _State, X: np.ndarray, root_weight: np.ndarray, tensor: TensorRows, constant: np.ndarray | None
+    ) -> None:
         (Y, bound), root = self._centred(X), root_weight.astype(self.dtype, copy=False)
         state.weight += float(root_weight @ root_weight)
         if tensor.scalar is None and tensor.factor is None and bound < LARGE_ARGUMENT[self.dtype]:
@@ -126,7 +130,7 @@ class FourierBasis(Basis):
             values = (None if value is None else value[part] for value in tensor)
             self._step_block(state, Y[part], root[part], TensorRows(*values), bound)
 
-    def _step_block(self, state, Y, root, tensor, bound):
+    def _step_block(self, state: _State, Y: np.ndarray, root: np.ndarray, tensor: TensorRows, bound: float) -> None:
         n, q = Y.shape[0], self.frequencies.shape[0]
         angles, waves = state.angles[:n], state.waves[:n]
         cos_sin(np.matmul(Y, self._directions, out=angles), root, waves, bound, self._shift)
@@ -158,7 +162,7 @@ class FourierBasis(Basis):
         out[q:, :q] = out[:q, q:].T
         return out
 
-    def finish(self, states, diffusion):
+    def finish(self, states: list[Any], diffusion: DiffusionTensor) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         gram, total = mirror(sum(state.gram for state in states)), sum(state.total for state in states)
         if self._shift:
             ones, weight = np.repeat([1.0, 0.0], self.frequencies.shape[0]), sum(state.weight for state in states)
@@ -183,7 +187,9 @@ class RandomPhaseBasis(FourierBasis):
     They are computed as the combinations √2 (cos b cos(wᵀx) - sin b sin(wᵀx)) of the pairs.
     """
 
-    def __init__(self, kernel, frequencies, weights, origin, phases):
+    def __init__(
+        self, kernel: Kernel, frequencies: np.ndarray, weights: np.ndarray, origin: np.ndarray, phases: np.ndarray
+    ):
         super().__init__(kernel, frequencies, weights, origin)
         self.phases = phases
         self.n_features = frequencies.shape[0]
@@ -195,16 +201,16 @@ class RandomPhaseBasis(FourierBasis):
         shape[axis] = -1
         return np.add(*np.split(pairs * self._mix.reshape(shape), 2, axis=axis))
 
-    def features(self, X):
+    def features(self, X: np.ndarray) -> np.ndarray:
         return self._mixed(super().features(X), 1)
 
-    def combine(self, X, coefficients):
+    def combine(self, X: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
         return super().combine(X, np.tile(coefficients, (2, 1)) * self._mix[:, None])
 
-    def gradient(self, X, coefficients):
+    def gradient(self, X: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
         return super().gradient(X, np.tile(coefficients, (2, 1)) * self._mix[:, None])
 
-    def finish(self, states, diffusion):
+    def finish(self, states: list[Any], diffusion: DiffusionTensor) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         total, *grams = super().finish(states, diffusion)
         gram, energy = (self._mixed(self._mixed(g, 0), 1) for g in grams)
         return self._mixed(total, 0), gram, energy

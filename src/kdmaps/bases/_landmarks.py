@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.spatial.distance import cdist
 from sklearn.cluster import KMeans, MiniBatchKMeans
 from sklearn.utils import check_random_state
 
 from kdmaps.bases._base import Basis
 from kdmaps.bases.compiled import add_gram, mirror
-from kdmaps.forms.diffusion import square_root
+from kdmaps.forms.diffusion import DiffusionTensor, TensorRows, square_root
 from kdmaps.kernels import Kernel
+from kdmaps.utils.types import RandomStateLike
 from kdmaps.utils.validation import as_numbers
 
 #: Jitter ε_W of eq:W-stab relative to the trace of W. With much less, the norm of directions in which W is numerically
@@ -61,21 +64,23 @@ class LandmarkBasis(Basis):
         self._ridge = (W + W.T) / 2 + JITTER * np.trace(W) * np.eye(self.n_features)  # eq:W-stab
 
     @property
-    def ridge(self):
+    def ridge(self) -> np.ndarray:
         return self._ridge
 
-    def features(self, X):
+    def features(self, X: np.ndarray) -> np.ndarray:
         return self.kernel(X - self.origin, self.centred_landmarks)
 
-    def gradient(self, X, coefficients):
+    def gradient(self, X: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
         parts = [partial @ coefficients for partial in self.kernel.partials(X - self.origin, self.centred_landmarks)]
         return np.stack(parts, axis=-1)
 
-    def start(self, rows):
+    def start(self, rows: int) -> _State:
         p = self.n_features
         return _State(np.zeros(p), np.zeros((p, p)), np.zeros((p, p)))
 
-    def step(self, state, X, root_weight, tensor, constant):
+    def step(
+        self, state: _State, X: np.ndarray, root_weight: np.ndarray, tensor: TensorRows, constant: np.ndarray | None
+    ) -> None:
         X = X - self.origin
         if tensor.factor is not None and state.directed is None:
             state.directed = np.zeros_like(state.gram)
@@ -84,12 +89,14 @@ class LandmarkBasis(Basis):
         else:
             self._step_coordinates(state, X, root_weight, tensor, constant)
 
-    def _add_values(self, state, values, root_weight):
+    def _add_values(self, state: _State, values: np.ndarray, root_weight: np.ndarray) -> None:
         values *= root_weight[:, None]
         add_gram(state.gram, values)
         state.total += root_weight @ values
 
-    def _step_radial(self, state, X, root_weight, tensor, constant):
+    def _step_radial(
+        self, state: _State, X: np.ndarray, root_weight: np.ndarray, tensor: TensorRows, constant: np.ndarray | None
+    ) -> None:
         y, zeta = X / self.kernel.scale, self.centred_landmarks / self.kernel.scale
         s = _squared_distances(y, zeta)
         values = np.asarray(self.kernel.profile(s))
@@ -97,7 +104,7 @@ class LandmarkBasis(Basis):
             slopes = (2 * root_weight)[:, None] * self.kernel.profile(s, 1)
             for direction in np.moveaxis(tensor.factor, 2, 0) / self.kernel.scale:
                 along = np.einsum("nd,nd->n", y, direction)[:, None] - direction @ zeta.T
-                add_gram(state.directed, slopes * along)
+                add_gram(state.directed, slopes * along)  # type: ignore[arg-type]
             if constant is None:
                 self._add_values(state, values, root_weight)
                 return
@@ -113,12 +120,12 @@ class LandmarkBasis(Basis):
             root = root_weight if tensor.scalar is None else root_weight * np.sqrt(tensor.scalar)
             slopes = (2 * root)[:, None] * self.kernel.profile(s, 1)
             self._add_values(state, values, root_weight)
-            add_gram(state.slopes, slopes)
+            add_gram(state.slopes, slopes)  # type: ignore[arg-type]
         weighted = s * metric if np.ndim(metric) == 0 else _squared_distances(y @ metric, zeta @ metric)
         weighted *= slopes
         state.cross += weighted.T @ slopes
 
-    def metric(self, constant) -> np.ndarray:
+    def metric(self, constant: np.ndarray | None) -> np.ndarray:
         """Return c if M = c·1, otherwise a root B with M = B Bᵀ."""
         inverse = np.broadcast_to(1 / np.asarray(self.kernel.scale), self.dim)
         M = (np.eye(self.dim) if constant is None else constant) * np.outer(inverse, inverse)
@@ -126,14 +133,16 @@ class LandmarkBasis(Basis):
             return M[0, 0]
         return square_root(M)
 
-    def _step_coordinates(self, state, X, root_weight, tensor, constant):
+    def _step_coordinates(
+        self, state: _State, X: np.ndarray, root_weight: np.ndarray, tensor: TensorRows, constant: np.ndarray | None
+    ) -> None:
         values = self.kernel(X, self.centred_landmarks)
         root = root_weight if tensor.scalar is None else root_weight * np.sqrt(tensor.scalar)
         partials = self.kernel.partials(X, self.centred_landmarks)
         if constant is None and tensor.factor is None:
             constant = np.eye(self.dim)
         diagonal = constant is not None and np.array_equal(constant, np.diag(np.diagonal(constant)))
-        factors = []  # each with the sum to which it contributes
+        factors: list[tuple[np.ndarray, Any]] = []  # each with the sum to which it contributes
         if constant is not None and not diagonal:
             factor = np.broadcast_to(square_root(constant), (X.shape[0], *constant.shape))
             factors.append((factor, state.energy))
@@ -142,7 +151,7 @@ class LandmarkBasis(Basis):
         alongs = [np.zeros((factor.shape[2], *values.shape)) for factor, _ in factors]
         for j, partial in enumerate(partials):
             if diagonal:
-                add_gram(state.energy, np.ascontiguousarray(partial * (root * np.sqrt(constant[j, j]))[:, None]))
+                add_gram(state.energy, np.ascontiguousarray(partial * (root * np.sqrt(constant[j, j]))[:, None]))  # type: ignore[index]
             for (factor, _), along in zip(factors, alongs, strict=True):
                 along += factor[:, j].T[:, :, None] * partial
         for (_, total), along in zip(factors, alongs, strict=True):
@@ -150,7 +159,7 @@ class LandmarkBasis(Basis):
                 add_gram(total, derivative * root[:, None])
         self._add_values(state, values, root_weight)
 
-    def finish(self, states, diffusion):
+    def finish(self, states: list[Any], diffusion: DiffusionTensor) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         total, gram = sum(state.total for state in states), mirror(sum(state.gram for state in states))
         energy = mirror(sum(state.energy for state in states))
         if states[0].directed is not None:
@@ -177,7 +186,9 @@ def _squared_distances(A: np.ndarray, B: np.ndarray) -> np.ndarray:
     return np.maximum(s, 0, out=s)
 
 
-def select_landmarks(X: np.ndarray, n: int, method, kernel: Kernel, random_state=None) -> np.ndarray:
+def select_landmarks(
+    X: np.ndarray, n: int, method: str | ArrayLike, kernel: Kernel, random_state: RandomStateLike = None
+) -> np.ndarray:
     """Select landmarks for the samples X.
 
     Parameters

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
 from kdmaps.bases._base import Basis
 from kdmaps.bases._fourier import FourierBasis, RandomPhaseBasis
 from kdmaps.bases._landmarks import LandmarkBasis, select_landmarks
 from kdmaps.kernels import Kernel
+from kdmaps.utils.types import RandomStateLike
 
 BASES = ("fourier", "random-phase", "landmarks", "full")
 
 
-def check_basis(basis, known=BASES) -> None:
+def check_basis(basis: Any, known: Sequence[str] = BASES) -> None:
     """Raise a ValueError unless `basis` is one of the known names."""
     if not isinstance(basis, str) or basis not in known:
         raise ValueError(f"Unknown basis {basis!r}; choose one of {', '.join(known)}.")
@@ -26,8 +31,8 @@ def make_basis(
     n_features: int,
     *,
     sampling: str = "sobol",
-    landmarks="kmeans",
-    random_state=None,
+    landmarks: str | ArrayLike = "kmeans",
+    random_state: RandomStateLike = None,
     sample_weight: np.ndarray | None = None,
 ) -> Basis:
     """Build a basis for the samples X.

@@ -156,7 +156,16 @@ def cos_sin(
         np.multiply(np.sin(angles), row_scale[:, None], out=out[:, q:])
 
 
-def add_waves(Y, directions, root_weight, angles, waves, total, gram, work=None) -> None:
+def add_waves(
+    Y: np.ndarray,
+    directions: np.ndarray,
+    root_weight: np.ndarray,
+    angles: np.ndarray,
+    waves: np.ndarray,
+    total: np.ndarray,
+    gram: np.ndarray,
+    work: np.ndarray | None = None,
+) -> None:
     """Add Σ √w z and Σ zzᵀ (lower triangle) of z = √w [cos a, sin a], a = Y @ directions, to `total` and `gram`.
 
     One compiled function does it all: threads that return to the interpreter after every block would wait for the GIL.

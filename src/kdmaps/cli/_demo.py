@@ -12,6 +12,7 @@ from rich.table import Table
 
 import kdmaps
 from kdmaps.cli._app import app
+from kdmaps.estimators.transformer import ModeTransformer
 from kdmaps.problems import Problem
 from kdmaps.utils.files import replacing
 
@@ -53,7 +54,9 @@ def demo(
     console.print(f"Modes drawn in {picture}", highlight=False, soft_wrap=True)
 
 
-def _draw_demo(model, system: Problem, X: np.ndarray, modes: np.ndarray, exact: np.ndarray, path: Path) -> None:
+def _draw_demo(
+    model: ModeTransformer, system: Problem, X: np.ndarray, modes: np.ndarray, exact: np.ndarray, path: Path
+) -> None:
     """Draw learned modes above exact ones, or both in one frame over a single coordinate; time scales on the right."""
     from matplotlib.figure import Figure  # not pyplot, which wants a display
 

@@ -172,7 +172,9 @@ def _folds(groups: np.ndarray | None, ordered: bool) -> Any:
     return BlockedKFold(BLOCK_FOLDS) if ordered else 3
 
 
-def _estimator(n_modes: int, kernel: str, bandwidth, regularization, settings: dict[str, Any]) -> Any:
+def _estimator(
+    n_modes: int, kernel: str, bandwidth: float | None, regularization: float | None, settings: dict[str, Any]
+) -> Any:
     """Return the estimator that searches for everything that was not given."""
     if kernel != "auto" and bandwidth is not None and regularization is not None:
         return KernelDiffusionMap(

@@ -22,9 +22,10 @@ from dask.delayed import Delayed, delayed
 
 from kdmaps.bases import Basis
 from kdmaps.data.formats.arrays import write_rows
-from kdmaps.data.sources import ArraySource, Form, Sample, Source, as_rows, check_finite, draw_rows
+from kdmaps.data.sources import ArraySource, Form, Part, Sample, Source, as_rows, check_finite, draw_rows
 from kdmaps.forms.moments import Moments, Packed
 from kdmaps.utils.threads import blas_threads, n_threads, single_thread, slices
+from kdmaps.utils.types import PathLike
 
 #: Sums that one task of the tree adds up.
 BRANCHES = 8
@@ -93,16 +94,22 @@ class DaskSource(Source):
         """Number of rows."""
         return self._parts[-1].stop
 
-    def parts(self, size):
+    def parts(self, size: int) -> Iterator[Part]:
         for part, block in zip(self._parts, self._blocks, strict=True):
             (rows,) = self._compute([delayed(_rows)(block, part.start)])
             for cut in slices(len(rows), size):
                 yield slice(part.start + cut.start, part.start + cut.stop), rows[cut]
 
-    def read(self, part):
+    def read(self, part: Any) -> Part:
         return part
 
-    def sample(self, size, random_state, weight=None, typical=True):
+    def sample(
+        self,
+        size: int | None,
+        random_state: np.random.RandomState,
+        weight: np.ndarray | None = None,
+        typical: bool = True,
+    ) -> Sample:
         rows = draw_rows(self.n_samples, size, random_state, weight)
         tasks = []
         for part, block in zip(self._parts, self._blocks, strict=True):
@@ -113,7 +120,7 @@ class DaskSource(Source):
                 tasks.append(delayed(_chosen_rows)(block, chosen, part.start))
         return Sample(rows, np.concatenate(self._compute(tasks)), None if weight is None else weight[rows])
 
-    def subset(self, X):
+    def subset(self, X: np.ndarray) -> Source:
         rows = max(MIN_BLOCK_ROWS, -(-len(X) // self._n_threads))
         with self._explained():
             return DaskSource(dask.persist(da.from_array(X, chunks=(rows, -1)), scheduler=self._get)[0])
@@ -148,7 +155,7 @@ class DaskSource(Source):
         (total,) = self._compute(tasks)
         return Moments.unpack(total)
 
-    def project(self, basis: Basis, factors: np.ndarray, size: int, out: Any = None) -> Any:
+    def project(self, basis: Basis, factors: np.ndarray, size: int, out: PathLike | None = None) -> Any:
         """Return a Dask array, not yet computed; with `out`, compute and write it."""
         dtype = self.array.dtype if self.array.dtype in (np.float32, np.float64) else np.dtype(np.float64)
         values = self.array.map_blocks(
@@ -165,7 +172,7 @@ class DaskSource(Source):
         for part in slices(len(blocks), BLOCKS_AHEAD * self._n_threads):
             yield from self._compute(blocks[part])
 
-    def rowwise(self, function: Callable, *arguments) -> np.ndarray:
+    def rowwise(self, function: Callable[..., np.ndarray], *arguments: Any) -> np.ndarray:
         shared = delayed(arguments, traverse=False)
         return np.concatenate(self._compute([delayed(_apply)(function, block, shared) for block in self._blocks]))
 
@@ -207,7 +214,7 @@ class DaskSource(Source):
         # While one is being solved, the blocks of the next are summed.
         return max(n_threads(), -(-self._n_threads // len(self._parts)) + 1)
 
-    def _compute(self, tasks: list[Delayed]) -> tuple:
+    def _compute(self, tasks: list[Delayed]) -> tuple[Any, ...]:
         with self._explained():
             return dask.compute(*tasks, scheduler=self._get)
 
@@ -293,11 +300,13 @@ def _chosen_rows(block: Any, chosen: slice | np.ndarray, start: int) -> np.ndarr
     return rows[chosen]
 
 
-def _apply(function: Callable, block: Any, arguments: tuple) -> np.ndarray:
+def _apply(function: Callable[..., np.ndarray], block: Any, arguments: tuple[Any, ...]) -> np.ndarray:
     return function(as_rows(block, 0), *arguments)
 
 
-def _block_sums(block: Any, start: int, shared: tuple, weight, labels, form: Form) -> Packed:
+def _block_sums(
+    block: Any, start: int, shared: tuple[Any, ...], weight: np.ndarray | None, labels: np.ndarray | None, form: Form
+) -> Packed:
     basis, sets, options = shared
     rows = ArraySource(_rows(block, start), checked=True)
     with _one_core():

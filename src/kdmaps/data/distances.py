@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.spatial.distance import pdist
 from sklearn.utils import check_random_state
+
+from kdmaps.utils.types import RandomStateLike
 
 #: Up to this many samples the median is over all pairs; beyond, over the pairs of a seeded subsample.
 MEDIAN_SAMPLES = 1_000
@@ -15,7 +18,9 @@ SUBSAMPLE = 500
 OVERFLOW = "Squared distances between samples of X overflow; give X in larger units, so that its numbers are smaller."
 
 
-def median_distance(X: np.ndarray, sample_weight: np.ndarray | None = None, random_state=None) -> float:
+def median_distance(
+    X: np.ndarray, sample_weight: np.ndarray | None = None, random_state: RandomStateLike = None
+) -> float:
     """Return the median Euclidean distance over pairs of different samples; a pair counts with the product of weights.
 
     Pairs of equal samples do not count, so that an integer weight is equivalent to repeating the sample. A large X is
@@ -65,7 +70,12 @@ def _weighted_median(values: np.ndarray, weights: np.ndarray) -> float:
     return (lower + upper) / 2
 
 
-def resolve_bandwidth(bandwidth, X: np.ndarray, sample_weight=None, random_state=None):
+def resolve_bandwidth(
+    bandwidth: str | ArrayLike,
+    X: np.ndarray,
+    sample_weight: np.ndarray | None = None,
+    random_state: RandomStateLike = None,
+) -> ArrayLike:
     """Return `bandwidth` itself, or the median pairwise distance of X if it is "median"."""
     if isinstance(bandwidth, str):
         if bandwidth != "median":

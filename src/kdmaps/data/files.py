@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -12,16 +11,17 @@ import numpy as np
 from kdmaps.data.formats.registry import FORMATS
 from kdmaps.data.formats.trajectories import DESCRIPTORS, open_trajectory
 from kdmaps.data.table import Table, join
+from kdmaps.utils.types import PathLike
 
 
 def open_table(
-    path: str | os.PathLike,
+    path: PathLike,
     *,
     array: str | None = None,
     stride: int = 1,
-    topology: str | os.PathLike | None = None,
+    topology: PathLike | None = None,
     descriptor: str = "heavy-atoms",
-    reference: str | os.PathLike | None = None,
+    reference: PathLike | None = None,
 ) -> Table:
     """Inspect a file and return its columns.
 
@@ -77,7 +77,9 @@ def open_table(
     return table.every(stride)
 
 
-def open_tables(paths: Sequence[str | os.PathLike], *, stride: int = 1, reference=None, **options: Any) -> Table:
+def open_tables(
+    paths: Sequence[PathLike], *, stride: int = 1, reference: PathLike | None = None, **options: Any
+) -> Table:
     """Inspect files with the same columns and join their rows; of the joined rows, take every stride-th.
 
     The reference of trajectories is the first path by default. The other options are those of `open_table`.

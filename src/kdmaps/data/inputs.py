@@ -8,14 +8,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils import check_array
 
 from kdmaps.data.files import open_table
 from kdmaps.data.formats.registry import is_dask, object_reader
 from kdmaps.data.sources import ArraySource, Source, StreamSource
+from kdmaps.utils.types import SamplesLike
 
 
-def as_source(X) -> Source:
+def as_source(X: SamplesLike) -> Source:
     """Return a source of the samples X.
 
     Parameters
@@ -59,7 +61,7 @@ def as_source(X) -> Source:
     return StreamSource(X) if reader is None else reader(X).select()
 
 
-def join_trajectories(X: Any, groups: Any = None) -> tuple[Any, Any, list[int] | None]:
+def join_trajectories(X: SamplesLike, groups: ArrayLike | None = None) -> tuple[Any, Any, list[int] | None]:
     """Join a list of arrays, which are several trajectories, into one.
 
     Returns
@@ -85,7 +87,7 @@ def join_trajectories(X: Any, groups: Any = None) -> tuple[Any, Any, list[int] |
     return joined, np.repeat(np.arange(len(X)), lengths), lengths
 
 
-def is_array_like(X) -> bool:
+def is_array_like(X: Any) -> bool:
     """Return whether X is numbers in memory, which scikit-learn validates."""
     if isinstance(X, str | os.PathLike | np.memmap | Source) or hasattr(X, "__next__"):
         return False
@@ -105,7 +107,7 @@ def _open_path(path: Path) -> Source:
         raise kind(f"X: {error}") from error
 
 
-def check_columns(estimator, source: Source, reset: bool) -> None:
+def check_columns(estimator: Any, source: Source, reset: bool) -> None:
     """Remember the number and the names of the columns, or compare them with those of `fit`."""
     names = source.feature_names
     if reset:

@@ -17,6 +17,7 @@ from kdmaps.data.formats.arrays import write_rows
 from kdmaps.data.formats.base import block_rows, made_by
 from kdmaps.data.formats.trajectories import coordinates
 from kdmaps.utils.threads import map_ordered, n_threads, slices
+from kdmaps.utils.types import PathLike
 
 #: Pages of a memory-mapped file are given back after this many bytes.
 MAPPED_BYTES = 16 * 2**20
@@ -59,7 +60,7 @@ class Source(ABC):
         return self.n_samples, self.n_features
 
     @abstractmethod
-    def parts(self, size: int) -> Iterable:
+    def parts(self, size: int) -> Iterable[Any]:
         """What `read` turns into consecutive parts of `size` rows, the last one shorter."""
 
     @abstractmethod
@@ -67,7 +68,13 @@ class Source(ABC):
         """The rows of a part, finite and of the right width, and their index (a slice, or an array of row numbers)."""
 
     @abstractmethod
-    def sample(self, size: int | None, random_state: np.random.RandomState, weight=None, typical=True) -> Sample:
+    def sample(
+        self,
+        size: int | None,
+        random_state: np.random.RandomState,
+        weight: np.ndarray | None = None,
+        typical: bool = True,
+    ) -> Sample:
         """`size` rows of positive weight, all subsets equally likely; all rows if there are no more, or for None.
 
         The draw depends on the rows and the random state alone, not on how the rows are stored or cut into chunks.
@@ -114,7 +121,7 @@ class Source(ABC):
         options: dict[str, Any] = {"engine": engine, "memory_limit": memory_limit, "kept": kept}
         return [form.moments(basis, self, sample_weight, part, **options) for part in rows]
 
-    def project(self, basis: Any, factors: np.ndarray, size: int, out: Any = None) -> Any:
+    def project(self, basis: Any, factors: np.ndarray, size: int, out: PathLike | None = None) -> Any:
         """Evaluate the features of a basis at all rows, its columns multiplied by `factors`.
 
         Parameters
@@ -132,7 +139,7 @@ class Source(ABC):
             In the floating type of the rows; with `out`, mapped from that file.
         """
 
-        def work(part):
+        def work(part: Any) -> np.ndarray:
             _, chunk = self.read(part)
             values = basis.features(np.asarray(chunk, dtype=np.float64)) * factors
             return values.astype(chunk.dtype if chunk.dtype.kind == "f" else np.float64, copy=False)
@@ -140,7 +147,7 @@ class Source(ABC):
         parts = map_ordered(self.parts(size), work)
         return np.concatenate(list(parts)) if out is None else write_rows(out, parts)
 
-    def rowwise(self, function: Callable, *arguments: Any) -> np.ndarray:
+    def rowwise(self, function: Callable[..., np.ndarray], *arguments: Any) -> np.ndarray:
         """Return `function(rows, *arguments)`, which has one entry per row, of all rows."""
         return np.concatenate([function(self.read(part)[1], *arguments) for part in self.parts(2**16)])
 
@@ -213,12 +220,12 @@ class ArraySource(Source):
             self._map = None
         self._mapped = 0
 
-    def parts(self, size, rows: np.ndarray | None = None):
+    def parts(self, size: int, rows: np.ndarray | None = None) -> list[Any]:
         if rows is None:
             return list(slices(self.array.shape[0], size))
         return [rows[part] for part in slices(len(rows), size)]
 
-    def read(self, part):
+    def read(self, part: Any) -> Part:
         chunk = self.array[part]
         if not self._checked:
             check_finite(chunk, part)
@@ -229,7 +236,13 @@ class ArraySource(Source):
                 self._map.madvise(mmap.MADV_DONTNEED)
         return part, chunk
 
-    def sample(self, size, random_state, weight=None, typical=True):
+    def sample(
+        self,
+        size: int | None,
+        random_state: np.random.RandomState,
+        weight: np.ndarray | None = None,
+        typical: bool = True,
+    ) -> Sample:
         n = self.array.shape[0]
         index = draw_rows(n, size, random_state, weight)
         if self.many_passes:
@@ -239,10 +252,10 @@ class ArraySource(Source):
         return Sample(index, X, None if weight is None else weight[index])
 
     @property
-    def rows_for_splitters(self):
+    def rows_for_splitters(self) -> np.ndarray:
         return self.array
 
-    def content(self, preview):
+    def content(self, preview: Sample) -> tuple[np.ndarray, np.ndarray]:
         return self.array, np.arange(len(self.array))
 
 
@@ -259,7 +272,13 @@ class StreamSource(Source):
     feature_names : list of str, optional
     """
 
-    def __init__(self, start: Callable[[], Iterator], once: bool = False, n_samples=None, feature_names=None):
+    def __init__(
+        self,
+        start: Callable[[], Iterator[Any]],
+        once: bool = False,
+        n_samples: int | None = None,
+        feature_names: list[str] | None = None,
+    ):
         self._start, self._once = start, once
         self.n_samples, self.feature_names = n_samples, feature_names
         self._head: list[np.ndarray] = []  # chunks of a one-time stream that were read, but not yet used
@@ -313,7 +332,7 @@ class StreamSource(Source):
                 self._head.append(chunk)
             yield chunk
 
-    def parts(self, size):
+    def parts(self, size: int) -> Iterator[Part]:
         held: list[np.ndarray] = []
         count, start = 0, 0
         for chunk in self._chunks():
@@ -327,10 +346,16 @@ class StreamSource(Source):
         if count:
             yield slice(start, start + count), np.concatenate(held)
 
-    def read(self, part):
+    def read(self, part: Any) -> Part:
         return part
 
-    def sample(self, size, random_state, weight=None, typical=True):
+    def sample(
+        self,
+        size: int | None,
+        random_state: np.random.RandomState,
+        weight: np.ndarray | None = None,
+        typical: bool = True,
+    ) -> Sample:
         head, count = [], 0
         for chunk in self._chunks(keep=True):
             head.append(chunk)
@@ -350,7 +375,7 @@ class StreamSource(Source):
         else:
             parts = self.parts(block_rows(self.n_features))
             pieces = ((rows := _counted(part, weight), X[rows - part.start]) for part, X in parts)
-            rows, X = _draw(pieces, size, seed)
+            rows, X = _draw(pieces, size, seed)  # type: ignore[arg-type]
         return Sample(rows, X, None if weight is None else weights_at(weight, rows))
 
 
@@ -381,7 +406,7 @@ def _check_size(n_samples: int, n_features: int) -> None:
             raise ValueError(f"Found array with 0 {what}(s) in X, while a minimum of 1 is required.")
 
 
-def as_rows(chunk, number: int) -> np.ndarray:
+def as_rows(chunk: Any, number: int) -> np.ndarray:
     """Return a chunk as an array of two dimensions and a floating type."""
     rows = np.asarray(coordinates(chunk) if made_by(chunk, "mdtraj", "Trajectory") else chunk)
     if rows.ndim != 2 or rows.dtype.kind not in "fiub":
@@ -399,7 +424,9 @@ def _counted(part: slice, weight: np.ndarray | None) -> np.ndarray:
     return rows if weight is None else rows[weights_at(weight, part) > 0]
 
 
-def draw_rows(n_samples: int, size: int | None, random_state: np.random.RandomState, weight=None) -> np.ndarray:
+def draw_rows(
+    n_samples: int, size: int | None, random_state: np.random.RandomState, weight: np.ndarray | None = None
+) -> np.ndarray:
     """`size` random row numbers of positive weight, in order; all of them if there are no more rows, or for None."""
     if size is None or n_samples <= size:
         return np.arange(n_samples)

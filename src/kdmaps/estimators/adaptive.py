@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
 import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
 
 from kdmaps.estimators.search import KernelSearchCV
-from kdmaps.kernels import FAMILIES
+from kdmaps.forms.tangent import DiffusionLike
+from kdmaps.kernels import FAMILIES, Kernel
 from kdmaps.learn import Refinement, make_objective, refine
 from kdmaps.selection.candidate import Candidate
 from kdmaps.selection.data import FoldedMoments
 from kdmaps.selection.grid import BANDWIDTH_RANGE
 from kdmaps.selection.plan import SearchPlan
 from kdmaps.selection.result import SearchResult
+from kdmaps.selection.scores import FoldFit
+from kdmaps.utils.types import PathLike, RandomStateLike
 
 #: The refinement starts from a Gaussian at least this wide, in median distances. Roughness and narrowness are what one
 #: bandwidth needs to serve all coordinates; with a bandwidth for each, a stiff kernel does better in the tails.
@@ -74,32 +81,32 @@ class AdaptiveDiffusionMap(KernelSearchCV):
 
     def __init__(
         self,
-        n_components=4,
+        n_components: int = 4,
         *,
-        families=tuple(FAMILIES),
-        bandwidths=10,
-        bandwidth_range=BANDWIDTH_RANGE,
-        regularizations="auto",
-        max_extensions=3,
-        scoring="timescale",
-        max_search_samples=5000,
-        refine=True,
-        objective="heldout",
-        basis="fourier",
-        n_features=300,
-        sampling="sobol",
-        landmarks="kmeans",
-        center=True,
-        diffusion=None,
-        rates="ritz",
-        cv=3,
-        dtype="float64",
-        engine=None,
-        memory_limit=None,
-        random_state=None,
-        n_jobs=-1,
-        checkpoint=None,
-        progress=False,
+        families: Sequence[str | Kernel] = tuple(FAMILIES),
+        bandwidths: int | ArrayLike = 10,
+        bandwidth_range: ArrayLike = BANDWIDTH_RANGE,
+        regularizations: str | ArrayLike = "auto",
+        max_extensions: int = 3,
+        scoring: str | Callable[[FoldFit], float] = "timescale",
+        max_search_samples: int | None = 5000,
+        refine: bool = True,
+        objective: str | Mapping[str, float] = "heldout",
+        basis: str = "fourier",
+        n_features: int = 300,
+        sampling: str = "sobol",
+        landmarks: str | ArrayLike = "kmeans",
+        center: bool = True,
+        diffusion: DiffusionLike = None,
+        rates: str = "ritz",
+        cv: Any = 3,
+        dtype: DTypeLike = "float64",
+        engine: str | None = None,
+        memory_limit: float | None = None,
+        random_state: RandomStateLike = None,
+        n_jobs: int | None = -1,
+        checkpoint: PathLike | None = None,
+        progress: bool = False,
     ):
         self.n_components = n_components
         self.families = families

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 from numbers import Real
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
 
 from kdmaps.bases import Basis, BasisSpec, LandmarkBasis
 from kdmaps.data.distances import resolve_bandwidth
@@ -15,13 +16,14 @@ from kdmaps.data.sources import PREVIEW_SAMPLES, Source
 from kdmaps.estimators.transformer import ModeTransformer, checked_source, set_modes
 from kdmaps.forms.energy import EnergyForm, make_form
 from kdmaps.forms.moments import Moments, add_exactly
-from kdmaps.forms.tangent import TangentSpaces
+from kdmaps.forms.tangent import DiffusionLike, TangentSpaces
 from kdmaps.kernels import Kernel, make_kernel
 from kdmaps.selection.cross_fit import cross_fitted_rates
 from kdmaps.selection.folds import make_folds, make_splits
 from kdmaps.selection.plan import FitSpec
 from kdmaps.spectrum.modes import Modes
 from kdmaps.spectrum.pencil import find_modes, single_precision_warnings
+from kdmaps.utils.types import RandomStateLike, SamplesLike
 from kdmaps.utils.validation import all_or_nothing, check_samples, checked_weight, seed_of
 from kdmaps.utils.warn import warn
 
@@ -117,23 +119,23 @@ class KernelDiffusionMap(ModeTransformer):
 
     def __init__(
         self,
-        n_components=4,
+        n_components: int = 4,
         *,
-        kernel="gaussian",
-        bandwidth="median",
-        regularization=1e-2,
-        basis="fourier",
-        n_features=300,
-        sampling="sobol",
-        landmarks="kmeans",
-        center=True,
-        diffusion=None,
-        rates="ritz",
-        cv=3,
-        dtype="float64",
-        engine=None,
-        memory_limit=None,
-        random_state=None,
+        kernel: str | Kernel = "gaussian",
+        bandwidth: str | ArrayLike = "median",
+        regularization: float = 1e-2,
+        basis: str = "fourier",
+        n_features: int = 300,
+        sampling: str = "sobol",
+        landmarks: str | ArrayLike = "kmeans",
+        center: bool = True,
+        diffusion: DiffusionLike = None,
+        rates: str = "ritz",
+        cv: Any = 3,
+        dtype: DTypeLike = "float64",
+        engine: str | None = None,
+        memory_limit: float | None = None,
+        random_state: RandomStateLike = None,
     ):
         self.n_components = n_components
         self.kernel = kernel
@@ -152,7 +154,9 @@ class KernelDiffusionMap(ModeTransformer):
         self.memory_limit = memory_limit
         self.random_state = random_state
 
-    def fit(self, X, y=None, sample_weight=None, groups=None):
+    def fit(
+        self, X: SamplesLike, y: Any = None, sample_weight: ArrayLike | None = None, groups: ArrayLike | None = None
+    ) -> Self:
         """Find the modes of the samples X.
 
         Parameters
@@ -172,7 +176,15 @@ class KernelDiffusionMap(ModeTransformer):
         """
         return self._accumulate(X, sample_weight, self.diffusion, groups, reset=True)
 
-    def partial_fit(self, X, y=None, sample_weight=None, groups=None, *, diffusion=None):
+    def partial_fit(
+        self,
+        X: SamplesLike,
+        y: Any = None,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+        *,
+        diffusion: DiffusionLike = None,
+    ) -> Self:
         """Add a chunk of samples and find the modes of all samples so far.
 
         The first chunk fixes the bandwidth "median", the landmarks and the origin, so it should be typical. After it,
@@ -196,7 +208,15 @@ class KernelDiffusionMap(ModeTransformer):
         diffusion = self.diffusion if diffusion is None else diffusion
         return self._accumulate(X, sample_weight, diffusion, groups, reset=first)
 
-    def _accumulate(self, X, sample_weight, diffusion, groups=None, *, reset: bool):
+    def _accumulate(
+        self,
+        X: SamplesLike,
+        sample_weight: ArrayLike | None,
+        diffusion: DiffusionLike,
+        groups: ArrayLike | None = None,
+        *,
+        reset: bool,
+    ) -> Self:
         self._check_parameters()
         X, groups, _ = join_trajectories(X, groups)
         with all_or_nothing(self):
@@ -250,7 +270,7 @@ def fit_source(
     source: Source,
     form: EnergyForm,
     weight: np.ndarray | None,
-    groups: Any = None,
+    groups: ArrayLike | None = None,
     reset: bool = True,
 ) -> None:
     """Sum over the samples of a source and fit the modes; without `reset`, of these and all samples before."""

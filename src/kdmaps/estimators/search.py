@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from typing import Any, Self
+
+from numpy.typing import ArrayLike, DTypeLike
+
 from kdmaps.data.inputs import join_trajectories
 from kdmaps.estimators.kernel_map import (
     KernelDiffusionMap,
@@ -15,14 +20,17 @@ from kdmaps.estimators.kernel_map import (
 from kdmaps.estimators.transformer import ModeTransformer, checked_source, share_modes
 from kdmaps.exceptions import UnresolvedModesWarning
 from kdmaps.forms.energy import make_form
-from kdmaps.kernels import FAMILIES
+from kdmaps.forms.tangent import DiffusionLike
+from kdmaps.kernels import FAMILIES, Kernel
 from kdmaps.selection.candidate import Candidate
 from kdmaps.selection.data import FoldedMoments
 from kdmaps.selection.grid import BANDWIDTH_RANGE
 from kdmaps.selection.plan import SearchPlan
 from kdmaps.selection.result import SearchResult
+from kdmaps.selection.scores import FoldFit
 from kdmaps.selection.search import search
 from kdmaps.spectrum.checks import agreement_check
+from kdmaps.utils.types import PathLike, RandomStateLike, SamplesLike
 from kdmaps.utils.validation import all_or_nothing, checked_weight
 from kdmaps.utils.warn import warn
 
@@ -126,30 +134,30 @@ class KernelSearchCV(ModeTransformer):
 
     def __init__(
         self,
-        n_components=4,
+        n_components: int = 4,
         *,
-        families=tuple(FAMILIES),
-        bandwidths=10,
-        bandwidth_range=BANDWIDTH_RANGE,
-        regularizations="auto",
-        max_extensions=3,
-        scoring="timescale",
-        max_search_samples=None,
-        basis="fourier",
-        n_features=300,
-        sampling="sobol",
-        landmarks="kmeans",
-        center=True,
-        diffusion=None,
-        rates="ritz",
-        cv=3,
-        dtype="float64",
-        engine=None,
-        memory_limit=None,
-        random_state=None,
-        n_jobs=-1,
-        checkpoint=None,
-        progress=False,
+        families: Sequence[str | Kernel] = tuple(FAMILIES),
+        bandwidths: int | ArrayLike = 10,
+        bandwidth_range: ArrayLike = BANDWIDTH_RANGE,
+        regularizations: str | ArrayLike = "auto",
+        max_extensions: int = 3,
+        scoring: str | Callable[[FoldFit], float] = "timescale",
+        max_search_samples: int | None = None,
+        basis: str = "fourier",
+        n_features: int = 300,
+        sampling: str = "sobol",
+        landmarks: str | ArrayLike = "kmeans",
+        center: bool = True,
+        diffusion: DiffusionLike = None,
+        rates: str = "ritz",
+        cv: Any = 3,
+        dtype: DTypeLike = "float64",
+        engine: str | None = None,
+        memory_limit: float | None = None,
+        random_state: RandomStateLike = None,
+        n_jobs: int | None = -1,
+        checkpoint: PathLike | None = None,
+        progress: bool = False,
     ):
         self.n_components = n_components
         self.families = families
@@ -175,7 +183,9 @@ class KernelSearchCV(ModeTransformer):
         self.checkpoint = checkpoint
         self.progress = progress
 
-    def fit(self, X, y=None, sample_weight=None, groups=None):
+    def fit(
+        self, X: SamplesLike, y: Any = None, sample_weight: ArrayLike | None = None, groups: ArrayLike | None = None
+    ) -> Self:
         """Try all candidates and fit the best one on all samples.
 
         Parameters

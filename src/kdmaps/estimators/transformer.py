@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
@@ -15,11 +16,13 @@ from kdmaps.data.sources import ArraySource, Source
 from kdmaps.forms.energy import make_form
 from kdmaps.forms.engines import chunk_rows
 from kdmaps.forms.moments import Moments
-from kdmaps.forms.tangent import TangentSpaces
+from kdmaps.forms.tangent import DiffusionLike, TangentSpaces
+from kdmaps.kernels import Kernel
 from kdmaps.output.notebook import NotebookDisplay
 from kdmaps.selection.scores import timescale_score
 from kdmaps.spectrum.modes import Modes
 from kdmaps.utils.threads import map_reduce, slices
+from kdmaps.utils.types import PathLike, SamplesLike
 from kdmaps.utils.validation import checked_samples, checked_time, checked_values, checked_weight
 
 
@@ -29,6 +32,13 @@ class ModeTransformer(NotebookDisplay, TransformerMixin, BaseEstimator):
     Subclasses fit `basis_`, `modes_`, the public attributes that derive from them, and `tangents_`.
     """
 
+    basis_: Basis
+    kernel_: Kernel
+    modes_: Modes
+    coefficients_: np.ndarray
+    eigenvalues_: np.ndarray
+    rates_: np.ndarray
+    timescales_: np.ndarray
     moments_: Moments
     tangents_: TangentSpaces | None = None
 
@@ -42,7 +52,7 @@ class ModeTransformer(NotebookDisplay, TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         return np.array(mode_names(self.coefficients_.shape[1]), dtype=object)
 
-    def transform(self, X: Any, *, time: float = 0.0, out: Any = None) -> Any:
+    def transform(self, X: SamplesLike, *, time: float = 0.0, out: PathLike | None = None) -> Any:
         """Evaluate the modes at new points.
 
         Parameters
@@ -72,7 +82,7 @@ class ModeTransformer(NotebookDisplay, TransformerMixin, BaseEstimator):
     def _mode_basis(self) -> ModeBasis:
         return ModeBasis(self.basis_, self.coefficients_, self.modes_.offset)
 
-    def gradient(self, X: Any) -> np.ndarray:
+    def gradient(self, X: ArrayLike) -> np.ndarray:
         """Evaluate the gradients ∇φ_k of the modes at any points, in closed form.
 
         Returns
@@ -84,14 +94,19 @@ class ModeTransformer(NotebookDisplay, TransformerMixin, BaseEstimator):
         r, projected = self.coefficients_.shape[1], self._mode_basis()
         out, identity = np.empty((X.shape[0], r, X.shape[1]), dtype=X.dtype), np.eye(r)
 
-        def step(_, part):
+        def step(_: None, part: slice) -> None:
             out[part] = projected.gradient(np.asarray(X[part], dtype=np.float64), identity)
 
         map_reduce(list(slices(X.shape[0], projected.chunk_rows)), lambda: None, step)
         return out
 
     def predict_expectation(
-        self, X: Any, values: Any, time: float, at: Any = None, sample_weight: Any = None
+        self,
+        X: SamplesLike,
+        values: ArrayLike,
+        time: float,
+        at: SamplesLike = None,
+        sample_weight: ArrayLike | None = None,
     ) -> np.ndarray:
         """Predict E[f(X_t) | X_0 = x] for an observable f known at samples of the stationary law.
 
@@ -124,7 +139,9 @@ class ModeTransformer(NotebookDisplay, TransformerMixin, BaseEstimator):
         points = phi if at is None else np.asarray(ModeTransformer.transform(self, at), dtype=np.float64)
         return mean + (points * np.exp(-self.rates_ * checked_time(time))) @ overlaps
 
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None, *, diffusion: Any = None) -> float:
+    def score(
+        self, X: SamplesLike, y: Any = None, sample_weight: ArrayLike | None = None, *, diffusion: DiffusionLike = None
+    ) -> float:
         """Return the timescale score of the modes on X: tr[(VᵀLV)⁻¹VᵀΣV]; larger is better.
 
         On samples that the modes were not fitted to, its expectation is at most the sum of the longest time scales of
@@ -151,14 +168,14 @@ class ModeTransformer(NotebookDisplay, TransformerMixin, BaseEstimator):
         (held_out,) = source.moments(form, self._mode_basis(), weight, memory_limit=limit)
         return timescale_score(held_out.covariance(), held_out.mean_energy())
 
-    def save(self, path: Any) -> None:
+    def save(self, path: PathLike) -> None:
         """Write the fitted model to `path` as plain data (.npz, no pickle); `kdmaps.load` reads it back."""
         from kdmaps.output.model_files import save_model
 
         check_is_fitted(self)
         save_model(self, path)
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
@@ -169,7 +186,7 @@ def mode_names(n: int) -> list[str]:
     return [f"mode{k + 1}" for k in range(n)]
 
 
-def checked_source(estimator: ModeTransformer, X: Any, reset: bool = False) -> Source:
+def checked_source(estimator: ModeTransformer, X: SamplesLike, reset: bool = False) -> Source:
     """Return a source of X, whose columns are those of `estimator`; with `reset` they become them."""
     if is_array_like(X):
         array = ArraySource(checked_samples(estimator, X, reset), checked=True)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from kdmaps.bases import Basis, BasisSpec, check_basis
 from kdmaps.data.distances import resolve_bandwidth
@@ -16,12 +17,19 @@ from kdmaps.data.sources import PREVIEW_SAMPLES, ArraySource
 from kdmaps.estimators.kernel_map import KernelDiffusionMap, solve_modes, warnings_of
 from kdmaps.estimators.transformer import ModeTransformer, set_modes, share_modes
 from kdmaps.forms.energy import EnergyForm, make_form
+from kdmaps.forms.tangent import DiffusionLike
 from kdmaps.kernels import Gaussian, Kernel, Mixture, make_kernel
 from kdmaps.learn import make_objective
 from kdmaps.selection.folds import Folds, make_folds, make_splits
 from kdmaps.selection.plan import FitSpec
+from kdmaps.utils.types import RandomStateLike, SamplesLike
 from kdmaps.utils.validation import all_or_nothing, check_samples, checked_samples, checked_weight, seed_of
 from kdmaps.utils.warn import warn
+
+if TYPE_CHECKING:
+    from kdmaps.learn._parametrisation import Parametrisation
+    from kdmaps.learn.dictionary import GeneratorAction
+    from kdmaps.learn.statistics import Samples
 
 #: Number of basis functions, as in the paper's experiments.
 N_FEATURES = {"landmarks": 60, "fourier": 300}
@@ -131,30 +139,30 @@ class VariationalKernelMap(ModeTransformer):
 
     def __init__(
         self,
-        n_components=4,
+        n_components: int = 4,
         *,
-        objective="combined",
-        kernels=None,
-        bandwidth="median",
-        regularization=1e-2,
-        learn_bandwidths=True,
-        learn_regularization=False,
-        bound=1.0,
-        floor=0.01,
-        adam_steps=100,
-        lbfgs_steps=30,
-        learning_rate=0.05,
-        generator=None,
-        basis="landmarks",
-        n_features=None,
-        sampling="sobol",
-        landmarks="kmeans",
-        center=True,
-        diffusion=None,
-        rates="ritz",
-        cv=3,
-        random_state=None,
-        progress=False,
+        objective: str | Mapping[str, float] = "combined",
+        kernels: Sequence[str | Kernel] | None = None,
+        bandwidth: str | ArrayLike = "median",
+        regularization: float = 1e-2,
+        learn_bandwidths: bool = True,
+        learn_regularization: bool = False,
+        bound: float = 1.0,
+        floor: float = 0.01,
+        adam_steps: int = 100,
+        lbfgs_steps: int = 30,
+        learning_rate: float = 0.05,
+        generator: GeneratorAction | None = None,
+        basis: str = "landmarks",
+        n_features: int | None = None,
+        sampling: str = "sobol",
+        landmarks: str | ArrayLike = "kmeans",
+        center: bool = True,
+        diffusion: DiffusionLike = None,
+        rates: str = "ritz",
+        cv: Any = 3,
+        random_state: RandomStateLike = None,
+        progress: bool = False,
     ):
         self.n_components = n_components
         self.objective = objective
@@ -180,7 +188,9 @@ class VariationalKernelMap(ModeTransformer):
         self.random_state = random_state
         self.progress = progress
 
-    def fit(self, X, y=None, sample_weight=None, groups=None):
+    def fit(
+        self, X: SamplesLike, y: Any = None, sample_weight: ArrayLike | None = None, groups: ArrayLike | None = None
+    ) -> Self:
         """Learn the kernel and fit the modes.
 
         Parameters
@@ -294,7 +304,7 @@ class VariationalKernelMap(ModeTransformer):
         sigma = Gaussian(sigma).bandwidth
         return [Gaussian(sigma * factor) for factor in START_BANDWIDTHS]
 
-    def _make_parametrisation(self, samples, kernels, basis) -> Any:
+    def _make_parametrisation(self, samples: Samples, kernels: list[Kernel], basis: Any) -> Parametrisation:
         if self.basis == "fourier":
             from kdmaps.learn.anisotropy import Anisotropy
 

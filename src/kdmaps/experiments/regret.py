@@ -14,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -27,6 +28,7 @@ from kdmaps.experiments.paper._printed import cross_validated
 from kdmaps.forms.diffusion import DiffusionTensor
 from kdmaps.forms.energy import EnergyForm, compute_moments
 from kdmaps.kernels import FAMILIES, make_kernel
+from kdmaps.problems.base import Problem
 from kdmaps.selection.cross_fit import CrossFit, cross_fit
 from kdmaps.selection.folds import Folds, make_splits
 from kdmaps.selection.grid import BANDWIDTH_RANGE, REGULARIZATIONS
@@ -87,7 +89,7 @@ RULES: dict[str, Callable[[CrossFit], float]] = {
 }
 
 
-def _candidates(system, X: np.ndarray, seed: int, settings: Settings) -> list[dict]:
+def _candidates(system: Problem, X: np.ndarray, seed: int, settings: Settings) -> list[dict[str, Any]]:
     """Return the scores of all rules and the true SubR² for each candidate of the grid."""
     r = system.n_modes
     fresh = system.sample(settings.n_fresh, random_state=seed + 100_000)
@@ -116,7 +118,7 @@ def _candidates(system, X: np.ndarray, seed: int, settings: Settings) -> list[di
     return found
 
 
-def run(problem: str, seed: int, **settings) -> list[Row]:
+def run(problem: str, seed: int, **settings: Any) -> list[Row]:
     """Return one row per rule for one sample of one problem."""
     system, X = load_samples(problem, seed)
     candidates = _candidates(system, X, seed, Settings(**settings))

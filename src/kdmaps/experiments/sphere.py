@@ -22,6 +22,7 @@ import argparse
 import time
 import warnings
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from sklearn.base import clone
@@ -117,7 +118,7 @@ def run_exact(n: int, dim: int, seed: int) -> list[Row]:
     return [{"n": n, "dim": dim, "seed": seed, "errors": {"exact": relative_error(rates, system.rates(N_MODES))}}]
 
 
-def _errors(rows: list[Row], rates: str, **wanted) -> np.ndarray:
+def _errors(rows: list[Row], rates: str, **wanted: Any) -> np.ndarray:
     return np.array([row["errors"][rates] for row in rows if all(row[key] == value for key, value in wanted.items())])
 
 

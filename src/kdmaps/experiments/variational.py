@@ -14,6 +14,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -45,8 +46,8 @@ class Settings:
 
 
 def _paper_methods(r: int, seed: int, X: np.ndarray, s: Settings) -> dict[str, Callable[[], object]]:
-    shared = {"regularization": s.regularization, "center": False, "random_state": seed}
-    steps = {"adam_steps": s.adam_steps, "lbfgs_steps": s.lbfgs_steps}
+    shared: dict[str, Any] = {"regularization": s.regularization, "center": False, "random_state": seed}
+    steps: dict[str, Any] = {"adam_steps": s.adam_steps, "lbfgs_steps": s.lbfgs_steps}
 
     def learned(objective: str) -> Callable[[], object]:
         return lambda: VariationalKernelMap(r, objective=objective, n_features=s.n_landmarks, **steps, **shared)
@@ -69,14 +70,14 @@ def _grid(X: np.ndarray, r: int, seed: int) -> Iterator[np.ndarray]:
             yield from (basis.features(X) @ fit.coefficients for fit in fits if fit is not None)
 
 
-def run(part: str, problem: str, seed: int, **settings) -> list[Row]:
+def run(part: str, problem: str, seed: int, **settings: Any) -> list[Row]:
     """Return one row per method (of the paper or of kdmaps) for one sample of one problem."""
     system, X = load_samples(problem, seed)
     r = system.n_modes
     truth, printed = system.reference(X, r), system.paper_reference(X)
     rows = []
 
-    def add(method: str, modes: np.ndarray, **more) -> None:
+    def add(method: str, modes: np.ndarray, **more: Any) -> None:
         r2, paper_r2 = metrics.subspace_r2(modes, truth), metrics.subspace_r2(modes, printed)
         row = {"problem": problem, "seed": seed, "method": method, "r2": float(r2), "paper_r2": float(paper_r2)}
         rows.append({**row, **more})

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
+from numpy.typing import ArrayLike
+
+from kdmaps.utils.types import Index
 
 
 class Factor:
@@ -25,10 +29,14 @@ class Factor:
     True
     """
 
-    def __init__(self, array):
+    def __init__(self, array: ArrayLike):
         self.array = np.asarray(array, dtype=np.float64)
         if self.array.ndim != 3:
             raise ValueError(f"A diffusion factor must have shape (n_samples, d, k), got {self.array.shape}.")
+
+
+#: What `DiffusionTensor` takes.
+TensorLike: TypeAlias = ArrayLike | Callable[[np.ndarray], Any] | Factor | None
 
 
 class TensorRows(NamedTuple):
@@ -56,7 +64,7 @@ class DiffusionTensor:
 
     sign: float = 1.0
 
-    def __init__(self, value, dim: int):
+    def __init__(self, value: TensorLike, dim: int):
         self.dim = dim
         self.constant: np.ndarray | None = None
         self._value: Any = None
@@ -122,7 +130,7 @@ class DiffusionTensor:
         value = self._value
         return DiffusionTensor(Factor(value.array[index]) if isinstance(value, Factor) else value[index], self.dim)
 
-    def rows(self, X: np.ndarray, index) -> TensorRows:
+    def rows(self, X: np.ndarray, index: Index) -> TensorRows:
         """The tensor at the samples `X`, which are rows `index` of the whole array."""
         if self.constant is not None:
             return TensorRows()
@@ -150,7 +158,7 @@ class DiffusionTensor:
         return TensorRows(factor=_checked_root(array))
 
 
-def mean_diffusion(tensor: DiffusionTensor, X: np.ndarray, index) -> float:
+def mean_diffusion(tensor: DiffusionTensor, X: np.ndarray, index: Index) -> float:
     """E tr a(x)/d over the samples `X`, which are rows `index` of the whole array."""
     scalar, factor = tensor.rows(X, index)
     trace = 0.0 if tensor.constant is None else float(np.trace(tensor.constant))
@@ -180,7 +188,7 @@ def _checked_root(tensors: np.ndarray) -> np.ndarray:
     return square_root(tensors, tolerance=1e-10)
 
 
-def tensors_of(diffusion, rows: np.ndarray, n_samples: int | None):
+def tensors_of(diffusion: Any, rows: np.ndarray, n_samples: int | None) -> Any:
     """The entries of a diffusion tensor that belong to `rows` of the samples; a constant or a callable has no entries.
 
     `n_samples` is the number of all samples, if it is known.

@@ -18,7 +18,7 @@ from kdmaps.data.sources import ArraySource, Source, weights_at
 from kdmaps.forms.diffusion import DiffusionTensor, tensors_of
 from kdmaps.forms.engines import chunk_rows, make_loop
 from kdmaps.forms.moments import Moments
-from kdmaps.forms.tangent import TangentSpaces, checked_tensor
+from kdmaps.forms.tangent import DiffusionLike, TangentSpaces, checked_tensor
 from kdmaps.utils.threads import map_reduce, single_thread
 
 
@@ -74,7 +74,7 @@ class EnergyForm:
         """
         loop, tensor = make_loop(basis, engine), self.tensor
 
-        def step(state, part):
+        def step(state: Any, part: Any) -> None:
             index, chunk = source.read(part)
             chunk = np.asarray(chunk, dtype=np.float64)
             weight = np.ones(chunk.shape[0]) if sample_weight is None else weights_at(sample_weight, index)
@@ -99,8 +99,8 @@ class EnergyForm:
 
 
 def make_form(
-    diffusion: Any,
-    source: Any,
+    diffusion: DiffusionLike,
+    source: Source | np.ndarray,
     sample_weight: np.ndarray | None = None,
     *,
     spaces: TangentSpaces | None = None,

@@ -32,7 +32,9 @@ class Loop(Protocol):
     def start(self, rows: int) -> Any:
         """An empty accumulator."""
 
-    def step(self, state: Any, X: np.ndarray, root_weight: np.ndarray, tensor: TensorRows, constant) -> None:
+    def step(
+        self, state: Any, X: np.ndarray, root_weight: np.ndarray, tensor: TensorRows, constant: np.ndarray | None
+    ) -> None:
         """Add a chunk of samples."""
 
     def finish(self, states: list[Any], diffusion: DiffusionTensor) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -57,7 +59,7 @@ def make_loop(basis: Basis, engine: str | None) -> Loop:
     return JaxLoop(basis)
 
 
-def check_engine(engine, memory_limit) -> None:
+def check_engine(engine: Any, memory_limit: Any) -> None:
     """Raise a ValueError for parameters that are not known."""
     if engine not in (*ENGINES, None):
         raise ValueError(f"engine must be None or one of {', '.join(ENGINES)}, got {engine!r}.")

@@ -45,10 +45,10 @@ def generator_moments(
     p = basis.n_features
     weight = np.ones(X.shape[0]) if sample_weight is None else sample_weight
 
-    def start():
+    def start() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         return np.zeros((p, p)), np.zeros((p, p)), np.zeros(p)
 
-    def step(state, part):
+    def step(state: tuple[np.ndarray, np.ndarray, np.ndarray], part: slice) -> None:
         chunk, root = np.asarray(X[part], dtype=np.float64), np.sqrt(weight[part])
         scaled = np.ascontiguousarray(images(chunk) * root[:, None])
         add_gram(state[0], scaled)

@@ -14,6 +14,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from kdmaps.bases import MIN_ROWS, Basis, FourierBasis, LandmarkBasis
+from kdmaps.forms.diffusion import DiffusionTensor, TensorRows
+from kdmaps.kernels import Kernel
 
 #: Bytes of features per chunk: accelerators need long products.
 CHUNK_BYTES = 64 * 2**20
@@ -46,12 +48,19 @@ class JaxLoop:
         """No sums yet."""
         return {"rows": rows, "sums": None}
 
-    def step(self, state, X, root_weight, tensor, constant) -> None:
+    def step(
+        self,
+        state: dict[str, Any],
+        X: np.ndarray,
+        root_weight: np.ndarray,
+        tensor: TensorRows,
+        constant: np.ndarray | None,
+    ) -> None:
         """Add a chunk, without waiting for the device."""
         # All chunks get the same shape, so that one compilation serves all: samples of weight 0 fill the last one.
         missing = state["rows"] - X.shape[0]
 
-        def padded(a):
+        def padded(a: np.ndarray | None) -> np.ndarray | None:
             return None if a is None else np.pad(a, [(0, missing)] + [(0, 0)] * (a.ndim - 1))
 
         rows = map(padded, (X - self.basis.origin, root_weight, tensor.scalar, tensor.factor))
@@ -63,7 +72,7 @@ class JaxLoop:
                 sums = _landmarks(*rows, z, kernel.scale, metric, kernel, constant is not None)
             state["sums"] = sums if state["sums"] is None else jax.tree.map(jnp.add, state["sums"], sums)
 
-    def finish(self, states, diffusion):
+    def finish(self, states: list[Any], diffusion: DiffusionTensor) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The sums, turned into moments by the basis."""
         state = self.basis.start(0)
         for name, value in (states[0]["sums"] or {}).items():
@@ -71,13 +80,13 @@ class JaxLoop:
         return self.basis.finish([state], diffusion)
 
 
-def _gram(A):
+def _gram(A: jax.Array) -> jax.Array:
     """AᵀA in the type of A, as float64."""
     return (A.T @ A).astype(jnp.float64)
 
 
 @partial(jax.jit, static_argnames="dtype")
-def _fourier(Y, root, scalar, factor, frequencies, dtype):
+def _fourier(Y: Any, root: Any, scalar: Any, factor: Any, frequencies: Any, dtype: str) -> dict[str, Any]:
     Y, root, frequencies = (jnp.asarray(a, dtype) for a in (Y, root, frequencies))
     angles = Y @ frequencies.T
     cosines, sines = jnp.cos(angles) * root[:, None], jnp.sin(angles) * root[:, None]
@@ -94,7 +103,17 @@ def _fourier(Y, root, scalar, factor, frequencies, dtype):
 
 
 @partial(jax.jit, static_argnames=("kernel", "has_constant"))
-def _landmarks(Y, root, scalar, factor, landmarks, scale, metric, kernel, has_constant):
+def _landmarks(
+    Y: Any,
+    root: Any,
+    scalar: Any,
+    factor: Any,
+    landmarks: Any,
+    scale: Any,
+    metric: Any,
+    kernel: Kernel,
+    has_constant: bool,
+) -> dict[str, Any]:
     y, zeta = Y / scale, landmarks / scale
     s = _squared_distances(y, zeta)
     values = kernel.profile(s) * root[:, None]
@@ -116,6 +135,6 @@ def _landmarks(Y, root, scalar, factor, landmarks, scale, metric, kernel, has_co
     return sums
 
 
-def _squared_distances(A, B):
+def _squared_distances(A: jax.Array, B: jax.Array) -> jax.Array:
     s = jnp.sum(A * A, axis=1)[:, None] + jnp.sum(B * B, axis=1) - 2 * A @ B.T
     return jnp.maximum(s, 0)

@@ -6,14 +6,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from sklearn.neighbors import NearestNeighbors
 
 from kdmaps.data import ArraySource, Source
 from kdmaps.exceptions import DataWarning
-from kdmaps.forms.diffusion import DiffusionTensor, TensorRows
+from kdmaps.forms.diffusion import DiffusionTensor, TensorLike, TensorRows
+from kdmaps.utils.types import Index
 from kdmaps.utils.warn import warn
 
 #: A local spectrum ends with its first fall by this factor. In neighbourhoods of twenty samples or more that fill all
@@ -96,7 +97,7 @@ class TangentDiffusion:
         k, dimension, ratio = min(choices, key=lambda choice: choice[2])
         return TangentSpaces(X, dimension, k, ratio if self.floor == "auto" else float(self.floor))
 
-    def _drawn(self, source: Source, sample_weight):
+    def _drawn(self, source: Source, sample_weight: np.ndarray | None) -> tuple[np.ndarray, np.ndarray | None]:
         """The samples among which neighbours are searched: the same ones, however the data are stored."""
         self._check(source.shape[1])
         return source.sample(self.max_samples, np.random.RandomState(0), sample_weight)[1:]
@@ -211,7 +212,7 @@ class TangentTensor(DiffusionTensor):
         """The tensor of these rows of X alone."""
         return self if self._frames is None else TangentTensor(self.spaces, self._frames[index])
 
-    def rows(self, X: np.ndarray, index) -> TensorRows:
+    def rows(self, X: np.ndarray, index: Index) -> TensorRows:
         """The frames at the samples `X`, which are rows `index` of the whole array."""
         if not self.spaces.n_neighbors:
             return TensorRows()
@@ -219,8 +220,17 @@ class TangentTensor(DiffusionTensor):
         return TensorRows(factor=np.sqrt(1 - self.spaces.floor) * frames)
 
 
+#: What an estimator takes as `diffusion`; a string is "tangent".
+DiffusionLike: TypeAlias = TensorLike | TangentDiffusion
+
+
 def checked_tensor(
-    diffusion, X: Any, sample_weight=None, *, spaces: TangentSpaces | None = None, keep: bool = False
+    diffusion: DiffusionLike,
+    X: Any,
+    sample_weight: np.ndarray | None = None,
+    *,
+    spaces: TangentSpaces | None = None,
+    keep: bool = False,
 ) -> DiffusionTensor:
     """The diffusion tensor of an estimator's argument at the samples X.
 
@@ -253,7 +263,9 @@ def _neighbors(X: np.ndarray, k: int) -> NearestNeighbors:
     return NearestNeighbors(n_neighbors=k, algorithm="kd_tree" if X.shape[1] <= TREE_COLUMNS else "brute").fit(X)
 
 
-def _neighborhoods(samples, tree: NearestNeighbors, X, k: int) -> Iterator[tuple[slice, np.ndarray]]:
+def _neighborhoods(
+    samples: np.ndarray, tree: NearestNeighbors, X: np.ndarray, k: int
+) -> Iterator[tuple[slice, np.ndarray]]:
     """Deviations (chunk, k, d) of the k samples nearest to each point of X from their mean, chunk by chunk."""
     size = max(1, CHUNK_NUMBERS // (k * X.shape[1]))
     for start in range(0, len(X), size):

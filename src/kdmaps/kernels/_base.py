@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from kdmaps.kernels._spectral import apportion, spectral_points
+from kdmaps.utils.types import RandomStateLike
 
 
 class Kernel(ABC):
@@ -65,7 +66,7 @@ class Kernel(ABC):
         return np.stack(list(self.partials(X, Z)), axis=-1)
 
     def sample_frequencies(
-        self, n: int, dim: int, method: str = "sobol", random_state=None
+        self, n: int, dim: int, method: str = "sobol", random_state: RandomStateLike = None
     ) -> tuple[np.ndarray, np.ndarray]:
         """Sample frequencies of the spectral distribution, with weights: k(x, z) ≈ Σ_i weight_i cos(w_iᵀ(x - z)).
 

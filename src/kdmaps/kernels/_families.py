@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import special
 from scipy.spatial.distance import cdist
 
@@ -21,7 +22,7 @@ _TINY = 1e-300
 class _Family(Kernel):
     """A single kernel with one bandwidth, or one per coordinate."""
 
-    def __init__(self, bandwidth: float | Sequence[float] | np.ndarray = 1.0):
+    def __init__(self, bandwidth: ArrayLike = 1.0):
         sigma = as_numbers("bandwidth", bandwidth, "a number or one number per coordinate")
         if sigma.ndim > 1 or sigma.size == 0:
             raise ValueError(f"bandwidth must be a number or one number per coordinate, got shape {sigma.shape}.")
@@ -38,7 +39,7 @@ class _Family(Kernel):
     def components(self) -> list[tuple[float, Kernel]]:
         return [(1.0, self)]
 
-    def with_bandwidth(self, bandwidth) -> Kernel:
+    def with_bandwidth(self, bandwidth: ArrayLike) -> Kernel:
         """Return the same family with another bandwidth."""
         return type(self)(**{**self._parameters(), "bandwidth": bandwidth})
 
@@ -111,10 +112,10 @@ class Gaussian(_Radial):
 
     log_slope = -0.5
 
-    def profile(self, s, order=0):
+    def profile(self, s: Any, order: int = 0) -> Any:
         return namespace(s).exp(-s / 2) * (-0.5) ** order
 
-    def spectral_scale(self, uniforms):
+    def spectral_scale(self, uniforms: np.ndarray) -> np.ndarray:
         return np.ones_like(uniforms)
 
 
@@ -135,23 +136,23 @@ class Matern(_Radial):
     array([[0.3679]])
     """
 
-    def __init__(self, nu: float = 1.5, bandwidth=1.0):
+    def __init__(self, nu: float = 1.5, bandwidth: ArrayLike = 1.0):
         super().__init__(bandwidth)
         if not (np.isfinite(nu) and nu > 0 and float(2 * nu).is_integer() and int(2 * nu) % 2 == 1):
             raise ValueError(f"nu must be a positive half-integer (1/2, 3/2, 5/2, ...), got {nu!r}.")
         self.nu = float(nu)
         self.smoothness = 2 * (self.nu - 0.5)
 
-    def _parameters(self):
+    def _parameters(self) -> dict[str, Any]:
         return {"nu": self.nu, **super()._parameters()}
 
-    def profile(self, s, order=0):
+    def profile(self, s: Any, order: int = 0) -> Any:
         xp = namespace(s)
         t = xp.sqrt(2 * self.nu * xp.maximum(s, _TINY))
         at_zero = special.gamma(self.nu) * 2 ** (self.nu - 0.5) / np.sqrt(np.pi)
         return (-self.nu) ** order * _bessel_profile(self.nu - order, t, xp) / at_zero
 
-    def spectral_scale(self, uniforms):
+    def spectral_scale(self, uniforms: np.ndarray) -> np.ndarray:
         return np.sqrt(self.nu / special.gammaincinv(self.nu, uniforms))  # χ²_{2ν} = 2 Gamma(ν)
 
 
@@ -166,21 +167,21 @@ class RationalQuadratic(_Radial):
     array([[0.25]])
     """
 
-    def __init__(self, alpha: float = 2.0, bandwidth=1.0):
+    def __init__(self, alpha: float = 2.0, bandwidth: ArrayLike = 1.0):
         super().__init__(bandwidth)
         if not (np.isfinite(alpha) and alpha > 0):
             raise ValueError(f"alpha must be positive and finite, got {alpha!r}.")
         self.alpha = float(alpha)
 
-    def _parameters(self):
+    def _parameters(self) -> dict[str, Any]:
         return {"alpha": self.alpha, **super()._parameters()}
 
-    def profile(self, s, order=0):
+    def profile(self, s: Any, order: int = 0) -> Any:
         base = 1 + s / (2 * self.alpha)
         factor = (1.0, -0.5, 0.25 * (self.alpha + 1) / self.alpha)[order]
         return factor * base ** (-self.alpha - order)
 
-    def spectral_scale(self, uniforms):
+    def spectral_scale(self, uniforms: np.ndarray) -> np.ndarray:
         return np.sqrt(special.gammaincinv(self.alpha, uniforms) / self.alpha)
 
 
@@ -200,20 +201,20 @@ class Laplacian(_Family):
 
     smoothness = 0
 
-    def __call__(self, X, Z=None):
+    def __call__(self, X: np.ndarray, Z: np.ndarray | None = None) -> np.ndarray:
         self._check_dim(X)
         Z = X if Z is None else Z
         return np.exp(-cdist(X / self.bandwidth, Z / self.bandwidth, "cityblock"))
 
-    def partials(self, X, Z):
+    def partials(self, X: np.ndarray, Z: np.ndarray) -> Iterator[np.ndarray]:
         value = self(X, Z)
         for x, z, sigma in zip(X.T, Z.T, np.broadcast_to(self.bandwidth, X.shape[1]), strict=True):
             yield -np.sign(x[:, None] - z[None, :]) / sigma * value
 
-    def laplacian(self, X, Z):
+    def laplacian(self, X: np.ndarray, Z: np.ndarray) -> np.ndarray:
         raise ValueError("The Laplacian kernel has no second derivative where coordinates coincide; use a C² family.")
 
-    def frequencies(self, normals, uniforms):
+    def frequencies(self, normals: np.ndarray, uniforms: np.ndarray) -> np.ndarray:
         self._check_dim(normals)
         return np.tan(np.pi * (special.ndtr(normals) - 0.5)) / self.bandwidth
 
@@ -239,7 +240,7 @@ FAMILIES: dict[str, Callable[..., Kernel]] = {
 }
 
 
-def make_kernel(kernel: str | Kernel, bandwidth=1.0) -> Kernel:
+def make_kernel(kernel: str | Kernel, bandwidth: ArrayLike = 1.0) -> Kernel:
     """Build a kernel from the name of its family and a bandwidth; a Kernel is returned unchanged.
 
     Examples

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from kdmaps.kernels._base import Kernel, namespace
 from kdmaps.kernels._families import Gaussian, Laplacian, Matern, RationalQuadratic
@@ -29,7 +30,7 @@ class Mixture(Kernel):
     True
     """
 
-    def __init__(self, kernels: Sequence[Kernel], weights=None):
+    def __init__(self, kernels: Sequence[Kernel], weights: ArrayLike | None = None):
         if len(kernels) == 0:
             raise ValueError("kernels must hold at least one kernel.")
         beta = np.full(len(kernels), 1 / len(kernels)) if weights is None else np.asarray(weights, dtype=np.float64)
@@ -42,10 +43,10 @@ class Mixture(Kernel):
         self.kernels = tuple(kernels)
 
     @property
-    def smoothness(self):  # type: ignore[override]
+    def smoothness(self) -> float:  # type: ignore[override]
         return min(kernel.smoothness for _, kernel in self.components())
 
-    def components(self):
+    def components(self) -> list[tuple[float, Kernel]]:
         return [
             (beta * inner, part)
             for beta, kernel in zip(self.weights, self.kernels, strict=True)
@@ -59,39 +60,39 @@ class Mixture(Kernel):
             total = total + beta * evaluate(kernel)
         return total
 
-    def __call__(self, X, Z=None):
+    def __call__(self, X: np.ndarray, Z: np.ndarray | None = None) -> np.ndarray:
         return self._sum(lambda k: k(X, Z))
 
-    def partials(self, X, Z):
+    def partials(self, X: np.ndarray, Z: np.ndarray) -> Iterator[np.ndarray]:
         betas, kernels = zip(*self.components(), strict=True)
         for terms in zip(*(kernel.partials(X, Z) for kernel in kernels), strict=True):
             yield sum(beta * term for beta, term in zip(betas, terms, strict=True))
 
-    def laplacian(self, X, Z):
+    def laplacian(self, X: np.ndarray, Z: np.ndarray) -> np.ndarray:
         return self._sum(lambda k: k.laplacian(X, Z))
 
     @property
-    def scale(self):
+    def scale(self) -> np.ndarray | None:
         """Length scales; a mixture of radial kernels is radial if those of its components are proportional."""
-        scales = [kernel.scale for _, kernel in self.components()]
+        scales: list[Any] = [kernel.scale for _, kernel in self.components()]
         if any(scale is None for scale in scales):
             return None
         first = scales[0]
         proportional = all(np.ptp(scale / first) <= 1e-12 * np.max(scale / first) for scale in scales)
         return first if proportional else None
 
-    def profile(self, s, order=0):
+    def profile(self, s: Any, order: int = 0) -> Any:
         if self.scale is None:
             raise NotImplementedError(f"{self!r} is not radial")
         reference = np.ravel(self.scale)[0]
 
-        def scaled(kernel):
+        def scaled(kernel: Any) -> Any:
             ratio = float(reference / np.ravel(kernel.scale)[0]) ** 2  # s of the component = ratio · s
             return ratio**order * kernel.profile(ratio * s, order)
 
         return self._sum(scaled)
 
-    def to_dict(self):
+    def to_dict(self) -> dict[str, Any]:
         return {
             "family": "Mixture",
             "weights": self.weights.tolist(),

@@ -57,7 +57,9 @@ class LBFGS(NamedTuple):
         return -_times_inverse_hessian(gradient, pairs, scale), LBFGS(theta, gradient, pairs)
 
 
-def _times_inverse_hessian(vector: np.ndarray, pairs: tuple[tuple[np.ndarray, np.ndarray], ...], scale: float):
+def _times_inverse_hessian(
+    vector: np.ndarray, pairs: tuple[tuple[np.ndarray, np.ndarray], ...], scale: float
+) -> np.ndarray:
     """Hv by two loops over the pairs, the latest first and then the earliest first."""
     products = [float(step @ change) for step, change in pairs]
     weights = [1 / product if product != 0 else 0.0 for product in products]

@@ -59,7 +59,9 @@ def top_modes(covariance: Any, penalty: Any, n_modes: int, single_vectors: bool 
     return _forward(covariance, penalty, n_modes, single_vectors)[0]
 
 
-def _forward(covariance, penalty, n_modes, single_vectors):
+def _forward(
+    covariance: jax.Array, penalty: jax.Array, n_modes: int, single_vectors: bool
+) -> tuple[Spectrum, tuple[jax.Array, jax.Array]]:
     factor = jnp.linalg.cholesky(penalty)
     half = solve_triangular(factor, covariance, lower=True)
     reduced = solve_triangular(factor, half.T, lower=True)
@@ -69,7 +71,9 @@ def _forward(covariance, penalty, n_modes, single_vectors):
     return Spectrum(values[:n_modes], vectors[:, :n_modes], below), (values, vectors)
 
 
-def _backward(n_modes, single_vectors, residuals, adjoint):
+def _backward(
+    n_modes: int, single_vectors: bool, residuals: tuple[jax.Array, jax.Array], adjoint: Spectrum
+) -> tuple[jax.Array, jax.Array]:
     values, vectors = residuals
     mu, A, outside = values[:n_modes], vectors[:, :n_modes], vectors[:, n_modes:]
     H = (outside.T @ adjoint.vectors) * guarded_reciprocal(mu[None, :] - values[n_modes:, None], values[0])

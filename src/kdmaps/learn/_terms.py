@@ -30,12 +30,12 @@ class State(NamedTuple):
     statistics: Statistics
 
 
-def eig(state: State):
+def eig(state: State) -> jax.Array:
     """-Σ_k μ_k (eq:eig-loss)."""
     return -jnp.sum(state.modes.values)
 
 
-def sub(state: State):
+def sub(state: State) -> jax.Array:
     """Σ_k (E φ_k)² + Σ_k (E φ_k² - 1)² + η Σ_{k<j} (E φ_k φ_j)² (eq:anchor-loss); E φ_k = 0 once centred."""
     A = state.modes.vectors
     gram = A.T @ state.operators.covariance @ A
@@ -45,13 +45,13 @@ def sub(state: State):
     return jnp.sum(mean**2) + jnp.sum((diagonal - 1) ** 2) + state.objective.eta * jnp.sum(above**2)
 
 
-def rkhs(state: State):
+def rkhs(state: State) -> jax.Array:
     """Σ_k a_kᵀRa_k (eq:rkhs-loss); R = 1 for Fourier features."""
     A = state.modes.vectors
     return jnp.sum(A * (state.ridge @ A))
 
 
-def pde(state: State):
+def pde(state: State) -> jax.Array:
     """Σ_k E(𝒢φ_k + λ̂_kφ_k)²/E φ_k² (eq:pde-loss), λ̂_k = -E φ_k𝒢φ_k/E φ_k² (eq:app_rayleigh_closed).
 
     The quotient makes the residual that of modes of unit norm, as thm:residual-gap has it.
@@ -65,29 +65,29 @@ def pde(state: State):
     return jnp.sum(_forms(square, A) / norm - estimate**2)
 
 
-def entropy(state: State):
+def entropy(state: State) -> jax.Array:
     """Ω(β) = Σ_ℓ β_ℓ log β_ℓ, smallest for equal weights."""
     beta = state.statistics.beta
     return jnp.sum(beta * jnp.log(beta))
 
 
-def gini(state: State):
+def gini(state: State) -> jax.Array:
     """Ω(β) = 1 - Σ_ℓ β_ℓ², smallest for a single kernel."""
     return 1 - jnp.sum(state.statistics.beta**2)
 
 
-def spread(state: State):
+def spread(state: State) -> jax.Array:
     """μ_1 - μ_r, the paper's regularizer (ii)."""
     return state.modes.values[0] - state.modes.values[-1]
 
 
-def dirichlet(state: State):
+def dirichlet(state: State) -> jax.Array:
     """Σ_k E|∇φ_k|²/E φ_k², the paper's regularizer (iii), for the space: tr[(AᵀΣA)⁻¹AᵀLA]."""
     A = state.modes.vectors
     return _trace_quotient(A.T @ state.operators.energy @ A, A.T @ state.operators.covariance @ A)
 
 
-def anchor(state: State):
+def anchor(state: State) -> jax.Array:
     """Σ (log σ - log σ_start)², the paper's regularizer (iv)."""
     return jnp.sum(state.statistics.log_bandwidths**2)
 
@@ -97,17 +97,17 @@ FUNCTIONS: dict[str, Callable[[State], Any]] = {
 }
 
 
-def _forms(matrix, A):
+def _forms(matrix: jax.Array, A: jax.Array) -> jax.Array:
     """a_kᵀ matrix a_k for every k."""
     return jnp.sum(A * (matrix @ A), axis=0)
 
 
-def _trace_quotient(upper, lower):
+def _trace_quotient(upper: jax.Array, lower: jax.Array) -> jax.Array:
     """tr[lower⁻¹ upper]."""
     return jnp.trace(cho_solve((jnp.linalg.cholesky(lower), True), upper))
 
 
-def make_state(statistics: Statistics, log_regularization, objective: Objective) -> State:
+def make_state(statistics: Statistics, log_regularization: Any, objective: Objective) -> State:
     """Solve the eigenproblem of all samples."""
     p = statistics.totals.shape[-1]
     ridge = jnp.eye(p) if statistics.ridge is None else statistics.ridge
@@ -119,13 +119,13 @@ def make_state(statistics: Statistics, log_regularization, objective: Objective)
 
 
 @partial(jax.jit, static_argnames="objective")
-def _value_and_adjoint(statistics: Statistics, log_regularization, weights, objective: Objective):
+def _value_and_adjoint(statistics: Statistics, log_regularization: Any, weights: Any, objective: Objective) -> Any:
     """((J, report), (adjoint of the statistics, derivative by log λ)); `report` holds the terms, μ and the gap.
 
     `weights` are those of the objective, given apart so that their values are not compiled into the program.
     """
 
-    def total(statistics, log_regularization):
+    def total(statistics: Statistics, log_regularization: Any) -> tuple[jax.Array, dict[str, Any]]:
         state = make_state(statistics, log_regularization, objective)
         terms = {name: FUNCTIONS[name](state) for name in objective.terms}
         loss = sum(weight * terms[name] for weight, name in zip(weights, objective.terms, strict=True))

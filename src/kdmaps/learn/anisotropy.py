@@ -9,7 +9,7 @@ import numpy as np
 from kdmaps.bases import FourierBasis
 from kdmaps.bases.compiled import cos_sin
 from kdmaps.kernels import Kernel, Mixture
-from kdmaps.learn._parametrisation import Parametrisation
+from kdmaps.learn._parametrisation import Parametrisation, Pullback
 from kdmaps.learn.statistics import Chunk, Samples, Statistics
 
 
@@ -38,25 +38,25 @@ class Anisotropy(Parametrisation):
         self.narrowing = bound if narrowing is None else narrowing
         self.start = np.zeros(basis.dim)
 
-    def _limit(self, theta):
+    def _limit(self, theta: np.ndarray) -> np.ndarray:
         return np.where(theta < 0, self.narrowing, self.bound)
 
-    def _shift(self, theta):
+    def _shift(self, theta: np.ndarray) -> np.ndarray:
         return self._limit(theta) * np.tanh(self.bound * theta / self._limit(theta))
 
-    def basis(self, theta):
+    def basis(self, theta: np.ndarray) -> FourierBasis:
         base = self._base
         frequencies = base.frequencies * np.exp(-self._shift(theta))
         return FourierBasis(self.kernel(theta), frequencies, base.weights, base.origin)
 
-    def kernel(self, theta):
+    def kernel(self, theta: np.ndarray) -> Kernel:
         return scale_bandwidths(self._base.kernel, np.exp(self._shift(theta)))
 
-    def describe(self, theta):
+    def describe(self, theta: np.ndarray) -> dict[str, np.ndarray]:
         first = self._base.kernel.components()[0][1]
         return {"sigma": first.bandwidth * np.exp(self._shift(theta))}  # type: ignore[attr-defined]
 
-    def forward(self, theta):
+    def forward(self, theta: np.ndarray) -> tuple[Statistics, Pullback]:
         basis, shift = self.basis(theta), self._shift(theta)
         statistics = self.samples.statistics(basis, log_bandwidths=shift)
 
@@ -140,7 +140,9 @@ def _turn(grams: np.ndarray) -> np.ndarray:
     )
 
 
-def _add_flux_adjoint(out, bar, waves, energy, W, chunk: Chunk) -> None:
+def _add_flux_adjoint(
+    out: np.ndarray, bar: np.ndarray, waves: np.ndarray, energy: np.ndarray, W: np.ndarray, chunk: Chunk
+) -> None:
     """The part through ∇φ·F = [-sin∘(FWᵀ), cos∘(FWᵀ)] for each column F of a diffusion factor per sample."""
     q, (n, d) = W.shape[0], chunk.X.shape
     factor = chunk.tensor.factor

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,7 +11,7 @@ from scipy.spatial.distance import cdist
 from kdmaps.bases import MIN_ROWS, LandmarkBasis
 from kdmaps.forms.diffusion import square_root
 from kdmaps.kernels import Kernel, Mixture
-from kdmaps.learn._parametrisation import Parametrisation, floored_softmax
+from kdmaps.learn._parametrisation import Parametrisation, Pullback, floored_softmax
 from kdmaps.learn.statistics import Chunk, Samples, Statistics
 
 
@@ -55,25 +55,25 @@ class Bandwidths(Parametrisation):
         n = len(self.kernels)
         self.start = np.zeros(2 * n if learn_weights else n)
 
-    def _split(self, theta):
+    def _split(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray, Callable[[np.ndarray], np.ndarray]]:
         n = len(self.kernels)
         beta, pull_beta = floored_softmax(theta[:n] if self.learn_weights else np.zeros(n), self.floor)
         return beta, theta[-n:], pull_beta
 
-    def kernel(self, theta):
+    def kernel(self, theta: np.ndarray) -> Mixture:
         beta, shift, _ = self._split(theta)
         sigmas = self._sigma * np.exp(shift)
         parts = [k.with_bandwidth(s) for k, s in zip(self.kernels, sigmas, strict=True)]  # type: ignore[attr-defined]
         return Mixture(parts, beta)
 
-    def basis(self, theta):
+    def basis(self, theta: np.ndarray) -> LandmarkBasis:
         return LandmarkBasis(self.kernel(theta), self.landmarks, self.origin)
 
-    def describe(self, theta):
+    def describe(self, theta: np.ndarray) -> dict[str, np.ndarray]:
         beta, shift, _ = self._split(theta)
         return {"beta": beta, "sigma": self._sigma * np.exp(shift)}
 
-    def forward(self, theta):
+    def forward(self, theta: np.ndarray) -> tuple[Statistics, Pullback]:
         beta, shift, pull_beta = self._split(theta)
         basis = self.basis(theta)
         statistics = self.samples.statistics(basis, ridge=basis.ridge, beta=beta, log_bandwidths=shift)
@@ -131,7 +131,13 @@ def mixture_adjoint(samples: Samples, basis: LandmarkBasis, adjoint: Statistics)
     return total
 
 
-def _add_derivatives(out: _Derivatives, parts, s: np.ndarray, by_values: np.ndarray, by_slopes) -> None:
+def _add_derivatives(
+    out: _Derivatives,
+    parts: list[tuple[float, Any]],
+    s: np.ndarray,
+    by_values: np.ndarray,
+    by_slopes: np.ndarray | None,
+) -> None:
     """Contract φ̄ and ḡ with the derivatives of φ and g by β_ℓ and log σ_ℓ (t = s/σ_ℓ², dt/dlog σ = -2t)."""
     for index, (beta, kernel) in enumerate(parts):
         variance = kernel.scale**2

@@ -9,7 +9,7 @@ import numpy as np
 from kdmaps.bases import DictionaryBasis, LandmarkBasis, pair_blocks
 from kdmaps.forms.generator import generator_moments
 from kdmaps.kernels import Kernel, Mixture
-from kdmaps.learn._parametrisation import Parametrisation, floored_softmax
+from kdmaps.learn._parametrisation import Parametrisation, Pullback, floored_softmax
 from kdmaps.learn.statistics import Samples, Statistics
 
 #: 𝒢k(·, z_m) at x_i for a kernel k, samples x and landmarks z: (kernel, X, Z) → array (n, p).
@@ -56,16 +56,16 @@ class Dictionary(Parametrisation):
         self._ridges = stack.ridges
         self._residual = None if generator is None else self._generator_moments(stack, generator)
 
-    def kernel(self, theta):
+    def kernel(self, theta: np.ndarray) -> Mixture:
         return Mixture(self.kernels, floored_softmax(theta, self.floor)[0])
 
-    def basis(self, theta):
+    def basis(self, theta: np.ndarray) -> LandmarkBasis:
         return LandmarkBasis(self.kernel(theta), self.landmarks, self.origin)
 
-    def describe(self, theta):
+    def describe(self, theta: np.ndarray) -> dict[str, np.ndarray]:
         return {"beta": floored_softmax(theta, self.floor)[0]}
 
-    def forward(self, theta):
+    def forward(self, theta: np.ndarray) -> tuple[Statistics, Pullback]:
         beta, pull_beta = floored_softmax(theta, self.floor)
         first, second = np.triu_indices(len(beta))
         # A pair ℓ ≠ m stands for β_ℓβ_m and β_mβ_ℓ.
@@ -99,7 +99,7 @@ class Dictionary(Parametrisation):
 
         return statistics, pullback
 
-    def _generator_moments(self, stack: DictionaryBasis, generator: GeneratorAction):
+    def _generator_moments(self, stack: DictionaryBasis, generator: GeneratorAction) -> tuple[np.ndarray, ...]:
         """Pairs of E (𝒢φ)(𝒢φ)ᵀ and E (𝒢φ)φᵀ, and E 𝒢φ, over all samples."""
 
         def images(X: np.ndarray) -> np.ndarray:

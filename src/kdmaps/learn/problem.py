@@ -122,7 +122,7 @@ class Problem:
             losses.append((loss, self.objective.weight_of("heldout")))
         return losses
 
-    def _check_terms(self, statistics) -> None:
+    def _check_terms(self, statistics: Statistics) -> None:
         for term, (name, remedy) in NEEDS.items():
             if term in self.objective.terms and getattr(statistics, name) is None:
                 raise ValueError(f"The term {term!r} of the objective needs {remedy}.")

@@ -110,12 +110,12 @@ def guarded_reciprocal(difference: Any, scale: Any) -> Any:
     return difference / (difference**2 + (GUARD * scale) ** 2)
 
 
-def _mixed(share, matrices):
+def _mixed(share: Any, matrices: Any) -> Any:
     """Weighted sums of a stack of matrices, one for each row of `share`."""
     return (share @ matrices.reshape(len(matrices), -1)).reshape(-1, *matrices.shape[1:])
 
 
-def map_arrays(function: Callable, *parts: Any) -> Any:
+def map_arrays(function: Callable[..., Any], *parts: Any) -> Any:
     """Apply a function to the corresponding arrays of (nested) tuples of arrays; None stays None."""
     if parts[0] is None:
         return None
@@ -155,14 +155,20 @@ class Samples:
     roles: np.ndarray
 
     @classmethod
-    def of(cls, X, sample_weight=None, diffusion: DiffusionTensor | None = None, folds: Folds | None = None):
+    def of(
+        cls,
+        X: np.ndarray,
+        sample_weight: np.ndarray | None = None,
+        diffusion: DiffusionTensor | None = None,
+        folds: Folds | None = None,
+    ) -> Samples:
         """Samples cut into the classes of `folds`, or into one."""
         diffusion = DiffusionTensor(None, X.shape[1]) if diffusion is None else diffusion
         rows = [np.arange(X.shape[0])] if folds is None else folds.rows
         roles = np.zeros((1, 0), dtype=np.int8) if folds is None else folds.roles
         return cls(X, sample_weight, diffusion, rows, roles)
 
-    def statistics(self, basis: Basis, **fields) -> Statistics:
+    def statistics(self, basis: Basis, **fields: Any) -> Statistics:
         """One pass over the samples; `fields` are the rest of the `Statistics`."""
         parts = [compute_moments(basis, self.X, self.sample_weight, self.diffusion, rows) for rows in self.rows]
         return Statistics(
@@ -176,7 +182,7 @@ class Samples:
     def stream(self, size: int, start: Callable[[], Any], step: Callable[[Any, Chunk], None]) -> list[Any]:
         """Fold `step(state, chunk)` over chunks of at most `size` samples, over all cores."""
 
-        def run(state, task):
+        def run(state: Any, task: tuple[int, slice]) -> None:
             owner, part = task
             index = self.rows[owner][part]
             X = np.asarray(self.X[index], dtype=np.float64)

@@ -27,6 +27,7 @@ from kdmaps.forms.tangent import TangentDiffusion, TangentSpaces
 from kdmaps.kernels import Kernel, kernel_from_dict
 from kdmaps.spectrum.modes import Modes
 from kdmaps.utils.files import as_path, replacing
+from kdmaps.utils.types import PathLike
 
 FORMAT = "kdmaps model"
 #: Raised whenever a file of this version could not be read by the previous one.
@@ -54,7 +55,7 @@ MODES = {
 TANGENTS = {"samples": "md", "dimension": "", "n_neighbors": "", "floor": ""}
 
 
-def save_model(estimator: ModeTransformer, path: str | os.PathLike) -> None:
+def save_model(estimator: ModeTransformer, path: PathLike) -> None:
     """Write a fitted estimator to `path`, under exactly that name.
 
     The file appears whole or not at all: it is written under a temporary name beside `path` and then renamed.
@@ -116,7 +117,7 @@ def write_model(estimator: ModeTransformer, file: BinaryIO) -> None:
     np.savez(file, **arrays)  # type: ignore[arg-type]
 
 
-def load(path: str | os.PathLike) -> ModeTransformer:
+def load(path: PathLike) -> ModeTransformer:
     """Read a model that `save` wrote.
 
     Parameters
@@ -154,7 +155,7 @@ def load(path: str | os.PathLike) -> ModeTransformer:
         raise ValueError(f"{os.fspath(path)} is a damaged kdmaps model: {error!r}.") from error
 
 
-def read_header(path: str | os.PathLike) -> dict[str, Any]:
+def read_header(path: PathLike) -> dict[str, Any]:
     """What a stored model says of itself: class, parameters, kernel, feature names and the versions it was made with.
 
     Raises
@@ -212,7 +213,7 @@ def library_versions() -> dict[str, str]:
 
 
 # --- reading ----------------------------------------------------------------------------------------------------------
-def _read(path: str | os.PathLike) -> dict[str, np.ndarray]:
+def _read(path: PathLike) -> dict[str, np.ndarray]:
     foreign = f"{os.fspath(path)} is not a kdmaps model, or is truncated"
     if not os.path.exists(path):
         raise FileNotFoundError(f"There is no model {os.fspath(path)}.")

@@ -186,7 +186,9 @@ def _candidate(
     )
 
 
-def _drawn(source: Source, weight: np.ndarray | None, most: int | None, seed: int):
+def _drawn(
+    source: Source, weight: np.ndarray | None, most: int | None, seed: int
+) -> tuple[np.ndarray, Source, np.ndarray | None]:
     """Return row numbers, a source and the weights of the samples that judge the candidates."""
     if most is None and not source.many_passes:
         most = SEARCH_SAMPLES

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from numbers import Integral
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from kdmaps.kernels import Kernel, make_kernel
 from kdmaps.selection.candidate import Candidate
@@ -16,7 +17,7 @@ BANDWIDTH_RANGE = (1.5, 30.0)
 REGULARIZATIONS = tuple(float(f"{lam:.3g}") for lam in np.geomspace(1e-4, 1e-1, 7))
 
 
-def positive(name: str, values) -> np.ndarray:
+def positive(name: str, values: ArrayLike) -> np.ndarray:
     """Distinct positive finite numbers in ascending order; `name` is the argument that holds them."""
     try:
         array = np.unique(np.asarray(values, dtype=np.float64))
@@ -37,14 +38,14 @@ def rate_unit(median: float, diffusion: float) -> float:
     return float(1000.0 ** np.round(np.log(diffusion / median**2) / np.log(1000.0)))
 
 
-def regularization_grid(regularizations, unit: float) -> np.ndarray:
+def regularization_grid(regularizations: str | ArrayLike, unit: float) -> np.ndarray:
     """The regularizations themselves, or for "auto" the default ones times `unit`."""
     if isinstance(regularizations, str) and regularizations == "auto":
         return np.array([float(f"{lam * unit:.3g}") for lam in REGULARIZATIONS])
     return positive("regularizations", regularizations)
 
 
-def bandwidth_grid(bandwidths, bandwidth_range, median: float) -> np.ndarray:
+def bandwidth_grid(bandwidths: int | ArrayLike, bandwidth_range: ArrayLike, median: float) -> np.ndarray:
     """The bandwidths themselves, or that many between multiples of the `median` pairwise distance."""
     if not isinstance(bandwidths, Integral):
         return positive("bandwidths", bandwidths)
@@ -56,7 +57,7 @@ def bandwidth_grid(bandwidths, bandwidth_range, median: float) -> np.ndarray:
     return median * np.geomspace(ends[0], ends[1], int(bandwidths))
 
 
-def kernels_of(families, sigmas: np.ndarray) -> list[tuple[str, Kernel]]:
+def kernels_of(families: Sequence[str | Kernel], sigmas: np.ndarray) -> list[tuple[str, Kernel]]:
     """Return every named family at every bandwidth, and every kernel as it is, each with its label."""
     if not isinstance(families, Sequence) or isinstance(families, str) or len(families) == 0:
         raise ValueError(f"families must be a non-empty list of names or kernels, got {families!r}.")
@@ -69,7 +70,9 @@ def kernels_of(families, sigmas: np.ndarray) -> list[tuple[str, Kernel]]:
     return found
 
 
-def edge_of(family: list[Candidate], best: Candidate, tried: set, n: int = 2) -> tuple[str | None, list[float]]:
+def edge_of(
+    family: list[Candidate], best: Candidate, tried: set[tuple[str, float]], n: int = 2
+) -> tuple[str | None, list[float]]:
     """Return an axis with `best` on an end not yet `tried`, and `n` further points at the same ratio; or None."""
     for axis in ("bandwidth", "regularization"):
         points = sorted({getattr(c, axis) for c in family if getattr(c, axis) is not None})

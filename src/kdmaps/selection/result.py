@@ -97,7 +97,7 @@ class SearchResult:
         """Return scikit-learn's `cv_results_`, one entry per candidate."""
         candidates, n_folds = self.candidates, len(self.data.folds)
 
-        def per_fold(values) -> np.ndarray:
+        def per_fold(values: Any) -> np.ndarray:
             return np.array(values) if len(values) else np.full(n_folds, np.nan)
 
         scores = np.array([per_fold(c.score.fold_values) for c in candidates])

@@ -198,7 +198,7 @@ SCORINGS: dict[str, Callable[[CrossFit], Score]] = {
 }
 
 
-def make_scoring(scoring) -> Callable[[CrossFit], Score]:
+def make_scoring(scoring: str | Callable[[FoldFit], float]) -> Callable[[CrossFit], Score]:
     """The scoring of that name; a callable of one `FoldFit` is averaged over the folds."""
     if callable(scoring):
         return mean_over_folds(scoring)

@@ -10,11 +10,12 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from kdmaps.bases import FourierBasis, LandmarkBasis, RandomPhaseBasis
+from kdmaps.estimators.transformer import ModeTransformer
 from kdmaps.kernels import Kernel, Laplacian
 from kdmaps.utils.optional import optional
 
 
-def as_jax(model, mode: int = 0) -> Callable[[Any], Any]:
+def as_jax(model: ModeTransformer, mode: int = 0) -> Callable[[Any], Any]:
     """Return mode φ_k as a pure JAX function of x, for use with `jax.grad`, `jax.jit` and `jax.vmap`.
 
     Parameters
@@ -44,7 +45,7 @@ def as_jax(model, mode: int = 0) -> Callable[[Any], Any]:
     if isinstance(basis, FourierBasis):
         frequencies, cosines, sines = _waves(basis, a)
 
-        def function(x):
+        def function(x: Any) -> Any:
             x = jnp.asarray(x)
             angles = (x - basis.origin.astype(x.dtype)) @ frequencies.T.astype(x.dtype)
             waves = jnp.cos(angles) @ cosines.astype(x.dtype) + jnp.sin(angles) @ sines.astype(x.dtype)
@@ -53,7 +54,7 @@ def as_jax(model, mode: int = 0) -> Callable[[Any], Any]:
     elif isinstance(basis, LandmarkBasis):
         z = basis.landmarks - basis.origin
 
-        def function(x):
+        def function(x: Any) -> Any:
             x = jnp.asarray(x)
             centred = (x - basis.origin.astype(x.dtype))[..., None, :]
             return _kernel_values(basis.kernel, centred - z.astype(x.dtype), jnp) @ a.astype(x.dtype) - offset
@@ -63,7 +64,7 @@ def as_jax(model, mode: int = 0) -> Callable[[Any], Any]:
     return function
 
 
-def plumed_input(model, arguments: Sequence[str], mode: int = 0, label: str = "mode") -> str:
+def plumed_input(model: ModeTransformer, arguments: Sequence[str], mode: int = 0, label: str = "mode") -> str:
     """Write PLUMED input that computes a mode and its derivatives as a collective variable.
 
     With φ(x) = Σ_i r_i cos(w_iᵀ(x - x_0) + b_i) - c, each frequency becomes one COMBINE (the angle) and one CUSTOM (the
@@ -130,7 +131,7 @@ def plumed_input(model, arguments: Sequence[str], mode: int = 0, label: str = "m
     return "\n".join(lines) + "\n"
 
 
-def _mode(model, mode: int) -> tuple[Any, np.ndarray, float]:
+def _mode(model: ModeTransformer, mode: int) -> tuple[Any, np.ndarray, float]:
     """Return the basis, coefficients and offset of one mode."""
     check_is_fitted(model)
     r = model.coefficients_.shape[1]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from numbers import Real
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from kdmaps.exceptions import DataWarning
 from kdmaps.utils.warn import warn
@@ -13,7 +14,7 @@ from kdmaps.utils.warn import warn
 MIN_EFFECTIVE_PART, MIN_EFFECTIVE = 0.01, 50
 
 
-def boltzmann_weights(bias_energy, kT: float) -> np.ndarray:
+def boltzmann_weights(bias_energy: ArrayLike, kT: float) -> np.ndarray:
     """Return the weights e^{U/kT}, scaled to mean 1, of samples simulated with a bias U added to the energy V.
 
     Samples of e^{-(V+U)/kT} with these weights represent e^{-V/kT}; pass them to `fit` as `sample_weight`. A simulation
@@ -59,7 +60,7 @@ def boltzmann_weights(bias_energy, kT: float) -> np.ndarray:
     return weights
 
 
-def effective_sample_size(weights) -> float:
+def effective_sample_size(weights: ArrayLike) -> float:
     """Return Kish's effective sample size (Σ w)²/Σ w².
 
     Examples

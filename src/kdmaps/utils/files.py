@@ -7,11 +7,13 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import BinaryIO
+from typing import Any, BinaryIO
 from uuid import uuid4
 
+from kdmaps.utils.types import PathLike
 
-def as_path(name: str, path) -> Path:
+
+def as_path(name: str, path: Any) -> Path:
     """`path` as a Path; `name` is the argument that holds it."""
     try:
         return Path(path)
@@ -37,7 +39,7 @@ def check_writable(option: str, directory: Path) -> None:
 
 
 @contextmanager
-def replacing(*paths: str | os.PathLike) -> Iterator[list[BinaryIO]]:
+def replacing(*paths: PathLike) -> Iterator[list[BinaryIO]]:
     """Binary files to write, which get their names only when the block ends without an exception.
 
     Until then each has a temporary name in its directory, and what had its name before is untouched. None is renamed

@@ -55,7 +55,7 @@ def n_threads() -> int:
     return min(limit, cores) if limit > 0 else cores
 
 
-def map_reduce(tasks: Iterable, start: Callable[[], Any], step: Callable[[Any, Any], None]) -> list[Any]:
+def map_reduce(tasks: Iterable[Any], start: Callable[[], Any], step: Callable[[Any, Any], None]) -> list[Any]:
     """Deal `tasks` to one thread per core; each thread folds its share into a state of its own.
 
     Parameters
@@ -82,7 +82,7 @@ def map_reduce(tasks: Iterable, start: Callable[[], Any], step: Callable[[Any, A
             step(state, task)
         return [state]
     states: list[Any] = []
-    pending: list[deque[Future]] = [deque() for _ in range(workers)]
+    pending: list[deque[Future[Any]]] = [deque() for _ in range(workers)]
     with blas_threads(1), ExitStack() as stack:
         lanes = [stack.enter_context(ThreadPoolExecutor(1)) for _ in range(workers)]
         for number, task in enumerate(tasks):
@@ -97,13 +97,13 @@ def map_reduce(tasks: Iterable, start: Callable[[], Any], step: Callable[[Any, A
     return states or [start()]
 
 
-def map_ordered(tasks: Iterable, work: Callable[[Any], Any]) -> Iterator[Any]:
+def map_ordered(tasks: Iterable[Any], work: Callable[[Any], Any]) -> Iterator[Any]:
     """`work(task)` for each task, computed by one thread per core a few tasks ahead, in the order of the tasks."""
     workers = n_threads()
     if workers == 1:
         yield from map(work, tasks)
         return
-    pending: deque[Future] = deque()
+    pending: deque[Future[Any]] = deque()
     with blas_threads(1), ThreadPoolExecutor(workers) as pool:
         for task in tasks:
             if len(pending) > QUEUED * workers:
@@ -113,7 +113,7 @@ def map_ordered(tasks: Iterable, work: Callable[[Any], Any]) -> Iterator[Any]:
             yield pending.popleft().result()
 
 
-def map_unordered(tasks: Sequence, work: Callable[[Any], Any], n_workers: int) -> Generator[tuple[int, Any]]:
+def map_unordered(tasks: Sequence[Any], work: Callable[[Any], Any], n_workers: int) -> Generator[tuple[int, Any]]:
     """Yield (number, `work(task)`) of each task as it is finished, with one BLAS thread for each worker.
 
     When the iteration ends early (Ctrl-C, an error), workers stop at their next chunk of samples and are waited for:

@@ -7,17 +7,20 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from numbers import Integral, Real
 from reprlib import repr as short
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from kdmaps.exceptions import DataWarning
+from kdmaps.utils.types import RandomStateLike
 from kdmaps.utils.warn import warn
 
 
 @contextmanager
-def all_or_nothing(estimator) -> Iterator[None]:
+def all_or_nothing(estimator: Any) -> Iterator[None]:
     """Give the estimator back as it was if its fit fails."""
     before = vars(estimator).copy()
     try:
@@ -28,7 +31,7 @@ def all_or_nothing(estimator) -> Iterator[None]:
         raise
 
 
-def as_numbers(name: str, values, what: str) -> np.ndarray:
+def as_numbers(name: str, values: Any, what: str) -> np.ndarray:
     """`values` as floats; `name` is the argument, which must be `what`."""
     try:
         array = np.asarray(values)
@@ -38,7 +41,7 @@ def as_numbers(name: str, values, what: str) -> np.ndarray:
         raise ValueError(f"{name} must be {what}, got {short(values)}.") from None
 
 
-def checked_samples(estimator, X, reset: bool, **options) -> np.ndarray:
+def checked_samples(estimator: Any, X: Any, reset: bool, **options: Any) -> np.ndarray:
     """X as an array of floats, by scikit-learn's `validate_data`, with errors that name X."""
     if np.ma.is_masked(X):
         raise ValueError("X holds masked values, which are no numbers; leave their rows out: X[~X.mask.any(axis=1)].")
@@ -53,19 +56,19 @@ def checked_samples(estimator, X, reset: bool, **options) -> np.ndarray:
         raise kind(f"X must be a table of real numbers, one row per sample: {error}") from error
 
 
-def check_positive_integer(name: str, value) -> None:
+def check_positive_integer(name: str, value: Any) -> None:
     """Raise unless an argument is a positive integer."""
     if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
         raise ValueError(f"{name} must be a positive integer, got {value!r}.")
 
 
-def seed_of(random_state) -> int:
+def seed_of(random_state: RandomStateLike) -> int:
     """Return the seed of everything that is drawn: an integer itself, else one drawn from the generator."""
     rng = checked_random_state(random_state)
     return int(random_state) if isinstance(random_state, Integral) else int(rng.randint(2**31))
 
 
-def checked_random_state(random_state) -> np.random.RandomState:
+def checked_random_state(random_state: RandomStateLike) -> np.random.RandomState:
     """scikit-learn's `check_random_state`, with an error that names the argument."""
     try:
         return check_random_state(random_state)
@@ -75,14 +78,14 @@ def checked_random_state(random_state) -> np.random.RandomState:
         ) from None
 
 
-def checked_time(time) -> float:
+def checked_time(time: Any) -> float:
     """`time` as a non-negative float."""
     if not isinstance(time, Real) or not 0 <= float(time) < np.inf:
         raise ValueError(f"time must be a non-negative number, got {time!r}.")
     return float(time)
 
 
-def checked_weight(sample_weight, X) -> np.ndarray | None:
+def checked_weight(sample_weight: ArrayLike | None, X: Any) -> np.ndarray | None:
     """`sample_weight` as floats, one per sample, not negative, not all zero; None stays None.
 
     X is an array or a Source; where a stream does not know its length yet, its moments are checked against it later.
@@ -98,7 +101,7 @@ def checked_weight(sample_weight, X) -> np.ndarray | None:
     return weight
 
 
-def checked_values(values, n_samples: int) -> np.ndarray:
+def checked_values(values: ArrayLike, n_samples: int) -> np.ndarray:
     """`values` as finite floats of shape (n_samples,) or (n_samples, m)."""
     what = f"one number, or one row of numbers, for each of the {n_samples} samples of X"
     array = as_numbers("values", values, what)
@@ -109,7 +112,7 @@ def checked_values(values, n_samples: int) -> np.ndarray:
     return array
 
 
-def check_samples(X: np.ndarray, n_components: int, names=None) -> None:
+def check_samples(X: np.ndarray, n_components: int, names: Any = None) -> None:
     """Raise if X has too few samples, and warn of columns that are constant."""
     if X.shape[0] <= n_components:
         raise ValueError(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +11,7 @@ import numpy as np
 from kdmaps.analysis.certificates._certificate import Certificate
 from kdmaps.bases import DictionaryBasis, LandmarkBasis, pair_blocks
 from kdmaps.forms.energy import compute_moments
-from kdmaps.forms.tangent import checked_tensor
+from kdmaps.forms.tangent import DiffusionLike, checked_tensor
 from kdmaps.kernels import Kernel
 
 
@@ -53,7 +53,7 @@ class DictionaryOperators:
         *,
         center: bool = True,
         sample_weight: np.ndarray | None = None,
-        diffusion: Any = None,
+        diffusion: DiffusionLike = None,
     ) -> DictionaryOperators:
         """Operators of the components of a mixture.
 
@@ -121,7 +121,7 @@ def _contract(u: np.ndarray, v: np.ndarray, pairs: np.ndarray) -> np.ndarray:
     return np.einsum("i,j,ijpq->pq", u, v, pairs, optimize=True)
 
 
-def _largest(matrices) -> float:
+def _largest(matrices: Iterable[np.ndarray]) -> float:
     return float(max(np.linalg.eigvalsh(matrix)[-1] for matrix in matrices))
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from kdmaps.analysis.certificates._certificate import Certificate
 from kdmaps.analysis.generators import Generator
@@ -77,7 +78,11 @@ def residual_gap(
 
 
 def certify_modes(
-    generator: Generator, estimator: Any, X: np.ndarray, rates=None, sample_weight: np.ndarray | None = None
+    generator: Generator,
+    estimator: Any,
+    X: np.ndarray,
+    rates: ArrayLike | None = None,
+    sample_weight: np.ndarray | None = None,
 ) -> list[Certificate]:
     """`residual_gap` for every mode of a fitted estimator, with the cluster of the rate nearest to its own.
 

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil
 from numbers import Real
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from kdmaps.analysis.correlation import integrated_correlation_time, trajectories_of
 from kdmaps.analysis.uncertainty import cut_blocks
+from kdmaps.estimators.transformer import ModeTransformer
+from kdmaps.utils.types import SamplesLike
 
 #: Number of parts of the trajectory for jackknife standard errors.
 JACKKNIFE_PARTS = 10
@@ -73,7 +77,14 @@ class LagComparison:
         ]
 
 
-def compare_with_trajectory(model, X, *, time_step: float = 1.0, lags=None, groups=None) -> LagComparison:
+def compare_with_trajectory(
+    model: ModeTransformer,
+    X: SamplesLike,
+    *,
+    time_step: float = 1.0,
+    lags: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
+) -> LagComparison:
     """Compare the autocorrelation of the modes along a trajectory with the decay e^{-rate·t} predicted by the rates.
 
     Static samples determine time only in units of the diffusion tensor: with the diffusion constant D, mode k decays as
@@ -142,7 +153,7 @@ def compare_with_trajectory(model, X, *, time_step: float = 1.0, lags=None, grou
     )
 
 
-def _checked_lags(lags, modes: np.ndarray, trajectories) -> np.ndarray:
+def _checked_lags(lags: ArrayLike | None, modes: np.ndarray, trajectories: Sequence[np.ndarray]) -> np.ndarray:
     longest = max(map(len, trajectories))
     if lags is None:
         slowest = max(integrated_correlation_time(series, trajectories) for series in modes.T)
@@ -162,7 +173,7 @@ def _checked_lags(lags, modes: np.ndarray, trajectories) -> np.ndarray:
     return lags
 
 
-def _sums_of_parts(modes: np.ndarray, trajectories, lags: np.ndarray) -> np.ndarray:
+def _sums_of_parts(modes: np.ndarray, trajectories: Sequence[np.ndarray], lags: np.ndarray) -> np.ndarray:
     """Return the lagged sums of each jackknife part, shape (n_parts, 1 + n_lags, r, 2)."""
     parts = cut_blocks(trajectories, ceil(len(modes) / JACKKNIFE_PARTS))
     if len(parts) < 2 or lags[-1] >= min(map(len, parts)):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.optimize import minimize
 from scipy.spatial import ConvexHull, QhullError
 
@@ -38,7 +39,7 @@ class CoarseStates:
     transformation: np.ndarray | None
     signs: np.ndarray | None = None
 
-    def memberships_at(self, modes) -> np.ndarray:
+    def memberships_at(self, modes: ArrayLike) -> np.ndarray:
         """Return the memberships of new points.
 
         Parameters
@@ -78,7 +79,9 @@ class CoarseStates:
         return same.astype(np.float64)
 
 
-def coarse_states(modes, n_states: int | None = None, *, method: str = "pcca", sample_weight=None) -> CoarseStates:
+def coarse_states(
+    modes: ArrayLike, n_states: int | None = None, *, method: str = "pcca", sample_weight: ArrayLike | None = None
+) -> CoarseStates:
     """Find the metastable states between which the slow modes describe transitions.
 
     Parameters
@@ -145,7 +148,7 @@ def coarse_states(modes, n_states: int | None = None, *, method: str = "pcca", s
     )
 
 
-def _checked_modes(modes) -> np.ndarray:
+def _checked_modes(modes: ArrayLike) -> np.ndarray:
     modes = np.asarray(modes, dtype=np.float64)
     if modes.ndim != 2 or not np.isfinite(modes).all():
         raise ValueError(f"modes must be a finite array of shape (n_samples, r), got shape {modes.shape}.")

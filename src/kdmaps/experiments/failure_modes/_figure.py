@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from kdmaps.experiments._runner import Row
 from kdmaps.experiments.failure_modes._claims import CLAIMS, Claim, Landscape, landscapes, lowest, minima
 from kdmaps.experiments.failure_modes._laboratory import SIGMA_RANGE
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from matplotlib.gridspec import GridSpec
 
 COLOURS = {"uncentred": "C3", "centred": "C0", "heldout": "C2"}
 
@@ -20,6 +26,7 @@ def figure(rows: list[Row], path: Path) -> None:
 
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
+    from matplotlib.lines import Line2D
 
     by_case = landscapes(rows)
     case, lands = next(iter(by_case.items()))
@@ -37,16 +44,16 @@ def figure(rows: list[Row], path: Path) -> None:
     for column, name in enumerate(shown):
         _plot_loss(fig, grid, 5, column, lands, claims[name])
     fig.suptitle(f"Where the minimum over σ is: {', '.join(case)} (σ in medians of the pairwise distance)", fontsize=14)
-    handles = [plt.Line2D([], [], color=c, marker="o", label=s) for s, c in COLOURS.items()]
+    handles = [Line2D([], [], color=c, marker="o", label=s) for s, c in COLOURS.items()]
     handles.append(
-        plt.Line2D([], [], color=COLOURS["heldout"], ls="--", marker="s", mfc="none", label="heldout, λ chosen too")
+        Line2D([], [], color=COLOURS["heldout"], ls="--", marker="s", mfc="none", label="heldout, λ chosen too")
     )
     fig.legend(handles=handles, loc="outside lower center", ncols=4, title="dots: minima of all seeds; lines: one seed")
     fig.savefig(path, dpi=110)
     plt.close(fig)
 
 
-def _plot_loss(fig, grid, row: int, column: int, lands: Sequence[Landscape], claim: Claim) -> None:
+def _plot_loss(fig: Figure, grid: GridSpec, row: int, column: int, lands: Sequence[Landscape], claim: Claim) -> None:
     top = fig.add_subplot(grid[row, column])
     below = fig.add_subplot(grid[row + 1, column], sharex=top)
     for setup, colour in COLOURS.items():
@@ -85,7 +92,7 @@ def _rescaled(loss: np.ndarray) -> np.ndarray:
     return stretched / np.nanmax(stretched)
 
 
-def _plot_descents(ax, rows: Sequence[Row], case: tuple[str, str, str], name: str) -> None:
+def _plot_descents(ax: Axes, rows: Sequence[Row], case: tuple[str, str, str], name: str) -> None:
     for row in rows:
         if row["part"] == "descent" and row["loss"] == name and (row["problem"], row["family"], row["basis"]) == case:
             setup = "heldout" if name == "heldout" else "centred" if row["center"] else "uncentred"
@@ -97,7 +104,7 @@ def _plot_descents(ax, rows: Sequence[Row], case: tuple[str, str, str], name: st
     ax.set_title(f"descent under {name}", fontsize=10)
 
 
-def _plot_weights(fig, grid, row: int, column: int, lands: Sequence[Landscape], claim: Claim) -> None:
+def _plot_weights(fig: Figure, grid: GridSpec, row: int, column: int, lands: Sequence[Landscape], claim: Claim) -> None:
     top = fig.add_subplot(grid[row, column])
     below = fig.add_subplot(grid[row + 1, column], sharex=top)
     for setup, colour in COLOURS.items():
@@ -117,7 +124,7 @@ def _plot_weights(fig, grid, row: int, column: int, lands: Sequence[Landscape], 
         below.set_ylabel("SubR² there")
 
 
-def _plot_ceiling(ax, by_case: dict[tuple[str, str, str], list[Landscape]]) -> None:
+def _plot_ceiling(ax: Axes, by_case: dict[tuple[str, str, str], list[Landscape]]) -> None:
     """Plot SubR² of one Gaussian over σ for both references."""
     case = next((c for c in by_case if c[:2] == ("ou2d-4", "gaussian")), next(iter(by_case)))
     land = by_case[case][0]

@@ -14,19 +14,20 @@ from kdmaps.data import ArraySource
 from kdmaps.data.distances import median_distance
 from kdmaps.experiments._runner import Row
 from kdmaps.forms.energy import EnergyForm
-from kdmaps.kernels import make_kernel
+from kdmaps.kernels import Kernel, make_kernel
 from kdmaps.learn._objective import PRESETS, make_objective
-from kdmaps.learn._parametrisation import Parametrisation
+from kdmaps.learn._parametrisation import Parametrisation, Pullback
 from kdmaps.learn.anisotropy import frequency_adjoint, scale_bandwidths
 from kdmaps.learn.bandwidths import Bandwidths
 from kdmaps.learn.optimiser import Settings as DescentSettings
 from kdmaps.learn.optimiser import minimise
 from kdmaps.learn.problem import Problem
-from kdmaps.learn.statistics import Samples
+from kdmaps.learn.statistics import Samples, Statistics
 from kdmaps.selection.cross_fit import CrossFit, cross_fit
 from kdmaps.selection.folds import Folds, make_splits
 from kdmaps.selection.grid import REGULARIZATIONS
 from kdmaps.selection.rules import select_by_timescale
+from kdmaps.utils.types import Index
 
 #: (problem, kernel, basis): first the case of the paper's claims, then variations of it.
 CASES = (
@@ -68,21 +69,21 @@ class FourierBandwidth(Parametrisation):
     def __init__(self, samples: Samples, basis: FourierBasis):
         self.samples, self._base, self.start = samples, basis, np.zeros(1)
 
-    def kernel(self, theta):
+    def kernel(self, theta: np.ndarray) -> Kernel:
         return scale_bandwidths(self._base.kernel, np.exp(theta[0]))
 
-    def basis(self, theta):
+    def basis(self, theta: np.ndarray) -> FourierBasis:
         base = self._base
         return FourierBasis(self.kernel(theta), base.frequencies * np.exp(-theta[0]), base.weights, base.origin)
 
-    def describe(self, theta):
-        return {"sigma": np.atleast_1d(self.kernel(theta).bandwidth)}
+    def describe(self, theta: np.ndarray) -> dict[str, np.ndarray]:
+        return {"sigma": np.atleast_1d(self.kernel(theta).bandwidth)}  # type: ignore[attr-defined]
 
-    def forward(self, theta):
+    def forward(self, theta: np.ndarray) -> tuple[Statistics, Pullback]:
         basis = self.basis(theta)
         statistics = self.samples.statistics(basis, log_bandwidths=np.asarray(theta))
 
-        def pullback(adjoint):
+        def pullback(adjoint: Statistics) -> np.ndarray:
             by_frequencies = frequency_adjoint(self.samples, basis, statistics, adjoint)
             return adjoint.log_bandwidths - np.sum(basis.frequencies * by_frequencies)
 
@@ -160,7 +161,9 @@ class Laboratory:
         }
 
 
-def _residual_moments(values, images, coefficients, train, test, center):
+def _residual_moments(
+    values: np.ndarray, images: np.ndarray, coefficients: np.ndarray, train: Index, test: Index, center: bool
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return E(𝒢φ)², Eφ𝒢φ and Eφ² over `test` of the modes fitted to `train`."""
     phi, g = values @ coefficients, images[test] @ coefficients
     phi = phi[test] - (phi[train].mean(axis=0) if center else 0.0)
@@ -168,7 +171,7 @@ def _residual_moments(values, images, coefficients, train, test, center):
 
 
 # --- measurements -----------------------------------------------------------------------------------------------------
-def run(part: str, problem: str, family: str, basis: str, seed: int, **settings) -> list[Row]:
+def run(part: str, problem: str, family: str, basis: str, seed: int, **settings: Any) -> list[Row]:
     """Return the rows of the `part` "landscape" or "descent" for one sample of one case."""
     lab = Laboratory(problem, family, basis, seed, Settings(**settings))
     rows = landscape(lab) if part == "landscape" else descents(lab)

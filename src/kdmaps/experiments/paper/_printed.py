@@ -6,6 +6,7 @@ All experiments and tests read the printed numbers from here.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 #: Printed cells by (label of the problem, method).
 Printed = Mapping[tuple[str, str], tuple[float, float | None]]
@@ -26,7 +27,7 @@ LABELS = {
 }
 
 
-def _cells(methods: Sequence[str], rows: Mapping[str, Sequence]) -> Printed:
+def _cells(methods: Sequence[str], rows: Mapping[str, Sequence[Any]]) -> Printed:
     """Return the cells of a table with one row per problem; a bare number has no standard deviation."""
     return {
         (case, method): value if isinstance(value, tuple) else (value, None)

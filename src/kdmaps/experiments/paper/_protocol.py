@@ -24,6 +24,7 @@ from kdmaps.data.distances import median_distance
 from kdmaps.estimators.adaptive import AdaptiveDiffusionMap
 from kdmaps.estimators.kernel_map import KernelDiffusionMap
 from kdmaps.estimators.search import KernelSearchCV
+from kdmaps.estimators.transformer import ModeTransformer
 from kdmaps.estimators.variational import VariationalKernelMap
 from kdmaps.experiments._runner import Row
 from kdmaps.kernels import FAMILIES, Kernel, Matern, make_kernel
@@ -32,12 +33,14 @@ from kdmaps.utils.files import replacing
 #: Bandwidths in units of the median pairwise distance.
 BANDWIDTHS = np.geomspace(0.5, 50, 10)
 N_LANDMARKS = 60
+#: (X, r, seed, regularization, n_features) → fitted estimator.
+Fit = Callable[[np.ndarray, int, int, float, int], ModeTransformer]
 
 
 class PrintedMatern(Matern):
     """A Matérn kernel with the frequencies printed in the paper, w ~ t_ν(0, √ν/σ) instead of t_{2ν}(0, 1/σ)."""
 
-    def spectral_scale(self, uniforms):
+    def spectral_scale(self, uniforms: np.ndarray) -> np.ndarray:
         return self.nu / np.sqrt(2 * special.gammaincinv(self.nu / 2, uniforms))  # √ν·√(ν/χ²_ν), χ²_ν = 2 Gamma(ν/2)
 
 
@@ -51,8 +54,8 @@ def _shared(r: int, seed: int, regularization: float) -> dict[str, Any]:
     return {"n_components": r, "center": False, "regularization": regularization, "random_state": seed}
 
 
-def _cross_validated(scoring: str) -> Callable:
-    def fit(X, r, seed, regularization, n_features):
+def _cross_validated(scoring: str) -> Fit:
+    def fit(X: np.ndarray, r: int, seed: int, regularization: float, n_features: int) -> ModeTransformer:
         kernels = [printed_kernel(f, sigma) for f in FAMILIES for sigma in median_distance(X) * BANDWIDTHS]
         return KernelSearchCV(
             r,
@@ -72,8 +75,8 @@ def _cross_validated(scoring: str) -> Callable:
     return fit
 
 
-def _uniform(basis: str) -> Callable:
-    def fit(X, r, seed, regularization, n_features):
+def _uniform(basis: str) -> Fit:
+    def fit(X: np.ndarray, r: int, seed: int, regularization: float, n_features: int) -> ModeTransformer:
         p = N_LANDMARKS if basis == "landmarks" else n_features
         return UniformMixtureMap(
             basis=basis, n_features=p, sampling="iid", bandwidth_range=BANDWIDTHS[[0, -1]],
@@ -83,8 +86,8 @@ def _uniform(basis: str) -> Callable:
     return fit
 
 
-def _variational(objective: str) -> Callable:
-    def fit(X, r, seed, regularization, n_features):
+def _variational(objective: str) -> Fit:
+    def fit(X: np.ndarray, r: int, seed: int, regularization: float, n_features: int) -> ModeTransformer:
         return VariationalKernelMap(
             objective=objective, n_features=N_LANDMARKS, **_shared(r, seed, regularization)
         ).fit(X)
@@ -92,7 +95,7 @@ def _variational(objective: str) -> Callable:
     return fit
 
 
-def _variational_fourier(X, r, seed, regularization, n_features):
+def _variational_fourier(X: np.ndarray, r: int, seed: int, regularization: float, n_features: int) -> ModeTransformer:
     # The paper starts from its cross-validated bandwidth, the widest of its grid.
     return VariationalKernelMap(
         objective="varrff",
@@ -103,10 +106,10 @@ def _variational_fourier(X, r, seed, regularization, n_features):
     ).fit(X)
 
 
-def _inner_loop(basis: str, center: bool) -> Callable:
+def _inner_loop(basis: str, center: bool) -> Fit:
     """Fit one Gaussian at the median distance, so that only the basis differs."""
 
-    def fit(X, r, seed, regularization, n_features):
+    def fit(X: np.ndarray, r: int, seed: int, regularization: float, n_features: int) -> ModeTransformer:
         p = N_LANDMARKS if basis == "landmarks" else n_features
         shared = {**_shared(r, seed, regularization), "center": center}
         return KernelDiffusionMap(basis=basis, n_features=p, sampling="iid", **shared).fit(X)
@@ -123,18 +126,18 @@ def without_search(r: int, median: float, seed: int) -> dict[str, KernelDiffusio
     }
 
 
-def _adaptive(X, r, seed, regularization, n_features):
+def _adaptive(X: np.ndarray, r: int, seed: int, regularization: float, n_features: int) -> ModeTransformer:
     return AdaptiveDiffusionMap(r, n_features=n_features, random_state=seed, n_jobs=1).fit(X)
 
 
-def _search_at(X, r, seed, regularization, n_features):
+def _search_at(X: np.ndarray, r: int, seed: int, regularization: float, n_features: int) -> ModeTransformer:
     return KernelSearchCV(
         r, regularizations=[regularization], n_features=n_features, max_extensions=0, random_state=seed, n_jobs=1
     ).fit(X)
 
 
 #: The methods of the paper by their names there, and the default of kdmaps.
-METHODS: dict[str, Callable] = {
+METHODS: dict[str, Fit] = {
     "CV+RFF": _cross_validated("eigsum"),
     "Gap-CV": _cross_validated("gap"),
     "Rayleigh-CV": _cross_validated("rayleigh"),
@@ -231,7 +234,7 @@ def family_of(kernel: Kernel) -> str:
     )
 
 
-def _landscape(results: dict, median: float) -> list[Row]:
+def _landscape(results: dict[str, Any], median: float) -> list[Row]:
     """Return the best score over λ of each kernel of a search."""
     best: dict[tuple[str, float], float] = {}
     for params, score in zip(results["params"], results["selection_score"], strict=True):

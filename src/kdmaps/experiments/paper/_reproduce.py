@@ -173,7 +173,7 @@ def _write_summary(rows: Sequence[Row], path: Path) -> None:
     """Write mean and standard deviation over the seeds, one line per method, problem and setting."""
     keys = ("problem", "method", "n_samples", "n_features", "asked_regularization")
     shown = ("paper_r2", "r2", "average_abs_correlation", "seconds")
-    groups: dict[tuple, dict[int, Row]] = {}  # by seed, because a setting may have been requested twice
+    groups: dict[tuple[Any, ...], dict[int, Row]] = {}  # by seed, because a setting may have been requested twice
     for row in rows:
         if "paper_r2" in row:
             groups.setdefault(tuple(row[key] for key in keys), {})[row["seed"]] = row

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from kdmaps.utils.optional import optional
+
+if TYPE_CHECKING:
+    from matplotlib.axis import Axis
 
 #: Moreland's diverging map, uniform in lightness towards both ends: equal steps of a mode look equally large.
 DIVERGING = "coolwarm"
@@ -21,14 +24,14 @@ def new_axes(n: int) -> np.ndarray:
     return plt.subplots(1, n, figsize=(max(5.0, 3.2 * n), 3.0), layout="constrained", squeeze=False)[1][0]
 
 
-def integer_ticks(axis) -> None:
+def integer_ticks(axis: Axis) -> None:
     """Put ticks at whole numbers only: there is no half mode."""
     from matplotlib.ticker import MaxNLocator
 
     axis.set_major_locator(MaxNLocator(integer=True))
 
 
-def plain_log_ticks(axis) -> None:
+def plain_log_ticks(axis: Axis) -> None:
     """Label 1, 2 and 5 of each decade as plain numbers: time scales and bandwidths often span a decade or less."""
     from matplotlib.ticker import LogLocator, NullFormatter
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-def plot_history(estimator, quantity: str = "loss", ax: Axes | None = None) -> Axes:
+def plot_history(estimator: Any, quantity: str = "loss", ax: Axes | None = None) -> Axes:
     """Draw a quantity over the steps of the optimiser.
 
     Parameters
@@ -60,7 +60,7 @@ def plot_history(estimator, quantity: str = "loss", ax: Axes | None = None) -> A
     return ax
 
 
-def _history_of(estimator) -> dict[str, np.ndarray]:
+def _history_of(estimator: Any) -> dict[str, np.ndarray]:
     refinement = getattr(estimator, "refinement_", estimator)
     history = getattr(refinement, "history", getattr(estimator, "history_", refinement))
     if not isinstance(history, dict):

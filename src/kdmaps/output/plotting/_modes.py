@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from kdmaps.output.plotting._common import DIVERGING, EXACT, LEARNED, SHOWN, coordinate_labels, new_axes
 
@@ -12,7 +14,16 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-def plot_modes(modes, X, *, coordinates=(0, 1), reference=None, axes=None, titles=None, point_size=6) -> np.ndarray:
+def plot_modes(
+    modes: Any,
+    X: ArrayLike,
+    *,
+    coordinates: Sequence[int] = (0, 1),
+    reference: ArrayLike | None = None,
+    axes: Sequence[Axes] | np.ndarray | None = None,
+    titles: Sequence[str] | None = None,
+    point_size: float = 6,
+) -> np.ndarray:
     """Draw each mode over the samples: a curve over one coordinate, a coloured scatter over two.
 
     Parameters
@@ -60,7 +71,15 @@ def plot_modes(modes, X, *, coordinates=(0, 1), reference=None, axes=None, title
     return axes
 
 
-def plot_embedding(modes, X=None, *, components=(0, 1), color=None, ax: Axes | None = None, point_size=6) -> Axes:
+def plot_embedding(
+    modes: Any,
+    X: ArrayLike | None = None,
+    *,
+    components: Sequence[int] = (0, 1),
+    color: ArrayLike | None = None,
+    ax: Axes | None = None,
+    point_size: float = 6,
+) -> Axes:
     """Draw the samples in the coordinates of two modes.
 
     Parameters

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-def plot_landscape(search, ax: Axes | None = None) -> Axes:
+def plot_landscape(search: Any, ax: Axes | None = None) -> Axes:
     """Draw the score over the bandwidth for each family, at the best regularization of each, with the chosen point.
 
     Parameters
@@ -45,7 +45,7 @@ def plot_landscape(search, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def plot_regularization_map(search, family: str | None = None, ax: Axes | None = None) -> Axes:
+def plot_regularization_map(search: Any, family: str | None = None, ax: Axes | None = None) -> Axes:
     """Draw the score over regularization and bandwidth of one family, with the best point of the map.
 
     Parameters

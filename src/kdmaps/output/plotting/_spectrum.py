@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from kdmaps.output.plotting._common import EXACT, LEARNED, integer_ticks, new_axes, plain_log_ticks
 from kdmaps.output.words import timescale_columns, timescale_intervals
@@ -12,8 +13,12 @@ from kdmaps.output.words import timescale_columns, timescale_intervals
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from kdmaps.analysis.uncertainty import Uncertainty
 
-def plot_timescales(estimator, exact=None, ax: Axes | None = None, *, uncertainty=None) -> Axes:
+
+def plot_timescales(
+    estimator: Any, exact: ArrayLike | None = None, ax: Axes | None = None, *, uncertainty: Uncertainty | None = None
+) -> Axes:
     """Draw the spectrum of time scales, with their intervals and the gap after the last mode.
 
     Parameters

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from contextlib import suppress
 from importlib.resources import files
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from kdmaps.analysis.certificates import Certificate, cv_consistency
+from kdmaps.analysis.uncertainty import Uncertainty
 from kdmaps.data import ArraySource
+from kdmaps.estimators.transformer import ModeTransformer
 from kdmaps.output.model_files import library_versions
 from kdmaps.output.report._figures import svg
 from kdmaps.output.report._program import fingerprint, program, show_argument
@@ -33,12 +35,13 @@ from kdmaps.output.words import (
 )
 from kdmaps.utils.files import replacing
 from kdmaps.utils.optional import optional
+from kdmaps.utils.types import PathLike
 
 #: Samples in the interactive figure, and columns of X that its axes offer.
 MAX_POINTS, MAX_COLUMNS = 3000, 30
 
 
-def write_report(model: Any, X: Any, path: str | os.PathLike, **options: Any) -> None:
+def write_report(model: ModeTransformer, X: ArrayLike, path: PathLike, **options: Any) -> None:
     """Write a self-contained HTML page about a fit: it needs no network, no server and no other file.
 
     Parameters
@@ -65,12 +68,12 @@ def write_report(model: Any, X: Any, path: str | os.PathLike, **options: Any) ->
 
 
 def render_report(
-    model: Any,
-    X: Any,
+    model: ModeTransformer,
+    X: ArrayLike,
     *,
-    sample_weight: Any = None,
-    groups: Any = None,
-    uncertainty: Any = None,
+    sample_weight: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
+    uncertainty: Uncertainty | None = None,
     certificates: Sequence[Certificate] = (),
     notes: Sequence[str] | None = None,
     title: str = "Slow modes",
