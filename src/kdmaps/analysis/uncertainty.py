@@ -26,7 +26,7 @@ from kdmaps.data.inputs import join_trajectories
 from kdmaps.estimators.transformer import ModeTransformer, checked_source
 from kdmaps.exceptions import UnreliableModesWarning
 from kdmaps.forms.energy import compute_moments
-from kdmaps.forms.moments import Moments
+from kdmaps.forms.moments import Moments, StackedMoments
 from kdmaps.forms.tangent import DiffusionLike, checked_tensor
 from kdmaps.spectrum.modes import Modes
 from kdmaps.spectrum.pencil import find_modes
@@ -197,7 +197,7 @@ def bootstrap(
     values = np.asarray(ModeTransformer.transform(fitted, X), dtype=np.float64)
     most = max_blocks or _most_blocks(fitted.basis_)
     blocks, length, correlation_time = _independent_blocks(values, weight, trajectories, block_length, most)
-    moments = _StackedMoments([compute_moments(fitted.basis_, X, weight, tensor, rows) for rows in blocks])
+    moments = StackedMoments([compute_moments(fitted.basis_, X, weight, tensor, rows) for rows in blocks])
     refit = _Refit(fitted, moments.combine(np.ones(len(blocks))))
     rng = checked_random_state(random_state)
     counts = rng.multinomial(len(blocks), np.full(len(blocks), 1 / len(blocks)), size=n_resamples)
@@ -230,7 +230,7 @@ def bootstrap(
 
 
 def _compare_resamples(
-    refit: _Refit, moments: _StackedMoments, counts: np.ndarray
+    refit: _Refit, moments: StackedMoments, counts: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the rates, the principal angles and the angle of each mode, one row per resample that determines them."""
     draws = [refit.compare(moments.combine(row)) for row in counts]
@@ -284,37 +284,6 @@ def cut_blocks(trajectories: Sequence[np.ndarray], length: int) -> list[np.ndarr
     if gathered:
         blocks[-1:] = [np.concatenate([*blocks[-1:], *gathered])]
     return blocks
-
-
-class _StackedMoments:
-    """Moments of all blocks as rows of one matrix; symmetric matrices are stored as lower triangles."""
-
-    def __init__(self, blocks: list[Moments]):
-        self._triangle = np.tril_indices(len(blocks[0].total))
-        self._small = np.array([(m.count, m.weight, m.weight_squared) for m in blocks])
-        self._total = np.array([m.total for m in blocks])
-        self._gram = np.array([m.gram[self._triangle] for m in blocks])
-        self._energy = np.array([m.energy[self._triangle] for m in blocks])
-
-    def combine(self, counts: np.ndarray) -> Moments:
-        """Return the Moments of all blocks, with block b counted `counts[b]` times."""
-        counts = counts.astype(np.float64)
-        count, weight, squared = counts @ self._small
-        return Moments(
-            int(count),
-            float(weight),
-            float(squared),
-            counts @ self._total,
-            self._symmetric(counts @ self._gram),
-            self._symmetric(counts @ self._energy),
-        )
-
-    def _symmetric(self, packed: np.ndarray) -> np.ndarray:
-        p = self._total.shape[1]
-        full = np.empty((p, p))
-        full[self._triangle] = packed
-        full.T[self._triangle] = packed
-        return full
 
 
 class _Refit:

@@ -5,7 +5,8 @@ from kdmaps.data.files import open_table, open_tables, read_column
 from kdmaps.data.formats.registry import TABLE_FORMATS, make_writer
 from kdmaps.data.formats.trajectories import DESCRIPTORS
 from kdmaps.data.inputs import as_source
-from kdmaps.data.sources import PREVIEW_SAMPLES, ArraySource, Sample, Source, StreamSource
+from kdmaps.data.sources import PREVIEW_SAMPLES, ArraySource, Sample, Source
+from kdmaps.data.streams import StreamSource
 from kdmaps.data.table import Table
 
 __all__ = [

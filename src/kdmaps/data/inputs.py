@@ -13,7 +13,8 @@ from sklearn.utils import check_array
 
 from kdmaps.data.files import open_table
 from kdmaps.data.formats.registry import is_dask, object_reader
-from kdmaps.data.sources import ArraySource, Source, StreamSource
+from kdmaps.data.sources import ArraySource, Source
+from kdmaps.data.streams import StreamSource
 from kdmaps.utils.types import SamplesLike
 
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import mmap
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from kdmaps.data.formats.arrays import write_rows
-from kdmaps.data.formats.base import block_rows, made_by
+from kdmaps.data.formats.base import made_by
 from kdmaps.data.formats.trajectories import coordinates
 from kdmaps.utils.threads import map_ordered, n_threads, slices
 from kdmaps.utils.types import PathLike
@@ -259,126 +259,6 @@ class ArraySource(Source):
         return self.array, np.arange(len(self.array))
 
 
-class StreamSource(Source):
-    """Chunks of rows, one after the other.
-
-    Parameters
-    ----------
-    start : callable
-        Returns an iterator of chunks from the first row on.
-    once : bool
-        Whether the chunks can be had only once.
-    n_samples : int, optional
-    feature_names : list of str, optional
-    """
-
-    def __init__(
-        self,
-        start: Callable[[], Iterator[Any]],
-        once: bool = False,
-        n_samples: int | None = None,
-        feature_names: list[str] | None = None,
-    ):
-        self._start, self._once = start, once
-        self.n_samples, self.feature_names = n_samples, feature_names
-        self._head: list[np.ndarray] = []  # chunks of a one-time stream that were read, but not yet used
-        self._rest: Iterator[np.ndarray] | None = None
-        self._last: Any = None
-        self.n_features = next(self._chunks(keep=True)).shape[1]
-
-    def _open(self) -> Iterator[np.ndarray]:
-        chunks = self._start()
-        if not hasattr(chunks, "__next__"):
-            if not hasattr(chunks, "__iter__"):
-                raise ValueError(f"X is a callable; it must return an iterator of chunks, got {chunks!r}.")
-            chunks = iter(chunks)
-        if chunks is self._last:
-            raise ValueError("X returned the same iterator twice; the callable must return a new one at every call.")
-        self._last = chunks
-        start = 0
-        for number, chunk in enumerate(chunks):
-            rows = as_rows(chunk, number)
-            if number and rows.shape[1] != self.n_features:
-                raise ValueError(
-                    f"Chunk {number} of X has {rows.shape[1]} columns, but the chunks before it have "
-                    f"{self.n_features}; every chunk must have the same columns."
-                )
-            check_finite(rows, slice(start, start := start + rows.shape[0]))
-            yield rows
-        if self.n_samples not in (None, start):
-            raise ValueError(
-                f"X gave {start} rows where {self.n_samples} were expected; it must give the same rows at every pass."
-            )
-        if start == 0:
-            raise ValueError(
-                "X is a stream of 0 sample(s). An iterator that was read before is empty: pass a callable that returns "
-                "a new one."
-            )
-        self.n_samples = start
-
-    def _chunks(self, keep: bool = False) -> Iterator[np.ndarray]:
-        """All chunks; those of a one-time stream only until they are taken without `keep`."""
-        if not self._once:
-            yield from self._open()
-            return
-        if self._rest is None:
-            self._rest = self._open()
-        held = list(self._head)
-        if not keep:
-            self._head.clear()
-        yield from held
-        for chunk in self._rest:
-            if keep:
-                self._head.append(chunk)
-            yield chunk
-
-    def parts(self, size: int) -> Iterator[Part]:
-        held: list[np.ndarray] = []
-        count, start = 0, 0
-        for chunk in self._chunks():
-            while chunk.shape[0]:
-                take = chunk[: size - count]
-                held.append(take)
-                count, chunk = count + take.shape[0], chunk[take.shape[0] :]
-                if count == size:
-                    yield slice(start, start + count), np.concatenate(held) if len(held) > 1 else held[0]
-                    held, count, start = [], 0, start + count
-        if count:
-            yield slice(start, start + count), np.concatenate(held)
-
-    def read(self, part: Any) -> Part:
-        return part
-
-    def sample(
-        self,
-        size: int | None,
-        random_state: np.random.RandomState,
-        weight: np.ndarray | None = None,
-        typical: bool = True,
-    ) -> Sample:
-        head, count = [], 0
-        for chunk in self._chunks(keep=True):
-            head.append(chunk)
-            count += chunk.shape[0]
-            if size is not None and count > size:
-                break
-        more = size is not None and count > size
-        seed = random_state.randint(2**31) if more else 0
-        if not more or (self._once and not typical):
-            rows, X = np.arange(count), np.concatenate(head)
-        elif self._once:
-            raise ValueError(
-                f"X is an iterator, which can be read only once, but the median bandwidth, landmarks and searches need "
-                f"a pass of their own over more than {size} samples. Pass a callable that returns a new iterator, give "
-                "bandwidth as a number (with Fourier features), or call partial_fit for each chunk."
-            )
-        else:
-            parts = self.parts(block_rows(self.n_features))
-            pieces = ((rows := _counted(part, weight), X[rows - part.start]) for part, X in parts)
-            rows, X = _draw(pieces, size, seed)  # type: ignore[arg-type]
-        return Sample(rows, X, None if weight is None else weights_at(weight, rows))
-
-
 def check_finite(rows: np.ndarray, index: slice | np.ndarray) -> None:
     """Raise for NaN or infinity, with the numbers of the rows."""
     with np.errstate(over="ignore", invalid="ignore"):
@@ -418,7 +298,7 @@ def as_rows(chunk: Any, number: int) -> np.ndarray:
     return np.ascontiguousarray(rows, dtype=None if rows.dtype in (np.float32, np.float64) else np.float64)
 
 
-def _counted(part: slice, weight: np.ndarray | None) -> np.ndarray:
+def counted_rows(part: slice, weight: np.ndarray | None) -> np.ndarray:
     """The rows of a part that have a positive weight."""
     rows = np.arange(part.start, part.stop)
     return rows if weight is None else rows[weights_at(weight, part) > 0]
@@ -430,11 +310,11 @@ def draw_rows(
     """`size` random row numbers of positive weight, in order; all of them if there are no more rows, or for None."""
     if size is None or n_samples <= size:
         return np.arange(n_samples)
-    pieces = ((_counted(part, weight),) for part in slices(n_samples, 2**16))
-    return _draw(pieces, size, random_state.randint(2**31))[0]
+    pieces = ((counted_rows(part, weight),) for part in slices(n_samples, 2**16))
+    return draw_by_keys(pieces, size, random_state.randint(2**31))[0]
 
 
-def _draw(pieces: Iterable[tuple[np.ndarray, ...]], size: int, seed: int) -> tuple[np.ndarray, ...]:
+def draw_by_keys(pieces: Iterable[tuple[np.ndarray, ...]], size: int, seed: int) -> tuple[np.ndarray, ...]:
     """Columns of `size` rows with the smallest of independent uniform keys: a uniform draw without replacement."""
     rng = np.random.default_rng(seed)
     kept: tuple[np.ndarray, ...] = ()

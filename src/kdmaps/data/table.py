@@ -89,7 +89,8 @@ class Table:
         leave_out : iterable of str
             Columns with another role, such as weights, which the default leaves out.
         """
-        from kdmaps.data.sources import ArraySource, StreamSource  # which open files as tables
+        from kdmaps.data.sources import ArraySource  # sources write files, and so know the formats, which know tables
+        from kdmaps.data.streams import StreamSource
 
         if columns is None:
             taken = set(leave_out)

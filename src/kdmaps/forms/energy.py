@@ -15,7 +15,7 @@ import numpy as np
 
 from kdmaps.bases import MIN_ROWS, Basis
 from kdmaps.data.sources import ArraySource, Source, weights_at
-from kdmaps.forms.diffusion import DiffusionTensor, tensors_of
+from kdmaps.forms.diffusion import DiffusionTensor
 from kdmaps.forms.engines import chunk_rows, make_loop
 from kdmaps.forms.moments import Moments
 from kdmaps.forms.tangent import DiffusionLike, TangentSpaces, checked_tensor
@@ -114,23 +114,6 @@ def make_form(
         See `kdmaps.forms.tangent.checked_tensor`.
     """
     return EnergyForm(checked_tensor(diffusion, source, sample_weight, spaces=spaces, keep=keep))
-
-
-def form_at(diffusion: Any, sample: Any, n_samples: int | None, spaces: TangentSpaces | None = None) -> EnergyForm:
-    """Make the form at some rows of a source, for many passes over them.
-
-    Parameters
-    ----------
-    diffusion : None, "tangent", TangentDiffusion, or as for `DiffusionTensor`
-        That of all samples.
-    sample : Sample
-        The rows; entries of an array given per sample follow them.
-    n_samples : int or None
-        Number of all samples, if it is known.
-    spaces : TangentSpaces, optional
-        Those of all samples.
-    """
-    return make_form(tensors_of(diffusion, sample.rows, n_samples), sample.X, sample.weight, spaces=spaces, keep=True)
 
 
 def compute_moments(

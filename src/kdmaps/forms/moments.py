@@ -146,3 +146,34 @@ def add_exactly(
     result = total + part
     gained = result - total
     return result, (total - (result - gained)) + (part - gained)
+
+
+class StackedMoments:
+    """Moments of all blocks as rows of one matrix; symmetric matrices are stored as lower triangles."""
+
+    def __init__(self, blocks: list[Moments]):
+        self._triangle = np.tril_indices(len(blocks[0].total))
+        self._small = np.array([(m.count, m.weight, m.weight_squared) for m in blocks])
+        self._total = np.array([m.total for m in blocks])
+        self._gram = np.array([m.gram[self._triangle] for m in blocks])
+        self._energy = np.array([m.energy[self._triangle] for m in blocks])
+
+    def combine(self, counts: np.ndarray) -> Moments:
+        """Return the Moments of all blocks, with block b counted `counts[b]` times."""
+        counts = counts.astype(np.float64)
+        count, weight, squared = counts @ self._small
+        return Moments(
+            int(count),
+            float(weight),
+            float(squared),
+            counts @ self._total,
+            self._symmetric(counts @ self._gram),
+            self._symmetric(counts @ self._energy),
+        )
+
+    def _symmetric(self, packed: np.ndarray) -> np.ndarray:
+        p = self._total.shape[1]
+        full = np.empty((p, p))
+        full[self._triangle] = packed
+        full.T[self._triangle] = packed
+        return full

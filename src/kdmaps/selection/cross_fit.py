@@ -107,6 +107,21 @@ class _Operators:
         return values, a / np.sqrt(np.einsum("mk,mk->k", a, self.covariance @ a))
 
 
+def _fold_fit(train: _Operators, test: _Operators, values: np.ndarray, V: np.ndarray, lam: float) -> FoldFit:
+    """Return the modes V of the training samples of a fold, seen on its test samples."""
+    return FoldFit(
+        coefficients=train.features(V),
+        eigenvalues=values,
+        regularization=lam,
+        test_weight=test.moments.weight,
+        test_covariance=V.T @ test.covariance @ V,
+        test_energy=V.T @ test.energy @ V,
+        test_ridge=V.T @ (V if test.ridge is None else test.ridge @ V),
+        train_energy=V.T @ train.energy @ V,
+        test_path=partial(getattr, test, "path"),
+    )
+
+
 def cross_fit(
     whole: Moments,
     folds: list[tuple[Moments, Moments]],
@@ -115,7 +130,7 @@ def cross_fit(
     regularizations: Iterable[float],
     center: bool = True,
 ) -> list[CrossFit | None]:
-    """`CrossFit` for every λ; None where the samples do not determine `n_components` modes."""
+    """Return a `CrossFit` for every λ; None where the samples do not determine `n_components` modes."""
     everything, frame = _Operators(whole, ridge, center), None
     # What all samples do not see, no fold does: a smooth kernel leaves a small part of the features.
     seen = everything.path.frame
@@ -137,20 +152,8 @@ def cross_fit(
             seconds.append(time.perf_counter() - start)
             if fitted is None:
                 return None
-            values, V = fitted
-            results.append(
-                FoldFit(
-                    coefficients=train.features(V),
-                    eigenvalues=values,
-                    regularization=lam,
-                    test_weight=test.moments.weight,
-                    test_covariance=V.T @ test.covariance @ V,
-                    test_energy=V.T @ test.energy @ V,
-                    test_ridge=V.T @ (V if ridge is None else ridge @ V),
-                    train_energy=V.T @ train.energy @ V,
-                    test_path=partial(getattr, test, "path"),
-                )
-            )
+            results.append(_fold_fit(train, test, *fitted, lam))
+            V = fitted[1]
             overlaps.append(V.T @ everything.covariance @ a)
             spreads.append(V.T @ everything.covariance @ V)
             left, _, right = np.linalg.svd(overlaps[-1])

@@ -17,7 +17,7 @@ def plot_landscape(search: Any, ax: Axes | None = None) -> Axes:
 
     Parameters
     ----------
-    search : fitted KernelSearchCV, or an estimator with `search_`
+    search : fitted KernelSearchCV or AdaptiveDiffusionMap
     ax : Axes, optional
         By default a new figure.
 
@@ -25,7 +25,6 @@ def plot_landscape(search: Any, ax: Axes | None = None) -> Axes:
     -------
     ax : Axes
     """
-    search = getattr(search, "search_", search)
     ax = new_axes(1)[0] if ax is None else ax
     results = search.cv_results_
     families, sigmas, score = results["param_family"], results["param_bandwidth"], results["selection_score"]
@@ -50,7 +49,7 @@ def plot_regularization_map(search: Any, family: str | None = None, ax: Axes | N
 
     Parameters
     ----------
-    search : fitted KernelSearchCV, or an estimator with `search_`
+    search : fitted KernelSearchCV or AdaptiveDiffusionMap
     family : str, optional
         By default the chosen one.
     ax : Axes, optional
@@ -60,7 +59,6 @@ def plot_regularization_map(search: Any, family: str | None = None, ax: Axes | N
     -------
     ax : Axes
     """
-    search = getattr(search, "search_", search)
     results = search.cv_results_
     family = results["param_family"][search.best_index_] if family is None else family
     mine = np.flatnonzero(results["param_family"] == family)
