@@ -254,7 +254,7 @@ class Langevin(Generator):
 
 
 def for_problem(problem: Problem) -> Generator:
-    """The generator of one of `kdmaps.problems` that has a drift."""
+    """Return the generator of one of `kdmaps.problems` that has a drift."""
     if not hasattr(problem, "drift"):
         raise ValueError(
             f"{problem.name!r} has no drift in closed form; give its drift to kdmaps.generators.Generator, or use "

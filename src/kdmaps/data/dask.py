@@ -177,7 +177,7 @@ class DaskSource(Source):
         return np.concatenate(self._compute([delayed(_apply)(function, block, shared) for block in self._blocks]))
 
     def _spread(self, whole: Any, cut: Callable[[slice], Any]) -> list[Any]:
-        """What belongs to each block of something with one entry per row; it travels once, not for every candidate."""
+        """Cut something with one entry per row into the parts of the blocks; it travels once, not for every candidate."""
         if whole is None:
             return [None] * len(self._parts)
         with self._lock:
@@ -282,7 +282,7 @@ _limit = _Limit()
 
 @contextmanager
 def _one_core() -> Iterator[None]:
-    """A task uses the one core that Dask counts for it: neither BLAS nor the chunk loop start threads."""
+    """Use the one core that Dask counts for a task: neither BLAS nor the chunk loop start threads."""
     with _limit, single_thread():
         yield
 

@@ -61,11 +61,11 @@ class Source(ABC):
 
     @abstractmethod
     def parts(self, size: int) -> Iterable[Any]:
-        """What `read` turns into consecutive parts of `size` rows, the last one shorter."""
+        """Return what `read` turns into consecutive parts of `size` rows, the last one shorter."""
 
     @abstractmethod
     def read(self, part: Any) -> Part:
-        """The rows of a part, finite and of the right width, and their index (a slice, or an array of row numbers)."""
+        """Return the index of a part (a slice, or an array of row numbers) and its rows, finite and of the right width."""
 
     @abstractmethod
     def sample(
@@ -273,7 +273,7 @@ def check_finite(rows: np.ndarray, index: slice | np.ndarray) -> None:
 
 
 def weights_at(weight: np.ndarray, index: slice | np.ndarray) -> np.ndarray:
-    """The weights of some rows of a stream, which may turn out to be longer than its weights."""
+    """Return the weights of some rows of a stream, which may turn out to be longer than its weights."""
     last = index.stop - 1 if isinstance(index, slice) else index.max(initial=-1)
     if last >= len(weight):
         raise ValueError(f"sample_weight has {len(weight)} entries, but X has more samples; give one for each.")
@@ -299,7 +299,7 @@ def as_rows(chunk: Any, number: int) -> np.ndarray:
 
 
 def counted_rows(part: slice, weight: np.ndarray | None) -> np.ndarray:
-    """The rows of a part that have a positive weight."""
+    """Return the rows of a part that have a positive weight."""
     rows = np.arange(part.start, part.stop)
     return rows if weight is None else rows[weights_at(weight, part) > 0]
 

@@ -69,7 +69,7 @@ class StreamSource(Source):
         self.n_samples = start
 
     def _chunks(self, keep: bool = False) -> Iterator[np.ndarray]:
-        """All chunks; those of a one-time stream only until they are taken without `keep`."""
+        """Return all chunks; those of a one-time stream only until they are taken without `keep`."""
         if not self._once:
             yield from self._open()
             return

@@ -124,14 +124,14 @@ class DiffusionTensor:
                 )
 
     def part(self, index: slice) -> DiffusionTensor:
-        """The tensor of these rows of X alone."""
+        """Return the tensor of these rows of X alone."""
         if not self.per_sample:
             return self
         value = self._value
         return DiffusionTensor(Factor(value.array[index]) if isinstance(value, Factor) else value[index], self.dim)
 
     def rows(self, X: np.ndarray, index: Index) -> TensorRows:
-        """The tensor at the samples `X`, which are rows `index` of the whole array."""
+        """Return the tensor at the samples `X`, which are rows `index` of the whole array."""
         if self.constant is not None:
             return TensorRows()
         value = self._value(X) if callable(self._value) else self._value
@@ -182,14 +182,14 @@ def square_root(tensors: np.ndarray, tolerance: float = np.inf) -> np.ndarray:
 
 
 def _checked_root(tensors: np.ndarray) -> np.ndarray:
-    """The square root of tensors that a user gave, one for each sample."""
+    """Return the square root of tensors that a user gave, one for each sample."""
     if not np.allclose(tensors, np.swapaxes(tensors, 1, 2), rtol=1e-8, atol=1e-12):
         raise ValueError("diffusion must be symmetric at every sample; wrap a factor (n, d, d) in kdmaps.Factor.")
     return square_root(tensors, tolerance=1e-10)
 
 
 def tensors_of(diffusion: Any, rows: np.ndarray, n_samples: int | None) -> Any:
-    """The entries of a diffusion tensor that belong to `rows` of the samples; a constant or a callable has no entries.
+    """Return the entries of a diffusion tensor that belong to `rows`; a constant or a callable has no entries.
 
     `n_samples` is the number of all samples, if it is known.
     """

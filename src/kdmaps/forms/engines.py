@@ -11,6 +11,7 @@ import numpy as np
 
 from kdmaps.bases import MIN_ROWS, Basis
 from kdmaps.forms.diffusion import DiffusionTensor, TensorRows
+from kdmaps.utils.optional import optional
 from kdmaps.utils.threads import n_threads
 
 ENGINES = ("numba", "jax")
@@ -30,7 +31,7 @@ class Loop(Protocol):
         """Bytes of work space per sample."""
 
     def start(self, rows: int) -> Any:
-        """An empty accumulator."""
+        """Return an empty accumulator."""
 
     def step(
         self, state: Any, X: np.ndarray, root_weight: np.ndarray, tensor: TensorRows, constant: np.ndarray | None
@@ -38,20 +39,22 @@ class Loop(Protocol):
         """Add a chunk of samples."""
 
     def finish(self, states: list[Any], diffusion: DiffusionTensor) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The sums over all accumulators."""
+        """Return the sums over all accumulators."""
 
 
 def make_loop(basis: Basis, engine: str | None) -> Loop:
-    """The sum over samples of a basis.
+    """Return what sums the features of a basis over samples.
 
     Parameters
     ----------
     basis : Basis
     engine : {"numba", "jax"} or None
-        None is JAX if it has an accelerator and knows the basis, else the compiled loop, which is the basis itself.
+        None selects JAX if an accelerator is available and JAX knows the basis, else the compiled loop, which is the
+        basis itself.
     """
     if engine == "numba" or (engine is None and not has_accelerator()):
         return basis
+    optional("jax", "learn", "Sums with engine='jax'")
     from kdmaps.forms.jax_loop import JaxLoop
 
     if engine is None and not JaxLoop.knows(basis):
@@ -69,8 +72,8 @@ def check_engine(engine: Any, memory_limit: Any) -> None:
 
 @cache
 def has_accelerator() -> bool:
-    """Whether JAX would run on something else than the CPU; JAX is imported only if a plug-in for that is installed."""
-    if not any(map(find_spec, ("jax_plugins", "libtpu"))):
+    """Return whether JAX would run on an accelerator; it is imported only if a plug-in for one is installed."""
+    if find_spec("jax") is None or not any(map(find_spec, ("jax_plugins", "libtpu"))):
         return False
     import jax
 
@@ -78,7 +81,7 @@ def has_accelerator() -> bool:
 
 
 def chunk_rows(loop: Loop, n_features: int, memory_limit: float | None, kept: int = 0) -> int:
-    """Samples per chunk for which a fit stays within `memory_limit` megabytes, all threads together.
+    """Return samples per chunk for which a fit stays within `memory_limit` megabytes, all threads together.
 
     Counted are chunks, accumulators, the p×p matrices of the solve and `kept` more of them, not the samples themselves,
     nor the libraries.

@@ -41,7 +41,7 @@ class JaxLoop:
 
     @staticmethod
     def knows(basis: Basis) -> bool:
-        """Whether the chunk step of a basis is written here."""
+        """Return whether the chunk step of a basis is written here."""
         return isinstance(basis, FourierBasis) or (isinstance(basis, LandmarkBasis) and basis.radial)
 
     def start(self, rows: int) -> dict[str, Any]:
@@ -73,7 +73,7 @@ class JaxLoop:
             state["sums"] = sums if state["sums"] is None else jax.tree.map(jnp.add, state["sums"], sums)
 
     def finish(self, states: list[Any], diffusion: DiffusionTensor) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The sums, turned into moments by the basis."""
+        """Return the sums, turned into moments by the basis."""
         state = self.basis.start(0)
         for name, value in (states[0]["sums"] or {}).items():
             setattr(state, name, np.array(value, dtype=np.float64))

@@ -98,7 +98,7 @@ class TangentDiffusion:
         return TangentSpaces(X, dimension, k, ratio if self.floor == "auto" else float(self.floor))
 
     def _drawn(self, source: Source, sample_weight: np.ndarray | None) -> tuple[np.ndarray, np.ndarray | None]:
-        """The samples among which neighbours are searched: the same ones, however the data are stored."""
+        """Return the samples among which neighbours are searched: the same ones, however the data are stored."""
         self._check(source.shape[1])
         return source.sample(self.max_samples, np.random.RandomState(0), sample_weight)[1:]
 
@@ -183,7 +183,7 @@ class TangentSpaces:
         return out
 
     def tensor(self, X: np.ndarray, keep: bool = False) -> TangentTensor:
-        """The diffusion tensor at the samples X; `keep` computes all frames now, for many passes over X."""
+        """Return the diffusion tensor at the samples X; `keep` computes all frames now, for many passes over X."""
         frames = self.frames(np.asarray(X, dtype=np.float64)) if keep and self.n_neighbors else None
         return TangentTensor(self, frames)
 
@@ -209,11 +209,11 @@ class TangentTensor(DiffusionTensor):
         """Nothing to check: tangent spaces are known everywhere."""
 
     def part(self, index: slice) -> TangentTensor:
-        """The tensor of these rows of X alone."""
+        """Return the tensor of these rows of X alone."""
         return self if self._frames is None else TangentTensor(self.spaces, self._frames[index])
 
     def rows(self, X: np.ndarray, index: Index) -> TensorRows:
-        """The frames at the samples `X`, which are rows `index` of the whole array."""
+        """Return the frames at the samples `X`, which are rows `index` of the whole array."""
         if not self.spaces.n_neighbors:
             return TensorRows()
         frames = self.spaces.frames(X) if self._frames is None else self._frames[index]
@@ -232,7 +232,7 @@ def checked_tensor(
     spaces: TangentSpaces | None = None,
     keep: bool = False,
 ) -> DiffusionTensor:
-    """The diffusion tensor of an estimator's argument at the samples X.
+    """Return the diffusion tensor of an estimator's argument at the samples X.
 
     Parameters
     ----------

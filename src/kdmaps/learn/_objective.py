@@ -104,7 +104,7 @@ def make_objective(
     power: float = 0.5,
     caution: float = CAUTION,
 ) -> Objective:
-    """The preset of that name, or the weights themselves; terms of weight 0 are left out."""
+    """Return the preset of that name, or the weights themselves; terms of weight 0 are left out."""
     if isinstance(objective, str):
         if objective not in PRESETS:
             raise ValueError(f"Unknown objective {objective!r}; choose one of {', '.join(PRESETS)}, or give weights.")

@@ -29,19 +29,19 @@ class Parametrisation(ABC):
 
     @abstractmethod
     def forward(self, theta: np.ndarray) -> tuple[Statistics, Pullback]:
-        """The statistics at θ, and the function that turns their adjoint into the derivative by θ."""
+        """Return the statistics at θ, and the function that turns their adjoint into the derivative by θ."""
 
     @abstractmethod
     def kernel(self, theta: np.ndarray) -> Kernel:
-        """The kernel at θ."""
+        """Return the kernel at θ."""
 
     @abstractmethod
     def basis(self, theta: np.ndarray) -> Basis:
-        """The basis at θ."""
+        """Return the basis at θ."""
 
     @abstractmethod
     def describe(self, theta: np.ndarray) -> dict[str, np.ndarray]:
-        """What θ means: mixture weights `beta`, bandwidths `sigma`."""
+        """Return what θ means: mixture weights `beta`, bandwidths `sigma`."""
 
 
 def floored_softmax(u: np.ndarray, floor: float) -> tuple[np.ndarray, Callable[[np.ndarray], np.ndarray]]:

@@ -11,7 +11,7 @@ from kdmaps.kernels import softmax
 
 
 def soft_selection(scores: Any, temperature: float) -> tuple[Any, Any]:
-    """A differentiable "take the best candidate": π = softmax(scores/T), and the expected score Σ_ℓ π_ℓ scores_ℓ.
+    """Take the best candidate, differentiably: π = softmax(scores/T), and the expected score Σ_ℓ π_ℓ scores_ℓ.
 
     For T → 0 it is the cross-validated selector, for T → ∞ the mean of all candidates. Its derivative by the
     parameters θ that the candidates share is the implicit one through the selector,

@@ -70,7 +70,7 @@ class Anisotropy(Parametrisation):
 
 
 def scale_bandwidths(kernel: Kernel, factors: np.ndarray) -> Kernel:
-    """The kernel with every bandwidth multiplied by `factors`, one per coordinate."""
+    """Return the kernel with every bandwidth multiplied by `factors`, one per coordinate."""
     if isinstance(kernel, Mixture):
         return Mixture([scale_bandwidths(part, factors) for part in kernel.kernels], kernel.weights)
     return kernel.with_bandwidth(kernel.bandwidth * factors)  # type: ignore[attr-defined]
@@ -143,7 +143,7 @@ def _turn(grams: np.ndarray) -> np.ndarray:
 def _add_flux_adjoint(
     out: np.ndarray, bar: np.ndarray, waves: np.ndarray, energy: np.ndarray, W: np.ndarray, chunk: Chunk
 ) -> None:
-    """The part through ∇φ·F = [-sin∘(FWᵀ), cos∘(FWᵀ)] for each column F of a diffusion factor per sample."""
+    """Return the part through ∇φ·F = [-sin∘(FWᵀ), cos∘(FWᵀ)] for each column F of a diffusion factor per sample."""
     q, (n, d) = W.shape[0], chunk.X.shape
     factor = chunk.tensor.factor
     if factor is None:

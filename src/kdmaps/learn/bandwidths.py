@@ -92,7 +92,7 @@ class _Derivatives(NamedTuple):
 
 
 def mixture_adjoint(samples: Samples, basis: LandmarkBasis, adjoint: Statistics) -> tuple[np.ndarray, np.ndarray]:
-    """Derivatives of a loss by β and log σ, from its derivatives by the statistics, in one pass.
+    """Return the derivatives of a loss by β and log σ, from its derivatives by the statistics, in one pass.
 
     With φ = Σ_ℓ β_ℓ κ_ℓ(s/σ_ℓ²), g = Σ_ℓ 2β_ℓ κ_ℓ'(s/σ_ℓ²)/σ_ℓ² and squared distances s, s^a in the metrics 1 and a
     (S^a between landmarks), the energy is ½[(g∘s^a)ᵀg + gᵀ(g∘s^a)] - ½ S^a∘gᵀg (see `LandmarkBasis`). Hence

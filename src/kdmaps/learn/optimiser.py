@@ -95,7 +95,7 @@ class Optimiser:
         self.problem, self.settings = problem, Settings() if settings is None else settings
 
     def init(self, theta: np.ndarray | None = None) -> OptimiserState:
-        """The state at θ, by default the start of the problem."""
+        """Return the state at θ, by default the start of the problem."""
         theta = np.array(self.problem.start if theta is None else theta, dtype=np.float64)
         evaluation = self.problem.evaluate(theta)
         if not np.isfinite(evaluation.value):
@@ -173,7 +173,7 @@ class Optimiser:
 def minimise(
     problem: Problem, settings: Settings | None = None, progress: bool = False, start: np.ndarray | None = None
 ) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-    """The best θ found, and the history: one row per step (the start included), as a dict of columns."""
+    """Return the best θ found, and the history: one row per step (the start included), as a dict of columns."""
     optimiser = Optimiser(problem, settings)
     state = optimiser.init(start)
     rows = [_row(problem, state, StepInfo("start", True, 0.0, 1))]

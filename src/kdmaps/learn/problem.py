@@ -79,7 +79,7 @@ class Problem:
             optional("jax", "learn", "The variational objectives of the paper")
 
     def split(self, theta: np.ndarray) -> tuple[np.ndarray, float]:
-        """The parameters of the kernel, and log λ."""
+        """Return the parameters of the kernel, and log λ."""
         return (theta[:-1], self._log_lambda + theta[-1]) if self.learn_regularization else (theta, self._log_lambda)
 
     def regularization(self, theta: np.ndarray) -> float:
@@ -87,7 +87,7 @@ class Problem:
         return float(np.exp(self.split(theta)[1]))
 
     def describe(self, theta: np.ndarray) -> dict[str, np.ndarray | float]:
-        """What θ means: `beta`, `sigma`, `regularization`."""
+        """Return what θ means: `beta`, `sigma`, `regularization`."""
         return {**self.parametrisation.describe(self.split(theta)[0]), "regularization": self.regularization(theta)}
 
     def evaluate(self, theta: np.ndarray) -> Evaluation:

@@ -86,7 +86,7 @@ def make_operators(statistics: Statistics, members: np.ndarray, center: bool) ->
 def operators_adjoint(
     members: np.ndarray, operators: Operators, covariances: np.ndarray, energies: np.ndarray, center: bool
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Derivatives of a loss by `totals`, `grams` and `energies`, from its symmetric derivatives Σ̄, L̄ by the operators.
+    """Return the derivatives of a loss by totals, Grams and energies, from its symmetric ones Σ̄, L̄ by the operators.
 
     Σ = gram/w - E φ E φᵀ, if centred, gives -2 Σ̄ E φ as the derivative by E φ.
     """
@@ -162,7 +162,7 @@ class Samples:
         diffusion: DiffusionTensor | None = None,
         folds: Folds | None = None,
     ) -> Samples:
-        """Samples cut into the classes of `folds`, or into one."""
+        """Cut samples into the classes of `folds`, or into one."""
         diffusion = DiffusionTensor(None, X.shape[1]) if diffusion is None else diffusion
         rows = [np.arange(X.shape[0])] if folds is None else folds.rows
         roles = np.zeros((1, 0), dtype=np.int8) if folds is None else folds.roles

@@ -156,7 +156,7 @@ def load(path: PathLike) -> ModeTransformer:
 
 
 def read_header(path: PathLike) -> dict[str, Any]:
-    """What a stored model says of itself: class, parameters, kernel, feature names and the versions it was made with.
+    """Return the header of a stored model: class, parameters, kernel, feature names, versions it was made with.
 
     Raises
     ------
@@ -174,7 +174,7 @@ def read_header(path: PathLike) -> dict[str, Any]:
 
 # --- writing ----------------------------------------------------------------------------------------------------------
 def _encode(name: str, value: Any, arrays: dict[str, np.ndarray]) -> Any:
-    """A parameter as JSON; what is no scalar becomes a dict that says how to read it."""
+    """Return a parameter as JSON; what is no scalar becomes a dict that says how to read it."""
     if isinstance(value, np.generic):
         value = value.item()
     if value is None or isinstance(value, bool | int | float | str):
@@ -314,7 +314,7 @@ def _decode(value: Any, arrays: dict[str, np.ndarray]) -> Any:
 def _take(
     arrays: dict[str, np.ndarray], prefix: str, shapes: dict[str, str], sizes: dict[str, int], may_be_nan: str = ""
 ) -> dict[str, Any]:
-    """The arrays of one object, checked; letters of a shape that are new enter `sizes`. A 0-d array is a float."""
+    """Return the arrays of one object, checked; new letters of a shape enter `sizes`. A 0-d array is a float."""
     taken: dict[str, Any] = {}
     for name, shape in shapes.items():
         key = f"{prefix}.{name}"

@@ -160,7 +160,7 @@ def statement_of(certificate: Any) -> str:
 
 
 def has_unit_diffusion(estimator: Any) -> bool:
-    """Whether the diffusion tensor was not given, so that time scales are those of a diffusion constant of 1."""
+    """Return whether the diffusion tensor was not given, so that time scales are those of a diffusion constant of 1."""
     return isinstance(getattr(estimator, "diffusion", None), str | TangentDiffusion | None)
 
 

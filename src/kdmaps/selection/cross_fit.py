@@ -182,7 +182,7 @@ def cross_fitted_rates(
     regularization: float,
     center: bool = True,
 ) -> np.ndarray:
-    """Rates of modes on samples that they were not fitted to: `CrossFit.held_out_rates`."""
+    """Return the rates of modes on samples that they were not fitted to: `CrossFit.held_out_rates`."""
     fit = cross_fit(whole, folds, ridge, n_components, [regularization], center)[0]
     if fit is None:
         raise ValueError(

@@ -29,7 +29,7 @@ def positive(name: str, values: ArrayLike) -> np.ndarray:
 
 
 def rate_unit(median: float, diffusion: float) -> float:
-    """The power of 1000 that is nearest to D/m², for the median distance m and the mean diffusion D of the samples.
+    """Return the power of 1000 nearest to D/m², for the median distance m and the mean diffusion D of the samples.
 
     L, and so λ, has the unit of a rate: in nanometres it is 10⁻⁶ times what it is in picometres. Rounding keeps the
     grid legible, and the same for all data of ordinary size; it costs a factor of 32 at most, which is little for
@@ -39,14 +39,14 @@ def rate_unit(median: float, diffusion: float) -> float:
 
 
 def regularization_grid(regularizations: str | ArrayLike, unit: float) -> np.ndarray:
-    """The regularizations themselves, or for "auto" the default ones times `unit`."""
+    """Return the regularizations themselves, or for "auto" the default ones times `unit`."""
     if isinstance(regularizations, str) and regularizations == "auto":
         return np.array([float(f"{lam * unit:.3g}") for lam in REGULARIZATIONS])
     return positive("regularizations", regularizations)
 
 
 def bandwidth_grid(bandwidths: int | ArrayLike, bandwidth_range: ArrayLike, median: float) -> np.ndarray:
-    """The bandwidths themselves, or that many between multiples of the `median` pairwise distance."""
+    """Return the bandwidths themselves, or that many between multiples of the `median` pairwise distance."""
     if not isinstance(bandwidths, Integral):
         return positive("bandwidths", bandwidths)
     if int(bandwidths) < 1:

@@ -34,7 +34,7 @@ class Score:
 
 
 def jackknife_error(replicates: np.ndarray) -> float:
-    """Standard error √((F-1)/F Σ_f (θ_f - θ̄)²) of a score from its values θ_f without fold f.
+    """Return the standard error √((F-1)/F Σ_f (θ_f - θ̄)²) of a score from its values θ_f without fold f.
 
     Of the difference of two candidates' replicates, it is the standard error of the difference of their scores.
     """
@@ -45,7 +45,7 @@ def jackknife_error(replicates: np.ndarray) -> float:
 
 
 def jackknife_replicates(left_out: np.ndarray, coverage: float) -> np.ndarray:
-    """Jackknife replicates from the scores without each fold, if every sample is tested `coverage` times.
+    """Return the jackknife replicates from the scores without each fold, if every sample is tested `coverage` times.
 
     If every sample is tested c times, a fold left out takes away only 1/c of what its samples contribute, and F folds
     are worth F/c independent ones: deviations are √c too small.
@@ -122,7 +122,7 @@ class PooledScore:
         return value - caution * jackknife_error(self.replicates) if np.all(np.isfinite(self.left_out)) else -np.inf
 
     def lower_bound_adjoint(self, caution: float) -> tuple[np.ndarray, np.ndarray]:
-        """Derivatives of `lower_bound` by the P_f and the E_f, each of shape (F, r, r).
+        """Return the derivatives of `lower_bound` by the P_f and the E_f, each of shape (F, r, r).
 
         dt_k = w_kᵀ(dP - t_k dE)w_k; the fold f is part of all sums but that without itself.
         """
@@ -138,7 +138,7 @@ class PooledScore:
         return adjoint[0], adjoint[1]
 
     def _score_adjoint(self, times: np.ndarray, directions: np.ndarray) -> np.ndarray:
-        """Derivatives of Σ_k t_k^p by P and E; (2, r, r)."""
+        """Return the derivatives of Σ_k t_k^p by P and E; (2, r, r)."""
         by_time = self.power * times ** (self.power - 1)
         return np.stack([(directions * c) @ directions.T for c in (by_time, -by_time * times)])
 
@@ -158,7 +158,7 @@ def pooled_score(fit: CrossFit, power: float = 0.5) -> PooledScore:
 
 
 def pooled_ritz_timescales(fit: CrossFit, without: int | None = None) -> np.ndarray:
-    """Time scales of the fold modes on the test samples of all folds, or of all but one."""
+    """Return the time scales of the fold modes on the test samples of all folds, or of all but one."""
     return pooled_score(fit).timescales(without)
 
 
@@ -180,7 +180,7 @@ def select_by_timescale(fit: CrossFit) -> Score:
 
 
 def mean_over_folds(score: Callable[[FoldFit], float]) -> Callable[[CrossFit], Score]:
-    """Selection by the plain mean of a score over the folds."""
+    """Select by the plain mean of a score over the folds."""
 
     def select(fit: CrossFit) -> Score:
         values = np.array([score(fold) for fold in fit.folds], dtype=np.float64)
@@ -199,7 +199,7 @@ SCORINGS: dict[str, Callable[[CrossFit], Score]] = {
 
 
 def make_scoring(scoring: str | Callable[[FoldFit], float]) -> Callable[[CrossFit], Score]:
-    """The scoring of that name; a callable of one `FoldFit` is averaged over the folds."""
+    """Return the scoring of that name; a callable of one `FoldFit` is averaged over the folds."""
     if callable(scoring):
         return mean_over_folds(scoring)
     if not isinstance(scoring, str) or scoring not in SCORINGS:

@@ -67,7 +67,7 @@ def timescale_score(covariance: np.ndarray, energy: np.ndarray) -> float:
 
 
 def timescale(fold: FoldFit) -> float:
-    """The timescale score of the training modes on the test samples."""
+    """Return the timescale score of the training modes on the test samples."""
     return timescale_score(fold.test_covariance, fold.test_energy)
 
 

@@ -84,7 +84,7 @@ def cholesky(
 
 
 def rounding_variance(moments: Moments, coefficients: np.ndarray) -> np.ndarray:
-    """How much of aᵀΣa rounding of E φφᵀ may leave where the samples have no variance at all, for each column a."""
+    """Return how much of aᵀΣa rounding of E φφᵀ may leave where the samples have no variance, for each column a."""
     return 2 * ROUNDING * np.trace(moments.gram) / moments.weight * np.einsum("mk,mk->k", coefficients, coefficients)
 
 
@@ -108,7 +108,7 @@ def single_precision_warnings(moments: Moments, coefficients: np.ndarray) -> lis
 def find_modes(
     moments: Moments, ridge: np.ndarray | None, n_components: int, regularization: float, center: bool = True
 ) -> Modes:
-    """The leading modes of the samples behind `moments`.
+    """Return the leading modes of the samples behind `moments`.
 
     Raises
     ------
@@ -146,5 +146,5 @@ def find_modes(
 
 
 def _fixed_direction(p: int) -> np.ndarray:
-    """A generic direction that decides signs: no symmetry of the data makes a mode orthogonal to it."""
+    """Return a generic direction that decides signs: no symmetry of the data makes a mode orthogonal to it."""
     return np.modf(np.arange(1, p + 1) * 0.6180339887498949)[0] - 0.5

@@ -106,12 +106,12 @@ class DictionaryOperators:
         return _contract(v, v, self.covariances), _contract(v, v, self.energies)
 
     def derivative(self, beta: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Derivatives of Σ_β and of L_{β,λ} along v."""
+        """Return the derivatives of Σ_β and of L_{β,λ} along v."""
         ridge = self.regularization * np.tensordot(v, self.ridges, 1)
         return 2 * _contract(beta, v, self.covariances), 2 * _contract(beta, v, self.energies) + ridge
 
     def rough_kernels(self) -> tuple[str, ...]:
-        """A violation of the standing assumption for every kernel that is not C²."""
+        """Return a violation of the standing assumption for every kernel that is not C²."""
         return tuple(
             f"{kernel!r} is not C²; use a smoother family." for kernel in self.kernels if kernel.smoothness < 2
         )

@@ -127,7 +127,7 @@ def projector_stability(operators: DictionaryOperators, n_modes: int, distance: 
 
 
 def _modes(operators: DictionaryOperators, n_modes: int) -> tuple[np.ndarray, np.ndarray]:
-    """All μ at the model's β, descending, and coefficients with aᵀL_{β,λ}a = 1."""
+    """Return all μ at the model's β, descending, and coefficients with aᵀL_{β,λ}a = 1."""
     covariance, energy = operators.at(operators.weights)
     if not 1 <= n_modes < len(energy):
         raise ValueError(f"n_modes must be between 1 and p - 1 = {len(energy) - 1}, got {n_modes}.")

@@ -56,7 +56,7 @@ def _classes_in(value: Any) -> Iterator[type]:
 
 
 def _is_code(value: Any) -> bool:
-    """Whether the representation of an argument, with its classes imported, makes it again."""
+    """Return whether the representation of an argument, with its classes imported, makes it again."""
     try:
         tree = ast.parse(repr(value), mode="eval")
     except SyntaxError:

@@ -203,7 +203,7 @@ def _beside(model: Any, n_samples: int, sample_weight: Any, groups: Any) -> dict
 
 
 def _needs_groups(cv: Any) -> bool:
-    """Whether a splitter of scikit-learn says that it splits by groups."""
+    """Return whether a splitter of scikit-learn says that it splits by groups."""
     routing = getattr(cv, "get_metadata_routing", None)
     return routing is not None and routing().split.requests.get("groups") is True
 
