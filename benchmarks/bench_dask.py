@@ -27,7 +27,7 @@ def samples(n: int) -> da.Array:
 
 
 def fit(n: int) -> np.ndarray:
-    """Time scales of one fit: the preview of the samples, the sums and the solve."""
+    """Return the time scales of one fit: the preview of the samples, the sums and the solve."""
     return KernelDiffusionMap(4, n_features=FEATURES, random_state=0).fit(samples(n)).timescales_
 
 

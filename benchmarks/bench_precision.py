@@ -25,7 +25,7 @@ SPEED_GOAL, AGREEMENT_GOAL = 1.6, 1e-3
 
 
 def fitted(X: np.ndarray, r: int, bandwidth: float, dtype: str) -> tuple[KernelDiffusionMap, bool]:
-    """A model, and whether it says that single precision spoils it."""
+    """Return a model, and whether it says that single precision spoils it."""
     model = KernelDiffusionMap(
         r, n_features=FEATURES, bandwidth=bandwidth, regularization=REGULARIZATION, random_state=0, dtype=dtype
     )
@@ -36,7 +36,7 @@ def fitted(X: np.ndarray, r: int, bandwidth: float, dtype: str) -> tuple[KernelD
 
 
 def compare(name: str) -> str:
-    """A row of the table: for each width of the kernel, the change of SubR² and of the rates."""
+    """Return a row of the table: for each width of the kernel, the change of SubR² and of the rates."""
     problem = problems.load(name)
     X = problem.sample(SAMPLES, random_state=0)
     r = problem.n_modes

@@ -67,7 +67,7 @@ def measure(n: int, p: int, d: int) -> dict:
 
 
 def design(n, p, d) -> np.ndarray:
-    """The terms of the formula, without their coefficients."""
+    """Return the terms of the formula, without their coefficients."""
     n, p, d = (np.asarray(v, dtype=float) for v in (n, p, d))
     return np.stack([n * p**2, n * p * d, n * p, n * d], axis=-1)
 

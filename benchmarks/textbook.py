@@ -34,7 +34,7 @@ def root_timescales(parts):
 
 
 def score(X, splits, frequencies, amplitude, n_components, regularization, caution):
-    """The selection score of one candidate: its pooled score minus `caution` jackknife standard errors."""
+    """Return the selection score of one candidate: its pooled score minus `caution` jackknife standard errors."""
     A, whole = modes(X, frequencies, amplitude, n_components, regularization)
     parts = []
     for train, test in splits:

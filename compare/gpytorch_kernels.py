@@ -22,7 +22,7 @@ BANDWIDTHS = {"isotropic": [0.9], "per coordinate": [0.6, 1.1, 2.3]}
 
 
 def with_bandwidth(make, bandwidth, **arguments):
-    """A kernel of gpytorch with that lengthscale."""
+    """Return a kernel of gpytorch with that lengthscale."""
     ard = {"ard_num_dims": 3} if len(bandwidth) == 3 else {}
     kernel = make(**arguments, **ard)
     kernel.lengthscale = torch.tensor([bandwidth])

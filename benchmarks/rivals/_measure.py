@@ -60,13 +60,13 @@ def measure(rival: str, seconds: float, gigabytes: float, options: dict[str, Any
 
 
 def measure_accuracy(**task) -> list[Row]:
-    """The row of `measure` without what depends on the load of the machine; one run is enough."""
+    """Return the row of `measure` without what depends on the load of the machine; one run is enough."""
     (row,) = measure(repeats=1, **task)
     return [{name: value for name, value in row.items() if name not in ("seconds", "runs", "peak_mb", "repeats")}]
 
 
 def run_limited(seconds: float, gigabytes: float, **arguments) -> Row:
-    """What `work(**arguments)` returns in a new process, or {"error": message, "limit": whether a limit ended it}."""
+    """Return what `work(**arguments)` returns in a new process, or {"error": message, "limit": whether a limit ended it}."""
     with tempfile.TemporaryDirectory() as folder:
         answer = Path(folder) / "answer.json"
         command = [sys.executable, "-m", __name__, json.dumps(arguments), str(gigabytes), str(answer)]
@@ -120,7 +120,7 @@ def work(
 
 
 def draw(system: problems.Problem, n: int, seed: int, n_modes: int, lagged: bool) -> Data:
-    """The samples of a task, the same for every rival; with where each of them goes, if wanted."""
+    """Return the samples of a task, the same for every rival; with where each of them goes, if wanted."""
     X = system.sample(n, random_state=seed)
     if not lagged:
         return Data(X, n_modes, seed)

@@ -85,7 +85,7 @@ def kdmaps_adaptive(data: Data) -> Found:
 
 
 def textbook(data: Data, n_features: int = N_FEATURES) -> Found:
-    """The formulas of the paper as they stand, for the frequencies of `kdmaps_fit`."""
+    """Return the formulas of the paper as they stand, for the frequencies of `kdmaps_fit`."""
     from benchmarks.textbook import modes
 
     from kdmaps.bases import make_basis
@@ -100,7 +100,7 @@ def textbook(data: Data, n_features: int = N_FEATURES) -> Found:
 
 
 def paper_cv(data: Data) -> Found:
-    """The paper's selection: eigenvalue sums, nothing centred; the first of r + 1 modes is its constant."""
+    """Return the paper's selection: eigenvalue sums, nothing centred; the first of r + 1 modes is its constant."""
     from kdmaps.experiments.paper._protocol import METHODS
 
     model = METHODS["CV+RFF"](data.X, data.n_modes + 1, data.seed, regularization=1e-2, n_features=N_FEATURES)

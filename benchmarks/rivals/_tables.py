@@ -13,7 +13,7 @@ from kdmaps.experiments._runner import Row, markdown
 
 
 def load_rows(path: Path) -> list[Row]:
-    """All measurements kept in a file of `run_tasks`; the last one of a task counts."""
+    """Return all measurements kept in a file of `run_tasks`; the last one of a task counts."""
     kept: dict[str, Row] = {}
     for line in path.read_text().splitlines() if path.exists() else ():
         try:

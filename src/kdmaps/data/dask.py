@@ -177,7 +177,7 @@ class DaskSource(Source):
         return np.concatenate(self._compute([delayed(_apply)(function, block, shared) for block in self._blocks]))
 
     def _spread(self, whole: Any, cut: Callable[[slice], Any]) -> list[Any]:
-        """Cut something with one entry per row into the parts of the blocks; it travels once, not for every candidate."""
+        """Cut what has one entry per row into the parts of the blocks; it travels once, not for every candidate."""
         if whole is None:
             return [None] * len(self._parts)
         with self._lock:

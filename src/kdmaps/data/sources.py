@@ -65,7 +65,7 @@ class Source(ABC):
 
     @abstractmethod
     def read(self, part: Any) -> Part:
-        """Return the index of a part (a slice, or an array of row numbers) and its rows, finite and of the right width."""
+        """Return the index of a part (a slice, or an array of row numbers) and its rows, finite, of the right width."""
 
     @abstractmethod
     def sample(
