@@ -66,7 +66,7 @@ def measure_accuracy(**task) -> list[Row]:
 
 
 def run_limited(seconds: float, gigabytes: float, **arguments) -> Row:
-    """Return what `work(**arguments)` returns in a new process, or {"error": message, "limit": whether a limit ended it}."""
+    """Run `work(**arguments)` in a new process; return its result, or {"error": message, "limit": whether one ended it}."""
     with tempfile.TemporaryDirectory() as folder:
         answer = Path(folder) / "answer.json"
         command = [sys.executable, "-m", __name__, json.dumps(arguments), str(gigabytes), str(answer)]
