@@ -66,7 +66,7 @@ def measure_accuracy(**task) -> list[Row]:
 
 
 def run_limited(seconds: float, gigabytes: float, **arguments) -> Row:
-    """Run `work(**arguments)` in a new process; return its result, or {"error": message, "limit": whether one ended it}."""
+    """Run `work(**arguments)` in a new process; return its result, or the error and whether it was a limit."""
     with tempfile.TemporaryDirectory() as folder:
         answer = Path(folder) / "answer.json"
         command = [sys.executable, "-m", __name__, json.dumps(arguments), str(gigabytes), str(answer)]
