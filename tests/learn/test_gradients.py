@@ -6,9 +6,9 @@ import pytest
 from conftest import DIFFUSIONS, five_point, make_parametrisation, make_samples
 
 from kdmaps.kernels import Gaussian, Matern
-from kdmaps.learn._objective import PRESETS, TERMS, Objective, make_objective
 from kdmaps.learn.bandwidths import Bandwidths
 from kdmaps.learn.dictionary import Dictionary
+from kdmaps.learn.objective import PRESETS, TERMS, Objective, make_objective
 from kdmaps.learn.problem import Problem
 from kdmaps.learn.statistics import Samples
 from kdmaps.selection.folds import Folds, make_splits

@@ -10,8 +10,8 @@ from numpy.testing import assert_allclose
 
 from kdmaps.kernels import Gaussian, Matern
 from kdmaps.learn._heldout import Rotation, heldout, modes_adjoint, solve_modes
-from kdmaps.learn._objective import Objective
 from kdmaps.learn.dictionary import Dictionary
+from kdmaps.learn.objective import Objective
 from kdmaps.learn.statistics import Samples
 from kdmaps.selection.folds import Folds, make_splits
 from kdmaps.utils.threads import single_thread

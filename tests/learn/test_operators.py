@@ -11,8 +11,8 @@ from kdmaps.data import ArraySource
 from kdmaps.forms.energy import EnergyForm, compute_moments
 from kdmaps.kernels import Matern
 from kdmaps.learn import PRESETS, soft_selection
-from kdmaps.learn._objective import Objective, make_objective
 from kdmaps.learn.anisotropy import Anisotropy
+from kdmaps.learn.objective import Objective, make_objective
 from kdmaps.learn.problem import Problem
 from kdmaps.learn.statistics import Samples
 from kdmaps.selection.cross_fit import cross_fit

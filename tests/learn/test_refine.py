@@ -14,8 +14,8 @@ from kdmaps.data.distances import median_distance
 from kdmaps.forms.energy import make_form
 from kdmaps.kernels import RationalQuadratic
 from kdmaps.learn import Refinement, refine
-from kdmaps.learn._objective import make_objective
 from kdmaps.learn.anisotropy import Anisotropy
+from kdmaps.learn.objective import make_objective
 from kdmaps.learn.problem import Problem
 from kdmaps.learn.statistics import Samples
 from kdmaps.selection.candidate import Candidate

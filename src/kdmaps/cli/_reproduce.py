@@ -24,10 +24,9 @@ def reproduce(
     Finished parts are kept: after an interruption, the same command continues where it stopped.
     """
     # Here, because the experiments import half of the library.
-    from kdmaps.experiments.paper._reproduce import NAMES
-    from kdmaps.experiments.paper._reproduce import reproduce as run
+    from kdmaps.experiments import paper
 
-    pages = run(names or NAMES, seeds, quick, out, jobs)
+    pages = paper.reproduce(names or paper.NAMES, seeds, quick, out, jobs)
     console = Console()
     for page in pages:
         console.print(f"Written: {page}", highlight=False, soft_wrap=True)

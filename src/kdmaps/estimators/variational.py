@@ -27,8 +27,8 @@ from kdmaps.utils.validation import all_or_nothing, check_samples, checked_sampl
 from kdmaps.utils.warn import warn
 
 if TYPE_CHECKING:
-    from kdmaps.learn._parametrisation import Parametrisation
     from kdmaps.learn.dictionary import GeneratorAction
+    from kdmaps.learn.parametrisation import Parametrisation
     from kdmaps.learn.statistics import Samples
 
 #: Number of basis functions, as in the paper's experiments.

@@ -11,7 +11,7 @@ import numpy as np
 from scipy import linalg
 from scipy.linalg import lapack
 
-from kdmaps.learn._objective import Loss, Objective
+from kdmaps.learn.objective import Loss, Objective
 from kdmaps.learn.statistics import (
     Operators,
     Statistics,

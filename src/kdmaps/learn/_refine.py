@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from kdmaps.kernels import Kernel
-from kdmaps.learn._objective import make_objective
 from kdmaps.learn.anisotropy import Anisotropy
+from kdmaps.learn.objective import make_objective
 from kdmaps.learn.optimiser import Settings, minimise
 from kdmaps.learn.problem import Problem
 from kdmaps.learn.statistics import Samples

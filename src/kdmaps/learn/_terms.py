@@ -15,8 +15,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax.scipy.linalg import cho_solve
 
-from kdmaps.learn._objective import Loss, Objective
 from kdmaps.learn._pencil import Spectrum, top_modes
+from kdmaps.learn.objective import Loss, Objective
 from kdmaps.learn.statistics import Operators, Statistics, make_operators, rounding_variance
 
 

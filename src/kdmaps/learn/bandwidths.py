@@ -11,7 +11,7 @@ from scipy.spatial.distance import cdist
 from kdmaps.bases import MIN_ROWS, LandmarkBasis
 from kdmaps.forms.diffusion import square_root
 from kdmaps.kernels import Kernel, Mixture
-from kdmaps.learn._parametrisation import Parametrisation, Pullback, floored_softmax
+from kdmaps.learn.parametrisation import Parametrisation, Pullback, floored_softmax
 from kdmaps.learn.statistics import Chunk, Samples, Statistics
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from kdmaps.bases import DictionaryBasis, LandmarkBasis, pair_blocks
 from kdmaps.forms.generator import generator_moments
 from kdmaps.kernels import Kernel, Mixture
-from kdmaps.learn._parametrisation import Parametrisation, Pullback, floored_softmax
+from kdmaps.learn.parametrisation import Parametrisation, Pullback, floored_softmax
 from kdmaps.learn.statistics import Samples, Statistics
 
 #: 𝒢k(·, z_m) at x_i for a kernel k, samples x and landmarks z: (kernel, X, Z) → array (n, p).

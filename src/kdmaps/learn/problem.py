@@ -9,8 +9,8 @@ from functools import cached_property, partial
 import numpy as np
 
 from kdmaps.learn._heldout import heldout
-from kdmaps.learn._objective import Loss, Objective
-from kdmaps.learn._parametrisation import Parametrisation
+from kdmaps.learn.objective import Loss, Objective
+from kdmaps.learn.parametrisation import Parametrisation
 from kdmaps.learn.statistics import Statistics, map_arrays
 from kdmaps.utils.optional import optional
 

@@ -17,7 +17,7 @@ from kdmaps.experiments.failure_modes._laboratory import (
     WIDE,
     residual_norms,
 )
-from kdmaps.learn._objective import PRESETS
+from kdmaps.learn.objective import PRESETS
 
 
 class Landscape:

@@ -6,3 +6,7 @@ Every module defines one `experiment`, a frozen dataclass of settings with `run(
 `figure(rows)` (`_experiment.Experiment`). `_printed` holds the printed numbers, `_protocol` the methods, `_show` shared
 code for tables and figures, `_reproduce` the command.
 """
+
+from kdmaps.experiments.paper._reproduce import NAMES, reproduce
+
+__all__ = ["NAMES", "reproduce"]
