@@ -67,7 +67,7 @@ def public(package):
 @pytest.mark.parametrize("package", PACKAGES)
 def test_every_public_name_is_in_the_reference(package):
     objects = {
-        id(importlib.import_module(name.rpartition(".")[0]).__dict__.get(name.rpartition(".")[2])) for name in listed()
+        id(getattr(importlib.import_module(name.rpartition(".")[0]), name.rpartition(".")[2], None)) for name in listed()
     }
     missing = [name for name, value in public(package).items() if callable(value) and id(value) not in objects]
     assert missing == []

@@ -9,7 +9,7 @@ from sklearn.base import clone
 import kdmaps
 from kdmaps.forms.energy import EnergyForm
 from kdmaps.forms.tangent import TangentDiffusion
-from kdmaps.selection import data as search_data
+from kdmaps.selection import judging as search_data
 
 SETTINGS = {"n_components": 2, "n_features": 40, "random_state": 0}
 GRID = {"families": ["gaussian", "matern52"], "bandwidths": 3, "regularizations": [1e-3, 1e-2], "max_extensions": 0}

@@ -21,7 +21,7 @@ from kdmaps.kernels import Gaussian, Mixture
 from kdmaps.selection.candidate import Candidate
 from kdmaps.selection.cross_fit import CrossFit
 from kdmaps.selection.folds import BlockedKFold, Folds, make_splits
-from kdmaps.selection.result import SearchResult
+from kdmaps.selection.judging import SearchData
 from kdmaps.selection.rules import Score
 from kdmaps.selection.scores import FoldFit
 
@@ -255,8 +255,7 @@ def test_a_gap_counts_if_the_folds_agree_on_it(cosine, suggested):
     fit = CrossFit([fold] * 2, one, [one] * 2, np.ones(4), np.ones(4), 1.0, [turn] * 2, [one] * 2, 1.0)
     settings = {"folds": SimpleNamespace(smallest=50), "fit": SimpleNamespace(n_components=1)}
     data = SimpleNamespace(**settings, fit_folds=lambda *_: [fit])
-    best = Candidate("gaussian", Gaussian(1.0), 1e-2, Score(1.0, np.ones(2), np.ones(2)))
-    assert SearchResult(data, (best,), best, (), None).suggested_n_components == suggested
+    assert SearchData.suggest_n_components(data, None, 1e-2) == suggested
 
 
 def test_sample_weight_is_repetition():

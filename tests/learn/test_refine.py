@@ -19,7 +19,7 @@ from kdmaps.learn.objective import make_objective
 from kdmaps.learn.problem import Problem
 from kdmaps.learn.statistics import Samples
 from kdmaps.selection.candidate import Candidate
-from kdmaps.selection.data import SearchData
+from kdmaps.selection.judging import SearchData
 from kdmaps.selection.rules import Score, select_by_timescale
 
 pytestmark = pytest.mark.filterwarnings("ignore::kdmaps.exceptions.UnreliableModesWarning")

@@ -20,7 +20,7 @@ MIN_ROWS = 64
 class Basis(ABC):
     """p functions φ_1, …, φ_p of x in R^d whose span is searched for modes.
 
-    A basis is immutable. `kdmaps.forms.moments` calls `start`, `step` and `finish` to sum over the samples in chunks
+    A basis is immutable. `kdmaps.forms.energy` calls `start`, `step` and `finish` to sum over the samples in chunks
     and threads.
 
     Attributes

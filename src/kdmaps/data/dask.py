@@ -23,10 +23,11 @@ from dask.delayed import Delayed, delayed
 from kdmaps.bases import Basis
 from kdmaps.data.formats.arrays import write_rows
 from kdmaps.data.sources import ArraySource, Form, Part, Sample, Source, as_rows, check_finite, draw_rows
-from kdmaps.forms.moments import Moments, Packed
 from kdmaps.utils.threads import blas_threads, n_threads, single_thread, slices
 from kdmaps.utils.types import PathLike
 
+#: Sums of a block as plain arrays (`Form.pack`).
+Sums = tuple[np.ndarray, ...]
 #: Sums that one task of the tree adds up.
 BRANCHES = 8
 #: A block of a subsample has at least this many rows: fewer are not worth a task.
@@ -137,7 +138,7 @@ class DaskSource(Source):
         engine: str | None = "numba",
         memory_limit: float | None = None,
         kept: int = 0,  # matrices of the client, which the limit of a worker does not count
-    ) -> list[Moments]:
+    ) -> list[Any]:
         options = {"engine": engine, "memory_limit": memory_limit}
         shared = delayed((basis, tuple(sets), options), traverse=False)
         columns = [
@@ -153,7 +154,7 @@ class DaskSource(Source):
         while len(tasks) > 1:
             tasks = [delayed(_add)(tasks[i : i + BRANCHES]) for i in range(0, len(tasks), BRANCHES)]
         (total,) = self._compute(tasks)
-        return Moments.unpack(total)
+        return form.unpack(total)
 
     def project(self, basis: Basis, factors: np.ndarray, size: int, out: PathLike | None = None) -> Any:
         """Return a Dask array, not yet computed; with `out`, compute and write it."""
@@ -306,20 +307,19 @@ def _apply(function: Callable[..., np.ndarray], block: Any, arguments: tuple[Any
 
 def _block_sums(
     block: Any, start: int, shared: tuple[Any, ...], weight: np.ndarray | None, labels: np.ndarray | None, form: Form
-) -> Packed:
+) -> Sums:
     basis, sets, options = shared
     rows = ArraySource(_rows(block, start), checked=True)
     with _one_core():
-        return Moments.pack(rows.moments(form, basis, weight, labels, sets, **options))
+        return form.pack(rows.moments(form, basis, weight, labels, sets, **options))
 
 
-def _add(parts: list[Packed]) -> Packed:
-    numbers, totals, matrices = (np.array(column) for column in parts[0])  # copies: results of tasks are not ours
+def _add(parts: list[Sums]) -> Sums:
+    totals = [np.array(column) for column in parts[0]]  # copies: results of tasks are not ours
     for part in parts[1:]:
-        numbers += part[0]
-        totals += part[1]
-        matrices += part[2]
-    return numbers, totals, matrices
+        for total, column in zip(totals, part, strict=True):
+            total += column
+    return tuple(totals)
 
 
 def _project(block: Any, basis: Basis, factors: np.ndarray, block_info: Any = None) -> np.ndarray:

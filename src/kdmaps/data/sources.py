@@ -1,7 +1,7 @@
-"""Where samples come from: arrays, files, trajectories and streams of chunks, behind one protocol.
+"""The protocol of sources, and the source of arrays in memory or mapped from a file.
 
-`as_source` turns whatever an estimator accepts into a `Source`: rows of numbers that are read in parts. Nothing here
-ever holds more than a few parts, so data may be larger than memory.
+A source is rows of numbers that are read in parts; nothing here ever holds more than a few parts, so data may be larger
+than memory. `kdmaps.data.inputs.as_source` turns whatever an estimator accepts into one.
 """
 
 from __future__ import annotations
@@ -75,7 +75,9 @@ class Source(ABC):
         weight: np.ndarray | None = None,
         typical: bool = True,
     ) -> Sample:
-        """`size` rows of positive weight, all subsets equally likely; all rows if there are no more, or for None.
+        """Draw `size` rows of positive weight, all subsets equally likely.
+
+        If there are no more rows, or for None, these are all rows, those of weight 0 too.
 
         The draw depends on the rows and the random state alone, not on how the rows are stored or cut into chunks.
         If they need not be typical, a stream that can be read only once gives its first rows.
@@ -183,6 +185,12 @@ class Form(Protocol):
 
     def part(self, rows: slice) -> Form:
         """Return the form of these rows alone."""
+
+    def pack(self, sets: Iterable[Any]) -> tuple[np.ndarray, ...]:
+        """Return the sums of several sets of rows as plain arrays that add up."""
+
+    def unpack(self, packed: Any) -> list[Any]:
+        """Invert `pack`."""
 
 
 class Sample(NamedTuple):

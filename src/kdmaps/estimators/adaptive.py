@@ -13,15 +13,15 @@ from kdmaps.forms.tangent import DiffusionLike
 from kdmaps.kernels import FAMILIES, Kernel
 from kdmaps.learn import Refinement, make_objective, refine
 from kdmaps.selection.candidate import Candidate
-from kdmaps.selection.data import FoldedMoments
 from kdmaps.selection.grid import BANDWIDTH_RANGE
+from kdmaps.selection.judging import FoldedMoments
 from kdmaps.selection.plan import SearchPlan
 from kdmaps.selection.result import SearchResult
 from kdmaps.selection.scores import FoldFit
 from kdmaps.utils.types import PathLike, RandomStateLike
 
-#: The refinement starts from a Gaussian at least this wide, in median distances. Roughness and narrowness are what one
-#: bandwidth needs to serve all coordinates; with a bandwidth for each, a stiff kernel does better in the tails.
+#: The refinement starts from a Gaussian at least this wide, in median distances. One bandwidth for all coordinates
+#: needs a rough or narrow kernel for the fastest of them; with one for each, a smooth one does better in the tails.
 START_WIDTH = 2.5
 #: Refined bandwidths stay above this many median distances: in narrower ones, modes jump between samples.
 NARROWEST = 3.0
@@ -140,15 +140,16 @@ class AdaptiveDiffusionMap(KernelSearchCV):
 
     def _choose(self, result: SearchResult) -> tuple[Candidate, FoldedMoments]:
         """Refine the best kernel of the search, and return the better one of the two."""
-        possible = self.basis == "fourier" and self.n_features_in_ > 1
+        scaled = all(hasattr(part, "bandwidth") for _, part in result.best.kernel.components())
+        possible = self.basis == "fourier" and self.n_features_in_ > 1 and scaled and result.data.is_small
         # What is refined by one score is not judged by another.
-        wanted = self.refine and possible and self.center and self.scoring == "timescale"
+        wanted = self.refine and possible and self.scoring == "timescale"
         self.refinement_ = self._refined(result) if wanted else None
         if self.refinement_ is None or not self.refinement_.preferred:
             return super()._choose(result)
         return self.refinement_.candidate, self.refinement_.moments
 
-    def _refined(self, result: SearchResult) -> Refinement:
+    def _refined(self, result: SearchResult) -> Refinement | None:
         median = result.data.median
         return refine(
             result.data,

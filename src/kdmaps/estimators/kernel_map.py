@@ -20,6 +20,7 @@ from kdmaps.forms.tangent import DiffusionLike, TangentSpaces
 from kdmaps.kernels import Kernel, make_kernel
 from kdmaps.selection.cross_fit import cross_fitted_rates
 from kdmaps.selection.folds import make_folds, make_splits
+from kdmaps.selection.judging import FoldedMoments
 from kdmaps.selection.plan import FitSpec
 from kdmaps.spectrum.modes import Modes
 from kdmaps.spectrum.pencil import find_modes, single_precision_warnings
@@ -225,7 +226,7 @@ class KernelDiffusionMap(ModeTransformer):
             weight = checked_weight(sample_weight, source)
             form = make_form(diffusion, source, weight, spaces=None if reset else self.tangents_)
             fit_source(self, source, form, weight, groups, reset)
-        for warning in warnings_of(self):
+        for warning in fit_warnings(self):
             warn(warning)
         return self
 
@@ -293,37 +294,44 @@ def fit_source(
         (moments,) = source.moments(form, basis, weight, **spec.summing)
     before = (None, None) if reset else (model.moments_, getattr(model, "_carry", None))
     total, carry = add_exactly(moments, *before)
-    fit_sums(model, basis, total, parts, form.spaces if reset else model.tangents_)
-    model._carry = carry
+    tangents = form.spaces if reset else model.tangents_
+    fit_sums(model, FoldedMoments(basis, total, parts or []), tangents, carry)
 
 
 def fit_sums(
-    model: KernelDiffusionMap,
-    basis: Basis,
-    moments: Moments,
-    parts: FoldSums | None,
-    tangents: TangentSpaces | None,
+    model: KernelDiffusionMap, folded: FoldedMoments, tangents: TangentSpaces | None, carry: Moments | None = None
 ) -> None:
-    """Fit the modes of samples that are summed already; `parts` are those of the folds, for cross-fitted rates."""
+    """Fit the modes of samples that are summed already.
+
+    Parameters
+    ----------
+    model : KernelDiffusionMap
+    folded : FoldedMoments
+        The sums; those of the folds are for cross-fitted rates.
+    tangents : TangentSpaces or None
+    carry : Moments, optional
+        The rounding error of the sums, for the next `partial_fit`.
+    """
     spec = fit_spec(model)
-    modes = solve_modes(basis, moments, parts, model.regularization, spec)
-    set_modes(model, basis, modes, moments, tangents)
-    model._carry, model._folds = None, parts
-    if spec.rates != "cross-fitted":
+    modes = solve_modes(*folded, model.regularization, spec)
+    set_modes(model, folded.basis, modes, folded.whole, tangents)
+    model._carry = carry
+    if spec.rates == "cross-fitted":
+        model._folds = folded.parts
+    elif hasattr(model, "_folds"):
         del model._folds  # they would lack the samples of a later partial_fit
 
 
-def solve_modes(basis: Basis, moments: Moments, parts: FoldSums | None, regularization: float, spec: FitSpec) -> Modes:
+def solve_modes(basis: Basis, moments: Moments, parts: FoldSums, regularization: float, spec: FitSpec) -> Modes:
     """Return the modes of the samples behind `moments`, longest time scale first."""
     problem = (basis.ridge, spec.n_components, regularization, spec.center)
     modes = find_modes(moments, *problem)
     if spec.rates == "cross-fitted":
-        assert parts is not None
         modes = replace(modes, rates=cross_fitted_rates(moments, parts, *problem))
     return modes.by_timescale()
 
 
-def warnings_of(model: Any) -> list[Warning]:
+def fit_warnings(model: Any) -> list[Warning]:
     """Return reasons not to trust the modes of a fit."""
     found: list[Warning] = list(model.modes_.warnings())
     if model.basis_.dtype == np.float32:

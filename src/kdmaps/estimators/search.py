@@ -15,16 +15,16 @@ from kdmaps.estimators.kernel_map import (
     fit_source,
     fit_spec,
     fit_sums,
-    warnings_of,
+    fit_warnings,
 )
-from kdmaps.estimators.transformer import ModeTransformer, checked_source, share_modes
+from kdmaps.estimators.transformer import ModeTransformer, checked_source, copy_columns, copy_modes
 from kdmaps.exceptions import UnresolvedModesWarning
 from kdmaps.forms.energy import make_form
 from kdmaps.forms.tangent import DiffusionLike
 from kdmaps.kernels import FAMILIES, Kernel
 from kdmaps.selection.candidate import Candidate
-from kdmaps.selection.data import FoldedMoments
 from kdmaps.selection.grid import BANDWIDTH_RANGE
+from kdmaps.selection.judging import FoldedMoments
 from kdmaps.selection.plan import SearchPlan
 from kdmaps.selection.result import SearchResult
 from kdmaps.selection.scores import FoldFit
@@ -99,7 +99,7 @@ class KernelSearchCV(ModeTransformer):
     best_selection_score_ : float
         Its `selection_score`.
     best_estimator_ : KernelDiffusionMap
-        The best candidate fitted on all samples; `timescales_`, `rates_`, `transform`, ... are its.
+        The best candidate fitted on all samples; `timescales_`, `rates_`, `transform`, … are taken from it.
     cv_results_ : dict of arrays
         One entry per candidate. As in scikit-learn: `params` and `param_*`; `split*_test_score`, `mean_test_score`,
         `std_test_score` and `rank_test_score`, the plain scores of the folds (for "timescale" the sum of time scales,
@@ -215,22 +215,21 @@ class KernelSearchCV(ModeTransformer):
             self._report(result)
             chosen, moments = self._choose(result)
             self.best_params_, self.fold_agreement_ = chosen.params, chosen.agreement
+            self.suggested_n_components_ = result.data.suggest_n_components(moments, chosen.regularization)
             data = result.data
             shared = {name: getattr(self, name) for name in SHARED}
             shared |= {"landmarks": data.basis.landmarks, "random_state": data.seed}
             model = KernelDiffusionMap(**shared).set_params(**self.best_params_)
-            model.n_features_in_ = self.n_features_in_
-            if hasattr(self, "feature_names_in_"):
-                model.feature_names_in_ = self.feature_names_in_
-            if data.complete:
-                fit_sums(model, *moments, form.spaces)
+            copy_columns(self, model)
+            if data.complete and self.memory_limit is None:  # the sums of the search know no limit
+                fit_sums(model, moments, form.spaces)
             else:
                 fit_source(model, source, form, weight, groups)
             self.best_estimator_ = model
-            share_modes(model, [self])
-        disagreement = agreement_check(chosen.agreement, result.suggested_n_components).warning
+            copy_modes(model, self)
+        disagreement = agreement_check(chosen.agreement, self.suggested_n_components_).warning
         # The estimate of what the samples resolve is for fits without folds; here the folds have measured it.
-        found = [w for w in warnings_of(model) if not isinstance(w, UnresolvedModesWarning)]
+        found = [w for w in fit_warnings(model) if not isinstance(w, UnresolvedModesWarning)]
         for warning in filter(None, [disagreement, result.flatness(), *found]):
             warn(warning)
         return self
@@ -259,7 +258,6 @@ class KernelSearchCV(ModeTransformer):
         self.best_score_ = float(self.cv_results_["mean_test_score"][self.best_index_])
         self.best_selection_score_ = result.best.value
         self.certainty_ = result.certainty
-        self.suggested_n_components_ = result.suggested_n_components
         self.extensions_ = list(result.extensions)
 
     def _choose(self, result: SearchResult) -> tuple[Candidate, FoldedMoments]:

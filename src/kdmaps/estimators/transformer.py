@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -210,7 +209,13 @@ def set_modes(
     estimator.moments_, estimator.tangents_ = moments, tangents
 
 
-def share_modes(chosen: ModeTransformer, estimators: Sequence[ModeTransformer]) -> None:
-    """Copy the fitted modes of the chosen model to the estimators that chose it."""
-    for estimator in estimators:
-        set_modes(estimator, chosen.basis_, chosen.modes_, chosen.moments_, chosen.tangents_)
+def copy_modes(fitted: ModeTransformer, target: ModeTransformer) -> None:
+    """Copy the fitted modes of one estimator to another."""
+    set_modes(target, fitted.basis_, fitted.modes_, fitted.moments_, fitted.tangents_)
+
+
+def copy_columns(fitted: ModeTransformer, target: ModeTransformer) -> None:
+    """Copy the number and the names of the columns of one estimator to another."""
+    target.n_features_in_ = fitted.n_features_in_
+    if hasattr(fitted, "feature_names_in_"):
+        target.feature_names_in_ = fitted.feature_names_in_

@@ -14,8 +14,8 @@ from kdmaps.bases import Basis, BasisSpec, check_basis
 from kdmaps.data.distances import resolve_bandwidth
 from kdmaps.data.inputs import join_trajectories
 from kdmaps.data.sources import PREVIEW_SAMPLES, ArraySource
-from kdmaps.estimators.kernel_map import KernelDiffusionMap, solve_modes, warnings_of
-from kdmaps.estimators.transformer import ModeTransformer, set_modes, share_modes
+from kdmaps.estimators.kernel_map import KernelDiffusionMap, fit_warnings, solve_modes
+from kdmaps.estimators.transformer import ModeTransformer, copy_columns, copy_modes, set_modes
 from kdmaps.forms.energy import EnergyForm, make_form
 from kdmaps.forms.tangent import DiffusionLike
 from kdmaps.kernels import Gaussian, Kernel, Mixture, make_kernel
@@ -217,10 +217,10 @@ class VariationalKernelMap(ModeTransformer):
             if self.rates == "cross-fitted":
                 moments, parts = samples.folds(fit, learned).moments(samples.source, form, learned, weight)
             else:
-                (moments,), parts = samples.source.moments(form, learned, weight), None
+                (moments,), parts = samples.source.moments(form, learned, weight), []
             modes = solve_modes(learned, moments, parts, self.regularization_, fit)
             set_modes(self, learned, modes, moments, form.spaces)
-        for warning in warnings_of(self):
+        for warning in fit_warnings(self):
             warn(warning)
         return self
 
@@ -238,10 +238,8 @@ class VariationalKernelMap(ModeTransformer):
             rates=self.rates,
             cv=self.cv,
         )
-        model.n_features_in_ = self.n_features_in_
-        share_modes(self, [model])
-        if hasattr(self, "feature_names_in_"):
-            model.feature_names_in_ = self.feature_names_in_
+        copy_columns(self, model)
+        copy_modes(self, model)
         return model
 
     def _basis_spec(self) -> BasisSpec:

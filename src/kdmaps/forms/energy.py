@@ -7,6 +7,7 @@ the generator for eigenvalues.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
@@ -17,7 +18,7 @@ from kdmaps.bases import MIN_ROWS, Basis
 from kdmaps.data.sources import ArraySource, Source, weights_at
 from kdmaps.forms.diffusion import DiffusionTensor
 from kdmaps.forms.engines import chunk_rows, make_loop
-from kdmaps.forms.moments import Moments
+from kdmaps.forms.moments import Moments, Packed
 from kdmaps.forms.tangent import DiffusionLike, TangentSpaces, checked_tensor
 from kdmaps.utils.threads import map_reduce, single_thread
 
@@ -43,6 +44,16 @@ class EnergyForm:
         """Return the form of these rows of the source alone."""
         tensor = self.tensor.part(rows)
         return self if tensor is self.tensor else EnergyForm(tensor)
+
+    @staticmethod
+    def pack(sets: Iterable[Moments]) -> Packed:
+        """Return the moments of several sets as plain arrays that add up, for the network."""
+        return Moments.pack(sets)
+
+    @staticmethod
+    def unpack(packed: Packed) -> list[Moments]:
+        """Invert `pack`."""
+        return Moments.unpack(packed)
 
     def moments(
         self,

@@ -1,6 +1,6 @@
 """Moments: the only thing that ever sees all of X.
 
-They form a group: chunks add, folds subtract, machines reduce. Streaming, cross-validation and sample weights are all
+They form a group: chunks, folds and the sums of machines add up. Streaming, cross-validation and sample weights are all
 sums of Moments.
 """
 

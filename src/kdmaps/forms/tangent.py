@@ -90,7 +90,7 @@ class TangentDiffusion:
             if self.dimension != dim and dim > 1:
                 warn(
                     f"{len(X)} distinct samples show no tangent spaces of fewer than {dim} dimensions: the energy is "
-                    "the ambient one. If you know better, give TangentDiffusion the dimension, or more samples.",
+                    "the ambient one. Give TangentDiffusion the dimension if you know it, or more samples.",
                     DataWarning,
                 )
             return TangentSpaces(X[:1], dim, 0, 1.0)

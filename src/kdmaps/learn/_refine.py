@@ -14,7 +14,7 @@ from kdmaps.learn.optimiser import Settings, minimise
 from kdmaps.learn.problem import Problem
 from kdmaps.learn.statistics import Samples
 from kdmaps.selection.candidate import Candidate
-from kdmaps.selection.data import FoldedMoments, SearchData
+from kdmaps.selection.judging import FoldedMoments, SearchData
 from kdmaps.selection.rules import CAUTION, select_by_timescale
 
 #: Descent starts from the best of these isotropic θ: where the kernel is too smooth for one of the modes, it is stuck.
@@ -84,7 +84,7 @@ def refine(
     learn_regularization: bool = False,
     max_steps: int = 25,
     progress: bool = False,
-) -> Refinement:
+) -> Refinement | None:
     """Give every coordinate its own bandwidth σ_j = σ·exp(c·tanh θ_j), for modes that do better on held-out samples.
 
     Only the kernel's lengths change, never the metric of the energy, which would change the generator.
@@ -114,7 +114,8 @@ def refine(
 
     Returns
     -------
-    refinement : Refinement
+    refinement : Refinement or None
+        None if the samples do not determine the modes at any start.
     """
     narrowing = _narrowing(start.kernel, narrowest, bound)
     X = np.asarray(data.local.X, dtype=np.float64)
@@ -123,8 +124,11 @@ def refine(
     parametrisation = Anisotropy(samples, basis, bound, narrowing)  # type: ignore[arg-type]
     goal = make_objective(objective, data.fit.n_components, data.fit.center, power=power, caution=caution)
     problem = Problem(parametrisation, goal, start.regularization, learn_regularization)
+    first = _best_start(problem, X.shape[1], lowest=-0.5 * narrowing / bound)
+    if first is None:
+        return None
     settings = Settings(adam_steps=0, lbfgs_steps=max_steps, patience=3)
-    theta, history = minimise(problem, settings, progress, _best_start(problem, X.shape[1], narrowing / bound))
+    theta, history = minimise(problem, settings, progress, first)
     kernel = parametrisation.kernel(problem.split(theta)[0])
     lam = problem.regularization(theta) if learn_regularization else start.regularization
     moments = data.fold(kernel)
@@ -140,9 +144,11 @@ def _narrowing(kernel: Kernel, narrowest: float | None, bound: float) -> float:
     return float(np.clip(np.log(smallest / narrowest), 1e-3, bound))
 
 
-def _best_start(problem: Problem, n_coordinates: int, narrowing: float) -> np.ndarray:
-    """Return the isotropic start of the smallest loss."""
+def _best_start(problem: Problem, n_coordinates: int, lowest: float) -> np.ndarray | None:
+    """Return the isotropic start of the smallest loss, none below `lowest`; None if no loss is finite."""
     # At the bound on narrowing the slope is 0, and descent would end where it starts.
-    shifts = [max(shift, -0.5 * narrowing) for shift in START_SHIFTS]
+    shifts = [max(shift, lowest) for shift in START_SHIFTS]
     starts = [np.where(np.arange(len(problem.start)) < n_coordinates, shift, 0.0) for shift in shifts]
-    return min(starts, key=lambda theta: np.nan_to_num(problem.evaluate(theta).value, nan=np.inf))
+    losses = np.nan_to_num([problem.evaluate(theta).value for theta in starts], nan=np.inf)
+    best = int(np.argmin(losses))
+    return starts[best] if np.isfinite(losses[best]) else None

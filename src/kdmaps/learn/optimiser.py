@@ -86,7 +86,7 @@ class StepInfo(NamedTuple):
 
 
 class Optimiser:
-    """Minimise a Problem. There is no chance in it: the same problem takes the same path.
+    """Minimise a Problem. Deterministic: the same problem takes the same path.
 
     Steps of L-BFGS are halved until J decreases enough, which also rejects values that are not finite.
     """

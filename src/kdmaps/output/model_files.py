@@ -30,7 +30,7 @@ from kdmaps.utils.files import as_path, replacing
 from kdmaps.utils.types import PathLike
 
 FORMAT = "kdmaps model"
-#: Raised whenever a file of this version could not be read by the previous one.
+#: Increase this when older versions can no longer read a file.
 FORMAT_VERSION = 2
 #: Estimators that a file may name.
 ESTIMATORS: dict[str, type[ModeTransformer]] = {cls.__name__: cls for cls in (KernelDiffusionMap, UniformMixtureMap)}

@@ -11,7 +11,7 @@ from kdmaps.selection.candidate import Candidate
 from kdmaps.utils.files import as_path
 from kdmaps.utils.json_lines import append_line, read_lines
 
-#: Raised whenever a checkpoint of this version could not be read by the previous one.
+#: Increase this when older versions can no longer read a checkpoint.
 CHECKPOINT_FORMAT = 2
 
 
@@ -56,7 +56,8 @@ class Checkpoint:
             self._path.write_text(json.dumps(header) + "\n")
         elif self._header != header:
             raise ValueError(
-                f"checkpoint {self._path} belongs to other data, settings or scoring; remove it or give another path."
+                f"checkpoint {self._path} belongs to other data, settings or scoring, or to another version of kdmaps "
+                f"({self._header.get('kdmaps')}, this is {version('kdmaps')}); remove it or give another path."
             )
 
     @staticmethod

@@ -8,6 +8,8 @@ from typing import Any
 
 from kdmaps.bases import BasisSpec
 from kdmaps.forms.engines import check_engine
+from kdmaps.selection.grid import bandwidth_grid, kernels_of, regularization_grid
+from kdmaps.selection.rules import make_scoring
 from kdmaps.utils.validation import check_positive_integer
 
 #: How rates are estimated.
@@ -90,6 +92,9 @@ class SearchPlan:
         """Raise a ValueError for settings that no data could make sense of."""
         self.fit.check()
         self.basis.check(self.fit.n_components)
+        make_scoring(self.scoring)
+        kernels_of(self.families, bandwidth_grid(self.bandwidths, self.bandwidth_range, median=1.0))
+        regularization_grid(self.regularizations, unit=1.0)
         most = self.max_search_samples
         if most is not None and (not isinstance(most, Integral) or most < 2):
             raise ValueError(f"max_search_samples must be None or an integer of at least 2, got {most!r}.")

@@ -12,11 +12,7 @@ from kdmaps.analysis.certificates import cv_consistency
 from kdmaps.exceptions import UnreliableModesWarning
 from kdmaps.kernels import Kernel
 from kdmaps.selection.candidate import Candidate
-from kdmaps.selection.data import FoldedMoments, SearchData
-from kdmaps.selection.rules import pooled_ritz_timescales
-
-#: A gap counts for the number of modes if the folds agree on the space below it to this mean squared cosine.
-MIN_GAP_AGREEMENT = 0.9
+from kdmaps.selection.judging import FoldedMoments, SearchData
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,18 +42,6 @@ class SearchResult:
     def best_index(self) -> int:
         """The place of the best candidate."""
         return self.candidates.index(self.best)
-
-    @cached_property
-    def suggested_n_components(self) -> int | None:
-        """Where the largest spectral gap lies among those that the folds agree on; None if there is none."""
-        data = self.data
-        most = min(2 * data.fit.n_components + 2, data.folds.smallest - 1)
-        fit = data.fit_folds(self.moments, [self.best.regularization], most)[0] if most > 1 else None
-        if fit is None:
-            return None
-        times = np.sort(pooled_ritz_timescales(fit))[::-1]
-        agreed = [k for k in range(1, most) if fit.agreement(k) >= MIN_GAP_AGREEMENT and times[k] > 0]
-        return max(agreed, key=lambda k: times[k - 1] / times[k], default=None)
 
     @cached_property
     def certainty(self) -> dict[str, float]:

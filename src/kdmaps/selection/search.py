@@ -1,4 +1,4 @@
-"""The search: (source, plan) → `SearchResult`. Every candidate is judged once; the winner is summed once more."""
+"""The search: (samples, plan) → `SearchResult`. Every candidate is judged once; the winner is summed once more."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from kdmaps.forms.energy import EnergyForm
 from kdmaps.kernels import Kernel, make_kernel
 from kdmaps.selection.candidate import Candidate
 from kdmaps.selection.checkpoint import Checkpoint
-from kdmaps.selection.data import SearchData
 from kdmaps.selection.grid import bandwidth_grid, edge_of, kernels_of, rate_unit, regularization_grid
+from kdmaps.selection.judging import SearchData
 from kdmaps.selection.plan import SearchPlan
 from kdmaps.selection.result import SearchResult
 from kdmaps.selection.rules import make_scoring
@@ -109,7 +109,8 @@ def _label(leader: list[Candidate]) -> str:
     if not leader:
         return "search"
     best = leader[-1]
-    return f"search: {best.label} σ={best.bandwidth or 0:.3g} λ={best.regularization:.1g}, score {best.value:.4g}"
+    width = "" if best.bandwidth is None else f" σ={best.bandwidth:.3g}"
+    return f"search: {best.label}{width} λ={best.regularization:.1g}, score {best.value:.4g}"
 
 
 def _extend(sweep: _Sweep, most: int) -> tuple[Candidate, list[str]]:

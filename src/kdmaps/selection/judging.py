@@ -1,4 +1,4 @@
-"""What is the same for all candidates of a search: the samples that judge them, the folds, the settings."""
+"""Judging candidates: what is the same for all of them (samples, folds, settings), and what one is worth there."""
 
 from __future__ import annotations
 
@@ -22,9 +22,11 @@ from kdmaps.selection.candidate import Candidate
 from kdmaps.selection.cross_fit import CrossFit, cross_fit
 from kdmaps.selection.folds import Folds, make_folds, splits_at
 from kdmaps.selection.plan import FitSpec, SearchPlan
-from kdmaps.selection.rules import Score
+from kdmaps.selection.rules import Score, pooled_ritz_timescales
 from kdmaps.utils.validation import check_samples
 
+#: A gap counts for the number of modes if the folds agree on the space below it to this mean squared cosine.
+MIN_GAP_AGREEMENT = 0.9
 #: Samples on which data that are expensive to pass over are searched, unless more are asked for.
 SEARCH_SAMPLES = 20_000
 
@@ -108,6 +110,11 @@ class SearchData:
         complete = len(rows) == source.n_samples
         return cls(searched, rows, complete, weight, form, preview, median, folds, spec, plan.fit, seed)
 
+    @property
+    def is_small(self) -> bool:
+        """Whether the samples are, or may well be, in the memory of this process."""
+        return isinstance(self.source, ArraySource) or len(self.rows) <= SEARCH_SAMPLES
+
     @cached_property
     def local(self) -> Sample:
         """The samples themselves, in this process."""
@@ -145,6 +152,16 @@ class SearchData:
         """Fit the modes of every fold, and of all samples, at every λ."""
         r = self.fit.n_components if n_components is None else n_components
         return cross_fit(folded.whole, folded.parts, folded.basis.ridge, r, lambdas, self.fit.center)
+
+    def suggest_n_components(self, folded: FoldedMoments, regularization: float) -> int | None:
+        """Return where the largest spectral gap lies among those that the folds agree on; None if there is none."""
+        most = min(2 * self.fit.n_components + 2, self.folds.smallest - 1)
+        fit = self.fit_folds(folded, [regularization], most)[0] if most > 1 else None
+        if fit is None:
+            return None
+        times = np.sort(pooled_ritz_timescales(fit))[::-1]
+        agreed = [k for k in range(1, most) if fit.agreement(k) >= MIN_GAP_AGREEMENT and times[k] > 0]
+        return max(agreed, key=lambda k: times[k - 1] / times[k], default=None)
 
     def judge(self, label: str, kernel: Kernel, lambdas: list[float], scoring: Scoring) -> list[Candidate]:
         """Return the candidates of one kernel, one for each λ."""
