@@ -6,7 +6,8 @@ import pytest
 import kdmaps.problems as problems
 
 NAMES = [
-    "ou2d-4 ou2d-16 ou3d ou10d ou20d dw1d dw1d-asym triplewell1d triplewell2d circle mdlike-6 mdlike-10 mdlike-20",
+    "ou2d-4 ou2d-16 ou3d ou10d ou20d dw1d dw1d-asym triplewell1d prinz triplewell2d muller-brown circle",
+    "mdlike-6 mdlike-10 mdlike-20",
     "sphere-3 sphere-5 sphere-11 sphere-19",
 ]
 SDE = [name for name in problems.names() if not name.startswith(("circle", "sphere"))]
@@ -41,7 +42,7 @@ class TestContract:
         assert X.dtype == np.float64
         np.testing.assert_array_equal(X, p.sample(50, random_state=3))
         assert np.any(p.sample(50, random_state=4) != X)
-        expected = {"mdlike": 2, "sphere": p.dim}.get(name.split("-")[0], 4)
+        expected = {"mdlike": 2, "muller": 2, "sphere": p.dim}.get(name.split("-")[0], 4)
         assert p.n_modes == expected
         assert p.eigenfunctions(X, 3).shape == (50, 3)
         np.testing.assert_array_equal(p.eigenfunctions(X, 3)[:, :2], p.eigenfunctions(X, 2))
@@ -100,7 +101,7 @@ class TestContract:
 
 @pytest.mark.parametrize("name", SDE)
 def test_modes_solve_the_eigenvalue_equation(loaded, name):
-    """-V'·∇φ + Δφ + rate φ = 0 by central differences, at typical points."""
+    """-D V'·∇φ + D Δφ + rate φ = 0 by central differences, at typical points."""
     p = loaded[name]
     X = p.sample(200, random_state=2)
     k = 4
@@ -111,7 +112,7 @@ def test_modes_solve_the_eigenvalue_equation(loaded, name):
     drift = p.drift(X)
     for j, e in enumerate(np.eye(p.dim)):
         up, down = p.eigenfunctions(X + step * e, k), p.eigenfunctions(X - step * e, k)
-        residual += drift[:, [j]] * (up - down) / (2 * step) + (up - 2 * phi + down) / step**2
+        residual += drift[:, [j]] * (up - down) / (2 * step) + p.diffusion * (up - 2 * phi + down) / step**2
     # In units of the rate, rms over π; second derivatives of a bicubic spline have errors of the cell width squared.
     tolerance = 1e-2 if name == "triplewell2d" else 1e-3
     assert (np.sqrt(np.mean(residual**2, axis=0)) < tolerance * p.rates(k)).all()
