@@ -6,22 +6,25 @@ import pytest
 import kdmaps.problems as problems
 
 NAMES = [
-    "ou2d-4 ou2d-16 ou3d ou10d ou20d dw1d dw1d-asym triplewell1d triplewell2d circle mdlike-6 mdlike-10 mdlike-20",
+    "ou2d-4 ou2d-16 ou3d ou10d ou20d dw1d dw1d-asym triplewell1d prinz triplewell2d muller-brown circle",
+    "mdlike-6 mdlike-10 mdlike-20",
     "sphere-3 sphere-5 sphere-11 sphere-19",
 ]
-SDE = [name for name in problems.names() if not name.startswith(("circle", "sphere"))]
+# Names that `load` composes.
+EVERY = [*problems.names(), "dw1d-asym+3x0.5", "circle+2"]
+SDE = [name for name in EVERY if not name.startswith(("circle", "sphere"))]
 
 
 @pytest.fixture(scope="module")
 def loaded():
-    return {name: problems.load(name) for name in problems.names()}
+    return {name: problems.load(name) for name in EVERY}
 
 
 def test_names():
     assert problems.names() == " ".join(NAMES).split()
 
 
-@pytest.mark.parametrize("name", problems.names())
+@pytest.mark.parametrize("name", EVERY)
 class TestContract:
     def test_modes_are_orthonormal_under_the_law(self, loaded, name, assert_mean):
         # Squares of Hermite polynomials of degree 4 have eighth moments; the normal bound needs 200,000 points.
@@ -41,7 +44,7 @@ class TestContract:
         assert X.dtype == np.float64
         np.testing.assert_array_equal(X, p.sample(50, random_state=3))
         assert np.any(p.sample(50, random_state=4) != X)
-        expected = {"mdlike": 2, "sphere": p.dim}.get(name.split("-")[0], 4)
+        expected = {"mdlike": 2, "muller": 2, "sphere": p.dim}.get(name.split("-")[0], 4)
         assert p.n_modes == expected
         assert p.eigenfunctions(X, 3).shape == (50, 3)
         np.testing.assert_array_equal(p.eigenfunctions(X, 3)[:, :2], p.eigenfunctions(X, 2))
@@ -53,9 +56,11 @@ class TestContract:
 
     def test_simulation_preserves_the_law(self, loaded, name, assert_mean):
         p = loaded[name]
+        if name == "muller-brown":
+            pytest.skip("4,000 points leave the third well empty; test_muller_brown does the same with weights.")
         # Euler–Maruyama changes second moments by the order of dt·rate; the other schemes preserve the law exactly.
         dt = 1e-3
-        biased = name.startswith(("dw", "triple", "mdlike"))
+        biased = name.startswith(("dw", "triple", "prinz", "mdlike"))
         paths = p.simulate(40, dt, n_trajectories=4000, random_state=5)
         assert paths.shape == (4000, 40, p.dim)
         phi = p.eigenfunctions(paths[:, -1], 2)
@@ -100,20 +105,20 @@ class TestContract:
 
 @pytest.mark.parametrize("name", SDE)
 def test_modes_solve_the_eigenvalue_equation(loaded, name):
-    """-V'·∇φ + Δφ + rate φ = 0 by central differences, at typical points."""
+    """-D V'·∇φ + D Δφ + rate φ = 0 by central differences, at typical points."""
     p = loaded[name]
     X = p.sample(200, random_state=2)
     k = 4
-    # Much smaller than the finest scale, which is 2^-10 for ou20d.
-    step = 1e-3 if p.dim < 10 else 1e-4
+    # Much smaller than the finest scale, which is 2^-10 for ou20d and 0.08 for prinz.
+    step = 1e-4 if name == "prinz" or p.dim > 9 else 1e-3
     phi = p.eigenfunctions(X, k)
     residual = p.rates(k) * phi
     drift = p.drift(X)
     for j, e in enumerate(np.eye(p.dim)):
         up, down = p.eigenfunctions(X + step * e, k), p.eigenfunctions(X - step * e, k)
-        residual += drift[:, [j]] * (up - down) / (2 * step) + (up - 2 * phi + down) / step**2
+        residual += drift[:, [j]] * (up - down) / (2 * step) + p.diffusion * (up - 2 * phi + down) / step**2
     # In units of the rate, rms over π; second derivatives of a bicubic spline have errors of the cell width squared.
-    tolerance = 1e-2 if name == "triplewell2d" else 1e-3
+    tolerance = 1e-2 if name.startswith(("triplewell2d", "muller")) else 1e-3
     assert (np.sqrt(np.mean(residual**2, axis=0)) < tolerance * p.rates(k)).all()
 
 
@@ -133,8 +138,10 @@ def test_only_these_have_a_drift(loaded, name):
         ("dw1d", 0.005, 101, 0.01),
         ("dw1d-asym", 0.005, 101, 0.01),
         ("triplewell1d", 0.001, 301, 0.02),
+        ("prinz", 0.0002, 501, 0.03),
         ("triplewell2d", 0.005, 101, 0.01),
         ("mdlike-6", 0.005, 101, 0.01),
+        ("dw1d-asym+3x0.5", 0.005, 101, 0.01),
         ("sphere-3", 0.005, 51, 0.01),
         ("sphere-5", 0.005, 51, 0.02),
     ],

@@ -260,7 +260,7 @@ def for_problem(problem: Problem) -> Generator:
             f"{problem.name!r} has no drift in closed form; give its drift to kdmaps.generators.Generator, or use "
             "kdmaps.generators.sample_generator, which needs samples only."
         )
-    return Generator(problem.drift)
+    return Generator(problem.drift, problem.diffusion)
 
 
 def sample_generator(X: np.ndarray, bandwidth: float) -> np.ndarray:

@@ -33,7 +33,9 @@ def demo(
     except ValueError as error:
         raise typer.BadParameter(str(error), param_hint="--problem") from None
     X = system.sample(samples, random_state=seed)
-    model = kdmaps.AdaptiveDiffusionMap(system.n_modes, random_state=seed, progress=True).fit(X)
+    model = kdmaps.AdaptiveDiffusionMap(
+        system.n_modes, diffusion=system.diffusion, random_state=seed, progress=True
+    ).fit(X)
 
     modes, exact = model.transform(X), 1 / system.rates(system.n_modes)
     table = Table(title=f"{problem}, {samples} samples")

@@ -4,6 +4,8 @@ from kdmaps.problems.base import Diffusion, Problem
 from kdmaps.problems.circle import NoisyCircle
 from kdmaps.problems.langevin import Langevin1D, Langevin2D
 from kdmaps.problems.mdlike import MDLike
+from kdmaps.problems.muller_brown import MullerBrown
+from kdmaps.problems.nuisance import nuisance
 from kdmaps.problems.ornstein_uhlenbeck import OrnsteinUhlenbeck
 from kdmaps.problems.product import Product
 from kdmaps.problems.registry import load, names
@@ -14,6 +16,7 @@ __all__ = [
     "Langevin1D",
     "Langevin2D",
     "MDLike",
+    "MullerBrown",
     "NoisyCircle",
     "OrnsteinUhlenbeck",
     "Problem",
@@ -21,4 +24,5 @@ __all__ = [
     "Sphere",
     "load",
     "names",
+    "nuisance",
 ]

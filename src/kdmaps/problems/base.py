@@ -40,9 +40,10 @@ def check_points(X: ArrayLike, dim: int, name: str = "X") -> Array:
 class Problem(ABC):
     """A stationary reversible diffusion whose slow modes are known.
 
-    The generator G is that of dX = -∇V dt + √2 dW, with stationary law π ∝ exp(-V), or of the Brownian motion √2 dW on
-    a manifold. Mode k = 1, 2, … solves -G φ_k = rate_k φ_k, in ascending order of rate and with multiplicity; the
-    constant (rate 0) is not counted.
+    The generator G is that of dX = -D∇V dt + √(2D) dW, with stationary law π ∝ exp(-V), or of the Brownian motion
+    √(2D) dW on a manifold. Mode k = 1, 2, … solves -G φ_k = rate_k φ_k, in ascending order of rate and with
+    multiplicity; the constant (rate 0) is not counted. Rates are proportional to D, and estimators with
+    ``diffusion=problem.diffusion`` estimate them from samples; most problems have D = 1, the default of estimators.
 
     Attributes
     ----------
@@ -52,11 +53,14 @@ class Problem(ABC):
         Number of coordinates of a point.
     n_modes : int
         Number of modes computed in the benchmarks.
+    diffusion : float
+        The diffusion constant D.
     """
 
     name: str = "problem"
     dim: int
     n_modes: int = 4
+    diffusion: float = 1.0
     # Rates that differ by less than this belong to one degenerate cluster.
     cluster_tolerance: float = 1e-9
 
@@ -217,10 +221,10 @@ class Markov(Problem):
 
 
 class Diffusion(Markov):
-    """A problem in R^d with a drift; trajectories by Euler–Maruyama, X ← X - ∇V(X) dt + √(2 dt) ξ, of weak order dt."""
+    """A problem in R^d with a drift; trajectories by Euler–Maruyama, X ← X - D∇V dt + √(2D dt) ξ, of weak order dt."""
 
     def drift(self, X: ArrayLike) -> Array:
-        """Evaluate the drift -∇V.
+        """Evaluate the drift -D∇V.
 
         Parameters
         ----------
@@ -237,4 +241,4 @@ class Diffusion(Markov):
     def _drift(self, X: Array) -> Array: ...
 
     def _step(self, x: Array, dt: float, rng: np.random.Generator) -> Array:
-        return x + self._drift(x) * dt + np.sqrt(2 * dt) * rng.standard_normal(x.shape)
+        return x + self._drift(x) * dt + np.sqrt(2 * self.diffusion * dt) * rng.standard_normal(x.shape)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from kdmaps.problems.base import Array, Diffusion
+from kdmaps.problems.base import Array, Diffusion, check_positive
 from kdmaps.problems.finite_volume import Interval, Rectangle, sample_box
 
 
@@ -62,10 +62,10 @@ class Langevin1D(Diffusion):
 
 
 class Langevin2D(Diffusion):
-    """dX = -∇V(X) dt + √2 dW in the plane; trajectories by Euler–Maruyama.
+    """dX = -D∇V(X) dt + √(2D) dW in the plane; trajectories by Euler–Maruyama.
 
-    Modes solve -Δφ + ∇V·∇φ = rate φ by finite volumes on three doubled grids with extrapolation. Samples are exact, by
-    rejection.
+    Modes solve D(-Δφ + ∇V·∇φ) = rate φ by finite volumes on three doubled grids with extrapolation. Samples are exact,
+    by rejection.
 
     Parameters
     ----------
@@ -77,12 +77,16 @@ class Langevin2D(Diffusion):
         A rectangle outside which e^{-V} is negligible.
     cells : int
         Number of cells along each side of the coarsest of the three grids.
+    diffusion : float
+        The diffusion constant D.
     """
 
     name = "langevin2d"
     dim = 2
     # Accuracy of the extrapolated rates.
     cluster_tolerance = 1e-6
+    # Cells along each side of the grid of the sampler, on each of which V must be nearly constant.
+    sampling_cells = 256
 
     def __init__(
         self,
@@ -90,21 +94,23 @@ class Langevin2D(Diffusion):
         gradient: Callable[[Array], Array],
         domain: tuple[tuple[float, float], tuple[float, float]],
         cells: int = 48,
+        diffusion: float = 1.0,
     ) -> None:
         check_sides(domain, 2)
+        self.diffusion = check_positive(diffusion, "diffusion")
         self.potential = potential
         self.gradient = gradient
         self.domain = domain
         self._modes = Rectangle(potential, domain, cells)
 
     def _sample(self, n: int, rng: np.random.Generator) -> Array:
-        return sample_box(self.potential, self.domain, 256, n, rng)
+        return sample_box(self.potential, self.domain, self.sampling_cells, n, rng)
 
     def _drift(self, X: Array) -> Array:
-        return -self.gradient(X)
+        return -self.diffusion * self.gradient(X)
 
     def _rates(self, k: int) -> Array:
-        return self._modes.rates(k + 1)[1:]
+        return self.diffusion * self._modes.rates(k + 1)[1:]
 
     def _eigenfunctions(self, X: Array, k: int) -> Array:
         return self._modes.functions(X, k + 1)[:, 1:]
@@ -122,6 +128,27 @@ def triple_well() -> Langevin1D:
         lambda x: 5 * x * (x**2 - 2) * (3 * x**2 - 2) + 0.2,
         (-3.0, 3.0),
     )
+
+
+def prinz() -> Langevin1D:
+    """Return the four wells of Prinz et al., J. Chem. Phys. 134, 174105 (2011), at temperature 1.
+
+    V = 4 (x⁸ + 0.8 e^{-80x²} + 0.2 e^{-80(x-1/2)²} + 0.5 e^{-40(x+1/2)²}).
+    """
+    heights, widths, centres = np.array([0.8, 0.2, 0.5]), np.array([80.0, 80.0, 40.0]), np.array([0.0, 0.5, -0.5])
+
+    def bumps(x: Array) -> tuple[Array, Array]:
+        offset = np.asarray(x)[..., None] - centres
+        return offset, heights * np.exp(-widths * offset**2)
+
+    def potential(x: Array) -> Array:
+        return 4 * (x**8 + bumps(x)[1].sum(axis=-1))
+
+    def gradient(x: Array) -> Array:
+        offset, bump = bumps(x)
+        return 4 * (8 * x**7 - 2 * np.sum(widths * offset * bump, axis=-1))
+
+    return Langevin1D(potential, gradient, (-1.6, 1.6))
 
 
 def triple_well_2d() -> Langevin2D:

@@ -7,7 +7,7 @@ from itertools import count, islice
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kdmaps.problems.base import Array, Diffusion, check_points
+from kdmaps.problems.base import Array, Diffusion, check_points, check_positive
 from kdmaps.problems.product import multiply, slowest_products
 
 
@@ -25,34 +25,38 @@ def hermite(z: Array, degree: int) -> Array:
 
 
 class OrnsteinUhlenbeck(Diffusion):
-    """dX_j = -α_j X_j dt + √2 dW_j: V = Σ α_j x_j²/2, stationary variances 1/α_j.
+    """dX_j = -α_j X_j dt + √(2D) dW_j: V = Σ x_j²/(2 v_j) with stationary variances v_j = D/α_j.
 
-    Modes are Π_j He_{m_j}(√α_j x_j)/√m_j! with rate Σ_j m_j α_j. Trajectories use the exact transition
-    X_j ← e^{-α_j dt} X_j + √((1 - e^{-2 α_j dt})/α_j) ξ for any dt.
+    Modes are Π_j He_{m_j}(x_j/√v_j)/√m_j! with rate Σ_j m_j α_j. Trajectories use the exact transition
+    X_j ← e^{-α_j dt} X_j + √(v_j (1 - e^{-2 α_j dt})) ξ for any dt.
 
     Parameters
     ----------
     rates : sequence of float
         The rates α_j > 0.
+    diffusion : float
+        The diffusion constant D.
     """
 
     name = "ornstein-uhlenbeck"
 
-    def __init__(self, rates: ArrayLike) -> None:
+    def __init__(self, rates: ArrayLike, diffusion: float = 1.0) -> None:
         alpha = np.asarray(rates, dtype=np.float64)
         if alpha.ndim != 1 or alpha.size == 0 or not (np.isfinite(alpha) & (alpha > 0)).all():
             raise ValueError(f"rates must be a non-empty sequence of positive numbers, got {rates!r}.")
         self.alpha = alpha
+        self.diffusion = check_positive(diffusion, "diffusion")
+        self._stiffness = alpha / self.diffusion
         self.dim = alpha.size
 
     def _sample(self, n: int, rng: np.random.Generator) -> Array:
-        return rng.standard_normal((n, self.dim)) / np.sqrt(self.alpha)
+        return rng.standard_normal((n, self.dim)) / np.sqrt(self._stiffness)
 
     def _drift(self, X: Array) -> Array:
         return -self.alpha * X
 
     def _step(self, x: Array, dt: float, rng: np.random.Generator) -> Array:
-        noise = np.sqrt(-np.expm1(-2 * self.alpha * dt) / self.alpha)
+        noise = np.sqrt(-np.expm1(-2 * self.alpha * dt) / self._stiffness)
         return np.exp(-self.alpha * dt) * x + noise * rng.standard_normal(x.shape)
 
     def _level_rate(self, j: int, m: int) -> float:
@@ -66,7 +70,8 @@ class OrnsteinUhlenbeck(Diffusion):
 
     def _hermite_products(self, X: Array, modes: list[tuple[int, ...]]) -> Array:
         highest = np.max(modes, axis=0)
-        tables = [hermite(np.sqrt(a) * x, max(int(m), 1)) for a, x, m in zip(self.alpha, X.T, highest, strict=True)]
+        scaled = np.sqrt(self._stiffness)[:, None] * X.T
+        tables = [hermite(z, max(int(m), 1)) for z, m in zip(scaled, highest, strict=True)]
         return multiply(tables, modes)
 
     def paper_reference(self, X: ArrayLike) -> Array:

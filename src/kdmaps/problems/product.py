@@ -9,7 +9,7 @@ from math import fsum
 
 import numpy as np
 
-from kdmaps.problems.base import Array, Diffusion
+from kdmaps.problems.base import Array, Diffusion, Problem
 
 
 def slowest_products(
@@ -65,37 +65,47 @@ def multiply(tables: Sequence[Array], indices: Sequence[tuple[int, ...]]) -> Arr
     return values
 
 
-class Product(Diffusion):
-    """Product of independent diffusions: φ = Π_j φ_{m_j}(x_j) with rate Σ_j rate_{m_j}.
+class Independent(Problem):
+    """Independent problems side by side: φ = Π_j φ_{m_j}(x_j) with rate Σ_j rate_{m_j}; each simulates its own part.
 
     Parameters
     ----------
-    factors : sequence of Diffusion
-        The components; each uses its own sampler and simulation scheme.
+    factors : sequence of Problem
+        The components; all have the same diffusion constant.
+    rotation : ndarray of shape (dim, dim), optional
+        Orthogonal matrix Q: points are Q x instead of x = (x_1, x_2, …). Rates are the same.
     """
 
-    name = "product"
+    name = "independent"
 
-    def __init__(self, factors: Sequence[Diffusion]) -> None:
+    def __init__(self, factors: Sequence[Problem], rotation: Array | None = None) -> None:
         if not factors:
             raise ValueError("factors is empty; pass at least one problem.")
+        constants = {factor.diffusion for factor in factors}
+        if len(constants) > 1:
+            raise ValueError(f"factors must have the same diffusion constant, got {sorted(constants)}.")
         self.factors = tuple(factors)
+        self.diffusion = constants.pop()
         self.dim = sum(factor.dim for factor in self.factors)
+        self.rotation = rotation
         self._cuts = np.cumsum([factor.dim for factor in self.factors])[:-1]
 
     def _split(self, X: Array) -> list[Array]:
-        return np.split(X, self._cuts, axis=1)
+        return np.split(X if self.rotation is None else X @ self.rotation, self._cuts, axis=1)
+
+    def _join(self, parts: Sequence[Array]) -> Array:
+        X = np.concatenate(parts, axis=-1)
+        return X if self.rotation is None else X @ self.rotation.T
 
     def _sample(self, n: int, rng: np.random.Generator) -> Array:
-        return np.hstack([factor._sample(n, rng) for factor in self.factors])
+        return self._join([factor._sample(n, rng) for factor in self.factors])
 
-    def _drift(self, X: Array) -> Array:
-        return np.hstack([factor._drift(x) for factor, x in zip(self.factors, self._split(X), strict=True)])
-
-    def _step(self, x: Array, dt: float, rng: np.random.Generator) -> Array:
-        return np.hstack(
-            [factor._step(part, dt, rng) for factor, part in zip(self.factors, self._split(x), strict=True)]
-        )
+    def _trajectories(self, start: Array, n_steps: int, dt: float, rng: np.random.Generator) -> Array:
+        parts = zip(self.factors, self._split(start), strict=True)
+        paths = self._join([factor._trajectories(part, n_steps, dt, rng) for factor, part in parts])
+        # Rotating back and forth would change the start by rounding.
+        paths[:, 0] = start
+        return paths
 
     def _level_rate(self, j: int, m: int) -> float:
         return float(self.factors[j]._rates(m)[-1])
@@ -111,3 +121,28 @@ class Product(Diffusion):
             for factor, x, m in zip(self.factors, self._split(X), highest, strict=True)
         ]
         return multiply(tables, modes)
+
+
+class Product(Diffusion, Independent):
+    """Independent diffusions side by side: φ = Π_j φ_{m_j}(x_j) with rate Σ_j rate_{m_j}.
+
+    Parameters
+    ----------
+    factors : sequence of Diffusion
+        The components, with the same diffusion constant; each uses its own sampler and simulation scheme.
+    rotation : ndarray of shape (dim, dim), optional
+        Orthogonal matrix Q: points are Q x instead of x = (x_1, x_2, …). Rates are the same.
+    """
+
+    name = "product"
+    factors: tuple[Diffusion, ...]
+
+    def __init__(self, factors: Sequence[Diffusion], rotation: Array | None = None) -> None:
+        Independent.__init__(self, factors, rotation)
+
+    def _drift(self, X: Array) -> Array:
+        return self._join([factor._drift(x) for factor, x in zip(self.factors, self._split(X), strict=True)])
+
+    def _step(self, x: Array, dt: float, rng: np.random.Generator) -> Array:
+        parts = zip(self.factors, self._split(x), strict=True)
+        return self._join([factor._step(part, dt, rng) for factor, part in parts])

@@ -8,8 +8,10 @@ from functools import partial
 
 from kdmaps.problems.base import Problem
 from kdmaps.problems.circle import NoisyCircle
-from kdmaps.problems.langevin import double_well, triple_well, triple_well_2d
+from kdmaps.problems.langevin import double_well, prinz, triple_well, triple_well_2d
 from kdmaps.problems.mdlike import MDLike
+from kdmaps.problems.muller_brown import MullerBrown
+from kdmaps.problems.nuisance import DEFAULT_STD, nuisance
 from kdmaps.problems.ornstein_uhlenbeck import OrnsteinUhlenbeck
 from kdmaps.problems.sphere import Sphere
 
@@ -22,7 +24,9 @@ _REGISTRY: dict[str, Callable[[], Problem]] = {
     "dw1d": double_well,
     "dw1d-asym": partial(double_well, tilt=0.1),
     "triplewell1d": triple_well,
+    "prinz": prinz,
     "triplewell2d": triple_well_2d,
+    "muller-brown": MullerBrown,
     "circle": partial(NoisyCircle, noise=0.05),
     "mdlike-6": partial(MDLike, n_slow=2, n_fast=4),
     "mdlike-10": partial(MDLike, n_slow=2, n_fast=8),
@@ -35,7 +39,7 @@ _REGISTRY: dict[str, Callable[[], Problem]] = {
 
 
 def names() -> list[str]:
-    """List the registered names; ``load`` also accepts "sphere-<d>" for any d >= 2."""
+    """List the registered names; ``load`` also accepts "sphere-<d>" for any d >= 2, and any name with "+<k>"."""
     return list(_REGISTRY)
 
 
@@ -45,7 +49,8 @@ def load(name: str) -> Problem:
     Parameters
     ----------
     name : str
-        One of `names()`, or "sphere-<d>" with d >= 2.
+        One of `names()`, or "sphere-<d>" with d >= 2. Any of them with "+<k>", or "+<k>x<std>", has k further Gaussian
+        coordinates: "triplewell2d+198x0.1" is ``nuisance(load("triplewell2d"), 198, 0.1)``.
 
     Returns
     -------
@@ -65,7 +70,12 @@ def load(name: str) -> Problem:
         problem = _REGISTRY[name]()
     elif sphere := re.fullmatch(r"sphere-(\d+)", str(name)):
         problem = Sphere(int(sphere[1]))
+    elif noisy := re.fullmatch(r"(.+)\+(\d+)(?:x(\d*\.?\d+))?", str(name)):
+        problem = nuisance(load(noisy[1]), int(noisy[2]), float(noisy[3] or DEFAULT_STD))
     else:
-        raise ValueError(f"Unknown problem name {name!r}; pass one of {', '.join(names())}, or sphere-<d> with d >= 2.")
+        raise ValueError(
+            f"Unknown problem name {name!r}; pass one of {', '.join(names())}, sphere-<d> with d >= 2, or one of these "
+            "followed by +<k>."
+        )
     problem.name = name
     return problem
