@@ -66,9 +66,8 @@ def public(package):
 
 @pytest.mark.parametrize("package", PACKAGES)
 def test_every_public_name_is_in_the_reference(package):
-    objects = {
-        id(getattr(importlib.import_module(name.rpartition(".")[0]), name.rpartition(".")[2], None)) for name in listed()
-    }
+    parts = (name.rpartition(".") for name in listed())
+    objects = {id(getattr(importlib.import_module(module), name, None)) for module, _, name in parts}
     missing = [name for name, value in public(package).items() if callable(value) and id(value) not in objects]
     assert missing == []
 
