@@ -5,10 +5,10 @@ from functools import partial
 
 import numpy as np
 import pytest
-from commands import run
 from matplotlib.image import imread
 
 import kdmaps
+from commands import run
 from kdmaps.cli._demo import _matched
 
 

@@ -6,18 +6,18 @@ import re
 
 import numpy as np
 import pytest
-from commands import run
 from sklearn.model_selection import GroupKFold
 
 import kdmaps
+from commands import GIVEN, given, run
 from kdmaps.data import gather, open_table, open_tables
+from shared import topology
 
 pytestmark = pytest.mark.filterwarnings("ignore::kdmaps.exceptions.UnreliableModesWarning")
 X = kdmaps.problems.load("ou2d-4").sample(300, random_state=1)
 PARTS = (X[:130], X[130:190], X[190:])
 FILE = np.repeat(np.arange(3), [130, 60, 110])
 ROW = np.concatenate([np.arange(len(part)) for part in PARTS])
-GIVEN = ("--modes", 2, "--features", 40, "--kernel", "gaussian", "--bandwidth", 3, "--lambda", 0.001, "--seed", 0)
 
 
 @pytest.fixture(autouse=True)
@@ -29,11 +29,6 @@ def folder(tmp_path, monkeypatch):
         lines = [f"{a!r},{b!r},r{i // 40}" for i, (a, b) in enumerate(part[:, order].tolist())]
         (tmp_path / f"{number}.csv").write_text("\n".join([header, *lines]) + "\n")
     return tmp_path
-
-
-def given(**parameters):
-    settings = {"n_features": 40, "regularization": 0.001, "random_state": 0, **parameters}
-    return kdmaps.KernelDiffusionMap(2, kernel="gaussian", bandwidth=3.0, **settings)
 
 
 def written(path, names="mode1,mode2"):
@@ -125,17 +120,14 @@ def test_files_are_read_one_after_the_other(monkeypatch):
 def molecule():
     """A molecule of four atoms that bends, and the same frames turned and moved; in a.xtc, b.xtc and t.pdb."""
     mdtraj = pytest.importorskip("mdtraj")
-    topology = mdtraj.Topology()
-    residue = topology.add_residue("ALA", topology.add_chain())
-    for name in ("N", "CA", "C", "O"):
-        topology.add_atom(name, mdtraj.element.get_by_symbol(name[0]), residue)
+    atoms = topology(1, ("N", "CA", "C", "O"))
     rng = np.random.default_rng(0)
     frames = rng.standard_normal((4, 3)) + 0.2 * rng.standard_normal((60, 4, 3))
     turn = np.linalg.qr(rng.standard_normal((3, 3)))[0]
     turn *= np.sign(np.linalg.det(turn))
     for name, xyz in (("a.xtc", frames), ("b.xtc", frames[::-1] @ turn + 1)):
-        mdtraj.Trajectory(xyz, topology).save(name)
-    mdtraj.Trajectory(frames[0], topology).save("t.pdb")
+        mdtraj.Trajectory(xyz, atoms).save(name)
+    mdtraj.Trajectory(frames[0], atoms).save("t.pdb")
 
 
 def test_a_joined_trajectory_is_superposed_on_one_frame(molecule):

@@ -9,23 +9,17 @@ import sys
 
 import numpy as np
 import pytest
-from commands import run
 
 import kdmaps
 import kdmaps.cli._fit
+from commands import GIVEN, given, run
 from kdmaps.data import gather, open_table
 from kdmaps.selection import search
 
 PROBLEM = kdmaps.problems.load("ou2d-4")
 X = PROBLEM.sample(240, random_state=1)
 WEIGHT = np.random.default_rng(0).uniform(0.5, 1.5, 240).round(3)
-GIVEN = ("--modes", 2, "--features", 40, "--kernel", "gaussian", "--bandwidth", 3, "--lambda", 0.001)
 QUICK = (*GIVEN, "--resamples", 0)
-
-
-def given(**parameters):
-    settings = {"n_features": 40, "regularization": 0.001, "random_state": 0, **parameters}
-    return kdmaps.KernelDiffusionMap(2, kernel="gaussian", bandwidth=3.0, **settings)
 
 
 def rows_of(output):
@@ -101,15 +95,15 @@ def test_error_bars_know_the_weights_and_the_groups(data):
 
 @pytest.mark.filterwarnings("ignore::kdmaps.exceptions.UnreliableModesWarning")
 def test_what_is_not_given_is_searched(data):
-    given = ("--modes", 2, "--features", 30, "--resamples", 0, "--out", data / "out", "--kernel", "rq2")
-    result = run("fit", data / "samples.npy", *given, "--ordered")
+    options = ("--modes", 2, "--features", 30, "--resamples", 0, "--out", data / "out", "--kernel", "rq2")
+    result = run("fit", data / "samples.npy", *options, "--ordered")
     assert result.exit_code == 0, result.output
     settings = {"n_features": 30, "random_state": 0, "cv": kdmaps.BlockedKFold(5)}
     model = kdmaps.AdaptiveDiffusionMap(2, families=["rq2"], **settings).fit(X)
     np.testing.assert_array_equal(kdmaps.load(data / "out" / "model.npz").timescales_, model.timescales_)
     assert f"{len(model.cv_results_['selection_score'])} candidates were judged by the time scales" in result.stdout
     assert f"scores {model.best_selection_score_:.4g} ±" in result.stdout
-    result = run("fit", data / "samples.npy", *given, "--bandwidth", 4)
+    result = run("fit", data / "samples.npy", *options, "--bandwidth", 4)
     search = kdmaps.KernelSearchCV(2, families=["rq2"], bandwidths=[4.0], n_features=30, random_state=0).fit(X)
     np.testing.assert_array_equal(kdmaps.load(data / "out" / "model.npz").timescales_, search.timescales_)
 

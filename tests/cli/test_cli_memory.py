@@ -2,14 +2,14 @@
 
 import errno
 import tempfile
-import tracemalloc
 
 import numpy as np
 import pytest
-from commands import run
 
 import kdmaps
+from commands import run
 from kdmaps.data import gather, make_writer, open_table
+from shared import traced_peak
 
 pytestmark = pytest.mark.filterwarnings("ignore::kdmaps.exceptions.UnreliableModesWarning")
 COLUMNS = 24
@@ -42,12 +42,11 @@ def write(path, n):
 
 
 def peak(*arguments):
-    tracemalloc.start()
-    result = run(*arguments)
-    highest = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert result.exit_code == 0, result.output
-    return highest
+    def successful():
+        result = run(*arguments)
+        assert result.exit_code == 0, result.output
+
+    return traced_peak(successful)
 
 
 @pytest.mark.parametrize("ending", [".csv", ".parquet", ".npy"])

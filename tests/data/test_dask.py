@@ -19,6 +19,7 @@ from kdmaps import AdaptiveDiffusionMap, KernelDiffusionMap, KernelSearchCV, Tan
 from kdmaps.data import PREVIEW_SAMPLES, as_source
 from kdmaps.forms.energy import compute_moments
 from kdmaps.forms.moments import Moments
+from shared import GRID
 
 dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
@@ -44,8 +45,7 @@ def model(**parameters):
 
 
 def search(**parameters):
-    settings = {"families": ["gaussian", "rq2"], "bandwidths": 3, "regularizations": (1e-3, 1e-2), "n_features": 30}
-    return KernelSearchCV(2, random_state=0, max_extensions=1, **(settings | parameters))
+    return KernelSearchCV(2, random_state=0, **(GRID | {"n_features": 30, "max_extensions": 1} | parameters))
 
 
 def slow_load(directory, victim=None, at=0, block_info=None):

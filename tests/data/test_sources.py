@@ -1,6 +1,5 @@
 """Samples from anywhere: the same rows give the same answer, however they are stored and cut into chunks."""
 
-import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +12,7 @@ import kdmaps
 from kdmaps import KernelDiffusionMap
 from kdmaps.data import ArraySource, StreamSource, as_source
 from kdmaps.data.sources import check_finite
+from shared import traced_peak
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::kdmaps.exceptions.UnreliableModesWarning"),
@@ -221,11 +221,7 @@ class TestLargeStream:
                 return (np.random.default_rng(k).standard_normal((2000, 4)) for k in range(n_chunks))
 
             make().fit(stream)  # compile
-            tracemalloc.start()
-            make().fit(stream)
-            highest = tracemalloc.get_traced_memory()[1]
-            tracemalloc.stop()
-            return highest
+            return traced_peak(lambda: make().fit(stream))
 
         # 90 more chunks are 5.8 MB; the subsample of 10,000 rows and its merging take 0.3 MB a copy in both.
         assert peak(100) - peak(10) < 1e6

@@ -10,14 +10,9 @@ import kdmaps
 from kdmaps.forms.energy import EnergyForm
 from kdmaps.forms.tangent import TangentDiffusion
 from kdmaps.selection import data as search_data
+from shared import GRID
 
 SETTINGS = {"n_components": 2, "n_features": 40, "random_state": 0}
-GRID = {"families": ["gaussian", "matern52"], "bandwidths": 3, "regularizations": [1e-3, 1e-2], "max_extensions": 0}
-
-
-@pytest.fixture(scope="module")
-def X():
-    return kdmaps.problems.load("ou2d-4").sample(200, random_state=0)
 
 
 @pytest.fixture

@@ -24,8 +24,8 @@ from kdmaps.selection.folds import BlockedKFold, Folds, make_splits
 from kdmaps.selection.result import SearchResult
 from kdmaps.selection.rules import Score
 from kdmaps.selection.scores import FoldFit
+from shared import SMALL_SEARCH
 
-SMALL = {"n_components": 2, "families": ["gaussian", "matern52"], "bandwidths": 4, "n_features": 60, "random_state": 0}
 LAMBDAS = [1e-3, 1e-2, 1e-1]
 
 
@@ -84,7 +84,7 @@ def test_agrees_with_grid_search_of_scikit_learn(X):
 
 
 def test_best_estimator_is_the_best_candidate_fitted_on_everything(X):
-    search = KernelSearchCV(**SMALL).fit(X)
+    search = KernelSearchCV(**SMALL_SEARCH).fit(X)
     again = KernelDiffusionMap(
         2, n_features=60, random_state=search.best_estimator_.random_state, **search.best_params_
     )
@@ -98,7 +98,7 @@ def test_best_estimator_is_the_best_candidate_fitted_on_everything(X):
 
 
 def test_same_seed_same_answer_for_any_number_of_threads(X):
-    one, two = (KernelSearchCV(**SMALL, n_jobs=jobs).fit(X) for jobs in (1, 2))
+    one, two = (KernelSearchCV(**SMALL_SEARCH, n_jobs=jobs).fit(X) for jobs in (1, 2))
     assert one.best_params_ == two.best_params_
     # Threads of BLAS may change the order of sums in the last fit.
     np.testing.assert_allclose(one.transform(X), two.transform(X), atol=1e-9)
@@ -115,7 +115,7 @@ def test_selected_modes_are_close_to_the_truth(name):
 
 def test_eigenvalue_sum_without_centring_runs_to_the_widest_kernel(X):
     """The paper's score measures how cheaply the kernel represents a constant, so it wants σ → ∞ (science of §3)."""
-    settings = {**SMALL, "families": ["gaussian"], "bandwidth_range": (0.5, 50), "max_extensions": 0}
+    settings = {**SMALL_SEARCH, "families": ["gaussian"], "bandwidth_range": (0.5, 50), "max_extensions": 0}
     paper = KernelSearchCV(**settings, regularizations=[1e-2], scoring="eigsum", center=False).fit(X)
     assert paper.best_params_["bandwidth"] == paper.cv_results_["param_bandwidth"].max()
     ours = KernelSearchCV(**settings, regularizations=[1e-2]).fit(X)
@@ -195,7 +195,7 @@ def test_kernels_and_mixtures_as_candidates(X):
 def test_splitters_for_trajectories(cv, problem):
     trajectory = problem.simulate(600, 0.05, random_state=0)[0]
     groups = np.repeat(np.arange(6), 100)
-    search = KernelSearchCV(**SMALL, cv=cv).fit(trajectory, groups=groups)
+    search = KernelSearchCV(**SMALL_SEARCH, cv=cv).fit(trajectory, groups=groups)
     best = KernelDiffusionMap(2, n_features=60, random_state=search.best_estimator_.random_state, **search.best_params_)
     roles = np.zeros((600, 3))
     for f, (train, test) in enumerate(cv.split(trajectory, groups=groups)):
@@ -265,7 +265,7 @@ def test_sample_weight_is_repetition():
     rows = np.repeat(np.arange(90), weight.astype(int))
     folds = [(np.flatnonzero(np.arange(90) % 2 == f), np.flatnonzero(np.arange(90) % 2 != f)) for f in (0, 1)]
     repeated = [tuple(np.flatnonzero(np.isin(rows, part)) for part in fold) for fold in folds]
-    settings = {**SMALL, "bandwidths": [1.0, 2.0], "max_extensions": 0}
+    settings = {**SMALL_SEARCH, "bandwidths": [1.0, 2.0], "max_extensions": 0}
     weighted = KernelSearchCV(**settings, cv=folds).fit(X, sample_weight=weight)
     plain = KernelSearchCV(**settings, cv=repeated).fit(X[rows])
     np.testing.assert_allclose(weighted.cv_results_["selection_score"], plain.cv_results_["selection_score"], rtol=1e-8)
@@ -275,7 +275,7 @@ def test_callable_scoring_is_averaged_over_folds(X):
     def first_mode(fold):
         return fold.test_covariance[0, 0] / fold.test_energy[0, 0]
 
-    search = KernelSearchCV(**SMALL, scoring=first_mode).fit(X)
+    search = KernelSearchCV(**SMALL_SEARCH, scoring=first_mode).fit(X)
     results = search.cv_results_
     np.testing.assert_allclose(results["selection_score"], results["mean_test_score"])
     # The held-out time scale of the first mode is within 15 % of the exact one at 300 samples.
@@ -306,7 +306,7 @@ def test_fifty_samples_are_enough_for_an_answer():
 
 def test_failed_fits_leave_nothing_behind(X):
     for estimator in (
-        KernelSearchCV(**SMALL),
+        KernelSearchCV(**SMALL_SEARCH),
         AdaptiveDiffusionMap(2, families=["gaussian"], n_features=20, refine=False),
     ):
         with pytest.raises(ValueError, match="n_components"):
@@ -335,7 +335,7 @@ def test_a_corner_of_the_grid_is_left_in_both_directions(X):
 
 def test_columns_keep_their_names_through_search_and_disk(X, tmp_path):
     pandas = pytest.importorskip("pandas")
-    search = KernelSearchCV(**SMALL).fit(pandas.DataFrame(X, columns=["position"]))
+    search = KernelSearchCV(**SMALL_SEARCH).fit(pandas.DataFrame(X, columns=["position"]))
     search.save(tmp_path / "model.npz")
     assert list(kdmaps.load(tmp_path / "model.npz").feature_names_in_) == ["position"]
 

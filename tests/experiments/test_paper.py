@@ -9,10 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy import stats
-from typer.testing import CliRunner
 
+from commands import run
 from kdmaps import problems
-from kdmaps.cli import app
 from kdmaps.experiments.paper import _reproduce, double_well, finding_cutoff
 from kdmaps.experiments.paper._printed import LABELS, MAIN_RESULTS
 from kdmaps.experiments.paper._protocol import METHODS, PrintedMatern, family_of, measure, printed_kernel
@@ -99,17 +98,17 @@ def test_every_module_is_in_the_list():
 
 # --- the command ------------------------------------------------------------------------------------------------------
 def test_nothing_is_measured_twice(tmp_path):
-    def run():
+    def measured():
         reproduce(["finding_cutoff"], seeds=2, out=tmp_path, jobs=1, progress=False)
         return (tmp_path / "rows.jsonl").read_text()
 
-    rows = run()
+    rows = measured()
     page = (tmp_path / "findings.md").read_text()
     assert rows.count('"task"') == 8
-    assert run() == rows
+    assert measured() == rows
     # Only a line cut off by a kill is measured again.
     (tmp_path / "rows.jsonl").write_text(rows[:-50])
-    again = run()
+    again = measured()
     assert again.startswith(rows[:-50])
     assert again.count('"task"') == 9
     assert (tmp_path / "findings.md").read_text() == page
@@ -134,12 +133,12 @@ def test_killed_run_resumes(tmp_path):
 
 
 def test_command_line(tmp_path):
-    result = CliRunner().invoke(app, ["reproduce", "finding_cutoff", "--quick", "--jobs", "1", "--out", str(tmp_path)])
+    result = run("reproduce", "finding_cutoff", "--quick", "--jobs", 1, "--out", tmp_path)
     assert result.exit_code == 0, result.output
     text = (tmp_path / "index.html").read_text()
     assert "data:image/png;base64" in text
     assert "http" not in text.replace("http://www.w3.org", "")  # self-contained
-    unknown = CliRunner().invoke(app, ["reproduce", "tab:none", "--out", str(tmp_path)])
+    unknown = run("reproduce", "tab:none", "--out", tmp_path)
     assert unknown.exit_code == 2
     assert "main_results" in unknown.output
 

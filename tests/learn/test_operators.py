@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from conftest import DIFFUSIONS, make_parametrisation, make_samples
+from small_problems import DIFFUSIONS, make_parametrisation, make_samples
 
 from kdmaps.bases import make_basis
 from kdmaps.data import ArraySource

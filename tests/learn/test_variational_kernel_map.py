@@ -5,8 +5,8 @@ import sys
 
 import numpy as np
 import pytest
-from conftest import ornstein_uhlenbeck_action
 from sklearn.utils.estimator_checks import parametrize_with_checks
+from small_problems import ornstein_uhlenbeck_action
 
 import kdmaps
 from kdmaps import VariationalKernelMap
@@ -21,11 +21,6 @@ QUICK = {"n_components": 2, "adam_steps": 2, "lbfgs_steps": 1, "n_features": 8, 
 @pytest.mark.filterwarnings("ignore")
 def test_scikit_learn_contract(estimator, check):
     check(estimator)
-
-
-@pytest.fixture(scope="module")
-def X():
-    return kdmaps.problems.load("ou2d-4").sample(200, random_state=0)
 
 
 VARIANTS = {

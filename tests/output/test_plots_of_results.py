@@ -1,6 +1,5 @@
 """Embedding, error bars, learning, residuals and certificates: what is drawn is what was found."""
 
-import matplotlib
 import numpy as np
 import pytest
 from kdmaps.certificates import Certificate
@@ -11,26 +10,12 @@ from matplotlib.figure import Figure
 
 import kdmaps
 
-matplotlib.use("Agg")
 pytestmark = pytest.mark.filterwarnings("ignore::kdmaps.exceptions.UnreliableModesWarning")
-
-
-@pytest.fixture(scope="module")
-def X():
-    return kdmaps.problems.load("ou2d-4").sample(200, random_state=0)
 
 
 @pytest.fixture(scope="module")
 def model(X):
     return kdmaps.KernelDiffusionMap(3, n_features=60, random_state=0).fit(X)
-
-
-@pytest.fixture(autouse=True)
-def _close_figures():
-    yield
-    import matplotlib.pyplot as plt
-
-    plt.close("all")
 
 
 # --- embedding --------------------------------------------------------------------------------------------------------

@@ -36,11 +36,6 @@ def test_the_second_best(margin, errors, words):
 
 
 @pytest.fixture(scope="module")
-def X():
-    return kdmaps.problems.load("ou2d-4").sample(200, random_state=0)
-
-
-@pytest.fixture(scope="module")
 def refined(X):
     settings = {"families": ["gaussian"], "regularizations": [1e-3], "n_features": 40, "random_state": 0}
     return kdmaps.AdaptiveDiffusionMap(2, **settings).fit(X)

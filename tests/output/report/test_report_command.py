@@ -5,13 +5,11 @@ import re
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 import kdmaps
-from kdmaps.cli import app
+from commands import GIVEN, run
 
 pytestmark = pytest.mark.filterwarnings("ignore::kdmaps.exceptions.UnreliableModesWarning")
-GIVEN = ("--modes", "2", "--features", "30", "--kernel", "gaussian", "--bandwidth", "3", "--resamples", "0")
 
 
 @pytest.fixture
@@ -38,8 +36,8 @@ def folder(tmp_path, monkeypatch):
 )
 @pytest.mark.parametrize("searched", [False, True])
 def test_the_program_fits_what_the_command_has_fitted(options, arguments, searched, folder):
-    given = GIVEN if searched else (*GIVEN, "--lambda", "0.001")
-    result = CliRunner().invoke(app, ["fit", *options, *given, "--out", "out"])
+    given = GIVEN[: GIVEN.index("--lambda")] if searched else GIVEN
+    result = run("fit", *options, *given, "--resamples", 0, "--out", "out")
     assert result.exit_code == 0, result.output
     page = html.unescape((folder / "out" / "report.html").read_text())
     code = next(code for code in re.findall(r"<code>(.*?)</code>", page, re.DOTALL) if "model.fit" in code)

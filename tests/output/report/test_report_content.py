@@ -15,6 +15,7 @@ from sklearn.model_selection import GroupKFold
 
 import kdmaps
 from kdmaps.kernels import Mixture
+from shared import GRID
 
 pytestmark = pytest.mark.filterwarnings("ignore::kdmaps.exceptions.UnreliableModesWarning")
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\"'&{{7*7}}"
@@ -63,8 +64,7 @@ def X():
 
 @pytest.fixture(scope="module")
 def search(X):
-    grid = {"families": ["gaussian", "rq2"], "bandwidths": 3, "regularizations": [1e-3, 1e-2], "max_extensions": 0}
-    return kdmaps.KernelSearchCV(3, **grid, n_features=40, random_state=0).fit(X)
+    return kdmaps.KernelSearchCV(3, **GRID, n_features=40, random_state=0).fit(X)
 
 
 @pytest.fixture(scope="module")
