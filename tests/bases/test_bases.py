@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.cluster import KMeans
 
 from kdmaps import Factor, KernelDiffusionMap
 from kdmaps.bases import BASES, FourierBasis, ModeBasis, RandomPhaseBasis, make_basis, select_landmarks
@@ -258,17 +259,20 @@ class TestLandmarks:
         landmarks = select_landmarks(repeated, 10, method, self.kernel, 0)
         assert_array_equal(landmarks, np.unique(X[:4], axis=0))
 
-    @pytest.mark.parametrize("method", ["kmeans", "uniform", "greedy"])
-    def test_seeded(self, method):
-        assert_array_equal(self.select(method, seed=3), self.select(method, seed=3))
+    @pytest.mark.parametrize("method", ["kmeans", "uniform"])
+    def test_the_seed_decides(self, method):
+        one, two, other = (self.select(method, seed=seed) for seed in (3, 3, 4))
+        assert_array_equal(one, two)
+        assert np.abs(one - other).max() > 0.1
 
     def test_large_samples(self):
         many = np.random.default_rng(6).standard_normal((10_500, 2))
-        for method in ("kmeans", "uniform", "greedy"):
-            landmarks = select_landmarks(many, 12, method, self.kernel, 0)
-            assert landmarks.shape == (12, 2)
-            # Landmarks cover the distribution, whose standard deviation is 1.
-            assert 0.3 < landmarks.std(axis=0).min() < landmarks.std(axis=0).max() < 4
+        found = {name: select_landmarks(many, 12, name, self.kernel, 0) for name in ("kmeans", "uniform", "greedy")}
+        for name in ("uniform", "greedy"):
+            assert len(set(self.rows_of(found[name], many))) == 12
+        # A subsample of 10,000 finds centres about as good as those of all samples by scikit-learn.
+        inertia = np.sum((many[:, None] - found["kmeans"]) ** 2, axis=2).min(axis=1).sum()
+        assert inertia < 1.05 * KMeans(12, n_init=3, random_state=0).fit(many).inertia_
 
     def test_array_is_used_unchanged(self):
         Z = X[[5, 5, 1]] + 0.5

@@ -69,10 +69,6 @@ class TestInterface:
         if basis != "full":
             assert np.abs(one.transform(X) - other.transform(X)).max() > 1e-6
 
-    def test_numpy_generators_of_old_are_taken(self, X):
-        modes = [make(random_state=np.random.RandomState(3)).fit(X).transform(X) for _ in range(2)]
-        assert_array_equal(*modes)
-
     @every_basis
     def test_single_precision(self, X, basis):
         single = X.astype(np.float32)

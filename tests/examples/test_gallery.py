@@ -22,5 +22,7 @@ def test_a_script_runs_and_draws(script, monkeypatch):
     for name in ("KernelSearchCV", "VariationalKernelMap"):
         monkeypatch.setattr(kdmaps, name, partial(getattr(kdmaps, name), n_features=30))
     runpy.run_path(str(script))
-    assert plt.get_fignums()
+    figures = [plt.figure(number) for number in plt.get_fignums()]
+    assert figures
+    assert all(any(ax.has_data() for ax in figure.axes) for figure in figures)
     plt.close("all")

@@ -63,12 +63,6 @@ def test_directions_are_those_of_optax(name, scale):
                 theta = theta + 0.3 * direction / max(1, np.linalg.norm(direction))
 
 
-def test_the_same_problem_takes_the_same_path():
-    first, second = (minimise(rosenbrock(), Settings(10, 10))[1] for _ in range(2))
-    for name in first:
-        np.testing.assert_array_equal(first[name], second[name])
-
-
 def walled():
     """A bowl around 1 that is not finite beyond 1.5: long steps fall over the edge."""
     return Toy(lambda t: float((t[0] - 1) ** 2) if t[0] < 1.5 else np.nan, lambda t: 2 * (t - 1), [0.0])

@@ -69,7 +69,7 @@ def test_uncentred_eigenvalue_sum_ends_while_there_are_modes(X):
     settings = {**QUICK, "n_components": 4, "adam_steps": 100, "learning_rate": 0.5}
     model = VariationalKernelMap(**settings, objective="eig-only", center=False).fit(X)
     assert model.history_["sigma"][-1].max() > 10 * model.history_["sigma"][0].max()
-    assert model.transform(X).shape == (200, 4)
+    assert np.linalg.matrix_rank(model.transform(X)) == 4
 
 
 @pytest.mark.parametrize(
