@@ -4,6 +4,7 @@ import tracemalloc
 from dataclasses import fields
 
 import numpy as np
+import pytest
 from numpy.testing import assert_allclose
 
 import kdmaps
@@ -116,6 +117,11 @@ def wide_map(n_components=2, **options):
     """Return a map whose wide kernel, with little regularization, represents linear and quadratic modes."""
     settings = {"bandwidth": 6.0, "n_features": 40, "regularization": 1e-4, "random_state": 0, **options}
     return kdmaps.KernelDiffusionMap(n_components, **settings)
+
+
+def known_warning(text):
+    """Return a mark for tests in which fits warn of unreliable modes with this text, which is not their point."""
+    return pytest.mark.filterwarnings(f"ignore:.*{text}:kdmaps.exceptions.UnreliableModesWarning")
 
 
 # --- comparisons ------------------------------------------------------------------------------------------------------

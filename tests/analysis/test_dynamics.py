@@ -15,7 +15,6 @@ from kdmaps.analysis.dynamics._lagged import _analyse
 from shared import wide_map
 
 REFERENCES = Path(__file__).parents[1] / "references"
-pytestmark = pytest.mark.filterwarnings("ignore::kdmaps.exceptions.UnreliableModesWarning")
 
 
 def ou_trajectories(n, steps, diffusion, seed):

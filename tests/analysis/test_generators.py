@@ -151,7 +151,6 @@ def test_moments_give_the_residuals():
 
 
 @pytest.mark.parametrize("name", ["fourier", "landmarks"])
-@pytest.mark.filterwarnings("ignore::kdmaps.exceptions.UnreliableModesWarning")  # a nearly singular W is not the point
 def test_rayleigh_estimates_agree_with_the_rates(name):
     """-⟨φ, 𝒢φ⟩ = ⟨∇φ, ∇φ⟩ under the law: for fresh samples the two estimates of a rate differ by noise only."""
     problem = kdmaps.problems.load("ou2d-16")

@@ -7,9 +7,8 @@ from sklearn.model_selection import GroupKFold
 import kdmaps
 from commands import GIVEN, given, run
 from kdmaps.data import gather, open_table
-from shared import topology
+from shared import known_warning, topology
 
-pytestmark = pytest.mark.filterwarnings("ignore::kdmaps.exceptions.UnreliableModesWarning")
 X = kdmaps.problems.load("ou2d-4").sample(240, random_state=1)
 MATRIX = np.array([[1.0, 0.3], [0.3, 0.5]])
 TENSORS = np.random.default_rng(0).uniform(0.5, 2, (240, 1, 1)) * MATRIX
@@ -40,7 +39,7 @@ def assert_fitted(result, model):
     ("text", "value"),
     [
         ("0.5", 0.5),
-        ("1,0.25", [1.0, 0.25]),
+        ("1,2", [1.0, 2.0]),
         ("matrix.npy", MATRIX),
         ("tensors.npy", TENSORS),
     ],
@@ -58,7 +57,7 @@ def test_tangent_spaces():
 
 
 def test_tensors_are_thinned_with_the_rows():
-    assert_fitted(fit("--diffusion", "tensors.npy", "--stride", 3), given(diffusion=TENSORS[::3]).fit(X[::3]))
+    assert_fitted(fit("--diffusion", "tensors.npy", "--stride", 2), given(diffusion=TENSORS[::2]).fit(X[::2]))
 
 
 @pytest.mark.parametrize(
@@ -89,6 +88,7 @@ def test_frames_of_a_trajectory_are_in_the_order_of_time():
         assert_fitted(fit(*options, *order, data="samples.xtc"), model)
 
 
+@known_warning("score landscape is flat")  # one kernel is no landscape
 def test_searches_take_them_too():
     np.save("one.npy", TENSORS[:, :1, :1])  # one column: nothing is refined, which takes seconds
     options = ("samples.npy", "--modes", 2, "--features", 30, "--resamples", 0, "--columns", 0, "--kernel", "rq2")

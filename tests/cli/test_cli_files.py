@@ -11,9 +11,8 @@ from sklearn.model_selection import GroupKFold
 import kdmaps
 from commands import GIVEN, given, run
 from kdmaps.data import gather, open_table, open_tables
-from shared import topology
+from shared import known_warning, topology
 
-pytestmark = pytest.mark.filterwarnings("ignore::kdmaps.exceptions.UnreliableModesWarning")
 X = kdmaps.problems.load("ou2d-4").sample(300, random_state=1)
 PARTS = (X[:130], X[130:190], X[190:])
 FILE = np.repeat(np.arange(3), [130, 60, 110])
@@ -60,14 +59,14 @@ def test_several_files_are_trajectories(ending):
 def test_the_stride_and_files_of_columns_count_joined_rows():
     weight = np.random.default_rng(0).uniform(0.5, 1.5, 300)
     np.save("w.npy", weight)
-    options = ("--weights", "w.npy", "--stride", 7, "--resamples", 0, "--table", "npz", "--out", "out")
+    options = ("--weights", "w.npy", "--stride", 3, "--resamples", 0, "--table", "npz", "--out", "out")
     result = run("fit", "0.npy", "1.npy", "2.npy", *GIVEN, *options)
     assert result.exit_code == 0, result.output
-    model = given().fit(X[::7], sample_weight=weight[::7])
+    model = given().fit(X[::3], sample_weight=weight[::3])
     with np.load("out/modes.npz") as modes:
-        np.testing.assert_array_equal(modes["modes"], model.transform(X[::7]))
-        np.testing.assert_array_equal(modes["file"], FILE[::7])
-        np.testing.assert_array_equal(modes["row"], ROW[::7])
+        np.testing.assert_array_equal(modes["modes"], model.transform(X[::3]))
+        np.testing.assert_array_equal(modes["file"], FILE[::3])
+        np.testing.assert_array_equal(modes["row"], ROW[::3])
 
 
 @pytest.mark.parametrize("table", ["csv", "parquet", "npz"])
@@ -135,6 +134,7 @@ def test_a_joined_trajectory_is_superposed_on_one_frame(molecule):
     np.testing.assert_allclose(found[60:], found[59::-1], atol=5e-3)  # xtc rounds to 1e-3
 
 
+@known_warning("have the same time scale")  # atoms that move at random have no slow mode
 def test_another_trajectory_is_superposed_on_that_of_the_fit(molecule):
     atoms = gather(open_table("a.xtc", topology="t.pdb").select())
     fitted = given().fit(atoms)

@@ -36,7 +36,6 @@ def data(tmp_path):
     return tmp_path
 
 
-@pytest.mark.filterwarnings("ignore::kdmaps.exceptions.UnreliableModesWarning")
 def test_a_given_kernel_is_fitted_and_everything_is_written(data):
     result = run("fit", data / "samples.npy", *GIVEN, "--resamples", 50, "--seed", 7, "--out", data / "new" / "out")
     assert result.exit_code == 0, result.output
@@ -64,7 +63,6 @@ def test_a_given_kernel_is_fitted_and_everything_is_written(data):
     np.testing.assert_allclose(gather(written), expected, rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.filterwarnings("ignore::kdmaps.exceptions.UnreliableModesWarning")
 def test_weights_groups_columns_and_stride(data):
     out = data / "out"
     result = run("fit", data / "samples.csv", *QUICK, "--weights", "w", "--groups", "run", "--stride", 2, "--out", out)
@@ -78,7 +76,6 @@ def test_weights_groups_columns_and_stride(data):
     np.testing.assert_allclose(kdmaps.load(out / "model.npz").timescales_, given().fit(X[:, [1]]).timescales_)
 
 
-@pytest.mark.filterwarnings("ignore::kdmaps.exceptions.UnreliableModesWarning")
 def test_error_bars_know_the_weights_and_the_groups(data):
     # Runs of five samples, none beside another of its own: blocks of groups are other blocks than those of rows.
     turns = np.arange(240) % 48
@@ -93,7 +90,6 @@ def test_error_bars_know_the_weights_and_the_groups(data):
     assert [row[2] for row in rows_of(result.stdout)] == [f"{low:.4g} – {high:.4g}" for low, high in bars]
 
 
-@pytest.mark.filterwarnings("ignore::kdmaps.exceptions.UnreliableModesWarning")
 def test_what_is_not_given_is_searched(data):
     options = ("--modes", 2, "--features", 30, "--resamples", 0, "--out", data / "out", "--kernel", "rq2")
     result = run("fit", data / "samples.npy", *options, "--ordered")

@@ -13,26 +13,24 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
 from sklearn.model_selection import GroupKFold
 
 from kdmaps import AdaptiveDiffusionMap, KernelDiffusionMap, KernelSearchCV, TangentDiffusion
 from kdmaps.data import PREVIEW_SAMPLES, as_source
 from kdmaps.forms.energy import compute_moments
 from kdmaps.forms.moments import Moments
-from shared import GRID
+from shared import GRID, known_warning
 
 dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
 dd = pytest.importorskip("dask.dataframe")
 distributed = pytest.importorskip("distributed")
 
-pytestmark = [
-    pytest.mark.filterwarnings("ignore::kdmaps.exceptions.UnreliableModesWarning"),
-    pytest.mark.filterwarnings("ignore:X (has|does not have) (valid )?feature names"),
-]
+pytestmark = pytest.mark.filterwarnings("ignore:X (has|does not have) (valid )?feature names")
 
 N, DIM = 1200, 3
-X = np.random.default_rng(0).standard_normal((N, DIM)) * [1.0, 0.7, 0.4]
+X = np.random.default_rng(0).standard_normal((N, DIM)) * [1.0, 0.8, 0.4]
 WEIGHT = np.random.default_rng(1).uniform(0, 2, N) * (np.arange(N) % 5 > 0)
 X.flags.writeable = WEIGHT.flags.writeable = False
 CHUNKS = [(400, DIM), (97, 2), ((1, 0, 1199), DIM), (N, DIM)]
@@ -141,8 +139,9 @@ def test_chunks_of_partial_fit():
 @pytest.mark.parametrize("dtype", ["float32", "int64"])
 def test_types_of_blocks(dtype):
     values = (10 * X).astype(dtype)
-    local, lazy = model().fit(values), da.from_array(values, chunks=500)
-    modes = model().fit(lazy).transform(lazy)
+    same = model(regularization=1e-4)  # in the unit of a rate, which is a hundred times smaller here
+    local, lazy = clone(same).fit(values), da.from_array(values, chunks=500)
+    modes = same.fit(lazy).transform(lazy)
     assert modes.dtype == modes.compute().dtype == local.transform(values).dtype
     assert_allclose(modes, local.transform(values), rtol=1e-6, atol=1e-6 if dtype == "float32" else 1e-10)
 
@@ -193,6 +192,7 @@ def assert_same_search(local, remote, **tolerance):
 
 # Eight folds have so many classes of samples that every set is summed by itself.
 @pytest.mark.parametrize("parameters", [{}, {"max_search_samples": 500}, {"cv": 8}, {"cv": GroupKFold(3)}], ids=str)
+@known_warning("score landscape is flat")  # for a Gaussian law any wide kernel will do
 def test_search_as_in_memory(parameters):
     groups = np.arange(N) // 50 if isinstance(parameters.get("cv"), GroupKFold) else None
     local = search(**parameters).fit(X, sample_weight=WEIGHT, groups=groups)

@@ -12,15 +12,12 @@ import kdmaps
 from kdmaps import KernelDiffusionMap
 from kdmaps.data import ArraySource, StreamSource, as_source
 from kdmaps.data.sources import check_finite
-from shared import traced_peak
+from shared import known_warning, traced_peak
 
-pytestmark = [
-    pytest.mark.filterwarnings("ignore::kdmaps.exceptions.UnreliableModesWarning"),
-    pytest.mark.filterwarnings("ignore:X (has|does not have) (valid )?feature names"),
-]
+pytestmark = pytest.mark.filterwarnings("ignore:X (has|does not have) (valid )?feature names")
 
 N, DIM = 700, 3
-X = np.random.default_rng(0).standard_normal((N, DIM)) * [1.0, 0.7, 0.4]
+X = np.random.default_rng(0).standard_normal((N, DIM)) * [1.0, 0.8, 0.4]
 WEIGHT = np.random.default_rng(1).uniform(0, 2, N) * (np.arange(N) % 5 > 0)
 X.flags.writeable = WEIGHT.flags.writeable = False
 
@@ -218,7 +215,9 @@ class TestLargeStream:
     def test_memory_does_not_grow(self):
         def peak(n_chunks):
             def stream():
-                return (np.random.default_rng(k).standard_normal((2000, 4)) for k in range(n_chunks))
+                return (
+                    np.random.default_rng(k).standard_normal((2000, 4)) * [1.0, 0.8, 0.4, 0.4] for k in range(n_chunks)
+                )
 
             make().fit(stream)  # compile
             return traced_peak(lambda: make().fit(stream))
@@ -354,7 +353,9 @@ def test_a_mapped_file_does_not_fill_memory(tmp_path):
 def test_columns_major_and_whole_numbers_on_disk(tmp_path):
     whole = np.asfortranarray(np.round(10 * X).astype(np.int32))
     np.save(tmp_path / "X.npy", whole)
-    assert_array_equal(make().fit(tmp_path / "X.npy").rates_, make().fit(whole.astype(float)).rates_)
+    assert_array_equal(
+        *(make(regularization=1e-4).fit(source).rates_ for source in (tmp_path / "X.npy", whole.astype(float)))
+    )
 
 
 class TestSearch:
@@ -382,6 +383,7 @@ class TestSearch:
             test, train = rows[roles == 2], rows[roles == 1]
             assert np.abs(test[:, None] - train).min() > 20
 
+    @known_warning("score landscape is flat")  # for a Gaussian law any wide kernel will do
     def test_adaptive(self):
         options = {**self.options, "refine": False, "regularizations": [1e-2], "max_search_samples": 150}
         one, two = (kdmaps.AdaptiveDiffusionMap(**options).fit(source) for source in (X, lambda: cut(31, 500)))

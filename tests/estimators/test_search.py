@@ -24,7 +24,7 @@ from kdmaps.selection.folds import BlockedKFold, Folds, make_splits
 from kdmaps.selection.result import SearchResult
 from kdmaps.selection.rules import Score
 from kdmaps.selection.scores import FoldFit
-from shared import SMALL_SEARCH
+from shared import SMALL_SEARCH, known_warning
 
 LAMBDAS = [1e-3, 1e-2, 1e-1]
 
@@ -39,13 +39,6 @@ def X(problem):
     return problem.sample(300, random_state=0)
 
 
-@pytest.fixture(autouse=True)
-def _quiet():
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UnreliableModesWarning)
-        yield
-
-
 @parametrize_with_checks(
     [
         KernelSearchCV(
@@ -54,6 +47,7 @@ def _quiet():
         AdaptiveDiffusionMap(1, families=("gaussian",), regularizations=(1e-2,), cv=2, n_features=20, refine=False),
     ]
 )
+@known_warning("")  # the checks fit blobs and a few points
 def test_scikit_learn_contract(estimator, check):
     check(estimator)
 

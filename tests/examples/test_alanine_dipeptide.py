@@ -12,7 +12,6 @@ from kdmaps.kernels import kernel_from_dict
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "alanine_dipeptide"
 RESULTS = json.loads((EXAMPLE / "results.json").read_text())
-pytestmark = pytest.mark.filterwarnings("ignore::kdmaps.exceptions.UnreliableModesWarning")
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,6 @@ SCRIPTS = sorted((Path(__file__).resolve().parents[2] / "examples").glob("plot_*
 
 
 # plot_pictures learns a kernel, which takes JAX ten seconds to compile for any number of features.
-@pytest.mark.filterwarnings("ignore::kdmaps.exceptions.UnreliableModesWarning")
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
 def test_a_script_runs_and_draws(script, monkeypatch):
     matplotlib.use("Agg")

@@ -23,9 +23,7 @@ from kdmaps.forms.energy import compute_moments
 from kdmaps.forms.moments import Moments, add_exactly
 from kdmaps.forms.tangent import TangentDiffusion, checked_tensor
 from kdmaps.kernels import Gaussian, Laplacian
-from shared import assert_same_moments, diffusion_arguments, kernels, traced_peak
-
-pytestmark = pytest.mark.filterwarnings("ignore::kdmaps.exceptions.UnreliableModesWarning")
+from shared import assert_same_moments, diffusion_arguments, kernels, known_warning, traced_peak
 
 N, DIM = 300, 3
 X = np.random.default_rng(0).standard_normal((N, DIM)) * [1.0, 0.7, 0.4] + 100
@@ -115,6 +113,8 @@ class TestSinglePrecision:
         assert_allclose(compute_moments(basis, Z).gram, 1000 * compute_moments(basis, Z[:64]).gram, rtol=1e-12)
 
     @pytest.mark.parametrize("problem", ["ou2d-4", "dw1d", "circle"])
+    @known_warning("regularization weighs")  # kernels so wide that cosines are nearly 1
+    @known_warning("do not resolve mode")
     def test_modes(self, problem):
         Z = problems.load(problem).sample(2000, random_state=0)
         double, single = (
@@ -126,6 +126,8 @@ class TestSinglePrecision:
         # Without the shift of the cosines, the fourth rate of the double well is off by half.
         assert_allclose(single.rates_, double.rates_, rtol=2e-3)
 
+    @known_warning("regularization weighs")
+    @known_warning("do not resolve mode")
     def test_modes_that_are_lost_are_named(self):
         Z = problems.load("dw1d").sample(2000, random_state=0)
         model = KernelDiffusionMap(4, n_features=200, random_state=0, regularization=1e-3, dtype="float32")
@@ -185,7 +187,7 @@ def megabytes(function):
 @pytest.mark.parametrize("basis", ["fourier", "landmarks"])
 @pytest.mark.parametrize(("p", "limit"), [(100, 3), (200, 5)])
 def test_memory_limit_is_honoured(basis, p, limit):
-    Z = np.random.default_rng(2).standard_normal((20_000, 4))
+    Z = np.random.default_rng(2).standard_normal((20_000, 4)) * [1.0, 0.8, 0.5, 0.5]
     model = KernelDiffusionMap(2, n_features=p, basis=basis, bandwidth=3.0, landmarks=Z[:p], random_state=0)
     model.fit(Z[:2000])  # compiled code is not data
     peaks = []
@@ -200,7 +202,7 @@ def test_memory_limit_is_honoured(basis, p, limit):
 
 @pytest.mark.parametrize("cv", [3, KFold(5)], ids=["drawn twice", "five folds"])
 def test_memory_limit_counts_folds(cv):
-    Z = np.random.default_rng(2).standard_normal((4000, 3))
+    Z = np.random.default_rng(2).standard_normal((4000, 3)) * [1.0, 0.8, 0.5]
     settings = {"n_features": 300, "bandwidth": 1.0, "rates": "cross-fitted", "cv": cv, "random_state": 0}
     with pytest.raises(ValueError, match=r"memory_limit=20 MB is too small for 300 features .* increase it") as error:
         KernelDiffusionMap(2, memory_limit=20, **settings).fit(Z)
@@ -211,7 +213,7 @@ def test_memory_limit_counts_folds(cv):
 
 def test_memory_limit_of_transform_and_score():
     # With landmarks: the features of a chunk are all alive at once, which those of Fourier features never are.
-    Z = np.random.default_rng(2).standard_normal((20_000, 4))
+    Z = np.random.default_rng(2).standard_normal((20_000, 4)) * [1.0, 0.8, 0.5, 0.5]
     model = KernelDiffusionMap(2, n_features=100, basis="landmarks", bandwidth=3.0, landmarks=Z[:100])
     modes = model.fit(Z[:2000]).transform(Z)
     result = 2 * modes.nbytes / 2**20  # the modes, and the chunks that they are put together from

@@ -22,8 +22,7 @@ from kdmaps.learn.statistics import Samples
 from kdmaps.selection.candidate import Candidate
 from kdmaps.selection.data import SearchData
 from kdmaps.selection.rules import Score, select_by_timescale
-
-pytestmark = pytest.mark.filterwarnings("ignore::kdmaps.exceptions.UnreliableModesWarning")
+from shared import known_warning
 
 
 def searched(X, n_components, n_features):
@@ -37,6 +36,7 @@ def judged(data, kernel, lam):
 
 
 @pytest.mark.parametrize("objective", ["heldout", "varrff"])
+@known_warning("have the same time scale")  # the rate 4 is double
 def test_refinement_of_ornstein_uhlenbeck_modes(objective):
     problem = kdmaps.problems.load("ou3d")
     X = problem.sample(400, random_state=0)

@@ -11,14 +11,14 @@ from small_problems import ornstein_uhlenbeck_action
 import kdmaps
 from kdmaps import VariationalKernelMap
 from kdmaps.kernels import Gaussian, Laplacian, Matern
-
-pytestmark = pytest.mark.filterwarnings("ignore::kdmaps.exceptions.UnreliableModesWarning")
+from shared import known_warning
 
 QUICK = {"n_components": 2, "adam_steps": 2, "lbfgs_steps": 1, "n_features": 8, "random_state": 0}
 
 
 @parametrize_with_checks([VariationalKernelMap(**QUICK, kernels=("gaussian", "rq2"))])
-@pytest.mark.filterwarnings("ignore")
+@known_warning("")  # the checks fit blobs and a few points
+@pytest.mark.filterwarnings("ignore::kdmaps.exceptions.DataWarning")
 def test_scikit_learn_contract(estimator, check):
     check(estimator)
 
@@ -64,6 +64,7 @@ def test_varrff_stays_in_its_bounds(X):
     assert np.all((ratio > 1 / np.e - 1e-9) & (ratio < np.e + 1e-9))
 
 
+@known_warning("")  # trivial modes are the point
 def test_uncentred_eigenvalue_sum_ends_while_there_are_modes(X):
     """Without centring the eigenvalue sum grows with the bandwidth for ever (the paper's trivialisation)."""
     settings = {**QUICK, "n_components": 4, "adam_steps": 100, "learning_rate": 0.5}

@@ -20,8 +20,6 @@ from kdmaps.kernels import FAMILIES, Gaussian, Laplacian, Matern, Mixture
 from kdmaps.output import model_files as io
 from kdmaps.spectrum.modes import Modes
 
-pytestmark = pytest.mark.filterwarnings("ignore::kdmaps.exceptions.UnreliableModesWarning")
-
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((150, 3)) * [1.0, 0.7, 0.4]
 CHUNK = RNG.standard_normal((40, 3))

@@ -2,7 +2,6 @@
 
 import re
 
-import pytest
 import sklearn
 from sklearn.base import BaseEstimator
 
@@ -38,7 +37,6 @@ def test_a_search_tells_its_reasons():
     assert f"the best one scores {search.best_selection_score_:.4g}" in shown(search)
 
 
-@pytest.mark.filterwarnings("ignore::kdmaps.exceptions.UnreliableModesWarning")
 def test_warnings_are_shown():
     model = kdmaps.KernelDiffusionMap(4, random_state=0).fit(X[:15])
     assert model.modes_.warnings()

@@ -10,8 +10,6 @@ from matplotlib.figure import Figure
 
 import kdmaps
 
-pytestmark = pytest.mark.filterwarnings("ignore::kdmaps.exceptions.UnreliableModesWarning")
-
 
 @pytest.fixture(scope="module")
 def model(X):

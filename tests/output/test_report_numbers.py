@@ -4,12 +4,9 @@ import json
 import re
 
 import numpy as np
-import pytest
 from kdmaps.report import render_report
 
 import kdmaps
-
-pytestmark = pytest.mark.filterwarnings("ignore::kdmaps.exceptions.UnreliableModesWarning")
 
 
 def test_points_of_many_samples_are_drawn_at_random_over_all_of_them():

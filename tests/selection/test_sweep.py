@@ -11,9 +11,7 @@ from sklearn.model_selection import KFold
 
 import kdmaps
 from kdmaps import KernelSearchCV
-from shared import SMALL_SEARCH
-
-pytestmark = pytest.mark.filterwarnings("ignore::kdmaps.exceptions.UnreliableModesWarning")
+from shared import SMALL_SEARCH, known_warning
 
 
 @pytest.fixture(scope="module")
@@ -76,6 +74,7 @@ def test_checkpoint_knows_the_tensor(X, tmp_path):
         KernelSearchCV(**SMALL_SEARCH, diffusion=lambda x: 2 + x[:, 0] ** 2, checkpoint=path).fit(X)
 
 
+@known_warning("score landscape is flat")
 def test_checkpoint_knows_the_weights(X, tmp_path):
     """The bandwidths are given: nothing but the checkpoint's own digest can tell one search from the other."""
     path, settings = tmp_path / "sweep.jsonl", {**SMALL_SEARCH, "bandwidths": [1.0, 2.0], "max_extensions": 0}
@@ -107,6 +106,7 @@ def interruptible():
 
 @pytest.mark.usefixtures("interruptible")
 @pytest.mark.parametrize("n_jobs", [1, 2])
+@known_warning("score landscape is flat")  # the score does not look at the kernel
 def test_interrupt_is_raised_and_finished_candidates_are_kept(X, tmp_path, n_jobs):
     path, calls = tmp_path / "sweep.jsonl", []
 

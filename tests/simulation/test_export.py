@@ -9,9 +9,8 @@ from numpy.testing import assert_allclose
 
 import kdmaps
 from kdmaps.simulation import as_jax, plumed_input
-from shared import kernels
+from shared import kernels, known_warning
 
-pytestmark = pytest.mark.filterwarnings("ignore::kdmaps.exceptions.UnreliableModesWarning")
 KERNELS = kernels("gaussian", "laplacian-anisotropic", "matern32", "mixture-not-proportional")
 
 
@@ -22,11 +21,12 @@ def make(**options):
 
 @pytest.fixture(scope="module")
 def X():
-    return np.random.default_rng(0).standard_normal((300, 3)) * [1.0, 0.5, 0.7] + [5.0, -3.0, 0.0]
+    return np.random.default_rng(0).standard_normal((300, 3)) * [1.0, 0.8, 0.5] + [5.0, -3.0, 0.0]
 
 
 @pytest.mark.parametrize("kernel", KERNELS.values(), ids=KERNELS)
 @pytest.mark.parametrize("basis", ["fourier", "random-phase", "landmarks"])
+@known_warning("have the same time scale")  # with the rough Laplacian kernel
 def test_jax_function_is_the_mode(X, basis, kernel):
     model = make(basis=basis, kernel=kernel).fit(X)
     points = X[:20] + 0.1

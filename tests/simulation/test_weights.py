@@ -9,7 +9,6 @@ from kdmaps.simulation import boltzmann_weights, effective_sample_size
 from shared import wide_map
 
 
-@pytest.mark.filterwarnings("ignore::kdmaps.exceptions.UnreliableModesWarning")
 def test_biased_samples_show_the_rates_of_the_system():
     """V = x²/2 with the bias x²/4 is sampled as N(0, 2/3); reweighted, it has the rates 1 and 2 of V."""
     X = np.sqrt(2 / 3) * np.random.default_rng(0).standard_normal((20_000, 1))

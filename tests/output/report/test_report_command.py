@@ -9,8 +9,6 @@ import pytest
 import kdmaps
 from commands import GIVEN, run
 
-pytestmark = pytest.mark.filterwarnings("ignore::kdmaps.exceptions.UnreliableModesWarning")
-
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):

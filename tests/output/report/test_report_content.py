@@ -17,7 +17,6 @@ import kdmaps
 from kdmaps.kernels import Mixture
 from shared import GRID
 
-pytestmark = pytest.mark.filterwarnings("ignore::kdmaps.exceptions.UnreliableModesWarning")
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\"'&{{7*7}}"
 
 TENSORS = np.random.default_rng(0).uniform(0.5, 2, (300, 2, 1)) * np.eye(2)  # one for each sample
