@@ -11,6 +11,7 @@ from kdmaps import AdaptiveDiffusionMap, Factor, KernelDiffusionMap, KernelSearc
 from kdmaps.exceptions import UnresolvedModesWarning
 from kdmaps.forms.diffusion import DiffusionTensor, mean_diffusion
 from kdmaps.selection.grid import REGULARIZATIONS, rate_unit, regularization_grid
+from shared import known_warning
 
 X = kdmaps.problems.load("ou2d-4").sample(300, random_state=0)
 
@@ -84,6 +85,7 @@ def test_mean_diffusion_of_tangent_spaces(dimension):
     assert mean_diffusion(spaces.tensor(ball), ball, np.arange(400)) == pytest.approx(expected, rel=1e-12)
 
 
+@known_warning("have the same time scale")
 def test_one_fit_warns_where_its_regularization_decides():
     settings = {"n_features": 60, "random_state": 0}
     with warnings.catch_warnings():

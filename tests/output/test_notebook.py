@@ -8,7 +8,7 @@ from sklearn.base import BaseEstimator
 import kdmaps
 from kdmaps.output import words
 from kdmaps.selection import rules
-from shared import GRID
+from shared import GRID, known_warning
 
 X = kdmaps.problems.load("dw1d").sample(300, random_state=0)
 
@@ -37,6 +37,7 @@ def test_a_search_tells_its_reasons():
     assert f"the best one scores {search.best_selection_score_:.4g}" in shown(search)
 
 
+@known_warning("")  # of fits in general
 def test_warnings_are_shown():
     model = kdmaps.KernelDiffusionMap(4, random_state=0).fit(X[:15])
     assert model.modes_.warnings()

@@ -9,6 +9,10 @@ from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
 
 import kdmaps
+from shared import known_warning
+
+# The model of three modes, which gives an embedding two axes and a colour.
+pytestmark = known_warning("have the same time scale")
 
 
 @pytest.fixture(scope="module")

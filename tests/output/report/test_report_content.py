@@ -15,7 +15,10 @@ from sklearn.model_selection import GroupKFold
 
 import kdmaps
 from kdmaps.kernels import Mixture
-from shared import GRID
+from shared import GRID, known_warning
+
+# Pages of small fits: three modes of 300 samples, of a Gaussian law for which any wide kernel will do.
+pytestmark = [known_warning("have the same time scale"), known_warning("score landscape is flat")]
 
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\"'&{{7*7}}"
 
@@ -139,6 +142,7 @@ def test_checks_of_a_search_are_those_of_its_folds(X, search):
 
 
 @pytest.mark.parametrize("few", [40, 300])
+@known_warning("")  # warnings are the point
 def test_a_check_that_fails_says_so(few, X):
     model = kdmaps.KernelDiffusionMap(4, n_features=60, bandwidth=2.5, random_state=0).fit(X[:few])
     modes, cells = model.modes_, Tree(render_report(model, X[:few])).texts["td"]
@@ -190,6 +194,7 @@ def test_the_same_fit_gives_the_same_page(X, search, bars):
     assert render_report(search, X, uncertainty=bars) == render_report(search, X, uncertainty=bars)
 
 
+@known_warning("")  # warnings are the point
 def test_a_given_kernel_has_no_landscape_and_shows_its_warnings(X):
     few = X[:40]  # too few to tell modes 4 and 5 apart
     model = kdmaps.KernelDiffusionMap(4, n_features=60, bandwidth=2.5, random_state=0).fit(few)
