@@ -10,6 +10,22 @@ hypothesis.settings.register_profile("unhurried", deadline=None)
 hypothesis.settings.load_profile("unhurried")
 
 
+#: Examples in docstrings, which cannot carry a mark, that take longer than half a second.
+SLOW_EXAMPLES = {
+    "kdmaps.analysis.uncertainty.bootstrap",
+    "kdmaps.estimators.adaptive.AdaptiveDiffusionMap",
+    "kdmaps.estimators.search.KernelSearchCV",
+    "kdmaps.estimators.variational.VariationalKernelMap",
+    "kdmaps.simulation.export.as_jax",
+}
+
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if item.name in SLOW_EXAMPLES:
+            item.add_marker(pytest.mark.slow)
+
+
 @pytest.fixture(scope="session")
 def X():
     """200 samples in two columns, read-only because they are shared. Modules that need others define their own X."""

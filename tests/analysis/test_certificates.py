@@ -246,6 +246,7 @@ def test_residual_of_a_perturbed_mode(angle):
             assert certificate.value <= np.sin(angle) / np.cos(angle) ** 2
 
 
+@pytest.mark.slow
 def test_residual_of_a_perturbed_cluster():
     """In OU with α = (1, 4) the modes He4(x) and y share the rate 4; e_I is any combination of both."""
     problem = kdmaps.problems.load("ou2d-4")

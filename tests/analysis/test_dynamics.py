@@ -154,6 +154,7 @@ class TestCoarseStates:
         lifted = np.column_stack([np.ones(len(expected)), reference["modes"]]) @ found.transformation
         assert_allclose(lifted, found.memberships, atol=1e-9)
 
+    @pytest.mark.slow
     def test_wells_of_a_triple_well(self):
         problem = kdmaps.problems.load("triplewell2d")
         X = problem.sample(4000, random_state=0)
@@ -177,6 +178,7 @@ class TestCoarseStates:
         with pytest.raises(ValueError, match="Point 1 of modes has a combination of signs that no sample had"):
             found.memberships_at([[1.0, 1.0], [-1.0, -1.0]])
 
+    @pytest.mark.slow
     def test_new_points(self):
         """Memberships at new points equal those of the samples there, are linear in between and never negative."""
         problem = kdmaps.problems.load("triplewell2d")

@@ -81,6 +81,7 @@ class TestAgainstExplicitRefits:
 
 
 class TestCoverage:
+    @pytest.mark.slow
     def test_intervals_cover_the_exact_rates(self):
         problem, hits, rates, errors = kdmaps.problems.load("ou2d-16"), [], [], []
         exact = problem.rates(2)
@@ -98,6 +99,7 @@ class TestCoverage:
         ratio = np.mean(errors, axis=0) / np.std(rates, axis=0, ddof=1)
         assert ((ratio > 0.55) & (ratio < 1.6)).all(), ratio
 
+    @pytest.mark.slow
     def test_intervals_of_cross_fitted_rates(self):
         """Many modes compete on a sphere: the optimism of a fit must be removed once, not twice."""
         problem, hits = kdmaps.problems.load("sphere-3"), []
@@ -111,6 +113,7 @@ class TestCoverage:
         # Fewer than 9 of 12 hits have a probability of 0.2 % at the nominal 95 %, and of 3 % at 90 %.
         assert (np.sum(hits, axis=0) >= 9).all(), hits
 
+    @pytest.mark.slow
     def test_correlated_samples_need_long_blocks(self):
         """Mode x of an OU process: the rate E|φ'|²/Var φ has the influence function 1 - x².
 

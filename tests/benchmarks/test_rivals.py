@@ -87,6 +87,7 @@ def test_score_refuses_a_wrong_number_of_modes():
         score(system, data, Found(np.zeros((50, 3))))
 
 
+@pytest.mark.slow
 def test_a_run_measures_accuracy_time_and_memory(run):
     outcome = run("exact", wait=0.2)
     assert outcome["subr2"] == pytest.approx(1, abs=1e-10)
@@ -98,6 +99,7 @@ def test_a_run_measures_accuracy_time_and_memory(run):
     assert outcome["packages"] == {"numpy": np.__version__}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "message", "limit"),
     [
@@ -112,6 +114,7 @@ def test_failures_have_their_message(run, name, message, limit):
     assert outcome["limit"] is limit
 
 
+@pytest.mark.slow
 def test_time_is_limited(run):
     assert run("sleeps", seconds=2) == {"error": "stopped after 2 s", "limit": True}
 
@@ -221,6 +224,7 @@ def test_page_shows_means_failures_and_settings():
     assert "| deeptime | did not run |" in text
 
 
+@pytest.mark.slow
 def test_command_writes_page_and_pictures(tmp_path, monkeypatch, capsys):
     for name in ("measure", "measure_accuracy"):
         monkeypatch.setattr(command, name, lambda rival, problem, n, seed, **_: [row(rival, problem, n, seed)])

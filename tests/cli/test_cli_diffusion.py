@@ -75,6 +75,7 @@ def test_rates_are_read_on_the_folds_of_the_data(options, cv, groups):
     assert_fitted(fit("--rates", "cross-fitted", *options), model)
 
 
+@pytest.mark.slow
 def test_frames_of_a_trajectory_are_in_the_order_of_time():
     mdtraj = pytest.importorskip("mdtraj")
     frames = np.random.default_rng(0).standard_normal((60, 3, 3))
@@ -88,6 +89,7 @@ def test_frames_of_a_trajectory_are_in_the_order_of_time():
         assert_fitted(fit(*options, *order, data="samples.xtc"), model)
 
 
+@pytest.mark.slow
 @known_warning("score landscape is flat")  # one kernel is no landscape
 def test_searches_take_them_too():
     np.save("one.npy", TENSORS[:, :1, :1])  # one column: nothing is refined, which takes seconds

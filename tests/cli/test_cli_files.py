@@ -34,6 +34,7 @@ def written(path, names="mode1,mode2"):
     return gather(open_table(path).select(names))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ending", ["npy", "csv"])
 def test_several_files_are_trajectories(ending):
     """As if they were one file, with a file of groups."""
@@ -69,6 +70,7 @@ def test_the_stride_and_files_of_columns_count_joined_rows():
         np.testing.assert_array_equal(modes["row"], ROW[::3])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("table", ["csv", "parquet", "npz"])
 def test_groups_that_are_given_come_first_and_are_written(table):
     options = ("--groups", "run", "--stride", 2, "--resamples", 0, "--table", table, "--out", "out")
@@ -171,6 +173,7 @@ def test_files_that_do_not_belong_together(files, message):
 
 
 # --- columns ----------------------------------------------------------------------------------------------------------
+@pytest.mark.slow
 @pytest.mark.parametrize("sign", [1, -1])
 def test_a_time_among_the_columns_is_noticed(sign):
     time = sign * np.tile(np.arange(60.0), 5)  # which starts anew in every group

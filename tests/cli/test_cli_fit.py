@@ -15,6 +15,7 @@ import kdmaps.cli._fit
 from commands import GIVEN, given, run
 from kdmaps.data import gather, open_table
 from kdmaps.selection import search
+from shared import known_warning
 
 PROBLEM = kdmaps.problems.load("ou2d-4")
 X = PROBLEM.sample(240, random_state=1)
@@ -63,6 +64,8 @@ def test_a_given_kernel_is_fitted_and_everything_is_written(data):
     np.testing.assert_allclose(gather(written), expected, rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.slow
+@known_warning("have the same time scale")  # of every second sample
 def test_weights_groups_columns_and_stride(data):
     out = data / "out"
     result = run("fit", data / "samples.csv", *QUICK, "--weights", "w", "--groups", "run", "--stride", 2, "--out", out)
@@ -90,6 +93,7 @@ def test_error_bars_know_the_weights_and_the_groups(data):
     assert [row[2] for row in rows_of(result.stdout)] == [f"{low:.4g} – {high:.4g}" for low, high in bars]
 
 
+@pytest.mark.slow
 def test_what_is_not_given_is_searched(data):
     options = ("--modes", 2, "--features", 30, "--resamples", 0, "--out", data / "out", "--kernel", "rq2")
     result = run("fit", data / "samples.npy", *options, "--ordered")
@@ -197,6 +201,7 @@ def test_a_file_that_is_no_model(data):
     assert "not a kdmaps model" in result.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("failure", [OSError(errno.ENOSPC, "No space left on device"), KeyboardInterrupt()], ids=str)
 @pytest.mark.parametrize("call", range(6))  # two writers and three files; the last one fails nowhere
 def test_after_a_failed_write_the_old_results_are_still_there(failure, call, data, monkeypatch):
@@ -230,6 +235,7 @@ def test_after_a_failed_write_the_old_results_are_still_there(failure, call, dat
     assert after == before
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_a_running_command_with_130(data):
     """A real signal to a real process in the middle of its search: the one test that needs one, hence its seconds."""
     script = (  # a process that was started in the background ignores the signal until told otherwise

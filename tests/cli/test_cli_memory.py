@@ -11,6 +11,8 @@ from commands import run
 from kdmaps.data import gather, make_writer, open_table
 from shared import traced_peak
 
+pytestmark = pytest.mark.slow
+
 COLUMNS = 24
 GIVEN = ("--modes", 1, "--features", 16, "--kernel", "gaussian", "--bandwidth", 8, "--lambda", 0.01)
 

@@ -77,7 +77,7 @@ def client():
         yield client
 
 
-@pytest.fixture(params=["synchronous", "threads", "cluster"])
+@pytest.fixture(params=["synchronous", "threads", pytest.param("cluster", marks=pytest.mark.slow)])
 def scheduler(request):
     with ExitStack() as stack:
         if request.param == "cluster":
@@ -161,6 +161,7 @@ def test_data_frames_and_lengths_that_nobody_knows():
         remote.transform(lazy[["c", "b", "a"]])
 
 
+@pytest.mark.slow
 def test_transform_waits_until_it_is_asked_and_fits_leave_samples_where_they_are(client, tmp_path):
     with client.as_current():
         fitted = model().fit(X)
@@ -191,6 +192,7 @@ def assert_same_search(local, remote, **tolerance):
 
 
 # Eight folds have so many classes of samples that every set is summed by itself.
+@pytest.mark.slow
 @pytest.mark.parametrize("parameters", [{}, {"max_search_samples": 500}, {"cv": 8}, {"cv": GroupKFold(3)}], ids=str)
 @known_warning("score landscape is flat")  # for a Gaussian law any wide kernel will do
 def test_search_as_in_memory(parameters):
@@ -200,6 +202,7 @@ def test_search_as_in_memory(parameters):
     assert_same_search(local, remote)
 
 
+@pytest.mark.slow
 def test_search_on_a_cluster(client, tmp_path):
     tangent = TangentDiffusion(dimension=2)
     local = search(diffusion=tangent).fit(X, sample_weight=WEIGHT)
@@ -223,6 +226,7 @@ def test_samples_beyond_the_preview():
     assert_same_search(search(**few).fit(many), search(**few).fit(da.from_array(many, chunks=4000)))
 
 
+@pytest.mark.slow
 def test_adaptive_search():
     settings = {"families": ["gaussian"], "random_state": 0, "n_features": 30, "max_search_samples": 600}
     local, remote = (AdaptiveDiffusionMap(2, refine=False, **settings).fit(x) for x in (X, da.from_array(X, chunks=90)))
@@ -244,6 +248,7 @@ def test_checkpoint_knows_the_data_however_they_are_cut(tmp_path):
 
 
 # --- failures ---------------------------------------------------------------------------------------------------------
+@pytest.mark.slow
 def test_a_worker_dies_in_the_middle_of_a_fit(client, tmp_path):
     local = model().fit(X, sample_weight=WEIGHT)
     with client.as_current():
@@ -254,12 +259,14 @@ def test_a_worker_dies_in_the_middle_of_a_fit(client, tmp_path):
     assert_allclose(remote.timescales_, local.timescales_, **CLOSE)
 
 
+@pytest.mark.slow
 def test_a_block_that_no_worker_survives(client, tmp_path, monkeypatch):
     monkeypatch.setattr(client.cluster.scheduler, "allowed_failures", 0)
     with client.as_current(), pytest.raises(RuntimeError, match="rechunk X into smaller blocks"):
         model().fit(recorded(tmp_path, at=1))
 
 
+@pytest.mark.slow
 def test_a_worker_dies_in_the_middle_of_a_sweep(client, tmp_path):
     local = search().fit(X, sample_weight=WEIGHT)
     with client.as_current():
@@ -289,6 +296,7 @@ def scheduler_process(tmp_path_factory):
             process.wait()
 
 
+@pytest.mark.slow
 def test_the_scheduler_goes_away(scheduler_process, tmp_path):
     client, scheduler = scheduler_process
     fitted = model().fit(X)

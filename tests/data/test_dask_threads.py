@@ -15,7 +15,10 @@ da = pytest.importorskip("dask.array")
 distributed = pytest.importorskip("distributed")
 tasks = pytest.importorskip("kdmaps.data.dask")
 
-pytestmark = pytest.mark.skipif(cpu_count() < 2, reason="on one core there is one thread, with or without a limit")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(cpu_count() < 2, reason="on one core there is one thread, with or without a limit"),
+]
 X = np.random.default_rng(0).standard_normal((1200, 3)) * [1.0, 0.8, 0.4]
 
 

@@ -128,6 +128,7 @@ class TestEverySource:
         assert {len(rows) for _, rows in read[:-1]} == {64}
         assert source.shape == (N, DIM)
 
+    @pytest.mark.slow
     @every_source
     @pytest.mark.parametrize("weight", [None, WEIGHT], ids=["unweighted", "weighted"])
     @pytest.mark.parametrize("basis", ["fourier", "landmarks"])
@@ -212,6 +213,7 @@ class TestLargeStream:
         assert_array_equal(one.coefficients_, two.coefficients_)
         assert one.kernel_.bandwidth != make(random_state=1).fit(X).kernel_.bandwidth
 
+    @pytest.mark.slow
     def test_memory_does_not_grow(self):
         def peak(n_chunks):
             def stream():

@@ -63,6 +63,7 @@ def test_every_option_exists(page, folder):
         group.get_command(context, name).make_context(name, list(words), parent=context)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", [page for page in COMMANDS if any(words[0] in RUN for words in COMMANDS[page])])
 def test_what_reads_files_runs(page, folder):
     for name, *words in COMMANDS[page]:

@@ -112,6 +112,7 @@ class TestInterface:
         assert_array_equal(pipeline.transform(X), make(bandwidth=4.0).fit(2 * X).transform(2 * X))
         assert_allclose(pipeline.score(X), make(bandwidth=4.0).fit(2 * X).score(2 * X), rtol=1e-13)
 
+    @known_warning("have the same time scale")  # of a bandwidth that sees no slow mode
     def test_grid_search_over_score(self, X):
         folds = KFold(3)
         search = GridSearchCV(make(), {"bandwidth": [0.05, 1.5], "regularization": [1e-3, 1e-2]}, cv=folds)
@@ -349,6 +350,7 @@ class TestInvariance:
 class TestExactModes:
     """Rates and modes of systems with known ones: the error falls as samples are added."""
 
+    @pytest.mark.slow
     @pytest.mark.parametrize(
         "name", ["dw1d", "dw1d-asym", "triplewell1d", "circle", "ou2d-4", "ou2d-16", "triplewell2d"]
     )

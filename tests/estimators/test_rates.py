@@ -82,6 +82,7 @@ def test_chunks_add():
     np.testing.assert_allclose(streamed.rates_, explicit_rates(streamed, X, splits), rtol=1e-6)
 
 
+@pytest.mark.slow
 @known_warning("have the same time scale")  # the rate 4 is double
 def test_optimism_is_gone():
     # What the modes are worth is seen on fresh samples. Training rates are too small, by 0.13 in the logarithm here;
@@ -98,6 +99,7 @@ def test_optimism_is_gone():
     assert abs(np.mean(optimism["cross-fitted"])) < abs(np.mean(optimism["ritz"])) / 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cv", [3, KFold(3)])
 @known_warning("score landscape is flat")
 def test_every_estimator_has_them(cv, tmp_path):

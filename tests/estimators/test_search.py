@@ -39,6 +39,7 @@ def X(problem):
     return problem.sample(300, random_state=0)
 
 
+@pytest.mark.slow
 @parametrize_with_checks(
     [
         KernelSearchCV(
@@ -92,6 +93,7 @@ def test_best_estimator_is_the_best_candidate_fitted_on_everything(X):
     assert results["selection_score"][inside] == results["selection_score"].max()
 
 
+@pytest.mark.slow
 def test_same_seed_same_answer_for_any_number_of_threads(X):
     one, two = (KernelSearchCV(**SMALL_SEARCH, n_jobs=jobs).fit(X) for jobs in (1, 2))
     assert one.best_params_ == two.best_params_
@@ -99,6 +101,7 @@ def test_same_seed_same_answer_for_any_number_of_threads(X):
     np.testing.assert_allclose(one.transform(X), two.transform(X), atol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["dw1d", "circle", "ou2d-16", "mdlike-10"])
 def test_selected_modes_are_close_to_the_truth(name):
     problem = kdmaps.problems.load(name)
@@ -237,6 +240,7 @@ def test_narrow_kernels_at_landmarks_show_nothing_between_them(X):
         search.set_params(basis="full").fit(X)
 
 
+@pytest.mark.slow
 def test_suggested_number_of_modes():
     """mdlike-6 has the rates 0.79, 0.79, 1.58, 3.55, ...: the largest ratio, 2.24, comes after the third mode."""
     X = kdmaps.problems.load("mdlike-6").sample(1500, random_state=0)
@@ -283,6 +287,7 @@ def test_callable_scoring_is_averaged_over_folds(X):
     )
 
 
+@pytest.mark.slow
 @known_warning("score landscape is flat")  # for a Gaussian law any wide kernel will do
 def test_large_data_are_searched_on_a_subsample_and_fitted_whole():
     problem = kdmaps.problems.load("ou2d-4")
@@ -296,6 +301,7 @@ def test_large_data_are_searched_on_a_subsample_and_fitted_whole():
     np.testing.assert_allclose(model.rates_, [1, 2], rtol=0.06)
 
 
+@pytest.mark.slow
 def test_fifty_samples_are_enough_for_an_answer():
     problem = kdmaps.problems.load("ou2d-4")
     X = problem.sample(50, random_state=0)
@@ -304,6 +310,7 @@ def test_fifty_samples_are_enough_for_an_answer():
     assert first > 0.9  # x itself is found, whatever becomes of the faster modes
 
 
+@pytest.mark.slow
 def test_failed_fits_leave_nothing_behind(X):
     for estimator in (
         KernelSearchCV(**SMALL_SEARCH),
@@ -379,6 +386,7 @@ def test_many_overlapping_splits_are_summed_directly(X):
         np.testing.assert_allclose(train.gram, compute_moments(basis, X[rows]).gram, rtol=1e-10, atol=1e-10)
 
 
+@pytest.mark.slow
 def test_refinement_is_kept_only_if_held_out_samples_say_so(monkeypatch):
     """ou3d needs wider kernels in y and z than in x: the refinement sees it. Dropped, it leaves the search alone."""
     problem = kdmaps.problems.load("ou3d")

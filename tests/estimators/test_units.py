@@ -21,6 +21,7 @@ def search(**settings):
 
 
 # Powers of 1000 in the rate, so that the rounded grid is the same one.
+@pytest.mark.slow
 @pytest.mark.parametrize("length", [1e3, 1e-9])
 @pytest.mark.parametrize("diffusion", [None, 1e-6])
 def test_a_search_does_not_see_units(length, diffusion):
@@ -33,6 +34,7 @@ def test_a_search_does_not_see_units(length, diffusion):
     assert_allclose(scaled.transform(X * length), plain.transform(X), atol=1e-6)
 
 
+@pytest.mark.slow
 def test_a_refinement_does_not_see_units():
     settings = {"families": ["gaussian"], "n_features": 60, "random_state": 0}
     plain = AdaptiveDiffusionMap(2, **settings).fit(X)

@@ -29,6 +29,7 @@ def data(example):
     return example[0].load()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["dihedrals", "heavy atoms"])
 def test_the_published_kernel_gives_the_published_agreement(example, data, name):
     alanine, analyse = example
@@ -47,6 +48,7 @@ def test_the_published_kernel_gives_the_published_agreement(example, data, name)
         assert goal is None or value >= goal
 
 
+@pytest.mark.slow
 def test_the_search_on_a_slice_of_the_frames(example, data):
     alanine, analyse = example
     found = analyse.small_run(alanine.coordinates(data)["dihedrals"], data["msm_modes"])

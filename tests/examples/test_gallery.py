@@ -9,6 +9,8 @@ import pytest
 
 import kdmaps
 
+pytestmark = pytest.mark.slow
+
 SCRIPTS = sorted((Path(__file__).resolve().parents[2] / "examples").glob("plot_*.py"))
 
 

@@ -18,6 +18,7 @@ from kdmaps.experiments.paper._protocol import METHODS, PrintedMatern, family_of
 from kdmaps.experiments.paper._reproduce import NAMES, load, reproduce
 from kdmaps.experiments.paper._show import Table, comparison, deviations, read_modes
 from kdmaps.kernels import FAMILIES
+from shared import known_warning
 
 RESULTS = Path(__file__).parents[2] / "results" / "paper"
 
@@ -43,6 +44,7 @@ def test_only_matern_frequencies_are_the_printed_ones():
         assert isinstance(kernel, PrintedMatern) == name.startswith("matern")
 
 
+@pytest.mark.slow
 def test_uncentred_cross_validation_ends_at_the_edge_of_its_grid():
     row = measure("CV+RFF", "dw1d", 1, n_samples=150, n_features=60)
     assert row["kernels"][0]["bandwidth"] == pytest.approx(50 * row["median_distance"], rel=1e-5)
@@ -97,6 +99,7 @@ def test_every_module_is_in_the_list():
 
 
 # --- the command ------------------------------------------------------------------------------------------------------
+@pytest.mark.slow
 def test_nothing_is_measured_twice(tmp_path):
     def measured():
         reproduce(["finding_cutoff"], seeds=2, out=tmp_path, jobs=1, progress=False)
@@ -114,6 +117,7 @@ def test_nothing_is_measured_twice(tmp_path):
     assert (tmp_path / "findings.md").read_text() == page
 
 
+@pytest.mark.slow
 def test_killed_run_resumes(tmp_path):
     code = (
         "from pathlib import Path; from kdmaps.experiments.paper._reproduce import reproduce\n"
@@ -143,6 +147,7 @@ def test_command_line(tmp_path):
     assert "main_results" in unknown.output
 
 
+@known_warning("")  # 80 samples, as the paper fits them
 def test_modes_of_a_run_are_stored(tmp_path):
     row = measure("Uniform+Nyström", "dw1d", 5, n_samples=80, runs=tmp_path)
     X, modes = read_modes({**row, "modes": tmp_path / row["modes"]})
@@ -181,6 +186,7 @@ def test_cells_known_to_be_reproducible_are_reproduced():
         assert deviations(found, MAIN_RESULTS[LABELS[problem], method]) <= 3, (problem, method)
 
 
+@pytest.mark.slow
 def test_errors_are_smaller_by_the_documented_factors():
     factors = {"dw1d": 5, "dw1d-asym": 5, "circle": 5, "ou2d-16": 5, "ou2d-4": 3, "ou3d": 3, "mdlike-10": 3}
     for problem, factor in factors.items():

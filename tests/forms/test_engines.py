@@ -34,6 +34,7 @@ DIFFUSIONS = {**FIELDS, "tangents": TangentDiffusion(dimension=2, floor=0.3)}
 
 
 class TestJax:
+    @pytest.mark.slow
     @pytest.mark.parametrize("diffusion", DIFFUSIONS.values(), ids=DIFFUSIONS)
     @pytest.mark.parametrize(
         ("name", "kernel"),
@@ -74,6 +75,7 @@ class TestJax:
         assert engines.make_loop(fourier, "numba") is fourier
         assert engines.make_loop(rough, None) is rough
 
+    @pytest.mark.slow
     def test_not_imported_without_need(self):
         script = (
             "import sys, numpy as np, kdmaps\n"
@@ -169,6 +171,7 @@ class TestParameters:
         assert_array_equal(again.transform(X), model.transform(X))
         assert_array_equal(again.partial_fit(X).rates_, model.partial_fit(X).rates_)
 
+    @pytest.mark.slow
     def test_search_passes_them_on(self):
         grid = {"n_components": 2, "families": ["gaussian"], "bandwidths": 2, "n_features": 30, "random_state": 0}
         scores = KernelSearchCV(**grid).fit(X).cv_results_["selection_score"]
@@ -227,6 +230,7 @@ def test_memory_limit_of_transform_and_score():
 
 
 class TestExactSums:
+    @pytest.mark.slow
     def test_against_exact_arithmetic(self):
         # 20,000 parts of very different size: plain addition loses 1e-13 and more, compensated addition nothing.
         values = np.random.default_rng(3).standard_normal(20_000) * 10.0 ** np.random.default_rng(4).integers(
@@ -241,6 +245,7 @@ class TestExactSums:
             assert getattr(total, name).item() == pytest.approx(exact, rel=3e-16)
         assert total.count == 20_000
 
+    @pytest.mark.slow
     def test_chunks_too_light_for_one_addition(self):
         # Each is below half a unit in the last place of the first: added one by one, all 400 would be lost.
         Z, light = np.random.default_rng(6).standard_normal((80, 1)) + 1e4, 1e-17
@@ -253,6 +258,7 @@ class TestExactSums:
             # Half a unit from rounding the sum, and a little for those of the carry; 2e-15 is what would be lost.
             assert_allclose(getattr(model.moments_, name), np.float64(exact), rtol=2.3e-16, err_msg=name)
 
+    @pytest.mark.slow
     def test_many_chunks_far_from_zero(self):
         # Whatever the sizes and the order of the chunks, and with a mean 1e4 standard deviations from zero.
         rng = np.random.default_rng(5)

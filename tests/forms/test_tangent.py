@@ -47,6 +47,7 @@ def tensors(spaces, X):
 
 
 class TestSpaces:
+    @pytest.mark.slow
     @pytest.mark.parametrize(("dim", "n", "most"), [(3, 2000, 1e-3), (5, 2000, 6e-3), (19, 5000, 2e-2)])
     def test_exact_tangents_of_the_sphere(self, dim, n, most):
         # The exact normal is x. The squared sine of the angle is of order ε·D/k: normal deviations of relative variance
@@ -158,6 +159,7 @@ class TestFloor:
         assert clean[0] / clean[1] == pytest.approx(16, rel=0.25)  # h² at fixed k on a curve
         assert min(noisy) > 0.05
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("seed", [0, 1])
     @known_warning("have the same time scale")  # without a floor
     def test_noisy_circle(self, seed):
@@ -247,6 +249,7 @@ class TestEstimators:
         whole.partial_fit(X[500:], diffusion=tensors(streamed.tangents_, X[500:]))
         np.testing.assert_allclose(streamed.rates_, whole.rates_, rtol=1e-9)
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("diffusion", ["tangent", TangentDiffusion(dimension=1, floor=0.2)])
     def test_every_estimator_takes_it(self, diffusion, tmp_path):
         X = circle(800, 0.05)
@@ -281,6 +284,7 @@ class TestEstimators:
             assert outside.floor == inside.floor
         assert len(inside.samples) == 200
 
+    @pytest.mark.slow
     def test_bandwidths_at_landmarks_cannot_be_learned(self):
         with pytest.raises(ValueError, match="basis='fourier'"):
             kdmaps.VariationalKernelMap(2, diffusion="tangent").fit(circle(200, 0.05))

@@ -163,6 +163,7 @@ class TestDerivatives:
             if kernel.log_slope is not None:
                 assert_allclose(kernel.profile(s, 1), kernel.log_slope * kernel.profile(s), rtol=1e-14)
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("order", [0, 1, 2])
     @every_radial_kernel
     def test_profile_in_jax(self, kernel, order):
@@ -202,6 +203,7 @@ class TestSpectralLaw:
         error = np.sqrt((1 + doubled - 2 * exact**2) / 2 / len(frequencies))
         return (weights @ np.cos(frequencies @ self.offsets.T) - exact) / error
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("method", ["iid", "orthogonal", "sobol"])
     @every_kernel
     def test_sampled_kernel(self, kernel, method):
@@ -319,6 +321,7 @@ class TestMixture:
         assert (floored >= tau / len(u) * (1 - 1e-12)).all()
         assert_allclose(floored, (1 - tau) * beta + tau / len(u), rtol=1e-12)
 
+    @pytest.mark.slow
     def test_softmax_in_jax(self):
         jax = pytest.importorskip("jax")
         u = np.array([0.3, -1.0, 2.0])

@@ -9,6 +9,8 @@ from small_problems import slope
 
 from kdmaps.learn._pencil import top_modes
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(autouse=True)
 def double_precision():

@@ -13,6 +13,8 @@ from kdmaps.learn.problem import Problem
 from kdmaps.learn.statistics import Samples
 from kdmaps.selection.folds import Folds, make_splits
 
+pytestmark = pytest.mark.slow
+
 PARAMETRISATIONS = ("anisotropy", "bandwidths", "dictionary")
 MISSING = {"anisotropy": {"entropy", "gini", "pde"}, "bandwidths": {"pde"}, "dictionary": {"anchor"}}
 

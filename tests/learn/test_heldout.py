@@ -65,17 +65,20 @@ GOALS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("goal", GOALS.values(), ids=GOALS)
 def test_value_and_adjoint_are_those_of_automatic_differentiation(samples, goal):
     parametrisation, theta = make_parametrisation("dictionary", samples)
     check(parametrisation.forward(theta)[0], goal, samples.roles)
 
 
+@pytest.mark.slow
 def test_value_and_adjoint_with_learned_bandwidths(samples):
     parametrisation, theta = make_parametrisation("bandwidths", samples)
     check(parametrisation.forward(theta)[0], objective(), samples.roles)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("diffusion", DIFFUSIONS)
 def test_value_and_adjoint_for_every_diffusion(diffusion):
     samples = make_samples(DIFFUSIONS[diffusion])
@@ -98,6 +101,7 @@ def quarter_turns():
     return parametrisation.forward(np.array([0.1, -0.2]))[0], samples.roles
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("caution", [0.0, 1.0])
 def test_value_and_adjoint_where_eigenvalues_agree(caution):
     statistics, roles = quarter_turns()

@@ -44,6 +44,7 @@ def test_adam_then_lbfgs_finds_the_minimum():
 ORACLES = {"adam": (Adam(), optax.scale_by_adam()), "lbfgs": (LBFGS(), optax.scale_by_lbfgs())}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scale", [1e-3, 1.0, 1e3])  # the first direction of L-BFGS is at most 1 long
 @pytest.mark.parametrize("name", ORACLES)
 def test_directions_are_those_of_optax(name, scale):

@@ -35,6 +35,7 @@ def judged(data, kernel, lam):
     return data.judge(repr(kernel), kernel, [lam], select_by_timescale)[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("objective", ["heldout", "varrff"])
 @known_warning("have the same time scale")  # the rate 4 is double
 def test_refinement_of_ornstein_uhlenbeck_modes(objective):
@@ -78,6 +79,7 @@ def test_narrowing_has_a_bound_of_its_own(parametrised):
     np.testing.assert_allclose(low, high, rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_gradient_under_a_bound_on_narrowing(parametrised):
     problem = Problem(parametrised, make_objective("eig-only", 2), 0.01)
     theta = np.array([-0.2, 0.3])
@@ -145,6 +147,7 @@ except ImportError as error:
 """
 
 
+@pytest.mark.slow
 def test_only_the_objectives_of_the_paper_need_jax():
     done = subprocess.run([sys.executable, "-c", WITHOUT_JAX], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

@@ -13,6 +13,8 @@ from kdmaps import VariationalKernelMap
 from kdmaps.kernels import Gaussian, Laplacian, Matern
 from shared import known_warning
 
+pytestmark = pytest.mark.slow
+
 QUICK = {"n_components": 2, "adam_steps": 2, "lbfgs_steps": 1, "n_features": 8, "random_state": 0}
 
 

@@ -112,6 +112,7 @@ def test_history_of_several_values():
     assert "best so far" not in lines
 
 
+@pytest.mark.slow
 def test_history_of_estimators(X, model):
     learned = kdmaps.VariationalKernelMap(2, adam_steps=3, lbfgs_steps=2, n_features=20, random_state=0).fit(X)
     np.testing.assert_array_equal(plot_history(learned).lines[0].get_ydata(), learned.history_["loss"])

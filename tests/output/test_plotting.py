@@ -128,6 +128,7 @@ def test_no_gap_is_drawn_where_no_mode_is_left(line):
     assert list(plot_timescales(model, ax=Figure().subplots()).patches) == []
 
 
+@pytest.mark.slow
 def test_matplotlib_is_imported_only_to_draw():
     code = "import sys, kdmaps.plotting, kdmaps.cli; sys.exit('matplotlib' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -10,6 +10,8 @@ import kdmaps
 from kdmaps.output.notebook import summary_html
 from kdmaps.output.words import checks_of, reasons, warnings_of
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize(
     ("margin", "errors", "words"),

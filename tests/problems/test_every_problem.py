@@ -25,6 +25,7 @@ def test_names():
 
 @pytest.mark.parametrize("name", problems.names())
 class TestContract:
+    @pytest.mark.slow
     def test_modes_are_orthonormal_under_the_law(self, loaded, name, assert_mean):
         # Squares of Hermite polynomials of degree 4 have eighth moments; the normal bound needs 200,000 points.
         p = loaded[name]
@@ -134,6 +135,7 @@ def test_only_these_have_a_drift(loaded, name):
     assert not hasattr(loaded["sphere-3"], "drift")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "dt", "n_steps", "bias"),
     [

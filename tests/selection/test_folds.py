@@ -173,6 +173,7 @@ def test_agreement_is_one_for_equal_folds_and_less_for_noise(X):
     assert cross_fit(whole, folds, None, R, [1e-6])[0].agreement() < 0.95
 
 
+@pytest.mark.slow
 @known_warning("regularization weighs")
 def test_timescale_score_obeys_ky_fan():
     """At the exact modes the score is the exact sum of time scales; no other space exceeds it beyond sampling error."""

@@ -19,6 +19,7 @@ def X():
     return kdmaps.problems.load("dw1d").sample(300, random_state=0)
 
 
+@pytest.mark.slow
 def test_resume_gives_the_same_answer(X, tmp_path):
     path = tmp_path / "sweep.jsonl"
     whole = KernelSearchCV(**SMALL_SEARCH).fit(X)
@@ -133,6 +134,7 @@ def test_interrupt_is_raised_and_finished_candidates_are_kept(X, tmp_path, n_job
     assert whole.fit(X).best_params_ == resumed.best_params_
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("interruptible")
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_interrupt_ends_a_sum_at_its_next_chunk(n_jobs):

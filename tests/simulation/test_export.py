@@ -24,6 +24,7 @@ def X():
     return np.random.default_rng(0).standard_normal((300, 3)) * [1.0, 0.8, 0.5] + [5.0, -3.0, 0.0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kernel", KERNELS.values(), ids=KERNELS)
 @pytest.mark.parametrize("basis", ["fourier", "random-phase", "landmarks"])
 @known_warning("have the same time scale")  # with the rough Laplacian kernel

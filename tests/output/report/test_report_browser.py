@@ -8,6 +8,8 @@ from kdmaps.report import write_report
 import kdmaps
 from shared import GRID
 
+pytestmark = pytest.mark.slow
+
 # Margins and room of the figure, as page.js has them.
 LEFT, RIGHT, TOP, BOTTOM, ROOM = 58, 64, 14, 46, 0.04
 SCREENS = [(1280, False), (1280, True), (390, False), (390, True)]

@@ -10,6 +10,8 @@ import kdmaps
 from commands import GIVEN, run
 from shared import known_warning
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):

@@ -18,7 +18,11 @@ from kdmaps.kernels import Mixture
 from shared import GRID, known_warning
 
 # Pages of small fits: three modes of 300 samples, of a Gaussian law for which any wide kernel will do.
-pytestmark = [known_warning("have the same time scale"), known_warning("score landscape is flat")]
+pytestmark = [
+    pytest.mark.slow,
+    known_warning("have the same time scale"),
+    known_warning("score landscape is flat"),
+]
 
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\"'&{{7*7}}"
 
