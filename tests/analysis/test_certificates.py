@@ -274,6 +274,7 @@ def test_residual_of_a_perturbed_cluster():
     ("name", "kernel", "n_certified", "cap"),
     [("dw1d", Gaussian(1.2), 2, 25), ("ou2d-4", Gaussian(3.0), 2, 25)],
 )
+@pytest.mark.slow
 def test_modes_of_a_fitted_model(name, kernel, n_certified, cap):
     problem = kdmaps.problems.load(name)
     X, fresh = problem.sample(20_000, random_state=0), problem.sample(50_000, random_state=1)

@@ -66,6 +66,7 @@ def build(name, kernel):
 @every_generator
 @every_kernel
 @pytest.mark.parametrize("name", BASES)
+@pytest.mark.slow
 def test_features_against_finite_differences(name, kernel, generator):
     basis = build(name, kernel)
     expected = generator.finite_differences(basis.features, X, step=3e-4)
@@ -183,6 +184,7 @@ def test_sample_generator_is_that_of_diffusion_maps():
     assert_allclose(values[1:4], (reference.eigenvalues_ - 1) * 2 / 0.4**2, atol=1e-8)
 
 
+@pytest.mark.slow
 def test_sample_generator_approaches_the_generator():
     samples = kdmaps.problems.load("ou2d-4").sample(3000, random_state=0)
     f, exact = samples[:, :1], -samples[:, :1]  # 𝒢x = -x

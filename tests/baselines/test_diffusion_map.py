@@ -27,6 +27,7 @@ def captured(modes, reference):
 
 
 @parametrize_with_checks([DiffusionMap(n_components=2), DiffusionMap(n_components=2, n_neighbors=5)])
+@pytest.mark.slow
 def test_sklearn_contract(estimator, check):
     with warnings.catch_warnings():
         # Some checks fit well-separated blobs or a few points, for which the warnings of DiffusionMap are correct.

@@ -140,7 +140,14 @@ class TestEnergy:
         assert_allclose(compute_moments(basis, away).energy, energy, rtol=0, atol=1e-6 * np.abs(energy).max())
 
     @every_basis
-    @pytest.mark.parametrize("kernel", ["gaussian", "matern32", "laplacian", "gaussian-anisotropic", "mixture"])
+    @pytest.mark.parametrize(
+        "kernel",
+        [
+            "gaussian",
+            "laplacian",
+            *(pytest.param(n, marks=pytest.mark.slow) for n in ("matern32", "gaussian-anisotropic", "mixture")),
+        ],
+    )
     @pytest.mark.parametrize("diffusion", DIFFUSIONS)
     def test_diffusion_tensor(self, name, kernel, diffusion):
         basis = build(name, KERNELS[kernel])

@@ -44,6 +44,7 @@ def assert_fitted(result, model):
         ("tensors.npy", TENSORS),
     ],
 )
+@pytest.mark.slow
 def test_the_tensor_reaches_the_estimator(text, value):
     assert_fitted(fit("--diffusion", text), given(diffusion=value).fit(X))
 

@@ -197,6 +197,7 @@ def test_many_columns_are_counted():
 
 
 @pytest.mark.parametrize("option", [None, "0.5", "tangent"])
+@pytest.mark.slow
 def test_the_unit_of_time_scales_is_said(option):
     options = () if option is None else ("--diffusion", option)
     outputs = [run("fit", "0.npy", *GIVEN, *options, "--resamples", 0, "--out", "out").stdout]

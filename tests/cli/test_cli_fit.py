@@ -109,6 +109,7 @@ def test_what_is_not_given_is_searched(data):
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet", "npy"])
+@pytest.mark.slow
 def test_transform_takes_the_columns_of_the_fit(ending, data):
     run("fit", data / "samples.csv", *QUICK, "--columns", "y,x", "--table", ending, "--out", data / "out")
     assert (data / "out" / f"modes.{ending}").exists()
@@ -122,6 +123,7 @@ def test_transform_takes_the_columns_of_the_fit(ending, data):
     np.testing.assert_allclose(gather(open_table(target).select(modes)), expected, rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_transform_refuses_other_columns(data):
     run("fit", data / "samples.csv", *QUICK, "--columns", "x,y", "--out", data / "out")
     (data / "other.csv").write_text("x,z\n1,2\n")

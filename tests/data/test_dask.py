@@ -214,6 +214,7 @@ def test_search_on_a_cluster(client, tmp_path):
     assert os.getpid() not in loads(tmp_path)
 
 
+@pytest.mark.slow
 def test_search_of_landmarks():
     narrow = {"basis": "landmarks", "bandwidths": [0.5, 1.0]}
     local, remote = (search(**narrow).fit(x) for x in (X, da.from_array(X, chunks=500)))

@@ -35,6 +35,7 @@ def test_refinement_starts_from_the_best_gaussian_that_is_wide_enough(X):
 
 
 @known_warning("score landscape is flat")
+@pytest.mark.slow
 def test_refinement_starts_from_the_choice_of_a_search_without_gaussians(X):
     model = _searched(X, ["matern52"])
     assert _start(model.search_result_, 0.0) is model.search_result_.best
@@ -49,6 +50,7 @@ def test_one_coordinate_leaves_nothing_to_refine(X):
     np.testing.assert_array_equal(model.transform(X[:, :1]), searched.transform(X[:, :1]))
 
 
+@pytest.mark.slow
 def test_another_scoring_is_not_refined_by_held_out_time_scales(X):
     settings = {"families": ["gaussian"], "regularizations": [1e-2], "n_features": 40, "random_state": 0}
     assert AdaptiveDiffusionMap(2, scoring="rayleigh", **settings).fit(X).refinement_ is None

@@ -142,6 +142,7 @@ def test_the_best_estimator_is_plain_and_can_be_cloned(X):
 
 
 @pytest.mark.parametrize("n_jobs", [None, 1, 2, -1])
+@pytest.mark.slow
 def test_threads_change_nothing(X, n_jobs):
     expected = kdmaps.KernelSearchCV(**SETTINGS, **GRID, n_jobs=1).fit(X)
     model = kdmaps.KernelSearchCV(**SETTINGS, **GRID, n_jobs=n_jobs).fit(X)

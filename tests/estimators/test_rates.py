@@ -193,6 +193,7 @@ def test_groups_in_chunks():
 
 
 @pytest.mark.parametrize("make", [KernelDiffusionMap, kdmaps.KernelSearchCV, kdmaps.AdaptiveDiffusionMap])
+@pytest.mark.slow
 def test_groups_are_kept_together(make):
     settings = {"n_features": 30, "random_state": 0, "rates": "cross-fitted"}
     if make is not KernelDiffusionMap:
@@ -207,6 +208,7 @@ def test_groups_are_kept_together(make):
 
 
 @pytest.mark.parametrize("make", [KernelDiffusionMap, kdmaps.KernelSearchCV, kdmaps.AdaptiveDiffusionMap])
+@pytest.mark.slow
 def test_a_list_of_arrays_is_several_groups(make):
     settings = {"n_features": 30, "random_state": 0, "rates": "cross-fitted"}
     if make is not KernelDiffusionMap:

@@ -325,6 +325,7 @@ def test_failed_fits_leave_nothing_behind(X):
         np.testing.assert_array_equal(fitted.transform(X), before)
 
 
+@pytest.mark.slow
 def test_a_corner_of_the_grid_is_left_in_both_directions(X):
     search = KernelSearchCV(
         2,
@@ -340,6 +341,7 @@ def test_a_corner_of_the_grid_is_left_in_both_directions(X):
     assert axes == {"bandwidth", "regularization"}
 
 
+@pytest.mark.slow
 def test_columns_keep_their_names_through_search_and_disk(X, tmp_path):
     pandas = pytest.importorskip("pandas")
     search = KernelSearchCV(**SMALL_SEARCH).fit(pandas.DataFrame(X, columns=["position"]))

@@ -158,6 +158,7 @@ def test_modes_of_a_run_are_stored(tmp_path):
 
 # --- the committed rows -----------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(("method", "problem"), [("Uniform+RFF", "ou2d-16"), ("Uniform+Nyström", "circle")])
+@pytest.mark.slow
 def test_committed_rows_agree_with_the_code(method, problem):
     old = committed(method=method, problem=problem, n_samples=500)
     assert len(old) == 5

@@ -33,8 +33,8 @@ FIELDS = diffusion_arguments(X, "none", "matrix", "callable-scalars", "callable-
 DIFFUSIONS = {**FIELDS, "tangents": TangentDiffusion(dimension=2, floor=0.3)}
 
 
+@pytest.mark.slow
 class TestJax:
-    @pytest.mark.slow
     @pytest.mark.parametrize("diffusion", DIFFUSIONS.values(), ids=DIFFUSIONS)
     @pytest.mark.parametrize(
         ("name", "kernel"),
@@ -75,7 +75,6 @@ class TestJax:
         assert engines.make_loop(fourier, "numba") is fourier
         assert engines.make_loop(rough, None) is rough
 
-    @pytest.mark.slow
     def test_not_imported_without_need(self):
         script = (
             "import sys, numpy as np, kdmaps\n"
@@ -160,6 +159,7 @@ class TestParameters:
         with pytest.raises(ValueError, match=message):
             KernelDiffusionMap(2, **parameters).fit(X)
 
+    @pytest.mark.slow
     def test_saved(self, tmp_path):
         model = KernelDiffusionMap(
             2, n_features=20, random_state=0, dtype=np.float32, engine="jax", memory_limit=40
@@ -189,6 +189,7 @@ def megabytes(function):
 
 @pytest.mark.parametrize("basis", ["fourier", "landmarks"])
 @pytest.mark.parametrize(("p", "limit"), [(100, 3), (200, 5)])
+@pytest.mark.slow
 def test_memory_limit_is_honoured(basis, p, limit):
     Z = np.random.default_rng(2).standard_normal((20_000, 4)) * [1.0, 0.8, 0.5, 0.5]
     model = KernelDiffusionMap(2, n_features=p, basis=basis, bandwidth=3.0, landmarks=Z[:p], random_state=0)
@@ -204,6 +205,7 @@ def test_memory_limit_is_honoured(basis, p, limit):
 
 
 @pytest.mark.parametrize("cv", [3, KFold(5)], ids=["drawn twice", "five folds"])
+@pytest.mark.slow
 def test_memory_limit_counts_folds(cv):
     Z = np.random.default_rng(2).standard_normal((4000, 3)) * [1.0, 0.8, 0.5]
     settings = {"n_features": 300, "bandwidth": 1.0, "rates": "cross-fitted", "cv": cv, "random_state": 0}
@@ -214,6 +216,7 @@ def test_memory_limit_counts_folds(cv):
     assert 0.4 * needed < megabytes(lambda: model.fit(Z)) < needed
 
 
+@pytest.mark.slow
 def test_memory_limit_of_transform_and_score():
     # With landmarks: the features of a chunk are all alive at once, which those of Fourier features never are.
     Z = np.random.default_rng(2).standard_normal((20_000, 4)) * [1.0, 0.8, 0.5, 0.5]

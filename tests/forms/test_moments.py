@@ -22,11 +22,16 @@ KERNELS = kernels("gaussian", "matern52-anisotropic", "mixture-not-radial")
 DIFFUSIONS = diffusion_arguments(X, "none", "matrix", "callable-scalars", "callable-matrices")
 
 
-@pytest.fixture(params=[(b, k) for b in BASES for k in KERNELS], ids=lambda p: "-".join(p))
-def basis(request):
-    name, kernel = request.param
+@pytest.fixture(params=["gaussian", *(pytest.param(name, marks=pytest.mark.slow) for name in list(KERNELS)[1:])])
+def kernel(request):
+    return KERNELS[request.param]
+
+
+@pytest.fixture(params=BASES)
+def basis(request, kernel):
+    name = request.param
     reference = X[:40] if name == "full" else X
-    return make_basis(name, KERNELS[kernel], reference, P, landmarks="uniform", random_state=0)
+    return make_basis(name, kernel, reference, P, landmarks="uniform", random_state=0)
 
 
 @pytest.fixture(params=DIFFUSIONS.values(), ids=DIFFUSIONS)

@@ -119,6 +119,7 @@ MANIFOLDS = {
 
 class TestDimension:
     @pytest.mark.parametrize("name", MANIFOLDS)
+    @pytest.mark.slow
     def test_manifolds(self, name):
         X, dimension = MANIFOLDS[name]
         with warnings.catch_warnings():

@@ -47,6 +47,7 @@ def test_finished_trials_are_read_not_run(X, tmp_path):
     assert KernelSearchCV(**SMALL_SEARCH, checkpoint=path).fit(X).best_selection_score_ < -900
 
 
+@pytest.mark.slow
 def test_checkpoint_of_other_data_is_refused(X, tmp_path):
     path = tmp_path / "sweep.jsonl"
     KernelSearchCV(**SMALL_SEARCH, checkpoint=path).fit(X)
@@ -89,6 +90,7 @@ def test_checkpoint_knows_the_weights(X, tmp_path):
             KernelSearchCV(**settings, checkpoint=path).fit(X, sample_weight=other)
 
 
+@pytest.mark.slow
 def test_resume_without_a_seed_takes_the_seed_of_the_checkpoint(X, tmp_path):
     path = tmp_path / "sweep.jsonl"
     path.touch()
@@ -108,6 +110,7 @@ def interruptible():
 @pytest.mark.usefixtures("interruptible")
 @pytest.mark.parametrize("n_jobs", [1, 2])
 @known_warning("score landscape is flat")  # the score does not look at the kernel
+@pytest.mark.slow
 def test_interrupt_is_raised_and_finished_candidates_are_kept(X, tmp_path, n_jobs):
     path, calls = tmp_path / "sweep.jsonl", []
 
