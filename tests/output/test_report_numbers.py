@@ -4,6 +4,7 @@ import json
 import re
 
 import numpy as np
+import pytest
 from kdmaps.report import render_report
 
 import kdmaps

@@ -11,8 +11,9 @@ NAMES = [
     "ou2d-4 ou2d-16 ou3d ou10d ou20d dw1d dw1d-asym triplewell1d triplewell2d circle mdlike-6 mdlike-10 mdlike-20",
     "sphere-3 sphere-5 sphere-11 sphere-19",
 ]
-SDE = [name for name in problems.names() if not name.startswith(("circle", "sphere", "triplewell2d"))]
-SDE.append(pytest.param("triplewell2d", marks=pytest.mark.slow))  # modes on a fine grid in the plane
+#: Its modes are found on a fine grid.
+PLANE = pytest.param("triplewell2d", marks=pytest.mark.slow)
+SDE = [name for name in problems.names() if not name.startswith(("circle", "sphere", "triplewell2d"))] + [PLANE]
 
 
 @pytest.fixture(scope="module")
@@ -24,13 +25,7 @@ def test_names():
     assert problems.names() == " ".join(NAMES).split()
 
 
-every_problem = pytest.mark.parametrize(
-    "name",
-    [pytest.param(name, marks=pytest.mark.slow) if name == "triplewell2d" else name for name in problems.names()],
-)
-
-
-@every_problem
+@pytest.mark.parametrize("name", [PLANE if name == "triplewell2d" else name for name in problems.names()])
 class TestContract:
     @pytest.mark.slow
     def test_modes_are_orthonormal_under_the_law(self, loaded, name, assert_mean):
