@@ -119,8 +119,8 @@ def wide_map(n_components=2, **options):
     return kdmaps.KernelDiffusionMap(n_components, **settings)
 
 
-def known_warning(text):
-    """Return a mark for tests in which fits warn of unreliable modes with this text, which is not their point."""
+def known_warning(text=""):
+    """Return a mark for tests in which fits warn of unreliable modes, in words with this text, beside their point."""
     return pytest.mark.filterwarnings(f"ignore:.*{text}:kdmaps.exceptions.UnreliableModesWarning")
 
 

@@ -29,7 +29,7 @@ every_basis = pytest.mark.parametrize("basis", BASES)
         KernelDiffusionMap(n_components=2, n_features=20, basis="landmarks", random_state=0),
     ]
 )
-@known_warning("")  # the checks fit blobs and a few points
+@known_warning()  # the checks fit blobs and a few points
 @pytest.mark.filterwarnings("ignore::kdmaps.exceptions.DataWarning")
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
@@ -355,7 +355,7 @@ class TestExactModes:
         "name", ["dw1d", "dw1d-asym", "triplewell1d", "circle", "ou2d-4", "ou2d-16", "triplewell2d"]
     )
     @pytest.mark.parametrize("basis", ["fourier", "landmarks"])
-    @known_warning("")  # with 500 samples; the error is measured
+    @known_warning()  # with 500 samples; the error is measured
     def test_error_falls(self, name, basis):
         # The median distance of the three wells is that between wells, too wide for what happens inside of one.
         bandwidth = 0.5 if name == "triplewell1d" else "median"

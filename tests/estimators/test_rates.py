@@ -192,12 +192,17 @@ def test_groups_in_chunks():
     np.testing.assert_allclose(model.rates_, explicit_rates(model, X, splits), rtol=1e-6)
 
 
+def quick_settings(make):
+    settings = {"n_features": 30, "random_state": 0, "rates": "cross-fitted"}
+    if make is KernelDiffusionMap:
+        return settings
+    return settings | {"families": ["gaussian"], "regularizations": [1e-2], "bandwidths": [2.0], "max_extensions": 0}
+
+
 @pytest.mark.parametrize("make", [KernelDiffusionMap, kdmaps.KernelSearchCV, kdmaps.AdaptiveDiffusionMap])
 @pytest.mark.slow
 def test_groups_are_kept_together(make):
-    settings = {"n_features": 30, "random_state": 0, "rates": "cross-fitted"}
-    if make is not KernelDiffusionMap:
-        settings |= {"families": ["gaussian"], "regularizations": [1e-2], "bandwidths": [2.0], "max_extensions": 0}
+    settings = quick_settings(make)
     X, groups = ornstein_uhlenbeck(120), np.arange(120) // 10
     by_number, by_splitter = (make(2, cv=cv, **settings).fit(X, groups=groups) for cv in (3, GroupKFold(3)))
     np.testing.assert_array_equal(by_number.rates_, by_splitter.rates_)
@@ -210,9 +215,7 @@ def test_groups_are_kept_together(make):
 @pytest.mark.parametrize("make", [KernelDiffusionMap, kdmaps.KernelSearchCV, kdmaps.AdaptiveDiffusionMap])
 @pytest.mark.slow
 def test_a_list_of_arrays_is_several_groups(make):
-    settings = {"n_features": 30, "random_state": 0, "rates": "cross-fitted"}
-    if make is not KernelDiffusionMap:
-        settings |= {"families": ["gaussian"], "regularizations": [1e-2], "bandwidths": [2.0], "max_extensions": 0}
+    settings = quick_settings(make)
     X, lengths = ornstein_uhlenbeck(120), [50, 40, 30]
     parts = np.split(X, np.cumsum(lengths)[:-1])
     several = make(2, **settings).fit(parts)

@@ -147,7 +147,7 @@ def test_command_line(tmp_path):
     assert "main_results" in unknown.output
 
 
-@known_warning("")  # 80 samples, as the paper fits them
+@known_warning()  # 80 samples, as the paper fits them
 def test_modes_of_a_run_are_stored(tmp_path):
     row = measure("Uniform+Nyström", "dw1d", 5, n_samples=80, runs=tmp_path)
     X, modes = read_modes({**row, "modes": tmp_path / row["modes"]})

@@ -19,7 +19,7 @@ QUICK = {"n_components": 2, "adam_steps": 2, "lbfgs_steps": 1, "n_features": 8, 
 
 
 @parametrize_with_checks([VariationalKernelMap(**QUICK, kernels=("gaussian", "rq2"))])
-@known_warning("")  # the checks fit blobs and a few points
+@known_warning()  # the checks fit blobs and a few points
 @pytest.mark.filterwarnings("ignore::kdmaps.exceptions.DataWarning")
 def test_scikit_learn_contract(estimator, check):
     check(estimator)
@@ -66,7 +66,7 @@ def test_varrff_stays_in_its_bounds(X):
     assert np.all((ratio > 1 / np.e - 1e-9) & (ratio < np.e + 1e-9))
 
 
-@known_warning("")  # trivial modes are the point
+@known_warning()  # trivial modes are the point
 def test_uncentred_eigenvalue_sum_ends_while_there_are_modes(X):
     """Without centring the eigenvalue sum grows with the bandwidth for ever (the paper's trivialisation)."""
     settings = {**QUICK, "n_components": 4, "adam_steps": 100, "learning_rate": 0.5}

@@ -37,7 +37,7 @@ def test_a_search_tells_its_reasons():
     assert f"the best one scores {search.best_selection_score_:.4g}" in shown(search)
 
 
-@known_warning("")  # of fits in general
+@known_warning()  # of fits in general
 def test_warnings_are_shown():
     model = kdmaps.KernelDiffusionMap(4, random_state=0).fit(X[:15])
     assert model.modes_.warnings()

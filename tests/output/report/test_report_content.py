@@ -146,7 +146,7 @@ def test_checks_of_a_search_are_those_of_its_folds(X, search):
 
 
 @pytest.mark.parametrize("few", [40, 300])
-@known_warning("")  # warnings are the point
+@known_warning()  # warnings are the point
 def test_a_check_that_fails_says_so(few, X):
     model = kdmaps.KernelDiffusionMap(4, n_features=60, bandwidth=2.5, random_state=0).fit(X[:few])
     modes, cells = model.modes_, Tree(render_report(model, X[:few])).texts["td"]
@@ -198,7 +198,7 @@ def test_the_same_fit_gives_the_same_page(X, search, bars):
     assert render_report(search, X, uncertainty=bars) == render_report(search, X, uncertainty=bars)
 
 
-@known_warning("")  # warnings are the point
+@known_warning()  # warnings are the point
 def test_a_given_kernel_has_no_landscape_and_shows_its_warnings(X):
     few = X[:40]  # too few to tell modes 4 and 5 apart
     model = kdmaps.KernelDiffusionMap(4, n_features=60, bandwidth=2.5, random_state=0).fit(few)
