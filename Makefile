@@ -4,10 +4,14 @@ BIN := .venv/bin
 # One BLAS thread for each test worker: two workers with all cores each would only wait for one another.
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 
-.PHONY: demo test lint docs bench compare rivals browser clean
+.PHONY: demo check test lint docs bench compare rivals browser clean
 
 demo: .venv/.installed
 	$(BIN)/kdmaps demo
+
+# Before every commit, in less than a minute; `make test` runs the tests marked slow too.
+check: lint
+	$(ONE_THREAD) $(BIN)/python -m pytest -q -n 2 -m "not slow"
 
 test: lint
 	$(ONE_THREAD) $(BIN)/python -m pytest -n 2

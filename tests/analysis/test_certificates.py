@@ -246,6 +246,7 @@ def test_residual_of_a_perturbed_mode(angle):
             assert certificate.value <= np.sin(angle) / np.cos(angle) ** 2
 
 
+@pytest.mark.slow
 def test_residual_of_a_perturbed_cluster():
     """In OU with α = (1, 4) the modes He4(x) and y share the rate 4; e_I is any combination of both."""
     problem = kdmaps.problems.load("ou2d-4")
@@ -273,6 +274,7 @@ def test_residual_of_a_perturbed_cluster():
     ("name", "kernel", "n_certified", "cap"),
     [("dw1d", Gaussian(1.2), 2, 25), ("ou2d-4", Gaussian(3.0), 2, 25)],
 )
+@pytest.mark.slow
 def test_modes_of_a_fitted_model(name, kernel, n_certified, cap):
     problem = kdmaps.problems.load(name)
     X, fresh = problem.sample(20_000, random_state=0), problem.sample(50_000, random_state=1)

@@ -12,15 +12,9 @@ from scipy.signal import lfilter
 
 import kdmaps
 from kdmaps.analysis.dynamics._lagged import _analyse
+from shared import wide_map
 
 REFERENCES = Path(__file__).parents[1] / "references"
-pytestmark = pytest.mark.filterwarnings("ignore::kdmaps.exceptions.UnreliableModesWarning")
-
-
-def make(n_components=2, **options):
-    # A wide kernel with little regularization represents the linear and quadratic modes of an OU process.
-    defaults = {"bandwidth": 6.0, "n_features": 40, "regularization": 1e-4, "random_state": 0}
-    return kdmaps.KernelDiffusionMap(n_components, **{**defaults, **options})
 
 
 def ou_trajectories(n, steps, diffusion, seed):
@@ -37,7 +31,7 @@ def ou_trajectories(n, steps, diffusion, seed):
 class TestLaggedData:
     def test_diffusion_constant_of_an_ornstein_uhlenbeck_process(self):
         X, groups = ou_trajectories(4, 10_000, 0.02, 0), np.repeat(np.arange(4), 10_000)
-        model = make(2).fit(X)  # rates 1 and 2: x and x² - 1
+        model = wide_map(2).fit(X)  # rates 1 and 2: x and x² - 1
         found = compare_with_trajectory(model, X, time_step=0.5, groups=groups)
         # D = 0.02 per sample is 0.04 per unit of time. 40,000 samples hold 400 correlation times 2/0.02: about 7 %.
         assert (found.diffusion_errors < 0.2 * 0.04).all()
@@ -56,7 +50,7 @@ class TestLaggedData:
         """White noise added to the coordinate: ρ(t) = A e^{-Dt}, A = Var x/(Var x + Var noise) = 0.8."""
         X = ou_trajectories(1, 40_000, 0.02, 1)[:, :1]
         noisy = X + 0.5 * np.random.default_rng(2).standard_normal(X.shape)
-        found = compare_with_trajectory(make(1).fit(noisy), noisy, lags=np.arange(1, 80, 8))
+        found = compare_with_trajectory(wide_map(1).fit(noisy), noisy, lags=np.arange(1, 80, 8))
         assert found.amplitudes[0] == pytest.approx(0.8, abs=0.04)
         # The noise changes the static rate to 1/Var = 1/1.25 but not the decay in time.
         assert abs(1 / found.timescales[0] - 0.02) < 4 * found.timescale_errors[0] / found.timescales[0] ** 2
@@ -97,7 +91,7 @@ class TestLaggedData:
 
     def test_pairs_never_cross_trajectories(self):
         X, groups = ou_trajectories(1000, 4, 0.1, 0)[:, :1], np.repeat(np.arange(1000), 4)
-        found = compare_with_trajectory(make(1).fit(X), X, groups=groups)
+        found = compare_with_trajectory(wide_map(1).fit(X), X, groups=groups)
         # Lags end with the trajectories. The standard error of ρ is at most √((1 - ρ²)/1000), 0.02; pairs across
         # trajectories, a quarter of all at lag 1, would lower ρ by 0.2.
         assert_array_equal(found.times, [1, 2, 3])
@@ -107,7 +101,7 @@ class TestLaggedData:
         rng = np.random.default_rng(0)
         stuck, groups = np.repeat(rng.standard_normal((400, 1)), 10, axis=0), np.repeat(np.arange(400), 10)
         with pytest.raises(ValueError, match=r"No correlated mode decays over lags of up to 3 .* constant along"):
-            compare_with_trajectory(make(1).fit(stuck), stuck, lags=[1, 2, 3], groups=groups)
+            compare_with_trajectory(wide_map(1).fit(stuck), stuck, lags=[1, 2, 3], groups=groups)
         # If a second mode decays by 0.1 per sample, only that one counts; 400 trajectories give it to about 10 %.
         X = np.column_stack([stuck, ou_trajectories(400, 10, 0.1, 1)[:, 0]])
         columns = SimpleNamespace(transform=lambda X: X, rates_=np.array([1.0, 2.0]))
@@ -145,7 +139,7 @@ class TestLaggedData:
     def test_bad_arguments_are_named(self, options, message):
         X = ou_trajectories(1, 1000, 0.1, 0)
         with pytest.raises(ValueError, match=message):
-            compare_with_trajectory(make().fit(X), X, **options)
+            compare_with_trajectory(wide_map().fit(X), X, **options)
 
 
 class TestCoarseStates:
@@ -160,6 +154,7 @@ class TestCoarseStates:
         lifted = np.column_stack([np.ones(len(expected)), reference["modes"]]) @ found.transformation
         assert_allclose(lifted, found.memberships, atol=1e-9)
 
+    @pytest.mark.slow
     def test_wells_of_a_triple_well(self):
         problem = kdmaps.problems.load("triplewell2d")
         X = problem.sample(4000, random_state=0)
@@ -183,6 +178,7 @@ class TestCoarseStates:
         with pytest.raises(ValueError, match="Point 1 of modes has a combination of signs that no sample had"):
             found.memberships_at([[1.0, 1.0], [-1.0, -1.0]])
 
+    @pytest.mark.slow
     def test_new_points(self):
         """Memberships at new points equal those of the samples there, are linear in between and never negative."""
         problem = kdmaps.problems.load("triplewell2d")

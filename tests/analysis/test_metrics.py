@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from kdmaps.metrics import align_modes, average_abs_correlation, correlation_table, principal_angles, subspace_r2
 from numpy.testing import assert_allclose
@@ -12,8 +12,6 @@ from scipy.stats import ortho_group
 N = 40
 seeds = st.integers(0, 2**32 - 1)
 sizes = st.integers(1, 5)
-# No deadline: a correct result must not fail on a busy machine.
-unhurried = settings(deadline=None)
 
 
 def gaussian(seed, *shape):
@@ -31,7 +29,6 @@ def trigonometric(n=200):
 
 
 class TestSubspace:
-    @unhurried
     @given(seeds, sizes, sizes)
     def test_against_scipy(self, seed, r, big_r):
         values = gaussian(seed, N, r + big_r)
@@ -42,7 +39,6 @@ class TestSubspace:
         assert_allclose(score, np.mean(np.cos(angles) ** 2), atol=1e-12)
         assert_allclose(principal_angles(modes, reference), np.sort(angles), atol=1e-10)
 
-    @unhurried
     @given(seeds, sizes, sizes)
     def test_depends_on_the_spans_only(self, seed, r, big_r):
         rng = np.random.default_rng(seed)
@@ -52,7 +48,6 @@ class TestSubspace:
         shifted = reference + rng.standard_normal(big_r)
         assert_allclose(subspace_r2(mixed, shifted), subspace_r2(modes, reference), atol=1e-11)
 
-    @unhurried
     @given(seeds, sizes)
     def test_same_span_is_one(self, seed, r):
         modes = gaussian(seed, N, r)
@@ -60,7 +55,6 @@ class TestSubspace:
         assert subspace_r2(mixed, modes) == pytest.approx(1, abs=1e-12)
         assert_allclose(principal_angles(mixed, modes), 0, atol=1e-10)
 
-    @unhurried
     @given(seeds, st.lists(st.integers(0, 3), min_size=N, max_size=N).filter(lambda w: np.count_nonzero(w) > 12))
     def test_weights_count_repetitions(self, seed, weight):
         values = gaussian(seed, N, 5)
@@ -103,7 +97,6 @@ class TestSubspace:
 
 
 class TestAlignment:
-    @unhurried
     @given(seeds, st.integers(2, 5))
     def test_procrustes_undoes_a_rotation(self, seed, r):
         rng = np.random.default_rng(seed)
@@ -111,7 +104,6 @@ class TestAlignment:
         rotated = q @ ortho_group.rvs(r, random_state=rng) + 5
         assert_allclose(align_modes(rotated, q), q, atol=1e-9)
 
-    @unhurried
     @given(seeds, st.integers(2, 4))
     def test_procrustes_minimum(self, seed, r):
         """‖Ũ Q - U‖² reaches 2r - 2 tr Σ, and no other rotation is better."""
@@ -139,7 +131,6 @@ class TestAlignment:
         with pytest.raises(ValueError, match="linearly independent"):
             align_modes(f[:, :2], f[:, [0, 0]])
 
-    @unhurried
     @given(st.permutations(range(4)), st.lists(st.sampled_from([-2.0, 0.5]), min_size=4, max_size=4))
     def test_hungarian_undoes_order_and_signs(self, order, scale):
         f = trigonometric()
@@ -157,10 +148,10 @@ class TestAlignment:
         assert_allclose(correlation_table(modes, f[:, :2]), [[0.8, 0.6], [0.7, 0]], atol=1e-12)
         assert average_abs_correlation(modes, f[:, :2]) == pytest.approx(0.65)
         assert_allclose(align_modes(modes, f[:, :2], method="hungarian"), np.column_stack([b, a]))
-        assert align_modes(modes, f, method="hungarian").shape == (200, 2)
-        assert align_modes(f, modes, method="hungarian").shape == (200, 2)
+        # Among all four functions, or for them, the best sum is a-f0, b-f2.
+        assert_allclose(align_modes(modes, f, method="hungarian"), np.column_stack([a, b]))
+        assert_allclose(align_modes(f, modes, method="hungarian"), np.column_stack([f[:, 0], -f[:, 2]]))
 
-    @unhurried
     @given(seeds, sizes, sizes)
     def test_table_against_numpy(self, seed, r, big_r):
         values = gaussian(seed, N, r + big_r)

@@ -27,6 +27,7 @@ def captured(modes, reference):
 
 
 @parametrize_with_checks([DiffusionMap(n_components=2), DiffusionMap(n_components=2, n_neighbors=5)])
+@pytest.mark.slow
 def test_sklearn_contract(estimator, check):
     with warnings.catch_warnings():
         # Some checks fit well-separated blobs or a few points, for which the warnings of DiffusionMap are correct.
@@ -42,6 +43,7 @@ def test_rates_of_a_regular_circle_have_only_the_bias_of_the_bandwidth():
     np.testing.assert_allclose([errors[0] / errors[1], errors[1] / errors[2]], 4, rtol=0.05)
 
 
+@pytest.mark.slow
 def test_rates_of_a_random_circle_approach_the_exact_ones():
     # σ ~ N^(-1/5) balances bias σ² against variance 1/(N σ) of the degrees: the error falls like N^(-2/5), that is to
     # a third from 100 to 1,600 samples.
@@ -55,6 +57,7 @@ def test_rates_of_a_random_circle_approach_the_exact_ones():
     assert fine < coarse / 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("alpha", [0, 0.5, 1])
 def test_ou_rate_is_that_of_the_markov_operator_at_finite_bandwidth(alpha):
     # For X ~ N(0, s²) the Markov operator of bandwidth σ is itself Gaussian: it takes x to N(x/(1+βσ²), σ²/(1+βσ²))
@@ -72,6 +75,7 @@ def test_ou_rate_is_that_of_the_markov_operator_at_finite_bandwidth(alpha):
     assert fine < error(100) / 2
 
 
+@pytest.mark.slow
 def test_ou_slow_modes_with_the_automatic_bandwidth():
     # Complete cluster up to the fourth rate: He1 … He4 of x and y. Without the floor under σ this is below 0.6.
     scores = []

@@ -6,9 +6,12 @@ import kdmaps
 from kdmaps.baselines import UniformMixtureMap
 from kdmaps.experiments.paper._printed import MAIN_RESULTS
 from kdmaps.kernels import Gaussian
+from shared import known_warning
 
 
 @parametrize_with_checks([UniformMixtureMap(n_components=1, n_features=20, n_kernels=3)])
+@known_warning()  # the checks fit blobs and a few points
+@pytest.mark.slow
 def test_scikit_learn_contract(estimator, check):
     check(estimator)
 
@@ -36,6 +39,7 @@ def test_invalid_arguments_are_named(wrong, message):
 @pytest.mark.parametrize(
     ("basis", "n_features", "method"), [("fourier", 300, "Uniform+RFF"), ("landmarks", 60, "Uniform+Nyström")]
 )
+@known_warning()  # as the paper does it, with the constant
 def test_reproduces_the_printed_cells(basis, n_features, method):
     """Uniform on OU2D α=16 (tab:main-results), with the constant among the modes.
 

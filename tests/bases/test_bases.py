@@ -3,33 +3,36 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.cluster import KMeans
 
 from kdmaps import Factor, KernelDiffusionMap
 from kdmaps.bases import BASES, FourierBasis, ModeBasis, RandomPhaseBasis, make_basis, select_landmarks
 from kdmaps.bases.compiled import BLOCK_ROWS
 from kdmaps.forms.diffusion import DiffusionTensor
 from kdmaps.forms.energy import compute_moments
-from kdmaps.kernels import Gaussian, Laplacian, Matern, Mixture, RationalQuadratic
+from kdmaps.forms.moments import Moments
+from kdmaps.kernels import Gaussian, Matern
+from shared import assert_same_moments, diffusions, kernels
 
 DIM, N, P = 3, 60, 18
-ANISOTROPIC = np.array([0.9, 1.6, 2.7])
-KERNELS = {
-    "gaussian": Gaussian(1.4),
-    "laplacian": Laplacian(2.0),
-    "matern12": Matern(0.5, 1.5),
-    "matern32": Matern(1.5, 1.5),
-    "matern52": Matern(2.5, 1.5),
-    "rq2": RationalQuadratic(2.0, 1.3),
-    "gaussian-anisotropic": Gaussian(ANISOTROPIC),
-    "laplacian-anisotropic": Laplacian(ANISOTROPIC),
-    "matern52-anisotropic": Matern(2.5, ANISOTROPIC),
-    "mixture": Mixture([Gaussian(1.4), Matern(1.5, 2.0), RationalQuadratic(5.0, 0.8)], [0.5, 0.3, 0.2]),
-    "mixture-proportional": Mixture([Gaussian(ANISOTROPIC), Matern(2.5, 2 * ANISOTROPIC)]),
-    "mixture-not-radial": Mixture([Gaussian(1.4), Laplacian(2.0)]),
-    "mixture-not-proportional": Mixture([Gaussian(ANISOTROPIC), RationalQuadratic(2.0, 1.1)]),
-}
+KERNELS = kernels(
+    "gaussian",
+    "laplacian",
+    "matern12",
+    "matern32",
+    "matern52",
+    "rq2",
+    "gaussian-anisotropic",
+    "laplacian-anisotropic",
+    "matern52-anisotropic",
+    "mixture",
+    "mixture-proportional",
+    "mixture-not-radial",
+    "mixture-not-proportional",
+)
 X = np.random.default_rng(0).standard_normal((N, DIM)) * [1.0, 0.6, 1.5] + [3.0, -1.0, 0.2]
 WEIGHT = np.random.default_rng(1).uniform(0.2, 3, N)
+DIFFUSIONS = diffusions(X)
 
 every_kernel = pytest.mark.parametrize("kernel", KERNELS.values(), ids=KERNELS)
 every_basis = pytest.mark.parametrize("name", BASES)
@@ -47,62 +50,10 @@ def jacobian(basis, X):
 
 
 def explicit(basis, tensors, X=X, weight=WEIGHT):
-    """Compute Σ w φ, Σ w φφᵀ and Σ w ∇φ a ∇φᵀ by definition, for tensors (n, d, d)."""
+    """Compute n, Σ w, Σ w², Σ w φ, Σ w φφᵀ and Σ w ∇φ a ∇φᵀ by definition, for tensors (n, d, d)."""
     phi, J = basis.features(X), jacobian(basis, X)
-    return (
-        weight @ phi,
-        np.einsum("n,np,nq->pq", weight, phi, phi),
-        np.einsum("n,npi,nij,nqj->pq", weight, J, tensors, J),
-    )
-
-
-def assert_moments(moments, expected, rtol=1e-10):
-    """Compare up to rounding relative to the largest entry, because terms of a Gram matrix cancel."""
-    for got, wanted in zip((moments.total, moments.gram, moments.energy), expected, strict=True):
-        assert_allclose(got, wanted, rtol=0, atol=rtol * np.abs(wanted).max())
-
-
-def smooth_function(X):
-    return 1 + 0.3 * np.sin(X[:, 0]) + 0.1 * X[:, 1] ** 2
-
-
-def tensor_field(X):
-    """Return a symmetric positive definite tensor (n, d, d) that depends on x."""
-    u = np.stack([np.sin(X[:, 0]), np.cos(X[:, 1]), X[:, 2] / 3], axis=1)
-    return u[:, :, None] * u[:, None, :] + np.eye(X.shape[1]) * [0.5, 1.0, 2.0]
-
-
-def thin_factor(X):
-    """Return a factor (n, d, 2) of a tensor of rank 2."""
-    return np.stack([np.stack([np.sin(X[:, j]), 1 + 0 * X[:, j]], axis=1) for j in range(X.shape[1])], axis=1)
-
-
-def square_factor(X):
-    """Return a factor (n, d, d) that is not symmetric, like a Jacobian."""
-    return np.eye(X.shape[1]) + np.triu(np.ones((X.shape[1], X.shape[1])), 1) * np.cos(X[:, :1, None])
-
-
-A_MATRIX = np.array([[2.0, 0.5, 0.1], [0.5, 1.0, -0.3], [0.1, -0.3, 0.7]])
-DIAGONAL = np.array([0.5, 2.0, 0.0])  # a zero: no noise along one coordinate
-ones = np.ones(N)[:, None, None]
-# name: (diffusion argument, the same as (n, d, d))
-DIFFUSIONS = {
-    "none": (None, ones * np.eye(DIM)),
-    "scalar": (2.5, ones * 2.5 * np.eye(DIM)),
-    "diagonal": (DIAGONAL, ones * np.diag(DIAGONAL)),
-    "matrix": (A_MATRIX, ones * A_MATRIX),
-    "callable-scalars": (smooth_function, smooth_function(X)[:, None, None] * np.eye(DIM)),
-    "callable-diagonals": (lambda X: 1 + X**2, (1 + X**2)[:, :, None] * np.eye(DIM)),
-    "callable-matrices": (tensor_field, tensor_field(X)),
-    "callable-thin-factors": (thin_factor, np.einsum("nik,njk->nij", thin_factor(X), thin_factor(X))),
-    "callable-factors": (
-        lambda X: Factor(square_factor(X)),
-        np.einsum("nik,njk->nij", square_factor(X), square_factor(X)),
-    ),
-    "array-matrices": (tensor_field(X), tensor_field(X)),
-    "array-thin-factors": (thin_factor(X), np.einsum("nik,njk->nij", thin_factor(X), thin_factor(X))),
-    "array-factors": (Factor(square_factor(X)), np.einsum("nik,njk->nij", square_factor(X), square_factor(X))),
-}
+    gram, energy = np.einsum("n,np,nq->pq", weight, phi, phi), np.einsum("n,npi,nij,nqj->pq", weight, J, tensors, J)
+    return Moments(len(X), weight.sum(), (weight**2).sum(), weight @ phi, gram, energy)
 
 
 class TestDefinition:
@@ -173,7 +124,7 @@ class TestEnergy:
     @every_kernel
     def test_against_the_explicit_product(self, name, kernel):
         basis = build(name, kernel)
-        assert_moments(compute_moments(basis, X, WEIGHT), explicit(basis, DIFFUSIONS["none"][1]))
+        assert_same_moments(compute_moments(basis, X, WEIGHT), explicit(basis, DIFFUSIONS["none"][1]))
 
     @every_basis
     @every_kernel
@@ -189,20 +140,27 @@ class TestEnergy:
         assert_allclose(compute_moments(basis, away).energy, energy, rtol=0, atol=1e-6 * np.abs(energy).max())
 
     @every_basis
-    @pytest.mark.parametrize("kernel", ["gaussian", "matern32", "laplacian", "gaussian-anisotropic", "mixture"])
+    @pytest.mark.parametrize(
+        "kernel",
+        [
+            "gaussian",
+            "laplacian",
+            *(pytest.param(n, marks=pytest.mark.slow) for n in ("matern32", "gaussian-anisotropic", "mixture")),
+        ],
+    )
     @pytest.mark.parametrize("diffusion", DIFFUSIONS)
     def test_diffusion_tensor(self, name, kernel, diffusion):
         basis = build(name, KERNELS[kernel])
         argument, tensors = DIFFUSIONS[diffusion]
         moments = compute_moments(basis, X, WEIGHT, DiffusionTensor(argument, DIM))
-        assert_moments(moments, explicit(basis, tensors))
+        assert_same_moments(moments, explicit(basis, tensors))
 
     @pytest.mark.parametrize("diffusion", DIFFUSIONS)
     def test_diffusion_tensor_of_modes(self, diffusion):
         rng = np.random.default_rng(3)
         modes = ModeBasis(build("fourier", KERNELS["mixture"]), rng.standard_normal((P, 4)), rng.standard_normal(4))
         argument, tensors = DIFFUSIONS[diffusion]
-        assert_moments(compute_moments(modes, X, WEIGHT, DiffusionTensor(argument, DIM)), explicit(modes, tensors))
+        assert_same_moments(compute_moments(modes, X, WEIGHT, DiffusionTensor(argument, DIM)), explicit(modes, tensors))
 
     @pytest.mark.parametrize("diffusion", ["array-matrices", "array-thin-factors", "array-factors"])
     def test_tensors_per_sample_follow_their_rows(self, diffusion):
@@ -210,7 +168,7 @@ class TestEnergy:
         argument, tensors = DIFFUSIONS[diffusion]
         rows = np.array([40, 3, 3, 17, 59])
         moments = compute_moments(basis, X, WEIGHT, DiffusionTensor(argument, DIM), rows=rows)
-        assert_moments(moments, explicit(basis, tensors[rows], X[rows], WEIGHT[rows]))
+        assert_same_moments(moments, explicit(basis, tensors[rows], X[rows], WEIGHT[rows]))
 
     @every_basis
     @pytest.mark.parametrize("diffusion", ["none", "matrix", "callable-scalars", "callable-matrices"])
@@ -219,7 +177,7 @@ class TestEnergy:
         basis = build(name, KERNELS["matern52"])
         argument, tensors = DIFFUSIONS[diffusion]
         moments = compute_moments(basis, np.asfortranarray(X), WEIGHT, DiffusionTensor(argument, DIM))
-        assert_moments(moments, explicit(basis, tensors))
+        assert_same_moments(moments, explicit(basis, tensors))
 
     @every_basis
     @every_kernel
@@ -228,7 +186,7 @@ class TestEnergy:
             kernel = Matern(1.5, [0.9])
         basis = build(name, kernel, X[:, :1])
         tensors = np.ones((N, 1, 1))
-        assert_moments(compute_moments(basis, X[:, :1], WEIGHT), explicit(basis, tensors, X[:, :1]))
+        assert_same_moments(compute_moments(basis, X[:, :1], WEIGHT), explicit(basis, tensors, X[:, :1]))
 
     @pytest.mark.parametrize("name", ["fourier", "landmarks"])
     def test_energy_is_positive_semidefinite(self, name):
@@ -308,17 +266,20 @@ class TestLandmarks:
         landmarks = select_landmarks(repeated, 10, method, self.kernel, 0)
         assert_array_equal(landmarks, np.unique(X[:4], axis=0))
 
-    @pytest.mark.parametrize("method", ["kmeans", "uniform", "greedy"])
-    def test_seeded(self, method):
-        assert_array_equal(self.select(method, seed=3), self.select(method, seed=3))
+    @pytest.mark.parametrize("method", ["kmeans", "uniform"])
+    def test_the_seed_decides(self, method):
+        one, two, other = (self.select(method, seed=seed) for seed in (3, 3, 4))
+        assert_array_equal(one, two)
+        assert np.abs(one - other).max() > 0.1
 
     def test_large_samples(self):
         many = np.random.default_rng(6).standard_normal((10_500, 2))
-        for method in ("kmeans", "uniform", "greedy"):
-            landmarks = select_landmarks(many, 12, method, self.kernel, 0)
-            assert landmarks.shape == (12, 2)
-            # Landmarks cover the distribution, whose standard deviation is 1.
-            assert 0.3 < landmarks.std(axis=0).min() < landmarks.std(axis=0).max() < 4
+        found = {name: select_landmarks(many, 12, name, self.kernel, 0) for name in ("kmeans", "uniform", "greedy")}
+        for name in ("uniform", "greedy"):
+            assert len(set(self.rows_of(found[name], many))) == 12
+        # A subsample of 10,000 finds centres about as good as those of all samples by scikit-learn.
+        inertia = np.sum((many[:, None] - found["kmeans"]) ** 2, axis=2).min(axis=1).sum()
+        assert inertia < 1.05 * KMeans(12, n_init=3, random_state=0).fit(many).inertia_
 
     def test_array_is_used_unchanged(self):
         Z = X[[5, 5, 1]] + 0.5

@@ -87,6 +87,7 @@ def test_score_refuses_a_wrong_number_of_modes():
         score(system, data, Found(np.zeros((50, 3))))
 
 
+@pytest.mark.slow
 def test_a_run_measures_accuracy_time_and_memory(run):
     outcome = run("exact", wait=0.2)
     assert outcome["subr2"] == pytest.approx(1, abs=1e-10)
@@ -98,6 +99,7 @@ def test_a_run_measures_accuracy_time_and_memory(run):
     assert outcome["packages"] == {"numpy": np.__version__}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "message", "limit"),
     [
@@ -112,6 +114,7 @@ def test_failures_have_their_message(run, name, message, limit):
     assert outcome["limit"] is limit
 
 
+@pytest.mark.slow
 def test_time_is_limited(run):
     assert run("sleeps", seconds=2) == {"error": "stopped after 2 s", "limit": True}
 
@@ -150,8 +153,8 @@ def test_conjugate_modes_become_real_ones():
 
 
 def test_textbook_finds_the_modes_of_one_fit():
-    X = problems.load("ou10d").sample(150, random_state=0)
-    data = Data(X, 4, 0)
+    X = problems.load("ou10d").sample(300, random_state=0)
+    data = Data(X, 3, 0)  # rates 1, 2, 2, then 3
     ours, theirs = methods.kdmaps_fit(data, n_features=60), methods.textbook(data, n_features=60)
     # Two orders of summation; λ=0.01 keeps the condition number of the pencil below 1e6.
     assert metrics.subspace_r2(ours.modes, theirs.modes) == pytest.approx(1, abs=1e-9)
@@ -221,6 +224,7 @@ def test_page_shows_means_failures_and_settings():
     assert "| deeptime | did not run |" in text
 
 
+@pytest.mark.slow
 def test_command_writes_page_and_pictures(tmp_path, monkeypatch, capsys):
     for name in ("measure", "measure_accuracy"):
         monkeypatch.setattr(command, name, lambda rival, problem, n, seed, **_: [row(rival, problem, n, seed)])

@@ -5,11 +5,12 @@ from functools import partial
 
 import numpy as np
 import pytest
-from commands import run
 from matplotlib.image import imread
 
 import kdmaps
+from commands import run
 from kdmaps.cli._demo import _matched
+from shared import known_warning
 
 
 def test_version():
@@ -18,7 +19,9 @@ def test_version():
     assert result.stdout == f"kdmaps {kdmaps.__version__}\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["dw1d", "mdlike-6"])
+@known_warning("score landscape is flat")
 def test_demo_prints_the_numbers_of_the_library(name, tmp_path, monkeypatch):
     # What is tested is what the demo says of its fit; one family and few features keep the fit short.
     small = partial(kdmaps.AdaptiveDiffusionMap, families=["gaussian"], n_features=60)

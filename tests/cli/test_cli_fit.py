@@ -9,23 +9,18 @@ import sys
 
 import numpy as np
 import pytest
-from commands import run
 
 import kdmaps
 import kdmaps.cli._fit
+from commands import GIVEN, given, run
 from kdmaps.data import gather, open_table
 from kdmaps.selection import search
+from shared import known_warning
 
 PROBLEM = kdmaps.problems.load("ou2d-4")
 X = PROBLEM.sample(240, random_state=1)
 WEIGHT = np.random.default_rng(0).uniform(0.5, 1.5, 240).round(3)
-GIVEN = ("--modes", 2, "--features", 40, "--kernel", "gaussian", "--bandwidth", 3, "--lambda", 0.001)
 QUICK = (*GIVEN, "--resamples", 0)
-
-
-def given(**parameters):
-    settings = {"n_features": 40, "regularization": 0.001, "random_state": 0, **parameters}
-    return kdmaps.KernelDiffusionMap(2, kernel="gaussian", bandwidth=3.0, **settings)
 
 
 def rows_of(output):
@@ -42,7 +37,6 @@ def data(tmp_path):
     return tmp_path
 
 
-@pytest.mark.filterwarnings("ignore::kdmaps.exceptions.UnreliableModesWarning")
 def test_a_given_kernel_is_fitted_and_everything_is_written(data):
     result = run("fit", data / "samples.npy", *GIVEN, "--resamples", 50, "--seed", 7, "--out", data / "new" / "out")
     assert result.exit_code == 0, result.output
@@ -70,7 +64,8 @@ def test_a_given_kernel_is_fitted_and_everything_is_written(data):
     np.testing.assert_allclose(gather(written), expected, rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.filterwarnings("ignore::kdmaps.exceptions.UnreliableModesWarning")
+@pytest.mark.slow
+@known_warning("have the same time scale")  # of every second sample
 def test_weights_groups_columns_and_stride(data):
     out = data / "out"
     result = run("fit", data / "samples.csv", *QUICK, "--weights", "w", "--groups", "run", "--stride", 2, "--out", out)
@@ -84,7 +79,6 @@ def test_weights_groups_columns_and_stride(data):
     np.testing.assert_allclose(kdmaps.load(out / "model.npz").timescales_, given().fit(X[:, [1]]).timescales_)
 
 
-@pytest.mark.filterwarnings("ignore::kdmaps.exceptions.UnreliableModesWarning")
 def test_error_bars_know_the_weights_and_the_groups(data):
     # Runs of five samples, none beside another of its own: blocks of groups are other blocks than those of rows.
     turns = np.arange(240) % 48
@@ -99,22 +93,23 @@ def test_error_bars_know_the_weights_and_the_groups(data):
     assert [row[2] for row in rows_of(result.stdout)] == [f"{low:.4g} – {high:.4g}" for low, high in bars]
 
 
-@pytest.mark.filterwarnings("ignore::kdmaps.exceptions.UnreliableModesWarning")
+@pytest.mark.slow
 def test_what_is_not_given_is_searched(data):
-    given = ("--modes", 2, "--features", 30, "--resamples", 0, "--out", data / "out", "--kernel", "rq2")
-    result = run("fit", data / "samples.npy", *given, "--ordered")
+    options = ("--modes", 2, "--features", 30, "--resamples", 0, "--out", data / "out", "--kernel", "rq2")
+    result = run("fit", data / "samples.npy", *options, "--ordered")
     assert result.exit_code == 0, result.output
     settings = {"n_features": 30, "random_state": 0, "cv": kdmaps.BlockedKFold(5)}
     model = kdmaps.AdaptiveDiffusionMap(2, families=["rq2"], **settings).fit(X)
     np.testing.assert_array_equal(kdmaps.load(data / "out" / "model.npz").timescales_, model.timescales_)
     assert f"{len(model.cv_results_['selection_score'])} candidates were judged by the time scales" in result.stdout
     assert f"scores {model.best_selection_score_:.4g} ±" in result.stdout
-    result = run("fit", data / "samples.npy", *given, "--bandwidth", 4)
+    result = run("fit", data / "samples.npy", *options, "--bandwidth", 4)
     search = kdmaps.KernelSearchCV(2, families=["rq2"], bandwidths=[4.0], n_features=30, random_state=0).fit(X)
     np.testing.assert_array_equal(kdmaps.load(data / "out" / "model.npz").timescales_, search.timescales_)
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet", "npy"])
+@pytest.mark.slow
 def test_transform_takes_the_columns_of_the_fit(ending, data):
     run("fit", data / "samples.csv", *QUICK, "--columns", "y,x", "--table", ending, "--out", data / "out")
     assert (data / "out" / f"modes.{ending}").exists()
@@ -128,6 +123,7 @@ def test_transform_takes_the_columns_of_the_fit(ending, data):
     np.testing.assert_allclose(gather(open_table(target).select(modes)), expected, rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_transform_refuses_other_columns(data):
     run("fit", data / "samples.csv", *QUICK, "--columns", "x,y", "--out", data / "out")
     (data / "other.csv").write_text("x,z\n1,2\n")
@@ -207,6 +203,7 @@ def test_a_file_that_is_no_model(data):
     assert "not a kdmaps model" in result.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("failure", [OSError(errno.ENOSPC, "No space left on device"), KeyboardInterrupt()], ids=str)
 @pytest.mark.parametrize("call", range(6))  # two writers and three files; the last one fails nowhere
 def test_after_a_failed_write_the_old_results_are_still_there(failure, call, data, monkeypatch):
@@ -240,6 +237,7 @@ def test_after_a_failed_write_the_old_results_are_still_there(failure, call, dat
     assert after == before
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_a_running_command_with_130(data):
     """A real signal to a real process in the middle of its search: the one test that needs one, hence its seconds."""
     script = (  # a process that was started in the background ignores the signal until told otherwise

@@ -2,16 +2,17 @@
 
 import errno
 import tempfile
-import tracemalloc
 
 import numpy as np
 import pytest
-from commands import run
 
 import kdmaps
+from commands import run
 from kdmaps.data import gather, make_writer, open_table
+from shared import traced_peak
 
-pytestmark = pytest.mark.filterwarnings("ignore::kdmaps.exceptions.UnreliableModesWarning")
+pytestmark = pytest.mark.slow
+
 COLUMNS = 24
 GIVEN = ("--modes", 1, "--features", 16, "--kernel", "gaussian", "--bandwidth", 8, "--lambda", 0.01)
 
@@ -36,18 +37,18 @@ def warm(tmp_path_factory):
 
 def write(path, n):
     X = np.random.default_rng(0).standard_normal((n, COLUMNS)).round(3)
+    X[:, 0] *= 2  # one slow mode
     with open(path, "wb") as file:
         make_writer(path.suffix)(file, X, [f"x{j}" for j in range(COLUMNS)], {})
     return X
 
 
 def peak(*arguments):
-    tracemalloc.start()
-    result = run(*arguments)
-    highest = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert result.exit_code == 0, result.output
-    return highest
+    def successful():
+        result = run(*arguments)
+        assert result.exit_code == 0, result.output
+
+    return traced_peak(successful)
 
 
 @pytest.mark.parametrize("ending", [".csv", ".parquet", ".npy"])

@@ -7,6 +7,8 @@ import pytest
 
 import kdmaps
 
+pytestmark = pytest.mark.slow
+
 OPTIONAL = ("matplotlib", "jinja2", "typer", "rich", "jax")
 
 

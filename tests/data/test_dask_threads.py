@@ -16,10 +16,10 @@ distributed = pytest.importorskip("distributed")
 tasks = pytest.importorskip("kdmaps.data.dask")
 
 pytestmark = [
-    pytest.mark.filterwarnings("ignore::kdmaps.exceptions.UnreliableModesWarning"),
+    pytest.mark.slow,
     pytest.mark.skipif(cpu_count() < 2, reason="on one core there is one thread, with or without a limit"),
 ]
-X = np.random.default_rng(0).standard_normal((1200, 3)) * [1.0, 0.7, 0.4]
+X = np.random.default_rng(0).standard_normal((1200, 3)) * [1.0, 0.8, 0.4]
 
 
 @pytest.fixture(scope="module")

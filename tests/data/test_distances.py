@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from scipy.spatial.distance import pdist
@@ -19,7 +19,6 @@ def test_is_the_median_of_all_pairs():
     assert_allclose(median_distance(X, np.ones(150)), np.median(pdist(X)), rtol=1e-14)
 
 
-@settings(deadline=None)
 @given(whole_weights, st.booleans())
 def test_weights_are_repetition(times, ties):
     Z = np.arange(8)[:, None] // 2 * 1.0 if ties else X[:8]  # equal distances, and equal samples

@@ -1,6 +1,5 @@
 """Samples from anywhere: the same rows give the same answer, however they are stored and cut into chunks."""
 
-import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -13,14 +12,12 @@ import kdmaps
 from kdmaps import KernelDiffusionMap
 from kdmaps.data import ArraySource, StreamSource, as_source
 from kdmaps.data.sources import check_finite
+from shared import known_warning, traced_peak
 
-pytestmark = [
-    pytest.mark.filterwarnings("ignore::kdmaps.exceptions.UnreliableModesWarning"),
-    pytest.mark.filterwarnings("ignore:X (has|does not have) (valid )?feature names"),
-]
+pytestmark = pytest.mark.filterwarnings("ignore:X (has|does not have) (valid )?feature names")
 
 N, DIM = 700, 3
-X = np.random.default_rng(0).standard_normal((N, DIM)) * [1.0, 0.7, 0.4]
+X = np.random.default_rng(0).standard_normal((N, DIM)) * [1.0, 0.8, 0.4]
 WEIGHT = np.random.default_rng(1).uniform(0, 2, N) * (np.arange(N) % 5 > 0)
 X.flags.writeable = WEIGHT.flags.writeable = False
 
@@ -131,6 +128,7 @@ class TestEverySource:
         assert {len(rows) for _, rows in read[:-1]} == {64}
         assert source.shape == (N, DIM)
 
+    @pytest.mark.slow
     @every_source
     @pytest.mark.parametrize("weight", [None, WEIGHT], ids=["unweighted", "weighted"])
     @pytest.mark.parametrize("basis", ["fourier", "landmarks"])
@@ -215,17 +213,16 @@ class TestLargeStream:
         assert_array_equal(one.coefficients_, two.coefficients_)
         assert one.kernel_.bandwidth != make(random_state=1).fit(X).kernel_.bandwidth
 
+    @pytest.mark.slow
     def test_memory_does_not_grow(self):
         def peak(n_chunks):
             def stream():
-                return (np.random.default_rng(k).standard_normal((2000, 4)) for k in range(n_chunks))
+                return (
+                    np.random.default_rng(k).standard_normal((2000, 4)) * [1.0, 0.8, 0.4, 0.4] for k in range(n_chunks)
+                )
 
             make().fit(stream)  # compile
-            tracemalloc.start()
-            make().fit(stream)
-            highest = tracemalloc.get_traced_memory()[1]
-            tracemalloc.stop()
-            return highest
+            return traced_peak(lambda: make().fit(stream))
 
         # 90 more chunks are 5.8 MB; the subsample of 10,000 rows and its merging take 0.3 MB a copy in both.
         assert peak(100) - peak(10) < 1e6
@@ -358,7 +355,9 @@ def test_a_mapped_file_does_not_fill_memory(tmp_path):
 def test_columns_major_and_whole_numbers_on_disk(tmp_path):
     whole = np.asfortranarray(np.round(10 * X).astype(np.int32))
     np.save(tmp_path / "X.npy", whole)
-    assert_array_equal(make().fit(tmp_path / "X.npy").rates_, make().fit(whole.astype(float)).rates_)
+    assert_array_equal(
+        *(make(regularization=1e-4).fit(source).rates_ for source in (tmp_path / "X.npy", whole.astype(float)))
+    )
 
 
 class TestSearch:
@@ -386,6 +385,7 @@ class TestSearch:
             test, train = rows[roles == 2], rows[roles == 1]
             assert np.abs(test[:, None] - train).min() > 20
 
+    @known_warning("score landscape is flat")  # for a Gaussian law any wide kernel will do
     def test_adaptive(self):
         options = {**self.options, "refine": False, "regularizations": [1e-2], "max_search_samples": 150}
         one, two = (kdmaps.AdaptiveDiffusionMap(**options).fit(source) for source in (X, lambda: cut(31, 500)))

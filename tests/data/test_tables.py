@@ -10,6 +10,7 @@ import pytest
 import kdmaps
 from kdmaps.data import Table, as_source, gather, make_writer, open_table, read_column
 from kdmaps.data.formats.registry import FORMATS, Format
+from shared import topology
 
 X = np.random.default_rng(0).standard_normal((7, 3))
 WEIGHT = np.arange(7.0)
@@ -305,12 +306,6 @@ def test_formats_that_are_not_written(ending):
 def peptide(tmp_path_factory):
     """A short chain with hydrogens, moved and turned as a whole in every frame, one dihedral turning inside."""
     mdtraj = pytest.importorskip("mdtraj")
-    topology = mdtraj.Topology()
-    chain = topology.add_chain()
-    for number in (1, 2, 3):
-        residue = topology.add_residue("ALA", chain, resSeq=number)
-        for name, symbol in (("N", "N"), ("CA", "C"), ("C", "C"), ("H", "H")):
-            topology.add_atom(name, mdtraj.element.get_by_symbol(symbol), residue)
     rng = np.random.default_rng(0)
     rigid = rng.standard_normal((12, 3))
     frames = []
@@ -319,7 +314,7 @@ def peptide(tmp_path_factory):
         turn *= np.sign(np.linalg.det(turn))
         frames.append(rigid @ turn + rng.standard_normal(3))
     folder = tmp_path_factory.mktemp("peptide")
-    trajectory = mdtraj.Trajectory(np.array(frames), topology)
+    trajectory = mdtraj.Trajectory(np.array(frames), topology(3, ("N", "CA", "C", "H")))
     trajectory.save(str(folder / "t.xtc"))
     trajectory[0].save(str(folder / "t.pdb"))
     return folder, rigid

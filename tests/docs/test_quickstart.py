@@ -51,6 +51,7 @@ def same(found, expected):
     return abs(number - target) <= TOLERANCE * abs(target) + 1.001 * 10.0**-digits
 
 
+@pytest.mark.slow
 def test_the_session_gives_what_the_page_says(stranger, tmp_path):
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     location = subprocess.run(

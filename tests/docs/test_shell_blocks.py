@@ -8,12 +8,12 @@ import numpy as np
 import pandas as pd
 import pytest
 import typer
-from typer.testing import CliRunner
 
 import kdmaps
+from commands import run
 from kdmaps.cli import app
+from shared import topology
 
-pytestmark = pytest.mark.filterwarnings("ignore::kdmaps.exceptions.UnreliableModesWarning")
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 #: A kernel that is given is fitted in a moment. What a command of a page says itself comes first.
@@ -49,13 +49,7 @@ def folder(tmp_path, monkeypatch):
     frame.to_csv("samples.csv", index=False)
     frame.to_csv("more.csv", index=False)
     frame.assign(trajectory=np.arange(n) // 80).to_parquet("samples.parquet")
-    topology = mdtraj.Topology()
-    chain = topology.add_chain()
-    for number in (1, 2, 3):
-        residue = topology.add_residue("ALA", chain, resSeq=number)
-        for atom, symbol in (("N", "N"), ("CA", "C"), ("C", "C")):
-            topology.add_atom(atom, mdtraj.element.get_by_symbol(symbol), residue)
-    frames = mdtraj.Trajectory(rng.standard_normal((n, 9, 3)), topology)
+    frames = mdtraj.Trajectory(rng.standard_normal((n, 9, 3)), topology(3, ("N", "CA", "C")))
     frames.save("run.xtc")
     frames[0].save("molecule.pdb")
     return tmp_path
@@ -69,13 +63,14 @@ def test_every_option_exists(page, folder):
         group.get_command(context, name).make_context(name, list(words), parent=context)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", [page for page in COMMANDS if any(words[0] in RUN for words in COMMANDS[page])])
 def test_what_reads_files_runs(page, folder):
     for name, *words in COMMANDS[page]:
         if name not in RUN:
             continue
         more = [word for option in QUICK for word in option.split() if name == "fit" and option.split()[0] not in words]
-        result = CliRunner().invoke(app, [name, *words, *more])
+        result = run(name, *words, *more)
         assert result.exit_code == 0, (name, words, result.output)
 
 

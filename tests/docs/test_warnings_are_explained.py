@@ -2,6 +2,7 @@
 
 import ast
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -27,6 +28,7 @@ def literals_of_warnings(source):
             yield template(node.args[0])
 
 
+@cache
 def warnings_of_the_library():
     found = []
     for path in sorted((ROOT / "src" / "kdmaps").rglob("*.py")):

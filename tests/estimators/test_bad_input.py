@@ -12,8 +12,6 @@ from kdmaps import AdaptiveDiffusionMap, Factor, KernelDiffusionMap, KernelSearc
 from kdmaps.baselines import DiffusionMap, UniformMixtureMap
 from kdmaps.exceptions import DataWarning
 
-pytestmark = pytest.mark.filterwarnings("ignore::kdmaps.exceptions.UnreliableModesWarning")
-
 N = 60
 X = np.random.default_rng(0).standard_normal((N, 2))
 

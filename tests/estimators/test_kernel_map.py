@@ -17,8 +17,7 @@ import kdmaps
 from kdmaps import KernelDiffusionMap, problems
 from kdmaps.forms.energy import compute_moments
 from kdmaps.kernels import Gaussian, Matern
-
-pytestmark = pytest.mark.filterwarnings("ignore::kdmaps.exceptions.UnreliableModesWarning")
+from shared import known_warning
 
 BASES = ["fourier", "landmarks", "full", "random-phase"]
 every_basis = pytest.mark.parametrize("basis", BASES)
@@ -30,6 +29,7 @@ every_basis = pytest.mark.parametrize("basis", BASES)
         KernelDiffusionMap(n_components=2, n_features=20, basis="landmarks", random_state=0),
     ]
 )
+@known_warning()  # the checks fit blobs and a few points
 @pytest.mark.filterwarnings("ignore::kdmaps.exceptions.DataWarning")
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
@@ -37,8 +37,8 @@ def test_scikit_learn_checks(estimator, check):
 
 @pytest.fixture(scope="module")
 def X():
-    """A separated spectrum: Ornstein–Uhlenbeck with rates 1, 2, 3.3, ... along x, y, x², ...; read-only."""
-    samples = np.random.default_rng(0).standard_normal((400, 2)) * [1.0, 0.55]
+    """A separated spectrum: Ornstein–Uhlenbeck with rates 1, 1.56, 2, 2.56, ... along x, y, x², xy, ...; read-only."""
+    samples = np.random.default_rng(0).standard_normal((400, 2)) * [1.0, 0.8]
     samples.flags.writeable = False
     return samples
 
@@ -68,10 +68,6 @@ class TestInterface:
         assert_array_equal(one.transform(X), two.transform(X))
         if basis != "full":
             assert np.abs(one.transform(X) - other.transform(X)).max() > 1e-6
-
-    def test_numpy_generators_of_old_are_taken(self, X):
-        modes = [make(random_state=np.random.RandomState(3)).fit(X).transform(X) for _ in range(2)]
-        assert_array_equal(*modes)
 
     @every_basis
     def test_single_precision(self, X, basis):
@@ -116,6 +112,7 @@ class TestInterface:
         assert_array_equal(pipeline.transform(X), make(bandwidth=4.0).fit(2 * X).transform(2 * X))
         assert_allclose(pipeline.score(X), make(bandwidth=4.0).fit(2 * X).score(2 * X), rtol=1e-13)
 
+    @known_warning("have the same time scale")  # of a bandwidth that sees no slow mode
     def test_grid_search_over_score(self, X):
         folds = KFold(3)
         search = GridSearchCV(make(), {"bandwidth": [0.05, 1.5], "regularization": [1e-3, 1e-2]}, cv=folds)
@@ -139,6 +136,7 @@ class TestInterface:
 
     @every_basis
     @pytest.mark.parametrize("bandwidth", [2.0, "median"])
+    @known_warning("have the same time scale")  # weights from 0 to 3 leave fewer effective samples
     def test_weights_are_repetition(self, X, basis, bandwidth):
         times = np.random.default_rng(2).integers(0, 4, len(X))
         weighted = make(basis, bandwidth=bandwidth).fit(X, sample_weight=times)
@@ -164,6 +162,7 @@ class TestInterface:
 
 class TestPartialFit:
     @every_basis
+    @known_warning("have the same time scale")  # of the first chunks
     def test_chunks_give_the_fit_of_all(self, X, basis):
         # The first chunk chooses the basis: landmarks are given, frequencies depend on the seed only. Fourier features
         # depend on the origin by a rotation of each pair, which changes no mode; random phases see it.
@@ -189,7 +188,7 @@ class TestPartialFit:
         assert_allclose(model.rates_, whole.rates_, rtol=1e-7)
 
     def test_fit_starts_again(self, X):
-        model = make().fit(10 * X).fit(X)
+        model = make().fit(X[:300]).fit(X)
         assert_array_equal(model.transform(X), make().fit(X).transform(X))
         assert model.moments_.count == len(X)
 
@@ -250,7 +249,7 @@ class TestDerivedQuantities:
         assert_allclose(model.timescales_, 1 / model.rates_)
 
     def test_score_is_its_formula(self, X):
-        fresh = np.random.default_rng(6).standard_normal((300, 2)) * [1.0, 0.55]
+        fresh = np.random.default_rng(6).standard_normal((300, 2)) * [1.0, 0.8]
         weight = np.random.default_rng(7).uniform(0, 2, 300)
         a = np.array([[2.0, 0.3], [0.3, 1.0]])
         model = make(diffusion=a).fit(X)
@@ -337,7 +336,7 @@ class TestInvariance:
 
     def test_descriptors_with_a_jacobian(self):
         # Nonlinear descriptors ξ(q), one to one: the tensor J Jᵀ makes the modes those of q itself.
-        X = np.random.default_rng(9).standard_normal((3000, 2)) * [1.0, 0.55]
+        X = np.random.default_rng(9).standard_normal((3000, 2)) * [1.0, 0.8]
         xi = np.column_stack([np.sinh(X[:, 0] / 2), X[:, 1] + 0.3 * X[:, 0] ** 2])
         J = np.zeros((len(X), 2, 2))
         J[:, 0, 0], J[:, 1, 0], J[:, 1, 1] = np.cosh(X[:, 0] / 2) / 2, 0.6 * X[:, 0], 1
@@ -351,10 +350,12 @@ class TestInvariance:
 class TestExactModes:
     """Rates and modes of systems with known ones: the error falls as samples are added."""
 
+    @pytest.mark.slow
     @pytest.mark.parametrize(
         "name", ["dw1d", "dw1d-asym", "triplewell1d", "circle", "ou2d-4", "ou2d-16", "triplewell2d"]
     )
     @pytest.mark.parametrize("basis", ["fourier", "landmarks"])
+    @known_warning()  # with 500 samples; the error is measured
     def test_error_falls(self, name, basis):
         # The median distance of the three wells is that between wells, too wide for what happens inside of one.
         bandwidth = 0.5 if name == "triplewell1d" else "median"

@@ -24,8 +24,8 @@ from kdmaps.selection.folds import BlockedKFold, Folds, make_splits
 from kdmaps.selection.judging import SearchData
 from kdmaps.selection.rules import Score
 from kdmaps.selection.scores import FoldFit
+from shared import SMALL_SEARCH, known_warning
 
-SMALL = {"n_components": 2, "families": ["gaussian", "matern52"], "bandwidths": 4, "n_features": 60, "random_state": 0}
 LAMBDAS = [1e-3, 1e-2, 1e-1]
 
 
@@ -39,13 +39,7 @@ def X(problem):
     return problem.sample(300, random_state=0)
 
 
-@pytest.fixture(autouse=True)
-def _quiet():
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UnreliableModesWarning)
-        yield
-
-
+@pytest.mark.slow
 @parametrize_with_checks(
     [
         KernelSearchCV(
@@ -54,10 +48,12 @@ def _quiet():
         AdaptiveDiffusionMap(1, families=("gaussian",), regularizations=(1e-2,), cv=2, n_features=20, refine=False),
     ]
 )
+@known_warning()  # the checks fit blobs and a few points
 def test_scikit_learn_contract(estimator, check):
     check(estimator)
 
 
+@known_warning("regularization weighs")  # at the largest λ of the grid
 def test_agrees_with_grid_search_of_scikit_learn(X):
     """Same grid, same folds, same frequencies: the fold scores are those of GridSearchCV over `score`."""
     bandwidths, folds = [1.0, 3.0], KFold(3, shuffle=True, random_state=1)
@@ -84,7 +80,7 @@ def test_agrees_with_grid_search_of_scikit_learn(X):
 
 
 def test_best_estimator_is_the_best_candidate_fitted_on_everything(X):
-    search = KernelSearchCV(**SMALL).fit(X)
+    search = KernelSearchCV(**SMALL_SEARCH).fit(X)
     again = KernelDiffusionMap(
         2, n_features=60, random_state=search.best_estimator_.random_state, **search.best_params_
     )
@@ -97,25 +93,17 @@ def test_best_estimator_is_the_best_candidate_fitted_on_everything(X):
     assert results["selection_score"][inside] == results["selection_score"].max()
 
 
+@pytest.mark.slow
 def test_same_seed_same_answer_for_any_number_of_threads(X):
-    one, two = (KernelSearchCV(**SMALL, n_jobs=jobs).fit(X) for jobs in (1, 2))
+    one, two = (KernelSearchCV(**SMALL_SEARCH, n_jobs=jobs).fit(X) for jobs in (1, 2))
     assert one.best_params_ == two.best_params_
     # Threads of BLAS may change the order of sums in the last fit.
     np.testing.assert_allclose(one.transform(X), two.transform(X), atol=1e-9)
 
 
-@pytest.mark.parametrize("name", ["dw1d", "circle", "ou2d-16", "mdlike-10"])
-def test_selected_modes_are_close_to_the_truth(name):
-    problem = kdmaps.problems.load(name)
-    X = problem.sample(1000, random_state=3)
-    modes = AdaptiveDiffusionMap(problem.n_modes, random_state=0).fit_transform(X)
-    # Twice the mean error at N=500 in `python -m kdmaps.experiments.regret`, with twice the samples.
-    assert kdmaps.metrics.subspace_r2(modes, problem.reference(X, problem.n_modes)) > 0.95
-
-
 def test_eigenvalue_sum_without_centring_runs_to_the_widest_kernel(X):
     """The paper's score measures how cheaply the kernel represents a constant, so it wants σ → ∞ (science of §3)."""
-    settings = {**SMALL, "families": ["gaussian"], "bandwidth_range": (0.5, 50), "max_extensions": 0}
+    settings = {**SMALL_SEARCH, "families": ["gaussian"], "bandwidth_range": (0.5, 50), "max_extensions": 0}
     paper = KernelSearchCV(**settings, regularizations=[1e-2], scoring="eigsum", center=False).fit(X)
     assert paper.best_params_["bandwidth"] == paper.cv_results_["param_bandwidth"].max()
     ours = KernelSearchCV(**settings, regularizations=[1e-2]).fit(X)
@@ -192,10 +180,12 @@ def test_kernels_and_mixtures_as_candidates(X):
 
 
 @pytest.mark.parametrize("cv", [BlockedKFold(3, gap=5), GroupKFold(3)])
+@known_warning("score landscape is flat")
+@known_warning("regularization weighs")
 def test_splitters_for_trajectories(cv, problem):
     trajectory = problem.simulate(600, 0.05, random_state=0)[0]
     groups = np.repeat(np.arange(6), 100)
-    search = KernelSearchCV(**SMALL, cv=cv).fit(trajectory, groups=groups)
+    search = KernelSearchCV(**SMALL_SEARCH, cv=cv).fit(trajectory, groups=groups)
     best = KernelDiffusionMap(2, n_features=60, random_state=search.best_estimator_.random_state, **search.best_params_)
     roles = np.zeros((600, 3))
     for f, (train, test) in enumerate(cv.split(trajectory, groups=groups)):
@@ -226,6 +216,8 @@ def test_landmarks_that_are_samples_do_not_test_themselves(landmarks, X):
         np.testing.assert_array_equal(roles[test, f], np.where(chosen[test], 0, 2))
 
 
+@known_warning("folds disagree")
+@known_warning("have the same time scale")
 def test_narrow_kernels_at_landmarks_show_nothing_between_them(X):
     search = KernelSearchCV(
         2, families=["matern32"], bandwidths=[0.01], regularizations=[1e-6], basis="landmarks", landmarks="uniform",
@@ -238,6 +230,7 @@ def test_narrow_kernels_at_landmarks_show_nothing_between_them(X):
         search.set_params(basis="full").fit(X)
 
 
+@pytest.mark.slow
 def test_suggested_number_of_modes():
     """mdlike-6 has the rates 0.79, 0.79, 1.58, 3.55, ...: the largest ratio, 2.24, comes after the third mode."""
     X = kdmaps.problems.load("mdlike-6").sample(1500, random_state=0)
@@ -264,7 +257,7 @@ def test_sample_weight_is_repetition():
     rows = np.repeat(np.arange(90), weight.astype(int))
     folds = [(np.flatnonzero(np.arange(90) % 2 == f), np.flatnonzero(np.arange(90) % 2 != f)) for f in (0, 1)]
     repeated = [tuple(np.flatnonzero(np.isin(rows, part)) for part in fold) for fold in folds]
-    settings = {**SMALL, "bandwidths": [1.0, 2.0], "max_extensions": 0}
+    settings = {**SMALL_SEARCH, "bandwidths": [1.0, 2.0], "max_extensions": 0}
     weighted = KernelSearchCV(**settings, cv=folds).fit(X, sample_weight=weight)
     plain = KernelSearchCV(**settings, cv=repeated).fit(X[rows])
     np.testing.assert_allclose(weighted.cv_results_["selection_score"], plain.cv_results_["selection_score"], rtol=1e-8)
@@ -274,7 +267,7 @@ def test_callable_scoring_is_averaged_over_folds(X):
     def first_mode(fold):
         return fold.test_covariance[0, 0] / fold.test_energy[0, 0]
 
-    search = KernelSearchCV(**SMALL, scoring=first_mode).fit(X)
+    search = KernelSearchCV(**SMALL_SEARCH, scoring=first_mode).fit(X)
     results = search.cv_results_
     np.testing.assert_allclose(results["selection_score"], results["mean_test_score"])
     # The held-out time scale of the first mode is within 15 % of the exact one at 300 samples.
@@ -283,29 +276,10 @@ def test_callable_scoring_is_averaged_over_folds(X):
     )
 
 
-def test_large_data_are_searched_on_a_subsample_and_fitted_whole():
-    problem = kdmaps.problems.load("ou2d-4")
-    X = problem.sample(20_000, random_state=0)
-    model = AdaptiveDiffusionMap(2, random_state=0, families=["gaussian"], n_features=100, max_search_samples=1000).fit(
-        X
-    )
-    assert model.best_estimator_.moments_.count == 20_000
-    assert len(model.cv_results_["selection_score"]) >= 70
-    # 20,000 samples: relative errors of the first two rates of order √(2/2e4)·few.
-    np.testing.assert_allclose(model.rates_, [1, 2], rtol=0.06)
-
-
-def test_fifty_samples_are_enough_for_an_answer():
-    problem = kdmaps.problems.load("ou2d-4")
-    X = problem.sample(50, random_state=0)
-    modes = AdaptiveDiffusionMap(random_state=0).fit_transform(X)
-    first = kdmaps.metrics.subspace_r2(modes, problem.eigenfunctions(X, 1))
-    assert first > 0.9  # x itself is found, whatever becomes of the faster modes
-
-
+@pytest.mark.slow
 def test_failed_fits_leave_nothing_behind(X):
     for estimator in (
-        KernelSearchCV(**SMALL),
+        KernelSearchCV(**SMALL_SEARCH),
         AdaptiveDiffusionMap(2, families=["gaussian"], n_features=20, refine=False),
     ):
         with pytest.raises(ValueError, match="n_components"):
@@ -317,6 +291,7 @@ def test_failed_fits_leave_nothing_behind(X):
         np.testing.assert_array_equal(fitted.transform(X), before)
 
 
+@pytest.mark.slow
 def test_a_corner_of_the_grid_is_left_in_both_directions(X):
     search = KernelSearchCV(
         2,
@@ -332,9 +307,10 @@ def test_a_corner_of_the_grid_is_left_in_both_directions(X):
     assert axes == {"bandwidth", "regularization"}
 
 
+@pytest.mark.slow
 def test_columns_keep_their_names_through_search_and_disk(X, tmp_path):
     pandas = pytest.importorskip("pandas")
-    search = KernelSearchCV(**SMALL).fit(pandas.DataFrame(X, columns=["position"]))
+    search = KernelSearchCV(**SMALL_SEARCH).fit(pandas.DataFrame(X, columns=["position"]))
     search.save(tmp_path / "model.npz")
     assert list(kdmaps.load(tmp_path / "model.npz").feature_names_in_) == ["position"]
 
@@ -352,21 +328,6 @@ def test_a_kernel_of_the_users_own(X):
     np.testing.assert_array_equal(search.cv_results_["selection_score"], same.fit(X).cv_results_["selection_score"])
 
 
-def test_blocks_and_gaps_keep_their_meaning_on_a_subsample():
-    problem = kdmaps.problems.load("dw1d")
-    trajectory = problem.simulate(3000, 0.05, random_state=0)[0]
-    folds = BlockedKFold(3, gap=400)  # 400 of 3,000 frames: more than a third of a subsample of 1,000
-    model = AdaptiveDiffusionMap(
-        2, random_state=0, families=["gaussian"], n_features=40, cv=folds, max_search_samples=1000, refine=False
-    )
-    assert model.fit(trajectory).best_estimator_.moments_.count == 3000
-    for roles in model.search_result_.data.folds.assignment.T:
-        assert len(roles) == 1000
-        assert np.count_nonzero(roles == 1) > 300
-        assert np.count_nonzero(roles == 2) > 300
-    clone(model.best_estimator_).fit(trajectory)  # it has the splitter, not lists of rows of the subsample
-
-
 def test_many_overlapping_splits_are_summed_directly(X):
     splits = ShuffleSplit(8, test_size=0.3, random_state=0)
     basis = make_basis("fourier", Gaussian(1.0), X, 20, random_state=0)
@@ -377,32 +338,13 @@ def test_many_overlapping_splits_are_summed_directly(X):
         np.testing.assert_allclose(train.gram, compute_moments(basis, X[rows]).gram, rtol=1e-10, atol=1e-10)
 
 
-def test_refinement_is_kept_only_if_held_out_samples_say_so(monkeypatch):
-    """ou3d needs wider kernels in y and z than in x: the refinement sees it. Dropped, it leaves the search alone."""
-    problem = kdmaps.problems.load("ou3d")
-    X = problem.sample(500, random_state=0)
-    settings = {"families": ["gaussian"], "regularizations": [1e-4], "n_features": 200, "random_state": 0}
-    model = AdaptiveDiffusionMap(4, **settings).fit(X)
-    found = model.refinement_
-    assert found.preferred
-    assert model.kernel_ == found.candidate.kernel
-    assert model.kernel_.bandwidth[1:].min() > model.kernel_.bandwidth[0]
-    r2 = kdmaps.metrics.subspace_r2
-    plain = AdaptiveDiffusionMap(4, refine=False, **settings).fit(X)
-    assert r2(model.transform(X), problem.reference(X, 4)) > r2(plain.transform(X), problem.reference(X, 4))
-    searched = KernelSearchCV(4, **settings).fit(X)
-    np.testing.assert_array_equal(plain.transform(X), searched.transform(X))
-    monkeypatch.setattr(type(found), "preferred", property(lambda self: False))
-    kept = AdaptiveDiffusionMap(4, **settings).fit(X)
-    np.testing.assert_array_equal(kept.transform(X), plain.transform(X))
-
-
 def test_consistency_bound_formula():
     """thm:cv-consistency, by hand: 2·10·4·exp(-2·100·0.5²·/(4·16))."""
     assert cv_consistency_bound(2.0, 10, 4, 100, 2.0) == pytest.approx(80 * np.exp(-2 * 100 * 4 / 64))
     assert cv_consistency_bound(0.0, 10, 4, 100, 2.0) == 1.0
 
 
+@known_warning("have the same time scale")
 def test_warns_when_folds_disagree():
     X = np.random.default_rng(0).standard_normal((40, 8))
     with pytest.warns(UnreliableModesWarning, match="folds disagree"):

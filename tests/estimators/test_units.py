@@ -11,6 +11,7 @@ from kdmaps import AdaptiveDiffusionMap, Factor, KernelDiffusionMap, KernelSearc
 from kdmaps.exceptions import UnresolvedModesWarning
 from kdmaps.forms.diffusion import DiffusionTensor, mean_diffusion
 from kdmaps.selection.grid import REGULARIZATIONS, rate_unit, regularization_grid
+from shared import known_warning
 
 X = kdmaps.problems.load("ou2d-4").sample(300, random_state=0)
 
@@ -20,6 +21,7 @@ def search(**settings):
 
 
 # Powers of 1000 in the rate, so that the rounded grid is the same one.
+@pytest.mark.slow
 @pytest.mark.parametrize("length", [1e3, 1e-9])
 @pytest.mark.parametrize("diffusion", [None, 1e-6])
 def test_a_search_does_not_see_units(length, diffusion):
@@ -32,6 +34,7 @@ def test_a_search_does_not_see_units(length, diffusion):
     assert_allclose(scaled.transform(X * length), plain.transform(X), atol=1e-6)
 
 
+@pytest.mark.slow
 def test_a_refinement_does_not_see_units():
     settings = {"families": ["gaussian"], "n_features": 60, "random_state": 0}
     plain = AdaptiveDiffusionMap(2, **settings).fit(X)
@@ -84,6 +87,7 @@ def test_mean_diffusion_of_tangent_spaces(dimension):
     assert mean_diffusion(spaces.tensor(ball), ball, np.arange(400)) == pytest.approx(expected, rel=1e-12)
 
 
+@known_warning("have the same time scale")
 def test_one_fit_warns_where_its_regularization_decides():
     settings = {"n_features": 60, "random_state": 0}
     with warnings.catch_warnings():

@@ -7,6 +7,7 @@ import pytest
 
 from kdmaps import KernelDiffusionMap, problems
 from kdmaps.exceptions import UnreliableModesWarning, UnresolvedModesWarning
+from shared import known_warning
 
 
 def test_cut_through_a_cluster():
@@ -24,6 +25,7 @@ def test_complete_clusters_are_silent():
         KernelDiffusionMap(4, random_state=0).fit(X)
 
 
+@known_warning("have the same time scale")
 def test_too_few_samples():
     X = np.random.default_rng(0).standard_normal((40, 10))
     with pytest.warns(UnresolvedModesWarning, match="samples do not resolve mode"):

@@ -12,7 +12,6 @@ from kdmaps.kernels import kernel_from_dict
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "alanine_dipeptide"
 RESULTS = json.loads((EXAMPLE / "results.json").read_text())
-pytestmark = pytest.mark.filterwarnings("ignore::kdmaps.exceptions.UnreliableModesWarning")
 
 
 @pytest.fixture(scope="module")
@@ -30,6 +29,7 @@ def data(example):
     return example[0].load()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["dihedrals", "heavy atoms"])
 def test_the_published_kernel_gives_the_published_agreement(example, data, name):
     alanine, analyse = example
@@ -48,6 +48,7 @@ def test_the_published_kernel_gives_the_published_agreement(example, data, name)
         assert goal is None or value >= goal
 
 
+@pytest.mark.slow
 def test_the_search_on_a_slice_of_the_frames(example, data):
     alanine, analyse = example
     found = analyse.small_run(alanine.coordinates(data)["dihedrals"], data["msm_modes"])

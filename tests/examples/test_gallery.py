@@ -9,11 +9,12 @@ import pytest
 
 import kdmaps
 
+pytestmark = pytest.mark.slow
+
 SCRIPTS = sorted((Path(__file__).resolve().parents[2] / "examples").glob("plot_*.py"))
 
 
 # plot_pictures learns a kernel, which takes JAX ten seconds to compile for any number of features.
-@pytest.mark.filterwarnings("ignore::kdmaps.exceptions.UnreliableModesWarning")
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
 def test_a_script_runs_and_draws(script, monkeypatch):
     matplotlib.use("Agg")
@@ -22,5 +23,7 @@ def test_a_script_runs_and_draws(script, monkeypatch):
     for name in ("KernelSearchCV", "VariationalKernelMap"):
         monkeypatch.setattr(kdmaps, name, partial(getattr(kdmaps, name), n_features=30))
     runpy.run_path(str(script))
-    assert plt.get_fignums()
+    figures = [plt.figure(number) for number in plt.get_fignums()]
+    assert figures
+    assert all(any(ax.has_data() for ax in figure.axes) for figure in figures)
     plt.close("all")

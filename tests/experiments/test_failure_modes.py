@@ -5,6 +5,8 @@ import kdmaps
 from kdmaps.experiments import failure_modes
 from kdmaps.experiments.failure_modes import CLAIMS, Laboratory, Landscape, Settings, minima
 
+pytestmark = pytest.mark.slow
+
 CASE = {"problem": "ou2d-4", "family": "gaussian", "basis": "fourier", "seed": 0}
 
 

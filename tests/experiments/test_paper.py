@@ -9,16 +9,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy import stats
-from typer.testing import CliRunner
 
+from commands import run
 from kdmaps import problems
-from kdmaps.cli import app
 from kdmaps.experiments.paper import _reproduce, double_well, finding_cutoff
 from kdmaps.experiments.paper._printed import LABELS, MAIN_RESULTS
 from kdmaps.experiments.paper._protocol import METHODS, PrintedMatern, family_of, measure, printed_kernel
 from kdmaps.experiments.paper._reproduce import NAMES, load, reproduce
 from kdmaps.experiments.paper._show import Table, comparison, deviations, read_modes
 from kdmaps.kernels import FAMILIES
+from shared import known_warning
 
 RESULTS = Path(__file__).parents[2] / "results" / "paper"
 
@@ -44,6 +44,7 @@ def test_only_matern_frequencies_are_the_printed_ones():
         assert isinstance(kernel, PrintedMatern) == name.startswith("matern")
 
 
+@pytest.mark.slow
 def test_uncentred_cross_validation_ends_at_the_edge_of_its_grid():
     row = measure("CV+RFF", "dw1d", 1, n_samples=150, n_features=60)
     assert row["kernels"][0]["bandwidth"] == pytest.approx(50 * row["median_distance"], rel=1e-5)
@@ -98,23 +99,25 @@ def test_every_module_is_in_the_list():
 
 
 # --- the command ------------------------------------------------------------------------------------------------------
+@pytest.mark.slow
 def test_nothing_is_measured_twice(tmp_path):
-    def run():
+    def measured():
         reproduce(["finding_cutoff"], seeds=2, out=tmp_path, jobs=1, progress=False)
         return (tmp_path / "rows.jsonl").read_text()
 
-    rows = run()
+    rows = measured()
     page = (tmp_path / "findings.md").read_text()
     assert rows.count('"task"') == 8
-    assert run() == rows
+    assert measured() == rows
     # Only a line cut off by a kill is measured again.
     (tmp_path / "rows.jsonl").write_text(rows[:-50])
-    again = run()
+    again = measured()
     assert again.startswith(rows[:-50])
     assert again.count('"task"') == 9
     assert (tmp_path / "findings.md").read_text() == page
 
 
+@pytest.mark.slow
 def test_killed_run_resumes(tmp_path):
     code = (
         "from pathlib import Path; from kdmaps.experiments.paper._reproduce import reproduce\n"
@@ -134,16 +137,17 @@ def test_killed_run_resumes(tmp_path):
 
 
 def test_command_line(tmp_path):
-    result = CliRunner().invoke(app, ["reproduce", "finding_cutoff", "--quick", "--jobs", "1", "--out", str(tmp_path)])
+    result = run("reproduce", "finding_cutoff", "--quick", "--jobs", 1, "--out", tmp_path)
     assert result.exit_code == 0, result.output
     text = (tmp_path / "index.html").read_text()
     assert "data:image/png;base64" in text
     assert "http" not in text.replace("http://www.w3.org", "")  # self-contained
-    unknown = CliRunner().invoke(app, ["reproduce", "tab:none", "--out", str(tmp_path)])
+    unknown = run("reproduce", "tab:none", "--out", tmp_path)
     assert unknown.exit_code == 2
     assert "main_results" in unknown.output
 
 
+@known_warning()  # 80 samples, as the paper fits them
 def test_modes_of_a_run_are_stored(tmp_path):
     row = measure("Uniform+Nyström", "dw1d", 5, n_samples=80, runs=tmp_path)
     X, modes = read_modes({**row, "modes": tmp_path / row["modes"]})
@@ -154,6 +158,7 @@ def test_modes_of_a_run_are_stored(tmp_path):
 
 # --- the committed rows -----------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(("method", "problem"), [("Uniform+RFF", "ou2d-16"), ("Uniform+Nyström", "circle")])
+@pytest.mark.slow
 def test_committed_rows_agree_with_the_code(method, problem):
     old = committed(method=method, problem=problem, n_samples=500)
     assert len(old) == 5
@@ -182,6 +187,7 @@ def test_cells_known_to_be_reproducible_are_reproduced():
         assert deviations(found, MAIN_RESULTS[LABELS[problem], method]) <= 3, (problem, method)
 
 
+@pytest.mark.slow
 def test_errors_are_smaller_by_the_documented_factors():
     factors = {"dw1d": 5, "dw1d-asym": 5, "circle": 5, "ou2d-16": 5, "ou2d-4": 3, "ou3d": 3, "mdlike-10": 3}
     for problem, factor in factors.items():

@@ -4,6 +4,8 @@ import kdmaps
 from kdmaps.experiments import regret
 from kdmaps.experiments.paper._printed import MAIN_RESULTS
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def rows():

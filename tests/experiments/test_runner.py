@@ -1,5 +1,7 @@
 import json
 
+import pytest
+
 from kdmaps.experiments._runner import markdown, run_tasks
 
 
@@ -22,6 +24,7 @@ def test_a_finished_row_is_never_computed_again(tmp_path):
     assert all("numpy" in json.loads(line)["versions"] for line in path.read_text().splitlines() if "versions" in line)
 
 
+@pytest.mark.slow
 def test_rows_are_in_the_order_of_the_tasks(tmp_path):
     tasks = [{"x": x, "log": str(tmp_path / "log")} for x in (5, 3, 4)]
     rows = run_tasks(counted, tasks, tmp_path / "rows.jsonl", jobs=2, show=False)

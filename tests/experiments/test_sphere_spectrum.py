@@ -32,6 +32,7 @@ def test_the_table_lists_missed_aims():
     assert "missed in 1 of 2 cells: n=10000, d=3, tangent energy (0.0140, not 0.013)." in text
 
 
+@pytest.mark.slow
 def test_rows_table_and_resumption(tmp_path, monkeypatch):
     monkeypatch.setattr(sphere, "FAMILIES", ("gaussian",))
     arguments = ["--quick", "--sizes", "1000", "--dimensions", "3", "--out", str(tmp_path)]

@@ -12,7 +12,6 @@ from kdmaps.experiments.variational import _grid, table
 from kdmaps.selection.grid import REGULARIZATIONS
 
 
-@pytest.mark.filterwarnings("ignore::kdmaps.exceptions.UnreliableModesWarning")
 def test_candidates_of_the_oracle_are_those_of_the_search():
     X = kdmaps.problems.load("ou2d-4").sample(200, random_state=0)
     sigma = 1.5 * median_distance(X, random_state=3)  # start of the default grid

@@ -3,9 +3,7 @@
 import re
 import subprocess
 import sys
-import tracemalloc
 import warnings
-from dataclasses import fields
 from fractions import Fraction
 
 import numpy as np
@@ -24,47 +22,30 @@ from kdmaps.forms.diffusion import DiffusionTensor
 from kdmaps.forms.energy import compute_moments
 from kdmaps.forms.moments import Moments, add_exactly
 from kdmaps.forms.tangent import TangentDiffusion, checked_tensor
-from kdmaps.kernels import Gaussian, Laplacian, Matern, Mixture, RationalQuadratic
-
-pytestmark = pytest.mark.filterwarnings("ignore::kdmaps.exceptions.UnreliableModesWarning")
+from kdmaps.kernels import Gaussian, Laplacian
+from shared import assert_same_moments, diffusion_arguments, kernels, known_warning, traced_peak
 
 N, DIM = 300, 3
 X = np.random.default_rng(0).standard_normal((N, DIM)) * [1.0, 0.7, 0.4] + 100
 WEIGHT = np.random.default_rng(1).uniform(0, 2, N)
-KERNELS = {
-    "gaussian": Gaussian(1.5),
-    "matern32": Matern(1.5, [1.0, 2.0, 1.5]),
-    "rq": RationalQuadratic(2.0, 1.2),
-    "mixture": Mixture([Gaussian(1.5), Gaussian(4.0)]),
-}
-DIFFUSIONS = {
-    "identity": None,
-    "matrix": np.array([[2.0, 0.5, 0.1], [0.5, 1.0, -0.3], [0.1, -0.3, 0.7]]),
-    "scalars": lambda X: 1 + (X[:, 0] - 100) ** 2,
-    "tensors": lambda X: np.sin(X)[:, :, None] * np.sin(X)[:, None, :] + np.eye(DIM),
-    "tangents": TangentDiffusion(dimension=2, floor=0.3),
-}
+KERNELS = kernels("gaussian", "matern32-anisotropic", "rq2", "mixture")
+FIELDS = diffusion_arguments(X, "none", "matrix", "callable-scalars", "callable-matrices")
+DIFFUSIONS = {**FIELDS, "tangents": TangentDiffusion(dimension=2, floor=0.3)}
 
 
-def assert_close(one: Moments, two: Moments, rtol):
-    """Equal relative to the largest entry of each field."""
-    for field in fields(Moments):
-        a, b = np.asarray(getattr(one, field.name)), np.asarray(getattr(two, field.name))
-        assert_allclose(a, b, rtol=0, atol=rtol * np.abs(b).max(), err_msg=field.name)
-
-
+@pytest.mark.slow
 class TestJax:
     @pytest.mark.parametrize("diffusion", DIFFUSIONS.values(), ids=DIFFUSIONS)
     @pytest.mark.parametrize(
         ("name", "kernel"),
-        [("fourier", "rq"), ("random-phase", "matern32"), *(("landmarks", kernel) for kernel in KERNELS)],
+        [("fourier", "rq2"), ("random-phase", "matern32-anisotropic"), *(("landmarks", kernel) for kernel in KERNELS)],
     )
     def test_equals_the_compiled_loop(self, name, kernel, diffusion, monkeypatch):
         monkeypatch.setattr("kdmaps.forms.jax_loop.CHUNK_BYTES", 0)  # 64 rows: several chunks, the last one shorter
         basis = make_basis(name, KERNELS[kernel], X, 24, landmarks="uniform", random_state=0)
         tensor = checked_tensor(diffusion, X, WEIGHT)
         compiled = compute_moments(basis, X, WEIGHT, tensor)
-        assert_close(compute_moments(basis, X, WEIGHT, tensor, engine="jax"), compiled, 1e-10)
+        assert_same_moments(compute_moments(basis, X, WEIGHT, tensor, engine="jax"), compiled, 1e-10)
 
     def test_double_precision_stays_local(self):
         import jax
@@ -78,7 +59,7 @@ class TestJax:
         basis = make_basis("fourier", Gaussian(1.5), X, 24, random_state=0)
         single = compute_moments(basis.astype("float32"), X, WEIGHT, engine="jax")
         # Features to 6e-8, sums of 300 of them in float32.
-        assert_close(single, compute_moments(basis, X, WEIGHT), 2e-6)
+        assert_same_moments(single, compute_moments(basis, X, WEIGHT), 2e-6)
         assert single.gram.dtype == np.float64
 
     def test_a_kernel_that_is_not_radial(self):
@@ -117,13 +98,13 @@ class TestSinglePrecision:
         # Relative to itself where the cosine is close to 1.
         assert_allclose(out, exact, rtol=4e-7, atol=0 if size < 0.6 else 2 * 2.0**-23)
 
-    @pytest.mark.parametrize("diffusion", list(DIFFUSIONS)[:4])
+    @pytest.mark.parametrize("diffusion", FIELDS)
     @pytest.mark.parametrize("name", ["fourier", "random-phase"])
     def test_moments(self, name, diffusion):
         basis = make_basis(name, Gaussian(1.5), X, 24, random_state=0)
-        tensor = DiffusionTensor(DIFFUSIONS[diffusion], DIM)
+        tensor = DiffusionTensor(FIELDS[diffusion], DIM)
         single = compute_moments(basis.astype("float32"), X, WEIGHT, tensor)
-        assert_close(single, compute_moments(basis, X, WEIGHT, tensor), 2e-6)
+        assert_same_moments(single, compute_moments(basis, X, WEIGHT, tensor), 2e-6)
 
     def test_errors_of_chunks_do_not_pile_up(self, monkeypatch):
         # In float32 a running sum of 1000 chunks would lose 1e-6 and more; here every chunk loses the same.
@@ -133,6 +114,8 @@ class TestSinglePrecision:
         assert_allclose(compute_moments(basis, Z).gram, 1000 * compute_moments(basis, Z[:64]).gram, rtol=1e-12)
 
     @pytest.mark.parametrize("problem", ["ou2d-4", "dw1d", "circle"])
+    @known_warning("regularization weighs")  # kernels so wide that cosines are nearly 1
+    @known_warning("do not resolve mode")
     def test_modes(self, problem):
         Z = problems.load(problem).sample(2000, random_state=0)
         double, single = (
@@ -144,6 +127,8 @@ class TestSinglePrecision:
         # Without the shift of the cosines, the fourth rate of the double well is off by half.
         assert_allclose(single.rates_, double.rates_, rtol=2e-3)
 
+    @known_warning("regularization weighs")
+    @known_warning("do not resolve mode")
     def test_modes_that_are_lost_are_named(self):
         Z = problems.load("dw1d").sample(2000, random_state=0)
         model = KernelDiffusionMap(4, n_features=200, random_state=0, regularization=1e-3, dtype="float32")
@@ -174,6 +159,7 @@ class TestParameters:
         with pytest.raises(ValueError, match=message):
             KernelDiffusionMap(2, **parameters).fit(X)
 
+    @pytest.mark.slow
     def test_saved(self, tmp_path):
         model = KernelDiffusionMap(
             2, n_features=20, random_state=0, dtype=np.float32, engine="jax", memory_limit=40
@@ -185,6 +171,7 @@ class TestParameters:
         assert_array_equal(again.transform(X), model.transform(X))
         assert_array_equal(again.partial_fit(X).rates_, model.partial_fit(X).rates_)
 
+    @pytest.mark.slow
     def test_search_passes_them_on(self):
         grid = {"n_components": 2, "families": ["gaussian"], "bandwidths": 2, "n_features": 30, "random_state": 0}
         scores = KernelSearchCV(**grid).fit(X).cv_results_["selection_score"]
@@ -196,25 +183,21 @@ class TestParameters:
         assert 1e-12 < difference.max() < 1e-2  # another precision, the same landscape
 
 
-def traced_peak(function):
-    """Megabytes."""
-    tracemalloc.start()
-    function()
-    peak = tracemalloc.get_traced_memory()[1] / 2**20
-    tracemalloc.stop()
-    return peak
+def megabytes(function):
+    return traced_peak(function) / 2**20
 
 
 @pytest.mark.parametrize("basis", ["fourier", "landmarks"])
 @pytest.mark.parametrize(("p", "limit"), [(100, 3), (200, 5)])
+@pytest.mark.slow
 def test_memory_limit_is_honoured(basis, p, limit):
-    Z = np.random.default_rng(2).standard_normal((20_000, 4))
+    Z = np.random.default_rng(2).standard_normal((20_000, 4)) * [1.0, 0.8, 0.5, 0.5]
     model = KernelDiffusionMap(2, n_features=p, basis=basis, bandwidth=3.0, landmarks=Z[:p], random_state=0)
     model.fit(Z[:2000])  # compiled code is not data
     peaks = []
     for memory_limit in (None, limit):
         model.set_params(memory_limit=memory_limit)
-        peaks.append(traced_peak(lambda: model.fit(Z)))
+        peaks.append(megabytes(lambda: model.fit(Z)))
     preview = 3 * 10_000 * 4 * 8 / 2**20  # samples: the subsample, its centred copy and its distances
     assert peaks[1] < limit + preview
     # Fourier features are summed in blocks that fit the cache: there the limit has nothing to do.
@@ -222,32 +205,35 @@ def test_memory_limit_is_honoured(basis, p, limit):
 
 
 @pytest.mark.parametrize("cv", [3, KFold(5)], ids=["drawn twice", "five folds"])
+@pytest.mark.slow
 def test_memory_limit_counts_folds(cv):
-    Z = np.random.default_rng(2).standard_normal((4000, 3))
+    Z = np.random.default_rng(2).standard_normal((4000, 3)) * [1.0, 0.8, 0.5]
     settings = {"n_features": 300, "bandwidth": 1.0, "rates": "cross-fitted", "cv": cv, "random_state": 0}
     with pytest.raises(ValueError, match=r"memory_limit=20 MB is too small for 300 features .* increase it") as error:
         KernelDiffusionMap(2, memory_limit=20, **settings).fit(Z)
     needed = float(re.search(r"need (\d+) MB", str(error.value))[1])
     model = KernelDiffusionMap(2, memory_limit=needed + 1, **settings).fit(Z)
-    assert 0.4 * needed < traced_peak(lambda: model.fit(Z)) < needed
+    assert 0.4 * needed < megabytes(lambda: model.fit(Z)) < needed
 
 
+@pytest.mark.slow
 def test_memory_limit_of_transform_and_score():
     # With landmarks: the features of a chunk are all alive at once, which those of Fourier features never are.
-    Z = np.random.default_rng(2).standard_normal((20_000, 4))
+    Z = np.random.default_rng(2).standard_normal((20_000, 4)) * [1.0, 0.8, 0.5, 0.5]
     model = KernelDiffusionMap(2, n_features=100, basis="landmarks", bandwidth=3.0, landmarks=Z[:100])
     modes = model.fit(Z[:2000]).transform(Z)
     result = 2 * modes.nbytes / 2**20  # the modes, and the chunks that they are put together from
     score = model.score(Z)
-    unlimited, unlimited_score = (traced_peak(lambda f=f: f(Z)) for f in (model.transform, model.score))
+    unlimited, unlimited_score = (megabytes(lambda f=f: f(Z)) for f in (model.transform, model.score))
     model.set_params(memory_limit=2)
-    assert traced_peak(lambda: model.transform(Z)) < 2 + result < unlimited / 2
-    assert traced_peak(lambda: model.score(Z)) < 2 < unlimited_score / 2
+    assert megabytes(lambda: model.transform(Z)) < 2 + result < unlimited / 2
+    assert megabytes(lambda: model.score(Z)) < 2 < unlimited_score / 2
     assert_allclose(model.transform(Z), modes, rtol=1e-12, atol=1e-12)
     assert model.score(Z) == pytest.approx(score, rel=1e-12)
 
 
 class TestExactSums:
+    @pytest.mark.slow
     def test_against_exact_arithmetic(self):
         # 20,000 parts of very different size: plain addition loses 1e-13 and more, compensated addition nothing.
         values = np.random.default_rng(3).standard_normal(20_000) * 10.0 ** np.random.default_rng(4).integers(
@@ -262,6 +248,7 @@ class TestExactSums:
             assert getattr(total, name).item() == pytest.approx(exact, rel=3e-16)
         assert total.count == 20_000
 
+    @pytest.mark.slow
     def test_chunks_too_light_for_one_addition(self):
         # Each is below half a unit in the last place of the first: added one by one, all 400 would be lost.
         Z, light = np.random.default_rng(6).standard_normal((80, 1)) + 1e4, 1e-17
@@ -274,6 +261,7 @@ class TestExactSums:
             # Half a unit from rounding the sum, and a little for those of the carry; 2e-15 is what would be lost.
             assert_allclose(getattr(model.moments_, name), np.float64(exact), rtol=2.3e-16, err_msg=name)
 
+    @pytest.mark.slow
     def test_many_chunks_far_from_zero(self):
         # Whatever the sizes and the order of the chunks, and with a mean 1e4 standard deviations from zero.
         rng = np.random.default_rng(5)

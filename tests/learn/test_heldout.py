@@ -5,8 +5,8 @@ import jax.numpy as jnp
 import jax_heldout
 import numpy as np
 import pytest
-from conftest import DIFFUSIONS, make_parametrisation, make_samples
 from numpy.testing import assert_allclose
+from small_problems import DIFFUSIONS, make_parametrisation, make_samples, slope
 
 from kdmaps.kernels import Gaussian, Matern
 from kdmaps.learn._heldout import Rotation, heldout, modes_adjoint, solve_modes
@@ -65,17 +65,20 @@ GOALS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("goal", GOALS.values(), ids=GOALS)
 def test_value_and_adjoint_are_those_of_automatic_differentiation(samples, goal):
     parametrisation, theta = make_parametrisation("dictionary", samples)
     check(parametrisation.forward(theta)[0], goal, samples.roles)
 
 
+@pytest.mark.slow
 def test_value_and_adjoint_with_learned_bandwidths(samples):
     parametrisation, theta = make_parametrisation("bandwidths", samples)
     check(parametrisation.forward(theta)[0], objective(), samples.roles)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("diffusion", DIFFUSIONS)
 def test_value_and_adjoint_for_every_diffusion(diffusion):
     samples = make_samples(DIFFUSIONS[diffusion])
@@ -98,6 +101,7 @@ def quarter_turns():
     return parametrisation.forward(np.array([0.1, -0.2]))[0], samples.roles
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("caution", [0.0, 1.0])
 def test_value_and_adjoint_where_eigenvalues_agree(caution):
     statistics, roles = quarter_turns()
@@ -125,12 +129,9 @@ def test_adjoint_against_differences(samples, case):
         def at(t, name=name, array=array, direction=direction):
             return heldout(statistics._replace(**{name: array + t * direction}), LOG_LAMBDA, goal, roles).value
 
-        h = 1e-3
-        slope = (8 * (at(h) - at(-h)) - (at(2 * h) - at(-2 * h))) / (12 * h)
-        assert np.vdot(getattr(adjoint, name), direction) == pytest.approx(slope, rel=1e-6), name
-    h = 1e-3
-    at = [heldout(statistics, LOG_LAMBDA + t * h, goal, roles).value for t in (-2, -1, 1, 2)]
-    assert by_lambda == pytest.approx((8 * (at[2] - at[1]) - (at[3] - at[0])) / (12 * h), rel=1e-6)
+        assert np.vdot(getattr(adjoint, name), direction) == pytest.approx(slope(at, 1e-3), rel=1e-6), name
+    expected = slope(lambda t: heldout(statistics, LOG_LAMBDA + t, goal, roles).value, 1e-3)
+    assert by_lambda == pytest.approx(expected, rel=1e-6)
 
 
 def test_the_number_of_threads_does_not_matter(samples, monkeypatch):
@@ -178,6 +179,5 @@ def test_nearest_rotation(singular_values):
     M, dM, weight = U @ np.diag(singular_values) @ V, *rng.standard_normal((2, 3, 3))
     assert_allclose(Rotation.nearest(M).matrix, U @ V, atol=1e-12)
     step = 1e-2 * min(singular_values) ** 1.5
-    at = [np.vdot(weight, Rotation.nearest(M + t * step * dM).matrix) for t in (-2, -1, 1, 2)]
-    expected = (8 * (at[2] - at[1]) - (at[3] - at[0])) / (12 * step)
+    expected = slope(lambda t: np.vdot(weight, Rotation.nearest(M + t * dM).matrix), step)
     assert np.vdot(Rotation.nearest(M).adjoint(weight), dM) == pytest.approx(expected, rel=1e-6)

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from conftest import DIFFUSIONS, make_parametrisation, make_samples
+from small_problems import DIFFUSIONS, make_parametrisation, make_samples
 
 from kdmaps.bases import make_basis
 from kdmaps.data import ArraySource
@@ -42,6 +42,7 @@ def test_frequencies_of_the_refined_kernel_are_those_of_the_basis(samples):
     np.testing.assert_allclose(drawn.frequencies, parametrisation.basis(theta).frequencies, rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_streamed_gradient_is_that_of_automatic_differentiation():
     """The eigenvalue sum of a dense implementation, features and their Jacobian as arrays, differentiated by JAX."""
     X = np.random.default_rng(0).standard_normal((200, 3))
@@ -91,6 +92,7 @@ def test_preset_weights():
     assert make_objective({"eig": 2.0, "sub": 0.0}, 3) == Objective(("eig",), (2.0,), 3)
 
 
+@pytest.mark.slow
 def test_soft_selection():
     scores = np.array([1.0, 3.0, 2.0])
     with jax.enable_x64(True):

@@ -5,27 +5,24 @@ import sys
 
 import numpy as np
 import pytest
-from conftest import ornstein_uhlenbeck_action
 from sklearn.utils.estimator_checks import parametrize_with_checks
+from small_problems import ornstein_uhlenbeck_action
 
 import kdmaps
 from kdmaps import VariationalKernelMap
 from kdmaps.kernels import Gaussian, Laplacian, Matern
+from shared import known_warning
 
-pytestmark = pytest.mark.filterwarnings("ignore::kdmaps.exceptions.UnreliableModesWarning")
+pytestmark = pytest.mark.slow
 
 QUICK = {"n_components": 2, "adam_steps": 2, "lbfgs_steps": 1, "n_features": 8, "random_state": 0}
 
 
 @parametrize_with_checks([VariationalKernelMap(**QUICK, kernels=("gaussian", "rq2"))])
-@pytest.mark.filterwarnings("ignore")
+@known_warning()  # the checks fit blobs and a few points
+@pytest.mark.filterwarnings("ignore::kdmaps.exceptions.DataWarning")
 def test_scikit_learn_contract(estimator, check):
     check(estimator)
-
-
-@pytest.fixture(scope="module")
-def X():
-    return kdmaps.problems.load("ou2d-4").sample(200, random_state=0)
 
 
 VARIANTS = {
@@ -69,12 +66,13 @@ def test_varrff_stays_in_its_bounds(X):
     assert np.all((ratio > 1 / np.e - 1e-9) & (ratio < np.e + 1e-9))
 
 
+@known_warning()  # trivial modes are the point
 def test_uncentred_eigenvalue_sum_ends_while_there_are_modes(X):
     """Without centring the eigenvalue sum grows with the bandwidth for ever (the paper's trivialisation)."""
     settings = {**QUICK, "n_components": 4, "adam_steps": 100, "learning_rate": 0.5}
     model = VariationalKernelMap(**settings, objective="eig-only", center=False).fit(X)
     assert model.history_["sigma"][-1].max() > 10 * model.history_["sigma"][0].max()
-    assert model.transform(X).shape == (200, 4)
+    assert np.linalg.matrix_rank(model.transform(X)) == 4
 
 
 @pytest.mark.parametrize(

@@ -19,8 +19,10 @@ from kdmaps.forms.moments import Moments
 from kdmaps.kernels import FAMILIES, Gaussian, Laplacian, Matern, Mixture
 from kdmaps.output import model_files as io
 from kdmaps.spectrum.modes import Modes
+from shared import known_warning
 
-pytestmark = pytest.mark.filterwarnings("ignore::kdmaps.exceptions.UnreliableModesWarning")
+# Small files of 150 samples, whose modes are not the point.
+pytestmark = known_warning("have the same time scale")
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((150, 3)) * [1.0, 0.7, 0.4]

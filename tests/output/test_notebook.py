@@ -2,13 +2,13 @@
 
 import re
 
-import pytest
 import sklearn
 from sklearn.base import BaseEstimator
 
 import kdmaps
 from kdmaps.output import words
 from kdmaps.selection import rules
+from shared import GRID, known_warning
 
 X = kdmaps.problems.load("dw1d").sample(300, random_state=0)
 
@@ -32,13 +32,12 @@ def test_a_fitted_estimator_shows_time_scales_and_kernel():
 
 
 def test_a_search_tells_its_reasons():
-    grid = {"families": ["gaussian", "rq2"], "bandwidths": 3, "regularizations": [1e-3, 1e-2], "max_extensions": 0}
-    search = kdmaps.KernelSearchCV(2, **grid, n_features=40, random_state=0).fit(X)
+    search = kdmaps.KernelSearchCV(2, **GRID, n_features=40, random_state=0).fit(X)
     assert "12 candidates were judged by the time scales of their modes on held-out samples" in shown(search)
     assert f"the best one scores {search.best_selection_score_:.4g}" in shown(search)
 
 
-@pytest.mark.filterwarnings("ignore::kdmaps.exceptions.UnreliableModesWarning")
+@known_warning()  # of fits in general
 def test_warnings_are_shown():
     model = kdmaps.KernelDiffusionMap(4, random_state=0).fit(X[:15])
     assert model.modes_.warnings()

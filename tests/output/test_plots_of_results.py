@@ -1,6 +1,5 @@
 """Embedding, error bars, learning, residuals and certificates: what is drawn is what was found."""
 
-import matplotlib
 import numpy as np
 import pytest
 from kdmaps.certificates import Certificate
@@ -10,27 +9,15 @@ from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
 
 import kdmaps
+from shared import known_warning
 
-matplotlib.use("Agg")
-pytestmark = pytest.mark.filterwarnings("ignore::kdmaps.exceptions.UnreliableModesWarning")
-
-
-@pytest.fixture(scope="module")
-def X():
-    return kdmaps.problems.load("ou2d-4").sample(200, random_state=0)
+# The model of three modes, which gives an embedding two axes and a colour.
+pytestmark = known_warning("have the same time scale")
 
 
 @pytest.fixture(scope="module")
 def model(X):
     return kdmaps.KernelDiffusionMap(3, n_features=60, random_state=0).fit(X)
-
-
-@pytest.fixture(autouse=True)
-def _close_figures():
-    yield
-    import matplotlib.pyplot as plt
-
-    plt.close("all")
 
 
 # --- embedding --------------------------------------------------------------------------------------------------------
@@ -125,6 +112,7 @@ def test_history_of_several_values():
     assert "best so far" not in lines
 
 
+@pytest.mark.slow
 def test_history_of_estimators(X, model):
     learned = kdmaps.VariationalKernelMap(2, adam_steps=3, lbfgs_steps=2, n_features=20, random_state=0).fit(X)
     np.testing.assert_array_equal(plot_history(learned).lines[0].get_ydata(), learned.history_["loss"])

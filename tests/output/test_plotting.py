@@ -3,7 +3,6 @@
 import subprocess
 import sys
 
-import matplotlib
 import numpy as np
 import pandas as pd
 import pytest
@@ -11,8 +10,7 @@ from kdmaps.plotting import plot_landscape, plot_modes, plot_regularization_map,
 from matplotlib.figure import Figure
 
 import kdmaps
-
-matplotlib.use("Agg")
+from shared import GRID
 
 
 @pytest.fixture(scope="module")
@@ -27,14 +25,6 @@ def line():
     X = problem.sample(300, random_state=0)
     model = kdmaps.KernelDiffusionMap(n_components=2, n_features=60, random_state=0).fit(X)
     return X, model, problem.eigenfunctions(X, 2)
-
-
-@pytest.fixture(autouse=True)
-def _close_figures():
-    yield
-    import matplotlib.pyplot as plt
-
-    plt.close("all")
 
 
 def in_order_of_samples(points, X):
@@ -138,6 +128,7 @@ def test_no_gap_is_drawn_where_no_mode_is_left(line):
     assert list(plot_timescales(model, ax=Figure().subplots()).patches) == []
 
 
+@pytest.mark.slow
 def test_matplotlib_is_imported_only_to_draw():
     code = "import sys, kdmaps.plotting, kdmaps.cli; sys.exit('matplotlib' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
@@ -146,8 +137,7 @@ def test_matplotlib_is_imported_only_to_draw():
 @pytest.fixture(scope="module")
 def search():
     X = kdmaps.problems.load("dw1d").sample(200, random_state=0)
-    grid = {"families": ["gaussian", "rq2"], "bandwidths": 3, "regularizations": [1e-3, 1e-2], "max_extensions": 0}
-    return kdmaps.KernelSearchCV(2, **grid, n_features=40, random_state=0).fit(X)
+    return kdmaps.KernelSearchCV(2, **GRID, n_features=40, random_state=0).fit(X)
 
 
 def test_landscape_shows_the_best_regularization_of_every_bandwidth(search):

@@ -9,8 +9,6 @@ from kdmaps.report import render_report
 
 import kdmaps
 
-pytestmark = pytest.mark.filterwarnings("ignore::kdmaps.exceptions.UnreliableModesWarning")
-
 
 def test_points_of_many_samples_are_drawn_at_random_over_all_of_them():
     X = np.sort(kdmaps.problems.load("dw1d").sample(2000, random_state=0), axis=0)  # as a slow trajectory may be
@@ -26,6 +24,7 @@ def test_points_of_many_samples_are_drawn_at_random_over_all_of_them():
     np.testing.assert_allclose(points["values"], [model.transform(X[rows])[:, 0], X[rows, 0]], rtol=1e-3)
 
 
+@pytest.mark.slow
 def test_the_certificate_of_a_search_counts_candidates_and_folds():
     X = kdmaps.problems.load("dw1d").sample(300, random_state=0)
     search = kdmaps.KernelSearchCV(1, families=["gaussian"], bandwidths=[1.0, 2.0], regularizations=[1e-3])

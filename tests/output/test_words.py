@@ -10,6 +10,8 @@ import kdmaps
 from kdmaps.output.notebook import summary_html
 from kdmaps.output.words import checks_of, reasons, warnings_of
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize(
     ("margin", "errors", "words"),
@@ -33,11 +35,6 @@ def test_the_second_best(margin, errors, words):
         n_components=2,
     )
     assert words in " ".join(reasons(search))
-
-
-@pytest.fixture(scope="module")
-def X():
-    return kdmaps.problems.load("ou2d-4").sample(200, random_state=0)
 
 
 @pytest.fixture(scope="module")

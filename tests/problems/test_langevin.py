@@ -76,6 +76,7 @@ def test_gradient(name):
         np.testing.assert_allclose(p.drift(X)[:, j], -p.diffusion * difference, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_two_dimensions(schroedinger, assert_mean):
     p = problems.load("triplewell2d")
     rates, points, modes, mass = schroedinger(p.potential, p.gradient, p.domain, 45, 7, cutoff=22.0)
@@ -89,6 +90,7 @@ def test_two_dimensions(schroedinger, assert_mean):
         assert_mean(f(X), mass @ f(points) / mass.sum(), bias=1e-6)
 
 
+@pytest.mark.slow
 def test_two_dimensions_refined():
     p = problems.load("triplewell2d")
     finer = problems.Langevin2D(p.potential, p.gradient, p.domain, cells=60)
@@ -97,6 +99,7 @@ def test_two_dimensions_refined():
     np.testing.assert_allclose(p.eigenfunctions(X, 3), finer.eigenfunctions(X, 3), atol=1e-4)
 
 
+@pytest.mark.slow
 def test_degenerate_two_dimensional_modes():
     """An isotropic Gaussian has rates 1, 1, 2, 2, 2, 3, …; the first pair spans x and y up to a rotation."""
     p = problems.Langevin2D(lambda X: np.sum(X**2, axis=1) / 2, lambda X: X, ((-9, 9), (-9, 9)))

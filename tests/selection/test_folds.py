@@ -17,6 +17,7 @@ from kdmaps.selection.rules import SCORINGS, jackknife_error, make_scoring, pool
 from kdmaps.spectrum import path as regularization_path
 from kdmaps.spectrum.path import RegularizationPath
 from kdmaps.spectrum.pencil import find_modes, solve
+from shared import known_warning
 
 LAMBDAS = [1e-1, 1e-2, 1e-3]
 R = 3
@@ -172,6 +173,8 @@ def test_agreement_is_one_for_equal_folds_and_less_for_noise(X):
     assert cross_fit(whole, folds, None, R, [1e-6])[0].agreement() < 0.95
 
 
+@pytest.mark.slow
+@known_warning("regularization weighs")
 def test_timescale_score_obeys_ky_fan():
     """At the exact modes the score is the exact sum of time scales; no other space exceeds it beyond sampling error."""
     problem = kdmaps.problems.load("ou2d-4")

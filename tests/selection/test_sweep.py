@@ -11,9 +11,7 @@ from sklearn.model_selection import KFold
 
 import kdmaps
 from kdmaps import KernelSearchCV
-
-pytestmark = pytest.mark.filterwarnings("ignore::kdmaps.exceptions.UnreliableModesWarning")
-SMALL = {"n_components": 2, "families": ["gaussian", "matern52"], "bandwidths": 4, "n_features": 60, "random_state": 0}
+from shared import SMALL_SEARCH, known_warning
 
 
 @pytest.fixture(scope="module")
@@ -21,14 +19,15 @@ def X():
     return kdmaps.problems.load("dw1d").sample(300, random_state=0)
 
 
+@pytest.mark.slow
 def test_resume_gives_the_same_answer(X, tmp_path):
     path = tmp_path / "sweep.jsonl"
-    whole = KernelSearchCV(**SMALL).fit(X)
-    KernelSearchCV(**SMALL, checkpoint=path).fit(X)
+    whole = KernelSearchCV(**SMALL_SEARCH).fit(X)
+    KernelSearchCV(**SMALL_SEARCH, checkpoint=path).fit(X)
     lines = path.read_text().splitlines()
     # As a kill would leave it: half of the trials, the last line cut off.
     path.write_text("\n".join(lines[: len(lines) // 2]) + "\n" + lines[-1][:40])
-    resumed = KernelSearchCV(**SMALL, checkpoint=path).fit(X)
+    resumed = KernelSearchCV(**SMALL_SEARCH, checkpoint=path).fit(X)
     assert resumed.best_params_ == whole.best_params_
     np.testing.assert_array_equal(resumed.cv_results_["selection_score"], whole.cv_results_["selection_score"])
     np.testing.assert_array_equal(resumed.transform(X), whole.transform(X))
@@ -36,7 +35,7 @@ def test_resume_gives_the_same_answer(X, tmp_path):
 
 def test_finished_trials_are_read_not_run(X, tmp_path):
     path = tmp_path / "sweep.jsonl"
-    KernelSearchCV(**SMALL, checkpoint=path).fit(X)
+    KernelSearchCV(**SMALL_SEARCH, checkpoint=path).fit(X)
     lines = path.read_text().splitlines()
     marked = []
     for line in lines:
@@ -45,40 +44,42 @@ def test_finished_trials_are_read_not_run(X, tmp_path):
             candidate["score"][0] -= 1000
         marked.append(json.dumps(entry) if line else "")
     path.write_text("\n".join(marked))
-    assert KernelSearchCV(**SMALL, checkpoint=path).fit(X).best_selection_score_ < -900
+    assert KernelSearchCV(**SMALL_SEARCH, checkpoint=path).fit(X).best_selection_score_ < -900
 
 
+@pytest.mark.slow
 def test_checkpoint_of_other_data_is_refused(X, tmp_path):
     path = tmp_path / "sweep.jsonl"
-    KernelSearchCV(**SMALL, checkpoint=path).fit(X)
+    KernelSearchCV(**SMALL_SEARCH, checkpoint=path).fit(X)
     with pytest.raises(ValueError, match="belongs to other data"):
-        KernelSearchCV(**SMALL, checkpoint=path).fit(X + 1e-9)
+        KernelSearchCV(**SMALL_SEARCH, checkpoint=path).fit(X + 1e-9)
     with pytest.raises(ValueError, match="belongs to other data"):
-        KernelSearchCV(**SMALL, scoring="rayleigh", checkpoint=path).fit(X)
+        KernelSearchCV(**SMALL_SEARCH, scoring="rayleigh", checkpoint=path).fit(X)
     for seed in (1, 2):  # the same sizes of folds, but other samples in them
         folds = tmp_path / "folds.jsonl"
-        search = KernelSearchCV(**SMALL, cv=KFold(3, shuffle=True, random_state=seed), checkpoint=folds)
+        search = KernelSearchCV(**SMALL_SEARCH, cv=KFold(3, shuffle=True, random_state=seed), checkpoint=folds)
         if seed == 1:
             search.fit(X)
         else:
             with pytest.raises(ValueError, match="belongs to other data"):
                 search.fit(X)
     with pytest.raises(ValueError, match="named function"):
-        KernelSearchCV(**SMALL, scoring=lambda fold: 0.0, checkpoint=tmp_path / "new.jsonl").fit(X)
+        KernelSearchCV(**SMALL_SEARCH, scoring=lambda fold: 0.0, checkpoint=tmp_path / "new.jsonl").fit(X)
     with pytest.raises(ValueError, match="existing directory"):
-        KernelSearchCV(**SMALL, checkpoint=tmp_path / "no" / "where.jsonl").fit(X)
+        KernelSearchCV(**SMALL_SEARCH, checkpoint=tmp_path / "no" / "where.jsonl").fit(X)
 
 
 def test_checkpoint_knows_the_tensor(X, tmp_path):
     path = tmp_path / "sweep.jsonl"
-    KernelSearchCV(**SMALL, diffusion=lambda x: 1 + x[:, 0] ** 2, checkpoint=path).fit(X)
+    KernelSearchCV(**SMALL_SEARCH, diffusion=lambda x: 1 + x[:, 0] ** 2, checkpoint=path).fit(X)
     with pytest.raises(ValueError, match="belongs to other data"):
-        KernelSearchCV(**SMALL, diffusion=lambda x: 2 + x[:, 0] ** 2, checkpoint=path).fit(X)
+        KernelSearchCV(**SMALL_SEARCH, diffusion=lambda x: 2 + x[:, 0] ** 2, checkpoint=path).fit(X)
 
 
+@known_warning("score landscape is flat")
 def test_checkpoint_knows_the_weights(X, tmp_path):
     """The bandwidths are given: nothing but the checkpoint's own digest can tell one search from the other."""
-    path, settings = tmp_path / "sweep.jsonl", {**SMALL, "bandwidths": [1.0, 2.0], "max_extensions": 0}
+    path, settings = tmp_path / "sweep.jsonl", {**SMALL_SEARCH, "bandwidths": [1.0, 2.0], "max_extensions": 0}
     weight = np.linspace(0.5, 1.5, len(X))
     KernelSearchCV(**settings, checkpoint=path).fit(X, sample_weight=weight)
     size = path.stat().st_size
@@ -89,10 +90,11 @@ def test_checkpoint_knows_the_weights(X, tmp_path):
             KernelSearchCV(**settings, checkpoint=path).fit(X, sample_weight=other)
 
 
+@pytest.mark.slow
 def test_resume_without_a_seed_takes_the_seed_of_the_checkpoint(X, tmp_path):
     path = tmp_path / "sweep.jsonl"
     path.touch()
-    settings = {**SMALL, "random_state": None, "checkpoint": path}
+    settings = {**SMALL_SEARCH, "random_state": None, "checkpoint": path}
     first = KernelSearchCV(**settings).fit(X)
     np.testing.assert_array_equal(KernelSearchCV(**settings).fit(X).transform(X), first.transform(X))
 
@@ -107,6 +109,8 @@ def interruptible():
 
 @pytest.mark.usefixtures("interruptible")
 @pytest.mark.parametrize("n_jobs", [1, 2])
+@known_warning("score landscape is flat")  # the score does not look at the kernel
+@pytest.mark.slow
 def test_interrupt_is_raised_and_finished_candidates_are_kept(X, tmp_path, n_jobs):
     path, calls = tmp_path / "sweep.jsonl", []
 
@@ -121,18 +125,19 @@ def test_interrupt_is_raised_and_finished_candidates_are_kept(X, tmp_path, n_job
         return -float(fold.regularization)
 
     interrupting.__qualname__ = counted.__qualname__  # the checkpoint takes it for the same score
-    search = KernelSearchCV(**SMALL, scoring=interrupting, n_jobs=n_jobs, checkpoint=path)
+    search = KernelSearchCV(**SMALL_SEARCH, scoring=interrupting, n_jobs=n_jobs, checkpoint=path)
     with pytest.raises(KeyboardInterrupt):
         search.fit(X)
     assert not hasattr(search, "best_params_")  # nothing half-fitted is left behind
     calls.clear()
-    resumed = KernelSearchCV(**SMALL, scoring=counted, n_jobs=1, checkpoint=path, max_extensions=0).fit(X)
-    whole = KernelSearchCV(**SMALL, scoring=counted, n_jobs=1, max_extensions=0)
+    resumed = KernelSearchCV(**SMALL_SEARCH, scoring=counted, n_jobs=1, checkpoint=path, max_extensions=0).fit(X)
+    whole = KernelSearchCV(**SMALL_SEARCH, scoring=counted, n_jobs=1, max_extensions=0)
     done = len(calls)
     assert 0 < done < 8 * 7 * 6  # kernels × regularizations × folds: some were read, not judged again
     assert whole.fit(X).best_params_ == resumed.best_params_
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("interruptible")
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_interrupt_ends_a_sum_at_its_next_chunk(n_jobs):
@@ -146,7 +151,7 @@ def test_interrupt_ends_a_sum_at_its_next_chunk(n_jobs):
         return np.ones(len(chunk))
 
     X = np.random.default_rng(0).standard_normal((200_000, 2))
-    search = KernelSearchCV(**{**SMALL, "n_features": 200}, diffusion=diffusion, n_jobs=n_jobs)
+    search = KernelSearchCV(**{**SMALL_SEARCH, "n_features": 200}, diffusion=diffusion, n_jobs=n_jobs)
     with pytest.raises(KeyboardInterrupt):
         search.fit(X)
     # A kernel alone has 200,000/2,621 = 77 chunks. The one under way, and in the other thread the one of 0.2 s at most.

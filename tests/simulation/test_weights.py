@@ -4,18 +4,16 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-import kdmaps
 from kdmaps.exceptions import DataWarning
 from kdmaps.simulation import boltzmann_weights, effective_sample_size
+from shared import wide_map
 
 
-@pytest.mark.filterwarnings("ignore::kdmaps.exceptions.UnreliableModesWarning")
 def test_biased_samples_show_the_rates_of_the_system():
     """V = x²/2 with the bias x²/4 is sampled as N(0, 2/3); reweighted, it has the rates 1 and 2 of V."""
     X = np.sqrt(2 / 3) * np.random.default_rng(0).standard_normal((20_000, 1))
     weights = boltzmann_weights(X[:, 0] ** 2 / 4, kT=1.0)
-    # A wide kernel with little regularization represents the linear and quadratic modes.
-    model = kdmaps.KernelDiffusionMap(2, bandwidth=6.0, n_features=40, regularization=1e-4, random_state=0)
+    model = wide_map()
     # Influence function 1 - x² under weights: Var = E_V[w (1 - x²)²]/n with w = e^{x²/4}/Z < 1.2, about 2/n.
     assert model.fit(X, sample_weight=weights).rates_[0] == pytest.approx(1, abs=0.06)
     assert model.fit(X).rates_[0] == pytest.approx(1.5, abs=0.06)

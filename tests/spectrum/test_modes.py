@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from spectra import moments_of, positive, with_spectrum
@@ -11,10 +11,7 @@ from kdmaps.exceptions import UnresolvedModesWarning
 from kdmaps.spectrum.checks import agreement_check
 from kdmaps.spectrum.pencil import find_modes
 
-unhurried = settings(deadline=None)
 
-
-@unhurried
 @given(st.lists(st.integers(1, 3), min_size=1, max_size=4), st.integers(0, 100))
 def test_degenerate_clusters(multiplicities, seed):
     # Time scales 1, 1/2, 1/4, ... with these multiplicities, and one more beyond the cut.

@@ -6,6 +6,9 @@ from kdmaps.certificates import Certificate
 from kdmaps.report import write_report
 
 import kdmaps
+from shared import GRID
+
+pytestmark = pytest.mark.slow
 
 # Margins and room of the figure, as page.js has them.
 LEFT, RIGHT, TOP, BOTTOM, ROOM = 58, 64, 14, 46, 0.04
@@ -19,8 +22,7 @@ def X():
 
 @pytest.fixture(scope="module")
 def search(X):
-    grid = {"families": ["gaussian", "rq2"], "bandwidths": 3, "regularizations": [1e-3, 1e-2], "max_extensions": 0}
-    return kdmaps.KernelSearchCV(3, **grid, n_features=60, random_state=0).fit(X)
+    return kdmaps.KernelSearchCV(3, **GRID, n_features=60, random_state=0).fit(X)
 
 
 @pytest.fixture(scope="module")

@@ -15,8 +15,15 @@ from sklearn.model_selection import GroupKFold
 
 import kdmaps
 from kdmaps.kernels import Mixture
+from shared import GRID, known_warning
 
-pytestmark = pytest.mark.filterwarnings("ignore::kdmaps.exceptions.UnreliableModesWarning")
+# Pages of small fits: three modes of 300 samples, of a Gaussian law for which any wide kernel will do.
+pytestmark = [
+    pytest.mark.slow,
+    known_warning("have the same time scale"),
+    known_warning("score landscape is flat"),
+]
+
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\"'&{{7*7}}"
 
 TENSORS = np.random.default_rng(0).uniform(0.5, 2, (300, 2, 1)) * np.eye(2)  # one for each sample
@@ -63,8 +70,7 @@ def X():
 
 @pytest.fixture(scope="module")
 def search(X):
-    grid = {"families": ["gaussian", "rq2"], "bandwidths": 3, "regularizations": [1e-3, 1e-2], "max_extensions": 0}
-    return kdmaps.KernelSearchCV(3, **grid, n_features=40, random_state=0).fit(X)
+    return kdmaps.KernelSearchCV(3, **GRID, n_features=40, random_state=0).fit(X)
 
 
 @pytest.fixture(scope="module")
@@ -140,6 +146,7 @@ def test_checks_of_a_search_are_those_of_its_folds(X, search):
 
 
 @pytest.mark.parametrize("few", [40, 300])
+@known_warning()  # warnings are the point
 def test_a_check_that_fails_says_so(few, X):
     model = kdmaps.KernelDiffusionMap(4, n_features=60, bandwidth=2.5, random_state=0).fit(X[:few])
     modes, cells = model.modes_, Tree(render_report(model, X[:few])).texts["td"]
@@ -191,6 +198,7 @@ def test_the_same_fit_gives_the_same_page(X, search, bars):
     assert render_report(search, X, uncertainty=bars) == render_report(search, X, uncertainty=bars)
 
 
+@known_warning()  # warnings are the point
 def test_a_given_kernel_has_no_landscape_and_shows_its_warnings(X):
     few = X[:40]  # too few to tell modes 4 and 5 apart
     model = kdmaps.KernelDiffusionMap(4, n_features=60, bandwidth=2.5, random_state=0).fit(few)

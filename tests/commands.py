@@ -1,0 +1,22 @@
+"""The command line within the tests, and the fit that most of its tests ask for."""
+
+from typer.testing import CliRunner
+
+import kdmaps
+from kdmaps.cli import app
+
+#: Options of `kdmaps fit` that give everything, so that nothing is searched.
+GIVEN = ("--modes", 2, "--features", 40, "--kernel", "gaussian", "--bandwidth", 3, "--lambda", 0.001)
+
+
+def run(*arguments):
+    """Run `kdmaps` in this process, on a terminal so wide that rich neither wraps nor shortens anything."""
+    result = CliRunner().invoke(app, [str(a) for a in arguments], env={"COLUMNS": "300", "NO_COLOR": "1"})
+    assert "Traceback" not in result.output
+    return result
+
+
+def given(**parameters):
+    """Return the estimator that `kdmaps fit` makes of GIVEN."""
+    settings = {"n_features": 40, "regularization": 0.001, "random_state": 0, **parameters}
+    return kdmaps.KernelDiffusionMap(2, kernel="gaussian", bandwidth=3.0, **settings)

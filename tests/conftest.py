@@ -1,0 +1,34 @@
+"""Fixtures that several rooms share. Data and helper functions to import are in shared.py and commands.py."""
+
+import hypothesis
+import pytest
+
+import kdmaps
+
+# No deadline: a correct result must not fail on a busy machine.
+hypothesis.settings.register_profile("unhurried", deadline=None)
+hypothesis.settings.load_profile("unhurried")
+
+
+#: Examples in docstrings, which cannot carry a mark, that take longer than half a second.
+SLOW_EXAMPLES = {
+    "kdmaps.analysis.uncertainty.bootstrap",
+    "kdmaps.estimators.adaptive.AdaptiveDiffusionMap",
+    "kdmaps.estimators.search.KernelSearchCV",
+    "kdmaps.estimators.variational.VariationalKernelMap",
+    "kdmaps.simulation.export.as_jax",
+}
+
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if item.name in SLOW_EXAMPLES:
+            item.add_marker(pytest.mark.slow)
+
+
+@pytest.fixture(scope="session")
+def X():
+    """200 samples in two columns, read-only because they are shared. Modules that need others define their own X."""
+    samples = kdmaps.problems.load("ou2d-4").sample(200, random_state=0)
+    samples.flags.writeable = False
+    return samples

@@ -1,0 +1,158 @@
+"""What several rooms are tested with: kernels, diffusion tensors, small fits and searches, comparisons."""
+
+import tracemalloc
+from dataclasses import fields
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+import kdmaps
+from kdmaps import Factor
+from kdmaps.forms.moments import Moments
+from kdmaps.kernels import FAMILIES, Gaussian, Laplacian, Matern, Mixture, RationalQuadratic
+
+# --- kernels ----------------------------------------------------------------------------------------------------------
+#: One bandwidth per coordinate, of three.
+ANISOTROPIC = np.array([0.9, 1.6, 2.7])
+ISOTROPIC_KERNELS = {
+    "gaussian": Gaussian(1.4),
+    "laplacian": Laplacian(2.0),
+    "matern12": Matern(0.5, 1.5),
+    "matern32": Matern(1.5, 1.5),
+    "matern52": Matern(2.5, 1.5),
+    "matern72": Matern(3.5, 1.5),
+    "matern92": Matern(4.5, 0.9),
+    "rq2": RationalQuadratic(2.0, 1.3),
+    "rq5": RationalQuadratic(5.0, 1.3),
+    "rq0.7": RationalQuadratic(0.7, 1.2),
+    "mixture": Mixture([Gaussian(1.4), Matern(1.5, 2.0), RationalQuadratic(5.0, 0.8)], [0.5, 0.3, 0.2]),
+}
+KERNELS = {
+    **ISOTROPIC_KERNELS,
+    **{f"{name}-anisotropic": FAMILIES[name](bandwidth=ANISOTROPIC) for name in FAMILIES},
+    "mixture-proportional": Mixture([Gaussian(ANISOTROPIC), Matern(2.5, 2 * ANISOTROPIC)], [0.6, 0.4]),
+    "mixture-not-proportional": Mixture([Gaussian(ANISOTROPIC), RationalQuadratic(2.0, 1.1)]),
+    "mixture-not-radial": Mixture([Gaussian(1.4), Laplacian(ANISOTROPIC)], [0.6, 0.4]),
+    "mixture-nested": Mixture([Mixture([Gaussian(1.4), Matern(2.5, 0.9)], [0.25, 0.75]), RationalQuadratic(3.0, 2.0)]),
+}
+
+
+def kernels(*names):
+    return {name: KERNELS[name] for name in names}
+
+
+# --- diffusion tensors ------------------------------------------------------------------------------------------------
+#: Symmetric and positive definite, and so are its leading minors.
+MATRIX = np.array([[2.0, 0.5, 0.1], [0.5, 1.0, -0.3], [0.1, -0.3, 0.7]])
+
+
+def scalar_field(X):
+    return 1 + 0.3 * np.sin(X[:, 0]) + 0.1 * np.cos(X[:, -1]) ** 2
+
+
+def diagonal_field(X):
+    return 1 + 0.5 * np.sin(X)
+
+
+def tensor_field(X):
+    """Return symmetric positive definite tensors (n, d, d)."""
+    u = np.sin(X + np.arange(X.shape[1]))
+    return u[:, :, None] * u[:, None, :] + np.diag(0.5 + np.arange(X.shape[1]) / 2)
+
+
+def thin_factor(X):
+    """Return factors (n, d, 2) of tensors of rank 2: a degenerate noise."""
+    return np.stack([np.sin(X), np.ones_like(X)], axis=2)
+
+
+def square_factor(X):
+    """Return factors (n, d, d) that are not symmetric, like a Jacobian."""
+    d = X.shape[1]
+    return np.eye(d) + np.triu(np.ones((d, d)), 1) * np.cos(X[:, :1, None])
+
+
+def diffusions(X):
+    """Return {name: (argument of estimators, the same tensors of shape (n, d, d))} for samples X of up to 3 columns.
+
+    Thin factors (n, d, 2) are told from tensors by their shape, so they need 3 columns.
+    """
+    n, d = X.shape
+    identity, matrix, diagonal = np.eye(d), MATRIX[:d, :d], np.array([0.5, 2.0, 0.0])[:d]  # 0: no noise along it
+    thin, square = (factor(X) @ np.swapaxes(factor(X), 1, 2) for factor in (thin_factor, square_factor))
+    return {
+        "none": (None, np.tile(identity, (n, 1, 1))),
+        "scalar": (2.5, np.tile(2.5 * identity, (n, 1, 1))),
+        "diagonal": (diagonal, np.tile(np.diag(diagonal), (n, 1, 1))),
+        "matrix": (matrix, np.tile(matrix, (n, 1, 1))),
+        "callable-scalars": (scalar_field, scalar_field(X)[:, None, None] * identity),
+        "callable-diagonals": (diagonal_field, diagonal_field(X)[:, :, None] * identity),
+        "callable-matrices": (tensor_field, tensor_field(X)),
+        "callable-thin-factors": (thin_factor, thin),
+        "callable-factors": (lambda X: Factor(square_factor(X)), square),
+        "array-matrices": (tensor_field(X), tensor_field(X)),
+        "array-thin-factors": (thin_factor(X), thin),
+        "array-factors": (Factor(square_factor(X)), square),
+    }
+
+
+def diffusion_arguments(X, *names):
+    return {name: diffusions(X)[name][0] for name in names}
+
+
+# --- estimators -------------------------------------------------------------------------------------------------------
+#: Twelve candidates.
+GRID = {"families": ["gaussian", "rq2"], "bandwidths": 3, "regularizations": [1e-3, 1e-2], "max_extensions": 0}
+#: The search of the tests of selection, whose grid may grow.
+SMALL_SEARCH = {
+    "n_components": 2,
+    "families": ["gaussian", "matern52"],
+    "bandwidths": 4,
+    "n_features": 60,
+    "random_state": 0,
+}
+
+
+def wide_map(n_components=2, **options):
+    """Return a map whose wide kernel, with little regularization, represents linear and quadratic modes."""
+    settings = {"bandwidth": 6.0, "n_features": 40, "regularization": 1e-4, "random_state": 0, **options}
+    return kdmaps.KernelDiffusionMap(n_components, **settings)
+
+
+def known_warning(text=""):
+    """Return a mark for tests in which fits warn of unreliable modes, in words with this text, beside their point."""
+    return pytest.mark.filterwarnings(f"ignore:.*{text}:kdmaps.exceptions.UnreliableModesWarning")
+
+
+# --- comparisons ------------------------------------------------------------------------------------------------------
+MOMENTS = tuple(field.name for field in fields(Moments))
+
+
+def assert_same_moments(one, two, rtol=1e-10, names=MOMENTS):
+    """Compare up to rounding relative to the largest entry of each field, because terms of a Gram matrix cancel."""
+    for name in names:
+        a, b = np.asarray(getattr(one, name)), np.asarray(getattr(two, name))
+        assert_allclose(a, b, rtol=0, atol=rtol * np.abs(b).max(), err_msg=name)
+
+
+def traced_peak(function):
+    """Return the largest number of bytes that Python and NumPy held at a time while a function ran."""
+    tracemalloc.start()
+    try:
+        function()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def topology(n_residues, atoms):
+    """Return an mdtraj topology of alanines with these atoms, of the element of their first letter."""
+    import mdtraj
+
+    made = mdtraj.Topology()
+    chain = made.add_chain()
+    for number in range(1, n_residues + 1):
+        residue = made.add_residue("ALA", chain, resSeq=number)
+        for name in atoms:
+            made.add_atom(name, mdtraj.element.get_by_symbol(name[0]), residue)
+    return made
