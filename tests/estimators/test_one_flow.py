@@ -148,3 +148,84 @@ def test_threads_change_nothing(X, n_jobs):
     model = kdmaps.KernelSearchCV(**SETTINGS, **GRID, n_jobs=n_jobs).fit(X)
     np.testing.assert_array_equal(model.cv_results_["selection_score"], expected.cv_results_["selection_score"])
     np.testing.assert_array_equal(model.transform(X), expected.transform(X))
+
+
+def test_a_list_of_one_trajectory_is_as_an_array(X):
+    searched = [kdmaps.KernelSearchCV(**SETTINGS, **GRID).fit(samples) for samples in (X, [X])]
+    np.testing.assert_array_equal(*(model.rates_ for model in searched))
+
+
+def test_lists_of_trajectories_everywhere(X):
+    model = kdmaps.KernelDiffusionMap(**SETTINGS).fit([X[:80], X[80:]])
+    parts = model.gradient([X[:80], X[80:]])
+    np.testing.assert_array_equal(np.concatenate(parts), model.gradient(X))
+    expected = model.predict_expectation(X, X[:, 0], 0.1)
+    np.testing.assert_array_equal(model.predict_expectation([X[:80], X[80:]], X[:, 0], 0.1), expected)
+    with pytest.raises(ValueError, match="open_tables"):
+        model.fit(["one.npy", "two.npy"])
+
+
+def test_the_memory_limit_is_checked_before_a_search(X, passes):
+    with pytest.raises(ValueError, match=r"memory_limit=0.001 MB is too small for 40 features"):
+        kdmaps.KernelSearchCV(**SETTINGS, **GRID, memory_limit=0.001).fit(X)
+    assert not passes
+
+
+def test_a_search_with_a_memory_limit_fits_within_it(X, passes):
+    model = kdmaps.KernelSearchCV(**SETTINGS, **GRID, memory_limit=50).fit(X)
+    free = kdmaps.KernelSearchCV(**SETTINGS, **GRID).fit(X)
+    np.testing.assert_allclose(model.rates_, free.rates_, rtol=1e-10)
+
+
+def test_settings_are_checked_before_the_data_are_read():
+    def never():
+        pytest.fail("read first")
+
+    for wrong in ({"scoring": "accuracy"}, {"families": ["cubic"]}, {"bandwidths": [-1.0]}, {"regularizations": [0]}):
+        with pytest.raises(ValueError, match=f"{next(iter(wrong))}|cubic"):
+            kdmaps.KernelSearchCV(**{**SETTINGS, **GRID, **wrong}).fit(never)
+
+
+def test_a_tensor_per_sample_with_a_stream_of_unknown_length(X):
+    D = np.tile(np.diag([1.0, 2.0]), (len(X), 1, 1))
+    array = kdmaps.KernelSearchCV(**SETTINGS, **GRID, diffusion=D).fit(X)
+    stream = kdmaps.KernelSearchCV(**SETTINGS, **GRID, diffusion=D).fit(lambda: iter([X[:90], X[90:]]))
+    np.testing.assert_allclose(stream.rates_, array.rates_, rtol=1e-8)
+
+
+def test_chunks_with_other_numbers_of_groups_are_refused(X):
+    model = kdmaps.KernelDiffusionMap(**SETTINGS, rates="cross-fitted")
+    model.partial_fit(X[:100], groups=np.arange(100) // 20)
+    with pytest.raises(ValueError, match="cut into 2 folds, those before into 3"):
+        model.partial_fit(X[100:], groups=np.arange(100) // 50)
+
+
+class Fixed(kdmaps.kernels.Kernel):
+    """exp(-|x - z|²/8): a kernel of a user's own, with no bandwidth to scale."""
+
+    own = kdmaps.kernels.Gaussian(2.0)
+
+    def __call__(self, X, Z=None):
+        return self.own(X, Z)
+
+    def partials(self, X, Z):
+        return self.own.partials(X, Z)
+
+    def laplacian(self, X, Z):
+        return self.own.laplacian(X, Z)
+
+    def frequencies(self, normals, uniforms):
+        return self.own.frequencies(normals, uniforms)
+
+    def components(self):
+        return [(1.0, self)]
+
+    def to_dict(self):
+        return {"family": "fixed"}
+
+
+def test_a_kernel_without_a_bandwidth_is_not_refined(X):
+    model = kdmaps.AdaptiveDiffusionMap(**{**SETTINGS, **GRID, "families": [Fixed()]}).fit(X)
+    assert model.refinement_ is None
+    same = kdmaps.KernelSearchCV(**{**SETTINGS, **GRID, "families": [Fixed.own]}).fit(X)
+    np.testing.assert_array_equal(model.rates_, same.rates_)

@@ -4,6 +4,7 @@ import json
 import signal
 import threading
 import time
+from functools import partial
 
 import numpy as np
 import pytest
@@ -63,6 +64,8 @@ def test_checkpoint_of_other_data_is_refused(X, tmp_path):
         else:
             with pytest.raises(ValueError, match="belongs to other data"):
                 search.fit(X)
+    with pytest.raises(ValueError, match="named function"):
+        KernelSearchCV(**SMALL_SEARCH, scoring=partial(max, 0.0), checkpoint=tmp_path / "new.jsonl").fit(X)
     with pytest.raises(ValueError, match="named function"):
         KernelSearchCV(**SMALL_SEARCH, scoring=lambda fold: 0.0, checkpoint=tmp_path / "new.jsonl").fit(X)
     with pytest.raises(ValueError, match="existing directory"):
@@ -156,3 +159,12 @@ def test_interrupt_ends_a_sum_at_its_next_chunk(n_jobs):
         search.fit(X)
     # A kernel alone has 200,000/2,621 = 77 chunks. The one under way, and in the other thread the one of 0.2 s at most.
     assert len(calls) < 60
+
+
+@pytest.mark.parametrize("content", [b"[1, 2]\n", b"\x80\x81\n", b'{"key": "a"}\n'])
+def test_a_file_that_is_no_checkpoint_is_refused(X, tmp_path, content):
+    path = tmp_path / "sweep.jsonl"
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match="belongs to other data"):
+        KernelSearchCV(**SMALL_SEARCH, checkpoint=path).fit(X)
+    assert path.read_bytes() == content

@@ -73,19 +73,24 @@ def join_trajectories(X: SamplesLike, groups: ArrayLike | None = None) -> tuple[
     lengths : list of int or None
         Number of rows of each trajectory.
     """
+    if isinstance(X, list | tuple) and X and all(isinstance(part, str | os.PathLike) for part in X):
+        raise ValueError("X is a list of files; read them with kdmaps.data.open_tables(paths).select().")
     if not isinstance(X, list | tuple) or not X or not all(getattr(part, "ndim", None) == 2 for part in X):
         return X, groups, None
+    if any(hasattr(part, "tocsr") for part in X):
+        raise TypeError("X holds sparse matrices, but dense data is required; use toarray().")
     if groups is not None:
         raise ValueError("groups is not needed beside a list of arrays: each array is a group. Leave it out.")
     widths = {part.shape[1] for part in X}
     if len(widths) > 1:
         raise ValueError(f"The arrays of X have {', '.join(map(str, sorted(widths)))} columns; all need the same.")
-    lengths = [len(part) for part in X]
+    lengths = [part.shape[0] for part in X]
     names = [list(part.columns) for part in X if hasattr(part, "columns")]
     if names and (len(names) < len(X) or any(each != names[0] for each in names)):
         raise ValueError("The data frames of X have different columns; give all of them the same, in the same order.")
     joined = sys.modules["pandas"].concat(X) if names else np.concatenate(X)
-    return joined, np.repeat(np.arange(len(X)), lengths), lengths
+    # One trajectory has no others to be held out for: its rows are samples as those of an array.
+    return joined, np.repeat(np.arange(len(X)), lengths) if len(X) > 1 else None, lengths
 
 
 def is_array_like(X: Any) -> bool:

@@ -288,6 +288,11 @@ def fit_source(
         landmarks = basis.landmarks if isinstance(basis, LandmarkBasis) else None
         folds = make_folds(splits, source, weight, spec.n_components, landmarks)
         moments, parts = folds.moments(source, form, basis, weight, **spec.summing)
+        if not reset and len(parts) != len(model._folds):
+            raise ValueError(
+                f"These samples are cut into {len(parts)} folds, those before into {len(model._folds)}; every chunk "
+                "needs as many groups as cv has folds. Pass another cv or groups, or rates='ritz'."
+            )
         if not reset:
             parts = [(a + c, b + d) for (a, b), (c, d) in zip(model._folds, parts, strict=True)]
     else:

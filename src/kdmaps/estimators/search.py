@@ -19,7 +19,6 @@ from kdmaps.estimators.kernel_map import (
 )
 from kdmaps.estimators.transformer import ModeTransformer, checked_source, copy_columns, copy_modes
 from kdmaps.exceptions import UnresolvedModesWarning
-from kdmaps.forms.energy import make_form
 from kdmaps.forms.tangent import DiffusionLike
 from kdmaps.kernels import FAMILIES, Kernel
 from kdmaps.selection.candidate import Candidate
@@ -210,8 +209,7 @@ class KernelSearchCV(ModeTransformer):
             source = checked_source(self, X, reset=True)
             check_folds(source, plan.fit)
             weight = checked_weight(sample_weight, source)
-            form = make_form(self.diffusion, source, weight)
-            result = search(source, form, weight, groups, plan)
+            result = search(source, weight, groups, plan)
             self._report(result)
             chosen, moments = self._choose(result)
             self.best_params_, self.fold_agreement_ = chosen.params, chosen.agreement
@@ -222,9 +220,9 @@ class KernelSearchCV(ModeTransformer):
             model = KernelDiffusionMap(**shared).set_params(**self.best_params_)
             copy_columns(self, model)
             if data.complete and self.memory_limit is None:  # the sums of the search know no limit
-                fit_sums(model, moments, form.spaces)
+                fit_sums(model, moments, data.whole_form.spaces)
             else:
-                fit_source(model, source, form, weight, groups)
+                fit_source(model, source, data.whole_form, weight, groups)
             self.best_estimator_ = model
             copy_modes(model, self)
         disagreement = agreement_check(chosen.agreement, self.suggested_n_components_).warning

@@ -78,6 +78,10 @@ class ModeTransformer(NotebookDisplay, TransformerMixin, BaseEstimator):
         modes = source.project(self._mode_basis(), decay, size, out)
         return modes if lengths is None else np.split(modes, np.cumsum(lengths)[:-1])
 
+    def _modes_at(self, X: SamplesLike) -> np.ndarray:
+        """Return the modes as floats, those of several trajectories below one another."""
+        return np.asarray(ModeTransformer.transform(self, join_trajectories(X)[0]), dtype=np.float64)
+
     def _mode_basis(self) -> ModeBasis:
         return ModeBasis(self.basis_, self.coefficients_, self.modes_.offset)
 
@@ -87,8 +91,10 @@ class ModeTransformer(NotebookDisplay, TransformerMixin, BaseEstimator):
         Returns
         -------
         gradients : ndarray of shape (n_samples, n_components, d)
+            For a list of arrays a list.
         """
         check_is_fitted(self)
+        X, _, lengths = join_trajectories(X)
         X = checked_samples(self, X, reset=False)
         r, projected = self.coefficients_.shape[1], self._mode_basis()
         out, identity = np.empty((X.shape[0], r, X.shape[1]), dtype=X.dtype), np.eye(r)
@@ -97,7 +103,7 @@ class ModeTransformer(NotebookDisplay, TransformerMixin, BaseEstimator):
             out[part] = projected.gradient(np.asarray(X[part], dtype=np.float64), identity)
 
         map_reduce(list(slices(X.shape[0], projected.chunk_rows)), lambda: None, step)
-        return out
+        return out if lengths is None else np.split(out, np.cumsum(lengths)[:-1])  # type: ignore[return-value]
 
     def predict_expectation(
         self,
@@ -129,13 +135,17 @@ class ModeTransformer(NotebookDisplay, TransformerMixin, BaseEstimator):
         -------
         expectation : ndarray of shape (n_points,) or (n_points, m)
         """
-        phi = np.asarray(ModeTransformer.transform(self, X), dtype=np.float64)
+        phi = self._modes_at(X)
         values = checked_values(values, len(phi))
         weight = checked_weight(sample_weight, phi)
         weight = np.ones(len(phi)) / len(phi) if weight is None else weight / weight.sum()
         mean = weight @ values
         overlaps = (phi * weight[:, None]).T @ (values - mean)
-        points = phi if at is None else np.asarray(ModeTransformer.transform(self, at), dtype=np.float64)
+        points = (
+            phi
+            if at is None
+            else np.asarray(ModeTransformer.transform(self, join_trajectories(at)[0]), dtype=np.float64)
+        )
         return mean + (points * np.exp(-self.rates_ * checked_time(time))) @ overlaps
 
     def score(

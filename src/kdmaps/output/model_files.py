@@ -276,7 +276,7 @@ def _build(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> ModeTransfo
     estimator.n_features_in_ = sizes["d"]
     has_tangents = any(key.startswith("tangents.") for key in arrays)
     tangents = _tangents(_take(arrays, "tangents", TANGENTS, sizes), sizes) if has_tangents else None
-    set_modes(estimator, basis, modes, sums, tangents)
+    set_modes(estimator, basis, modes.by_timescale(), sums, tangents)  # files of 0.1.0 are in the order of μ
     if (names := header["feature_names_in"]) is not None:
         if not all(isinstance(name, str) for name in names) or len(names) != sizes["d"]:
             raise ValueError(f"its feature names are not {sizes['d']} strings.")

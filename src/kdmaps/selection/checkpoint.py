@@ -36,7 +36,7 @@ class Checkpoint:
         if lines:
             self._header = lines[0]
             if self._header.get("format") == CHECKPOINT_FORMAT:
-                finished = (line for line in lines[1:] if "key" in line)
+                finished = (line for line in lines[1:] if {"key", "candidates"} <= set(line))
                 self._done = {line["key"]: [Candidate.from_dict(c) for c in line["candidates"]] for line in finished}
 
     @property
@@ -48,8 +48,10 @@ class Checkpoint:
         """Compare the file with this search, or start it."""
         if self._path is None:
             return
-        if "<lambda>" in scoring:
-            raise ValueError("checkpoint cannot tell one lambda from another; give scoring a named function.")
+        if not scoring or "<lambda>" in scoring:
+            raise ValueError(
+                "checkpoint cannot tell one lambda or partial from another; give scoring a named function."
+            )
         header = {"format": CHECKPOINT_FORMAT, "kdmaps": version("kdmaps"), "seed": seed}
         header |= {"data": fingerprint, "scoring": scoring}
         if not self._path.exists() or not self._path.read_text().strip():

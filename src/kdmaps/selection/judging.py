@@ -56,6 +56,8 @@ class SearchData:
     weight : ndarray or None
     form : EnergyForm
         At these samples.
+    whole_form : EnergyForm
+        At all samples.
     preview : Sample
         Those of them that decide the median distance, the landmarks and the origin.
     median : float
@@ -72,6 +74,7 @@ class SearchData:
     complete: bool
     weight: np.ndarray | None
     form: EnergyForm
+    whole_form: EnergyForm
     preview: Sample
     median: float
     folds: Folds
@@ -80,21 +83,20 @@ class SearchData:
     seed: int
 
     @classmethod
-    def gather(
-        cls, source: Source, form: EnergyForm, weight: np.ndarray | None, groups: Any, plan: SearchPlan, seed: int
-    ) -> SearchData:
+    def gather(cls, source: Source, weight: np.ndarray | None, groups: Any, plan: SearchPlan, seed: int) -> SearchData:
         """Draw the samples that judge, split them, and look at them once.
 
         Parameters
         ----------
         source, weight, groups :
             All samples.
-        form : EnergyForm
-            At all samples.
         plan : SearchPlan
         seed : int
         """
-        rows, searched, weight = _drawn(source, weight, plan.max_search_samples, seed)
+        rows, searched, own_weight = _drawn(source, weight, plan.max_search_samples, seed)
+        # After the draw, which tells the length of a stream.
+        form = whole_form = make_form(plan.fit.diffusion, source, weight)
+        weight = own_weight
         preview = searched.sample(PREVIEW_SAMPLES, np.random.RandomState(seed), weight)
         used = preview.X if preview.weight is None else preview.X[preview.weight > 0]
         n_components = plan.fit.n_components
@@ -108,7 +110,7 @@ class SearchData:
         chosen = spec.landmarks if spec.basis == "landmarks" else None
         folds = make_folds(splits, searched, weight, n_components, chosen)
         complete = len(rows) == source.n_samples
-        return cls(searched, rows, complete, weight, form, preview, median, folds, spec, plan.fit, seed)
+        return cls(searched, rows, complete, weight, form, whole_form, preview, median, folds, spec, plan.fit, seed)
 
     @property
     def is_small(self) -> bool:

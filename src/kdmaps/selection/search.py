@@ -10,8 +10,8 @@ import numpy as np
 from joblib import effective_n_jobs
 
 from kdmaps.data.sources import Source
-from kdmaps.forms.energy import EnergyForm
-from kdmaps.kernels import Kernel, make_kernel
+from kdmaps.forms.engines import chunk_rows, make_loop
+from kdmaps.kernels import Gaussian, Kernel, make_kernel
 from kdmaps.selection.candidate import Candidate
 from kdmaps.selection.checkpoint import Checkpoint
 from kdmaps.selection.grid import bandwidth_grid, edge_of, kernels_of, rate_unit, regularization_grid
@@ -24,15 +24,13 @@ from kdmaps.utils.threads import map_unordered
 from kdmaps.utils.validation import seed_of
 
 
-def search(source: Source, form: EnergyForm, weight: np.ndarray | None, groups: Any, plan: SearchPlan) -> SearchResult:
+def search(source: Source, weight: np.ndarray | None, groups: Any, plan: SearchPlan) -> SearchResult:
     """Judge every candidate of a plan on held-out samples.
 
     Parameters
     ----------
     source : Source
         All samples.
-    form : EnergyForm
-        At all samples.
     weight : ndarray of shape (n_samples,) or None
     groups : array-like of shape (n_samples,) or None
     plan : SearchPlan
@@ -48,8 +46,11 @@ def search(source: Source, form: EnergyForm, weight: np.ndarray | None, groups: 
     checkpoint = Checkpoint(plan.checkpoint)
     resumed = plan.random_state is None and checkpoint.seed is not None
     seed: int = checkpoint.seed if resumed else seed_of(plan.random_state)  # type: ignore[assignment]
-    sweep = _Sweep(SearchData.gather(source, form, weight, groups, plan, seed), plan, checkpoint)
+    sweep = _Sweep(SearchData.gather(source, weight, groups, plan, seed), plan, checkpoint)
     data = sweep.data
+    if plan.fit.memory_limit is not None:  # the sums of a search know no limit; that of the fit is checked before it
+        basis = data.basis.make(Gaussian(data.median), data.preview.X, data.preview.weight, seed)
+        chunk_rows(make_loop(basis, plan.fit.engine), basis.n_features, plan.fit.memory_limit)
     sigmas = bandwidth_grid(plan.bandwidths, plan.bandwidth_range, data.median)
     unit = rate_unit(data.median, data.mean_diffusion)
     sweep.run(kernels_of(plan.families, sigmas), regularization_grid(plan.regularizations, unit))
@@ -70,7 +71,7 @@ class _Sweep:
         self._scoring = make_scoring(plan.scoring)
         self.candidates: list[Candidate] = []
         named = isinstance(plan.scoring, str)
-        name = plan.scoring if named else getattr(plan.scoring, "__qualname__", "callable")
+        name = plan.scoring if named else getattr(plan.scoring, "__qualname__", "")
         checkpoint.begin(data.seed, data.fingerprint(), name)
 
     @property

@@ -10,11 +10,13 @@ from typing import Any
 def read_lines(path: Path) -> list[dict[str, Any]]:
     """Return the records of a file; none if it does not exist, and without lines that were cut off."""
     found = []
-    for line in path.read_text().splitlines() if path.exists() else []:
+    for line in path.read_text(errors="replace").splitlines() if path.exists() else []:
         try:
-            found.append(json.loads(line))
+            record = json.loads(line)
         except json.JSONDecodeError:
             continue
+        if isinstance(record, dict):
+            found.append(record)
     return found
 
 

@@ -38,7 +38,8 @@ def attach(package: str, stub: Path) -> tuple[Callable[[str], Any], Callable[[],
         for name, module in where.items()
         if (place := folder.joinpath(*module.split(".")[1:], name)).is_dir() or place.with_suffix(".py").is_file()
     }
-    sys.meta_path.append(_ShortNames({f"{package}.{name}": module for name, module in modules.items()}))
+    sys.meta_path[:] = [finder for finder in sys.meta_path if getattr(finder, "package", None) != package]  # a reload
+    sys.meta_path.append(_ShortNames(package, {f"{package}.{name}": module for name, module in modules.items()}))
 
     def load(name: str) -> Any:
         if name not in where:
@@ -56,8 +57,8 @@ def attach(package: str, stub: Path) -> tuple[Callable[[str], Any], Callable[[],
 class _ShortNames(MetaPathFinder):
     """Finds modules under their short names."""
 
-    def __init__(self, modules: dict[str, str]):
-        self._modules = modules
+    def __init__(self, package: str, modules: dict[str, str]):
+        self.package, self._modules = package, modules
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 
 from kdmaps.analysis.correlation import integrated_correlation_time, trajectories_of
 from kdmaps.analysis.uncertainty import cut_blocks
+from kdmaps.data.inputs import join_trajectories
 from kdmaps.estimators.transformer import ModeTransformer
 from kdmaps.utils.types import SamplesLike
 
@@ -124,6 +125,7 @@ def compare_with_trajectory(
     """
     if not isinstance(time_step, Real) or not 0 < float(time_step) < np.inf:
         raise ValueError(f"time_step must be a positive number, got {time_step!r}.")
+    X, groups, _ = join_trajectories(X, groups)
     modes = np.asarray(model.transform(X), dtype=np.float64)
     trajectories = trajectories_of(groups, len(modes))
     lags = _checked_lags(lags, modes, trajectories)

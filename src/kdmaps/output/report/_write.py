@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from kdmaps.analysis.certificates import Certificate, cv_consistency
 from kdmaps.analysis.uncertainty import Uncertainty
 from kdmaps.data import ArraySource
+from kdmaps.data.inputs import join_trajectories
 from kdmaps.estimators.transformer import ModeTransformer
 from kdmaps.output.model_files import library_versions
 from kdmaps.output.report._figures import svg
@@ -111,6 +112,7 @@ def render_report(
     optional("jinja2", "report", "Reports")  # before anything is computed
     optional("matplotlib", "report", "Reports")
     check_is_fitted(model)
+    X, groups, _ = join_trajectories(X, groups)
     names = _column_names(model, X, feature_names)
     X = X if isinstance(X, np.ndarray) else np.asarray(X)
     if X.ndim != 2 or X.shape[1] != model.n_features_in_:
