@@ -54,7 +54,7 @@ class Checkpoint:
             )
         header = {"format": CHECKPOINT_FORMAT, "kdmaps": version("kdmaps"), "seed": seed}
         header |= {"data": fingerprint, "scoring": scoring}
-        if not self._path.exists() or not self._path.read_text().strip():
+        if not self._path.exists() or not self._path.read_bytes().strip():
             self._path.write_text(json.dumps(header) + "\n")
         elif self._header != header:
             raise ValueError(
