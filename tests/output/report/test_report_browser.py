@@ -6,9 +6,9 @@ from kdmaps.certificates import Certificate
 from kdmaps.report import write_report
 
 import kdmaps
-from shared import GRID
+from shared import GRID, known_warning
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, known_warning("have the same time scale")]
 
 # Margins and room of the figure, as page.js has them.
 LEFT, RIGHT, TOP, BOTTOM, ROOM = 58, 64, 14, 46, 0.04
