@@ -46,11 +46,14 @@ def test_a_missing_package_is_one_line_that_names_the_extra(start, names):
 
 
 def test_the_library_imports_nothing_optional():
-    imported = python("-c", "import sys, kdmaps; print(*sys.modules)").stdout.split()
-    assert "kdmaps.plotting" in imported
+    light = python("-c", "import sys, kdmaps; print(*sys.modules)").stdout.split()
+    assert not {"numpy", "sklearn", "numba", *OPTIONAL} & set(light)  # names are imported when they are used
+    everything = "import sys, kdmaps; [getattr(kdmaps, name) for name in kdmaps.__all__]; import kdmaps.plotting"
+    imported = python("-c", f"{everything}; print(*sys.modules)").stdout.split()
+    assert {"kdmaps.plotting", "kdmaps.output.plotting", "kdmaps.estimators.adaptive"} <= set(imported)
     # scikit-learn itself imports rich where it is installed; kdmaps does without.
     assert not set(imported) & (set(OPTIONAL) - {"rich"})
-    assert without(OPTIONAL, "import kdmaps").returncode == 0
+    assert without(OPTIONAL, everything).returncode == 0
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,6 @@ import kdmaps
 from kdmaps.bases import make_basis
 from kdmaps.data import ArraySource
 from kdmaps.data.distances import median_distance
-from kdmaps.forms.energy import make_form
 from kdmaps.kernels import RationalQuadratic
 from kdmaps.learn import Refinement, refine
 from kdmaps.learn.anisotropy import Anisotropy
@@ -28,7 +27,7 @@ from shared import known_warning
 def searched(X, n_components, n_features):
     """What a search hands to a refinement."""
     plan = kdmaps.KernelSearchCV(n_components, n_features=n_features)._plan()
-    return SearchData.gather(ArraySource(X, checked=True), make_form(None, X), None, None, plan, seed=0)
+    return SearchData.gather(ArraySource(X, checked=True), None, None, plan, seed=0)
 
 
 def judged(data, kernel, lam):
