@@ -14,6 +14,7 @@ release = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(release)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", EXPECTED)
 def test_same_numbers(case):
     expected = EXPECTED[case]
