@@ -1,6 +1,7 @@
 """The rooms of CONTRIBUTING.md: each imports only those before it, and no private name of another."""
 
 import ast
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -42,7 +43,12 @@ def place_of(module):
     return max(found)[1]
 
 
+@cache
 def imports():
+    return list(_imports())
+
+
+def _imports():
     for path in sorted(PACKAGE.rglob("*.py")):
         module = ".".join(path.relative_to(PACKAGE).with_suffix("").parts).removesuffix(".__init__")
         if module == "__init__":

@@ -7,6 +7,8 @@ from kdmaps.generators import for_problem
 import kdmaps.problems as problems
 from kdmaps.simulation import boltzmann_weights, effective_sample_size
 
+pytestmark = pytest.mark.slow  # its modes are found on a fine grid
+
 
 @pytest.fixture(scope="module")
 def problem():
