@@ -46,7 +46,7 @@ def results() -> str:
     return "\n".join(
         [
             "SubR², the share of the learned modes that lies in the span of the exact slow modes (1 is best), from",
-            f"{N_SAMPLES} samples, means over seeds (`results/paper`, made with version 0.1.0): the paper's method by",
+            f"{N_SAMPLES} samples, means over seeds (`results/paper`): the paper's method by",
             "its own protocol (CV+RFF), and the default `AdaptiveDiffusionMap` on the same samples. The systems are",
             "Ornstein–Uhlenbeck processes (`ou…`: linear drift, in 2 and 3 dimensions), double wells (`dw…`), a noisy",
             "circle, and a double well beside fast coordinates (`mdlike-…`).",
@@ -59,6 +59,8 @@ def results() -> str:
             "",
             "Alanine dipeptide from static frames, correlation with eigenvectors 1 and 2 of a Markov state model:",
             f"{molecule}.",
+            "",
+            "All figures of this section were made with version 0.1.0.",
             "",
         ]
     )
