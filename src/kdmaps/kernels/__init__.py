@@ -11,6 +11,7 @@ By Bochner's theorem k(x, z) = E cos(wᵀ(x - z)); a family also maps standard n
 
 from kdmaps.kernels._base import Kernel
 from kdmaps.kernels._families import FAMILIES, Gaussian, Laplacian, Matern, RationalQuadratic, make_kernel
+from kdmaps.kernels._metric import Metric
 from kdmaps.kernels._mixture import Mixture, kernel_from_dict, simplex_floor, softmax
 
 __all__ = [
@@ -19,6 +20,7 @@ __all__ = [
     "Kernel",
     "Laplacian",
     "Matern",
+    "Metric",
     "Mixture",
     "RationalQuadratic",
     "kernel_from_dict",

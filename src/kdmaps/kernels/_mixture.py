@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from kdmaps.kernels._base import Kernel, namespace
 from kdmaps.kernels._families import Gaussian, Laplacian, Matern, RationalQuadratic
+from kdmaps.kernels._metric import Metric
 
 
 class Mixture(Kernel):
@@ -116,6 +117,8 @@ def kernel_from_dict(data: dict[str, Any]) -> Kernel:
     family = fields.pop("family", None)
     if family == "Mixture":
         return Mixture([kernel_from_dict(part) for part in fields["kernels"]], fields["weights"])
+    if family == "Metric":
+        return Metric(kernel_from_dict(fields["kernel"]), fields["root"])
     if family not in classes:
         raise ValueError(f"Unknown kernel family {family!r} in stored kernel.")
     return classes[family](**fields)
