@@ -195,20 +195,41 @@ class Folds:
 
         `options` are those of `Source.moments`.
         """
-        n_folds = len(self)
-        # Gram and energy of every class; of the training and test samples of every fold, as sums and as operators.
-        kept = 2 * min(len(self.rows), MAX_CLASSES_PER_FOLD * n_folds) + 8 * n_folds
+        classes = self.class_moments(source, form, basis, sample_weight, **options)
+        if classes is not None:
+            return self.unite(classes)
+        names = [(f, role) for f in range(len(self)) for role in (1, 2)]
+        options["kept"] = self._kept
+        whole, *parts = source.moments(form, basis, sample_weight, self.assignment, [None, *names], **options)
+        return whole, list(zip(parts[::2], parts[1::2], strict=True))
 
-        def sums(labels: np.ndarray, sets: list[tuple[int, int] | None]) -> list[Moments]:
-            return source.moments(form, basis, sample_weight, labels, sets, kept=kept, **options)
+    @property
+    def _kept(self) -> int:
+        """p×p matrices alive: Gram and energy of every class; of the sets of every fold, as sums and as operators."""
+        return 2 * min(len(self.rows), MAX_CLASSES_PER_FOLD * len(self)) + 8 * len(self)
 
-        if len(self.rows) > MAX_CLASSES_PER_FOLD * n_folds:
-            names = [(f, role) for f in range(n_folds) for role in (1, 2)]
-            whole, *parts = sums(self.assignment, [None, *names])
-            return whole, list(zip(parts[::2], parts[1::2], strict=True))
-        classes = sums(self._owner, [(0, c) for c in range(len(self.rows))])
+    def class_moments(
+        self, source: Source, form: Form, basis: Basis, sample_weight: np.ndarray | None = None, **options: Any
+    ) -> list[Moments] | None:
+        """Return the moments of every class; None if there are too many classes."""
+        if len(self.rows) > MAX_CLASSES_PER_FOLD * len(self):
+            return None
+        sets = [(0, c) for c in range(len(self.rows))]
+        return source.moments(form, basis, sample_weight, self._owner, sets, kept=self._kept, **options)
+
+    def unite(
+        self, classes: list[Moments], n_folds: int | None = None
+    ) -> tuple[Moments, list[tuple[Moments, Moments]]]:
+        """Add the moments of the classes up to those of all samples and of the sets of the first `n_folds` folds."""
 
         def union(f: int, role: int) -> Moments:
             return sum_moments(m for m, roles in zip(classes, self.roles, strict=True) if roles[f] == role)
 
-        return sum_moments(classes), [(union(f, 1), union(f, 2)) for f in range(n_folds)]
+        chosen = range(len(self) if n_folds is None else n_folds)
+        return sum_moments(classes), [(union(f, 1), union(f, 2)) for f in chosen]
+
+    @property
+    def n_first(self) -> int:
+        """Number of folds, from the first one on, that test every sample that is tested at all."""
+        tested = np.cumsum(self.assignment == 2, axis=1) > 0
+        return int(np.argmax(np.all(tested == tested[:, -1:], axis=0))) + 1
