@@ -18,7 +18,7 @@ from kdmaps.learn.anisotropy import Anisotropy
 from kdmaps.learn.objective import make_objective
 from kdmaps.learn.problem import Problem
 from kdmaps.learn.statistics import Samples
-from kdmaps.selection.candidate import Candidate
+from kdmaps.selection.candidate import Candidate, Trial
 from kdmaps.selection.judging import SearchData
 from kdmaps.selection.rules import Score, select_by_timescale
 from shared import known_warning
@@ -31,7 +31,7 @@ def searched(X, n_components, n_features):
 
 
 def judged(data, kernel, lam):
-    return data.judge(repr(kernel), kernel, [lam], select_by_timescale)[0]
+    return data.judge(Trial(repr(kernel), kernel, "fourier", (lam,)), select_by_timescale)[0]
 
 
 @pytest.mark.slow

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -80,6 +81,11 @@ class FourierBasis(Basis):
     @property
     def ridge(self) -> None:
         return None
+
+    @cached_property
+    def _pairs(self) -> np.ndarray:
+        """Products of amplitudes."""
+        return np.outer(self._amplitude, self._amplitude)
 
     @property
     def _shift(self) -> float:
@@ -168,7 +174,7 @@ class FourierBasis(Basis):
             ones, weight = np.repeat([1.0, 0.0], self.frequencies.shape[0]), sum(state.weight for state in states)
             total = total + weight * ones
             gram += np.outer(ones, total) + np.outer(total - weight * ones, ones)
-        pairs = np.outer(self._amplitude, self._amplitude)
+        pairs = self._pairs
         gram *= pairs
         if diffusion.constant is not None:
             energy = self._turned(gram, self.frequencies @ diffusion.constant @ self.frequencies.T)
