@@ -83,7 +83,7 @@ class Course:
 
     def pilots(self, basis: str) -> tuple[str, ...]:
         """Families of a first heat."""
-        usual = tuple(family for family in PILOTS[basis] if family in self.families)
+        usual = tuple(family for family in PILOTS.get(basis, PILOTS["fourier"]) if family in self.families)
         return usual or self.families[:1]
 
 
