@@ -131,7 +131,8 @@ class LandmarkBasis(Basis):
         M = self.kernel.coordinates(self.kernel.coordinates(a).T)
         if np.array_equal(M, M[0, 0] * np.eye(self.dim)):
             return M[0, 0]
-        return square_root(M)
+        root = np.eye(self.dim) if constant is None else square_root(constant)
+        return self.kernel.coordinates(root.T).T
 
     def _step_coordinates(
         self, state: _State, X: np.ndarray, root_weight: np.ndarray, tensor: TensorRows, constant: np.ndarray | None
