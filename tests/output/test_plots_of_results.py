@@ -231,6 +231,6 @@ def test_relevance_of_a_model(X, model):
 
 def test_a_model_that_has_its_relevance(X, model):
     found = made_relevance(2, r=3)
-    carrier = SimpleNamespace(relevance_=found)
+    carrier = SimpleNamespace(relevance_details_=found)
     widths = [bar.get_width() for bar in plot_relevance(carrier)[0].patches]
     np.testing.assert_allclose(widths, 100 * found.shares[0, np.argsort(-found.overall)])

@@ -33,6 +33,7 @@ def test_the_second_best(margin, errors, words):
         scoring="timescale",
         certainty_={"margin": margin, "margin_in_standard_errors": errors},
         extensions_=[],
+        edges_=[],
         suggested_n_components_=None,
         n_components=2,
     )

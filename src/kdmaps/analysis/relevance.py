@@ -111,9 +111,14 @@ def relevance(
     check_columns(model, source, reset=False)
     weight = checked_weight(sample_weight, source)
     drawn = source.sample(SAMPLES, checked_random_state(random_state), weight)
-    weight = np.ones(len(drawn.X)) if drawn.weight is None else drawn.weight
+    return relevance_at(model, drawn.X, drawn.weight)
+
+
+def relevance_at(model: Any, X: np.ndarray, weight: np.ndarray | None) -> Relevance:
+    """Return the relevance at these samples, all of them, with these weights."""
+    weight = np.ones(len(X)) if weight is None else weight
     weight = weight / weight.sum()
-    points = np.asarray(drawn.X, dtype=np.float64)
+    points = np.asarray(X, dtype=np.float64)
     scales = np.sqrt(weight @ (points - weight @ points) ** 2)
     squares, matrix = _gradient_products(model, points, weight)
     shares = _normalised(squares * scales**2)

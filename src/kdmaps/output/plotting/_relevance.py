@@ -43,7 +43,7 @@ def plot_relevance(
     modes : fitted estimator or Relevance
         From `kdmaps.relevance`.
     X : array-like of shape (n_samples, d), optional
-        The samples, for an estimator that has no `relevance_`.
+        The samples, for an estimator that was not searched.
     sample_weight : array-like of shape (n_samples,), optional
     max_inputs : int, default=30
         Inputs with a row of their own at most, the most relevant first; the others, and those beyond the tenth with
@@ -87,7 +87,7 @@ def _relevance_of(modes: Any, X: SamplesLike, sample_weight: ArrayLike | None) -
         return modes
     if X is not None:
         return relevance(modes, X, sample_weight)
-    found = getattr(modes, "relevance_", None)
+    found = getattr(modes, "relevance_details_", None)
     if not isinstance(found, Relevance):
         raise ValueError("X must be given with this estimator: the samples at which the gradients of modes are taken.")
     return found
