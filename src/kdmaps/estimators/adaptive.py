@@ -11,13 +11,14 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from kdmaps.estimators.search import KernelSearchCV
 from kdmaps.forms.tangent import DiffusionLike
-from kdmaps.kernels import FAMILIES, Kernel
+from kdmaps.kernels import FAMILIES, Gaussian, Kernel, Metric
 from kdmaps.learn import Refinement, make_objective, refine
-from kdmaps.selection.candidate import Candidate
+from kdmaps.selection.candidate import JUDGED, Candidate, Trial
 from kdmaps.selection.grid import BANDWIDTH_RANGE
 from kdmaps.selection.judging import FoldedMoments
 from kdmaps.selection.plan import SearchPlan
 from kdmaps.selection.result import SearchResult
+from kdmaps.selection.rules import select_by_timescale
 from kdmaps.selection.scores import FoldFit
 from kdmaps.utils.types import PathLike, RandomStateLike
 
@@ -148,8 +149,9 @@ class AdaptiveDiffusionMap(KernelSearchCV):
 
     def _choose(self, result: SearchResult) -> tuple[Candidate, FoldedMoments]:
         """Refine the best kernel of the search, and return the better one of the two."""
+        data = result.data
         scaled = all(hasattr(part, "bandwidth") for _, part in result.best.kernel.components())
-        possible = result.best.basis == "fourier" and self.n_features_in_ > 1 and scaled and result.data.is_small
+        possible = data.basis.basis == "fourier" and self.n_features_in_ > 1 and scaled and data.is_small
         # What is refined by one score is not judged by another.
         wanted = self.refine and possible and self.scoring == "timescale"
         self.refinement_ = self._refined(result) if wanted else None
@@ -170,7 +172,24 @@ class AdaptiveDiffusionMap(KernelSearchCV):
 
 
 def _start(result: SearchResult, width: float) -> Candidate:
-    """Return the best Gaussian at least that wide; the search's choice, if there is none."""
-    wide = [c for c in result.candidates if c.label == "gaussian" and (c.bandwidth or 0) >= width]
-    start = max(wide, key=lambda c: c.value, default=result.best)
-    return start if np.isfinite(start.value) else result.best
+    """Return the best Gaussian at least that wide, in the metric of the search's choice, or else that choice.
+
+    Where the search has tried none in this metric, some are judged now.
+    """
+    best = result.best
+    root = best.kernel.root if isinstance(best.kernel, Metric) else None
+    like = [c for c in result.candidates if c.label == "gaussian" and c.basis == "fourier" and _root_is(c.kernel, root)]
+    wide = [c for c in like if (c.bandwidth or 0) >= width]
+    if not wide and root is not None:
+        lambdas = tuple(best.regularization * factor for factor in (10.0, 1.0, 0.1))
+        kernels = (Metric(Gaussian(factor * width), root) for factor in (1.0, 2.5))
+        trials = (Trial("gaussian", kernel, "fourier", lambdas, JUDGED[1]) for kernel in kernels)
+        wide = [c for trial in trials for c in result.data.judge(trial, select_by_timescale)]
+    start = max(wide, key=lambda c: c.value, default=best)
+    return start if np.isfinite(start.value) else best
+
+
+def _root_is(kernel: Kernel, root: np.ndarray | None) -> bool:
+    """Whether a kernel has this metric."""
+    own = kernel.root if isinstance(kernel, Metric) else None
+    return own is root or (own is not None and root is not None and np.array_equal(own, root))
