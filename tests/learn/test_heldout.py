@@ -9,7 +9,8 @@ from numpy.testing import assert_allclose
 from small_problems import DIFFUSIONS, make_parametrisation, make_samples, slope
 
 from kdmaps.kernels import Gaussian, Matern
-from kdmaps.learn._heldout import Rotation, heldout, modes_adjoint, solve_modes
+from kdmaps.learn._heldout import Rotation, heldout
+from kdmaps.learn._leading import solve_modes
 from kdmaps.learn.dictionary import Dictionary
 from kdmaps.learn.objective import Objective
 from kdmaps.learn.statistics import Samples
@@ -129,7 +130,9 @@ def test_adjoint_against_differences(samples, case):
         def at(t, name=name, array=array, direction=direction):
             return heldout(statistics._replace(**{name: array + t * direction}), LOG_LAMBDA, goal, roles).value
 
-        assert np.vdot(getattr(adjoint, name), direction) == pytest.approx(slope(at, 1e-3), rel=1e-6), name
+        # By symmetry the derivative by the totals may be zero: rounding of the loss, some 1e-15, divided by the step.
+        expected = pytest.approx(slope(at, 1e-3), rel=1e-6, abs=1e-11)
+        assert np.vdot(getattr(adjoint, name), direction) == expected, name
     expected = slope(lambda t: heldout(statistics, LOG_LAMBDA + t, goal, roles).value, 1e-3)
     assert by_lambda == pytest.approx(expected, rel=1e-6)
 
@@ -169,7 +172,7 @@ def test_the_cut_through_a_cluster_is_finite():
     rng = np.random.default_rng(0)
     Q = np.linalg.qr(rng.standard_normal((5, 5)))[0]
     modes = solve_modes(Q @ np.diag([2.0, 1.0, 1.0, 1.0, 0.5]) @ Q.T, np.eye(5), 3, 1e-15)
-    assert all(np.all(np.isfinite(part)) for part in modes_adjoint(modes, rng.standard_normal((5, 3))))
+    assert all(np.all(np.isfinite(part)) for part in modes.adjoint(rng.standard_normal((5, 3))))
 
 
 @pytest.mark.parametrize("singular_values", [[1.0, 0.8, 0.3], [1.0, 1.0, 1.0], [0.9, 0.9, 1e-3]])
