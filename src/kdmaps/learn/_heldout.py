@@ -177,18 +177,7 @@ def heldout(
     return Loss(value, {"heldout": value}, values[:n], gap, adjoint)
 
 
-def heldout_score(
-    statistics: Statistics, regularization: float, objective: Objective, roles: np.ndarray
-) -> PooledScore | None:
-    """Return the score that `heldout` is minus the lower bound of; None where samples do not determine the modes."""
-    with blas_threads(1):
-        fit = _fit(statistics, regularization, objective, roles, {})
-    return None if fit is None else fit.score
-
-
-def _fit(
-    statistics: Statistics, lam: float, objective: Objective, roles: np.ndarray, memory: Memory
-) -> _Fit | None:
+def _fit(statistics: Statistics, lam: float, objective: Objective, roles: np.ndarray, memory: Memory) -> _Fit | None:
     """Solve the eigenproblems of all samples and of every fold; None where one of them does not determine its modes."""
     n_folds, rounding = roles.shape[1], rounding_variance(statistics)
     members = np.vstack([np.ones(len(roles)), roles.T == 1, roles.T == 2])
@@ -239,7 +228,7 @@ def _union_adjoints(fit: _Fit, by_forms: list[np.ndarray]) -> tuple[list[_Adjoin
         tests.append(test)
     by_modes.insert(0, fit.unions[0].images(by_target)[0])
     solved = map_ordered(zip(fit.spectra, by_modes, strict=True), lambda pair: pair[0].adjoint(pair[1]))
-    problems = [_Adjoint(*parts, modes.vectors) for parts, modes in zip(solved, fit.spectra, strict=True)]
+    problems = [_Adjoint(S, T, modes.vectors) for (S, T), modes in zip(solved, fit.spectra, strict=True)]
     whole = problems[0]._replace(covariance=problems[0].covariance + by_target)
     return [whole, *problems[1:], *tests], problems
 
