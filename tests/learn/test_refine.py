@@ -17,12 +17,12 @@ from kdmaps.forms.energy import compute_moments
 from kdmaps.kernels import Gaussian, Matern, Metric, Mixture, RationalQuadratic
 from kdmaps.learn import Refinement, refine
 from kdmaps.learn._coordinates import TensorInCoordinates
-from kdmaps.learn._refine import first_draw
+from kdmaps.learn._refine import descent_folds
 from kdmaps.learn.anisotropy import Anisotropy
 from kdmaps.learn.objective import make_objective
 from kdmaps.learn.problem import Problem
 from kdmaps.learn.statistics import Samples
-from kdmaps.selection.candidate import Candidate
+from kdmaps.selection.candidate import Candidate, Trial
 from kdmaps.selection.folds import Folds
 from kdmaps.selection.judging import SearchData
 from kdmaps.selection.rules import Score, select_by_timescale
@@ -36,7 +36,7 @@ def searched(X, n_components, n_features, **settings):
 
 
 def judged(data, kernel, lam):
-    return data.judge(repr(kernel), kernel, [lam], select_by_timescale)[0]
+    return data.judge(Trial(repr(kernel), kernel, "fourier", (lam,)), select_by_timescale)[0]
 
 
 @pytest.mark.slow
@@ -176,15 +176,11 @@ def test_the_bandwidths_of_a_metric_are_those_of_its_coordinates():
     assert metric.value == pytest.approx(plain.value, rel=1e-9)
 
 
-def test_the_first_draw_tests_every_sample_once():
+def test_descent_has_the_folds_of_one_draw_but_two_at_least():
     data = searched(np.random.default_rng(0).standard_normal((60, 2)), 2, 20, cv=4)
-    folds = first_draw(data.folds)
-    np.testing.assert_array_equal(folds.assignment, data.folds.assignment[:, :4])
-    np.testing.assert_array_equal(np.sum(folds.assignment == 2, axis=1), 1)
-    nested = [(np.arange(5, 10), np.arange(5)), (np.arange(5), np.array([6, 7])), (np.arange(5), np.array([7]))]
-    assert len(first_draw(Folds(nested, 10))) == 2  # samples 5, 8 and 9 are never tested
-    assert len(first_draw(Folds([nested[0], nested[0], nested[1]], 10))) == 3
-    assert len(first_draw(Folds([nested[0], nested[0]], 10))) == 2  # a jackknife needs two
+    np.testing.assert_array_equal(descent_folds(data.folds).assignment, data.folds.assignment[:, :4])
+    same = Folds([(np.arange(5, 10), np.arange(5)), (np.arange(6, 10), np.arange(5))], 10)
+    assert len(descent_folds(same)) == 2  # the first tests all that is tested, but a jackknife needs two
 
 
 def test_what_is_far_behind_is_not_refined():

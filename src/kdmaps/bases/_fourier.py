@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -80,6 +81,11 @@ class FourierBasis(Basis):
     @property
     def ridge(self) -> None:
         return None
+
+    @cached_property
+    def _pairs(self) -> np.ndarray:
+        """Products of amplitudes."""
+        return np.outer(self._amplitude, self._amplitude)
 
     @property
     def _shift(self) -> float:
@@ -168,17 +174,18 @@ class FourierBasis(Basis):
             ones, weight = np.repeat([1.0, 0.0], self.frequencies.shape[0]), sum(state.weight for state in states)
             total = total + weight * ones
             gram += np.outer(ones, total) + np.outer(total - weight * ones, ones)
+        pairs = self._pairs
+        gram *= pairs
         if diffusion.constant is not None:
             energy = self._turned(gram, self.frequencies @ diffusion.constant @ self.frequencies.T)
         elif states[0].scaled is not None:
-            scaled = mirror(sum(state.scaled for state in states))
+            scaled = mirror(sum(state.scaled for state in states)) * pairs
             energy = self._turned(scaled, self.frequencies @ self.frequencies.T)
         else:
             energy = np.zeros_like(gram)
         if states[0].energy is not None:
-            energy += diffusion.sign * mirror(sum(state.energy for state in states))
-        pairs = np.outer(self._amplitude, self._amplitude)
-        return total * self._amplitude, gram * pairs, energy * pairs
+            energy += diffusion.sign * mirror(sum(state.energy for state in states)) * pairs
+        return total * self._amplitude, gram, energy
 
 
 class RandomPhaseBasis(FourierBasis):

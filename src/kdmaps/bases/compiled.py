@@ -68,13 +68,17 @@ def add_gram(out: np.ndarray, A: np.ndarray, work: np.ndarray | None = None) -> 
 
 def mirror(lower: np.ndarray) -> np.ndarray:
     """Copy the lower triangle to the upper one, in place, and return the symmetric matrix."""
-    p = lower.shape[0]
-    for start in range(0, p, 128):  # blocks keep the transposed reads in cache
-        stop = min(start + 128, p)
-        lower[start:stop, stop:] = lower[stop:, start:stop].T
-        block = lower[start:stop, start:stop]
-        block[:] = np.tril(block) + np.tril(block, -1).T
+    _mirror(lower)
     return lower
+
+
+@njit(nogil=True, cache=True)
+def _mirror(lower):
+    for top in range(0, lower.shape[0], 32):  # blocks keep the transposed writes in cache
+        for left in range(0, top + 1, 32):
+            for i in range(top, min(top + 32, lower.shape[0])):
+                for j in range(left, min(left + 32, i)):
+                    lower[j, i] = lower[i, j]
 
 
 # Cody–Waite split of π: products of a part with integers below 2²⁰ are exact. Then polynomials for |r| ≤ π/2, from

@@ -84,15 +84,16 @@ class AdaptiveDiffusionMap(KernelSearchCV):
         n_components: int = 4,
         *,
         families: Sequence[str | Kernel] = tuple(FAMILIES),
-        bandwidths: int | ArrayLike = 10,
+        bandwidths: str | int | ArrayLike = "auto",
         bandwidth_range: ArrayLike = BANDWIDTH_RANGE,
         regularizations: str | ArrayLike = "auto",
         max_extensions: int = 3,
         scoring: str | Callable[[FoldFit], float] = "timescale",
         max_search_samples: int | None = 5000,
+        metric_rounds: int = 5,
         refine: bool = True,
         objective: str | Mapping[str, float] = "heldout",
-        basis: str = "fourier",
+        basis: str = "auto",
         n_features: int = 300,
         sampling: str = "sobol",
         landmarks: str | ArrayLike = "kmeans",
@@ -116,6 +117,7 @@ class AdaptiveDiffusionMap(KernelSearchCV):
         self.max_extensions = max_extensions
         self.scoring = scoring
         self.max_search_samples = max_search_samples
+        self.metric_rounds = metric_rounds
         self.refine = refine
         self.objective = objective
         self.basis = basis
@@ -141,7 +143,7 @@ class AdaptiveDiffusionMap(KernelSearchCV):
     def _choose(self, result: SearchResult) -> tuple[Candidate, FoldedMoments]:
         """Refine the best kernel of the search, and return the better one of the two."""
         scaled = all(hasattr(part, "bandwidth") for _, part in result.best.kernel.components())
-        possible = self.basis == "fourier" and self.n_features_in_ > 1 and scaled and result.data.is_small
+        possible = result.best.basis == "fourier" and self.n_features_in_ > 1 and scaled and result.data.is_small
         # What is refined by one score is not judged by another.
         wanted = self.refine and possible and self.scoring == "timescale"
         self.refinement_ = self._refined(result) if wanted else None

@@ -136,13 +136,13 @@ class KernelSearchCV(ModeTransformer):
         n_components: int = 4,
         *,
         families: Sequence[str | Kernel] = tuple(FAMILIES),
-        bandwidths: int | ArrayLike = 10,
+        bandwidths: str | int | ArrayLike = "auto",
         bandwidth_range: ArrayLike = BANDWIDTH_RANGE,
         regularizations: str | ArrayLike = "auto",
         max_extensions: int = 3,
         scoring: str | Callable[[FoldFit], float] = "timescale",
         max_search_samples: int | None = None,
-        basis: str = "fourier",
+        basis: str = "auto",
         n_features: int = 300,
         sampling: str = "sobol",
         landmarks: str | ArrayLike = "kmeans",
@@ -216,7 +216,7 @@ class KernelSearchCV(ModeTransformer):
             self.suggested_n_components_ = result.data.suggest_n_components(moments, chosen.regularization)
             data = result.data
             shared = {name: getattr(self, name) for name in SHARED}
-            shared |= {"landmarks": data.basis.landmarks, "random_state": data.seed}
+            shared |= {"landmarks": data.spec(chosen.basis).landmarks, "random_state": data.seed}
             model = KernelDiffusionMap(**shared).set_params(**self.best_params_)
             copy_columns(self, model)
             if data.complete and self.memory_limit is None:  # the sums of the search know no limit
@@ -242,6 +242,7 @@ class KernelSearchCV(ModeTransformer):
             regularizations=self.regularizations,
             scoring=self.scoring,
             max_extensions=self.max_extensions,
+            metric_rounds=getattr(self, "metric_rounds", 0),
             max_search_samples=self.max_search_samples,
             n_jobs=self.n_jobs,
             checkpoint=self.checkpoint,
@@ -256,7 +257,7 @@ class KernelSearchCV(ModeTransformer):
         self.best_score_ = float(self.cv_results_["mean_test_score"][self.best_index_])
         self.best_selection_score_ = result.best.value
         self.certainty_ = result.certainty
-        self.extensions_ = list(result.extensions)
+        self.extensions_, self.edges_ = list(result.extensions), list(result.edges)
 
     def _choose(self, result: SearchResult) -> tuple[Candidate, FoldedMoments]:
         """Return the candidate to fit, and its sums over the samples searched."""

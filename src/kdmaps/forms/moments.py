@@ -6,8 +6,10 @@ sums of Moments.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+import operator
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import numpy as np
 
@@ -42,21 +44,14 @@ class Moments:
     gram: np.ndarray
     energy: np.ndarray
 
-    def _combine(self, other: Moments, sign: int) -> Moments:
-        return Moments(
-            self.count + sign * other.count,
-            self.weight + sign * other.weight,
-            self.weight_squared + sign * other.weight_squared,
-            self.total + sign * other.total,
-            self.gram + sign * other.gram,
-            self.energy + sign * other.energy,
-        )
+    def _combine(self, other: Moments, combine: Callable[[Any, Any], Any]) -> Moments:
+        return Moments(*(combine(getattr(self, f.name), getattr(other, f.name)) for f in fields(Moments)))
 
     def __add__(self, other: Moments) -> Moments:
-        return self._combine(other, 1)
+        return self._combine(other, operator.add)
 
     def __sub__(self, other: Moments) -> Moments:
-        return self._combine(other, -1)
+        return self._combine(other, operator.sub)
 
     def __mul__(self, factor: float) -> Moments:
         """Multiply every sample weight by `factor`."""
@@ -91,6 +86,11 @@ class Moments:
     def mean_energy(self) -> np.ndarray:
         """Return L = E ∇φ a ∇φᵀ."""
         return self.energy / self.weight
+
+    def reduced(self, frame: np.ndarray) -> Moments:
+        """Return the moments of the combinations Bᵀφ of the features, for a frame B of shape (p, q)."""
+        gram, energy = (frame.T @ matrix @ frame for matrix in (self.gram, self.energy))
+        return replace(self, total=frame.T @ self.total, gram=gram, energy=energy)
 
     # --- for the network ----------------------------------------------------------------------------------------------
     @staticmethod

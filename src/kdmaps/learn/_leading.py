@@ -42,7 +42,7 @@ class LeadingModes(NamedTuple):
     reduced : ndarray of shape (p, b)
         The orthonormal eigenvectors y = Kᵀa of C.
     factor : ndarray of shape (p, p)
-        K, lower triangular.
+        Kᵀ, upper triangular.
     operator : ndarray of shape (p, p)
         C.
     """
@@ -63,8 +63,8 @@ class LeadingModes(NamedTuple):
         """
         V, n = self.vectors, self.vectors.shape[1]
         inside = V.T @ by_vectors
-        across = self._across(blas.dtrsm(1.0, self.factor, by_vectors, lower=1))
-        X = blas.dtrsm(1.0, self.factor, across, lower=1, trans_a=1)
+        across = self._across(blas.dtrsm(1.0, self.factor, by_vectors, trans_a=1))
+        X = blas.dtrsm(1.0, self.factor, across)
         return X - V @ (inside + inside.T) / 4, -X * self.values[:n]
 
     def _across(self, right: np.ndarray) -> np.ndarray:
@@ -97,16 +97,16 @@ def solve_modes(
         `reduced` of a similar problem: where to start.
     """
     # Symmetric: the transpose is the same matrix in the order of LAPACK, which copies the other order.
-    factor, info = lapack.dpotrf(penalty.T, lower=1)
+    factor, info = lapack.dpotrf(penalty.T)
     if info != 0:
         return None
-    operator = lapack.dsygst(covariance.T, factor, itype=1, lower=1)[0]
+    operator = mirror(lapack.dsygst(covariance.T, factor)[0].T)
     try:
-        values, reduced = _leading_pairs(mirror(operator), n_modes, start)
+        values, reduced = _leading_pairs(operator, n_modes, start)
     except np.linalg.LinAlgError:
         return None
     leading = values[:n_modes]
-    a = blas.dtrsm(1.0, factor, reduced[:, :n_modes], lower=1, trans_a=1)
+    a = blas.dtrsm(1.0, factor, reduced[:, :n_modes])
     if not np.all(leading > rounding * np.sum(a**2, axis=0)):
         return None
     return LeadingModes(values, a / np.sqrt(leading), reduced, factor, operator)

@@ -165,16 +165,13 @@ def _parametrised(data: SearchData, kernel: Kernel, narrowing: float) -> Anisotr
         X, preview, kernel = X @ kernel.root, preview @ kernel.root, kernel.kernel
     spec = replace(data.basis, n_features=min(data.basis.n_features, DESCENT_FEATURES), dtype="float64")
     basis = spec.make(kernel, preview, data.preview.weight, data.seed)
-    samples = Samples.of(X, data.weight, tensor, first_draw(data.folds))
+    samples = Samples.of(X, data.weight, tensor, descent_folds(data.folds))
     return Anisotropy(samples, basis, BOUND, narrowing)  # type: ignore[arg-type]
 
 
-def first_draw(folds: Folds) -> Folds:
-    """Return the first folds that test every sample which any fold tests: further draws cost as much and tell less."""
-    tested = np.cumsum(folds.assignment == 2, axis=1) > 0
-    count = max(2, 1 + int(np.argmax(tested.sum(axis=0))))
-    roles = folds.assignment[:, :count].T
-    return Folds([(np.flatnonzero(role == 1), np.flatnonzero(role == 2)) for role in roles], len(folds.assignment))
+def descent_folds(folds: Folds) -> Folds:
+    """Return the folds of the first draw: another one costs as much and tells less. A jackknife needs two folds."""
+    return folds.first if len(folds.first) > 1 else folds
 
 
 def _best_start(problem: Problem, lowest: float) -> tuple[np.ndarray | None, float]:
@@ -197,5 +194,7 @@ def _is_hopeless(start: Candidate, rival: Candidate, gain: float) -> bool:
     """Whether the start, whose score the best isotropic shift raises by `gain`, is far behind the rival."""
     if start.rejected or rival.rejected:
         return False
-    errors = (start.lead_error(rival), start.standard_error)
+    # One of them may have been judged on fewer folds: such scores have no error of their difference.
+    alike = len(start.score.replicates) == len(rival.score.replicates)
+    errors = (start.lead_error(rival) if alike else 0.0, start.standard_error)
     return start.value + gain - rival.value < -max(np.multiply(HOPELESS, errors))

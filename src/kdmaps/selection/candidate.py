@@ -7,8 +7,35 @@ from typing import Any
 
 import numpy as np
 
-from kdmaps.kernels import FAMILIES, Kernel, kernel_from_dict
+from kdmaps.kernels import FAMILIES, Kernel, Metric, kernel_from_dict
 from kdmaps.selection.rules import Score, jackknife_error
+
+#: How closely candidates are looked at: on the folds that test every sample once, on all, without shortcuts.
+JUDGED = ("on the first folds", "on all folds", "exactly")
+#: Folds agree on the modes from this mean squared cosine on.
+MIN_AGREEMENT = 0.9
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A kernel to be judged at some regularizations.
+
+    Attributes
+    ----------
+    label : str
+        As in `Candidate`.
+    kernel : Kernel
+    basis : str
+    lambdas : tuple of float
+    judged : str
+        One of `JUDGED`.
+    """
+
+    label: str
+    kernel: Kernel
+    basis: str
+    lambdas: tuple[float, ...]
+    judged: str = "exactly"
 
 
 @dataclass(frozen=True)
@@ -34,6 +61,10 @@ class Candidate:
         Time of each fold: its share of the sums over samples and its solve; its score.
     rejected : str
         Why it has no score; empty if it has one.
+    basis : str
+        What the kernel's functions are made of.
+    judged : str
+        One of `JUDGED`.
     """
 
     label: str
@@ -46,6 +77,21 @@ class Candidate:
     fit_seconds: tuple[float, ...] = ()
     score_seconds: tuple[float, ...] = ()
     rejected: str = ""
+    basis: str = "fourier"
+    judged: str = "exactly"
+
+    @property
+    def agreed(self) -> bool:
+        """Whether the folds agree on the modes.
+
+        A mode that rests on a few samples shows no energy on others: it scores high, but every fold has another one.
+        """
+        return self.agreement >= MIN_AGREEMENT
+
+    @property
+    def key(self) -> tuple[bool, float]:
+        """What a race maximises: the score, of those candidates first whose modes the folds agree on."""
+        return self.agreed, self.value
 
     @property
     def value(self) -> float:
@@ -65,9 +111,10 @@ class Candidate:
     @property
     def params(self) -> dict[str, Any]:
         """Arguments that make `KernelDiffusionMap` fit this candidate."""
-        if self.bandwidth is None:
-            return {"kernel": self.kernel, "regularization": self.regularization}
-        return {"kernel": self.label, "bandwidth": self.bandwidth, "regularization": self.regularization}
+        settings = {"regularization": self.regularization, "basis": self.basis}
+        if self.bandwidth is None or isinstance(self.kernel, Metric):
+            return {"kernel": self.kernel, **settings}
+        return {"kernel": self.label, "bandwidth": self.bandwidth, **settings}
 
     def lead_error(self, other: Candidate) -> float:
         """Return the standard error of the difference of two scores, which see the same samples."""

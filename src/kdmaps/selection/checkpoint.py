@@ -6,13 +6,12 @@ import json
 from importlib.metadata import version
 from typing import Any
 
-from kdmaps.kernels import Kernel
-from kdmaps.selection.candidate import Candidate
+from kdmaps.selection.candidate import Candidate, Trial
 from kdmaps.utils.files import as_path
 from kdmaps.utils.json_lines import append_line, read_lines
 
 #: Increase this when older versions can no longer read a checkpoint.
-CHECKPOINT_FORMAT = 2
+CHECKPOINT_FORMAT = 3
 
 
 class Checkpoint:
@@ -63,15 +62,15 @@ class Checkpoint:
             )
 
     @staticmethod
-    def _key(label: str, kernel: Kernel, lambdas: list[float]) -> str:
-        return json.dumps([label, kernel.to_dict(), lambdas], sort_keys=True)
+    def _key(trial: Trial) -> str:
+        return json.dumps({**vars(trial), "kernel": trial.kernel.to_dict()}, sort_keys=True)
 
-    def finished(self, label: str, kernel: Kernel, lambdas: list[float]) -> list[Candidate] | None:
-        """Return the candidates of a kernel, if the file has them."""
-        return self._done.get(self._key(label, kernel, lambdas))
+    def finished(self, trial: Trial) -> list[Candidate] | None:
+        """Return the candidates of a trial, if the file has them."""
+        return self._done.get(self._key(trial))
 
-    def record(self, label: str, kernel: Kernel, lambdas: list[float], found: list[Candidate]) -> None:
-        """Append the candidates of a kernel."""
+    def record(self, trial: Trial, found: list[Candidate]) -> None:
+        """Append the candidates of a trial."""
         if self._path is not None:
-            key = self._key(label, kernel, lambdas)
-            append_line(self._path, {"key": key, "candidates": [candidate.to_dict() for candidate in found]})
+            line = {"key": self._key(trial), "candidates": [candidate.to_dict() for candidate in found]}
+            append_line(self._path, line)

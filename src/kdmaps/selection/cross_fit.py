@@ -11,6 +11,7 @@ import numpy as np
 
 from kdmaps.forms.moments import Moments
 from kdmaps.selection.scores import FoldFit
+from kdmaps.spectrum.iteration import IteratedPath
 from kdmaps.spectrum.path import RegularizationPath
 from kdmaps.spectrum.pencil import rounding_variance
 from kdmaps.utils.threads import check_cancelled
@@ -85,8 +86,15 @@ class _Operators:
     With a frame B, BᵀRB = 1, coefficients are relative to its columns: the operators are BᵀΣB and BᵀLB.
     """
 
-    def __init__(self, moments: Moments, ridge: np.ndarray | None, center: bool, frame: np.ndarray | None = None):
-        self.moments, self.ridge, self.frame = moments, ridge, frame
+    def __init__(
+        self,
+        moments: Moments,
+        ridge: np.ndarray | None,
+        center: bool,
+        frame: np.ndarray | None = None,
+        guide: _Operators | None = None,
+    ):
+        self.moments, self.ridge, self.frame, self.guide = moments, ridge, frame, guide
         self.covariance, self.energy = moments.covariance(center), moments.mean_energy()
         if frame is not None:
             self.covariance, self.energy = (frame.T @ m @ frame for m in (self.covariance, self.energy))
@@ -95,13 +103,21 @@ class _Operators:
     def path(self) -> RegularizationPath:
         return RegularizationPath(self.covariance, self.energy, self.ridge)
 
+    @cached_property
+    def iterated_path(self) -> IteratedPath:
+        guide = None if self.guide is None else self.guide.iterated_path
+        return IteratedPath(self.covariance, self.energy, self.ridge, guide)
+
     def features(self, a: np.ndarray) -> np.ndarray:
         """Coefficients of the features, from those of the frame."""
         return a if self.frame is None else self.frame @ a
 
-    def modes(self, n_components: int, regularization: float) -> tuple[np.ndarray, np.ndarray] | None:
+    def modes(
+        self, n_components: int, regularization: float, rough: bool = False
+    ) -> tuple[np.ndarray, np.ndarray] | None:
         """μ and coefficients of unit variance; None if the samples do not determine so many modes."""
-        values, a = self.path.solve(n_components, regularization)
+        path = self.iterated_path if rough else self.path
+        values, a = path.solve(n_components, regularization)
         if len(values) < n_components or np.any(values <= rounding_variance(self.moments, self.features(a))):
             return None
         return values, a / np.sqrt(np.einsum("mk,mk->k", a, self.covariance @ a))
@@ -138,40 +154,58 @@ def cross_fit(
         ridge, frame = None, seen
         everything = _Operators(whole, ridge, center, frame)
     pairs = [tuple(_Operators(part, ridge, center, frame) for part in fold) for fold in folds]
+    return [_fit(everything, pairs, n_components, lam) for lam in regularizations]
 
-    def at(lam: float) -> CrossFit | None:
-        reference = everything.modes(n_components, lam)
-        if reference is None:
+
+def rough_cross_fit(
+    whole: Moments,
+    folds: list[tuple[Moments, Moments]],
+    ridge: np.ndarray | None,
+    n_components: int,
+    regularizations: Iterable[float],
+    center: bool = True,
+) -> list[CrossFit | None]:
+    """Return what `cross_fit` does, by a few steps of subspace iteration; largest λ first is best."""
+    everything = _Operators(whole, ridge, center)
+    pairs = [tuple(_Operators(part, ridge, center, guide=everything) for part in fold) for fold in folds]
+    return [_fit(everything, pairs, n_components, lam, rough=True) for lam in regularizations]
+
+
+def _fit(
+    everything: _Operators, pairs: list[tuple[_Operators, ...]], n_components: int, lam: float, rough: bool = False
+) -> CrossFit | None:
+    """Fit the modes of all samples and of the training samples of each fold at one λ."""
+    reference = everything.modes(n_components, lam, rough)
+    if reference is None:
+        return None
+    mu, a = reference
+    results, rotations, overlaps, spreads, seconds = [], [], [], [], []
+    image = everything.covariance @ a
+    for train, test in pairs:
+        check_cancelled()
+        start = time.perf_counter()
+        fitted = train.modes(n_components, lam, rough)
+        seconds.append(time.perf_counter() - start)
+        if fitted is None:
             return None
-        mu, a = reference
-        results, rotations, overlaps, spreads, seconds = [], [], [], [], []
-        for train, test in pairs:
-            check_cancelled()
-            start = time.perf_counter()
-            fitted = train.modes(n_components, lam)
-            seconds.append(time.perf_counter() - start)
-            if fitted is None:
-                return None
-            results.append(_fold_fit(train, test, *fitted, lam))
-            V = fitted[1]
-            overlaps.append(V.T @ everything.covariance @ a)
-            spreads.append(V.T @ everything.covariance @ V)
-            left, _, right = np.linalg.svd(overlaps[-1])
-            rotations.append(left @ right)
-        return CrossFit(
-            folds=results,
-            coefficients=everything.features(a),
-            rotations=rotations,
-            eigenvalues=mu,
-            rates=np.einsum("mk,mk->k", a, everything.energy @ a),
-            coverage=sum(fold.test_weight for fold in results) / whole.weight,
-            overlaps=overlaps,
-            spreads=spreads,
-            condition_number=everything.path.condition_number(lam),
-            seconds=seconds,
-        )
-
-    return [at(lam) for lam in regularizations]
+        results.append(_fold_fit(train, test, *fitted, lam))
+        V = fitted[1]
+        overlaps.append(V.T @ image)
+        spreads.append(V.T @ everything.covariance @ V)
+        left, _, right = np.linalg.svd(overlaps[-1])
+        rotations.append(left @ right)
+    return CrossFit(
+        folds=results,
+        coefficients=everything.features(a),
+        rotations=rotations,
+        eigenvalues=mu,
+        rates=np.einsum("mk,mk->k", a, everything.energy @ a),
+        coverage=sum(fold.test_weight for fold in results) / everything.moments.weight,
+        overlaps=overlaps,
+        spreads=spreads,
+        condition_number=np.nan if rough else everything.path.condition_number(lam),
+        seconds=seconds,
+    )
 
 
 def cross_fitted_rates(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from copy import copy
+from functools import cached_property
 from numbers import Integral
 from typing import Any
 
@@ -126,14 +128,15 @@ def splits_at(cv: Any, source: Source, groups: Any, rows: np.ndarray, n_componen
 
 def without_landmarks(splits: Splits, source: Source, landmarks: np.ndarray, n_components: int) -> Splits:
     """Return the splits without the test samples that are landmarks."""
-    free = source.rowwise(_is_free, landmarks)
+    free = source.rowwise(is_free, landmarks)
     splits = [(train, test[free[test]]) for train, test in splits]
     if min(len(test) for _, test in splits) <= n_components:
         raise ValueError("Nearly all samples are landmarks, which leaves none to test on; use fewer n_features.")
     return splits
 
 
-def _is_free(X: np.ndarray, landmarks: np.ndarray) -> np.ndarray:
+def is_free(X: np.ndarray, landmarks: np.ndarray) -> np.ndarray:
+    """Return for each row of X whether it is none of the landmarks."""
     known = {row.tobytes() for row in np.asarray(landmarks, dtype=np.float64)}
     return np.array([row.tobytes() not in known for row in np.asarray(X, dtype=np.float64)], dtype=bool)
 
@@ -178,12 +181,27 @@ class Folds:
         roles = np.zeros((n_samples, len(splits)), dtype=np.int8)
         for f, (train, test) in enumerate(splits):
             roles[train, f], roles[test, f] = 1, 2
+        self._cut(roles)
+
+    def _cut(self, roles: np.ndarray) -> None:
+        """Cut the samples into classes."""
         self.assignment = roles
         self.roles, owner = np.unique(roles, axis=0, return_inverse=True)
         self._owner = owner.reshape(-1, 1).astype(np.min_scalar_type(len(self.roles)))
         self.rows = [np.flatnonzero(self._owner == c) for c in range(len(self.roles))]
-        self.mean_test_size = float(np.mean([len(test) for _, test in splits]))
-        self.smallest = min(len(part) for split in splits for part in split)
+        sizes = np.stack([np.count_nonzero(roles == role, axis=0) for role in (1, 2)])
+        self.mean_test_size, self.smallest = float(sizes[1].mean()), int(sizes.min())
+
+    @cached_property
+    def first(self) -> Folds:
+        """The folds, from the first one on, that test every sample that is tested at all: fewer, with fewer classes."""
+        tested = np.cumsum(self.assignment == 2, axis=1) > 0
+        n = int(np.argmax(np.all(tested == tested[:, -1:], axis=0))) + 1
+        if n == len(self):
+            return self
+        folds = copy(self)
+        folds._cut(np.ascontiguousarray(self.assignment[:, :n]))
+        return folds
 
     def __len__(self) -> int:
         return self.assignment.shape[1]
@@ -195,20 +213,32 @@ class Folds:
 
         `options` are those of `Source.moments`.
         """
-        n_folds = len(self)
-        # Gram and energy of every class; of the training and test samples of every fold, as sums and as operators.
-        kept = 2 * min(len(self.rows), MAX_CLASSES_PER_FOLD * n_folds) + 8 * n_folds
+        classes = self.class_moments(source, form, basis, sample_weight, **options)
+        if classes is not None:
+            return self.unite(classes)
+        names = [(f, role) for f in range(len(self)) for role in (1, 2)]
+        options["kept"] = self._kept
+        whole, *parts = source.moments(form, basis, sample_weight, self.assignment, [None, *names], **options)
+        return whole, list(zip(parts[::2], parts[1::2], strict=True))
 
-        def sums(labels: np.ndarray, sets: list[tuple[int, int] | None]) -> list[Moments]:
-            return source.moments(form, basis, sample_weight, labels, sets, kept=kept, **options)
+    @property
+    def _kept(self) -> int:
+        """p×p matrices alive: Gram and energy of every class; of the sets of every fold, as sums and as operators."""
+        return 2 * min(len(self.rows), MAX_CLASSES_PER_FOLD * len(self)) + 8 * len(self)
 
-        if len(self.rows) > MAX_CLASSES_PER_FOLD * n_folds:
-            names = [(f, role) for f in range(n_folds) for role in (1, 2)]
-            whole, *parts = sums(self.assignment, [None, *names])
-            return whole, list(zip(parts[::2], parts[1::2], strict=True))
-        classes = sums(self._owner, [(0, c) for c in range(len(self.rows))])
+    def class_moments(
+        self, source: Source, form: Form, basis: Basis, sample_weight: np.ndarray | None = None, **options: Any
+    ) -> list[Moments] | None:
+        """Return the moments of every class; None if there are too many classes."""
+        if len(self.rows) > MAX_CLASSES_PER_FOLD * len(self):
+            return None
+        sets = [(0, c) for c in range(len(self.rows))]
+        return source.moments(form, basis, sample_weight, self._owner, sets, kept=self._kept, **options)
+
+    def unite(self, classes: list[Moments]) -> tuple[Moments, list[tuple[Moments, Moments]]]:
+        """Add the moments of the classes up to those of all samples and of the sets of every fold."""
 
         def union(f: int, role: int) -> Moments:
             return sum_moments(m for m, roles in zip(classes, self.roles, strict=True) if roles[f] == role)
 
-        return sum_moments(classes), [(union(f, 1), union(f, 2)) for f in range(n_folds)]
+        return sum_moments(classes), [(union(f, 1), union(f, 2)) for f in range(len(self))]

@@ -47,6 +47,8 @@ def regularization_grid(regularizations: str | ArrayLike, unit: float) -> np.nda
 
 def bandwidth_grid(bandwidths: int | ArrayLike, bandwidth_range: ArrayLike, median: float) -> np.ndarray:
     """Return the bandwidths themselves, or that many between multiples of the `median` pairwise distance."""
+    if isinstance(bandwidths, str):
+        raise ValueError(f"bandwidths must be 'auto', a number of bandwidths or the bandwidths, got {bandwidths!r}.")
     if not isinstance(bandwidths, Integral):
         return positive("bandwidths", bandwidths)
     if int(bandwidths) < 1:

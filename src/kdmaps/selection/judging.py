@@ -16,17 +16,16 @@ from kdmaps.data.distances import median_distance
 from kdmaps.data.sources import PREVIEW_SAMPLES, ArraySource, Sample, Source
 from kdmaps.forms.diffusion import mean_diffusion, tensors_of
 from kdmaps.forms.energy import EnergyForm, make_form
-from kdmaps.forms.moments import Moments
+from kdmaps.forms.moments import Moments, sum_moments
 from kdmaps.kernels import Gaussian, Kernel
-from kdmaps.selection.candidate import Candidate
-from kdmaps.selection.cross_fit import CrossFit, cross_fit
-from kdmaps.selection.folds import Folds, make_folds, splits_at
+from kdmaps.selection.candidate import JUDGED, MIN_AGREEMENT, Candidate, Trial
+from kdmaps.selection.cross_fit import CrossFit, cross_fit, rough_cross_fit
+from kdmaps.selection.folds import Folds, is_free, make_folds, splits_at
 from kdmaps.selection.plan import FitSpec, SearchPlan
 from kdmaps.selection.rules import Score, pooled_ritz_timescales
+from kdmaps.spectrum.iteration import seen_directions
 from kdmaps.utils.validation import check_samples
 
-#: A gap counts for the number of modes if the folds agree on the space below it to this mean squared cosine.
-MIN_GAP_AGREEMENT = 0.9
 #: Samples on which data that are expensive to pass over are searched, unless more are asked for.
 SEARCH_SAMPLES = 20_000
 
@@ -65,6 +64,8 @@ class SearchData:
     folds : Folds
     basis : BasisSpec
         With the landmarks themselves, which are the same for all candidates.
+    rival_basis : BasisSpec or None
+        Landmarks, where the basis is a candidate too.
     fit : FitSpec
     seed : int
     """
@@ -79,6 +80,7 @@ class SearchData:
     median: float
     folds: Folds
     basis: BasisSpec
+    rival_basis: BasisSpec | None
     fit: FitSpec
     seed: int
 
@@ -105,12 +107,18 @@ class SearchData:
         if isinstance(searched, ArraySource):
             tensors = tensors_of(plan.fit.diffusion, rows, source.n_samples)
             form = make_form(tensors, searched.array, weight, spaces=form.spaces, keep=True)
-        spec = _with_landmarks(plan.basis, used, median, n_components, seed)
+        spec, *others = (_with_landmarks(b, used, median, n_components, seed) for b in plan.bases)
+        rival = _without_samples(others[0], used) if others else None
         splits = splits_at(plan.fit.cv, source, groups, rows, n_components, seed)
         chosen = spec.landmarks if spec.basis == "landmarks" else None
         folds = make_folds(splits, searched, weight, n_components, chosen)
         complete = len(rows) == source.n_samples
-        return cls(searched, rows, complete, weight, form, whole_form, preview, median, folds, spec, plan.fit, seed)
+        settings = (folds, spec, rival, plan.fit, seed)
+        return cls(searched, rows, complete, weight, form, whole_form, preview, median, *settings)
+
+    def spec(self, basis: str) -> BasisSpec:
+        """Return the settings of a basis by its name."""
+        return next(b for b in (self.basis, self.rival_basis) if b is not None and b.basis == basis)
 
     @property
     def is_small(self) -> bool:
@@ -142,11 +150,16 @@ class SearchData:
                 digest.update(np.ascontiguousarray(array).tobytes())
         return digest.hexdigest()
 
-    def fold(self, kernel: Kernel) -> FoldedMoments:
+    def make_basis(self, kernel: Kernel, basis: str | None = None) -> Basis:
+        """Make the basis of a kernel."""
+        spec = self.basis if basis is None else self.spec(basis)
+        return spec.make(kernel, self.preview.X, self.preview.weight, self.seed)
+
+    def fold(self, kernel: Kernel, basis: str | None = None) -> FoldedMoments:
         """Sum over the samples for one kernel: one pass."""
-        basis = self.basis.make(kernel, self.preview.X, self.preview.weight, self.seed)
-        sums = self.folds.moments(self.source, self.form, basis, self.weight, engine=self.fit.engine)
-        return FoldedMoments(basis, *sums)
+        made = self.make_basis(kernel, basis)
+        sums = self.folds.moments(self.source, self.form, made, self.weight, engine=self.fit.engine)
+        return FoldedMoments(made, *sums)
 
     def fit_folds(
         self, folded: FoldedMoments, lambdas: Iterable[float], n_components: int | None = None
@@ -162,14 +175,40 @@ class SearchData:
         if fit is None:
             return None
         times = np.sort(pooled_ritz_timescales(fit))[::-1]
-        agreed = [k for k in range(1, most) if fit.agreement(k) >= MIN_GAP_AGREEMENT and times[k] > 0]
+        agreed = [k for k in range(1, most) if fit.agreement(k) >= MIN_AGREEMENT and times[k] > 0]
         return max(agreed, key=lambda k: times[k - 1] / times[k], default=None)
 
-    def judge(self, label: str, kernel: Kernel, lambdas: list[float], scoring: Scoring) -> list[Candidate]:
-        """Return the candidates of one kernel, one for each λ."""
+    def judge(self, trial: Trial, scoring: Scoring) -> list[Candidate]:
+        """Return the candidates of one trial, one for each λ."""
         start = time.perf_counter()
-        folded = self.fold(kernel)
-        return self.judge_sums(label, folded, lambdas, scoring, time.perf_counter() - start)
+        if trial.judged == "exactly":
+            folded = self.fold(trial.kernel, trial.basis)
+            found = self.judge_sums(trial.label, folded, list(trial.lambdas), scoring, time.perf_counter() - start)
+        else:
+            found = self._judge_roughly(trial, scoring)
+        return [replace(c, basis=trial.basis, judged=trial.judged) for c in found]
+
+    def _judge_roughly(self, trial: Trial, scoring: Scoring) -> list[Candidate]:
+        """Judge by `rough_cross_fit`, in the directions that the samples see."""
+        start, basis = time.perf_counter(), self.make_basis(trial.kernel, trial.basis)
+        folds = self.folds.first if trial.judged == JUDGED[0] else self.folds
+        arguments = (self.source, self.form, basis, self.weight)
+        classes = folds.class_moments(*arguments, engine=self.fit.engine)
+        if classes is None:
+            whole, parts = folds.moments(*arguments, engine=self.fit.engine)
+        else:
+            if basis.ridge is None:
+                whole = sum_moments(classes)
+                frame = seen_directions(whole.gram, whole.energy)
+                classes = classes if frame is None else [part.reduced(frame) for part in classes]
+            whole, parts = folds.unite(classes)
+        share = (time.perf_counter() - start) / (len(trial.lambdas) * len(folds))
+        descending = sorted(trial.lambdas, reverse=True)
+        fits = rough_cross_fit(whole, parts, basis.ridge, self.fit.n_components, descending, self.fit.center)
+        return [
+            _candidate(trial.label, trial.kernel, lam, fit, scoring, share)
+            for lam, fit in zip(reversed(descending), reversed(fits), strict=True)
+        ]
 
     def judge_sums(
         self, label: str, folded: FoldedMoments, lambdas: list[float], scoring: Scoring, seconds: float = 0.0
@@ -223,3 +262,9 @@ def _with_landmarks(spec: BasisSpec, X: np.ndarray, median: float, n_components:
         return spec
     most = min(spec.n_features, max(n_components + 1, len(X) // 4))
     return replace(spec, landmarks=select_landmarks(X, most, spec.landmarks, Gaussian(median), seed))
+
+
+def _without_samples(spec: BasisSpec, X: np.ndarray) -> BasisSpec:
+    """Leave out landmarks that are samples: they would test their own functions, or leave the tests of other bases."""
+    free = is_free(spec.landmarks, X)
+    return replace(spec, landmarks=spec.landmarks[free])

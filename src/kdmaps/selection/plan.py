@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Any
 
-from kdmaps.bases import BasisSpec
+import numpy as np
+
+from kdmaps.bases import BASES, BasisSpec, check_basis
 from kdmaps.forms.engines import check_engine
 from kdmaps.selection.grid import bandwidth_grid, kernels_of, regularization_grid
 from kdmaps.selection.rules import make_scoring
@@ -69,6 +71,8 @@ class SearchPlan:
     fit : FitSpec
     families, bandwidths, bandwidth_range, regularizations, scoring, max_extensions, n_jobs, checkpoint, progress :
         As in `KernelSearchCV`.
+    metric_rounds : int
+        As in `AdaptiveDiffusionMap`.
     max_search_samples : int or None
         Candidates are judged on a random subsample of at most this size.
     random_state : int, RandomState instance or None
@@ -82,24 +86,44 @@ class SearchPlan:
     regularizations: Any
     scoring: Any
     max_extensions: int
+    metric_rounds: int
     max_search_samples: int | None
     n_jobs: int | None
     checkpoint: Any
     progress: bool
     random_state: Any
 
+    @property
+    def raced(self) -> bool:
+        """Whether bandwidths and regularizations are found from coarse to fine, instead of trying a whole grid."""
+        return isinstance(self.bandwidths, str) and self.bandwidths == "auto"
+
+    @property
+    def bases(self) -> tuple[BasisSpec, ...]:
+        """The basis, or those that are candidates."""
+        if self.basis.basis != "auto":
+            return (self.basis,)
+        # Single precision cannot tell kernel functions at landmarks apart.
+        names = ("fourier", "landmarks") if self.raced and np.dtype(self.basis.dtype) == np.float64 else ("fourier",)
+        return tuple(replace(self.basis, basis=name) for name in names)
+
     def check(self) -> None:
         """Raise a ValueError for settings that no data could make sense of."""
         self.fit.check()
-        self.basis.check(self.fit.n_components)
+        check_basis(self.basis.basis, (*BASES, "auto"))
+        for basis in self.bases:
+            basis.check(self.fit.n_components)
         make_scoring(self.scoring)
-        kernels_of(self.families, bandwidth_grid(self.bandwidths, self.bandwidth_range, median=1.0))
+        sigmas = np.ones(1) if self.raced else bandwidth_grid(self.bandwidths, self.bandwidth_range, median=1.0)
+        kernels_of(self.families, sigmas)
         regularization_grid(self.regularizations, unit=1.0)
         most = self.max_search_samples
         if most is not None and (not isinstance(most, Integral) or most < 2):
             raise ValueError(f"max_search_samples must be None or an integer of at least 2, got {most!r}.")
-        if not isinstance(self.max_extensions, Integral) or self.max_extensions < 0:
-            raise ValueError(f"max_extensions must be an integer, 0 or more, got {self.max_extensions!r}.")
+        for name in ("max_extensions", "metric_rounds"):
+            count = getattr(self, name)
+            if not isinstance(count, Integral) or count < 0:
+                raise ValueError(f"{name} must be an integer, 0 or more, got {count!r}.")
         if self.n_jobs is not None and (not isinstance(self.n_jobs, Integral) or self.n_jobs == 0):
             raise ValueError(f"n_jobs must be None or an integer of threads, -1 for all, got {self.n_jobs!r}.")
         if self.basis.basis == "full":

@@ -10,7 +10,7 @@ import numpy as np
 
 from kdmaps.analysis.certificates import cv_consistency
 from kdmaps.exceptions import UnreliableModesWarning
-from kdmaps.kernels import Kernel
+from kdmaps.kernels import Kernel, Metric
 from kdmaps.selection.candidate import Candidate
 from kdmaps.selection.judging import FoldedMoments, SearchData
 
@@ -28,6 +28,8 @@ class SearchResult:
     best : Candidate
     extensions : tuple of str
         How the grid was extended.
+    edges : tuple of str
+        On which ends of what was tried the best candidate lies.
     moments : FoldedMoments
         The sums of the best kernel.
     """
@@ -36,6 +38,7 @@ class SearchResult:
     candidates: tuple[Candidate, ...]
     best: Candidate
     extensions: tuple[str, ...]
+    edges: tuple[str, ...]
     moments: FoldedMoments
 
     @property
@@ -47,7 +50,9 @@ class SearchResult:
     def certainty(self) -> dict[str, float]:
         """Margin to the best candidate of another kernel, and the bound of thm:cv-consistency."""
         best, data = self.best, self.data
-        others = [c for c in self.candidates if c.kernel != best.kernel and np.isfinite(c.value)]
+        # Candidates that dropped out early were not judged by the same folds.
+        rivals = [c for c in self.candidates if len(c.score.replicates) == len(best.score.replicates)]
+        others = [c for c in rivals if c.kernel != best.kernel and np.isfinite(c.value)]
         second = max(others, key=lambda c: c.value, default=None)
         margin = best.value - second.value if second else np.inf
         # A score of standard error s over independent folds of N_f of N samples has the variance s² N/N_f in one fold.
@@ -82,33 +87,42 @@ class SearchResult:
         candidates, n_folds = self.candidates, len(self.data.folds)
 
         def per_fold(values: Any) -> np.ndarray:
-            return np.array(values) if len(values) else np.full(n_folds, np.nan)
+            return np.pad(np.asarray(values, dtype=np.float64), (0, n_folds - len(values)), constant_values=np.nan)
 
         scores = np.array([per_fold(c.score.fold_values) for c in candidates])
         fits = np.array([per_fold(c.fit_seconds) for c in candidates])
         scoring = np.array([per_fold(c.score_seconds) for c in candidates])
         selection = np.array([c.value for c in candidates])
         return {
-            "mean_fit_time": fits.mean(axis=1),
-            "std_fit_time": fits.std(axis=1),
-            "mean_score_time": scoring.mean(axis=1),
-            "std_score_time": scoring.std(axis=1),
+            "mean_fit_time": _over_folds(np.mean, fits),
+            "std_fit_time": _over_folds(np.std, fits),
+            "mean_score_time": _over_folds(np.mean, scoring),
+            "std_score_time": _over_folds(np.std, scoring),
             "param_family": np.array([c.label for c in candidates]),
             "param_bandwidth": np.array([np.nan if c.bandwidth is None else c.bandwidth for c in candidates]),
             "param_regularization": np.array([c.regularization for c in candidates]),
+            "param_basis": np.array([c.basis for c in candidates]),
+            "param_metric": np.array([isinstance(c.kernel, Metric) for c in candidates]),
             "params": [c.params for c in candidates],
             **{f"split{f}_test_score": scores[:, f] for f in range(n_folds)},
-            "mean_test_score": scores.mean(axis=1),
-            "std_test_score": scores.std(axis=1),
-            "rank_test_score": _rank(scores.mean(axis=1)),
+            "mean_test_score": _over_folds(np.mean, scores),
+            "std_test_score": _over_folds(np.std, scores),
+            "rank_test_score": _rank(_over_folds(np.mean, scores)),
             "selection_score": selection,
             "selection_error": np.array([c.standard_error for c in candidates]),
             "rank_selection_score": _rank(selection),
             "fold_agreement": np.array([c.agreement for c in candidates]),
             "condition_number": np.array([c.condition_number for c in candidates]),
             "timescales": [list(c.timescales) for c in candidates],
+            "judged": [c.judged for c in candidates],
             "rejected": [c.rejected for c in candidates],
         }
+
+
+def _over_folds(statistic: Any, values: np.ndarray) -> np.ndarray:
+    """Return a statistic of each row over the folds that were judged; NaN if there are none."""
+    rows = [row[~np.isnan(row)] for row in values]
+    return np.array([statistic(row) if row.size else np.nan for row in rows])
 
 
 def _rank(values: np.ndarray) -> np.ndarray:

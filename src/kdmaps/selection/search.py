@@ -12,11 +12,12 @@ from joblib import effective_n_jobs
 from kdmaps.data.sources import Source
 from kdmaps.forms.engines import chunk_rows, make_loop
 from kdmaps.kernels import Gaussian, Kernel, make_kernel
-from kdmaps.selection.candidate import Candidate
+from kdmaps.selection.candidate import Candidate, Trial
 from kdmaps.selection.checkpoint import Checkpoint
 from kdmaps.selection.grid import bandwidth_grid, edge_of, kernels_of, rate_unit, regularization_grid
 from kdmaps.selection.judging import SearchData
 from kdmaps.selection.plan import SearchPlan
+from kdmaps.selection.race import race
 from kdmaps.selection.result import SearchResult
 from kdmaps.selection.rules import make_scoring
 from kdmaps.utils.progress import track
@@ -51,16 +52,25 @@ def search(source: Source, weight: np.ndarray | None, groups: Any, plan: SearchP
     if plan.fit.memory_limit is not None:  # the sums of a search know no limit; that of the fit is checked before it
         basis = data.basis.make(Gaussian(data.median), data.preview.X, data.preview.weight, seed)
         chunk_rows(make_loop(basis, plan.fit.engine), basis.n_features, plan.fit.memory_limit)
+    if plan.raced:
+        best, edges = race(data, plan, sweep.run)
+        _check_found(best, plan)
+        return SearchResult(data, tuple(sweep.candidates), best, (), edges, data.fold(best.kernel, best.basis))
     sigmas = bandwidth_grid(plan.bandwidths, plan.bandwidth_range, data.median)
-    unit = rate_unit(data.median, data.mean_diffusion)
-    sweep.run(kernels_of(plan.families, sigmas), regularization_grid(plan.regularizations, unit))
-    if sweep.best.value == -np.inf:
+    lambdas = regularization_grid(plan.regularizations, rate_unit(data.median, data.mean_diffusion))
+    sweep.grid(kernels_of(plan.families, sigmas), lambdas)
+    _check_found(sweep.best, plan)
+    best, extensions = _extend(sweep, plan.max_extensions)
+    return SearchResult(data, tuple(sweep.candidates), best, tuple(extensions), (), data.fold(best.kernel))
+
+
+def _check_found(best: Candidate, plan: SearchPlan) -> None:
+    """Raise a ValueError if the best candidate has no score."""
+    if best.value == -np.inf:
         raise ValueError(
             f"No candidate has a finite score: the samples do not determine n_components={plan.fit.n_components} "
             "modes (use fewer modes or more samples), or scoring returns no numbers."
         )
-    best, extensions = _extend(sweep, plan.max_extensions)
-    return SearchResult(data, tuple(sweep.candidates), best, tuple(extensions), data.fold(best.kernel))
 
 
 class _Sweep:
@@ -79,27 +89,30 @@ class _Sweep:
         """The candidate of the largest score; the first one asked for among equals."""
         return max(self.candidates, key=lambda candidate: candidate.value)
 
-    def run(self, kernels: Sequence[tuple[str, Kernel]], regularizations: Iterable[float]) -> list[Candidate]:
+    def grid(self, kernels: Sequence[tuple[str, Kernel]], regularizations: Iterable[float]) -> list[Candidate]:
         """Judge every kernel at every λ and return the new candidates."""
-        lambdas = [float(lam) for lam in regularizations]
-        known = {i: self._checkpoint.finished(*named, lambdas) for i, named in enumerate(kernels)}
+        lambdas, basis = tuple(float(lam) for lam in regularizations), self.data.basis.basis
+        return self.run([Trial(label, kernel, basis, lambdas) for label, kernel in kernels])
+
+    def run(self, trials: Sequence[Trial]) -> list[Candidate]:
+        """Judge trials and return the new candidates, in the order of the trials."""
+        known = {i: self._checkpoint.finished(trial) for i, trial in enumerate(trials)}
         results: dict[int, list[Candidate]] = {i: found for i, found in known.items() if found is not None}
-        missing = [i for i in range(len(kernels)) if i not in results]
+        missing = [i for i in range(len(trials)) if i not in results]
         jobs = self._plan.n_jobs
         workers = self.data.source.n_callers if jobs == -1 else effective_n_jobs(jobs)
         leader = sorted(self.candidates, key=lambda candidate: candidate.value)  # the best so far comes last
 
         def judged(i: int) -> list[Candidate]:
-            return self.data.judge(*kernels[i], lambdas, self._scoring)
+            return self.data.judge(trials[i], self._scoring)
 
         with closing(map_unordered(missing, judged, workers)) as finished:
             for number, found in track(finished, len(missing), lambda: _label(leader), self._plan.progress):
                 i = missing[number]
                 results[i] = found
-                label, kernel = kernels[i]
-                self._checkpoint.record(label, kernel, lambdas, found)
+                self._checkpoint.record(trials[i], found)
                 leader[:] = [max(leader + found, key=lambda candidate: candidate.value)]
-        # In the order of the kernels, whichever thread was first: ties are broken the same way in every run.
+        # In the order of the trials, whichever thread was first: ties are broken the same way in every run.
         new = [candidate for i in sorted(results) for candidate in results[i]]
         self.candidates += new
         return new
@@ -131,9 +144,9 @@ def _extend(sweep: _Sweep, most: int) -> tuple[Candidate, list[str]]:
         tried.add((axis, getattr(best, axis)))
         if axis == "bandwidth":
             kernels = [(best.label, make_kernel(best.label, sigma)) for sigma in beyond]
-            new = sweep.run(kernels, sorted({c.regularization for c in family}))
+            new = sweep.grid(kernels, sorted({c.regularization for c in family}))
         else:
-            new = sweep.run([(best.label, kernel) for kernel in dict.fromkeys(c.kernel for c in family)], beyond)
+            new = sweep.grid([(best.label, kernel) for kernel in dict.fromkeys(c.kernel for c in family)], beyond)
         challenger = max(new, key=lambda c: c.value)
         better = bool(np.isfinite(challenger.value)) and challenger.standardised_lead(best) > 1
         extensions.append(

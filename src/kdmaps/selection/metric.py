@@ -1,0 +1,61 @@
+"""A metric for the kernel from the modes found so far: directions in which they change count, the others do not."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kdmaps.data.distances import median_distance
+from kdmaps.selection.candidate import Candidate
+from kdmaps.selection.judging import SearchData
+from kdmaps.spectrum.pencil import find_modes
+
+#: Smallest eigenvalue of the metric relative to its largest: no direction is shrunk by more than its root.
+FLOOR = 2e-4
+#: Gradients are averaged over at most this many samples.
+GRADIENT_SAMPLES = 2000
+
+
+def gradient_metric(gradients: np.ndarray, rates: np.ndarray, weight: np.ndarray | None = None) -> np.ndarray:
+    """M = E Σ_k ∇φ_k ∇φ_kᵀ / rate_k, the expected outer product of the gradients of modes.
+
+    With E|∇φ_k|² = rate_k (for the identity as diffusion tensor) every mode adds 1 to its trace.
+
+    Parameters
+    ----------
+    gradients : ndarray of shape (n, r, d)
+    rates : ndarray of shape (r,)
+    weight : ndarray of shape (n,), optional
+    """
+    share = np.full(len(gradients), 1 / len(gradients)) if weight is None else weight / weight.sum()
+    scaled = gradients * np.sqrt(share[:, None, None] / rates[:, None])
+    flat = scaled.reshape(-1, scaled.shape[-1])
+    return flat.T @ flat
+
+
+def metric_root(matrix: np.ndarray) -> np.ndarray:
+    """Return H = U diag(√v), M = U diag(v) Uᵀ with its largest eigenvalue made 1 and none below `FLOOR`.
+
+    The columns are in the order of their importance: the first coordinates of a Sobol sequence are its best.
+    """
+    values, vectors = np.linalg.eigh(matrix)
+    values = np.maximum(values[::-1] / values[-1], FLOOR)
+    return vectors[:, ::-1] * np.sqrt(values)
+
+
+def metric_of(data: SearchData, candidate: Candidate) -> np.ndarray | None:
+    """Return H for the modes of a candidate, scaled so that the median distance is that of the inputs.
+
+    Expected gradient outer products: active subspaces, and "recursive feature machines" in regression. None if the
+    gradients are not finite.
+    """
+    folded = data.fold(candidate.kernel, candidate.basis)
+    fit = data.fit
+    modes = find_modes(folded.whole, folded.basis.ridge, fit.n_components, candidate.regularization, fit.center)
+    few = slice(GRADIENT_SAMPLES)  # the preview is in random order where it is a draw
+    X = np.asarray(data.preview.X[few], dtype=np.float64)
+    weight = None if data.preview.weight is None else data.preview.weight[few]
+    matrix = gradient_metric(folded.basis.gradient(X, modes.coefficients), modes.rates, weight)
+    if not np.all(np.isfinite(matrix)) or not np.trace(matrix) > 0:
+        return None
+    root = metric_root(matrix)
+    return root * (data.median / median_distance(X @ root, weight, data.seed))

@@ -1,0 +1,257 @@
+"""The race: bandwidth, regularization, family and basis from coarse to fine, then in metrics that the modes define.
+
+Every heat is judged before the next one is drawn up, so that the outcome does not depend on the number of threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.spatial import cKDTree
+
+from kdmaps.kernels import Kernel, Metric, make_kernel
+from kdmaps.selection.candidate import JUDGED, Candidate, Trial
+from kdmaps.selection.grid import rate_unit, regularization_grid
+from kdmaps.selection.judging import SearchData
+from kdmaps.selection.metric import metric_of
+from kdmaps.selection.plan import SearchPlan
+
+#: Bandwidths lie between these multiples of the median distance; the lower end rises to what the samples resolve.
+NARROWEST, WIDEST = 0.1, 50.0
+#: A kernel narrower than this many distances of nearest neighbours sees single samples.
+NEIGHBOURS = 2.0
+#: Kernels rougher than a Gaussian start from this many medians.
+ROUGH = 0.5
+#: Ratio of neighbouring bandwidths in the first heat, and in the later ones.
+COARSE_RATIO, FINE_RATIO = 2.5, 1.58
+#: Regularizations of the first heat, and the ends of the path, in units of the slowest rate.
+COARSE_LAMBDAS, LAMBDA_ENDS = (1e-1, 1e-3, 1e-5, 1e-7), (1e-10, 1e3)
+#: Regularizations around the best one of a kernel in later heats.
+FINE_LAMBDAS = tuple(10.0 ** (step / 2) for step in (2, 1, 0, -1, -2))
+#: Families from the smoothest to the roughest: neighbours are tried last.
+SMOOTHNESS = ("gaussian", "rq5", "rq2", "matern52", "matern32", "laplacian")
+#: Those of the first heat, for each basis.
+PILOTS = {"fourier": ("gaussian", "matern32", "laplacian"), "landmarks": ("gaussian", "matern32")}
+#: Kernels that reach the finals, and how often the best one is replaced by a neighbour.
+FINALISTS, CLIMBS = 4, 2
+#: The same in a new metric, and the bandwidths of its first heat, in medians.
+METRIC_FINALISTS, METRIC_CLIMBS, METRIC_SIGMAS = 2, 1, (1.0, 2.5, 6.0)
+Run = Callable[[list[Trial]], list[Candidate]]
+
+
+@dataclass(frozen=True)
+class Course:
+    """Where a race may go.
+
+    Attributes
+    ----------
+    families : tuple of str
+        Named families, smoothest first.
+    given : tuple of (str, Kernel)
+        Kernels that the user gave, with their labels.
+    bases : tuple of str
+    sigmas : (float, float)
+        Narrowest and widest bandwidth.
+    lambdas : (float, float)
+        Ends of the regularizations.
+    fixed_lambdas : tuple of float
+        Regularizations that the user gave; empty if they are free.
+    slowest : float
+        The slowest rate, to a power of ten.
+    """
+
+    families: tuple[str, ...]
+    given: tuple[tuple[str, Kernel], ...]
+    bases: tuple[str, ...]
+    sigmas: tuple[float, float]
+    lambdas: tuple[float, float]
+    fixed_lambdas: tuple[float, ...]
+    slowest: float
+
+    @property
+    def coarse_lambdas(self) -> tuple[float, ...]:
+        """λ of a first heat."""
+        return self.fixed_lambdas or tuple(_rounded(lam * self.slowest) for lam in COARSE_LAMBDAS)
+
+    def fine_lambdas(self, lam: float) -> tuple[float, ...]:
+        """λ around one of them."""
+        low, high = self.lambdas
+        near = {_rounded(float(np.clip(lam * factor, low, high))) for factor in FINE_LAMBDAS}
+        return self.fixed_lambdas or tuple(sorted(near, reverse=True))
+
+    def pilots(self, basis: str) -> tuple[str, ...]:
+        """Families of a first heat."""
+        usual = tuple(family for family in PILOTS[basis] if family in self.families)
+        return usual or self.families[:1]
+
+
+def race(data: SearchData, plan: SearchPlan, run: Run) -> tuple[Candidate, tuple[str, ...]]:
+    """Return the best candidate, and a sentence for each end of the course on which it lies.
+
+    Parameters
+    ----------
+    data : SearchData
+    plan : SearchPlan
+    run : callable
+        Judges trials and returns their candidates.
+    """
+    course = _course(data, plan, run)
+    best, finals = _finals(run(_first_heat(course, data.median)), course, run, FINALISTS, CLIMBS)
+    for number in range(plan.metric_rounds if data.source.n_features > 1 and course.families else 0):
+        root = metric_of(data, best) if np.isfinite(best.value) else None
+        if root is None:
+            break
+        heat = run(_metric_heat(course, best, root, data.median, first=number == 0))
+        challenger, others = _finals(heat, course, run, METRIC_FINALISTS, METRIC_CLIMBS)
+        if not _is_better(challenger, best):
+            break
+        best, finals = challenger, others
+    runners_up = [c for c in _leaders(finals) if c.kernel != best.kernel]
+    exact = [replace(_trial(c, [c.regularization]), judged=JUDGED[2]) for c in (best, *runners_up[:1])]
+    best = max(run(exact), key=lambda c: c.key)
+    return best, _edges(best, course)
+
+
+def _edges(best: Candidate, course: Course) -> tuple[str, ...]:
+    """Return a sentence for each end of the course on which a candidate lies."""
+    found = []
+    for axis, ends in (("bandwidth", course.sigmas), ("regularization", course.lambdas)):
+        value = getattr(best, axis)
+        for end, side in zip(ends, ("smallest", "largest"), strict=True):
+            if value is not None and np.isclose(value, end, rtol=1e-2, atol=0):
+                found.append(f"{axis} {value:.3g} is the {side} one that was tried")
+    return tuple(found)
+
+
+def _course(data: SearchData, plan: SearchPlan, run: Run) -> Course:
+    """Return the course for these samples; a pilot finds the slowest rate."""
+    families = tuple(f for f in SMOOTHNESS if f in plan.families)
+    given = tuple((repr(f), f) for f in plan.families if isinstance(f, Kernel))
+    bases = tuple(basis.basis for basis in (data.basis, data.rival_basis) if basis is not None)
+    unit = rate_unit(data.median, data.mean_diffusion)
+    free = isinstance(plan.regularizations, str)
+    fixed = () if free else tuple(regularization_grid(plan.regularizations, unit)[::-1].tolist())
+    sigmas = _bandwidth_ends(data)
+    course = Course(families, given, bases, sigmas, (0.0, np.inf), fixed, unit)
+    if free:
+        label, kernel = (families[0], make_kernel(families[0], data.median)) if families else given[0]
+        lambdas = tuple(unit * 10.0**step for step in (-1, -3, -5, -7, -9))
+        pilot = max(run([Trial(label, kernel, bases[0], lambdas, JUDGED[0])]), key=lambda c: c.key)
+        slowest = 1 / max(pilot.timescales) if pilot.timescales else unit
+        slowest = float(10.0 ** np.round(np.log10(slowest))) if 0 < slowest < np.inf else unit
+        low, high = LAMBDA_ENDS
+        course = replace(course, slowest=slowest, lambdas=(low * slowest, high * slowest))
+    return course
+
+
+def _bandwidth_ends(data: SearchData) -> tuple[float, float]:
+    """Return the narrowest and the widest bandwidth that make sense for these samples."""
+    X = np.unique(np.asarray(data.preview.X[:2000], dtype=np.float64), axis=0)
+    spacing = float(np.median(cKDTree(X).query(X, k=2)[0][:, 1])) if len(X) > 1 else data.median
+    narrowest = min(max(NARROWEST * data.median, NEIGHBOURS * spacing), data.median)
+    return narrowest, WIDEST * data.median
+
+
+def _first_heat(course: Course, median: float) -> list[Trial]:
+    """Return the trials of the first heat: every pilot family at bandwidths of a coarse ratio."""
+    low, high = course.sigmas
+    sigmas = np.geomspace(low, high, 1 + int(np.ceil(np.log(high / low) / np.log(COARSE_RATIO))))
+    trials = []
+    for basis in course.bases:
+        # Landmarks are the second opinion: half as many.
+        chosen = sigmas if basis == course.bases[0] else sigmas[::2]
+        kernels = [
+            (f, make_kernel(f, float(s)))
+            for f in course.pilots(basis)
+            # A rough kernel that is narrow, too, sees single samples.
+            for s in (chosen if f == "gaussian" else chosen[chosen >= ROUGH * median])
+        ]
+        trials += [
+            Trial(label, kernel, basis, course.coarse_lambdas, JUDGED[0]) for label, kernel in (*kernels, *course.given)
+        ]
+    return trials
+
+
+def _metric_heat(course: Course, best: Candidate, root: np.ndarray, median: float, first: bool) -> list[Trial]:
+    """Return the trials of a heat in a new metric: wide in the first one, around the best kernel in later ones."""
+    if first or best.bandwidth is None:
+        families = {*course.pilots(best.basis), best.label} & set(course.families)
+        sigmas, lambdas = [median * factor for factor in METRIC_SIGMAS], course.coarse_lambdas
+    else:
+        families = {best.label}
+        sigmas = [best.bandwidth / FINE_RATIO, best.bandwidth, best.bandwidth * FINE_RATIO]
+        lambdas = course.fine_lambdas(best.regularization)[::2]
+    kernels = [(f, Metric(make_kernel(f, s), root)) for f in SMOOTHNESS if f in families for s in sigmas]
+    return [Trial(label, kernel, best.basis, lambdas, JUDGED[0]) for label, kernel in kernels]
+
+
+def _finals(heat: list[Candidate], course: Course, run: Run, n: int, climbs: int) -> tuple[Candidate, list[Candidate]]:
+    """Return the best candidate on all folds, after the best kernels of a heat and neighbours of the best one."""
+    leaders = _leaders(heat)[:n]
+    seen = {(c.kernel, c.basis) for c in leaders}
+    found = run([_trial(c, course.fine_lambdas(c.regularization)) for c in leaders])
+    best = max(found, key=lambda c: c.key)
+    for _ in range(climbs):
+        near = [trial for trial in _neighbours(best, course) if (trial.kernel, trial.basis) not in seen]
+        seen |= {(trial.kernel, trial.basis) for trial in near}
+        if not near:
+            break
+        new = run(near)
+        found += new
+        challenger = max(new, key=lambda c: c.key)
+        if challenger.key <= best.key:
+            break
+        best = challenger
+    return best, found
+
+
+def _leaders(candidates: Iterable[Candidate]) -> list[Candidate]:
+    """Return the best candidate of each kernel, the best one first."""
+    peaks: dict[tuple[Kernel, str], Candidate] = {}
+    for c in candidates:
+        own = (c.kernel, c.basis)
+        if np.isfinite(c.value) and (own not in peaks or c.key > peaks[own].key):
+            peaks[own] = c
+    return sorted(peaks.values(), key=lambda c: c.key, reverse=True) or list(candidates)[:1]
+
+
+def _trial(candidate: Candidate, lambdas: Sequence[float], kernel: Kernel | None = None, label: str = "") -> Trial:
+    return Trial(label or candidate.label, kernel or candidate.kernel, candidate.basis, tuple(lambdas), JUDGED[1])
+
+
+def _neighbours(best: Candidate, course: Course) -> list[Trial]:
+    """Return trials next to a candidate: a little wider or narrower, a little smoother or rougher."""
+    if best.bandwidth is None:
+        return []
+    lambdas, (low, high) = course.fine_lambdas(best.regularization)[::2], course.sigmas
+    if isinstance(best.kernel, Metric):  # fewer directions count in it, so that samples are closer
+        low *= NARROWEST
+
+    def like(label: str, sigma: float) -> Trial:
+        kernel = make_kernel(label, sigma)
+        inner = Metric(kernel, best.kernel.root) if isinstance(best.kernel, Metric) else kernel
+        return _trial(best, lambdas, inner, label)
+
+    widths = [best.bandwidth * FINE_RATIO, best.bandwidth / FINE_RATIO]
+    place = course.families.index(best.label)
+    families = [course.families[i] for i in (place - 1, place + 1) if 0 <= i < len(course.families)]
+    return [
+        *(like(best.label, float(np.clip(s, low, high))) for s in widths),
+        *(like(f, best.bandwidth) for f in families),
+    ]
+
+
+def _is_better(challenger: Candidate, best: Candidate) -> bool:
+    """Whether a candidate of a new metric replaces the best one.
+
+    It has to score higher by more than the standard error of the difference: the metric is made of the samples that
+    judge it, and a landscape that has levelled off is no reason to go on.
+    """
+    return challenger.agreed >= best.agreed and bool(challenger.standardised_lead(best) > 1)
+
+
+def _rounded(value: float) -> float:
+    """Round to three digits, so that neighbouring heats share their regularizations."""
+    return float(f"{value:.3g}")
