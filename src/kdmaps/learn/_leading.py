@@ -171,6 +171,7 @@ def _conjugate_gradients(
 
     def apply(x: np.ndarray) -> np.ndarray:
         image = x * values - C @ x
+        # C keeps the complement of Y to rounding only, and along Y the system is not positive: rounding would grow.
         return image - Y @ (Y.T @ image)
 
     residual = right - apply(solution)

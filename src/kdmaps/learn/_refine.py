@@ -28,7 +28,7 @@ SAME_START = 0.05
 #: The bandwidths are found with at most this many features; all of them judge the kernel that is found.
 DESCENT_FEATURES = 150
 #: Descent ends when each of `PATIENCE` steps gains less than this fraction of the standard error of the score.
-SMALLEST_GAIN, PATIENCE = 0.002, 3
+SMALLEST_GAIN, PATIENCE = 0.005, 3
 #: Length of the first step in θ that is tried: gradients of a score that is flat are short, the way is not.
 FIRST_STEP = 0.5
 #: A start is not refined if it is behind the rival by more than so many standard errors of the difference, and of its
@@ -133,7 +133,8 @@ def refine(
     by_score = goal.terms == ("heldout",)
     if first is None or (by_score and _is_hopeless(start, rival, gain)):
         return None
-    tolerance = SMALLEST_GAIN * start.standard_error if by_score and not start.rejected else 0.0
+    known = by_score and not start.rejected
+    tolerance = SMALLEST_GAIN * start.standard_error / max(1.0, abs(start.value)) if known else 0.0
     settings = Settings(
         adam_steps=0,
         lbfgs_steps=max_steps,
