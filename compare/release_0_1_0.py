@@ -14,7 +14,8 @@ from io import BytesIO
 from pathlib import Path
 
 COMMIT = "05c35dd"
-OUT = Path(__file__).resolve().parents[1] / "tests" / "references" / "release_0_1_0.json"
+ROOT = Path(__file__).resolve().parents[1]
+OUT = ROOT / "tests" / "references" / "release_0_1_0.json"
 PROBLEMS = ("dw1d", "ou2d-4", "ou10d", "circle", "mdlike-20", "triplewell2d")
 GRID = {"families": ["gaussian", "matern52"], "bandwidths": [2.0, 4.0, 8.0], "regularizations": [1e-3, 1e-2]}
 #: Estimator and arguments of every fit; only the problems of more than one coordinate are refined.
@@ -24,6 +25,13 @@ FITS = {
     "search": ("KernelSearchCV", {**GRID, "max_extensions": 0}),
     "adaptive": ("AdaptiveDiffusionMap", {"families": ["gaussian"], "regularizations": [1e-3], "n_features": 100}),
 }
+
+
+def extract(folder: str) -> None:
+    """Write the source of version 0.1.0 to folder/src."""
+    archive = subprocess.run(["git", "archive", COMMIT, "src"], cwd=ROOT, capture_output=True, check=True).stdout
+    with tarfile.open(fileobj=BytesIO(archive)) as members:
+        members.extractall(folder, filter="data")
 
 
 def fit(problem: str, name: str, random_state: int) -> tuple[object, list[float], list[list[float]]]:
@@ -56,8 +64,6 @@ if __name__ == "__main__":
         main()
     else:
         with tempfile.TemporaryDirectory() as folder:
-            archive = subprocess.run(["git", "archive", COMMIT, "src"], capture_output=True, check=True).stdout
-            with tarfile.open(fileobj=BytesIO(archive)) as members:
-                members.extractall(folder, filter="data")
+            extract(folder)
             environment = {**os.environ, "PYTHONPATH": f"{folder}/src"}
             subprocess.run([sys.executable, __file__, "--inside"], env=environment, check=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -30,11 +31,14 @@ NARROWEST = 3.0
 class AdaptiveDiffusionMap(KernelSearchCV):
     """Find slow modes with everything chosen automatically: the recommended estimator.
 
-    The kernel family, its bandwidth and the regularization are searched by cross-validation as in `KernelSearchCV`, on
-    at most `max_search_samples` samples. Then every coordinate gets a bandwidth of its own, by gradient ascent of the
-    same held-out score (`kdmaps.learn.refine`) from the best wide Gaussian of the search. This replaces the choice of
-    the search only if its score is higher by more than the standard error of the difference, or not lower by more than
-    that while the folds agree better on the modes. The result is fitted on all samples.
+    The kernel family, its bandwidth, the basis and the regularization are searched by cross-validation as in
+    `KernelSearchCV`, on at most `max_search_samples` samples. The gradients of the modes that were found define a
+    metric for the kernel, M = E Σ_k ∇φ_k ∇φ_kᵀ / rate_k, in which inputs that do not matter are shrunk; the search goes
+    on in this metric, and again, as long as the held-out score rises by more than the standard error of the difference.
+    Then every coordinate gets a bandwidth of its own, by gradient ascent of the same score (`kdmaps.learn.refine`) from
+    the best wide Gaussian. This replaces the choice of the search only if its score is higher by more than the standard
+    error of the difference, or not lower by more than that while the folds agree better on the modes. The result is
+    fitted on all samples. Metric and bandwidths change the kernel only: the energy is that of the inputs.
 
     Parameters
     ----------
@@ -44,6 +48,8 @@ class AdaptiveDiffusionMap(KernelSearchCV):
         As in `KernelSearchCV`.
     max_search_samples : int or None, default=5000
         Larger data are searched, and the kernel refined, on a random subsample of this size.
+    metric_rounds : int, default=5
+        Most metrics that are tried one after the other; 0 for none. Needs `bandwidths="auto"` and more than one input.
     refine : bool, default=True
         If True, refine (Fourier features, more than one coordinate and the default `scoring` only).
     objective : str or mapping, default="heldout"
@@ -61,7 +67,7 @@ class AdaptiveDiffusionMap(KernelSearchCV):
         The chosen arguments of `KernelDiffusionMap`.
     best_estimator_ : KernelDiffusionMap
         Fitted on all samples.
-    search_result_, cv_results_, best_index_, best_score_, best_selection_score_, certainty_, extensions_ :
+    search_result_, cv_results_, best_index_, best_score_, best_selection_score_, certainty_, extensions_, edges_ :
         The search, as in `KernelSearchCV`.
     fold_agreement_, suggested_n_components_ :
         As in `KernelSearchCV`.
@@ -138,7 +144,7 @@ class AdaptiveDiffusionMap(KernelSearchCV):
 
     def _plan(self) -> SearchPlan:
         make_objective(self.objective, self.n_components)  # what the search does not use is checked before it
-        return super()._plan()
+        return replace(super()._plan(), metric_rounds=self.metric_rounds)
 
     def _choose(self, result: SearchResult) -> tuple[Candidate, FoldedMoments]:
         """Refine the best kernel of the search, and return the better one of the two."""

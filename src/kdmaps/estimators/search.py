@@ -43,9 +43,10 @@ SHARED = (
 class KernelSearchCV(ModeTransformer):
     """Find slow modes with the kernel chosen by cross-validation; no ground truth is needed.
 
-    Every candidate (family, bandwidth, regularization) is fitted on training folds and judged by the time scales that
-    its modes show on the held-out folds. Held-out time scales exceed the true ones only by sampling noise, so the
-    candidate with the largest score is the best one.
+    Every candidate (basis, family, bandwidth, regularization) is fitted on training folds and judged by the time scales
+    that its modes show on the held-out folds. Held-out time scales exceed the true ones only by sampling noise, so the
+    candidate with the largest score is the best one. By default candidates race: a coarse set on a few folds, then the
+    best of them, their neighbours and a finer set of regularizations on all folds, the last two solved exactly.
 
     Parameters
     ----------
@@ -53,15 +54,18 @@ class KernelSearchCV(ModeTransformer):
         Number r of modes.
     families : sequence of str or Kernel, default=all six names
         Names are combined with every bandwidth; a Kernel (a mixture, for example) is tried as it is.
-    bandwidths : int or array-like, default=10
-        Number of bandwidths, spread evenly in the logarithm over `bandwidth_range`; or the bandwidths themselves.
+    bandwidths : "auto", int or array-like, default="auto"
+        "auto" races, from a tenth of the median pairwise distance (or what the spacing of the samples supports) to 50
+        times the median. Otherwise a whole grid is tried: that many bandwidths, spread evenly in the logarithm over
+        `bandwidth_range`, or the bandwidths themselves.
     bandwidth_range : (float, float), default=(1.5, 30)
-        Ends of the default grid in units of the median pairwise distance.
+        Ends of the grid of a number of bandwidths in units of the median pairwise distance.
     regularizations : "auto" or array-like, default="auto"
-        λ, which has the unit of a rate. "auto" are seven from 1e-4 to 1e-1, times the power of 1000 that is nearest to
-        the mean diffusion over the squared median distance: 1 for data of ordinary size.
+        λ, which has the unit of a rate. In a race, "auto" goes from 1e-10 to 1e3 times the slowest rate, which a pilot
+        estimates. In a grid these are seven from 1e-4 to 1e-1, times the power of 1000 that is nearest to the mean
+        diffusion over the squared median distance: 1 for data of ordinary size.
     max_extensions : int, default=3
-        Number of times that the grid may grow when the best candidate lies on its edge.
+        Number of times that a grid may grow when the best candidate lies on its edge.
     scoring : {"timescale", "rayleigh", "eigsum", "gap"} or callable, default="timescale"
         "timescale" is Σ_k √t_k of the pooled held-out time scales t_k minus one standard error
         (`kdmaps.selection.rules.select_by_timescale`). A callable gets a `kdmaps.selection.scores.FoldFit` and returns
@@ -69,10 +73,13 @@ class KernelSearchCV(ModeTransformer):
     max_search_samples : int or None, default=None
         Candidates are judged on a random subsample of at most this size; the best one is fitted on all samples. None
         is all samples of an array in memory or of Dask data, and 20,000 of other data that are read in chunks.
-    basis, n_features, sampling, landmarks, center, diffusion, rates :
-        As in `KernelDiffusionMap`. Landmarks are chosen once for all candidates, at most a quarter as many as there are
-        samples, and samples that are landmarks are left out of the test sets. "full" is not possible: it would leave
-        none.
+    basis : {"auto", "fourier", "landmarks", "random-phase"}, default="auto"
+        As in `KernelDiffusionMap`. "auto" races Fourier features and landmarks, which have to be better by more than
+        the standard error of the difference; in a grid it is "fourier". Landmarks are chosen once for all candidates,
+        at most a quarter as many as there are samples, and no sample that is tested is a landmark. "full" is not
+        possible: it would leave none.
+    n_features, sampling, landmarks, center, diffusion, rates :
+        As in `KernelDiffusionMap`.
     cv : int or scikit-learn splitter, default=3
         A number is that many random folds, drawn twice; with `groups`, that many folds of whole groups. For a
         correlated trajectory use `kdmaps.BlockedKFold`.
@@ -105,7 +112,8 @@ class KernelSearchCV(ModeTransformer):
         as in `KernelDiffusionMap.score`); `mean_fit_time`, `mean_score_time` and their `std_*`, in seconds for one
         fold. Beside them `selection_score`, which is maximised, its `selection_error` and `rank_selection_score` (a
         candidate beyond the grid may have rank 1 and not be chosen, see `extensions_`); `fold_agreement`,
-        `condition_number`, `timescales`, and `rejected`, why a candidate has no score.
+        `condition_number`, `timescales`; `judged`, how closely a candidate was looked at (a race compares only those
+        that were judged alike); and `rejected`, why a candidate has no score.
     search_result_ : kdmaps.selection.result.SearchResult
         The same as objects, with the folds and the sums of the best kernel.
     fold_agreement_ : float
@@ -117,10 +125,12 @@ class KernelSearchCV(ModeTransformer):
         thm:cv-consistency with its constants estimated from the folds (it is 1 unless the margin is large).
     extensions_ : list of str
         How the grid was extended.
+    edges_ : list of str
+        On which ends of what a race tries the chosen candidate lies; empty if it lies inside.
 
     See Also
     --------
-    AdaptiveDiffusionMap : The same, and a bandwidth for every coordinate.
+    AdaptiveDiffusionMap : The same, in a metric that the modes define.
 
     Examples
     --------
@@ -128,7 +138,7 @@ class KernelSearchCV(ModeTransformer):
     >>> X = kdmaps.problems.load("dw1d").sample(300, random_state=0)
     >>> s = kdmaps.KernelSearchCV(n_components=2, families=["gaussian"], bandwidths=4, random_state=0).fit(X)
     >>> sorted(s.best_params_)
-    ['bandwidth', 'kernel', 'regularization']
+    ['bandwidth', 'basis', 'kernel', 'regularization']
     """
 
     def __init__(
@@ -242,7 +252,7 @@ class KernelSearchCV(ModeTransformer):
             regularizations=self.regularizations,
             scoring=self.scoring,
             max_extensions=self.max_extensions,
-            metric_rounds=getattr(self, "metric_rounds", 0),
+            metric_rounds=0,
             max_search_samples=self.max_search_samples,
             n_jobs=self.n_jobs,
             checkpoint=self.checkpoint,

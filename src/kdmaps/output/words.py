@@ -110,7 +110,11 @@ def _of_search(search: Any) -> list[str]:
             f"The best candidate with another kernel scores {search.certainty_['margin']:.2g} less, {margin:.1f} "
             f"standard errors of the difference: {weight}."
         )
-    return found + [f"The grid was extended: {text}." for text in search.extensions_]
+    return [
+        *found,
+        *(f"The grid was extended: {text}." for text in search.extensions_),
+        *(f"The choice lies on an edge: {text}; look at the landscape." for text in search.edges_),
+    ]
 
 
 def _of_refinement(refinement: Any) -> list[str]:

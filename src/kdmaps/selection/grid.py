@@ -52,10 +52,10 @@ def bandwidth_grid(bandwidths: int | ArrayLike, bandwidth_range: ArrayLike, medi
     if not isinstance(bandwidths, Integral):
         return positive("bandwidths", bandwidths)
     if int(bandwidths) < 1:
-        raise ValueError(f"bandwidths must be at least 1, got {bandwidths}.")
+        raise ValueError(f"bandwidths must be at least 1, got {bandwidths!r}.")
     ends = np.ravel(bandwidth_range)
     if ends.dtype.kind not in "fiu" or len(ends) != 2 or not 0 < ends[0] <= ends[1] < np.inf:
-        raise ValueError(f"bandwidth_range must be two positive numbers in order, got {bandwidth_range}.")
+        raise ValueError(f"bandwidth_range must be two positive numbers in order, got {bandwidth_range!r}.")
     return median * np.geomspace(ends[0], ends[1], int(bandwidths))
 
 

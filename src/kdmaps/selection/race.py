@@ -83,7 +83,7 @@ class Course:
 
     def pilots(self, basis: str) -> tuple[str, ...]:
         """Families of a first heat."""
-        usual = tuple(family for family in PILOTS[basis] if family in self.families)
+        usual = tuple(family for family in PILOTS.get(basis, PILOTS["fourier"]) if family in self.families)
         return usual or self.families[:1]
 
 
@@ -189,10 +189,13 @@ def _metric_heat(course: Course, best: Candidate, root: np.ndarray, median: floa
 
 def _finals(heat: list[Candidate], course: Course, run: Run, n: int, climbs: int) -> tuple[Candidate, list[Candidate]]:
     """Return the best candidate on all folds, after the best kernels of a heat and neighbours of the best one."""
-    leaders = _leaders(heat)[:n]
+    ranked = _leaders(heat)
+    leaders = ranked[:n]
+    if all(c.basis != course.bases[0] for c in leaders):
+        leaders += [c for c in ranked if c.basis == course.bases[0]][:1]
     seen = {(c.kernel, c.basis) for c in leaders}
     found = run([_trial(c, course.fine_lambdas(c.regularization)) for c in leaders])
-    best = max(found, key=lambda c: c.key)
+    best = _choice(found, course)
     for _ in range(climbs):
         near = [trial for trial in _neighbours(best, course) if (trial.kernel, trial.basis) not in seen]
         seen |= {(trial.kernel, trial.basis) for trial in near}
@@ -205,6 +208,20 @@ def _finals(heat: list[Candidate], course: Course, run: Run, n: int, climbs: int
             break
         best = challenger
     return best, found
+
+
+def _choice(found: list[Candidate], course: Course) -> Candidate:
+    """Return the best candidate of the first basis, or of another one if that is clearly better.
+
+    Fourier features can be refined, and do not depend on where the samples happen to lie.
+    """
+    first, *others = (
+        max((c for c in found if c.basis == basis), key=lambda c: c.key, default=None) for basis in course.bases
+    )
+    rival = others[0] if others else None
+    if rival is None or (first is not None and np.isfinite(first.value) and not _is_better(rival, first)):
+        return first or max(found, key=lambda c: c.key)
+    return rival
 
 
 def _leaders(candidates: Iterable[Candidate]) -> list[Candidate]:
@@ -244,12 +261,14 @@ def _neighbours(best: Candidate, course: Course) -> list[Trial]:
 
 
 def _is_better(challenger: Candidate, best: Candidate) -> bool:
-    """Whether a candidate of a new metric replaces the best one.
+    """Whether a candidate of another basis or metric replaces the best one.
 
-    It has to score higher by more than the standard error of the difference: the metric is made of the samples that
+    It has to score higher by more than the standard error of the difference: a metric is made of the samples that
     judge it, and a landscape that has levelled off is no reason to go on.
     """
-    return challenger.agreed >= best.agreed and bool(challenger.standardised_lead(best) > 1)
+    if challenger.agreed != best.agreed:
+        return challenger.agreed
+    return bool(np.isfinite(challenger.value) and challenger.standardised_lead(best) > 1)
 
 
 def _rounded(value: float) -> float:

@@ -50,8 +50,7 @@ class SearchResult:
     def certainty(self) -> dict[str, float]:
         """Margin to the best candidate of another kernel, and the bound of thm:cv-consistency."""
         best, data = self.best, self.data
-        # Candidates that dropped out early were not judged by the same folds.
-        rivals = [c for c in self.candidates if len(c.score.replicates) == len(best.score.replicates)]
+        rivals = [c for c in self.candidates if c.judged == best.judged]
         others = [c for c in rivals if c.kernel != best.kernel and np.isfinite(c.value)]
         second = max(others, key=lambda c: c.value, default=None)
         margin = best.value - second.value if second else np.inf

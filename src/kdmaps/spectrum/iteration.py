@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy import linalg
 from scipy.linalg import lapack
 
 from kdmaps.spectrum.pencil import ROUNDING
@@ -60,9 +59,8 @@ class IteratedPath:
             else:
                 vectors /= np.linalg.norm(vectors, axis=0)
         variances, penalties = (vectors.T @ m @ vectors for m in (self._covariance, penalty))
-        try:
-            values, turn = linalg.eigh(variances, penalties, check_finite=False)
-        except np.linalg.LinAlgError:
+        values, turn, info = lapack.dsygv(variances, penalties, uplo="L")
+        if info != 0:
             return np.empty(0), np.empty((len(penalty), 0))
         self._vectors = vectors @ turn[:, ::-1]
         return values[::-1][:n_modes], self._vectors[:, :n_modes]

@@ -1,0 +1,132 @@
+"""The race: the same answer on any number of threads, in any units, within what the user allows; and its metrics."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+import kdmaps
+from kdmaps import metrics
+from kdmaps.kernels import Gaussian, Metric, Mixture
+from kdmaps.selection import race as module
+from kdmaps.selection.candidate import JUDGED
+from kdmaps.selection.metric import FLOOR, gradient_metric, metric_root
+
+SETTINGS = {"n_components": 2, "n_features": 60, "random_state": 0}
+
+
+@pytest.fixture(scope="module")
+def X():
+    return kdmaps.problems.load("ou2d-4").sample(200, random_state=0)
+
+
+@pytest.fixture(scope="module")
+def raced(X):
+    return kdmaps.AdaptiveDiffusionMap(**SETTINGS, refine=False).fit(X)
+
+
+def test_the_answer_does_not_depend_on_the_number_of_threads(X, raced):
+    alone = kdmaps.AdaptiveDiffusionMap(**SETTINGS, refine=False, n_jobs=1).fit(X)
+    np.testing.assert_array_equal(alone.cv_results_["selection_score"], raced.cv_results_["selection_score"])
+    np.testing.assert_array_equal(alone.transform(X), raced.transform(X))
+
+
+def test_every_candidate_says_how_it_was_judged(raced):
+    candidates = raced.search_result_.candidates
+    n_folds = {"on the first folds": 3, "on all folds": 6, "exactly": 6}
+    assert {c.judged for c in candidates} == set(JUDGED)
+    assert all(len(c.score.replicates) == n_folds[c.judged] for c in candidates if not c.rejected)
+    assert raced.search_result_.best.judged == "exactly"
+    table = raced.cv_results_
+    early = np.array(table["judged"]) == JUDGED[0]
+    assert np.isnan(table["split5_test_score"][early]).all()
+    assert np.isfinite(table["mean_test_score"][early & (np.array(table["rejected"]) == "")]).all()
+
+
+def test_rough_scores_are_close_to_exact_ones(raced):
+    """The winner is judged roughly and exactly; the difference is small against the standard error."""
+    best = raced.search_result_.best
+    same = [c for c in raced.search_result_.candidates if (c.kernel, c.basis) == (best.kernel, best.basis)]
+    rough = next(c for c in same if c.regularization == best.regularization and c.judged == "on all folds")
+    assert abs(rough.value - best.value) < 0.3 * best.standard_error
+
+
+def test_the_race_is_at_least_as_good_as_a_grid(X):
+    grid = kdmaps.KernelSearchCV(**SETTINGS, bandwidths=6, families=("gaussian", "matern32"), max_extensions=0).fit(X)
+    raced = kdmaps.KernelSearchCV(**SETTINGS).fit(X)
+    assert raced.best_selection_score_ > grid.best_selection_score_ - 0.5 * grid.cv_results_["selection_error"].min()
+
+
+@pytest.mark.parametrize("unit", [1e-9, 1e6])
+def test_the_answer_does_not_depend_on_the_unit_of_length(X, raced, unit):
+    scaled = kdmaps.AdaptiveDiffusionMap(**SETTINGS, refine=False, diffusion=unit**2).fit(unit * X)
+    assert_allclose(scaled.rates_, raced.rates_, rtol=0.02)  # λ is rounded to three digits on both paths
+
+
+def test_an_edge_is_reported(X, monkeypatch):
+    monkeypatch.setattr(module, "WIDEST", 1.0)
+    model = kdmaps.KernelSearchCV(**SETTINGS, families=["gaussian"]).fit(X)
+    assert any("bandwidth" in text and "largest" in text for text in model.edges_)
+    assert any("edge" in text for text in kdmaps.output.words.reasons(model))
+
+
+def test_only_what_the_user_gave_is_tried(X):
+    model = kdmaps.KernelSearchCV(
+        **SETTINGS, families=["matern52", Gaussian(3.0)], regularizations=[1e-2, 1e-1], basis="landmarks"
+    ).fit(X)
+    found = model.search_result_.candidates
+    assert {c.regularization for c in found} == {1e-2, 1e-1}
+    assert {c.basis for c in found} == {"landmarks"} == {model.best_params_["basis"]}
+    assert {c.label for c in found} == {"matern52", repr(Gaussian(3.0))}
+
+
+def test_kernels_alone_can_race(X):
+    kernels = [Gaussian(2.0), Mixture([Gaussian(1.0), Gaussian(4.0)])]
+    model = kdmaps.AdaptiveDiffusionMap(**SETTINGS, families=kernels, refine=False).fit(X)
+    assert model.kernel_ in kernels
+
+
+@pytest.mark.parametrize("settings", [{"basis": "random-phase"}, {"scoring": "rayleigh"}, {"dtype": "float32"}])
+def test_other_settings_race_too(X, settings):
+    model = kdmaps.KernelSearchCV(**SETTINGS, **settings).fit(X)
+    truth = kdmaps.problems.load("ou2d-4").reference(X, 2)
+    assert metrics.subspace_r2(model.transform(X), truth) > 0.8
+
+
+# --- metrics ----------------------------------------------------------------------------------------------------------
+def test_metric_of_linear_modes():
+    """Modes uᵀx and 2vᵀx with rates 1 and 4 give M = uuᵀ + vvᵀ."""
+    u, v = np.array([1.0, 0.0, 0.0]), np.array([0.0, 0.6, 0.8])
+    gradients = np.broadcast_to(np.stack([u, 2 * v]), (5, 2, 3))
+    expected = np.outer(u, u) + np.outer(v, v)
+    assert_allclose(gradient_metric(gradients, np.array([1.0, 4.0])), expected, atol=1e-15)
+    weights = np.array([1.0, 0.0, 3.0, 0.0, 1.0])
+    assert_allclose(gradient_metric(gradients, np.array([1.0, 4.0]), weights), expected, atol=1e-15)
+
+
+def test_root_of_a_metric_has_a_floor():
+    root = metric_root(np.diag([4.0, 1.0, 0.0]))
+    assert_allclose(root @ root.T, np.diag([1.0, 0.25, FLOOR]), atol=1e-15)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rotated", [False, True])
+def test_nuisance_coordinates_are_found_out(rotated):
+    """A metric puts right what 38 coordinates of noise spoil, whichever way the inputs are turned."""
+    rotation = 7 if rotated else None
+    problem = kdmaps.problems.nuisance(kdmaps.problems.load("triplewell2d"), 38, 0.25, rotation)
+    X = problem.sample(600, random_state=0)
+    truth, settings = problem.reference(X, 2), {"random_state": 0, "refine": False}
+    plain = kdmaps.AdaptiveDiffusionMap(2, **settings, metric_rounds=0).fit(X)
+    model = kdmaps.AdaptiveDiffusionMap(2, **settings).fit(X)
+    assert isinstance(model.kernel_, Metric)
+    assert metrics.subspace_r2(plain.transform(X), truth) < 0.97 < metrics.subspace_r2(model.transform(X), truth)
+    assert_allclose(model.rates_, problem.rates(2), rtol=0.3)
+
+
+def test_no_metric_where_all_directions_are_alike():
+    """Isotropic samples: the metric of the modes is the identity up to noise, and is not worth a step."""
+    X = np.random.default_rng(1).standard_normal((300, 2))
+    model = kdmaps.AdaptiveDiffusionMap(2, n_features=60, random_state=0, refine=False).fit(X)
+    root = model.kernel_.root if isinstance(model.kernel_, Metric) else np.eye(2)
+    lengths = np.linalg.svd(root, compute_uv=False)
+    assert lengths[0] < 2 * lengths[-1]
