@@ -67,6 +67,15 @@ kdmaps.plotting.plot_regularization_map(search)
 plt.show()
 
 # %%
+# Inputs that matter
+# ------------------
+# :func:`kdmaps.plotting.plot_relevance`: the share of each input in each mode, from the gradients of the modes, and the
+# combinations of inputs along which the modes change most.
+
+kdmaps.plotting.plot_relevance(search, X)
+plt.show()
+
+# %%
 # Learning a kernel
 # -----------------
 # :func:`kdmaps.plotting.plot_history`: the loss of `VariationalKernelMap` over the steps of its optimiser.

@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose
 import kdmaps
 from kdmaps import Factor
 from kdmaps.forms.moments import Moments
-from kdmaps.kernels import FAMILIES, Gaussian, Laplacian, Matern, Mixture, RationalQuadratic
+from kdmaps.kernels import FAMILIES, Gaussian, Laplacian, Matern, Metric, Mixture, RationalQuadratic
 
 # --- kernels ----------------------------------------------------------------------------------------------------------
 #: One bandwidth per coordinate, of three.
@@ -28,6 +28,8 @@ ISOTROPIC_KERNELS = {
     "rq0.7": RationalQuadratic(0.7, 1.2),
     "mixture": Mixture([Gaussian(1.4), Matern(1.5, 2.0), RationalQuadratic(5.0, 0.8)], [0.5, 0.3, 0.2]),
 }
+#: Directions that are neither orthogonal nor of equal length.
+ROOT = np.array([[0.9, 0.3, -0.2], [-0.5, 0.7, 0.1], [0.2, 0.4, 0.5]])
 KERNELS = {
     **ISOTROPIC_KERNELS,
     **{f"{name}-anisotropic": FAMILIES[name](bandwidth=ANISOTROPIC) for name in FAMILIES},
@@ -35,6 +37,15 @@ KERNELS = {
     "mixture-not-proportional": Mixture([Gaussian(ANISOTROPIC), RationalQuadratic(2.0, 1.1)]),
     "mixture-not-radial": Mixture([Gaussian(1.4), Laplacian(ANISOTROPIC)], [0.6, 0.4]),
     "mixture-nested": Mixture([Mixture([Gaussian(1.4), Matern(2.5, 0.9)], [0.25, 0.75]), RationalQuadratic(3.0, 2.0)]),
+    "metric-gaussian": Metric(Gaussian(1.1), ROOT),
+    "metric-matern12": Metric(Matern(0.5, 1.5), ROOT),
+    "metric-matern32": Metric(Matern(1.5, ANISOTROPIC), ROOT),
+    "metric-laplacian": Metric(Laplacian(ANISOTROPIC), ROOT),
+    "metric-of-metric": Metric(Metric(Gaussian(ANISOTROPIC), ROOT), ROOT.T),
+    "metric-of-mixture": Metric(Mixture([Gaussian(1.4), Matern(1.5, 2.0)], [0.6, 0.4]), ROOT),
+    "metric-not-radial": Metric(Mixture([Gaussian(1.4), Matern(1.5, ANISOTROPIC)]), ROOT),
+    "mixture-of-metrics": Mixture([Metric(Gaussian(1.4), ROOT), Metric(Matern(2.5, 0.9), 2 * ROOT)], [0.3, 0.7]),
+    "mixture-of-different-metrics": Mixture([Metric(Gaussian(1.4), ROOT), Matern(1.5, 2.0)], [0.3, 0.7]),
 }
 
 

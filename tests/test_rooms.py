@@ -14,7 +14,7 @@ ORDER = [
     ("kernels",),
     ("data", "bases", "forms"),
     ("spectrum",),
-    ("analysis.certificates", "analysis.generators"),
+    ("analysis.certificates", "analysis.generators", "analysis.relevance"),
     ("selection",),
     ("learn",),
     ("output.words", "output.notebook"),

@@ -11,7 +11,7 @@ from kdmaps.bases.compiled import BLOCK_ROWS
 from kdmaps.forms.diffusion import DiffusionTensor
 from kdmaps.forms.energy import compute_moments
 from kdmaps.forms.moments import Moments
-from kdmaps.kernels import Gaussian, Matern
+from kdmaps.kernels import Gaussian, Matern, Metric
 from shared import assert_same_moments, diffusions, kernels
 
 DIM, N, P = 3, 60, 18
@@ -29,6 +29,14 @@ KERNELS = kernels(
     "mixture-proportional",
     "mixture-not-radial",
     "mixture-not-proportional",
+    "metric-gaussian",
+    "metric-matern12",
+    "metric-matern32",
+    "metric-laplacian",
+    "metric-of-metric",
+    "metric-of-mixture",
+    "mixture-of-metrics",
+    "mixture-of-different-metrics",
 )
 X = np.random.default_rng(0).standard_normal((N, DIM)) * [1.0, 0.6, 1.5] + [3.0, -1.0, 0.2]
 WEIGHT = np.random.default_rng(1).uniform(0.2, 3, N)
@@ -145,7 +153,12 @@ class TestEnergy:
         [
             "gaussian",
             "laplacian",
-            *(pytest.param(n, marks=pytest.mark.slow) for n in ("matern32", "gaussian-anisotropic", "mixture")),
+            "metric-gaussian",
+            "metric-matern32",
+            *(
+                pytest.param(n, marks=pytest.mark.slow)
+                for n in ("matern32", "gaussian-anisotropic", "mixture", "metric-laplacian", "mixture-of-metrics")
+            ),
         ],
     )
     @pytest.mark.parametrize("diffusion", DIFFUSIONS)
@@ -184,6 +197,8 @@ class TestEnergy:
     def test_one_coordinate(self, name, kernel):
         if np.size(getattr(kernel, "bandwidth", 1)) == DIM or "[0.9" in repr(kernel):
             kernel = Matern(1.5, [0.9])
+        if "Metric" in repr(kernel):
+            kernel = Metric(Matern(1.5, [0.9]), [[1.3]])
         basis = build(name, kernel, X[:, :1])
         tensors = np.ones((N, 1, 1))
         assert_same_moments(compute_moments(basis, X[:, :1], WEIGHT), explicit(basis, tensors, X[:, :1]))

@@ -14,6 +14,7 @@ import kdmaps
 import kdmaps.cli._fit
 from commands import GIVEN, given, run
 from kdmaps.data import gather, open_table
+from kdmaps.kernels import Gaussian, Metric
 from kdmaps.selection import search
 from shared import known_warning
 
@@ -152,6 +153,14 @@ def test_inspect(data):
     assert f"Condition number of L+λR: {modes.condition_number:.2g} (at most 1e+12)" in result.stdout
     error = np.sqrt(modes.effective_rank[1] / 240)
     assert f"Relative sampling error of eigenvalue 2, √(effective rank/n): {error:.3g} (at most 0.5)" in result.stdout
+
+
+def test_inspect_a_kernel_in_a_metric(tmp_path):
+    metric = Metric(Gaussian(3.0), np.diag([1.0, 0.1]))
+    given().set_params(kernel=metric).fit(X).save(tmp_path / "model.npz")
+    result = run("inspect", tmp_path / "model.npz")
+    assert result.exit_code == 0
+    assert "Kernel: Gaussian(bandwidth=3) in a metric (about 1 of 2 directions count), regularization" in result.stdout
 
 
 def test_bench_compares_with_one_product():

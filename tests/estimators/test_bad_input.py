@@ -361,7 +361,7 @@ def test_samples_are_never_written_to():
         ({"n_components": 0}, "n_components must be a positive integer"),
         ({"n_components": 60}, "too few for n_components|n_components=60"),
         ({"n_components": 61}, "exceeds n_features"),
-        ({"bandwidths": "median"}, "bandwidths must be positive"),
+        ({"bandwidths": "median"}, "bandwidths must be 'auto'"),
         ({"regularizations": "small"}, "regularizations must be positive"),
         ({"families": None}, "families must be a non-empty list"),
         ({"scoring": ["timescale"]}, "Unknown scoring"),

@@ -28,7 +28,7 @@ from shared import assert_same_moments, diffusion_arguments, kernels, known_warn
 N, DIM = 300, 3
 X = np.random.default_rng(0).standard_normal((N, DIM)) * [1.0, 0.7, 0.4] + 100
 WEIGHT = np.random.default_rng(1).uniform(0, 2, N)
-KERNELS = kernels("gaussian", "matern32-anisotropic", "rq2", "mixture")
+KERNELS = kernels("gaussian", "matern32-anisotropic", "rq2", "mixture", "metric-matern32", "metric-of-mixture")
 FIELDS = diffusion_arguments(X, "none", "matrix", "callable-scalars", "callable-matrices")
 DIFFUSIONS = {**FIELDS, "tangents": TangentDiffusion(dimension=2, floor=0.3)}
 

@@ -16,6 +16,7 @@ from kdmaps.kernels import (
     Gaussian,
     Laplacian,
     Matern,
+    Metric,
     Mixture,
     RationalQuadratic,
     kernel_from_dict,
@@ -24,10 +25,10 @@ from kdmaps.kernels import (
     softmax,
 )
 from kdmaps.kernels._spectral import apportion
-from shared import ANISOTROPIC, ISOTROPIC_KERNELS, KERNELS
+from shared import ANISOTROPIC, ISOTROPIC_KERNELS, KERNELS, ROOT
 
 DIM = 3
-RADIAL = {name: kernel for name, kernel in KERNELS.items() if kernel.scale is not None}
+RADIAL = {name: kernel for name, kernel in KERNELS.items() if kernel.linear_map is not None}
 SMOOTH = {name: kernel for name, kernel in KERNELS.items() if kernel.smoothness >= 2}
 every_kernel = pytest.mark.parametrize("kernel", KERNELS.values(), ids=KERNELS)
 every_radial_kernel = pytest.mark.parametrize("kernel", RADIAL.values(), ids=RADIAL)
@@ -154,7 +155,7 @@ class TestDerivatives:
     @every_radial_kernel
     def test_profile_is_the_kernel(self, kernel):
         X, Z = points(7, 6), points(8, 5)
-        s = np.sum(((X[:, None] - Z) / kernel.scale) ** 2, axis=2)
+        s = np.sum(kernel.coordinates(X[:, None] - Z) ** 2, axis=2)
         assert_allclose(kernel.profile(s), kernel(X, Z), rtol=1e-12)
 
     def test_log_slope(self):
@@ -289,9 +290,16 @@ class TestMixture:
         assert (np.abs(counts - weights * n) <= len(raw)).all()
 
     def test_radial_only_if_proportional(self):
-        assert KERNELS["mixture-not-proportional"].scale is None
-        assert KERNELS["mixture-not-radial"].scale is None
-        assert_allclose(KERNELS["mixture-proportional"].scale, ANISOTROPIC)
+        for name in ("mixture-not-proportional", "mixture-not-radial", "metric-not-radial", "metric-laplacian"):
+            assert KERNELS[name].linear_map is None
+        assert KERNELS["mixture-of-different-metrics"].linear_map is None
+        assert_allclose(KERNELS["mixture-proportional"].linear_map, 1 / ANISOTROPIC)
+        assert_allclose(KERNELS["mixture-of-metrics"].linear_map, ROOT / 1.4)
+        assert_allclose(KERNELS["metric-matern32"].linear_map, ROOT / ANISOTROPIC)
+
+    def test_a_number_is_proportional_to_a_multiple_of_the_identity(self):
+        assert_allclose(Mixture([Gaussian(2.0), Metric(Gaussian(), np.eye(3))]).linear_map, 0.5)
+        assert Mixture([Gaussian([1.0, 2.0]), Metric(Gaussian(), np.eye(3))]).linear_map is None
 
     def test_as_smooth_as_the_roughest(self):
         assert Mixture([Gaussian(), Laplacian()]).smoothness == 0

@@ -4,7 +4,10 @@ import numpy as np
 import pytest
 
 import kdmaps
+from kdmaps.bases import LandmarkBasis
+from kdmaps.forms.energy import compute_moments
 from kdmaps.kernels import Gaussian, Laplacian, Matern, Metric, kernel_from_dict
+from shared import traced_peak
 
 RNG = np.random.default_rng(0)
 ROOT = RNG.standard_normal((3, 3))
@@ -35,3 +38,71 @@ def test_energy_of_fourier_features_is_that_of_the_inputs():
         samples @ ROOT
     )
     np.testing.assert_allclose(inside.rates_, outside.rates_, rtol=1e-8)  # cond(L+λR) × rounding
+
+
+def test_landmarks_need_no_array_with_a_coordinate_axis():
+    """A radial kernel stays radial in a metric: a chunk of landmark sums holds no (n, p, d) numbers."""
+    d, rows, p = 40, 256, 64
+    rng = np.random.default_rng(1)
+    points, root = rng.standard_normal((rows, d)), rng.standard_normal((d, d)) / d
+    basis = LandmarkBasis(Metric(Matern(2.5, 1.0), root), points[:p], np.zeros(d))
+    assert basis.radial
+    assert traced_peak(lambda: compute_moments(basis, points)) < 8 * rows * p * d / 2
+
+
+def test_partials_of_a_kernel_that_is_not_radial_hold_one_array_of_all_partials():
+    metric = Metric(Laplacian(1.0), np.eye(30) + 0.1)
+    points, landmarks = RNG.standard_normal((200, 30)), RNG.standard_normal((50, 30))
+
+    def consume():
+        for _ in metric.partials(points, landmarks):
+            pass
+
+    # One (n, m, d), and a few (n, m) of 1/30 of its size each.
+    assert traced_peak(consume) < 1.3 * 8 * 200 * 50 * 30
+
+
+def test_a_kink_is_where_the_points_coincide_whatever_their_rows():
+    points = RNG.standard_normal((301, 37))
+    metric = Metric(Laplacian(5.0), RNG.standard_normal((37, 37)))
+    for i in (0, 150, 300):  # BLAS multiplies one row in another order than many
+        assert np.all(metric.gradient(points, points[i : i + 1])[i] == 0)
+
+
+def test_curvature_where_points_coincide_in_some_products_only():
+    """κ'' of Matérn 3/2 is infinite at s = 0: what multiplies it must not be a rounding error."""
+    points, root = RNG.standard_normal((50, 37)), np.zeros((37, 37))
+    root[:, 0] = RNG.standard_normal(37)
+    metric = Metric(Matern(1.5, 2.0), root)
+    found = [metric.laplacian(points, points[i : i + 1])[i, 0] for i in range(50)]
+    exact = 2 * metric.profile(np.zeros(1), 1) * np.sum(root**2) / 4
+    np.testing.assert_allclose(found, np.tile(exact, 50), rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "root", [[[1.0, np.nan], [0.0, 1.0]], [[np.inf]], np.ones((2, 3)), np.ones(3), [], [["a"]], None]
+)
+def test_a_root_that_is_no_matrix_is_named(root):
+    with pytest.raises(ValueError, match="root must be a finite square matrix"):
+        Metric(Gaussian(), root)
+
+
+def test_other_columns_are_named():
+    for use in (lambda k: k(X[:, :2]), lambda k: list(k.partials(X[:, :2], Z)), lambda k: k.laplacian(X[:, :2], Z)):
+        with pytest.raises(ValueError, match="The metric has 3 coordinates but X has 2 columns"):
+            use(Metric(Gaussian(), ROOT))
+
+
+def test_equal_metrics_have_equal_hashes():
+    one, two = Metric(Gaussian(), [[0.0, 1.0], [1.0, 0.0]]), Metric(Gaussian(), [[-0.0, 1.0], [1.0, 0.0]])
+    assert one == two
+    assert hash(one) == hash(two)
+    assert one != Metric(Gaussian(), np.eye(2))
+    assert one != Gaussian()
+
+
+def test_bandwidths_at_landmarks_are_not_learned_in_a_metric():
+    settings = {"basis": "landmarks", "n_features": 5, "learn_bandwidths": True, "random_state": 0}
+    model = kdmaps.VariationalKernelMap(1, kernels=[Metric(Gaussian(2.0), np.eye(3))], **settings)
+    with pytest.raises(ValueError, match=r"no learnable bandwidth.*samples XH with the diffusion HᵀH"):
+        model.fit(RNG.standard_normal((50, 3)))

@@ -16,7 +16,7 @@ from kdmaps import Factor, KernelDiffusionMap
 from kdmaps.bases import BASES
 from kdmaps.estimators.transformer import ModeTransformer
 from kdmaps.forms.moments import Moments
-from kdmaps.kernels import FAMILIES, Gaussian, Laplacian, Matern, Mixture
+from kdmaps.kernels import FAMILIES, Gaussian, Laplacian, Matern, Metric, Mixture
 from kdmaps.output import model_files as io
 from kdmaps.spectrum.modes import Modes
 from shared import known_warning
@@ -31,6 +31,8 @@ CHUNK.flags.writeable = X.flags.writeable = False
 
 # Normalised a second time, these weights change in the last bit.
 WEIGHTS = [0.2, 0.72, 0.08]
+ROOT = [[0.9, 0.3, -0.2], [-0.5, 0.7, 0.1], [0.2, 0.4, 0.5]]
+METRICS = [Metric(Matern(1.5, [1.0, 2.0, 0.5]), ROOT), Mixture([Metric(Gaussian(1.1), ROOT), Laplacian(2.0)])]
 MIXTURE = Mixture([Gaussian(1.1), Mixture([Matern(1.5, 0.7), Gaussian(0.9)]), Laplacian(2.0)], WEIGHTS)
 
 
@@ -55,7 +57,7 @@ def assert_same(first, second, data=X):
 
 
 @pytest.mark.parametrize("basis", BASES)
-@pytest.mark.parametrize("kernel", [*FAMILIES, Matern(2.5, [1.0, 2.0, 0.5]), MIXTURE], ids=str)
+@pytest.mark.parametrize("kernel", [*FAMILIES, Matern(2.5, [1.0, 2.0, 0.5]), MIXTURE, *METRICS], ids=str)
 def test_a_loaded_model_equals_the_saved_one_and_goes_on(basis, kernel, tmp_path):
     model = fitted(basis=basis, kernel=kernel)
     again = reloaded(model, tmp_path)
@@ -64,6 +66,13 @@ def test_a_loaded_model_equals_the_saved_one_and_goes_on(basis, kernel, tmp_path
     assert_same(model.partial_fit(CHUNK), again.partial_fit(CHUNK))
     assert again.moments_.count == 190
     assert isinstance(again.moments_.count, int)
+
+
+def test_only_a_metric_needs_a_newer_reader(tmp_path):
+    """Version 0.1.0 reads version 2, and asks for an upgrade where it would not know the kernel."""
+    for kernel, version in [(MIXTURE, 2), (METRICS[0], 3), (METRICS[1], 3)]:
+        fitted(kernel=kernel).save(tmp_path / "model.npz")
+        assert io.read_header(tmp_path / "model.npz")["version"] == version
 
 
 def test_float32_stays_float32(tmp_path):
@@ -156,7 +165,7 @@ def test_the_name_is_kept_and_the_file_is_plain(tmp_path):
     with np.load(tmp_path / "again", allow_pickle=False) as archive:
         header = json.loads(archive["header"].tobytes())
         assert {archive[name].dtype.kind for name in archive.files} <= set("fiu")
-    assert header["version"] == io.FORMAT_VERSION
+    assert header["version"] == 2
     assert header["class"] == "KernelDiffusionMap"
     assert header["libraries"]["numpy"] == np.__version__
 
@@ -198,8 +207,13 @@ def write(path, arrays, header):
     return path
 
 
+def in_metric(root, kernel=None):
+    kernel = {"family": "Gaussian", "bandwidth": 1.0} if kernel is None else kernel
+    return {"kernel": {"family": "Metric", "kernel": kernel, "root": root.tolist()}}
+
+
 HEADERS = {
-    "newer": ({"version": 3}, "format version 3, newer than 2; upgrade kdmaps"),
+    "newer": ({"version": 4}, "format version 4, newer than 3; upgrade kdmaps"),
     "no version": ({"version": None}, "format version None does not exist"),
     "foreign": ({"format": "other"}, "does not say 'kdmaps model'"),
     "class": ({"class": "os.system"}, "unknown estimator 'os.system'"),
@@ -211,6 +225,13 @@ HEADERS = {
     "kernel value": ({"kernel": {"family": "Gaussian", "bandwidth": -1}}, "bandwidth must be positive"),
     "kernel size": ({"kernel": {"family": "Gaussian", "bandwidth": [1, 2]}}, "bandwidth has shape"),
     "kernel type": ({"kernel": "Gaussian"}, "damaged|usable"),
+    "metric size": (in_metric(np.eye(2)), r"root has shape \(2, 2\), expected \(3, 3\)"),
+    "metric shape": (in_metric(np.ones((3, 2))), r"root must be a finite square matrix, got shape \(3, 2\)"),
+    "metric NaN": (in_metric(np.full((3, 3), np.nan)), "root must be a finite square matrix, .* with NaN or infinity"),
+    "metric text": (in_metric(np.full((3, 3), "1")), "root must be a finite square matrix"),
+    "metric within": (in_metric(np.eye(3), in_metric(np.eye(4))["kernel"]), r"root has shape \(4, 4\)"),
+    "metric kernel": (in_metric(np.eye(3), {"family": "Gaussian", "bandwidth": [1, 2]}), "bandwidth has shape"),
+    "metric alone": ({"kernel": {"family": "Metric", "root": np.eye(3).tolist()}}, "damaged"),
     "mixture": ({"kernel": {"family": "Mixture"}}, "kernels"),
     "parameter": ({"parameters": {"evil": 1}}, "has no parameter evil"),
     "parameter kind": ({"parameters": {"kernel": {"pickle": "x"}}}, "unknown kind of parameter 'pickle'"),

@@ -1,14 +1,24 @@
 """Embedding, error bars, learning, residuals and certificates: what is drawn is what was found."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from kdmaps.certificates import Certificate
 from kdmaps.generators import Residuals
-from kdmaps.plotting import plot_certificates, plot_embedding, plot_history, plot_residuals, plot_timescales
+from kdmaps.plotting import (
+    plot_certificates,
+    plot_embedding,
+    plot_history,
+    plot_relevance,
+    plot_residuals,
+    plot_timescales,
+)
 from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
 
 import kdmaps
+from kdmaps.analysis.relevance import Relevance
 from shared import known_warning
 
 # The model of three modes, which gives an embedding two axes and a colour.
@@ -155,3 +165,72 @@ def test_certificates_end_at_their_bounds():
 def test_a_bound_of_zero_can_be_drawn():
     ax = plot_certificates([Certificate("thm:a", 0.0)])
     assert 0 < ax.get_xlim()[0] < 1e-15
+
+
+# --- relevance --------------------------------------------------------------------------------------------------------
+def made_relevance(d, r=2):
+    rng = np.random.default_rng(0)
+    shares = rng.dirichlet(np.full(d, 0.1), r)
+    rows = np.linalg.qr(rng.standard_normal((d, d)))[0][:3]
+    return Relevance(
+        tuple(f"input {j}" for j in range(d)),
+        shares,
+        shares.mean(axis=0),
+        np.eye(d),
+        np.ones(d),
+        rows,
+        np.array([0.7, 0.29, 0.004]),
+    )
+
+
+def row_names(ax):
+    return [label.get_text() for label in ax.get_yticklabels()]
+
+
+def test_relevance_is_drawn_from_the_most_relevant_input_down():
+    found = made_relevance(6)
+    axes = plot_relevance(found)
+    order = np.argsort(-found.overall)
+    assert row_names(axes[0]) == [f"input {j}" for j in order]
+    for ax, share in zip(axes, found.shares, strict=False):
+        np.testing.assert_allclose([bar.get_width() for bar in ax.patches], 100 * share[order])
+    (image,) = axes[2].images
+    np.testing.assert_allclose(image.get_array(), found.combinations[:2, order].T)  # the third has less than 1 %
+    assert [label.get_text() for label in axes[2].get_xticklabels()] == ["70 %", "29 %"]
+    assert [ax.get_title() for ax in axes] == ["mode 1", "mode 2", "combinations"]
+
+
+@pytest.mark.parametrize("max_inputs", [5, 30])
+def test_other_inputs_are_summed(max_inputs):
+    found = made_relevance(200)
+    axes = plot_relevance(found, max_inputs=max_inputs)
+    order = np.argsort(-found.overall)
+    shown = min(max_inputs, max(10, np.sum(found.overall >= 0.01)))
+    assert row_names(axes[0])[-1] == f"{200 - shown} others"
+    assert len(row_names(axes[0])) == shown + 1
+    for ax, share in zip(axes, found.shares, strict=False):
+        widths = np.array([bar.get_width() for bar in ax.patches])
+        np.testing.assert_allclose(widths, 100 * np.append(share[order[:shown]], share[order[shown:]].sum()))
+        np.testing.assert_allclose(widths.sum(), 100)
+
+
+def test_relevance_of_a_model(X, model):
+    found = kdmaps.relevance(model, X)
+    mine = Figure().subplots(1, 4)
+    axes = plot_relevance(model, X, axes=mine)
+    assert axes[0] is mine[0]
+    widths = [bar.get_width() for bar in axes[2].patches]
+    np.testing.assert_allclose(widths, 100 * found.shares[2, np.argsort(-found.overall)])
+    with pytest.raises(ValueError, match="X must be given"):
+        plot_relevance(model)
+    with pytest.raises(ValueError, match="axes holds 3 Axes for 3 modes"):
+        plot_relevance(model, X, axes=mine[:3])
+    with pytest.raises(ValueError, match="max_inputs"):
+        plot_relevance(found, max_inputs=0)
+
+
+def test_a_model_that_has_its_relevance(X, model):
+    found = made_relevance(2, r=3)
+    carrier = SimpleNamespace(relevance_details_=found)
+    widths = [bar.get_width() for bar in plot_relevance(carrier)[0].patches]
+    np.testing.assert_allclose(widths, 100 * found.shares[0, np.argsort(-found.overall)])

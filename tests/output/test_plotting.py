@@ -143,7 +143,7 @@ def search():
 def test_landscape_shows_the_best_regularization_of_every_bandwidth(search):
     results = search.cv_results_
     ax = plot_landscape(search)
-    curves = {bars.get_label(): bars.lines[0] for bars in ax.containers}
+    curves = {line.get_label(): line for line in ax.lines}
     for family in ("gaussian", "rq2"):
         score = results["selection_score"][results["param_family"] == family].reshape(3, 2)
         np.testing.assert_array_equal(curves[family].get_ydata(), score.max(axis=1))

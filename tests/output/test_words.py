@@ -3,12 +3,14 @@
 from dataclasses import replace
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from kdmaps.report import render_report
 
 import kdmaps
+from kdmaps.kernels import Gaussian, Matern, Metric, Mixture
 from kdmaps.output.notebook import summary_html
-from kdmaps.output.words import checks_of, reasons, warnings_of
+from kdmaps.output.words import checks_of, describe_kernel, reasons, warnings_of
 
 pytestmark = pytest.mark.slow
 
@@ -31,10 +33,28 @@ def test_the_second_best(margin, errors, words):
         scoring="timescale",
         certainty_={"margin": margin, "margin_in_standard_errors": errors},
         extensions_=[],
+        edges_=[],
         suggested_n_components_=None,
         n_components=2,
     )
     assert words in " ".join(reasons(search))
+
+
+@pytest.mark.parametrize(
+    ("lengths", "words"),
+    [
+        ([1.0, 1.0, 1.0, 1.0], "about 4 of 4 directions count"),
+        ([3.0, 3.0, 0.0, 0.0], "about 2 of 4 directions count"),
+        ([2.0, 1.0, 0.0, 0.0], "about 1.5 of 4 directions count"),  # (4 + 1)²/(16 + 1)
+        ([0.0, 0.0, 0.0, 0.0], "about 0 of 4 directions count"),
+    ],
+)
+def test_a_metric(lengths, words):
+    turn = np.linalg.qr(np.random.default_rng(0).standard_normal((4, 4)))[0]
+    kernel = Metric(Gaussian(2.123456), turn * lengths)
+    assert describe_kernel(kernel) == f"Gaussian(bandwidth=2.123) in a metric ({words})"
+    mixed = describe_kernel(Mixture([kernel, Matern(1.5, 2.0)]))
+    assert mixed == f"Mixture(weights=[0.5, 0.5], of {describe_kernel(kernel)}, Matern(nu=1.5, bandwidth=2))"
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,15 @@ import kdmaps
 from kdmaps.simulation import as_jax, plumed_input
 from shared import kernels, known_warning
 
-KERNELS = kernels("gaussian", "laplacian-anisotropic", "matern32", "mixture-not-proportional")
+KERNELS = kernels(
+    "gaussian",
+    "laplacian-anisotropic",
+    "matern32",
+    "mixture-not-proportional",
+    "metric-matern32",
+    "metric-laplacian",
+    "mixture-of-different-metrics",
+)
 
 
 def make(**options):

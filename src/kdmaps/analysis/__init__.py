@@ -1,1 +1,1 @@
-"""What follows from fitted modes: error bars, coarse states, time scales of trajectories, certificates, metrics."""
+"""What follows from modes: error bars, relevance of inputs, coarse states, trajectories, certificates, metrics."""

@@ -120,11 +120,11 @@ class Generator:
     def __call__(self, kernel: Kernel, X: np.ndarray, Z: np.ndarray) -> np.ndarray:
         """𝒢k(·, z_m) at x_i; (n, p).
 
-        For k = κ(s), s = Σ_j (x_j - z_j)²/σ_j², with r = (x_j - z_j)/σ_j² (Appendix "Kernel derivative identities",
-        for any profile κ):
+        For k = κ(|y - ζ|²) in coordinates y = xT, 1/σ_j on the diagonal of T for instance, with r = T(y - ζ)
+        (Appendix "Kernel derivative identities", for any profile κ):
 
-            ∇k = 2κ' r,    ∇²k = 4κ'' rrᵀ + 2κ' diag(1/σ_j²),
-            𝒢k = 2κ' b·r + 4κ'' rᵀar + 2κ' Σ_j a_jj/σ_j².
+            ∇k = 2κ' r,    ∇²k = 4κ'' rrᵀ + 2κ' TTᵀ,
+            𝒢k = 2κ' b·r + 4κ'' rᵀar + 2κ' tr(TᵀaT).
         """
         X, Z = np.asarray(X, dtype=np.float64), np.asarray(Z, dtype=np.float64)
         b, (diagonal, factor) = self.drift(X), self._spread(X)
@@ -286,30 +286,38 @@ def sample_generator(X: np.ndarray, bandwidth: float) -> np.ndarray:
 
 def _on_radial(kernel: Kernel, X: np.ndarray, Z: np.ndarray, b: np.ndarray, diagonal: Any, factor: Any) -> np.ndarray:
     """𝒢k for one family; see `Generator.__call__`."""
-    if kernel.smoothness < 2 or kernel.scale is None:
+    T = kernel.linear_map
+    if kernel.smoothness < 2 or T is None:
         raise ValueError(
             f"{kernel!r} has no second derivative where points coincide, so a generator cannot act on it; use a C² "
             "family (gaussian, matern32, matern52, rq2, rq5), or the basis 'fourier', whose features are smooth."
         )
-    inverse = np.broadcast_to(np.asarray(kernel.scale) ** -2.0, X.shape[1])
-    s = cdist(X / kernel.scale, Z / kernel.scale, "sqeuclidean")
-    slope = kernel.profile(s, 1)
-    downstream, centre = b * inverse, Z.mean(axis=0)
-    along = np.einsum("nd,nd->n", downstream, X - centre)[:, None] - downstream @ (Z - centre).T  # b·r
-
-    # κ'' may be infinite where x = z (Matérn 3/2). The rᵀar that multiplies it must be exactly zero there, which sums
-    # of x_j - z_j are and differences of matrix products are not.
+    centre = Z.mean(axis=0)
+    y, zeta = kernel.coordinates(X - centre), kernel.coordinates(Z - centre)
+    s = cdist(y, zeta, "sqeuclidean")
+    along = _along(kernel.coordinates(b), y, zeta)  # b·r
+    if diagonal is not None and T.ndim == 2:
+        diagonal, factor = None, np.sqrt(diagonal)[:, :, None] * np.eye(X.shape[1])
     if diagonal is None:
-        trace = (factor**2).sum(axis=2) @ inverse
-        columns = np.moveaxis(factor * inverse[:, None], 2, 0)
-        quadratic = sum(
-            sum(c[:, None] * (x[:, None] - z) for c, x, z in zip(column.T, X.T, Z.T, strict=True)) ** 2
-            for column in columns
-        )
-    elif len(diagonal) == 1:
-        trace, root = diagonal @ inverse, np.sqrt(diagonal) * inverse
-        quadratic = cdist(X * root, Z * root, "sqeuclidean")
+        columns = kernel.coordinates(np.moveaxis(factor, 2, 0))  # those of Tᵀσ
+        trace = (columns**2).sum(axis=(0, 2))
+        if columns.shape[1] == 1:  # a is constant
+            quadratic = cdist(y @ columns[:, 0].T, zeta @ columns[:, 0].T, "sqeuclidean")
+        else:
+            quadratic = sum(_along(column, y, zeta) ** 2 for column in columns)
     else:
-        trace, weights = diagonal @ inverse, (diagonal * inverse**2).T
-        quadratic = sum(w[:, None] * (x[:, None] - z) ** 2 for w, x, z in zip(weights, X.T, Z.T, strict=True))
-    return 2 * slope * (along + trace[:, None]) + 4 * kernel.profile(s, 2) * quadratic
+        diagonal = diagonal * T**2
+        trace = diagonal.sum(axis=1)
+        if len(diagonal) == 1:
+            quadratic = cdist(y * np.sqrt(diagonal), zeta * np.sqrt(diagonal), "sqeuclidean")
+        else:
+            quadratic = sum(w[:, None] * (x[:, None] - z) ** 2 for w, x, z in zip(diagonal.T, y.T, zeta.T, strict=True))
+    # κ'' may be infinite where x = z (Matérn 3/2). The rᵀar that multiplies it must be exactly zero there, which
+    # differences of matrix products are not.
+    curved = 4 * kernel.profile(s, 2) * np.where(s > 0, quadratic, 0)
+    return 2 * kernel.profile(s, 1) * (along + trace[:, None]) + curved
+
+
+def _along(direction: np.ndarray, y: np.ndarray, zeta: np.ndarray) -> np.ndarray:
+    """(y_i - ζ_m)·c_i for a direction c at every point; (n, p)."""
+    return np.einsum("nd,nd->n", y, direction)[:, None] - direction @ zeta.T

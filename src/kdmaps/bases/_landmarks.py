@@ -38,8 +38,8 @@ class _State:
 class LandmarkBasis(Basis):
     """Kernel functions φ_m(x) = k(x, z_m) at p landmarks z.
 
-    For a radial kernel in the scaled coordinates y = x/scale, with g_m = 2κ'(|y - ζ_m|²) and the metric
-    M = scale⁻¹ a scale⁻¹, the energy Gram needs no array with a coordinate axis, since
+    For a radial kernel in its coordinates y = xT (`Kernel.linear_map`), with g_m = 2κ'(|y - ζ_m|²) and the metric
+    M = TᵀaT, the energy Gram needs no array with a coordinate axis, since
     (y - ζ_m)ᵀM(y - ζ_n) = ½(s_m + s_n - S_mn), s_m = |y - ζ_m|²_M, S_mn = |ζ_m - ζ_n|²_M:
 
         Σ_i g_m g_n (y_i - ζ_m)ᵀM(y_i - ζ_n) = ½[(g∘s)ᵀg + gᵀ(g∘s)] - ½ S∘(gᵀg).
@@ -59,7 +59,7 @@ class LandmarkBasis(Basis):
         self.n_features = landmarks.shape[0]
         self.centred_landmarks = landmarks - origin
         # If the kernel is not C¹, g → ∞ at coincident points; the coordinate-wise derivative stays finite there.
-        self.radial = kernel.scale is not None and kernel.smoothness >= 1
+        self.radial = kernel.linear_map is not None and kernel.smoothness >= 1
         W = kernel(self.centred_landmarks)
         self._ridge = (W + W.T) / 2 + JITTER * np.trace(W) * np.eye(self.n_features)  # eq:W-stab
 
@@ -97,12 +97,12 @@ class LandmarkBasis(Basis):
     def _step_radial(
         self, state: _State, X: np.ndarray, root_weight: np.ndarray, tensor: TensorRows, constant: np.ndarray | None
     ) -> None:
-        y, zeta = X / self.kernel.scale, self.centred_landmarks / self.kernel.scale
+        y, zeta = self.kernel.coordinates(X), self.kernel.coordinates(self.centred_landmarks)
         s = _squared_distances(y, zeta)
         values = np.asarray(self.kernel.profile(s))
         if tensor.factor is not None:
             slopes = (2 * root_weight)[:, None] * self.kernel.profile(s, 1)
-            for direction in np.moveaxis(tensor.factor, 2, 0) / self.kernel.scale:
+            for direction in self.kernel.coordinates(np.moveaxis(tensor.factor, 2, 0)):
                 along = np.einsum("nd,nd->n", y, direction)[:, None] - direction @ zeta.T
                 add_gram(state.directed, slopes * along)  # type: ignore[arg-type]
             if constant is None:
@@ -126,12 +126,13 @@ class LandmarkBasis(Basis):
         state.cross += weighted.T @ slopes
 
     def metric(self, constant: np.ndarray | None) -> np.ndarray:
-        """Return c if M = c·1, otherwise a root B with M = B Bᵀ."""
-        inverse = np.broadcast_to(1 / np.asarray(self.kernel.scale), self.dim)
-        M = (np.eye(self.dim) if constant is None else constant) * np.outer(inverse, inverse)
+        """Return c if M = TᵀaT = c·1, otherwise a root B with M = B Bᵀ."""
+        a = np.eye(self.dim) if constant is None else constant
+        M = self.kernel.coordinates(self.kernel.coordinates(a).T)
         if np.array_equal(M, M[0, 0] * np.eye(self.dim)):
             return M[0, 0]
-        return square_root(M)
+        root = np.eye(self.dim) if constant is None else square_root(constant)
+        return self.kernel.coordinates(root.T).T
 
     def _step_coordinates(
         self, state: _State, X: np.ndarray, root_weight: np.ndarray, tensor: TensorRows, constant: np.ndarray | None
@@ -165,7 +166,7 @@ class LandmarkBasis(Basis):
         if states[0].directed is not None:
             energy += diffusion.sign * mirror(sum(state.directed for state in states))
         if states[0].cross is not None:
-            metric, zeta = self.metric(diffusion.constant), self.centred_landmarks / self.kernel.scale
+            metric, zeta = self.metric(diffusion.constant), self.kernel.coordinates(self.centred_landmarks)
             zeta = zeta * np.sqrt(metric) if np.ndim(metric) == 0 else zeta @ metric
             S = cdist(zeta, zeta, "sqeuclidean")
             cross = sum(state.cross for state in states)

@@ -69,7 +69,7 @@ class AdaptiveDiffusionMap(KernelSearchCV):
         Fitted on all samples.
     search_result_, cv_results_, best_index_, best_score_, best_selection_score_, certainty_, extensions_, edges_ :
         The search, as in `KernelSearchCV`.
-    fold_agreement_, suggested_n_components_ :
+    fold_agreement_, suggested_n_components_, relevance_, relevance_details_ :
         As in `KernelSearchCV`.
     timescales_, rates_, eigenvalues_, coefficients_, kernel_, basis_, modes_ :
         Those of `best_estimator_`.

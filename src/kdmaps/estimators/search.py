@@ -7,6 +7,7 @@ from typing import Any, Self
 
 from numpy.typing import ArrayLike, DTypeLike
 
+from kdmaps.analysis.relevance import relevance_at
 from kdmaps.data.inputs import join_trajectories
 from kdmaps.estimators.kernel_map import (
     KernelDiffusionMap,
@@ -125,6 +126,10 @@ class KernelSearchCV(ModeTransformer):
         thm:cv-consistency with its constants estimated from the folds (it is 1 unless the margin is large).
     extensions_ : list of str
         How the grid was extended.
+    relevance_ : ndarray of shape (d,)
+        How much the modes depend on each input: shares that sum to 1 (`kdmaps.relevance`).
+    relevance_details_ : kdmaps.analysis.relevance.Relevance
+        The same for each mode, and the combinations of inputs that matter (`kdmaps.plotting.plot_relevance`).
     edges_ : list of str
         On which ends of what a race tries the chosen candidate lies; empty if it lies inside.
 
@@ -235,6 +240,8 @@ class KernelSearchCV(ModeTransformer):
                 fit_source(model, source, data.whole_form, weight, groups)
             self.best_estimator_ = model
             copy_modes(model, self)
+            self.relevance_details_ = relevance_at(model, *data.typical)
+            self.relevance_ = self.relevance_details_.overall
         disagreement = agreement_check(chosen.agreement, self.suggested_n_components_).warning
         # The estimate of what the samples resolve is for fits without folds; here the folds have measured it.
         found = [w for w in fit_warnings(model) if not isinstance(w, UnresolvedModesWarning)]

@@ -69,7 +69,7 @@ class JaxLoop:
                 sums = _fourier(*rows, self.basis.frequencies, str(self.basis.dtype))
             elif isinstance(self.basis, LandmarkBasis):
                 z, kernel, metric = self.basis.centred_landmarks, self.basis.kernel, self.basis.metric(constant)
-                sums = _landmarks(*rows, z, kernel.scale, metric, kernel, constant is not None)
+                sums = _landmarks(*rows, z, metric, kernel, constant is not None)
             state["sums"] = sums if state["sums"] is None else jax.tree.map(jnp.add, state["sums"], sums)
 
     def finish(self, states: list[Any], diffusion: DiffusionTensor) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -109,19 +109,18 @@ def _landmarks(
     scalar: Any,
     factor: Any,
     landmarks: Any,
-    scale: Any,
     metric: Any,
     kernel: Kernel,
     has_constant: bool,
 ) -> dict[str, Any]:
-    y, zeta = Y / scale, landmarks / scale
+    y, zeta = kernel.coordinates(Y), kernel.coordinates(landmarks)
     s = _squared_distances(y, zeta)
     values = kernel.profile(s) * root[:, None]
     slopes = 2 * kernel.profile(s, 1) * root[:, None]
     sums = {"total": root @ values, "gram": _gram(values)}
     if factor is not None:
-        directions = factor / jnp.reshape(jnp.asarray(scale), (-1, 1))
-        along = jnp.einsum("nd,ndk->kn", y, directions)[:, :, None] - jnp.einsum("ndk,md->knm", directions, zeta)
+        directions = kernel.coordinates(jnp.moveaxis(factor, 2, 0))
+        along = jnp.einsum("nd,knd->kn", y, directions)[:, :, None] - jnp.einsum("knd,md->knm", directions, zeta)
         sums["directed"] = sum(_gram(slopes * a) for a in along)
         if not has_constant:
             return sums

@@ -48,12 +48,15 @@ class Kernel(ABC):
         """Return plain data from which `kernel_from_dict` rebuilds the kernel."""
 
     @property
-    def scale(self) -> np.ndarray | None:
-        """Length scales (scalar or one per coordinate) in which the kernel is radial; None if it is not radial."""
+    def linear_map(self) -> np.ndarray | None:
+        """T of the coordinates y = xT in which the kernel is radial, k = κ(|y - ζ|²); None if there are none.
+
+        A number, one number per coordinate, or a matrix (d, d): 1/σ, and the H/σ of a metric.
+        """
         return None
 
     def profile(self, s: Any, order: int = 0) -> Any:
-        """Return κ(s), κ'(s) or κ''(s) of a radial kernel, s = Σ_j (x_j - z_j)²/scale_j²."""
+        """Return κ(s), κ'(s) or κ''(s) of a radial kernel, s = |xT - zT|²."""
         raise NotImplementedError(f"{self!r} is not radial")
 
     def frequencies(self, normals: np.ndarray, uniforms: np.ndarray) -> np.ndarray:
@@ -61,6 +64,13 @@ class Kernel(ABC):
         raise NotImplementedError
 
     # --- derived from these -------------------------------------------------------------------------------------------
+    def coordinates(self, X: Any) -> Any:
+        """Return y = xT for rows x, which may be points or directions, of numpy or JAX."""
+        T = self.linear_map
+        if T is None:
+            raise NotImplementedError(f"{self!r} is not radial")
+        return X @ T if T.ndim == 2 else X * T
+
     def gradient(self, X: np.ndarray, Z: np.ndarray) -> np.ndarray:
         """Return the array (n, m, d) of ∂k(x_i, z_m)/∂x_ij."""
         return np.stack(list(self.partials(X, Z)), axis=-1)

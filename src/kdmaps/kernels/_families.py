@@ -65,8 +65,8 @@ class _Radial(_Family):
     """Radial kernel k(x, z) = κ(s), s = Σ_j (x_j - z_j)²/σ_j²."""
 
     @property
-    def scale(self) -> np.ndarray:
-        return self.bandwidth
+    def linear_map(self) -> np.ndarray:
+        return 1 / self.bandwidth
 
     def _s(self, X: np.ndarray, Z: np.ndarray) -> np.ndarray:
         self._check_dim(X)

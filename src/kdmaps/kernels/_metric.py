@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.spatial.distance import cdist
 
 from kdmaps.kernels._base import Kernel
 from kdmaps.utils.validation import as_numbers
@@ -36,7 +37,8 @@ class Metric(Kernel):
     def __init__(self, kernel: Kernel, root: ArrayLike):
         H = as_numbers("root", root, "a finite square matrix")
         if H.ndim != 2 or H.shape[0] != H.shape[1] or H.size == 0 or not np.all(np.isfinite(H)):
-            raise ValueError(f"root must be a finite square matrix, got shape {H.shape}.")
+            damage = "" if np.all(np.isfinite(H)) else " with NaN or infinity"
+            raise ValueError(f"root must be a finite square matrix, got shape {H.shape}{damage}.")
         self.kernel, self.root = kernel, H
 
     @property
@@ -57,19 +59,56 @@ class Metric(Kernel):
         """HHᵀ."""
         return self.root @ self.root.T
 
+    @property
+    def linear_map(self) -> np.ndarray | None:
+        """H T₀ for the T₀ of k₀."""
+        return None if self.kernel.linear_map is None else self.kernel.coordinates(self.root)
+
+    def profile(self, s: Any, order: int = 0) -> Any:
+        return self.kernel.profile(s, order)
+
     def _y(self, X: np.ndarray) -> np.ndarray:
         if X.shape[1] != self.root.shape[0]:
             raise ValueError(f"The metric has {self.root.shape[0]} coordinates but X has {X.shape[1]} columns.")
+        if self.smoothness < 1:
+            # At a kink, coincident points must stay coincident; BLAS may round a row by its place in the matrix.
+            return np.einsum("nd,dk->nk", X, self.root)
         return X @ self.root
 
     def __call__(self, X: np.ndarray, Z: np.ndarray | None = None) -> np.ndarray:
         return self.kernel(self._y(X), None if Z is None else self._y(Z))
 
     def partials(self, X: np.ndarray, Z: np.ndarray) -> Iterator[np.ndarray]:
-        yield from np.einsum("jk,nmk->jnm", self.root, self.kernel.gradient(self._y(X), self._y(Z)), optimize=True)
+        y, zeta, T = self._y(X), self._y(Z), self.linear_map
+        if T is not None and self.smoothness >= 1:  # ∇k = 2κ' TTᵀ(x - z)
+            slope = 2 * self.profile(self._s(X, Z), 1)
+            X, Z = X @ (T @ T.T), Z @ (T @ T.T)
+            for x, z in zip(X.T, Z.T, strict=True):
+                yield slope * (x[:, None] - z)
+            return
+        inner = np.empty((y.shape[1], y.shape[0] * zeta.shape[0]))
+        for k, partial in enumerate(self.kernel.partials(y, zeta)):
+            inner[k] = partial.ravel()
+        for row in self.root:  # ∂_j k = Σ_k H_jk ∂_k k₀
+            yield (row @ inner).reshape(len(y), len(zeta))
+
+    def _s(self, X: np.ndarray, Z: np.ndarray) -> np.ndarray:
+        return cdist(self.coordinates(X), self.coordinates(Z), "sqeuclidean")
 
     def laplacian(self, X: np.ndarray, Z: np.ndarray) -> np.ndarray:
-        raise NotImplementedError
+        """Return Δ_x k = 2κ' tr(TTᵀ) + 4κ'' |TTᵀ(x - z)|² of a radial k₀; that of a mixture is summed."""
+        parts = self.components()
+        if len(parts) > 1:
+            return sum(beta * part.laplacian(X, Z) for beta, part in parts)  # type: ignore[return-value]
+        T = self.linear_map
+        if T is None or self.smoothness < 2:
+            raise ValueError(f"{self!r} has no second derivative at coincident points; use a smoother radial family.")
+        self._y(X[:1])  # which checks the number of columns
+        s = self._s(X, Z)
+        weighted = cdist(X @ (T @ T.T), Z @ (T @ T.T), "sqeuclidean")
+        # κ'' may be infinite at s = 0 (Matérn 3/2), where x = z but two products may round differently.
+        curved = 4 * self.profile(s, 2) * np.where(s > 0, weighted, 0)
+        return 2 * self.profile(s, 1) * np.sum(T**2) + curved
 
     def components(self) -> list[tuple[float, Kernel]]:
         return [(beta, Metric(part, self.root)) for beta, part in self.kernel.components()]
@@ -85,10 +124,10 @@ class Metric(Kernel):
         return {"family": "Metric", "kernel": self.kernel.to_dict(), "root": self.root.tolist()}
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Kernel) and self.to_dict() == other.to_dict()
+        return isinstance(other, Metric) and self.kernel == other.kernel and np.array_equal(self.root, other.root)
 
     def __hash__(self) -> int:
-        return hash(repr(self.to_dict()))
+        return hash((self.kernel, self.root.shape, float(self.root.sum())))
 
     def __repr__(self) -> str:
         return f"Metric({self.kernel!r}, {self.root.shape[0]}×{self.root.shape[1]})"

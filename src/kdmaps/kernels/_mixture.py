@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -73,23 +73,21 @@ class Mixture(Kernel):
         return self._sum(lambda k: k.laplacian(X, Z))
 
     @property
-    def scale(self) -> np.ndarray | None:
-        """Length scales; a mixture of radial kernels is radial if those of its components are proportional."""
-        scales: list[Any] = [kernel.scale for _, kernel in self.components()]
-        if any(scale is None for scale in scales):
+    def linear_map(self) -> np.ndarray | None:
+        """T of the first component; a mixture of radial kernels is radial if all their T are proportional."""
+        first = self.components()[0][1].linear_map
+        if first is None or any(_ratio(kernel.linear_map, first) is None for _, kernel in self.components()):
             return None
-        first = scales[0]
-        proportional = all(np.ptp(scale / first) <= 1e-12 * np.max(scale / first) for scale in scales)
-        return first if proportional else None
+        return first
 
     def profile(self, s: Any, order: int = 0) -> Any:
-        if self.scale is None:
+        first = self.linear_map
+        if first is None:
             raise NotImplementedError(f"{self!r} is not radial")
-        reference = np.ravel(self.scale)[0]
 
-        def scaled(kernel: Any) -> Any:
-            ratio = float(reference / np.ravel(kernel.scale)[0]) ** 2  # s of the component = ratio · s
-            return ratio**order * kernel.profile(ratio * s, order)
+        def scaled(kernel: Kernel) -> Any:
+            square = cast(float, _ratio(kernel.linear_map, first)) ** 2  # s of the component = square · s
+            return square**order * kernel.profile(square * s, order)
 
         return self._sum(scaled)
 
@@ -108,6 +106,20 @@ class Mixture(Kernel):
 
     def __repr__(self) -> str:
         return f"Mixture({list(self.kernels)!r}, weights={np.round(self.weights, 6).tolist()})"
+
+
+def _ratio(T: np.ndarray | None, first: np.ndarray) -> float | None:
+    """Return c if T = c·first for two linear maps, None if they are not proportional or T is None."""
+    if T is None or len({*T.shape, *first.shape}) > 1:
+        return None
+    if max(T.ndim, first.ndim) == 2:  # a number, or one per coordinate, is a diagonal matrix
+        T, first = (a if a.ndim == 2 else a * np.eye(max(T.shape + first.shape)) for a in (T, first))
+    T, first = np.broadcast_arrays(T, first)
+    largest = np.argmax(np.abs(first))
+    if first.flat[largest] == 0:
+        return None
+    c = float(T.flat[largest] / first.flat[largest])
+    return c if np.allclose(T, c * first, rtol=0, atol=1e-12 * np.max(np.abs(T))) else None
 
 
 def kernel_from_dict(data: dict[str, Any]) -> Kernel:

@@ -44,14 +44,16 @@ class Bandwidths(Parametrisation):
         learn_weights: bool = True,
     ):
         for kernel in kernels:
-            if kernel.scale is None or kernel.scale.ndim or kernel.smoothness < 1 or isinstance(kernel, Mixture):
+            T = kernel.linear_map
+            if T is None or T.ndim or kernel.smoothness < 1 or isinstance(kernel, Mixture):
                 raise ValueError(
                     f"{kernel!r} has no learnable bandwidth: a radial C¹ family with a single bandwidth has one. "
-                    "Learn weights only, or use basis='fourier'."
+                    "Learn weights only, or use basis='fourier'; a metric H can be given as samples XH with the "
+                    "diffusion HᵀH instead."
                 )
         self.samples, self.kernels, self.floor = samples, tuple(kernels), floor
         self.landmarks, self.origin, self.learn_weights = landmarks, origin, learn_weights
-        self._sigma = np.array([float(kernel.scale) for kernel in kernels])  # type: ignore[arg-type]
+        self._sigma = np.array([float(kernel.bandwidth) for kernel in kernels])  # type: ignore[attr-defined]
         n = len(self.kernels)
         self.start = np.zeros(2 * n if learn_weights else n)
 
@@ -115,8 +117,8 @@ def mixture_adjoint(samples: Samples, basis: LandmarkBasis, adjoint: Statistics)
         X = chunk.X - basis.origin
         s = cdist(X, z, "sqeuclidean")
         along = s * root**2 if np.ndim(root) == 0 else cdist(X @ root, zeta, "sqeuclidean")
-        values = sum(beta * k.profile(s / k.scale**2) for beta, k in parts)
-        slopes = sum(2 * beta / k.scale**2 * k.profile(s / k.scale**2, 1) for beta, k in parts)
+        values = sum(beta * k.profile(s / k.bandwidth**2) for beta, k in parts)
+        slopes = sum(2 * beta / k.bandwidth**2 * k.profile(s / k.bandwidth**2, 1) for beta, k in parts)
         by_values = chunk.weight[:, None] * (values @ grams[chunk.owner] + adjoint.totals[chunk.owner])
         weight = chunk.weight if chunk.tensor.scalar is None else chunk.weight * chunk.tensor.scalar
         by_slopes = along * (slopes @ energies[chunk.owner]) + (slopes * along) @ energies[chunk.owner]
@@ -140,7 +142,7 @@ def _add_derivatives(
 ) -> None:
     """Contract φ̄ and ḡ with the derivatives of φ and g by β_ℓ and log σ_ℓ (t = s/σ_ℓ², dt/dlog σ = -2t)."""
     for index, (beta, kernel) in enumerate(parts):
-        variance = kernel.scale**2
+        variance = kernel.bandwidth**2
         t = s / variance
         first = kernel.profile(t, 1)
         out.beta[index] += np.vdot(by_values, kernel.profile(t))

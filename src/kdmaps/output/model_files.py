@@ -24,14 +24,15 @@ from kdmaps.estimators.transformer import ModeTransformer, set_modes
 from kdmaps.forms.diffusion import Factor
 from kdmaps.forms.moments import Moments
 from kdmaps.forms.tangent import TangentDiffusion, TangentSpaces
-from kdmaps.kernels import Kernel, kernel_from_dict
+from kdmaps.kernels import Kernel, Metric, Mixture, kernel_from_dict
 from kdmaps.spectrum.modes import Modes
 from kdmaps.utils.files import as_path, replacing
 from kdmaps.utils.types import PathLike
 
 FORMAT = "kdmaps model"
-#: Increase this when older versions can no longer read a file.
-FORMAT_VERSION = 2
+#: Increase this when older versions can no longer read a file. Version 3 knows kernels in a metric; a file without one
+#: has version 2, which 0.1.0 reads.
+FORMAT_VERSION = 3
 #: Estimators that a file may name.
 ESTIMATORS: dict[str, type[ModeTransformer]] = {cls.__name__: cls for cls in (KernelDiffusionMap, UniformMixtureMap)}
 #: Bases that a file may name, and the shapes of the arrays that they are built from, in the order of their arguments.
@@ -103,7 +104,7 @@ def write_model(estimator: ModeTransformer, file: BinaryIO) -> None:
     names = getattr(estimator, "feature_names_in_", None)
     header = {
         "format": FORMAT,
-        "version": FORMAT_VERSION,
+        "version": FORMAT_VERSION if _has_metric(estimator.kernel_) else 2,
         "class": name,
         "parameters": parameters,
         "kernel": kernel,
@@ -205,6 +206,10 @@ def _put(arrays: dict[str, np.ndarray], prefix: str, source: object, names: dict
     arrays.update({f"{prefix}.{name}": np.asarray(getattr(source, name)) for name in names})
 
 
+def _has_metric(kernel: Kernel) -> bool:
+    return any(isinstance(part, Metric) for _, part in kernel.components())
+
+
 def library_versions() -> dict[str, str]:
     """Versions of kdmaps and of the libraries that decide its numbers."""
     from kdmaps import __version__
@@ -264,8 +269,7 @@ def _build(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> ModeTransfo
     sizes = {"d": header["n_features_in"]}
     if type(sizes["d"]) is not int:
         raise ValueError(f"its number of features {sizes['d']!r} is not an integer.")
-    for _, part in kernel.components():
-        _check_shape("bandwidth", part.bandwidth, "d" if part.bandwidth.ndim else "", sizes)  # type: ignore[attr-defined]
+    _check_kernel(kernel, sizes)
     basis = make_basis(kernel, *_take(arrays, "basis", basis_arrays, sizes).values()).astype(estimator.dtype)
     sizes["p"] = basis.n_features
     modes = Modes(**_take(arrays, "modes", MODES, sizes, may_be_nan="next_eigenvalue"))
@@ -282,6 +286,18 @@ def _build(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> ModeTransfo
             raise ValueError(f"its feature names are not {sizes['d']} strings.")
         estimator.feature_names_in_ = np.array(names, dtype=object)
     return estimator
+
+
+def _check_kernel(kernel: Any, sizes: dict[str, int]) -> None:
+    """Raise unless the bandwidths and the metrics of a kernel are those of d coordinates."""
+    if isinstance(kernel, Mixture):
+        for part in kernel.kernels:
+            _check_kernel(part, sizes)
+    elif isinstance(kernel, Metric):
+        _check_shape("root", kernel.root, "dd", sizes)
+        _check_kernel(kernel.kernel, sizes)
+    else:
+        _check_shape("bandwidth", kernel.bandwidth, "d" if kernel.bandwidth.ndim else "", sizes)
 
 
 def _tangents(fields: dict[str, Any], sizes: dict[str, int]) -> TangentSpaces:

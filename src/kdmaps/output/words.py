@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from kdmaps.forms.tangent import TangentDiffusion
+from kdmaps.kernels import Metric
 from kdmaps.spectrum.checks import Check, agreement_check
 
 #: What each of `kdmaps.selection.rules.SCORINGS` is, in a sentence that says "judged by ...".
@@ -53,7 +54,12 @@ def chosen(estimator: Any) -> str:
 
 
 def describe_kernel(kernel: Any) -> str:
-    """Describe a kernel, with its numbers rounded."""
+    """Describe a kernel, with its numbers rounded; of a metric, how many directions count in it."""
+    if isinstance(kernel, Metric):
+        lengths = np.linalg.svd(kernel.root, compute_uv=False) ** 2
+        count = lengths.sum() ** 2 / max(np.sum(lengths**2), np.finfo(float).tiny)  # of equal ones, their number
+        metric = f"in a metric (about {count:.2g} of {len(lengths)} directions count)"
+        return f"{describe_kernel(kernel.kernel)} {metric}"
     parts = [
         f"{name}={_rounded(value)}" for name, value in kernel.to_dict().items() if name not in ("family", "kernels")
     ]

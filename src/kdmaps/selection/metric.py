@@ -11,8 +11,6 @@ from kdmaps.spectrum.pencil import find_modes
 
 #: Smallest eigenvalue of the metric relative to its largest: no direction is shrunk by more than its root.
 FLOOR = 2e-4
-#: Gradients are averaged over at most this many samples.
-GRADIENT_SAMPLES = 2000
 
 
 def gradient_metric(gradients: np.ndarray, rates: np.ndarray, weight: np.ndarray | None = None) -> np.ndarray:
@@ -51,9 +49,7 @@ def metric_of(data: SearchData, candidate: Candidate) -> np.ndarray | None:
     folded = data.fold(candidate.kernel, candidate.basis)
     fit = data.fit
     modes = find_modes(folded.whole, folded.basis.ridge, fit.n_components, candidate.regularization, fit.center)
-    few = slice(GRADIENT_SAMPLES)  # the preview is in random order where it is a draw
-    X = np.asarray(data.preview.X[few], dtype=np.float64)
-    weight = None if data.preview.weight is None else data.preview.weight[few]
+    X, weight = data.typical
     matrix = gradient_metric(folded.basis.gradient(X, modes.coefficients), modes.rates, weight)
     if not np.all(np.isfinite(matrix)) or not np.trace(matrix) > 0:
         return None

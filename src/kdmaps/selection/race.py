@@ -148,7 +148,7 @@ def _course(data: SearchData, plan: SearchPlan, run: Run) -> Course:
 
 def _bandwidth_ends(data: SearchData) -> tuple[float, float]:
     """Return the narrowest and the widest bandwidth that make sense for these samples."""
-    X = np.unique(np.asarray(data.preview.X[:2000], dtype=np.float64), axis=0)
+    X = np.unique(data.typical[0], axis=0)
     spacing = float(np.median(cKDTree(X).query(X, k=2)[0][:, 1])) if len(X) > 1 else data.median
     narrowest = min(max(NARROWEST * data.median, NEIGHBOURS * spacing), data.median)
     return narrowest, WIDEST * data.median

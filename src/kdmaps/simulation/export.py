@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from kdmaps.bases import FourierBasis, LandmarkBasis, RandomPhaseBasis
 from kdmaps.estimators.transformer import ModeTransformer
-from kdmaps.kernels import Kernel, Laplacian
+from kdmaps.kernels import Kernel, Laplacian, Metric, Mixture
 from kdmaps.utils.optional import optional
 
 
@@ -56,8 +56,8 @@ def as_jax(model: ModeTransformer, mode: int = 0) -> Callable[[Any], Any]:
 
         def function(x: Any) -> Any:
             x = jnp.asarray(x)
-            centred = (x - basis.origin.astype(x.dtype))[..., None, :]
-            return _kernel_values(basis.kernel, centred - z.astype(x.dtype), jnp) @ a.astype(x.dtype) - offset
+            centred = x - basis.origin.astype(x.dtype)
+            return _kernel_values(basis.kernel, centred, z, jnp) @ a.astype(x.dtype) - offset
 
     else:
         raise TypeError(f"Modes in a {type(basis).__name__} cannot be exported to JAX.")
@@ -153,17 +153,18 @@ def _waves(basis: FourierBasis, a: np.ndarray) -> tuple[np.ndarray, np.ndarray, 
     return basis.frequencies, cosines, sines
 
 
-def _kernel_values(kernel: Kernel, difference: Any, jnp: Any) -> Any:
-    """Evaluate the kernel at differences x - z (last axis) of a JAX array."""
-    total: Any = 0.0
-    for beta, part in kernel.components():
-        scaled = difference / np.asarray(part.bandwidth, dtype=difference.dtype)  # type: ignore[attr-defined]
-        if isinstance(part, Laplacian):
-            value = jnp.exp(-jnp.abs(scaled).sum(axis=-1))
-        else:
-            value = part.profile((scaled**2).sum(axis=-1))
-        total = total + beta * value
-    return total
+def _kernel_values(kernel: Kernel, x: Any, z: np.ndarray, jnp: Any) -> Any:
+    """Evaluate k(x, z_m) at points (..., d) of a JAX array; (..., p) in their floating type."""
+    if isinstance(kernel, Mixture):
+        parts = zip(kernel.weights, kernel.kernels, strict=True)
+        return sum(float(beta) * _kernel_values(part, x, z, jnp) for beta, part in parts)
+    if isinstance(kernel, Metric):
+        return _kernel_values(kernel.kernel, x @ kernel.root.astype(x.dtype), z @ kernel.root, jnp)
+    difference = x[..., None, :] - z.astype(x.dtype)
+    scaled = difference / np.asarray(kernel.bandwidth, dtype=x.dtype)  # type: ignore[attr-defined]
+    if isinstance(kernel, Laplacian):
+        return jnp.exp(-jnp.abs(scaled).sum(axis=-1))
+    return kernel.profile((scaled**2).sum(axis=-1))
 
 
 def _is_label(name: object) -> bool:

@@ -14,7 +14,7 @@ from sklearn.base import clone
 from sklearn.model_selection import GroupKFold
 
 import kdmaps
-from kdmaps.kernels import Mixture
+from kdmaps.kernels import Metric, Mixture
 from shared import GRID, known_warning
 
 # Pages of small fits: three modes of 300 samples, of a Gaussian law for which any wide kernel will do.
@@ -243,6 +243,9 @@ def test_the_way_back(X, search):
             bandwidths=2, n_features=30, random_state=0, cv=[(HALVES[0], HALVES[1]), (HALVES[1], HALVES[0])],
         ),
         kdmaps.KernelDiffusionMap(2, n_features=30, diffusion=np.ones_like, random_state=0),
+        kdmaps.KernelDiffusionMap(
+            2, kernel=Metric(kdmaps.kernels.Gaussian(2.0), np.diag([1.0, 0.7])), n_features=30, random_state=0
+        ),
     ],
     ids=lambda model: type(model).__name__,
 )  # fmt: skip
@@ -250,7 +253,7 @@ def test_the_program_of_the_page_fits_the_same_model(model, X):
     code = program(render_report(model.fit(X), X))
     assert "progress" not in code
     assert ("array of shape (300, 2, 2)" in code) == (model.get_params().get("diffusion") is TENSORS)
-    names = {"X": X, "diffusion": model.get_params().get("diffusion"), "cv": model.get_params().get("cv")}
+    names = {"X": X, **{name: model.get_params().get(name) for name in ("diffusion", "cv", "kernel")}}
     exec(code, names)
     np.testing.assert_array_equal(names["model"].timescales_, model.timescales_)
 

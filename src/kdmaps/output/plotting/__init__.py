@@ -3,6 +3,7 @@
 from kdmaps.output.plotting._certificates import plot_certificates, plot_residuals
 from kdmaps.output.plotting._learning import plot_history
 from kdmaps.output.plotting._modes import plot_embedding, plot_modes
+from kdmaps.output.plotting._relevance import plot_relevance
 from kdmaps.output.plotting._search import plot_landscape, plot_regularization_map
 from kdmaps.output.plotting._spectrum import plot_timescales
 
@@ -13,6 +14,7 @@ __all__ = [
     "plot_landscape",
     "plot_modes",
     "plot_regularization_map",
+    "plot_relevance",
     "plot_residuals",
     "plot_timescales",
 ]

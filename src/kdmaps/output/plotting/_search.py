@@ -40,11 +40,10 @@ def plot_landscape(search: Any, ax: Axes | None = None) -> Axes:
         rows = [np.flatnonzero((labels == label) & (sigmas == sigma)) for sigma in at]
         best = np.array([max(own, key=lambda i: (level[i], score[i])) for own in rows])
         x, errors, color = at * 1.01**number, results["selection_error"][best], f"C{number}"
-        ax.plot(x, score[best], lw=1, color=color, alpha=0.5)
+        ax.plot(x, score[best], lw=1, color=color, alpha=0.6, label=label)
         for chosen, alpha in ((level[best] > 0, 1.0), (level[best] == 0, 0.35)):
-            style = {"marker": ".", "ls": "", "color": color, "elinewidth": 0.6, "alpha": alpha}
+            style: dict[str, Any] = {"marker": ".", "ls": "", "color": color, "elinewidth": 0.6, "alpha": alpha}
             ax.errorbar(x[chosen], score[best][chosen], errors[chosen], **style)
-        ax.plot([], [], ".-", color=color, label=label)
     chosen = search.best_index_
     ax.plot(sigmas[chosen], score[chosen], "*", ms=14, color="black", mfc="none", label="chosen", zorder=5)
     low = np.nanquantile(score[np.isfinite(score)], 0.1)

@@ -1,0 +1,166 @@
+"""Which inputs, and which combinations of them, modes depend on: averages of products of their gradients."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils.validation import check_is_fitted
+
+from kdmaps.bases import ModeBasis
+from kdmaps.data.inputs import as_source, check_columns, join_trajectories
+from kdmaps.utils.threads import map_reduce, slices
+from kdmaps.utils.types import RandomStateLike, SamplesLike
+from kdmaps.utils.validation import checked_random_state, checked_weight
+
+#: Gradients are averaged over at most this many samples: shares are then known to about 1/√2,000 = 2 %.
+SAMPLES = 2_000
+#: Combinations are kept until they explain this share, but no more than LEADING of them.
+EXPLAINED, LEADING = 0.99, 10
+#: Bytes of the gradients of a block of samples.
+BLOCK_BYTES = 2**24
+
+
+@dataclass(frozen=True)
+class Relevance:
+    """How much modes depend on each input.
+
+    Attributes
+    ----------
+    names : tuple of d str
+        The inputs.
+    shares : ndarray of shape (r, d)
+        share_kj = E[(∂_jφ_k)²] Var(x_j) / Σ_i E[(∂_iφ_k)²] Var(x_i): the part of input j in the slopes of mode k.
+        Rows sum to 1.
+    overall : ndarray of shape (d,)
+        Mean of the shares over the modes.
+    matrix : ndarray of shape (d, d)
+        M = E Σ_k ∇φ_k ∇φ_kᵀ/rate_k, in the units of the inputs. With a unit diffusion E|∇φ_k|² = rate_k: every mode
+        counts the same.
+    scales : ndarray of shape (d,)
+        Standard deviations of the inputs.
+    combinations : ndarray of shape (m, d)
+        Rows are the leading eigenvectors u of DMD, D = diag(scales): the modes change most along
+        Σ_j u_j x_j/scale_j. Unit vectors, whose largest entry is positive.
+    combination_shares : ndarray of shape (m,)
+        Their eigenvalues as parts of the trace.
+    """
+
+    names: tuple[str, ...]
+    shares: np.ndarray
+    overall: np.ndarray
+    matrix: np.ndarray
+    scales: np.ndarray
+    combinations: np.ndarray
+    combination_shares: np.ndarray
+
+
+@dataclass
+class _Sums:
+    squares: np.ndarray  # (r, d), Σ w (∂_jφ_k)²
+    matrix: np.ndarray  # (d, d), Σ w Σ_k ∇φ_k ∇φ_kᵀ/rate_k
+
+
+def relevance(
+    model: Any, X: SamplesLike, sample_weight: ArrayLike | None = None, *, random_state: RandomStateLike = 0
+) -> Relevance:
+    """Find the inputs, and the combinations of inputs, that the modes of a fitted model depend on.
+
+    The share of input j in mode k is E[(∂_jφ_k)²] Var(x_j), normalised over the inputs. The derivative alone would
+    change with the unit of x_j; times the variance it is the change of the mode over the range that x_j has.
+
+    Parameters
+    ----------
+    model : fitted estimator
+    X : array-like of shape (n_samples, d), or anything that `kdmaps.data.as_source` takes
+        Samples of the stationary law, of which at most 2,000 are drawn.
+    sample_weight : array-like of shape (n_samples,), optional
+        Where X needs weights to represent the stationary law.
+    random_state : int, RandomState instance or None, default=0
+        Draws the samples.
+
+    Returns
+    -------
+    Relevance
+
+    Notes
+    -----
+    A partial derivative holds the other inputs fixed. Where inputs are correlated, what they have in common may be
+    divided between them in any way: two copies of an input have half of its share each, and either would do alone. The
+    combinations show such inputs together. Where samples lie on a curved surface, derivatives across it count too.
+
+    Examples
+    --------
+    A double well in the first of two coordinates; the second one is noise:
+
+    >>> import kdmaps
+    >>> X = kdmaps.problems.load("dw1d+1x0.5").sample(1000, random_state=0)
+    >>> found = kdmaps.relevance(kdmaps.KernelDiffusionMap(1, bandwidth=1.5, random_state=0).fit(X), X)
+    >>> found.names
+    ('x1', 'x2')
+    >>> bool(found.overall[0] > 0.9)
+    True
+    """
+    check_is_fitted(model)
+    joined = join_trajectories(X)[0]
+    source = as_source(joined)
+    if hasattr(joined, "columns") and source.feature_names is None:
+        source.feature_names = [str(name) for name in joined.columns]
+    check_columns(model, source, reset=False)
+    weight = checked_weight(sample_weight, source)
+    drawn = source.sample(SAMPLES, checked_random_state(random_state), weight)
+    return relevance_at(model, drawn.X, drawn.weight)
+
+
+def relevance_at(model: Any, X: np.ndarray, weight: np.ndarray | None) -> Relevance:
+    """Return the relevance at these samples, all of them, with these weights."""
+    weight = np.ones(len(X)) if weight is None else weight
+    weight = weight / weight.sum()
+    points = np.asarray(X, dtype=np.float64)
+    scales = np.sqrt(weight @ (points - weight @ points) ** 2)
+    squares, matrix = _gradient_products(model, points, weight)
+    shares = _normalised(squares * scales**2)
+    values, vectors = np.linalg.eigh(matrix * np.outer(scales, scales))
+    parts = _normalised(np.maximum(values[::-1], 0))
+    kept = min(int(np.searchsorted(np.cumsum(parts), EXPLAINED)) + 1, LEADING, len(parts))
+    rows = vectors.T[::-1][:kept]
+    largest = np.take_along_axis(rows, np.argmax(np.abs(rows), axis=1)[:, None], axis=1)
+    names = getattr(model, "feature_names_in_", None)
+    return Relevance(
+        names=tuple(f"x{j + 1}" for j in range(len(scales))) if names is None else tuple(map(str, names)),
+        shares=shares,
+        overall=shares.mean(axis=0),
+        matrix=matrix,
+        scales=scales,
+        combinations=rows * np.where(largest < 0, -1.0, 1.0),
+        combination_shares=parts[:kept],
+    )
+
+
+def _gradient_products(model: Any, X: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """E[(∂_jφ_k)²] of shape (r, d), and M; in blocks of samples."""
+    modes = ModeBasis(model.basis_, model.coefficients_, model.modes_.offset)
+    (r, d), identity = (modes.n_features, X.shape[1]), np.eye(modes.n_features)
+    rates = np.asarray(model.rates_)
+    per_rate = np.divide(1, rates, out=np.zeros_like(rates), where=rates > 0)  # a mode of rate 0 has no slope
+
+    def start() -> _Sums:
+        return _Sums(np.zeros((r, d)), np.zeros((d, d)))
+
+    def step(sums: _Sums, part: slice) -> None:
+        gradients = modes.gradient(X[part], identity)
+        sums.squares += np.einsum("n,nkd->kd", weight[part], gradients**2)
+        rows = (gradients * np.sqrt(weight[part, None, None] * per_rate[:, None])).reshape(-1, d)
+        sums.matrix += rows.T @ rows
+
+    rows = max(1, min(modes.chunk_rows, BLOCK_BYTES // (8 * r * d)))
+    states = map_reduce(list(slices(len(X), rows)), start, step)
+    return sum(s.squares for s in states), sum(s.matrix for s in states)
+
+
+def _normalised(parts: np.ndarray) -> np.ndarray:
+    """Divide rows by their sums; rows of zeros, of inputs that never change, stay."""
+    total = parts.sum(axis=-1, keepdims=True)
+    return parts / np.where(total > 0, total, 1)
