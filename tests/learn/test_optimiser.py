@@ -41,6 +41,17 @@ def test_adam_then_lbfgs_finds_the_minimum():
     assert history["sigma"].shape == (len(history["loss"]), 2)
 
 
+def test_the_first_step_is_as_long_as_asked_for():
+    """On a slope of 1e-3 the gradient says little about how far to go; a step that is too long is halved."""
+    flat = Toy(lambda t: -1e-3 * float(t @ [0.6, 0.8]), lambda t: -1e-3 * np.array([0.6, 0.8]), [0.0, 0.0])
+    for first, length in ((None, 1e-3), (0.5, 0.5)):
+        _, history = minimise(flat, Settings(adam_steps=0, lbfgs_steps=1, first_step=first))
+        assert history["step_length"][1] == pytest.approx(length, rel=1e-12)
+    steep = Toy(lambda t: float(t @ t), lambda t: 2 * t, [0.1, 0.0])
+    _, history = minimise(steep, Settings(adam_steps=0, lbfgs_steps=1, first_step=0.5))
+    assert history["step_length"][1] == pytest.approx(0.125, rel=1e-12)  # 0.5 and 0.25 overshoot the minimum
+
+
 ORACLES = {"adam": (Adam(), optax.scale_by_adam()), "lbfgs": (LBFGS(), optax.scale_by_lbfgs())}
 
 

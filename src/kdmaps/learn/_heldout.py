@@ -1,6 +1,7 @@
 """The held-out term and its derivative in closed form: what the refinement of a kernel minimises.
 
 Everything is linear algebra of size p×p. Modes solve Σa = μBa with B = L+λR; a bar denotes the derivative of the loss.
+Derivatives by p×p matrices have the low rank of the modes, and stay factored until they are added up for each class.
 """
 
 from __future__ import annotations
@@ -9,83 +10,15 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy import linalg
-from scipy.linalg import lapack
 
+from kdmaps.learn._leading import LeadingModes, solve_modes
 from kdmaps.learn.objective import Loss, Objective
-from kdmaps.learn.statistics import (
-    Operators,
-    Statistics,
-    guarded_reciprocal,
-    make_operators,
-    map_arrays,
-    operators_adjoint,
-    rounding_variance,
-)
+from kdmaps.learn.statistics import Statistics, map_arrays, rounding_variance
 from kdmaps.selection.rules import PooledScore
 from kdmaps.utils.threads import blas_threads, map_ordered
 
-
-class SplitModes(NamedTuple):
-    """All eigenpairs of Σa = μBa, the leading r apart.
-
-    Attributes
-    ----------
-    values : ndarray of shape (p,)
-        μ, descending.
-    vectors : ndarray of shape (p, r)
-        V, with VᵀΣV = 1.
-    outside : ndarray of shape (p, p - r)
-        The other eigenvectors O, with OᵀBO = 1.
-    """
-
-    values: np.ndarray
-    vectors: np.ndarray
-    outside: np.ndarray
-
-
-def solve_modes(covariance: np.ndarray, penalty: np.ndarray, n_modes: int, rounding: float) -> SplitModes | None:
-    """Solve Σa = μBa; None where B is not positive definite or the samples do not determine the modes.
-
-    A kernel that is ever smoother ends with fewer modes than are asked for: such a kernel is no answer.
-
-    Parameters
-    ----------
-    covariance, penalty : ndarray of shape (p, p)
-        Σ and B.
-    n_modes : int
-        r.
-    rounding : float
-        `rounding_variance` of the statistics.
-    """
-    factor, info = lapack.dpotrf(penalty, lower=1)
-    if info != 0:
-        return None
-    reduced, _ = lapack.dsygst(covariance, factor, itype=1, lower=1)
-    try:
-        values, vectors = linalg.eigh(reduced, lower=True, driver="evd", overwrite_a=True, check_finite=False)
-    except np.linalg.LinAlgError:
-        return None
-    values = values[::-1]
-    vectors = linalg.solve_triangular(factor, vectors[:, ::-1], lower=True, trans=1, check_finite=False)
-    leading, a = values[:n_modes], vectors[:, :n_modes]
-    if not np.all(leading > rounding * np.sum(a**2, axis=0)):
-        return None
-    return SplitModes(values, a / np.sqrt(leading), vectors[:, n_modes:])
-
-
-def modes_adjoint(modes: SplitModes, adjoint: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Σ̄ and B̄ from the derivative V̄ of a loss of the space of the modes, which is exact where eigenvalues agree.
-
-    How the modes are turned inside their space does not matter to such a loss, so only pairs across the cut count:
-
-        Σ̄ = sym(OHVᵀ) - ½ V sym(VᵀV̄) Vᵀ,    B̄ = -sym(OHMVᵀ),    H = OᵀV̄/(μ_k - μ_o),  M = diag μ_k.
-    """
-    V, n = modes.vectors, modes.vectors.shape[1]
-    leading, others = modes.values[:n], modes.values[n:]
-    reciprocal = guarded_reciprocal(leading - others[:, None], modes.values[0])
-    turned = modes.outside @ (modes.outside.T @ adjoint * reciprocal)
-    covariance = _sym(turned @ V.T) - V @ _sym(V.T @ adjoint) @ V.T / 2
-    return covariance, -_sym((turned * leading) @ V.T)
+#: Where the solver of each eigenproblem starts, by the number of the problem: `LeadingModes.reduced` of the last θ.
+Memory = dict[int, np.ndarray]
 
 
 class Rotation(NamedTuple):
@@ -112,29 +45,95 @@ class Rotation(NamedTuple):
         return U @ (Y - Y.T) @ Wt
 
 
+class _Union:
+    """Operators of a union of classes: Σ = Σ_c s_c G_c - mmᵀ and L = Σ_c s_c E_c with shares s_c = 1/w, m = E φ.
+
+    Parameters
+    ----------
+    statistics : Statistics
+    members : ndarray of shape (C,)
+        Which classes belong to the union.
+    center : bool
+        If False, m = 0.
+    """
+
+    def __init__(self, statistics: Statistics, members: np.ndarray, center: bool):
+        self._statistics = statistics
+        self.weight = float(statistics.weights @ members)
+        self.share = members / self.weight
+        self.mean = self.share @ statistics.totals * float(center)
+
+    def matrices(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return Σ and L."""
+        gram, energy = (np.tensordot(self.share, part, 1) for part in self._statistics[2:4])
+        gram -= np.outer(self.mean, self.mean)
+        return gram, energy
+
+    def images(self, U: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return ΣU and LU, without the matrices of the union."""
+        classes = np.flatnonzero(self.share)
+        gram, energy = (sum(self.share[c] * (part[c] @ U) for c in classes) for part in self._statistics[2:4])
+        return gram - np.outer(self.mean, self.mean @ U), energy
+
+
 class _Fold(NamedTuple):
     """Modes of the training samples of a fold, turned towards those of all samples, and its test samples."""
 
-    modes: SplitModes
+    modes: LeadingModes
     rotation: Rotation
     turned: np.ndarray  # U = VQ
     weight: float  # n, of the test samples
-    covariance: np.ndarray  # Σ of the test samples
-    energy: np.ndarray  # L of the test samples
+    covariance: np.ndarray  # ΣU of the test samples
+    energy: np.ndarray  # LU of the test samples
+
+    @classmethod
+    def of(cls, modes: LeadingModes, target: np.ndarray, test: _Union) -> _Fold:
+        """Turn the modes towards those of all samples."""
+        rotation = Rotation.nearest(modes.vectors.T @ target)
+        turned = modes.vectors @ rotation.matrix
+        return cls(modes, rotation, turned, test.weight, *test.images(turned))
 
     def forms(self) -> tuple[np.ndarray, np.ndarray]:
         """P = n UᵀΣU and E = n UᵀLU."""
-        U = self.turned
-        return self.weight * (U.T @ self.covariance @ U), self.weight * (U.T @ self.energy @ U)
+        P, E = (self.weight * (self.turned.T @ image) for image in (self.covariance, self.energy))
+        return (P + P.T) / 2, (E + E.T) / 2
 
-    def forms_adjoint(self, by_P: np.ndarray, by_E: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def forms_adjoint(self, by_P: np.ndarray, by_E: np.ndarray) -> tuple[_Adjoint, np.ndarray]:
         """Σ̄ = n UP̄Uᵀ and L̄ = n UĒUᵀ of the test samples, and Ū = 2n(ΣUP̄ + LUĒ)."""
         U, n = self.turned, self.weight
-        by_turned = 2 * n * (self.covariance @ U @ by_P + self.energy @ U @ by_E)
-        return n * (U @ by_P @ U.T), n * (U @ by_E @ U.T), by_turned
+        by_turned = 2 * n * (self.covariance @ by_P + self.energy @ by_E)
+        return _Adjoint(n * U @ by_P, n * U @ by_E, U), by_turned
 
 
-def heldout(statistics: Statistics, log_regularization: float, objective: Objective, roles: np.ndarray) -> Loss:
+class _Adjoint(NamedTuple):
+    """Σ̄ = sym(SVᵀ) and L̄ = sym(TVᵀ) of a union of classes, as S, T and V."""
+
+    covariance: np.ndarray
+    energy: np.ndarray
+    right: np.ndarray
+
+    def by_mean(self, mean: np.ndarray) -> np.ndarray:
+        """-2Σ̄m: the derivative by the mean of Σ = gram/w - mmᵀ."""
+        return -(self.covariance @ (self.right.T @ mean) + self.right @ (self.covariance.T @ mean))
+
+
+class _Fit(NamedTuple):
+    """The modes of all samples and of every fold, and their score on the test samples."""
+
+    unions: list[_Union]  # all samples, the training samples of every fold, the test samples of every fold
+    spectra: list[LeadingModes]  # of all samples and of the training samples
+    target: np.ndarray  # T = ΣA of all samples
+    folds: list[_Fold]
+    score: PooledScore
+
+
+def heldout(
+    statistics: Statistics,
+    log_regularization: float,
+    objective: Objective,
+    roles: np.ndarray,
+    memory: Memory | None = None,
+) -> Loss:
     """Minus the held-out score (`PooledScore`) of the modes of every fold; NaN where samples do not determine them.
 
     Modes V of the training samples of each fold, and A of all samples, have VᵀΣV = 1. With T = ΣA and the rotation Q
@@ -149,56 +148,62 @@ def heldout(statistics: Statistics, log_regularization: float, objective: Object
     objective : Objective
     roles : ndarray of shape (C, F)
         As in `Samples`.
+    memory : Memory, optional
+        Filled here; given again with similar statistics, it saves most of the work of the eigenproblems.
     """
-    n, n_folds, lam = objective.n_components, roles.shape[1], float(np.exp(log_regularization))
-    # Unions of classes: all samples, the training samples of every fold, the test samples of every fold.
-    members = np.vstack([np.ones(len(roles)), roles.T == 1, roles.T == 2])
+    n, lam = objective.n_components, float(np.exp(log_regularization))
     with blas_threads(1):  # several problems at once, and the same rounding for any number of threads
-        operators = make_operators(statistics, members, objective.center)
-        spectra = _solve(statistics, operators, lam, n, 1 + n_folds)
-        if spectra is None:
-            return _undetermined(statistics, n)
-        target = operators.covariance[0] @ spectra[0].vectors
-        folds = [_turned(spectra[1 + f], target, operators, 1 + n_folds + f) for f in range(n_folds)]
-        P, E = (np.stack(forms) for forms in zip(*(fold.forms() for fold in folds), strict=True))
-    coverage = sum(fold.weight for fold in folds) / operators.weight[0]
-    score = PooledScore(P, E, coverage, objective.power)
+        fit = _fit(statistics, lam, objective, roles, {} if memory is None else memory)
+    if fit is None:
+        return _undetermined(statistics, n)
 
     def adjoint() -> tuple[Statistics, float]:
         with blas_threads(1):
-            by_forms = [-part for part in score.lower_bound_adjoint(objective.caution)]
-            by_covariance, by_energy, penalty = _operators_adjoint(operators, spectra, target, folds, by_forms)
-            totals, grams, energies = operators_adjoint(members, operators, by_covariance, by_energy, objective.center)
-        R = np.eye(len(penalty)) if statistics.ridge is None else statistics.ridge
-        zeros = Statistics(*map_arrays(np.zeros_like, statistics))
-        ridge = None if statistics.ridge is None else lam * penalty
-        return zeros._replace(totals=totals, grams=grams, energies=energies, ridge=ridge), lam * np.vdot(penalty, R)
+            by_forms = [-part for part in fit.score.lower_bound_adjoint(objective.caution)]
+            adjoints, problems = _union_adjoints(fit, by_forms)
+            totals, grams, energies = _class_adjoints(fit.unions, adjoints, objective.center)
+            others = statistics._replace(totals=None, grams=None, energies=None, ridge=None)
+            result = Statistics(*map_arrays(np.zeros_like, others))
+            result = result._replace(totals=totals, grams=grams, energies=energies)
+            if statistics.ridge is None:  # R = 1
+                return result, lam * float(sum(np.vdot(part.energy, part.right) for part in problems))
+            ridge = lam * _sym(np.hstack([part.energy for part in problems]), np.hstack([p.right for p in problems]))
+            return result._replace(ridge=ridge), float(np.vdot(ridge, statistics.ridge))
 
-    value, values = -score.lower_bound(objective.caution), spectra[0].values
+    value, values = -fit.score.lower_bound(objective.caution), fit.spectra[0].values
     below = values[n] if n < len(values) else 0.0
     with np.errstate(divide="ignore"):
         gap = float(values[n - 1] / below)
     return Loss(value, {"heldout": value}, values[:n], gap, adjoint)
 
 
-def _solve(
-    statistics: Statistics, operators: Operators, lam: float, n_modes: int, count: int
-) -> list[SplitModes] | None:
-    """Return the modes of the first `count` unions of samples; None where one of them does not determine its modes."""
-    rounding = rounding_variance(statistics)
-    ridge = np.eye(operators.energy.shape[-1]) if statistics.ridge is None else statistics.ridge
+def _fit(statistics: Statistics, lam: float, objective: Objective, roles: np.ndarray, memory: Memory) -> _Fit | None:
+    """Solve the eigenproblems of all samples and of every fold; None where one of them does not determine its modes."""
+    n_folds, rounding = roles.shape[1], rounding_variance(statistics)
+    members = np.vstack([np.ones(len(roles)), roles.T == 1, roles.T == 2])
+    unions = [_Union(statistics, row, objective.center) for row in members]
 
-    def solve(index: int) -> SplitModes | None:
-        return solve_modes(operators.covariance[index], operators.energy[index] + lam * ridge, n_modes, rounding)
+    def solve(index: int) -> tuple[LeadingModes | None, np.ndarray | None]:
+        covariance, penalty = unions[index].matrices()
+        if statistics.ridge is None:
+            penalty.flat[:: len(penalty) + 1] += lam
+        else:
+            penalty += lam * statistics.ridge
+        modes = solve_modes(covariance, penalty, objective.n_components, rounding, memory.get(index))
+        return modes, covariance @ modes.vectors if modes is not None and index == 0 else None
 
-    spectra = list(map_ordered(range(count), solve))
-    return None if any(modes is None for modes in spectra) else spectra
-
-
-def _turned(modes: SplitModes, target: np.ndarray, operators: Operators, test: int) -> _Fold:
-    rotation = Rotation.nearest(modes.vectors.T @ target)
-    turned = modes.vectors @ rotation.matrix
-    return _Fold(modes, rotation, turned, operators.weight[test], operators.covariance[test], operators.energy[test])
+    solved = list(map_ordered(range(1 + n_folds), solve))
+    spectra = [modes for modes, _ in solved if modes is not None]
+    if len(spectra) < len(solved):
+        return None
+    memory.update(enumerate(modes.reduced for modes in spectra))
+    target = solved[0][1]
+    assert target is not None
+    tests = unions[1 + n_folds :]
+    folds = [_Fold.of(modes, target, test) for modes, test in zip(spectra[1:], tests, strict=True)]
+    P, E = (np.stack(forms) for forms in zip(*(fold.forms() for fold in folds), strict=True))
+    coverage = sum(fold.weight for fold in folds) / unions[0].weight
+    return _Fit(unions, spectra, target, folds, PooledScore(P, E, coverage, objective.power))
 
 
 def _undetermined(statistics: Statistics, n_modes: int) -> Loss:
@@ -208,32 +213,44 @@ def _undetermined(statistics: Statistics, n_modes: int) -> Loss:
     return Loss(np.nan, {"heldout": np.nan}, np.full(n_modes, np.nan), np.nan, adjoint)
 
 
-def _operators_adjoint(
-    operators: Operators, spectra: list[SplitModes], target: np.ndarray, folds: list[_Fold], by_forms: list[np.ndarray]
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Σ̄ and L̄ of all unions of samples, and the sum B̄ over the eigenproblems, from P̄ and Ē of the folds.
+def _union_adjoints(fit: _Fit, by_forms: list[np.ndarray]) -> tuple[list[_Adjoint], list[_Adjoint]]:
+    """Return the derivatives by the operators of all unions, and those through B of the eigenproblems alone.
 
     Of each fold V̄ = ŪQᵀ + TM̄ᵀ and T̄ = VM̄ for M = VᵀT with Q̄ = VᵀŪ; of T = ΣA then Σ̄ = sym(T̄Aᵀ) and Ā = ΣT̄.
     """
-    covariances, energies = np.zeros((2, *operators.covariance.shape))
-    by_modes, by_target = [], np.zeros_like(target)
-    for union, (fold, by_P, by_E) in enumerate(zip(folds, *by_forms, strict=True), start=1 + len(folds)):
-        covariances[union], energies[union], by_turned = fold.forms_adjoint(by_P, by_E)
+    by_modes, by_target, tests = [], np.zeros_like(fit.target), []
+    for fold, by_P, by_E in zip(fit.folds, *by_forms, strict=True):
+        test, by_turned = fold.forms_adjoint(by_P, by_E)
         V = fold.modes.vectors
         by_overlap = fold.rotation.adjoint(V.T @ by_turned)
-        by_modes.append(by_turned @ fold.rotation.matrix.T + target @ by_overlap.T)
+        by_modes.append(by_turned @ fold.rotation.matrix.T + fit.target @ by_overlap.T)
         by_target += V @ by_overlap
-    covariances[0] = _sym(by_target @ spectra[0].vectors.T)
-    by_modes.insert(0, operators.covariance[0] @ by_target)
-    penalty = np.zeros_like(energies[0])
-    for union, (by_covariance, by_penalty) in enumerate(
-        map_ordered(zip(spectra, by_modes, strict=True), lambda pair: modes_adjoint(*pair))
-    ):
-        covariances[union] += by_covariance
-        energies[union] = by_penalty
-        penalty += by_penalty
-    return covariances, energies, penalty
+        tests.append(test)
+    by_modes.insert(0, fit.unions[0].images(by_target)[0])
+    solved = map_ordered(zip(fit.spectra, by_modes, strict=True), lambda pair: pair[0].adjoint(pair[1]))
+    problems = [_Adjoint(S, T, modes.vectors) for (S, T), modes in zip(solved, fit.spectra, strict=True)]
+    whole = problems[0]._replace(covariance=problems[0].covariance + by_target)
+    return [whole, *problems[1:], *tests], problems
 
 
-def _sym(matrix: np.ndarray) -> np.ndarray:
-    return (matrix + matrix.T) / 2
+def _class_adjoints(
+    unions: list[_Union], adjoints: list[_Adjoint], center: bool
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the derivatives by totals, Grams and energies of every class from those by the unions of classes."""
+    shares = np.stack([union.share for union in unions])
+    totals = np.zeros((shares.shape[1], len(adjoints[0].right)))
+    if center:
+        totals = shares.T @ np.stack([part.by_mean(union.mean) for part, union in zip(adjoints, unions, strict=True)])
+    grams, energies = np.empty((2, len(totals), *2 * totals.shape[1:]))
+    for c, share in enumerate(shares.T):
+        parts = [(s, part) for s, part in zip(share, adjoints, strict=True) if s != 0]
+        right = np.hstack([s * part.right for s, part in parts])
+        grams[c] = _sym(np.hstack([part.covariance for _, part in parts]), right)
+        energies[c] = _sym(np.hstack([part.energy for _, part in parts]), right)
+    return totals, grams, energies
+
+
+def _sym(left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """sym(SVᵀ)."""
+    product = left @ right.T
+    return (product + product.T) / 2

@@ -3,22 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from kdmaps.kernels import Kernel
+from kdmaps.kernels import Kernel, Metric
+from kdmaps.learn._coordinates import TensorInCoordinates
 from kdmaps.learn.anisotropy import Anisotropy
 from kdmaps.learn.objective import make_objective
 from kdmaps.learn.optimiser import Settings, minimise
 from kdmaps.learn.problem import Problem
 from kdmaps.learn.statistics import Samples
 from kdmaps.selection.candidate import Candidate
+from kdmaps.selection.folds import Folds
 from kdmaps.selection.judging import FoldedMoments, SearchData
-from kdmaps.selection.rules import CAUTION, select_by_timescale
+from kdmaps.selection.rules import select_by_timescale
 
+#: c of σ_j = σ·exp(c·tanh θ_j).
+BOUND = 2.0
 #: Descent starts from the best of these isotropic θ: where the kernel is too smooth for one of the modes, it is stuck.
 START_SHIFTS = (0.0, -0.6, -0.3, 0.3, 0.6)
+#: Starts that are closer than this are the same.
+SAME_START = 0.05
+#: The bandwidths are found with at most this many features; all of them judge the kernel that is found.
+DESCENT_FEATURES = 150
+#: Descent ends when each of `PATIENCE` steps gains less than this fraction of the standard error of the score.
+SMALLEST_GAIN, PATIENCE = 0.005, 3
+#: Length of the first step in θ that is tried: gradients of a score that is flat are short, the way is not.
+FIRST_STEP = 0.5
+#: A start is not refined if it is behind the rival by more than so many standard errors of the difference, and of its
+#: own score: refinement gains about one of the latter, where it gains most.
+HOPELESS = (3.0, 2.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,17 +92,15 @@ def refine(
     rival: Candidate,
     *,
     objective: str | Mapping[str, float] = "heldout",
-    power: float = 0.5,
-    caution: float = CAUTION,
-    bound: float = 2.0,
     narrowest: float | None = None,
-    learn_regularization: bool = False,
-    max_steps: int = 25,
+    max_steps: int = 15,
     progress: bool = False,
 ) -> Refinement | None:
     """Give every coordinate its own bandwidth σ_j = σ·exp(c·tanh θ_j), for modes that do better on held-out samples.
 
-    Only the kernel's lengths change, never the metric of the energy, which would change the generator.
+    Only the kernel's lengths change, never the metric of the energy, which would change the generator. The bandwidths
+    of a `Metric` are those of its coordinates y = xH. The folds of the first draw decide where to go; all folds, and
+    all features, judge the kernel that is found.
 
     Parameters
     ----------
@@ -99,15 +112,9 @@ def refine(
         What the refinement has to beat: the choice of the search.
     objective : str or mapping
         What is minimised; see `kdmaps.learn.PRESETS`. The scores are held-out time scales in any case.
-    power, caution : float
-        Of the term `heldout`; the defaults make it the score of the search.
-    bound : float
-        c.
     narrowest : float, optional
         No σ_j becomes smaller than this (or than σ, if that is smaller): in coordinates that are too narrow, modes jump
         between samples, where no energy is seen.
-    learn_regularization : bool
-        If True, refine λ with the kernel.
     max_steps : int
         Most steps of L-BFGS.
     progress : bool
@@ -115,40 +122,80 @@ def refine(
     Returns
     -------
     refinement : Refinement or None
-        None if the samples do not determine the modes at any start.
+        None if the samples do not determine the modes at any start, or if the best start is so far behind the rival
+        that refinement cannot win (`HOPELESS`).
     """
-    narrowing = _narrowing(start.kernel, narrowest, bound)
-    X = np.asarray(data.local.X, dtype=np.float64)
-    basis = data.basis.make(start.kernel, data.preview.X, data.preview.weight, data.seed).astype("float64")
-    samples = Samples.of(X, data.weight, data.form.tensor, data.folds)
-    parametrisation = Anisotropy(samples, basis, bound, narrowing)  # type: ignore[arg-type]
-    goal = make_objective(objective, data.fit.n_components, data.fit.center, power=power, caution=caution)
-    problem = Problem(parametrisation, goal, start.regularization, learn_regularization)
-    first = _best_start(problem, X.shape[1], lowest=-0.5 * narrowing / bound)
-    if first is None:
+    goal = make_objective(objective, data.fit.n_components, data.fit.center)
+    narrowing = _narrowing(start.kernel, narrowest)
+    parametrisation = _parametrised(data, start.kernel, narrowing)
+    problem = Problem(parametrisation, goal, start.regularization)
+    first, gain = _best_start(problem, lowest=-0.5 * narrowing / BOUND)
+    by_score = goal.terms == ("heldout",)
+    if first is None or (by_score and _is_hopeless(start, rival, gain)):
         return None
-    settings = Settings(adam_steps=0, lbfgs_steps=max_steps, patience=3)
+    known = by_score and not start.rejected
+    tolerance = SMALLEST_GAIN * start.standard_error / max(1.0, abs(start.value)) if known else 0.0
+    settings = Settings(
+        adam_steps=0,
+        lbfgs_steps=max_steps,
+        first_step=FIRST_STEP,
+        tolerance=max(tolerance, 1e-6),
+        patience=PATIENCE,
+    )
     theta, history = minimise(problem, settings, progress, first)
-    kernel = parametrisation.kernel(problem.split(theta)[0])
-    lam = problem.regularization(theta) if learn_regularization else start.regularization
+    kernel = parametrisation.kernel(theta)
+    kernel = Metric(kernel, start.kernel.root) if isinstance(start.kernel, Metric) else kernel
     moments = data.fold(kernel)
-    (candidate,) = data.judge_sums(repr(kernel), moments, [lam], select_by_timescale)
+    (candidate,) = data.judge_sums(repr(kernel), moments, [start.regularization], select_by_timescale)
     return Refinement(candidate, rival, moments, history)
 
 
-def _narrowing(kernel: Kernel, narrowest: float | None, bound: float) -> float:
+def _narrowing(kernel: Kernel, narrowest: float | None) -> float:
     """Return how far the logarithm of a bandwidth may fall."""
     if narrowest is None:
-        return bound
+        return BOUND
     smallest = min(float(np.min(part.bandwidth)) for _, part in kernel.components())  # type: ignore[attr-defined]
-    return float(np.clip(np.log(smallest / narrowest), 1e-3, bound))
+    return float(np.clip(np.log(smallest / narrowest), 1e-3, BOUND))
 
 
-def _best_start(problem: Problem, n_coordinates: int, lowest: float) -> np.ndarray | None:
-    """Return the isotropic start of the smallest loss, none below `lowest`; None if no loss is finite."""
+def _parametrised(data: SearchData, kernel: Kernel, narrowing: float) -> Anisotropy:
+    """Return the bandwidths as parameters; for a metric, of the kernel k₀ in the coordinates y = xH."""
+    X, preview, tensor = np.asarray(data.local.X, dtype=np.float64), data.preview.X, data.form.tensor
+    if isinstance(kernel, Metric):
+        tensor = TensorInCoordinates(tensor, X, kernel.root)
+        X, preview, kernel = X @ kernel.root, preview @ kernel.root, kernel.kernel
+    spec = replace(data.basis, n_features=min(data.basis.n_features, DESCENT_FEATURES), dtype="float64")
+    basis = spec.make(kernel, preview, data.preview.weight, data.seed)
+    samples = Samples.of(X, data.weight, tensor, descent_folds(data.folds))
+    return Anisotropy(samples, basis, BOUND, narrowing)  # type: ignore[arg-type]
+
+
+def descent_folds(folds: Folds) -> Folds:
+    """Return the folds of the first draw: another one costs as much and tells less. A jackknife needs two folds."""
+    return folds.first if len(folds.first) > 1 else folds
+
+
+def _best_start(problem: Problem, lowest: float) -> tuple[np.ndarray | None, float]:
+    """Return the isotropic θ of the smallest loss, none below `lowest`, and by how much it is smaller than at θ = 0.
+
+    None if no loss is finite.
+    """
     # At the bound on narrowing the slope is 0, and descent would end where it starts.
-    shifts = [max(shift, lowest) for shift in START_SHIFTS]
-    starts = [np.where(np.arange(len(problem.start)) < n_coordinates, shift, 0.0) for shift in shifts]
+    shifts: list[float] = []
+    for shift in (max(shift, lowest) for shift in START_SHIFTS):
+        if all(abs(shift - other) > SAME_START for other in shifts):
+            shifts.append(shift)
+    starts = [np.full_like(problem.start, shift) for shift in shifts]
     losses = np.nan_to_num([problem.evaluate(theta).value for theta in starts], nan=np.inf)
     best = int(np.argmin(losses))
-    return starts[best] if np.isfinite(losses[best]) else None
+    return (starts[best], float(losses[0] - losses[best])) if np.isfinite(losses[best]) else (None, 0.0)
+
+
+def _is_hopeless(start: Candidate, rival: Candidate, gain: float) -> bool:
+    """Whether the start, whose score the best isotropic shift raises by `gain`, is far behind the rival."""
+    if start.rejected or rival.rejected:
+        return False
+    # One of them may have been judged on fewer folds: such scores have no error of their difference.
+    alike = len(start.score.replicates) == len(rival.score.replicates)
+    errors = (start.lead_error(rival) if alike else 0.0, start.standard_error)
+    return start.value + gain - rival.value < -max(np.multiply(HOPELESS, errors))

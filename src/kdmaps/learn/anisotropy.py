@@ -96,15 +96,16 @@ def frequency_adjoint(samples: Samples, basis: FourierBasis, statistics: Statist
     amplitude = np.tile(np.sqrt(basis.weights), 2)
     pairs = np.outer(amplitude, amplitude)
     result = np.zeros_like(W)
-    grams, energies = adjoint.grams * pairs, adjoint.energies * pairs
+    grams = np.empty_like(adjoint.grams)
+    metric = None if constant is None else W @ constant @ W.T * pairs[:q, :q]
+    for out, by_gram, by_energy in zip(grams, adjoint.grams, adjoint.energies, strict=True):
+        np.multiply(by_gram, pairs, out=out)
+        if metric is not None:
+            _add_turned(out, by_energy, metric)
+        out += out.T.copy()
     if constant is not None:
-        metric = W @ constant @ W.T
-        by_metric = np.sum(energies * _turn(statistics.grams / pairs), axis=0)
-        by_metric = by_metric.reshape(2, q, 2, q).sum(axis=(0, 2))
+        by_metric = _turned_product(adjoint.energies, statistics.grams)
         result += (by_metric + by_metric.T) @ W @ constant
-        grams = grams + _turn(energies * np.tile(metric, (2, 2)))
-    grams = grams + np.swapaxes(grams, 1, 2)
-    energies = energies + np.swapaxes(energies, 1, 2)
     totals = adjoint.totals * amplitude
 
     def start() -> _Work:
@@ -119,7 +120,8 @@ def frequency_adjoint(samples: Samples, basis: FourierBasis, statistics: Statist
         np.matmul(waves, grams[chunk.owner], out=bar)
         bar += totals[chunk.owner]
         if constant is None or chunk.tensor.factor is not None:
-            _add_flux_adjoint(work.frequencies, bar, waves, sign * energies[chunk.owner], W, chunk)
+            energy = adjoint.energies[chunk.owner] * (sign * pairs)
+            _add_flux_adjoint(work.frequencies, bar, waves, energy + energy.T, W, chunk)
         np.multiply(waves[:, :q], bar[:, q:], out=angles)
         angles -= np.multiply(waves[:, q:], bar[:, :q], out=bar[:, :q])
         angles *= chunk.weight[:, None]
@@ -128,15 +130,23 @@ def frequency_adjoint(samples: Samples, basis: FourierBasis, statistics: Statist
     return result + sum(work.frequencies for work in samples.stream(basis.chunk_rows, start, step))
 
 
-def _turn(grams: np.ndarray) -> np.ndarray:
-    """JGJᵀ = [[ss, -sc], [-cs, cc]] of a stack of matrices; its own adjoint."""
+def _blocks(q: int) -> list[tuple[float, tuple[slice, slice], tuple[slice, slice]]]:
+    """Return (sign, block of JGJᵀ, block of G) of JGJᵀ = [[ss, -sc], [-cs, cc]]; the transposed map is the same."""
+    c, s = slice(q), slice(q, None)
+    return [(1.0, (c, c), (s, s)), (-1.0, (c, s), (s, c)), (-1.0, (s, c), (c, s)), (1.0, (s, s), (c, c))]
+
+
+def _add_turned(out: np.ndarray, energy: np.ndarray, metric: np.ndarray) -> None:
+    """Add the energy's part J(L̄∘(WaWᵀ tiled))Jᵀ of Ḡ to `out`."""
+    for sign, turned, plain in _blocks(len(metric)):
+        out[plain] += sign * metric * energy[turned]
+
+
+def _turned_product(energies: np.ndarray, grams: np.ndarray) -> np.ndarray:
+    """Return the derivative by WaWᵀ: Σ of L̄∘JGJᵀ over classes and blocks."""
     q = grams.shape[-1] // 2
-    return np.concatenate(
-        [
-            np.concatenate([grams[:, q:, q:], -grams[:, q:, :q]], axis=2),
-            np.concatenate([-grams[:, :q, q:], grams[:, :q, :q]], axis=2),
-        ],
-        axis=1,
+    return sum(
+        sign * np.einsum("cij,cij->ij", energies[:, *turned], grams[:, *plain]) for sign, turned, plain in _blocks(q)
     )
 
 

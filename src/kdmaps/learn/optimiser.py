@@ -34,6 +34,8 @@ class Settings:
         Adam's gradients are clipped to this norm.
     max_step : float
         L-BFGS moves θ by at most this much, in norm, in one step.
+    first_step : float, optional
+        How far the first step of L-BFGS tries to go; by default as far as the gradient is long, at most 1.
     tolerance, patience : float, int
         A phase ends after `patience` steps without a relative improvement of the best J by `tolerance`.
     """
@@ -43,6 +45,7 @@ class Settings:
     learning_rate: float = 0.05
     max_gradient_norm: float = 10.0
     max_step: float = 1.0
+    first_step: float | None = None
     tolerance: float = 1e-6
     patience: int = 10
 
@@ -138,7 +141,9 @@ class Optimiser:
         return moved, StepInfo("adam", True, float(np.linalg.norm(move)), 1)
 
     def _lbfgs(self, state: OptimiserState, direction: np.ndarray) -> tuple[OptimiserState, StepInfo]:
-        gradient = state.evaluation.gradient
+        gradient, first = state.evaluation.gradient, self.settings.first_step
+        if first is not None and state.steps == 0:
+            direction = direction * (first / np.linalg.norm(direction))
         slope = float(gradient @ direction)
         if not slope < 0 or not np.all(np.isfinite(direction)):  # curvature misled the memory: start it again
             direction, slope = -gradient, -float(gradient @ gradient)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property, partial, reduce
 
 import numpy as np
 
-from kdmaps.learn._heldout import heldout
+from kdmaps.learn._heldout import Memory, heldout
 from kdmaps.learn.objective import Loss, Objective
 from kdmaps.learn.parametrisation import Parametrisation
 from kdmaps.learn.statistics import Statistics, map_arrays
@@ -74,7 +74,7 @@ class Problem:
         self.start = np.append(parametrisation.start, 0.0) if learn_regularization else parametrisation.start
         if "heldout" in objective.terms and not parametrisation.samples.roles.size:
             raise ValueError("The term 'heldout' needs folds.")
-        self._variational = objective.without("heldout")
+        self._variational, self._memory = objective.without("heldout"), Memory()
         if self._variational.terms:
             optional("jax", "learn", "The variational objectives of the paper")
 
@@ -100,8 +100,11 @@ class Problem:
         def gradient() -> np.ndarray:
             # Adjoints are added before the pullback, which is a pass over the samples.
             adjoints = [(loss.adjoint(), weight) for loss, weight in parts]
-            scaled = [map_arrays(partial(np.multiply, weight), adjoint) for adjoint, weight in adjoints]
-            by_statistics, by_lambda = map_arrays(lambda *arrays: sum(arrays), *scaled)
+            scaled = [
+                adjoint if weight == 1 else map_arrays(partial(np.multiply, weight), adjoint)
+                for adjoint, weight in adjoints
+            ]
+            by_statistics, by_lambda = map_arrays(lambda *arrays: reduce(np.add, arrays), *scaled)
             kernel_part = pullback(Statistics(*by_statistics))
             return np.append(kernel_part, by_lambda) if self.learn_regularization else kernel_part
 
@@ -118,7 +121,8 @@ class Problem:
 
             losses.append((variational(statistics, log_lambda, self._variational), 1.0))
         if "heldout" in self.objective.terms:
-            loss = heldout(statistics, log_lambda, self.objective, self.parametrisation.samples.roles)
+            # Solvers start where the last one ended, and end where the same θ ends from any start.
+            loss = heldout(statistics, log_lambda, self.objective, self.parametrisation.samples.roles, self._memory)
             losses.append((loss, self.objective.weight_of("heldout")))
         return losses
 

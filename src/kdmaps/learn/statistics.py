@@ -83,26 +83,12 @@ def make_operators(statistics: Statistics, members: np.ndarray, center: bool) ->
     return Operators(weight, mean, covariance, energy)
 
 
-def operators_adjoint(
-    members: np.ndarray, operators: Operators, covariances: np.ndarray, energies: np.ndarray, center: bool
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the derivatives of a loss by totals, Grams and energies, from its symmetric ones Σ̄, L̄ by the operators.
-
-    Σ = gram/w - E φ E φᵀ, if centred, gives -2 Σ̄ E φ as the derivative by E φ.
-    """
-    share = (members / operators.weight[:, None]).T
-    by_mean = np.zeros_like(operators.mean)
-    if center:
-        by_mean = -2 * np.einsum("spq,sq->sp", covariances, operators.mean)
-    return share @ by_mean, _mixed(share, covariances), _mixed(share, energies)
-
-
 def rounding_variance(statistics: Statistics) -> Any:
     """Return the variance c|a|² that rounding may leave in Σ_m a_m φ_m where there is none, as the factor c.
 
     Four times `kdmaps.spectrum.pencil.rounding_variance`, on the safe side of the same test at the end of a fit.
     """
-    return 8 * ROUNDING * statistics.grams.sum(axis=0).trace() / statistics.weights.sum()
+    return 8 * ROUNDING * statistics.grams.trace(axis1=1, axis2=2).sum() / statistics.weights.sum()
 
 
 def guarded_reciprocal(difference: Any, scale: Any) -> Any:

@@ -1,0 +1,192 @@
+"""The leading modes of Σa = μBa, and the derivative of a loss of the space that they span.
+
+In the coordinates y = Kᵀa of the Cholesky factor K of B = KKᵀ, the problem is Cy = μy with C = K⁻¹ΣK⁻ᵀ. Few pairs are
+needed, and the pairs of a similar kernel are known: Chebyshev-filtered subspace iteration costs a few products with C.
+The derivative needs all other pairs, but only through (μ_k - C)⁻¹, which conjugate gradients apply.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy import linalg
+from scipy.linalg import blas, lapack
+
+from kdmaps.bases.compiled import mirror
+from kdmaps.learn.statistics import guarded_reciprocal
+
+#: Vectors that are iterated beyond the modes asked for: the more, the faster the modes converge.
+EXTRA = 8
+#: Smaller problems are solved densely.
+SMALLEST_ITERATED = 100
+#: Residuals |Cy - μy| that are accepted, as fractions of μ_1. Losses repeat to about this, divided by the relative gap.
+TOLERANCE = 1e-11
+#: Most filters of a solve, and most steps of the conjugate gradients, before the dense solve takes over.
+MAX_FILTERS, MAX_STEPS = 15, 80
+#: A filter enlarges no vector by more than this: what it enlarges, it spills over the others as rounding.
+MAX_GROWTH = 1e8
+#: Largest degree of a filter.
+MAX_DEGREE = 10
+
+
+class LeadingModes(NamedTuple):
+    """The r leading eigenpairs of Σa = μBa, and what is known of the others.
+
+    Attributes
+    ----------
+    values : ndarray of shape (b,)
+        μ, descending; those beyond the first r are approximate where b < p.
+    vectors : ndarray of shape (p, r)
+        V, with VᵀΣV = 1.
+    reduced : ndarray of shape (p, b)
+        The orthonormal eigenvectors y = Kᵀa of C.
+    factor : ndarray of shape (p, p)
+        Kᵀ, upper triangular.
+    operator : ndarray of shape (p, p)
+        C.
+    """
+
+    values: np.ndarray
+    vectors: np.ndarray
+    reduced: np.ndarray
+    factor: np.ndarray
+    operator: np.ndarray
+
+    def adjoint(self, by_vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the left factors S and T of Σ̄ = sym(SVᵀ) and B̄ = sym(TVᵀ) for a loss of the space of the modes.
+
+        How the modes are turned inside their space does not matter to such a loss, so only pairs across the cut count,
+        and the derivative is exact where leading eigenvalues agree: with M = diag μ_k and all other pairs (μ_o, o),
+
+            S = X - ½ V sym(VᵀV̄),    T = -XM,    X_k = Σ_o o oᵀV̄_k/(μ_k - μ_o),    oᵀBo = 1.
+        """
+        V, n = self.vectors, self.vectors.shape[1]
+        inside = V.T @ by_vectors
+        across = self._across(blas.dtrsm(1.0, self.factor, by_vectors, trans_a=1))
+        X = blas.dtrsm(1.0, self.factor, across)
+        return X - V @ (inside + inside.T) / 4, -X * self.values[:n]
+
+    def _across(self, right: np.ndarray) -> np.ndarray:
+        """Solve (μ_k - C)x_k = b_k among the vectors orthogonal to the modes; exact but for the guard on small gaps."""
+        n, Y = self.vectors.shape[1], self.reduced
+        right = right - Y[:, :n] @ (Y[:, :n].T @ right)
+        solution = _divided(self.values, Y, n, right)
+        if Y.shape[1] == len(Y):
+            return solution
+        refined = _conjugate_gradients(self.operator, self.values[:n], Y[:, :n], right, solution)
+        return _divided(*_eigenpairs(self.operator), n, right) if refined is None else refined
+
+
+def solve_modes(
+    covariance: np.ndarray, penalty: np.ndarray, n_modes: int, rounding: float, start: np.ndarray | None = None
+) -> LeadingModes | None:
+    """Solve Σa = μBa; None where B is not positive definite or the samples do not determine the modes.
+
+    A kernel that is ever smoother ends with fewer modes than are asked for: such a kernel is no answer.
+
+    Parameters
+    ----------
+    covariance, penalty : ndarray of shape (p, p)
+        Σ and B.
+    n_modes : int
+        r.
+    rounding : float
+        `rounding_variance` of the statistics.
+    start : ndarray of shape (p, b), optional
+        `reduced` of a similar problem: where to start.
+    """
+    # Symmetric: the transpose is the same matrix in the order of LAPACK, which copies the other order.
+    factor, info = lapack.dpotrf(penalty.T)
+    if info != 0:
+        return None
+    operator = mirror(lapack.dsygst(covariance.T, factor)[0].T)
+    try:
+        values, reduced = _leading_pairs(operator, n_modes, start)
+    except np.linalg.LinAlgError:
+        return None
+    leading = values[:n_modes]
+    a = blas.dtrsm(1.0, factor, reduced[:, :n_modes])
+    if not np.all(leading > rounding * np.sum(a**2, axis=0)):
+        return None
+    return LeadingModes(values, a / np.sqrt(leading), reduced, factor, operator)
+
+
+def _eigenpairs(operator: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return all eigenpairs, the largest eigenvalues first."""
+    values, vectors = linalg.eigh(operator, driver="evd", check_finite=False)
+    return values[::-1], vectors[:, ::-1]
+
+
+def _leading_pairs(C: np.ndarray, n_modes: int, start: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+    """Return leading eigenpairs of C, the first r of them exact; all pairs if iteration does not find these.
+
+    Every round filters r + `EXTRA` vectors by the Chebyshev polynomial of [0, θ_b], θ_b their smallest Ritz value: it
+    is at most 1 there and grows fastest beyond.
+    """
+    p, size = len(C), n_modes + EXTRA
+    if p < max(SMALLEST_ITERATED, 4 * size):
+        return _eigenpairs(C)
+    if start is None or start.shape != (p, size):
+        start = np.random.default_rng(0).standard_normal((p, size))
+    Y = start
+    for _ in range(MAX_FILTERS):
+        Y = linalg.qr(Y, mode="economic", check_finite=False)[0]
+        image = C @ Y
+        values, turn = linalg.eigh(Y.T @ image, check_finite=False)
+        values, turn = values[::-1], turn[:, ::-1]
+        Y, image = Y @ turn, image @ turn
+        residuals = image[:, :n_modes] - Y[:, :n_modes] * values[:n_modes]
+        if np.linalg.norm(residuals, axis=0).max() <= TOLERANCE * values[0]:
+            return values, Y
+        if not values[-1] > MAX_GROWTH**-1 * values[0]:  # fewer directions with variance than vectors
+            break
+        Y = _filtered(C, Y, image, values)
+    return _eigenpairs(C)
+
+
+def _filtered(C: np.ndarray, Y: np.ndarray, image: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Return T_m(2C/θ_b - 1)Y; `image` is CY."""
+    ratio = 2 * values[0] / values[-1] - 1
+    growth = np.log(ratio + np.sqrt(ratio**2 - 1)) if ratio > 1 else 0.0
+    degree = int(np.clip(np.log(MAX_GROWTH) / max(growth, 1e-9), 1, MAX_DEGREE))
+    scale = 2 / values[-1]
+    before, now = Y, scale * image - Y
+    for _ in range(degree - 1):
+        before, now = now, 2 * (scale * (C @ now) - now) - before
+    return now / np.linalg.norm(now, axis=0)
+
+
+def _divided(values: np.ndarray, Y: np.ndarray, n_modes: int, right: np.ndarray) -> np.ndarray:
+    """Σ_o y_o y_oᵀb_k/(μ_k - μ_o) over the known pairs beyond the modes."""
+    others = Y[:, n_modes:]
+    reciprocal = guarded_reciprocal(values[:n_modes] - values[n_modes:, None], values[0])
+    return others @ (others.T @ right * reciprocal)
+
+
+def _conjugate_gradients(
+    C: np.ndarray, values: np.ndarray, Y: np.ndarray, right: np.ndarray, solution: np.ndarray
+) -> np.ndarray | None:
+    """Solve (μ_k - C)x_k = b_k orthogonally to Y, one column for each k, from a first guess; None without success."""
+
+    def apply(x: np.ndarray) -> np.ndarray:
+        image = x * values - C @ x
+        # C keeps the complement of Y to rounding only, and along Y the system is not positive: rounding would grow.
+        return image - Y @ (Y.T @ image)
+
+    residual = right - apply(solution)
+    direction, squares = residual, np.sum(residual**2, axis=0)
+    goal = TOLERANCE**2 * np.sum(right**2, axis=0)
+    for _ in range(MAX_STEPS):
+        active = squares > goal
+        if not active.any():
+            return solution
+        image = apply(direction)
+        curvature = np.sum(direction * image, axis=0)
+        if not np.all(curvature[active] > 0):
+            return None
+        step = np.divide(squares, curvature, out=np.zeros_like(squares), where=active)
+        solution, residual = solution + step * direction, residual - step * image
+        before, squares = squares, np.where(active, np.sum(residual**2, axis=0), squares)
+        direction = residual + direction * np.divide(squares, before, out=np.zeros_like(squares), where=active)
+    return None
