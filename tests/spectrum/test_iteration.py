@@ -7,26 +7,43 @@ from scipy import linalg
 from spectra import positive
 
 from kdmaps.bases import make_basis
-from kdmaps.forms.energy import compute_moments
+from kdmaps.data import ArraySource
+from kdmaps.forms.diffusion import DiffusionTensor
+from kdmaps.forms.energy import EnergyForm, compute_moments
+from kdmaps.forms.moments import Moments
 from kdmaps.kernels import Gaussian, Matern
-from kdmaps.spectrum.iteration import IteratedPath, seen_directions
+from kdmaps.selection import folds as folds_module
+from kdmaps.selection.cross_fit import cross_fit
+from kdmaps.selection.folds import Folds, make_splits
+from kdmaps.spectrum.iteration import cross_fit_path, seen_directions
 from kdmaps.spectrum.path import RegularizationPath
 
 X = np.random.default_rng(0).standard_normal((400, 2))
 
 
+EVERYTHING = np.ones((1, 1), dtype=bool)
+
+
+def exact_values(covariance, penalty, n):
+    return linalg.eigh(covariance, penalty, eigvals_only=True)[::-1][:n]
+
+
+def as_moments(covariance, energy):
+    """Moments with these operators, if they are not centred."""
+    return Moments(10, 1.0, 0.1, np.zeros(len(energy)), covariance, energy)
+
+
 @pytest.mark.parametrize("with_ridge", [False, True])
-def test_repeated_solves_converge_to_the_exact_pairs(with_ridge):
+def test_many_steps_converge_to_the_exact_pairs(with_ridge):
     p = 60
-    covariance, energy = positive(0, p), positive(1, p)
-    ridge = positive(2, p) if with_ridge else None
+    covariance, energy, ridge = positive(0, p), positive(1, p), positive(2, p) if with_ridge else None
     penalty = energy + 0.1 * (np.eye(p) if ridge is None else ridge)
-    exact = linalg.eigh(covariance, penalty, eigvals_only=True)[::-1][:3]
-    path = IteratedPath(covariance, energy, ridge)
-    for _ in range(100):  # every solve goes on from the one before
-        values, a = path.solve(3, 0.1)
-    assert_allclose(values, exact, rtol=1e-9)
-    assert_allclose(a.T @ penalty @ a, np.eye(3), atol=1e-9)
+    steps = np.array([200, 200])
+    found = cross_fit_path(EVERYTHING, [as_moments(covariance, energy)], ridge, np.array([0.1]), 3, False, steps)
+    expected, a = exact_values(covariance, penalty, 3), found.modes[0, 0].T
+    assert_allclose(found.values[0, 0], expected, rtol=1e-9)
+    assert_allclose(a.T @ covariance @ a, np.eye(3), atol=1e-9)
+    assert_allclose(found.rates[0], np.diag(a.T @ energy @ a), rtol=1e-9)
 
 
 @pytest.mark.parametrize("kernel", [Gaussian(2.0), Matern(1.5, 3.0)], ids=repr)
@@ -34,30 +51,52 @@ def test_one_pass_down_the_path_is_close(kernel):
     """Ritz values are never too large, and lack little: the spectra of features decay quickly."""
     basis = make_basis("fourier", kernel, X, 200, random_state=0)
     moments = compute_moments(basis, X)
-    operators = moments.covariance(), moments.mean_energy()
-    exact, quick = RegularizationPath(*operators), IteratedPath(*operators)
-    for lam in (1e-1, 1e-3, 1e-5, 1e-7):
-        values, expected = quick.solve(4, lam)[0], exact.solve(4, lam)[0]
+    exact, lambdas = RegularizationPath(moments.covariance(), moments.mean_energy()), np.array([1e-1, 1e-3, 1e-5, 1e-7])
+    found = cross_fit_path(EVERYTHING, [moments], None, lambdas, 4)
+    for lam, values in zip(lambdas, found.values[:, 0], strict=True):
+        expected = exact.solve(4, lam)[0]
         assert np.all(values <= expected * (1 + 1e-6))
         assert_allclose(values, expected, rtol=2e-2)
 
 
-def test_a_guide_is_a_start():
-    covariance, energy = positive(0, 80), positive(1, 80)
-    near = covariance + 1e-3 * positive(3, 80)
-    expected = linalg.eigh(near, energy + 0.1 * np.eye(80), eigvals_only=True)[::-1][:3]
-    guide = IteratedPath(covariance, energy)
-    for _ in range(50):
-        guide.solve(3, 0.1)
-    guided = IteratedPath(near, energy, guide=guide).solve(3, 0.1)[0]
-    alone = IteratedPath(near, energy).solve(3, 0.1)[0]
-    assert np.all(np.abs(guided - expected) < 0.2 * np.abs(alone - expected))
+@pytest.mark.parametrize("center", [True, False])
+@pytest.mark.parametrize("basis", ["fourier", "landmarks"])
+def test_folds_are_those_of_an_exact_fit(basis, center):
+    """With enough steps, every number of every fold is that of `cross_fit`."""
+    made = make_basis(basis, Gaussian(2.0), X, 40, random_state=0)
+    folds = Folds(make_splits(3, X, None, 3, 0), len(X))
+    arguments = (ArraySource(X, checked=True), EnergyForm(DiffusionTensor(None, 2)), made)
+    sums, members = folds.sums(*arguments)
+    path = cross_fit_path(members, sums, made.ridge, np.array([1e-2]), 3, center, np.array([60, 60]))
+    (exact,) = cross_fit(*folds.moments(*arguments), made.ridge, 3, [1e-2], center)
+    assert_allclose(path.values[0, 0], exact.eigenvalues, rtol=1e-6)  # 1e-9 is the jitter of R relative to its trace
+    for f, fold in enumerate(exact.folds):
+        assert_allclose(path.values[0, 1 + f], fold.eigenvalues, rtol=1e-6)
+        turn = np.sign(np.sum(path.modes[0, 1 + f].T * fold.coefficients, axis=0))
+        names = ("test_covariance", "test_energy", "test_ridge", "train_energy")
+        for found, name in zip(path.forms[0, f], names, strict=False):
+            expected = getattr(fold, name)
+            assert_allclose(found * np.outer(turn, turn), expected, rtol=1e-4, atol=1e-4 * np.abs(expected).max())
+        assert path.weight[4 + 3 + f] == fold.test_weight
+        assert_allclose(np.sum(path.forms[0, f, 4] ** 2), np.sum(exact.overlaps[f] ** 2), rtol=1e-5)
+
+
+def test_folds_that_are_not_cut_into_classes_are_the_same():
+    splits = make_splits(3, X, None, 3, 0)
+    made = make_basis("fourier", Gaussian(2.0), X, 40, random_state=0)
+    arguments = (ArraySource(X, checked=True), EnergyForm(DiffusionTensor(None, 2)), made)
+    values = []
+    for n_classes in (0, 3):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(folds_module, "MAX_CLASSES_PER_FOLD", n_classes)
+            sums, members = Folds(splits, len(X)).sums(*arguments)
+        values.append(cross_fit_path(members, sums, None, np.array([1e-2]), 3).values)
+    assert_allclose(*values, rtol=1e-9)
 
 
 def test_a_pencil_that_is_not_definite_has_no_modes():
-    values, a = IteratedPath(positive(0, 5), -positive(1, 5)).solve(2, 1e-3)
-    assert len(values) == 0
-    assert a.shape == (5, 0)
+    moments = as_moments(positive(0, 5), -positive(1, 5))
+    assert not cross_fit_path(EVERYTHING, [moments], None, np.array([1e-3, 1e-4]), 2).known.any()
 
 
 def test_nothing_is_lost_in_the_directions_that_samples_see():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -49,6 +49,11 @@ class BasisSpec:
     def needs_typical_samples(self) -> bool:
         """Whether the samples decide more than the origin of the basis."""
         return self.basis not in ("fourier", "random-phase")
+
+    def at_most(self, n_features: int) -> BasisSpec:
+        """Return the same with at most that many features; of given landmarks, the first ones."""
+        chosen = self.landmarks if isinstance(self.landmarks, str) else self.landmarks[:n_features]
+        return replace(self, n_features=min(self.n_features, n_features), landmarks=chosen)
 
     def make(self, kernel: Kernel, X: np.ndarray, sample_weight: np.ndarray | None, random_state: Any) -> Basis:
         """Make the basis of a kernel for samples like X."""

@@ -45,6 +45,7 @@ def _syrk(address, A, beta, out):
         address, letters.ctypes.data, letters[1:].ctypes.data, columns, rows,
         scalars.ctypes.data, A.ctypes.data, columns, scalars[1:].ctypes.data, out.ctypes.data, columns,
     )  # fmt: skip
+    letters[0] = size[0] = scalars[0] = 0  # only their addresses were used above: they must live until here
 
 
 @njit(nogil=True, cache=True)

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 
 import numpy as np
 
 from kdmaps.forms.moments import Moments
+from kdmaps.selection.folds import united
 from kdmaps.selection.scores import FoldFit
-from kdmaps.spectrum.iteration import IteratedPath
+from kdmaps.spectrum.iteration import STEPS, FoldPath, cross_fit_path
 from kdmaps.spectrum.path import RegularizationPath
 from kdmaps.spectrum.pencil import rounding_variance
 from kdmaps.utils.threads import check_cancelled
@@ -92,9 +93,8 @@ class _Operators:
         ridge: np.ndarray | None,
         center: bool,
         frame: np.ndarray | None = None,
-        guide: _Operators | None = None,
     ):
-        self.moments, self.ridge, self.frame, self.guide = moments, ridge, frame, guide
+        self.moments, self.ridge, self.frame = moments, ridge, frame
         self.covariance, self.energy = moments.covariance(center), moments.mean_energy()
         if frame is not None:
             self.covariance, self.energy = (frame.T @ m @ frame for m in (self.covariance, self.energy))
@@ -103,21 +103,13 @@ class _Operators:
     def path(self) -> RegularizationPath:
         return RegularizationPath(self.covariance, self.energy, self.ridge)
 
-    @cached_property
-    def iterated_path(self) -> IteratedPath:
-        guide = None if self.guide is None else self.guide.iterated_path
-        return IteratedPath(self.covariance, self.energy, self.ridge, guide)
-
     def features(self, a: np.ndarray) -> np.ndarray:
         """Coefficients of the features, from those of the frame."""
         return a if self.frame is None else self.frame @ a
 
-    def modes(
-        self, n_components: int, regularization: float, rough: bool = False
-    ) -> tuple[np.ndarray, np.ndarray] | None:
+    def modes(self, n_components: int, regularization: float) -> tuple[np.ndarray, np.ndarray] | None:
         """μ and coefficients of unit variance; None if the samples do not determine so many modes."""
-        path = self.iterated_path if rough else self.path
-        values, a = path.solve(n_components, regularization)
+        values, a = self.path.solve(n_components, regularization)
         if len(values) < n_components or np.any(values <= rounding_variance(self.moments, self.features(a))):
             return None
         return values, a / np.sqrt(np.einsum("mk,mk->k", a, self.covariance @ a))
@@ -158,24 +150,73 @@ def cross_fit(
 
 
 def rough_cross_fit(
-    whole: Moments,
-    folds: list[tuple[Moments, Moments]],
+    sums: list[Moments],
+    members: np.ndarray,
     ridge: np.ndarray | None,
     n_components: int,
-    regularizations: Iterable[float],
+    regularizations: Sequence[float],
     center: bool = True,
+    steps: np.ndarray = STEPS,
 ) -> list[CrossFit | None]:
-    """Return what `cross_fit` does, by a few steps of subspace iteration; largest λ first is best."""
-    everything = _Operators(whole, ridge, center)
-    pairs = [tuple(_Operators(part, ridge, center, guide=everything) for part in fold) for fold in folds]
-    return [_fit(everything, pairs, n_components, lam, rough=True) for lam in regularizations]
+    """Return what `cross_fit` does, by a few steps of subspace iteration; largest λ first is best.
+
+    Parameters
+    ----------
+    sums, members :
+        As `Folds.sums` returns them.
+    ridge, n_components, regularizations, center :
+        As in `cross_fit`.
+    steps : ndarray of two int
+        As in `cross_fit_path`.
+    """
+    check_cancelled()
+    start, n_folds = time.perf_counter(), len(members) // 2
+    path = cross_fit_path(members, sums, ridge, np.array(regularizations), n_components, center, steps)
+    share = (time.perf_counter() - start) / (len(regularizations) * (1 + n_folds))
+
+    def test_path(f: int) -> RegularizationPath:
+        return _Operators(united(sums, members[1 + n_folds + f]), ridge, center).path
+
+    paths = [cache(partial(test_path, f)) for f in range(n_folds)]
+    return [_unpacked(path, i, lam, paths, share) if path.known[i] else None for i, lam in enumerate(regularizations)]
 
 
-def _fit(
-    everything: _Operators, pairs: list[tuple[_Operators, ...]], n_components: int, lam: float, rough: bool = False
-) -> CrossFit | None:
+def _unpacked(
+    path: FoldPath, i: int, lam: float, test_paths: list[Callable[[], RegularizationPath]], seconds: float
+) -> CrossFit:
+    """Return the cross-fit at the i-th λ of a path."""
+    n_folds, modes, forms = len(test_paths), path.modes[i], path.forms[i]
+    folds = [
+        FoldFit(
+            coefficients=modes[1 + f].T,
+            eigenvalues=path.values[i, 1 + f],
+            regularization=lam,
+            test_weight=float(path.weight[1 + n_folds + f]),
+            test_covariance=forms[f, 0],
+            test_energy=forms[f, 1],
+            test_ridge=forms[f, 2],
+            train_energy=forms[f, 3],
+            test_path=test_paths[f],
+        )
+        for f in range(n_folds)
+    ]
+    return CrossFit(
+        folds=folds,
+        coefficients=modes[0].T,
+        rotations=list(forms[:, 6]),
+        eigenvalues=path.values[i, 0],
+        rates=path.rates[i],
+        coverage=float(path.weight[1 + n_folds :].sum() / path.weight[0]),
+        overlaps=list(forms[:, 4]),
+        spreads=list(forms[:, 5]),
+        condition_number=np.nan,
+        seconds=[seconds] * n_folds,
+    )
+
+
+def _fit(everything: _Operators, pairs: list[tuple[_Operators, ...]], n_components: int, lam: float) -> CrossFit | None:
     """Fit the modes of all samples and of the training samples of each fold at one λ."""
-    reference = everything.modes(n_components, lam, rough)
+    reference = everything.modes(n_components, lam)
     if reference is None:
         return None
     mu, a = reference
@@ -184,7 +225,7 @@ def _fit(
     for train, test in pairs:
         check_cancelled()
         start = time.perf_counter()
-        fitted = train.modes(n_components, lam, rough)
+        fitted = train.modes(n_components, lam)
         seconds.append(time.perf_counter() - start)
         if fitted is None:
             return None
@@ -203,7 +244,7 @@ def _fit(
         coverage=sum(fold.test_weight for fold in results) / everything.moments.weight,
         overlaps=overlaps,
         spreads=spreads,
-        condition_number=np.nan if rough else everything.path.condition_number(lam),
+        condition_number=everything.path.condition_number(lam),
         seconds=seconds,
     )
 

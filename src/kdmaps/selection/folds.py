@@ -213,32 +213,35 @@ class Folds:
 
         `options` are those of `Source.moments`.
         """
-        classes = self.class_moments(source, form, basis, sample_weight, **options)
-        if classes is not None:
-            return self.unite(classes)
-        names = [(f, role) for f in range(len(self)) for role in (1, 2)]
-        options["kept"] = self._kept
-        whole, *parts = source.moments(form, basis, sample_weight, self.assignment, [None, *names], **options)
-        return whole, list(zip(parts[::2], parts[1::2], strict=True))
+        sums, members = self.sums(source, form, basis, sample_weight, **options)
+        whole, *parts = (united(sums, row) for row in members)
+        return whole, list(zip(parts[: len(self)], parts[len(self) :], strict=True))
 
-    @property
-    def _kept(self) -> int:
-        """p×p matrices alive: Gram and energy of every class; of the sets of every fold, as sums and as operators."""
-        return 2 * min(len(self.rows), MAX_CLASSES_PER_FOLD * len(self)) + 8 * len(self)
-
-    def class_moments(
+    def sums(
         self, source: Source, form: Form, basis: Basis, sample_weight: np.ndarray | None = None, **options: Any
-    ) -> list[Moments] | None:
-        """Return the moments of every class; None if there are too many classes."""
-        if len(self.rows) > MAX_CLASSES_PER_FOLD * len(self):
-            return None
-        sets = [(0, c) for c in range(len(self.rows))]
-        return source.moments(form, basis, sample_weight, self._owner, sets, kept=self._kept, **options)
+    ) -> tuple[list[Moments], np.ndarray]:
+        """Return moments, and which of them add up to which set of samples.
 
-    def unite(self, classes: list[Moments]) -> tuple[Moments, list[tuple[Moments, Moments]]]:
-        """Add the moments of the classes up to those of all samples and of the sets of every fold."""
+        Returns
+        -------
+        sums : list of n Moments
+            Of the classes; of all sets themselves, where there are too many classes.
+        members : ndarray of shape (1+2F, n) of bool
+            For all samples, the training samples of each fold, and the test samples of each fold.
+        """
+        n_folds = len(self)
+        # Gram and energy of every class; of the training and test samples of every fold, as sums and as operators.
+        options["kept"] = 2 * min(len(self.rows), MAX_CLASSES_PER_FOLD * n_folds) + 8 * n_folds
+        if len(self.rows) > MAX_CLASSES_PER_FOLD * n_folds:
+            sets = [None, *((f, role) for role in (1, 2) for f in range(n_folds))]
+            labels, members = self.assignment, np.eye(len(sets), dtype=bool)
+        else:
+            sets = [(0, c) for c in range(len(self.rows))]
+            labels = self._owner
+            members = np.vstack([np.ones(len(sets), dtype=bool), self.roles.T == 1, self.roles.T == 2])
+        return source.moments(form, basis, sample_weight, labels, sets, **options), members
 
-        def union(f: int, role: int) -> Moments:
-            return sum_moments(m for m, roles in zip(classes, self.roles, strict=True) if roles[f] == role)
 
-        return sum_moments(classes), [(union(f, 1), union(f, 2)) for f in range(len(self))]
+def united(sums: list[Moments], members: np.ndarray) -> Moments:
+    """Add up the moments that are members."""
+    return sum_moments(part for part, chosen in zip(sums, members, strict=True) if chosen)

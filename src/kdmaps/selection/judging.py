@@ -16,14 +16,14 @@ from kdmaps.data.distances import median_distance
 from kdmaps.data.sources import PREVIEW_SAMPLES, ArraySource, Sample, Source
 from kdmaps.forms.diffusion import mean_diffusion, tensors_of
 from kdmaps.forms.energy import EnergyForm, make_form
-from kdmaps.forms.moments import Moments, sum_moments
+from kdmaps.forms.moments import Moments
 from kdmaps.kernels import Gaussian, Kernel
-from kdmaps.selection.candidate import JUDGED, MIN_AGREEMENT, Candidate, Trial
+from kdmaps.selection.candidate import HEAT_FEATURES, JUDGED, MIN_AGREEMENT, Candidate, Trial
 from kdmaps.selection.cross_fit import CrossFit, cross_fit, rough_cross_fit
-from kdmaps.selection.folds import Folds, is_free, make_folds, splits_at
+from kdmaps.selection.folds import Folds, is_free, make_folds, splits_at, united
 from kdmaps.selection.plan import FitSpec, SearchPlan
 from kdmaps.selection.rules import Score, pooled_ritz_timescales
-from kdmaps.spectrum.iteration import seen_directions
+from kdmaps.spectrum.iteration import CLOSE_STEPS, seen_directions
 from kdmaps.utils.validation import check_samples
 
 #: Samples on which data that are expensive to pass over are searched, unless more are asked for.
@@ -180,7 +180,12 @@ class SearchData:
     def suggest_n_components(self, folded: FoldedMoments, regularization: float) -> int | None:
         """Return where the largest spectral gap lies among those that the folds agree on; None if there is none."""
         most = min(2 * self.fit.n_components + 2, self.folds.smallest - 1)
-        fit = self.fit_folds(folded, [regularization], most)[0] if most > 1 else None
+        if most < 2 or most > folded.basis.n_features:
+            return None
+        trains, tests = zip(*folded.parts, strict=True)
+        sums, ridge = [folded.whole, *trains, *tests], folded.basis.ridge
+        members = np.eye(len(sums), dtype=bool)
+        (fit,) = rough_cross_fit(sums, members, ridge, most, [regularization], self.fit.center, CLOSE_STEPS)
         if fit is None:
             return None
         times = np.sort(pooled_ritz_timescales(fit))[::-1]
@@ -199,21 +204,18 @@ class SearchData:
 
     def _judge_roughly(self, trial: Trial, scoring: Scoring) -> list[Candidate]:
         """Judge by `rough_cross_fit`, in the directions that the samples see."""
-        start, basis = time.perf_counter(), self.make_basis(trial.kernel, trial.basis)
-        folds = self.folds.first if trial.judged == JUDGED[0] else self.folds
-        arguments = (self.source, self.form, basis, self.weight)
-        classes = folds.class_moments(*arguments, engine=self.fit.engine)
-        if classes is None:
-            whole, parts = folds.moments(*arguments, engine=self.fit.engine)
-        else:
-            if basis.ridge is None:
-                whole = sum_moments(classes)
-                frame = seen_directions(whole.gram, whole.energy)
-                classes = classes if frame is None else [part.reduced(frame) for part in classes]
-            whole, parts = folds.unite(classes)
+        start, spec, folds = time.perf_counter(), self.spec(trial.basis), self.folds
+        if trial.judged == JUDGED[0]:
+            spec, folds = spec.at_most(HEAT_FEATURES), folds.first
+        basis = spec.make(trial.kernel, self.preview.X, self.preview.weight, self.seed)
+        sums, members = folds.sums(self.source, self.form, basis, self.weight, engine=self.fit.engine)
+        if basis.ridge is None:
+            whole = united(sums, members[0])
+            frame = seen_directions(whole.gram, whole.energy)
+            sums = sums if frame is None else [part.reduced(frame) for part in sums]
         share = (time.perf_counter() - start) / (len(trial.lambdas) * len(folds))
         descending = sorted(trial.lambdas, reverse=True)
-        fits = rough_cross_fit(whole, parts, basis.ridge, self.fit.n_components, descending, self.fit.center)
+        fits = rough_cross_fit(sums, members, basis.ridge, self.fit.n_components, descending, self.fit.center)
         return [
             _candidate(trial.label, trial.kernel, lam, fit, scoring, share)
             for lam, fit in zip(reversed(descending), reversed(fits), strict=True)

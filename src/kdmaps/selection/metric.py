@@ -46,11 +46,11 @@ def metric_of(data: SearchData, candidate: Candidate) -> np.ndarray | None:
     Expected gradient outer products: active subspaces, and "recursive feature machines" in regression. None if the
     gradients are not finite.
     """
-    folded = data.fold(candidate.kernel, candidate.basis)
-    fit = data.fit
-    modes = find_modes(folded.whole, folded.basis.ridge, fit.n_components, candidate.regularization, fit.center)
+    basis, fit = data.make_basis(candidate.kernel, candidate.basis), data.fit
+    (moments,) = data.source.moments(data.form, basis, data.weight, engine=fit.engine)
+    modes = find_modes(moments, basis.ridge, fit.n_components, candidate.regularization, fit.center)
     X, weight = data.typical
-    matrix = gradient_metric(folded.basis.gradient(X, modes.coefficients), modes.rates, weight)
+    matrix = gradient_metric(basis.gradient(X, modes.coefficients), modes.rates, weight)
     if not np.all(np.isfinite(matrix)) or not np.trace(matrix) > 0:
         return None
     root = metric_root(matrix)

@@ -5,7 +5,7 @@ Every heat is judged before the next one is drawn up, so that the outcome does n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -34,8 +34,8 @@ FINE_LAMBDAS = tuple(10.0 ** (step / 2) for step in (2, 1, 0, -1, -2))
 SMOOTHNESS = ("gaussian", "rq5", "rq2", "matern52", "matern32", "laplacian")
 #: Those of the first heat, for each basis.
 PILOTS = {"fourier": ("gaussian", "matern32", "laplacian"), "landmarks": ("gaussian", "matern32")}
-#: Kernels that reach the finals, and how often the best one is replaced by a neighbour.
-FINALISTS, CLIMBS = 4, 2
+#: Kernels that reach the finals, and how often neighbours of the best one are tried.
+FINALISTS, CLIMBS = 3, 2
 #: The same in a new metric, and the bandwidths of its first heat, in medians.
 METRIC_FINALISTS, METRIC_CLIMBS, METRIC_SIGMAS = 2, 1, (1.0, 2.5, 6.0)
 Run = Callable[[list[Trial]], list[Candidate]]
@@ -81,6 +81,10 @@ class Course:
         near = {_rounded(float(np.clip(lam * factor, low, high))) for factor in FINE_LAMBDAS}
         return self.fixed_lambdas or tuple(sorted(near, reverse=True))
 
+    def finest_lambdas(self, lam: float) -> tuple[float, ...]:
+        """λ next to one of them."""
+        return self.fixed_lambdas or self.fine_lambdas(lam)[1:-1]
+
     def pilots(self, basis: str) -> tuple[str, ...]:
         """Families of a first heat."""
         usual = tuple(family for family in PILOTS.get(basis, PILOTS["fourier"]) if family in self.families)
@@ -98,20 +102,32 @@ def race(data: SearchData, plan: SearchPlan, run: Run) -> tuple[Candidate, tuple
         Judges trials and returns their candidates.
     """
     course = _course(data, plan, run)
-    best, finals = _finals(run(_first_heat(course, data.median)), course, run, FINALISTS, CLIMBS)
+    finalists = _climbed(run(_first_heat(course, data.median)), course, run, FINALISTS, CLIMBS)
+    leader = _choice(finalists, course)
     for number in range(plan.metric_rounds if data.source.n_features > 1 and course.families else 0):
-        root = metric_of(data, best) if np.isfinite(best.value) else None
+        root = metric_of(data, leader) if np.isfinite(leader.value) else None
         if root is None:
             break
-        heat = run(_metric_heat(course, best, root, data.median, first=number == 0))
-        challenger, others = _finals(heat, course, run, METRIC_FINALISTS, METRIC_CLIMBS)
-        if not _is_better(challenger, best):
+        heat = run(_metric_heat(course, leader, root, data.median, first=number == 0))
+        challenger = _climbed(heat, course, run, METRIC_FINALISTS, METRIC_CLIMBS)[0]
+        if not _is_better(challenger, leader):
             break
-        best, finals = challenger, others
-    runners_up = [c for c in _leaders(finals) if c.kernel != best.kernel]
-    exact = [replace(_trial(c, [c.regularization]), judged=JUDGED[2]) for c in (best, *runners_up[:1])]
-    best = max(run(exact), key=lambda c: c.key)
+        leader = challenger
+        finalists.append(challenger)
+    best = _final(finalists, course, run)
     return best, _edges(best, course)
+
+
+def _final(finalists: list[Candidate], course: Course, run: Run) -> Candidate:
+    """Judge finalists on all folds and return the best one; those of a later metric have to be clearly better."""
+    found = run([_trial(c, course.finest_lambdas(c.regularization), JUDGED[1]) for c in finalists])
+    plain = [c for c in found if not isinstance(c.kernel, Metric)]
+    best = _choice(plain, course)
+    for finalist in finalists:
+        if isinstance(finalist.kernel, Metric):
+            challenger = max((c for c in found if c.kernel == finalist.kernel), key=lambda c: c.key)
+            best = challenger if _is_better(challenger, best) else best
+    return best
 
 
 def _edges(best: Candidate, course: Course) -> tuple[str, ...]:
@@ -187,27 +203,23 @@ def _metric_heat(course: Course, best: Candidate, root: np.ndarray, median: floa
     return [Trial(label, kernel, best.basis, lambdas, JUDGED[0]) for label, kernel in kernels]
 
 
-def _finals(heat: list[Candidate], course: Course, run: Run, n: int, climbs: int) -> tuple[Candidate, list[Candidate]]:
-    """Return the best candidate on all folds, after the best kernels of a heat and neighbours of the best one."""
-    ranked = _leaders(heat)
-    leaders = ranked[:n]
-    if all(c.basis != course.bases[0] for c in leaders):
-        leaders += [c for c in ranked if c.basis == course.bases[0]][:1]
-    seen = {(c.kernel, c.basis) for c in leaders}
-    found = run([_trial(c, course.fine_lambdas(c.regularization)) for c in leaders])
-    best = _choice(found, course)
+def _climbed(heat: list[Candidate], course: Course, run: Run, n: int, climbs: int) -> list[Candidate]:
+    """Return the best candidates after a heat, one for each of `n` kernels, the best one first.
+
+    The best kernels of the heat are looked at on a finer path, then neighbours of the best one, then neighbours of
+    these.
+    """
+    seen = {(c.kernel, c.basis) for c in heat}
+    found = run([_trial(c, course.fine_lambdas(c.regularization), JUDGED[0]) for c in _leaders(heat, course, n)])
     for _ in range(climbs):
+        best = max(found, key=lambda c: c.key)
         near = [trial for trial in _neighbours(best, course) if (trial.kernel, trial.basis) not in seen]
-        seen |= {(trial.kernel, trial.basis) for trial in near}
-        if not near:
-            break
         new = run(near)
+        seen |= {(trial.kernel, trial.basis) for trial in near}
         found += new
-        challenger = max(new, key=lambda c: c.key)
-        if challenger.key <= best.key:
+        if not new or max(c.key for c in new) <= best.key:
             break
-        best = challenger
-    return best, found
+    return _leaders(found, course, n)
 
 
 def _choice(found: list[Candidate], course: Course) -> Candidate:
@@ -224,18 +236,23 @@ def _choice(found: list[Candidate], course: Course) -> Candidate:
     return rival
 
 
-def _leaders(candidates: Iterable[Candidate]) -> list[Candidate]:
-    """Return the best candidate of each kernel, the best one first."""
+def _leaders(candidates: Iterable[Candidate], course: Course, n: int) -> list[Candidate]:
+    """Return the best candidates of the `n` best kernels, one of the first basis among them."""
     peaks: dict[tuple[Kernel, str], Candidate] = {}
     for c in candidates:
         own = (c.kernel, c.basis)
-        if np.isfinite(c.value) and (own not in peaks or c.key > peaks[own].key):
+        if own not in peaks or c.key > peaks[own].key:
             peaks[own] = c
-    return sorted(peaks.values(), key=lambda c: c.key, reverse=True) or list(candidates)[:1]
+    ranked = sorted(peaks.values(), key=lambda c: c.key, reverse=True)
+    leaders = ranked[:n]
+    if all(c.basis != course.bases[0] for c in leaders):
+        leaders += [c for c in ranked if c.basis == course.bases[0]][:1]
+    return leaders
 
 
-def _trial(candidate: Candidate, lambdas: Sequence[float], kernel: Kernel | None = None, label: str = "") -> Trial:
-    return Trial(label or candidate.label, kernel or candidate.kernel, candidate.basis, tuple(lambdas), JUDGED[1])
+def _trial(candidate: Candidate, lambdas: Iterable[float], judged: str) -> Trial:
+    """Return a closer look at the kernel of a candidate."""
+    return Trial(candidate.label, candidate.kernel, candidate.basis, tuple(lambdas), judged)
 
 
 def _neighbours(best: Candidate, course: Course) -> list[Trial]:
@@ -248,8 +265,8 @@ def _neighbours(best: Candidate, course: Course) -> list[Trial]:
 
     def like(label: str, sigma: float) -> Trial:
         kernel = make_kernel(label, sigma)
-        inner = Metric(kernel, best.kernel.root) if isinstance(best.kernel, Metric) else kernel
-        return _trial(best, lambdas, inner, label)
+        kernel = Metric(kernel, best.kernel.root) if isinstance(best.kernel, Metric) else kernel
+        return Trial(label, kernel, best.basis, lambdas, JUDGED[0])
 
     widths = [best.bandwidth * FINE_RATIO, best.bandwidth / FINE_RATIO]
     place = course.families.index(best.label)

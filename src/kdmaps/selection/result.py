@@ -11,7 +11,7 @@ import numpy as np
 from kdmaps.analysis.certificates import cv_consistency
 from kdmaps.exceptions import UnreliableModesWarning
 from kdmaps.kernels import Kernel, Metric
-from kdmaps.selection.candidate import Candidate
+from kdmaps.selection.candidate import JUDGED, Candidate
 from kdmaps.selection.judging import FoldedMoments, SearchData
 
 
@@ -50,8 +50,10 @@ class SearchResult:
     def certainty(self) -> dict[str, float]:
         """Margin to the best candidate of another kernel, and the bound of thm:cv-consistency."""
         best, data = self.best, self.data
-        rivals = [c for c in self.candidates if c.judged == best.judged]
-        others = [c for c in rivals if c.kernel != best.kernel and np.isfinite(c.value)]
+        # In a race, all that reached the final were judged alike, the best one among them.
+        final = [c for c in self.candidates if c.judged == JUDGED[1]] or list(self.candidates)
+        best = max((c for c in final if c.kernel == best.kernel), key=lambda c: c.value, default=best)
+        others = [c for c in final if c.kernel != best.kernel and np.isfinite(c.value)]
         second = max(others, key=lambda c: c.value, default=None)
         margin = best.value - second.value if second else np.inf
         # A score of standard error s over independent folds of N_f of N samples has the variance s² N/N_f in one fold.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from contextlib import closing
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,13 +16,13 @@ from kdmaps.kernels import Gaussian, Kernel, make_kernel
 from kdmaps.selection.candidate import Candidate, Trial
 from kdmaps.selection.checkpoint import Checkpoint
 from kdmaps.selection.grid import bandwidth_grid, edge_of, kernels_of, rate_unit, regularization_grid
-from kdmaps.selection.judging import SearchData
+from kdmaps.selection.judging import FoldedMoments, SearchData
 from kdmaps.selection.plan import SearchPlan
 from kdmaps.selection.race import race
 from kdmaps.selection.result import SearchResult
 from kdmaps.selection.rules import make_scoring
 from kdmaps.utils.progress import track
-from kdmaps.utils.threads import map_unordered
+from kdmaps.utils.threads import blas_threads, map_unordered
 from kdmaps.utils.validation import seed_of
 
 
@@ -47,15 +48,21 @@ def search(source: Source, weight: np.ndarray | None, groups: Any, plan: SearchP
     checkpoint = Checkpoint(plan.checkpoint)
     resumed = plan.random_state is None and checkpoint.seed is not None
     seed: int = checkpoint.seed if resumed else seed_of(plan.random_state)  # type: ignore[assignment]
-    sweep = _Sweep(SearchData.gather(source, weight, groups, plan, seed), plan, checkpoint)
-    data = sweep.data
+    with blas_threads(1):  # small problems, several at a time: threads of BLAS would spin on the cores of the others
+        return _search(SearchData.gather(source, weight, groups, plan, seed), plan, checkpoint)
+
+
+def _search(data: SearchData, plan: SearchPlan, checkpoint: Checkpoint) -> SearchResult:
+    sweep = _Sweep(data, plan, checkpoint)
     if plan.fit.memory_limit is not None:  # the sums of a search know no limit; that of the fit is checked before it
-        basis = data.basis.make(Gaussian(data.median), data.preview.X, data.preview.weight, seed)
+        basis = data.basis.make(Gaussian(data.median), data.preview.X, data.preview.weight, data.seed)
         chunk_rows(make_loop(basis, plan.fit.engine), basis.n_features, plan.fit.memory_limit)
     if plan.raced:
         best, edges = race(data, plan, sweep.run)
         _check_found(best, plan)
-        return SearchResult(data, tuple(sweep.candidates), best, (), edges, data.fold(best.kernel, best.basis))
+        moments = data.fold(best.kernel, best.basis)
+        best = sweep.confirm(best, moments)
+        return SearchResult(data, tuple(sweep.candidates), best, (), edges, moments)
     sigmas = bandwidth_grid(plan.bandwidths, plan.bandwidth_range, data.median)
     lambdas = regularization_grid(plan.regularizations, rate_unit(data.median, data.mean_diffusion))
     sweep.grid(kernels_of(plan.families, sigmas), lambdas)
@@ -88,6 +95,15 @@ class _Sweep:
     def best(self) -> Candidate:
         """The candidate of the largest score; the first one asked for among equals."""
         return max(self.candidates, key=lambda candidate: candidate.value)
+
+    def confirm(self, candidate: Candidate, moments: FoldedMoments) -> Candidate:
+        """Judge a candidate exactly, by its sums; the rough answer stays where this gives none."""
+        (exact,) = self.data.judge_sums(candidate.label, moments, [candidate.regularization], self._scoring)
+        if exact.rejected:
+            return candidate
+        exact = replace(exact, basis=candidate.basis)
+        self.candidates.append(exact)
+        return exact
 
     def grid(self, kernels: Sequence[tuple[str, Kernel]], regularizations: Iterable[float]) -> list[Candidate]:
         """Judge every kernel at every λ and return the new candidates."""
