@@ -182,7 +182,7 @@ def rough_cross_fit(
 
 
 def _unpacked(
-    path: FoldPath, i: int, lam: float, test_paths: list[Callable[[], RegularizationPath]], seconds: float
+    path: FoldPath, i: int, lam: float, test_paths: Sequence[Callable[[], RegularizationPath]], seconds: float
 ) -> CrossFit:
     """Return the cross-fit at the i-th λ of a path."""
     n_folds, modes, forms = len(test_paths), path.modes[i], path.forms[i]

@@ -81,10 +81,6 @@ class Course:
         near = {_rounded(float(np.clip(lam * factor, low, high))) for factor in FINE_LAMBDAS}
         return self.fixed_lambdas or tuple(sorted(near, reverse=True))
 
-    def finest_lambdas(self, lam: float) -> tuple[float, ...]:
-        """λ next to one of them."""
-        return self.fixed_lambdas or self.fine_lambdas(lam)[1:-1]
-
     def pilots(self, basis: str) -> tuple[str, ...]:
         """Families of a first heat."""
         usual = tuple(family for family in PILOTS.get(basis, PILOTS["fourier"]) if family in self.families)
@@ -120,7 +116,7 @@ def race(data: SearchData, plan: SearchPlan, run: Run) -> tuple[Candidate, tuple
 
 def _final(finalists: list[Candidate], course: Course, run: Run) -> Candidate:
     """Judge finalists on all folds and return the best one; those of a later metric have to be clearly better."""
-    found = run([_trial(c, course.finest_lambdas(c.regularization), JUDGED[1]) for c in finalists])
+    found = run([_trial(c, [c.regularization], JUDGED[1]) for c in finalists])
     plain = [c for c in found if not isinstance(c.kernel, Metric)]
     best = _choice(plain, course)
     for finalist in finalists:
