@@ -57,6 +57,7 @@ class LandmarkBasis(Basis):
     def __init__(self, kernel: Kernel, landmarks: np.ndarray, origin: np.ndarray):
         self.kernel, self.landmarks, self.origin = kernel, landmarks, origin
         self.n_features = landmarks.shape[0]
+        self._metrics: dict[bytes | None, Any] = {}
         self.centred_landmarks = landmarks - origin
         # If the kernel is not C¹, g → ∞ at coincident points; the coordinate-wise derivative stays finite there.
         self.radial = kernel.linear_map is not None and kernel.smoothness >= 1
@@ -125,7 +126,14 @@ class LandmarkBasis(Basis):
         weighted *= slopes
         state.cross += weighted.T @ slopes
 
-    def metric(self, constant: np.ndarray | None) -> np.ndarray:
+    def metric(self, constant: np.ndarray | None) -> Any:
+        """Return `_metric_of`, found once for each matrix: chunks and classes of samples share it."""
+        key = None if constant is None else constant.tobytes()
+        if key not in self._metrics:
+            self._metrics[key] = self._metric_of(constant)
+        return self._metrics[key]
+
+    def _metric_of(self, constant: np.ndarray | None) -> np.ndarray:
         """Return c if M = TᵀaT = c·1, otherwise a root B with M = B Bᵀ."""
         a = np.eye(self.dim) if constant is None else constant
         M = self.kernel.coordinates(self.kernel.coordinates(a).T)

@@ -75,10 +75,9 @@ class KernelSearchCV(ModeTransformer):
         Candidates are judged on a random subsample of at most this size; the best one is fitted on all samples. None
         is all samples of an array in memory or of Dask data, and 20,000 of other data that are read in chunks.
     basis : {"auto", "fourier", "landmarks", "random-phase"}, default="auto"
-        As in `KernelDiffusionMap`. "auto" races Fourier features and landmarks, which have to be better by more than
-        the standard error of the difference; in a grid it is "fourier". Landmarks are chosen once for all candidates,
-        at most a quarter as many as there are samples, and no sample that is tested is a landmark. "full" is not
-        possible: it would leave none.
+        As in `KernelDiffusionMap`. "auto" races Fourier features and landmarks; in a grid it is "fourier". Landmarks
+        are chosen once for all candidates, at most a quarter as many as there are samples, and no sample that is tested
+        is a landmark. "full" is not possible: it would leave none.
     n_features, sampling, landmarks, center, diffusion, rates :
         As in `KernelDiffusionMap`.
     cv : int or scikit-learn splitter, default=3

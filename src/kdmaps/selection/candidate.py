@@ -93,7 +93,12 @@ class Candidate:
     @property
     def key(self) -> tuple[bool, float]:
         """What a race maximises: the score, of those candidates first whose modes the folds agree on."""
-        return self.agreed, self.value
+        return self.agreed, self._score
+
+    @property
+    def _score(self) -> float:
+        """The score, without its standard error where few folds would have to tell that."""
+        return self.score.plain if self.judged == JUDGED[0] and np.isfinite(self.value) else self.value
 
     @property
     def value(self) -> float:
@@ -124,17 +129,17 @@ class Candidate:
 
     def standardised_lead(self, other: Candidate) -> float:
         """Return by how many standard errors of the difference this candidate scores more than another one."""
-        return (self.value - other.value) / max(self.lead_error(other), np.finfo(float).tiny)
+        return (self._score - other._score) / max(self.lead_error(other), np.finfo(float).tiny)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data for a checkpoint."""
-        score = [self.score.value, self.score.replicates.tolist(), self.score.fold_values.tolist()]
+        score = [self.score.value, self.score.replicates.tolist(), self.score.fold_values.tolist(), self.score.plain]
         return {**vars(self), "kernel": self.kernel.to_dict(), "score": score}
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Candidate:
         """Invert `to_dict`."""
-        value, *arrays = data["score"]
+        value, replicates, fold_values, plain = data["score"]
         lists = {name: tuple(entry) for name, entry in data.items() if isinstance(entry, list)}
-        score = Score(value, *map(np.array, arrays))
+        score = Score(value, np.array(replicates), np.array(fold_values), plain)
         return cls(**{**data, **lists, "kernel": kernel_from_dict(data["kernel"]), "score": score})

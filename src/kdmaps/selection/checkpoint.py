@@ -67,7 +67,7 @@ class Checkpoint:
 
     def finished(self, trial: Trial) -> list[Candidate] | None:
         """Return the candidates of a trial, if the file has them."""
-        return self._done.get(self._key(trial))
+        return self._done.get(self._key(trial)) if self._done else None
 
     def record(self, trial: Trial, found: list[Candidate]) -> None:
         """Append the candidates of a trial."""

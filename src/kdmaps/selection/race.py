@@ -34,8 +34,10 @@ FINE_LAMBDAS = tuple(10.0 ** (step / 2) for step in (2, 1, 0, -1, -2))
 SMOOTHNESS = ("gaussian", "rq5", "rq2", "matern52", "matern32", "laplacian")
 #: Those of the first heat, for each basis.
 PILOTS = {"fourier": ("gaussian", "matern32", "laplacian"), "landmarks": ("gaussian", "matern32")}
+#: Standard errors of the difference by which another metric has to be better.
+METRIC_LEAD = 1.0
 #: Kernels that reach the finals, and how often neighbours of the best one are tried.
-FINALISTS, CLIMBS = 3, 2
+FINALISTS, CLIMBS = 4, 2
 #: The same in a new metric, and the bandwidths of its first heat, in medians.
 METRIC_FINALISTS, METRIC_CLIMBS, METRIC_SIGMAS = 2, 1, (1.0, 2.5, 6.0)
 Run = Callable[[list[Trial]], list[Candidate]]
@@ -99,7 +101,7 @@ def race(data: SearchData, plan: SearchPlan, run: Run) -> tuple[Candidate, tuple
     """
     course = _course(data, plan, run)
     finalists = _climbed(run(_first_heat(course, data.median)), course, run, FINALISTS, CLIMBS)
-    leader = _choice(finalists, course)
+    leader = max(finalists, key=_key)
     for number in range(plan.metric_rounds if data.source.n_features > 1 and course.families else 0):
         root = metric_of(data, leader) if np.isfinite(leader.value) else None
         if root is None:
@@ -115,15 +117,19 @@ def race(data: SearchData, plan: SearchPlan, run: Run) -> tuple[Candidate, tuple
 
 
 def _final(finalists: list[Candidate], course: Course, run: Run) -> Candidate:
-    """Judge finalists on all folds and return the best one; those of a later metric have to be clearly better."""
-    found = run([_trial(c, [c.regularization], JUDGED[1]) for c in finalists])
-    plain = [c for c in found if not isinstance(c.kernel, Metric)]
-    best = _choice(plain, course)
+    """Judge finalists on all folds and return the best one; those of a later metric have to be clearly better.
+
+    A few folds do not tell the best λ well: they are tried around it again, first at steps of ten.
+    """
+    found = run([_trial(c, course.fine_lambdas(c.regularization)[::2], JUDGED[1]) for c in finalists])
+    best = max((c for c in found if not isinstance(c.kernel, Metric)), key=_key)
     for finalist in finalists:
         if isinstance(finalist.kernel, Metric):
-            challenger = max((c for c in found if c.kernel == finalist.kernel), key=lambda c: c.key)
+            challenger = max((c for c in found if c.kernel == finalist.kernel), key=_key)
             best = challenger if _is_better(challenger, best) else best
-    return best
+    tried = {c.regularization for c in found if (c.kernel, c.basis) == (best.kernel, best.basis)}
+    between = [lam for lam in course.fine_lambdas(best.regularization) if lam not in tried]
+    return max([best, *(run([_trial(best, between, JUDGED[1])]) if between else [])], key=_key)
 
 
 def _edges(best: Candidate, course: Course) -> tuple[str, ...]:
@@ -150,7 +156,7 @@ def _course(data: SearchData, plan: SearchPlan, run: Run) -> Course:
     if free:
         label, kernel = (families[0], make_kernel(families[0], data.median)) if families else given[0]
         lambdas = tuple(unit * 10.0**step for step in (-1, -3, -5, -7, -9))
-        pilot = max(run([Trial(label, kernel, bases[0], lambdas, JUDGED[0])]), key=lambda c: c.key)
+        pilot = max(run([Trial(label, kernel, bases[0], lambdas, JUDGED[0])]), key=_key)
         slowest = 1 / max(pilot.timescales) if pilot.timescales else unit
         slowest = float(10.0 ** np.round(np.log10(slowest))) if 0 < slowest < np.inf else unit
         low, high = LAMBDA_ENDS
@@ -208,7 +214,7 @@ def _climbed(heat: list[Candidate], course: Course, run: Run, n: int, climbs: in
     seen = {(c.kernel, c.basis) for c in heat}
     found = run([_trial(c, course.fine_lambdas(c.regularization), JUDGED[0]) for c in _leaders(heat, course, n)])
     for _ in range(climbs):
-        best = max(found, key=lambda c: c.key)
+        best = _leaders(found, course, 1)[0]
         near = [trial for trial in _neighbours(best, course) if (trial.kernel, trial.basis) not in seen]
         new = run(near)
         seen |= {(trial.kernel, trial.basis) for trial in near}
@@ -218,32 +224,20 @@ def _climbed(heat: list[Candidate], course: Course, run: Run, n: int, climbs: in
     return _leaders(found, course, n)
 
 
-def _choice(found: list[Candidate], course: Course) -> Candidate:
-    """Return the best candidate of the first basis, or of another one if that is clearly better.
-
-    Fourier features can be refined, and do not depend on where the samples happen to lie.
-    """
-    first, *others = (
-        max((c for c in found if c.basis == basis), key=lambda c: c.key, default=None) for basis in course.bases
-    )
-    rival = others[0] if others else None
-    if rival is None or (first is not None and np.isfinite(first.value) and not _is_better(rival, first)):
-        return first or max(found, key=lambda c: c.key)
-    return rival
-
-
-def _leaders(candidates: Iterable[Candidate], course: Course, n: int) -> list[Candidate]:
-    """Return the best candidates of the `n` best kernels, one of the first basis among them."""
+def _leaders(candidates: list[Candidate], course: Course, n: int) -> list[Candidate]:
+    """Return the best candidates of the `n` best kernels of the main basis, best first, and of the best rival."""
     peaks: dict[tuple[Kernel, str], Candidate] = {}
     for c in candidates:
         own = (c.kernel, c.basis)
         if own not in peaks or c.key > peaks[own].key:
             peaks[own] = c
-    ranked = sorted(peaks.values(), key=lambda c: c.key, reverse=True)
-    leaders = ranked[:n]
-    if all(c.basis != course.bases[0] for c in leaders):
-        leaders += [c for c in ranked if c.basis == course.bases[0]][:1]
-    return leaders
+    ranked, main = sorted(peaks.values(), key=_key, reverse=True), _main_basis(candidates, course)
+    return [*[c for c in ranked if c.basis == main][:n], *[c for c in ranked if c.basis != main][:1]]
+
+
+def _main_basis(candidates: list[Candidate], course: Course) -> str:
+    """Return the first basis of the course that was tried."""
+    return next(basis for basis in course.bases if any(c.basis == basis for c in candidates))
 
 
 def _trial(candidate: Candidate, lambdas: Iterable[float], judged: str) -> Trial:
@@ -265,8 +259,10 @@ def _neighbours(best: Candidate, course: Course) -> list[Trial]:
         return Trial(label, kernel, best.basis, lambdas, JUDGED[0])
 
     widths = [best.bandwidth * FINE_RATIO, best.bandwidth / FINE_RATIO]
-    place = course.families.index(best.label)
-    families = [course.families[i] for i in (place - 1, place + 1) if 0 <= i < len(course.families)]
+    # At landmarks, a kernel that is not radial is summed coordinate by coordinate.
+    known = [f for f in course.families if best.basis != "landmarks" or f != "laplacian" or f == best.label]
+    place = known.index(best.label)
+    families = [known[i] for i in (place - 1, place + 1) if 0 <= i < len(known)]
     return [
         *(like(best.label, float(np.clip(s, low, high))) for s in widths),
         *(like(f, best.bandwidth) for f in families),
@@ -274,16 +270,20 @@ def _neighbours(best: Candidate, course: Course) -> list[Trial]:
 
 
 def _is_better(challenger: Candidate, best: Candidate) -> bool:
-    """Whether a candidate of another basis or metric replaces the best one.
+    """Whether a candidate of another metric replaces the best one.
 
-    It has to score higher by more than the standard error of the difference: a metric is made of the samples that
+    It has to score higher by more than the standard error of the difference: the metric is made of the samples that
     judge it, and a landscape that has levelled off is no reason to go on.
     """
     if challenger.agreed != best.agreed:
         return challenger.agreed
-    return bool(np.isfinite(challenger.value) and challenger.standardised_lead(best) > 1)
+    return bool(np.isfinite(challenger.value) and challenger.standardised_lead(best) > METRIC_LEAD)
 
 
 def _rounded(value: float) -> float:
     """Round to three digits, so that neighbouring heats share their regularizations."""
     return float(f"{value:.3g}")
+
+
+def _key(candidate: Candidate) -> tuple[bool, float]:
+    return candidate.key

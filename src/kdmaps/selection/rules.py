@@ -26,11 +26,14 @@ class Score:
         The score without each fold in turn, for `jackknife_error`.
     fold_values : ndarray of shape (n_folds,)
         The score of each fold by itself.
+    plain : float
+        The score before a standard error is subtracted: of a few folds, that error is little more than a guess.
     """
 
     value: float
     replicates: np.ndarray
     fold_values: np.ndarray
+    plain: float = -np.inf
 
 
 def jackknife_error(replicates: np.ndarray) -> float:
@@ -175,7 +178,7 @@ def select_by_timescale(fit: CrossFit) -> Score:
     """
     pooled = pooled_score(fit)
     fold_values = np.array([scores.timescale(fold) for fold in fit.folds])
-    return Score(pooled.lower_bound(CAUTION), pooled.replicates, fold_values)
+    return Score(pooled.lower_bound(CAUTION), pooled.replicates, fold_values, pooled.lower_bound(0))
 
 
 def mean_over_folds(score: Callable[[FoldFit], float]) -> Callable[[CrossFit], Score]:
@@ -184,7 +187,8 @@ def mean_over_folds(score: Callable[[FoldFit], float]) -> Callable[[CrossFit], S
     def select(fit: CrossFit) -> Score:
         values = np.array([score(fold) for fold in fit.folds], dtype=np.float64)
         left_out = (values.sum() - values) / (len(values) - 1)
-        return Score(float(values.mean()), jackknife_replicates(left_out, fit.coverage), values)
+        mean = float(values.mean())
+        return Score(mean, jackknife_replicates(left_out, fit.coverage), values, mean)
 
     return select
 

@@ -60,8 +60,7 @@ def _search(data: SearchData, plan: SearchPlan, checkpoint: Checkpoint) -> Searc
     if plan.raced:
         best, edges = race(data, plan, sweep.run)
         _check_found(best, plan)
-        moments = data.fold(best.kernel, best.basis)
-        best = sweep.confirm(best, moments)
+        best, moments = sweep.confirmed(best)
         return SearchResult(data, tuple(sweep.candidates), best, (), edges, moments)
     sigmas = bandwidth_grid(plan.bandwidths, plan.bandwidth_range, data.median)
     lambdas = regularization_grid(plan.regularizations, rate_unit(data.median, data.mean_diffusion))
@@ -96,14 +95,18 @@ class _Sweep:
         """The candidate of the largest score; the first one asked for among equals."""
         return max(self.candidates, key=lambda candidate: candidate.value)
 
-    def confirm(self, candidate: Candidate, moments: FoldedMoments) -> Candidate:
-        """Judge a candidate exactly, by its sums; the rough answer stays where this gives none."""
-        (exact,) = self.data.judge_sums(candidate.label, moments, [candidate.regularization], self._scoring)
-        if exact.rejected:
-            return candidate
+    def confirmed(self, best: Candidate) -> tuple[Candidate, FoldedMoments]:
+        """Solve the best candidate exactly, or the next best one where rounding leaves too few modes."""
+        final = sorted((c for c in self.candidates if c.judged == best.judged), key=lambda c: c.key, reverse=True)
+        for candidate in (best, *(c for c in final if c is not best)):
+            moments = self.data.fold(candidate.kernel, candidate.basis)
+            (exact,) = self.data.judge_sums(candidate.label, moments, [candidate.regularization], self._scoring)
+            if not exact.rejected:
+                break
         exact = replace(exact, basis=candidate.basis)
         self.candidates.append(exact)
-        return exact
+        _check_found(exact, self._plan)
+        return exact, moments
 
     def grid(self, kernels: Sequence[tuple[str, Kernel]], regularizations: Iterable[float]) -> list[Candidate]:
         """Judge every kernel at every λ and return the new candidates."""

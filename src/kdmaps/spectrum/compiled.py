@@ -123,7 +123,7 @@ def _leading(potrf, potrs, covariance, penalty, start, steps):
     # LAPACK reads these arrays by columns: a symmetric matrix is its own transpose, and rows become vectors.
     letter, size, info = np.array([76], np.uint8), np.array([p, k], np.int32), np.zeros(1, np.int32)
     lower, order, count = letter.ctypes.data, size.ctypes.data, size[1:].ctypes.data
-    _call_five(potrf, lower, order, factor.ctypes.data, order, info.ctypes.data)
+    _call_five(potrf, lower, order, factor.ctypes.data, order, info.ctypes.data)  # type: ignore[call-arg]
     failed = info[0] != 0
     for step in range(0 if failed else steps):
         vectors = np.dot(vectors, covariance)

@@ -16,6 +16,8 @@ from kdmaps.spectrum.pencil import ROUNDING
 EXTRA = 8
 #: Steps from random vectors, and from the modes of a neighbouring λ or of overlapping samples.
 STEPS = np.array([5, 2])
+#: Modes need this many times the variance that rounding may leave: at the brink, an exact solve may find fewer.
+MARGIN = 100
 #: Where more modes are wanted than those that are judged.
 CLOSE_STEPS = np.array([12, 6])
 
@@ -82,7 +84,7 @@ def cross_fit_path(
     arrays = [np.stack([getattr(part, name) for part in classes]) for name in ("total", "gram", "energy")]
     weights = np.array([part.weight for part in classes], dtype=np.float64)
     penalty = np.eye(p) if ridge is None else np.ascontiguousarray(ridge)
-    settings = (penalty, lambdas, start, n_modes, center, steps, 2 * ROUNDING)
+    settings = (penalty, lambdas, start, n_modes, center, steps, MARGIN * ROUNDING)
     return FoldPath(*fit_path(POTRF, POTRS, members, weights, *arrays, *settings))  # type: ignore[call-arg]
 
 
