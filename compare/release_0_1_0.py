@@ -18,12 +18,11 @@ ROOT = Path(__file__).resolve().parents[1]
 OUT = ROOT / "tests" / "references" / "release_0_1_0.json"
 PROBLEMS = ("dw1d", "ou2d-4", "ou10d", "circle", "mdlike-20", "triplewell2d")
 GRID = {"families": ["gaussian", "matern52"], "bandwidths": [2.0, 4.0, 8.0], "regularizations": [1e-3, 1e-2]}
-#: Estimator and arguments of every fit; only the problems of more than one coordinate are refined.
+#: Estimator and arguments of every fit.
 FITS = {
     "fourier": ("KernelDiffusionMap", {}),
     "landmarks": ("KernelDiffusionMap", {"basis": "landmarks", "n_features": 60}),
     "search": ("KernelSearchCV", {**GRID, "max_extensions": 0}),
-    "adaptive": ("AdaptiveDiffusionMap", {"families": ["gaussian"], "regularizations": [1e-3], "n_features": 100}),
 }
 
 

@@ -232,7 +232,7 @@ def test_adaptive_search():
     settings = {"families": ["gaussian"], "random_state": 0, "n_features": 30, "max_search_samples": 600}
     local, remote = (AdaptiveDiffusionMap(2, refine=False, **settings).fit(x) for x in (X, da.from_array(X, chunks=90)))
     assert remote.best_params_ == local.best_params_
-    assert_allclose(remote.timescales_, local.timescales_, **CLOSE)
+    assert_allclose(remote.timescales_, local.timescales_, rtol=1e-7)  # rounding, times a condition of 1e8
 
 
 def test_checkpoint_knows_the_data_however_they_are_cut(tmp_path):

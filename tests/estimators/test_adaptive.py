@@ -22,7 +22,7 @@ def X():
 
 def _searched(X, families):
     settings = {"families": families, "regularizations": [1e-3, 1e-2], "n_features": 40, "random_state": 0}
-    return AdaptiveDiffusionMap(2, refine=False, **settings).fit(X)
+    return AdaptiveDiffusionMap(2, refine=False, bandwidths=10, **settings).fit(X)
 
 
 def test_refinement_starts_from_the_best_gaussian_that_is_wide_enough(X):
@@ -83,8 +83,8 @@ def test_a_checkpoint_without_a_random_state_is_resumed_on_the_same_samples(tmp_
     first = AdaptiveDiffusionMap(1, **settings).fit(X)
     again = AdaptiveDiffusionMap(1, **settings).fit(X)
     np.testing.assert_array_equal(again.cv_results_["selection_score"], first.cv_results_["selection_score"])
-    # The times come from the file: nothing was computed again.
-    np.testing.assert_array_equal(again.cv_results_["mean_fit_time"], first.cv_results_["mean_fit_time"])
+    # The times come from the file: nothing was computed again but the exact solve of the winner, which is the last.
+    np.testing.assert_array_equal(again.cv_results_["mean_fit_time"][:-1], first.cv_results_["mean_fit_time"][:-1])
 
 
 def test_regularization_is_not_rounded_by_a_refinement():

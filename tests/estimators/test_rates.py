@@ -109,7 +109,7 @@ def test_every_estimator_has_them(cv, tmp_path):
     steps = {"adam_steps": 2, "lbfgs_steps": 2}
     for make in (
         lambda rates: kdmaps.KernelSearchCV(bandwidths=3, max_extensions=0, rates=rates, **search, **shared),
-        lambda rates: kdmaps.AdaptiveDiffusionMap(refine=False, rates=rates, **search, **shared),
+        lambda rates: kdmaps.AdaptiveDiffusionMap(bandwidths=10, refine=False, rates=rates, **search, **shared),
         lambda rates: kdmaps.AdaptiveDiffusionMap(
             max_search_samples=200, refine=False, rates=rates, **search, **shared
         ),

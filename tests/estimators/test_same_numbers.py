@@ -19,7 +19,7 @@ spec.loader.exec_module(release)
 def test_same_numbers(case):
     expected = EXPECTED[case]
     _, rates, modes = release.fit(*case.split("/"), random_state=expected["seed"])
-    # Sums in another order, times the condition number of landmarks; 25 steps of L-BFGS along flat directions.
+    # Sums in another order, times the condition number of landmarks.
     tolerance = {"fourier": 1e-10, "search": 1e-8}.get(case.split("/")[1], 1e-6)
     np.testing.assert_allclose(rates, expected["rates"], rtol=tolerance)
     np.testing.assert_allclose(modes, expected["modes"], atol=10 * tolerance)

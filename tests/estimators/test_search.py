@@ -45,7 +45,9 @@ def X(problem):
         KernelSearchCV(
             n_components=1, families=("gaussian",), bandwidths=2, regularizations=(1e-2,), cv=2, n_features=20
         ),
-        AdaptiveDiffusionMap(1, families=("gaussian",), regularizations=(1e-2,), cv=2, n_features=20, refine=False),
+        AdaptiveDiffusionMap(
+            1, families=("gaussian",), bandwidths=3, regularizations=(1e-2,), cv=2, n_features=20, refine=False
+        ),
     ]
 )
 @known_warning()  # the checks fit blobs and a few points
@@ -247,7 +249,7 @@ def test_a_gap_counts_if_the_folds_agree_on_it(cosine, suggested):
     fold = FoldFit(one, np.ones(4), 1e-2, 50.0, np.diag([10.0, 1.0, 0.5, 0.4]), one, one, one, lambda: None)
     fit = CrossFit([fold] * 2, one, [one] * 2, np.ones(4), np.ones(4), 1.0, [turn] * 2, [one] * 2, 1.0)
     settings = {"folds": SimpleNamespace(smallest=50), "fit": SimpleNamespace(n_components=1)}
-    data = SimpleNamespace(**settings, fit_folds=lambda *_: [fit])
+    data = SimpleNamespace(**settings, fit_more=lambda *_: fit)
     assert SearchData.suggest_n_components(data, None, 1e-2) == suggested
 
 

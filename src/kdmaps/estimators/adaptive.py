@@ -182,7 +182,8 @@ def _start(result: SearchResult, width: float) -> Candidate:
     wide = [c for c in like if (c.bandwidth or 0) >= width]
     if not wide and root is not None:
         lambdas = tuple(best.regularization * factor for factor in (10.0, 1.0, 0.1))
-        kernels = (Metric(Gaussian(factor * width), root) for factor in (1.0, 2.5))
+        narrowest = max(width, result.data.median)
+        kernels = (Metric(Gaussian(factor * narrowest), root) for factor in (1.0, 2.5))
         trials = (Trial("gaussian", kernel, "fourier", lambdas, JUDGED[1]) for kernel in kernels)
         wide = [c for trial in trials for c in result.data.judge(trial, select_by_timescale)]
     start = max(wide, key=lambda c: c.value, default=best)

@@ -110,7 +110,7 @@ class SearchData:
             tensors = tensors_of(plan.fit.diffusion, rows, source.n_samples)
             form = make_form(tensors, searched.array, weight, spaces=form.spaces, keep=True)
         spec, *others = (_with_landmarks(b, used, median, n_components, seed) for b in plan.bases)
-        rival = _without_samples(others[0], used) if others else None
+        rival = _without_samples(others[0], used, n_components) if others else None
         splits = splits_at(plan.fit.cv, source, groups, rows, n_components, seed)
         chosen = spec.landmarks if spec.basis == "landmarks" else None
         folds = make_folds(splits, searched, weight, n_components, chosen)
@@ -177,15 +177,18 @@ class SearchData:
         r = self.fit.n_components if n_components is None else n_components
         return cross_fit(folded.whole, folded.parts, folded.basis.ridge, r, lambdas, self.fit.center)
 
+    def fit_more(self, folded: FoldedMoments, regularization: float, n_components: int) -> CrossFit | None:
+        """Fit more modes than are wanted, by some steps of subspace iteration."""
+        if n_components > folded.basis.n_features:
+            return None
+        trains, tests = zip(*folded.parts, strict=True)
+        sums, settings = [folded.whole, *trains, *tests], (n_components, [regularization], self.fit.center)
+        return rough_cross_fit(sums, np.eye(len(sums), dtype=bool), folded.basis.ridge, *settings, CLOSE_STEPS)[0]
+
     def suggest_n_components(self, folded: FoldedMoments, regularization: float) -> int | None:
         """Return where the largest spectral gap lies among those that the folds agree on; None if there is none."""
         most = min(2 * self.fit.n_components + 2, self.folds.smallest - 1)
-        if most < 2 or most > folded.basis.n_features:
-            return None
-        trains, tests = zip(*folded.parts, strict=True)
-        sums, ridge = [folded.whole, *trains, *tests], folded.basis.ridge
-        members = np.eye(len(sums), dtype=bool)
-        (fit,) = rough_cross_fit(sums, members, ridge, most, [regularization], self.fit.center, CLOSE_STEPS)
+        fit = self.fit_more(folded, regularization, most) if most > 1 else None
         if fit is None:
             return None
         times = np.sort(pooled_ritz_timescales(fit))[::-1]
@@ -275,7 +278,10 @@ def _with_landmarks(spec: BasisSpec, X: np.ndarray, median: float, n_components:
     return replace(spec, landmarks=select_landmarks(X, most, spec.landmarks, Gaussian(median), seed))
 
 
-def _without_samples(spec: BasisSpec, X: np.ndarray) -> BasisSpec:
-    """Leave out landmarks that are samples: they would test their own functions, or leave the tests of other bases."""
-    free = is_free(spec.landmarks, X)
-    return replace(spec, landmarks=spec.landmarks[free])
+def _without_samples(spec: BasisSpec, X: np.ndarray, n_components: int) -> BasisSpec | None:
+    """Leave out landmarks that are samples: they would test their own functions, or leave the tests of other bases.
+
+    None if too few are left.
+    """
+    landmarks = spec.landmarks[is_free(spec.landmarks, X)]
+    return replace(spec, landmarks=landmarks) if len(landmarks) > n_components else None

@@ -86,6 +86,7 @@ class _Sweep:
         self.data, self._plan, self._checkpoint = data, plan, checkpoint
         self._scoring = make_scoring(plan.scoring)
         self.candidates: list[Candidate] = []
+        self._found: dict[Trial, list[Candidate]] = {}
         named = isinstance(plan.scoring, str)
         name = plan.scoring if named else getattr(plan.scoring, "__qualname__", "")
         checkpoint.begin(data.seed, data.fingerprint(), name)
@@ -114,27 +115,28 @@ class _Sweep:
         return self.run([Trial(label, kernel, basis, lambdas) for label, kernel in kernels])
 
     def run(self, trials: Sequence[Trial]) -> list[Candidate]:
-        """Judge trials and return the new candidates, in the order of the trials."""
-        known = {i: self._checkpoint.finished(trial) for i, trial in enumerate(trials)}
-        results: dict[int, list[Candidate]] = {i: found for i, found in known.items() if found is not None}
-        missing = [i for i in range(len(trials)) if i not in results]
+        """Judge trials and return their candidates, in the order of the trials; none is judged twice."""
+        new = [trial for trial in dict.fromkeys(trials) if trial not in self._found]
+        for trial in new:
+            stored = self._checkpoint.finished(trial)
+            if stored is not None:
+                self._found[trial] = stored
+        missing = [trial for trial in new if trial not in self._found]
         jobs = self._plan.n_jobs
         workers = self.data.source.n_callers if jobs == -1 else effective_n_jobs(jobs)
         leader = sorted(self.candidates, key=lambda candidate: candidate.value)  # the best so far comes last
 
-        def judged(i: int) -> list[Candidate]:
-            return self.data.judge(trials[i], self._scoring)
+        def judged(trial: Trial) -> list[Candidate]:
+            return self.data.judge(trial, self._scoring)
 
         with closing(map_unordered(missing, judged, workers)) as finished:
             for number, found in track(finished, len(missing), lambda: _label(leader), self._plan.progress):
-                i = missing[number]
-                results[i] = found
-                self._checkpoint.record(trials[i], found)
+                self._found[missing[number]] = found
+                self._checkpoint.record(missing[number], found)
                 leader[:] = [max(leader + found, key=lambda candidate: candidate.value)]
         # In the order of the trials, whichever thread was first: ties are broken the same way in every run.
-        new = [candidate for i in sorted(results) for candidate in results[i]]
-        self.candidates += new
-        return new
+        self.candidates += [candidate for trial in new for candidate in self._found[trial]]
+        return [candidate for trial in trials for candidate in self._found[trial]]
 
 
 def _label(leader: list[Candidate]) -> str:
