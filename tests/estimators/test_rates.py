@@ -111,7 +111,7 @@ def test_every_estimator_has_them(cv, tmp_path):
         lambda rates: kdmaps.KernelSearchCV(bandwidths=3, max_extensions=0, rates=rates, **search, **shared),
         lambda rates: kdmaps.AdaptiveDiffusionMap(bandwidths=10, refine=False, rates=rates, **search, **shared),
         lambda rates: kdmaps.AdaptiveDiffusionMap(
-            max_search_samples=200, refine=False, rates=rates, **search, **shared
+            bandwidths=10, max_search_samples=200, refine=False, rates=rates, **search, **shared
         ),
         lambda rates: kdmaps.VariationalKernelMap(basis="fourier", rates=rates, **steps, **shared),
         lambda rates: kdmaps.VariationalKernelMap(learn_bandwidths=False, rates=rates, **steps, **shared),
