@@ -20,6 +20,7 @@ from kdmaps.selection.plan import SearchPlan
 from kdmaps.selection.result import SearchResult
 from kdmaps.selection.rules import select_by_timescale
 from kdmaps.selection.scores import FoldFit
+from kdmaps.utils.threads import blas_threads, single_thread
 from kdmaps.utils.types import PathLike, RandomStateLike
 
 #: The refinement starts from a Gaussian at least this wide, in median distances. One bandwidth for all coordinates
@@ -161,14 +162,15 @@ class AdaptiveDiffusionMap(KernelSearchCV):
 
     def _refined(self, result: SearchResult) -> Refinement | None:
         median = result.data.median
-        return refine(
-            result.data,
-            _start(result, START_WIDTH * median),
-            result.best,
-            objective=self.objective,
-            narrowest=NARROWEST * median,
-            progress=self.progress,
-        )
+        with single_thread(), blas_threads(1):  # a chain of small problems, which threads only slow down
+            return refine(
+                result.data,
+                _start(result, START_WIDTH * median),
+                result.best,
+                objective=self.objective,
+                narrowest=NARROWEST * median,
+                progress=self.progress,
+            )
 
 
 def _start(result: SearchResult, width: float) -> Candidate:

@@ -37,7 +37,7 @@ PILOTS = {"fourier": ("gaussian", "matern32", "laplacian"), "landmarks": ("gauss
 #: Standard errors of the difference by which another metric has to be better.
 METRIC_LEAD = 1.0
 #: Kernels that reach the finals, and how often neighbours of the best one are tried.
-FINALISTS, CLIMBS = 4, 2
+FINALISTS, CLIMBS = 3, 2
 #: The same in a new metric, and the bandwidths of its first heat, in medians.
 METRIC_FINALISTS, METRIC_CLIMBS, METRIC_SIGMAS = 2, 1, (1.0, 2.5, 6.0)
 Run = Callable[[list[Trial]], list[Candidate]]
@@ -83,6 +83,10 @@ class Course:
         near = {_rounded(float(np.clip(lam * factor, low, high))) for factor in FINE_LAMBDAS}
         return self.fixed_lambdas or tuple(sorted(near, reverse=True))
 
+    def finest_lambdas(self, lam: float) -> tuple[float, ...]:
+        """λ next to one of them."""
+        return self.fixed_lambdas or self.fine_lambdas(lam)[1:-1] or (lam,)
+
     def pilots(self, basis: str) -> tuple[str, ...]:
         """Families of a first heat."""
         usual = tuple(family for family in PILOTS.get(basis, PILOTS["fourier"]) if family in self.families)
@@ -119,17 +123,15 @@ def race(data: SearchData, plan: SearchPlan, run: Run) -> tuple[Candidate, tuple
 def _final(finalists: list[Candidate], course: Course, run: Run) -> Candidate:
     """Judge finalists on all folds and return the best one; those of a later metric have to be clearly better.
 
-    A few folds do not tell the best λ well: they are tried around it again, first at steps of ten.
+    A few folds do not tell the best λ well: it may move.
     """
-    found = run([_trial(c, course.fine_lambdas(c.regularization)[::2], JUDGED[1]) for c in finalists])
+    found = run([_trial(c, course.finest_lambdas(c.regularization), JUDGED[1]) for c in finalists])
     best = max((c for c in found if not isinstance(c.kernel, Metric)), key=_key)
     for finalist in finalists:
         if isinstance(finalist.kernel, Metric):
             challenger = max((c for c in found if c.kernel == finalist.kernel), key=_key)
             best = challenger if _is_better(challenger, best) else best
-    tried = {c.regularization for c in found if (c.kernel, c.basis) == (best.kernel, best.basis)}
-    between = [lam for lam in course.fine_lambdas(best.regularization) if lam not in tried]
-    return max([best, *(run([_trial(best, between, JUDGED[1])]) if between else [])], key=_key)
+    return best
 
 
 def _edges(best: Candidate, course: Course) -> tuple[str, ...]:
