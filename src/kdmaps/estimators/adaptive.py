@@ -25,7 +25,9 @@ from kdmaps.utils.types import PathLike, RandomStateLike
 
 #: The refinement starts from a Gaussian at least this wide, in median distances. One bandwidth for all coordinates
 #: needs a rough or narrow kernel for the fastest of them; with one for each, a smooth one does better in the tails.
-START_WIDTH = 2.5
+START_WIDTH = 3.0
+#: Regularizations from which the refinement starts, in units of the slowest rate.
+START_LAMBDAS = (1e-3, 1e-4, 1e-5)
 #: Refined bandwidths stay above this many median distances: in narrower ones, modes jump between samples.
 NARROWEST = 3.0
 
@@ -174,25 +176,18 @@ class AdaptiveDiffusionMap(KernelSearchCV):
 
 
 def _start(result: SearchResult, width: float) -> Candidate:
-    """Return the best Gaussian at least that wide, in the metric of the search's choice, or else that choice.
+    """Return the best of a few wide Gaussians in the metric of the search's choice.
 
-    Where the search has tried none in this metric, some are judged now.
+    With a bandwidth for each coordinate a kernel can follow the samples more closely than the isotropic ones of the
+    search, and needs more regularization than they do.
     """
     best = result.best
-    root = best.kernel.root if isinstance(best.kernel, Metric) else None
-    like = [c for c in result.candidates if c.label == "gaussian" and c.basis == "fourier" and _root_is(c.kernel, root)]
-    wide = [c for c in like if (c.bandwidth or 0) >= width]
-    if not wide and root is not None:
-        lambdas = tuple(best.regularization * factor for factor in (10.0, 1.0, 0.1))
-        narrowest = max(width, result.data.median)
-        kernels = (Metric(Gaussian(factor * narrowest), root) for factor in (1.0, 2.5))
-        trials = (Trial("gaussian", kernel, "fourier", lambdas, JUDGED[1]) for kernel in kernels)
-        wide = [c for trial in trials for c in result.data.judge(trial, select_by_timescale)]
-    start = max(wide, key=lambda c: c.value, default=best)
+    slowest = 1 / max(best.timescales)
+    lambdas = tuple(float(f"{factor * slowest:.3g}") for factor in START_LAMBDAS)
+    kernels: list[Kernel] = [Gaussian(factor * width) for factor in (1.0, 2.0)]
+    if isinstance(best.kernel, Metric):
+        kernels = [Metric(kernel, best.kernel.root) for kernel in kernels]
+    trials = (Trial("gaussian", kernel, "fourier", lambdas, JUDGED[1]) for kernel in kernels)
+    found = [c for trial in trials for c in result.data.judge(trial, select_by_timescale)]
+    start = max(found, key=lambda c: c.key)
     return start if np.isfinite(start.value) else best
-
-
-def _root_is(kernel: Kernel, root: np.ndarray | None) -> bool:
-    """Whether a kernel has this metric."""
-    own = kernel.root if isinstance(kernel, Metric) else None
-    return own is root or (own is not None and root is not None and np.array_equal(own, root))
