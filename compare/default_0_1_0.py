@@ -19,7 +19,7 @@ CASES = [
     *((name, 500) for name in ("ou2d-4", "ou2d-16", "ou3d", "dw1d", "dw1d-asym", "circle", "mdlike-6", "ou10d")),
     *((name, 1000) for name in ("ou10d", "ou20d", "mdlike-10", "mdlike-20")),
 ]
-SEEDS = range(7000, 7005)
+SEEDS, MORE_SEEDS, UNSTEADY = range(7000, 7005), range(7005, 7020), (("ou2d-4", 500), ("ou2d-16", 500))
 
 
 def fit(problem: str, n: int, seed: int) -> dict:
@@ -41,7 +41,8 @@ def missing() -> list[tuple[str, int, int]]:
     """Return the fits whose rows are not in the file."""
     rows = [json.loads(line) for line in OUT.read_text().splitlines()] if OUT.exists() else []
     done = {(row["problem"], row["n"], row["seed"]) for row in rows}
-    return [(*case, seed) for seed in SEEDS for case in CASES if (*case, seed) not in done]
+    wanted = [(*case, seed) for seed in SEEDS for case in CASES] + [(*c, seed) for seed in MORE_SEEDS for c in UNSTEADY]
+    return [task for task in wanted if task not in done]
 
 
 def main() -> None:

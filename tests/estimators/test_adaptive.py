@@ -1,6 +1,7 @@
 """AdaptiveDiffusionMap: how good its modes are, where its refinement starts, and where there is none."""
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,10 +9,12 @@ from sklearn.base import clone
 
 import kdmaps
 from kdmaps import AdaptiveDiffusionMap, KernelSearchCV
-from kdmaps.estimators.adaptive import _start
+from kdmaps.estimators.adaptive import START_LAMBDAS, _start
 from kdmaps.exceptions import UnresolvedModesWarning
-from kdmaps.kernels import Gaussian
+from kdmaps.kernels import Gaussian, Metric
+from kdmaps.selection.candidate import Trial
 from kdmaps.selection.folds import BlockedKFold
+from kdmaps.selection.rules import select_by_timescale
 from shared import known_warning
 
 
@@ -25,22 +28,21 @@ def _searched(X, families):
     return AdaptiveDiffusionMap(2, refine=False, bandwidths=10, **settings).fit(X)
 
 
-def test_refinement_starts_from_the_best_gaussian_that_is_wide_enough(X):
-    model = _searched(X, ["laplacian", "gaussian"])
-    tried = model.cv_results_
-    candidates = list(zip(tried["selection_score"], tried["params"], strict=True))
-    for width in (0.0, 5.0, 20.0):
-        wide = [(s, p) for s, p in candidates if p["kernel"] == "gaussian" and p["bandwidth"] >= width]
-        _, best = max(wide, key=lambda pair: pair[0])
-        start = _start(model.search_result_, width)
-        assert (start.kernel, start.regularization) == (Gaussian(best["bandwidth"]), best["regularization"])
-
-
-@known_warning("score landscape is flat")
-@pytest.mark.slow
-def test_refinement_starts_from_the_choice_of_a_search_without_gaussians(X):
-    model = _searched(X, ["matern52"])
-    assert _start(model.search_result_, 0.0) is model.search_result_.best
+def test_refinement_starts_from_a_wide_gaussian_in_the_metric_of_the_choice(X):
+    result = _searched(X, ["laplacian", "gaussian"]).search_result_
+    turned = Metric(result.best.kernel, np.array([[0.0, 2.0], [0.5, 0.0]]))
+    for kernel, inner in ((result.best.kernel, lambda k: k), (turned, lambda k: k.kernel)):
+        best = replace(result.best, kernel=kernel)
+        start = _start(replace(result, best=best), 5.0)
+        assert type(start.kernel) is (Metric if kernel is turned else Gaussian)
+        assert inner(start.kernel) in (Gaussian(5.0), Gaussian(10.0))
+        # The best of all that were tried, each judged by itself.
+        lambdas = [float(f"{factor / max(best.timescales):.3g}") for factor in START_LAMBDAS]
+        wide = [k if kernel is not turned else Metric(k, turned.root) for k in (Gaussian(5.0), Gaussian(10.0))]
+        trials = [Trial("gaussian", k, "fourier", (lam,), "on all folds") for k in wide for lam in lambdas]
+        scores = [result.data.judge(trial, select_by_timescale)[0].value for trial in trials]
+        assert start.regularization in lambdas
+        assert start.value == pytest.approx(max(scores), rel=0.02)  # a path of λ is solved roughly
 
 
 @known_warning("score landscape is flat")

@@ -131,3 +131,12 @@ def test_only_a_kept_refinement_has_a_loss_curve(gain, drawn, restored, X):
 )
 def test_the_rule_of_a_refinement(gain, agreement, words, restored):
     assert any(words in reason for reason in reasons(with_refinement(restored, gain, agreement)))
+
+
+def test_the_most_relevant_inputs_are_named():
+    X = kdmaps.problems.load("dw1d+2x0.5").sample(200, random_state=0)
+    model = kdmaps.KernelSearchCV(1, families=["gaussian"], bandwidths=3, n_features=40, random_state=0).fit(X)
+    (sentence,) = [text for text in reasons(model) if "share" in text]
+    assert sentence.index("x1 (") < sentence.index("x2 (")
+    assert f"x1 ({model.relevance_[0]:.0%})" in sentence
+    assert model.relevance_[0] > 0.9

@@ -26,6 +26,8 @@ CASES = {
     **dict.fromkeys([(name, 1000) for name in ("ou10d", "ou20d", "mdlike-10", "mdlike-20")]),
     ("ou10d", 500): 0.95,  # the mean SubR² that it is held to
 }
+#: Problems whose modes are nearly degenerate at the cut: one sample in ten decides the mean, so that these have more.
+UNSTEADY, TIMES_MORE = ("ou2d-4", "ou2d-16"), 4
 #: By how much the mean, and the worst seed, may be below those of 0.1.0.
 MARGIN_MEAN, MARGIN_WORST = 0.005, 0.0
 
@@ -60,7 +62,8 @@ def table(rows: list[Row], old: list[Row]) -> str:
                 str(len(pairs)),
                 f"{a.mean():.4f} ({a.min():.4f})",
                 f"{b.mean():.4f} ({b.min():.4f})",
-                f"{b.mean() - a.mean():+.4f} {mark(b.mean() >= a.mean() - MARGIN_MEAN)}",
+                f"{b.mean() - a.mean():+.4f} ± {np.std(b - a) / np.sqrt(len(a)):.4f} "
+                f"{mark(b.mean() >= a.mean() - MARGIN_MEAN)}",
                 f"{b.min() - a.min():+.4f} {mark(b.min() >= a.min() - MARGIN_WORST)}",
                 "" if goal is None else f"≥ {goal:g} {mark(b.mean() >= goal)}",
                 f"{errors[0]:.1%}",
@@ -70,7 +73,7 @@ def table(rows: list[Row], old: list[Row]) -> str:
     header = ["problem", "n", "seeds", "0.1.0: mean (worst)", "now: mean (worst)", "difference of means",
               "of the worst", "goal", "rate error of 0.1.0", "rate error now"]  # fmt: skip
     words = f"The mean may be lower by {MARGIN_MEAN:g}, the worst seed by {MARGIN_WORST:g}. "
-    words += "Rate errors: the first rate, median of the seeds."
+    words += "± is the standard error over the seeds. Rate errors: the first rate, median of the seeds."
     if missing:
         words += f" {missing} fits have no counterpart of 0.1.0 and are left out."
     return f"{words}\n\n{markdown(header, lines)}"
@@ -102,11 +105,16 @@ def main(arguments: list[str] | None = None) -> None:
     """Run the experiment from the command line."""
     parser = options_of("release", __doc__, n_seeds=5, quick="one seed")
     parser.add_argument("--problems", nargs="+", default=list(dict.fromkeys(name for name, _ in CASES)))
-    parser.add_argument("--first-seed", type=int, default=7000, help="0.1.0 was fitted with seeds 7000 to 7004")
+    parser.add_argument("--first-seed", type=int, default=7000, help="0.1.0 was fitted with seeds from 7000 on")
     parser.add_argument("--old", type=Path, default=OLD_ROWS, help="the rows of 0.1.0")
     options = parser.parse_args(arguments)
-    seeds = range(options.first_seed, options.first_seed + (1 if options.quick else options.seeds))
-    tasks = [{"problem": p, "n": n, "seed": s} for p, n in CASES if p in options.problems for s in seeds]
+    n_seeds = 1 if options.quick else options.seeds
+    tasks = [
+        {"problem": name, "n": n, "seed": options.first_seed + number}
+        for name, n in CASES
+        if name in options.problems
+        for number in range(n_seeds * TIMES_MORE if name in UNSTEADY and not options.quick else n_seeds)
+    ]
     rows = run_tasks(run, tasks, options.out / "rows.jsonl", options.jobs)
     old = read_lines(options.old)
     publish("release", rows, partial(table, old=old), partial(figure, old=old), options.out)

@@ -17,6 +17,8 @@ SCORING_WORDS = {
     "eigsum": "the sum of their eigenvalues on held-out samples",
     "gap": "their spectral gap on held-out samples",
 }
+#: Inputs that are named by their relevance.
+MOST_RELEVANT = 5
 #: What the value of a certificate is, by the label of its theorem in the paper.
 CERTIFICATE_WORDS = {
     "thm:cv-consistency": "probability that the search missed the best candidate",
@@ -84,6 +86,7 @@ def reasons(estimator: Any) -> list[str]:
             *_of_refinement(getattr(estimator, "refinement_", None)),
             f"The mode spaces of different folds agree to a mean squared cosine of {agreement_of(estimator):.3f}.",
             *_of_suggestion(search),
+            *_of_relevance(getattr(search, "relevance_details_", None)),
         ]
     history = getattr(estimator, "history_", None)
     if history is not None:
@@ -120,6 +123,17 @@ def _of_search(search: Any) -> list[str]:
         *found,
         *(f"The grid was extended: {text}." for text in search.extensions_),
         *(f"The choice lies on an edge: {text}; look at the landscape." for text in search.edges_),
+    ]
+
+
+def _of_relevance(found: Any) -> list[str]:
+    """Name the inputs that matter most, where there is more than one."""
+    if found is None or len(found.names) < 2:
+        return []
+    order = np.argsort(-found.overall, kind="stable")[:MOST_RELEVANT]
+    named = ", ".join(f"{found.names[j]} ({found.overall[j]:.0%})" for j in order)
+    return [
+        f"Inputs by their share in the slopes of the modes: {named}{' …' if len(found.names) > len(order) else '.'}"
     ]
 
 
