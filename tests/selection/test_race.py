@@ -119,7 +119,8 @@ def test_nuisance_coordinates_are_found_out(rotated):
     plain = kdmaps.AdaptiveDiffusionMap(2, **settings, metric_rounds=0).fit(X)
     model = kdmaps.AdaptiveDiffusionMap(2, **settings).fit(X)
     assert isinstance(model.kernel_, Metric)
-    assert metrics.subspace_r2(plain.transform(X), truth) < 0.97 < metrics.subspace_r2(model.transform(X), truth)
+    before, after = (metrics.subspace_r2(m.transform(X), truth) for m in (plain, model))
+    assert 1 - after < 0.5 * (1 - before)  # half of the error, at least
     assert_allclose(model.rates_, problem.rates(2), rtol=0.3)
 
 

@@ -14,7 +14,7 @@ from kdmaps.forms.tangent import DiffusionLike
 from kdmaps.kernels import FAMILIES, Gaussian, Kernel, Metric
 from kdmaps.learn import Refinement, make_objective, refine
 from kdmaps.selection.candidate import JUDGED, Candidate, Trial
-from kdmaps.selection.grid import BANDWIDTH_RANGE
+from kdmaps.selection.grid import BANDWIDTH_RANGE, positive
 from kdmaps.selection.judging import FoldedMoments
 from kdmaps.selection.plan import SearchPlan
 from kdmaps.selection.result import SearchResult
@@ -167,7 +167,7 @@ class AdaptiveDiffusionMap(KernelSearchCV):
         with single_thread(), blas_threads(1):  # a chain of small problems, which threads only slow down
             return refine(
                 result.data,
-                _start(result, START_WIDTH * median),
+                _start(result, START_WIDTH * median, self.regularizations),
                 result.best,
                 objective=self.objective,
                 narrowest=NARROWEST * median,
@@ -175,8 +175,8 @@ class AdaptiveDiffusionMap(KernelSearchCV):
             )
 
 
-def _start(result: SearchResult, width: float) -> Candidate:
-    """Return the best of a few wide Gaussians in the metric of the search's choice.
+def _start(result: SearchResult, width: float, regularizations: str | ArrayLike = "auto") -> Candidate:
+    """Return the best of a few wide Gaussians in the metric of the search's choice, at regularizations of the user's.
 
     With a bandwidth for each coordinate a kernel can follow the samples more closely than the isotropic ones of the
     search, and needs more regularization than they do.
@@ -184,6 +184,8 @@ def _start(result: SearchResult, width: float) -> Candidate:
     best = result.best
     slowest = 1 / max(best.timescales)
     lambdas = tuple(float(f"{factor * slowest:.3g}") for factor in START_LAMBDAS)
+    if not isinstance(regularizations, str):
+        lambdas = tuple(positive("regularizations", regularizations).tolist())
     kernels: list[Kernel] = [Gaussian(factor * width) for factor in (1.0, 2.0)]
     if isinstance(best.kernel, Metric):
         kernels = [Metric(kernel, best.kernel.root) for kernel in kernels]

@@ -21,9 +21,14 @@ from kdmaps.selection.plan import SearchPlan
 from kdmaps.selection.race import race
 from kdmaps.selection.result import SearchResult
 from kdmaps.selection.rules import make_scoring
+from kdmaps.spectrum.modes import MAX_CONDITION
+from kdmaps.spectrum.pencil import find_modes
 from kdmaps.utils.progress import track
 from kdmaps.utils.threads import blas_threads, map_unordered
 from kdmaps.utils.validation import seed_of
+
+#: Standard errors of the difference that a candidate may be worse by, if rounding spoils the best one.
+FORGIVEN = 2.0
 
 
 def search(source: Source, weight: np.ndarray | None, groups: Any, plan: SearchPlan) -> SearchResult:
@@ -97,17 +102,38 @@ class _Sweep:
         return max(self.candidates, key=lambda candidate: candidate.value)
 
     def confirmed(self, best: Candidate) -> tuple[Candidate, FoldedMoments]:
-        """Solve the best candidate exactly, or the next best one where rounding leaves too few modes."""
+        """Solve the best candidate exactly, or the next best one that rounding does not spoil.
+
+        The next best ones are those that are worse by less than `FORGIVEN` standard errors of the difference, and all
+        others where rounding leaves the best one too few modes.
+        """
         final = sorted((c for c in self.candidates if c.judged == best.judged), key=lambda c: c.key, reverse=True)
+        chosen: tuple[Candidate, FoldedMoments] | None = None
         for candidate in (best, *(c for c in final if c is not best)):
+            worse = candidate.kernel == best.kernel and candidate.regularization < best.regularization
+            if chosen is not None and (worse or not best.standardised_lead(candidate) < FORGIVEN):
+                continue
             moments = self.data.fold(candidate.kernel, candidate.basis)
             (exact,) = self.data.judge_sums(candidate.label, moments, [candidate.regularization], self._scoring)
-            if not exact.rejected:
+            exact = replace(exact, basis=candidate.basis)
+            sound = not exact.rejected and self._is_sound(moments, candidate.regularization)
+            if sound or chosen is None or chosen[0].rejected:
+                chosen = exact, moments
+            if sound:
                 break
-        exact = replace(exact, basis=candidate.basis)
+        exact, moments = chosen  # type: ignore[misc]
         self.candidates.append(exact)
         _check_found(exact, self._plan)
         return exact, moments
+
+    def _is_sound(self, moments: FoldedMoments, regularization: float) -> bool:
+        """Whether a fit with all samples would not warn of rounding."""
+        fit = self.data.fit
+        try:
+            modes = find_modes(moments.whole, moments.basis.ridge, fit.n_components, regularization, fit.center)
+        except ValueError:  # rounding leaves fewer modes than the folds have
+            return False
+        return modes.condition_number <= MAX_CONDITION
 
     def grid(self, kernels: Sequence[tuple[str, Kernel]], regularizations: Iterable[float]) -> list[Candidate]:
         """Judge every kernel at every λ and return the new candidates."""
