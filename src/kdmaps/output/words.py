@@ -107,7 +107,13 @@ def _of_search(search: Any) -> list[str]:
         f"{search.best_selection_score_:.4g} ± {results['selection_error'][best]:.2g} (standard error)."
     ]
     margin = search.certainty_["margin_in_standard_errors"]
-    if margin < 0:
+    if margin < 0 and getattr(search, "bandwidths", None) == "auto":
+        found.append(
+            f"Another finalist scores {-search.certainty_['margin']:.2g} more, {-margin:.1f} standard errors of the "
+            "difference; it was passed over because rounding would spoil its modes, or because its metric is not "
+            "clearly better."
+        )
+    elif margin < 0:
         found.append(
             f"A candidate beyond the initial grid scores {-search.certainty_['margin']:.2g} more, {-margin:.1f} "
             "standard errors of the difference. The search leaves the grid only if the highest score beyond it is "
