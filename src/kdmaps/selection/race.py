@@ -277,9 +277,11 @@ def _is_better(challenger: Candidate, best: Candidate) -> bool:
     It has to score higher by more than the standard error of the difference: the metric is made of the samples that
     judge it, and a landscape that has levelled off is no reason to go on.
     """
+    if challenger.rejected or best.rejected:
+        return not challenger.rejected
     if challenger.agreed != best.agreed:
         return challenger.agreed
-    return bool(np.isfinite(challenger.value) and challenger.standardised_lead(best) > METRIC_LEAD)
+    return bool(challenger.standardised_lead(best) > METRIC_LEAD)
 
 
 def _rounded(value: float) -> float:

@@ -107,7 +107,8 @@ class _Sweep:
         The next best ones are those that are worse by less than `FORGIVEN` standard errors of the difference, and all
         others where rounding leaves the best one too few modes.
         """
-        final = sorted((c for c in self.candidates if c.judged == best.judged), key=lambda c: c.key, reverse=True)
+        scored = (c for c in self.candidates if c.judged == best.judged and not c.rejected)
+        final = sorted(scored, key=lambda c: c.key, reverse=True)
         chosen: tuple[Candidate, FoldedMoments] | None = None
         for candidate in (best, *(c for c in final if c is not best)):
             worse = candidate.kernel == best.kernel and candidate.regularization < best.regularization
