@@ -1,5 +1,7 @@
 """The race: the same answer on any number of threads, in any units, within what the user allows; and its metrics."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -9,7 +11,9 @@ from kdmaps import metrics
 from kdmaps.kernels import Gaussian, Metric, Mixture
 from kdmaps.selection import race as module
 from kdmaps.selection.candidate import JUDGED
+from kdmaps.selection.judging import SearchData
 from kdmaps.selection.metric import FLOOR, gradient_metric, metric_root
+from kdmaps.selection.rules import Score
 
 SETTINGS = {"n_components": 2, "n_features": 60, "random_state": 0}
 
@@ -80,9 +84,10 @@ def test_only_what_the_user_gave_is_tried(X):
 
 
 def test_kernels_alone_can_race(X):
-    kernels = [Gaussian(2.0), Mixture([Gaussian(1.0), Gaussian(4.0)])]
-    model = kdmaps.AdaptiveDiffusionMap(**SETTINGS, families=kernels, refine=False).fit(X)
-    assert model.kernel_ in kernels
+    stretched = Metric(Gaussian(2.0), [[1.0, 0.0], [0.0, 0.5]])
+    for kernels in ([Gaussian(2.0), Mixture([Gaussian(1.0), Gaussian(4.0)])], [stretched]):
+        model = kdmaps.AdaptiveDiffusionMap(**SETTINGS, families=kernels, refine=False).fit(X)
+        assert model.kernel_ in kernels
 
 
 @pytest.mark.parametrize("settings", [{"basis": "random-phase"}, {"scoring": "rayleigh"}, {"dtype": "float32"}])
@@ -131,3 +136,33 @@ def test_no_metric_where_all_directions_are_alike():
     root = model.kernel_.root if isinstance(model.kernel_, Metric) else np.eye(2)
     lengths = np.linalg.svd(root, compute_uv=False)
     assert lengths[0] < 2 * lengths[-1]
+
+
+def test_modes_that_all_features_do_not_determine_have_no_metric(X, monkeypatch):
+    """A candidate of a heat may ask for more modes than rounding leaves: then there is no metric, and no error."""
+
+    def too_few(*_):
+        raise ValueError("The samples determine only 1 modes")
+
+    monkeypatch.setattr("kdmaps.selection.metric.find_modes", too_few)
+    model = kdmaps.AdaptiveDiffusionMap(**SETTINGS, refine=False).fit(X)
+    assert not isinstance(model.kernel_, Metric)
+
+
+def test_the_next_best_candidate_stands_in_for_one_that_rounding_spoils(X, raced, monkeypatch):
+    """The exact solve of the winner fails: the next one is taken, however far behind it is."""
+    result, winner = raced.search_result_, raced.search_result_.best
+    judge = SearchData.judge_sums
+
+    def failing(self, label, folded, lambdas, scoring, seconds=0.0):
+        found = judge(self, label, folded, lambdas, scoring, seconds)
+        spoiled = folded.basis.kernel == winner.kernel
+        return [
+            replace(c, score=Score(-np.inf, np.empty(0), np.empty(0)), rejected="x") if spoiled else c for c in found
+        ]
+
+    monkeypatch.setattr(SearchData, "judge_sums", failing)
+    again = kdmaps.AdaptiveDiffusionMap(**SETTINGS, refine=False).fit(X)
+    final = [c for c in result.candidates if c.judged == JUDGED[1] and c.kernel != winner.kernel]
+    best = max(final, key=lambda c: c.key)
+    assert (again.kernel_, again.best_params_["regularization"]) == (best.kernel, best.regularization)

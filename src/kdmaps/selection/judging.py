@@ -170,12 +170,10 @@ class SearchData:
         sums = self.folds.moments(self.source, self.form, made, self.weight, engine=self.fit.engine)
         return FoldedMoments(made, *sums)
 
-    def fit_folds(
-        self, folded: FoldedMoments, lambdas: Iterable[float], n_components: int | None = None
-    ) -> list[CrossFit | None]:
+    def fit_folds(self, folded: FoldedMoments, lambdas: Iterable[float]) -> list[CrossFit | None]:
         """Fit the modes of every fold, and of all samples, at every λ."""
-        r = self.fit.n_components if n_components is None else n_components
-        return cross_fit(folded.whole, folded.parts, folded.basis.ridge, r, lambdas, self.fit.center)
+        fit = self.fit
+        return cross_fit(folded.whole, folded.parts, folded.basis.ridge, fit.n_components, lambdas, fit.center)
 
     def fit_more(self, folded: FoldedMoments, regularization: float, n_components: int) -> CrossFit | None:
         """Fit more modes than are wanted, by some steps of subspace iteration."""

@@ -44,11 +44,14 @@ def metric_of(data: SearchData, candidate: Candidate) -> np.ndarray | None:
     """Return H for the modes of a candidate, scaled so that the median distance is that of the inputs.
 
     Expected gradient outer products: active subspaces, and "recursive feature machines" in regression. None if the
-    gradients are not finite.
+    samples do not determine the modes, or their gradients are not finite.
     """
     basis, fit = data.make_basis(candidate.kernel, candidate.basis), data.fit
     (moments,) = data.source.moments(data.form, basis, data.weight, engine=fit.engine)
-    modes = find_modes(moments, basis.ridge, fit.n_components, candidate.regularization, fit.center)
+    try:
+        modes = find_modes(moments, basis.ridge, fit.n_components, candidate.regularization, fit.center)
+    except ValueError:  # a few features and folds had more modes than all of them leave above rounding
+        return None
     X, weight = data.typical
     matrix = gradient_metric(basis.gradient(X, modes.coefficients), modes.rates, weight)
     if not np.all(np.isfinite(matrix)) or not np.trace(matrix) > 0:

@@ -105,7 +105,7 @@ def race(data: SearchData, plan: SearchPlan, run: Run) -> tuple[Candidate, tuple
     """
     course = _course(data, plan, run)
     finalists = _climbed(run(_first_heat(course, data.median)), course, run, FINALISTS, CLIMBS)
-    leader = max(finalists, key=_key)
+    leader, rounds = max(finalists, key=_key), []
     for number in range(plan.metric_rounds if data.source.n_features > 1 and course.families else 0):
         root = metric_of(data, leader) if np.isfinite(leader.value) else None
         if root is None:
@@ -115,22 +115,25 @@ def race(data: SearchData, plan: SearchPlan, run: Run) -> tuple[Candidate, tuple
         if not _is_better(challenger, leader):
             break
         leader = challenger
-        finalists.append(challenger)
-    best = _final(finalists, course, run)
+        rounds.append(challenger)
+    best = _final(finalists, rounds, course, run)
     return best, _edges(best, course)
 
 
-def _final(finalists: list[Candidate], course: Course, run: Run) -> Candidate:
-    """Judge finalists on all folds and return the best one; those of a later metric have to be clearly better.
+def _final(finalists: list[Candidate], rounds: list[Candidate], course: Course, run: Run) -> Candidate:
+    """Judge the finalists, and those of each metric, on all folds; a later metric has to be clearly better.
 
     A few folds do not tell the best λ well: it may move.
     """
-    found = run([_trial(c, course.finest_lambdas(c.regularization), JUDGED[1]) for c in finalists])
-    best = max((c for c in found if not isinstance(c.kernel, Metric)), key=_key)
-    for finalist in finalists:
-        if isinstance(finalist.kernel, Metric):
-            challenger = max((c for c in found if c.kernel == finalist.kernel), key=_key)
-            best = challenger if _is_better(challenger, best) else best
+    found = run([_trial(c, course.finest_lambdas(c.regularization), JUDGED[1]) for c in (*finalists, *rounds)])
+
+    def best_of(some: list[Candidate]) -> Candidate:
+        kernels = {(c.kernel, c.basis) for c in some}
+        return max((c for c in found if (c.kernel, c.basis) in kernels), key=_key)
+
+    best = best_of(finalists)
+    for challenger in (best_of([c]) for c in rounds):
+        best = challenger if _is_better(challenger, best) else best
     return best
 
 

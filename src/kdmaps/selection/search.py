@@ -112,7 +112,8 @@ class _Sweep:
         chosen: tuple[Candidate, FoldedMoments] | None = None
         for candidate in (best, *(c for c in final if c is not best)):
             worse = candidate.kernel == best.kernel and candidate.regularization < best.regularization
-            if chosen is not None and (worse or not best.standardised_lead(candidate) < FORGIVEN):
+            spoiled = chosen is not None and not chosen[0].rejected  # there is an answer, though a poor one
+            if spoiled and (worse or not best.standardised_lead(candidate) < FORGIVEN):
                 continue
             moments = self.data.fold(candidate.kernel, candidate.basis)
             (exact,) = self.data.judge_sums(candidate.label, moments, [candidate.regularization], self._scoring)
