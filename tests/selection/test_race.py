@@ -8,11 +8,13 @@ from numpy.testing import assert_allclose
 
 import kdmaps
 from kdmaps import metrics
+from kdmaps.analysis.relevance import gradient_products
+from kdmaps.bases import FourierBasis, ModeBasis
 from kdmaps.kernels import Gaussian, Metric, Mixture
 from kdmaps.selection import race as module
 from kdmaps.selection.candidate import JUDGED
 from kdmaps.selection.judging import SearchData
-from kdmaps.selection.metric import FLOOR, gradient_metric, metric_root
+from kdmaps.selection.metric import FLOOR, metric_root
 from kdmaps.selection.rules import Score
 
 SETTINGS = {"n_components": 2, "n_features": 60, "random_state": 0}
@@ -98,14 +100,23 @@ def test_other_settings_race_too(X, settings):
 
 
 # --- metrics ----------------------------------------------------------------------------------------------------------
+class Linear(FourierBasis):
+    """Functions uᵀx and 2vᵀx, of constant gradients."""
+
+    def gradient(self, X, coefficients):
+        return np.broadcast_to(np.stack([U, 2 * V]), (len(X), 2, 3))
+
+
+U, V = np.array([1.0, 0.0, 0.0]), np.array([0.0, 0.6, 0.8])
+
+
 def test_metric_of_linear_modes():
-    """Modes uᵀx and 2vᵀx with rates 1 and 4 give M = uuᵀ + vvᵀ."""
-    u, v = np.array([1.0, 0.0, 0.0]), np.array([0.0, 0.6, 0.8])
-    gradients = np.broadcast_to(np.stack([u, 2 * v]), (5, 2, 3))
-    expected = np.outer(u, u) + np.outer(v, v)
-    assert_allclose(gradient_metric(gradients, np.array([1.0, 4.0])), expected, atol=1e-15)
-    weights = np.array([1.0, 0.0, 3.0, 0.0, 1.0])
-    assert_allclose(gradient_metric(gradients, np.array([1.0, 4.0]), weights), expected, atol=1e-15)
+    """Modes uᵀx and 2vᵀx with rates 1 and 4 give M = uuᵀ + vvᵀ, whatever the weights."""
+    modes = ModeBasis(Linear(Gaussian(1.0), np.ones((1, 3)), np.ones(1), np.zeros(3)), np.eye(2), np.zeros(2))
+    for weight in (np.full(5, 0.2), np.array([0.2, 0.0, 0.6, 0.0, 0.2])):
+        squares, matrix = gradient_products(modes, np.array([1.0, 4.0]), np.zeros((5, 3)), weight)
+        assert_allclose(matrix, np.outer(U, U) + np.outer(V, V), atol=1e-15)
+        assert_allclose(squares, [U**2, 4 * V**2], atol=1e-15)
 
 
 def test_root_of_a_metric_has_a_floor():

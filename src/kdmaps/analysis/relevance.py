@@ -120,7 +120,8 @@ def relevance_at(model: Any, X: np.ndarray, weight: np.ndarray | None) -> Releva
     weight = weight / weight.sum()
     points = np.asarray(X, dtype=np.float64)
     scales = np.sqrt(weight @ (points - weight @ points) ** 2)
-    squares, matrix = _gradient_products(model, points, weight)
+    modes = ModeBasis(model.basis_, model.coefficients_, model.modes_.offset)
+    squares, matrix = gradient_products(modes, np.asarray(model.rates_), points, weight)
     shares = _normalised(squares * scales**2)
     values, vectors = np.linalg.eigh(matrix * np.outer(scales, scales))
     parts = _normalised(np.maximum(values[::-1], 0))
@@ -139,11 +140,22 @@ def relevance_at(model: Any, X: np.ndarray, weight: np.ndarray | None) -> Releva
     )
 
 
-def _gradient_products(model: Any, X: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """E[(∂_jφ_k)²] of shape (r, d), and M; in blocks of samples."""
-    modes = ModeBasis(model.basis_, model.coefficients_, model.modes_.offset)
+def gradient_products(
+    modes: ModeBasis, rates: np.ndarray, X: np.ndarray, weight: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """E[(∂_jφ_k)²] of shape (r, d), and M = E Σ_k ∇φ_k ∇φ_kᵀ/rate_k of shape (d, d); in blocks of samples.
+
+    With E|∇φ_k|² = rate_k (for the identity as diffusion tensor) every mode adds 1 to the trace of M.
+
+    Parameters
+    ----------
+    modes : ModeBasis
+    rates : ndarray of shape (r,)
+    X : ndarray of shape (n, d)
+    weight : ndarray of shape (n,)
+        Sums to 1.
+    """
     (r, d), identity = (modes.n_features, X.shape[1]), np.eye(modes.n_features)
-    rates = np.asarray(model.rates_)
     per_rate = np.divide(1, rates, out=np.zeros_like(rates), where=rates > 0)  # a mode of rate 0 has no slope
 
     def start() -> _Sums:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from kdmaps.analysis.relevance import gradient_products
+from kdmaps.bases import ModeBasis
 from kdmaps.data.distances import median_distance
 from kdmaps.selection.candidate import Candidate
 from kdmaps.selection.judging import SearchData
@@ -11,23 +13,6 @@ from kdmaps.spectrum.pencil import find_modes
 
 #: Smallest eigenvalue of the metric relative to its largest: no direction is shrunk by more than its root.
 FLOOR = 2e-4
-
-
-def gradient_metric(gradients: np.ndarray, rates: np.ndarray, weight: np.ndarray | None = None) -> np.ndarray:
-    """M = E Σ_k ∇φ_k ∇φ_kᵀ / rate_k, the expected outer product of the gradients of modes.
-
-    With E|∇φ_k|² = rate_k (for the identity as diffusion tensor) every mode adds 1 to its trace.
-
-    Parameters
-    ----------
-    gradients : ndarray of shape (n, r, d)
-    rates : ndarray of shape (r,)
-    weight : ndarray of shape (n,), optional
-    """
-    share = np.full(len(gradients), 1 / len(gradients)) if weight is None else weight / weight.sum()
-    scaled = gradients * np.sqrt(share[:, None, None] / rates[:, None])
-    flat = scaled.reshape(-1, scaled.shape[-1])
-    return flat.T @ flat
 
 
 def metric_root(matrix: np.ndarray) -> np.ndarray:
@@ -53,7 +38,8 @@ def metric_of(data: SearchData, candidate: Candidate) -> np.ndarray | None:
     except ValueError:  # a few features and folds had more modes than all of them leave above rounding
         return None
     X, weight = data.typical
-    matrix = gradient_metric(basis.gradient(X, modes.coefficients), modes.rates, weight)
+    share = np.full(len(X), 1 / len(X)) if weight is None else weight / weight.sum()
+    _, matrix = gradient_products(ModeBasis(basis, modes.coefficients, modes.offset), modes.rates, X, share)
     if not np.all(np.isfinite(matrix)) or not np.trace(matrix) > 0:
         return None
     root = metric_root(matrix)
