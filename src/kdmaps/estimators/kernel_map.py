@@ -8,12 +8,13 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
+from sklearn.model_selection import PredefinedSplit
 
 from kdmaps.bases import Basis, BasisSpec, LandmarkBasis
 from kdmaps.data.distances import resolve_bandwidth
 from kdmaps.data.inputs import join_trajectories
 from kdmaps.data.sources import PREVIEW_SAMPLES, Source
-from kdmaps.estimators.transformer import ModeTransformer, checked_source, set_modes
+from kdmaps.estimators.transformer import ModeTransformer, changed_parameters, checked_source, own_diffusion, set_modes
 from kdmaps.forms.energy import EnergyForm, make_form
 from kdmaps.forms.moments import Moments, add_exactly
 from kdmaps.forms.tangent import DiffusionLike, TangentSpaces
@@ -189,7 +190,9 @@ class KernelDiffusionMap(ModeTransformer):
         """Add a chunk of samples and find the modes of all samples so far.
 
         The first chunk fixes the bandwidth "median", the landmarks and the origin, so it should be typical. After it,
-        the result does not depend on how the samples are cut into chunks, beyond rounding.
+        the result does not depend on how the samples are cut into chunks, beyond rounding. Parameters that only the
+        solve depends on may be changed between chunks (`n_components`, `regularization`, `center`, `rates`, `engine`,
+        `memory_limit`); kernel, basis, dtype and diffusion may not.
 
         Parameters
         ----------
@@ -199,14 +202,17 @@ class KernelDiffusionMap(ModeTransformer):
         groups : array-like of shape (n_samples,), optional
             For a `cv` that needs them.
         diffusion : optional
-            The diffusion tensor at these samples, where it is given per sample.
+            The diffusion tensor at these samples; needed after the first chunk where it is given per sample.
 
         Returns
         -------
         self
         """
         first = not hasattr(self, "moments_")
-        diffusion = self.diffusion if diffusion is None else diffusion
+        if not first:
+            self._check_unchanged(given={"diffusion"} if diffusion is not None else set())
+        if diffusion is None:
+            diffusion = self.diffusion if first else own_diffusion(self)
         return self._accumulate(X, sample_weight, diffusion, groups, reset=first)
 
     def _accumulate(
@@ -229,6 +235,21 @@ class KernelDiffusionMap(ModeTransformer):
         for warning in fit_warnings(self):
             warn(warning)
         return self
+
+    def _check_unchanged(self, given: set[str]) -> None:
+        """Raise a ValueError if samples cannot be added to those before, whatever they are."""
+        changed = [name for name in changed_parameters(self) if name not in given]
+        if changed:
+            raise ValueError(
+                f"{', '.join(changed)} changed after the first samples were summed, whose sums depend on it; set it "
+                "back, or fit all samples again."
+            )
+        given_rows = isinstance(self.cv, PredefinedSplit) or (np.iterable(self.cv) and not isinstance(self.cv, str))
+        if self.rates == "cross-fitted" and given_rows:
+            raise ValueError(
+                "cv is a list of rows, and belongs to the samples of fit; pass a splitter, with groups where it needs "
+                "them, or rates='ritz'."
+            )
 
     def _check_parameters(self) -> None:
         """Raise a ValueError for parameters that no data could make sense of."""

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from kdmaps.bases import Basis, ModeBasis
 from kdmaps.data.inputs import as_source, check_columns, is_array_like, join_trajectories
 from kdmaps.data.sources import ArraySource, Source
+from kdmaps.forms.diffusion import is_per_sample
 from kdmaps.forms.energy import make_form
 from kdmaps.forms.engines import chunk_rows
 from kdmaps.forms.moments import Moments
@@ -20,9 +21,24 @@ from kdmaps.kernels import Kernel
 from kdmaps.output.notebook import NotebookDisplay
 from kdmaps.selection.scores import timescale_score
 from kdmaps.spectrum.modes import Modes
+from kdmaps.utils.content import content_digest
 from kdmaps.utils.threads import map_reduce, slices
 from kdmaps.utils.types import PathLike, SamplesLike
 from kdmaps.utils.validation import checked_samples, checked_time, checked_values, checked_weight
+
+#: Parameters that the sums over samples depend on: they hold for all samples of a fit.
+SUMMED = {
+    "kernel",
+    "bandwidth",
+    "n_kernels",
+    "bandwidth_range",
+    "basis",
+    "n_features",
+    "sampling",
+    "landmarks",
+    "dtype",
+}
+SUMMED |= {"diffusion"}
 
 
 class ModeTransformer(NotebookDisplay, TransformerMixin, BaseEstimator):
@@ -162,15 +178,15 @@ class ModeTransformer(NotebookDisplay, TransformerMixin, BaseEstimator):
         y : ignored
         sample_weight : array-like of shape (n_samples,), optional
         diffusion : optional
-            The diffusion tensor at these samples, needed where `fit` had one given per sample; by default the
-            estimator's own. For "tangent" these are the tangent spaces of the training samples (the first chunk of
-            `partial_fit`), at the points X.
+            The diffusion tensor at these samples, needed where `fit` had one given per sample, which belongs to the
+            samples of `fit` alone; by default the estimator's own. For "tangent" these are the tangent spaces of the
+            training samples (the first chunk of `partial_fit`), at the points X.
         """
         check_is_fitted(self)
         source = checked_source(self, join_trajectories(X)[0])
         weight = checked_weight(sample_weight, source)
         if diffusion is None:
-            form = make_form(self.diffusion, source, weight, spaces=self.tangents_)
+            form = make_form(own_diffusion(self), source, weight, spaces=self.tangents_)
         else:
             form = make_form(diffusion, source, weight)
         limit = getattr(self, "memory_limit", None)
@@ -217,6 +233,39 @@ def set_modes(
     estimator.rates_ = modes.rates
     estimator.timescales_ = modes.timescales
     estimator.moments_, estimator.tangents_ = moments, tangents
+    estimator._summed = _summed_parameters(estimator)
+
+
+def _summed_parameters(estimator: ModeTransformer) -> dict[str, str]:
+    """Return digests of the parameters that the sums over samples depend on."""
+    found = {}
+    for name in SUMMED & set(estimator._get_param_names()):
+        value = getattr(estimator, name)
+        try:
+            found[name] = content_digest(value)
+        except (ValueError, RecursionError):  # known as this object alone
+            found[name] = f"{type(value)} {id(value)}"
+    return found
+
+
+def changed_parameters(estimator: ModeTransformer) -> list[str]:
+    """Return the parameters that the sums over the samples of the fit depend on, and that were changed since."""
+    now = _summed_parameters(estimator)
+    return sorted(name for name, digest in getattr(estimator, "_summed", {}).items() if now[name] != digest)
+
+
+def own_diffusion(estimator: Any) -> DiffusionLike:
+    """Return the estimator's diffusion tensor, for samples that may be others than those of `fit`."""
+    if is_per_sample(estimator.diffusion):
+        raise ValueError(
+            "diffusion was given per sample, and belongs to the samples of fit; pass the tensors at these samples as "
+            "diffusion=…, or give the estimator a callable."
+        )
+    if "diffusion" in changed_parameters(estimator):
+        raise ValueError(
+            "diffusion is not that of the fit any more; pass that of these samples as diffusion=…, or fit again."
+        )
+    return estimator.diffusion
 
 
 def copy_modes(fitted: ModeTransformer, target: ModeTransformer) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
@@ -24,6 +23,7 @@ from kdmaps.selection.folds import Folds, is_free, make_folds, splits_at, united
 from kdmaps.selection.plan import FitSpec, SearchPlan
 from kdmaps.selection.rules import Score, pooled_ritz_timescales
 from kdmaps.spectrum.iteration import CLOSE_STEPS, seen_directions
+from kdmaps.utils.content import content_digest
 from kdmaps.utils.validation import check_samples
 
 #: Samples on which data that are expensive to pass over are searched, unless more are asked for.
@@ -146,18 +146,14 @@ class SearchData:
 
     def fingerprint(self) -> str:
         """Return a digest of the data and the settings, by which a checkpoint knows that it belongs to them."""
-        digest = hashlib.sha256()
         X, rows = self.source.content(self.preview)
-        basis, fit = self.basis, self.fit
+        basis, fit, rival = self.basis, self.fit, self.rival_basis
         settings = (fit.n_components, basis.basis, basis.n_features, basis.sampling, fit.center, self.seed)
-        digest.update(repr((self.source.shape, str(X.dtype), settings, str(np.dtype(basis.dtype)))).encode())
-        # A callable tensor is known by its values at some samples.
-        few = slice(None) if self.form.tensor.per_sample else slice(100)
-        tensor = self.form.tensor.rows(np.asarray(X[few], dtype=np.float64), rows[few])
-        for array in (X, self.weight, basis.landmarks, self.form.tensor.constant, *tensor, self.folds.assignment):
-            if isinstance(array, np.ndarray):
-                digest.update(np.ascontiguousarray(array).tobytes())
-        return digest.hexdigest()
+        landmarks = [spec.landmarks for spec in (basis, rival) if spec is not None and spec.basis == "landmarks"]
+        arrays = (X, self.weight, *landmarks, self.folds.assignment)
+        # A callable tensor is known by its values at these samples: one pass, where the search makes hundreds.
+        tensor = [content_digest(block) for block in self.form.tensor.content(X, rows)]
+        return content_digest(self.source.shape, settings, str(np.dtype(basis.dtype)), arrays, tensor)
 
     def make_basis(self, kernel: Kernel, basis: str | None = None) -> Basis:
         """Make the basis of a kernel."""

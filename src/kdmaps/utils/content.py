@@ -68,7 +68,9 @@ class _Digest:
             self._say("set", sorted(content_digest(part) for part in value))
         elif isinstance(value, np.random.RandomState):
             self._add(value.get_state())
-        elif isinstance(value, ModuleType | BuiltinFunctionType | np.ufunc | np.dtype | type):
+        elif isinstance(value, type):
+            self._add_class(value, followed=value.__module__ == self._module)
+        elif isinstance(value, ModuleType | BuiltinFunctionType | np.ufunc | np.dtype):
             self._say("known by its name", getattr(value, "__module__", ""), getattr(value, "__qualname__", str(value)))
         elif not self._add_function(value):
             self._add_object(value)
@@ -117,10 +119,15 @@ class _Digest:
             self.add(function.__globals__[name])
         self._module = before
 
+    def _add_class(self, kind: type, followed: bool) -> None:
+        """Add a class by its name, and with its functions if they are to be followed."""
+        self._say("class", kind.__module__, kind.__qualname__)
+        for base in kind.__mro__ if followed else ():
+            self._add_all(value for value in vars(base).values() if isinstance(value, FunctionType))
+
     def _add_object(self, value: Any) -> None:
-        """Add an object by its class, its plain data and the function that calling it runs."""
-        kind = type(value)
-        self._say("object", kind.__module__, kind.__qualname__)
+        """Add an object by its class and its plain data; what can be called, with the functions that it runs."""
+        self._add_class(type(value), followed=callable(value))
         if hasattr(value, "to_dict"):  # kernels, data frames
             self.add(value.to_dict())
         elif is_dataclass(value):
@@ -129,8 +136,6 @@ class _Digest:
             self.add(vars(value))
         else:
             raise ValueError(f"the content of {value!r} cannot be known.")
-        if isinstance(call := getattr(kind, "__call__", None), FunctionType):
-            self.add(call)
 
 
 def _cell(cell: Any) -> Any:
