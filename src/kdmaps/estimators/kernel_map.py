@@ -231,7 +231,10 @@ class KernelDiffusionMap(ModeTransformer):
             check_folds(source, fit_spec(self))
             weight = checked_weight(sample_weight, source)
             form = make_form(diffusion, source, weight, spaces=None if reset else self.tangents_)
+            summed = getattr(self, "_summed", {})
             fit_source(self, source, form, weight, groups, reset)
+            if not reset:  # the parameters of the first samples
+                self._summed = summed
         for warning in fit_warnings(self):
             warn(warning)
         return self
