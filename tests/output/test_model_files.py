@@ -391,3 +391,15 @@ def test_where_a_file_cannot_be(tmp_path):
     with pytest.raises(IsADirectoryError, match="is a directory; give the name of a file"):
         model.save(tmp_path)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_of_0_1_0_has_no_digest(good, tmp_path):
+    model = io.load(write(tmp_path / "old.npz", *contents(good)))
+    assert_same(model, io.load(good))
+
+
+def test_a_nested_header_is_refused(good, tmp_path):
+    arrays, _ = contents(good)
+    for read in (io.load, io.read_header):
+        with pytest.raises(ValueError, match=r"bad\.npz is a damaged kdmaps model"):
+            read(write(tmp_path / "bad.npz", arrays, b"[" * 100_000))
