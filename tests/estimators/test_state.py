@@ -110,6 +110,7 @@ CHANGES = {
     "landmarks": X[:20],
     "dtype": "float32",
     "diffusion": 2.0,
+    "lag": 3,
 }
 
 
@@ -141,6 +142,11 @@ def test_values_that_change_in_place_are_noticed():
         model.partial_fit(OTHERS)
     with pytest.raises(ValueError, match="diffusion is not that of the fit any more"):
         model.score(OTHERS)
+
+
+def test_a_score_has_the_lag_of_the_fit():
+    with pytest.raises(ValueError, match="lag is not that of the fit any more"):
+        make().fit(X).set_params(lag=3).score(OTHERS)
 
 
 @pytest.mark.parametrize("settings", [{"kernel": Gaussian(2.0)}, {"diffusion": scalar_field}, {"diffusion": "tangent"}])

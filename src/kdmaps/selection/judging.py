@@ -15,14 +15,16 @@ from kdmaps.data.distances import median_distance
 from kdmaps.data.sources import PREVIEW_SAMPLES, ArraySource, Sample, Source
 from kdmaps.forms.diffusion import mean_diffusion, tensors_of
 from kdmaps.forms.energy import EnergyForm, make_form
+from kdmaps.forms.lagged import LaggedForm
 from kdmaps.forms.moments import Moments
 from kdmaps.kernels import Gaussian, Kernel
 from kdmaps.selection.candidate import HEAT_FEATURES, JUDGED, MIN_AGREEMENT, Candidate, Trial
 from kdmaps.selection.cross_fit import CrossFit, cross_fit, rough_cross_fit
 from kdmaps.selection.folds import Folds, is_free, make_folds, splits_at, united
+from kdmaps.selection.grid import rate_unit
 from kdmaps.selection.plan import FitSpec, SearchPlan
 from kdmaps.selection.rules import Score, pooled_ritz_timescales
-from kdmaps.spectrum.iteration import CLOSE_STEPS, seen_directions
+from kdmaps.spectrum.iteration import CLOSE_STEPS, LAGGED_BOUND, LAGGED_STEPS, seen_directions
 from kdmaps.utils.content import content_digest
 from kdmaps.utils.validation import check_samples
 
@@ -55,9 +57,9 @@ class SearchData:
     complete : bool
         Whether they are all samples.
     weight : ndarray or None
-    form : EnergyForm
+    form : EnergyForm or LaggedForm
         At these samples.
-    whole_form : EnergyForm
+    whole_form : EnergyForm or LaggedForm
         At all samples.
     preview : Sample
         Those of them that decide the median distance, the landmarks and the origin.
@@ -76,8 +78,8 @@ class SearchData:
     rows: np.ndarray
     complete: bool
     weight: np.ndarray | None
-    form: EnergyForm
-    whole_form: EnergyForm
+    form: EnergyForm | LaggedForm
+    whole_form: EnergyForm | LaggedForm
     preview: Sample
     median: float
     folds: Folds
@@ -99,7 +101,7 @@ class SearchData:
         """
         rows, searched, own_weight = _drawn(source, weight, plan.max_search_samples, seed)
         # After the draw, which tells the length of a stream.
-        form = whole_form = make_form(plan.fit.diffusion, source, weight)
+        form = whole_form = plan.fit.form(source, weight)
         weight = own_weight
         preview = searched.sample(PREVIEW_SAMPLES, np.random.RandomState(seed), weight)
         used = preview.X if preview.weight is None else preview.X[preview.weight > 0]
@@ -111,7 +113,7 @@ class SearchData:
             form = make_form(tensors, searched.array, weight, spaces=form.spaces, keep=True)
         spec, *others = (_with_landmarks(b, used, median, n_components, seed) for b in plan.bases)
         rival = _without_samples(others[0], used, n_components) if others else None
-        splits = splits_at(plan.fit.cv, source, groups, rows, n_components, seed)
+        splits = splits_at(plan.fit.splitter, source, groups, rows, n_components, seed)
         chosen = spec.landmarks if spec.basis == "landmarks" else None
         folds = make_folds(splits, searched, weight, n_components, chosen)
         complete = len(rows) == source.n_samples
@@ -140,19 +142,25 @@ class SearchData:
         return np.asarray(X[rows], dtype=np.float64), None if weight is None else weight[rows]
 
     @property
-    def mean_diffusion(self) -> float:
-        """E tr a/d."""
-        return mean_diffusion(self.form.tensor, self.preview.X, self.preview.rows)
+    def rate_unit(self) -> float:
+        """The unit of λ: of the order of the quotients of the samples.
+
+        Those of pairs of frames are fractions of the variance.
+        """
+        if isinstance(self.form, LaggedForm):
+            return 1.0
+        return rate_unit(self.median, mean_diffusion(self.form.tensor, self.preview.X, self.preview.rows))
 
     def fingerprint(self) -> str:
         """Return a digest of the data and the settings, by which a checkpoint knows that it belongs to them."""
         X, rows = self.source.content(self.preview)
         basis, fit, rival = self.basis, self.fit, self.rival_basis
-        settings = (fit.n_components, basis.basis, basis.n_features, basis.sampling, fit.center, self.seed)
+        settings = (fit.n_components, basis.basis, basis.n_features, basis.sampling, fit.center, fit.lag, self.seed)
         landmarks = [spec.landmarks for spec in (basis, rival) if spec is not None and spec.basis == "landmarks"]
         arrays = (X, self.weight, *landmarks, self.folds.assignment)
         # A callable tensor is known by its values at these samples: one pass, where the search makes hundreds.
-        tensor = [content_digest(block) for block in self.form.tensor.content(X, rows)]
+        blocks = self.form.tensor.content(X, rows) if isinstance(self.form, EnergyForm) else ()
+        tensor = [content_digest(block) for block in blocks]
         return content_digest(self.source.shape, settings, str(np.dtype(basis.dtype)), arrays, tensor)
 
     def make_basis(self, kernel: Kernel, basis: str | None = None) -> Basis:
@@ -177,7 +185,13 @@ class SearchData:
             return None
         trains, tests = zip(*folded.parts, strict=True)
         sums, settings = [folded.whole, *trains, *tests], (n_components, [regularization], self.fit.center)
-        return rough_cross_fit(sums, np.eye(len(sums), dtype=bool), folded.basis.ridge, *settings, CLOSE_STEPS)[0]
+        iteration = {**self._iteration, "steps": CLOSE_STEPS}
+        return rough_cross_fit(sums, np.eye(len(sums), dtype=bool), folded.basis.ridge, *settings, **iteration)[0]
+
+    @property
+    def _iteration(self) -> dict[str, Any]:
+        """Options of `rough_cross_fit`."""
+        return {} if self.fit.lag is None else {"steps": LAGGED_STEPS, "bound": LAGGED_BOUND}
 
     def suggest_n_components(self, folded: FoldedMoments, regularization: float) -> int | None:
         """Return where the largest spectral gap lies among those that the folds agree on; None if there is none."""
@@ -212,7 +226,8 @@ class SearchData:
             sums = sums if frame is None else [part.reduced(frame) for part in sums]
         share = (time.perf_counter() - start) / (len(trial.lambdas) * len(folds))
         descending = sorted(trial.lambdas, reverse=True)
-        fits = rough_cross_fit(sums, members, basis.ridge, self.fit.n_components, descending, self.fit.center)
+        problem = (basis.ridge, self.fit.n_components, descending, self.fit.center)
+        fits = rough_cross_fit(sums, members, *problem, **self._iteration)
         return [
             _candidate(trial.label, trial.kernel, lam, fit, scoring, share)
             for lam, fit in zip(reversed(descending), reversed(fits), strict=True)
@@ -260,8 +275,7 @@ def _drawn(
         most = SEARCH_SAMPLES
     if source.many_passes and (most is None or (source.n_samples or 0) <= most):
         return np.arange(source.n_samples or 0), source, weight
-    rows, X, weight = source.sample(most, np.random.RandomState(seed), weight)
-    return rows, source.subset(X), weight
+    return source.thinned(most, np.random.RandomState(seed), weight)
 
 
 def _with_landmarks(spec: BasisSpec, X: np.ndarray, median: float, n_components: int, seed: int) -> BasisSpec:
