@@ -54,3 +54,11 @@ def test_modes_are_those_of_the_array():
     from_stream = kdmaps.KernelDiffusionMap(**settings).fit(reusing)
     np.testing.assert_allclose(from_stream.rates_, from_array.rates_, rtol=1e-9)
     np.testing.assert_allclose(from_stream.transform(reusing), from_array.transform(X), rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.usefixtures("workers")
+@pytest.mark.parametrize("lag", [1, ROWS - 1, ROWS, 2 * ROWS + 3])
+def test_pairs_across_chunks_are_those_of_the_array(lag):
+    source = as_source(reusing).paired(lag, None)
+    parts = [source.read(part)[1] for part in list(source.parts(70))]
+    np.testing.assert_array_equal(np.concatenate(parts), np.hstack([X[:-lag], X[lag:]]))

@@ -175,7 +175,7 @@ def _diffusion(text: str | None, stride: int, n_samples: int, n_columns: int) ->
     try:
         if text.endswith(".npy"):
             array = np.lib.format.open_memmap(text, mode="r")
-            value = array[::stride] if array.ndim == 3 else array
+            value: Any = array[::stride] if array.ndim == 3 else array
         else:
             numbers = [float(part) for part in text.split(",")]
             value = numbers if len(numbers) > 1 else numbers[0]

@@ -29,18 +29,8 @@ from kdmaps.utils.types import PathLike, SamplesLike
 from kdmaps.utils.validation import checked_samples, checked_time, checked_values, checked_weight
 
 #: Parameters that the sums over samples depend on: they hold for all samples of a fit.
-SUMMED = {
-    "kernel",
-    "bandwidth",
-    "n_kernels",
-    "bandwidth_range",
-    "basis",
-    "n_features",
-    "sampling",
-    "landmarks",
-    "dtype",
-}
-SUMMED |= {"diffusion"}
+SUMMED = {"kernel", "bandwidth", "n_kernels", "bandwidth_range", "diffusion", "lag"}
+SUMMED |= {"basis", "n_features", "sampling", "landmarks", "dtype"}
 
 
 class ModeTransformer(NotebookDisplay, TransformerMixin, BaseEstimator):

@@ -39,12 +39,12 @@ def open_text(path: Path, header: bool | None = None) -> Table:
     named = bool(lines) and _are_names(path, fields, rows) if header is None else header
     if len(lines) < 1 + named:
         raise ValueError(f"{path} holds no samples.")
-    layout = _Layout(path, delimiter, begin=lines[0].index + named, width=len(fields))
+    layout = _Layout(path, delimiter, begin=lines[0].before + named, width=len(fields))
     names = fields if named else layout.names_in_comment(comment)
     if names is not None and len(set(names)) < layout.width:
         raise ValueError(f"{path} names a column twice; give every column a name of its own.")
     row = rows[0] if named else fields
-    text = layout.text_columns(row, lines[named].index)
+    text = layout.text_columns(row, lines[named].before)
     left_out = _index_column(path, names) | set(text)
     numeric = [j for j in range(layout.width) if j not in left_out]
     if names is None and text:  # columns are numbered with those of text
@@ -52,7 +52,7 @@ def open_text(path: Path, header: bool | None = None) -> Table:
     shown = [names[j] for j in numeric] if names else None
     if not text and shown == [str(j) for j in range(len(numeric))]:  # the numbers that columns without names have
         shown = None
-    hint = f"Line {lines[named].index + 1} of {path} holds no number, but {', '.join(map(repr, row[:3]))}."
+    hint = f"Line {lines[named].before + 1} of {path} holds no number, but {', '.join(map(repr, row[:3]))}."
     return Table(
         len(numeric),
         lambda columns: layout.blocks([numeric[j] for j in columns]),
@@ -79,7 +79,7 @@ def write_csv(file: BinaryIO, values: np.ndarray, names: Sequence[str], beside: 
 class _Line(NamedTuple):
     """A line that is neither empty nor a comment, and how many lines come before it."""
 
-    index: int
+    before: int
     text: str
 
 
