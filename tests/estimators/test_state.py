@@ -5,10 +5,11 @@ import pickle
 import numpy as np
 import pytest
 import sklearn
+from kdmaps.certificates import DictionaryOperators
 from sklearn.model_selection import GridSearchCV, KFold, PredefinedSplit, cross_val_score
 
 import kdmaps
-from kdmaps import Factor, KernelDiffusionMap, KernelSearchCV
+from kdmaps import Factor, KernelDiffusionMap, KernelSearchCV, VariationalKernelMap
 from kdmaps.baselines import UniformMixtureMap
 from kdmaps.exceptions import DataWarning
 from kdmaps.kernels import Gaussian
@@ -77,6 +78,15 @@ def test_bootstrap_wants_the_samples_of_fit():
     with pytest.raises(ValueError, match="was not fitted to this X"):
         kdmaps.uncertainty.bootstrap(model, OTHERS, n_resamples=20, random_state=0)
     kdmaps.uncertainty.bootstrap(model, X, n_resamples=20, random_state=0)
+
+
+def test_certificates_want_the_samples_of_fit():
+    model = make(basis="landmarks", diffusion=tensor_field(X)).fit(X)
+    weight = np.linspace(0.5, 1.5, 120)
+    DictionaryOperators.of(model, X)
+    DictionaryOperators.of(make(basis="landmarks", diffusion=tensor_field(X)).fit(X, sample_weight=weight), X, weight)
+    with pytest.raises(ValueError, match="belongs to the samples of fit; pass these as X"):
+        DictionaryOperators.of(model, OTHERS)
 
 
 def test_a_function_cannot_change_the_samples():
@@ -164,6 +174,15 @@ def test_parameters_of_the_solve_may_change():
     model = make().fit(X).set_params(**changes).partial_fit(OTHERS)
     given = make(**{**changes, "random_state": 0}).fit(X).partial_fit(OTHERS)
     np.testing.assert_allclose(model.rates_, given.rates_, rtol=1e-8)
+
+
+def test_a_learned_kernel_remembers_the_diffusion_of_its_fit():
+    """What is saved of it is made from its parameters as they are now."""
+    model = VariationalKernelMap(2, n_features=10, adam_steps=1, lbfgs_steps=0, diffusion=scalar_field, random_state=0)
+    model.fit(X).set_params(diffusion=None)
+    for each in (model, model.best_estimator_):
+        with pytest.raises(ValueError, match="diffusion is not that of the fit any more"):
+            each.score(OTHERS)
 
 
 # --- weights ----------------------------------------------------------------------------------------------------------

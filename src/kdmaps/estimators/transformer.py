@@ -48,6 +48,7 @@ class ModeTransformer(NotebookDisplay, TransformerMixin, BaseEstimator):
     timescales_: np.ndarray
     moments_: Moments
     tangents_: TangentSpaces | None = None
+    _summed: dict[str, str]
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Return the names of the modes, "mode1", "mode2", ….
@@ -279,6 +280,8 @@ def own_diffusion(estimator: Any) -> DiffusionLike:
 def copy_modes(fitted: ModeTransformer, target: ModeTransformer) -> None:
     """Copy the fitted modes of one estimator to another."""
     set_modes(target, fitted.basis_, fitted.modes_, fitted.moments_, fitted.tangents_)
+    both = target._summed.keys() & fitted._summed.keys() & {"diffusion", "lag"}
+    target._summed |= {name: fitted._summed[name] for name in both}  # those of the fit, whatever they are now
 
 
 def copy_columns(fitted: ModeTransformer, target: ModeTransformer) -> None:

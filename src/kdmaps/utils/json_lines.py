@@ -14,7 +14,7 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
     for line in path.read_text(errors="replace").splitlines() if path.exists() else []:
         try:
             record = json.loads(line)
-        except json.JSONDecodeError:
+        except (json.JSONDecodeError, RecursionError):
             continue
         if isinstance(record, dict):
             found.append(record)
