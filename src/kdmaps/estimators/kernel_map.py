@@ -8,13 +8,13 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
-from sklearn.model_selection import PredefinedSplit
 
 from kdmaps.bases import Basis, BasisSpec, LandmarkBasis
 from kdmaps.data.distances import resolve_bandwidth
 from kdmaps.data.inputs import join_trajectories
+from kdmaps.data.pairs import Tail
 from kdmaps.data.sources import PREVIEW_SAMPLES, Source
-from kdmaps.estimators.transformer import ModeTransformer, changed_parameters, checked_source, own_diffusion, set_modes
+from kdmaps.estimators.transformer import ModeTransformer, check_more_samples, checked_source, own_diffusion, set_modes
 from kdmaps.forms.energy import EnergyForm
 from kdmaps.forms.lagged import LaggedForm
 from kdmaps.forms.moments import Moments, add_exactly
@@ -200,9 +200,12 @@ class KernelDiffusionMap(ModeTransformer):
         """Add a chunk of samples and find the modes of all samples so far.
 
         The first chunk fixes the bandwidth "median", the landmarks and the origin, so it should be typical. After it,
-        the result does not depend on how the samples are cut into chunks, beyond rounding. Parameters that only the
-        solve depends on may be changed between chunks (`n_components`, `regularization`, `center`, `rates`, `engine`,
-        `memory_limit`); kernel, basis, dtype, diffusion and lag may not.
+        the result does not depend on how the samples are cut into chunks, beyond rounding. With a lag, a chunk goes on
+        where the one before ended, or, with `groups`, each trajectory where it ended in the chunk before: frames across
+        the border are paired too.
+
+        Parameters that only the solve depends on may be changed between chunks (`n_components`, `regularization`,
+        `center`, `rates`, `engine`, `memory_limit`); kernel, basis, dtype, diffusion and lag may not.
 
         Parameters
         ----------
@@ -220,7 +223,7 @@ class KernelDiffusionMap(ModeTransformer):
         """
         first = not hasattr(self, "moments_")
         if not first:
-            self._check_unchanged(given={"diffusion"} if diffusion is not None else set())
+            check_more_samples(self, given=set() if diffusion is None else {"diffusion"})
         if diffusion is None:
             diffusion = self.diffusion if first else own_diffusion(self)
         return self._accumulate(X, sample_weight, diffusion, groups, reset=first)
@@ -241,6 +244,10 @@ class KernelDiffusionMap(ModeTransformer):
             check_folds(source, fit_spec(self))
             weight = checked_weight(sample_weight, source)
             spec = replace(fit_spec(self), diffusion=diffusion)
+            tail = getattr(self, "_tail", None)
+            if not reset and tail is not None:
+                source, weight, groups = tail.before(source, weight, groups)
+            self._tail = None if spec.lag is None else Tail.of(source, spec.lag, weight, groups)
             source, weight, groups = spec.observations(source, weight, groups)
             form = spec.form(source, weight, spaces=None if reset else self.tangents_)
             summed = getattr(self, "_summed", {})
@@ -250,21 +257,6 @@ class KernelDiffusionMap(ModeTransformer):
         for warning in fit_warnings(self):
             warn(warning)
         return self
-
-    def _check_unchanged(self, given: set[str]) -> None:
-        """Raise a ValueError if samples cannot be added to those before, whatever they are."""
-        changed = [name for name in changed_parameters(self) if name not in given]
-        if changed:
-            raise ValueError(
-                f"{', '.join(changed)} changed after the first samples were summed, whose sums depend on it; set it "
-                "back, or fit all samples again."
-            )
-        given_rows = isinstance(self.cv, PredefinedSplit) or (np.iterable(self.cv) and not isinstance(self.cv, str))
-        if self.rates == "cross-fitted" and given_rows:
-            raise ValueError(
-                "cv is a list of rows, and belongs to the samples of fit; pass a splitter, with groups where it needs "
-                "them, or rates='ritz'."
-            )
 
     def _check_parameters(self) -> None:
         """Raise a ValueError for parameters that no data could make sense of."""

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.model_selection import PredefinedSplit
 from sklearn.utils.validation import check_is_fitted
 
 from kdmaps.bases import Basis, ModeBasis
@@ -193,7 +194,7 @@ class ModeTransformer(NotebookDisplay, TransformerMixin, BaseEstimator):
             raise ValueError("lag is not that of the fit any more; set it back, or fit again.")
         if lag is not None:
             source, weight, _ = make_pairs(source, lag, weight, groups)
-            (pairs,) = source.moments(LaggedForm(), self._mode_basis(), weight, memory_limit=limit)
+            (pairs,) = source.moments(LaggedForm(lag), self._mode_basis(), weight, memory_limit=limit)
             return vamp_score(pairs.covariance(), pairs.mean_energy())
         if diffusion is None:
             form = make_form(own_diffusion(self), source, weight, spaces=self.tangents_)
@@ -261,6 +262,22 @@ def changed_parameters(estimator: ModeTransformer) -> list[str]:
     """Return the parameters that the sums over the samples of the fit depend on, and that were changed since."""
     now = _summed_parameters(estimator)
     return sorted(name for name, digest in getattr(estimator, "_summed", {}).items() if now[name] != digest)
+
+
+def check_more_samples(estimator: Any, given: set[str]) -> None:
+    """Raise a ValueError if samples cannot be added to those of the fit; parameters `given` with them may differ."""
+    if changed := [name for name in changed_parameters(estimator) if name not in given]:
+        raise ValueError(
+            f"{', '.join(changed)} changed after the first samples were summed, whose sums depend on it; set it back, "
+            "or fit all samples again."
+        )
+    cv = estimator.cv
+    rows_given = isinstance(cv, PredefinedSplit) or (np.iterable(cv) and not isinstance(cv, str))
+    if estimator.rates == "cross-fitted" and rows_given:
+        raise ValueError(
+            "cv is a list of rows, and belongs to the samples of fit; pass a splitter, with groups where it needs "
+            "them, or rates='ritz'."
+        )
 
 
 def own_diffusion(estimator: Any) -> DiffusionLike:
