@@ -11,7 +11,7 @@ from scipy.signal import lfilter
 from sklearn.base import clone
 
 import kdmaps
-from kdmaps.analysis.correlation import autocorrelation, integrated_correlation_time
+from kdmaps.data.correlation import autocorrelation, integrated_correlation_time
 from kdmaps.exceptions import UnreliableModesWarning
 from shared import known_warning, wide_map
 

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 from scipy.optimize import linear_sum_assignment
 from sklearn.utils.validation import check_is_fitted
 
-from kdmaps.analysis.correlation import integrated_correlation_time, trajectories_of
+from kdmaps.data.correlation import integrated_correlation_time, trajectories_of
 from kdmaps.bases import Basis
 from kdmaps.data import ArraySource
 from kdmaps.data.inputs import join_trajectories
