@@ -29,7 +29,7 @@ WIDEST_SCALES = 1e4
 #: where neighbours are about as far as others, three times the median distance of neighbours.
 COMPANY, ALONE_PAIRS, ALONE_NEIGHBOURS = 3, 2.0, 3.0
 #: Rows that show the typical distance, and the farthest rows that may be alone.
-TYPICAL_ROWS, FARTHEST = 500, 10
+TYPICAL_ROWS, FARTHEST = 250, 10
 #: An angle has values up to both ends of a turn (within 2 % of it), and in the 5 % before each end at least a quarter
 #: of the rows that equal shares would have. (A Gaussian that just fits between -π and π has a twentieth.)
 REACHED, END, LEAST_SHARE = 0.02, 0.05, 0.25
@@ -244,7 +244,7 @@ def outliers(data: Looked) -> Finding | None:
         where,
         f"Row(s) {_listed(where, MAX_ROWS_NAMED)} of X (counted from 0) lie alone, "
         f"{2 * max(alone.values()) / limit:.2g} typical distances from the others: such a row becomes a mode by itself.",
-        "Leave out rows that are errors, and sample more if they are not.",
+        "Leave out rows that are errors; if they belong to a rare state, sample it more often.",
     )
 
 

@@ -110,7 +110,7 @@ class AdaptiveDiffusionMap(KernelSearchCV):
         center: bool = True,
         diffusion: DiffusionLike = None,
         rates: str = "ritz",
-        cv: Any = 3,
+        cv: Any = "auto",
         dtype: DTypeLike = "float64",
         engine: str | None = None,
         memory_limit: float | None = None,

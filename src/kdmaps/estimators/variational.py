@@ -260,7 +260,7 @@ class VariationalKernelMap(ModeTransformer):
         _, X, weight = samples.source.sample(PREVIEW_SAMPLES, np.random.RandomState(samples.seed), samples.weight)
         if weight is not None:
             X, weight = X[weight > 0], weight[weight > 0]
-        check_samples(X, self.n_components, getattr(self, "feature_names_in_", None))
+        check_samples(X, self.n_components)
         kernels = self._make_kernels(X, weight, samples.seed)
         basis = spec.make(kernels[0] if len(kernels) == 1 else Mixture(kernels), X, weight, samples.seed)
         folds = samples.folds(fit, basis) if "heldout" in objective.terms else None

@@ -14,9 +14,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from kdmaps.exceptions import DataWarning
 from kdmaps.utils.types import RandomStateLike
-from kdmaps.utils.warn import warn
 
 
 @contextmanager
@@ -112,17 +110,10 @@ def checked_values(values: ArrayLike, n_samples: int) -> np.ndarray:
     return array
 
 
-def check_samples(X: np.ndarray, n_components: int, names: Any = None) -> None:
-    """Raise if X has too few samples, and warn of columns that are constant."""
+def check_samples(X: np.ndarray, n_components: int) -> None:
+    """Raise if X has too few samples."""
     if X.shape[0] <= n_components:
         raise ValueError(
             f"X has {X.shape[0]} sample(s) (of positive weight) but n_components={n_components} modes need "
             f"at least {n_components + 1}; give more samples or ask for fewer modes."
-        )
-    constant = np.flatnonzero(np.ptp(X, axis=0) == 0)
-    if constant.size and constant.size < X.shape[1]:
-        shown = constant if names is None else [names[j] for j in constant]
-        warn(
-            f"Column(s) {', '.join(map(str, shown))} of X are constant and say nothing about the modes; drop them.",
-            DataWarning,
         )
