@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from kdmaps.data.findings import Finding, Looked, run_checks
 from kdmaps.data.inputs import as_source, join_trajectories
 from kdmaps.data.order import Order, order_of
+from kdmaps.data.pairs import ArrayPairs, PairSource
 from kdmaps.data.sources import PREVIEW_SAMPLES, ArraySource, Sample, Source
 from kdmaps.exceptions import DataWarning
 from kdmaps.utils.types import SamplesLike
@@ -66,15 +67,23 @@ def check_data(
     return [*findings, *order_findings(order)]
 
 
-def warn_of_array(source: Source, weight: np.ndarray | None, groups: Any) -> None:
-    """Warn of what is found in the rows of an array; other sources are looked at when their preview is drawn."""
-    if isinstance(source, ArraySource):
-        warn_of(run_checks(_look(source, weight, groups)))
+def warn_of_array(source: Source, weight: np.ndarray | None, groups: Any, lag: int | None = None) -> None:
+    """Warn of what is found in the rows of an array; other sources are looked at when their preview is drawn.
+
+    What the order of rows tells is said where folds are made of it. With a lag rows are frames in order, unless they
+    are those of walkers that take turns.
+    """
+    if not isinstance(source, ArraySource):
+        return
+    warn_of(run_checks(_look(source, weight, groups)))
+    if lag is not None and groups is None and (order := order_in(source)).n_walkers > 1:
+        warn_of(order_findings(order))
 
 
 def warn_of_preview(source: Source, preview: Sample) -> None:
     """Warn of what is found in some rows of a source that is no array."""
-    if not isinstance(source, ArraySource):
+    looked = source.pairs if isinstance(source, PairSource) else source
+    if not isinstance(looked, ArraySource | ArrayPairs):
         warn_of(run_checks(_look(source, preview.weight, preview=preview)))
 
 

@@ -33,7 +33,12 @@ TYPICAL_ROWS, FARTHEST = 250, 10
 #: An angle has values up to both ends of a turn (within 2 % of it), and in the 5 % before each end at least a quarter
 #: of the rows that equal shares would have. (A Gaussian that just fits between -π and π has a twentieth.)
 REACHED, END, LEAST_SHARE = 0.02, 0.05, 0.25
-TURNS = {"[-π, π]": (-np.pi, np.pi), "[0, 2π]": (0.0, 2 * np.pi), "[-180, 180]": (-180.0, 180.0), "[0, 360]": (0.0, 360.0)}
+TURNS = {
+    "[-π, π]": (-np.pi, np.pi),
+    "[0, 2π]": (0.0, 2 * np.pi),
+    "[-180, 180]": (-180.0, 180.0),
+    "[0, 360]": (0.0, 360.0),
+}
 #: Weights are dominated by a few rows if fewer effective samples than this part, or than this number, are left.
 MIN_EFFECTIVE_PART, MIN_EFFECTIVE = 0.01, 50
 

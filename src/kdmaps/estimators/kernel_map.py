@@ -15,12 +15,13 @@ from kdmaps.data.distances import resolve_bandwidth
 from kdmaps.data.inputs import join_trajectories
 from kdmaps.data.sources import PREVIEW_SAMPLES, Source
 from kdmaps.estimators.transformer import ModeTransformer, checked_source, set_modes
-from kdmaps.forms.energy import EnergyForm, make_form
+from kdmaps.forms.energy import EnergyForm
+from kdmaps.forms.lagged import LaggedForm
 from kdmaps.forms.moments import Moments, add_exactly
 from kdmaps.forms.tangent import DiffusionLike, TangentSpaces
 from kdmaps.kernels import Kernel, make_kernel
-from kdmaps.selection.cross_fit import cross_fitted_rates
-from kdmaps.selection.folds import make_folds, make_splits, resolve_cv
+from kdmaps.selection.cross_fit import cross_fitted_quotients
+from kdmaps.selection.folds import make_folds, make_splits
 from kdmaps.selection.judging import FoldedMoments
 from kdmaps.selection.plan import FitSpec
 from kdmaps.spectrum.modes import Modes
@@ -63,6 +64,11 @@ class KernelDiffusionMap(ModeTransformer):
         The diffusion tensor a of the energy E[∇fᵀ a ∇f]: identity, scalar, diagonal (d,), matrix (d, d), per sample
         (n, d, d), a factor (n, d, k) with a = F Fᵀ (`kdmaps.Factor`), a callable of the samples, or the projector on
         the tangent spaces of a manifold that the samples lie on (`kdmaps.TangentDiffusion`).
+    lag : int, optional
+        X is a trajectory (or several: `groups`, or a list of arrays) of frames at equal time steps; modes are those of
+        the transfer operator, found from pairs of frames this many apart. By default X is samples in any order.
+    time_step : float, default=1
+        Time between frames, in any unit: with a lag, the one of `timescales_`.
     sampling : {"sobol", "orthogonal", "iid"}, default="sobol"
         How frequencies are drawn from the spectral law.
     landmarks : {"kmeans", "uniform", "greedy"} or array-like of shape (p, d), default="kmeans"
@@ -131,6 +137,8 @@ class KernelDiffusionMap(ModeTransformer):
         landmarks: str | ArrayLike = "kmeans",
         center: bool = True,
         diffusion: DiffusionLike = None,
+        lag: int | None = None,
+        time_step: float = 1.0,
         rates: str = "ritz",
         cv: Any = "auto",
         dtype: DTypeLike = "float64",
@@ -148,6 +156,8 @@ class KernelDiffusionMap(ModeTransformer):
         self.landmarks = landmarks
         self.center = center
         self.diffusion = diffusion
+        self.lag = lag
+        self.time_step = time_step
         self.rates = rates
         self.cv = cv
         self.dtype = dtype
@@ -225,8 +235,10 @@ class KernelDiffusionMap(ModeTransformer):
             check_folds(source, fit_spec(self))
             weight = checked_weight(sample_weight, source)
             if reset:
-                warn_of_array(source, weight, groups)
-            form = make_form(diffusion, source, weight, spaces=None if reset else self.tangents_)
+                warn_of_array(source, weight, groups, self.lag)
+            spec = replace(fit_spec(self), diffusion=diffusion)
+            source, weight, groups = spec.observations(source, weight, groups)
+            form = spec.form(source, weight, spaces=None if reset else self.tangents_)
             fit_source(self, source, form, weight, groups, reset)
         for warning in fit_warnings(self):
             warn(warning)
@@ -255,7 +267,7 @@ def basis_spec(estimator: Any) -> BasisSpec:
 
 def fit_spec(estimator: Any) -> FitSpec:
     """Return the settings of the fit of an estimator."""
-    names = ("n_components", "center", "diffusion", "rates", "cv", "engine", "memory_limit")
+    names = ("n_components", "center", "diffusion", "rates", "cv", "engine", "memory_limit", "lag", "time_step")
     return FitSpec(**{name: getattr(estimator, name) for name in names})
 
 
@@ -271,7 +283,7 @@ def check_folds(source: Source, spec: FitSpec) -> None:
 def fit_source(
     model: KernelDiffusionMap,
     source: Source,
-    form: EnergyForm,
+    form: EnergyForm | LaggedForm,
     weight: np.ndarray | None,
     groups: ArrayLike | None = None,
     reset: bool = True,
@@ -286,8 +298,9 @@ def fit_source(
                 "rates='cross-fitted' needs the folds of all samples, which a model that was loaded, or fitted with "
                 "rates='ritz', does not keep; call set_params(rates='ritz') before partial_fit."
             )
-        cv = model._cv = resolve_cv(spec.cv, source, groups) if reset else getattr(model, "_cv", spec.cv)
+        cv = spec.with_folds(source, groups).splitter if reset else getattr(model, "_splitter", spec.splitter)
         splits = make_splits(cv, source.rows_for_splitters, groups, spec.n_components, seed)
+        model._splitter = cv  # the chunks of partial_fit are cut alike
         landmarks = basis.landmarks if isinstance(basis, LandmarkBasis) else None
         folds = make_folds(splits, source, weight, spec.n_components, landmarks)
         moments, parts = folds.moments(source, form, basis, weight, **spec.summing)
@@ -333,9 +346,9 @@ def fit_sums(
 def solve_modes(basis: Basis, moments: Moments, parts: FoldSums, regularization: float, spec: FitSpec) -> Modes:
     """Return the modes of the samples behind `moments`, longest time scale first."""
     problem = (basis.ridge, spec.n_components, regularization, spec.center)
-    modes = find_modes(moments, *problem)
+    modes = find_modes(moments, *problem, spec.clock)
     if spec.rates == "cross-fitted":
-        modes = replace(modes, rates=cross_fitted_rates(moments, parts, *problem))
+        modes = replace(modes, quotients=cross_fitted_quotients(moments, parts, *problem))
     return modes.by_timescale()
 
 

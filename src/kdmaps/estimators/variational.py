@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from kdmaps.bases import Basis, BasisSpec, check_basis
 from kdmaps.data.distances import resolve_bandwidth
+from kdmaps.data.check import warn_of_array
 from kdmaps.data.inputs import join_trajectories
 from kdmaps.data.sources import PREVIEW_SAMPLES, ArraySource
 from kdmaps.estimators.kernel_map import KernelDiffusionMap, fit_warnings, solve_modes
@@ -212,7 +213,10 @@ class VariationalKernelMap(ModeTransformer):
             X = checked_samples(self, X, reset=True)
             weight = checked_weight(sample_weight, X)
             form = make_form(self.diffusion, X, weight, keep=True)
-            samples = _Samples(ArraySource(X, checked=True), weight, form, groups, seed_of(self.random_state))
+            source = ArraySource(X, checked=True)
+            source.feature_names = getattr(self, "feature_names_in_", None)
+            warn_of_array(source, weight, groups)
+            samples = _Samples(source, weight, form, groups, seed_of(self.random_state))
             learned, self.regularization_ = self._learn(spec, fit, samples)
             if self.rates == "cross-fitted":
                 moments, parts = samples.folds(fit, learned).moments(samples.source, form, learned, weight)

@@ -107,6 +107,11 @@ class WalkerKFold(BaseCrossValidator):
             yield index[fold != number], index[fold == number]
 
 
+def is_auto(cv: Any) -> bool:
+    """Return whether the folds are to be chosen by the order of the rows."""
+    return isinstance(cv, str) and cv == "auto"
+
+
 def resolve_cv(cv: Any, source: Source, groups: Any, preview: Sample | None = None) -> Any:
     """Return the folds that "auto" stands for; any other `cv` stays as it is.
 
@@ -122,7 +127,7 @@ def resolve_cv(cv: Any, source: Source, groups: Any, preview: Sample | None = No
     preview : Sample, optional
         Some rows of a source that is no array.
     """
-    if not (isinstance(cv, str) and cv == "auto"):
+    if not is_auto(cv):
         return cv
     if groups is not None:
         return FOLDS

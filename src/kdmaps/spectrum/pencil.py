@@ -10,6 +10,7 @@ from scipy.linalg import lapack
 
 from kdmaps.exceptions import UnreliableModesWarning
 from kdmaps.forms.moments import Moments
+from kdmaps.spectrum.clock import NO_LAG, Clock
 from kdmaps.spectrum.modes import Modes
 from kdmaps.utils.threads import blas_threads
 from kdmaps.utils.warn import warn
@@ -106,9 +107,14 @@ def single_precision_warnings(moments: Moments, coefficients: np.ndarray) -> lis
 
 
 def find_modes(
-    moments: Moments, ridge: np.ndarray | None, n_components: int, regularization: float, center: bool = True
+    moments: Moments,
+    ridge: np.ndarray | None,
+    n_components: int,
+    regularization: float,
+    center: bool = True,
+    clock: Clock = NO_LAG,
 ) -> Modes:
-    """Return the leading modes of the samples behind `moments`.
+    """Return the leading modes of the samples, or pairs of frames, behind `moments`.
 
     Raises
     ------
@@ -133,15 +139,17 @@ def find_modes(
     mu, a = values[:n_components], coefficients[:, :n_components]
     a = a / np.sqrt(np.einsum("mk,mk->k", a, covariance @ a))
     a = a * np.where(_fixed_direction(p) @ a < 0, -1.0, 1.0)
+    quotients = np.einsum("mk,mk->k", a, energy @ a)
     return Modes(
         coefficients=a,
         offset=moments.mean @ a if center else np.zeros(n_components),
         eigenvalues=mu,
         next_eigenvalue=float(values[n_components]) if n_components < p else np.nan,
-        rates=np.einsum("mk,mk->k", a, energy @ a),
+        quotients=quotients,
         condition_number=condition,
         effective_rank=trace / mu,
-        effective_count=moments.effective_count,
+        effective_count=moments.effective_count / clock.inefficiency(quotients),
+        clock=clock,
     )
 
 
