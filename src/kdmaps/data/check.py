@@ -113,8 +113,8 @@ def order_findings(order: Order) -> list[Finding]:
                 (),
                 f"Rows depend on the rows before them (correlation time about {time} rows), as consecutive frames of a "
                 "trajectory do.",
-                "With cv='auto', folds are blocks of rows with a gap of that time between them. If rows are in no order "
-                "of time, shuffle them or pass cv=3.",
+                "With cv='auto', folds are blocks of rows with a gap of that time between them. If rows are in no "
+                "order of time, shuffle them or pass cv=3.",
             )
         ]
     return [

@@ -140,7 +140,7 @@ def time_columns(data: Looked) -> Finding | None:
 
 def constant_columns(data: Looked) -> Finding | None:
     """Find columns of one value, beside others that vary."""
-    constant = [j for j in np.flatnonzero(data.distinct == 1) if np.ptp(data.X[:, j]) == 0]
+    constant = [int(j) for j in np.flatnonzero(data.distinct == 1) if np.ptp(data.X[:, j]) == 0]
     if not constant or len(constant) == data.X.shape[1]:
         return None
     where = data.label(constant)
@@ -244,11 +244,12 @@ def outliers(data: Looked) -> Finding | None:
     if not alone:
         return None
     where = tuple(int(data.rows[row]) for row in sorted(alone))
+    away = ALONE_PAIRS * max(alone.values()) / limit
     return Finding(
         "outliers",
         where,
-        f"Row(s) {_listed(where, MAX_ROWS_NAMED)} of X (counted from 0) lie alone, "
-        f"{2 * max(alone.values()) / limit:.2g} typical distances from the others: such a row becomes a mode by itself.",
+        f"Row(s) {_listed(where, MAX_ROWS_NAMED)} of X (counted from 0) lie alone, {away:.2g} typical distances from "
+        "the others: such a row becomes a mode by itself.",
         "Leave out rows that are errors; if they belong to a rare state, sample it more often.",
     )
 

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kdmaps.bases import Basis, BasisSpec, check_basis
-from kdmaps.data.distances import resolve_bandwidth
 from kdmaps.data.check import warn_of_array
+from kdmaps.data.distances import resolve_bandwidth
 from kdmaps.data.inputs import join_trajectories
 from kdmaps.data.sources import PREVIEW_SAMPLES, ArraySource
 from kdmaps.estimators.kernel_map import KernelDiffusionMap, fit_warnings, solve_modes
