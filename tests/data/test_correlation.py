@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from kdmaps.analysis import correlation
+from kdmaps.data import correlation
 from kdmaps.data.correlation import autocorrelation, integrated_correlation_time, trajectories_of
 from shared import traced_peak
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kdmaps.data.findings import Finding, Looked, run_checks
+from kdmaps.data.findings import Finding, Looked, run_checks, time_columns
 from kdmaps.data.inputs import as_source, join_trajectories
 from kdmaps.data.order import Order, order_of
 from kdmaps.data.pairs import ArrayPairs, PairSource
@@ -65,6 +65,11 @@ def check_data(
     findings = run_checks(_look(source, weight, groups, names, preview))
     order = Order() if groups is not None else order_in(source, preview)
     return [*findings, *order_findings(order)]
+
+
+def find_time(X: np.ndarray, groups: ArrayLike | None = None, names: Sequence[str] | None = None) -> Finding | None:
+    """Return the finding of columns that are a time or an index, if there are any: the first of the checks alone."""
+    return time_columns(_look(ArraySource(X), None, groups, names))
 
 
 def warn_of_array(source: Source, weight: np.ndarray | None, groups: Any, lag: int | None = None) -> None:
@@ -143,11 +148,10 @@ def _look(
     """Return the rows to look at: all of an array in memory, the first ones of a file, or those of a preview."""
     if preview is not None:
         X, rows = preview.X, preview.rows
-    elif isinstance(source, ArraySource) and not source.many_passes:
-        rows = np.arange(min(len(source.array), PREVIEW_SAMPLES))
-        X = source.read(slice(0, len(rows)))[1]
     else:
-        X, rows = source.array, np.arange(len(source.array))  # type: ignore[attr-defined]
+        n = source.n_samples or 0
+        rows = np.arange(n if source.many_passes else min(n, PREVIEW_SAMPLES))
+        X = source.read(slice(0, len(rows)))[1]
     groups = np.asarray(groups)[rows] if np.shape(groups) == (source.n_samples,) else None
     own_weight = weight if weight is None or len(weight) == len(rows) else weight[rows]
     if own_weight is not None and not own_weight.all():
