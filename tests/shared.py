@@ -135,6 +135,11 @@ def known_warning(text=""):
     return pytest.mark.filterwarnings(f"ignore:.*{text}:kdmaps.exceptions.UnreliableModesWarning")
 
 
+def known_finding(text=""):
+    """Return a mark for tests whose samples hold what the data check finds, in words with this text, on purpose."""
+    return pytest.mark.filterwarnings(f"ignore:.*{text}:kdmaps.exceptions.DataWarning")
+
+
 # --- comparisons ------------------------------------------------------------------------------------------------------
 MOMENTS = tuple(field.name for field in fields(Moments))
 

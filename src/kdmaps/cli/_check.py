@@ -5,6 +5,7 @@ from __future__ import annotations
 import typer
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from kdmaps.cli._app import FOUND, app
 from kdmaps.cli._models import describe
@@ -49,6 +50,7 @@ def check(
     for title in ("check", "found", "what to do"):
         table.add_column(title, no_wrap=title == "check")
     for finding in findings:
-        table.add_row(finding.name, finding.found, finding.remedy, style="red" if finding.severity == "error" else None)
-    console.print(table, markup=False)
+        style = "red" if finding.severity == "error" else ""
+        table.add_row(*(Text(part, style) for part in (finding.name, finding.found, finding.remedy)))
+    console.print(table)
     raise typer.Exit(FOUND)

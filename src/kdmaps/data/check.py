@@ -72,24 +72,32 @@ def find_time(X: np.ndarray, groups: ArrayLike | None = None, names: Sequence[st
     return time_columns(_look(ArraySource(X), None, groups, names))
 
 
-def warn_of_array(source: Source, weight: np.ndarray | None, groups: Any, lag: int | None = None) -> None:
+def warn_of_array(
+    source: Source, weight: np.ndarray | None, groups: Any, *, folds: bool = True, lag: int | None = None
+) -> None:
     """Warn of what is found in the rows of an array; other sources are looked at when their preview is drawn.
 
-    What the order of rows tells is said where folds are made of it. With a lag rows are frames in order, unless they
-    are those of walkers that take turns.
+    Parameters
+    ----------
+    source, weight, groups :
+        The rows.
+    folds : bool
+        Whether rows are held out. (What their order tells is said where folds are made of it.)
+    lag : int, optional
+        With a lag rows are frames in order, unless they are those of walkers that take turns.
     """
     if not isinstance(source, ArraySource):
         return
-    warn_of(run_checks(_look(source, weight, groups)))
+    warn_of(run_checks(_look(source, weight, groups), folds))
     if lag is not None and groups is None and (order := order_in(source)).n_walkers > 1:
         warn_of(order_findings(order))
 
 
-def warn_of_preview(source: Source, preview: Sample) -> None:
+def warn_of_preview(source: Source, preview: Sample, folds: bool = True) -> None:
     """Warn of what is found in some rows of a source that is no array."""
     looked = source.pairs if isinstance(source, PairSource) else source
     if not isinstance(looked, ArraySource | ArrayPairs):
-        warn_of(run_checks(_look(source, preview.weight, preview=preview)))
+        warn_of(run_checks(_look(source, preview.weight, preview=preview), folds))
 
 
 def warn_of(findings: Iterable[Finding]) -> None:

@@ -217,8 +217,10 @@ def wrapped_angles(data: Looked) -> Finding | None:
 
 
 def copied_rows(data: Looked) -> Finding | None:
-    """Find rows that repeat others; discrete columns repeat anyway."""
+    """Find rows that repeat others; discrete columns repeat anyway, and groups keep copies together."""
     n = len(data.head)
+    if data.groups is not None or n < MIN_ROWS:
+        return None
     copies = n - len({row.tobytes() for row in data.head})
     if len(data.discrete) == data.X.shape[1] or copies <= max(1, MANY_COPIES * n):
         return None
@@ -232,7 +234,7 @@ def copied_rows(data: Looked) -> Finding | None:
 
 def outliers(data: Looked) -> Finding | None:
     """Find rows that are far away from all others."""
-    X = data.X
+    X = np.delete(data.X, data.clocks, axis=1) if data.clocks.size else data.X  # a time has the largest distances
     if len(X) < MIN_ROWS:
         return None
     typical = np.asarray(X[:: -(-len(X) // TYPICAL_ROWS)], dtype=np.float64)
@@ -339,6 +341,8 @@ CHECKS = (
 )
 
 
-def run_checks(data: Looked) -> list[Finding]:
-    """Return what the checks find."""
-    return [finding for check in CHECKS if (finding := check(data)) is not None]
+def run_checks(data: Looked, folds: bool = True) -> list[Finding]:
+    """Return what the checks find; without folds, copies of rows do no harm."""
+    checks = (check for check in CHECKS if folds or check is not copied_rows)
+    with np.errstate(over="ignore", invalid="ignore"):  # numbers that overflow are found all the same
+        return [finding for check in checks if (finding := check(data)) is not None]

@@ -235,7 +235,7 @@ class KernelDiffusionMap(ModeTransformer):
             check_folds(source, fit_spec(self))
             weight = checked_weight(sample_weight, source)
             if reset:
-                warn_of_array(source, weight, groups, self.lag)
+                warn_of_array(source, weight, groups, folds=self.rates == "cross-fitted", lag=self.lag)
             spec = replace(fit_spec(self), diffusion=diffusion)
             source, weight, groups = spec.observations(source, weight, groups)
             form = spec.form(source, weight, spaces=None if reset else self.tangents_)
@@ -372,5 +372,5 @@ def _make_basis(model: KernelDiffusionMap, source: Source, weight: np.ndarray | 
     if weight is not None:
         X, weight = X[weight > 0], weight[weight > 0]
     check_samples(X, model.n_components)
-    warn_of_preview(source, preview)
+    warn_of_preview(source, preview, folds=model.rates == "cross-fitted")
     return spec.make(model._make_kernel(X, weight, seed), X, weight, seed)

@@ -232,7 +232,7 @@ class KernelSearchCV(ModeTransformer):
             source = checked_source(self, X, reset=True)
             check_folds(source, plan.fit)
             weight = checked_weight(sample_weight, source)
-            warn_of_array(source, weight, groups, self.lag)
+            warn_of_array(source, weight, groups, lag=self.lag)
             source, weight, groups = plan.fit.observations(source, weight, groups)
             result = search(source, weight, groups, plan)
             self._report(result)

@@ -215,7 +215,7 @@ class VariationalKernelMap(ModeTransformer):
             form = make_form(self.diffusion, X, weight, keep=True)
             source = ArraySource(X, checked=True)
             source.feature_names = getattr(self, "feature_names_in_", None)
-            warn_of_array(source, weight, groups)
+            warn_of_array(source, weight, groups, folds=self.rates == "cross-fitted")
             samples = _Samples(source, weight, form, groups, seed_of(self.random_state))
             learned, self.regularization_ = self._learn(spec, fit, samples)
             if self.rates == "cross-fitted":
