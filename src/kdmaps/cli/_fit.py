@@ -103,6 +103,8 @@ def fit(
     check_writable("--out", out)
     files = Files(data, columns, stride, array, weights, groups, topology, descriptor, angles, degrees, diffusion)
     samples = files.read()
+    console = Console()
+    console.print(f"{describe(data)}, {samples.describe()}", highlight=False, soft_wrap=True, markup=False)
     time = None if keep_columns else find_time(samples.X, samples.group, samples.names)
     if time is not None:
         raise ValueError(f"{time} If it is a coordinate all the same, add --keep-columns.")
@@ -114,8 +116,6 @@ def fit(
         "random_state": seed,
     }
     estimator = _estimator(modes, kernel, bandwidth, regularization, settings)
-    console = Console()
-    console.print(f"{describe(data)}, {samples.describe()}", highlight=False, soft_wrap=True, markup=False)
     findings = _find(console, estimator, samples, resamples, seed)
     _print(console, estimator, findings)
     page = _page(estimator, files, samples, findings)

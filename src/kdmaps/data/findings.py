@@ -108,9 +108,14 @@ class Looked:
 
     @cached_property
     def discrete(self) -> np.ndarray:
-        """Columns of few distinct values, but more than one."""
-        few = self.distinct <= min(FEW_VALUES, len(self.head) // ROWS_PER_VALUE)
-        return np.flatnonzero(few & (self.distinct > 1))
+        """Columns of few distinct values, but more than one; not if that is because rows as a whole are few."""
+        few = (self.distinct <= min(FEW_VALUES, len(self.head) // ROWS_PER_VALUE)) & (self.distinct > 1)
+        return np.flatnonzero(few & (self.distinct < self.distinct_rows)) if len(few) > 1 else np.flatnonzero(few)
+
+    @cached_property
+    def distinct_rows(self) -> int:
+        """Number of distinct rows of the head."""
+        return len({row.tobytes() for row in self.head})
 
     def _counts(self, j: int) -> bool:
         """Whether a column holds consecutive integers in any order, as the index of shuffled rows does."""
@@ -221,7 +226,7 @@ def copied_rows(data: Looked) -> Finding | None:
     n = len(data.head)
     if data.groups is not None or n < MIN_ROWS:
         return None
-    copies = n - len({row.tobytes() for row in data.head})
+    copies = n - data.distinct_rows
     if len(data.discrete) == data.X.shape[1] or copies <= max(1, MANY_COPIES * n):
         return None
     return Finding(
