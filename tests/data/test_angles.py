@@ -51,8 +51,7 @@ def test_a_well_at_the_ends_of_a_turn_has_the_rates_of_the_circle():
     phi = np.random.default_rng(0).vonmises(np.pi, 1.5, (4000, 1))
     exact = circle_rate(1.5)
     settings = {"regularization": 1e-3, "random_state": 0}
-    # The energy along the circle is the one of the plane in its tangent spaces.
-    right = kdmaps.KernelDiffusionMap(2, diffusion="tangent", **settings).fit(angles(phi))
+    right = kdmaps.KernelDiffusionMap(2, **settings).fit(angles(phi))
     np.testing.assert_allclose(right.rates_[0], exact, rtol=0.1)  # 4,000 samples: a few per cent, and the bias of λ
     with pytest.warns(kdmaps.exceptions.DataWarning, match=r"Column\(s\) 0 of X fill \[-π, π\] up to both ends"):
         wrong = kdmaps.KernelDiffusionMap(1, **settings).fit(phi)

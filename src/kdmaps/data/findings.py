@@ -210,14 +210,14 @@ def wrapped_angles(data: Looked) -> Finding | None:
     if not columns:
         return None
     where = data.label(columns)
-    degrees = [j for j in columns if "π" not in turns[j]]
+    degrees = ", degrees=True" if any("π" not in turns[j] for j in columns) else ""
+    call = f"kdmaps.data.angles(X, {[*where]}{degrees})"
     return Finding(
         "angles that wrap",
         where,
         f"Column(s) {_listed(where)} of X fill {turns[columns[0]]} up to both ends, as angles do: the two ends are the "
         "same place, but far apart in X.",
-        f"Use cosine and sine: kdmaps.data.angles(X, {[*where]}{', degrees=True' if degrees else ''}), or --angles on "
-        "the command line.",
+        f"Use cosine and sine: {call}, or --angles on the command line.",
     )
 
 
