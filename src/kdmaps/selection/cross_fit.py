@@ -157,6 +157,7 @@ def rough_cross_fit(
     regularizations: Sequence[float],
     center: bool = True,
     steps: np.ndarray = STEPS,
+    bound: float = 0.0,
 ) -> list[CrossFit | None]:
     """Return what `cross_fit` does, by a few steps of subspace iteration; largest λ first is best.
 
@@ -166,12 +167,12 @@ def rough_cross_fit(
         As `Folds.sums` returns them.
     ridge, n_components, regularizations, center :
         As in `cross_fit`.
-    steps : ndarray of two int
+    steps, bound :
         As in `cross_fit_path`.
     """
     check_cancelled()
     start, n_folds = time.perf_counter(), len(members) // 2
-    path = cross_fit_path(members, sums, ridge, np.array(regularizations), n_components, center, steps)
+    path = cross_fit_path(members, sums, ridge, np.array(regularizations), n_components, center, steps, bound)
     share = (time.perf_counter() - start) / (len(regularizations) * (1 + n_folds))
 
     def test_path(f: int) -> RegularizationPath:

@@ -26,7 +26,7 @@ from kdmaps.selection.folds import Folds, is_free, make_folds, splits_at, united
 from kdmaps.selection.grid import rate_unit
 from kdmaps.selection.plan import FitSpec, SearchPlan
 from kdmaps.selection.rules import Score, pooled_ritz_timescales
-from kdmaps.spectrum.iteration import CLOSE_STEPS, seen_directions
+from kdmaps.spectrum.iteration import CLOSE_STEPS, LAGGED_BOUND, LAGGED_STEPS, seen_directions
 from kdmaps.utils.validation import check_samples
 
 #: Samples on which data that are expensive to pass over are searched, unless more are asked for.
@@ -195,7 +195,13 @@ class SearchData:
             return None
         trains, tests = zip(*folded.parts, strict=True)
         sums, settings = [folded.whole, *trains, *tests], (n_components, [regularization], self.fit.center)
-        return rough_cross_fit(sums, np.eye(len(sums), dtype=bool), folded.basis.ridge, *settings, CLOSE_STEPS)[0]
+        iteration = {**self._iteration, "steps": CLOSE_STEPS}
+        return rough_cross_fit(sums, np.eye(len(sums), dtype=bool), folded.basis.ridge, *settings, **iteration)[0]
+
+    @property
+    def _iteration(self) -> dict[str, Any]:
+        """Options of `rough_cross_fit`."""
+        return {} if self.fit.lag is None else {"steps": LAGGED_STEPS, "bound": LAGGED_BOUND}
 
     def suggest_n_components(self, folded: FoldedMoments, regularization: float) -> int | None:
         """Return where the largest spectral gap lies among those that the folds agree on; None if there is none."""
@@ -230,7 +236,8 @@ class SearchData:
             sums = sums if frame is None else [part.reduced(frame) for part in sums]
         share = (time.perf_counter() - start) / (len(trial.lambdas) * len(folds))
         descending = sorted(trial.lambdas, reverse=True)
-        fits = rough_cross_fit(sums, members, basis.ridge, self.fit.n_components, descending, self.fit.center)
+        problem = (basis.ridge, self.fit.n_components, descending, self.fit.center)
+        fits = rough_cross_fit(sums, members, *problem, **self._iteration)
         return [
             _candidate(trial.label, trial.kernel, lam, fit, scoring, share)
             for lam, fit in zip(reversed(descending), reversed(fits), strict=True)
