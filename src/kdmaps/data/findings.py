@@ -263,7 +263,7 @@ def outliers(data: Looked) -> Finding | None:
 
 def dominating_weights(data: Looked) -> Finding | None:
     """Find weights of which a few are nearly all."""
-    if data.weight is None:
+    if data.weight is None or len(data.weight) < MIN_ROWS:
         return None
     n, effective = len(data.weight), effective_sample_size(data.weight)
     if not is_dominated(n, effective):
