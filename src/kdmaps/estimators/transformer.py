@@ -23,6 +23,7 @@ from kdmaps.forms.tangent import DiffusionLike, TangentSpaces
 from kdmaps.kernels import Kernel
 from kdmaps.output.notebook import NotebookDisplay
 from kdmaps.selection.scores import timescale_score, vamp_score
+from kdmaps.spectrum.directed import directed_score
 from kdmaps.spectrum.modes import Modes
 from kdmaps.utils.content import content_digest
 from kdmaps.utils.threads import map_reduce, slices
@@ -30,7 +31,7 @@ from kdmaps.utils.types import PathLike, SamplesLike
 from kdmaps.utils.validation import checked_samples, checked_time, checked_values, checked_weight
 
 #: Parameters that the sums over samples depend on: they hold for all samples of a fit.
-SUMMED = {"kernel", "bandwidth", "n_kernels", "bandwidth_range", "diffusion", "lag"}
+SUMMED = {"kernel", "bandwidth", "n_kernels", "bandwidth_range", "diffusion", "lag", "reversible"}
 SUMMED |= {"basis", "n_features", "sampling", "landmarks", "dtype"}
 
 
@@ -49,6 +50,7 @@ class ModeTransformer(NotebookDisplay, TransformerMixin, BaseEstimator):
     timescales_: np.ndarray
     moments_: Moments
     tangents_: TangentSpaces | None = None
+    right_modes_: Modes | None = None
     _summed: dict[str, str]
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
@@ -61,7 +63,7 @@ class ModeTransformer(NotebookDisplay, TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         return np.array(mode_names(self.coefficients_.shape[1]), dtype=object)
 
-    def transform(self, X: SamplesLike, *, time: float = 0.0, out: PathLike | None = None) -> Any:
+    def transform(self, X: SamplesLike, *, time: float = 0.0, end: str = "first", out: PathLike | None = None) -> Any:
         """Evaluate the modes at new points.
 
         Parameters
@@ -71,6 +73,8 @@ class ModeTransformer(NotebookDisplay, TransformerMixin, BaseEstimator):
         time : float, default=0
             If positive, mode k is multiplied by e^{-rate_k·time}: the coordinates in which the Euclidean distance is
             the diffusion distance after that time.
+        end : {"first", "second"}, default="first"
+            With `reversible=False`, the end of a lag at which the modes are evaluated; else they are the same.
         out : path, optional
             Write the modes to this `.npy` file, chunk by chunk and atomically.
 
@@ -85,15 +89,19 @@ class ModeTransformer(NotebookDisplay, TransformerMixin, BaseEstimator):
         X, _, lengths = join_trajectories(X)
         source = checked_source(self, X)
         size = chunk_rows(self.basis_, 0, getattr(self, "memory_limit", None))
-        modes = source.project(self._mode_basis(), decay, size, out)
+        modes = source.project(self._mode_basis(end), decay, size, out)
         return modes if lengths is None else np.split(modes, np.cumsum(lengths)[:-1])
 
     def _modes_at(self, X: SamplesLike) -> np.ndarray:
         """Return the modes as floats, those of several trajectories below one another."""
         return np.asarray(ModeTransformer.transform(self, join_trajectories(X)[0]), dtype=np.float64)
 
-    def _mode_basis(self) -> ModeBasis:
-        return ModeBasis(self.basis_, self.coefficients_, self.modes_.offset)
+    def _mode_basis(self, end: str = "first") -> ModeBasis:
+        if end not in ("first", "second"):
+            raise ValueError(f"end must be 'first' or 'second', got {end!r}.")
+        right = self.right_modes_ if end == "second" else None
+        modes = self.modes_ if right is None else right
+        return ModeBasis(self.basis_, modes.coefficients, modes.offset)
 
     def gradient(self, X: ArrayLike) -> np.ndarray:
         """Evaluate the gradients ∇φ_k of the modes at any points, in closed form.
@@ -194,14 +202,22 @@ class ModeTransformer(NotebookDisplay, TransformerMixin, BaseEstimator):
             raise ValueError("lag is not that of the fit any more; set it back, or fit again.")
         if lag is not None:
             source, weight, _ = make_pairs(source, lag, weight, groups)
-            (pairs,) = source.moments(LaggedForm(lag), self._mode_basis(), weight, memory_limit=limit)
-            return vamp_score(pairs.covariance(), pairs.mean_energy())
+            return self._lagged_score(source, weight, LaggedForm(lag, self.right_modes_ is None), limit)
         if diffusion is None:
             form = make_form(own_diffusion(self), source, weight, spaces=self.tangents_)
         else:
             form = make_form(diffusion, source, weight)
         (held_out,) = source.moments(form, self._mode_basis(), weight, memory_limit=limit)
         return timescale_score(held_out.covariance(), held_out.mean_energy())
+
+    def _lagged_score(self, source: Source, weight: np.ndarray | None, form: LaggedForm, limit: float | None) -> float:
+        left, right = self.modes_, self.right_modes_
+        if right is None:
+            (pairs,) = source.moments(form, self._mode_basis(), weight, memory_limit=limit)
+            return vamp_score(pairs.covariance(), pairs.mean_energy())
+        both = (np.hstack([m.coefficients for m in (left, right)]), np.concatenate([left.offset, right.offset]))
+        (pairs,) = source.moments(form, ModeBasis(self.basis_, *both), weight, memory_limit=limit)
+        return directed_score(pairs)
 
     def save(self, path: PathLike) -> None:
         """Write the fitted model to `path` as plain data (.npz, no pickle); `kdmaps.load` reads it back."""
@@ -234,7 +250,12 @@ def checked_source(estimator: ModeTransformer, X: SamplesLike, reset: bool = Fal
 
 
 def set_modes(
-    estimator: ModeTransformer, basis: Basis, modes: Modes, moments: Moments, tangents: TangentSpaces | None
+    estimator: ModeTransformer,
+    basis: Basis,
+    modes: Modes,
+    moments: Moments,
+    tangents: TangentSpaces | None,
+    right: Modes | None = None,
 ) -> None:
     """Set the fitted attributes that all estimators share."""
     estimator.basis_, estimator.kernel_, estimator.modes_ = basis, basis.kernel, modes
@@ -242,7 +263,7 @@ def set_modes(
     estimator.eigenvalues_ = modes.eigenvalues
     estimator.rates_ = modes.rates
     estimator.timescales_ = modes.timescales
-    estimator.moments_, estimator.tangents_ = moments, tangents
+    estimator.moments_, estimator.tangents_, estimator.right_modes_ = moments, tangents, right
     estimator._summed = _summed_parameters(estimator)
 
 
@@ -296,7 +317,7 @@ def own_diffusion(estimator: Any) -> DiffusionLike:
 
 def copy_modes(fitted: ModeTransformer, target: ModeTransformer) -> None:
     """Copy the fitted modes of one estimator to another."""
-    set_modes(target, fitted.basis_, fitted.modes_, fitted.moments_, fitted.tangents_)
+    set_modes(target, fitted.basis_, fitted.modes_, fitted.moments_, fitted.tangents_, fitted.right_modes_)
     both = target._summed.keys() & fitted._summed.keys() & {"diffusion", "lag"}
     target._summed |= {name: fitted._summed[name] for name in both}  # those of the fit, whatever they are now
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, BinaryIO, cast
 
 import numpy as np
@@ -56,6 +57,8 @@ MODES = {
     "effective_rank": "r",
     "effective_count": "",
 }
+#: Further fields of Moments and Modes where the direction of time matters.
+DIRECTED_MOMENTS, RIGHT_MODES = {"flow": "pp", "change": "p"}, {"coefficients": "pr", "offset": "r"}
 TANGENTS = {"samples": "md", "dimension": "", "n_neighbors": "", "floor": ""}
 
 
@@ -104,6 +107,9 @@ def write_model(estimator: ModeTransformer, file: BinaryIO) -> None:
     _put(arrays, "moments", estimator.moments_, MOMENTS)
     if estimator.tangents_ is not None:
         _put(arrays, "tangents", estimator.tangents_, TANGENTS)
+    if estimator.right_modes_ is not None:
+        _put(arrays, "directed", estimator.moments_, DIRECTED_MOMENTS)
+        _put(arrays, "right", estimator.right_modes_, RIGHT_MODES)
     names = getattr(estimator, "feature_names_in_", None)
     header = {
         "format": FORMAT,
@@ -267,7 +273,12 @@ def _build(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> ModeTransfo
     estimator.n_features_in_ = sizes["d"]
     has_tangents = any(key.startswith("tangents.") for key in arrays)
     tangents = _tangents(_take(arrays, "tangents", TANGENTS, sizes), sizes) if has_tangents else None
-    set_modes(estimator, basis, modes.by_timescale(), sums, tangents)  # files of 0.1.0 are in the order of μ
+    right = None
+    if not getattr(estimator, "reversible", True):
+        sums = replace(sums, **_take(arrays, "directed", DIRECTED_MOMENTS, sizes))
+        right = replace(modes, **_take(arrays, "right", RIGHT_MODES, sizes)).by_timescale()
+    # Files of 0.1.0 are in the order of μ.
+    set_modes(estimator, basis, modes.by_timescale(), sums, tangents, right)
     estimator._summed |= dict.fromkeys(header.get("changed", ()), "that of the fit")
     if (names := header["feature_names_in"]) is not None:
         if not all(isinstance(name, str) for name in names) or len(names) != sizes["d"]:

@@ -101,7 +101,9 @@ class SearchData:
         """
         rows, searched, own_weight = _drawn(source, weight, plan.max_search_samples, seed)
         # After the draw, which tells the length of a stream.
-        form = whole_form = plan.fit.form(source, weight)
+        whole_form = plan.fit.form(source, weight)
+        # Kernels are judged by what pairs say in both directions of time.
+        form = replace(whole_form, reversible=True) if isinstance(whole_form, LaggedForm) else whole_form
         weight = own_weight
         preview = searched.sample(PREVIEW_SAMPLES, np.random.RandomState(seed), weight)
         used = preview.X if preview.weight is None else preview.X[preview.weight > 0]
