@@ -254,6 +254,18 @@ def test_reversible_data_have_the_same_modes_at_both_ends(ou):
 
 
 @quiet
+def test_model_files_know_both_ends(rotating, tmp_path):
+    model = fitted(rotating, reversible=False)
+    model.save(tmp_path / "model.npz")
+    other = kdmaps.load(tmp_path / "model.npz")
+    assert_allclose(other.transform(rotating[:9], end="second"), model.transform(rotating[:9], end="second"))
+    assert_allclose(other.score(rotating), model.score(rotating), rtol=1e-12)
+    assert_allclose(other.moments_.flow, model.moments_.flow)
+    other.partial_fit(rotating)  # a loaded model does not know the last frames of the trajectory before
+    assert_allclose(other.timescales_, model.timescales_, rtol=1e-2)
+
+
+@quiet
 def test_direction_of_time_through_searches_and_chunks(rotating):
     options = {"families": ["gaussian"], "bandwidths": [4.0], "regularizations": [1e-6], "max_extensions": 0}
     search = kdmaps.KernelSearchCV(2, lag=1, reversible=False, n_features=60, random_state=0, **options).fit(rotating)

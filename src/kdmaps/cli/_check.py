@@ -17,6 +17,7 @@ from kdmaps.cli._options import (
     DegreesOption,
     DescriptorOption,
     GroupsOption,
+    HeaderOption,
     StrideOption,
     TopologyOption,
     WeightsOption,
@@ -31,6 +32,7 @@ def check(
     columns: ColumnsOption = None,
     stride: StrideOption = 1,
     array: ArrayOption = None,
+    header: HeaderOption = None,
     angles: AnglesOption = None,
     degrees: DegreesOption = False,
     weights: WeightsOption = None,
@@ -39,16 +41,19 @@ def check(
     descriptor: DescriptorOption = "heavy-atoms",
 ) -> None:
     """Look for what is probably not meant in samples, without a fit: exit code 1 if something is found, else 0."""
-    samples = Files(data, columns, stride, array, weights, groups, topology, descriptor, angles, degrees).read()
+    files = Files(data, columns, stride, array, header, weights, groups, topology, descriptor, angles, degrees)
+    samples = files.read()
     findings = check_data(samples.source, samples.weight, samples.group)
     console = Console()
     console.print(f"{describe(data)}, {samples.describe()}", highlight=False, soft_wrap=True, markup=False)
-    if not findings:
+    if not findings and not samples.notes:
         console.print("Nothing suspicious was found.", highlight=False)
         return
     table = Table(show_lines=True)
     for title in ("check", "found", "what to do"):
         table.add_column(title, no_wrap=title == "check")
+    for note in samples.notes:
+        table.add_row("reading", Text(note), "")
     for finding in findings:
         style = "red" if finding.severity == "error" else ""
         table.add_row(*(Text(part, style) for part in (finding.name, finding.found, finding.remedy)))

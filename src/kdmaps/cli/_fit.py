@@ -24,6 +24,7 @@ from kdmaps.cli._options import (
     DegreesOption,
     DescriptorOption,
     GroupsOption,
+    HeaderOption,
     StrideOption,
     TopologyOption,
     WeightsOption,
@@ -51,6 +52,7 @@ def fit(
     columns: ColumnsOption = None,
     stride: StrideOption = 1,
     array: ArrayOption = None,
+    header: HeaderOption = None,
     angles: AnglesOption = None,
     degrees: DegreesOption = False,
     keep_columns: Annotated[
@@ -101,7 +103,9 @@ def fit(
     _require(resamples == 0 or resamples >= MIN_RESAMPLES, "--resamples", f"give 0, or {MIN_RESAMPLES} or more.")
     write_modes = make_writer(f".{table_format}")  # which may need a package that is missing
     check_writable("--out", out)
-    files = Files(data, columns, stride, array, weights, groups, topology, descriptor, angles, degrees, diffusion)
+    files = Files(
+        data, columns, stride, array, header, weights, groups, topology, descriptor, angles, degrees, diffusion
+    )
     samples = files.read()
     console = Console()
     console.print(f"{describe(data)}, {samples.describe()}", highlight=False, soft_wrap=True, markup=False)
@@ -148,6 +152,8 @@ def _find(console: Console, estimator: Any, samples: Samples, resamples: int, se
             if issubclass(category, DataWarning):
                 _print_warning(console, str(message))
 
+    for note in samples.notes:
+        hear(note, DataWarning)
     with warnings.catch_warnings():
         warnings.simplefilter("always")
         warnings.showwarning = hear

@@ -15,7 +15,7 @@ from kdmaps.data.distances import resolve_bandwidth
 from kdmaps.data.inputs import join_trajectories
 from kdmaps.data.pairs import Tail
 from kdmaps.data.sources import PREVIEW_SAMPLES, Source
-from kdmaps.estimators.transformer import ModeTransformer, checked_source, set_modes
+from kdmaps.estimators.transformer import ModeTransformer, check_more_samples, checked_source, own_diffusion, set_modes
 from kdmaps.forms.energy import EnergyForm
 from kdmaps.forms.lagged import LaggedForm
 from kdmaps.forms.moments import Moments, add_exactly
@@ -213,6 +213,9 @@ class KernelDiffusionMap(ModeTransformer):
         where the one before ended, or, with `groups`, each trajectory where it ended in the chunk before: frames across
         the border are paired too.
 
+        Parameters that only the solve depends on may be changed between chunks (`n_components`, `regularization`,
+        `center`, `rates`, `engine`, `memory_limit`); kernel, basis, dtype, diffusion and lag may not.
+
         Parameters
         ----------
         X : array-like of shape (n_samples, d), path, stream of chunks
@@ -221,14 +224,17 @@ class KernelDiffusionMap(ModeTransformer):
         groups : array-like of shape (n_samples,), optional
             For a `cv` that needs them.
         diffusion : optional
-            The diffusion tensor at these samples, where it is given per sample.
+            The diffusion tensor at these samples; needed after the first chunk where it is given per sample.
 
         Returns
         -------
         self
         """
         first = not hasattr(self, "moments_")
-        diffusion = self.diffusion if diffusion is None else diffusion
+        if not first:
+            check_more_samples(self, given=set() if diffusion is None else {"diffusion"})
+        if diffusion is None:
+            diffusion = self.diffusion if first else own_diffusion(self)
         return self._accumulate(X, sample_weight, diffusion, groups, reset=first)
 
     def _accumulate(
@@ -255,7 +261,10 @@ class KernelDiffusionMap(ModeTransformer):
             self._tail = None if spec.lag is None else Tail.of(source, spec.lag, weight, groups)
             source, weight, groups = spec.observations(source, weight, groups)
             form = spec.form(source, weight, spaces=None if reset else self.tangents_)
+            summed = getattr(self, "_summed", {})
             fit_source(self, source, form, weight, groups, reset)
+            if not reset:  # the parameters of the first samples
+                self._summed = summed
         for warning in fit_warnings(self):
             warn(warning)
         return self
