@@ -46,12 +46,14 @@ def check(
     findings = check_data(samples.source, samples.weight, samples.group)
     console = Console()
     console.print(f"{describe(data)}, {samples.describe()}", highlight=False, soft_wrap=True, markup=False)
-    if not findings:
+    if not findings and not samples.notes:
         console.print("Nothing suspicious was found.", highlight=False)
         return
     table = Table(show_lines=True)
     for title in ("check", "found", "what to do"):
         table.add_column(title, no_wrap=title == "check")
+    for note in samples.notes:
+        table.add_row("reading", Text(note), "")
     for finding in findings:
         style = "red" if finding.severity == "error" else ""
         table.add_row(*(Text(part, style) for part in (finding.name, finding.found, finding.remedy)))

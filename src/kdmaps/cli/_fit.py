@@ -144,9 +144,7 @@ class _Findings(NamedTuple):
 def _find(console: Console, estimator: Any, samples: Samples, resamples: int, seed: int) -> _Findings:
     """Fit the estimator, and resample for error bars; what the data check finds is shown before the fit."""
     uncertainty, source = None, samples.source
-    told: dict[str, type[Warning]] = dict.fromkeys(samples.notes, DataWarning)
-    for note in samples.notes:
-        _print_warning(console, note)
+    told: dict[str, type[Warning]] = {}
 
     def hear(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
         if issubclass(category, UserWarning) and str(message) not in told:
@@ -154,6 +152,8 @@ def _find(console: Console, estimator: Any, samples: Samples, resamples: int, se
             if issubclass(category, DataWarning):
                 _print_warning(console, str(message))
 
+    for note in samples.notes:
+        hear(note, DataWarning)
     with warnings.catch_warnings():
         warnings.simplefilter("always")
         warnings.showwarning = hear
