@@ -64,6 +64,15 @@ def fit(
         bool | None,
         typer.Option(help="Whether rows are in the order of time; folds are then blocks. (default: noticed)"),
     ] = None,
+    lag: Annotated[
+        str | None,
+        typer.Option(
+            help="Rows are a trajectory: find its modes and real time scales from pairs of rows this many apart, or "
+            "auto. (default: samples in any order)"
+        ),
+    ] = None,
+    time_step: Annotated[float, typer.Option(min=0, help="Time between rows of the data, with --lag.")] = 1.0,
+    unit: Annotated[str | None, typer.Option(help="Unit of --time-step, such as ps.")] = None,
     modes: Annotated[int, typer.Option(min=1, help="Number of modes.")] = 4,
     kernel: Annotated[str, typer.Option(help=f"auto, {', '.join(FAMILIES)}.")] = "auto",
     bandwidth: Annotated[float | None, typer.Option(min=0, help="Bandwidth of the kernel. (default: searched)")] = None,
@@ -99,6 +108,8 @@ def fit(
     _require(rates in RATES, "--rates", f"{rates!r} is none of {', '.join(RATES)}.")
     _require(bandwidth != 0, "--bandwidth", "give a positive number, or leave it out to have it searched.")
     _require(regularization != 0, "--lambda", "give a positive number, or leave it out to have it searched.")
+    _require(time_step > 0, "--time-step", "give a positive number.")
+    _require(lag is not None or (time_step == 1 and unit is None), "--time-step", "time needs a trajectory: add --lag.")
     _require(modes <= features, "--modes", f"{modes} modes need as many features; increase --features.")
     _require(resamples == 0 or resamples >= MIN_RESAMPLES, "--resamples", f"give 0, or {MIN_RESAMPLES} or more.")
     write_modes = make_writer(f".{table_format}")  # which may need a package that is missing
@@ -116,13 +127,15 @@ def fit(
         "n_features": features,
         "diffusion": samples.diffusion,
         "rates": rates,
-        "cv": _folds(samples, ordered),
+        "cv": _folds(samples, ordered) if lag is None else "auto",
         "random_state": seed,
+        "lag": _lag(lag),
+        "time_step": time_step * stride,  # of the rows that are used
     }
     estimator = _estimator(modes, kernel, bandwidth, regularization, settings)
     findings = _find(console, estimator, samples, resamples, seed)
-    _print(console, estimator, findings)
-    page = _page(estimator, files, samples, findings)
+    _print(console, estimator, findings, unit)
+    page = _page(estimator, files, samples, findings, unit)
     paths = [out / name for name in ("model.npz", f"modes.{table_format}", "report.html")]
     out.mkdir(parents=True, exist_ok=True)
     with replacing(*paths) as (model_file, modes_file, report_file):
@@ -167,7 +180,7 @@ def _find(console: Console, estimator: Any, samples: Samples, resamples: int, se
     return _Findings(modes, uncertainty, data, [text for text in told if text not in data])
 
 
-def _page(estimator: Any, files: Files, samples: Samples, findings: _Findings) -> str:
+def _page(estimator: Any, files: Files, samples: Samples, findings: _Findings, unit: str | None) -> str:
     """Render report.html."""
     return render_report(
         estimator,
@@ -175,6 +188,7 @@ def _page(estimator: Any, files: Files, samples: Samples, findings: _Findings) -
         sample_weight=samples.weight,
         groups=samples.group,
         uncertainty=findings.uncertainty,
+        unit=unit,
         notes=[*findings.of_data, *findings.of_modes],
         title=describe(files.data),
         feature_names=samples.names,
@@ -186,6 +200,14 @@ def _page(estimator: Any, files: Files, samples: Samples, findings: _Findings) -
 def _require(condition: bool, option: str, message: str) -> None:
     if not condition:
         raise typer.BadParameter(message, param_hint=option)
+
+
+def _lag(text: str | None) -> int | str | None:
+    """Return the lag that an option gives."""
+    if text is None or text == "auto":
+        return text
+    _require(text.isdecimal() and int(text) > 0, "--lag", f"{text!r} is neither auto nor a positive number of rows.")
+    return int(text)
 
 
 def _folds(samples: Samples, ordered: bool | None) -> Any:
@@ -217,9 +239,9 @@ def _estimator(
     return KernelSearchCV(n_modes, bandwidths=[bandwidth], progress=True, **settings)
 
 
-def _print(console: Console, estimator: Any, findings: _Findings) -> None:
+def _print(console: Console, estimator: Any, findings: _Findings, unit: str | None) -> None:
     console.print(timescale_table(estimator, findings.uncertainty))
-    console.print(time_unit(estimator), highlight=False, soft_wrap=True)
+    console.print(time_unit(estimator, unit), highlight=False, soft_wrap=True)
     console.print(f"Chosen: {chosen(estimator)}", highlight=False, soft_wrap=True, markup=False)
     for reason in reasons(estimator):
         console.print(f"  {reason}", highlight=False, soft_wrap=True, markup=False)
