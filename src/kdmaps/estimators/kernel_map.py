@@ -12,8 +12,9 @@ from numpy.typing import ArrayLike, DTypeLike
 from kdmaps.bases import Basis, BasisSpec, LandmarkBasis
 from kdmaps.data.distances import resolve_bandwidth
 from kdmaps.data.inputs import join_trajectories
-from kdmaps.data.sources import PREVIEW_SAMPLES, Source
+from kdmaps.data.sources import PREVIEW_SAMPLES, Sample, Source
 from kdmaps.estimators.transformer import ModeTransformer, checked_source, set_modes
+from kdmaps.estimators.verdict import judge_fit
 from kdmaps.forms.energy import EnergyForm, make_form
 from kdmaps.forms.moments import Moments, add_exactly
 from kdmaps.forms.tangent import DiffusionLike, TangentSpaces
@@ -276,7 +277,8 @@ def fit_source(
 ) -> None:
     """Sum over the samples of a source and fit the modes; without `reset`, of these and all samples before."""
     seed = seed_of(model.random_state)
-    basis = _make_basis(model, source, weight, seed) if reset else model.basis_
+    sample = _preview(model, source, weight, seed)
+    basis = _make_basis(model, source, sample, seed) if reset else model.basis_
     spec, parts = fit_spec(model), None
     if spec.rates == "cross-fitted":
         if not reset and not hasattr(model, "_folds"):
@@ -301,6 +303,7 @@ def fit_source(
     total, carry = add_exactly(moments, *before)
     tangents = form.spaces if reset else model.tangents_
     fit_sums(model, FoldedMoments(basis, total, parts or []), tangents, carry)
+    judge_fit(model, sample, form, groups, seed)
 
 
 def fit_sums(
@@ -341,17 +344,22 @@ def fit_warnings(model: Any) -> list[Warning]:
     found: list[Warning] = list(model.modes_.warnings())
     if model.basis_.dtype == np.float32:
         found += single_precision_warnings(model.moments_, model.modes_.coefficients)
-    return found
+    return found if model.trust_ is None else [*found, *model.trust_.warnings()]
 
 
-def _make_basis(model: KernelDiffusionMap, source: Source, weight: np.ndarray | None, seed: int) -> Basis:
-    """Make the basis that the parameters describe, for samples like these."""
+def _preview(model: KernelDiffusionMap, source: Source, weight: np.ndarray | None, seed: int) -> Sample:
+    """Draw the samples that decide the median, the landmarks and the origin."""
     spec = basis_spec(model)
     needs_median = isinstance(model.bandwidth, str) and not isinstance(model.kernel, Kernel)
     # Given frequencies only need an origin, for which the first rows of a stream will do.
     typical = spec.needs_typical_samples or needs_median
     most = None if spec.basis == "full" else PREVIEW_SAMPLES
-    _, X, weight = source.sample(most, np.random.RandomState(seed), weight, typical)
+    return source.sample(most, np.random.RandomState(seed), weight, typical)
+
+
+def _make_basis(model: KernelDiffusionMap, source: Source, sample: Sample, seed: int) -> Basis:
+    """Make the basis that the parameters describe, for samples like these."""
+    spec, (_, X, weight) = basis_spec(model), sample
     if weight is not None:
         X, weight = X[weight > 0], weight[weight > 0]
     check_samples(X, model.n_components, source.feature_names)

@@ -19,6 +19,7 @@ from kdmaps.estimators.kernel_map import (
     fit_warnings,
 )
 from kdmaps.estimators.transformer import ModeTransformer, checked_source, copy_columns, copy_modes
+from kdmaps.estimators.verdict import judge_search
 from kdmaps.exceptions import UnresolvedModesWarning
 from kdmaps.forms.tangent import DiffusionLike
 from kdmaps.kernels import FAMILIES, Kernel
@@ -237,6 +238,7 @@ class KernelSearchCV(ModeTransformer):
                 fit_sums(model, moments, data.whole_form.spaces)
             else:
                 fit_source(model, source, data.whole_form, weight, groups)
+            judge_search(model, result, chosen, moments, groups)
             self.best_estimator_ = model
             copy_modes(model, self)
             self.relevance_details_ = relevance_at(model, *data.typical)

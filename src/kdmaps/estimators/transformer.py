@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from kdmaps.analysis.trust import Trust
 from kdmaps.bases import Basis, ModeBasis
 from kdmaps.data.inputs import as_source, check_columns, is_array_like, join_trajectories
 from kdmaps.data.sources import ArraySource, Source
@@ -40,6 +41,9 @@ class ModeTransformer(NotebookDisplay, TransformerMixin, BaseEstimator):
     timescales_: np.ndarray
     moments_: Moments
     tangents_: TangentSpaces | None = None
+    trust_: Trust | None = None
+    energy_samples_: np.ndarray | None = None
+    variance_samples_: np.ndarray | None = None
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Return the names of the modes, "mode1", "mode2", ….
@@ -219,9 +223,17 @@ def set_modes(
     estimator.moments_, estimator.tangents_ = moments, tangents
 
 
+def set_trust(estimator: ModeTransformer, trust: Trust | None) -> None:
+    """Set the attributes that tell how far to trust modes; None for modes of which no samples are at hand."""
+    estimator.trust_ = trust
+    estimator.energy_samples_ = None if trust is None else trust.evidence.energy_samples
+    estimator.variance_samples_ = None if trust is None else trust.evidence.variance_samples
+
+
 def copy_modes(fitted: ModeTransformer, target: ModeTransformer) -> None:
     """Copy the fitted modes of one estimator to another."""
     set_modes(target, fitted.basis_, fitted.modes_, fitted.moments_, fitted.tangents_)
+    set_trust(target, fitted.trust_)
 
 
 def copy_columns(fitted: ModeTransformer, target: ModeTransformer) -> None:

@@ -16,6 +16,7 @@ from kdmaps.data.inputs import join_trajectories
 from kdmaps.data.sources import PREVIEW_SAMPLES, ArraySource
 from kdmaps.estimators.kernel_map import KernelDiffusionMap, fit_warnings, solve_modes
 from kdmaps.estimators.transformer import ModeTransformer, copy_columns, copy_modes, set_modes
+from kdmaps.estimators.verdict import judge_fit
 from kdmaps.forms.energy import EnergyForm, make_form
 from kdmaps.forms.tangent import DiffusionLike
 from kdmaps.kernels import Gaussian, Kernel, Mixture, make_kernel
@@ -220,6 +221,7 @@ class VariationalKernelMap(ModeTransformer):
                 (moments,), parts = samples.source.moments(form, learned, weight), []
             modes = solve_modes(learned, moments, parts, self.regularization_, fit)
             set_modes(self, learned, modes, moments, form.spaces)
+            judge_fit(self, samples.source.sample(None, np.random.RandomState(0), weight), form, groups, samples.seed)
         for warning in fit_warnings(self):
             warn(warning)
         return self

@@ -1,0 +1,161 @@
+"""How many samples stand behind each mode: those that carry its energy, its variance and its change."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from kdmaps.analysis.correlation import integrated_correlation_time
+from kdmaps.bases import ModeBasis
+from kdmaps.data.sources import Sample
+from kdmaps.forms.diffusion import DiffusionTensor
+from kdmaps.utils.threads import map_reduce, slices
+
+#: Bytes of the gradients of a block of samples.
+BLOCK_BYTES = 2**24
+#: A mode whose variance is less than this part of its second moment is the constant.
+CONSTANT = 0.1
+#: In a subsample, an integrated correlation time up to this much above 1 is noise.
+CORRELATED = 0.5
+#: Gradients are evaluated at most at this many samples after a search, and after a single fit, which takes less time.
+MOST_AFTER_SEARCH, MOST_AFTER_FIT = 5_000, 2_000
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """How many samples stand behind each of r modes.
+
+    With e_i = w_i ∇φᵀa∇φ and v_i = w_i φ² at sample i of weight w_i. Counts of a subsample are scaled to all samples.
+
+    Attributes
+    ----------
+    energy_samples : ndarray of shape (r,)
+        n_E = (Σe)²/Σe²: how many samples carry the energy.
+    variance_samples : ndarray of shape (r,)
+        n_V = (Σv)²/Σv²: how many samples carry the variance.
+    transition_samples : ndarray of shape (r,)
+        n_T = (Σs)²/Σs² for the parts s of the energy between neighbouring values of the mode (`transition_parts`).
+    independent_samples : ndarray of shape (r,)
+        (Σw)²/Σw² over the integrated correlation time of the mode in the order of the samples.
+    errors : ndarray of shape (r,)
+        Standard error of log rate, √Σ(w_i(e_i/rate - φ_i²))², with the correlation time of these terms.
+    heaviest : ndarray of shape (r,)
+        Number of the row that carries most of the variance.
+    heaviest_shares : ndarray of shape (r,)
+        Its part of the variance.
+    """
+
+    energy_samples: np.ndarray
+    variance_samples: np.ndarray
+    transition_samples: np.ndarray
+    independent_samples: np.ndarray
+    errors: np.ndarray
+    heaviest: np.ndarray
+    heaviest_shares: np.ndarray
+
+    def take(self, order: np.ndarray) -> Evidence:
+        """Return the evidence of some of the modes."""
+        return replace(self, **{name: values[order] for name, values in vars(self).items()})
+
+
+def evidence_at(
+    modes: ModeBasis,
+    sample: Sample,
+    tensor: DiffusionTensor,
+    n_samples: int,
+    trajectories: Sequence[np.ndarray] | None = None,
+) -> Evidence:
+    """Count the samples behind each mode.
+
+    Parameters
+    ----------
+    modes : ModeBasis
+        Of unit variance.
+    sample : Sample
+        All samples, or some of them drawn at random, in their order.
+    tensor : DiffusionTensor
+        At the rows of the sample.
+    n_samples : int
+        Number of all samples.
+    trajectories : sequence of ndarray of int, optional
+        Places of the samples of each trajectory; one trajectory by default.
+    """
+    X = np.asarray(sample.X, dtype=np.float64)
+    weight = np.ones(len(X)) if sample.weight is None else np.asarray(sample.weight, dtype=np.float64)
+    weight = weight / weight.sum()
+    values, energies = modes.features(X), energies_at(modes, X, tensor, sample.rows)
+    second, values, scale = weight @ values**2, values - weight @ values, n_samples / len(X)
+    variances = weight[:, None] * values**2
+    total = np.maximum(variances.sum(axis=0), np.finfo(float).tiny)
+    rates = np.maximum(weight @ energies, np.finfo(float).tiny) / total
+    terms = energies / (rates * total) - values**2 / total
+    heaviest = np.argmax(variances, axis=0)
+    # Without centring the constant is a mode, which no sample has to show.
+    constant = total < CONSTANT * second
+    errors = np.sqrt(np.sum((weight[:, None] * terms) ** 2, axis=0) / scale)
+
+    def counted(parts: np.ndarray) -> np.ndarray:
+        return np.where(constant, n_samples, scale * _count(parts))
+
+    return Evidence(
+        energy_samples=counted(weight[:, None] * energies),
+        variance_samples=counted(variances),
+        transition_samples=counted(np.stack([transition_parts(v, weight) for v in values.T], axis=1)),
+        independent_samples=scale * _count(weight) / _correlation_times(values, scale, trajectories),
+        errors=errors * np.sqrt(_correlation_times(terms, scale, trajectories)),
+        heaviest=np.asarray(sample.rows)[heaviest],
+        heaviest_shares=variances[heaviest, np.arange(len(total))] / total,
+    )
+
+
+def energies_at(modes: ModeBasis, X: np.ndarray, tensor: DiffusionTensor, index: np.ndarray) -> np.ndarray:
+    """∇φ_kᵀ a ∇φ_k at the samples X, which are rows `index` of all; (n, r). In blocks of samples."""
+    identity, out = np.eye(modes.n_features), np.empty((len(X), modes.n_features))
+
+    def step(_: None, part: slice) -> None:
+        slopes = modes.gradient(X[part], identity)
+        scalar, factor = tensor.rows(X[part], index[part])
+        energy = np.zeros((len(slopes), modes.n_features))
+        if tensor.constant is not None:
+            energy += np.einsum("nkd,nkd->nk", slopes @ tensor.constant, slopes)
+        if scalar is not None:
+            energy += scalar[:, None] * np.sum(slopes**2, axis=2)
+        if factor is not None:
+            energy += tensor.sign * np.sum((slopes @ factor) ** 2, axis=2)
+        out[part] = np.maximum(energy, 0)
+
+    rows = max(1, min(modes.chunk_rows, BLOCK_BYTES // (8 * modes.n_features * X.shape[1])))
+    map_reduce(list(slices(len(X), rows)), lambda: None, step)
+    return out
+
+
+def transition_parts(values: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """Return the parts of the energy of an exact mode that lie between neighbouring values of it at the samples.
+
+    From -div(π a∇φ) = rate·π φ, the energy per unit of the mode's value s is rate·F(s) with F(s) = E[φ; φ > s]. Hence
+    F(s)(s' - s) over the variance is the part that belongs between the neighbouring values s and s' (they add up to 1):
+    it needs no gradient, and does not depend on what a kernel makes of the space without samples. A part near 1 says
+    that the mode changes where no sample is.
+    """
+    order = np.argsort(values, kind="stable")
+    values, weight = values[order], weight[order]
+    centred = values - weight @ values / weight.sum()
+    above = np.cumsum((weight * centred)[::-1])[::-1][1:]
+    return np.maximum(above, 0) * np.diff(centred)
+
+
+def _count(parts: np.ndarray) -> np.ndarray:
+    """(Σx)²/Σx² along the first axis: how many equal parts would be as uneven."""
+    largest = np.maximum(parts.max(axis=0), np.finfo(float).tiny)
+    parts = parts / largest  # squares of tiny numbers vanish
+    return np.sum(parts, axis=0) ** 2 / np.maximum(np.sum(parts**2, axis=0), np.finfo(float).tiny)
+
+
+def _correlation_times(series: np.ndarray, scale: float, trajectories: Sequence[np.ndarray] | None) -> np.ndarray:
+    """Integrated correlation times of the columns in steps of all samples, of which one in `scale` is here."""
+    excess = np.array([integrated_correlation_time(column, trajectories) for column in series.T]) - 1
+    if scale > 1:  # what noise makes of samples that do not depend on one another would be multiplied
+        excess = np.where(excess < CORRELATED, 0, excess)
+    return 1 + scale * excess
