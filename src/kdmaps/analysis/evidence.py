@@ -45,6 +45,8 @@ class Evidence:
         Number of the row that carries most of the variance.
     heaviest_shares : ndarray of shape (r,)
         Its part of the variance.
+    gap_error : float
+        Standard error of the logarithm of the ratio of the last two rates.
     """
 
     energy_samples: np.ndarray
@@ -54,10 +56,11 @@ class Evidence:
     errors: np.ndarray
     heaviest: np.ndarray
     heaviest_shares: np.ndarray
+    gap_error: float = np.nan
 
-    def take(self, order: np.ndarray) -> Evidence:
-        """Return the evidence of some of the modes."""
-        return replace(self, **{name: values[order] for name, values in vars(self).items()})
+    def first(self, n: int) -> Evidence:
+        """Return the evidence of the first modes."""
+        return replace(self, **{name: v[:n] for name, v in vars(self).items() if isinstance(v, np.ndarray)})
 
 
 def evidence_at(
@@ -94,7 +97,10 @@ def evidence_at(
     heaviest = np.argmax(variances, axis=0)
     # Without centring the constant is a mode, which no sample has to show.
     constant = total < CONSTANT * second
-    errors = np.sqrt(np.sum((weight[:, None] * terms) ** 2, axis=0) / scale)
+
+    def error(terms: np.ndarray) -> np.ndarray:
+        squares = np.sum((weight[:, None] * terms) ** 2, axis=0) / scale
+        return np.sqrt(squares * _correlation_times(terms, scale, trajectories))
 
     def counted(parts: np.ndarray) -> np.ndarray:
         return np.where(constant, n_samples, scale * _count(parts))
@@ -104,9 +110,10 @@ def evidence_at(
         variance_samples=counted(variances),
         transition_samples=counted(np.stack([transition_parts(v, weight) for v in values.T], axis=1)),
         independent_samples=scale * _count(weight) / _correlation_times(values, scale, trajectories),
-        errors=errors * np.sqrt(_correlation_times(terms, scale, trajectories)),
+        errors=error(terms),
         heaviest=np.asarray(sample.rows)[heaviest],
         heaviest_shares=variances[heaviest, np.arange(len(total))] / total,
+        gap_error=float(error(terms[:, -1:] - terms[:, -2:-1])[0]) if len(total) > 1 else np.nan,
     )
 
 

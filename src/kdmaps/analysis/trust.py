@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -137,7 +136,10 @@ class Trust:
         names = [check.name for check in self.checks]
         lines = [["mode", "rate", *names, ""]]
         for k, row in enumerate(self.table()):
-            cells = [f"{row[name]:.3g}{'!' if check.failed[k] else ''}" for name, check in zip(names, self.checks)]
+            cells = [
+                f"{row[name]:.3g}{'!' if check.failed[k] else ''}"
+                for name, check in zip(names, self.checks, strict=True)
+            ]
             lines.append([str(k + 1), f"{row['rate']:.4g}", *cells, "ok" if row["ok"] else "not to be trusted"])
         limits = [f"{'≥' if check.least else '≤'} {check.limit:g}" for check in self.checks]
         lines.append(["", "limit", *limits, ""])

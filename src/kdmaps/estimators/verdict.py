@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from kdmaps.analysis.correlation import trajectories_of
 from kdmaps.analysis.evidence import MOST_AFTER_FIT, MOST_AFTER_SEARCH, Evidence, evidence_at
 from kdmaps.analysis.trust import trust_of
-from kdmaps.bases import FourierBasis
+from kdmaps.bases import FourierBasis, ModeBasis
 from kdmaps.data.sources import Sample
 from kdmaps.estimators.transformer import ModeTransformer, set_trust
 from kdmaps.forms.energy import EnergyForm
@@ -75,8 +75,17 @@ def judge_search(
 
 
 def _evidence(model: Any, sample: Sample, form: EnergyForm, groups: ArrayLike | None) -> Evidence:
+    """Return the evidence of the modes; that of the next one tells how far the gap before it can be trusted."""
     trajectories = None if groups is None else trajectories_of(np.asarray(groups)[sample.rows], len(sample.X))
-    return evidence_at(model._mode_basis(), sample, form.tensor, model.moments_.count, trajectories)
+    modes, r = model.modes_, len(model.rates_)
+    coefficients, offset = modes.coefficients, modes.offset
+    if modes.next_coefficients is not None:
+        coefficients, offset = np.column_stack([coefficients, modes.next_coefficients]), np.append(offset, 0.0)
+    basis = ModeBasis(model.basis_, coefficients, offset)
+    found = evidence_at(basis, sample, form.tensor, model.moments_.count, trajectories)
+    if modes.next_coefficients is not None:
+        model.modes_ = replace(modes, gap_error=found.gap_error)
+    return found.first(r)
 
 
 def _thinned(sample: Sample, most: int, seed: int) -> Sample:
