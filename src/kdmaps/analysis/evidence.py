@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -17,8 +18,11 @@ from kdmaps.utils.threads import map_reduce, slices
 BLOCK_BYTES = 2**24
 #: A mode whose variance is less than this part of its second moment is the constant.
 CONSTANT = 0.1
-#: In a subsample, an integrated correlation time up to this much above 1 is noise.
-CORRELATED = 0.5
+#: An integrated correlation time that exceeds 1 by less than this over √n is noise: of n independent samples, |ρ| has
+#: the mean 0.8/√n at each of some four lags, and counts twice.
+CORRELATED = 6.5
+#: The 95 % quantile of Kolmogorov's distance between n samples and their law is this over √n.
+KOLMOGOROV = 1.36
 #: Gradients are evaluated at most at this many samples after a search, and after a single fit, which takes less time.
 MOST_AFTER_SEARCH, MOST_AFTER_FIT = 5_000, 2_000
 
@@ -45,6 +49,9 @@ class Evidence:
         Number of the row that carries most of the variance.
     heaviest_shares : ndarray of shape (r,)
         Its part of the variance.
+    mismatch : ndarray of shape (r,)
+        Distance between where the mode has its energy and where an exact mode would have it (`misplaced_energy`), as
+        far as it exceeds what n_E samples show by chance.
     gap_error : float
         Standard error of the logarithm of the ratio of the last two rates.
     """
@@ -56,11 +63,13 @@ class Evidence:
     errors: np.ndarray
     heaviest: np.ndarray
     heaviest_shares: np.ndarray
+    mismatch: np.ndarray
     gap_error: float = np.nan
 
     def first(self, n: int) -> Evidence:
         """Return the evidence of the first modes."""
-        return replace(self, **{name: v[:n] for name, v in vars(self).items() if isinstance(v, np.ndarray)})
+        cut: dict[str, Any] = {name: v[:n] for name, v in vars(self).items() if isinstance(v, np.ndarray)}
+        return replace(self, **cut)
 
 
 def evidence_at(
@@ -105,14 +114,19 @@ def evidence_at(
     def counted(parts: np.ndarray) -> np.ndarray:
         return np.where(constant, n_samples, scale * _count(parts))
 
+    energy_samples = counted(weight[:, None] * energies)
+    misplaced = np.array(
+        [misplaced_energy(v, weight, e) for v, e in zip(values.T, (weight[:, None] * energies).T, strict=True)]
+    )
     return Evidence(
-        energy_samples=counted(weight[:, None] * energies),
+        energy_samples=energy_samples,
         variance_samples=counted(variances),
         transition_samples=counted(np.stack([transition_parts(v, weight) for v in values.T], axis=1)),
         independent_samples=scale * _count(weight) / _correlation_times(values, scale, trajectories),
         errors=error(terms),
         heaviest=np.asarray(sample.rows)[heaviest],
         heaviest_shares=variances[heaviest, np.arange(len(total))] / total,
+        mismatch=np.where(constant, 0, np.maximum(misplaced - KOLMOGOROV / np.sqrt(energy_samples), 0)),
         gap_error=float(error(terms[:, -1:] - terms[:, -2:-1])[0]) if len(total) > 1 else np.nan,
     )
 
@@ -153,6 +167,20 @@ def transition_parts(values: np.ndarray, weight: np.ndarray) -> np.ndarray:
     return np.maximum(above, 0) * np.diff(centred)
 
 
+def misplaced_energy(values: np.ndarray, weight: np.ndarray, energies: np.ndarray) -> float:
+    """Return Kuiper's distance between the energy over the values of a mode and that of an exact mode.
+
+    The largest difference, over all intervals of the mode's value, between the part of the energy that the samples in
+    it carry and the part that an exact mode has there (`transition_parts`). It is 0 for an exact mode and many samples;
+    a mode that regularization or a kernel has smoothed, or that jumps between samples, has its energy elsewhere.
+    """
+    order, parts = np.argsort(values, kind="stable"), transition_parts(values, weight)
+    exact = np.append(0, np.cumsum(parts)) / max(parts.sum(), np.finfo(float).tiny)
+    own = energies[order] / max(energies.sum(), np.finfo(float).tiny)
+    difference = np.cumsum(own) - own / 2 - exact
+    return float(difference.max() - difference.min())
+
+
 def _count(parts: np.ndarray) -> np.ndarray:
     """(Σx)²/Σx² along the first axis: how many equal parts would be as uneven."""
     largest = np.maximum(parts.max(axis=0), np.finfo(float).tiny)
@@ -163,6 +191,4 @@ def _count(parts: np.ndarray) -> np.ndarray:
 def _correlation_times(series: np.ndarray, scale: float, trajectories: Sequence[np.ndarray] | None) -> np.ndarray:
     """Integrated correlation times of the columns in steps of all samples, of which one in `scale` is here."""
     excess = np.array([integrated_correlation_time(column, trajectories) for column in series.T]) - 1
-    if scale > 1:  # what noise makes of samples that do not depend on one another would be multiplied
-        excess = np.where(excess < CORRELATED, 0, excess)
-    return 1 + scale * excess
+    return 1 + scale * np.where(excess < CORRELATED / np.sqrt(len(series)), 0, excess)

@@ -15,6 +15,8 @@ MAX_CONDITION = 1e12
 MAX_SAMPLING_ERROR = 0.5
 #: The 95 % quantile of √(x² + y²) for standard normal x and y: √(2 ln 20).
 SPLITTING = 2.45
+#: From this gap on two rates differ by more than a third: that is no degenerate pair, however few the samples.
+WIDE_GAP = 1.35
 #: Beyond this ratio of regularization to energy (see `Modes.ridge_share`) a mode is what λ makes of it.
 MAX_RIDGE_SHARE = 3.0
 
@@ -94,7 +96,7 @@ class Modes:
         They split it by √(x² + y²) in log rate, for independent normal x and y of the standard error of the gap.
         """
         known = np.isfinite(self.gap_error)
-        return float(np.exp(SPLITTING * self.gap_error)) if known else 1 + self.resolution
+        return min(float(np.exp(SPLITTING * self.gap_error)), WIDE_GAP) if known else 1 + self.resolution
 
     @property
     def clusters(self) -> list[np.ndarray]:
