@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -72,12 +73,16 @@ class Trust:
 
     Attributes
     ----------
+    evidence : Evidence
+        How many samples stand behind each mode.
     rates : ndarray of shape (r,)
         The rates that are judged.
-    checks : tuple of ModeCheck
-    alternatives : ndarray of shape (m, r)
-        Rates by other choices that are as good: kernels that score alike, other random features.
-    evidence : Evidence
+    held_out : ndarray of shape (r,) or None
+        Rates on samples that the modes were not fitted to.
+    candidates : ndarray of shape (m, r)
+        Rates by kernels that score as well, within the standard error.
+    features : ndarray of shape (m, r)
+        Rates with other random features.
 
     Examples
     --------
@@ -88,10 +93,35 @@ class Trust:
     array([ True,  True])
     """
 
-    rates: np.ndarray
-    checks: tuple[ModeCheck, ...]
-    alternatives: np.ndarray
     evidence: Evidence
+    rates: np.ndarray
+    held_out: np.ndarray | None = None
+    candidates: np.ndarray = field(default_factory=lambda: np.empty((0, 0)))
+    features: np.ndarray = field(default_factory=lambda: np.empty((0, 0)))
+
+    @cached_property
+    def checks(self) -> tuple[ModeCheck, ...]:
+        """What is known of every mode, with its limits."""
+        found = self.evidence
+        checks = [
+            _energy(found.energy_samples),
+            _variance(found),
+            _transition(found.transition_samples),
+            _independent(found.independent_samples),
+            _mismatch(found.mismatch),
+        ]
+        if self.held_out is not None:
+            checks.append(_held_out(ratio(self.held_out[None], self.rates)))
+        if len(self.candidates):
+            checks.append(_candidates(ratio(self.candidates, self.rates)))
+        if len(self.features):
+            checks.append(_features(ratio(self.features, self.rates)))
+        return tuple(checks)
+
+    @property
+    def alternatives(self) -> np.ndarray:
+        """Rates by other choices that are as good; (m, r)."""
+        return np.vstack([some.reshape(-1, len(self.rates)) for some in (self.candidates, self.features)])
 
     @property
     def ok(self) -> np.ndarray:
@@ -149,44 +179,6 @@ class Trust:
         lines.append(["", "limit", *limits, ""])
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
         return "\n".join("  ".join(c.rjust(w) for c, w in zip(line, widths, strict=True)).rstrip() for line in lines)
-
-
-def trust_of(
-    evidence: Evidence,
-    rates: np.ndarray,
-    held_out: np.ndarray | None = None,
-    candidates: np.ndarray | None = None,
-    features: np.ndarray | None = None,
-) -> Trust:
-    """Judge the rates of modes.
-
-    Parameters
-    ----------
-    evidence : Evidence
-    rates : ndarray of shape (r,)
-    held_out : ndarray of shape (r,), optional
-        Rates on samples that the modes were not fitted to.
-    candidates : ndarray of shape (m, r), optional
-        Rates by kernels that score as well within the standard error.
-    features : ndarray of shape (m, r), optional
-        Rates with other random features.
-    """
-    checks = [
-        _energy(evidence.energy_samples),
-        _variance(evidence),
-        _transition(evidence.transition_samples),
-        _independent(evidence.independent_samples),
-        _mismatch(evidence.mismatch),
-    ]
-    none = np.empty((0, len(rates)))
-    candidates, features = (none if some is None else np.asarray(some) for some in (candidates, features))
-    if held_out is not None:
-        checks.append(_held_out(ratio(held_out[None], rates)))
-    if len(candidates):
-        checks.append(_candidates(ratio(candidates, rates)))
-    if len(features):
-        checks.append(_features(ratio(features, rates)))
-    return Trust(np.asarray(rates), tuple(checks), np.vstack([candidates, features]), evidence)
 
 
 def ratio(others: np.ndarray, rates: np.ndarray) -> np.ndarray:

@@ -303,7 +303,7 @@ def fit_source(
     total, carry = add_exactly(moments, *before)
     tangents = form.spaces if reset else model.tangents_
     fit_sums(model, FoldedMoments(basis, total, parts or []), tangents, carry)
-    judge_fit(model, sample, form, groups, seed)
+    judge_fit(model, sample, form, groups, seed, reset)
 
 
 def fit_sums(

@@ -13,6 +13,8 @@ from kdmaps.analysis.trust import Trust
 from kdmaps.bases import Basis, ModeBasis
 from kdmaps.data.inputs import as_source, check_columns, is_array_like, join_trajectories
 from kdmaps.data.sources import ArraySource, Source
+from kdmaps.data.support import Support
+from kdmaps.exceptions import UnreliableModesWarning
 from kdmaps.forms.energy import make_form
 from kdmaps.forms.engines import chunk_rows
 from kdmaps.forms.moments import Moments
@@ -24,6 +26,7 @@ from kdmaps.spectrum.modes import Modes
 from kdmaps.utils.threads import map_reduce, slices
 from kdmaps.utils.types import PathLike, SamplesLike
 from kdmaps.utils.validation import checked_samples, checked_time, checked_values, checked_weight
+from kdmaps.utils.warn import warn
 
 
 class ModeTransformer(NotebookDisplay, TransformerMixin, BaseEstimator):
@@ -44,6 +47,7 @@ class ModeTransformer(NotebookDisplay, TransformerMixin, BaseEstimator):
     trust_: Trust | None = None
     energy_samples_: np.ndarray | None = None
     variance_samples_: np.ndarray | None = None
+    support_: Support | None = None
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Return the names of the modes, "mode1", "mode2", ….
@@ -78,9 +82,43 @@ class ModeTransformer(NotebookDisplay, TransformerMixin, BaseEstimator):
         decay = np.exp(-self.rates_ * checked_time(time))
         X, _, lengths = join_trajectories(X)
         source = checked_source(self, X)
+        self._warn_of_extrapolation(source)
         size = chunk_rows(self.basis_, 0, getattr(self, "memory_limit", None))
         modes = source.project(self._mode_basis(), decay, size, out)
         return modes if lengths is None else np.split(modes, np.cumsum(lengths)[:-1])
+
+    def extrapolates(self, X: SamplesLike) -> np.ndarray:
+        """Tell which points lie far from all samples of the fit, where modes are what the kernel makes of them.
+
+        A point is far if its nearest sample (of a thousand that the model keeps) is more than three times as far as
+        those of 99 % of the samples are. `transform` warns of points that leave the range of the samples by more than a
+        quarter of it, which costs less; it does not see gaps inside.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, d), path, stream of chunks
+
+        Returns
+        -------
+        far : ndarray of shape (n_samples,) of bool
+        """
+        check_is_fitted(self)
+        source = checked_source(self, join_trajectories(X)[0])
+        if self.support_ is None:
+            raise ValueError("This model does not know where its samples were, as older files do not; fit it again.")
+        return source.rowwise(self.support_.far)
+
+    def _warn_of_extrapolation(self, source: Source) -> None:
+        """Warn of rows of an array in memory that lie far outside the samples of the fit."""
+        if self.support_ is None or not (isinstance(source, ArraySource) and source.many_passes):
+            return
+        rows = self.support_.outside(source.array)
+        if rows.size:
+            warn(
+                f"{rows.size} of {len(source.array)} rows of X lie far outside the samples of the fit, such as row "
+                f"{rows[0]} (counted from 0): modes there are what the kernel makes of them. See extrapolates.",
+                UnreliableModesWarning,
+            )
 
     def _modes_at(self, X: SamplesLike) -> np.ndarray:
         """Return the modes as floats, those of several trajectories below one another."""
@@ -234,6 +272,7 @@ def copy_modes(fitted: ModeTransformer, target: ModeTransformer) -> None:
     """Copy the fitted modes of one estimator to another."""
     set_modes(target, fitted.basis_, fitted.modes_, fitted.moments_, fitted.tangents_)
     set_trust(target, fitted.trust_)
+    target.support_ = fitted.support_
 
 
 def copy_columns(fitted: ModeTransformer, target: ModeTransformer) -> None:

@@ -10,9 +10,10 @@ from numpy.typing import ArrayLike
 
 from kdmaps.analysis.correlation import trajectories_of
 from kdmaps.analysis.evidence import MOST_AFTER_FIT, MOST_AFTER_SEARCH, Evidence, evidence_at
-from kdmaps.analysis.trust import trust_of
+from kdmaps.analysis.trust import Trust
 from kdmaps.bases import FourierBasis, ModeBasis
 from kdmaps.data.sources import Sample
+from kdmaps.data.support import Support
 from kdmaps.estimators.transformer import ModeTransformer, set_trust
 from kdmaps.forms.energy import EnergyForm
 from kdmaps.selection.candidate import JUDGED, Candidate
@@ -22,8 +23,15 @@ from kdmaps.selection.rules import pooled_ritz_timescales
 from kdmaps.spectrum.pencil import find_modes
 
 
-def judge_fit(model: ModeTransformer, sample: Sample, form: EnergyForm, groups: ArrayLike | None, seed: int) -> None:
-    """Set `trust_` and the counts of samples of a fit without folds.
+def judge_fit(
+    model: ModeTransformer,
+    sample: Sample,
+    form: EnergyForm,
+    groups: ArrayLike | None,
+    seed: int,
+    reset: bool = True,
+) -> None:
+    """Set `trust_`, the counts of samples and `support_` after a fit without folds.
 
     Parameters
     ----------
@@ -35,15 +43,19 @@ def judge_fit(model: ModeTransformer, sample: Sample, form: EnergyForm, groups: 
     groups : array-like of shape (n_samples,) or None
         Trajectories of all samples.
     seed : int
+    reset : bool, default=True
+        Whether these are all samples; otherwise there were others before.
     """
+    before = None if reset else model.support_
+    model.support_ = Support.of(sample.X, seed) if before is None else before.extended(sample.X)
     sample = _thinned(sample, MOST_AFTER_FIT, seed)
-    set_trust(model, trust_of(_evidence(model, sample, form, groups), model.rates_))
+    set_trust(model, Trust(_evidence(model, sample, form, groups), model.rates_))
 
 
 def judge_search(
     model: ModeTransformer, result: SearchResult, chosen: Candidate, moments: FoldedMoments, groups: ArrayLike | None
 ) -> None:
-    """Set `trust_` and the counts of samples after a search.
+    """Set `trust_`, the counts of samples and `support_` after a search.
 
     Parameters
     ----------
@@ -57,13 +69,14 @@ def judge_search(
         Trajectories of all samples.
     """
     data = result.data
+    model.support_ = Support.of(data.preview.X, data.seed)
     sample = _thinned(data.preview, MOST_AFTER_SEARCH, data.seed)
     own = None if groups is None else np.asarray(groups)[data.rows]
     evidence = _evidence(model, sample, data.form, own)
     evidence = replace(evidence, heaviest=data.rows[evidence.heaviest])
     fit = data.fit_folds(moments, [chosen.regularization])[0]
     if fit is None:
-        set_trust(model, trust_of(evidence, model.rates_))
+        set_trust(model, Trust(evidence, model.rates_))
         return
     # Rates of the samples searched, to be compared with one another, in units of those of all samples.
     unit = model.rates_ / np.sort(fit.rates)
@@ -71,7 +84,7 @@ def judge_search(
     alike = [_rates(np.array(c.timescales)) for c in _alike(result, chosen)]
     others = _other_features(data, moments, chosen.regularization)
     found = (np.array(rates).reshape(-1, len(unit)) * unit for rates in (alike, others))
-    set_trust(model, trust_of(evidence, model.rates_, held_out * unit, *found))
+    set_trust(model, Trust(evidence, model.rates_, held_out * unit, *found))
 
 
 def _evidence(model: Any, sample: Sample, form: EnergyForm, groups: ArrayLike | None) -> Evidence:

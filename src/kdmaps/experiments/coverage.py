@@ -1,10 +1,10 @@
 """Coverage: how often 95 % intervals hold the exact rates, and whether wrong rates are flagged.
 
 The default estimator is fitted to many samples of each system, with intervals of the block bootstrap (100 resamples).
-A fit is flagged if `trust_` doubts one of its modes. "covered" is the part of the exact rates inside their intervals, over
-the fits that are not flagged; "covered, all" is over all fits, whose intervals are open where samples do not bound a
-rate. A wrong fit has a rate that is off by more than a factor of 2; a false alarm is a flagged fit whose rates are all
-right within 30 %. The width is the median of the upper over the lower end, of fits that are not flagged.
+A fit is flagged if `trust_` doubts one of its modes. "covered" is the part of the exact rates inside their intervals,
+over the fits that are not flagged; "covered, all" is over all fits, whose intervals are open where samples do not bound
+a rate. A wrong fit has a rate that is off by more than a factor of 2; a false alarm is a flagged fit whose rates are
+all right within 30 %. The width is the median of the upper over the lower end, of fits that are not flagged.
 
     python -m kdmaps.experiments.coverage --quick
 """
@@ -118,7 +118,7 @@ def run(case: str, seed: int, **settings: Any) -> list[Row]:
 
 
 def _error(row: Row) -> float:
-    """The largest factor by which a rate is off."""
+    """Return the largest factor by which a rate is off."""
     return float(np.exp(np.abs(np.log(row["ratios"])).max()))
 
 
@@ -170,7 +170,7 @@ def _totals(rows: list[Row]) -> list[str]:
     names = [name for row in rows for name in {name for mode in row["reasons"] for name in mode}]
     counts = sorted(((names.count(name), name) for name in set(names)), reverse=True)
     return [
-        f"All cases: {missed} of {len(wrong)} wrong fits were not flagged, and {alarms} of {len(right)} right ones were.",
+        f"All cases: {missed} of {len(wrong)} wrong fits were not flagged, {alarms} of {len(right)} right ones were.",
         "",
         "Fits flagged by each check: " + ", ".join(f"{name} {count}" for count, name in counts) + ".",
     ]
