@@ -53,4 +53,4 @@ def test_scikit_learns_wish_for_text_is_kept():
 
 
 def test_every_scoring_has_words():
-    assert words.SCORING_WORDS.keys() == rules.SCORINGS.keys()
+    assert words.SCORING_WORDS.keys() == rules.SCORINGS.keys() | rules.LAGGED_SCORINGS.keys()

@@ -1,6 +1,7 @@
 """The race: the same answer on any number of threads, in any units, within what the user allows; and its metrics."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ from numpy.testing import assert_allclose
 
 import kdmaps
 from kdmaps import metrics
-from kdmaps.analysis.relevance import gradient_products
+from kdmaps.analysis.relevance import gradient_products, metric_matrix
 from kdmaps.bases import FourierBasis, ModeBasis
 from kdmaps.kernels import Gaussian, Metric, Mixture
 from kdmaps.selection import race as module
@@ -16,6 +17,7 @@ from kdmaps.selection.candidate import JUDGED
 from kdmaps.selection.judging import SearchData
 from kdmaps.selection.metric import FLOOR, metric_root
 from kdmaps.selection.rules import Score
+from kdmaps.spectrum.clock import Clock
 
 SETTINGS = {"n_components": 2, "n_features": 60, "random_state": 0}
 
@@ -114,9 +116,12 @@ def test_metric_of_linear_modes():
     """Modes uᵀx and 2vᵀx with rates 1 and 4 give M = uuᵀ + vvᵀ, whatever the weights."""
     modes = ModeBasis(Linear(Gaussian(1.0), np.ones((1, 3)), np.ones(1), np.zeros(3)), np.eye(2), np.zeros(2))
     for weight in (np.full(5, 0.2), np.array([0.2, 0.0, 0.6, 0.0, 0.2])):
-        squares, matrix = gradient_products(modes, np.array([1.0, 4.0]), np.zeros((5, 3)), weight)
-        assert_allclose(matrix, np.outer(U, U) + np.outer(V, V), atol=1e-15)
-        assert_allclose(squares, [U**2, 4 * V**2], atol=1e-15)
+        products = gradient_products(modes, np.zeros((5, 3)), weight)
+        static = SimpleNamespace(rates=np.array([1.0, 4.0]), clock=Clock())
+        lagged = SimpleNamespace(rates=np.array([7.0, 0.1]), clock=Clock(lag=3))
+        for found in (static, lagged):  # modes of pairs of frames count alike, whatever their rates
+            assert_allclose(metric_matrix(products, found), np.outer(U, U) + np.outer(V, V), atol=1e-15)
+        assert_allclose(products, [np.outer(U, U), 4 * np.outer(V, V)], atol=1e-15)
 
 
 def test_root_of_a_metric_has_a_floor():

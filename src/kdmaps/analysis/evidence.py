@@ -72,33 +72,33 @@ class Evidence:
         return replace(self, **cut)
 
 
-def evidence_at(
-    modes: ModeBasis,
+def evidence_of(
+    values: np.ndarray,
+    energies: np.ndarray,
     sample: Sample,
-    tensor: DiffusionTensor,
     n_samples: int,
     trajectories: Sequence[np.ndarray] | None = None,
+    local: bool = True,
 ) -> Evidence:
     """Count the samples behind each mode.
 
     Parameters
     ----------
-    modes : ModeBasis
-        Of unit variance.
+    values, energies : ndarray of shape (n, r)
+        The modes and their energies at the samples.
     sample : Sample
         All samples, or some of them drawn at random, in their order.
-    tensor : DiffusionTensor
-        At the rows of the sample.
     n_samples : int
         Number of all samples.
     trajectories : sequence of ndarray of int, optional
         Places of the samples of each trajectory; one trajectory by default.
+    local : bool, default=True
+        Whether energies belong to a place, as ∇φᵀa∇φ does; that of a pair of frames lies between two, and says nothing
+        about where the mode changes.
     """
-    X = np.asarray(sample.X, dtype=np.float64)
-    weight = np.ones(len(X)) if sample.weight is None else np.asarray(sample.weight, dtype=np.float64)
+    weight = np.ones(len(values)) if sample.weight is None else np.asarray(sample.weight, dtype=np.float64)
     weight = weight / weight.sum()
-    values, energies = modes.features(X), energies_at(modes, X, tensor, sample.rows)
-    second, values, scale = weight @ values**2, values - weight @ values, n_samples / len(X)
+    second, values, scale = weight @ values**2, values - weight @ values, n_samples / len(values)
     variances = weight[:, None] * values**2
     total = np.maximum(variances.sum(axis=0), np.finfo(float).tiny)
     rates = np.maximum(weight @ energies, np.finfo(float).tiny) / total
@@ -114,19 +114,21 @@ def evidence_at(
     def counted(parts: np.ndarray) -> np.ndarray:
         return np.where(constant, n_samples, scale * _count(parts))
 
+    changes = counted(np.stack([transition_parts(v, weight) for v in values.T], axis=1))
     energy_samples = counted(weight[:, None] * energies)
     misplaced = np.array(
         [misplaced_energy(v, weight, e) for v, e in zip(values.T, (weight[:, None] * energies).T, strict=True)]
     )
+    excess = np.maximum(misplaced - KOLMOGOROV / np.sqrt(energy_samples), 0)
     return Evidence(
         energy_samples=energy_samples,
         variance_samples=counted(variances),
-        transition_samples=counted(np.stack([transition_parts(v, weight) for v in values.T], axis=1)),
+        transition_samples=changes if local else np.full(len(total), np.nan),
         independent_samples=scale * _count(weight) / _correlation_times(values, scale, trajectories),
         errors=error(terms),
         heaviest=np.asarray(sample.rows)[heaviest],
         heaviest_shares=variances[heaviest, np.arange(len(total))] / total,
-        mismatch=np.where(constant, 0, np.maximum(misplaced - KOLMOGOROV / np.sqrt(energy_samples), 0)),
+        mismatch=np.where(constant, 0, excess) if local else np.full(len(total), np.nan),
         gap_error=float(error(terms[:, -1:] - terms[:, -2:-1])[0]) if len(total) > 1 else np.nan,
     )
 

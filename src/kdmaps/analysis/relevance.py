@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from kdmaps.bases import ModeBasis
 from kdmaps.data.inputs import as_source, check_columns, join_trajectories
+from kdmaps.spectrum.modes import Modes
 from kdmaps.utils.threads import map_reduce, slices
 from kdmaps.utils.types import RandomStateLike, SamplesLike
 from kdmaps.utils.validation import checked_random_state, checked_weight
@@ -55,12 +56,6 @@ class Relevance:
     scales: np.ndarray
     combinations: np.ndarray
     combination_shares: np.ndarray
-
-
-@dataclass
-class _Sums:
-    squares: np.ndarray  # (r, d), Σ w (∂_jφ_k)²
-    matrix: np.ndarray  # (d, d), Σ w Σ_k ∇φ_k ∇φ_kᵀ/rate_k
 
 
 def relevance(
@@ -121,8 +116,9 @@ def relevance_at(model: Any, X: np.ndarray, weight: np.ndarray | None) -> Releva
     points = np.asarray(X, dtype=np.float64)
     scales = np.sqrt(weight @ (points - weight @ points) ** 2)
     modes = ModeBasis(model.basis_, model.coefficients_, model.modes_.offset)
-    squares, matrix = gradient_products(modes, np.asarray(model.rates_), points, weight)
-    shares = _normalised(squares * scales**2)
+    products = gradient_products(modes, points, weight)
+    matrix = metric_matrix(products, model.modes_)
+    shares = _normalised(np.diagonal(products, axis1=1, axis2=2) * scales**2)
     values, vectors = np.linalg.eigh(matrix * np.outer(scales, scales))
     parts = _normalised(np.maximum(values[::-1], 0))
     kept = min(int(np.searchsorted(np.cumsum(parts), EXPLAINED)) + 1, LEADING, len(parts))
@@ -140,36 +136,42 @@ def relevance_at(model: Any, X: np.ndarray, weight: np.ndarray | None) -> Releva
     )
 
 
-def gradient_products(
-    modes: ModeBasis, rates: np.ndarray, X: np.ndarray, weight: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """E[(∂_jφ_k)²] of shape (r, d), and M = E Σ_k ∇φ_k ∇φ_kᵀ/rate_k of shape (d, d); in blocks of samples.
-
-    With E|∇φ_k|² = rate_k (for the identity as diffusion tensor) every mode adds 1 to the trace of M.
+def gradient_products(modes: ModeBasis, X: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """E ∇φ_k ∇φ_kᵀ of every mode, shape (r, d, d); in blocks of samples.
 
     Parameters
     ----------
     modes : ModeBasis
-    rates : ndarray of shape (r,)
     X : ndarray of shape (n, d)
     weight : ndarray of shape (n,)
         Sums to 1.
     """
     (r, d), identity = (modes.n_features, X.shape[1]), np.eye(modes.n_features)
-    per_rate = np.divide(1, rates, out=np.zeros_like(rates), where=rates > 0)  # a mode of rate 0 has no slope
 
-    def start() -> _Sums:
-        return _Sums(np.zeros((r, d)), np.zeros((d, d)))
-
-    def step(sums: _Sums, part: slice) -> None:
-        gradients = modes.gradient(X[part], identity)
-        sums.squares += np.einsum("n,nkd->kd", weight[part], gradients**2)
-        rows = (gradients * np.sqrt(weight[part, None, None] * per_rate[:, None])).reshape(-1, d)
-        sums.matrix += rows.T @ rows
+    def step(sums: np.ndarray, part: slice) -> None:
+        gradients = modes.gradient(X[part], identity) * np.sqrt(weight[part])[:, None, None]
+        for k in range(r):
+            sums[k] += gradients[:, k].T @ gradients[:, k]
 
     rows = max(1, min(modes.chunk_rows, BLOCK_BYTES // (8 * r * d)))
-    states = map_reduce(list(slices(len(X), rows)), start, step)
-    return sum(s.squares for s in states), sum(s.matrix for s in states)
+    return sum(map_reduce(list(slices(len(X), rows)), lambda: np.zeros((r, d, d)), step))
+
+
+def metric_matrix(products: np.ndarray, modes: Modes) -> np.ndarray:
+    """M = Σ_k E ∇φ_k ∇φ_kᵀ/rate_k of shape (d, d).
+
+    With E|∇φ_k|² = rate_k (for the identity as diffusion tensor) every mode adds 1 to its trace. Modes of pairs of
+    frames have rates in another unit, and are made to add 1.
+
+    Parameters
+    ----------
+    products : ndarray of shape (r, d, d)
+        `gradient_products`.
+    modes : Modes
+    """
+    rates = modes.rates if modes.clock.lag is None else np.trace(products, axis1=1, axis2=2)
+    per_rate = np.divide(1, rates, out=np.zeros_like(rates), where=rates > 0)  # a mode of rate 0 has no slope
+    return np.einsum("kij,k->ij", products, per_rate)
 
 
 def _normalised(parts: np.ndarray) -> np.ndarray:

@@ -116,7 +116,7 @@ class Trust:
             checks.append(_candidates(ratio(self.candidates, self.rates)))
         if len(self.features):
             checks.append(_features(ratio(self.features, self.rates)))
-        return tuple(checks)
+        return tuple(check for check in checks if not np.isnan(check.values).all())
 
     @property
     def alternatives(self) -> np.ndarray:

@@ -126,6 +126,24 @@ class DaskSource(Source):
         with self._explained():
             return DaskSource(dask.persist(da.from_array(X, chunks=(rows, -1)), scheduler=self._get)[0])
 
+    def paired(self, lag: int, rows: tuple[np.ndarray, np.ndarray] | None) -> Source:
+        assert rows is not None  # the lengths of the blocks are known
+        array, (starts, ends) = self._sized, rows
+        if len(starts) == self.n_samples - lag:  # one trajectory: slices need no row numbers
+            first, second = array[:-lag], array[lag:]
+        else:
+            first, second = array[starts], array[ends]
+        return DaskSource(da.concatenate([first, second.rechunk({0: first.chunks[0]})], axis=1))
+
+    @property
+    def _sized(self) -> da.Array:
+        """The array, with the lengths of its blocks."""
+        if not np.isnan(self.array.chunks[0]).any():
+            return self.array
+        shapes = [(part.stop - part.start, self.n_features) for part in self._parts]
+        blocks = zip(self._blocks, shapes, strict=True)
+        return da.concatenate([da.from_delayed(block, shape, self.array.dtype) for block, shape in blocks])
+
     # --- work on the blocks -------------------------------------------------------------------------------------------
     def moments(
         self,

@@ -157,6 +157,25 @@ class Source(ABC):
         """Return a source of some of the rows, where the others are."""
         return ArraySource(X, checked=True)
 
+    def thinned(
+        self, size: int | None, random_state: np.random.RandomState, weight: np.ndarray | None = None
+    ) -> tuple[np.ndarray, Source, np.ndarray | None]:
+        """Draw rows as `sample` does, and return their numbers, a source of them and their weights."""
+        rows, X, weight = self.sample(size, random_state, weight)
+        return rows, self.subset(X), weight
+
+    def paired(self, lag: int, rows: tuple[np.ndarray, np.ndarray] | None) -> Source:
+        """Return a source of pairs of rows, each a row of 2d numbers (`kdmaps.data.pairs.make_pairs`).
+
+        Parameters
+        ----------
+        lag : int
+            Number of rows from the first to the second one.
+        rows : (ndarray, ndarray) of int or None
+            First and second rows; None, for a stream of unknown length, is all that are `lag` apart.
+        """
+        raise NotImplementedError
+
     @property
     def rows_for_splitters(self) -> np.ndarray:
         """The rows as scikit-learn's splitters want them: an array, of which most look at the length only."""
@@ -258,6 +277,12 @@ class ArraySource(Source):
         else:  # few rows at a time, so that few pages are mapped at a time
             X = np.concatenate([self.read(part)[1] for part in self.parts(2**8, index)])
         return Sample(index, X, None if weight is None else weight[index])
+
+    def paired(self, lag: int, rows: tuple[np.ndarray, np.ndarray] | None) -> Source:
+        from kdmaps.data.pairs import ArrayPairs
+
+        assert rows is not None  # the length of an array is known
+        return ArrayPairs(self, *rows)
 
     @property
     def rows_for_splitters(self) -> np.ndarray:

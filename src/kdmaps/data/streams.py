@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from kdmaps.data.formats.base import block_rows
+from kdmaps.data.pairs import paired_chunks
 from kdmaps.data.sources import Part, Sample, Source, as_rows, check_finite, counted_rows, draw_by_keys, weights_at
 
 
@@ -100,6 +101,16 @@ class StreamSource(Source):
 
     def read(self, part: Any) -> Part:
         return part
+
+    def paired(self, lag: int, rows: tuple[np.ndarray, np.ndarray] | None) -> Source:
+        if rows is not None and np.any(rows[1] - rows[0] != lag):
+            raise ValueError(
+                "groups mixes the frames of several trajectories, which a stream cannot pair; give the frames of each "
+                "trajectory one after the other, or an array."
+            )
+        starts = None if rows is None else rows[0]
+        n_pairs = None if starts is None else len(starts)
+        return StreamSource(lambda: paired_chunks(self._chunks(), lag, starts), self._once, n_pairs)
 
     def sample(
         self,

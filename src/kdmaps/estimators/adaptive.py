@@ -18,7 +18,7 @@ from kdmaps.selection.grid import BANDWIDTH_RANGE, positive
 from kdmaps.selection.judging import FoldedMoments
 from kdmaps.selection.plan import SearchPlan
 from kdmaps.selection.result import SearchResult
-from kdmaps.selection.rules import select_by_timescale
+from kdmaps.selection.rules import chosen_scoring, select_by_timescale
 from kdmaps.selection.scores import FoldFit
 from kdmaps.utils.threads import blas_threads, single_thread
 from kdmaps.utils.types import PathLike, RandomStateLike
@@ -98,7 +98,7 @@ class AdaptiveDiffusionMap(KernelSearchCV):
         bandwidth_range: ArrayLike = BANDWIDTH_RANGE,
         regularizations: str | ArrayLike = "auto",
         max_extensions: int = 3,
-        scoring: str | Callable[[FoldFit], float] = "timescale",
+        scoring: str | Callable[[FoldFit], float] = "auto",
         max_search_samples: int | None = 5000,
         metric_rounds: int = 5,
         refine: bool = True,
@@ -109,6 +109,8 @@ class AdaptiveDiffusionMap(KernelSearchCV):
         landmarks: str | ArrayLike = "kmeans",
         center: bool = True,
         diffusion: DiffusionLike = None,
+        lag: int | None = None,
+        time_step: float = 1.0,
         rates: str = "ritz",
         cv: Any = 3,
         dtype: DTypeLike = "float64",
@@ -136,6 +138,8 @@ class AdaptiveDiffusionMap(KernelSearchCV):
         self.landmarks = landmarks
         self.center = center
         self.diffusion = diffusion
+        self.lag = lag
+        self.time_step = time_step
         self.rates = rates
         self.cv = cv
         self.dtype = dtype
@@ -155,8 +159,9 @@ class AdaptiveDiffusionMap(KernelSearchCV):
         data = result.data
         scaled = all(hasattr(part, "bandwidth") for _, part in result.best.kernel.components())
         possible = data.basis.basis == "fourier" and self.n_features_in_ > 1 and scaled and data.is_small
+        possible = possible and self.lag is None  # its gradients are those of the energy
         # What is refined by one score is not judged by another.
-        wanted = self.refine and possible and self.scoring == "timescale"
+        wanted = self.refine and possible and chosen_scoring(self.scoring, self.lag) == "timescale"
         self.refinement_ = self._refined(result) if wanted else None
         if self.refinement_ is None or not self.refinement_.preferred:
             return super()._choose(result)

@@ -12,14 +12,16 @@ from numpy.typing import ArrayLike, DTypeLike
 from kdmaps.bases import Basis, BasisSpec, LandmarkBasis
 from kdmaps.data.distances import resolve_bandwidth
 from kdmaps.data.inputs import join_trajectories
+from kdmaps.data.pairs import Tail
 from kdmaps.data.sources import PREVIEW_SAMPLES, Sample, Source
 from kdmaps.estimators.transformer import ModeTransformer, checked_source, set_modes
 from kdmaps.estimators.verdict import judge_fit
-from kdmaps.forms.energy import EnergyForm, make_form
+from kdmaps.forms.energy import EnergyForm
+from kdmaps.forms.lagged import LaggedForm
 from kdmaps.forms.moments import Moments, add_exactly
 from kdmaps.forms.tangent import DiffusionLike, TangentSpaces
 from kdmaps.kernels import Kernel, make_kernel
-from kdmaps.selection.cross_fit import cross_fitted_rates
+from kdmaps.selection.cross_fit import cross_fitted_quotients
 from kdmaps.selection.folds import make_folds, make_splits
 from kdmaps.selection.judging import FoldedMoments
 from kdmaps.selection.plan import FitSpec
@@ -63,6 +65,11 @@ class KernelDiffusionMap(ModeTransformer):
         The diffusion tensor a of the energy E[∇fᵀ a ∇f]: identity, scalar, diagonal (d,), matrix (d, d), per sample
         (n, d, d), a factor (n, d, k) with a = F Fᵀ (`kdmaps.Factor`), a callable of the samples, or the projector on
         the tangent spaces of a manifold that the samples lie on (`kdmaps.TangentDiffusion`).
+    lag : int, optional
+        X is a trajectory (or several: `groups`, or a list of arrays) of frames at equal time steps; modes are those of
+        the transfer operator, found from pairs of frames this many apart. By default X is samples in any order.
+    time_step : float, default=1
+        Time between frames, in any unit: with a lag, the one of `timescales_`.
     sampling : {"sobol", "orthogonal", "iid"}, default="sobol"
         How frequencies are drawn from the spectral law.
     landmarks : {"kmeans", "uniform", "greedy"} or array-like of shape (p, d), default="kmeans"
@@ -132,6 +139,8 @@ class KernelDiffusionMap(ModeTransformer):
         landmarks: str | ArrayLike = "kmeans",
         center: bool = True,
         diffusion: DiffusionLike = None,
+        lag: int | None = None,
+        time_step: float = 1.0,
         rates: str = "ritz",
         cv: Any = 3,
         dtype: DTypeLike = "float64",
@@ -149,6 +158,8 @@ class KernelDiffusionMap(ModeTransformer):
         self.landmarks = landmarks
         self.center = center
         self.diffusion = diffusion
+        self.lag = lag
+        self.time_step = time_step
         self.rates = rates
         self.cv = cv
         self.dtype = dtype
@@ -190,7 +201,9 @@ class KernelDiffusionMap(ModeTransformer):
         """Add a chunk of samples and find the modes of all samples so far.
 
         The first chunk fixes the bandwidth "median", the landmarks and the origin, so it should be typical. After it,
-        the result does not depend on how the samples are cut into chunks, beyond rounding.
+        the result does not depend on how the samples are cut into chunks, beyond rounding. With a lag, a chunk goes on
+        where the one before ended, or, with `groups`, each trajectory where it ended in the chunk before: frames across
+        the border are paired too.
 
         Parameters
         ----------
@@ -225,7 +238,13 @@ class KernelDiffusionMap(ModeTransformer):
             source = checked_source(self, X, reset)
             check_folds(source, fit_spec(self))
             weight = checked_weight(sample_weight, source)
-            form = make_form(diffusion, source, weight, spaces=None if reset else self.tangents_)
+            spec = replace(fit_spec(self), diffusion=diffusion)
+            tail = getattr(self, "_tail", None)
+            if not reset and tail is not None:
+                source, weight, groups = tail.before(source, weight, groups)
+            self._tail = None if spec.lag is None else Tail.of(source, spec.lag, weight, groups)
+            source, weight, groups = spec.observations(source, weight, groups)
+            form = spec.form(source, weight, spaces=None if reset else self.tangents_)
             fit_source(self, source, form, weight, groups, reset)
         for warning in fit_warnings(self):
             warn(warning)
@@ -254,7 +273,7 @@ def basis_spec(estimator: Any) -> BasisSpec:
 
 def fit_spec(estimator: Any) -> FitSpec:
     """Return the settings of the fit of an estimator."""
-    names = ("n_components", "center", "diffusion", "rates", "cv", "engine", "memory_limit")
+    names = ("n_components", "center", "diffusion", "rates", "cv", "engine", "memory_limit", "lag", "time_step")
     return FitSpec(**{name: getattr(estimator, name) for name in names})
 
 
@@ -270,7 +289,7 @@ def check_folds(source: Source, spec: FitSpec) -> None:
 def fit_source(
     model: KernelDiffusionMap,
     source: Source,
-    form: EnergyForm,
+    form: EnergyForm | LaggedForm,
     weight: np.ndarray | None,
     groups: ArrayLike | None = None,
     reset: bool = True,
@@ -286,7 +305,7 @@ def fit_source(
                 "rates='cross-fitted' needs the folds of all samples, which a model that was loaded, or fitted with "
                 "rates='ritz', does not keep; call set_params(rates='ritz') before partial_fit."
             )
-        splits = make_splits(spec.cv, source.rows_for_splitters, groups, spec.n_components, seed)
+        splits = make_splits(spec.splitter, source.rows_for_splitters, groups, spec.n_components, seed)
         landmarks = basis.landmarks if isinstance(basis, LandmarkBasis) else None
         folds = make_folds(splits, source, weight, spec.n_components, landmarks)
         moments, parts = folds.moments(source, form, basis, weight, **spec.summing)
@@ -303,7 +322,7 @@ def fit_source(
     total, carry = add_exactly(moments, *before)
     tangents = form.spaces if reset else model.tangents_
     fit_sums(model, FoldedMoments(basis, total, parts or []), tangents, carry)
-    judge_fit(model, sample, form, groups, seed, reset)
+    judge_fit(model, source, sample, form, groups, seed, reset)
 
 
 def fit_sums(
@@ -333,9 +352,9 @@ def fit_sums(
 def solve_modes(basis: Basis, moments: Moments, parts: FoldSums, regularization: float, spec: FitSpec) -> Modes:
     """Return the modes of the samples behind `moments`, longest time scale first."""
     problem = (basis.ridge, spec.n_components, regularization, spec.center)
-    modes = find_modes(moments, *problem)
+    modes = find_modes(moments, *problem, spec.clock)
     if spec.rates == "cross-fitted":
-        modes = replace(modes, rates=cross_fitted_rates(moments, parts, *problem))
+        modes = replace(modes, quotients=cross_fitted_quotients(moments, parts, *problem))
     return modes.by_timescale()
 
 

@@ -28,6 +28,7 @@ from kdmaps.selection.grid import BANDWIDTH_RANGE
 from kdmaps.selection.judging import FoldedMoments
 from kdmaps.selection.plan import SearchPlan
 from kdmaps.selection.result import SearchResult
+from kdmaps.selection.rules import chosen_scoring
 from kdmaps.selection.scores import FoldFit
 from kdmaps.selection.search import search
 from kdmaps.spectrum.checks import agreement_check
@@ -38,7 +39,7 @@ from kdmaps.utils.warn import warn
 #: Parameters that a search hands to the model that it fits.
 SHARED = (
     *("n_components", "basis", "n_features", "sampling", "landmarks", "center", "diffusion", "rates", "cv"),
-    *("dtype", "engine", "memory_limit"),
+    *("dtype", "engine", "memory_limit", "lag", "time_step"),
 )
 
 
@@ -68,10 +69,12 @@ class KernelSearchCV(ModeTransformer):
         diffusion over the squared median distance: 1 for data of ordinary size.
     max_extensions : int, default=3
         Number of times that a grid may grow when the best candidate lies on its edge.
-    scoring : {"timescale", "rayleigh", "eigsum", "gap"} or callable, default="timescale"
+    scoring : "auto", {"timescale", "rayleigh", "eigsum", "gap", "vamp1", "vamp2", "vampe"} or callable, default="auto"
         "timescale" is Σ_k √t_k of the pooled held-out time scales t_k minus one standard error
-        (`kdmaps.selection.rules.select_by_timescale`). A callable gets a `kdmaps.selection.scores.FoldFit` and returns
-        a number; its mean over the folds is maximised.
+        (`kdmaps.selection.rules.select_by_timescale`): the default for samples. For pairs of frames t_k is 1/(1-ν_k),
+        and the default is "vamp2", Σ_k ν_k² of the autocorrelations ν_k after the lag, likewise; "vamp1" is Σ_k ν_k,
+        and "vampe" the part of the transfer operator that the modes explain. A callable gets a
+        `kdmaps.selection.scores.FoldFit` and returns a number; its mean over the folds is maximised.
     max_search_samples : int or None, default=None
         Candidates are judged on a random subsample of at most this size; the best one is fitted on all samples. None
         is all samples of an array in memory or of Dask data, and 20,000 of other data that are read in chunks.
@@ -79,7 +82,7 @@ class KernelSearchCV(ModeTransformer):
         As in `KernelDiffusionMap`. "auto" races Fourier features and landmarks; in a grid it is "fourier". Landmarks
         are chosen once for all candidates, at most a quarter as many as there are samples, and no sample that is tested
         is a landmark. "full" is not possible: it would leave none.
-    n_features, sampling, landmarks, center, diffusion, rates :
+    n_features, sampling, landmarks, center, diffusion, lag, time_step, rates :
         As in `KernelDiffusionMap`.
     cv : int or scikit-learn splitter, default=3
         A number is that many random folds, drawn twice; with `groups`, that many folds of whole groups. For a
@@ -155,7 +158,7 @@ class KernelSearchCV(ModeTransformer):
         bandwidth_range: ArrayLike = BANDWIDTH_RANGE,
         regularizations: str | ArrayLike = "auto",
         max_extensions: int = 3,
-        scoring: str | Callable[[FoldFit], float] = "timescale",
+        scoring: str | Callable[[FoldFit], float] = "auto",
         max_search_samples: int | None = None,
         basis: str = "auto",
         n_features: int = 300,
@@ -163,6 +166,8 @@ class KernelSearchCV(ModeTransformer):
         landmarks: str | ArrayLike = "kmeans",
         center: bool = True,
         diffusion: DiffusionLike = None,
+        lag: int | None = None,
+        time_step: float = 1.0,
         rates: str = "ritz",
         cv: Any = 3,
         dtype: DTypeLike = "float64",
@@ -187,6 +192,8 @@ class KernelSearchCV(ModeTransformer):
         self.landmarks = landmarks
         self.center = center
         self.diffusion = diffusion
+        self.lag = lag
+        self.time_step = time_step
         self.rates = rates
         self.cv = cv
         self.dtype = dtype
@@ -224,6 +231,7 @@ class KernelSearchCV(ModeTransformer):
             source = checked_source(self, X, reset=True)
             check_folds(source, plan.fit)
             weight = checked_weight(sample_weight, source)
+            source, weight, groups = plan.fit.observations(source, weight, groups)
             result = search(source, weight, groups, plan)
             self._report(result)
             chosen, moments = self._choose(result)
@@ -258,7 +266,7 @@ class KernelSearchCV(ModeTransformer):
             bandwidths=self.bandwidths,
             bandwidth_range=self.bandwidth_range,
             regularizations=self.regularizations,
-            scoring=self.scoring,
+            scoring=chosen_scoring(self.scoring, self.lag),
             max_extensions=self.max_extensions,
             metric_rounds=0,
             max_search_samples=self.max_search_samples,

@@ -12,16 +12,18 @@ from sklearn.utils.validation import check_is_fitted
 from kdmaps.analysis.trust import Trust
 from kdmaps.bases import Basis, ModeBasis
 from kdmaps.data.inputs import as_source, check_columns, is_array_like, join_trajectories
+from kdmaps.data.pairs import make_pairs
 from kdmaps.data.sources import ArraySource, Source
 from kdmaps.data.support import Support
 from kdmaps.exceptions import UnreliableModesWarning
 from kdmaps.forms.energy import make_form
 from kdmaps.forms.engines import chunk_rows
+from kdmaps.forms.lagged import LaggedForm
 from kdmaps.forms.moments import Moments
 from kdmaps.forms.tangent import DiffusionLike, TangentSpaces
 from kdmaps.kernels import Kernel
 from kdmaps.output.notebook import NotebookDisplay
-from kdmaps.selection.scores import timescale_score
+from kdmaps.selection.scores import timescale_score, vamp_score
 from kdmaps.spectrum.modes import Modes
 from kdmaps.utils.threads import map_reduce, slices
 from kdmaps.utils.types import PathLike, SamplesLike
@@ -191,31 +193,45 @@ class ModeTransformer(NotebookDisplay, TransformerMixin, BaseEstimator):
         return mean + (points * np.exp(-self.rates_ * checked_time(time))) @ overlaps
 
     def score(
-        self, X: SamplesLike, y: Any = None, sample_weight: ArrayLike | None = None, *, diffusion: DiffusionLike = None
+        self,
+        X: SamplesLike,
+        y: Any = None,
+        sample_weight: ArrayLike | None = None,
+        *,
+        groups: ArrayLike | None = None,
+        diffusion: DiffusionLike = None,
     ) -> float:
         """Return the timescale score of the modes on X: tr[(VᵀLV)⁻¹VᵀΣV]; larger is better.
 
         On samples that the modes were not fitted to, its expectation is at most the sum of the longest time scales of
-        the system.
+        the system. With a lag it is the VAMP-2 score, the sum of the squared autocorrelations of the modes after it,
+        at most that of the slowest modes.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, d), path, stream of chunks
         y : ignored
         sample_weight : array-like of shape (n_samples,), optional
+        groups : array-like of shape (n_samples,), optional
+            With a lag, the trajectory of each frame.
         diffusion : optional
             The diffusion tensor at these samples, needed where `fit` had one given per sample; by default the
             estimator's own. For "tangent" these are the tangent spaces of the training samples (the first chunk of
             `partial_fit`), at the points X.
         """
         check_is_fitted(self)
-        source = checked_source(self, join_trajectories(X)[0])
+        X, groups, _ = join_trajectories(X, groups)
+        source = checked_source(self, X)
         weight = checked_weight(sample_weight, source)
+        lag, limit = getattr(self, "lag", None), getattr(self, "memory_limit", None)
+        if lag is not None:
+            source, weight, _ = make_pairs(source, lag, weight, groups)
+            (pairs,) = source.moments(LaggedForm(), self._mode_basis(), weight, memory_limit=limit)
+            return vamp_score(pairs.covariance(), pairs.mean_energy())
         if diffusion is None:
             form = make_form(self.diffusion, source, weight, spaces=self.tangents_)
         else:
             form = make_form(diffusion, source, weight)
-        limit = getattr(self, "memory_limit", None)
         (held_out,) = source.moments(form, self._mode_basis(), weight, memory_limit=limit)
         return timescale_score(held_out.covariance(), held_out.mean_energy())
 

@@ -221,7 +221,8 @@ class VariationalKernelMap(ModeTransformer):
                 (moments,), parts = samples.source.moments(form, learned, weight), []
             modes = solve_modes(learned, moments, parts, self.regularization_, fit)
             set_modes(self, learned, modes, moments, form.spaces)
-            judge_fit(self, samples.source.sample(None, np.random.RandomState(0), weight), form, groups, samples.seed)
+            everything = samples.source.sample(None, np.random.RandomState(0), weight)
+            judge_fit(self, samples.source, everything, form, groups, samples.seed)
         for warning in fit_warnings(self):
             warn(warning)
         return self

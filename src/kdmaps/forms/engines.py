@@ -19,8 +19,8 @@ ENGINES = ("numba", "jax")
 MATRICES_PER_THREAD, MATRICES = 4, 10
 
 
-class Loop(Protocol):
-    """The part of a `Basis` that sums over samples."""
+class ChunkSizes(Protocol):
+    """What the size of a chunk depends on."""
 
     @property
     def chunk_rows(self) -> int:
@@ -29,6 +29,10 @@ class Loop(Protocol):
     @property
     def row_bytes(self) -> int:
         """Bytes of work space per sample."""
+
+
+class Loop(ChunkSizes, Protocol):
+    """The part of a `Basis` that sums over samples."""
 
     def start(self, rows: int) -> Any:
         """Return an empty accumulator."""
@@ -80,7 +84,7 @@ def has_accelerator() -> bool:
     return jax.default_backend() != "cpu"
 
 
-def chunk_rows(loop: Loop, n_features: int, memory_limit: float | None, kept: int = 0) -> int:
+def chunk_rows(loop: ChunkSizes, n_features: int, memory_limit: float | None, kept: int = 0) -> int:
     """Return samples per chunk for which a fit stays within `memory_limit` megabytes, all threads together.
 
     Counted are chunks, accumulators, the p×p matrices of the solve and `kept` more of them, not the samples themselves,

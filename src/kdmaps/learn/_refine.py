@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from kdmaps.forms.energy import EnergyForm
 from kdmaps.kernels import Kernel, Metric
 from kdmaps.learn._coordinates import TensorInCoordinates
 from kdmaps.learn.anisotropy import Anisotropy
@@ -160,6 +161,7 @@ def _narrowing(kernel: Kernel, narrowest: float | None) -> float:
 
 def _parametrised(data: SearchData, kernel: Kernel, narrowing: float) -> Anisotropy:
     """Return the bandwidths as parameters; for a metric, of the kernel k₀ in the coordinates y = xH."""
+    assert isinstance(data.form, EnergyForm)  # bandwidths are refined by the gradients of the energy
     X, preview, tensor = np.asarray(data.local.X, dtype=np.float64), data.preview.X, data.form.tensor
     if isinstance(kernel, Metric):
         tensor = TensorInCoordinates(tensor, X, kernel.root)

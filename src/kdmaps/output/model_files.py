@@ -25,6 +25,7 @@ from kdmaps.forms.diffusion import Factor
 from kdmaps.forms.moments import Moments
 from kdmaps.forms.tangent import TangentDiffusion, TangentSpaces
 from kdmaps.kernels import Kernel, Metric, Mixture, kernel_from_dict
+from kdmaps.spectrum.clock import Clock
 from kdmaps.spectrum.modes import Modes
 from kdmaps.utils.files import as_path, replacing
 from kdmaps.utils.types import PathLike
@@ -272,7 +273,9 @@ def _build(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> ModeTransfo
     _check_kernel(kernel, sizes)
     basis = make_basis(kernel, *_take(arrays, "basis", basis_arrays, sizes).values()).astype(estimator.dtype)
     sizes["p"] = basis.n_features
-    modes = Modes(**_take(arrays, "modes", MODES, sizes, may_be_nan="next_eigenvalue"))
+    stored = _take(arrays, "modes", MODES, sizes, may_be_nan="next_eigenvalue")
+    clock = Clock(getattr(estimator, "lag", None), getattr(estimator, "time_step", 1.0))
+    modes = Modes(quotients=clock.quotients(stored.pop("rates")), clock=clock, **stored)
     moments = _take(arrays, "moments", MOMENTS, sizes)
     if min(moments["count"], moments["weight"], moments["weight_squared"]) <= 0:
         raise ValueError("its moments hold no samples.")

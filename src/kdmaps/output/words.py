@@ -8,6 +8,7 @@ import numpy as np
 
 from kdmaps.forms.tangent import TangentDiffusion
 from kdmaps.kernels import Metric
+from kdmaps.selection.rules import chosen_scoring
 from kdmaps.spectrum.checks import Check, agreement_check
 
 #: What each of `kdmaps.selection.rules.SCORINGS` is, in a sentence that says "judged by ...".
@@ -16,6 +17,9 @@ SCORING_WORDS = {
     "rayleigh": "the Rayleigh quotients of their modes on held-out samples",
     "eigsum": "the sum of their eigenvalues on held-out samples",
     "gap": "their spectral gap on held-out samples",
+    "vamp1": "the autocorrelations of their modes after the lag on held-out blocks",
+    "vamp2": "the squared autocorrelations of their modes after the lag on held-out blocks",
+    "vampe": "the part of the transfer operator that their modes explain on held-out blocks",
 }
 #: The sign before the number of a mode that is not to be trusted.
 MARK = "⚠"
@@ -103,7 +107,8 @@ def reasons(estimator: Any) -> list[str]:
 def _of_search(search: Any) -> list[str]:
     results, best = search.cv_results_, search.best_index_
     own = "a score of the user's own"
-    scoring = SCORING_WORDS[search.scoring] if isinstance(search.scoring, str) else own
+    name = chosen_scoring(search.scoring, search.lag)
+    scoring = SCORING_WORDS[name] if isinstance(name, str) else own
     found = [
         f"{len(results['params'])} candidates were judged by {scoring}; the best one scores "
         f"{search.best_selection_score_:.4g} ± {results['selection_error'][best]:.2g} (standard error)."

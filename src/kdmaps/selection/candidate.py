@@ -58,7 +58,7 @@ class Candidate:
     condition_number : float
         Of L+λR.
     timescales : tuple of float
-        On all samples searched.
+        On all samples searched; of pairs of frames the inverse quotients 1/(1-ν).
     fit_seconds, score_seconds : tuple of float
         Time of each fold: its share of the sums over samples and its solve; its score.
     rejected : str

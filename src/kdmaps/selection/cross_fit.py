@@ -62,7 +62,7 @@ class CrossFit:
         ]
         return float(np.mean(cosines))
 
-    def held_out_rates(self) -> np.ndarray:
+    def held_out_quotients(self) -> np.ndarray:
         """Σ_f n_f V_kᵀL_fV_k / Σ_f n_f V_kᵀΣ_fV_k for the k-th mode V_k of each fold on its test samples.
 
         A rate on the samples that chose the mode is too small: of the functions that look alike, the one with the
@@ -157,6 +157,7 @@ def rough_cross_fit(
     regularizations: Sequence[float],
     center: bool = True,
     steps: np.ndarray = STEPS,
+    bound: float = 0.0,
 ) -> list[CrossFit | None]:
     """Return what `cross_fit` does, by a few steps of subspace iteration; largest λ first is best.
 
@@ -166,12 +167,12 @@ def rough_cross_fit(
         As `Folds.sums` returns them.
     ridge, n_components, regularizations, center :
         As in `cross_fit`.
-    steps : ndarray of two int
+    steps, bound :
         As in `cross_fit_path`.
     """
     check_cancelled()
     start, n_folds = time.perf_counter(), len(members) // 2
-    path = cross_fit_path(members, sums, ridge, np.array(regularizations), n_components, center, steps)
+    path = cross_fit_path(members, sums, ridge, np.array(regularizations), n_components, center, steps, bound)
     share = (time.perf_counter() - start) / (len(regularizations) * (1 + n_folds))
 
     def test_path(f: int) -> RegularizationPath:
@@ -249,7 +250,7 @@ def _fit(everything: _Operators, pairs: list[tuple[_Operators, ...]], n_componen
     )
 
 
-def cross_fitted_rates(
+def cross_fitted_quotients(
     whole: Moments,
     folds: list[tuple[Moments, Moments]],
     ridge: np.ndarray | None,
@@ -257,11 +258,11 @@ def cross_fitted_rates(
     regularization: float,
     center: bool = True,
 ) -> np.ndarray:
-    """Return the rates of modes on samples that they were not fitted to: `CrossFit.held_out_rates`."""
+    """Return the quotients of modes on samples that they were not fitted to: `CrossFit.held_out_quotients`."""
     fit = cross_fit(whole, folds, ridge, n_components, [regularization], center)[0]
     if fit is None:
         raise ValueError(
             f"The samples of a fold do not determine n_components={n_components} modes, so that rates='cross-fitted' "
             "has nothing to average; use rates='ritz', fewer modes, fewer folds or more samples."
         )
-    return fit.held_out_rates()
+    return fit.held_out_quotients()

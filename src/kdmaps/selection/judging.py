@@ -16,14 +16,16 @@ from kdmaps.data.distances import median_distance
 from kdmaps.data.sources import PREVIEW_SAMPLES, ArraySource, Sample, Source
 from kdmaps.forms.diffusion import mean_diffusion, tensors_of
 from kdmaps.forms.energy import EnergyForm, make_form
+from kdmaps.forms.lagged import LaggedForm
 from kdmaps.forms.moments import Moments
 from kdmaps.kernels import Gaussian, Kernel
 from kdmaps.selection.candidate import HEAT_FEATURES, JUDGED, MIN_AGREEMENT, Candidate, Trial
 from kdmaps.selection.cross_fit import CrossFit, cross_fit, rough_cross_fit
 from kdmaps.selection.folds import Folds, is_free, make_folds, splits_at, united
+from kdmaps.selection.grid import rate_unit
 from kdmaps.selection.plan import FitSpec, SearchPlan
 from kdmaps.selection.rules import Score, pooled_ritz_timescales
-from kdmaps.spectrum.iteration import CLOSE_STEPS, seen_directions
+from kdmaps.spectrum.iteration import CLOSE_STEPS, LAGGED_BOUND, LAGGED_STEPS, seen_directions
 from kdmaps.utils.validation import check_samples
 
 #: Samples on which data that are expensive to pass over are searched, unless more are asked for.
@@ -55,9 +57,9 @@ class SearchData:
     complete : bool
         Whether they are all samples.
     weight : ndarray or None
-    form : EnergyForm
+    form : EnergyForm or LaggedForm
         At these samples.
-    whole_form : EnergyForm
+    whole_form : EnergyForm or LaggedForm
         At all samples.
     preview : Sample
         Those of them that decide the median distance, the landmarks and the origin.
@@ -76,8 +78,8 @@ class SearchData:
     rows: np.ndarray
     complete: bool
     weight: np.ndarray | None
-    form: EnergyForm
-    whole_form: EnergyForm
+    form: EnergyForm | LaggedForm
+    whole_form: EnergyForm | LaggedForm
     preview: Sample
     median: float
     folds: Folds
@@ -99,7 +101,7 @@ class SearchData:
         """
         rows, searched, own_weight = _drawn(source, weight, plan.max_search_samples, seed)
         # After the draw, which tells the length of a stream.
-        form = whole_form = make_form(plan.fit.diffusion, source, weight)
+        form = whole_form = plan.fit.form(source, weight)
         weight = own_weight
         preview = searched.sample(PREVIEW_SAMPLES, np.random.RandomState(seed), weight)
         used = preview.X if preview.weight is None else preview.X[preview.weight > 0]
@@ -111,7 +113,7 @@ class SearchData:
             form = make_form(tensors, searched.array, weight, spaces=form.spaces, keep=True)
         spec, *others = (_with_landmarks(b, used, median, n_components, seed) for b in plan.bases)
         rival = _without_samples(others[0], used, n_components) if others else None
-        splits = splits_at(plan.fit.cv, source, groups, rows, n_components, seed)
+        splits = splits_at(plan.fit.splitter, source, groups, rows, n_components, seed)
         chosen = spec.landmarks if spec.basis == "landmarks" else None
         folds = make_folds(splits, searched, weight, n_components, chosen)
         complete = len(rows) == source.n_samples
@@ -140,21 +142,29 @@ class SearchData:
         return np.asarray(X[rows], dtype=np.float64), None if weight is None else weight[rows]
 
     @property
-    def mean_diffusion(self) -> float:
-        """E tr a/d."""
-        return mean_diffusion(self.form.tensor, self.preview.X, self.preview.rows)
+    def rate_unit(self) -> float:
+        """The unit of λ: of the order of the quotients of the samples.
+
+        Those of pairs of frames are fractions of the variance.
+        """
+        if isinstance(self.form, LaggedForm):
+            return 1.0
+        return rate_unit(self.median, mean_diffusion(self.form.tensor, self.preview.X, self.preview.rows))
 
     def fingerprint(self) -> str:
         """Return a digest of the data and the settings, by which a checkpoint knows that it belongs to them."""
         digest = hashlib.sha256()
         X, rows = self.source.content(self.preview)
         basis, fit = self.basis, self.fit
-        settings = (fit.n_components, basis.basis, basis.n_features, basis.sampling, fit.center, self.seed)
+        settings = (fit.n_components, basis.basis, basis.n_features, basis.sampling, fit.center, fit.lag, self.seed)
         digest.update(repr((self.source.shape, str(X.dtype), settings, str(np.dtype(basis.dtype)))).encode())
-        # A callable tensor is known by its values at some samples.
-        few = slice(None) if self.form.tensor.per_sample else slice(100)
-        tensor = self.form.tensor.rows(np.asarray(X[few], dtype=np.float64), rows[few])
-        for array in (X, self.weight, basis.landmarks, self.form.tensor.constant, *tensor, self.folds.assignment):
+        energy: tuple[Any, ...] = ()
+        if isinstance(self.form, EnergyForm):
+            # A callable tensor is known by its values at some samples.
+            few = slice(None) if self.form.tensor.per_sample else slice(100)
+            tensor = self.form.tensor.rows(np.asarray(X[few], dtype=np.float64), rows[few])
+            energy = (self.form.tensor.constant, *tensor)
+        for array in (X, self.weight, basis.landmarks, *energy, self.folds.assignment):
             if isinstance(array, np.ndarray):
                 digest.update(np.ascontiguousarray(array).tobytes())
         return digest.hexdigest()
@@ -181,7 +191,13 @@ class SearchData:
             return None
         trains, tests = zip(*folded.parts, strict=True)
         sums, settings = [folded.whole, *trains, *tests], (n_components, [regularization], self.fit.center)
-        return rough_cross_fit(sums, np.eye(len(sums), dtype=bool), folded.basis.ridge, *settings, CLOSE_STEPS)[0]
+        iteration = {**self._iteration, "steps": CLOSE_STEPS}
+        return rough_cross_fit(sums, np.eye(len(sums), dtype=bool), folded.basis.ridge, *settings, **iteration)[0]
+
+    @property
+    def _iteration(self) -> dict[str, Any]:
+        """Options of `rough_cross_fit`."""
+        return {} if self.fit.lag is None else {"steps": LAGGED_STEPS, "bound": LAGGED_BOUND}
 
     def suggest_n_components(self, folded: FoldedMoments, regularization: float) -> int | None:
         """Return where the largest spectral gap lies among those that the folds agree on; None if there is none."""
@@ -216,7 +232,8 @@ class SearchData:
             sums = sums if frame is None else [part.reduced(frame) for part in sums]
         share = (time.perf_counter() - start) / (len(trial.lambdas) * len(folds))
         descending = sorted(trial.lambdas, reverse=True)
-        fits = rough_cross_fit(sums, members, basis.ridge, self.fit.n_components, descending, self.fit.center)
+        problem = (basis.ridge, self.fit.n_components, descending, self.fit.center)
+        fits = rough_cross_fit(sums, members, *problem, **self._iteration)
         return [
             _candidate(trial.label, trial.kernel, lam, fit, scoring, share)
             for lam, fit in zip(reversed(descending), reversed(fits), strict=True)
@@ -264,8 +281,7 @@ def _drawn(
         most = SEARCH_SAMPLES
     if source.many_passes and (most is None or (source.n_samples or 0) <= most):
         return np.arange(source.n_samples or 0), source, weight
-    rows, X, weight = source.sample(most, np.random.RandomState(seed), weight)
-    return rows, source.subset(X), weight
+    return source.thinned(most, np.random.RandomState(seed), weight)
 
 
 def _with_landmarks(spec: BasisSpec, X: np.ndarray, median: float, n_components: int, seed: int) -> BasisSpec:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from kdmaps.analysis.relevance import gradient_products
+from kdmaps.analysis.relevance import gradient_products, metric_matrix
 from kdmaps.bases import ModeBasis
 from kdmaps.data.distances import median_distance
 from kdmaps.selection.candidate import Candidate
@@ -34,12 +34,13 @@ def metric_of(data: SearchData, candidate: Candidate) -> np.ndarray | None:
     basis, fit = data.make_basis(candidate.kernel, candidate.basis), data.fit
     (moments,) = data.source.moments(data.form, basis, data.weight, engine=fit.engine)
     try:
-        modes = find_modes(moments, basis.ridge, fit.n_components, candidate.regularization, fit.center)
+        modes = find_modes(moments, basis.ridge, fit.n_components, candidate.regularization, fit.center, fit.clock)
     except ValueError:  # a few features and folds had more modes than all of them leave above rounding
         return None
     X, weight = data.typical
     share = np.full(len(X), 1 / len(X)) if weight is None else weight / weight.sum()
-    _, matrix = gradient_products(ModeBasis(basis, modes.coefficients, modes.offset), modes.rates, X, share)
+    products = gradient_products(ModeBasis(basis, modes.coefficients, modes.offset), X, share)
+    matrix = metric_matrix(products, modes)
     if not np.all(np.isfinite(matrix)) or not np.trace(matrix) > 0:
         return None
     root = metric_root(matrix)

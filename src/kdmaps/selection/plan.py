@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 
 from kdmaps.bases import BASES, BasisSpec, check_basis
+from kdmaps.data.pairs import PairedData, make_pairs
+from kdmaps.data.sources import Source
+from kdmaps.forms.energy import EnergyForm, make_form
 from kdmaps.forms.engines import check_engine
+from kdmaps.forms.lagged import LaggedForm
+from kdmaps.selection.folds import REPEATS, BlockedKFold
 from kdmaps.selection.grid import bandwidth_grid, kernels_of, regularization_grid
 from kdmaps.selection.rules import make_scoring
+from kdmaps.spectrum.clock import Clock
 from kdmaps.utils.validation import check_positive_integer
 
 #: How rates are estimated.
@@ -38,6 +44,10 @@ class FitSpec:
         What runs the sum over samples.
     memory_limit : float or None
         Megabytes.
+    lag : int or None
+        Frames between the two of a pair; None for samples in any order.
+    time_step : float
+        Time between frames.
     """
 
     n_components: int = 4
@@ -47,6 +57,8 @@ class FitSpec:
     cv: Any = 3
     engine: str | None = None
     memory_limit: float | None = None
+    lag: int | None = None
+    time_step: float = 1.0
 
     def check(self) -> None:
         """Raise a ValueError for settings that no data could make sense of."""
@@ -54,6 +66,47 @@ class FitSpec:
         check_engine(self.engine, self.memory_limit)
         if self.rates not in RATES:
             raise ValueError(f"rates must be one of {', '.join(RATES)}, got {self.rates!r}.")
+        if not isinstance(self.time_step, Real) or not 0 < float(self.time_step) < np.inf:
+            raise ValueError(f"time_step must be a positive number, got {self.time_step!r}.")
+        if self.lag is not None:
+            check_positive_integer("lag", self.lag)
+            self._check_lagged()
+
+    def _check_lagged(self) -> None:
+        """Raise a ValueError for settings that pairs of frames do not know."""
+        if self.diffusion is not None:
+            raise ValueError(
+                "diffusion belongs to the energy of samples; pairs of frames show how fast they move. Leave diffusion "
+                "or lag out."
+            )
+        if self.engine == "jax":
+            raise ValueError("engine='jax' sums samples only; with a lag use engine=None.")
+        if not self.center:
+            raise ValueError("center=False has the constant for a mode, which no lag changes; with a lag use True.")
+
+    def observations(self, source: Source, weight: np.ndarray | None, groups: Any) -> PairedData:
+        """Return what is summed, with its weights and groups: the samples as they are, or pairs of frames."""
+        if self.lag is None:
+            return PairedData(source, weight, groups)
+        return make_pairs(source, self.lag, weight, groups)
+
+    def form(self, source: Source, weight: np.ndarray | None, **options: Any) -> EnergyForm | LaggedForm:
+        """Return what is summed of them; `options` are those of `make_form`."""
+        return make_form(self.diffusion, source, weight, **options) if self.lag is None else LaggedForm()
+
+    @property
+    def clock(self) -> Clock:
+        """What quotients say about time."""
+        return Clock(self.lag, float(self.time_step))
+
+    @property
+    def splitter(self) -> Any:
+        """The folds; numbers of folds of a trajectory are blocks of it, since neighbours in time are alike."""
+        if self.lag is None or not isinstance(self.cv, Integral):
+            return self.cv
+        check_positive_integer("cv", self.cv)
+        # Blocks cannot be drawn twice, as random folds are; twice as many test as often.
+        return BlockedKFold(REPEATS * int(self.cv), gap=int(self.lag))
 
     @property
     def summing(self) -> dict[str, Any]:
@@ -113,7 +166,7 @@ class SearchPlan:
         check_basis(self.basis.basis, (*BASES, "auto"))
         for basis in self.bases:
             basis.check(self.fit.n_components)
-        make_scoring(self.scoring)
+        make_scoring(self.scoring, self.fit.lag)
         sigmas = np.ones(1) if self.raced else bandwidth_grid(self.bandwidths, self.bandwidth_range, median=1.0)
         kernels_of(self.families, sigmas)
         regularization_grid(self.regularizations, unit=1.0)

@@ -13,7 +13,7 @@ from scipy.spatial import cKDTree
 
 from kdmaps.kernels import Kernel, Metric, make_kernel
 from kdmaps.selection.candidate import JUDGED, Candidate, Trial
-from kdmaps.selection.grid import rate_unit, regularization_grid
+from kdmaps.selection.grid import regularization_grid
 from kdmaps.selection.judging import SearchData
 from kdmaps.selection.metric import metric_of
 from kdmaps.selection.plan import SearchPlan
@@ -153,7 +153,7 @@ def _course(data: SearchData, plan: SearchPlan, run: Run) -> Course:
     families = tuple(f for f in SMOOTHNESS if f in plan.families)
     given = tuple((repr(f), f) for f in plan.families if isinstance(f, Kernel))
     bases = tuple(basis.basis for basis in (data.basis, data.rival_basis) if basis is not None)
-    unit = rate_unit(data.median, data.mean_diffusion)
+    unit = data.rate_unit
     free = isinstance(plan.regularizations, str)
     fixed = () if free else tuple(regularization_grid(plan.regularizations, unit)[::-1].tolist())
     sigmas = _bandwidth_ends(data)

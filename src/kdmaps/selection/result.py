@@ -85,7 +85,7 @@ class SearchResult:
 
     def table(self) -> dict[str, Any]:
         """Return scikit-learn's `cv_results_`, one entry per candidate."""
-        candidates, n_folds = self.candidates, len(self.data.folds)
+        candidates, n_folds, clock = self.candidates, len(self.data.folds), self.data.fit.clock
 
         def per_fold(values: Any) -> np.ndarray:
             return np.pad(np.asarray(values, dtype=np.float64), (0, n_folds - len(values)), constant_values=np.nan)
@@ -114,7 +114,7 @@ class SearchResult:
             "rank_selection_score": _rank(selection),
             "fold_agreement": np.array([c.agreement for c in candidates]),
             "condition_number": np.array([c.condition_number for c in candidates]),
-            "timescales": [list(c.timescales) for c in candidates],
+            "timescales": [(1 / clock.rates(1 / np.array(c.timescales))).tolist() for c in candidates],
             "judged": [c.judged for c in candidates],
             "rejected": [c.rejected for c in candidates],
         }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from scipy.linalg import lapack
@@ -145,8 +146,36 @@ class PooledScore:
         return np.stack([(directions * c) @ directions.T for c in (by_time, -by_time * times)])
 
 
-def pooled_score(fit: CrossFit, power: float = 0.5) -> PooledScore:
-    """Return the score of a cross-fit on its test samples, each fold's modes turned towards those of all samples."""
+class PooledAutocorrelations(PooledScore):
+    """Σ_k f(ν_k) of the autocorrelations ν = 1 - 1/t on the test pairs of all folds, and its jackknife.
+
+    Parameters
+    ----------
+    covariances, energies, coverage :
+        As in `PooledScore`, of pairs of frames.
+    measure : callable
+        f, of autocorrelations that are not negative.
+    """
+
+    def __init__(
+        self,
+        covariances: np.ndarray,
+        energies: np.ndarray,
+        coverage: float,
+        measure: Callable[[np.ndarray], np.ndarray],
+    ):
+        super().__init__(covariances, energies, coverage)
+        self._measure = measure
+
+    def _score(self, times: np.ndarray) -> float:
+        if not np.all(times >= 0):
+            return -np.inf
+        # What has turned to its opposite after a lag is noise, and no slow mode.
+        return float(np.sum(self._measure(1 - 1 / np.maximum(times, 1))))
+
+
+def pooled_parts(fit: CrossFit) -> tuple[np.ndarray, np.ndarray, float]:
+    """Return P_f, E_f and the coverage of `PooledScore`, each fold's modes turned towards those of all samples."""
     covariances, energies = (
         np.stack(
             [
@@ -156,7 +185,12 @@ def pooled_score(fit: CrossFit, power: float = 0.5) -> PooledScore:
         )
         for name in ("test_covariance", "test_energy")
     )
-    return PooledScore(covariances, energies, fit.coverage, power)
+    return covariances, energies, fit.coverage
+
+
+def pooled_score(fit: CrossFit, power: float = 0.5) -> PooledScore:
+    """Return the score of a cross-fit on its test samples."""
+    return PooledScore(*pooled_parts(fit), power)
 
 
 def pooled_ritz_timescales(fit: CrossFit, without: int | None = None) -> np.ndarray:
@@ -181,6 +215,21 @@ def select_by_timescale(fit: CrossFit) -> Score:
     return Score(pooled.lower_bound(CAUTION), pooled.replicates, fold_values, pooled.lower_bound(0))
 
 
+def select_by_autocorrelation(power: int) -> Callable[[CrossFit], Score]:
+    """Select by Σ_k ν_k^power of the pooled held-out autocorrelations ν_k, minus one jackknife standard error.
+
+    These are the VAMP scores of a reversible chain. By the variational principle every ν_k of a fixed function space
+    is at most the k-th autocorrelation of the system after the lag (in the population), as for `select_by_timescale`.
+    """
+
+    def select(fit: CrossFit) -> Score:
+        pooled = PooledAutocorrelations(*pooled_parts(fit), lambda nu: nu**power)
+        fold_values = np.array([scores.vamp(fold, power) for fold in fit.folds])
+        return Score(pooled.lower_bound(CAUTION), pooled.replicates, fold_values, pooled.lower_bound(0))
+
+    return select
+
+
 def mean_over_folds(score: Callable[[FoldFit], float]) -> Callable[[CrossFit], Score]:
     """Select by the plain mean of a score over the folds."""
 
@@ -199,12 +248,30 @@ SCORINGS: dict[str, Callable[[CrossFit], Score]] = {
     "eigsum": mean_over_folds(scores.eigsum),
     "gap": mean_over_folds(scores.gap),
 }
+#: Those that need pairs of frames.
+LAGGED_SCORINGS: dict[str, Callable[[CrossFit], Score]] = {
+    "vamp1": select_by_autocorrelation(1),
+    "vamp2": select_by_autocorrelation(2),
+    "vampe": mean_over_folds(scores.vampe),
+}
+#: What "auto" stands for, for samples and for pairs of frames.
+DEFAULT_SCORING, DEFAULT_LAGGED_SCORING = "timescale", "vamp2"
 
 
-def make_scoring(scoring: str | Callable[[FoldFit], float]) -> Callable[[CrossFit], Score]:
+def chosen_scoring(scoring: Any, lag: int | None) -> Any:
+    """Return what `scoring`, the argument of an estimator, stands for."""
+    if not isinstance(scoring, str) or scoring != "auto":
+        return scoring
+    return DEFAULT_SCORING if lag is None else DEFAULT_LAGGED_SCORING
+
+
+def make_scoring(scoring: str | Callable[[FoldFit], float], lag: int | None = None) -> Callable[[CrossFit], Score]:
     """Return the scoring of that name; a callable of one `FoldFit` is averaged over the folds."""
     if callable(scoring):
         return mean_over_folds(scoring)
-    if not isinstance(scoring, str) or scoring not in SCORINGS:
-        raise ValueError(f"Unknown scoring {scoring!r}; choose one of {', '.join(SCORINGS)}, or give a callable.")
-    return SCORINGS[scoring]
+    known = SCORINGS if lag is None else SCORINGS | LAGGED_SCORINGS
+    if isinstance(scoring, str) and scoring in known:
+        return known[scoring]
+    if isinstance(scoring, str) and scoring in LAGGED_SCORINGS:
+        raise ValueError(f"scoring={scoring!r} is a score of pairs of frames; give a lag, or use 'timescale'.")
+    raise ValueError(f"Unknown scoring {scoring!r}; choose one of auto, {', '.join(known)}, or give a callable.")

@@ -66,6 +66,34 @@ def timescale_score(covariance: np.ndarray, energy: np.ndarray) -> float:
     return float(np.trace(linalg.cho_solve(factor, covariance)))
 
 
+def vamp_score(covariance: np.ndarray, energy: np.ndarray, power: int = 2) -> float:
+    """Σ_k ν_k^power of the autocorrelations of r fixed modes on pairs of frames that they were not fitted to.
+
+    The ν are the eigenvalues of (C_τ, C₀) = (VᵀΣV - VᵀLV, VᵀΣV), as far as they are positive. Its population value is
+    at most that of the r slowest modes of the system.
+    """
+    try:
+        correlations = linalg.eigh(covariance - energy, covariance, eigvals_only=True)
+    except np.linalg.LinAlgError:
+        return -np.inf  # a mode without variance on the test pairs
+    return float(np.sum(np.maximum(correlations, 0) ** power))
+
+
+def vamp(fold: FoldFit, power: int = 2) -> float:
+    """Return the VAMP score of the training modes on the test pairs."""
+    return vamp_score(fold.test_covariance, fold.test_energy, power)
+
+
+def vampe(fold: FoldFit) -> float:
+    """2 Σ_k ν_k (C_τ)_kk - Σ_kl ν_k ν_l (C₀)_kl² on the test pairs, with the autocorrelations ν of the training pairs.
+
+    How much of the transfer operator the modes explain, in the Hilbert–Schmidt norm (Wu and Noé 2020).
+    """
+    nu = 1 - np.diagonal(fold.train_energy)
+    lagged = fold.test_covariance - fold.test_energy
+    return float(2 * nu @ np.diagonal(lagged) - nu @ fold.test_covariance**2 @ nu)
+
+
 def timescale(fold: FoldFit) -> float:
     """Return the timescale score of the training modes on the test samples."""
     return timescale_score(fold.test_covariance, fold.test_energy)

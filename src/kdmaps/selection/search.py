@@ -15,7 +15,7 @@ from kdmaps.forms.engines import chunk_rows, make_loop
 from kdmaps.kernels import Gaussian, Kernel, make_kernel
 from kdmaps.selection.candidate import Candidate, Trial
 from kdmaps.selection.checkpoint import Checkpoint
-from kdmaps.selection.grid import bandwidth_grid, edge_of, kernels_of, rate_unit, regularization_grid
+from kdmaps.selection.grid import bandwidth_grid, edge_of, kernels_of, regularization_grid
 from kdmaps.selection.judging import FoldedMoments, SearchData
 from kdmaps.selection.plan import SearchPlan
 from kdmaps.selection.race import race
@@ -68,7 +68,7 @@ def _search(data: SearchData, plan: SearchPlan, checkpoint: Checkpoint) -> Searc
         best, moments = sweep.confirmed(best)
         return SearchResult(data, tuple(sweep.candidates), best, (), edges, moments)
     sigmas = bandwidth_grid(plan.bandwidths, plan.bandwidth_range, data.median)
-    lambdas = regularization_grid(plan.regularizations, rate_unit(data.median, data.mean_diffusion))
+    lambdas = regularization_grid(plan.regularizations, data.rate_unit)
     sweep.grid(kernels_of(plan.families, sigmas), lambdas)
     _check_found(sweep.best, plan)
     best, extensions = _extend(sweep, plan.max_extensions)
@@ -89,7 +89,7 @@ class _Sweep:
 
     def __init__(self, data: SearchData, plan: SearchPlan, checkpoint: Checkpoint):
         self.data, self._plan, self._checkpoint = data, plan, checkpoint
-        self._scoring = make_scoring(plan.scoring)
+        self._scoring = make_scoring(plan.scoring, plan.fit.lag)
         self.candidates: list[Candidate] = []
         self._found: dict[Trial, list[Candidate]] = {}
         named = isinstance(plan.scoring, str)

@@ -16,10 +16,15 @@ from numba.extending import get_cython_function_address, intrinsic
 POTRF, POTRS = (get_cython_function_address("scipy.linalg.cython_lapack", name) for name in ("dpotrf", "dpotrs"))
 
 
+#: Degree of Chebyshev's polynomials: more would let the slowest mode drown the others.
+DEGREE = 4
+
+
 # Loops instead of array expressions: numba compiles them ten times faster.
 @njit(nogil=True, cache=True)
 def fit_path(
-    potrf, potrs, members, weights, totals, grams, energies, ridge, lambdas, start, n_modes, center, steps, rounding
+    potrf, potrs, members, weights, totals, grams, energies, ridge, lambdas, start, n_modes, center, steps, bound,
+    rounding,
 ):  # fmt: skip
     """Return the fields of `kdmaps.spectrum.iteration.FoldPath`."""
     n_folds, p, m, r = (members.shape[0] - 1) // 2, totals.shape[1], len(lambdas), n_modes
@@ -35,7 +40,7 @@ def fit_path(
             for j in range(p):
                 for k in range(p):
                     penalty[j, k] = L[u, j, k] + lambdas[i] * ridge[j, k]
-            found, rows = _leading(potrf, potrs, S[u], penalty, begin, steps[0 if cold and u == 0 else 1])
+            found, rows = _leading(potrf, potrs, S[u], penalty, begin, steps[0 if cold and u == 0 else 1], bound)
             if len(found) < r:
                 known[i] = False
                 break
@@ -113,9 +118,10 @@ def _form(left, matrix, right):
 
 
 @njit(nogil=True, cache=True)
-def _leading(potrf, potrs, covariance, penalty, start, steps):
+def _leading(potrf, potrs, covariance, penalty, start, steps, bound):
     """Ritz pairs of Σa = μBa, descending, after some steps with B⁻¹Σ from the rows of `start`; aᵀBa = 1.
 
+    If all unwanted μ are below a known `bound`, steps are those of Chebyshev's recurrence, which is small up to there.
     No pairs if B is not positive definite in floating point, or the vectors have become dependent.
     """
     p, k = penalty.shape[0], start.shape[0]
@@ -124,19 +130,28 @@ def _leading(potrf, potrs, covariance, penalty, start, steps):
     letter, size, info = np.array([76], np.uint8), np.array([p, k], np.int32), np.zeros(1, np.int32)
     lower, order, count = letter.ctypes.data, size.ctypes.data, size[1:].ctypes.data
     _call_five(potrf, lower, order, factor.ctypes.data, order, info.ctypes.data)  # type: ignore[call-arg]
-    failed = info[0] != 0
+    failed, previous = info[0] != 0, vectors
     for step in range(0 if failed else steps):
+        before = vectors
         vectors = np.dot(vectors, covariance)
         _call_eight(
             potrs, lower, order, count, factor.ctypes.data, order, vectors.ctypes.data, order, info.ctypes.data
         )  # fmt: skip
-        for row in range(k):
+        together = step % 2 == 1 or step == steps - 1  # now and then is enough for the vectors to stay apart
+        if bound > 0:
+            place = step % DEGREE
+            for i in range(k):
+                for j in range(p):
+                    image = 2 / bound * vectors[i, j] - before[i, j]
+                    vectors[i, j] = image if place == 0 else 2 * image - previous[i, j]
+            previous, together = before, place == DEGREE - 1 or step == steps - 1
+        for row in range(k if bound == 0 or together else 0):  # the recurrence knows the lengths
             length = np.sqrt(np.dot(vectors[row], vectors[row]))
             failed = failed or not 0 < length < np.inf
             _copy(vectors[row : row + 1], vectors[row : row + 1], 1 / length if length > 0 else 0.0)
         if failed:
             break
-        if step % 2 == 1 or step == steps - 1:  # now and then is enough for the vectors to stay apart
+        if together:
             vectors = np.ascontiguousarray(np.linalg.qr(np.ascontiguousarray(vectors.T))[0].T)
     # Only their addresses were used above: they must live until here.
     letter[0] = size[0] = info[0] = 0

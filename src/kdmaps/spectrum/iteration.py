@@ -16,6 +16,8 @@ from kdmaps.spectrum.pencil import ROUNDING
 EXTRA = 8
 #: Steps from random vectors, and from the modes of a neighbouring λ or of overlapping samples.
 STEPS = np.array([5, 2])
+#: The same for pairs of frames, whose fast modes are less far apart, and the eigenvalue of what changes in a lag.
+LAGGED_STEPS, LAGGED_BOUND = np.array([8, 4]), 1.0
 #: Modes need this many times the variance that rounding may leave: at the brink, an exact solve may find fewer.
 MARGIN = 100
 #: Where more modes are wanted than those that are judged.
@@ -58,6 +60,7 @@ def cross_fit_path(
     n_modes: int,
     center: bool = True,
     steps: np.ndarray = STEPS,
+    bound: float = 0.0,
 ) -> FoldPath:
     """Fit the modes of all samples and of every fold by a few steps of subspace iteration for each λ.
 
@@ -78,13 +81,15 @@ def cross_fit_path(
     center : bool
     steps : ndarray of two int
         As `STEPS`.
+    bound : float
+        All μ that are not wanted are below this one; 0 if it is not known.
     """
     p = len(classes[0].total)
     start = np.random.default_rng(0).standard_normal((min(n_modes + EXTRA, p), p))
     arrays = [np.stack([getattr(part, name) for part in classes]) for name in ("total", "gram", "energy")]
     weights = np.array([part.weight for part in classes], dtype=np.float64)
     penalty = np.eye(p) if ridge is None else np.ascontiguousarray(ridge)
-    settings = (penalty, lambdas, start, n_modes, center, steps, MARGIN * ROUNDING)
+    settings = (penalty, lambdas, start, n_modes, center, steps, bound, MARGIN * ROUNDING)
     return FoldPath(*fit_path(POTRF, POTRS, members, weights, *arrays, *settings))  # type: ignore[call-arg]
 
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from kdmaps.exceptions import UnreliableModesWarning, UnresolvedModesWarning
 from kdmaps.spectrum.checks import Check
+from kdmaps.spectrum.clock import NO_LAG, Clock
 
 #: Beyond this condition number of L+λR the modes lose more than about four digits to rounding.
 MAX_CONDITION = 1e12
@@ -35,33 +36,42 @@ class Modes:
         μ: relaxation times shrunk by λ.
     next_eigenvalue : float
         μ_{r+1}; NaN if there is none.
-    rates : ndarray of shape (r,)
-        aᵀLa/aᵀΣa: the generator's eigenvalues, free of λ.
+    quotients : ndarray of shape (r,)
+        aᵀLa/aᵀΣa, free of λ: for the energy of samples the generator's eigenvalues.
     condition_number : float
         Of L+λR, in the 1-norm.
     effective_rank : ndarray of shape (r,)
         tr[(L+λR)⁻¹Σ]/μ_k: how many functions compete at the level of mode k.
     effective_count : float
         Effective number of samples.
-    next_rate : float
-        Rate of mode r+1; NaN if it is not known.
+    clock : Clock
+        What the quotients say about time.
+    next_quotient : float
+        The quotient of mode r+1; NaN if it is not known.
     next_coefficients : ndarray of shape (p,) or None
         Those of mode r+1.
     gap_error : float
-        Standard error of log(rate_{r+1}/rate_r) (`kdmaps.analysis.evidence`); NaN if it is not known.
+        Standard error of the logarithm of the ratio of the quotients of modes r+1 and r (`kdmaps.analysis.evidence`);
+        NaN if it is not known.
     """
 
     coefficients: np.ndarray
     offset: np.ndarray
     eigenvalues: np.ndarray
     next_eigenvalue: float
-    rates: np.ndarray
+    quotients: np.ndarray
     condition_number: float
     effective_rank: np.ndarray
     effective_count: float
-    next_rate: float = np.nan
+    clock: Clock = NO_LAG
+    next_quotient: float = np.nan
     next_coefficients: np.ndarray | None = None
     gap_error: float = np.nan
+
+    @property
+    def rates(self) -> np.ndarray:
+        """Rates of relaxation: the quotients, or, from pairs of frames, what these say about time."""
+        return self.clock.rates(self.quotients)
 
     @property
     def timescales(self) -> np.ndarray:
@@ -81,8 +91,8 @@ class Modes:
 
     @property
     def ridge_share(self) -> np.ndarray:
-        """λaᵀRa/aᵀLa = 1/(μ·rate) - 1: how much more than the energy the regularization decides about each mode."""
-        return 1 / (self.eigenvalues * self.rates) - 1
+        """λaᵀRa/aᵀLa = 1/(μ·quotient) - 1: how much more than the energy the regularization decides about each mode."""
+        return 1 / (self.eigenvalues * self.quotients) - 1
 
     @property
     def resolution(self) -> float:
@@ -108,11 +118,11 @@ class Modes:
 
     def by_timescale(self) -> Modes:
         """Return the same modes, longest time scale first: λ may order nearly equal ones otherwise."""
-        return self.take(np.argsort(self.rates, kind="stable"))
+        return self.take(np.argsort(self.quotients, kind="stable"))
 
     def take(self, order: np.ndarray) -> Modes:
         """Return the same modes in another order."""
-        names = ("offset", "eigenvalues", "rates", "effective_rank")
+        names = ("offset", "eigenvalues", "quotients", "effective_rank")
         ordered = {name: getattr(self, name)[order] for name in names}
         return replace(self, coefficients=self.coefficients[:, order], **ordered)
 
@@ -171,7 +181,7 @@ class Modes:
 
     def _separated(self) -> Check:
         r, smallest = len(self.eigenvalues), self.smallest_gap
-        gap = np.nanmin([self.gap, self.next_rate / self.rates.max()])
+        gap = np.nanmin([self.gap, self.next_quotient / self.quotients.max()])
         warning = UnreliableModesWarning(
             f"Modes {r} and {r + 1} have the same time scale within the sampling error (gap {gap:.3f}): the space "
             f"of the first {r} modes is arbitrary in part. Use another n_components."

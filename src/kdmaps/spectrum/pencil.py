@@ -10,6 +10,7 @@ from scipy.linalg import lapack
 
 from kdmaps.exceptions import UnreliableModesWarning
 from kdmaps.forms.moments import Moments
+from kdmaps.spectrum.clock import NO_LAG, Clock
 from kdmaps.spectrum.modes import Modes
 from kdmaps.utils.threads import blas_threads
 from kdmaps.utils.warn import warn
@@ -106,9 +107,14 @@ def single_precision_warnings(moments: Moments, coefficients: np.ndarray) -> lis
 
 
 def find_modes(
-    moments: Moments, ridge: np.ndarray | None, n_components: int, regularization: float, center: bool = True
+    moments: Moments,
+    ridge: np.ndarray | None,
+    n_components: int,
+    regularization: float,
+    center: bool = True,
+    clock: Clock = NO_LAG,
 ) -> Modes:
-    """Return the leading modes of the samples behind `moments`.
+    """Return the leading modes of the samples, or pairs of frames, behind `moments`.
 
     Raises
     ------
@@ -132,7 +138,7 @@ def find_modes(
         )
     known = coefficients[:, : n_components + int(np.all(values > floor))]
     known = known / np.sqrt(np.einsum("mk,mk->k", known, covariance @ known))
-    rates = np.einsum("mk,mk->k", known, energy @ known)
+    quotients = np.einsum("mk,mk->k", known, energy @ known)
     mu, a = values[:n_components], known[:, :n_components]
     a = a * np.where(_fixed_direction(p) @ a < 0, -1.0, 1.0)
     following = known.shape[1] > n_components
@@ -141,11 +147,12 @@ def find_modes(
         offset=moments.mean @ a if center else np.zeros(n_components),
         eigenvalues=mu,
         next_eigenvalue=float(values[n_components]) if n_components < p else np.nan,
-        rates=rates[:n_components],
+        quotients=quotients[:n_components],
         condition_number=condition,
         effective_rank=trace / mu,
-        effective_count=moments.effective_count,
-        next_rate=float(rates[n_components]) if following else np.nan,
+        effective_count=moments.effective_count / clock.inefficiency(quotients[:n_components]),
+        clock=clock,
+        next_quotient=float(quotients[n_components]) if following else np.nan,
         next_coefficients=known[:, n_components] if following else None,
     )
 

@@ -1,0 +1,280 @@
+"""Pairs of frames a lag apart: rows of a trajectory and what became of them.
+
+A pair is a row of 2d numbers, (x_t, x_{t+τ}). Whatever works on rows (chunks, folds, weights, random draws, Dask) works
+on pairs as it does on samples; only what is summed over them differs (`kdmaps.forms.lagged`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from kdmaps.data.sources import ArraySource, Form, Part, Sample, Source, draw_rows
+from kdmaps.utils.threads import slices
+
+
+class PairSource(Source):
+    """Pairs of frames, wherever they are.
+
+    Parameters
+    ----------
+    pairs : Source
+        Rows of 2d numbers.
+
+    Attributes
+    ----------
+    n_features : int
+        d, the number of columns of a frame.
+    """
+
+    def __init__(self, pairs: Source):
+        self.pairs = pairs
+        self.n_features = pairs.n_features // 2
+        self.many_passes, self.has_rows = pairs.many_passes, pairs.has_rows
+
+    @property
+    def n_samples(self) -> int | None:  # type: ignore[override]
+        """Number of pairs."""
+        return self.pairs.n_samples
+
+    def parts(self, size: int, **chosen: Any) -> Iterable[Any]:
+        return self.pairs.parts(size, **chosen)
+
+    def read(self, part: Any) -> Part:
+        return self.pairs.read(part)
+
+    def sample(
+        self,
+        size: int | None,
+        random_state: np.random.RandomState,
+        weight: np.ndarray | None = None,
+        typical: bool = True,
+    ) -> Sample:
+        """Draw pairs and return their first frames."""
+        drawn = self.pairs.sample(size, random_state, weight, typical)
+        return drawn._replace(X=drawn.X[:, : self.n_features])
+
+    def thinned(
+        self, size: int | None, random_state: np.random.RandomState, weight: np.ndarray | None = None
+    ) -> tuple[np.ndarray, Source, np.ndarray | None]:
+        rows, pairs, weight = self.pairs.thinned(size, random_state, weight)
+        return rows, PairSource(pairs), weight
+
+    @property
+    def n_callers(self) -> int:
+        return self.pairs.n_callers
+
+    def moments(
+        self,
+        form: Form,
+        basis: Any,
+        sample_weight: np.ndarray | None = None,
+        labels: np.ndarray | None = None,
+        sets: Sequence[tuple[int, int] | None] = (None,),
+        **options: Any,
+    ) -> list[Any]:
+        return self.pairs.moments(form, basis, sample_weight, labels, sets, **options)
+
+    def rowwise(self, function: Callable[..., np.ndarray], *arguments: Any) -> np.ndarray:
+        """Return whether `function`, a test of single rows, holds for both frames of each pair."""
+        return self.pairs.rowwise(partial(_both, function), *arguments)
+
+    def content(self, preview: Sample) -> tuple[np.ndarray, np.ndarray]:
+        return self.pairs.content(preview)
+
+
+class ArrayPairs(Source):
+    """Pairs of rows of an array in memory, or mapped from a file: only those of a chunk are ever put side by side.
+
+    Parameters
+    ----------
+    frames : ArraySource
+    starts, ends : ndarray of int
+        First and second row of each pair.
+    """
+
+    has_rows = True
+
+    def __init__(self, frames: ArraySource, starts: np.ndarray, ends: np.ndarray):
+        self._frames, self._starts, self._ends = frames, starts, ends
+        self.n_samples, self.n_features = len(starts), 2 * frames.n_features
+        self.many_passes = frames.many_passes
+
+    def parts(self, size: int, rows: np.ndarray | None = None) -> list[Any]:
+        if rows is None:
+            return list(slices(len(self._starts), size))
+        return [rows[part] for part in slices(len(rows), size)]
+
+    def read(self, part: Any) -> Part:
+        first, second = (self._frames.read(_run(index[part]))[1] for index in (self._starts, self._ends))
+        return part, np.concatenate([first, second], axis=1)
+
+    def sample(
+        self,
+        size: int | None,
+        random_state: np.random.RandomState,
+        weight: np.ndarray | None = None,
+        typical: bool = True,
+    ) -> Sample:
+        rows = draw_rows(len(self._starts), size, random_state, weight)
+        return Sample(rows, self.read(rows)[1], None if weight is None else weight[rows])
+
+    def content(self, preview: Sample) -> tuple[np.ndarray, np.ndarray]:
+        return self._frames.array, self._starts
+
+
+def _run(rows: np.ndarray) -> slice | np.ndarray:
+    """Return consecutive row numbers as a slice, which is read without a copy."""
+    if len(rows) and rows[-1] - rows[0] == len(rows) - 1 and np.all(np.diff(rows) == 1):
+        return slice(int(rows[0]), int(rows[-1]) + 1)
+    return rows
+
+
+def _both(function: Callable[..., np.ndarray], rows: np.ndarray, *arguments: Any) -> np.ndarray:
+    first, second = split_pairs(rows)
+    return function(first, *arguments) & function(second, *arguments)
+
+
+def split_pairs(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the first and the second frames of pairs."""
+    d = rows.shape[1] // 2
+    return rows[:, :d], rows[:, d:]
+
+
+class PairedData(NamedTuple):
+    """Pairs of frames (or samples as they are), with weights and groups, those of the first frames of pairs."""
+
+    source: Source
+    weight: np.ndarray | None
+    groups: np.ndarray | None
+
+
+def make_pairs(source: Source, lag: int, weight: np.ndarray | None = None, groups: Any = None) -> PairedData:
+    """Pair every frame with the one `lag` frames later in the same trajectory.
+
+    Parameters
+    ----------
+    source : Source
+        Frames at equal time steps.
+    lag : int
+    weight : ndarray of shape (n_frames,), optional
+        A pair has the weight of its first frame.
+    groups : array-like of shape (n_frames,), optional
+        The trajectory of each frame; those of one trajectory are in their order in time. By default all frames are one
+        trajectory.
+    """
+    known = [len(given) for given in (weight, groups) if given is not None]
+    n = source.n_samples or (known[0] if known else None)
+    if n is None:  # a stream: what it holds is seen on the way
+        return PairedData(PairSource(source.paired(lag, None)), None, None)
+    labels = None if groups is None else np.asarray(groups)
+    starts, ends = paired_rows(n, lag, labels)
+    at_starts = [None if given is None else given[starts] for given in (weight, labels)]
+    return PairedData(PairSource(source.paired(lag, (starts, ends))), *at_starts)
+
+
+@dataclass(frozen=True)
+class Tail:
+    """Frames of an array that still wait for the second frame of their pair, which a later array may hold.
+
+    Attributes
+    ----------
+    frames : ndarray of shape (n, d)
+    weight : ndarray of shape (n,) or None
+    groups : ndarray of shape (n,) or None
+    """
+
+    frames: np.ndarray
+    weight: np.ndarray | None
+    groups: np.ndarray | None
+
+    @classmethod
+    def of(cls, source: Source, lag: int, weight: np.ndarray | None, groups: Any) -> Tail | None:
+        """Return the tail of an array: the last `lag` frames of each of its trajectories."""
+        if not isinstance(source, ArraySource):
+            return None
+        labels = None if groups is None else np.asarray(groups)
+        waiting = np.ones(len(source.array), dtype=bool)
+        waiting[paired_rows(len(source.array), lag, labels)[0]] = False
+        of_each = [None if given is None else given[waiting] for given in (weight, labels)]
+        return cls(np.array(source.array[waiting]), *of_each)
+
+    def before(self, source: Source, weight: np.ndarray | None, groups: Any) -> tuple[Source, Any, Any]:
+        """Return the array with the frames that wait for it put before it.
+
+        Without groups, it goes on where the one before ended; with groups, each of its trajectories does.
+        """
+        if not isinstance(source, ArraySource) or (groups is None) != (self.groups is None):
+            return source, weight, groups
+        going_on = slice(None) if groups is None else np.isin(self.groups, groups)
+        frames = self.frames[going_on]
+        if groups is not None:
+            groups = np.concatenate([self.groups[going_on], groups])  # type: ignore[index]
+        if weight is not None or self.weight is not None:
+            own = np.ones(source.n_samples or 0) if weight is None else weight
+            weight = np.concatenate([np.ones(len(frames)) if self.weight is None else self.weight[going_on], own])
+        return ArraySource(np.concatenate([frames, source.array]), checked=True), weight, groups
+
+
+def paired_rows(n_frames: int, lag: int, groups: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """Return the rows of the first and of the second frames of all pairs.
+
+    Parameters
+    ----------
+    n_frames : int
+    lag : int
+    groups : ndarray of shape (n_frames,), optional
+    """
+    if groups is not None and groups.shape != (n_frames,):
+        raise ValueError(f"groups must hold one label for each of the {n_frames} frames, got shape {groups.shape}.")
+    rows = np.arange(n_frames)
+    if groups is None:
+        starts, ends, longest = rows[: max(n_frames - lag, 0)], rows[lag:], n_frames
+    else:
+        # Frames of a trajectory may lie between those of others: sort them together, each in its own order.
+        owner = np.unique(groups, return_inverse=True)[1].ravel()
+        order = np.argsort(owner, kind="stable")
+        same = owner[order[lag:]] == owner[order[: max(n_frames - lag, 0)]]
+        starts, ends = order[: max(n_frames - lag, 0)][same], order[lag:][same]
+        by_start = np.argsort(starts, kind="stable")
+        starts, ends, longest = starts[by_start], ends[by_start], int(np.bincount(owner).max())
+    if not len(starts):
+        raise ValueError(
+            f"lag={lag} leaves no pair of frames: the longest trajectory has {longest} frame(s). Use a shorter lag or "
+            "longer trajectories."
+        )
+    return starts, ends
+
+
+def paired_chunks(chunks: Iterable[np.ndarray], lag: int, starts: np.ndarray | None) -> Iterator[np.ndarray]:
+    """Pair the frames of consecutive chunks, those across their borders too.
+
+    Parameters
+    ----------
+    chunks : iterable of ndarray of shape (n, d)
+    lag : int
+    starts : ndarray of int, optional
+        The frames that begin a pair; by default all that have another one `lag` frames later.
+    """
+    held: np.ndarray | None = None
+    first, found = 0, False
+    for rows in chunks:
+        held = rows if held is None else np.concatenate([held, rows])
+        n = len(held) - lag
+        if n < 1:
+            continue
+        chosen = slice(0, n)
+        if starts is not None:
+            low, high = np.searchsorted(starts, (first, first + n))
+            chosen = starts[low:high] - first  # type: ignore[assignment]
+        pairs = np.concatenate([held[:n][chosen], held[lag:][chosen]], axis=1)
+        if len(pairs):
+            found = True
+            yield pairs
+        held, first = held[n:], first + n
+    if not found:
+        raise ValueError(f"lag={lag} leaves no pair of frames in X; use a shorter lag or longer trajectories.")

@@ -1,0 +1,145 @@
+"""The lagged form: variance against what changes in a lag, for pairs (x, y) = (x_t, x_{t+τ}) of a trajectory.
+
+Symmetrised over the direction of time, C₀ = ½E[φ(x)φ(x)ᵀ + φ(y)φ(y)ᵀ] and C_τ = ½E[φ(x)φ(y)ᵀ + φ(y)φ(x)ᵀ] have the
+difference L_τ = C₀ - C_τ = ½E[(φ(y) - φ(x))(φ(y) - φ(x))ᵀ], the Dirichlet form of the chain that is seen every τ. With
+it, Σa = μ(L_τ+λR)a is the problem of the energy form: the quotient aᵀL_τa/aᵀΣa of a mode is 1 - ν with its
+autocorrelation ν, and the time scale is -τ/ln ν. Being a sum of squares, L_τ loses no digits for slow modes, and is not
+negative, whatever the samples.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from kdmaps.bases import Basis
+from kdmaps.bases.compiled import add_gram, mirror
+from kdmaps.data.pairs import split_pairs
+from kdmaps.data.sources import Source, weights_at
+from kdmaps.forms.engines import chunk_rows
+from kdmaps.forms.moments import Moments, Packed
+from kdmaps.utils.threads import map_reduce, slices
+
+#: Pairs whose features are computed and used at a time: those of a few hundred features stay in the cache.
+BLOCK_PAIRS = 512
+
+
+@dataclass
+class _State:
+    """Σwss ᵀ and Σwδδᵀ (lower triangles) and Σws, for s = φ(x) + φ(y) and δ = φ(y) - φ(x)."""
+
+    sums: np.ndarray
+    differences: np.ndarray
+    total: np.ndarray
+    work: np.ndarray | None
+    pairs: int = 0
+    weight: float = 0.0
+    weight_squared: float = 0.0
+
+
+@dataclass(frozen=True)
+class _Loop:
+    """The sizes of chunks, for `chunk_rows`."""
+
+    basis: Basis = field(repr=False)
+
+    @property
+    def chunk_rows(self) -> int:
+        return self.basis.chunk_rows
+
+    @property
+    def row_bytes(self) -> int:
+        return 8 * (6 * self.basis.n_features + 6 * self.basis.dim)
+
+
+@dataclass(frozen=True)
+class LaggedForm:
+    """Sums of features over pairs of frames; their `Moments` have L_τ for energy."""
+
+    spaces = None
+
+    def part(self, rows: slice) -> LaggedForm:
+        """Return the form of these pairs alone, which is the same."""
+        return self
+
+    @staticmethod
+    def pack(sets: Iterable[Moments]) -> Packed:
+        """Return the moments of several sets as plain arrays that add up, for the network."""
+        return Moments.pack(sets)
+
+    @staticmethod
+    def unpack(packed: Packed) -> list[Moments]:
+        """Invert `pack`."""
+        return Moments.unpack(packed)
+
+    def moments(
+        self,
+        basis: Basis,
+        source: Source,
+        sample_weight: np.ndarray | None = None,
+        rows: np.ndarray | None = None,
+        *,
+        engine: str | None = "numba",
+        memory_limit: float | None = None,
+        kept: int = 0,
+    ) -> Moments:
+        """Sum over the pairs of a source, in chunks over all cores.
+
+        With s = φ(x) + φ(y) and δ = φ(y) - φ(x): Σw·½(φφᵀ of both frames) = ¼Σw(ssᵀ + δδᵀ), and L_τ sums ½wδδᵀ. Two
+        symmetric products are two thirds of the work of C₀ and C_τ by themselves.
+
+        Parameters
+        ----------
+        basis : Basis
+        source : Source
+            Rows are pairs.
+        sample_weight : ndarray of shape (n_pairs,), optional
+        rows : ndarray of int, optional
+            Only these pairs.
+        engine : ignored
+            There is one engine for pairs.
+        memory_limit, kept :
+            As in `EnergyForm.moments`.
+        """
+        p, single = basis.n_features, basis.dtype == np.float32
+
+        def start() -> _State:
+            work = np.zeros((p, p), np.float32) if single else None
+            return _State(np.zeros((p, p)), np.zeros((p, p)), np.zeros(p), work)
+
+        def step(state: _State, part: Any) -> None:
+            index, chunk = source.read(part)
+            weight = np.ones(len(chunk)) if sample_weight is None else weights_at(sample_weight, index)
+            _add_pairs(state, basis, np.asarray(chunk, dtype=np.float64), weight)
+
+        size = chunk_rows(_Loop(basis), p, memory_limit, kept)
+        chosen = {} if rows is None else {"rows": rows}
+        states = map_reduce(source.parts(size, **chosen), start, step)
+        sums, differences, total, count, weight, squared = (
+            sum(getattr(state, name) for state in states)
+            for name in ("sums", "differences", "total", "pairs", "weight", "weight_squared")
+        )
+        if sample_weight is not None and rows is None and len(sample_weight) != count:
+            raise ValueError(f"sample_weight has {len(sample_weight)} entries for {count} pairs of frames.")
+        differences = mirror(differences)
+        return Moments(count, weight, squared, total / 2, (mirror(sums) + differences) / 4, differences / 2)
+
+
+def _add_pairs(state: _State, basis: Basis, pairs: np.ndarray, weight: np.ndarray) -> None:
+    """Add a chunk of pairs."""
+    state.pairs += len(pairs)
+    state.weight += float(weight.sum())
+    state.weight_squared += float(weight @ weight)
+    root = np.sqrt(weight).astype(basis.dtype)[:, None]
+    for part in slices(len(pairs), BLOCK_PAIRS):
+        first, second = (np.ascontiguousarray(frames) for frames in split_pairs(pairs[part]))
+        here, there = (basis.features(frames).astype(basis.dtype, copy=False) for frames in (first, second))
+        difference = np.multiply(there - here, root[part])
+        here += there
+        here *= root[part]
+        add_gram(state.sums, here, state.work)
+        add_gram(state.differences, difference, state.work)
+        state.total += root[part, 0] @ here

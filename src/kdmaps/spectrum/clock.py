@@ -1,0 +1,49 @@
+"""What the quotients of an eigenproblem say about time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Clock:
+    """From the quotients aᵀLa/aᵀΣa of modes to their rates.
+
+    Attributes
+    ----------
+    lag : int or None
+        Frames between the two of a pair. None for the energy form, whose quotients are the rates themselves.
+    time_step : float
+        Time between frames.
+    """
+
+    lag: int | None = None
+    time_step: float = 1.0
+
+    def rates(self, quotients: np.ndarray) -> np.ndarray:
+        """Return -ln ν/τ for the autocorrelations ν = 1 - quotient after a time τ; infinite where ν is not positive."""
+        if self.lag is None:
+            return quotients
+        with np.errstate(divide="ignore", invalid="ignore"):
+            rates = -np.log1p(-quotients) / (self.lag * self.time_step)
+        return np.where(quotients < 1, rates, np.inf)
+
+    def quotients(self, rates: np.ndarray) -> np.ndarray:
+        """Invert `rates`."""
+        return rates if self.lag is None else -np.expm1(-rates * self.lag * self.time_step)
+
+    def inefficiency(self, quotients: np.ndarray) -> float:
+        """Return how many pairs are worth one independent pair, for the slowest of the modes.
+
+        With the autocorrelation ρ from one frame to the next, n frames are worth n(1-ρ)/(1+ρ) independent ones.
+        """
+        if self.lag is None:
+            return 1.0
+        step = np.clip(1 - np.min(quotients), 0, 1) ** (1 / self.lag)
+        return float((1 + step) / max(1 - step, np.finfo(float).eps))
+
+
+#: Of samples in any order.
+NO_LAG = Clock()
