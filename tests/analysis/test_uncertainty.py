@@ -5,7 +5,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from kdmaps.metrics import principal_angles
-from kdmaps.uncertainty import _Refit, bootstrap, cut_blocks
+from kdmaps.analysis.blocks import cut_blocks
+from kdmaps.uncertainty import _Refit, bootstrap
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.signal import lfilter
 from sklearn.base import clone

@@ -113,7 +113,8 @@ def _evidence(
         energies = (basis.features(_second_frames(source, sample)) - values) ** 2 / 2
         found = evidence_of(values, energies, *settings, local=False)
     if modes.next_coefficients is not None:
-        model.modes_ = replace(modes, gap_error=found.gap_error)
+        fastest = modes.clock.stretch(np.array([modes.next_quotient]))[0]
+        model.modes_ = replace(modes, gap_error=fastest * found.gap_error)
     return found.first(r)
 
 

@@ -51,8 +51,7 @@ class Modes:
     next_coefficients : ndarray of shape (p,) or None
         Those of mode r+1.
     gap_error : float
-        Standard error of the logarithm of the ratio of the quotients of modes r+1 and r (`kdmaps.analysis.evidence`);
-        NaN if it is not known.
+        Standard error of log(rate_{r+1}/rate_r) (`kdmaps.analysis.evidence`); NaN if it is not known.
     """
 
     coefficients: np.ndarray
@@ -181,7 +180,10 @@ class Modes:
 
     def _separated(self) -> Check:
         r, smallest = len(self.eigenvalues), self.smallest_gap
-        gap = np.nanmin([self.gap, self.next_quotient / self.quotients.max()])
+        following = float(self.clock.rates(np.array(self.next_quotient)))
+        # Quotients of pairs tend to 1 for all fast modes: μ has no gap there, whatever the rates.
+        gaps = [following / self.rates.max()] + [self.gap] * (self.clock.lag is None or not np.isfinite(following))
+        gap = np.nanmin(gaps)
         warning = UnreliableModesWarning(
             f"Modes {r} and {r + 1} have the same time scale within the sampling error (gap {gap:.3f}): the space "
             f"of the first {r} modes is arbitrary in part. Use another n_components."
