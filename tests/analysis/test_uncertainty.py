@@ -5,13 +5,13 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from kdmaps.metrics import principal_angles
-from kdmaps.analysis.blocks import cut_blocks
 from kdmaps.uncertainty import _Refit, bootstrap
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.signal import lfilter
 from sklearn.base import clone
 
 import kdmaps
+from kdmaps.analysis.blocks import cut_blocks
 from kdmaps.analysis.correlation import autocorrelation, integrated_correlation_time
 from kdmaps.exceptions import UnreliableModesWarning
 from shared import known_warning, wide_map

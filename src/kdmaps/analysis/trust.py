@@ -212,10 +212,11 @@ def _energy(counts: np.ndarray) -> ModeCheck:
 def _variance(evidence: Evidence) -> ModeCheck:
     counts = evidence.variance_samples
     failed, worst = counts < MIN_SAMPLES, int(np.argmin(counts))
+    share, row = evidence.heaviest_shares[worst], int(evidence.heaviest[worst])
     warning = UnreliableModesWarning(
-        f"Row {evidence.heaviest[worst]} of X (counted from 0) carries {evidence.heaviest_shares[worst]:.0%} of the "
-        f"variance of mode {worst + 1}, and {counts[worst]:.1f} rows all of it ({_named(failed)}). Remove such rows if "
-        "they are outliers, or add samples like them."
+        f"The variance of {_named(failed)} rests on {counts[worst]:.1f} rows of X, {share:.0%} of it on row "
+        f"{row} (counted from 0). Remove such rows if they are outliers, or add "
+        "samples like them."
     )
     what = "samples that carry the variance, n_V"
     return ModeCheck("variance samples", what, counts, MIN_SAMPLES, True, warning)

@@ -229,9 +229,14 @@ def _widened(intervals: np.ndarray, trust: Trust | None) -> np.ndarray:
     """Widen intervals of rates to the rates by other choices, and open the sides that the samples do not bound."""
     if trust is None:
         return intervals
-    low = np.where(trust.unbounded_below, 0, np.vstack([intervals[:, :1].T, trust.alternatives]).min(axis=0))
-    high = np.where(trust.unbounded_above, np.inf, np.vstack([intervals[:, 1:].T, trust.alternatives]).max(axis=0))
-    return np.stack([low, high], axis=1)
+    with np.errstate(divide="ignore"):
+        others = np.log(np.vstack([trust.rates, trust.alternatives]) / trust.rates)
+        low, high = np.log(intervals.T / trust.rates)
+    # In log rate, the squares of independent errors add; an interval that leaves out the rate moves as a whole.
+    low = np.where(low < 0, -np.hypot(low, others.min(axis=0)), low + others.min(axis=0))
+    high = np.where(high > 0, np.hypot(high, others.max(axis=0)), high + others.max(axis=0))
+    low, high = np.where(trust.unbounded_below, -np.inf, low), np.where(trust.unbounded_above, np.inf, high)
+    return trust.rates[:, None] * np.exp(np.stack([low, high], axis=1))
 
 
 def _inverse(values: np.ndarray) -> np.ndarray:

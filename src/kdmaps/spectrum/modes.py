@@ -84,6 +84,18 @@ class Modes:
         return float(self.eigenvalues.min() / self.next_eigenvalue) if self.next_eigenvalue > 0 else np.inf
 
     @property
+    def _gap_of_time_scales(self) -> float:
+        """rate_{r+1}/rate_r or the gap, whichever is smaller.
+
+        For pairs of frames the former: μ tends to 1 for all fast modes. And the latter where λ, not the rate, has put
+        mode r+1 last.
+        """
+        ratio = float(self.clock.rates(np.array(self.next_quotient)) / self.rates.max())
+        if not 1 <= ratio < np.inf:
+            return self.gap
+        return ratio if self.clock.lag is not None else min(self.gap, ratio)
+
+    @property
     def sampling_error(self) -> np.ndarray:
         """√(effective rank/n): the order of the relative error of each μ (Koltchinskii and Lounici 2017)."""
         return np.sqrt(self.effective_rank / self.effective_count)
@@ -180,10 +192,7 @@ class Modes:
 
     def _separated(self) -> Check:
         r, smallest = len(self.eigenvalues), self.smallest_gap
-        following = float(self.clock.rates(np.array(self.next_quotient)))
-        # Quotients of pairs tend to 1 for all fast modes: μ has no gap there, whatever the rates.
-        gaps = [following / self.rates.max()] + [self.gap] * (self.clock.lag is None or not np.isfinite(following))
-        gap = np.nanmin(gaps)
+        gap = self._gap_of_time_scales
         warning = UnreliableModesWarning(
             f"Modes {r} and {r + 1} have the same time scale within the sampling error (gap {gap:.3f}): the space "
             f"of the first {r} modes is arbitrary in part. Use another n_components."
