@@ -19,6 +19,8 @@ from kdmaps.forms.energy import compute_moments
 from kdmaps.kernels import Gaussian, Matern
 from shared import known_warning
 
+pytestmark = known_warning("have the same time scale")
+
 BASES = ["fourier", "landmarks", "full", "random-phase"]
 every_basis = pytest.mark.parametrize("basis", BASES)
 

@@ -13,7 +13,9 @@ import pandas as pd
 import pytest
 
 from kdmaps import Factor, KernelDiffusionMap
+from kdmaps.analysis.evidence import Evidence
 from kdmaps.bases import BASES
+from kdmaps.data.support import Support
 from kdmaps.estimators.transformer import ModeTransformer
 from kdmaps.forms.moments import Moments
 from kdmaps.kernels import FAMILIES, Gaussian, Laplacian, Matern, Metric, Mixture
@@ -369,7 +371,10 @@ def test_the_tables_name_every_field():
     assert [field.name for field in fields(Moments)] == list(io.MOMENTS)
     # Files hold rates, of which the quotients follow with the lag and the time step, parameters of the estimator.
     renamed = {"quotients": "rates"}
-    assert [renamed.get(field.name, field.name) for field in fields(Modes) if field.name != "clock"] == list(io.MODES)
+    stored = [renamed.get(field.name, field.name) for field in fields(Modes) if field.name != "clock"]
+    assert stored == [*io.MODES, *io.FOLLOWING]
+    assert [field.name for field in fields(Evidence)] == list(io.EVIDENCE)
+    assert [field.name for field in fields(Support)] == list(io.SUPPORT)
     assert all(issubclass(cls, ModeTransformer) for cls in io.ESTIMATORS.values())
 
 
