@@ -96,6 +96,7 @@ def test_feature_names_are_kept_and_checked(tmp_path):
         assert again.set_output(transform="pandas").transform(frame).shape == (150, 3)
 
 
+@known_warning("variance of mode")
 @pytest.mark.parametrize("diffusion", [2.0, [1.0, 2.0, 3.0], np.diag([1.0, 2.0, 3.0]), np.tile(np.eye(3), (150, 1, 1))])
 def test_diffusion_is_kept(diffusion, tmp_path):
     model = fitted(diffusion=diffusion)
@@ -273,7 +274,7 @@ def test_every_array_is_checked(good, tmp_path):
         with_nan = np.array(array, dtype=float)
         with_nan.flat[0] = np.nan
         bad = {"text": np.full(array.shape, "1"), "shape": np.zeros((*array.shape, 2)), "NaN": with_nan}
-        if name == "modes.next_eigenvalue":
+        if name == "modes.next_eigenvalue" or name.split(".")[-1] in io.UNKNOWN:
             del bad["NaN"]
         if name == "parameters.landmarks":  # checked by the next fit, like any parameter
             del bad["shape"]

@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
+from kdmaps.analysis.trust import Trust
 from kdmaps.bases import Basis, BasisSpec, LandmarkBasis
 from kdmaps.data.distances import resolve_bandwidth
 from kdmaps.data.inputs import join_trajectories
@@ -246,7 +247,8 @@ class KernelDiffusionMap(ModeTransformer):
             source, weight, groups = spec.observations(source, weight, groups)
             form = spec.form(source, weight, spaces=None if reset else self.tangents_)
             fit_source(self, source, form, weight, groups, reset)
-        for warning in fit_warnings(self):
+        # A later chunk alone says little about the samples behind a mode.
+        for warning in fit_warnings(self, self.trust_ if reset else None):
             warn(warning)
         return self
 
@@ -358,12 +360,12 @@ def solve_modes(basis: Basis, moments: Moments, parts: FoldSums, regularization:
     return modes.by_timescale()
 
 
-def fit_warnings(model: Any) -> list[Warning]:
+def fit_warnings(model: Any, trust: Trust | None) -> list[Warning]:
     """Return reasons not to trust the modes of a fit."""
     found: list[Warning] = list(model.modes_.warnings())
     if model.basis_.dtype == np.float32:
         found += single_precision_warnings(model.moments_, model.modes_.coefficients)
-    return found if model.trust_ is None else [*found, *model.trust_.warnings()]
+    return found if trust is None else [*found, *trust.warnings()]
 
 
 def _preview(model: KernelDiffusionMap, source: Source, weight: np.ndarray | None, seed: int) -> Sample:

@@ -253,7 +253,7 @@ class KernelSearchCV(ModeTransformer):
             self.relevance_ = self.relevance_details_.overall
         disagreement = agreement_check(chosen.agreement, self.suggested_n_components_).warning
         # The estimate of what the samples resolve is for fits without folds; here the folds have measured it.
-        found = [w for w in fit_warnings(model) if not isinstance(w, UnresolvedModesWarning)]
+        found = [w for w in fit_warnings(model, model.trust_) if not isinstance(w, UnresolvedModesWarning)]
         for warning in filter(None, [disagreement, result.flatness(), *found]):
             warn(warning)
         return self

@@ -223,7 +223,7 @@ class VariationalKernelMap(ModeTransformer):
             set_modes(self, learned, modes, moments, form.spaces)
             everything = samples.source.sample(None, np.random.RandomState(0), weight)
             judge_fit(self, samples.source, everything, form, groups, samples.seed)
-        for warning in fit_warnings(self):
+        for warning in fit_warnings(self, self.trust_):
             warn(warning)
         return self
 

@@ -72,6 +72,8 @@ EVIDENCE = {
     "mismatch": "r",
     "gap_error": "",
 }
+#: Those that pairs of frames do not have.
+UNKNOWN = ("transition_samples", "mismatch", "gap_error")
 TRUST = {"held_out": "r", "candidates": "cr", "features": "fr"}
 SUPPORT = {"samples": "sd", "low": "d", "high": "d", "radius": ""}
 
@@ -329,15 +331,17 @@ def _take_trust(estimator: ModeTransformer, arrays: dict[str, np.ndarray], sizes
     """Set what is known of how far to trust the modes, where the file has it."""
 
     def group(prefix: str, shapes: dict[str, str]) -> dict[str, Any]:
-        known = {name: shape for name, shape in shapes.items() if f"{prefix}.{name}" in arrays}
-        return _take(arrays, prefix, known, sizes, may_be_nan=tuple(known))
+        present = any(key.startswith(f"{prefix}.") for key in arrays)
+        return _take(arrays, prefix, shapes, sizes, UNKNOWN) if present else {}
 
     if following := group("following", FOLLOWING):
         estimator.modes_ = replace(estimator.modes_, **following)
-    if len(support := group("support", SUPPORT)) == len(SUPPORT):
+    if support := group("support", SUPPORT):
         estimator.support_ = Support(**support)
-    if len(evidence := group("evidence", EVIDENCE)) == len(EVIDENCE):
-        set_trust(estimator, Trust(Evidence(**evidence), estimator.rates_, **group("trust", TRUST)))
+    if evidence := group("evidence", EVIDENCE):
+        known = {name: shape for name, shape in TRUST.items() if f"trust.{name}" in arrays}
+        others = _take(arrays, "trust", known, sizes, tuple(TRUST))  # a rate may be infinite
+        set_trust(estimator, Trust(Evidence(**evidence), estimator.rates_, **others))
 
 
 def _check_kernel(kernel: Any, sizes: dict[str, int]) -> None:
