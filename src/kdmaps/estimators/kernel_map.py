@@ -102,6 +102,10 @@ class KernelDiffusionMap(ModeTransformer):
     coefficients_ : ndarray of shape (p, n_components)
     modes_ : kdmaps.spectrum.modes.Modes
         All of the above with diagnostics: gap, condition number, degenerate clusters, sampling error.
+    energy_samples_, variance_samples_ : ndarray of shape (n_components,)
+        How many samples carry the energy, and the variance, of each mode: (Σx)²/Σx² of the parts x.
+    trust_ : kdmaps.analysis.trust.Trust
+        How far to trust the rate of each mode: `trust_.ok`, `trust_.reasons`.
     kernel_ : Kernel
     basis_ : Basis
     moments_ : Moments

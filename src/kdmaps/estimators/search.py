@@ -120,6 +120,9 @@ class KernelSearchCV(ModeTransformer):
         that were judged alike); and `rejected`, why a candidate has no score.
     search_result_ : kdmaps.selection.result.SearchResult
         The same as objects, with the folds and the sums of the best kernel.
+    trust_ : kdmaps.analysis.trust.Trust
+        How far to trust the rate of each mode: by the samples behind it (`energy_samples_`, `variance_samples_`), by
+        held-out samples, by kernels that score alike and by other random features.
     fold_agreement_ : float
         Mean squared cosine between the mode spaces of the folds and of all samples, for the chosen kernel.
     suggested_n_components_ : int or None

@@ -114,7 +114,7 @@ class VariationalKernelMap(ModeTransformer):
         The objective of the learned kernel.
     history_ : dict of str to ndarray
         One row per step: every term, the weights `beta`, the bandwidths `sigma`, the gap, the norm of the gradient.
-    timescales_, rates_, eigenvalues_, coefficients_, basis_, modes_, moments_ :
+    timescales_, rates_, eigenvalues_, coefficients_, basis_, modes_, moments_, trust_, energy_samples_ :
         As in `KernelDiffusionMap`.
 
     See Also
