@@ -182,7 +182,7 @@ class TestBlocks:
         assert found.correlation_time == pytest.approx((1 + a) / (1 - a), rel=0.3)
         assert found.block_length == np.ceil(5 * found.correlation_time)
 
-    @known_warning("does not lie where")
+    @known_warning()
     def test_correlated_weights_lengthen_blocks(self):
         """For independent signs x and w = 1 + cux with a slow u, w x = x + cu has the correlation time of u."""
         n, c = 40_000, 0.9

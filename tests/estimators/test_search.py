@@ -349,7 +349,7 @@ def test_consistency_bound_formula():
     assert cv_consistency_bound(0.0, 10, 4, 100, 2.0) == 1.0
 
 
-@known_warning("independent ones")
+@known_warning()
 @known_warning("have the same time scale")
 def test_warns_when_folds_disagree():
     X = np.random.default_rng(0).standard_normal((40, 8))

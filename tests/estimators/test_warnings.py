@@ -26,7 +26,7 @@ def test_complete_clusters_are_silent():
         KernelDiffusionMap(4, bandwidth=0.5, random_state=0).fit(X)
 
 
-@known_warning("energy of mode")
+@known_warning()
 @known_warning("have the same time scale")
 def test_too_few_samples():
     X = np.random.default_rng(0).standard_normal((40, 10))

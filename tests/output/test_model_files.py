@@ -24,7 +24,7 @@ from kdmaps.spectrum.modes import Modes
 from shared import known_warning
 
 # Small files of 150 samples, whose modes are not the point.
-pytestmark = known_warning("have the same time scale")
+pytestmark = known_warning()  # of few samples
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((150, 3)) * [1.0, 0.7, 0.4]

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.spatial import cKDTree
 
-#: Samples that are kept to measure distances to.
-KEPT = 1_000
+#: Samples that are kept to measure distances to, and those whose own distances say what is far.
+KEPT, MEASURED = 1_000, 300
 #: A point is far if its nearest sample is further than this many times a distance that 99 % of the samples keep.
 FAR = 3.0
 #: Coordinates that leave the range of the samples by more than this part of it are outside. (Of 1e6 Gaussian samples
@@ -41,7 +41,8 @@ class Support:
         X = np.asarray(X, dtype=np.float64)
         kept = X[np.sort(np.random.RandomState(seed).permutation(len(X))[:KEPT])]
         distinct = np.unique(kept, axis=0)
-        nearest = cKDTree(distinct).query(distinct, k=2)[0][:, 1] if len(distinct) > 1 else np.zeros(1)
+        some = distinct[:: max(1, len(distinct) // MEASURED)]
+        nearest = cKDTree(distinct).query(some, k=2)[0][:, 1] if len(distinct) > 1 else np.zeros(1)
         return cls(kept, X.min(axis=0), X.max(axis=0), FAR * float(np.quantile(nearest, 0.99)))
 
     def extended(self, X: np.ndarray) -> Support:

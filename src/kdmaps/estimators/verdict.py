@@ -82,14 +82,13 @@ def judge_search(
         return
     evidence = _evidence(model, data.source, sample, data.form, own)
     evidence = replace(evidence, heaviest=data.rows[evidence.heaviest])
-    fit = data.fit_folds(moments, [chosen.regularization])[0]
-    if fit is None:
+    held_out = _held_out(data, chosen, moments) if data.fit.center else None  # the rate of a constant has no digits
+    if held_out is None:
         set_trust(model, Trust(evidence, model.rates_))
         return
     # Quotients of the samples searched, to be compared with one another, in units of those of all samples.
     modes = model.modes_
-    unit = modes.quotients / np.sort(fit.rates)
-    held_out = _quotients(pooled_ritz_timescales(fit))
+    unit = modes.quotients / _quotients(np.array(chosen.timescales))
     alike = [_quotients(np.array(c.timescales)) for c in _alike(result, chosen)]
     others = _other_features(data, moments, chosen.regularization)
     found = (modes.clock.rates(np.array(some).reshape(-1, len(unit)) * unit) for some in (alike, others))
@@ -141,6 +140,14 @@ def _quotients(timescales: np.ndarray) -> np.ndarray:
     """Return quotients, slowest first; infinite where there is no time scale."""
     with np.errstate(divide="ignore"):
         return np.sort(1 / np.maximum(timescales, 0))
+
+
+def _held_out(data: SearchData, chosen: Candidate, moments: FoldedMoments) -> np.ndarray | None:
+    """Return the quotients on held-out samples: those of the score, or of the folds fitted once more."""
+    if chosen.score.timescales is not None and chosen.judged == JUDGED[-1]:
+        return _quotients(chosen.score.timescales)
+    fit = data.fit_folds(moments, [chosen.regularization])[0]
+    return None if fit is None else _quotients(pooled_ritz_timescales(fit))
 
 
 def _alike(result: SearchResult, chosen: Candidate) -> list[Candidate]:
