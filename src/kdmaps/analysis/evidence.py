@@ -193,4 +193,5 @@ def _count(parts: np.ndarray) -> np.ndarray:
 def _correlation_times(series: np.ndarray, scale: float, trajectories: Sequence[np.ndarray] | None) -> np.ndarray:
     """Integrated correlation times of the columns in steps of all samples, of which one in `scale` is here."""
     excess = np.array([integrated_correlation_time(column, trajectories) for column in series.T]) - 1
-    return 1 + scale * np.where(excess < CORRELATED / np.sqrt(len(series)), 0, excess)
+    noise = CORRELATED / np.sqrt(len(series)) * (1 if scale == 1 else 2)  # which a subsample multiplies
+    return 1 + scale * np.where(excess < noise, 0, excess)
