@@ -44,7 +44,7 @@ def textbook(basis, frames, weight=None, lag=LAG):
 def test_sums_are_those_of_the_textbook(frames, basis, weighted):
     weight = np.random.default_rng(1).random(len(frames)) if weighted else None
     source, own, _ = make_pairs(ArraySource(frames), LAG, weight)
-    (found,) = source.moments(LaggedForm(), basis, own)
+    (found,) = source.moments(LaggedForm(LAG), basis, own)
     total, gram, energy = textbook(basis, frames, weight)
     # The difference C₀ - C_τ of the textbook loses digits, the sum of squares does not.
     scale = np.abs(gram).max()
@@ -58,7 +58,7 @@ def test_sums_are_those_of_the_textbook(frames, basis, weighted):
 def test_single_precision(frames):
     basis = BasisSpec("fourier", 40).make(Gaussian(1.5), frames, None, 0)
     source = make_pairs(ArraySource(frames), LAG).source
-    (double,), (single,) = (source.moments(LaggedForm(), b) for b in (basis, basis.astype(np.float32)))
+    (double,), (single,) = (source.moments(LaggedForm(LAG), b) for b in (basis, basis.astype(np.float32)))
     # Rounding of 6e-8 in every feature, of sums of 1,500 terms of size one.
     assert_allclose(single.energy, double.energy, atol=1e-5 * np.abs(double.energy).max())
     assert single.energy.dtype == np.float64
@@ -66,16 +66,16 @@ def test_single_precision(frames):
 
 @pytest.mark.parametrize("cut", [40, 333])
 def test_chunks_add_up(frames, basis, cut):
-    (whole,) = make_pairs(ArraySource(frames), LAG).source.moments(LaggedForm(), basis)
+    (whole,) = make_pairs(ArraySource(frames), LAG).source.moments(LaggedForm(LAG), basis)
     stream = as_source(lambda: (frames[i : i + cut] for i in range(0, len(frames), cut)))
-    (chunked,) = make_pairs(stream, LAG).source.moments(LaggedForm(), basis)
+    (chunked,) = make_pairs(stream, LAG).source.moments(LaggedForm(LAG), basis)
     for name in ("total", "gram", "energy"):
         assert_allclose(getattr(chunked, name), getattr(whole, name), rtol=1e-10, atol=1e-10 * whole.count)
 
 
 def test_time_reversal_changes_nothing(frames, basis):
     (forward,), (backward,) = (
-        make_pairs(ArraySource(X), LAG).source.moments(LaggedForm(), basis) for X in (frames, frames[::-1].copy())
+        make_pairs(ArraySource(X), LAG).source.moments(LaggedForm(LAG), basis) for X in (frames, frames[::-1].copy())
     )
     assert_allclose(backward.energy, forward.energy, atol=1e-10)
     assert_allclose(backward.gram, forward.gram, atol=1e-10)
@@ -84,6 +84,6 @@ def test_time_reversal_changes_nothing(frames, basis):
 def test_a_small_memory_limit_is_refused(frames, basis):
     source = make_pairs(ArraySource(frames), LAG).source
     with pytest.raises(ValueError, match="memory_limit"):
-        source.moments(LaggedForm(), basis, memory_limit=0.01)
-    (small,), (default,) = (source.moments(LaggedForm(), basis, memory_limit=limit) for limit in (2.0, None))
+        source.moments(LaggedForm(LAG), basis, memory_limit=0.01)
+    (small,), (default,) = (source.moments(LaggedForm(LAG), basis, memory_limit=limit) for limit in (2.0, None))
     assert_allclose(small.energy, default.energy, rtol=1e-10, atol=1e-10)

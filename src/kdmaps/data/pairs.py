@@ -210,10 +210,11 @@ class Tail:
         """
         if not isinstance(source, ArraySource) or (groups is None) != (self.groups is None):
             return source, weight, groups
-        going_on = slice(None) if groups is None else np.isin(self.groups, groups)
+        going_on: Any = slice(None)
+        if self.groups is not None:
+            going_on = np.isin(self.groups, groups)
+            groups = np.concatenate([self.groups[going_on], groups])
         frames = self.frames[going_on]
-        if groups is not None:
-            groups = np.concatenate([self.groups[going_on], groups])  # type: ignore[index]
         if weight is not None or self.weight is not None:
             own = np.ones(source.n_samples or 0) if weight is None else weight
             weight = np.concatenate([np.ones(len(frames)) if self.weight is None else self.weight[going_on], own])
@@ -263,7 +264,7 @@ def paired_chunks(chunks: Iterable[np.ndarray], lag: int, starts: np.ndarray | N
     held: np.ndarray | None = None
     first, found = 0, False
     for rows in chunks:
-        held = rows if held is None else np.concatenate([held, rows])
+        held = rows.copy() if held is None else np.concatenate([held, rows])  # the next chunk may overwrite this one
         n = len(held) - lag
         if n < 1:
             continue

@@ -1,0 +1,279 @@
+"""Modes of trajectories: time scales, modes and scores against exact ones, through every door of the estimators."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy import linalg
+
+import kdmaps
+from kdmaps.problems import load
+from shared import known_warning
+
+LAG, STEP = 2, 0.05
+ESTIMATORS = [
+    kdmaps.KernelDiffusionMap(2, lag=LAG, time_step=STEP, regularization=1e-4, n_features=60, random_state=0),
+    kdmaps.KernelSearchCV(
+        2, lag=LAG, time_step=STEP, families=["gaussian"], bandwidths=3, n_features=60, random_state=0
+    ),
+    kdmaps.AdaptiveDiffusionMap(2, lag=LAG, time_step=STEP, n_features=60, families=["gaussian"], random_state=0),
+]
+quiet = known_warning("(same time scale|do not resolve|flat|disagree)")
+
+
+@pytest.fixture(scope="module")
+def ou():
+    """A trajectory of two independent OU coordinates with rates 1 and 4, by the exact propagator."""
+    return load("ou2d-4").trajectory(6000, STEP, substeps=1, random_state=0)
+
+
+def fitted(X, **settings):
+    defaults = {"lag": LAG, "time_step": STEP, "regularization": 1e-4, "n_features": 60, "random_state": 0}
+    return kdmaps.KernelDiffusionMap(2, **{**defaults, **settings}).fit(X)
+
+
+@quiet
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda e: type(e).__name__)
+def test_time_scales_are_those_of_the_system(ou, estimator):
+    """1, 1/2 (the square of the slow coordinate): 300 time units leave an error of √(2·2/300) = 12 % each."""
+    model = estimator.fit(ou)
+    assert_allclose(model.timescales_, [1, 0.5], rtol=3 * 0.12)
+    assert_allclose(model.rates_, 1 / model.timescales_)
+    fresh = load("ou2d-4").sample(4000, random_state=1)
+    assert kdmaps.metrics.subspace_r2(model.transform(fresh), load("ou2d-4").reference(fresh, 2)) > 0.9
+
+
+@quiet
+def test_the_quotient_is_an_autocorrelation(ou):
+    """The time scale of a mode is that of its autocorrelation after the lag, mean over both directions of time."""
+    model = fitted(ou)
+    modes = model.transform(ou)
+    for k, series in enumerate(modes.T):
+        here, there = series[:-LAG], series[LAG:]
+        both = np.concatenate([here, there])
+        correlation = np.mean((here - both.mean()) * (there - both.mean())) / both.var()
+        assert_allclose(model.timescales_[k], -LAG * STEP / np.log(correlation), rtol=1e-8)
+
+
+@quiet
+def test_an_independent_solution(ou):
+    """(C_τ, C₀) of the features, solved by SciPy with C_τ - λ in the numerator, where λ acts."""
+    model = fitted(ou)
+    features = model.basis_.features(ou)
+    here, there = features[:-LAG], features[LAG:]
+    mean = (here.mean(axis=0) + there.mean(axis=0)) / 2
+    here, there = here - mean, there - mean
+    C0 = (here.T @ here + there.T @ there) / (2 * len(here))
+    Ct = (here.T @ there + there.T @ here) / (2 * len(here))
+    penalty = C0 - Ct + 1e-4 * np.eye(len(C0))
+    values = linalg.eigh(C0, penalty, eigvals_only=True)[::-1][:2]
+    assert_allclose(model.eigenvalues_, values, rtol=1e-7)
+
+
+@quiet
+def test_units_of_time(ou):
+    """Another unit of time changes time scales by its factor, and nothing else."""
+    one, other = fitted(ou), fitted(ou, time_step=1000 * STEP)
+    assert_allclose(other.timescales_, 1000 * one.timescales_, rtol=1e-12)
+    assert_allclose(other.coefficients_, one.coefficients_)
+
+
+@quiet
+@pytest.mark.parametrize("turned", [False, True])
+def test_time_reversal(ou, turned):
+    """Turned in time, a trajectory has the same modes, up to the rounding of sums in another order."""
+    model, other = fitted(ou), fitted(ou[::-1].copy(), kernel=fitted(ou).kernel_)
+    points = ou[:100]
+    found = other.transform(points)
+    angles = kdmaps.metrics.principal_angles(model.transform(ou), other.transform(ou))
+    assert_allclose(other.timescales_, model.timescales_, rtol=1e-3)
+    assert np.max(angles) < 1e-2
+    assert found.shape == (100, 2)
+
+
+@quiet
+def test_chunks_are_the_whole(ou):
+    """`partial_fit` loses no pair at the borders: the result is that of the whole trajectory."""
+    settings = {"bandwidth": 1.5}
+    whole = fitted(ou, **settings)
+    model = kdmaps.KernelDiffusionMap(**whole.get_params())
+    model.set_params(kernel=whole.kernel_)
+    basis_first = ou[:700]
+    model.partial_fit(basis_first)
+    for start in range(700, len(ou), 900):
+        model.partial_fit(ou[start : start + 900])
+    assert model.moments_.count == len(ou) - LAG == whole.moments_.count
+    assert_allclose(model.timescales_, whole.timescales_, rtol=1e-6)  # origins of the features differ
+
+
+@quiet
+def test_streams_files_and_lists(ou, tmp_path):
+    np.save(tmp_path / "ou.npy", ou)
+    parts = [ou[:2000], ou[2000:3500], ou[3500:]]
+    groups = np.repeat([0, 1, 2], [2000, 1500, 2500])
+    settings = {"bandwidth": 1.5, "basis": "landmarks", "landmarks": ou[:: len(ou) // 60][:60]}
+    whole = fitted(ou, **settings)
+    for X in (str(tmp_path / "ou.npy"), lambda: iter(np.array_split(ou, 7))):
+        assert_allclose(fitted(X, **settings).timescales_, whole.timescales_, rtol=1e-8)
+    several = fitted(parts, **settings)
+    assert several.moments_.count == len(ou) - 3 * LAG
+    model = kdmaps.KernelDiffusionMap(**{**whole.get_params()}).fit(ou, groups=groups)
+    assert_allclose(model.timescales_, several.timescales_, rtol=1e-12)
+    assert_allclose(several.score(parts), model.score(ou, groups=groups), rtol=1e-12)
+
+
+@quiet
+def test_weights_are_those_of_first_frames(ou):
+    """A weight of 2 is the pair twice; a weight of 0 is no pair."""
+    weight = np.ones(len(ou))
+    weight[3000:] = 0
+    settings = {"bandwidth": 1.5, "basis": "landmarks", "landmarks": ou[:60]}
+    half = fitted(ou[: 3000 + LAG], **settings)
+    model = kdmaps.KernelDiffusionMap(**half.get_params()).fit(ou, sample_weight=weight)
+    assert_allclose(model.timescales_, half.timescales_, rtol=1e-8)
+
+
+@quiet
+def test_the_score_is_vamp2(ou):
+    model, fresh = fitted(ou), load("ou2d-4").trajectory(6000, STEP, substeps=1, random_state=5)
+    modes = model.transform(fresh)
+    here, there = modes[:-LAG], modes[LAG:]
+    mean = (here.mean(axis=0) + there.mean(axis=0)) / 2
+    here, there = here - mean, there - mean
+    C0, Ct = here.T @ here + there.T @ there, here.T @ there + there.T @ here
+    expected = np.sum(linalg.eigh(Ct, C0, eigvals_only=True) ** 2)
+    assert_allclose(model.score(fresh), expected, rtol=1e-9)
+
+
+@quiet
+@pytest.mark.parametrize("scoring", ["vamp1", "vamp2", "vampe", "timescale"])
+def test_held_out_scores_stay_below_the_exact_value(scoring):
+    """Σν² of exact modes is an upper bound in the population: 12 trajectories exceed it by chance only."""
+    exact = np.exp(-np.array([1.0, 2.0]) * LAG * STEP)
+    bound = {"vamp1": exact.sum(), "vampe": np.sum(exact**2), "vamp2": np.sum(exact**2)}
+    bound["timescale"] = np.sum(1 / np.sqrt(1 - exact))
+    found = []
+    for seed in range(12):
+        X = load("ou2d-4").trajectory(3000, STEP, substeps=1, random_state=seed)
+        search = kdmaps.KernelSearchCV(
+            2, lag=LAG, time_step=STEP, families=["gaussian"], bandwidths=[1.5], regularizations=[1e-4],
+            basis="fourier", n_features=40, max_extensions=0, scoring=scoring, random_state=0,
+        ).fit(X)  # fmt: skip
+        found.append(search.search_result_.best.score.plain)
+    error = np.std(found, ddof=1) / np.sqrt(len(found))
+    assert np.mean(found) < bound[scoring] + 2 * error
+    # VAMP-E is not free of the variance of a block, which fluctuates by half over 25 time units.
+    assert np.mean(found) > (0.5 if scoring == "vampe" else 0.85) * bound[scoring]
+
+
+@known_warning()
+def test_a_shuffled_trajectory_has_no_slow_mode(ou):
+    shuffled = np.random.default_rng(0).permutation(ou)
+    with pytest.warns(kdmaps.exceptions.UnreliableModesWarning, match="relax within one lag"):
+        model = fitted(shuffled, regularization=1e-1)
+    assert np.all(model.timescales_ < LAG * STEP)
+
+
+def test_model_files(ou, tmp_path):
+    model = fitted(ou)
+    model.save(tmp_path / "model.npz")
+    other = kdmaps.load(tmp_path / "model.npz")
+    assert (other.lag, other.time_step) == (LAG, STEP)
+    assert_allclose(other.timescales_, model.timescales_, rtol=1e-12)
+    assert_allclose(other.transform(ou[:50]), model.transform(ou[:50]), rtol=1e-12)
+    assert_allclose(other.score(ou), model.score(ou), rtol=1e-12)
+    assert_allclose(other.modes_.ridge_share, model.modes_.ridge_share, rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"lag": 0}, "lag must be a positive integer"),
+        ({"lag": -1}, "lag must be a positive integer"),
+        ({"lag": 1.5}, "lag must be a positive integer"),
+        ({"lag": "long"}, "lag must be"),
+        ({"lag": 6000}, "lag=6000 leaves no pair"),
+        ({"time_step": 0}, "time_step must be a positive number"),
+        ({"time_step": np.nan}, "time_step must be a positive number"),
+        ({"diffusion": 2.0}, "diffusion belongs to the energy"),
+        ({"center": False}, "center=False"),
+        ({"engine": "jax"}, "engine='jax'"),
+    ],
+    ids=str,
+)
+def test_bad_settings(ou, settings, message):
+    with pytest.raises(ValueError, match=message):
+        fitted(ou, **settings)
+
+
+def test_scores_of_pairs_need_pairs(ou):
+    with pytest.raises(ValueError, match="give a lag"):
+        kdmaps.KernelSearchCV(2, scoring="vamp2").fit(ou[:100])
+
+
+@pytest.fixture(scope="module")
+def rotating():
+    """A noisy rotation, out of equilibrium: x ← 0.95·(x turned by 0.3) + noise."""
+    rng, path = np.random.default_rng(0), np.zeros((8000, 2))
+    turn = 0.95 * np.array([[np.cos(0.3), -np.sin(0.3)], [np.sin(0.3), np.cos(0.3)]])
+    for t in range(1, len(path)):
+        path[t] = turn @ path[t - 1] + np.sqrt(1 - 0.95**2) * rng.standard_normal(2)
+    return path
+
+
+def canonical_correlations(f, g):
+    """Of the columns of f and g, by QR."""
+    left, right = (np.linalg.qr(values - values.mean(axis=0))[0] for values in (f, g))
+    return np.linalg.svd(left.T @ right, compute_uv=False)
+
+
+@quiet
+def test_singular_functions_of_a_rotation(rotating):
+    """The linear functions lose 5 % of their correlation in a step, but 9 % seen in both directions of time."""
+    settings = {"lag": 1, "time_step": 1.0, "bandwidth": 4.0, "regularization": 1e-6}
+    model = fitted(rotating, reversible=False, **settings)
+    correlations = np.exp(-1 / model.timescales_)
+    assert_allclose(correlations, 0.95, atol=0.015)  # 8,000 frames in steps of 40: 200 independent ones, (1-σ²)/√200
+    assert_allclose(np.exp(-1 / fitted(rotating, **settings).timescales_), 0.95 * np.cos(0.3), atol=0.03)
+    f, g = model.transform(rotating[:-1]), model.transform(rotating[1:], end="second")
+    assert_allclose(np.sort(canonical_correlations(f, g)), np.sort(correlations), atol=1e-4)
+    assert_allclose([f.mean(axis=0), g.mean(axis=0)], 0, atol=1e-10)
+    assert_allclose([f.var(axis=0), g.var(axis=0)], 1, rtol=1e-10)
+    fresh = rotating[:3000] @ np.array([[0.0, 1.0], [-1.0, 0.0]])
+    f, g = model.transform(fresh[:-1]), model.transform(fresh[1:], end="second")
+    assert_allclose(model.score(fresh), np.sum(canonical_correlations(f, g) ** 2), rtol=1e-9)
+
+
+@quiet
+def test_reversible_data_have_the_same_modes_at_both_ends(ou):
+    one, both = fitted(ou, reversible=False), fitted(ou)
+    # Finite data are not quite reversible: fluctuations of singular values are upwards.
+    assert_allclose(one.timescales_, both.timescales_, rtol=0.1)
+    assert np.all(one.timescales_ >= both.timescales_ - 1e-9)
+    first, second = (one.transform(ou, end=end) for end in ("first", "second"))
+    assert np.max(kdmaps.metrics.principal_angles(first, second)) < 0.35
+
+
+@quiet
+def test_model_files_know_both_ends(rotating, tmp_path):
+    model = fitted(rotating, reversible=False)
+    model.save(tmp_path / "model.npz")
+    other = kdmaps.load(tmp_path / "model.npz")
+    assert_allclose(other.transform(rotating[:9], end="second"), model.transform(rotating[:9], end="second"))
+    assert_allclose(other.score(rotating), model.score(rotating), rtol=1e-12)
+    assert_allclose(other.moments_.flow, model.moments_.flow)
+    other.partial_fit(rotating)  # a loaded model does not know the last frames of the trajectory before
+    assert_allclose(other.timescales_, model.timescales_, rtol=1e-2)
+
+
+@quiet
+def test_direction_of_time_through_searches_and_chunks(rotating):
+    options = {"families": ["gaussian"], "bandwidths": [4.0], "regularizations": [1e-6], "max_extensions": 0}
+    search = kdmaps.KernelSearchCV(2, lag=1, reversible=False, n_features=60, random_state=0, **options).fit(rotating)
+    assert_allclose(np.exp(-1 / search.timescales_), 0.95, atol=0.015)
+    whole = fitted(rotating, lag=1, reversible=False, bandwidth=4.0)
+    chunked = kdmaps.KernelDiffusionMap(**whole.get_params()).partial_fit(rotating[:5000]).partial_fit(rotating[5000:])
+    assert_allclose(chunked.timescales_, whole.timescales_, rtol=1e-6)
+    with pytest.raises(ValueError, match="give a lag"):
+        fitted(rotating, lag=None, reversible=False)
+    with pytest.raises(ValueError, match="end must be"):
+        whole.transform(rotating, end="third")
