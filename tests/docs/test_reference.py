@@ -38,7 +38,6 @@ RESULTS = {
     "Kernel",
     "LagComparison",
     "Uncertainty",
-    "cut_blocks",
     "kernel_from_dict",
     "simplex_floor",
     "softmax",
