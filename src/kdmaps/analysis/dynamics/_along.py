@@ -7,7 +7,7 @@ resampled to find errors.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from numbers import Integral, Real
 from typing import Any
@@ -59,14 +59,11 @@ class Resampling:
         rng = checked_random_state(self.random_state)
         return rng.multinomial(n_blocks, np.full(n_blocks, 1 / n_blocks), size=self.n_resamples)
 
-    def quantiles(self, samples: np.ndarray) -> np.ndarray:
-        """Return the lower and the upper quantile of resamples (the first axis), on a last axis."""
-        tails = [(1 - self.confidence) / 2, (1 + self.confidence) / 2]
-        return np.moveaxis(np.quantile(samples, tails, axis=0), 0, -1)
 
-    def intervals(self, estimate: np.ndarray, samples: np.ndarray) -> np.ndarray:
-        """Return basic bootstrap intervals [2θ̂ - q_high, 2θ̂ - q_low] for quantiles q of the resamples."""
-        return (2 * estimate[..., None] - self.quantiles(samples))[..., ::-1]
+def basic_intervals(estimate: np.ndarray, samples: np.ndarray, confidence: float) -> np.ndarray:
+    """Return basic bootstrap intervals [2θ̂ - q_high, 2θ̂ - q_low], on a last axis, for quantiles q of the resamples."""
+    tails = [(1 + confidence) / 2, (1 - confidence) / 2]
+    return np.stack([2 * estimate - quantile for quantile in np.quantile(samples, tails, axis=0)], axis=-1)
 
 
 @dataclass(frozen=True)
@@ -104,10 +101,16 @@ class Along:
         return [slice(int(rows[0]), int(rows[-1]) + 1) for rows in found]
 
     def with_values(self, values: np.ndarray) -> Along:
-        """Return the same frames with other functions (rows in the order of X), blocks unchanged."""
-        other = Along(values[self.rows], self.owner, self.rows, self.weight, self.n_modes)
-        other.__dict__["blocks"] = self.blocks
+        """Return the same frames and blocks with the values of other functions."""
+        other = replace(self, values=values)
+        other.__dict__["blocks"] = self.blocks  # those of the modes
         return other
+
+    def in_order_of_rows(self, values: np.ndarray) -> np.ndarray:
+        """Return what has one entry per frame in the order of the rows of X."""
+        found = np.empty_like(values)
+        found[self.rows] = values
+        return found
 
     def pairs(self, lag: int, block: slice) -> tuple[slice | np.ndarray, slice | np.ndarray]:
         """Return the first and the second frames of the pairs that begin in a block and stay in one trajectory."""

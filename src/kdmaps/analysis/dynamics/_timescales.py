@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import linalg
 
-from kdmaps.analysis.dynamics._along import Along, Resampling, checked_lags, project
+from kdmaps.analysis.dynamics._along import Along, Resampling, basic_intervals, checked_lags, project
 from kdmaps.estimators.transformer import ModeTransformer
 from kdmaps.forms.moments import Moments, StackedMoments
 from kdmaps.spectrum.clock import Clock
@@ -18,6 +18,8 @@ from kdmaps.utils.types import RandomStateLike, SamplesLike
 
 #: A lag can only be called flat if one at least so many times as long says the same.
 LONGER = 2
+#: Relative differences of time scales below this do not matter.
+FLAT = 0.05
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,8 @@ class ImpliedTimescales:
         Time between frames.
     confidence : float
         Confidence level of the intervals.
+    samples : ndarray of shape (n_resamples, n_lags, r)
+        Time scales of the resamples, those of all lags from the same blocks.
     """
 
     lags: np.ndarray
@@ -45,24 +49,32 @@ class ImpliedTimescales:
     timescales: np.ndarray
     intervals: np.ndarray
     time_step: float
-    confidence: float = 0.95
+    confidence: float
+    samples: np.ndarray
+
+    @property
+    def resolved(self) -> np.ndarray:
+        """Which time scales are longer than the lag, shape (n_lags, r): what relaxes within a lag is not seen with it."""
+        return self.timescales > self.times[:, None]
 
     @property
     def plateau(self) -> int | None:
-        """The smallest lag from which time scales are flat within their errors; None if there is none.
+        """The smallest lag from which the resolved time scales are flat within their errors; None if there is none.
 
-        A time scale is compared with the intervals of all longer lags, as long as these are shorter than the time scale
-        itself: what relaxes within a lag is not seen with it. One of these lags must be twice as long.
+        A lag is compared with all longer ones, of which one must be twice as long: log t must not differ by more than
+        5 % beyond the interval of this difference. Both come from the same blocks, so that the interval is far
+        narrower than that of a time scale.
         """
-        resolved = self.timescales > self.times[:, None]
-        for i, lag in enumerate(self.lags):
-            longer = resolved[i + 1 :] & resolved[i]
-            if not longer[self.lags[i + 1 :] >= LONGER * lag, :1].any():
-                return None
-            low, high = np.moveaxis(self.intervals[i + 1 :], -1, 0)
-            inside = (low <= self.timescales[i]) & (self.timescales[i] <= high)
-            if (inside | ~longer).all():
-                return int(lag)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            logs, samples = np.log(self.timescales), np.log(self.samples)
+            for i, lag in enumerate(self.lags):
+                longer = self.resolved[i + 1 :] & self.resolved[i]
+                if not longer[self.lags[i + 1 :] >= LONGER * lag, :1].any():
+                    return None
+                change, changes = logs[i + 1 :] - logs[i], samples[:, i + 1 :] - samples[:, i : i + 1]
+                low, high = np.moveaxis(basic_intervals(change, changes, self.confidence), -1, 0)
+                if (((low <= FLAT) & (high >= -FLAT)) | ~longer).all():
+                    return int(lag)
         return None
 
     def table(self) -> list[dict[str, Any]]:
@@ -159,9 +171,12 @@ def scan_lags(along: Along, lags: np.ndarray, model: Any, resampling: Resampling
     counts = resampling.counts(len(along.blocks))
     found = [_of_lag(along.moments(int(lag)), Clock(int(lag), step), along.n_modes, center, counts) for lag in lags]
     rates, samples = (np.array(part) for part in zip(*found, strict=True))
+    samples = np.moveaxis(samples, 1, 0)
     with np.errstate(divide="ignore", invalid="ignore"):
-        logs = resampling.intervals(-np.log(rates), np.moveaxis(-np.log(samples), 1, 0))
-        return ImpliedTimescales(lags, lags * step, 1 / rates, np.exp(logs), step, float(resampling.confidence))
+        logs = basic_intervals(-np.log(rates), -np.log(samples), resampling.confidence)
+    return ImpliedTimescales(
+        lags, lags * step, 1 / rates, np.exp(logs), step, float(resampling.confidence), 1 / samples
+    )
 
 
 def _of_lag(
