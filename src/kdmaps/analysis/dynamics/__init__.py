@@ -2,6 +2,7 @@
 
 from kdmaps.analysis.dynamics._chapman import ChapmanKolmogorov, chapman_kolmogorov
 from kdmaps.analysis.dynamics._choose import LagChoice, choose_lag
+from kdmaps.analysis.dynamics._clocks import ClockComparison, compare_clocks
 from kdmaps.analysis.dynamics._lagged import LagComparison, compare_with_trajectory
 from kdmaps.analysis.dynamics._passage import Committor, PassageTimes, committor, mean_first_passage_times
 from kdmaps.analysis.dynamics._states import CoarseStates, coarse_states
@@ -9,6 +10,7 @@ from kdmaps.analysis.dynamics._timescales import ImpliedTimescales, implied_time
 
 __all__ = [
     "ChapmanKolmogorov",
+    "ClockComparison",
     "CoarseStates",
     "Committor",
     "ImpliedTimescales",
@@ -19,6 +21,7 @@ __all__ = [
     "choose_lag",
     "coarse_states",
     "committor",
+    "compare_clocks",
     "compare_with_trajectory",
     "implied_timescales",
     "mean_first_passage_times",

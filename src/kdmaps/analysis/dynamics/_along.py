@@ -80,6 +80,8 @@ class Along:
     weight : ndarray of shape (n_frames,) or None
     n_modes : int
         The first of the functions, whose correlation time decides how long blocks are.
+    lag, time_step, center :
+        Of the model.
     """
 
     values: np.ndarray
@@ -87,6 +89,9 @@ class Along:
     rows: np.ndarray
     weight: np.ndarray | None
     n_modes: int
+    lag: int
+    time_step: float
+    center: bool
 
     @property
     def longest(self) -> int:
@@ -159,7 +164,7 @@ def project(
     n_functions : int, optional
         At most this many, but at least the modes; by default as many as memory allows, up to 50.
     """
-    check_lagged(model)
+    lag = _lag_of(model)
     fitted: Any = getattr(model, "best_estimator_", model)
     X, groups, _ = join_trajectories(X, groups)
     source = checked_source(fitted, X)
@@ -176,11 +181,11 @@ def project(
     owner = np.repeat(np.arange(len(trajectories)), [len(part) for part in trajectories])
     if groups is not None:  # otherwise they are in order
         values, weight = values[rows], None if weight is None else weight[rows]
-    return Along(values, owner, rows, weight, r)
+    return Along(values, owner, rows, weight, r, lag, float(model.modes_.clock.time_step), fitted.center)
 
 
-def check_lagged(model: ModeTransformer) -> None:
-    """Raise unless a model was fitted to pairs of frames."""
+def _lag_of(model: ModeTransformer) -> int:
+    """Return the lag of a model; raise unless it was fitted to pairs of frames."""
     check_is_fitted(model)
     modes = getattr(model, "modes_", None)
     if modes is None or modes.clock.lag is None:
@@ -188,6 +193,7 @@ def check_lagged(model: ModeTransformer) -> None:
             f"model ({type(model).__name__}) was fitted without a lag: its time scales are not those of a trajectory. "
             "Fit it with lag=1 (in frames) and time_step."
         )
+    return int(modes.clock.lag)
 
 
 def checked_lags(lags: Any, longest: int) -> np.ndarray:

@@ -137,10 +137,9 @@ def chapman_kolmogorov(
     resampling = Resampling(n_resamples, confidence, random_state)
     resampling.check()
     modes = project(model, X, groups, sample_weight, n_functions=1)
-    clock = model.modes_.clock
-    if steps * clock.lag >= modes.longest:
+    if steps * modes.lag >= modes.longest:
         raise ValueError(
-            f"steps={steps} of lag {clock.lag} need more than {steps * clock.lag} frames, but the longest trajectory "
+            f"steps={steps} of lag {modes.lag} need more than {steps * modes.lag} frames, but the longest trajectory "
             f"has {modes.longest}; use fewer steps or longer trajectories."
         )
     states, along = None, modes
@@ -148,15 +147,14 @@ def chapman_kolmogorov(
         ordered = modes.in_order_of_rows(modes.values)
         states = coarse_states(ordered, n_states, sample_weight=sample_weight)
         along = modes.with_values(states.memberships[modes.rows])
-    center = None if states is not None else getattr(model, "best_estimator_", model).center
     number = np.arange(1, steps + 1)
-    found, samples = _propagators(along, number * clock.lag, center, resampling)
+    found, samples = _propagators(along, number * modes.lag, resampling, of_states=states is not None)
     predicted, predictions = _powers(found[0], number), np.array([_powers(each[0], number) for each in samples])
     spread = (samples - predictions).std(axis=0, ddof=1)
     spread[0] = np.inf  # the first step defines the prediction
     return ChapmanKolmogorov(
         steps=number,
-        times=number * clock.lag * clock.time_step,
+        times=number * modes.lag * modes.time_step,
         predicted=predicted,
         estimated=found,
         predicted_intervals=basic_intervals(predicted, predictions, confidence),
@@ -168,24 +166,27 @@ def chapman_kolmogorov(
 
 
 def _propagators(
-    along: Along, lags: np.ndarray, center: bool | None, resampling: Resampling
+    along: Along, lags: np.ndarray, resampling: Resampling, *, of_states: bool
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the propagator of every lag, and those of the resamples."""
-    sums = [along.moments(int(lag)) for lag in lags]
-    counts = resampling.counts(len(along.blocks))
-    found, *samples = (
-        np.array([_propagator(each.combine(row), center) for each in sums])
-        for row in (np.ones(counts.shape[1]), *counts)
-    )
-    return found, np.array(samples)
+    sums, counts = [along.moments(int(lag)) for lag in lags], resampling.counts(len(along.blocks))
+
+    def all_lags(row: np.ndarray) -> np.ndarray:
+        each = (moments.combine(row) for moments in sums)
+        return np.array([_of_states(m) if of_states else _of_modes(m, along.center) for m in each])
+
+    return all_lags(np.ones(counts.shape[1])), np.array([all_lags(row) for row in counts])
 
 
-def _propagator(moments: Moments, center: bool | None) -> np.ndarray:
-    """Return 1 - L_kk/C_kk for every mode; for states, which are not centred, the matrix 1 - C⁻¹L."""
+def _of_modes(moments: Moments, center: bool) -> np.ndarray:
+    """Return the autocorrelation 1 - L_kk/C_kk of every mode."""
+    return 1 - np.diagonal(moments.mean_energy()) / np.diagonal(moments.covariance(center))
+
+
+def _of_states(moments: Moments) -> np.ndarray:
+    """Return 1 - C⁻¹L: memberships are not centred, because the constant is one of their combinations."""
     energy = moments.mean_energy()
-    if center is None:
-        return np.eye(len(energy)) - np.linalg.solve(moments.covariance(center=False), energy)
-    return 1 - np.diagonal(energy) / np.diagonal(moments.covariance(center))
+    return np.eye(len(energy)) - np.linalg.solve(moments.covariance(center=False), energy)
 
 
 def _powers(propagator: np.ndarray, number: np.ndarray) -> np.ndarray:

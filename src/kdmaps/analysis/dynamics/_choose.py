@@ -105,15 +105,15 @@ def choose_lag(
         ).fit(frames, sample_weight=weight, groups=groups)
         along = project(model, frames, groups, weight)
         tried = _default_lags(model, along.longest) if lags is None else lags
-        found = scan_lags(along, checked_lags(tried, along.longest), model, resampling)
+        found = scan_lags(along, checked_lags(tried, along.longest), resampling)
         flat = found.plateau
     if flat is not None:
         return LagChoice(flat, found)
     slow = found.resolved[:, 0]
     if not slow[0]:
         warn(
-            f"Nothing in these frames outlives a lag of {found.lags[0]} frame(s): they are not in the order of time, or "
-            "too far apart. Use frames as they were written, at shorter time steps.",
+            f"Nothing in these frames outlives a lag of {found.lags[0]} frame(s): they are not in the order of time, "
+            "or too far apart. Use frames as they were written, at shorter time steps.",
             UnreliableModesWarning,
         )
         return LagChoice(int(found.lags[0]), found)

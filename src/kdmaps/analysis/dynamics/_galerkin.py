@@ -50,13 +50,12 @@ class System:
             return np.full(len(gain), np.nan)
 
 
-def stopped_system(along: Along, lag: int, boundary: np.ndarray, arrived: np.ndarray, per_frame: float) -> System:
+def stopped_system(along: Along, boundary: np.ndarray, arrived: np.ndarray, per_frame: float) -> System:
     """Sum over the pairs that begin outside of the sets.
 
     Parameters
     ----------
     along : Along
-    lag : int
     boundary : ndarray of bool of shape (n_frames,)
         Which frames are in one of the sets.
     arrived : ndarray of shape (n_frames,)
@@ -71,7 +70,7 @@ def stopped_system(along: Along, lag: int, boundary: np.ndarray, arrived: np.nda
     entered = np.minimum.accumulate(np.where(boundary, np.arange(n), n)[::-1])[::-1]
     sums = []
     for block in along.blocks:
-        starts, ends = (np.arange(n)[rows] for rows in along.pairs(lag, block))
+        starts, ends = (np.arange(n)[rows] for rows in along.pairs(along.lag, block))
         begin = outside[starts]
         starts, ends = starts[begin], np.minimum(ends[begin], entered[starts[begin]])
         here = functions[starts]

@@ -142,11 +142,12 @@ def committor(
     n, labels = len(along.rows), None if states is None else _labels(states, len(along.rows))
     sets = [_mask(name, given, n, labels) for name, given in (("source", source), ("target", target))]
     if (sets[0] & sets[1]).any():
-        raise ValueError(f"source and target share {np.count_nonzero(sets[0] & sets[1])} frames; they must not overlap.")
+        shared = np.count_nonzero(sets[0] & sets[1])
+        raise ValueError(f"source and target share {shared} frames; they must not overlap.")
     if (sets[0] | sets[1]).all():
         raise ValueError("source and target leave no frame between them; make them smaller.")
     inside = [mask[along.rows] for mask in sets]
-    system = stopped_system(along, model.modes_.clock.lag, inside[0] | inside[1], inside[1].astype(np.float64), 0.0)
+    system = stopped_system(along, inside[0] | inside[1], inside[1].astype(np.float64), 0.0)
     coefficients = [system.solve(row) for row in (np.ones(len(along.blocks)), *resampling.counts(len(along.blocks)))]
     if not np.isfinite(coefficients[0]).all():
         raise ValueError("No path of X reaches source or target; make them larger or use longer trajectories.")
@@ -220,8 +221,7 @@ def mean_first_passage_times(
         raise ValueError(f"states must hold at least two states (labels from 0 on), got {len(names)}.")
     member = labels[along.rows] == names[:, None]
     counts = np.vstack([np.ones(len(along.blocks)), resampling.counts(len(along.blocks))])
-    clock = model.modes_.clock
-    found = np.stack([_times_to(along, clock.lag, clock.time_step, member, j, counts) for j in range(len(names))], -1)
+    found = np.stack([_times_to(along, member, j, counts) for j in range(len(names))], -1)
     with np.errstate(divide="ignore", invalid="ignore"):
         logs = np.log(np.where(found > 0, found, np.nan))
         known = logs[1:][np.isfinite(logs[1:][:, ~np.eye(len(names), dtype=bool)]).all(axis=1)]
@@ -234,11 +234,9 @@ def mean_first_passage_times(
     return PassageTimes(names, found[0], intervals, float(confidence))
 
 
-def _times_to(
-    along: Along, lag: int, time_step: float, member: np.ndarray, target: int, counts: np.ndarray
-) -> np.ndarray:
+def _times_to(along: Along, member: np.ndarray, target: int, counts: np.ndarray) -> np.ndarray:
     """Return the mean time from each state to a target, one row for each row of `counts`."""
-    system = stopped_system(along, lag, member[target], np.zeros(len(along.rows)), time_step)
+    system = stopped_system(along, member[target], np.zeros(len(along.rows)), along.time_step)
     sums = np.array([member[:, block] @ system.functions[block] for block in along.blocks])
     sizes = np.array([member[:, block].sum(axis=1) for block in along.blocks])
     totals, numbers = np.tensordot(counts, sums, axes=1), counts @ sizes

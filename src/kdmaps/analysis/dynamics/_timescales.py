@@ -12,7 +12,7 @@ from scipy import linalg
 
 from kdmaps.analysis.dynamics._along import Along, Resampling, basic_intervals, checked_lags, project
 from kdmaps.estimators.transformer import ModeTransformer
-from kdmaps.forms.moments import Moments, StackedMoments
+from kdmaps.forms.moments import Moments
 from kdmaps.spectrum.clock import Clock
 from kdmaps.utils.types import RandomStateLike, SamplesLike
 
@@ -54,7 +54,7 @@ class ImpliedTimescales:
 
     @property
     def resolved(self) -> np.ndarray:
-        """Which time scales are longer than the lag, shape (n_lags, r): what relaxes within a lag is not seen with it."""
+        """Which time scales are longer than the lag, shape (n_lags, r): no lag shows what relaxes within it."""
         return self.timescales > self.times[:, None]
 
     @property
@@ -162,14 +162,13 @@ def implied_timescales(
     resampling = Resampling(n_resamples, confidence, random_state)
     resampling.check()
     along = project(model, X, groups, sample_weight)
-    return scan_lags(along, checked_lags(lags, along.longest), model, resampling)
+    return scan_lags(along, checked_lags(lags, along.longest), resampling)
 
 
-def scan_lags(along: Along, lags: np.ndarray, model: Any, resampling: Resampling) -> ImpliedTimescales:
+def scan_lags(along: Along, lags: np.ndarray, resampling: Resampling) -> ImpliedTimescales:
     """Return the time scales of functions along trajectories for several lags."""
-    center, step = getattr(model, "best_estimator_", model).center, float(model.modes_.clock.time_step)
-    counts = resampling.counts(len(along.blocks))
-    found = [_of_lag(along.moments(int(lag)), Clock(int(lag), step), along.n_modes, center, counts) for lag in lags]
+    counts, step = resampling.counts(len(along.blocks)), along.time_step
+    found = [_of_lag(along, Clock(int(lag), step), counts) for lag in lags]
     rates, samples = (np.array(part) for part in zip(*found, strict=True))
     samples = np.moveaxis(samples, 1, 0)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -179,12 +178,12 @@ def scan_lags(along: Along, lags: np.ndarray, model: Any, resampling: Resampling
     )
 
 
-def _of_lag(
-    moments: StackedMoments, clock: Clock, n_modes: int, center: bool, counts: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
+def _of_lag(along: Along, clock: Clock, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the smallest rates of all blocks, and of each resample."""
-    rates = _slowest(moments.combine(np.ones(counts.shape[1])), clock, n_modes, center)
-    return rates, np.array([_slowest(moments.combine(row), clock, n_modes, center) for row in counts])
+    assert clock.lag is not None
+    moments, options = along.moments(clock.lag), (clock, along.n_modes, along.center)
+    rates = _slowest(moments.combine(np.ones(counts.shape[1])), *options)
+    return rates, np.array([_slowest(moments.combine(row), *options) for row in counts])
 
 
 def _slowest(moments: Moments, clock: Clock, n_modes: int, center: bool) -> np.ndarray:
