@@ -32,6 +32,10 @@ START_LAMBDAS = (1e-3, 1e-4, 1e-5)
 NARROWEST = 3.0
 
 
+#: Samples, and pairs of frames, that are searched by default.
+SEARCHED_SAMPLES, SEARCHED_PAIRS = 5_000, 20_000
+
+
 class AdaptiveDiffusionMap(KernelSearchCV):
     """Find slow modes with everything chosen automatically: the recommended estimator.
 
@@ -50,8 +54,9 @@ class AdaptiveDiffusionMap(KernelSearchCV):
         Number r of modes.
     families, bandwidths, bandwidth_range, regularizations, max_extensions, scoring :
         As in `KernelSearchCV`.
-    max_search_samples : int or None, default=5000
-        Larger data are searched, and the kernel refined, on a random subsample of this size.
+    max_search_samples : "auto", int or None, default="auto"
+        Kernels are searched and refined on a random subsample of at most this size; the chosen one is fitted on all
+        samples. "auto" is 5,000 samples, or 20,000 pairs of frames, which tell each other's story; None is all.
     metric_rounds : int, default=5
         Most metrics that are tried one after the other; 0 for none. Needs `bandwidths="auto"` and more than one input.
     refine : bool, default=True
@@ -99,7 +104,7 @@ class AdaptiveDiffusionMap(KernelSearchCV):
         regularizations: str | ArrayLike = "auto",
         max_extensions: int = 3,
         scoring: str | Callable[[FoldFit], float] = "auto",
-        max_search_samples: int | None = 5000,
+        max_search_samples: str | int | None = "auto",
         metric_rounds: int = 5,
         refine: bool = True,
         objective: str | Mapping[str, float] = "heldout",
@@ -152,7 +157,10 @@ class AdaptiveDiffusionMap(KernelSearchCV):
 
     def _plan(self) -> SearchPlan:
         make_objective(self.objective, self.n_components)  # what the search does not use is checked before it
-        return replace(super()._plan(), metric_rounds=self.metric_rounds)
+        most: Any = self.max_search_samples
+        if isinstance(most, str) and most == "auto":
+            most = SEARCHED_SAMPLES if self.lag is None else SEARCHED_PAIRS
+        return replace(super()._plan(), metric_rounds=self.metric_rounds, max_search_samples=most)
 
     def _choose(self, result: SearchResult) -> tuple[Candidate, FoldedMoments]:
         """Refine the best kernel of the search, and return the better one of the two."""

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, DTypeLike
 from kdmaps.bases import Basis, BasisSpec, LandmarkBasis
 from kdmaps.data.distances import resolve_bandwidth
 from kdmaps.data.inputs import join_trajectories
+from kdmaps.data.pairs import Tail
 from kdmaps.data.sources import PREVIEW_SAMPLES, Source
 from kdmaps.estimators.transformer import ModeTransformer, checked_source, set_modes
 from kdmaps.forms.energy import EnergyForm
@@ -199,7 +200,9 @@ class KernelDiffusionMap(ModeTransformer):
         """Add a chunk of samples and find the modes of all samples so far.
 
         The first chunk fixes the bandwidth "median", the landmarks and the origin, so it should be typical. After it,
-        the result does not depend on how the samples are cut into chunks, beyond rounding.
+        the result does not depend on how the samples are cut into chunks, beyond rounding. With a lag, a chunk goes on
+        where the one before ended, or, with `groups`, each trajectory where it ended in the chunk before: frames across
+        the border are paired too.
 
         Parameters
         ----------
@@ -235,6 +238,10 @@ class KernelDiffusionMap(ModeTransformer):
             check_folds(source, fit_spec(self))
             weight = checked_weight(sample_weight, source)
             spec = replace(fit_spec(self), diffusion=diffusion)
+            tail = getattr(self, "_tail", None)
+            if not reset and tail is not None:
+                source, weight, groups = tail.before(source, weight, groups)
+            self._tail = None if spec.lag is None else Tail.of(source, spec.lag, weight, groups)
             source, weight, groups = spec.observations(source, weight, groups)
             form = spec.form(source, weight, spaces=None if reset else self.tangents_)
             fit_source(self, source, form, weight, groups, reset)

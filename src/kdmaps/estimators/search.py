@@ -184,7 +184,7 @@ class KernelSearchCV(ModeTransformer):
         self.regularizations = regularizations
         self.max_extensions = max_extensions
         self.scoring = scoring
-        self.max_search_samples = max_search_samples
+        self.max_search_samples: Any = max_search_samples
         self.basis = basis
         self.n_features = n_features
         self.sampling = sampling

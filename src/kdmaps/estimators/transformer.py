@@ -184,7 +184,7 @@ class ModeTransformer(NotebookDisplay, TransformerMixin, BaseEstimator):
         lag, limit = getattr(self, "lag", None), getattr(self, "memory_limit", None)
         if lag is not None:
             source, weight, _ = make_pairs(source, lag, weight, groups)
-            (pairs,) = source.moments(LaggedForm(), self._mode_basis(), weight, memory_limit=limit)
+            (pairs,) = source.moments(LaggedForm(lag), self._mode_basis(), weight, memory_limit=limit)
             return vamp_score(pairs.covariance(), pairs.mean_energy())
         if diffusion is None:
             form = make_form(self.diffusion, source, weight, spaces=self.tangents_)

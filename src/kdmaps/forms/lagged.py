@@ -57,8 +57,15 @@ class _Loop:
 
 @dataclass(frozen=True)
 class LaggedForm:
-    """Sums of features over pairs of frames; their `Moments` have L_τ for energy."""
+    """Sums of features over pairs of frames; their `Moments` have L_τ for energy.
 
+    Parameters
+    ----------
+    lag : int
+        Number of frames from the first to the second one of a pair.
+    """
+
+    lag: int
     spaces = None
 
     def part(self, rows: slice) -> LaggedForm:
@@ -113,7 +120,7 @@ class LaggedForm:
         def step(state: _State, part: Any) -> None:
             index, chunk = source.read(part)
             weight = np.ones(len(chunk)) if sample_weight is None else weights_at(sample_weight, index)
-            _add_pairs(state, basis, np.asarray(chunk, dtype=np.float64), weight)
+            self._add(state, basis, np.asarray(chunk, dtype=np.float64), weight)
 
         size = chunk_rows(_Loop(basis), p, memory_limit, kept)
         chosen = {} if rows is None else {"rows": rows}
@@ -127,19 +134,26 @@ class LaggedForm:
         differences = mirror(differences)
         return Moments(count, weight, squared, total / 2, (mirror(sums) + differences) / 4, differences / 2)
 
+    def _add(self, state: _State, basis: Basis, pairs: np.ndarray, weight: np.ndarray) -> None:
+        """Add a chunk of pairs."""
+        state.pairs += len(pairs)
+        state.weight += float(weight.sum())
+        state.weight_squared += float(weight @ weight)
+        root = np.sqrt(weight).astype(basis.dtype)[:, None]
+        for part in slices(len(pairs), BLOCK_PAIRS):
+            here, there = self._features(basis, *split_pairs(pairs[part]))
+            difference, both = there - here, here + there
+            difference *= root[part]
+            both *= root[part]
+            add_gram(state.sums, both, state.work)
+            add_gram(state.differences, difference, state.work)
+            state.total += root[part, 0] @ both
 
-def _add_pairs(state: _State, basis: Basis, pairs: np.ndarray, weight: np.ndarray) -> None:
-    """Add a chunk of pairs."""
-    state.pairs += len(pairs)
-    state.weight += float(weight.sum())
-    state.weight_squared += float(weight @ weight)
-    root = np.sqrt(weight).astype(basis.dtype)[:, None]
-    for part in slices(len(pairs), BLOCK_PAIRS):
-        first, second = (np.ascontiguousarray(frames) for frames in split_pairs(pairs[part]))
-        here, there = (basis.features(frames).astype(basis.dtype, copy=False) for frames in (first, second))
-        difference = np.multiply(there - here, root[part])
-        here += there
-        here *= root[part]
-        add_gram(state.sums, here, state.work)
-        add_gram(state.differences, difference, state.work)
-        state.total += root[part, 0] @ here
+    def _features(self, basis: Basis, first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the features of both frames of each pair; those of frames in a row are computed once."""
+        lag = self.lag
+        if lag < len(first) and np.array_equal(first[lag:], second[:-lag]):
+            features = basis.features(np.concatenate([first, second[-lag:]])).astype(basis.dtype, copy=False)
+            return features[:-lag], features[lag:]
+        here, there = (basis.features(np.ascontiguousarray(frames)) for frames in (first, second))
+        return here.astype(basis.dtype, copy=False), there.astype(basis.dtype, copy=False)

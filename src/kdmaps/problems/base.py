@@ -180,6 +180,31 @@ class Problem(ABC):
             start = np.broadcast_to(start, (n_trajectories, self.dim))
         return self._trajectories(start, n_steps, dt, rng)
 
+    def trajectory(
+        self, n_frames: int, time_step: float, *, substeps: int = 10, random_state: RandomState = None
+    ) -> Array:
+        """Simulate one trajectory in equilibrium, as an observer sees it who looks every `time_step`.
+
+        Parameters
+        ----------
+        n_frames : int
+            Number of frames.
+        time_step : float
+            Time between frames.
+        substeps : int, default=10
+            Steps of the scheme between two frames; its error in time scales is of the order of a step over the fastest
+            of them. Problems with an exact propagator need 1.
+        random_state : int, numpy.random.Generator or None
+            Seed or generator.
+
+        Returns
+        -------
+        ndarray of shape (n_frames, dim)
+        """
+        n_frames, substeps = check_count(n_frames, "n_frames"), check_count(substeps, "substeps")
+        step = check_positive(time_step, "time_step") / substeps
+        return self.simulate(substeps * (n_frames - 1) + 1, step, random_state=random_state)[0, ::substeps].copy()
+
     def _complete_cluster(self, r: int) -> int:
         k = 2 * r
         while True:

@@ -92,7 +92,7 @@ class FitSpec:
 
     def form(self, source: Source, weight: np.ndarray | None, **options: Any) -> EnergyForm | LaggedForm:
         """Return what is summed of them; `options` are those of `make_form`."""
-        return make_form(self.diffusion, source, weight, **options) if self.lag is None else LaggedForm()
+        return make_form(self.diffusion, source, weight, **options) if self.lag is None else LaggedForm(self.lag)
 
     @property
     def clock(self) -> Clock:

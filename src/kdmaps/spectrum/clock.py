@@ -22,17 +22,22 @@ class Clock:
     lag: int | None = None
     time_step: float = 1.0
 
+    @property
+    def duration(self) -> float:
+        """The lag as a time."""
+        return (self.lag or 0) * self.time_step
+
     def rates(self, quotients: np.ndarray) -> np.ndarray:
         """Return -ln ν/τ for the autocorrelations ν = 1 - quotient after a time τ; infinite where ν is not positive."""
         if self.lag is None:
             return quotients
         with np.errstate(divide="ignore", invalid="ignore"):
-            rates = -np.log1p(-quotients) / (self.lag * self.time_step)
+            rates = -np.log1p(-quotients) / self.duration
         return np.where(quotients < 1, rates, np.inf)
 
     def quotients(self, rates: np.ndarray) -> np.ndarray:
         """Invert `rates`."""
-        return rates if self.lag is None else -np.expm1(-rates * self.lag * self.time_step)
+        return rates if self.lag is None else -np.expm1(-rates * self.duration)
 
     def inefficiency(self, quotients: np.ndarray) -> float:
         """Return how many pairs are worth one independent pair, for the slowest of the modes.

@@ -105,7 +105,8 @@ class Modes:
 
     def checks(self) -> list[Check]:
         """Return what can spoil the modes, in numbers: rounding, too few samples, regularization, a missing gap."""
-        return [self._conditioned(), self._resolved(), self._free_of_ridge(), self._separated()]
+        found = [self._conditioned(), self._resolved(), self._free_of_ridge(), self._separated()]
+        return found if self.clock.lag is None else [*found, self._slower_than_the_lag()]
 
     def warnings(self) -> list[UnreliableModesWarning]:
         """Return the reasons not to trust the modes, each with its remedy; empty if all checks pass."""
@@ -154,6 +155,21 @@ class Modes:
             f"at most {MAX_RIDGE_SHARE:g}",
             warning if share > MAX_RIDGE_SHARE else None,
             estimate=True,
+        )
+
+    def _slower_than_the_lag(self) -> Check:
+        fast = np.flatnonzero(self.timescales < self.clock.duration)
+        named = ", ".join(str(k + 1) for k in fast)
+        warning = UnreliableModesWarning(
+            f"Mode(s) {named} relax within one lag ({self.clock.duration:.4g}), so that pairs of frames hardly show "
+            "them: their time scales are not to be trusted. Use a shorter lag or fewer n_components; frames whose "
+            "first mode is among them are not a trajectory, or too far apart in time."
+        )
+        return Check(
+            f"shortest time scale, of mode {int(np.argmin(self.timescales)) + 1}",
+            f"{self.timescales.min():.4g}",
+            f"at least one lag, {self.clock.duration:.4g}",
+            warning if fast.size else None,
         )
 
     def _separated(self) -> Check:

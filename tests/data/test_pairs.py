@@ -1,0 +1,130 @@
+"""Pairs of frames: which ones there are, however the frames are stored."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_array_equal
+
+from kdmaps.data import as_source
+from kdmaps.data.pairs import Tail, make_pairs, paired_rows, split_pairs
+from kdmaps.data.sources import ArraySource
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(0)
+
+
+def brute_force(groups, lag):
+    """All pairs, by walking along every trajectory."""
+    found = set()
+    for label in set(groups):
+        rows = [i for i, other in enumerate(groups) if other == label]
+        found |= {(rows[k], rows[k + lag]) for k in range(len(rows) - lag)}
+    return found
+
+
+@given(st.lists(st.integers(0, 3), min_size=1, max_size=40), st.integers(1, 6))
+def test_pairs_by_hand(groups, lag):
+    """Pairs never cross trajectories, none is lost, and they come in the order of their first frames."""
+    expected = brute_force(groups, lag)
+    if not expected:
+        with pytest.raises(ValueError, match="leaves no pair"):
+            paired_rows(len(groups), lag, np.array(groups))
+        return
+    starts, ends = paired_rows(len(groups), lag, np.array(groups))
+    assert set(zip(starts.tolist(), ends.tolist(), strict=True)) == expected
+    assert len(starts) == len(expected)
+    assert np.all(np.diff(starts) > 0)
+
+
+def all_pairs(source, size):
+    return np.concatenate([source.read(part)[1] for part in source.parts(size)])
+
+
+def pair_set(paired):
+    return set(map(tuple, all_pairs(paired.source, 99).tolist()))
+
+
+@pytest.mark.parametrize("cut", [1, 3, 7, 40])
+@pytest.mark.parametrize("grouped", [False, True])
+@pytest.mark.parametrize("lag", [1, 2, 5])
+def test_streams_pair_across_their_chunks(rng, cut, grouped, lag):
+    X = rng.standard_normal((40, 2))
+    groups = np.repeat([4, 1, 7], [20, 6, 14]) if grouped else None
+    weight = rng.random(40)
+    whole = make_pairs(ArraySource(X), lag, weight, groups)
+    stream = as_source(lambda: (X[i : i + cut] for i in range(0, 40, cut)))
+    chunked = make_pairs(stream, lag, weight, groups)
+    assert_array_equal(all_pairs(chunked.source, 9), all_pairs(whole.source, 11))
+    assert_array_equal(chunked.weight, whole.weight)
+    starts = paired_rows(40, lag, groups)[0]
+    assert_array_equal(whole.weight, weight[starts])
+    assert_array_equal(all_pairs(whole.source, 100)[:, :2], X[starts])
+
+
+def test_a_stream_of_unknown_length(rng):
+    X = rng.standard_normal((30, 3))
+    stream = make_pairs(as_source(iter(np.array_split(X, 4))), 3).source
+    assert_array_equal(all_pairs(stream, 8), np.hstack([X[:-3], X[3:]]))
+    assert stream.n_samples == 27
+
+
+def test_draws_are_first_frames(rng):
+    X = np.arange(50.0)[:, None]
+    source = make_pairs(ArraySource(X), 4).source
+    rows, drawn, _ = source.sample(10, np.random.RandomState(0))
+    assert_array_equal(drawn[:, 0], rows)
+    rows, thin, _ = source.thinned(10, np.random.RandomState(0))
+    first, second = split_pairs(all_pairs(thin, 4))
+    assert_array_equal(first[:, 0], rows)
+    assert_array_equal(second - first, np.full((10, 1), 4.0))
+
+
+@given(st.lists(st.integers(0, 2), min_size=12, max_size=40), st.integers(1, 3), st.integers(5, 11), st.booleans())
+def test_tails_lose_no_pair(groups, lag, cut, weighted):
+    """Two arrays, one after the other, have the pairs of both together but for trajectories that pause."""
+    groups = np.sort(groups)  # trajectories one after the other
+    X, weight = np.arange(float(len(groups)))[:, None], np.arange(1.0, len(groups) + 1) if weighted else None
+    try:
+        expected = pair_set(make_pairs(ArraySource(X), lag, weight, groups))
+        tail = Tail.of(ArraySource(X[:cut]), lag, None if weight is None else weight[:cut], groups[:cut])
+        first = set(
+            map(tuple, all_pairs(make_pairs(ArraySource(X[:cut]), lag, None, groups[:cut]).source, 99).tolist())
+        )
+        source, own, labels = tail.before(ArraySource(X[cut:]), None if weight is None else weight[cut:], groups[cut:])
+        later = make_pairs(source, lag, own, labels)
+    except ValueError:  # a part without any pair
+        return
+    second = pair_set(later)
+    assert first | second == expected
+    assert not first & second
+    if weighted:
+        assert_array_equal(later.weight, all_pairs(later.source, 99)[:, 0] + 1)
+
+
+def test_a_stream_cannot_pair_mixed_trajectories(rng):
+    stream = as_source(lambda: iter([rng.standard_normal((6, 2))]))
+    with pytest.raises(ValueError, match="one after the other"):
+        make_pairs(stream, 1, groups=[0, 1, 0, 1, 0, 1])
+
+
+def test_lag_longer_than_a_trajectory(rng):
+    with pytest.raises(ValueError, match=r"lag=10.*10 frame"):
+        make_pairs(ArraySource(rng.standard_normal((10, 2))), 10)
+    with pytest.raises(ValueError, match="lag=10"):
+        all_pairs(make_pairs(as_source(iter([rng.standard_normal((10, 2))])), 10).source, 5)
+    with pytest.raises(ValueError, match="one label for each of the 10 frames"):
+        make_pairs(ArraySource(rng.standard_normal((10, 2))), 1, groups=[0, 1])
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+def test_dask_pairs(rng, grouped):
+    da = pytest.importorskip("dask.array")
+    X = rng.standard_normal((60, 2))
+    groups = np.repeat([0, 1, 2], 20) if grouped else None
+    whole = make_pairs(ArraySource(X), 3, None, groups)
+    blocks = make_pairs(as_source(da.from_array(X, chunks=(7, 2))), 3, None, groups)
+    assert_array_equal(all_pairs(blocks.source, 5), all_pairs(whole.source, 5))
+    assert blocks.source.n_samples == whole.source.n_samples
