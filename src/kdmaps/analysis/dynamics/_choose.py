@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kdmaps.analysis.correlation import trajectories_of
-from kdmaps.analysis.dynamics._along import Resampling, checked_lags, project
+from kdmaps.analysis.correlation import integrated_correlation_time, trajectories_of
+from kdmaps.analysis.dynamics._along import Along, Resampling, checked_lags, project
 from kdmaps.analysis.dynamics._timescales import ImpliedTimescales, scan_lags
 from kdmaps.data.inputs import as_source, join_trajectories
 from kdmaps.data.sources import ArraySource, Source
@@ -24,8 +24,9 @@ from kdmaps.utils.warn import warn
 MOST_FRAMES, PIECE = 20_000, 5_000
 #: A model that costs little: the lag is seen in the functions that come after its modes as well.
 FEATURES, REGULARIZATION = 200, 1e-4
-#: Number of lags that are tried, up to this many times the longest time scale, or this part of a trajectory.
-N_LAGS, LONGEST, SHORTEST_PART = 15, 10, 10
+#: Number of lags that are tried, up to this many integrated correlation times (each about two time scales), and to a
+#: trajectory over this number.
+N_LAGS, LONGEST, PARTS = 15, 2, 10
 
 
 class LagChoice(NamedTuple):
@@ -65,8 +66,8 @@ def choose_lag(
     time_step : float, default=1
         Time between frames.
     lags : sequence of int, optional
-        Lags to choose from, in frames. By default about fifteen, up to ten times the longest time scale and to a tenth
-        of the longest trajectory.
+        Lags to choose from, in frames. By default about fifteen, up to two integrated correlation times of the
+        modes and to a tenth of the longest trajectory.
     n_resamples, confidence, random_state :
         As in `implied_timescales`.
 
@@ -104,7 +105,7 @@ def choose_lag(
             random_state=random_state,
         ).fit(frames, sample_weight=weight, groups=groups)
         along = project(model, frames, groups, weight)
-        tried = _default_lags(model, along.longest) if lags is None else lags
+        tried = _default_lags(along) if lags is None else lags
         found = scan_lags(along, checked_lags(tried, along.longest), resampling)
         flat = found.plateau
     if flat is not None:
@@ -126,9 +127,11 @@ def choose_lag(
     return LagChoice(lag, found)
 
 
-def _default_lags(model: KernelDiffusionMap, longest: int) -> np.ndarray:
-    slowest = model.timescales_[0] / model.modes_.clock.time_step
-    most = min(max(LONGEST * slowest, N_LAGS), max(longest // SHORTEST_PART, 2), longest - 1)
+def _default_lags(along: Along) -> np.ndarray:
+    # Of the modes themselves: their time scales for the first lag may be far too short.
+    trajectories = trajectories_of(along.owner, len(along.owner))
+    slowest = max(integrated_correlation_time(series, trajectories) for series in along.values[:, : along.n_modes].T)
+    most = min(max(LONGEST * slowest, N_LAGS), max(along.longest // PARTS, 2), along.longest - 1)
     return np.unique(np.geomspace(1, most, N_LAGS).round().astype(int))
 
 
