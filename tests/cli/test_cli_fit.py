@@ -15,6 +15,7 @@ import kdmaps.cli._fit
 from commands import GIVEN, given, run
 from kdmaps.data import gather, open_table
 from kdmaps.kernels import Gaussian, Metric
+from kdmaps.output import model_files
 from kdmaps.selection import search
 from shared import known_warning
 
@@ -232,7 +233,7 @@ def test_after_a_failed_write_the_old_results_are_still_there(failure, call, dat
         return wrapped
 
     n_files = len(before)
-    for module, name in ((np, "savez"), (np, "savetxt"), (os, "fsync")):
+    for module, name in ((model_files, "write_archive"), (np, "savetxt"), (os, "fsync")):
         monkeypatch.setattr(module, name, failing(getattr(module, name)))
     result = run("fit", data / "samples.npy", *QUICK, "--seed", 1, "--out", out)
     monkeypatch.undo()

@@ -304,10 +304,8 @@ class TestFitted:
 
 def test_score_needs_the_tensors_of_its_own_samples():
     model = KernelDiffusionMap(2, n_features=20, random_state=0, diffusion=np.broadcast_to(np.eye(2), (N, 2, 2))).fit(X)
-    with pytest.raises(
-        ValueError, match=r"diffusion holds 60 tensors but X has 10 samples; pass one tensor per sample"
-    ):
-        model.score(X[:10])
+    with pytest.raises(ValueError, match="diffusion holds 60 tensors but X has 10 samples; pass one tensor per sample"):
+        model.score(X[:10], diffusion=model.diffusion)
 
 
 def test_constant_column():

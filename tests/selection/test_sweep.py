@@ -1,6 +1,7 @@
 """A sweep that is interrupted: its checkpoint belongs to one search, and the search goes on from there."""
 
 import json
+import os
 import signal
 import threading
 import time
@@ -12,6 +13,8 @@ from sklearn.model_selection import KFold
 
 import kdmaps
 from kdmaps import KernelSearchCV
+from kdmaps.exceptions import DataWarning
+from kdmaps.utils.json_lines import sealed
 from shared import SMALL_SEARCH, known_warning
 
 
@@ -43,7 +46,8 @@ def test_finished_trials_are_read_not_run(X, tmp_path):
         entry = json.loads(line) if line else {}
         for candidate in entry.get("candidates", []):
             candidate["score"][0] -= 1000
-        marked.append(json.dumps(entry) if line else "")
+        entry.pop("checksum", None)
+        marked.append(json.dumps(sealed(entry)) if line else "")
     path.write_text("\n".join(marked))
     assert KernelSearchCV(**SMALL_SEARCH, checkpoint=path).fit(X).best_selection_score_ < -900
 
@@ -64,12 +68,112 @@ def test_checkpoint_of_other_data_is_refused(X, tmp_path):
         else:
             with pytest.raises(ValueError, match="belongs to other data"):
                 search.fit(X)
-    with pytest.raises(ValueError, match="named function"):
-        KernelSearchCV(**SMALL_SEARCH, scoring=partial(max, 0.0), checkpoint=tmp_path / "new.jsonl").fit(X)
-    with pytest.raises(ValueError, match="named function"):
-        KernelSearchCV(**SMALL_SEARCH, scoring=lambda fold: 0.0, checkpoint=tmp_path / "new.jsonl").fit(X)
     with pytest.raises(ValueError, match="existing directory"):
         KernelSearchCV(**SMALL_SEARCH, checkpoint=tmp_path / "no" / "where.jsonl").fit(X)
+
+
+#: A power that a score of this module looks up.
+POWER = 2.0
+
+
+def powered(fold, power=2.0):
+    return -(float(fold.regularization) ** power)
+
+
+class Powered:
+    def __init__(self, power):
+        self.power = power
+
+    def __call__(self, fold):
+        return powered(fold, self.power)
+
+
+def closure(power):
+    def scoring(fold):
+        return -(float(fold.regularization) ** power)
+
+    return scoring
+
+
+def by_module(fold):
+    return -(float(fold.regularization) ** POWER)
+
+
+def with_default(power):
+    return lambda fold, power=power: -(float(fold.regularization) ** power)
+
+
+@known_warning("score landscape is flat")
+@pytest.mark.parametrize("make", [closure, with_default, Powered, lambda power: partial(powered, power=power)])
+def test_checkpoint_knows_a_score_by_its_content(make, X, tmp_path):
+    """Of the same name, but with another number inside: its scores are not those of the file."""
+    settings = {**SMALL_SEARCH, "bandwidths": [1.0], "families": ["gaussian"], "checkpoint": tmp_path / "sweep.jsonl"}
+    first = KernelSearchCV(**settings, scoring=make(2.0)).fit(X)
+    again = KernelSearchCV(**settings, scoring=make(2.0)).fit(X)
+    np.testing.assert_array_equal(again.cv_results_["selection_score"], first.cv_results_["selection_score"])
+    with pytest.raises(ValueError, match="other data, settings or scoring"):
+        KernelSearchCV(**settings, scoring=make(0.5)).fit(X)
+
+
+@known_warning("score landscape is flat")
+def test_checkpoint_knows_what_a_score_looks_up_in_its_module(X, tmp_path, monkeypatch):
+    settings = {**SMALL_SEARCH, "bandwidths": [1.0], "families": ["gaussian"], "checkpoint": tmp_path / "sweep.jsonl"}
+    KernelSearchCV(**settings, scoring=by_module).fit(X)
+    monkeypatch.setitem(globals(), "POWER", 0.5)
+    with pytest.raises(ValueError, match="other data, settings or scoring"):
+        KernelSearchCV(**settings, scoring=by_module).fit(X)
+
+
+def test_checkpoint_refuses_a_score_that_it_cannot_know(X, tmp_path):
+    lock = threading.Lock()
+
+    def scoring(fold):
+        with lock:
+            return 0.0
+
+    with pytest.raises(ValueError, match="cannot tell this scoring from another"):
+        KernelSearchCV(**SMALL_SEARCH, scoring=scoring, checkpoint=tmp_path / "new.jsonl").fit(X)
+
+
+def test_checkpoint_knows_the_tensor_at_every_sample(X, tmp_path):
+    """Also where it differs at the last sample alone."""
+    settings = {**SMALL_SEARCH, "bandwidths": [1.0], "families": ["gaussian"], "checkpoint": tmp_path / "sweep.jsonl"}
+    last = X[-1, 0]
+    KernelSearchCV(**settings, diffusion=lambda x: np.ones(len(x))).fit(X)
+    with pytest.raises(ValueError, match="belongs to other data"):
+        KernelSearchCV(**settings, diffusion=lambda x: 1.0 + (x[:, 0] == last)).fit(X)
+
+
+def test_checkpoint_knows_the_landmarks_of_the_rival_basis(X, tmp_path):
+    settings = {"n_components": 2, "n_features": 60, "random_state": 0, "checkpoint": tmp_path / "sweep.jsonl"}
+    settings |= {"families": ["gaussian"], "basis": "auto"}
+    KernelSearchCV(**settings, landmarks="kmeans").fit(X)
+    with pytest.raises(ValueError, match="belongs to other data"):
+        KernelSearchCV(**settings, landmarks="uniform").fit(X)
+
+
+def test_a_changed_digit_is_noticed_and_judged_again(X, tmp_path):
+    settings = {**SMALL_SEARCH, "checkpoint": tmp_path / "sweep.jsonl"}
+    whole = KernelSearchCV(**settings).fit(X)
+    path, (header, *lines) = settings["checkpoint"], settings["checkpoint"].read_text().split("\n")
+    number = next(number for number, line in enumerate(lines) if line)
+    value = json.loads(lines[number])["candidates"][0]["score"][0]
+    changed = lines[number].replace(repr(value), repr(value + 1000.0), 1)
+    assert changed != lines[number]
+    path.write_text("\n".join([header, *lines[:number], changed, *lines[number + 1 :]]))
+    with pytest.warns(DataWarning, match="1 of .* lines of the checkpoint .* were changed"):
+        resumed = KernelSearchCV(**settings).fit(X)
+    np.testing.assert_array_equal(resumed.cv_results_["selection_score"], whole.cv_results_["selection_score"])
+
+
+def test_a_changed_header_is_refused(X, tmp_path):
+    path = tmp_path / "sweep.jsonl"
+    settings = {**SMALL_SEARCH, "bandwidths": [1.0], "families": ["gaussian"], "random_state": None}
+    KernelSearchCV(**settings, checkpoint=path).fit(X)
+    seed = json.loads(path.read_text().split("\n")[0])["seed"]
+    path.write_text(path.read_text().replace(f'"seed": {seed}', f'"seed": {seed + 1}', 1))
+    with pytest.raises(ValueError, match="or was changed"):
+        KernelSearchCV(**settings, checkpoint=path).fit(X)
 
 
 def test_checkpoint_knows_the_tensor(X, tmp_path):
@@ -114,25 +218,23 @@ def interruptible():
 @pytest.mark.parametrize("n_jobs", [1, 2])
 @known_warning("score landscape is flat")  # the score does not look at the kernel
 @pytest.mark.slow
-def test_interrupt_is_raised_and_finished_candidates_are_kept(X, tmp_path, n_jobs):
+def test_interrupt_is_raised_and_finished_candidates_are_kept(X, tmp_path, n_jobs, monkeypatch):
     path, calls = tmp_path / "sweep.jsonl", []
 
-    def counted(fold):
+    def counted(fold):  # the same function in both searches, which the checkpoint knows by its content
         calls.append(fold)
-        return -float(fold.regularization)
-
-    def interrupting(fold):
-        calls.append(fold)
-        if len(calls) == 100:  # a kernel has 7 regularizations on 2×3 folds: the third one is under way
+        # A kernel has 7 regularizations on 2×3 folds: the third one is under way.
+        if len(calls) == 100 and "INTERRUPTED" in os.environ:
             signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
         return -float(fold.regularization)
 
-    interrupting.__qualname__ = counted.__qualname__  # the checkpoint takes it for the same score
-    search = KernelSearchCV(**SMALL_SEARCH, scoring=interrupting, n_jobs=n_jobs, checkpoint=path)
+    monkeypatch.setenv("INTERRUPTED", "yes")
+    search = KernelSearchCV(**SMALL_SEARCH, scoring=counted, n_jobs=n_jobs, checkpoint=path)
     with pytest.raises(KeyboardInterrupt):
         search.fit(X)
     assert not hasattr(search, "best_params_")  # nothing half-fitted is left behind
     calls.clear()
+    monkeypatch.delenv("INTERRUPTED")
     resumed = KernelSearchCV(**SMALL_SEARCH, scoring=counted, n_jobs=1, checkpoint=path, max_extensions=0).fit(X)
     whole = KernelSearchCV(**SMALL_SEARCH, scoring=counted, n_jobs=1, max_extensions=0)
     done = len(calls)

@@ -15,8 +15,16 @@ from sklearn.model_selection import GroupKFold
 
 from kdmaps.analysis.uncertainty import MIN_RESAMPLES, Uncertainty, bootstrap
 from kdmaps.cli._app import app
-from kdmaps.cli._models import describe, mode_names, timescale_table
-from kdmaps.cli._options import ArrayOption, ColumnsOption, DataArgument, DescriptorOption, StrideOption, TopologyOption
+from kdmaps.cli._models import describe, mode_names, texts_of, timescale_table
+from kdmaps.cli._options import (
+    ArrayOption,
+    ColumnsOption,
+    DataArgument,
+    DescriptorOption,
+    HeaderOption,
+    StrideOption,
+    TopologyOption,
+)
 from kdmaps.cli._reading import Files, Samples
 from kdmaps.data import TABLE_FORMATS, make_writer
 from kdmaps.estimators.adaptive import AdaptiveDiffusionMap
@@ -40,6 +48,7 @@ def fit(
     columns: ColumnsOption = None,
     stride: StrideOption = 1,
     array: ArrayOption = None,
+    header: HeaderOption = None,
     weights: Annotated[str | None, typer.Option(help="Weights of the samples: a column, or a file with one.")] = None,
     groups: Annotated[
         str | None,
@@ -90,7 +99,7 @@ def fit(
     _require(resamples == 0 or resamples >= MIN_RESAMPLES, "--resamples", f"give 0, or {MIN_RESAMPLES} or more.")
     write_modes = make_writer(f".{table_format}")  # which may need a package that is missing
     check_writable("--out", out)
-    files = Files(data, columns, stride, array, weights, groups, diffusion, topology, descriptor)
+    files = Files(data, columns, stride, array, header, weights, groups, diffusion, topology, descriptor)
     samples = files.read()
     settings = {
         "n_features": features,
@@ -133,7 +142,7 @@ def _find(estimator: Any, samples: Samples, resamples: int, seed: int) -> _Findi
         if resamples:
             with Console(stderr=True).status("error bars"):
                 uncertainty = bootstrap(estimator, samples.X, **beside, n_resamples=resamples, random_state=seed)
-    told = list(dict.fromkeys(str(w.message) for w in caught if issubclass(w.category, UserWarning)))
+    told = list(dict.fromkeys([*samples.notes, *texts_of(caught)]))
     modes = np.asarray(estimator.transform(samples.X))
     if samples.names is not None:
         for model in (estimator, getattr(estimator, "best_estimator_", estimator)):

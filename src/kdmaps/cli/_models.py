@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,7 +14,15 @@ from rich.table import Table as RichTable
 
 from kdmaps.analysis.uncertainty import Uncertainty
 from kdmaps.cli._app import app
-from kdmaps.cli._options import ArrayOption, ColumnsOption, DataArgument, DescriptorOption, StrideOption, TopologyOption
+from kdmaps.cli._options import (
+    ArrayOption,
+    ColumnsOption,
+    DataArgument,
+    DescriptorOption,
+    HeaderOption,
+    StrideOption,
+    TopologyOption,
+)
 from kdmaps.data import Source, Table, make_writer, open_tables
 from kdmaps.output.model_files import load, read_header
 from kdmaps.output.words import checks_of, chosen, time_unit, timescale_columns, timescale_rows, warnings_of
@@ -33,6 +42,7 @@ def transform(
     columns: ColumnsOption = None,
     stride: StrideOption = 1,
     array: ArrayOption = None,
+    header: HeaderOption = None,
     topology: TopologyOption = None,
     descriptor: DescriptorOption = "heavy-atoms",
     reference: Annotated[
@@ -45,15 +55,17 @@ def transform(
     check_writable("--out", out.parent)
     fitted = load(model)
     options = {"topology": topology, "descriptor": descriptor, "reference": reference}
-    table = open_tables(data, array=array, stride=stride, **options)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        table = open_tables(data, array=array, header=header, stride=stride, **options)
+    notes = texts_of(caught)
     if topology is not None and descriptor == "heavy-atoms" and reference is None:
-        Console(stderr=True).print(
-            f"Warning: atoms are superposed on the first frame of {data[0]}. If the model was fitted to another "
-            "trajectory, name that one with --reference; else the coordinates are not those of the fit.",
-            highlight=False,
-            soft_wrap=True,
-            markup=False,
+        notes.append(
+            f"atoms are superposed on the first frame of {data[0]}. If the model was fitted to another "
+            "trajectory, name that one with --reference; else the coordinates are not those of the fit."
         )
+    for note in notes:
+        Console(stderr=True).print(f"Warning: {note}", highlight=False, soft_wrap=True, markup=False)
     samples = matching(fitted, table, columns)
     out.parent.mkdir(parents=True, exist_ok=True)
     if out.suffix.lower() == ".npy":  # of any size
@@ -120,6 +132,11 @@ def timescale_table(estimator: Any, uncertainty: Uncertainty | None = None) -> R
 def describe(paths: Sequence[Path]) -> str:
     """Return the name of the data."""
     return paths[0].name if len(paths) == 1 else f"{paths[0].name} and {len(paths) - 1} more"
+
+
+def texts_of(caught: Sequence[warnings.WarningMessage]) -> list[str]:
+    """Return what warnings that were caught tell the user."""
+    return [str(warning.message) for warning in caught if issubclass(warning.category, UserWarning)]
 
 
 def shorten(names: Sequence[str]) -> str:

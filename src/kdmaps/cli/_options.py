@@ -20,6 +20,13 @@ DataArgument = Annotated[
 ColumnsOption = Annotated[str | None, typer.Option(help="Columns to use: names, numbers or slices, as in a,b or 0:3.")]
 StrideOption = Annotated[int, typer.Option(min=1, help="Use every n-th row.")]
 ArrayOption = Annotated[str | None, typer.Option(help="Name of the array in an .npz or .zarr file.")]
+HeaderOption = Annotated[
+    bool | None,
+    typer.Option(
+        "--header/--no-header",
+        help="Whether the first line of text holds names of columns. (default: if it holds no number, or 0, 1, 2, …)",
+    ),
+]
 TopologyOption = Annotated[
     Path | None, typer.Option(exists=True, dir_okay=False, help="Topology (such as a .pdb) of a trajectory.")
 ]

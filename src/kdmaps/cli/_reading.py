@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import warnings
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from kdmaps.cli._models import describe, places_of, shorten
+from kdmaps.cli._models import describe, places_of, shorten, texts_of
 from kdmaps.data import Table, gather, open_tables, read_column
 from kdmaps.exceptions import DataWarning
 from kdmaps.forms.diffusion import DiffusionTensor
@@ -37,6 +38,8 @@ class Samples:
         Whether rows are in the order of time.
     diffusion :
         The diffusion tensor, as estimators take it.
+    notes : tuple of str
+        What was warned of while the files were read.
     """
 
     X: np.ndarray
@@ -46,6 +49,7 @@ class Samples:
     places: dict[str, Any]
     ordered: bool
     diffusion: Any
+    notes: tuple[str, ...] = ()
 
     def describe(self) -> str:
         """Return number and columns of the samples."""
@@ -77,6 +81,7 @@ class Files:
     columns: str | None
     stride: int
     array: str | None
+    header: bool | None
     weights: str | None
     groups: str | None
     diffusion: str | None
@@ -85,8 +90,19 @@ class Files:
 
     def read(self) -> Samples:
         """Read the samples, and check that weights, groups and tensors belong to them."""
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            samples = self._read()
+        return replace(samples, notes=tuple(texts_of(caught)))
+
+    def _read(self) -> Samples:
         table = open_tables(
-            self.data, array=self.array, stride=self.stride, topology=self.topology, descriptor=self.descriptor
+            self.data,
+            array=self.array,
+            header=self.header,
+            stride=self.stride,
+            topology=self.topology,
+            descriptor=self.descriptor,
         )
         samples = table.select(self.columns, leave_out=[where for where in self._beside.values()])
         weight, group = self._column("--weights", self.weights, table), self._column("--groups", self.groups, table)
@@ -96,9 +112,9 @@ class Files:
                 raise ValueError(f"{name}: {where} has {len(column)} rows, but {describe(self.data)} has {len(X)}.")
         if self.stride > 1 and len(X) < MIN_SAMPLES:
             raise ValueError(f"--stride {self.stride} leaves {len(X)} samples; take a smaller one.")
-        if weight is not None and (weight.dtype.kind not in "fiub" or np.any(weight < 0)):
+        if weight is not None and not (weight.dtype.kind in "fiub" and np.all(np.isfinite(weight) & (weight >= 0))):
             raise ValueError(
-                f"--weights: {self.weights} has entries that are no weights; they must be numbers, 0 or more."
+                f"--weights: {self.weights} has entries that are no weights; they must be finite numbers, 0 or more."
             )
         places = places_of(table, len(X), self.stride)
         if group is not None:
@@ -122,7 +138,7 @@ class Files:
         roles, several = self._beside, len(self.data) > 1
         opening = "open_tables" if several else "open_table"
         paths: str | list[str] = [*map(str, self.data)] if several else str(self.data[0])
-        options: dict[str, Any] = {"stride": self.stride, "array": self.array}
+        options: dict[str, Any] = {"stride": self.stride, "array": self.array, "header": self.header}
         if self.topology is not None:
             options |= {"topology": str(self.topology), "descriptor": self.descriptor}
         samples = _call("table.select", columns=self.columns, leave_out=[*roles.values()])
@@ -146,7 +162,9 @@ class Files:
 
 def _call(function: str, *arguments: str | list[str], **keywords: Any) -> str:
     """Write the call of a function, without keywords that have their default."""
-    given = (f"{name}={value!r}" for name, value in keywords.items() if value not in (None, 1, []))
+    given = (
+        f"{name}={value!r}" for name, value in keywords.items() if isinstance(value, bool) or value not in (None, 1, [])
+    )
     return f"{function}({', '.join([*map(repr, arguments), *given])})"
 
 
@@ -156,8 +174,8 @@ def _diffusion(text: str | None, stride: int, n_samples: int, n_columns: int) ->
         return text
     try:
         if text.endswith(".npy"):
-            array = np.load(text, mmap_mode="r", allow_pickle=False)
-            value = array[::stride] if array.ndim == 3 else array
+            array = np.lib.format.open_memmap(text, mode="r")
+            value: Any = array[::stride] if array.ndim == 3 else array
         else:
             numbers = [float(part) for part in text.split(",")]
             value = numbers if len(numbers) > 1 else numbers[0]

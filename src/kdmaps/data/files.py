@@ -18,6 +18,7 @@ def open_table(
     path: PathLike,
     *,
     array: str | None = None,
+    header: bool | None = None,
     stride: int = 1,
     topology: PathLike | None = None,
     descriptor: str = "heavy-atoms",
@@ -33,6 +34,10 @@ def open_table(
     array : str, optional
         Name of the array of samples in an `.npz` file or a Zarr group; by default "X", or the only array of two or
         more dimensions. Axes after the first are flattened.
+    header : bool, optional
+        Of text: whether the first line holds the names of the columns. By default it does if it holds no number, or
+        the numbers of the columns (0, 1, 2, …), as data frames without names write them; of the latter, and of an index
+        that is left out, a DataWarning tells.
     stride : int, default=1
         Take every stride-th row.
     topology : path-like, optional
@@ -59,11 +64,13 @@ def open_table(
     if array is not None and not (known and known.named_arrays):
         archives = " and ".join(suffix for suffix, known in FORMATS.items() if known.named_arrays)
         raise ValueError(f"array={array!r}: only {archives} hold arrays with names; leave it out for {path}.")
+    if header is not None and not (known and known.text):
+        raise ValueError(f"header={header!r}: only text has a line of names; leave it out for {path}.")
     if topology is not None:
         table = open_trajectory(path, Path(topology), descriptor, Path(reference or path))
     elif known is not None:
         known.check_installed()
-        table = known.open(path, array) if known.named_arrays else known.open(path)
+        table = known.open(path, *([array] if known.named_arrays else [header] if known.text else []))
     elif path.is_dir():
         raise ValueError(f"{path} is a directory; give a file in it.")
     else:

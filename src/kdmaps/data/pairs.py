@@ -264,7 +264,7 @@ def paired_chunks(chunks: Iterable[np.ndarray], lag: int, starts: np.ndarray | N
     held: np.ndarray | None = None
     first, found = 0, False
     for rows in chunks:
-        held = rows if held is None else np.concatenate([held, rows])
+        held = rows.copy() if held is None else np.concatenate([held, rows])  # the next chunk may overwrite this one
         n = len(held) - lag
         if n < 1:
             continue

@@ -15,6 +15,8 @@ from kdmaps.data.sources import Part, Sample, Source, as_rows, check_finite, cou
 class StreamSource(Source):
     """Chunks of rows, one after the other.
 
+    Whoever makes the chunks may reuse their memory for the next one: what is kept or read ahead is a copy.
+
     Parameters
     ----------
     start : callable
@@ -70,9 +72,12 @@ class StreamSource(Source):
         self.n_samples = start
 
     def _chunks(self, keep: bool = False) -> Iterator[np.ndarray]:
-        """Return all chunks; those of a one-time stream only until they are taken without `keep`."""
+        """Return all chunks; those of a one-time stream only until they are taken without `keep`.
+
+        Without `keep`, a chunk is gone when the next one is asked for.
+        """
         if not self._once:
-            yield from self._open()
+            yield from map(np.array, self._open()) if keep else self._open()
             return
         if self._rest is None:
             self._rest = self._open()
@@ -82,6 +87,7 @@ class StreamSource(Source):
         yield from held
         for chunk in self._rest:
             if keep:
+                chunk = chunk.copy()
                 self._head.append(chunk)
             yield chunk
 
@@ -90,7 +96,7 @@ class StreamSource(Source):
         count, start = 0, 0
         for chunk in self._chunks():
             while chunk.shape[0]:
-                take = chunk[: size - count]
+                take = chunk[: size - count].copy()
                 held.append(take)
                 count, chunk = count + take.shape[0], chunk[take.shape[0] :]
                 if count == size:

@@ -116,6 +116,7 @@ class AdaptiveDiffusionMap(KernelSearchCV):
         diffusion: DiffusionLike = None,
         lag: int | None = None,
         time_step: float = 1.0,
+        reversible: bool = True,
         rates: str = "ritz",
         cv: Any = 3,
         dtype: DTypeLike = "float64",
@@ -145,6 +146,7 @@ class AdaptiveDiffusionMap(KernelSearchCV):
         self.diffusion = diffusion
         self.lag = lag
         self.time_step = time_step
+        self.reversible = reversible
         self.rates = rates
         self.cv = cv
         self.dtype = dtype

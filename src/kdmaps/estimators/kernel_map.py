@@ -14,7 +14,7 @@ from kdmaps.data.distances import resolve_bandwidth
 from kdmaps.data.inputs import join_trajectories
 from kdmaps.data.pairs import Tail
 from kdmaps.data.sources import PREVIEW_SAMPLES, Source
-from kdmaps.estimators.transformer import ModeTransformer, checked_source, set_modes
+from kdmaps.estimators.transformer import ModeTransformer, check_more_samples, checked_source, own_diffusion, set_modes
 from kdmaps.forms.energy import EnergyForm
 from kdmaps.forms.lagged import LaggedForm
 from kdmaps.forms.moments import Moments, add_exactly
@@ -24,6 +24,7 @@ from kdmaps.selection.cross_fit import cross_fitted_quotients
 from kdmaps.selection.folds import make_folds, make_splits
 from kdmaps.selection.judging import FoldedMoments
 from kdmaps.selection.plan import FitSpec
+from kdmaps.spectrum.directed import find_directed_modes
 from kdmaps.spectrum.modes import Modes
 from kdmaps.spectrum.pencil import find_modes, single_precision_warnings
 from kdmaps.utils.types import RandomStateLike, SamplesLike
@@ -69,6 +70,10 @@ class KernelDiffusionMap(ModeTransformer):
         the transfer operator, found from pairs of frames this many apart. By default X is samples in any order.
     time_step : float, default=1
         Time between frames, in any unit: with a lag, the one of `timescales_`.
+    reversible : bool, default=True
+        Whether pairs count in both directions of time, as those of a system in equilibrium may. With False (data out of
+        equilibrium) modes are the singular functions of the transfer operator, which differ at the two ends of a lag
+        (`transform(X, end="second")`), and `timescales_` tell how fast predictability is lost.
     sampling : {"sobol", "orthogonal", "iid"}, default="sobol"
         How frequencies are drawn from the spectral law.
     landmarks : {"kmeans", "uniform", "greedy"} or array-like of shape (p, d), default="kmeans"
@@ -105,6 +110,8 @@ class KernelDiffusionMap(ModeTransformer):
     moments_ : Moments
     tangents_ : TangentSpaces or None
         The tangent spaces found, for `diffusion="tangent"`.
+    right_modes_ : kdmaps.spectrum.modes.Modes or None
+        The modes at the second end of a lag, for `reversible=False`.
     n_features_in_ : int
     feature_names_in_ : ndarray, only for data frames
 
@@ -140,6 +147,7 @@ class KernelDiffusionMap(ModeTransformer):
         diffusion: DiffusionLike = None,
         lag: int | None = None,
         time_step: float = 1.0,
+        reversible: bool = True,
         rates: str = "ritz",
         cv: Any = 3,
         dtype: DTypeLike = "float64",
@@ -159,6 +167,7 @@ class KernelDiffusionMap(ModeTransformer):
         self.diffusion = diffusion
         self.lag = lag
         self.time_step = time_step
+        self.reversible = reversible
         self.rates = rates
         self.cv = cv
         self.dtype = dtype
@@ -204,6 +213,9 @@ class KernelDiffusionMap(ModeTransformer):
         where the one before ended, or, with `groups`, each trajectory where it ended in the chunk before: frames across
         the border are paired too.
 
+        Parameters that only the solve depends on may be changed between chunks (`n_components`, `regularization`,
+        `center`, `rates`, `engine`, `memory_limit`); kernel, basis, dtype, diffusion and lag may not.
+
         Parameters
         ----------
         X : array-like of shape (n_samples, d), path, stream of chunks
@@ -212,14 +224,17 @@ class KernelDiffusionMap(ModeTransformer):
         groups : array-like of shape (n_samples,), optional
             For a `cv` that needs them.
         diffusion : optional
-            The diffusion tensor at these samples, where it is given per sample.
+            The diffusion tensor at these samples; needed after the first chunk where it is given per sample.
 
         Returns
         -------
         self
         """
         first = not hasattr(self, "moments_")
-        diffusion = self.diffusion if diffusion is None else diffusion
+        if not first:
+            check_more_samples(self, given=set() if diffusion is None else {"diffusion"})
+        if diffusion is None:
+            diffusion = self.diffusion if first else own_diffusion(self)
         return self._accumulate(X, sample_weight, diffusion, groups, reset=first)
 
     def _accumulate(
@@ -244,7 +259,10 @@ class KernelDiffusionMap(ModeTransformer):
             self._tail = None if spec.lag is None else Tail.of(source, spec.lag, weight, groups)
             source, weight, groups = spec.observations(source, weight, groups)
             form = spec.form(source, weight, spaces=None if reset else self.tangents_)
+            summed = getattr(self, "_summed", {})
             fit_source(self, source, form, weight, groups, reset)
+            if not reset:  # the parameters of the first samples
+                self._summed = summed
         for warning in fit_warnings(self):
             warn(warning)
         return self
@@ -272,7 +290,10 @@ def basis_spec(estimator: Any) -> BasisSpec:
 
 def fit_spec(estimator: Any) -> FitSpec:
     """Return the settings of the fit of an estimator."""
-    names = ("n_components", "center", "diffusion", "rates", "cv", "engine", "memory_limit", "lag", "time_step")
+    names = (
+        *("n_components", "center", "diffusion", "rates", "cv", "engine", "memory_limit"),
+        *("lag", "time_step", "reversible"),
+    )
     return FitSpec(**{name: getattr(estimator, name) for name in names})
 
 
@@ -337,8 +358,13 @@ def fit_sums(
         The rounding error of the sums, for the next `partial_fit`.
     """
     spec = fit_spec(model)
-    modes = solve_modes(*folded, model.regularization, spec)
-    set_modes(model, folded.basis, modes, folded.whole, tangents)
+    right = None
+    if spec.reversible:
+        modes = solve_modes(*folded, model.regularization, spec)
+    else:
+        problem = (folded.whole, folded.basis.ridge, spec.n_components, model.regularization, spec.clock)
+        modes, right = find_directed_modes(*problem)
+    set_modes(model, folded.basis, modes, folded.whole, tangents, right)
     model._carry = carry
     if spec.rates == "cross-fitted":
         model._folds = folded.parts

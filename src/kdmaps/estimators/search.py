@@ -38,7 +38,7 @@ from kdmaps.utils.warn import warn
 #: Parameters that a search hands to the model that it fits.
 SHARED = (
     *("n_components", "basis", "n_features", "sampling", "landmarks", "center", "diffusion", "rates", "cv"),
-    *("dtype", "engine", "memory_limit", "lag", "time_step"),
+    *("dtype", "engine", "memory_limit", "lag", "time_step", "reversible"),
 )
 
 
@@ -81,8 +81,8 @@ class KernelSearchCV(ModeTransformer):
         As in `KernelDiffusionMap`. "auto" races Fourier features and landmarks; in a grid it is "fourier". Landmarks
         are chosen once for all candidates, at most a quarter as many as there are samples, and no sample that is tested
         is a landmark. "full" is not possible: it would leave none.
-    n_features, sampling, landmarks, center, diffusion, lag, time_step, rates :
-        As in `KernelDiffusionMap`.
+    n_features, sampling, landmarks, center, diffusion, lag, time_step, reversible, rates :
+        As in `KernelDiffusionMap`. Kernels are judged by pairs in both directions of time, whatever `reversible` is.
     cv : int or scikit-learn splitter, default=3
         A number is that many random folds, drawn twice; with `groups`, that many folds of whole groups. For a
         correlated trajectory use `kdmaps.BlockedKFold`.
@@ -167,6 +167,7 @@ class KernelSearchCV(ModeTransformer):
         diffusion: DiffusionLike = None,
         lag: int | None = None,
         time_step: float = 1.0,
+        reversible: bool = True,
         rates: str = "ritz",
         cv: Any = 3,
         dtype: DTypeLike = "float64",
@@ -193,6 +194,7 @@ class KernelSearchCV(ModeTransformer):
         self.diffusion = diffusion
         self.lag = lag
         self.time_step = time_step
+        self.reversible = reversible
         self.rates = rates
         self.cv = cv
         self.dtype = dtype
@@ -241,7 +243,8 @@ class KernelSearchCV(ModeTransformer):
             shared |= {"landmarks": data.spec(chosen.basis).landmarks, "random_state": data.seed}
             model = KernelDiffusionMap(**shared).set_params(**self.best_params_)
             copy_columns(self, model)
-            if data.complete and self.memory_limit is None:  # the sums of the search know no limit
+            # The sums of the search know no limit, and no direction of time.
+            if data.complete and self.memory_limit is None and self.reversible:
                 fit_sums(model, moments, data.whole_form.spaces)
             else:
                 fit_source(model, source, data.whole_form, weight, groups)

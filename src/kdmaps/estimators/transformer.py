@@ -7,12 +7,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.model_selection import PredefinedSplit
 from sklearn.utils.validation import check_is_fitted
 
 from kdmaps.bases import Basis, ModeBasis
 from kdmaps.data.inputs import as_source, check_columns, is_array_like, join_trajectories
 from kdmaps.data.pairs import make_pairs
 from kdmaps.data.sources import ArraySource, Source
+from kdmaps.forms.diffusion import is_per_sample
 from kdmaps.forms.energy import make_form
 from kdmaps.forms.engines import chunk_rows
 from kdmaps.forms.lagged import LaggedForm
@@ -21,10 +23,16 @@ from kdmaps.forms.tangent import DiffusionLike, TangentSpaces
 from kdmaps.kernels import Kernel
 from kdmaps.output.notebook import NotebookDisplay
 from kdmaps.selection.scores import timescale_score, vamp_score
+from kdmaps.spectrum.directed import directed_score
 from kdmaps.spectrum.modes import Modes
+from kdmaps.utils.content import content_digest
 from kdmaps.utils.threads import map_reduce, slices
 from kdmaps.utils.types import PathLike, SamplesLike
 from kdmaps.utils.validation import checked_samples, checked_time, checked_values, checked_weight
+
+#: Parameters that the sums over samples depend on: they hold for all samples of a fit.
+SUMMED = {"kernel", "bandwidth", "n_kernels", "bandwidth_range", "diffusion", "lag", "reversible"}
+SUMMED |= {"basis", "n_features", "sampling", "landmarks", "dtype"}
 
 
 class ModeTransformer(NotebookDisplay, TransformerMixin, BaseEstimator):
@@ -42,6 +50,8 @@ class ModeTransformer(NotebookDisplay, TransformerMixin, BaseEstimator):
     timescales_: np.ndarray
     moments_: Moments
     tangents_: TangentSpaces | None = None
+    right_modes_: Modes | None = None
+    _summed: dict[str, str]
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Return the names of the modes, "mode1", "mode2", ….
@@ -53,7 +63,7 @@ class ModeTransformer(NotebookDisplay, TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         return np.array(mode_names(self.coefficients_.shape[1]), dtype=object)
 
-    def transform(self, X: SamplesLike, *, time: float = 0.0, out: PathLike | None = None) -> Any:
+    def transform(self, X: SamplesLike, *, time: float = 0.0, end: str = "first", out: PathLike | None = None) -> Any:
         """Evaluate the modes at new points.
 
         Parameters
@@ -63,6 +73,8 @@ class ModeTransformer(NotebookDisplay, TransformerMixin, BaseEstimator):
         time : float, default=0
             If positive, mode k is multiplied by e^{-rate_k·time}: the coordinates in which the Euclidean distance is
             the diffusion distance after that time.
+        end : {"first", "second"}, default="first"
+            With `reversible=False`, the end of a lag at which the modes are evaluated; else they are the same.
         out : path, optional
             Write the modes to this `.npy` file, chunk by chunk and atomically.
 
@@ -77,15 +89,19 @@ class ModeTransformer(NotebookDisplay, TransformerMixin, BaseEstimator):
         X, _, lengths = join_trajectories(X)
         source = checked_source(self, X)
         size = chunk_rows(self.basis_, 0, getattr(self, "memory_limit", None))
-        modes = source.project(self._mode_basis(), decay, size, out)
+        modes = source.project(self._mode_basis(end), decay, size, out)
         return modes if lengths is None else np.split(modes, np.cumsum(lengths)[:-1])
 
     def _modes_at(self, X: SamplesLike) -> np.ndarray:
         """Return the modes as floats, those of several trajectories below one another."""
         return np.asarray(ModeTransformer.transform(self, join_trajectories(X)[0]), dtype=np.float64)
 
-    def _mode_basis(self) -> ModeBasis:
-        return ModeBasis(self.basis_, self.coefficients_, self.modes_.offset)
+    def _mode_basis(self, end: str = "first") -> ModeBasis:
+        if end not in ("first", "second"):
+            raise ValueError(f"end must be 'first' or 'second', got {end!r}.")
+        right = self.right_modes_ if end == "second" else None
+        modes = self.modes_ if right is None else right
+        return ModeBasis(self.basis_, modes.coefficients, modes.offset)
 
     def gradient(self, X: ArrayLike) -> np.ndarray:
         """Evaluate the gradients ∇φ_k of the modes at any points, in closed form.
@@ -173,25 +189,35 @@ class ModeTransformer(NotebookDisplay, TransformerMixin, BaseEstimator):
         groups : array-like of shape (n_samples,), optional
             With a lag, the trajectory of each frame.
         diffusion : optional
-            The diffusion tensor at these samples, needed where `fit` had one given per sample; by default the
-            estimator's own. For "tangent" these are the tangent spaces of the training samples (the first chunk of
-            `partial_fit`), at the points X.
+            The diffusion tensor at these samples, needed where `fit` had one given per sample, which belongs to the
+            samples of `fit` alone; by default the estimator's own. For "tangent" these are the tangent spaces of the
+            training samples (the first chunk of `partial_fit`), at the points X.
         """
         check_is_fitted(self)
         X, groups, _ = join_trajectories(X, groups)
         source = checked_source(self, X)
         weight = checked_weight(sample_weight, source)
         lag, limit = getattr(self, "lag", None), getattr(self, "memory_limit", None)
+        if "lag" in changed_parameters(self):
+            raise ValueError("lag is not that of the fit any more; set it back, or fit again.")
         if lag is not None:
             source, weight, _ = make_pairs(source, lag, weight, groups)
-            (pairs,) = source.moments(LaggedForm(lag), self._mode_basis(), weight, memory_limit=limit)
-            return vamp_score(pairs.covariance(), pairs.mean_energy())
+            return self._lagged_score(source, weight, LaggedForm(lag, self.right_modes_ is None), limit)
         if diffusion is None:
-            form = make_form(self.diffusion, source, weight, spaces=self.tangents_)
+            form = make_form(own_diffusion(self), source, weight, spaces=self.tangents_)
         else:
             form = make_form(diffusion, source, weight)
         (held_out,) = source.moments(form, self._mode_basis(), weight, memory_limit=limit)
         return timescale_score(held_out.covariance(), held_out.mean_energy())
+
+    def _lagged_score(self, source: Source, weight: np.ndarray | None, form: LaggedForm, limit: float | None) -> float:
+        left, right = self.modes_, self.right_modes_
+        if right is None:
+            (pairs,) = source.moments(form, self._mode_basis(), weight, memory_limit=limit)
+            return vamp_score(pairs.covariance(), pairs.mean_energy())
+        both = (np.hstack([m.coefficients for m in (left, right)]), np.concatenate([left.offset, right.offset]))
+        (pairs,) = source.moments(form, ModeBasis(self.basis_, *both), weight, memory_limit=limit)
+        return directed_score(pairs)
 
     def save(self, path: PathLike) -> None:
         """Write the fitted model to `path` as plain data (.npz, no pickle); `kdmaps.load` reads it back."""
@@ -224,7 +250,12 @@ def checked_source(estimator: ModeTransformer, X: SamplesLike, reset: bool = Fal
 
 
 def set_modes(
-    estimator: ModeTransformer, basis: Basis, modes: Modes, moments: Moments, tangents: TangentSpaces | None
+    estimator: ModeTransformer,
+    basis: Basis,
+    modes: Modes,
+    moments: Moments,
+    tangents: TangentSpaces | None,
+    right: Modes | None = None,
 ) -> None:
     """Set the fitted attributes that all estimators share."""
     estimator.basis_, estimator.kernel_, estimator.modes_ = basis, basis.kernel, modes
@@ -232,12 +263,63 @@ def set_modes(
     estimator.eigenvalues_ = modes.eigenvalues
     estimator.rates_ = modes.rates
     estimator.timescales_ = modes.timescales
-    estimator.moments_, estimator.tangents_ = moments, tangents
+    estimator.moments_, estimator.tangents_, estimator.right_modes_ = moments, tangents, right
+    estimator._summed = _summed_parameters(estimator)
+
+
+def _summed_parameters(estimator: ModeTransformer) -> dict[str, str]:
+    """Return digests of the parameters that the sums over samples depend on."""
+    found = {}
+    for name in SUMMED & set(estimator._get_param_names()):
+        value = getattr(estimator, name)
+        try:
+            found[name] = content_digest(value)
+        except (ValueError, RecursionError):  # known as this object alone
+            found[name] = f"{type(value)} {id(value)}"
+    return found
+
+
+def changed_parameters(estimator: ModeTransformer) -> list[str]:
+    """Return the parameters that the sums over the samples of the fit depend on, and that were changed since."""
+    now = _summed_parameters(estimator)
+    return sorted(name for name, digest in getattr(estimator, "_summed", {}).items() if now[name] != digest)
+
+
+def check_more_samples(estimator: Any, given: set[str]) -> None:
+    """Raise a ValueError if samples cannot be added to those of the fit; parameters `given` with them may differ."""
+    if changed := [name for name in changed_parameters(estimator) if name not in given]:
+        raise ValueError(
+            f"{', '.join(changed)} changed after the first samples were summed, whose sums depend on it; set it back, "
+            "or fit all samples again."
+        )
+    cv = estimator.cv
+    rows_given = isinstance(cv, PredefinedSplit) or (np.iterable(cv) and not isinstance(cv, str))
+    if estimator.rates == "cross-fitted" and rows_given:
+        raise ValueError(
+            "cv is a list of rows, and belongs to the samples of fit; pass a splitter, with groups where it needs "
+            "them, or rates='ritz'."
+        )
+
+
+def own_diffusion(estimator: Any) -> DiffusionLike:
+    """Return the estimator's diffusion tensor, for samples that may be others than those of `fit`."""
+    if is_per_sample(estimator.diffusion):
+        raise ValueError(
+            "diffusion was given per sample, and belongs to the samples of fit; pass the tensors at these samples as "
+            "diffusion=…, or give the estimator a callable."
+        )
+    if "diffusion" in changed_parameters(estimator):
+        raise ValueError(
+            "diffusion is not that of the fit any more; pass that of these samples as diffusion=…, or fit again."
+        )
+    return estimator.diffusion
 
 
 def copy_modes(fitted: ModeTransformer, target: ModeTransformer) -> None:
     """Copy the fitted modes of one estimator to another."""
-    set_modes(target, fitted.basis_, fitted.modes_, fitted.moments_, fitted.tangents_)
+    set_modes(target, fitted.basis_, fitted.modes_, fitted.moments_, fitted.tangents_, fitted.right_modes_)
+    both = target._summed.keys() & fitted._summed.keys() & {"diffusion", "lag"}
+    target._summed |= {name: fitted._summed[name] for name in both}  # those of the fit, whatever they are now
 
 
 def copy_columns(fitted: ModeTransformer, target: ModeTransformer) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -35,6 +35,8 @@ class Factor:
             raise ValueError(f"A diffusion factor must have shape (n_samples, d, k), got {self.array.shape}.")
 
 
+#: Numbers in a block of tensors that a digest is made of.
+CONTENT_NUMBERS = 2**20
 #: What `DiffusionTensor` takes.
 TensorLike: TypeAlias = ArrayLike | Callable[[np.ndarray], Any] | Factor | None
 
@@ -134,7 +136,7 @@ class DiffusionTensor:
         """Return the tensor at the samples `X`, which are rows `index` of the whole array."""
         if self.constant is not None:
             return TensorRows()
-        value = self._value(X) if callable(self._value) else self._value
+        value = self._value(_read_only(X)) if callable(self._value) else self._value
         factored = isinstance(value, Factor)
         array = np.asarray(value.array if factored else value, dtype=np.float64)
         if not callable(self._value):
@@ -156,6 +158,17 @@ class DiffusionTensor:
         if factored or array.shape[2] != dim:
             return TensorRows(factor=array)
         return TensorRows(factor=_checked_root(array))
+
+    def content(self, X: np.ndarray, index: np.ndarray) -> Iterator[np.ndarray]:
+        """Yield arrays by which this tensor is told from others: its values at the samples, block by block."""
+        if self.constant is not None:
+            yield self.constant
+            return
+        rows = max(1, CONTENT_NUMBERS // self.dim**2)
+        for begin in range(0, len(X), rows):
+            part = slice(begin, begin + rows)
+            values = self.rows(np.asarray(X[part], dtype=np.float64), index[part])
+            yield from (array for array in values if array is not None)
 
 
 def mean_diffusion(tensor: DiffusionTensor, X: np.ndarray, index: Index) -> float:
@@ -181,6 +194,13 @@ def square_root(tensors: np.ndarray, tolerance: float = np.inf) -> np.ndarray:
     return vectors * np.sqrt(np.maximum(values, 0))[..., None, :]
 
 
+def _read_only(X: np.ndarray) -> np.ndarray:
+    """Return the samples for a user's function, which may not change them: they may be those of the user."""
+    view = X.view()
+    view.flags.writeable = False
+    return view
+
+
 def _checked_root(tensors: np.ndarray) -> np.ndarray:
     """Return the square root of tensors that a user gave, one for each sample."""
     if not np.allclose(tensors, np.swapaxes(tensors, 1, 2), rtol=1e-8, atol=1e-12):
@@ -188,14 +208,21 @@ def _checked_root(tensors: np.ndarray) -> np.ndarray:
     return square_root(tensors, tolerance=1e-10)
 
 
+def is_per_sample(diffusion: Any) -> bool:
+    """Return whether an estimator's argument holds one tensor for each sample: it belongs to these samples alone."""
+    if diffusion is None or callable(diffusion) or isinstance(diffusion, str):
+        return False
+    return isinstance(diffusion, Factor) or np.ndim(diffusion) == 3
+
+
 def tensors_of(diffusion: Any, rows: np.ndarray, n_samples: int | None) -> Any:
     """Return the entries of a diffusion tensor that belong to `rows`; a constant or a callable has no entries.
 
     `n_samples` is the number of all samples, if it is known.
     """
-    factor = isinstance(diffusion, Factor)
-    if not factor and (diffusion is None or callable(diffusion) or np.ndim(diffusion) != 3):
+    if not is_per_sample(diffusion):
         return diffusion
+    factor = isinstance(diffusion, Factor)
     tensors = diffusion.array if factor else np.asarray(diffusion)
     n = rows.max(initial=-1) + 1 if n_samples is None else n_samples
     if len(tensors) < n or (n_samples is not None and len(tensors) > n):

@@ -29,12 +29,14 @@ BLOCK_PAIRS = 512
 
 @dataclass
 class _State:
-    """Σwss ᵀ and Σwδδᵀ (lower triangles) and Σws, for s = φ(x) + φ(y) and δ = φ(y) - φ(x)."""
+    """Σwssᵀ and Σwδδᵀ (lower triangles) and Σws, for s = φ(x) + φ(y) and δ = φ(y) - φ(x); Σwsδᵀ and Σwδ if wanted."""
 
     sums: np.ndarray
     differences: np.ndarray
     total: np.ndarray
     work: np.ndarray | None
+    flow: np.ndarray | None
+    change: np.ndarray | None
     pairs: int = 0
     weight: float = 0.0
     weight_squared: float = 0.0
@@ -63,9 +65,12 @@ class LaggedForm:
     ----------
     lag : int
         Number of frames from the first to the second one of a pair.
+    reversible : bool, default=True
+        Whether the direction of time does not matter. If it does, there is a flow, too: one more product.
     """
 
     lag: int
+    reversible: bool = True
     spaces = None
 
     def part(self, rows: slice) -> LaggedForm:
@@ -115,7 +120,8 @@ class LaggedForm:
 
         def start() -> _State:
             work = np.zeros((p, p), np.float32) if single else None
-            return _State(np.zeros((p, p)), np.zeros((p, p)), np.zeros(p), work)
+            directed = () if self.reversible else (np.zeros((p, p)), np.zeros(p))
+            return _State(np.zeros((p, p)), np.zeros((p, p)), np.zeros(p), work, *(directed or (None, None)))
 
         def step(state: _State, part: Any) -> None:
             index, chunk = source.read(part)
@@ -132,7 +138,9 @@ class LaggedForm:
         if sample_weight is not None and rows is None and len(sample_weight) != count:
             raise ValueError(f"sample_weight has {len(sample_weight)} entries for {count} pairs of frames.")
         differences = mirror(differences)
-        return Moments(count, weight, squared, total / 2, (mirror(sums) + differences) / 4, differences / 2)
+        directed = () if self.reversible else (sum(s.flow for s in states) / 2, sum(s.change for s in states) / 2)
+        means = total / 2, (mirror(sums) + differences) / 4, differences / 2
+        return Moments(count, weight, squared, *means, *directed)
 
     def _add(self, state: _State, basis: Basis, pairs: np.ndarray, weight: np.ndarray) -> None:
         """Add a chunk of pairs."""
@@ -148,6 +156,9 @@ class LaggedForm:
             add_gram(state.sums, both, state.work)
             add_gram(state.differences, difference, state.work)
             state.total += root[part, 0] @ both
+            if state.flow is not None and state.change is not None:
+                state.flow += both.T @ difference
+                state.change += root[part, 0] @ difference
 
     def _features(self, basis: Basis, first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the features of both frames of each pair; those of frames in a row are computed once."""

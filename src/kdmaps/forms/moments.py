@@ -15,8 +15,9 @@ import numpy as np
 
 from kdmaps.bases.compiled import mirror
 
-#: Moments of several sets of samples as plain arrays that add up: (count, Σw, Σw²), Σwφ, and both p×p matrices in one.
-Packed = tuple[np.ndarray, np.ndarray, np.ndarray]
+#: Moments of several sets of samples as plain arrays that add up: (count, Σw, Σw²), Σwφ, and both p×p matrices in one;
+#: then the flow, where there is one.
+Packed = tuple[np.ndarray, ...]
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,12 @@ class Moments:
     gram : ndarray of shape (p, p)
         Σ w φφᵀ.
     energy : ndarray of shape (p, p)
-        Σ w ∇φ a ∇φᵀ.
+        Σ w ∇φ a ∇φᵀ; of pairs (x, y) of frames ½Σ w δδᵀ, δ = φ(y) - φ(x).
+    flow : ndarray of shape (p, p) or None
+        ½Σ w sδᵀ, s = φ(x) + φ(y), of pairs whose direction in time matters: its antisymmetric part is that of
+        Σ w φ(x)φ(y)ᵀ, its symmetric part half of what Σ w φφᵀ gains from x to y.
+    change : ndarray of shape (p,) or None
+        ½Σ w δ of such pairs.
     """
 
     count: int
@@ -43,9 +49,13 @@ class Moments:
     total: np.ndarray
     gram: np.ndarray
     energy: np.ndarray
+    flow: np.ndarray | None = None
+    change: np.ndarray | None = None
 
     def _combine(self, other: Moments, combine: Callable[[Any, Any], Any]) -> Moments:
-        return Moments(*(combine(getattr(self, f.name), getattr(other, f.name)) for f in fields(Moments)))
+        pairs = ((getattr(self, f.name), getattr(other, f.name)) for f in fields(Moments))
+        sums: list[Any] = [None if one is None or two is None else combine(one, two) for one, two in pairs]
+        return Moments(*sums)
 
     def __add__(self, other: Moments) -> Moments:
         return self._combine(other, operator.add)
@@ -62,6 +72,8 @@ class Moments:
             factor * self.total,
             factor * self.gram,
             factor * self.energy,
+            None if self.flow is None else factor * self.flow,
+            None if self.change is None else factor * self.change,
         )
 
     __rmul__ = __mul__
@@ -90,7 +102,9 @@ class Moments:
     def reduced(self, frame: np.ndarray) -> Moments:
         """Return the moments of the combinations Bᵀφ of the features, for a frame B of shape (p, q)."""
         gram, energy = (frame.T @ matrix @ frame for matrix in (self.gram, self.energy))
-        return replace(self, total=frame.T @ self.total, gram=gram, energy=energy)
+        flow = None if self.flow is None else frame.T @ self.flow @ frame
+        change = None if self.change is None else frame.T @ self.change
+        return replace(self, total=frame.T @ self.total, gram=gram, energy=energy, flow=flow, change=change)
 
     # --- for the network ----------------------------------------------------------------------------------------------
     @staticmethod
@@ -104,9 +118,12 @@ class Moments:
             matrix[:, 1:] += np.triu(m.energy)
             return matrix
 
-        rows = [(np.array([m.count, m.weight, m.weight_squared]), m.total, both(m)) for m in sets]
-        numbers, totals, matrices = (np.stack(column) for column in zip(*rows, strict=True))
-        return numbers, totals, matrices
+        rows = [
+            (np.array([m.count, m.weight, m.weight_squared]), m.total, both(m))
+            + (() if m.flow is None else (m.flow, m.change))
+            for m in sets
+        ]
+        return tuple(np.stack(column) for column in zip(*rows, strict=True))
 
     @staticmethod
     def unpack(packed: Packed) -> list[Moments]:
@@ -119,8 +136,9 @@ class Moments:
                 total,
                 mirror(both[:, :-1].copy()),
                 mirror(both[:, 1:].T.copy()),
+                *flow,
             )
-            for numbers, total, both in zip(*packed, strict=True)
+            for numbers, total, both, *flow in zip(*packed, strict=True)
         ]
 
 
@@ -157,6 +175,9 @@ class StackedMoments:
         self._total = np.array([m.total for m in blocks])
         self._gram = np.array([m.gram[self._triangle] for m in blocks])
         self._energy = np.array([m.energy[self._triangle] for m in blocks])
+        directed = blocks[0].flow is not None
+        self._flow = np.array([np.ravel(m.flow) for m in blocks]) if directed else None  # type: ignore[arg-type]
+        self._change = np.array([m.change for m in blocks]) if directed else None
 
     def combine(self, counts: np.ndarray) -> Moments:
         """Return the Moments of all blocks, with block b counted `counts[b]` times."""
@@ -169,6 +190,8 @@ class StackedMoments:
             counts @ self._total,
             self._symmetric(counts @ self._gram),
             self._symmetric(counts @ self._energy),
+            None if self._flow is None else (counts @ self._flow).reshape(2 * self._total.shape[1:]),
+            None if self._change is None else counts @ self._change,
         )
 
     def _symmetric(self, packed: np.ndarray) -> np.ndarray:

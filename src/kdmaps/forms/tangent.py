@@ -219,6 +219,11 @@ class TangentTensor(DiffusionTensor):
         frames = self.spaces.frames(X) if self._frames is None else self._frames[index]
         return TensorRows(factor=np.sqrt(1 - self.spaces.floor) * frames)
 
+    def content(self, X: np.ndarray, index: np.ndarray) -> Iterator[np.ndarray]:
+        """Yield what the tangent spaces are found from."""
+        spaces = self.spaces
+        yield from (spaces.samples, np.array([spaces.dimension, spaces.n_neighbors, spaces.floor]))
+
 
 #: What an estimator takes as `diffusion`; a string is "tangent".
 DiffusionLike: TypeAlias = TensorLike | TangentDiffusion

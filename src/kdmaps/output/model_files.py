@@ -1,15 +1,17 @@
 """Fitted models on disk: one `.npz` of plain arrays and a JSON header, without pickle on either side.
 
 The header says what the arrays are: format version, class, constructor parameters, kernel, kind of basis, feature names
-and the versions of the libraries. Reading a file builds objects of known classes only and runs nothing from it.
+and the versions of the libraries. Reading a file builds objects of known classes only and runs nothing from it, and
+takes memory in proportion to its size. One digest covers the whole file (`kdmaps.output.archive`): what was damaged or
+edited is refused.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import zipfile
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, BinaryIO, cast
 
 import numpy as np
@@ -20,11 +22,12 @@ from sklearn.utils.validation import check_is_fitted
 from kdmaps.baselines import UniformMixtureMap
 from kdmaps.bases import Basis, FourierBasis, LandmarkBasis, RandomPhaseBasis
 from kdmaps.estimators.kernel_map import KernelDiffusionMap
-from kdmaps.estimators.transformer import ModeTransformer, set_modes
+from kdmaps.estimators.transformer import ModeTransformer, changed_parameters, set_modes
 from kdmaps.forms.diffusion import Factor
 from kdmaps.forms.moments import Moments
 from kdmaps.forms.tangent import TangentDiffusion, TangentSpaces
 from kdmaps.kernels import Kernel, Metric, Mixture, kernel_from_dict
+from kdmaps.output.archive import DIGEST, read_archive, write_archive
 from kdmaps.spectrum.clock import Clock
 from kdmaps.spectrum.modes import Modes
 from kdmaps.utils.files import as_path, replacing
@@ -54,6 +57,8 @@ MODES = {
     "effective_rank": "r",
     "effective_count": "",
 }
+#: Further fields of Moments and Modes where the direction of time matters.
+DIRECTED_MOMENTS, RIGHT_MODES = {"flow": "pp", "change": "p"}, {"coefficients": "pr", "offset": "r"}
 TANGENTS = {"samples": "md", "dimension": "", "n_neighbors": "", "floor": ""}
 
 
@@ -102,6 +107,9 @@ def write_model(estimator: ModeTransformer, file: BinaryIO) -> None:
     _put(arrays, "moments", estimator.moments_, MOMENTS)
     if estimator.tangents_ is not None:
         _put(arrays, "tangents", estimator.tangents_, TANGENTS)
+    if estimator.right_modes_ is not None:
+        _put(arrays, "directed", estimator.moments_, DIRECTED_MOMENTS)
+        _put(arrays, "right", estimator.right_modes_, RIGHT_MODES)
     names = getattr(estimator, "feature_names_in_", None)
     header = {
         "format": FORMAT,
@@ -113,10 +121,12 @@ def write_model(estimator: ModeTransformer, file: BinaryIO) -> None:
         "n_features_in": estimator.n_features_in_,
         "feature_names_in": None if names is None else list(names),
         "libraries": library_versions(),
+        "sealed": True,
+        "changed": changed_parameters(estimator),
     }
     text = json.dumps(header, allow_nan=False)
     arrays["header"] = np.frombuffer(text.encode(), dtype=np.uint8)
-    np.savez(file, **arrays)  # type: ignore[arg-type]
+    write_archive(file, arrays)
 
 
 def load(path: PathLike) -> ModeTransformer:
@@ -148,7 +158,7 @@ def load(path: PathLike) -> ModeTransformer:
     >>> bool((same.transform(X) == m.transform(X)).all())
     True
     """
-    arrays = _read(path)
+    arrays = read_archive(path)
     try:
         return _build(_read_header(arrays), arrays)
     except ValueError as error:
@@ -165,10 +175,10 @@ def read_header(path: PathLike) -> dict[str, Any]:
     ValueError
         As `load`.
     """
-    arrays = _read(path)
+    arrays = read_archive(path)
     try:
         return _read_header(arrays)
-    except KeyError as error:
+    except (KeyError, RecursionError) as error:
         raise ValueError(f"{os.fspath(path)} is a damaged kdmaps model: {error!r}.") from error
     except ValueError as error:
         raise ValueError(f"{os.fspath(path)} is not a usable kdmaps model: {error}") from error
@@ -219,28 +229,6 @@ def library_versions() -> dict[str, str]:
 
 
 # --- reading ----------------------------------------------------------------------------------------------------------
-def _read(path: PathLike) -> dict[str, np.ndarray]:
-    foreign = f"{os.fspath(path)} is not a kdmaps model, or is truncated"
-    if not os.path.exists(path):
-        raise FileNotFoundError(f"There is no model {os.fspath(path)}.")
-    if os.path.isdir(path):
-        raise IsADirectoryError(f"{os.fspath(path)} is a directory; give the model.npz in it.")
-    with open(path, "rb") as file:
-        if not zipfile.is_zipfile(file):
-            raise ValueError(f"{foreign}: it is not an .npz archive.")
-        file.seek(0)
-        try:
-            with zipfile.ZipFile(file) as members:
-                # A few compressed bytes could unpack to more than the memory holds.
-                if any(member.compress_type != zipfile.ZIP_STORED for member in members.infolist()):
-                    raise ValueError("it is compressed, as no kdmaps model is.")
-            file.seek(0)
-            with np.load(file, allow_pickle=False) as archive:
-                return {name: archive[name] for name in archive.files}
-        except Exception as error:  # whatever a damaged archive makes zipfile, zlib and numpy raise
-            raise ValueError(f"{foreign}: {error}") from error
-
-
 def _read_header(arrays: dict[str, np.ndarray]) -> dict[str, Any]:
     if "header" not in arrays:
         raise ValueError("it has no header.")
@@ -253,6 +241,8 @@ def _read_header(arrays: dict[str, np.ndarray]) -> dict[str, Any]:
     version = header["version"]
     if not isinstance(version, int) or version < 1:
         raise ValueError(f"its format version {version!r} does not exist.")
+    if header.get("sealed") and DIGEST not in arrays:  # files of 0.1.0 have none
+        raise ValueError("its digest is missing: it was edited.")
     if version > FORMAT_VERSION:
         raise ValueError(f"it has format version {version}, newer than {FORMAT_VERSION}; upgrade kdmaps to read it.")
     return header
@@ -283,7 +273,13 @@ def _build(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> ModeTransfo
     estimator.n_features_in_ = sizes["d"]
     has_tangents = any(key.startswith("tangents.") for key in arrays)
     tangents = _tangents(_take(arrays, "tangents", TANGENTS, sizes), sizes) if has_tangents else None
-    set_modes(estimator, basis, modes.by_timescale(), sums, tangents)  # files of 0.1.0 are in the order of μ
+    right = None
+    if not getattr(estimator, "reversible", True):
+        sums = replace(sums, **_take(arrays, "directed", DIRECTED_MOMENTS, sizes))
+        right = replace(modes, **_take(arrays, "right", RIGHT_MODES, sizes)).by_timescale()
+    # Files of 0.1.0 are in the order of μ.
+    set_modes(estimator, basis, modes.by_timescale(), sums, tangents, right)
+    estimator._summed |= dict.fromkeys(header.get("changed", ()), "that of the fit")
     if (names := header["feature_names_in"]) is not None:
         if not all(isinstance(name, str) for name in names) or len(names) != sizes["d"]:
             raise ValueError(f"its feature names are not {sizes['d']} strings.")

@@ -6,16 +6,22 @@ import json
 from importlib.metadata import version
 from typing import Any
 
+from kdmaps.exceptions import DataWarning
 from kdmaps.selection.candidate import Candidate, Trial
+from kdmaps.utils.content import content_digest
 from kdmaps.utils.files import as_path
-from kdmaps.utils.json_lines import append_line, read_lines
+from kdmaps.utils.json_lines import append_line, is_intact, read_lines, sealed
+from kdmaps.utils.warn import warn
 
 #: Increase this when older versions can no longer read a checkpoint.
-CHECKPOINT_FORMAT = 3
+CHECKPOINT_FORMAT = 4
 
 
 class Checkpoint:
     """Candidates that are finished already; nothing is read or written if `path` is None.
+
+    Every line has a checksum. What a changed line says is not used, and its candidates are judged again: the result is
+    then that of a search from the start, whereas an error would throw away the lines that are sound.
 
     Parameters
     ----------
@@ -35,30 +41,56 @@ class Checkpoint:
         if lines:
             self._header = lines[0]
             if self._header.get("format") == CHECKPOINT_FORMAT:
-                finished = (line for line in lines[1:] if {"key", "candidates"} <= set(line))
-                self._done = {line["key"]: [Candidate.from_dict(c) for c in line["candidates"]] for line in finished}
+                self._read(lines[1:])
+
+    def _read(self, lines: list[dict[str, Any]]) -> None:
+        sound = [line for line in lines if is_intact(line)]
+        self._done = {line["key"]: [Candidate.from_dict(c) for c in line["candidates"]] for line in sound}
+        if len(sound) < len(lines):
+            warn(
+                f"{len(lines) - len(sound)} of {len(lines)} lines of the checkpoint {self._path} were changed after "
+                "they were written; their candidates are judged again.",
+                DataWarning,
+            )
+
+    @property
+    def used(self) -> bool:
+        """Whether there is a file."""
+        return self._path is not None
 
     @property
     def seed(self) -> int | None:
         """The seed of the search that the file belongs to, if there is one."""
         return self._header.get("seed")
 
-    def begin(self, seed: int, fingerprint: str, scoring: str) -> None:
-        """Compare the file with this search, or start it."""
-        if self._path is None:
-            return
-        if not scoring or "<lambda>" in scoring:
+    def begin(self, seed: int, fingerprint: str, scoring: Any) -> None:
+        """Compare the file with this search, or start it.
+
+        Parameters
+        ----------
+        seed : int
+        fingerprint : str
+            Of data and settings.
+        scoring : str or callable
+            Known by its content: another function of the same name is another score.
+        """
+        assert self._path is not None
+        try:
+            known = scoring if isinstance(scoring, str) else content_digest(scoring)
+        except (ValueError, RecursionError) as error:
             raise ValueError(
-                "checkpoint cannot tell one lambda or partial from another; give scoring a named function."
-            )
+                f"checkpoint cannot tell this scoring from another: {error} Give scoring a function whose defaults, "
+                "closure and arguments are plain data."
+            ) from error
         header = {"format": CHECKPOINT_FORMAT, "kdmaps": version("kdmaps"), "seed": seed}
-        header |= {"data": fingerprint, "scoring": scoring}
+        header = sealed({**header, "data": fingerprint, "scoring": known})
         if not self._path.exists() or not self._path.read_bytes().strip():
             self._path.write_text(json.dumps(header) + "\n")
         elif self._header != header:
             raise ValueError(
                 f"checkpoint {self._path} belongs to other data, settings or scoring, or to another version of kdmaps "
-                f"({self._header.get('kdmaps')}, this is {version('kdmaps')}); remove it or give another path."
+                f"({self._header.get('kdmaps')}, this is {version('kdmaps')}), or was changed; remove it or give "
+                "another path."
             )
 
     @staticmethod
@@ -73,4 +105,4 @@ class Checkpoint:
         """Append the candidates of a trial."""
         if self._path is not None:
             line = {"key": self._key(trial), "candidates": [candidate.to_dict() for candidate in found]}
-            append_line(self._path, line)
+            append_line(self._path, sealed(line))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
@@ -26,6 +25,7 @@ from kdmaps.selection.grid import rate_unit
 from kdmaps.selection.plan import FitSpec, SearchPlan
 from kdmaps.selection.rules import Score, pooled_ritz_timescales
 from kdmaps.spectrum.iteration import CLOSE_STEPS, LAGGED_BOUND, LAGGED_STEPS, seen_directions
+from kdmaps.utils.content import content_digest
 from kdmaps.utils.validation import check_samples
 
 #: Samples on which data that are expensive to pass over are searched, unless more are asked for.
@@ -101,7 +101,9 @@ class SearchData:
         """
         rows, searched, own_weight = _drawn(source, weight, plan.max_search_samples, seed)
         # After the draw, which tells the length of a stream.
-        form = whole_form = plan.fit.form(source, weight)
+        whole_form = plan.fit.form(source, weight)
+        # Kernels are judged by what pairs say in both directions of time.
+        form = replace(whole_form, reversible=True) if isinstance(whole_form, LaggedForm) else whole_form
         weight = own_weight
         preview = searched.sample(PREVIEW_SAMPLES, np.random.RandomState(seed), weight)
         used = preview.X if preview.weight is None else preview.X[preview.weight > 0]
@@ -153,21 +155,15 @@ class SearchData:
 
     def fingerprint(self) -> str:
         """Return a digest of the data and the settings, by which a checkpoint knows that it belongs to them."""
-        digest = hashlib.sha256()
         X, rows = self.source.content(self.preview)
-        basis, fit = self.basis, self.fit
+        basis, fit, rival = self.basis, self.fit, self.rival_basis
         settings = (fit.n_components, basis.basis, basis.n_features, basis.sampling, fit.center, fit.lag, self.seed)
-        digest.update(repr((self.source.shape, str(X.dtype), settings, str(np.dtype(basis.dtype)))).encode())
-        energy: tuple[Any, ...] = ()
-        if isinstance(self.form, EnergyForm):
-            # A callable tensor is known by its values at some samples.
-            few = slice(None) if self.form.tensor.per_sample else slice(100)
-            tensor = self.form.tensor.rows(np.asarray(X[few], dtype=np.float64), rows[few])
-            energy = (self.form.tensor.constant, *tensor)
-        for array in (X, self.weight, basis.landmarks, *energy, self.folds.assignment):
-            if isinstance(array, np.ndarray):
-                digest.update(np.ascontiguousarray(array).tobytes())
-        return digest.hexdigest()
+        landmarks = [spec.landmarks for spec in (basis, rival) if spec is not None and spec.basis == "landmarks"]
+        arrays = (X, self.weight, *landmarks, self.folds.assignment)
+        # A callable tensor is known by its values at these samples: one pass, where the search makes hundreds.
+        blocks = self.form.tensor.content(X, rows) if isinstance(self.form, EnergyForm) else ()
+        tensor = [content_digest(block) for block in blocks]
+        return content_digest(self.source.shape, settings, str(np.dtype(basis.dtype)), arrays, tensor)
 
     def make_basis(self, kernel: Kernel, basis: str | None = None) -> Basis:
         """Make the basis of a kernel."""

@@ -48,6 +48,8 @@ class FitSpec:
         Frames between the two of a pair; None for samples in any order.
     time_step : float
         Time between frames.
+    reversible : bool
+        Whether the direction of time does not matter.
     """
 
     n_components: int = 4
@@ -59,6 +61,7 @@ class FitSpec:
     memory_limit: float | None = None
     lag: int | None = None
     time_step: float = 1.0
+    reversible: bool = True
 
     def check(self) -> None:
         """Raise a ValueError for settings that no data could make sense of."""
@@ -71,6 +74,8 @@ class FitSpec:
         if self.lag is not None:
             check_positive_integer("lag", self.lag)
             self._check_lagged()
+        elif not self.reversible:
+            raise ValueError("reversible=False needs pairs of frames; give a lag.")
 
     def _check_lagged(self) -> None:
         """Raise a ValueError for settings that pairs of frames do not know."""
@@ -81,6 +86,8 @@ class FitSpec:
             )
         if self.engine == "jax":
             raise ValueError("engine='jax' sums samples only; with a lag use engine=None.")
+        if not self.reversible and self.rates == "cross-fitted":
+            raise ValueError("rates='cross-fitted' needs reversible=True; use rates='ritz'.")
         if not self.center:
             raise ValueError("center=False has the constant for a mode, which no lag changes; with a lag use True.")
 
@@ -92,7 +99,9 @@ class FitSpec:
 
     def form(self, source: Source, weight: np.ndarray | None, **options: Any) -> EnergyForm | LaggedForm:
         """Return what is summed of them; `options` are those of `make_form`."""
-        return make_form(self.diffusion, source, weight, **options) if self.lag is None else LaggedForm(self.lag)
+        if self.lag is not None:
+            return LaggedForm(self.lag, self.reversible)
+        return make_form(self.diffusion, source, weight, **options)
 
     @property
     def clock(self) -> Clock:

@@ -92,9 +92,8 @@ class _Sweep:
         self._scoring = make_scoring(plan.scoring, plan.fit.lag)
         self.candidates: list[Candidate] = []
         self._found: dict[Trial, list[Candidate]] = {}
-        named = isinstance(plan.scoring, str)
-        name = plan.scoring if named else getattr(plan.scoring, "__qualname__", "")
-        checkpoint.begin(data.seed, data.fingerprint(), name)
+        if checkpoint.used:
+            checkpoint.begin(data.seed, data.fingerprint(), plan.scoring)
 
     @property
     def best(self) -> Candidate:

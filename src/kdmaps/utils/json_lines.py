@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
     for line in path.read_text(errors="replace").splitlines() if path.exists() else []:
         try:
             record = json.loads(line)
-        except json.JSONDecodeError:
+        except (json.JSONDecodeError, RecursionError):
             continue
         if isinstance(record, dict):
             found.append(record)
@@ -25,3 +26,17 @@ def append_line(path: Path, record: dict[str, Any]) -> None:
     with path.open("a") as file:
         file.write("\n" + json.dumps(record))
         file.flush()
+
+
+def sealed(record: dict[str, Any]) -> dict[str, Any]:
+    """Return a record with its checksum, by which `is_intact` notices a digit that was changed."""
+    return {**record, "checksum": _checksum(record)}
+
+
+def is_intact(record: dict[str, Any]) -> bool:
+    """Return whether a record is as `sealed` made it."""
+    return record.get("checksum") == _checksum({key: value for key, value in record.items() if key != "checksum"})
+
+
+def _checksum(record: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(record, sort_keys=True).encode()).hexdigest()[:32]

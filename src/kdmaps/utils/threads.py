@@ -41,9 +41,17 @@ def check_cancelled() -> None:
 
 @contextmanager
 def blas_threads(limit: int) -> Iterator[None]:
-    """Within this context, BLAS uses at most `limit` threads per call."""
-    with _blas_pools().limit(limits=limit, user_api="blas"):
+    """Within this context, BLAS uses at most `limit` threads per call.
+
+    The number of threads belongs to the process (with OpenMP, to the calling thread). Contexts of several threads
+    overlap and end in any order, so the smallest of their limits holds, and the last one to end gives back what the
+    first one found.
+    """
+    own = _blas.enter(limit)
+    try:
         yield
+    finally:
+        _blas.leave(limit, own)
 
 
 def n_threads() -> int:
@@ -141,15 +149,55 @@ def map_unordered(tasks: Sequence[Any], work: Callable[[Any], Any], n_workers: i
             pool.shutdown(wait=True, cancel_futures=True)
 
 
-_controller: ThreadpoolController | None = None
+class _BlasLimits:
+    """The limits that hold at the moment, and the numbers of threads without them."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._limits: list[int] = []
+        self._libraries: list[Any] | None = None
+        self._found: list[int] = []  # of each library, when the first context began
+
+    def enter(self, limit: int) -> list[tuple[Any, int]]:
+        """Begin a context; return what to give back in this thread: libraries with OpenMP, and their numbers."""
+        with self._lock:
+            if self._libraries is None:
+                # Scanning the loaded libraries takes milliseconds: do it once, when the BLAS libraries are loaded.
+                found = ThreadpoolController().select(user_api="blas").lib_controllers
+                self._libraries = [library for library in found if library.num_threads is not None]
+            shared = self._shared()
+            if not self._limits:
+                self._found = [library.num_threads for library in shared]
+            self._limits.append(limit)
+            self._apply(shared)
+        own = [(library, library.num_threads) for library in self._libraries if library not in shared]
+        for library, number in own:
+            library.set_num_threads(min(number, limit))
+        return own
+
+    def leave(self, limit: int, own: list[tuple[Any, int]]) -> None:
+        """End a context."""
+        with self._lock:
+            self._limits.remove(limit)
+            self._apply(self._shared())
+        for library, number in own:
+            library.set_num_threads(number)
+
+    def _shared(self) -> list[Any]:
+        """Return the libraries whose number of threads is that of the process."""
+        return [library for library in self._libraries or () if _layer(library) != "openmp"]
+
+    def _apply(self, shared: list[Any]) -> None:
+        for library, found in zip(shared, self._found, strict=True):
+            library.set_num_threads(min([found, *self._limits]))
 
 
-def _blas_pools() -> ThreadpoolController:
-    # Scanning the loaded libraries takes milliseconds: do it once, when the BLAS libraries are loaded.
-    global _controller
-    if _controller is None:
-        _controller = ThreadpoolController()
-    return _controller
+def _layer(library: Any) -> str:
+    # That of MKL is the same number for all threads.
+    return getattr(library, "threading_layer", "") if library.internal_api == "openblas" else ""
+
+
+_blas = _BlasLimits()
 
 
 def slices(n: int, size: int) -> Iterator[slice]:

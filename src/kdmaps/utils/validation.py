@@ -18,6 +18,9 @@ from kdmaps.exceptions import DataWarning
 from kdmaps.utils.types import RandomStateLike
 from kdmaps.utils.warn import warn
 
+#: With fewer effective samples, a mean over them has a relative error of 14 % or more.
+MIN_EFFECTIVE = 50
+
 
 @contextmanager
 def all_or_nothing(estimator: Any) -> Iterator[None]:
@@ -96,9 +99,28 @@ def checked_weight(sample_weight: ArrayLike | None, X: Any) -> np.ndarray | None
     n = np.size(sample_weight) if X.shape[0] is None else X.shape[0]
     rows = np.broadcast_to(0.0, (n, 1))
     weight = _check_sample_weight(sample_weight, rows, dtype=np.float64, ensure_non_negative=True)
-    if not weight.sum() > 0:
+    largest = weight.max(initial=0.0)
+    if not largest > 0:
         raise ValueError("sample_weight must hold at least one positive weight.")
+    if not 1e-150 <= largest <= 1e150:  # its square is added up
+        raise ValueError(
+            f"sample_weight has a largest entry of {largest:.1e}, whose square is no number any more; divide all "
+            "weights by it."
+        )
+    _warn_of_few(weight / largest)
     return weight
+
+
+def _warn_of_few(weight: np.ndarray) -> None:
+    """Warn of weights that leave few of the samples: (Σw)²/Σw² is the number of equal weights as good as these."""
+    count = float(weight.sum() ** 2 / (weight @ weight))
+    positive = np.count_nonzero(weight)  # a weight of 0 leaves a sample out, as a mask does
+    if count < MIN_EFFECTIVE and count < positive / 2:
+        warn(
+            f"sample_weight leaves {count:.1f} effective samples of {positive}: a few samples decide all modes and "
+            "rates. Check the weights, or sample closer to the law that they stand for.",
+            DataWarning,
+        )
 
 
 def checked_values(values: ArrayLike, n_samples: int) -> np.ndarray:

@@ -10,6 +10,7 @@ import numpy as np
 
 from kdmaps.analysis.certificates._certificate import Certificate
 from kdmaps.bases import DictionaryBasis, LandmarkBasis, pair_blocks
+from kdmaps.forms.diffusion import is_per_sample
 from kdmaps.forms.energy import compute_moments
 from kdmaps.forms.tangent import DiffusionLike, checked_tensor
 from kdmaps.kernels import Kernel
@@ -86,6 +87,8 @@ class DictionaryOperators:
         """Operators behind a model that was fitted to X with landmarks."""
         if not isinstance(estimator.basis_, LandmarkBasis):
             raise ValueError("These certificates are about kernels at landmarks; fit with basis='landmarks'.")
+        if is_per_sample(estimator.diffusion) and not _is_fitted_to(estimator, X, sample_weight):
+            raise ValueError("diffusion was given per sample, and belongs to the samples of fit; pass these as X.")
         return cls.compute(
             estimator.kernel_,
             estimator.basis_.landmarks,
@@ -115,6 +118,15 @@ class DictionaryOperators:
         return tuple(
             f"{kernel!r} is not C²; use a smoother family." for kernel in self.kernels if kernel.smoothness < 2
         )
+
+
+def _is_fitted_to(estimator: Any, X: np.ndarray, sample_weight: np.ndarray | None) -> bool:
+    """Whether X are the samples of the fit, by the sums of the features over them."""
+    features = estimator.basis_.features(np.asarray(X, dtype=np.float64))
+    total = features.sum(axis=0) if sample_weight is None else sample_weight @ features
+    found = estimator.moments_
+    # Rounding of the sums; other samples of the same law differ by 1/√n.
+    return found.count == len(X) and np.allclose(total, found.total, rtol=0, atol=1e-9 * np.abs(found.total).max())
 
 
 def _contract(u: np.ndarray, v: np.ndarray, pairs: np.ndarray) -> np.ndarray:

@@ -15,6 +15,10 @@ from kdmaps.data.formats.base import Beside, block_rows, reading, row_blocks
 from kdmaps.data.table import Blocks, Table
 from kdmaps.utils.files import as_path, replacing
 
+#: Bytes that must be in memory at once, a row or an array stored column by column, for each byte of a file. Numbers are
+#: compressed to a tenth at best, zeros to a thousandth: a file that claims more is made to fill the memory.
+MAX_UNPACKED = 100
+
 
 def open_npy(path: Path) -> Table:
     """Map a `.npy` file and return its columns."""
@@ -87,8 +91,13 @@ def _open_member(path: Path, archive: zipfile.ZipFile, name: str) -> NamedArray:
 
     with archive.open(name) as file:
         shape, fortran, dtype = header(file)
+        length = archive.getinfo(name).file_size - file.tell()
     if dtype.hasobject:
         raise ValueError(f"{name} holds Python objects.")
+    if math.prod(shape) * dtype.itemsize != length:
+        raise ValueError(f"{name} does not have the size of its shape {shape}.")
+    if (row := math.prod(shape if fortran else shape[1:]) * dtype.itemsize) > MAX_UNPACKED * path.stat().st_size:
+        raise ValueError(f"{name} unpacks to {row} bytes that have to be in memory at once; store it uncompressed.")
 
     def blocks() -> Blocks:
         width = math.prod(shape[1:])

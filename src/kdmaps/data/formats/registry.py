@@ -14,10 +14,11 @@ from kdmaps.utils.optional import optional
 class Format(NamedTuple):
     """How files with one suffix are read and written."""
 
-    open: Callable[..., Table]  # of a path; with `named_arrays`, of a path and the name of an array or None
+    open: Callable[..., Table]  # of a path; with `named_arrays`, and the name of an array; with `text`, and `header`
     write: Writer | None = None  # see `make_writer`
     needs: tuple[str, str, str] | None = None  # the package that both import, as arguments of `optional`
     named_arrays: bool = False  # whether a file holds arrays with names
+    text: bool = False  # whether a file may have a line of names
 
     def check_installed(self) -> None:
         """Raise ImportError, with the extra to install, if the package of this format is missing."""
@@ -27,8 +28,8 @@ class Format(NamedTuple):
 
 #: Formats by suffix. Trajectories are not here: they are told by their topology, whatever their suffix.
 FORMATS = {
-    ".csv": Format(text.open_text, text.write_csv),
-    **dict.fromkeys((".tsv", ".txt", ".dat"), Format(text.open_text)),
+    ".csv": Format(text.open_text, text.write_csv, text=True),
+    **dict.fromkeys((".tsv", ".txt", ".dat"), Format(text.open_text, text=True)),
     ".parquet": Format(
         parquet.open_parquet, parquet.write_parquet, needs=("pyarrow.parquet", "tables", "Parquet files")
     ),

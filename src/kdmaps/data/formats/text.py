@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import csv
-import warnings
 from collections.abc import Sequence
 from functools import partial
-from itertools import islice
+from itertools import chain, count, islice
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
@@ -14,44 +13,58 @@ import numpy as np
 
 from kdmaps.data.formats.base import Beside, block_rows, column_blocks, reading
 from kdmaps.data.table import Blocks, Table
+from kdmaps.exceptions import DataWarning
+from kdmaps.utils.warn import warn
 
 #: Formats of columns of these kinds of numbers; other columns hold labels.
 _NUMBER_FORMATS = {"f": "%.10g", **dict.fromkeys("iub", "%d")}
+#: Lines that decide whether the first one holds names.
+LOOKED_AT = 20
+#: Characters of a line; a longer one is no table.
+MAX_LINE = 2**26
+#: What a formula begins with in a spreadsheet.
+FORMULA_MARKS = ("=", "+", "-", "@", "\t", "\r")
 
 
-def open_text(path: Path) -> Table:
-    """Inspect a text file and return its columns."""
-    lines, found = _first_lines(path)
-    first = lines[found[0]] if found else ""
+def open_text(path: Path, header: bool | None = None) -> Table:
+    """Inspect a text file and return its columns.
+
+    `header` says whether the first line holds names; None decides by what it holds.
+    """
+    comment, lines = _first_lines(path)
+    first = lines[0].text if lines else ""
     # In this order, since a comma may also be that of a decimal number.
     delimiter = next((mark for mark in ("\t", ";", ",") if mark in first), None)
-    fields = _split(first, delimiter)
-    # A line of numbers with a gap or a word in it is a sample that cannot be read, not a line of names.
-    named = bool(found) and not any(_is_number(part.replace(",", ".")) for part in fields)
-    if len(found) < 1 + named:
+    fields, *rows = (_split(line.text, delimiter) for line in lines or [_Line(0, "")])
+    named = bool(lines) and _are_names(path, fields, rows) if header is None else header
+    if len(lines) < 1 + named:
         raise ValueError(f"{path} holds no samples.")
-    layout = _Layout(path, delimiter, begin=found[0] + named, width=len(fields))
-    header = fields if named else layout.names_in_comment(lines[found[0] - 1]) if found[0] else None
-    if header is not None and len(set(header)) < layout.width:
+    layout = _Layout(path, delimiter, begin=lines[0].before + named, width=len(fields))
+    names = fields if named else layout.names_in_comment(comment)
+    if names is not None and len(set(names)) < layout.width:
         raise ValueError(f"{path} names a column twice; give every column a name of its own.")
-    row = _split(lines[found[named]], delimiter)
-    text = layout.text_columns(row, found[named])
-    numeric = [j for j in range(layout.width) if j not in text]
-    if header is None and text:  # columns are numbered with those of text
-        header = [str(j) for j in range(layout.width)]
-    hint = f"Line {found[named] + 1} of {path} holds no number, but {', '.join(map(repr, row[:3]))}."
+    row = rows[0] if named else fields
+    text = layout.text_columns(row, lines[named].before)
+    left_out = _index_column(path, names) | set(text)
+    numeric = [j for j in range(layout.width) if j not in left_out]
+    if names is None and text:  # columns are numbered with those of text
+        names = [str(j) for j in range(layout.width)]
+    shown = [names[j] for j in numeric] if names else None
+    if not text and shown == [str(j) for j in range(len(numeric))]:  # the numbers that columns without names have
+        shown = None
+    hint = f"Line {lines[named].before + 1} of {path} holds no number, but {', '.join(map(repr, row[:3]))}."
     return Table(
         len(numeric),
         lambda columns: layout.blocks([numeric[j] for j in columns]),
-        [header[j] for j in numeric] if header else None,
-        {header[j]: partial(layout.blocks, [j], str) for j in text} if header else {},
+        shown,
+        {names[j]: partial(layout.blocks, [j], str) for j in text if names[j]} if names else {},
         hint="" if numeric else hint,
     )
 
 
 def write_csv(file: BinaryIO, values: np.ndarray, names: Sequence[str], beside: Beside) -> None:
     """Write a table as comma-separated text with a line of names."""
-    header = ",".join([*beside, *names])
+    header = ",".join(_quote(str(name)) for name in [*beside, *names])
     for block in column_blocks(values, names, beside):
         formats = [_NUMBER_FORMATS.get(column.dtype.kind, "%s") for column in block.values()]
         columns = [
@@ -63,16 +76,65 @@ def write_csv(file: BinaryIO, values: np.ndarray, names: Sequence[str], beside: 
         header = ""
 
 
-def _first_lines(path: Path) -> tuple[list[str], list[int]]:
-    """Return the first lines, and the indices of the first two that are neither empty nor comments."""
-    lines: list[str] = []
-    found: list[int] = []
+class _Line(NamedTuple):
+    """A line that is neither empty nor a comment, and how many lines come before it."""
+
+    before: int
+    text: str
+
+
+def _first_lines(path: Path) -> tuple[str, list[_Line]]:
+    """Return the comment right before the first line that is neither empty nor a comment, and the first such lines."""
+    before, comment, found = "", "", list[_Line]()
     with reading(path, "text"), open(path, encoding="utf-8-sig") as file:
-        while len(found) < 2 and (line := file.readline()):
-            lines.append(line.strip())
-            if lines[-1] and not lines[-1].startswith("#"):
-                found.append(len(lines) - 1)
-    return lines, found
+        for index in count():
+            line = file.readline(MAX_LINE)
+            if len(line) == MAX_LINE:
+                raise ValueError(f"line {index + 1} is longer than {MAX_LINE} characters.")
+            if not line or len(found) == LOOKED_AT:
+                break
+            line = line.strip()
+            if line and not line.startswith("#"):
+                comment = comment if found else before
+                found.append(_Line(index, line))
+            before = line
+    return comment, found
+
+
+def _are_names(path: Path, fields: list[str], rows: list[list[str]]) -> bool:
+    """Whether the first line holds names of columns, not a sample.
+
+    Words are names. A line of numbers with a gap or a word in it is a sample that cannot be read. But the numbers of
+    the columns, 0, 1, … or 1, 2, …, are what a data frame without names writes, beside the names that it has: no sample
+    of three coordinates is just that, and none of one or two where the samples below are not written as integers.
+    """
+    numbers = [part for part in fields if _is_number(part.replace(",", "."))]
+    if not numbers:
+        return True
+    if numbers not in ([str(j + start) for j in range(len(numbers))] for start in (0, 1)):
+        return False
+    whole = all(_is_integer(part) for row in rows for part in row if _is_number(part))
+    if not rows or (whole and len(numbers) < 3):
+        return False
+    shown = ", ".join(fields[:4]) + (", …" if len(fields) > 4 else "")
+    warn(
+        f"The first line of {path} ({shown}) is taken for the numbers of the columns, not for a sample. If it is a "
+        "sample, say header=False (--no-header).",
+        DataWarning,
+    )
+    return True
+
+
+def _index_column(path: Path, names: list[str] | None) -> set[int]:
+    """Return the first column if it has no name among columns that have: it is the index of a data frame."""
+    if not names or names[0] or len(names) == 1:
+        return set()
+    warn(
+        f"The first column of {path} has no name: it is taken for the index of a data frame and left out. If it is a "
+        "coordinate, give it a name.",
+        DataWarning,
+    )
+    return {0}
 
 
 class _Layout(NamedTuple):
@@ -109,16 +171,14 @@ class _Layout(NamedTuple):
             quotechar='"',
         )
         with open(self.path, encoding="utf-8-sig") as file:
-            next(islice(file, self.begin, self.begin), None)
-            while True:
+            # Empty lines and comments are left out here, since numpy warns of them, and a filter of warnings would be
+            # one of the whole process.
+            lines = (line for line in islice(file, self.begin, None) if (start := line.lstrip()) and start[0] != "#")
+            for first in lines:
                 try:
-                    with warnings.catch_warnings():  # not around the yield, where the caller's filters apply
-                        warnings.filterwarnings("ignore", "loadtxt: input contained no data|Input line")
-                        block: np.ndarray = load(file, dtype)
+                    block: np.ndarray = load(chain([first], lines), dtype)
                 except ValueError as error:
                     raise self._first_error(columns, dtype) or ValueError(f"{self.path}: {error}") from error
-                if block.size == 0:
-                    return
                 if block.shape[1] != len(columns):  # all rows of this block are too wide, or too narrow
                     raise self._first_error(columns, dtype) or ValueError(f"{self.path} is ragged.")
                 yield block
@@ -157,5 +217,12 @@ def _is_number(text: str) -> bool:
     return True
 
 
+def _is_integer(text: str) -> bool:
+    return text.lstrip("+-").isdecimal()
+
+
 def _quote(label: str) -> str:
-    return '"' + label.replace('"', '""') + '"' if set(label) & set(',"\n') else label
+    """Return a label as a field: without effect in a spreadsheet, which would execute it, and in quotes if needed."""
+    if label.lstrip(" ")[:1] in FORMULA_MARKS and not _is_number(label):
+        label = f"'{label}"
+    return '"' + label.replace('"', '""') + '"' if set(label) & set(',"\r\n') else label

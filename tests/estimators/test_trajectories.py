@@ -208,3 +208,72 @@ def test_bad_settings(ou, settings, message):
 def test_scores_of_pairs_need_pairs(ou):
     with pytest.raises(ValueError, match="give a lag"):
         kdmaps.KernelSearchCV(2, scoring="vamp2").fit(ou[:100])
+
+
+@pytest.fixture(scope="module")
+def rotating():
+    """A noisy rotation, out of equilibrium: x ← 0.95·(x turned by 0.3) + noise."""
+    rng, path = np.random.default_rng(0), np.zeros((8000, 2))
+    turn = 0.95 * np.array([[np.cos(0.3), -np.sin(0.3)], [np.sin(0.3), np.cos(0.3)]])
+    for t in range(1, len(path)):
+        path[t] = turn @ path[t - 1] + np.sqrt(1 - 0.95**2) * rng.standard_normal(2)
+    return path
+
+
+def canonical_correlations(f, g):
+    """Of the columns of f and g, by QR."""
+    left, right = (np.linalg.qr(values - values.mean(axis=0))[0] for values in (f, g))
+    return np.linalg.svd(left.T @ right, compute_uv=False)
+
+
+@quiet
+def test_singular_functions_of_a_rotation(rotating):
+    """The linear functions lose 5 % of their correlation in a step, but 9 % seen in both directions of time."""
+    settings = {"lag": 1, "time_step": 1.0, "bandwidth": 4.0, "regularization": 1e-6}
+    model = fitted(rotating, reversible=False, **settings)
+    correlations = np.exp(-1 / model.timescales_)
+    assert_allclose(correlations, 0.95, atol=0.015)  # 8,000 frames in steps of 40: 200 independent ones, (1-σ²)/√200
+    assert_allclose(np.exp(-1 / fitted(rotating, **settings).timescales_), 0.95 * np.cos(0.3), atol=0.03)
+    f, g = model.transform(rotating[:-1]), model.transform(rotating[1:], end="second")
+    assert_allclose(np.sort(canonical_correlations(f, g)), np.sort(correlations), atol=1e-4)
+    assert_allclose([f.mean(axis=0), g.mean(axis=0)], 0, atol=1e-10)
+    assert_allclose([f.var(axis=0), g.var(axis=0)], 1, rtol=1e-10)
+    fresh = rotating[:3000] @ np.array([[0.0, 1.0], [-1.0, 0.0]])
+    f, g = model.transform(fresh[:-1]), model.transform(fresh[1:], end="second")
+    assert_allclose(model.score(fresh), np.sum(canonical_correlations(f, g) ** 2), rtol=1e-9)
+
+
+@quiet
+def test_reversible_data_have_the_same_modes_at_both_ends(ou):
+    one, both = fitted(ou, reversible=False), fitted(ou)
+    # Finite data are not quite reversible: fluctuations of singular values are upwards.
+    assert_allclose(one.timescales_, both.timescales_, rtol=0.1)
+    assert np.all(one.timescales_ >= both.timescales_ - 1e-9)
+    first, second = (one.transform(ou, end=end) for end in ("first", "second"))
+    assert np.max(kdmaps.metrics.principal_angles(first, second)) < 0.35
+
+
+@quiet
+def test_model_files_know_both_ends(rotating, tmp_path):
+    model = fitted(rotating, reversible=False)
+    model.save(tmp_path / "model.npz")
+    other = kdmaps.load(tmp_path / "model.npz")
+    assert_allclose(other.transform(rotating[:9], end="second"), model.transform(rotating[:9], end="second"))
+    assert_allclose(other.score(rotating), model.score(rotating), rtol=1e-12)
+    assert_allclose(other.moments_.flow, model.moments_.flow)
+    other.partial_fit(rotating)  # a loaded model does not know the last frames of the trajectory before
+    assert_allclose(other.timescales_, model.timescales_, rtol=1e-2)
+
+
+@quiet
+def test_direction_of_time_through_searches_and_chunks(rotating):
+    options = {"families": ["gaussian"], "bandwidths": [4.0], "regularizations": [1e-6], "max_extensions": 0}
+    search = kdmaps.KernelSearchCV(2, lag=1, reversible=False, n_features=60, random_state=0, **options).fit(rotating)
+    assert_allclose(np.exp(-1 / search.timescales_), 0.95, atol=0.015)
+    whole = fitted(rotating, lag=1, reversible=False, bandwidth=4.0)
+    chunked = kdmaps.KernelDiffusionMap(**whole.get_params()).partial_fit(rotating[:5000]).partial_fit(rotating[5000:])
+    assert_allclose(chunked.timescales_, whole.timescales_, rtol=1e-6)
+    with pytest.raises(ValueError, match="give a lag"):
+        fitted(rotating, lag=None, reversible=False)
+    with pytest.raises(ValueError, match="end must be"):
+        whole.transform(rotating, end="third")

@@ -1,0 +1,93 @@
+"""What belongs to the whole process is given back as it was found, whichever thread ends first."""
+
+import threading
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+
+import numpy as np
+import pytest
+from threadpoolctl import threadpool_info, threadpool_limits
+
+import kdmaps
+from kdmaps.utils.threads import blas_threads
+from shared import SMALL_SEARCH, known_warning
+
+
+def blas():
+    return [library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"]
+
+
+@pytest.fixture
+def two_threads():
+    """BLAS with two threads, on any machine and in any environment."""
+    with threadpool_limits(2, user_api="blas"):
+        if set(blas()) != {2}:
+            pytest.skip("this BLAS has one thread")
+        yield
+
+
+@pytest.mark.usefixtures("two_threads")
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_contexts_that_overlap_give_the_threads_back(order):
+    stacks = [ExitStack(), ExitStack()]
+    for stack in stacks:
+        stack.enter_context(blas_threads(1))
+        assert set(blas()) == {1}
+    stacks[order[0]].close()
+    assert set(blas()) == {1}  # the other context is still under way
+    stacks[order[1]].close()
+    assert set(blas()) == {2}
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_a_limit_within_a_limit():
+    with blas_threads(1):
+        with blas_threads(2):
+            assert set(blas()) == {1}
+        assert set(blas()) == {1}
+    assert set(blas()) == {2}
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_an_error_gives_the_threads_back():
+    with pytest.raises(ZeroDivisionError), blas_threads(1):
+        1 / 0  # noqa: B018
+    assert set(blas()) == {2}
+
+
+@pytest.mark.usefixtures("two_threads")
+@known_warning()
+def test_searches_in_threads_leave_the_process_as_it_was(tmp_path):
+    """Of data in memory and of text, whose reader once set a filter; numbers are those of a search alone."""
+    X = kdmaps.problems.load("ou2d-4").sample(200, random_state=0)
+    np.savetxt(tmp_path / "X.txt", X)
+    start = threading.Barrier(4)
+
+    def fit(number):
+        start.wait()
+        search = kdmaps.KernelSearchCV(**SMALL_SEARCH, n_jobs=1 + number % 2)
+        return search.fit(X if number < 2 else tmp_path / "X.txt").rates_
+
+    filters = list(warnings.filters)
+    with ThreadPoolExecutor(4) as pool:
+        rates = list(pool.map(fit, range(4)))
+    assert warnings.filters == filters
+    assert set(blas()) == {2}
+    alone = kdmaps.KernelSearchCV(**SMALL_SEARCH).fit(X).rates_
+    np.testing.assert_allclose(rates, [alone] * 4, rtol=1e-6)
+
+
+def test_readers_of_text_set_no_filter(tmp_path):
+    """A filter that one thread sets while another one reads is never taken away again."""
+    (tmp_path / "X.txt").write_text("\n".join(["# x y", "", *["1.5 2.5", "", "# pause", "2.5 1.0"] * 200, ""]))
+    filters, seen = list(warnings.filters), []
+    blocks = kdmaps.data.open_table(tmp_path / "X.txt").blocks([0, 1])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # numpy warns of empty lines and of the end of a file
+        inside = list(warnings.filters)
+        for block in blocks:
+            seen.append(len(block))
+            assert warnings.filters == inside
+    assert sum(seen) == 400
+    assert warnings.filters == filters
