@@ -34,9 +34,15 @@ SHOWN = (
 )
 #: Results of functions that show an example, and parts of others.
 RESULTS = {
+    "ChapmanKolmogorov",
+    "ClockComparison",
     "CoarseStates",
+    "Committor",
+    "ImpliedTimescales",
     "Kernel",
+    "LagChoice",
     "LagComparison",
+    "PassageTimes",
     "Uncertainty",
     "cut_blocks",
     "kernel_from_dict",

@@ -196,6 +196,15 @@ def _lag_of(model: ModeTransformer) -> int:
     return int(modes.clock.lag)
 
 
+def check_reversible(model: ModeTransformer) -> None:
+    """Raise for a model of pairs whose direction in time matters."""
+    if getattr(model, "right_modes_", None) is not None:
+        raise ValueError(
+            "model was fitted with reversible=False; time scales over several lags, and both clocks, are those of a "
+            "system in equilibrium. Fit it with reversible=True."
+        )
+
+
 def checked_lags(lags: Any, longest: int) -> np.ndarray:
     """Return lags as ascending positive integers, shorter than the longest trajectory."""
     array = np.atleast_1d(np.asarray(lags))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kdmaps.analysis.dynamics._along import Along, Resampling, basic_intervals, project
+from kdmaps.analysis.dynamics._along import Along, Resampling, basic_intervals, check_reversible, project
 from kdmaps.analysis.dynamics._states import CoarseStates, coarse_states
 from kdmaps.estimators.transformer import ModeTransformer
 from kdmaps.forms.moments import Moments
@@ -136,6 +136,7 @@ def chapman_kolmogorov(
     check_positive_integer("steps", steps)
     resampling = Resampling(n_resamples, confidence, random_state)
     resampling.check()
+    check_reversible(model)
     modes = project(model, X, groups, sample_weight, n_functions=1)
     if steps * modes.lag >= modes.longest:
         raise ValueError(

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from kdmaps.analysis.dynamics._along import Along, Resampling, project
+from kdmaps.analysis.dynamics._along import Along, Resampling, check_reversible, project
 from kdmaps.analysis.metrics import principal_angles, subspace_r2
 from kdmaps.data.inputs import join_trajectories
-from kdmaps.estimators.transformer import ModeTransformer, checked_source
+from kdmaps.estimators.transformer import ModeTransformer, checked_source, own_diffusion
 from kdmaps.forms.energy import make_form
 from kdmaps.forms.moments import Moments, StackedMoments
 from kdmaps.spectrum.clock import Clock
@@ -127,6 +127,7 @@ def compare_clocks(
     resampling = Resampling(n_resamples, 0.95, random_state)
     resampling.check()
     X, groups, _ = join_trajectories(X, groups)
+    check_reversible(lagged_model)
     along = project(lagged_model, X, groups, sample_weight, n_functions=1)
     energies = _energies(static_model, lagged_model, X, sample_weight, along)
     clock, pairs = Clock(along.lag, along.time_step), along.moments(along.lag)
@@ -167,7 +168,7 @@ def _energies(static: Any, lagged: Any, X: Any, sample_weight: ArrayLike | None,
     if not source.has_rows:
         raise ValueError("X must be an array, a .npy file or Dask data, from which blocks of rows can be selected.")
     weight, fitted = checked_weight(sample_weight, source), getattr(static, "best_estimator_", static)
-    form = make_form(fitted.diffusion, source, weight, spaces=fitted.tangents_)
+    form = make_form(own_diffusion(fitted), source, weight, spaces=fitted.tangents_)
     labels = np.empty((len(along.rows), 1), dtype=int)
     for number, block in enumerate(along.blocks):
         labels[along.rows[block], 0] = number

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import linalg
 
-from kdmaps.analysis.dynamics._along import Along, Resampling, basic_intervals, checked_lags, project
+from kdmaps.analysis.dynamics._along import Along, Resampling, basic_intervals, check_reversible, checked_lags, project
 from kdmaps.estimators.transformer import ModeTransformer
 from kdmaps.forms.moments import Moments
 from kdmaps.spectrum.clock import Clock
@@ -161,6 +161,7 @@ def implied_timescales(
     """
     resampling = Resampling(n_resamples, confidence, random_state)
     resampling.check()
+    check_reversible(model)
     along = project(model, X, groups, sample_weight)
     return scan_lags(along, checked_lags(lags, along.longest), resampling)
 

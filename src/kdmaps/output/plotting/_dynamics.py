@@ -56,7 +56,7 @@ def plot_implied_timescales(result: ImpliedTimescales, exact: ArrayLike | None =
     ax.set(xscale="log", yscale="log", xlabel="lag", ylabel="time scale", xlim=ends, ylim=(bottom, top))
     plain_log_ticks(ax.xaxis)
     plain_log_ticks(ax.yaxis)
-    ax.legend(frameon=False, fontsize="small", loc="upper left", ncols=2)
+    ax.legend(frameon=False, fontsize="small", loc="lower right")
     return ax
 
 
@@ -80,7 +80,8 @@ def plot_chapman_kolmogorov(result: ChapmanKolmogorov, axes: Sequence[Axes] | np
     axes = axes.reshape(shape)
     times = np.r_[0, result.times]
     for place in np.ndindex(shape):
-        ax, at = axes[place], (..., *place)
+        ax: Axes = axes[place]  # type: ignore[assignment]
+        at = (..., *place)
         start = float(len(shape) == 1 or place[0] == place[1])
         low, high = (np.r_[start, end] for end in result.predicted_intervals[(..., *place, slice(None))].T)
         ax.fill_between(times, low, high, color="0.85", lw=0)
