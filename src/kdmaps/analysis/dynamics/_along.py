@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from kdmaps.analysis.correlation import trajectories_of
 from kdmaps.analysis.uncertainty import MAX_BLOCKS, MIN_RESAMPLES, _independent_blocks
 from kdmaps.bases import ModeBasis
+from kdmaps.data.correlation import trajectories_of
 from kdmaps.data.inputs import join_trajectories
 from kdmaps.estimators.transformer import ModeTransformer, checked_source
 from kdmaps.forms.engines import chunk_rows
@@ -80,7 +80,7 @@ class Along:
     weight : ndarray of shape (n_frames,) or None
     n_modes : int
         The first of the functions, whose correlation time decides how long blocks are.
-    lag, time_step, center :
+    lag, time_step : int, float
         Of the model.
     """
 
@@ -91,7 +91,6 @@ class Along:
     n_modes: int
     lag: int
     time_step: float
-    center: bool
 
     @property
     def longest(self) -> int:
@@ -181,7 +180,7 @@ def project(
     owner = np.repeat(np.arange(len(trajectories)), [len(part) for part in trajectories])
     if groups is not None:  # otherwise they are in order
         values, weight = values[rows], None if weight is None else weight[rows]
-    return Along(values, owner, rows, weight, r, lag, float(model.modes_.clock.time_step), fitted.center)
+    return Along(values, owner, rows, weight, r, lag, float(model.modes_.clock.time_step))
 
 
 def _lag_of(model: ModeTransformer) -> int:
@@ -226,7 +225,7 @@ def _leading_functions(fitted: Any, most: int) -> ModeBasis:
     n_functions = min(most, basis.n_features - 1)
     while n_functions > r:
         try:
-            found = find_modes(fitted.moments_, basis.ridge, n_functions, fitted.regularization, fitted.center)
+            found = find_modes(fitted.moments_, basis.ridge, n_functions, fitted.regularization)
         except ValueError:  # the samples do not determine so many
             n_functions //= 2
             continue

@@ -174,14 +174,14 @@ def _propagators(
 
     def all_lags(row: np.ndarray) -> np.ndarray:
         each = (moments.combine(row) for moments in sums)
-        return np.array([_of_states(m) if of_states else _of_modes(m, along.center) for m in each])
+        return np.array([_of_states(m) if of_states else _of_modes(m) for m in each])
 
     return all_lags(np.ones(counts.shape[1])), np.array([all_lags(row) for row in counts])
 
 
-def _of_modes(moments: Moments, center: bool) -> np.ndarray:
+def _of_modes(moments: Moments) -> np.ndarray:
     """Return the autocorrelation 1 - L_kk/C_kk of every mode."""
-    return 1 - np.diagonal(moments.mean_energy()) / np.diagonal(moments.covariance(center))
+    return 1 - np.diagonal(moments.mean_energy()) / np.diagonal(moments.covariance())
 
 
 def _of_states(moments: Moments) -> np.ndarray:

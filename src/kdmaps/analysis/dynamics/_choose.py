@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kdmaps.analysis.correlation import integrated_correlation_time, trajectories_of
 from kdmaps.analysis.dynamics._along import Along, Resampling, checked_lags, project
 from kdmaps.analysis.dynamics._timescales import ImpliedTimescales, scan_lags
+from kdmaps.data.correlation import integrated_correlation_time, trajectories_of
 from kdmaps.data.inputs import as_source, join_trajectories
 from kdmaps.data.sources import ArraySource, Source
 from kdmaps.estimators.kernel_map import KernelDiffusionMap

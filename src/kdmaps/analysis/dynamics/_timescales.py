@@ -182,13 +182,13 @@ def scan_lags(along: Along, lags: np.ndarray, resampling: Resampling) -> Implied
 def _of_lag(along: Along, clock: Clock, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the smallest rates of all blocks, and of each resample."""
     assert clock.lag is not None
-    moments, options = along.moments(clock.lag), (clock, along.n_modes, along.center)
-    rates = _slowest(moments.combine(np.ones(counts.shape[1])), *options)
-    return rates, np.array([_slowest(moments.combine(row), *options) for row in counts])
+    moments, r = along.moments(clock.lag), along.n_modes
+    rates = _slowest(moments.combine(np.ones(counts.shape[1])), clock, r)
+    return rates, np.array([_slowest(moments.combine(row), clock, r) for row in counts])
 
 
-def _slowest(moments: Moments, clock: Clock, n_modes: int, center: bool) -> np.ndarray:
+def _slowest(moments: Moments, clock: Clock, n_modes: int) -> np.ndarray:
     quotients = linalg.eigh(
-        moments.mean_energy(), moments.covariance(center), eigvals_only=True, check_finite=False, overwrite_a=True
+        moments.mean_energy(), moments.covariance(), eigvals_only=True, check_finite=False, overwrite_a=True
     )[:n_modes]
     return clock.rates(np.maximum(quotients, np.finfo(float).tiny))
