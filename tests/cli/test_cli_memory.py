@@ -21,7 +21,7 @@ GIVEN = ("--modes", 1, "--features", 16, "--kernel", "gaussian", "--bandwidth", 
 def little_memory(monkeypatch):
     monkeypatch.setattr("kdmaps.data.formats.base.BLOCK_BYTES", 2**17)
     monkeypatch.setattr("kdmaps.data.copies.IN_MEMORY_BYTES", 0)
-    monkeypatch.setattr("kdmaps.estimators.kernel_map.PREVIEW_SAMPLES", 500)
+    monkeypatch.setattr("kdmaps.estimators.fitting.PREVIEW_SAMPLES", 500)
     # Pictures do not depend on the number of samples, and take seconds while memory is traced.
     monkeypatch.setattr("kdmaps.report._write._figures", lambda *_: {"timescales": ""})
     monkeypatch.setattr("kdmaps.bases._base.CHUNK_BYTES", 2**17)

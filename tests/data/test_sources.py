@@ -202,7 +202,7 @@ def test_partial_fit_takes_sources(tmp_path):
 
 class TestLargeStream:
     def test_iterator_with_a_given_bandwidth(self, monkeypatch):
-        monkeypatch.setattr("kdmaps.estimators.kernel_map.PREVIEW_SAMPLES", 100)
+        monkeypatch.setattr("kdmaps.estimators.fitting.PREVIEW_SAMPLES", 100)
         with pytest.raises(ValueError, match=r"Pass a callable .* give bandwidth as a number"):
             make().fit(cut(64, 64))
         model = make(bandwidth=2.0).fit(cut(64, 64))
@@ -210,7 +210,7 @@ class TestLargeStream:
         assert_allclose(model.rates_, make(bandwidth=2.0).fit(X).rates_, rtol=1e-9)
 
     def test_previews_are_seeded_and_the_same_for_all_sources(self, monkeypatch):
-        monkeypatch.setattr("kdmaps.estimators.kernel_map.PREVIEW_SAMPLES", 100)
+        monkeypatch.setattr("kdmaps.estimators.fitting.PREVIEW_SAMPLES", 100)
         one, two = make().fit(X), make().fit(lambda: cut(5, 400))
         assert one.kernel_.bandwidth == two.kernel_.bandwidth
         assert_array_equal(one.coefficients_, two.coefficients_)

@@ -277,3 +277,46 @@ def test_direction_of_time_through_searches_and_chunks(rotating):
         fitted(rotating, lag=None, reversible=False)
     with pytest.raises(ValueError, match="end must be"):
         whole.transform(rotating, end="third")
+
+
+@quiet
+def test_the_lag_is_found(ou):
+    """A Markovian trajectory is flat from the first lag on; noise in the coordinates makes short lags wrong."""
+    model = fitted(ou, lag="auto")
+    assert model.lag == "auto"
+    assert model.lag_ == model.lag_choice_.plateau
+    assert_allclose(model.timescales_, [1, 0.5], rtol=3 * 0.12)
+    search = kdmaps.KernelSearchCV(2, lag="auto", time_step=STEP, families=["gaussian"], bandwidths=2, random_state=0)
+    assert search.fit(ou).lag_ == model.lag_
+    assert search.best_estimator_.lag == model.lag_
+
+
+@quiet
+def test_a_chosen_lag_is_stored(ou, tmp_path):
+    model = fitted(ou, lag="auto")
+    model.save(tmp_path / "model.npz")
+    assert kdmaps.load(tmp_path / "model.npz").lag_ == model.lag_
+
+
+@quiet
+@pytest.mark.parametrize("grouped", [False, True])
+def test_error_bars_contain_the_truth(grouped):
+    """Of eight 95 % intervals, five or more contain the truth but for a chance of 1 in 3,000."""
+    groups, found = np.repeat([0, 1, 2], 2000) if grouped else None, []
+    for seed in range(100, 108):
+        path = load("ou2d-4").trajectory(6000, STEP, substeps=1, random_state=seed)
+        model = kdmaps.KernelDiffusionMap(
+            2, lag=LAG, time_step=STEP, regularization=1e-4, n_features=60, random_state=0
+        ).fit(path, groups=groups)
+        found.append(kdmaps.uncertainty.bootstrap(model, path, groups=groups, n_resamples=60, random_state=0))
+    low, high = np.moveaxis([each.timescale_intervals for each in found], 2, 0)
+    assert np.all(np.sum((low < [1, 0.5]) & ([1, 0.5] < high), axis=0) >= 5)
+    # √(2·2t/T): 12 % for the first time scale and 8 % for the second, in 300 time units.
+    relative = np.mean([each.timescale_errors / each.timescales for each in found], axis=0)
+    assert_allclose(relative, [0.12, 0.08], rtol=0.6)
+
+
+def test_error_bars_need_equal_ends(rotating):
+    model = fitted(rotating, reversible=False, lag=1)
+    with pytest.raises(ValueError, match="reversible=True"):
+        kdmaps.uncertainty.bootstrap(model, rotating)

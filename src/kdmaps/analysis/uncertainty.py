@@ -23,9 +23,12 @@ from kdmaps.data.check import order_findings, warn_of
 from kdmaps.data.correlation import trajectories_of
 from kdmaps.data.inputs import join_trajectories
 from kdmaps.data.order import order_of
+from kdmaps.data.pairs import make_pairs, paired_rows
+from kdmaps.data.sources import Source
 from kdmaps.estimators.transformer import ModeTransformer, checked_source
 from kdmaps.exceptions import UnreliableModesWarning
-from kdmaps.forms.energy import compute_moments
+from kdmaps.forms.energy import EnergyForm
+from kdmaps.forms.lagged import LaggedForm
 from kdmaps.forms.moments import Moments, StackedMoments
 from kdmaps.forms.tangent import DiffusionLike, checked_tensor
 from kdmaps.spectrum.modes import Modes
@@ -188,13 +191,15 @@ def bootstrap(
     if not isinstance(X, ArraySource):
         raise ValueError("X must be an array or a .npy file, from which blocks of rows can be selected.")
     weight = checked_weight(sample_weight, X)
-    spaces = fitted.tangents_ if diffusion is None else None
-    tensor = checked_tensor(fitted.diffusion if diffusion is None else diffusion, X, weight, spaces=spaces)
     values = np.asarray(ModeTransformer.transform(fitted, X), dtype=np.float64)
-    trajectories = trajectories_of(_walkers(values) if groups is None else groups, len(values))
+    if groups is None:
+        groups = _walkers(values)
+    source, form, weight, groups, first = _observations(fitted, X, weight, groups, diffusion)
+    values = values[first]
+    trajectories = trajectories_of(groups, len(values))
     most = max_blocks or most_blocks(fitted.basis_)
     blocks, length, correlation_time = independent_blocks(values, weight, trajectories, block_length, most)
-    moments = StackedMoments([compute_moments(fitted.basis_, X, weight, tensor, rows) for rows in blocks])
+    moments = StackedMoments([form.moments(fitted.basis_, source, weight, rows) for rows in blocks])
     refit = _Refit(fitted, moments.combine(np.ones(len(blocks))))
     rng = checked_random_state(random_state)
     counts = rng.multinomial(len(blocks), np.full(len(blocks), 1 / len(blocks)), size=n_resamples)
@@ -227,6 +232,22 @@ def bootstrap(
         rate_samples=rates,
         angle_samples=angles,
     )
+
+
+def _observations(
+    fitted: Any, X: ArraySource, weight: np.ndarray | None, groups: Any, diffusion: DiffusionLike
+) -> tuple[Source, Any, np.ndarray | None, Any, slice | np.ndarray]:
+    """Return what was summed, its form, weights and groups, and the rows of X that stand for it."""
+    lag = getattr(fitted, "lag_", None)
+    if lag is None:
+        spaces = fitted.tangents_ if diffusion is None else None
+        tensor = checked_tensor(fitted.diffusion if diffusion is None else diffusion, X, weight, spaces=spaces)
+        return X, EnergyForm(tensor), weight, groups, slice(None)
+    if fitted.right_modes_ is not None:
+        raise ValueError("Error bars are those of modes that are the same at both ends of a lag: use reversible=True.")
+    first = paired_rows(len(X.array), lag, None if groups is None else np.asarray(groups))[0]
+    pairs, weight, groups = make_pairs(X, lag, weight, groups)
+    return pairs, LaggedForm(lag), weight, groups, first
 
 
 def _walkers(modes: np.ndarray) -> np.ndarray | None:
@@ -299,6 +320,7 @@ class _Refit:
         self._ridge = fitted.basis_.ridge
         self._regularization = fitted.regularization
         self._center = fitted.center
+        self._clock = fitted.modes_.clock
         self.n_modes, self._moments = len(fitted.eigenvalues_), moments
         self.modes = self._solve(moments)  # in the order of μ, as those of the resamples
         # The place of each mode of the model, which come in the order of their time scales.
@@ -313,7 +335,7 @@ class _Refit:
         self._dual = self._covariance @ self.modes.coefficients
 
     def _solve(self, moments: Moments, factor: float = 1.0) -> Modes:
-        return find_modes(moments, self._ridge, self.n_modes, factor * self._regularization, self._center)
+        return find_modes(moments, self._ridge, self.n_modes, factor * self._regularization, self._center, self._clock)
 
     def rates_at(self, factor: float) -> np.ndarray:
         """Return the rates at another regularization, slowest first as those of the model."""

@@ -116,7 +116,7 @@ class AdaptiveDiffusionMap(KernelSearchCV):
         landmarks: str | ArrayLike = "kmeans",
         center: bool = True,
         diffusion: DiffusionLike = None,
-        lag: int | None = None,
+        lag: int | str | None = None,
         time_step: float = 1.0,
         reversible: bool = True,
         rates: str = "ritz",
@@ -146,7 +146,7 @@ class AdaptiveDiffusionMap(KernelSearchCV):
         self.landmarks = landmarks
         self.center = center
         self.diffusion = diffusion
-        self.lag = lag
+        self.lag: Any = lag
         self.time_step = time_step
         self.reversible = reversible
         self.rates = rates

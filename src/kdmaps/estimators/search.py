@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, Self
 
 from numpy.typing import ArrayLike, DTypeLike
@@ -10,15 +11,16 @@ from numpy.typing import ArrayLike, DTypeLike
 from kdmaps.analysis.relevance import relevance_at
 from kdmaps.data.check import warn_of_array
 from kdmaps.data.inputs import join_trajectories
-from kdmaps.estimators.kernel_map import (
-    KernelDiffusionMap,
+from kdmaps.estimators.fitting import (
     basis_spec,
     check_folds,
+    choose_lag_for,
     fit_source,
     fit_spec,
     fit_sums,
     fit_warnings,
 )
+from kdmaps.estimators.kernel_map import KernelDiffusionMap
 from kdmaps.estimators.transformer import ModeTransformer, checked_source, copy_columns, copy_modes
 from kdmaps.estimators.verdict import judge_search
 from kdmaps.exceptions import UnresolvedModesWarning
@@ -171,7 +173,7 @@ class KernelSearchCV(ModeTransformer):
         landmarks: str | ArrayLike = "kmeans",
         center: bool = True,
         diffusion: DiffusionLike = None,
-        lag: int | None = None,
+        lag: int | str | None = None,
         time_step: float = 1.0,
         reversible: bool = True,
         rates: str = "ritz",
@@ -198,7 +200,7 @@ class KernelSearchCV(ModeTransformer):
         self.landmarks = landmarks
         self.center = center
         self.diffusion = diffusion
-        self.lag = lag
+        self.lag: Any = lag
         self.time_step = time_step
         self.reversible = reversible
         self.rates = rates
@@ -239,6 +241,8 @@ class KernelSearchCV(ModeTransformer):
             check_folds(source, plan.fit)
             weight = checked_weight(sample_weight, source)
             warn_of_array(source, weight, groups, lag=self.lag)
+            self.lag_ = choose_lag_for(self, source, weight, groups)
+            plan = replace(plan, fit=replace(plan.fit, lag=self.lag_))
             source, weight, groups = plan.fit.observations(source, weight, groups)
             result = search(source, weight, groups, plan)
             self._report(result)
@@ -247,7 +251,12 @@ class KernelSearchCV(ModeTransformer):
             self.suggested_n_components_ = result.data.suggest_n_components(moments, chosen.regularization)
             data = result.data
             shared = {name: getattr(self, name) for name in SHARED}
-            shared |= {"landmarks": data.spec(chosen.basis).landmarks, "random_state": data.seed, "cv": data.fit.cv}
+            shared |= {
+                "landmarks": data.spec(chosen.basis).landmarks,
+                "random_state": data.seed,
+                "cv": data.fit.cv,
+                "lag": self.lag_,
+            }
             model = KernelDiffusionMap(**shared).set_params(**self.best_params_)
             copy_columns(self, model)
             # The sums of the search know no limit, and no direction of time.
@@ -270,7 +279,7 @@ class KernelSearchCV(ModeTransformer):
     def _plan(self) -> SearchPlan:
         return SearchPlan(
             basis=basis_spec(self),
-            fit=fit_spec(self),
+            fit=replace(fit_spec(self), lag=self.lag),
             families=self.families,
             bandwidths=self.bandwidths,
             bandwidth_range=self.bandwidth_range,

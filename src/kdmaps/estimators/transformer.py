@@ -59,6 +59,7 @@ class ModeTransformer(NotebookDisplay, TransformerMixin, BaseEstimator):
     variance_samples_: np.ndarray | None = None
     support_: Support | None = None
     right_modes_: Modes | None = None
+    lag_: int | None
     _summed: dict[str, str]
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
@@ -239,7 +240,7 @@ class ModeTransformer(NotebookDisplay, TransformerMixin, BaseEstimator):
         X, groups, _ = join_trajectories(X, groups)
         source = checked_source(self, X)
         weight = checked_weight(sample_weight, source)
-        lag, limit = getattr(self, "lag", None), getattr(self, "memory_limit", None)
+        lag, limit = getattr(self, "lag_", None), getattr(self, "memory_limit", None)
         if "lag" in changed_parameters(self):
             raise ValueError("lag is not that of the fit any more; set it back, or fit again.")
         if lag is not None:
@@ -306,6 +307,7 @@ def set_modes(
     estimator.rates_ = modes.rates
     estimator.timescales_ = modes.timescales
     estimator.moments_, estimator.tangents_, estimator.right_modes_ = moments, tangents, right
+    estimator.lag_ = modes.clock.lag
     estimator._summed = _summed_parameters(estimator)
 
 

@@ -15,7 +15,8 @@ from kdmaps.data.check import warn_of_array
 from kdmaps.data.distances import resolve_bandwidth
 from kdmaps.data.inputs import join_trajectories
 from kdmaps.data.sources import PREVIEW_SAMPLES, ArraySource
-from kdmaps.estimators.kernel_map import KernelDiffusionMap, fit_warnings, solve_modes
+from kdmaps.estimators.fitting import fit_warnings, solve_modes
+from kdmaps.estimators.kernel_map import KernelDiffusionMap
 from kdmaps.estimators.transformer import ModeTransformer, copy_columns, copy_modes, set_modes
 from kdmaps.estimators.verdict import judge_fit
 from kdmaps.forms.energy import EnergyForm, make_form

@@ -122,6 +122,8 @@ def write_model(estimator: ModeTransformer, file: BinaryIO) -> None:
     kernel_from_dict(kernel)  # a kernel of the user's own would make a file that nobody can read
     arrays: dict[str, np.ndarray] = {}
     parameters = {key: _encode(key, value, arrays) for key, value in estimator.get_params(deep=False).items()}
+    if "lag" in parameters:  # what "auto" has become
+        parameters["lag"] = estimator.lag_
     _put(arrays, "basis", estimator.basis_, STORED_BASES[kind][1])
     _put(arrays, "modes", estimator.modes_, MODES)
     _put(arrays, "moments", estimator.moments_, MOMENTS)

@@ -107,7 +107,7 @@ def reasons(estimator: Any) -> list[str]:
 def _of_search(search: Any) -> list[str]:
     results, best = search.cv_results_, search.best_index_
     own = "a score of the user's own"
-    name = chosen_scoring(search.scoring, search.lag)
+    name = chosen_scoring(search.scoring, getattr(search, "lag_", None))
     scoring = SCORING_WORDS[name] if isinstance(name, str) else own
     found = [
         f"{len(results['params'])} candidates were judged by {scoring}; the best one scores "
@@ -205,12 +205,12 @@ def statement_of(certificate: Any) -> str:
 def has_unit_diffusion(estimator: Any) -> bool:
     """Return whether the diffusion tensor was not given, so that time scales are those of a diffusion constant of 1."""
     given = getattr(estimator, "diffusion", None)
-    return getattr(estimator, "lag", None) is None and isinstance(given, str | TangentDiffusion | None)
+    return getattr(estimator, "lag_", None) is None and isinstance(given, str | TangentDiffusion | None)
 
 
 def time_unit(estimator: Any, unit: str | None = None) -> str:
     """Say in which unit the time scales are; `unit` is the one of the time step between frames."""
-    lag = getattr(estimator, "lag", None)
+    lag = getattr(estimator, "lag_", None)
     if lag is not None:
         apart = f"{lag * estimator.time_step:g}{'' if unit is None else f' {unit}'}"
         frames = "1 frame" if lag == 1 else f"{lag} frames"

@@ -72,7 +72,10 @@ class FitSpec:
         if not isinstance(self.time_step, Real) or not 0 < float(self.time_step) < np.inf:
             raise ValueError(f"time_step must be a positive number, got {self.time_step!r}.")
         if self.lag is not None:
-            check_positive_integer("lag", self.lag)
+            if not isinstance(self.lag, Integral) and self.lag != "auto":
+                raise ValueError(f'lag must be a positive integer, "auto" or None, got {self.lag!r}.')
+            if self.lag != "auto":
+                check_positive_integer("lag", self.lag)
             self._check_lagged()
         elif not self.reversible:
             raise ValueError("reversible=False needs pairs of frames; give a lag.")

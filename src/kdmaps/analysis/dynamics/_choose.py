@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from math import ceil
 from typing import Any, NamedTuple
 
@@ -18,7 +17,7 @@ from kdmaps.estimators.kernel_map import KernelDiffusionMap
 from kdmaps.exceptions import UnreliableModesWarning
 from kdmaps.utils.types import RandomStateLike, SamplesLike
 from kdmaps.utils.validation import checked_weight
-from kdmaps.utils.warn import warn
+from kdmaps.utils.warn import muted, warn
 
 #: Frames that decide about the lag, and how many of them follow one another in a longer trajectory.
 MOST_FRAMES, PIECE = 20_000, 5_000
@@ -94,8 +93,7 @@ def choose_lag(
     X, groups, _ = join_trajectories(X, groups)
     source = as_source(X)
     frames, groups, weight = _some_frames(source, groups, checked_weight(sample_weight, source))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UnreliableModesWarning)  # of a model that nobody will see
+    with muted():
         model = KernelDiffusionMap(
             n_components,
             n_features=FEATURES,
