@@ -76,6 +76,39 @@ kdmaps.plotting.plot_relevance(search, X)
 plt.show()
 
 # %%
+# A trajectory
+# ------------
+# With consecutive frames of the same triple well, modes are fitted to pairs of frames, and time scales are times.
+# :func:`kdmaps.plotting.plot_implied_timescales`: time scales over the lag, beside the exact ones. In the shaded region
+# a mode relaxes within the lag; a dotted line marks the lag from which time scales are flat within their errors.
+
+path = problem.trajectory(8000, 0.1, random_state=1)
+lagged = kdmaps.KernelDiffusionMap(2, lag=2, time_step=0.1, regularization=1e-4, random_state=0).fit(path)
+timescales = kdmaps.dynamics.implied_timescales(lagged, path, [1, 2, 4, 8, 16], random_state=0)
+kdmaps.plotting.plot_implied_timescales(timescales, 1 / problem.rates(2))
+plt.show()
+
+# %%
+# :func:`kdmaps.plotting.plot_chapman_kolmogorov`: what one lag predicts for several (lines), and what these show
+# (points), here for transitions between three coarse states.
+
+test = kdmaps.dynamics.chapman_kolmogorov(lagged, path, steps=6, n_states=3, random_state=0)
+kdmaps.plotting.plot_chapman_kolmogorov(test)
+plt.show()
+
+# %%
+# :func:`kdmaps.plotting.plot_free_energy`: -ln p along two modes, in units of kT.
+
+kdmaps.plotting.plot_free_energy(lagged, path, bins=40)
+plt.show()
+
+# %%
+# :func:`kdmaps.plotting.plot_modes_in_time`: the modes along the trajectory.
+
+kdmaps.plotting.plot_modes_in_time(lagged, path[:2000])
+plt.show()
+
+# %%
 # Learning a kernel
 # -----------------
 # :func:`kdmaps.plotting.plot_history`: the loss of `VariationalKernelMap` over the steps of its optimiser.

@@ -12,6 +12,9 @@ hypothesis.settings.load_profile("unhurried")
 
 #: Examples in docstrings, which cannot carry a mark, that take longer than half a second.
 SLOW_EXAMPLES = {
+    "kdmaps.analysis.dynamics._chapman.chapman_kolmogorov",
+    "kdmaps.analysis.dynamics._passage.committor",
+    "kdmaps.analysis.dynamics._passage.mean_first_passage_times",
     "kdmaps.analysis.uncertainty.bootstrap",
     "kdmaps.estimators.adaptive.AdaptiveDiffusionMap",
     "kdmaps.estimators.search.KernelSearchCV",

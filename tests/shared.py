@@ -135,6 +135,11 @@ def known_warning(text=""):
     return pytest.mark.filterwarnings(f"ignore:.*{text}:kdmaps.exceptions.UnreliableModesWarning")
 
 
+def known_finding(text=""):
+    """Return a mark for tests whose samples hold what the data check finds, in words with this text, on purpose."""
+    return pytest.mark.filterwarnings(f"ignore:.*{text}:kdmaps.exceptions.DataWarning")
+
+
 # --- comparisons ------------------------------------------------------------------------------------------------------
 #: The fields that sums over samples in any order have.
 MOMENTS = tuple(field.name for field in fields(Moments) if field.default is MISSING)

@@ -15,7 +15,7 @@ ORDER = [
     ("data", "bases", "forms"),
     ("spectrum",),
     ("analysis.certificates", "analysis.generators", "analysis.relevance"),
-    ("analysis.correlation", "analysis.evidence", "analysis.trust"),
+    ("analysis.evidence", "analysis.trust"),
     ("selection",),
     ("learn",),
     ("output.words", "output.notebook"),

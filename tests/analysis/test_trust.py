@@ -13,7 +13,7 @@ from kdmaps.exceptions import UnreliableModesWarning
 from kdmaps.experiments.coverage import double_well
 from kdmaps.output.words import MARK, checks_of, timescale_rows
 from kdmaps.simulation import effective_sample_size
-from shared import SMALL_SEARCH, known_warning
+from shared import SMALL_SEARCH, known_finding, known_warning
 
 
 def quietly(model, X, **beside):
@@ -161,6 +161,7 @@ def test_other_choices_widen_intervals():
 
 
 @known_warning()
+@known_finding("lie alone")
 def test_what_is_shown():
     X = problems.load("dw1d").sample(600, random_state=0)
     X[0] = 1000.0

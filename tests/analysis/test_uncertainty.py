@@ -12,8 +12,8 @@ from sklearn.base import clone
 
 import kdmaps
 from kdmaps.analysis.blocks import cut_blocks
-from kdmaps.analysis.correlation import autocorrelation, integrated_correlation_time
-from kdmaps.exceptions import UnreliableModesWarning
+from kdmaps.data.correlation import autocorrelation, integrated_correlation_time
+from kdmaps.exceptions import DataWarning, UnreliableModesWarning
 from shared import known_warning, wide_map
 
 
@@ -78,8 +78,26 @@ class TestAgainstExplicitRefits:
         model = clone(model).fit(interleaved)
         grouped = bootstrap(model, interleaved, groups=groups, **{**options, "block_length": 25})
         assert_allclose(grouped.rate_samples, alone.rate_samples, rtol=1e-7)
-        blind = bootstrap(model, interleaved, **options)  # every block of 20 rows contains half of all samples
+        with pytest.warns(DataWarning, match="as the frames of 40 walkers that take turns do"):
+            noticed = bootstrap(model, interleaved, **{**options, "block_length": 25})
+        assert_array_equal(noticed.rate_samples, grouped.rate_samples)
+        # Every block of 20 rows contains half of all samples.
+        blind = bootstrap(model, interleaved, groups=np.zeros(1000), **options)
         assert blind.rate_errors[0] < 0.5 * grouped.rate_errors[0]
+
+    @known_warning("too long for 4000 samples")
+    def test_walkers_that_take_turns_are_noticed(self):
+        # 20 walkers of 200 frames, 0.02 apart: rows beside each other are independent, those of a walker are not.
+        problem = kdmaps.problems.load("dw1d")
+        X = problem.simulate(200, dt=0.02, n_trajectories=20, random_state=0).swapaxes(0, 1).reshape(-1, 1)
+        model = wide_map(n_components=1, bandwidth=2.0, regularization=1e-3).fit(X)
+        with pytest.warns(DataWarning, match="as the frames of 20 walkers that take turns do"):
+            noticed = bootstrap(model, X, n_resamples=20)
+        told = bootstrap(model, X, n_resamples=20, groups=np.arange(len(X)) % 20)
+        assert_array_equal(noticed.rate_intervals, told.rate_intervals)
+        # (1+ρ)/(1-ρ) with ρ = e^{-0.02 rate}: 126; known to about a third from 4,000/126 independent samples.
+        exact = 1 / np.tanh(0.01 * problem.rates(1)[0])
+        assert_allclose(noticed.correlation_time, exact, rtol=0.5)
 
 
 class TestCoverage:

@@ -181,8 +181,11 @@ def test_a_time_among_the_columns_is_noticed(sign):
     np.savetxt("t.csv", np.c_[time, X, np.arange(300) // 60], delimiter=",", header="time,x,y,run", comments="")
     quick = (*GIVEN, "--resamples", 0, "--groups", "run", "--out", "out")
     result = run("fit", "t.csv", *quick)
+    assert result.exit_code == 2
     assert "t.csv, 300 samples of time, x, y\n" in result.stdout
-    warning = "Column time only rises, or only falls, from row to row"
+    warning = "Column(s) time of X run on from row to row"
+    assert warning in result.stderr
+    result = run("fit", "t.csv", *quick, "--keep-columns")
     assert f"Warning: {warning}" in result.stdout
     with open("out/report.html") as page:
         assert warning in page.read()

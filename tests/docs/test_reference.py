@@ -34,9 +34,15 @@ SHOWN = (
 )
 #: Results of functions that show an example, and parts of others.
 RESULTS = {
+    "ChapmanKolmogorov",
+    "ClockComparison",
     "CoarseStates",
+    "Committor",
+    "ImpliedTimescales",
     "Kernel",
+    "LagChoice",
     "LagComparison",
+    "PassageTimes",
     "Uncertainty",
     "kernel_from_dict",
     "simplex_floor",

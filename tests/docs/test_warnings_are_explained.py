@@ -21,9 +21,11 @@ def template(node):
 
 
 def literals_of_warnings(source):
-    """Templates of what a module warns of: texts given to `warn`, and to classes of warnings."""
+    """Templates of what a module warns of: texts given to `warn`, to classes of warnings, and to findings in data."""
     tree = ast.parse(source)
     for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "Finding":
+            yield " ".join(template(part) for part in node.args[2:4])  # what was found, and the remedy
         if isinstance(node, ast.Call) and ast.unparse(node.func).endswith(("warn", "Warning")):
             yield template(node.args[0])
 
@@ -63,6 +65,7 @@ def test_the_scan_sees_warnings_that_are_given_and_that_are_made():
         "def f(n):\n    warnings.warn(f'only {n} left', UserWarning)\n"
         "def check(self):\n    return Check(UserWarning('bad'))\n"
         "def warn(check):\n    warnings.warn(check.warning)\n"
+        "def outlier(row):\n    return Finding('outlier', (row,), f'Row {row} is far.', 'Drop it.')\n"
     )
-    assert set(literals_of_warnings(source)) == {"only … left", "bad", None}
+    assert set(literals_of_warnings(source)) == {"only … left", "bad", "Row … is far. Drop it.", None}
     assert len(warnings_of_the_library()) > 15  # as many as there were when this was written

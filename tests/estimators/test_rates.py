@@ -9,7 +9,7 @@ from kdmaps import KernelDiffusionMap
 from kdmaps.bases import ModeBasis
 from kdmaps.forms.energy import compute_moments
 from kdmaps.spectrum.pencil import find_modes
-from shared import known_warning
+from shared import known_finding, known_warning
 
 pytestmark = known_warning("have the same time scale")
 
@@ -166,6 +166,7 @@ def test_streams_have_no_folds(cls):
         cls(2, rates="cross-fitted").fit(lambda: iter([X[:150], X[150:]]))
 
 
+@known_finding("rows repeat others")
 def test_folds_that_do_not_determine_the_modes():
     # Six distinct samples determine five modes; without one of them, four.
     X = np.repeat(np.random.default_rng(0).standard_normal((6, 2)), 10, axis=0)

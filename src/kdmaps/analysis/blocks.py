@@ -9,8 +9,8 @@ from numbers import Integral
 
 import numpy as np
 
-from kdmaps.analysis.correlation import integrated_correlation_time
 from kdmaps.bases import Basis
+from kdmaps.data.correlation import integrated_correlation_time
 from kdmaps.exceptions import UnreliableModesWarning
 from kdmaps.utils.warn import warn
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from kdmaps.analysis.correlation import integrated_correlation_time
 from kdmaps.bases import ModeBasis
+from kdmaps.data.correlation import integrated_correlation_time
 from kdmaps.data.sources import Sample
 from kdmaps.forms.diffusion import DiffusionTensor
 from kdmaps.utils.threads import map_reduce, slices

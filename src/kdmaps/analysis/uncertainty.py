@@ -17,10 +17,12 @@ from scipy.optimize import linear_sum_assignment
 from sklearn.utils.validation import check_is_fitted
 
 from kdmaps.analysis.blocks import independent_blocks, most_blocks
-from kdmaps.analysis.correlation import trajectories_of
 from kdmaps.analysis.trust import Trust
 from kdmaps.data import ArraySource
+from kdmaps.data.check import order_findings, warn_of
+from kdmaps.data.correlation import trajectories_of
 from kdmaps.data.inputs import join_trajectories
+from kdmaps.data.order import order_of
 from kdmaps.estimators.transformer import ModeTransformer, checked_source
 from kdmaps.exceptions import UnreliableModesWarning
 from kdmaps.forms.energy import compute_moments
@@ -131,7 +133,9 @@ def bootstrap(
     sample_weight : array-like of shape (n_samples,), optional
         The weights used in the fit.
     groups : array-like of shape (n_samples,), optional
-        Trajectory of each sample. Blocks are cut within trajectories; short trajectories are joined as a whole.
+        Trajectory of each sample. Blocks are cut within trajectories; short trajectories are joined as a whole. Without
+        groups, walkers whose frames take turns are noticed by the autocorrelation of the modes and are the groups, with
+        a `DataWarning`.
     diffusion : optional
         Diffusion tensor of these samples; by default that of the estimator.
     n_resamples : int, default=200
@@ -186,8 +190,8 @@ def bootstrap(
     weight = checked_weight(sample_weight, X)
     spaces = fitted.tangents_ if diffusion is None else None
     tensor = checked_tensor(fitted.diffusion if diffusion is None else diffusion, X, weight, spaces=spaces)
-    trajectories = trajectories_of(groups, len(X.array))
     values = np.asarray(ModeTransformer.transform(fitted, X), dtype=np.float64)
+    trajectories = trajectories_of(_walkers(values) if groups is None else groups, len(values))
     most = max_blocks or most_blocks(fitted.basis_)
     blocks, length, correlation_time = independent_blocks(values, weight, trajectories, block_length, most)
     moments = StackedMoments([compute_moments(fitted.basis_, X, weight, tensor, rows) for rows in blocks])
@@ -223,6 +227,18 @@ def bootstrap(
         rate_samples=rates,
         angle_samples=angles,
     )
+
+
+def _walkers(modes: np.ndarray) -> np.ndarray | None:
+    """Return the walker of each sample if the modes show walkers whose frames take turns, and say so; else None.
+
+    Neighbours along the rows are then independent, and would hide that the frames of a walker are not.
+    """
+    order = order_of(modes)
+    if order.n_walkers < 2:
+        return None
+    warn_of(order_findings(order))
+    return order.walker_of(len(modes))
 
 
 def _widened(intervals: np.ndarray, trust: Trust | None) -> np.ndarray:

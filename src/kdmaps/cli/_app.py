@@ -12,12 +12,13 @@ from typer.core import TyperGroup
 
 import kdmaps
 
-#: Exit codes: errors that the user can correct, and Ctrl-C (128 + SIGINT, the convention of shells).
-USER_ERROR, INTERRUPTED = 2, 130
+#: Exit codes: findings of `kdmaps check`, errors that the user can correct, and Ctrl-C (128 + SIGINT, the convention of
+#: shells).
+FOUND, USER_ERROR, INTERRUPTED = 1, 2, 130
 
 
 #: Order of the commands in `kdmaps --help`.
-ORDER = ("fit", "transform", "inspect", "demo", "reproduce", "bench")
+ORDER = ("check", "fit", "transform", "inspect", "demo", "reproduce", "bench")
 
 
 class _Commands(TyperGroup):

@@ -15,31 +15,35 @@ from sklearn.model_selection import GroupKFold
 
 from kdmaps.analysis.uncertainty import MIN_RESAMPLES, Uncertainty, bootstrap
 from kdmaps.cli._app import app
-from kdmaps.cli._models import describe, mode_names, texts_of, timescale_table
+from kdmaps.cli._models import describe, mode_names, timescale_table
 from kdmaps.cli._options import (
+    AnglesOption,
     ArrayOption,
     ColumnsOption,
     DataArgument,
+    DegreesOption,
     DescriptorOption,
+    GroupsOption,
     HeaderOption,
     StrideOption,
     TopologyOption,
+    WeightsOption,
 )
 from kdmaps.cli._reading import Files, Samples
 from kdmaps.data import TABLE_FORMATS, make_writer
+from kdmaps.data.check import find_time
+from kdmaps.data.order import order_of
 from kdmaps.estimators.adaptive import AdaptiveDiffusionMap
 from kdmaps.estimators.kernel_map import KernelDiffusionMap
 from kdmaps.estimators.search import KernelSearchCV
+from kdmaps.exceptions import DataWarning
 from kdmaps.kernels import FAMILIES
 from kdmaps.output.model_files import write_model
 from kdmaps.output.report import render_report
 from kdmaps.output.words import chosen, reasons, time_unit
-from kdmaps.selection.folds import BlockedKFold
+from kdmaps.selection.folds import BLOCKS, FOLDS, blocks_of
 from kdmaps.selection.plan import RATES
 from kdmaps.utils.files import check_writable, replacing
-
-#: Folds of consecutive samples, or of groups.
-BLOCK_FOLDS = 5
 
 
 @app.command()
@@ -49,17 +53,26 @@ def fit(
     stride: StrideOption = 1,
     array: ArrayOption = None,
     header: HeaderOption = None,
-    weights: Annotated[str | None, typer.Option(help="Weights of the samples: a column, or a file with one.")] = None,
-    groups: Annotated[
-        str | None,
-        typer.Option(help="Trajectory of each sample: a column, or a file with one. (default: each file is one)"),
-    ] = None,
+    angles: AnglesOption = None,
+    degrees: DegreesOption = False,
+    keep_columns: Annotated[
+        bool, typer.Option("--keep-columns", help="Fit a column even if it looks like a time or an index.")
+    ] = False,
+    weights: WeightsOption = None,
+    groups: GroupsOption = None,
     ordered: Annotated[
         bool | None,
+        typer.Option(help="Whether rows are in the order of time; folds are then blocks. (default: noticed)"),
+    ] = None,
+    lag: Annotated[
+        str | None,
         typer.Option(
-            help="Whether rows are in the order of time; folds are then blocks. (default: only for trajectories)"
+            help="Rows are a trajectory: find its modes and real time scales from pairs of rows this many apart, or "
+            "auto. (default: samples in any order)"
         ),
     ] = None,
+    time_step: Annotated[float, typer.Option(min=0, help="Time between rows of the data, with --lag.")] = 1.0,
+    unit: Annotated[str | None, typer.Option(help="Unit of --time-step, such as ps.")] = None,
     modes: Annotated[int, typer.Option(min=1, help="Number of modes.")] = 4,
     kernel: Annotated[str, typer.Option(help=f"auto, {', '.join(FAMILIES)}.")] = "auto",
     bandwidth: Annotated[float | None, typer.Option(min=0, help="Bandwidth of the kernel. (default: searched)")] = None,
@@ -95,25 +108,34 @@ def fit(
     _require(rates in RATES, "--rates", f"{rates!r} is none of {', '.join(RATES)}.")
     _require(bandwidth != 0, "--bandwidth", "give a positive number, or leave it out to have it searched.")
     _require(regularization != 0, "--lambda", "give a positive number, or leave it out to have it searched.")
+    _require(time_step > 0, "--time-step", "give a positive number.")
+    _require(lag is not None or (time_step == 1 and unit is None), "--time-step", "time needs a trajectory: add --lag.")
     _require(modes <= features, "--modes", f"{modes} modes need as many features; increase --features.")
     _require(resamples == 0 or resamples >= MIN_RESAMPLES, "--resamples", f"give 0, or {MIN_RESAMPLES} or more.")
     write_modes = make_writer(f".{table_format}")  # which may need a package that is missing
     check_writable("--out", out)
-    files = Files(data, columns, stride, array, header, weights, groups, diffusion, topology, descriptor)
+    files = Files(
+        data, columns, stride, array, header, weights, groups, topology, descriptor, angles, degrees, diffusion
+    )
     samples = files.read()
+    console = Console()
+    console.print(f"{describe(data)}, {samples.describe()}", highlight=False, soft_wrap=True, markup=False)
+    time = None if keep_columns else find_time(samples.X, samples.group, samples.names)
+    if time is not None:
+        raise ValueError(f"{time} If it is a coordinate all the same, add --keep-columns.")
     settings = {
         "n_features": features,
         "diffusion": samples.diffusion,
         "rates": rates,
-        "cv": _folds(samples.group, samples.ordered if ordered is None else ordered),
+        "cv": _folds(samples, ordered) if lag is None else "auto",
         "random_state": seed,
+        "lag": _lag(lag),
+        "time_step": time_step * stride,  # of the rows that are used
     }
     estimator = _estimator(modes, kernel, bandwidth, regularization, settings)
-    console = Console()
-    console.print(f"{describe(data)}, {samples.describe()}", highlight=False, soft_wrap=True, markup=False)
-    findings = _find(estimator, samples, resamples, seed)
-    _print(console, estimator, findings)
-    page = _page(estimator, files, samples, findings)
+    findings = _find(console, estimator, samples, resamples, seed)
+    _print(console, estimator, findings, unit)
+    page = _page(estimator, files, samples, findings, unit)
     paths = [out / name for name in ("model.npz", f"modes.{table_format}", "report.html")]
     out.mkdir(parents=True, exist_ok=True)
     with replacing(*paths) as (model_file, modes_file, report_file):
@@ -124,33 +146,41 @@ def fit(
 
 
 class _Findings(NamedTuple):
-    """The modes at the samples, error bars, and what was warned of on the way."""
+    """The modes at the samples, error bars, and what was warned of: the data, which is shown at once, and the modes."""
 
     modes: np.ndarray
     uncertainty: Uncertainty | None
-    warnings: list[str]
+    of_data: list[str]
+    of_modes: list[str]
 
 
-def _find(estimator: Any, samples: Samples, resamples: int, seed: int) -> _Findings:
-    """Fit the estimator, and resample for error bars."""
-    uncertainty = None
-    with warnings.catch_warnings(record=True) as caught:
+def _find(console: Console, estimator: Any, samples: Samples, resamples: int, seed: int) -> _Findings:
+    """Fit the estimator, and resample for error bars; what the data check finds is shown before the fit."""
+    uncertainty, source = None, samples.source
+    told: dict[str, type[Warning]] = {}
+
+    def hear(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
+        if issubclass(category, UserWarning) and str(message) not in told:
+            told[str(message)] = category
+            if issubclass(category, DataWarning):
+                _print_warning(console, str(message))
+
+    for note in samples.notes:
+        hear(note, DataWarning)
+    with warnings.catch_warnings():
         warnings.simplefilter("always")
-        samples.warn_of_time()
+        warnings.showwarning = hear
         beside: dict[str, Any] = {"sample_weight": samples.weight, "groups": samples.group}
-        estimator.fit(samples.X, **beside)
+        estimator.fit(source, **beside)
         if resamples:
             with Console(stderr=True).status("error bars"):
-                uncertainty = bootstrap(estimator, samples.X, **beside, n_resamples=resamples, random_state=seed)
-    told = list(dict.fromkeys([*samples.notes, *texts_of(caught)]))
-    modes = np.asarray(estimator.transform(samples.X))
-    if samples.names is not None:
-        for model in (estimator, getattr(estimator, "best_estimator_", estimator)):
-            model.feature_names_in_ = np.array(samples.names, dtype=object)
-    return _Findings(modes, uncertainty, told)
+                uncertainty = bootstrap(estimator, source, **beside, n_resamples=resamples, random_state=seed)
+    modes = np.asarray(estimator.transform(source))
+    data = [text for text, category in told.items() if issubclass(category, DataWarning)]
+    return _Findings(modes, uncertainty, data, [text for text in told if text not in data])
 
 
-def _page(estimator: Any, files: Files, samples: Samples, findings: _Findings) -> str:
+def _page(estimator: Any, files: Files, samples: Samples, findings: _Findings, unit: str | None) -> str:
     """Render report.html."""
     return render_report(
         estimator,
@@ -158,7 +188,8 @@ def _page(estimator: Any, files: Files, samples: Samples, findings: _Findings) -
         sample_weight=samples.weight,
         groups=samples.group,
         uncertainty=findings.uncertainty,
-        notes=findings.warnings,
+        unit=unit,
+        notes=[*findings.of_data, *findings.of_modes],
         title=describe(files.data),
         feature_names=samples.names,
         command=shlex.join(["kdmaps", *sys.argv[1:]]),
@@ -171,14 +202,24 @@ def _require(condition: bool, option: str, message: str) -> None:
         raise typer.BadParameter(message, param_hint=option)
 
 
-def _folds(groups: np.ndarray | None, ordered: bool) -> Any:
+def _lag(text: str | None) -> int | str | None:
+    """Return the lag that an option gives."""
+    if text is None or text == "auto":
+        return text
+    _require(text.isdecimal() and int(text) > 0, "--lag", f"{text!r} is neither auto nor a positive number of rows.")
+    return int(text)
+
+
+def _folds(samples: Samples, ordered: bool | None) -> Any:
     """Keep samples that depend on one another, by time or by trajectory, on the same side of a split."""
-    if groups is not None:
-        count = len(np.unique(groups))
+    if samples.group is not None:
+        count = len(np.unique(samples.group))
         if count < 2:
             raise ValueError("--groups names one group only; held-out groups need two or more. Leave it out.")
-        return GroupKFold(min(BLOCK_FOLDS, count))
-    return BlockedKFold(BLOCK_FOLDS) if ordered else 3
+        return GroupKFold(min(BLOCKS, count))
+    if ordered is None:
+        ordered = samples.ordered or None
+    return "auto" if ordered is None else blocks_of(order_of(samples.X), len(samples.X)) if ordered else FOLDS
 
 
 def _estimator(
@@ -198,11 +239,15 @@ def _estimator(
     return KernelSearchCV(n_modes, bandwidths=[bandwidth], progress=True, **settings)
 
 
-def _print(console: Console, estimator: Any, findings: _Findings) -> None:
+def _print(console: Console, estimator: Any, findings: _Findings, unit: str | None) -> None:
     console.print(timescale_table(estimator, findings.uncertainty))
-    console.print(time_unit(estimator), highlight=False, soft_wrap=True)
+    console.print(time_unit(estimator, unit), highlight=False, soft_wrap=True)
     console.print(f"Chosen: {chosen(estimator)}", highlight=False, soft_wrap=True, markup=False)
     for reason in reasons(estimator):
         console.print(f"  {reason}", highlight=False, soft_wrap=True, markup=False)
-    for warning in findings.warnings:
-        console.print(f"Warning: {warning}", style="yellow", highlight=False, soft_wrap=True, markup=False)
+    for warning in findings.of_modes:
+        _print_warning(console, warning)
+
+
+def _print_warning(console: Console, text: str) -> None:
+    console.print(f"Warning: {text}", style="yellow", highlight=False, soft_wrap=True, markup=False)

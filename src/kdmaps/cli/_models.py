@@ -15,15 +15,18 @@ from rich.table import Table as RichTable
 from kdmaps.analysis.uncertainty import Uncertainty
 from kdmaps.cli._app import app
 from kdmaps.cli._options import (
+    AnglesOption,
     ArrayOption,
     ColumnsOption,
     DataArgument,
+    DegreesOption,
     DescriptorOption,
     HeaderOption,
     StrideOption,
     TopologyOption,
 )
 from kdmaps.data import Source, Table, make_writer, open_tables
+from kdmaps.data import angles as data_angles
 from kdmaps.output.model_files import load, read_header
 from kdmaps.output.words import checks_of, chosen, time_unit, timescale_columns, timescale_rows, warnings_of
 from kdmaps.utils.files import check_writable, replacing
@@ -43,6 +46,8 @@ def transform(
     stride: StrideOption = 1,
     array: ArrayOption = None,
     header: HeaderOption = None,
+    angles: AnglesOption = None,
+    degrees: DegreesOption = False,
     topology: TopologyOption = None,
     descriptor: DescriptorOption = "heavy-atoms",
     reference: Annotated[
@@ -66,7 +71,7 @@ def transform(
         )
     for note in notes:
         Console(stderr=True).print(f"Warning: {note}", highlight=False, soft_wrap=True, markup=False)
-    samples = matching(fitted, table, columns)
+    samples = matching(fitted, table, columns, angles, degrees)
     out.parent.mkdir(parents=True, exist_ok=True)
     if out.suffix.lower() == ".npy":  # of any size
         modes = fitted.transform(samples, out=out)
@@ -98,18 +103,23 @@ def inspect(model: ModelArgument) -> None:
         console.print(f"Warning: {warning}", highlight=False, soft_wrap=True, markup=False)
 
 
-def matching(fitted: Any, table: Table, columns: str | None) -> Source:
+def matching(
+    fitted: Any, table: Table, columns: str | None, angles: str | None = None, degrees: bool = False
+) -> Source:
     """Select the columns that the model was fitted to: those given, else those of the same names, else all."""
     names = getattr(fitted, "feature_names_in_", None)
     if columns is None and names is not None and table.names is not None:
+        if angles is not None:
+            made = {f"{f}({name})": name for name in split_names(angles) for f in ("cos", "sin")}
+            names = list(dict.fromkeys(made.get(name, name) for name in names))
         missing = [name for name in names if name not in (*table.names, *table.extras)]
         if missing:
             raise ValueError(
                 f"The model was fitted to columns that are missing here: {', '.join(missing)}. Rename columns, or say "
-                "with --columns which ones to take."
+                "with --columns which ones to take, and with --angles which of them are angles."
             )
-        return table.select(list(names))
-    samples = table.select(columns)
+        return with_angles(table.select(list(names)), angles, degrees)
+    samples = with_angles(table.select(columns), angles, degrees)
     if samples.n_features != fitted.n_features_in_:
         raise ValueError(
             f"The model was fitted to {fitted.n_features_in_} columns, but here are {samples.n_features}; choose them "
@@ -117,6 +127,23 @@ def matching(fitted: Any, table: Table, columns: str | None) -> Source:
         )
     samples.feature_names = None  # columns that were chosen by hand may have other names
     return samples
+
+
+def split_names(text: str) -> list[str]:
+    """Return the names in a list that is separated by commas."""
+    return [name.strip() for name in text.split(",")]
+
+
+def with_angles(samples: Source, columns: str | None, degrees: bool) -> Source:
+    """Put cosine and sine in the places of angles."""
+    if columns is None:
+        if degrees:
+            raise ValueError("--degrees says how to read angles; name their columns with --angles.")
+        return samples
+    try:
+        return data_angles(samples, split_names(columns), degrees)
+    except ValueError as error:
+        raise ValueError(f"--angles {error}") from error
 
 
 def timescale_table(estimator: Any, uncertainty: Uncertainty | None = None) -> RichTable:

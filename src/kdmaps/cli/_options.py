@@ -30,4 +30,13 @@ HeaderOption = Annotated[
 TopologyOption = Annotated[
     Path | None, typer.Option(exists=True, dir_okay=False, help="Topology (such as a .pdb) of a trajectory.")
 ]
+WeightsOption = Annotated[str | None, typer.Option(help="Weights of the samples: a column, or a file with one.")]
+GroupsOption = Annotated[
+    str | None,
+    typer.Option(help="Trajectory of each sample: a column, or a file with one. (default: each file is one)"),
+]
+AnglesOption = Annotated[
+    str | None, typer.Option(help="Columns that are angles, as in phi,psi: cosine and sine take their place.")
+]
+DegreesOption = Annotated[bool, typer.Option("--degrees", help="Whether angles are in degrees instead of radians.")]
 DescriptorOption = Annotated[str, typer.Option(help=f"Coordinates of a trajectory: {' or '.join(DESCRIPTORS)}.")]

@@ -10,16 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from kdmaps.cli._models import describe, places_of, shorten, texts_of
-from kdmaps.data import Table, gather, open_tables, read_column
-from kdmaps.exceptions import DataWarning
+from kdmaps.cli._models import describe, places_of, shorten, split_names, texts_of, with_angles
+from kdmaps.data import ArraySource, Source, Table, gather, open_tables, read_column
 from kdmaps.forms.diffusion import DiffusionTensor
-from kdmaps.utils.warn import warn
 
 #: Fewer samples than this mean that the stride is too long, and say nothing about the order of rows.
 MIN_SAMPLES = 10
-#: Rows that tell a time from a coordinate.
-LOOKED_AT = 10_000
 
 
 @dataclass(frozen=True)
@@ -57,20 +53,12 @@ class Samples:
         columns = shorten(self.names) if self.names else f"{d} columns" if d > 1 else "1 column"
         return f"{len(self.X)} samples of {columns}"
 
-    def warn_of_time(self) -> None:
-        """Warn of columns that only rise or only fall along the first rows of a trajectory."""
-        X = self.X if self.group is None else self.X[: _first_run(self.group)]
-        steps = np.diff(np.asarray(X[:LOOKED_AT], dtype=np.float64), axis=0)
-        if X.shape[1] < 2 or len(steps) < MIN_SAMPLES:
-            return
-        monotone = np.flatnonzero((steps > 0).all(axis=0) | (steps < 0).all(axis=0))
-        if monotone.size:
-            named = shorten([self.names[j] if self.names else str(j) for j in monotone])
-            warn(
-                f"Column {named} only rises, or only falls, from row to "
-                "row, as a time or an index does. If it is no coordinate, choose the others with --columns.",
-                DataWarning,
-            )
+    @property
+    def source(self) -> Source:
+        """The samples with the names of their columns, as estimators take them."""
+        source = ArraySource(self.X if self.X.dtype.kind == "f" else self.X.astype(np.float64))
+        source.feature_names = self.names
+        return source
 
 
 @dataclass(frozen=True)
@@ -84,9 +72,11 @@ class Files:
     header: bool | None
     weights: str | None
     groups: str | None
-    diffusion: str | None
     topology: Path | None
     descriptor: str
+    angles: str | None = None
+    degrees: bool = False
+    diffusion: str | None = None
 
     def read(self) -> Samples:
         """Read the samples, and check that weights, groups and tensors belong to them."""
@@ -105,6 +95,7 @@ class Files:
             descriptor=self.descriptor,
         )
         samples = table.select(self.columns, leave_out=[where for where in self._beside.values()])
+        samples = with_angles(samples, self.angles, self.degrees)
         weight, group = self._column("--weights", self.weights, table), self._column("--groups", self.groups, table)
         X = gather(samples)
         for name, where, column in (("--weights", self.weights, weight), ("--groups", self.groups, group)):
@@ -142,8 +133,11 @@ class Files:
         if self.topology is not None:
             options |= {"topology": str(self.topology), "descriptor": self.descriptor}
         samples = _call("table.select", columns=self.columns, leave_out=[*roles.values()])
+        if self.angles is not None:
+            samples = f"angles({samples}, {split_names(self.angles)}{', degrees=True' if self.degrees else ''})"
+        used = ["gather", opening, *(["angles"] if self.angles else []), *(["read_column"] if roles else [])]
         lines = [
-            f"from kdmaps.data import gather, {opening}{', read_column' if roles else ''}",
+            f"from kdmaps.data import {', '.join(sorted(used))}",
             f"table = {_call(opening, paths, **options)}",
             f"X = gather({samples})",
             *(f"{name} = read_column({where!r}, table, {name!r}, {self.stride})" for name, where in roles.items()),
@@ -188,9 +182,3 @@ def _diffusion(text: str | None, stride: int, n_samples: int, n_columns: int) ->
             f"of shape ({n_columns}, {n_columns}) or (rows, {n_columns}, {n_columns})."
         ) from error
     return value
-
-
-def _first_run(group: np.ndarray) -> int:
-    """Return how many samples at the beginning belong to the same group."""
-    other = np.flatnonzero(group[:LOOKED_AT] != group[0])
-    return int(other[0]) if other.size else len(group)

@@ -1,7 +1,10 @@
 """Samples: arrays, streams, files, trajectories and Dask as sources; tables of modes written to files."""
 
+from kdmaps.data.angles import angles
+from kdmaps.data.check import check_data
 from kdmaps.data.copies import gather
 from kdmaps.data.files import open_table, open_tables, read_column
+from kdmaps.data.findings import Finding
 from kdmaps.data.formats.registry import TABLE_FORMATS, make_writer
 from kdmaps.data.formats.trajectories import DESCRIPTORS
 from kdmaps.data.inputs import as_source
@@ -14,11 +17,14 @@ __all__ = [
     "PREVIEW_SAMPLES",
     "TABLE_FORMATS",
     "ArraySource",
+    "Finding",
     "Sample",
     "Source",
     "StreamSource",
     "Table",
+    "angles",
     "as_source",
+    "check_data",
     "gather",
     "make_writer",
     "open_table",

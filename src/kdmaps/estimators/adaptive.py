@@ -120,7 +120,7 @@ class AdaptiveDiffusionMap(KernelSearchCV):
         time_step: float = 1.0,
         reversible: bool = True,
         rates: str = "ritz",
-        cv: Any = 3,
+        cv: Any = "auto",
         dtype: DTypeLike = "float64",
         engine: str | None = None,
         memory_limit: float | None = None,

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from kdmaps.analysis.trust import Trust
 from kdmaps.bases import Basis, BasisSpec, LandmarkBasis
+from kdmaps.data.check import warn_of_array, warn_of_preview
 from kdmaps.data.distances import resolve_bandwidth
 from kdmaps.data.inputs import join_trajectories
 from kdmaps.data.pairs import Tail
@@ -90,9 +91,8 @@ class KernelDiffusionMap(ModeTransformer):
     rates : {"ritz", "cross-fitted"}, default="ritz"
         Where the rates of the modes are read: on the samples that the modes were fitted to, which makes them too small
         where many modes compete; or on the held-out samples of every fold, for the modes of the others.
-    cv : int or scikit-learn splitter, default=3
-        Folds of "cross-fitted". A number is that many random folds, drawn twice; for correlated trajectories use
-        `kdmaps.BlockedKFold`.
+    cv : "auto", int or scikit-learn splitter, default="auto"
+        Folds of "cross-fitted", as in `KernelSearchCV`.
     random_state : int, RandomState instance or None, default=None
         The same integer draws the same frequencies, landmarks and folds in all estimators.
 
@@ -155,7 +155,7 @@ class KernelDiffusionMap(ModeTransformer):
         time_step: float = 1.0,
         reversible: bool = True,
         rates: str = "ritz",
-        cv: Any = 3,
+        cv: Any = "auto",
         dtype: DTypeLike = "float64",
         engine: str | None = None,
         memory_limit: float | None = None,
@@ -258,6 +258,8 @@ class KernelDiffusionMap(ModeTransformer):
             source = checked_source(self, X, reset)
             check_folds(source, fit_spec(self))
             weight = checked_weight(sample_weight, source)
+            if reset:
+                warn_of_array(source, weight, groups, folds=self.rates == "cross-fitted", lag=self.lag)
             spec = replace(fit_spec(self), diffusion=diffusion)
             tail = getattr(self, "_tail", None)
             if not reset and tail is not None:
@@ -332,7 +334,9 @@ def fit_source(
                 "rates='cross-fitted' needs the folds of all samples, which a model that was loaded, or fitted with "
                 "rates='ritz', does not keep; call set_params(rates='ritz') before partial_fit."
             )
-        splits = make_splits(spec.splitter, source.rows_for_splitters, groups, spec.n_components, seed)
+        cv = spec.with_folds(source, groups).splitter if reset else getattr(model, "_splitter", spec.splitter)
+        splits = make_splits(cv, source.rows_for_splitters, groups, spec.n_components, seed)
+        model._splitter = cv  # the chunks of partial_fit are cut alike
         landmarks = basis.landmarks if isinstance(basis, LandmarkBasis) else None
         folds = make_folds(splits, source, weight, spec.n_components, landmarks)
         moments, parts = folds.moments(source, form, basis, weight, **spec.summing)
@@ -413,5 +417,6 @@ def _make_basis(model: KernelDiffusionMap, source: Source, sample: Sample, seed:
     spec, (_, X, weight) = basis_spec(model), sample
     if weight is not None:
         X, weight = X[weight > 0], weight[weight > 0]
-    check_samples(X, model.n_components, source.feature_names)
+    check_samples(X, model.n_components)
+    warn_of_preview(source, sample, folds=model.rates == "cross-fitted")
     return spec.make(model._make_kernel(X, weight, seed), X, weight, seed)

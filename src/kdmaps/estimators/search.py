@@ -8,6 +8,7 @@ from typing import Any, Self
 from numpy.typing import ArrayLike, DTypeLike
 
 from kdmaps.analysis.relevance import relevance_at
+from kdmaps.data.check import warn_of_array
 from kdmaps.data.inputs import join_trajectories
 from kdmaps.estimators.kernel_map import (
     KernelDiffusionMap,
@@ -84,9 +85,10 @@ class KernelSearchCV(ModeTransformer):
         is a landmark. "full" is not possible: it would leave none.
     n_features, sampling, landmarks, center, diffusion, lag, time_step, reversible, rates :
         As in `KernelDiffusionMap`. Kernels are judged by pairs in both directions of time, whatever `reversible` is.
-    cv : int or scikit-learn splitter, default=3
-        A number is that many random folds, drawn twice; with `groups`, that many folds of whole groups. For a
-        correlated trajectory use `kdmaps.BlockedKFold`.
+    cv : "auto", int or scikit-learn splitter, default="auto"
+        A number is that many random folds, drawn twice; with `groups`, that many folds of whole groups. "auto" is 3,
+        unless rows depend on rows nearby: then five blocks with a gap of the correlation time
+        (`kdmaps.BlockedKFold`), or whole walkers if their frames take turns, with a `DataWarning` that says so.
     dtype, engine, memory_limit :
         As in `KernelDiffusionMap`; the limit is that of the fit on all samples.
     random_state : int, RandomState instance or None, default=None
@@ -173,7 +175,7 @@ class KernelSearchCV(ModeTransformer):
         time_step: float = 1.0,
         reversible: bool = True,
         rates: str = "ritz",
-        cv: Any = 3,
+        cv: Any = "auto",
         dtype: DTypeLike = "float64",
         engine: str | None = None,
         memory_limit: float | None = None,
@@ -236,6 +238,7 @@ class KernelSearchCV(ModeTransformer):
             source = checked_source(self, X, reset=True)
             check_folds(source, plan.fit)
             weight = checked_weight(sample_weight, source)
+            warn_of_array(source, weight, groups, lag=self.lag)
             source, weight, groups = plan.fit.observations(source, weight, groups)
             result = search(source, weight, groups, plan)
             self._report(result)
@@ -244,7 +247,7 @@ class KernelSearchCV(ModeTransformer):
             self.suggested_n_components_ = result.data.suggest_n_components(moments, chosen.regularization)
             data = result.data
             shared = {name: getattr(self, name) for name in SHARED}
-            shared |= {"landmarks": data.spec(chosen.basis).landmarks, "random_state": data.seed}
+            shared |= {"landmarks": data.spec(chosen.basis).landmarks, "random_state": data.seed, "cv": data.fit.cv}
             model = KernelDiffusionMap(**shared).set_params(**self.best_params_)
             copy_columns(self, model)
             # The sums of the search know no limit, and no direction of time.

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kdmaps.bases import Basis, BasisSpec, check_basis
+from kdmaps.data.check import warn_of_array
 from kdmaps.data.distances import resolve_bandwidth
 from kdmaps.data.inputs import join_trajectories
 from kdmaps.data.sources import PREVIEW_SAMPLES, ArraySource
@@ -213,7 +214,10 @@ class VariationalKernelMap(ModeTransformer):
             X = checked_samples(self, X, reset=True)
             weight = checked_weight(sample_weight, X)
             form = make_form(self.diffusion, X, weight, keep=True)
-            samples = _Samples(ArraySource(X, checked=True), weight, form, groups, seed_of(self.random_state))
+            source = ArraySource(X, checked=True)
+            source.feature_names = getattr(self, "feature_names_in_", None)
+            warn_of_array(source, weight, groups, folds=self.rates == "cross-fitted")
+            samples = _Samples(source, weight, form, groups, seed_of(self.random_state))
             learned, self.regularization_ = self._learn(spec, fit, samples)
             if self.rates == "cross-fitted":
                 moments, parts = samples.folds(fit, learned).moments(samples.source, form, learned, weight)
@@ -263,7 +267,7 @@ class VariationalKernelMap(ModeTransformer):
         _, X, weight = samples.source.sample(PREVIEW_SAMPLES, np.random.RandomState(samples.seed), samples.weight)
         if weight is not None:
             X, weight = X[weight > 0], weight[weight > 0]
-        check_samples(X, self.n_components, getattr(self, "feature_names_in_", None))
+        check_samples(X, self.n_components)
         kernels = self._make_kernels(X, weight, samples.seed)
         basis = spec.make(kernels[0] if len(kernels) == 1 else Mixture(kernels), X, weight, samples.seed)
         folds = samples.folds(fit, basis) if "heldout" in objective.terms else None

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kdmaps.analysis.correlation import trajectories_of
 from kdmaps.analysis.evidence import MOST_AFTER_FIT, MOST_AFTER_SEARCH, Evidence, energies_at, evidence_of
 from kdmaps.analysis.trust import Trust
 from kdmaps.bases import FourierBasis, ModeBasis
+from kdmaps.data.correlation import trajectories_of
 from kdmaps.data.pairs import PairSource
 from kdmaps.data.sources import Sample, Source
 from kdmaps.data.support import Support

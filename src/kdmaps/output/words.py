@@ -204,11 +204,17 @@ def statement_of(certificate: Any) -> str:
 
 def has_unit_diffusion(estimator: Any) -> bool:
     """Return whether the diffusion tensor was not given, so that time scales are those of a diffusion constant of 1."""
-    return isinstance(getattr(estimator, "diffusion", None), str | TangentDiffusion | None)
+    given = getattr(estimator, "diffusion", None)
+    return getattr(estimator, "lag", None) is None and isinstance(given, str | TangentDiffusion | None)
 
 
-def time_unit(estimator: Any) -> str:
-    """Say in which unit the time scales are."""
+def time_unit(estimator: Any, unit: str | None = None) -> str:
+    """Say in which unit the time scales are; `unit` is the one of the time step between frames."""
+    lag = getattr(estimator, "lag", None)
+    if lag is not None:
+        apart = f"{lag * estimator.time_step:g}{'' if unit is None else f' {unit}'}"
+        frames = "1 frame" if lag == 1 else f"{lag} frames"
+        return f"Time scales are in {unit or 'the unit of time_step'}, from pairs of frames {apart} ({frames}) apart."
     if has_unit_diffusion(estimator):
         return (
             "Time scales are in units of length²/D, for D = 1: divide them by the diffusion constant D of the system."

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from copy import copy
 from functools import cached_property
+from math import ceil
 from numbers import Integral
 from typing import Any
 
@@ -12,13 +13,23 @@ import numpy as np
 from sklearn.model_selection import BaseCrossValidator, GroupKFold, RepeatedKFold, check_cv
 
 from kdmaps.bases import Basis
-from kdmaps.data.sources import Form, Source
+from kdmaps.data.check import order_findings, order_in, warn_of
+from kdmaps.data.order import Order
+from kdmaps.data.sources import Form, Sample, Source
 from kdmaps.forms.moments import Moments, sum_moments
 
 #: One draw of folds now and then flatters a bad candidate. A second draw costs solves, but no pass over the samples.
 REPEATS = 2
 #: With more classes than this, adding up p×p moments costs more than summing samples again.
 MAX_CLASSES_PER_FOLD = 3
+
+#: Random folds, and folds of groups, of cv="auto".
+FOLDS = 3
+#: Blocks of consecutive frames. Nothing can be drawn twice, so there are more of them than random folds; with five, a
+#: block has a fifth of the transitions, and a training set still has most of them.
+BLOCKS = 5
+#: Part of all rows that the gap on either side of a block takes at most: a training set then keeps 60 % of the rows.
+WIDEST_GAP = 0.1
 
 Splits = list[tuple[np.ndarray, np.ndarray]]
 
@@ -60,6 +71,77 @@ class BlockedKFold(BaseCrossValidator):
         for block in np.array_split(index, self.n_splits):
             far = (index < block[0] - self.gap) | (index > block[-1] + self.gap)
             yield index[far], block
+
+
+class WalkerKFold(BaseCrossValidator):
+    """Hold out whole walkers, whose frames take turns: row i belongs to walker i modulo their number.
+
+    Parameters
+    ----------
+    n_walkers : int
+        Number of walkers, 2 or more.
+    n_splits : int, default=3
+        Number of folds; at most one for each walker.
+
+    Examples
+    --------
+    >>> from kdmaps.selection.folds import WalkerKFold
+    >>> for train, test in WalkerKFold(2).split(range(6)):
+    ...     print(train, test)
+    [1 3 5] [0 2 4]
+    [0 2 4] [1 3 5]
+    """
+
+    def __init__(self, n_walkers: int, n_splits: int = FOLDS):
+        self.n_walkers, self.n_splits = n_walkers, n_splits
+
+    def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
+        """Return the number of folds."""
+        return min(self.n_splits, self.n_walkers)
+
+    def split(self, X: Any, y: Any = None, groups: Any = None) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Yield the indices of training and test samples, fold after fold."""
+        index = np.arange(len(X))
+        fold = index % self.n_walkers % self.get_n_splits()
+        for number in range(self.get_n_splits()):
+            yield index[fold != number], index[fold == number]
+
+
+def is_auto(cv: Any) -> bool:
+    """Return whether the folds are to be chosen by the order of the rows."""
+    return isinstance(cv, str) and cv == "auto"
+
+
+def resolve_cv(cv: Any, source: Source, groups: Any, preview: Sample | None = None) -> Any:
+    """Return the folds that "auto" stands for; any other `cv` stays as it is.
+
+    With groups, and for independent rows, these are `cv=3`. Random folds of rows that depend on rows nearby would test
+    on neighbours of training samples: consecutive frames are cut into blocks, and walkers held out as a whole, with a
+    `DataWarning` that says so.
+
+    Parameters
+    ----------
+    cv : "auto", or as in `make_splits`
+    source : Source
+    groups : array-like or None
+    preview : Sample, optional
+        Some rows of a source that is no array.
+    """
+    if not is_auto(cv):
+        return cv
+    if groups is not None:
+        return FOLDS
+    order = order_in(source, preview)
+    warn_of(order_findings(order))
+    if order.n_walkers > 1:
+        return WalkerKFold(order.n_walkers)
+    return blocks_of(order, source.n_samples or 0) if order.n_walkers else FOLDS
+
+
+def blocks_of(order: Order, n_samples: int) -> BlockedKFold:
+    """Return blocks of consecutive frames, with a gap of their correlation time."""
+    gap = ceil(order.correlation_time) if order.n_walkers else 0
+    return BlockedKFold(BLOCKS, gap=min(gap, int(WIDEST_GAP * n_samples)))
 
 
 def make_splits(cv: Any, X: np.ndarray, groups: Any, n_components: int, seed: int) -> Splits:

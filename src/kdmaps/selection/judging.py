@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kdmaps.bases import Basis, BasisSpec, select_landmarks
+from kdmaps.data.check import warn_of_preview
 from kdmaps.data.distances import median_distance
 from kdmaps.data.sources import PREVIEW_SAMPLES, ArraySource, Sample, Source
 from kdmaps.forms.diffusion import mean_diffusion, tensors_of
@@ -71,6 +72,7 @@ class SearchData:
     rival_basis : BasisSpec or None
         Landmarks, where the basis is a candidate too.
     fit : FitSpec
+        With the folds that `cv="auto"` stands for.
     seed : int
     """
 
@@ -108,18 +110,20 @@ class SearchData:
         preview = searched.sample(PREVIEW_SAMPLES, np.random.RandomState(seed), weight)
         used = preview.X if preview.weight is None else preview.X[preview.weight > 0]
         n_components = plan.fit.n_components
-        check_samples(used, n_components, source.feature_names)
+        check_samples(used, n_components)
+        warn_of_preview(source, preview)
         median = median_distance(preview.X, preview.weight, seed)
         if isinstance(searched, ArraySource):
             tensors = tensors_of(plan.fit.diffusion, rows, source.n_samples)
             form = make_form(tensors, searched.array, weight, spaces=form.spaces, keep=True)
         spec, *others = (_with_landmarks(b, used, median, n_components, seed) for b in plan.bases)
         rival = _without_samples(others[0], used, n_components) if others else None
-        splits = splits_at(plan.fit.splitter, source, groups, rows, n_components, seed)
+        fit = plan.fit.with_folds(source, groups, preview)
+        splits = splits_at(fit.splitter, source, groups, rows, n_components, seed)
         chosen = spec.landmarks if spec.basis == "landmarks" else None
         folds = make_folds(splits, searched, weight, n_components, chosen)
         complete = len(rows) == source.n_samples
-        settings = (folds, spec, rival, plan.fit, seed)
+        settings = (folds, spec, rival, fit, seed)
         return cls(searched, rows, complete, weight, form, whole_form, preview, median, *settings)
 
     def spec(self, basis: str) -> BasisSpec:
@@ -157,13 +161,14 @@ class SearchData:
         """Return a digest of the data and the settings, by which a checkpoint knows that it belongs to them."""
         X, rows = self.source.content(self.preview)
         basis, fit, rival = self.basis, self.fit, self.rival_basis
-        settings = (fit.n_components, basis.basis, basis.n_features, basis.sampling, fit.center, fit.lag, self.seed)
+        of_basis = (basis.basis, basis.n_features, basis.sampling, str(np.dtype(basis.dtype)))
+        settings = (*of_basis, fit.n_components, fit.center, fit.lag, fit.reversible, self.seed)
         landmarks = [spec.landmarks for spec in (basis, rival) if spec is not None and spec.basis == "landmarks"]
-        arrays = (X, self.weight, *landmarks, self.folds.assignment)
+        arrays = (X, rows, self.weight, *landmarks, self.folds.assignment)  # of pairs, rows are their first frames
         # A callable tensor is known by its values at these samples: one pass, where the search makes hundreds.
         blocks = self.form.tensor.content(X, rows) if isinstance(self.form, EnergyForm) else ()
         tensor = [content_digest(block) for block in blocks]
-        return content_digest(self.source.shape, settings, str(np.dtype(basis.dtype)), arrays, tensor)
+        return content_digest(self.source.shape, settings, arrays, tensor)
 
     def make_basis(self, kernel: Kernel, basis: str | None = None) -> Basis:
         """Make the basis of a kernel."""

@@ -10,11 +10,11 @@ import numpy as np
 
 from kdmaps.bases import BASES, BasisSpec, check_basis
 from kdmaps.data.pairs import PairedData, make_pairs
-from kdmaps.data.sources import Source
+from kdmaps.data.sources import Sample, Source
 from kdmaps.forms.energy import EnergyForm, make_form
 from kdmaps.forms.engines import check_engine
 from kdmaps.forms.lagged import LaggedForm
-from kdmaps.selection.folds import REPEATS, BlockedKFold
+from kdmaps.selection.folds import FOLDS, REPEATS, BlockedKFold, is_auto, resolve_cv
 from kdmaps.selection.grid import bandwidth_grid, kernels_of, regularization_grid
 from kdmaps.selection.rules import make_scoring
 from kdmaps.spectrum.clock import Clock
@@ -38,7 +38,7 @@ class FitSpec:
         The diffusion tensor of the energy.
     rates : {"ritz", "cross-fitted"}
         Where rates are read.
-    cv : int, scikit-learn splitter or list of index pairs
+    cv : "auto", int, scikit-learn splitter or list of index pairs
         The folds.
     engine : {"numba", "jax"} or None
         What runs the sum over samples.
@@ -107,6 +107,12 @@ class FitSpec:
     def clock(self) -> Clock:
         """What quotients say about time."""
         return Clock(self.lag, float(self.time_step))
+
+    def with_folds(self, source: Source, groups: Any, preview: Sample | None = None) -> FitSpec:
+        """Return the settings with the folds that `cv="auto"` stands for; pairs of frames are in order anyway."""
+        if self.lag is not None:
+            return replace(self, cv=FOLDS) if is_auto(self.cv) else self
+        return replace(self, cv=resolve_cv(self.cv, source, groups, preview))
 
     @property
     def splitter(self) -> Any:

@@ -7,11 +7,9 @@ from numbers import Real
 import numpy as np
 from numpy.typing import ArrayLike
 
+from kdmaps.data.findings import effective_sample_size, is_dominated
 from kdmaps.exceptions import DataWarning
 from kdmaps.utils.warn import warn
-
-#: Warn if fewer effective samples than this fraction of all samples, or than this number, are left.
-MIN_EFFECTIVE_PART, MIN_EFFECTIVE = 0.01, 50
 
 
 def boltzmann_weights(bias_energy: ArrayLike, kT: float) -> np.ndarray:
@@ -51,23 +49,10 @@ def boltzmann_weights(bias_energy: ArrayLike, kT: float) -> np.ndarray:
     weights = np.exp((energy - energy.max()) / float(kT))
     weights /= weights.mean()
     n, effective = len(weights), effective_sample_size(weights)
-    if effective < max(MIN_EFFECTIVE_PART * n, min(n / 2, MIN_EFFECTIVE)):
+    if is_dominated(n, effective):
         warn(
             f"The weights leave {effective:.1f} effective samples of {n}: a few samples dominate the result. Check the "
             "units of bias_energy and kT, discard the time in which the bias was still growing, or sample longer.",
             DataWarning,
         )
     return weights
-
-
-def effective_sample_size(weights: ArrayLike) -> float:
-    """Return Kish's effective sample size (Σ w)²/Σ w².
-
-    Examples
-    --------
-    >>> from kdmaps.simulation import effective_sample_size
-    >>> effective_sample_size([1.0, 1.0, 0.0, 0.0])
-    2.0
-    """
-    weights = np.asarray(weights, dtype=np.float64)
-    return float(weights.sum() ** 2 / (weights @ weights))

@@ -14,12 +14,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from kdmaps.exceptions import DataWarning
 from kdmaps.utils.types import RandomStateLike
-from kdmaps.utils.warn import warn
-
-#: With fewer effective samples, a mean over them has a relative error of 14 % or more.
-MIN_EFFECTIVE = 50
 
 
 @contextmanager
@@ -107,20 +102,7 @@ def checked_weight(sample_weight: ArrayLike | None, X: Any) -> np.ndarray | None
             f"sample_weight has a largest entry of {largest:.1e}, whose square is no number any more; divide all "
             "weights by it."
         )
-    _warn_of_few(weight / largest)
     return weight
-
-
-def _warn_of_few(weight: np.ndarray) -> None:
-    """Warn of weights that leave few of the samples: (Σw)²/Σw² is the number of equal weights as good as these."""
-    count = float(weight.sum() ** 2 / (weight @ weight))
-    positive = np.count_nonzero(weight)  # a weight of 0 leaves a sample out, as a mask does
-    if count < MIN_EFFECTIVE and count < positive / 2:
-        warn(
-            f"sample_weight leaves {count:.1f} effective samples of {positive}: a few samples decide all modes and "
-            "rates. Check the weights, or sample closer to the law that they stand for.",
-            DataWarning,
-        )
 
 
 def checked_values(values: ArrayLike, n_samples: int) -> np.ndarray:
@@ -134,17 +116,10 @@ def checked_values(values: ArrayLike, n_samples: int) -> np.ndarray:
     return array
 
 
-def check_samples(X: np.ndarray, n_components: int, names: Any = None) -> None:
-    """Raise if X has too few samples, and warn of columns that are constant."""
+def check_samples(X: np.ndarray, n_components: int) -> None:
+    """Raise if X has too few samples."""
     if X.shape[0] <= n_components:
         raise ValueError(
             f"X has {X.shape[0]} sample(s) (of positive weight) but n_components={n_components} modes need "
             f"at least {n_components + 1}; give more samples or ask for fewer modes."
-        )
-    constant = np.flatnonzero(np.ptp(X, axis=0) == 0)
-    if constant.size and constant.size < X.shape[1]:
-        shown = constant if names is None else [names[j] for j in constant]
-        warn(
-            f"Column(s) {', '.join(map(str, shown))} of X are constant and say nothing about the modes; drop them.",
-            DataWarning,
         )

@@ -1,6 +1,28 @@
-"""Analysis of modes along trajectories: autocorrelations compared with the model's rates, coarse states."""
+"""Analysis of modes along trajectories: lags, tests of Markov's property, passages, both clocks, coarse states."""
 
+from kdmaps.analysis.dynamics._chapman import ChapmanKolmogorov, chapman_kolmogorov
+from kdmaps.analysis.dynamics._choose import LagChoice, choose_lag
+from kdmaps.analysis.dynamics._clocks import ClockComparison, compare_clocks
 from kdmaps.analysis.dynamics._lagged import LagComparison, compare_with_trajectory
+from kdmaps.analysis.dynamics._passage import Committor, PassageTimes, committor, mean_first_passage_times
 from kdmaps.analysis.dynamics._states import CoarseStates, coarse_states
+from kdmaps.analysis.dynamics._timescales import ImpliedTimescales, implied_timescales
 
-__all__ = ["CoarseStates", "LagComparison", "coarse_states", "compare_with_trajectory"]
+__all__ = [
+    "ChapmanKolmogorov",
+    "ClockComparison",
+    "CoarseStates",
+    "Committor",
+    "ImpliedTimescales",
+    "LagChoice",
+    "LagComparison",
+    "PassageTimes",
+    "chapman_kolmogorov",
+    "choose_lag",
+    "coarse_states",
+    "committor",
+    "compare_clocks",
+    "compare_with_trajectory",
+    "implied_timescales",
+    "mean_first_passage_times",
+]

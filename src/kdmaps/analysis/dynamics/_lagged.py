@@ -12,15 +12,20 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kdmaps.analysis.blocks import cut_blocks
-from kdmaps.analysis.correlation import integrated_correlation_time, trajectories_of
+from kdmaps.analysis.dynamics._clocks import common_value
+from kdmaps.data.correlation import integrated_correlation_time, trajectories_of
 from kdmaps.data.inputs import join_trajectories
 from kdmaps.estimators.transformer import ModeTransformer
+from kdmaps.exceptions import UnreliableModesWarning
 from kdmaps.utils.types import SamplesLike
+from kdmaps.utils.warn import warn
 
 #: Number of parts of the trajectory for jackknife standard errors.
 JACKKNIFE_PARTS = 10
 #: Correlations below this are too noisy to fit their logarithm.
 SMALLEST_CORRELATION = 0.1
+#: Modes that differ from their common D by more than this many standard errors, of ten parts each, disagree.
+MOST_DISAGREEMENT = 4
 #: A smaller decay of log ρ over all lags is attributed to rounding.
 SMALLEST_DECAY = 1e-12
 
@@ -49,6 +54,8 @@ class LagComparison:
         mode of a Markovian system; the remainder decays faster than the first lag.
     timescales, timescale_errors : ndarray of shape (r,)
         1/κ_k in the units of `time_step`.
+    disagreement : float
+        Largest distance of a log D_k from log D, in its own standard errors.
     """
 
     times: np.ndarray
@@ -62,6 +69,7 @@ class LagComparison:
     amplitudes: np.ndarray
     timescales: np.ndarray
     timescale_errors: np.ndarray
+    disagreement: float
 
     def table(self) -> list[dict[str, Any]]:
         """Return one row of plain data per mode and lag, for example for `pandas.DataFrame`."""
@@ -76,6 +84,19 @@ class LagComparison:
             for k in range(len(self.diffusion))
             for i, time in enumerate(self.times)
         ]
+
+    def __repr__(self) -> str:
+        lines = [f"Modes along a trajectory, {len(self.times)} lags up to {self.times[-1]:.4g} in time"]
+        lines += [
+            f"  mode {k + 1}: D = {self.diffusion[k]:.3g} ± {self.diffusion_errors[k]:.2g}, amplitude "
+            f"{self.amplitudes[k]:.3f}, time scale {self.timescales[k]:.4g} ± {self.timescale_errors[k]:.2g}"
+            for k in range(len(self.diffusion))
+        ]
+        lines.append(
+            f"  common D = {self.common_diffusion:.3g} ± {self.common_diffusion_error:.2g}; modes differ from it by up "
+            f"to {self.disagreement:.1f} standard errors"
+        )
+        return "\n".join(lines)
 
 
 def compare_with_trajectory(
@@ -109,6 +130,16 @@ def compare_with_trajectory(
     -------
     LagComparison
 
+    Warns
+    -----
+    UnreliableModesWarning
+        If the modes disagree about D beyond their errors: `common_diffusion` then means nothing, and pairs of frames
+        (`lag` of the estimators) give time scales without it.
+
+    See Also
+    --------
+    compare_clocks : Modes of samples beside those of pairs of frames.
+
     Notes
     -----
     A line is fitted to log ρ at the lags with ρ > 0.1, with weights ρ², the inverse variance of log ρ. Standard errors
@@ -137,7 +168,14 @@ def compare_with_trajectory(
     rho_error, (decay_error, _) = _jackknife_error(rho_left_out), _jackknife_error(fit_left_out)
     decaying = _decaying_modes(decay, decay_error, times, lags)
     precision = (decay[decaying] / decay_error[decaying]) ** 2
-    common = np.exp(np.average(np.log(decay[decaying] / rates[decaying]), weights=precision))
+    common, disagreement = common_value(decay[decaying] / rates[decaying], decay_error[decaying] / rates[decaying])
+    if disagreement > MOST_DISAGREEMENT and not _has_lag(model):
+        warn(
+            f"The modes disagree about the diffusion constant, by up to {disagreement:.0f} standard errors: the metric "
+            "of X is not that of the noise, and common_diffusion turns no time scale into time. Fit pairs of frames: "
+            "use lag=1 and time_step.",
+            UnreliableModesWarning,
+        )
     # To first order, log D varies like the relative decay rates; this includes correlations between the modes.
     relative = np.average(fit_left_out[:, 0, decaying] / decay[decaying], weights=precision, axis=1)
     return LagComparison(
@@ -147,12 +185,19 @@ def compare_with_trajectory(
         predicted=np.exp(-times[:, None] * rates * common),
         diffusion=decay / rates,
         diffusion_errors=decay_error / rates,
-        common_diffusion=float(common),
+        common_diffusion=common,
         common_diffusion_error=float(common * _jackknife_error(relative)),
         amplitudes=amplitude,
         timescales=1 / decay,
         timescale_errors=decay_error / decay**2,
+        disagreement=disagreement,
     )
+
+
+def _has_lag(model: Any) -> bool:
+    """Return whether the rates of a model are those of pairs of frames, which need no diffusion constant."""
+    clock = getattr(getattr(model, "modes_", None), "clock", None)
+    return clock is not None and clock.lag is not None
 
 
 def _checked_lags(lags: ArrayLike | None, modes: np.ndarray, trajectories: Sequence[np.ndarray]) -> np.ndarray:

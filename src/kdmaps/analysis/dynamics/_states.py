@@ -11,6 +11,8 @@ from scipy.spatial import ConvexHull, QhullError
 
 #: With more modes than this, computing the convex hull costs more than it saves.
 HULL_MODES = 5
+#: Samples with a larger membership are well inside a state.
+CRISP = 0.9
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,15 @@ class CoarseStates:
     populations: np.ndarray
     transformation: np.ndarray | None
     signs: np.ndarray | None = None
+
+    def __repr__(self) -> str:
+        method = "PCCA+" if self.signs is None else "signs"
+        crisp = np.mean(self.memberships.max(axis=1) > CRISP)
+        shown = ", ".join(f"{number}: {population:.1%}" for number, population in enumerate(self.populations))
+        return (
+            f"{len(self.populations)} coarse states of {len(self.labels)} samples ({method}), populations {shown}; "
+            f"{crisp:.0%} of the samples have a membership above {CRISP:g}"
+        )
 
     def memberships_at(self, modes: ArrayLike) -> np.ndarray:
         """Return the memberships of new points.

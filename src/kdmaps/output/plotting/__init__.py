@@ -1,6 +1,12 @@
 """Figures. Every function draws on Axes and returns them; matplotlib is imported only when one is called."""
 
 from kdmaps.output.plotting._certificates import plot_certificates, plot_residuals
+from kdmaps.output.plotting._dynamics import (
+    plot_chapman_kolmogorov,
+    plot_free_energy,
+    plot_implied_timescales,
+    plot_modes_in_time,
+)
 from kdmaps.output.plotting._learning import plot_history
 from kdmaps.output.plotting._modes import plot_embedding, plot_modes
 from kdmaps.output.plotting._relevance import plot_relevance
@@ -9,10 +15,14 @@ from kdmaps.output.plotting._spectrum import plot_timescales
 
 __all__ = [
     "plot_certificates",
+    "plot_chapman_kolmogorov",
     "plot_embedding",
+    "plot_free_energy",
     "plot_history",
+    "plot_implied_timescales",
     "plot_landscape",
     "plot_modes",
+    "plot_modes_in_time",
     "plot_regularization_map",
     "plot_relevance",
     "plot_residuals",

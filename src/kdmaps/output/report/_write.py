@@ -78,6 +78,7 @@ def render_report(
     certificates: Sequence[Certificate] = (),
     notes: Sequence[str] | None = None,
     title: str = "Slow modes",
+    unit: str | None = None,
     feature_names: Sequence[str] | None = None,
     command: str | None = None,
     reading: str | None = None,
@@ -99,6 +100,8 @@ def render_report(
     notes : sequence of str, optional
         Warnings to show. By default those of the modes.
     title : str
+    unit : str, optional
+        Unit of the time step between frames, for a model with a lag.
     feature_names : sequence of str, optional
         Names of the columns of X, where X has none.
     command : str, optional
@@ -129,7 +132,7 @@ def render_report(
         command=command,
         python=program(model, beside, reading),
         fingerprint=fingerprint(X),
-        **_findings(model, uncertainty),
+        **_findings(model, uncertainty, unit),
     )
 
 
@@ -144,12 +147,12 @@ def _filled(**content: Any) -> str:
     return template.render(style=style, script=script, versions=library_versions(), **content)
 
 
-def _findings(model: Any, uncertainty: Any) -> dict[str, Any]:
+def _findings(model: Any, uncertainty: Any, unit: str | None) -> dict[str, Any]:
     """Return time scales, the choice of the kernel, checks and figures."""
     return {
         "columns": timescale_columns(uncertainty),
         "rows": timescale_rows(model, uncertainty),
-        "unit": time_unit(model),
+        "unit": time_unit(model, unit),
         "unit_diffusion": has_unit_diffusion(model),
         "uncertainty": uncertainty,
         "chosen": chosen(model),

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from kdmaps.analysis import correlation
-from kdmaps.analysis.correlation import autocorrelation, integrated_correlation_time, trajectories_of
+from kdmaps.data import correlation
+from kdmaps.data.correlation import autocorrelation, integrated_correlation_time, trajectories_of
 from shared import traced_peak
 
 SERIES = np.cumsum(np.random.default_rng(0).standard_normal(100)) + 50

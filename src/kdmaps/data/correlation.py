@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.fft import next_fast_len
 
 #: Number of samples per Fourier transform, unless there are more lags.
 PIECE = 2**16
@@ -58,7 +59,7 @@ def autocorrelation(
         for begin in range(0, len(part), piece := max(k, PIECE)):
             ahead = series[part[begin : begin + piece + k - 1]] - mean
             own = ahead[:piece]
-            size = len(own) + k  # zero padding prevents wrap-around
+            size = next_fast_len(len(own) + k, real=True)  # zero padding prevents wrap-around
             spectrum = np.conj(np.fft.rfft(own, size)) * np.fft.rfft(ahead, size)
             reached = min(k, len(ahead))
             products[:reached] += np.fft.irfft(spectrum, size)[:reached]

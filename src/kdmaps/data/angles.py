@@ -1,0 +1,85 @@
+"""Angles as points on a circle."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from kdmaps.data.formats.base import block_rows
+from kdmaps.data.inputs import as_source
+from kdmaps.data.sources import Source
+from kdmaps.data.streams import StreamSource
+
+
+def angles(X: Any, columns: Sequence[str | int] | None = None, degrees: bool = False) -> Any:
+    """Replace angles by their cosine and sine, which do not jump where a turn ends.
+
+    The pair (cos φ, sin φ) has the metric of φ: dcos² + dsin² = dφ², so rates of modes in radians do not change.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_samples, d), data frame or Source
+    columns : sequence of str or int, optional
+        The angles, by the names of a data frame (or of a source), or by numbers; by default all columns.
+    degrees : bool, default=False
+        Whether angles are in degrees instead of radians.
+
+    Returns
+    -------
+    array, data frame or Source of d plus the number of angles columns
+        Cosine and sine stand in the place of each angle, named "cos(phi)" and "sin(phi)" if the angle is "phi". A
+        source is read in parts.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kdmaps.data import angles
+    >>> angles([[1.0, 90.0], [2.0, 180.0]], columns=[1], degrees=True).round(3)
+    array([[ 1.,  0.,  1.],
+           [ 2., -1.,  0.]])
+    """
+    if isinstance(X, Source):
+        source, names = X, X.feature_names
+    else:
+        source = as_source(X)
+        names = [str(name) for name in X.columns] if hasattr(X, "columns") else None
+    chosen = _numbers(columns, names, source.n_features)
+    named = None if names is None else [new for j, name in enumerate(names) for new in _names(name, j in chosen)]
+
+    def blocks() -> Iterator[np.ndarray]:
+        for part in source.parts(block_rows(source.n_features)):
+            yield _on_circles(source.read(part)[1], chosen, degrees)
+
+    if isinstance(X, Source):
+        return StreamSource(blocks, n_samples=source.n_samples, feature_names=named)
+    values = np.concatenate(list(blocks()))
+    return sys.modules["pandas"].DataFrame(values, index=X.index, columns=named) if named is not None else values
+
+
+def _on_circles(X: np.ndarray, chosen: set[int], degrees: bool) -> np.ndarray:
+    """Return the columns with cosine and sine in the places of angles."""
+    values = np.deg2rad(X) if degrees else X
+    parts = [(np.cos(values[:, j]), np.sin(values[:, j])) if j in chosen else (X[:, j],) for j in range(X.shape[1])]
+    return np.column_stack([column for part in parts for column in part])
+
+
+def _numbers(columns: Sequence[str | int] | None, names: list[str] | None, width: int) -> set[int]:
+    """Return the numbers of the columns that are angles."""
+    if columns is None:
+        return set(range(width))
+    if isinstance(columns, str):
+        columns = [columns]
+    known: dict[Any, int] = {j: j for j in range(width)} | {str(j): j for j in range(width)}
+    known |= {name: j for j, name in enumerate(names or [])}
+    unknown = [column for column in columns if column not in known]
+    if unknown:
+        there = f"Columns are numbered 0 to {width - 1}" + (f", named {', '.join(names)}." if names else ".")
+        raise ValueError(f"columns: there is no column {unknown[0]!r} that could be an angle. {there}")
+    return {known[column] for column in columns}
+
+
+def _names(name: str, angle: bool) -> tuple[str, ...]:
+    return (f"cos({name})", f"sin({name})") if angle else (name,)

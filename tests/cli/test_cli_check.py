@@ -1,0 +1,111 @@
+"""`kdmaps check`, `--angles`, and a fit that stops before a time."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import kdmaps
+from commands import GIVEN, given, run
+from kdmaps.data import angles, gather, open_table
+from shared import known_warning
+
+RNG = np.random.default_rng(0)
+X = kdmaps.problems.load("ou2d-4").sample(240, random_state=1)
+PHI = np.mod(RNG.normal(np.pi, 0.5, 240) + np.pi, 2 * np.pi) - np.pi
+QUICK = (*GIVEN, "--resamples", 0)
+
+
+@pytest.fixture
+def data(tmp_path):
+    frame = pd.DataFrame({"x": X[:, 0], "y": X[:, 1]})
+    frame.to_csv(tmp_path / "clean.csv", index=False)
+    frame.assign(phi=PHI).to_csv(tmp_path / "angles.csv", index=False)
+    frame.assign(phi=np.degrees(PHI)).to_csv(tmp_path / "degrees.csv", index=False)
+    frame.loc[3, "x"] = 40.0
+    frame.assign(time=np.arange(240) * 0.1, phi=PHI).to_csv(tmp_path / "messy.csv", index=False)
+    return tmp_path
+
+
+def test_check_lists_findings_with_remedies(data):
+    result = run("check", data / "messy.csv")
+    assert result.exit_code == 1
+    for text in ("time or index", "Column(s) time", "angles that wrap", "Column(s) phi", "outliers", "Row(s) 3 of X"):
+        assert text in result.stdout
+    assert "leave it out of X (--columns" in result.stdout
+    assert "kdmaps.data.angles(X, ['phi'])" in result.stdout
+    result = run("check", data / "messy.csv", "--columns", "x,y", "--stride", 2)  # row 3 is not among them
+    assert result.exit_code == 0
+    assert "Nothing suspicious was found." in result.stdout
+
+
+def test_check_knows_weights_groups_and_errors(data):
+    np.save(data / "w.npy", np.r_[np.full(4, 1e5), np.ones(236)])
+    result = run("check", data / "clean.csv", "--weights", data / "w.npy")
+    assert "leave 4.0 effective samples of 240" in result.stdout
+    paths = kdmaps.problems.load("ou2d-4").simulate(120, dt=0.05, n_trajectories=2, random_state=0)
+    np.save(data / "one.npy", paths.reshape(-1, 2))
+    np.save(data / "group.npy", np.repeat([0, 1], 120))
+    assert run("check", data / "one.npy").exit_code == 1
+    assert run("check", data / "one.npy", "--groups", data / "group.npy").exit_code == 0
+    assert run("check", data / "nothing.csv").exit_code == 2
+
+
+def test_a_fit_stops_before_a_time(data):
+    result = run("fit", data / "messy.csv", *QUICK, "--columns", "time,y", "--out", data / "out")
+    assert result.exit_code == 2
+    assert "Column(s) time of X run on from row to row" in result.stderr
+    assert "add --keep-columns" in result.stderr
+    assert not (data / "out").exists()
+
+
+@known_warning()
+def test_it_goes_on_if_told_to_and_shows_what_was_found(data):
+    result = run("fit", data / "messy.csv", *QUICK, "--keep-columns", "--out", data / "out")
+    assert result.exit_code == 0, result.output
+    before, _, after = result.stdout.partition("┏")
+    page = (data / "out" / "report.html").read_text()
+    for text in ("Column(s) time of X run on", "Column(s) phi of X fill [-π, π]", "Row(s) 3 of X"):
+        assert f"Warning: {text}" in before
+        assert text not in after
+        assert text in page.partition('id="times"')[0]
+
+
+@known_warning()
+@pytest.mark.parametrize(("file", "options"), [("angles.csv", ()), ("degrees.csv", ("--degrees",))])
+def test_angles(file, options, data):
+    options = ("--angles", "phi", *options)
+    result = run("fit", data / file, *QUICK, *options, "--out", data / "out")
+    assert result.exit_code == 0, result.output
+    assert "samples of x, y, cos(phi), sin(phi)" in result.stdout
+    frame = angles(pd.DataFrame({"x": X[:, 0], "y": X[:, 1], "phi": PHI}), ["phi"])
+    model = given().fit(frame)
+    # Degrees are written with 17 digits.
+    np.testing.assert_allclose(kdmaps.load(data / "out" / "model.npz").timescales_, model.timescales_, rtol=1e-9)
+    result = run("transform", data / "out" / "model.npz", data / file, *options, "--out", data / "m.csv")
+    assert result.exit_code == 0, result.output
+    modes = gather(open_table(data / "m.csv").select("mode1,mode2"))
+    np.testing.assert_allclose(modes, model.transform(frame), rtol=1e-6, atol=1e-8)
+    result = run("transform", data / "out" / "model.npz", data / file, "--out", data / "m.csv")
+    assert result.exit_code == 2
+    assert "with --angles which of them are angles" in result.stderr
+
+
+@known_warning()
+def test_the_program_of_the_report_reads_angles(data):
+    run("fit", data / "degrees.csv", *QUICK, "--angles", "phi", "--degrees", "--out", data / "out")
+    page = (data / "out" / "report.html").read_text().replace("&#39;", "'")
+    assert "from kdmaps.data import angles, gather, open_table\n" in page
+    assert "X = gather(angles(table.select(), ['phi'], degrees=True))" in page
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--angles", "psi"), "--angles columns: there is no column 'psi' that could be an angle"),
+        (("--degrees",), "--degrees says how to read angles; name their columns with --angles"),
+    ],
+)
+def test_wrong_options(options, message, data):
+    result = run("fit", data / "angles.csv", *QUICK, *options, "--out", data / "out")
+    assert result.exit_code == 2
+    assert message in result.stderr

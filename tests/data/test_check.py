@@ -1,0 +1,237 @@
+"""The data check: what each check finds, with a near miss that it must not find."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import load_digits, make_swiss_roll
+
+import kdmaps
+from kdmaps.data import check_data, findings
+from kdmaps.data.order import order_of
+from kdmaps.exceptions import DataWarning
+from shared import known_warning
+
+DOUBLE_WELL = kdmaps.problems.load("dw1d")
+QUICK = {"families": ["gaussian"], "bandwidths": 2, "regularizations": [1e-3], "n_features": 40, "random_state": 0}
+
+
+def samples(n=600, d=2, seed=0):
+    """A double well beside Gaussian columns."""
+    rng = np.random.default_rng(seed)
+    return np.column_stack([DOUBLE_WELL.sample(n, random_state=seed), rng.standard_normal((n, d - 1))])
+
+
+def names(*arguments, **options):
+    return [finding.name for finding in check_data(*arguments, **options)]
+
+
+def only(*arguments, **options):
+    (finding,) = check_data(*arguments, **options)
+    return finding
+
+
+# --- the rows of data that gave wrong numbers without a word ----------------------------------------------------------
+@pytest.mark.parametrize("value", [5.0, 1e3, 1e200])
+def test_an_outlier(value):
+    X = DOUBLE_WELL.sample(600, random_state=0)
+    assert check_data(X) == []
+    X[17] = value
+    finding = only(X)
+    assert (finding.name, finding.where) == ("outliers", (17,))
+
+
+def test_a_few_outliers_but_no_state():
+    X = samples()
+    X[[3, 50]] += [0, 20.0]  # two rows that keep each other company
+    assert only(X).where == (3, 50)
+    X[[3, 50, 51, 52, 53]] = np.add(samples(5, seed=1), [0, 20.0])  # five rows are a state
+    assert check_data(X) == []
+
+
+def test_a_row_between_clusters_is_a_transition():
+    X = samples() + [30.0, 0] * np.random.default_rng(0).integers(0, 2, (600, 1))
+    X[0] = [15.0, 0]
+    assert check_data(X) == []
+
+
+@pytest.mark.parametrize(("per_unit", "few"), [(1, True), (2, True), (10, True), (20, False)])
+def test_rounded_columns(per_unit, few):
+    # Rates of a search on these: 0, 0, 0 and right.
+    X = np.round(per_unit * DOUBLE_WELL.sample(600, random_state=0)) / per_unit
+    assert [f.where for f in check_data(X) if f.name == "discrete columns"] == ([(0,)] if few else [])
+
+
+def test_one_hot_columns():
+    codes = np.eye(3)[np.random.default_rng(0).integers(0, 3, 600)]
+    finding = only(np.column_stack([samples(), codes]))
+    assert (finding.name, finding.where) == ("one-hot columns", (2, 3, 4))
+    assert only(np.column_stack([samples(), codes[:, 0]])).name == "discrete columns"  # one code alone is no set
+
+
+def angle(n=600, centre=np.pi, width=0.5):
+    return np.mod(np.random.default_rng(0).normal(centre, width, n) + np.pi, 2 * np.pi) - np.pi
+
+
+@pytest.mark.parametrize(
+    ("phi", "found"),
+    [
+        (angle(), True),
+        (np.mod(angle(centre=0), 2 * np.pi), True),
+        (np.degrees(angle()), True),
+        (np.mod(np.degrees(angle(centre=0)), 360), True),
+        (angle(centre=0), False),  # far from both ends
+        (np.cos(angle()), False),
+        (angle() * 0.95, False),  # no full turn
+        (np.clip(np.random.default_rng(0).standard_normal(600), -np.pi, np.pi), False),
+    ],
+)
+def test_angles_that_wrap(phi, found):
+    X = np.column_stack([samples(), phi])
+    assert names(X) == (["angles that wrap"] if found else [])
+    if found:
+        assert ("degrees=True" in only(X).remedy) == (np.ptp(phi) > 7)
+        assert check_data(kdmaps.data.angles(X, [2], degrees=np.ptp(phi) > 7)) == []
+
+
+# --- the order of rows ------------------------------------------------------------------------------------------------
+def walkers(n_walkers, n_frames=100, dt=0.05, seed=0):
+    """Frames of walkers that take turns."""
+    paths = DOUBLE_WELL.simulate(n_frames, dt=dt, n_trajectories=n_walkers, random_state=seed)
+    return paths.transpose(1, 0, 2).reshape(-1, 1)
+
+
+@pytest.mark.parametrize("n_walkers", [2, 7, 50])
+def test_interleaved_walkers(n_walkers):
+    X = walkers(n_walkers, 2000 // n_walkers)
+    order = order_of(X)
+    assert order.n_walkers == n_walkers
+    assert f"np.arange(len(X)) % {n_walkers}" in only(X).remedy
+    assert check_data(X, groups=np.arange(len(X)) % n_walkers) == []
+    assert check_data(np.random.default_rng(0).permutation(X)) == []
+
+
+def test_consecutive_frames_and_their_correlation_time():
+    # An autoregression of coefficient ρ has ρ_t = ρ^t, and 1 + 2 Σ ρ_t = (1+ρ)/(1-ρ).
+    rho, noise = 0.9, np.random.default_rng(0).standard_normal(20_000)
+    x = np.empty_like(noise)
+    x[0] = noise[0]
+    for t in range(1, len(x)):
+        x[t] = rho * x[t - 1] + np.sqrt(1 - rho**2) * noise[t]
+    order = order_of(np.column_stack([noise[::-1], x]))
+    assert order.n_walkers == 1
+    # A relative error of √(2(2M+1)/n) for a window M of 2.5 times the time: 10 %.
+    np.testing.assert_allclose(order.correlation_time, (1 + rho) / (1 - rho), rtol=0.2)
+    assert only(x[:, None]).name == "consecutive frames"
+    assert order_of(x[::50, None]).n_walkers == 0
+
+
+def test_a_time_does_not_make_independent_rows_frames():
+    assert names(np.column_stack([np.arange(600), samples()])) == ["time or index"]
+
+
+# --- columns ----------------------------------------------------------------------------------------------------------
+CLOCKS = {
+    "time": np.arange(600) * 0.1,
+    "falling": -(np.arange(600.0) ** 2),
+    "restarts": np.tile(np.arange(200) * 0.1, 3),
+    "walkers": np.repeat(np.arange(150.0), 4),
+    "shuffled index": np.random.default_rng(0).permutation(600.0 * np.arange(1, 601) / 600),
+}
+
+
+@pytest.mark.parametrize("name", CLOCKS)
+def test_time_and_index_columns(name):
+    finding = only(pd.DataFrame(np.column_stack([samples(), CLOCKS[name]]), columns=["x", "y", "t"]))
+    assert (finding.name, finding.where, finding.severity) == ("time or index", ("t",), "error")
+
+
+def test_sorted_rows_are_no_clock():
+    assert check_data(np.sort(DOUBLE_WELL.sample(600, random_state=0), axis=0)) == []
+
+
+def test_an_index_within_trajectories():
+    X = np.column_stack([samples(), np.tile(np.random.default_rng(0).random(200).cumsum(), 3)])
+    assert names(X, groups=np.repeat([0, 1, 2], 200)) == ["time or index"]
+
+
+def test_scales_and_constants():
+    X = samples(d=3)
+    assert only(X * [1, 1e5, 1]).where[0] == 1
+    assert check_data(X * [1, 1e3, 1]) == []
+    assert only(np.column_stack([X, np.ones(600)])).where == (3,)
+
+
+# --- rows and weights -------------------------------------------------------------------------------------------------
+def test_copies_of_rows():
+    X = samples()
+    X[-30:] = X[:30]
+    finding = only(X)
+    assert (finding.name, finding.found[:17]) == ("copies of rows", "30 of 600 rows re")
+    assert names(np.tile(samples(40), (15, 1)), groups=np.arange(600) % 7) == []
+    assert names(np.random.default_rng(0).permutation(np.tile(samples(40), (15, 1)))) == ["copies of rows"]
+    X[-30:] += 1e-9 * np.random.default_rng(0).standard_normal((30, 2))
+    assert check_data(X) == []
+
+
+def test_dominating_weights_and_rows_of_weight_zero():
+    X, weight = samples(), np.ones(600)
+    weight[:14] = 1e4
+    assert "leave 14.1 effective samples of 600" in only(X, weight).found  # (14e4 + 586)²/(14e8 + 586)
+    X[0], weight = 50, np.ones(600)
+    weight[0] = 0
+    assert check_data(X, weight) == []
+
+
+# --- where findings appear --------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("estimator", [kdmaps.KernelDiffusionMap, kdmaps.KernelSearchCV, kdmaps.AdaptiveDiffusionMap])
+def test_every_fit_warns_at_the_line_of_the_user(estimator):
+    X = pd.DataFrame(samples(200), columns=["x", "y"])
+    X.loc[7, "x"] = 60.0
+    settings = {"n_features": 40, "random_state": 0} if estimator is kdmaps.KernelDiffusionMap else QUICK
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        estimator(1, **settings).fit(X)
+    (warning,) = [w for w in caught if w.category is DataWarning]
+    assert str(warning.message).startswith("Row(s) 7 of X (counted from 0) lie alone")
+    assert warning.filename == __file__
+
+
+@known_warning()
+def test_streams_are_looked_at_in_their_preview():
+    X = samples(400)
+    X[7] = 60.0
+    with pytest.warns(DataWarning, match=r"Row\(s\) 7 of X"):
+        kdmaps.KernelDiffusionMap(1, n_features=40, random_state=0).fit(lambda: iter(np.split(X, 4)))
+    assert check_data(lambda: iter(np.split(X, 4))) == check_data(X)
+
+
+def test_a_list_of_trajectories_is_in_order():
+    paths = DOUBLE_WELL.simulate(300, dt=0.05, n_trajectories=2, random_state=0)
+    assert check_data([*paths]) == []
+    assert names(paths[0]) == ["consecutive frames"]
+
+
+# --- false alarms -----------------------------------------------------------------------------------------------------
+#: 500 samples hold one to three of the second well: too few for its modes, and that is what is said.
+RARE = {"muller-brown"}
+
+
+@pytest.mark.parametrize("name", [*sorted({*kdmaps.problems.names()} - RARE), "triplewell2d+48"])
+def test_samples_of_the_problems_are_not_suspicious(name):
+    problem = kdmaps.problems.load(name)
+    assert [finding for seed in range(5) for finding in check_data(problem.sample(500, random_state=seed))] == []
+
+
+def test_digits_and_a_roll():
+    assert [f for seed in range(5) for f in check_data(make_swiss_roll(500, random_state=seed)[0])] == []
+    constant, discrete = check_data(load_digits().data)
+    assert (constant.name, constant.where) == ("constant columns", (0, 32, 39))
+    assert (discrete.name, len(discrete.where)) == ("discrete columns", 61)
+    assert len(str(discrete)) < 300
+
+
+def test_every_check_is_run():
+    made = {f for f in vars(findings).values() if getattr(f, "__annotations__", {}).get("return") == "Finding | None"}
+    assert made == set(findings.CHECKS)

@@ -1,0 +1,90 @@
+"""Plots of trajectories show the numbers that were found."""
+
+import numpy as np
+import pytest
+from kdmaps.plotting import (
+    plot_chapman_kolmogorov,
+    plot_free_energy,
+    plot_implied_timescales,
+    plot_modes_in_time,
+)
+from matplotlib.figure import Figure
+from numpy.testing import assert_allclose, assert_array_equal
+
+import kdmaps
+
+
+@pytest.fixture(scope="module")
+def path():
+    return kdmaps.problems.load("dw1d").simulate(3000, dt=0.1, random_state=0)[0]
+
+
+@pytest.fixture(scope="module")
+def model(path):
+    settings = {"lag": 1, "time_step": 0.1, "regularization": 1e-4, "n_features": 40, "random_state": 0}
+    return kdmaps.KernelDiffusionMap(2, **settings).fit(path)
+
+
+def test_implied_time_scales_over_lags(model, path):
+    found = kdmaps.dynamics.implied_timescales(model, path, [1, 2, 4], random_state=0)
+    ax = plot_implied_timescales(found, exact=[1.26, 0.28])
+    curves = {line.get_label(): line for line in ax.get_lines()}
+    for k in range(2):
+        assert_allclose(curves[f"mode {k + 1}"].get_xydata(), np.column_stack([found.times, found.timescales[:, k]]))
+    assert_allclose(curves["exact"].get_ydata(), 1.26)
+    bands = ax.collections[0].get_paths()[0].vertices
+    assert_allclose([bands[:, 1].min(), bands[:, 1].max()], [found.intervals[:, 0].min(), found.intervals[:, 0].max()])
+    diagonal = [line for line in ax.get_lines() if np.array_equal(line.get_xdata(), line.get_ydata())]
+    assert len(diagonal) == 1
+
+
+def test_predictions_and_estimates(model, path):
+    for n_states, shape in ((None, (2,)), (2, (2, 2))):
+        found = kdmaps.dynamics.chapman_kolmogorov(model, path, steps=3, n_states=n_states, random_state=0)
+        axes = plot_chapman_kolmogorov(found)
+        assert axes.shape == shape
+        for place in np.ndindex(shape):
+            curves = {line.get_label(): line.get_ydata() for line in axes[place].get_lines()}
+            start = float(len(shape) == 1 or place[0] == place[1])
+            assert_allclose(curves["predicted"], np.r_[start, found.predicted[(..., *place)]])
+            assert_allclose(curves["estimated"], found.estimated[(..., *place)])
+    with pytest.raises(ValueError, match="axes holds 1 Axes, but the test has 4 parts"):
+        plot_chapman_kolmogorov(found, [Figure().subplots()])
+
+
+def test_free_energy_of_known_values():
+    """Cells of a histogram: 30, 10 and 0 of equal width are 0 and ln 3 above the minimum; weights count."""
+    values = np.repeat([0.1, 0.5, 0.9], [30, 10, 20])[:, None]
+    weight = np.repeat([1.0, 1.0, 0.0], [30, 10, 20])
+    ax = plot_free_energy(values, components=0, bins=3, sample_weight=weight)
+    assert_allclose(ax.patches[0].get_data().values, [0, np.log(3), np.nan])
+    ax = plot_free_energy(np.column_stack([values, values]), bins=3)
+    shown = ax.collections[0].get_array()
+    assert_allclose(np.diagonal(shown.filled(np.nan)), [0, np.log(3), np.log(1.5)])
+    assert np.ma.count(shown) == 3
+
+
+def test_modes_in_time(model, path):
+    axes = plot_modes_in_time(model, path)
+    for k, ax in enumerate(axes):
+        (line,) = ax.get_lines()
+        assert_array_equal(line.get_xdata(), np.arange(3000) * 0.1)
+        assert_array_equal(line.get_ydata(), model.transform(path)[:, k])
+    long = plot_modes_in_time(np.random.default_rng(0).standard_normal((50_000, 1)))
+    assert len(long[0].get_lines()[0].get_xdata()) <= 20_000
+    assert long[0].get_lines()[0].get_xdata()[-1] > 49_990
+
+
+@pytest.mark.parametrize(
+    ("draw", "message"),
+    [
+        (lambda m, X: plot_free_energy(m), "X must be given"),
+        (lambda m, X: plot_free_energy(m, X, components=(0, 5)), "components must be one or two modes"),
+        (lambda m, X: plot_free_energy(m, X, sample_weight=[1]), "sample_weight must hold 3000 weights"),
+        (lambda m, X: plot_modes_in_time(X[:, 0]), "one row per sample"),
+        (lambda m, X: plot_modes_in_time(m, X, axes=[Figure().subplots()]), "axes holds 1 Axes for 2 modes"),
+    ],
+)
+def test_bad_arguments_are_named(model, path, draw, message):
+    with pytest.raises(ValueError, match=message):
+        draw(model, path)
