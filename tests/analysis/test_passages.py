@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.integrate import cumulative_trapezoid, trapezoid
 
 import kdmaps
-from shared import wide_map
+from shared import known_warning, wide_map
 
 pytestmark = [
     pytest.mark.filterwarnings(f"ignore:.*{text}:kdmaps.exceptions.UnreliableModesWarning")
@@ -94,6 +94,7 @@ class TestChapmanKolmogorov:
         X = seen[:, None].astype(float)
         assert np.abs(chapman_kolmogorov(model, X, steps=5, random_state=0).deviations).max() > 6
 
+    @known_warning("independent ones")  # of 300 frames
     @pytest.mark.parametrize(
         ("options", "message"),
         [
