@@ -33,7 +33,7 @@ def test_a_row_that_carries_a_mode_is_named(make, far):
     told = quietly(model, X)
     assert not model.trust_.ok.all()
     assert "on row 0 (counted from 0)" in told
-    assert model.variance_samples_.min() < 8
+    assert model.variance_samples_.min() < 5
 
 
 @pytest.mark.parametrize("distance", [2.0, 4.0])
@@ -50,16 +50,19 @@ def test_clusters_without_a_transition(distance):
     assert found.timescale_intervals[0].tolist() == [0, np.inf]
 
 
+#: A draw in which 9 samples lie within 0.4 of the barrier where 2.8 are expected (3 in 1,000 draws): its rate is 3.8
+#: times too large, and is missed.
+MISSED = pytest.param(4, marks=pytest.mark.xfail(reason="three times as many samples on the barrier as on average"))
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", [0, 1, 2, 3, MISSED, 5, 6, 7])
 def test_barriers_that_samples_hardly_cross(seed):
     """6 kT and 500 samples: a rate off by more than a factor of 2 is flagged, and its interval holds the exact one."""
     problem = double_well(6.0)
     X, exact = problem.sample(500, random_state=seed), problem.rates(1)[0]
     model = AdaptiveDiffusionMap(1, random_state=seed)
     quietly(model, X)
-    if seed == 4:  # a sample with three times as many points on the barrier as it should have: nothing can tell
-        return
     assert ratio(model.rates_[None, :1], np.array([exact]))[0] < 2 or not model.trust_.ok[0]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

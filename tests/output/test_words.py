@@ -31,6 +31,7 @@ def test_the_second_best(margin, errors, words):
         best_index_=0,
         best_selection_score_=1.0,
         scoring="timescale",
+        lag=None,
         certainty_={"margin": margin, "margin_in_standard_errors": errors},
         extensions_=[],
         edges_=[],

@@ -17,6 +17,8 @@ from kdmaps.spectrum.checks import Check
 MIN_SAMPLES = 8
 #: The same for the parts between neighbouring values: spacings vary, which halves the count, (Σs)²/Σs² = n/2.
 MIN_TRANSITION = MIN_SAMPLES / 2
+#: A mode with the variance of fewer rows than these is a mode of these rows; tails of Gaussian samples have more.
+MIN_ROWS = 5
 #: A variance of n independent values has a relative error of about √(2/n): a third at 20.
 MIN_INDEPENDENT = 20
 #: Of 600 modes with rates that were right within 30 %, 1 % exceeded 0.05; a rate 1.7 times too large had 0.3.
@@ -136,14 +138,14 @@ class Trust:
     @property
     def unbounded_below(self) -> np.ndarray:
         """Which rates may be 0 as far as the samples tell: without the few that carry its energy or its change."""
-        few = (self.evidence.energy_samples < MIN_SAMPLES) | (self.evidence.variance_samples < MIN_SAMPLES)
+        few = (self.evidence.energy_samples < MIN_SAMPLES) | (self.evidence.variance_samples < MIN_ROWS)
         return few | (self.evidence.transition_samples < MIN_TRANSITION)
 
     @property
     def unbounded_above(self) -> np.ndarray:
         """Which rates may be any larger: of modes that change, or have their variance, where hardly a sample is."""
         few = self.evidence.transition_samples < MIN_TRANSITION
-        return few | (self.evidence.variance_samples < MIN_SAMPLES)
+        return few | (self.evidence.variance_samples < MIN_ROWS)
 
     def table(self) -> list[dict[str, Any]]:
         """Return one row of plain data per mode, for example for `pandas.DataFrame`."""
@@ -211,7 +213,7 @@ def _energy(counts: np.ndarray) -> ModeCheck:
 
 def _variance(evidence: Evidence) -> ModeCheck:
     counts = evidence.variance_samples
-    failed, worst = counts < MIN_SAMPLES, int(np.argmin(counts))
+    failed, worst = counts < MIN_ROWS, int(np.argmin(counts))
     share, row = evidence.heaviest_shares[worst], int(evidence.heaviest[worst])
     warning = UnreliableModesWarning(
         f"The variance of {_named(failed)} rests on {counts[worst]:.1f} rows of X, {share:.0%} of it on row "
@@ -219,7 +221,7 @@ def _variance(evidence: Evidence) -> ModeCheck:
         "samples like them."
     )
     what = "samples that carry the variance, n_V"
-    return ModeCheck("variance samples", what, counts, MIN_SAMPLES, True, warning)
+    return ModeCheck("variance samples", what, counts, MIN_ROWS, True, warning)
 
 
 def _transition(counts: np.ndarray) -> ModeCheck:
