@@ -15,6 +15,7 @@ ORDER = [
     ("data", "bases", "forms"),
     ("spectrum",),
     ("analysis.certificates", "analysis.generators", "analysis.relevance"),
+    ("analysis.evidence", "analysis.trust"),
     ("selection",),
     ("learn",),
     ("output.words", "output.notebook"),

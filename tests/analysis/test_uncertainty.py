@@ -5,12 +5,13 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from kdmaps.metrics import principal_angles
-from kdmaps.uncertainty import _Refit, bootstrap, cut_blocks
+from kdmaps.uncertainty import _Refit, bootstrap
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.signal import lfilter
 from sklearn.base import clone
 
 import kdmaps
+from kdmaps.analysis.blocks import cut_blocks
 from kdmaps.data.correlation import autocorrelation, integrated_correlation_time
 from kdmaps.exceptions import DataWarning, UnreliableModesWarning
 from shared import known_warning, wide_map
@@ -68,6 +69,7 @@ class TestAgainstExplicitRefits:
         assert weighted.n_blocks == repeated.n_blocks == 40
         assert_allclose(weighted.rate_intervals, repeated.rate_intervals, rtol=1e-6)
 
+    @known_warning()
     def test_copies_within_a_group_add_no_information(self):
         X = kdmaps.problems.load("ou2d-16").sample(40, random_state=2)
         model, options = wide_map(n_components=1, regularization=1e-2), {"n_resamples": 30, "block_length": 1}
@@ -198,6 +200,7 @@ class TestBlocks:
         assert found.correlation_time == pytest.approx((1 + a) / (1 - a), rel=0.3)
         assert found.block_length == np.ceil(5 * found.correlation_time)
 
+    @known_warning()
     def test_correlated_weights_lengthen_blocks(self):
         """For independent signs x and w = 1 + cux with a slow u, w x = x + cu has the correlation time of u."""
         n, c = 40_000, 0.9
@@ -228,6 +231,7 @@ class TestBlocks:
         assert [block[0] for block in blocks] == [0, 13, 25, 37, 54, 66, 78]  # pieces of 3, 2 and 12 are joined
         assert_array_equal(cut_blocks([np.arange(3)], 12)[0], np.arange(3))
 
+    @known_warning("independent ones")
     def test_few_blocks_warn(self, fitted):
         model, X = fitted
         with pytest.warns(UnreliableModesWarning, match="only 5 blocks"):

@@ -57,6 +57,7 @@ def test_tangent_spaces():
     assert_fitted(fit("--diffusion", "tangent"), model)
 
 
+@known_warning()
 def test_tensors_are_thinned_with_the_rows():
     assert_fitted(fit("--diffusion", "tensors.npy", "--stride", 2), given(diffusion=TENSORS[::2]).fit(X[::2]))
 

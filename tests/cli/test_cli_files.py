@@ -57,6 +57,7 @@ def test_several_files_are_trajectories(ending):
     np.testing.assert_allclose(written("out/modes.csv"), model.transform(X[:, order]), rtol=1e-9, atol=1e-12)
 
 
+@known_warning("variance of mode")
 def test_the_stride_and_files_of_columns_count_joined_rows():
     weight = np.random.default_rng(0).uniform(0.5, 1.5, 300)
     np.save("w.npy", weight)

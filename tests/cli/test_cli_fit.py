@@ -150,7 +150,7 @@ def test_inspect(data):
     assert "Columns: 2: x, y" in result.stdout
     assert f"numpy {np.__version__}" in result.stdout
     modes = model.modes_
-    assert f"Gap after the last mode, μ2/μ3: {modes.gap:.4g} (at least {1 + 4 / np.sqrt(240):.4g} with" in result.stdout
+    assert f"(at least {modes.smallest_gap:.4g} with 240 effective samples)" in result.stdout
     assert f"Condition number of L+λR: {modes.condition_number:.2g} (at most 1e+12)" in result.stdout
     error = np.sqrt(modes.effective_rank[1] / 240)
     assert f"Relative sampling error of eigenvalue 2, √(effective rank/n): {error:.3g} (at most 0.5)" in result.stdout

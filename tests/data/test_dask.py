@@ -27,7 +27,10 @@ da = pytest.importorskip("dask.array")
 dd = pytest.importorskip("dask.dataframe")
 distributed = pytest.importorskip("distributed")
 
-pytestmark = pytest.mark.filterwarnings("ignore:X (has|does not have) (valid )?feature names")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:X (has|does not have) (valid )?feature names"),
+    known_warning("have the same time scale"),
+]
 
 N, DIM = 1200, 3
 X = np.random.default_rng(0).standard_normal((N, DIM)) * [1.0, 0.8, 0.4]

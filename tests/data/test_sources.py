@@ -14,7 +14,10 @@ from kdmaps.data import ArraySource, StreamSource, as_source
 from kdmaps.data.sources import check_finite
 from shared import known_finding, known_warning, traced_peak
 
-pytestmark = pytest.mark.filterwarnings("ignore:X (has|does not have) (valid )?feature names")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:X (has|does not have) (valid )?feature names"),
+    known_warning("have the same time scale"),
+]
 
 N, DIM = 700, 3
 X = np.random.default_rng(0).standard_normal((N, DIM)) * [1.0, 0.8, 0.4]

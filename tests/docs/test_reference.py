@@ -44,7 +44,6 @@ RESULTS = {
     "LagComparison",
     "PassageTimes",
     "Uncertainty",
-    "cut_blocks",
     "kernel_from_dict",
     "simplex_floor",
     "softmax",

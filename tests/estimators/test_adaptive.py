@@ -61,6 +61,7 @@ def test_another_scoring_is_not_refined_by_held_out_time_scales(X):
     assert AdaptiveDiffusionMap(2, **settings).fit(X).refinement_ is not None
 
 
+@known_warning()
 @pytest.mark.parametrize("max_search_samples", [50, 5000], ids=["fitted again", "as searched"])
 @known_warning("have the same time scale")  # ten equal coordinates
 def test_what_the_folds_have_measured_is_not_estimated_again(max_search_samples):
@@ -89,6 +90,7 @@ def test_a_checkpoint_without_a_random_state_is_resumed_on_the_same_samples(tmp_
     np.testing.assert_array_equal(again.cv_results_["mean_fit_time"][:-1], first.cv_results_["mean_fit_time"][:-1])
 
 
+@known_warning("variance of mode")
 def test_regularization_is_not_rounded_by_a_refinement():
     X = kdmaps.problems.load("ou2d-16").sample(300, random_state=0)
     settings = {"families": ["gaussian"], "regularizations": [1e-4], "n_features": 40, "random_state": 0}

@@ -104,6 +104,7 @@ def test_same_seed_same_answer_for_any_number_of_threads(X):
     np.testing.assert_allclose(one.transform(X), two.transform(X), atol=1e-9)
 
 
+@known_warning("does not lie where")
 def test_eigenvalue_sum_without_centring_runs_to_the_widest_kernel(X):
     """The paper's score measures how cheaply the kernel represents a constant, so it wants σ → ∞ (science of §3)."""
     settings = {**SMALL_SEARCH, "families": ["gaussian"], "bandwidth_range": (0.5, 50), "max_extensions": 0}
@@ -182,6 +183,7 @@ def test_kernels_and_mixtures_as_candidates(X):
     assert search.best_params_["kernel"] == mixture
 
 
+@known_warning("independent ones")
 @pytest.mark.parametrize("cv", [BlockedKFold(3, gap=5), GroupKFold(3)])
 @known_warning("score landscape is flat")
 @known_warning("regularization weighs")
@@ -219,6 +221,7 @@ def test_landmarks_that_are_samples_do_not_test_themselves(landmarks, X):
         np.testing.assert_array_equal(roles[test, f], np.where(chosen[test], 0, 2))
 
 
+@known_warning()
 @known_warning("folds disagree")
 @known_warning("have the same time scale")
 def test_narrow_kernels_at_landmarks_show_nothing_between_them(X):
@@ -348,6 +351,7 @@ def test_consistency_bound_formula():
     assert cv_consistency_bound(0.0, 10, 4, 100, 2.0) == 1.0
 
 
+@known_warning()
 @known_warning("have the same time scale")
 def test_warns_when_folds_disagree():
     X = np.random.default_rng(0).standard_normal((40, 8))

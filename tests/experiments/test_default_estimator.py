@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import kdmaps
-from kdmaps.experiments import _default, nuisance, rare_events, release, steady
+from kdmaps.experiments import _default, coverage, nuisance, rare_events, release, steady
 from kdmaps.experiments._default import fit_default
 
 #: A search of two candidates.
@@ -233,9 +233,39 @@ def test_every_fit_of_the_old_version_has_its_place(request):
         assert seeds == list(range(7000, 7020 if problem in release.UNSTEADY else 7005))
 
 
+# --- coverage ---------------------------------------------------------------------------------------------------------
+def test_coverage_counts_what_is_not_flagged():
+    """Ten fits: six silent, five of which cover the first rate and one is wrong; four flagged, one of them right."""
+    plain = {"case": "a", "n": 500, "ends": [[0.5, 2.0], [0.5, None]], "reasons": [[], []], "seconds": 1.0}
+    silent = [{**plain, "seed": s, "ok": [True, True], "inside": [s > 0, True], "ratios": [1.0, 1.1]} for s in range(6)]
+    silent[0]["ratios"] = [0.4, 1.0]
+    flagged = [
+        {**plain, "seed": s, "ok": [True, False], "inside": [True, False], "ratios": [1.0, 3.0]} for s in range(4)
+    ]
+    flagged[0]["ratios"] = [1.0, 1.2]
+    line = coverage.table(silent + flagged).splitlines()[4]
+    cells = [cell.strip() for cell in line.strip("|").split("|")]
+    assert cells[:6] == ["a", "500", "10", "4", "0.83 ✗", "1.00 ✓"]
+    assert cells[6:11] == ["0.75", "4", "1 ✗", "1 of 6", "4.00"]
+
+
+@pytest.mark.parametrize("case", ["one trajectory", "interleaved walkers", "biased, with weights"])
+def test_draws_of_the_coverage_have_the_moments_of_their_problem(case):
+    """The second moment under the stationary law, by quadrature; within five standard errors of so many samples."""
+    draw = coverage.CASES[case](0)
+    x = np.linspace(-3, 3, 2001)
+    law = np.exp(-draw.problem.potential(x))
+    exact = (x**2 * law).sum() / law.sum()
+    weight = np.ones(len(draw.X)) if draw.weight is None else draw.weight
+    assert abs(np.average(draw.X[:, 0] ** 2, weights=weight) / exact - 1) < 0.1
+    if draw.groups is not None:  # frames of one walker follow one another closely
+        one = draw.X[draw.groups == 3, 0]
+        assert np.abs(np.diff(one)).mean() < 0.5 * np.abs(np.diff(draw.X[:, 0])).mean()
+
+
 # --- all of them ------------------------------------------------------------------------------------------------------
 @pytest.mark.slow
-@pytest.mark.parametrize("module", [nuisance, rare_events, steady, release])
+@pytest.mark.parametrize("module", [nuisance, rare_events, steady, release, coverage])
 def test_rows_table_figure_and_resumption(module, tmp_path, monkeypatch, request, capsys):
     monkeypatch.chdir(request.config.rootpath)
     name = module.__name__.rsplit(".", 1)[1]

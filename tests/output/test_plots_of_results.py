@@ -82,6 +82,7 @@ def test_bad_embeddings(X, model, arguments, message):
 
 
 # --- error bars -------------------------------------------------------------------------------------------------------
+@known_warning("biases the rate")
 def test_intervals_of_time_scales(X, model):
     bars = kdmaps.uncertainty.bootstrap(model, X, n_resamples=20, confidence=0.9)
     ax = plot_timescales(model, uncertainty=bars)

@@ -7,10 +7,7 @@ modes are approximately independent, even if the samples of a trajectory are not
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import chain
-from math import ceil
 from numbers import Integral, Real
 from typing import Any
 
@@ -19,10 +16,11 @@ from numpy.typing import ArrayLike
 from scipy.optimize import linear_sum_assignment
 from sklearn.utils.validation import check_is_fitted
 
-from kdmaps.bases import Basis
+from kdmaps.analysis.blocks import independent_blocks, most_blocks
+from kdmaps.analysis.trust import Trust
 from kdmaps.data import ArraySource
 from kdmaps.data.check import order_findings, warn_of
-from kdmaps.data.correlation import integrated_correlation_time, trajectories_of
+from kdmaps.data.correlation import trajectories_of
 from kdmaps.data.inputs import join_trajectories
 from kdmaps.data.order import order_of
 from kdmaps.estimators.transformer import ModeTransformer, checked_source
@@ -38,16 +36,8 @@ from kdmaps.utils.warn import warn
 
 #: Smallest number of resamples from which quantiles can be estimated.
 MIN_RESAMPLES = 20
-#: Largest number of blocks by default. B blocks give a standard error to a relative accuracy of about 1/√(2B); more of
-#: them cost memory and time without a visible improvement of the intervals.
-MAX_BLOCKS = 50
-#: With fewer blocks the intervals are unreliable.
-MIN_BLOCKS = 10
-#: Memory in bytes for the moments of all blocks; many features mean fewer blocks (but not below twice MIN_BLOCKS).
-BLOCK_BYTES = 2**28
-#: Number of integrated correlation times g = 1 + 2 Σ |ρ_t| in a block. For ρ_t = e^{-t/τ}, g ≈ 2τ and the variance
-#: between blocks of length b underestimates the true one by a relative τ/b = 1/10.
-CORRELATION_TIMES_PER_BLOCK = 5
+#: The factor of λ that shows its bias.
+BIAS_STEP = 0.1
 
 
 @dataclass(frozen=True)
@@ -130,8 +120,10 @@ def bootstrap(
 ) -> Uncertainty:
     """Compute confidence intervals of the rates and time scales of a model, and the uncertainty of its modes.
 
-    The kernel, the basis and λ are fixed. The intervals describe the variation over samples of the same law; they do
-    not include the bias of a kernel that cannot represent the modes.
+    The intervals describe the variation over samples of the same law, for the kernel, the basis and λ of the model.
+    They are widened to the rates by kernels that score alike and by other random features (`Trust.alternatives`), and
+    open on a side that the samples do not bound: a rate that rests on a handful of samples may as well be 0, and one of
+    a mode that changes where no sample is may be any larger.
 
     Parameters
     ----------
@@ -165,7 +157,8 @@ def bootstrap(
     Warns
     -----
     UnreliableModesWarning
-        If there are fewer than ten blocks, or the resamples do not determine all modes.
+        If there are fewer than ten blocks, the resamples do not determine all modes, or the bias of a λ that was given
+        exceeds an interval.
 
     Notes
     -----
@@ -199,8 +192,8 @@ def bootstrap(
     tensor = checked_tensor(fitted.diffusion if diffusion is None else diffusion, X, weight, spaces=spaces)
     values = np.asarray(ModeTransformer.transform(fitted, X), dtype=np.float64)
     trajectories = trajectories_of(_walkers(values) if groups is None else groups, len(values))
-    most = max_blocks or _most_blocks(fitted.basis_)
-    blocks, length, correlation_time = _independent_blocks(values, weight, trajectories, block_length, most)
+    most = max_blocks or most_blocks(fitted.basis_)
+    blocks, length, correlation_time = independent_blocks(values, weight, trajectories, block_length, most)
     moments = StackedMoments([compute_moments(fitted.basis_, X, weight, tensor, rows) for rows in blocks])
     refit = _Refit(fitted, moments.combine(np.ones(len(blocks))))
     rng = checked_random_state(random_state)
@@ -213,12 +206,15 @@ def bootstrap(
     # Centred at the rates on the training samples, even if the model has cross-fitted rates: the reflection removes the
     # optimism of a fit, which cross-fitted rates do not have.
     intervals = on_samples[:, None] * np.exp(-np.quantile(shift, tails, axis=0)).T
+    if not hasattr(model, "cv_results_"):
+        _warn_of_bias(refit, intervals)
+    intervals = _widened(intervals, model.trust_)
     spread = shift.std(axis=0, ddof=1)  # of log rate, that is, the relative error of a rate and of its time scale
     return Uncertainty(
         rates=centre,
         timescales=1 / centre,
         rate_intervals=intervals,
-        timescale_intervals=1 / intervals[:, ::-1],
+        timescale_intervals=_inverse(intervals[:, ::-1]),
         rate_errors=spread * centre,
         timescale_errors=spread / centre,
         angles=np.quantile(angles, confidence, axis=0),
@@ -245,6 +241,39 @@ def _walkers(modes: np.ndarray) -> np.ndarray | None:
     return order.walker_of(len(modes))
 
 
+def _widened(intervals: np.ndarray, trust: Trust | None) -> np.ndarray:
+    """Widen intervals of rates to the rates by other choices, and open the sides that the samples do not bound."""
+    if trust is None:
+        return intervals
+    with np.errstate(divide="ignore"):
+        others = np.log(np.vstack([trust.rates, trust.alternatives]) / trust.rates)
+        low, high = np.log(intervals.T / trust.rates)
+    # In log rate, the squares of independent errors add; an interval that leaves out the rate moves as a whole.
+    low = np.where(low < 0, -np.hypot(low, others.min(axis=0)), low + others.min(axis=0))
+    high = np.where(high > 0, np.hypot(high, others.max(axis=0)), high + others.max(axis=0))
+    low, high = np.where(trust.unbounded_below, -np.inf, low), np.where(trust.unbounded_above, np.inf, high)
+    return trust.rates[:, None] * np.exp(np.stack([low, high], axis=1))
+
+
+def _inverse(values: np.ndarray) -> np.ndarray:
+    """1/x, with 1/0 = ∞ and 1/∞ = 0."""
+    with np.errstate(divide="ignore"):
+        return 1 / values
+
+
+def _warn_of_bias(refit: _Refit, intervals: np.ndarray) -> None:
+    """Warn if a tenth of λ leads to a rate below its interval: λ, which no fold has chosen, decides it."""
+    rates = refit.rates_at(BIAS_STEP)
+    biased = np.flatnonzero(rates < intervals[:, 0])
+    if biased.size:
+        worst = int(biased[np.argmax(intervals[biased, 0] / rates[biased])])
+        warn(
+            f"The regularization biases the rate of mode {worst + 1} by more than its interval: a tenth of it leads to "
+            f"{rates[worst]:.3g}. Decrease regularization, or let KernelSearchCV choose it.",
+            UnreliableModesWarning,
+        )
+
+
 def _compare_resamples(
     refit: _Refit, moments: StackedMoments, counts: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -263,45 +292,6 @@ def _compare_resamples(
     return rates, angles, mode_angles
 
 
-def _independent_blocks(
-    modes: np.ndarray, weight: np.ndarray | None, trajectories: Sequence[np.ndarray], block_length: int | str, most: int
-) -> tuple[list[np.ndarray], int, float]:
-    """Return approximately independent blocks of samples, their length and the correlation time used."""
-    n = len(modes)
-    # Weights that vary from sample to sample lower the correlations, but not the time over which samples are dependent;
-    # correlated weights add to it.
-    weighted = iter(()) if weight is None else (weight * series for series in modes.T)
-    correlation_time = max(integrated_correlation_time(series, trajectories) for series in chain(modes.T, weighted))
-    length = _block_length(block_length, most, correlation_time, n)
-    blocks = cut_blocks(trajectories, length)
-    if len(blocks) < 2:
-        raise ValueError(
-            f"block_length={length} leaves {len(blocks)} block of {n} samples; pass a smaller block_length."
-        )
-    if len(blocks) < MIN_BLOCKS:
-        warn(
-            f"The samples form only {len(blocks)} blocks of {length}: too few for reliable intervals, which are "
-            "probably too narrow. Use a longer trajectory.",
-            UnreliableModesWarning,
-        )
-    return blocks, length, correlation_time
-
-
-def cut_blocks(trajectories: Sequence[np.ndarray], length: int) -> list[np.ndarray]:
-    """Cut trajectories into blocks of at least `length` consecutive samples; shorter trajectories are joined."""
-    blocks: list[np.ndarray] = []
-    gathered: list[np.ndarray] = []
-    for rows in trajectories:
-        for piece in np.array_split(rows, max(1, len(rows) // length)):
-            gathered.append(piece)
-            if sum(map(len, gathered)) >= length:
-                blocks.append(gathered[0] if len(gathered) == 1 else np.concatenate(gathered))
-                gathered = []
-    if gathered:
-        blocks[-1:] = [np.concatenate([*blocks[-1:], *gathered])]
-    return blocks
-
-
 class _Refit:
     """Recompute the modes of all samples from the moments, and compare those of resamples with them."""
 
@@ -309,7 +299,7 @@ class _Refit:
         self._ridge = fitted.basis_.ridge
         self._regularization = fitted.regularization
         self._center = fitted.center
-        self.n_modes = len(fitted.eigenvalues_)
+        self.n_modes, self._moments = len(fitted.eigenvalues_), moments
         self.modes = self._solve(moments)  # in the order of μ, as those of the resamples
         # The place of each mode of the model, which come in the order of their time scales.
         self.order = np.argsort(np.argsort(-fitted.eigenvalues_, kind="stable"))
@@ -322,8 +312,15 @@ class _Refit:
         self._covariance = moments.covariance(self._center)
         self._dual = self._covariance @ self.modes.coefficients
 
-    def _solve(self, moments: Moments) -> Modes:
-        return find_modes(moments, self._ridge, self.n_modes, self._regularization, self._center)
+    def _solve(self, moments: Moments, factor: float = 1.0) -> Modes:
+        return find_modes(moments, self._ridge, self.n_modes, factor * self._regularization, self._center)
+
+    def rates_at(self, factor: float) -> np.ndarray:
+        """Return the rates at another regularization, slowest first as those of the model."""
+        try:
+            return np.sort(self._solve(self._moments, factor).rates)
+        except (ValueError, np.linalg.LinAlgError):  # it is needed to determine the modes
+            return np.full(self.n_modes, np.nan)
 
     def compare(self, moments: Moments) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
         """Return rates, principal angles and mode angles, the modes in the order of μ; or None if undetermined."""
@@ -357,28 +354,6 @@ def _angles(overlap: np.ndarray, gram: np.ndarray) -> np.ndarray:
     root = np.linalg.cholesky(gram)
     cosines = np.linalg.svd(np.linalg.solve(root, overlap.T), compute_uv=False)
     return np.arccos(np.clip(cosines, 0, 1))
-
-
-def _most_blocks(basis: Basis) -> int:
-    fitting = BLOCK_BYTES // (8 * basis.n_features * (basis.n_features + 1))
-    return min(MAX_BLOCKS, max(2 * MIN_BLOCKS, fitting))
-
-
-def _block_length(block_length: int | str, max_blocks: int, correlation_time: float, n_samples: int) -> int:
-    least = ceil(n_samples / max_blocks)
-    if isinstance(block_length, str) and block_length == "auto":
-        wanted = ceil(CORRELATION_TIMES_PER_BLOCK * correlation_time)
-        longest = n_samples // MIN_BLOCKS
-        if wanted > longest:
-            warn(
-                f"The modes have a correlation time of {correlation_time:.0f} samples, too long for {n_samples} "
-                "samples: the intervals are probably too narrow. Use a longer trajectory.",
-                UnreliableModesWarning,
-            )
-        return max(1, least, min(wanted, longest))
-    if not isinstance(block_length, Integral) or block_length < 1:
-        raise ValueError(f'block_length must be "auto" or a positive integer, got {block_length!r}.')
-    return max(int(block_length), least)
 
 
 def _check_arguments(n_resamples: Any, max_blocks: Any, confidence: Any) -> None:

@@ -113,10 +113,11 @@ class FourierBasis(Basis):
         return out
 
     def gradient(self, X: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
-        q = self.frequencies.shape[0]
-        waves, a = self._waves(X), coefficients * self._amplitude[:, None]
-        slopes = waves[:, :q, None] * a[q:] - waves[:, q:, None] * a[:q]  # (n, q, r)
-        return np.einsum("nqr,qd->nrd", slopes, self.frequencies, optimize=True)
+        q, r = self.frequencies.shape[0], coefficients.shape[1]
+        a = coefficients * self._amplitude[:, None]
+        turned = np.concatenate([a[q:], -a[:q]])  # differentiation swaps cosine and sine
+        directed = turned[:, :, None] * np.tile(self.frequencies, (2, 1))[:, None, :]  # (2q, r, d)
+        return (self._waves(X) @ directed.reshape(2 * q, -1)).reshape(X.shape[0], r, -1)
 
     def start(self, rows: int) -> _State:
         p, rows = 2 * self.frequencies.shape[0], min(rows, BLOCK_ROWS)

@@ -80,8 +80,10 @@ class AdaptiveDiffusionMap(KernelSearchCV):
         The search, as in `KernelSearchCV`.
     fold_agreement_, suggested_n_components_, relevance_, relevance_details_ :
         As in `KernelSearchCV`.
-    timescales_, rates_, eigenvalues_, coefficients_, kernel_, basis_, modes_ :
+    timescales_, rates_, eigenvalues_, coefficients_, kernel_, basis_, modes_, energy_samples_, variance_samples_ :
         Those of `best_estimator_`.
+    trust_ : kdmaps.analysis.trust.Trust
+        As in `KernelSearchCV`.
 
     See Also
     --------

@@ -9,13 +9,15 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
+from kdmaps.analysis.trust import Trust
 from kdmaps.bases import Basis, BasisSpec, LandmarkBasis
 from kdmaps.data.check import warn_of_array, warn_of_preview
 from kdmaps.data.distances import resolve_bandwidth
 from kdmaps.data.inputs import join_trajectories
 from kdmaps.data.pairs import Tail
-from kdmaps.data.sources import PREVIEW_SAMPLES, Source
+from kdmaps.data.sources import PREVIEW_SAMPLES, Sample, Source
 from kdmaps.estimators.transformer import ModeTransformer, check_more_samples, checked_source, own_diffusion, set_modes
+from kdmaps.estimators.verdict import judge_fit
 from kdmaps.forms.energy import EnergyForm
 from kdmaps.forms.lagged import LaggedForm
 from kdmaps.forms.moments import Moments, add_exactly
@@ -105,6 +107,10 @@ class KernelDiffusionMap(ModeTransformer):
     coefficients_ : ndarray of shape (p, n_components)
     modes_ : kdmaps.spectrum.modes.Modes
         All of the above with diagnostics: gap, condition number, degenerate clusters, sampling error.
+    energy_samples_, variance_samples_ : ndarray of shape (n_components,)
+        How many samples carry the energy, and the variance, of each mode: (Σx)²/Σx² of the parts x.
+    trust_ : kdmaps.analysis.trust.Trust
+        How far to trust the rate of each mode: `trust_.ok`, `trust_.reasons`.
     kernel_ : Kernel
     basis_ : Basis
     moments_ : Moments
@@ -265,7 +271,8 @@ class KernelDiffusionMap(ModeTransformer):
             fit_source(self, source, form, weight, groups, reset)
             if not reset:  # the parameters of the first samples
                 self._summed = summed
-        for warning in fit_warnings(self):
+        # A later chunk alone says little about the samples behind a mode.
+        for warning in fit_warnings(self, self.trust_ if reset else None):
             warn(warning)
         return self
 
@@ -318,7 +325,8 @@ def fit_source(
 ) -> None:
     """Sum over the samples of a source and fit the modes; without `reset`, of these and all samples before."""
     seed = seed_of(model.random_state)
-    basis = _make_basis(model, source, weight, seed) if reset else model.basis_
+    sample = _preview(model, source, weight, seed)
+    basis = _make_basis(model, source, sample, seed) if reset else model.basis_
     spec, parts = fit_spec(model), None
     if spec.rates == "cross-fitted":
         if not reset and not hasattr(model, "_folds"):
@@ -345,6 +353,7 @@ def fit_source(
     total, carry = add_exactly(moments, *before)
     tangents = form.spaces if reset else model.tangents_
     fit_sums(model, FoldedMoments(basis, total, parts or []), tangents, carry)
+    judge_fit(model, source, sample, form, groups, seed, reset)
 
 
 def fit_sums(
@@ -385,25 +394,29 @@ def solve_modes(basis: Basis, moments: Moments, parts: FoldSums, regularization:
     return modes.by_timescale()
 
 
-def fit_warnings(model: Any) -> list[Warning]:
+def fit_warnings(model: Any, trust: Trust | None) -> list[Warning]:
     """Return reasons not to trust the modes of a fit."""
     found: list[Warning] = list(model.modes_.warnings())
     if model.basis_.dtype == np.float32:
         found += single_precision_warnings(model.moments_, model.modes_.coefficients)
-    return found
+    return found if trust is None else [*found, *trust.warnings()]
 
 
-def _make_basis(model: KernelDiffusionMap, source: Source, weight: np.ndarray | None, seed: int) -> Basis:
-    """Make the basis that the parameters describe, for samples like these."""
+def _preview(model: KernelDiffusionMap, source: Source, weight: np.ndarray | None, seed: int) -> Sample:
+    """Draw the samples that decide the median, the landmarks and the origin."""
     spec = basis_spec(model)
     needs_median = isinstance(model.bandwidth, str) and not isinstance(model.kernel, Kernel)
     # Given frequencies only need an origin, for which the first rows of a stream will do.
     typical = spec.needs_typical_samples or needs_median
     most = None if spec.basis == "full" else PREVIEW_SAMPLES
-    preview = source.sample(most, np.random.RandomState(seed), weight, typical)
-    _, X, weight = preview
+    return source.sample(most, np.random.RandomState(seed), weight, typical)
+
+
+def _make_basis(model: KernelDiffusionMap, source: Source, sample: Sample, seed: int) -> Basis:
+    """Make the basis that the parameters describe, for samples like these."""
+    spec, (_, X, weight) = basis_spec(model), sample
     if weight is not None:
         X, weight = X[weight > 0], weight[weight > 0]
     check_samples(X, model.n_components)
-    warn_of_preview(source, preview, folds=model.rates == "cross-fitted")
+    warn_of_preview(source, sample, folds=model.rates == "cross-fitted")
     return spec.make(model._make_kernel(X, weight, seed), X, weight, seed)

@@ -20,6 +20,7 @@ from kdmaps.estimators.kernel_map import (
     fit_warnings,
 )
 from kdmaps.estimators.transformer import ModeTransformer, checked_source, copy_columns, copy_modes
+from kdmaps.estimators.verdict import judge_search
 from kdmaps.exceptions import UnresolvedModesWarning
 from kdmaps.forms.tangent import DiffusionLike
 from kdmaps.kernels import FAMILIES, Kernel
@@ -121,6 +122,9 @@ class KernelSearchCV(ModeTransformer):
         that were judged alike); and `rejected`, why a candidate has no score.
     search_result_ : kdmaps.selection.result.SearchResult
         The same as objects, with the folds and the sums of the best kernel.
+    trust_ : kdmaps.analysis.trust.Trust
+        How far to trust the rate of each mode: by the samples behind it (`energy_samples_`, `variance_samples_`), by
+        held-out samples, by kernels that score alike and by other random features.
     fold_agreement_ : float
         Mean squared cosine between the mode spaces of the folds and of all samples, for the chosen kernel.
     suggested_n_components_ : int or None
@@ -251,13 +255,14 @@ class KernelSearchCV(ModeTransformer):
                 fit_sums(model, moments, data.whole_form.spaces)
             else:
                 fit_source(model, source, data.whole_form, weight, groups)
+            judge_search(model, result, chosen, moments, groups)
             self.best_estimator_ = model
             copy_modes(model, self)
             self.relevance_details_ = relevance_at(model, *data.typical)
             self.relevance_ = self.relevance_details_.overall
         disagreement = agreement_check(chosen.agreement, self.suggested_n_components_).warning
         # The estimate of what the samples resolve is for fits without folds; here the folds have measured it.
-        found = [w for w in fit_warnings(model) if not isinstance(w, UnresolvedModesWarning)]
+        found = [w for w in fit_warnings(model, model.trust_) if not isinstance(w, UnresolvedModesWarning)]
         for warning in filter(None, [disagreement, result.flatness(), *found]):
             warn(warning)
         return self

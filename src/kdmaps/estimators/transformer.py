@@ -10,10 +10,13 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.model_selection import PredefinedSplit
 from sklearn.utils.validation import check_is_fitted
 
+from kdmaps.analysis.trust import Trust
 from kdmaps.bases import Basis, ModeBasis
 from kdmaps.data.inputs import as_source, check_columns, is_array_like, join_trajectories
 from kdmaps.data.pairs import make_pairs
 from kdmaps.data.sources import ArraySource, Source
+from kdmaps.data.support import Support
+from kdmaps.exceptions import UnreliableModesWarning
 from kdmaps.forms.diffusion import is_per_sample
 from kdmaps.forms.energy import make_form
 from kdmaps.forms.engines import chunk_rows
@@ -29,6 +32,7 @@ from kdmaps.utils.content import content_digest
 from kdmaps.utils.threads import map_reduce, slices
 from kdmaps.utils.types import PathLike, SamplesLike
 from kdmaps.utils.validation import checked_samples, checked_time, checked_values, checked_weight
+from kdmaps.utils.warn import warn
 
 #: Parameters that the sums over samples depend on: they hold for all samples of a fit.
 SUMMED = {"kernel", "bandwidth", "n_kernels", "bandwidth_range", "diffusion", "lag", "reversible"}
@@ -50,6 +54,10 @@ class ModeTransformer(NotebookDisplay, TransformerMixin, BaseEstimator):
     timescales_: np.ndarray
     moments_: Moments
     tangents_: TangentSpaces | None = None
+    trust_: Trust | None = None
+    energy_samples_: np.ndarray | None = None
+    variance_samples_: np.ndarray | None = None
+    support_: Support | None = None
     right_modes_: Modes | None = None
     _summed: dict[str, str]
 
@@ -88,9 +96,43 @@ class ModeTransformer(NotebookDisplay, TransformerMixin, BaseEstimator):
         decay = np.exp(-self.rates_ * checked_time(time))
         X, _, lengths = join_trajectories(X)
         source = checked_source(self, X)
+        self._warn_of_extrapolation(source)
         size = chunk_rows(self.basis_, 0, getattr(self, "memory_limit", None))
         modes = source.project(self._mode_basis(end), decay, size, out)
         return modes if lengths is None else np.split(modes, np.cumsum(lengths)[:-1])
+
+    def extrapolates(self, X: SamplesLike) -> np.ndarray:
+        """Tell which points lie far from all samples of the fit, where modes are what the kernel makes of them.
+
+        A point is far if its nearest sample (of a thousand that the model keeps) is more than three times as far as
+        those of 99 % of the samples are. `transform` warns of points that leave the range of the samples by more than a
+        quarter of it, which costs less; it does not see gaps inside.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, d), path, stream of chunks
+
+        Returns
+        -------
+        far : ndarray of shape (n_samples,) of bool
+        """
+        check_is_fitted(self)
+        source = checked_source(self, join_trajectories(X)[0])
+        if self.support_ is None:
+            raise ValueError("This model does not know where its samples were, as older files do not; fit it again.")
+        return source.rowwise(self.support_.far)
+
+    def _warn_of_extrapolation(self, source: Source) -> None:
+        """Warn of rows of an array in memory that lie far outside the samples of the fit."""
+        if self.support_ is None or not (isinstance(source, ArraySource) and source.many_passes):
+            return
+        rows = self.support_.outside(source.array)
+        if rows.size:
+            warn(
+                f"{rows.size} of {len(source.array)} rows of X lie far outside the samples of the fit, such as row "
+                f"{rows[0]} (counted from 0): modes there are what the kernel makes of them. See extrapolates.",
+                UnreliableModesWarning,
+            )
 
     def _modes_at(self, X: SamplesLike) -> np.ndarray:
         """Return the modes as floats, those of several trajectories below one another."""
@@ -315,11 +357,20 @@ def own_diffusion(estimator: Any) -> DiffusionLike:
     return estimator.diffusion
 
 
+def set_trust(estimator: ModeTransformer, trust: Trust | None) -> None:
+    """Set the attributes that tell how far to trust modes; None for modes of which no samples are at hand."""
+    estimator.trust_ = trust
+    estimator.energy_samples_ = None if trust is None else trust.evidence.energy_samples
+    estimator.variance_samples_ = None if trust is None else trust.evidence.variance_samples
+
+
 def copy_modes(fitted: ModeTransformer, target: ModeTransformer) -> None:
     """Copy the fitted modes of one estimator to another."""
     set_modes(target, fitted.basis_, fitted.modes_, fitted.moments_, fitted.tangents_, fitted.right_modes_)
     both = target._summed.keys() & fitted._summed.keys() & {"diffusion", "lag"}
     target._summed |= {name: fitted._summed[name] for name in both}  # those of the fit, whatever they are now
+    set_trust(target, fitted.trust_)
+    target.support_ = fitted.support_
 
 
 def copy_columns(fitted: ModeTransformer, target: ModeTransformer) -> None:

@@ -17,6 +17,7 @@ from kdmaps.data.inputs import join_trajectories
 from kdmaps.data.sources import PREVIEW_SAMPLES, ArraySource
 from kdmaps.estimators.kernel_map import KernelDiffusionMap, fit_warnings, solve_modes
 from kdmaps.estimators.transformer import ModeTransformer, copy_columns, copy_modes, set_modes
+from kdmaps.estimators.verdict import judge_fit
 from kdmaps.forms.energy import EnergyForm, make_form
 from kdmaps.forms.tangent import DiffusionLike
 from kdmaps.kernels import Gaussian, Kernel, Mixture, make_kernel
@@ -114,7 +115,7 @@ class VariationalKernelMap(ModeTransformer):
         The objective of the learned kernel.
     history_ : dict of str to ndarray
         One row per step: every term, the weights `beta`, the bandwidths `sigma`, the gap, the norm of the gradient.
-    timescales_, rates_, eigenvalues_, coefficients_, basis_, modes_, moments_ :
+    timescales_, rates_, eigenvalues_, coefficients_, basis_, modes_, moments_, trust_, energy_samples_ :
         As in `KernelDiffusionMap`.
 
     See Also
@@ -224,7 +225,9 @@ class VariationalKernelMap(ModeTransformer):
                 (moments,), parts = samples.source.moments(form, learned, weight), []
             modes = solve_modes(learned, moments, parts, self.regularization_, fit)
             set_modes(self, learned, modes, moments, form.spaces)
-        for warning in fit_warnings(self):
+            everything = samples.source.sample(None, np.random.RandomState(0), weight)
+            judge_fit(self, samples.source, everything, form, groups, samples.seed)
+        for warning in fit_warnings(self, self.trust_):
             warn(warning)
         return self
 

@@ -14,14 +14,19 @@ from kdmaps.experiments._runner import Row
 
 
 def fit_default(
-    X: np.ndarray, n_components: int, random_state: int, sample_weight: np.ndarray | None = None, **settings: Any
+    X: np.ndarray,
+    n_components: int,
+    random_state: int,
+    sample_weight: np.ndarray | None = None,
+    groups: np.ndarray | None = None,
+    **settings: Any,
 ) -> tuple[AdaptiveDiffusionMap, Row]:
     """Fit the default estimator; return it and a row of its rates, choices, warnings and seconds."""
     start = time.perf_counter()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         model = AdaptiveDiffusionMap(n_components, random_state=random_state, **settings)
-        model.fit(X, sample_weight=sample_weight)
+        model.fit(X, sample_weight=sample_weight, groups=groups)
     seconds = time.perf_counter() - start
     doubts = [str(w.message) for w in caught if issubclass(w.category, UnreliableModesWarning)]
     return model, {

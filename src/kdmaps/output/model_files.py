@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, BinaryIO, cast
 
@@ -19,10 +19,13 @@ import scipy
 import sklearn
 from sklearn.utils.validation import check_is_fitted
 
+from kdmaps.analysis.evidence import Evidence
+from kdmaps.analysis.trust import Trust
 from kdmaps.baselines import UniformMixtureMap
 from kdmaps.bases import Basis, FourierBasis, LandmarkBasis, RandomPhaseBasis
+from kdmaps.data.support import Support
 from kdmaps.estimators.kernel_map import KernelDiffusionMap
-from kdmaps.estimators.transformer import ModeTransformer, changed_parameters, set_modes
+from kdmaps.estimators.transformer import ModeTransformer, changed_parameters, set_modes, set_trust
 from kdmaps.forms.diffusion import Factor
 from kdmaps.forms.moments import Moments
 from kdmaps.forms.tangent import TangentDiffusion, TangentSpaces
@@ -60,6 +63,23 @@ MODES = {
 #: Further fields of Moments and Modes where the direction of time matters.
 DIRECTED_MOMENTS, RIGHT_MODES = {"flow": "pp", "change": "p"}, {"coefficients": "pr", "offset": "r"}
 TANGENTS = {"samples": "md", "dimension": "", "n_neighbors": "", "floor": ""}
+#: What files of older versions do not have: the mode after the last one, the samples behind each mode, where they are.
+FOLLOWING = {"next_quotient": "", "next_coefficients": "p", "gap_error": ""}
+EVIDENCE = {
+    "energy_samples": "r",
+    "variance_samples": "r",
+    "transition_samples": "r",
+    "independent_samples": "r",
+    "errors": "r",
+    "heaviest": "r",
+    "heaviest_shares": "r",
+    "mismatch": "r",
+    "gap_error": "",
+}
+#: Those that pairs of frames do not have.
+UNKNOWN = ("transition_samples", "mismatch", "gap_error")
+TRUST = {"held_out": "r", "candidates": "cr", "features": "fr"}
+SUPPORT = {"samples": "sd", "low": "d", "high": "d", "radius": ""}
 
 
 def save_model(estimator: ModeTransformer, path: PathLike) -> None:
@@ -107,6 +127,7 @@ def write_model(estimator: ModeTransformer, file: BinaryIO) -> None:
     _put(arrays, "moments", estimator.moments_, MOMENTS)
     if estimator.tangents_ is not None:
         _put(arrays, "tangents", estimator.tangents_, TANGENTS)
+    _put_trust(arrays, estimator)
     if estimator.right_modes_ is not None:
         _put(arrays, "directed", estimator.moments_, DIRECTED_MOMENTS)
         _put(arrays, "right", estimator.right_modes_, RIGHT_MODES)
@@ -217,6 +238,19 @@ def _put(arrays: dict[str, np.ndarray], prefix: str, source: object, names: dict
     arrays.update({f"{prefix}.{name}": np.asarray(getattr(source, name)) for name in names})
 
 
+def _put_trust(arrays: dict[str, np.ndarray], estimator: ModeTransformer) -> None:
+    """Add what is known of how far to trust the modes."""
+    if estimator.modes_.next_coefficients is not None:
+        _put(arrays, "following", estimator.modes_, FOLLOWING)
+    if estimator.support_ is not None:
+        _put(arrays, "support", estimator.support_, SUPPORT)
+    if estimator.trust_ is not None:
+        _put(arrays, "evidence", estimator.trust_.evidence, EVIDENCE)
+        values = ((name, getattr(estimator.trust_, name)) for name in TRUST)
+        known = {name: "" for name, value in values if value is not None and np.size(value)}
+        _put(arrays, "trust", estimator.trust_, known)
+
+
 def _has_metric(kernel: Kernel) -> bool:
     return any(isinstance(part, Metric) for _, part in kernel.components())
 
@@ -263,7 +297,7 @@ def _build(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> ModeTransfo
     _check_kernel(kernel, sizes)
     basis = make_basis(kernel, *_take(arrays, "basis", basis_arrays, sizes).values()).astype(estimator.dtype)
     sizes["p"] = basis.n_features
-    stored = _take(arrays, "modes", MODES, sizes, may_be_nan="next_eigenvalue")
+    stored = _take(arrays, "modes", MODES, sizes, may_be_nan=("next_eigenvalue",))
     clock = Clock(getattr(estimator, "lag", None), getattr(estimator, "time_step", 1.0))
     modes = Modes(quotients=clock.quotients(stored.pop("rates")), clock=clock, **stored)
     moments = _take(arrays, "moments", MOMENTS, sizes)
@@ -280,11 +314,29 @@ def _build(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> ModeTransfo
     # Files of 0.1.0 are in the order of μ.
     set_modes(estimator, basis, modes.by_timescale(), sums, tangents, right)
     estimator._summed |= dict.fromkeys(header.get("changed", ()), "that of the fit")
+    _take_trust(estimator, arrays, sizes)
     if (names := header["feature_names_in"]) is not None:
         if not all(isinstance(name, str) for name in names) or len(names) != sizes["d"]:
             raise ValueError(f"its feature names are not {sizes['d']} strings.")
         estimator.feature_names_in_ = np.array(names, dtype=object)
     return estimator
+
+
+def _take_trust(estimator: ModeTransformer, arrays: dict[str, np.ndarray], sizes: dict[str, int]) -> None:
+    """Set what is known of how far to trust the modes, where the file has it."""
+
+    def group(prefix: str, shapes: dict[str, str]) -> dict[str, Any]:
+        present = any(key.startswith(f"{prefix}.") for key in arrays)
+        return _take(arrays, prefix, shapes, sizes, UNKNOWN) if present else {}
+
+    if following := group("following", FOLLOWING):
+        estimator.modes_ = replace(estimator.modes_, **following)
+    if support := group("support", SUPPORT):
+        estimator.support_ = Support(**support)
+    if evidence := group("evidence", EVIDENCE):
+        known = {name: shape for name, shape in TRUST.items() if f"trust.{name}" in arrays}
+        others = _take(arrays, "trust", known, sizes, tuple(TRUST))  # a rate may be infinite
+        set_trust(estimator, Trust(Evidence(**evidence), estimator.rates_, **others))
 
 
 def _check_kernel(kernel: Any, sizes: dict[str, int]) -> None:
@@ -327,7 +379,11 @@ def _decode(value: Any, arrays: dict[str, np.ndarray]) -> Any:
 
 
 def _take(
-    arrays: dict[str, np.ndarray], prefix: str, shapes: dict[str, str], sizes: dict[str, int], may_be_nan: str = ""
+    arrays: dict[str, np.ndarray],
+    prefix: str,
+    shapes: dict[str, str],
+    sizes: dict[str, int],
+    may_be_nan: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Return the arrays of one object, checked; new letters of a shape enter `sizes`. A 0-d array is a float."""
     taken: dict[str, Any] = {}
@@ -335,7 +391,7 @@ def _take(
         key = f"{prefix}.{name}"
         if key not in arrays:
             raise ValueError(f"array {key} is missing.")
-        array = _numbers(key, arrays[key], finite=name != may_be_nan)
+        array = _numbers(key, arrays[key], finite=name not in may_be_nan)
         _check_shape(key, array, shape, sizes)
         taken[name] = array if shape else float(array)
     return taken

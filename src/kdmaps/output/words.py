@@ -21,6 +21,8 @@ SCORING_WORDS = {
     "vamp2": "the squared autocorrelations of their modes after the lag on held-out blocks",
     "vampe": "the part of the transfer operator that their modes explain on held-out blocks",
 }
+#: The sign before the number of a mode that is not to be trusted.
+MARK = "⚠"
 #: Inputs that are named by their relevance.
 MOST_RELEVANT = 5
 #: What the value of a certificate is, by the label of its theorem in the paper.
@@ -177,11 +179,17 @@ def _of_suggestion(search: Any) -> list[str]:
 
 def checks_of(estimator: Any) -> list[Check]:
     """Return what can spoil the modes, in numbers; after a search the folds measure what a single fit estimates."""
-    checks, agreement = estimator.modes_.checks(), agreement_of(estimator)
-    if agreement is None:
-        return checks
-    measured = agreement_check(agreement, getattr(search_of(estimator), "suggested_n_components_", None))
-    return [*(check for check in checks if not check.estimate), measured]
+    checks, agreement, trust = estimator.modes_.checks(), agreement_of(estimator), getattr(estimator, "trust_", None)
+    if agreement is not None:
+        measured = agreement_check(agreement, getattr(search_of(estimator), "suggested_n_components_", None))
+        checks = [*(check for check in checks if not check.estimate), measured]
+    return checks if trust is None else [*checks, *trust.summaries()]
+
+
+def doubtful(estimator: Any) -> np.ndarray:
+    """Return which modes fail a check of their own, `trust_`; (r,) of bool."""
+    trust = getattr(estimator, "trust_", None)
+    return np.zeros(len(estimator.timescales_), dtype=bool) if trust is None else ~trust.ok
 
 
 def warnings_of(estimator: Any) -> list[str]:
@@ -233,14 +241,18 @@ def timescale_columns(uncertainty: Any = None) -> tuple[str, ...]:
 
 
 def timescale_rows(estimator: Any, uncertainty: Any = None) -> list[tuple[str, ...]]:
-    """Return one row of text per mode: number, time scale, rate; with an uncertainty, its interval and angle too."""
+    """Return one row of text per mode: number, time scale, rate; with an uncertainty, its interval and angle too.
+
+    The number of a mode that is not to be trusted is marked.
+    """
     intervals = timescale_intervals(uncertainty, len(estimator.timescales_))
     rows: list[tuple[str, ...]] = []
+    marked = doubtful(estimator)
     for k, (time, rate) in enumerate(zip(estimator.timescales_, estimator.rates_, strict=True)):
-        row: tuple[str, ...] = (str(k + 1), f"{time:.4g}", f"{rate:.4g}")
+        row: tuple[str, ...] = (f"{MARK} {k + 1}" if marked[k] else str(k + 1), f"{time:.4g}", f"{rate:.4g}")
         if intervals is not None:
             low, high = intervals[k]
             angle = np.degrees(uncertainty.mode_angles[k])
-            row = (*row[:2], f"{low:.4g} – {high:.4g}", row[2], f"{angle:.0f}°")
+            row = (*row[:2], f"{low:.4g} – {high:.4g}".replace("inf", "∞"), row[2], f"{angle:.0f}°")
         rows.append(row)
     return rows

@@ -29,12 +29,15 @@ class Score:
         The score of each fold by itself.
     plain : float
         The score before a standard error is subtracted: of a few folds, that error is little more than a guess.
+    timescales : ndarray of shape (r,) or None
+        The time scales on the test samples of all folds, where the score is made of them.
     """
 
     value: float
     replicates: np.ndarray
     fold_values: np.ndarray
     plain: float = -np.inf
+    timescales: np.ndarray | None = None
 
 
 def jackknife_error(replicates: np.ndarray) -> float:
@@ -212,7 +215,8 @@ def select_by_timescale(fit: CrossFit) -> Score:
     """
     pooled = pooled_score(fit)
     fold_values = np.array([scores.timescale(fold) for fold in fit.folds])
-    return Score(pooled.lower_bound(CAUTION), pooled.replicates, fold_values, pooled.lower_bound(0))
+    held_out = pooled.timescales()
+    return Score(pooled.lower_bound(CAUTION), pooled.replicates, fold_values, pooled.lower_bound(0), held_out)
 
 
 def select_by_autocorrelation(power: int) -> Callable[[CrossFit], Score]:

@@ -39,6 +39,13 @@ class Clock:
         """Invert `rates`."""
         return rates if self.lag is None else -np.expm1(-rates * self.duration)
 
+    def stretch(self, quotients: np.ndarray) -> np.ndarray:
+        """Return d log rate/d log quotient: how far relative errors of quotients grow in rates."""
+        if self.lag is None:
+            return np.ones_like(quotients)
+        inside = np.clip(quotients, np.finfo(float).tiny, 1 - 1e-12)
+        return -inside / ((1 - inside) * np.log1p(-inside))
+
     def inefficiency(self, quotients: np.ndarray) -> float:
         """Return how many pairs are worth one independent pair, for the slowest of the modes.
 

@@ -57,7 +57,7 @@ def find_directed_modes(
     C00, C11 = 2 * sums.gram[:p, :p], 2 * sums.gram[p:, p:]
     a, b = (m / np.sqrt(np.einsum("mk,mk->k", m, C @ m)) for m, C in ((a, C00), (b, C11)))
     correlations = -2 * np.einsum("mk,mk->k", a, sums.energy[:p, p:] @ b)
-    left = replace(modes, coefficients=a, offset=first @ a, quotients=1 - correlations)
+    left = replace(modes, coefficients=a, offset=first @ a, quotients=1 - correlations, next_coefficients=None)
     order = np.argsort(left.quotients, kind="stable")
     return left.take(order), replace(left, coefficients=b, offset=second @ b).take(order)
 

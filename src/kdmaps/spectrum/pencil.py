@@ -136,20 +136,24 @@ def find_modes(
             f"The samples determine only {determined} modes, fewer than n_components={n_components}; use fewer "
             "n_components or more distinct samples."
         )
-    mu, a = values[:n_components], coefficients[:, :n_components]
-    a = a / np.sqrt(np.einsum("mk,mk->k", a, covariance @ a))
+    known = coefficients[:, : n_components + int(np.all(values > floor))]
+    known = known / np.sqrt(np.einsum("mk,mk->k", known, covariance @ known))
+    quotients = np.einsum("mk,mk->k", known, energy @ known)
+    mu, a = values[:n_components], known[:, :n_components]
     a = a * np.where(_fixed_direction(p) @ a < 0, -1.0, 1.0)
-    quotients = np.einsum("mk,mk->k", a, energy @ a)
+    following = known.shape[1] > n_components
     return Modes(
         coefficients=a,
         offset=moments.mean @ a if center else np.zeros(n_components),
         eigenvalues=mu,
         next_eigenvalue=float(values[n_components]) if n_components < p else np.nan,
-        quotients=quotients,
+        quotients=quotients[:n_components],
         condition_number=condition,
         effective_rank=trace / mu,
-        effective_count=moments.effective_count / clock.inefficiency(quotients),
+        effective_count=moments.effective_count / clock.inefficiency(quotients[:n_components]),
         clock=clock,
+        next_quotient=float(quotients[n_components]) if following else np.nan,
+        next_coefficients=known[:, n_components] if following else None,
     )
 
 

@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from kdmaps.analysis.uncertainty import MAX_BLOCKS, MIN_RESAMPLES, _independent_blocks
+from kdmaps.analysis.blocks import MAX_BLOCKS, independent_blocks
+from kdmaps.analysis.uncertainty import MIN_RESAMPLES
 from kdmaps.bases import ModeBasis
 from kdmaps.data.correlation import trajectories_of
 from kdmaps.data.inputs import join_trajectories
@@ -101,7 +102,7 @@ class Along:
     def blocks(self) -> list[slice]:
         """Consecutive frames that are approximately independent of those of other blocks."""
         trajectories = np.split(np.arange(len(self.owner)), np.flatnonzero(np.diff(self.owner)) + 1)
-        found = _independent_blocks(self.values[:, : self.n_modes], self.weight, trajectories, "auto", MAX_BLOCKS)[0]
+        found = independent_blocks(self.values[:, : self.n_modes], self.weight, trajectories, "auto", MAX_BLOCKS)[0]
         return [slice(int(rows[0]), int(rows[-1]) + 1) for rows in found]
 
     def with_values(self, values: np.ndarray) -> Along:

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from kdmaps.analysis.blocks import cut_blocks
 from kdmaps.analysis.dynamics._clocks import common_value
-from kdmaps.analysis.uncertainty import cut_blocks
 from kdmaps.data.correlation import integrated_correlation_time, trajectories_of
 from kdmaps.data.inputs import join_trajectories
 from kdmaps.estimators.transformer import ModeTransformer

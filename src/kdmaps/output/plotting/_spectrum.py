@@ -8,7 +8,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kdmaps.output.plotting._common import EXACT, LEARNED, integer_ticks, new_axes, plain_log_ticks
-from kdmaps.output.words import timescale_columns, timescale_intervals
+from kdmaps.output.words import doubtful, timescale_columns, timescale_intervals
+
+#: An interval that is open on a side is drawn to this multiple of the time scale.
+OPEN = 30.0
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -19,7 +22,7 @@ if TYPE_CHECKING:
 def plot_timescales(
     estimator: Any, exact: ArrayLike | None = None, ax: Axes | None = None, *, uncertainty: Uncertainty | None = None
 ) -> Axes:
-    """Draw the spectrum of time scales, with their intervals and the gap after the last mode.
+    """Draw the spectrum of time scales, with intervals and the gap after the last mode; doubtful modes are hollow.
 
     Parameters
     ----------
@@ -51,10 +54,14 @@ def plot_timescales(
         ax.plot(number, exact, linestyle="none", marker="_", markersize=22, markeredgewidth=1.5, c=EXACT, label="exact")
     ends = timescale_intervals(uncertainty, len(timescales))
     if ends is not None:
+        ends = np.where(np.isfinite(ends) & (ends > 0), ends, timescales[:, None] * np.array([1 / OPEN, OPEN]))
         # An interval that corrects for the optimism of a fit need not hold the estimate: draw it by its own ends.
         ax.vlines(number, ends[:, 0], ends[:, 1], color=LEARNED, lw=1.6, label=timescale_columns(uncertainty)[2])
         ax.plot(np.r_[number, number], ends.T.ravel(), ls="none", marker="_", ms=9, mew=1.6, color=LEARNED)
     ax.plot(number, timescales, linestyle="none", marker="o", color=LEARNED, label="learned")
+    doubts = doubtful(estimator)
+    if doubts.any():
+        ax.plot(number[doubts], timescales[doubts], "o", c=LEARNED, mfc="white", label="not to be trusted")
     ax.set(yscale="log", xlabel="mode", ylabel="time scale", xlim=(0.5, len(timescales) + 0.5))
     integer_ticks(ax.xaxis)
     plain_log_ticks(ax.yaxis)

@@ -1,0 +1,197 @@
+"""How many samples stand behind each mode: those that carry its energy, its variance and its change."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from kdmaps.bases import ModeBasis
+from kdmaps.data.correlation import integrated_correlation_time
+from kdmaps.data.sources import Sample
+from kdmaps.forms.diffusion import DiffusionTensor
+from kdmaps.utils.threads import map_reduce, slices
+
+#: Bytes of the gradients of a block of samples.
+BLOCK_BYTES = 2**24
+#: A mode whose variance is less than this part of its second moment is the constant.
+CONSTANT = 0.1
+#: An integrated correlation time that exceeds 1 by less than this over √n is noise: of n independent samples, |ρ| has
+#: the mean 0.8/√n at each of some four lags, and counts twice.
+CORRELATED = 6.5
+#: The 95 % quantile of Kolmogorov's distance between n samples and their law is this over √n.
+KOLMOGOROV = 1.36
+#: Gradients are evaluated at most at this many samples after a search, and after a single fit, which takes less time.
+MOST_AFTER_SEARCH, MOST_AFTER_FIT = 5_000, 2_000
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """How many samples stand behind each of r modes.
+
+    With e_i = w_i ∇φᵀa∇φ and v_i = w_i φ² at sample i of weight w_i. Counts of a subsample are scaled to all samples.
+
+    Attributes
+    ----------
+    energy_samples : ndarray of shape (r,)
+        n_E = (Σe)²/Σe²: how many samples carry the energy.
+    variance_samples : ndarray of shape (r,)
+        n_V = (Σv)²/Σv²: how many samples carry the variance.
+    transition_samples : ndarray of shape (r,)
+        n_T = (Σs)²/Σs² for the parts s of the energy between neighbouring values of the mode (`transition_parts`).
+    independent_samples : ndarray of shape (r,)
+        (Σw)²/Σw² over the integrated correlation time of the mode in the order of the samples.
+    errors : ndarray of shape (r,)
+        Standard error of log rate, √Σ(w_i(e_i/rate - φ_i²))², with the correlation time of these terms.
+    heaviest : ndarray of shape (r,)
+        Number of the row that carries most of the variance.
+    heaviest_shares : ndarray of shape (r,)
+        Its part of the variance.
+    mismatch : ndarray of shape (r,)
+        Distance between where the mode has its energy and where an exact mode would have it (`misplaced_energy`), as
+        far as it exceeds what n_E samples show by chance.
+    gap_error : float
+        Standard error of the logarithm of the ratio of the last two rates.
+    """
+
+    energy_samples: np.ndarray
+    variance_samples: np.ndarray
+    transition_samples: np.ndarray
+    independent_samples: np.ndarray
+    errors: np.ndarray
+    heaviest: np.ndarray
+    heaviest_shares: np.ndarray
+    mismatch: np.ndarray
+    gap_error: float = np.nan
+
+    def first(self, n: int) -> Evidence:
+        """Return the evidence of the first modes."""
+        cut: dict[str, Any] = {name: v[:n] for name, v in vars(self).items() if isinstance(v, np.ndarray)}
+        return replace(self, **cut)
+
+
+def evidence_of(
+    values: np.ndarray,
+    energies: np.ndarray,
+    sample: Sample,
+    n_samples: int,
+    trajectories: Sequence[np.ndarray] | None = None,
+    local: bool = True,
+) -> Evidence:
+    """Count the samples behind each mode.
+
+    Parameters
+    ----------
+    values, energies : ndarray of shape (n, r)
+        The modes and their energies at the samples.
+    sample : Sample
+        All samples, or some of them drawn at random, in their order.
+    n_samples : int
+        Number of all samples.
+    trajectories : sequence of ndarray of int, optional
+        Places of the samples of each trajectory; one trajectory by default.
+    local : bool, default=True
+        Whether energies belong to a place, as ∇φᵀa∇φ does; that of a pair of frames lies between two, and says nothing
+        about where the mode changes.
+    """
+    weight = np.ones(len(values)) if sample.weight is None else np.asarray(sample.weight, dtype=np.float64)
+    weight = weight / weight.sum()
+    second, values, scale = weight @ values**2, values - weight @ values, n_samples / len(values)
+    variances = weight[:, None] * values**2
+    total = np.maximum(variances.sum(axis=0), np.finfo(float).tiny)
+    rates = np.maximum(weight @ energies, np.finfo(float).tiny) / total
+    terms = energies / (rates * total) - values**2 / total
+    heaviest = np.argmax(variances, axis=0)
+    # Without centring the constant is a mode, which no sample has to show.
+    constant = total < CONSTANT * second
+
+    def error(terms: np.ndarray) -> np.ndarray:
+        squares = np.sum((weight[:, None] * terms) ** 2, axis=0) / scale
+        return np.sqrt(squares * _correlation_times(terms, scale, trajectories))
+
+    def counted(parts: np.ndarray) -> np.ndarray:
+        return np.where(constant, n_samples, scale * _count(parts))
+
+    changes = counted(np.stack([transition_parts(v, weight) for v in values.T], axis=1))
+    energy_samples = counted(weight[:, None] * energies)
+    misplaced = np.array(
+        [misplaced_energy(v, weight, e) for v, e in zip(values.T, (weight[:, None] * energies).T, strict=True)]
+    )
+    excess = np.maximum(misplaced - KOLMOGOROV / np.sqrt(energy_samples), 0)
+    return Evidence(
+        energy_samples=energy_samples,
+        variance_samples=counted(variances),
+        transition_samples=changes if local else np.full(len(total), np.nan),
+        independent_samples=scale * _count(weight) / _correlation_times(values, scale, trajectories),
+        errors=error(terms),
+        heaviest=np.asarray(sample.rows)[heaviest],
+        heaviest_shares=variances[heaviest, np.arange(len(total))] / total,
+        mismatch=np.where(constant, 0, excess) if local else np.full(len(total), np.nan),
+        gap_error=float(error(terms[:, -1:] - terms[:, -2:-1])[0]) if len(total) > 1 else np.nan,
+    )
+
+
+def energies_at(modes: ModeBasis, X: np.ndarray, tensor: DiffusionTensor, index: np.ndarray) -> np.ndarray:
+    """∇φ_kᵀ a ∇φ_k at the samples X, which are rows `index` of all; (n, r). In blocks of samples."""
+    identity, out = np.eye(modes.n_features), np.empty((len(X), modes.n_features))
+
+    def step(_: None, part: slice) -> None:
+        slopes = modes.gradient(X[part], identity)
+        scalar, factor = tensor.rows(X[part], index[part])
+        energy = np.zeros((len(slopes), modes.n_features))
+        if tensor.constant is not None:
+            energy += np.einsum("nkd,nkd->nk", slopes @ tensor.constant, slopes)
+        if scalar is not None:
+            energy += scalar[:, None] * np.sum(slopes**2, axis=2)
+        if factor is not None:
+            energy += tensor.sign * np.sum((slopes @ factor) ** 2, axis=2)
+        out[part] = np.maximum(energy, 0)
+
+    rows = max(1, min(modes.chunk_rows, BLOCK_BYTES // (8 * modes.n_features * X.shape[1])))
+    map_reduce(list(slices(len(X), rows)), lambda: None, step)
+    return out
+
+
+def transition_parts(values: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """Return the parts of the energy of an exact mode that lie between neighbouring values of it at the samples.
+
+    From -div(π a∇φ) = rate·π φ, the energy per unit of the mode's value s is rate·F(s) with F(s) = E[φ; φ > s]. Hence
+    F(s)(s' - s) over the variance is the part that belongs between the neighbouring values s and s' (they add up to 1):
+    it needs no gradient, and does not depend on what a kernel makes of the space without samples. A part near 1 says
+    that the mode changes where no sample is.
+    """
+    order = np.argsort(values, kind="stable")
+    values, weight = values[order], weight[order]
+    centred = values - weight @ values / weight.sum()
+    above = np.cumsum((weight * centred)[::-1])[::-1][1:]
+    return np.maximum(above, 0) * np.diff(centred)
+
+
+def misplaced_energy(values: np.ndarray, weight: np.ndarray, energies: np.ndarray) -> float:
+    """Return Kuiper's distance between the energy over the values of a mode and that of an exact mode.
+
+    The largest difference, over all intervals of the mode's value, between the part of the energy that the samples in
+    it carry and the part that an exact mode has there (`transition_parts`). It is 0 for an exact mode and many samples;
+    a mode that regularization or a kernel has smoothed, or that jumps between samples, has its energy elsewhere.
+    """
+    order, parts = np.argsort(values, kind="stable"), transition_parts(values, weight)
+    exact = np.append(0, np.cumsum(parts)) / max(parts.sum(), np.finfo(float).tiny)
+    own = energies[order] / max(energies.sum(), np.finfo(float).tiny)
+    difference = np.cumsum(own) - own / 2 - exact
+    return float(difference.max() - difference.min())
+
+
+def _count(parts: np.ndarray) -> np.ndarray:
+    """(Σx)²/Σx² along the first axis: how many equal parts would be as uneven."""
+    largest = np.maximum(parts.max(axis=0), np.finfo(float).tiny)
+    parts = parts / largest  # squares of tiny numbers vanish
+    return np.sum(parts, axis=0) ** 2 / np.maximum(np.sum(parts**2, axis=0), np.finfo(float).tiny)
+
+
+def _correlation_times(series: np.ndarray, scale: float, trajectories: Sequence[np.ndarray] | None) -> np.ndarray:
+    """Integrated correlation times of the columns in steps of all samples, of which one in `scale` is here."""
+    excess = np.array([integrated_correlation_time(column, trajectories) for column in series.T]) - 1
+    noise = CORRELATED / np.sqrt(len(series)) * (1 if scale == 1 else 2)  # which a subsample multiplies
+    return 1 + scale * np.where(excess < noise, 0, excess)

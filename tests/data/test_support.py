@@ -1,0 +1,47 @@
+"""Points far from all samples."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+from kdmaps import KernelDiffusionMap, problems
+from kdmaps.data.support import Support
+from kdmaps.exceptions import UnreliableModesWarning
+from shared import known_warning
+
+
+@pytest.fixture(scope="module")
+def model():
+    return KernelDiffusionMap(2, random_state=0).fit(problems.load("dw1d").sample(600, random_state=0))
+
+
+def test_transform_far_outside_warns(model):
+    with pytest.warns(UnreliableModesWarning, match=r"1 of 2 rows of X lie far outside .* such as row 1 "):
+        model.transform([[0.0], [5.0]])
+    assert model.extrapolates([[0.0], [1.5], [5.0]]).tolist() == [False, False, True]
+
+
+def test_other_samples_of_the_law_are_silent(model):
+    X = problems.load("dw1d").sample(20_000, random_state=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.transform(X)
+    assert model.extrapolates(X).mean() < 0.003
+
+
+def test_a_hole_is_far_from_all_samples_but_not_outside():
+    ring = problems.load("circle").sample(500, random_state=0)
+    support = Support.of(ring, 0)
+    assert support.far(np.zeros((1, 2))).tolist() == [True]
+    assert support.outside(np.zeros((1, 2))).size == 0
+
+
+@known_warning()  # two clusters
+def test_chunks_extend_the_range():
+    X = np.random.default_rng(0).random((200, 1))
+    model = KernelDiffusionMap(1, random_state=0).partial_fit(X)
+    model.partial_fit(X + 5)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.transform(X + 5)
