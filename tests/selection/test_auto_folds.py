@@ -33,7 +33,7 @@ def walkers(k=8, n=150, dt=0.02):
     )
 
 
-@known_warning("variance of mode")
+@known_warning()  # few samples
 def test_independent_rows_and_groups_are_cut_as_by_three():
     assert resolve_cv("auto", as_source(independent()), None) == 3
     assert resolve_cv("auto", as_source(frames()), np.arange(1000) // 100) == 3

@@ -88,16 +88,16 @@ def warn_of_array(
     """
     if not isinstance(source, ArraySource):
         return
-    warn_of(run_checks(_look(source, weight, groups), folds))
+    warn_of(run_checks(_look(source, weight, groups), folds, lag is not None))
     if lag is not None and groups is None and (order := order_in(source)).n_walkers > 1:
         warn_of(order_findings(order))
 
 
 def warn_of_preview(source: Source, preview: Sample, folds: bool = True) -> None:
     """Warn of what is found in some rows of a source that is no array."""
-    looked = source.pairs if isinstance(source, PairSource) else source
-    if not isinstance(looked, ArraySource | ArrayPairs):
-        warn_of(run_checks(_look(source, preview.weight, preview=preview), folds))
+    paired = isinstance(source, PairSource)
+    if not isinstance(source.pairs if isinstance(source, PairSource) else source, ArraySource | ArrayPairs):
+        warn_of(run_checks(_look(source, preview.weight, preview=preview), folds, paired))
 
 
 def warn_of(findings: Iterable[Finding]) -> None:
