@@ -311,7 +311,7 @@ def test_error_bars_contain_the_truth(grouped):
         ).fit(path, groups=groups)
         found.append(kdmaps.uncertainty.bootstrap(model, path, groups=groups, n_resamples=60, random_state=0))
     low, high = np.moveaxis([each.timescale_intervals for each in found], 2, 0)
-    assert np.all(np.sum((low < [1, 0.5]) & ([1, 0.5] < high), axis=0) >= 5)
+    assert np.all(np.sum((low < [1, 0.5]) & (high > [1, 0.5]), axis=0) >= 5)
     # √(2·2t/T): 12 % for the first time scale and 8 % for the second, in 300 time units.
     relative = np.mean([each.timescale_errors / each.timescales for each in found], axis=0)
     assert_allclose(relative, [0.12, 0.08], rtol=0.6)
