@@ -14,7 +14,9 @@ from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
+from kdmaps.exceptions import DataWarning
 from kdmaps.utils.types import RandomStateLike
+from kdmaps.utils.warn import warn
 
 #: With fewer effective samples, a mean over them has a relative error of 14 % or more.
 MIN_EFFECTIVE = 50
