@@ -44,7 +44,16 @@ def edited(path, change):
     return path
 
 
+def rename(arrays):
+    """Swap two names; contents and their order stay."""
+    swapped = {"moments.gram": "moments.energy", "moments.energy": "moments.gram"}
+    renamed = {swapped.get(name, name): array for name, array in arrays.items()}
+    arrays.clear()
+    arrays.update(renamed)
+
+
 EDITS = {
+    "renamed": rename,
     "value": lambda arrays: arrays.update({"modes.rates": arrays["modes.rates"] * 2}),
     "type": lambda arrays: arrays.update({"modes.rates": arrays["modes.rates"].astype(np.float32)}),
     "names": lambda arrays: arrays.update(

@@ -152,6 +152,15 @@ def test_checkpoint_knows_the_landmarks_of_the_rival_basis(X, tmp_path):
         KernelSearchCV(**settings, landmarks="uniform").fit(X)
 
 
+@known_warning()
+def test_checkpoint_knows_the_pairs_of_frames(X, tmp_path):
+    settings = {**SMALL_SEARCH, "bandwidths": [1.0], "families": ["gaussian"], "checkpoint": tmp_path / "sweep.jsonl"}
+    KernelSearchCV(**settings, lag=2).fit(X)
+    for other in ({"lag": 3}, {"lag": None}):
+        with pytest.raises(ValueError, match="belongs to other data"):
+            KernelSearchCV(**settings, **other).fit(X)
+
+
 def test_a_changed_digit_is_noticed_and_judged_again(X, tmp_path):
     settings = {**SMALL_SEARCH, "checkpoint": tmp_path / "sweep.jsonl"}
     whole = KernelSearchCV(**settings).fit(X)

@@ -60,9 +60,9 @@ def check_data(
     X, groups, _ = join_trajectories(X, groups)
     names = [str(name) for name in X.columns] if hasattr(X, "columns") and feature_names is None else feature_names
     source = as_source(X)
-    weight = checked_weight(sample_weight, source, warns=False)  # which is a finding here
+    weight = checked_weight(sample_weight, source)
     preview = None if isinstance(source, ArraySource) else _preview(source, weight)
-    findings = run_checks(_look(source, weight, groups, names, preview, weighed=True))
+    findings = run_checks(_look(source, weight, groups, names, preview))
     order = Order() if groups is not None else order_in(source, preview)
     return [*findings, *order_findings(order)]
 
@@ -152,12 +152,8 @@ def _look(
     groups: Any = None,
     names: Sequence[str] | None = None,
     preview: Sample | None = None,
-    weighed: bool = False,
 ) -> Looked:
-    """Return the rows to look at: all of an array in memory, the first ones of a file, or those of a preview.
-
-    Weights are looked at where nobody has warned of them (`checked_weight` does).
-    """
+    """Return the rows to look at: all of an array in memory, the first ones of a file, or those of a preview."""
     if preview is not None:
         X, rows = preview.X, preview.rows
     else:
@@ -169,4 +165,4 @@ def _look(
     if own_weight is not None and not own_weight.all():
         kept = np.flatnonzero(own_weight)
         X, rows, groups = X[kept], rows[kept], None if groups is None else groups[kept]
-    return Looked(X, rows, weight if weighed else None, groups, source.feature_names if names is None else names)
+    return Looked(X, rows, weight, groups, source.feature_names if names is None else names)

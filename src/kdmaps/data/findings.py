@@ -265,7 +265,8 @@ def dominating_weights(data: Looked) -> Finding | None:
     """Find weights of which a few are nearly all."""
     if data.weight is None or len(data.weight) < MIN_ROWS:
         return None
-    n, effective = len(data.weight), effective_sample_size(data.weight)
+    # A weight of 0 leaves a row out, as a mask does.
+    n, effective = int(np.count_nonzero(data.weight)), effective_sample_size(data.weight)
     if not is_dominated(n, effective):
         return None
     return Finding(

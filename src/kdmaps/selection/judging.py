@@ -161,13 +161,14 @@ class SearchData:
         """Return a digest of the data and the settings, by which a checkpoint knows that it belongs to them."""
         X, rows = self.source.content(self.preview)
         basis, fit, rival = self.basis, self.fit, self.rival_basis
-        settings = (fit.n_components, basis.basis, basis.n_features, basis.sampling, fit.center, fit.lag, self.seed)
+        of_basis = (basis.basis, basis.n_features, basis.sampling, str(np.dtype(basis.dtype)))
+        settings = (*of_basis, fit.n_components, fit.center, fit.lag, fit.reversible, self.seed)
         landmarks = [spec.landmarks for spec in (basis, rival) if spec is not None and spec.basis == "landmarks"]
-        arrays = (X, self.weight, *landmarks, self.folds.assignment)
+        arrays = (X, rows, self.weight, *landmarks, self.folds.assignment)  # of pairs, rows are their first frames
         # A callable tensor is known by its values at these samples: one pass, where the search makes hundreds.
         blocks = self.form.tensor.content(X, rows) if isinstance(self.form, EnergyForm) else ()
         tensor = [content_digest(block) for block in blocks]
-        return content_digest(self.source.shape, settings, str(np.dtype(basis.dtype)), arrays, tensor)
+        return content_digest(self.source.shape, settings, arrays, tensor)
 
     def make_basis(self, kernel: Kernel, basis: str | None = None) -> Basis:
         """Make the basis of a kernel."""

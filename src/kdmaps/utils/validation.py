@@ -14,12 +14,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from kdmaps.exceptions import DataWarning
 from kdmaps.utils.types import RandomStateLike
-from kdmaps.utils.warn import warn
-
-#: With fewer effective samples, a mean over them has a relative error of 14 % or more.
-MIN_EFFECTIVE = 50
 
 
 @contextmanager
@@ -88,7 +83,7 @@ def checked_time(time: Any) -> float:
     return float(time)
 
 
-def checked_weight(sample_weight: ArrayLike | None, X: Any, warns: bool = True) -> np.ndarray | None:
+def checked_weight(sample_weight: ArrayLike | None, X: Any) -> np.ndarray | None:
     """`sample_weight` as floats, one per sample, not negative, not all zero; None stays None.
 
     X is an array or a Source; where a stream does not know its length yet, its moments are checked against it later.
@@ -107,21 +102,7 @@ def checked_weight(sample_weight: ArrayLike | None, X: Any, warns: bool = True) 
             f"sample_weight has a largest entry of {largest:.1e}, whose square is no number any more; divide all "
             "weights by it."
         )
-    if warns:
-        _warn_of_few(weight / largest)
     return weight
-
-
-def _warn_of_few(weight: np.ndarray) -> None:
-    """Warn of weights that leave few of the samples: (Σw)²/Σw² is the number of equal weights as good as these."""
-    count = float(weight.sum() ** 2 / (weight @ weight))
-    positive = np.count_nonzero(weight)  # a weight of 0 leaves a sample out, as a mask does
-    if count < MIN_EFFECTIVE and count < positive / 2:
-        warn(
-            f"sample_weight leaves {count:.1f} effective samples of {positive}: a few samples decide all modes and "
-            "rates. Check the weights, or sample closer to the law that they stand for.",
-            DataWarning,
-        )
 
 
 def checked_values(values: ArrayLike, n_samples: int) -> np.ndarray:
