@@ -50,6 +50,13 @@ def test_check_knows_weights_groups_and_errors(data):
     assert run("check", data / "nothing.csv").exit_code == 2
 
 
+def test_check_shows_what_was_noticed_while_reading(data):
+    pd.DataFrame(np.column_stack([X, X[:, 0] ** 2 + X[:, 1]])).to_csv(data / "numbered.csv", index=False)
+    result = run("check", data / "numbered.csv")
+    assert result.exit_code == 1
+    assert "is taken for the numbers of the columns" in result.stdout
+
+
 def test_a_fit_stops_before_a_time(data):
     result = run("fit", data / "messy.csv", *QUICK, "--columns", "time,y", "--out", data / "out")
     assert result.exit_code == 2
