@@ -86,6 +86,10 @@ class PairSource(Source):
     def content(self, preview: Sample) -> tuple[np.ndarray, np.ndarray]:
         return self.pairs.content(preview)
 
+    def bounds(self) -> tuple[np.ndarray, np.ndarray] | None:
+        """Return those of the frames."""
+        return self.pairs.bounds()
+
 
 class ArrayPairs(Source):
     """Pairs of rows of an array in memory, or mapped from a file: only those of a chunk are ever put side by side.
@@ -125,6 +129,9 @@ class ArrayPairs(Source):
 
     def content(self, preview: Sample) -> tuple[np.ndarray, np.ndarray]:
         return self._frames.array, self._starts
+
+    def bounds(self) -> tuple[np.ndarray, np.ndarray] | None:
+        return self._frames.bounds()
 
 
 def _run(rows: np.ndarray) -> slice | np.ndarray:

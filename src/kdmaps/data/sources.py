@@ -176,6 +176,10 @@ class Source(ABC):
         """
         raise NotImplementedError
 
+    def bounds(self) -> tuple[np.ndarray, np.ndarray] | None:
+        """Return the smallest and the largest value of each column, where they are at hand."""
+        return None
+
     @property
     def rows_for_splitters(self) -> np.ndarray:
         """The rows as scikit-learn's splitters want them: an array, of which most look at the length only."""
@@ -283,6 +287,9 @@ class ArraySource(Source):
 
         assert rows is not None  # the length of an array is known
         return ArrayPairs(self, *rows)
+
+    def bounds(self) -> tuple[np.ndarray, np.ndarray] | None:
+        return (self.array.min(axis=0), self.array.max(axis=0)) if self.many_passes else None
 
     @property
     def rows_for_splitters(self) -> np.ndarray:
