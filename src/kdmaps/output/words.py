@@ -287,8 +287,10 @@ def lag_reasons(estimator: Any, tests: Validation | None, unit: str | None = Non
             f"The lag was chosen: {_frames(estimator.lag_)} is the longest of {len(choice.lags)} lags that the slowest "
             "time scale outlives; at none are the implied time scales of a cheap model flat within their errors."
         )
+    if tests is None and getattr(estimator, "right_modes_", None) is not None:
+        return [*found, "The direction of time matters here; tests of a lag are for systems in equilibrium."]
     if tests is None:
-        return [*found, "Frames have a direction in time: implied time scales are those of a system in equilibrium."]
+        return [*found, "Trajectories are too short for tests of the lag."]
     return [*found, _of_plateau(tests), *_of_prediction(tests, unit)]
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.stats import norm
 
-from kdmaps.analysis.dynamics._along import Resampling, check_reversible, checked_lags, project
+from kdmaps.analysis.dynamics._along import Along, Resampling, check_reversible, checked_lags, project
 from kdmaps.analysis.dynamics._chapman import ChapmanKolmogorov, chapman_kolmogorov
 from kdmaps.analysis.dynamics._choose import default_lags, some_frames
 from kdmaps.analysis.dynamics._timescales import ImpliedTimescales, scan_lags
@@ -22,6 +22,8 @@ from kdmaps.utils.warn import muted
 MOST_FRAMES = 100_000
 #: Multiples of the lag that are predicted, where trajectories are long enough.
 STEPS = 5
+#: Probability that chance alone fails a correct model.
+LEVEL = 0.01
 #: Differences of autocorrelations below this do not matter.
 SMALL = 0.02
 
@@ -54,7 +56,7 @@ class Validation:
         """The largest deviation that chance explains, in standard errors: of all steps and modes (Bonferroni)."""
         assert self.chapman is not None
         compared = self.chapman.deviations[1:].size
-        return float(norm.ppf(1 - (1 - self.chapman.confidence) / (2 * max(compared, 1))))
+        return float(norm.ppf(1 - LEVEL / (2 * max(compared, 1))))
 
     @property
     def worst(self) -> tuple[int, int] | None:
@@ -102,6 +104,11 @@ def validate(
     Validation
         `flat`: from the model's lag on, time scales do not depend on it. `predicts`: one lag predicts several.
 
+    Raises
+    ------
+    ValueError
+        If the trajectories are too short.
+
     Examples
     --------
     >>> import kdmaps
@@ -118,14 +125,26 @@ def validate(
     source = as_source(X)
     frames, groups, weight = some_frames(source, groups, checked_weight(sample_weight, source), MOST_FRAMES)
     with muted():  # what is to be said of the trajectory was said by the fit
-        along = project(model, frames, groups, weight)
-        lags = default_lags(along)
-        if along.lag < along.longest:
-            lags = np.union1d(lags, along.lag)
-        implied = scan_lags(along, checked_lags(lags, along.longest), resampling)
+        along, implied = _scan(model, frames, groups, weight, resampling)
         steps = min(STEPS, (along.longest - 1) // along.lag)
         chapman = None
         if steps > 1:
             given = {"n_resamples": n_resamples, "confidence": confidence, "random_state": random_state}
             chapman = chapman_kolmogorov(model, frames, steps=steps, groups=groups, sample_weight=weight, **given)
     return Validation(along.lag, implied, chapman)
+
+
+def _scan(
+    model: ModeTransformer, frames: np.ndarray, groups: ArrayLike | None, weight: np.ndarray | None, given: Resampling
+) -> tuple[Along, ImpliedTimescales]:
+    """Return implied time scales, of the modes alone where few frames do not determine more functions."""
+    for n_functions in (None, 1):
+        along = project(model, frames, groups, weight, n_functions)
+        lags = default_lags(along)
+        if along.lag < along.longest:
+            lags = np.union1d(lags, along.lag)
+        try:
+            return along, scan_lags(along, checked_lags(lags, along.longest), given)
+        except np.linalg.LinAlgError:
+            continue
+    raise ValueError("X is too short for tests of the lag; use longer trajectories or a shorter lag.")

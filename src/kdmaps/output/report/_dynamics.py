@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -19,11 +20,13 @@ ENERGY_FRAMES, SERIES_FRAMES = 50_000, 20_000
 SERIES_MODES = 4
 
 
-def tested(model: Any, X: np.ndarray, groups: Any, weight: Any) -> Validation | None:
-    """Return the tests of a model's lag; None where they make no sense."""
+def lag_tests(model: Any, X: np.ndarray, groups: Any, weight: Any) -> Validation | None:
+    """Return the tests of a model's lag; None for a model without one, and where there is no test or too few frames."""
     if getattr(model, "lag_", None) is None or getattr(model, "right_modes_", None) is not None:
         return None
-    return validate(model, ArraySource(X), groups=groups, sample_weight=weight)
+    with suppress(ValueError):
+        return validate(model, ArraySource(X), groups=groups, sample_weight=weight)
+    return None
 
 
 def dynamics_of(model: Any, X: np.ndarray, groups: Any, weight: Any, unit: str | None, tests: Any) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from kdmaps.data import ArraySource
 from kdmaps.data.inputs import join_trajectories
 from kdmaps.estimators.transformer import ModeTransformer
 from kdmaps.output.model_files import library_versions
-from kdmaps.output.report._dynamics import dynamics_of, tested
+from kdmaps.output.report._dynamics import dynamics_of, lag_tests
 from kdmaps.output.report._figures import svg
 from kdmaps.output.report._program import fingerprint, program, show_argument
 from kdmaps.output.words import (
@@ -131,7 +131,7 @@ def render_report(
         raise ValueError(f"X has shape {X.shape}; pass the samples, with {model.n_features_in_} columns.")
     timescale_intervals(uncertainty, len(model.timescales_))  # raises before anything is drawn
     beside = _beside(model, len(X), sample_weight, groups)
-    tests = tested(model, X, groups, sample_weight) if validation is None else validation
+    tests = lag_tests(model, X, groups, sample_weight) if validation is None else validation
     return _filled(
         title=title,
         facts=_facts(model, X, uncertainty, unit),
@@ -309,6 +309,9 @@ def _relevance(known: Relevance) -> str:
     def draw(axes: np.ndarray) -> None:
         plotting.plot_relevance(known, max_inputs=RELEVANT_INPUTS, axes=axes[0])
         axes[0, -1].remove()  # colours of combinations, whose numbers are made for a white page
+        places = axes[0, 0].figure.add_gridspec(1, r)
+        for k in range(r):
+            axes[0, k].set_subplotspec(places[k])
 
     size = (1.8 + 1.5 * r, 0.9 + 0.24 * max(4, min(RELEVANT_INPUTS + 1, len(known.names))))
     return svg(draw, "Share of every input in the slopes of every mode", "relevance", shape=(1, r + 1), size=size)
