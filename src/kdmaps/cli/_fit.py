@@ -185,7 +185,7 @@ def _find(console: Console, estimator: Any, samples: Samples, resamples: int, se
         if resamples:
             with Console(stderr=True).status("error bars"):
                 uncertainty = bootstrap(estimator, source, **beside, n_resamples=resamples, random_state=seed)
-    modes = np.asarray(estimator.transform(source))
+        modes = np.asarray(estimator.transform(source))
     data = [text for text, category in told.items() if issubclass(category, DataWarning)]
     tests = lag_tests(estimator, samples.X, samples.group, samples.weight)
     return _Findings(modes, uncertainty, tests, data, [text for text in told if text not in data])

@@ -338,6 +338,7 @@ def implied_table(tests: Validation, unit: str | None = None) -> tuple[list[str]
     for i in shown:
         cells = [f"{implied.lags[i]}", f"{implied.times[i]:g}"]
         for t, (low, high) in zip(implied.timescales[i], implied.intervals[i], strict=True):
-            cells.append(f"{t:.4g} ({low:.3g} – {high:.3g})".replace("inf", "∞") if t > implied.times[i] else "–")
+            known = f" ({low:.3g} – {high:.3g})".replace("inf", "∞") if not np.isnan([low, high]).any() else ""
+            cells.append(f"{t:.4g}{known}" if t > implied.times[i] else "–")
         rows.append(cells)
     return titles, rows

@@ -124,7 +124,8 @@ def validate(
     X, groups, _ = join_trajectories(X, groups)
     source = as_source(X)
     frames, groups, weight = some_frames(source, groups, checked_weight(sample_weight, source), MOST_FRAMES)
-    with muted():  # what is to be said of the trajectory was said by the fit
+    # What is to be said of the trajectory was said by the fit; a resample may hold no pair.
+    with muted(), np.errstate(invalid="ignore"):
         along, implied = _scan(model, frames, groups, weight, resampling)
         steps = min(STEPS, (along.longest - 1) // along.lag)
         chapman = None

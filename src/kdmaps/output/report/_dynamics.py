@@ -13,6 +13,7 @@ from kdmaps.data.correlation import trajectories_of
 from kdmaps.data.sources import ArraySource
 from kdmaps.output.report._figures import SIZE, svg
 from kdmaps.output.words import implied_table, lag_reasons
+from kdmaps.utils.warn import muted
 
 #: Frames of the free energy at most, taken at equal distances; of the series, in a row.
 ENERGY_FRAMES, SERIES_FRAMES = 50_000, 20_000
@@ -36,7 +37,8 @@ def dynamics_of(model: Any, X: np.ndarray, groups: Any, weight: Any, unit: str |
     if getattr(model, "lag_", None) is None:
         return {}
     rows, energy_rows = _series_rows(groups, len(X)), np.arange(0, len(X), -(-len(X) // ENERGY_FRAMES))
-    series, values = (np.asarray(model.transform(ArraySource(np.asarray(X[part])))) for part in (rows, energy_rows))
+    with muted():  # frames of the fit
+        series, values = (np.asarray(model.transform(ArraySource(np.asarray(X[part])))) for part in (rows, energy_rows))
     weight = None if weight is None else np.asarray(weight)[energy_rows]
     figures = {
         **({} if tests is None else _tests(tests, unit)),
