@@ -35,9 +35,11 @@ DIM = 4
 #: Pairs of the final KernelCCA, and while its settings are chosen: its eigenproblem is of their number, not symmetric.
 CCA_PAIRS, CCA_TUNING = 3000, 1000
 #: Frames of kooplearn's estimator without centres, whose matrices are of their number squared; centres of the other.
-RIDGE_FRAMES, CENTERS = 5000, 1000
+RIDGE_FRAMES, CENTERS = 4000, 1000
 #: Bandwidths σ in median distances, and the part of the frames that settings are judged on.
-BANDWIDTHS, HELD_OUT = (0.25, 0.5, 1.0), 0.2
+BANDWIDTHS, HELD_OUT = (0.25, 0.5, 1.0, 2.0), 0.2
+#: Regularizations around the default of each library, 1e-6.
+EPSILONS, ALPHAS = (1e-6, 1e-3, 1e-1), (1e-8, 1e-6, 1e-4)
 
 Modes = tuple[np.ndarray, np.ndarray, str]
 
@@ -75,7 +77,7 @@ def kernel_cca(X: np.ndarray) -> Modes:
         f = model.transform(X[n_train:]).real
         return sum(np.corrcoef(f[:-LAG, k], f[LAG:, k])[0, 1] ** 2 for k in (0, 1))
 
-    tried = [(factor, epsilon) for factor in BANDWIDTHS for epsilon in (1e-6, 1e-3, 1e-1)]
+    tried = [(factor, epsilon) for factor in BANDWIDTHS for epsilon in EPSILONS]
     factor, epsilon = max(tried, key=lambda each: score(fit(X[:n_train], CCA_TUNING, *each)))
     model = fit(X, CCA_PAIRS, factor, epsilon)
     # Its eigenvalues are squares of correlations.
@@ -95,7 +97,7 @@ def kernel_ridge(estimator: type, frames: int | None = None, **options) -> Calla
             settings = {"kernel": "rbf", "gamma": gamma, "alpha": alpha, "lag_time": LAG, "random_state": 0}
             return estimator(DIM + 1, **settings, **options).fit(part)
 
-        tried = [(factor, alpha) for factor in BANDWIDTHS for alpha in (1e-6, 1e-4)]
+        tried = [(factor, alpha) for factor in BANDWIDTHS for alpha in ALPHAS]
         factor, alpha = max(tried, key=lambda each: fit(used[:n_train], *each).score(used[n_train:]))
         values, functions = fit(used, factor, alpha).eig(eval_right_on=X)
         order = np.argsort(-np.abs(values))[1:]  # the first is the constant

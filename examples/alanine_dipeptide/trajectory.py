@@ -91,7 +91,9 @@ def _row(method: str, name: str, row: dict) -> str:
         for here, any_ in zip(row["in_place"], row["correlations"], strict=True)
     ]
     times = [f"{t:.3g}" if t < 1000 else f"{t:.0f}" for t in row["timescales_ps"]]
-    return f"| {method} | {name} | {' | '.join([*cells, *times])} | {row['seconds']:.3g} |"
+    return f"| {method} | {name} | {' | '.join([*cells, *times])} | {row['seconds']:.3g} |".replace(
+        "| 0 |", "| < 0.1 |"
+    )
 
 
 def goals(results: dict) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 import warnings
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -13,7 +14,7 @@ import typer
 from rich.console import Console
 from sklearn.model_selection import GroupKFold
 
-from kdmaps.analysis.dynamics import Validation
+from kdmaps.analysis.dynamics import Validation, validate
 from kdmaps.analysis.uncertainty import MIN_RESAMPLES, Uncertainty, bootstrap
 from kdmaps.cli._app import app
 from kdmaps.cli._models import describe, mode_names, table_of, timescale_table
@@ -40,7 +41,7 @@ from kdmaps.estimators.search import KernelSearchCV
 from kdmaps.exceptions import DataWarning
 from kdmaps.kernels import FAMILIES
 from kdmaps.output.model_files import write_model
-from kdmaps.output.report import lag_tests, render_report
+from kdmaps.output.report import render_report
 from kdmaps.output.words import chosen, implied_table, lag_reasons, reasons, time_unit
 from kdmaps.selection.folds import BLOCKS, FOLDS, blocks_of
 from kdmaps.selection.plan import RATES
@@ -187,7 +188,9 @@ def _find(console: Console, estimator: Any, samples: Samples, resamples: int, se
                 uncertainty = bootstrap(estimator, source, **beside, n_resamples=resamples, random_state=seed)
         modes = np.asarray(estimator.transform(source))
     data = [text for text, category in told.items() if issubclass(category, DataWarning)]
-    tests = lag_tests(estimator, samples.X, samples.group, samples.weight)
+    tests = None
+    with suppress(ValueError):  # no lag, or too few frames
+        tests = validate(estimator, source, **beside)
     return _Findings(modes, uncertainty, tests, data, [text for text in told if text not in data])
 
 

@@ -13,6 +13,7 @@ from kdmaps.analysis.dynamics._chapman import ChapmanKolmogorov, chapman_kolmogo
 from kdmaps.analysis.dynamics._choose import default_lags, some_frames
 from kdmaps.analysis.dynamics._timescales import ImpliedTimescales, scan_lags
 from kdmaps.data.inputs import as_source, join_trajectories
+from kdmaps.data.sources import ArraySource
 from kdmaps.estimators.transformer import ModeTransformer
 from kdmaps.utils.types import RandomStateLike, SamplesLike
 from kdmaps.utils.validation import checked_weight
@@ -123,7 +124,8 @@ def validate(
     check_reversible(model)
     X, groups, _ = join_trajectories(X, groups)
     source = as_source(X)
-    frames, groups, weight = some_frames(source, groups, checked_weight(sample_weight, source), MOST_FRAMES)
+    X, groups, weight = some_frames(source, groups, checked_weight(sample_weight, source), MOST_FRAMES)
+    frames = ArraySource(X)  # without names, which only the whole of X has
     # What is to be said of the trajectory was said by the fit; a resample may hold no pair.
     with muted(), np.errstate(invalid="ignore"):
         along, implied = _scan(model, frames, groups, weight, resampling)
@@ -136,7 +138,7 @@ def validate(
 
 
 def _scan(
-    model: ModeTransformer, frames: np.ndarray, groups: ArrayLike | None, weight: np.ndarray | None, given: Resampling
+    model: ModeTransformer, frames: ArraySource, groups: ArrayLike | None, weight: np.ndarray | None, given: Resampling
 ) -> tuple[Along, ImpliedTimescales]:
     """Return implied time scales, of the modes alone where few frames do not determine more functions."""
     for n_functions in (None, 1):
