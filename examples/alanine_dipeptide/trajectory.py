@@ -16,6 +16,8 @@ import kdmaps
 #: Target correlations with eigenvectors 1 and 2, in place, and time scales in ps.
 GOALS = {"dihedrals": (0.998, 0.995), "heavy atoms": (0.996, 0.992)}
 TIMES = ((150, 340), (8.4, 9.2))
+#: Around the table in README.md.
+BEGIN, END = "<!-- table: python examples/alanine_dipeptide/trajectory.py -->\n", "<!-- end of table -->\n"
 #: Two modes are slower than a frame.
 MODES = 4
 
@@ -85,6 +87,12 @@ def table(results: dict, static: dict, rivals: dict) -> str:
     ])  # fmt: skip
 
 
+def in_readme(readme: str, text: str) -> str:
+    """Return the text of README.md with the table of trajectory.md."""
+    start, end = readme.index(BEGIN) + len(BEGIN), readme.index(END)
+    return readme[:start] + "\n".join(line for line in text.splitlines() if line.startswith("|")) + "\n" + readme[end:]
+
+
 def _row(method: str, name: str, row: dict) -> str:
     cells = [
         f"{here:.4f}" + (f" ({any_:.4f})" if any_ > here + 1e-4 else "")
@@ -139,7 +147,9 @@ def main() -> None:
     results = {"kdmaps": kdmaps.__version__, "fits": fits}
     (HERE / "trajectory.json").write_text(json.dumps(results, indent=1, ensure_ascii=False) + "\n")
     others = [json.loads((HERE / f"{name}.json").read_text()) for name in ("results", "lagged_methods")]
-    (HERE / "trajectory.md").write_text(table(results, *others))
+    text = table(results, *others)
+    (HERE / "trajectory.md").write_text(text)
+    (HERE / "README.md").write_text(in_readme((HERE / "README.md").read_text(), text))
 
 
 if __name__ == "__main__":

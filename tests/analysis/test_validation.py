@@ -66,6 +66,7 @@ def test_pieces_of_a_long_trajectory(monkeypatch):
 @known_warning("relax within one lag")
 @known_warning("lie far outside the samples")
 @known_warning("decides this mode")
+@known_warning("independent ones for mode")
 def test_what_cannot_be_tested():
     path = DOUBLE_WELL.simulate(400, dt=0.1, random_state=0)[0]
     with pytest.raises(ValueError, match="fitted without a lag"):

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 from kdmaps.report import render_report
+from test_report_content import Tree
 
 import kdmaps
 from kdmaps.output.words import lag_reasons
 from shared import known_warning
-from test_report_content import Tree
 
 pytestmark = [pytest.mark.slow, known_warning("relax within one lag")]
 
@@ -52,9 +52,7 @@ def test_numbers_have_the_unit():
 
 
 def test_every_figure_is_there():
-    names = [
-        "Time scale of", "Implied time scales over", "Chapman–Kolmogorov test", "Modes against time", "Free energy along"
-    ]  # fmt: skip
+    names = ["Time scale of", "Implied time scales", "Chapman–Kolmogorov test", "Modes against time", "Free energy"]
     labels = figures(render_report(fit(), PATH))
     assert len(labels) == len(names)
     assert all(label.startswith(name) for label, name in zip(labels, names, strict=True))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -132,7 +133,7 @@ def validate(
         steps = min(STEPS, (along.longest - 1) // along.lag)
         chapman = None
         if steps > 1:
-            given = {"n_resamples": n_resamples, "confidence": confidence, "random_state": random_state}
+            given: dict[str, Any] = {"n_resamples": n_resamples, "confidence": confidence, "random_state": random_state}
             chapman = chapman_kolmogorov(model, frames, steps=steps, groups=groups, sample_weight=weight, **given)
     return Validation(along.lag, implied, chapman)
 

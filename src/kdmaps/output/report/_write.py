@@ -41,6 +41,7 @@ from kdmaps.output.words import (
 from kdmaps.utils.files import replacing
 from kdmaps.utils.optional import optional
 from kdmaps.utils.types import PathLike
+from kdmaps.utils.warn import muted
 
 #: Samples in the interactive figure, and columns of X that its axes offer.
 MAX_POINTS, MAX_COLUMNS = 3000, 30
@@ -323,7 +324,8 @@ def _scatter(model: Any, X: np.ndarray, names: list[str], max_points: int) -> di
     if len(X) > max_points:
         rows = np.sort(np.random.default_rng(0).choice(len(X), max_points, replace=False))
     points = np.asarray(X[rows])
-    modes = np.asarray(model.transform(ArraySource(points)))  # a source without names fits a model with names
+    with muted():  # what the fit had to say of them is among the notes
+        modes = np.asarray(model.transform(ArraySource(points)))  # a source without names fits a model with names
     columns = [*modes.T, *points.T[:MAX_COLUMNS]]
     return {
         "rows": rows.tolist(),
