@@ -35,6 +35,7 @@ def data(example):
 
 @pytest.mark.slow
 @known_warning("have the same time scale")  # modes 4 and 5
+@known_warning("does not lie where a mode of such values has it")  # README.md: static rates of mode 1 are not reliable
 @pytest.mark.parametrize("name", ["dihedrals", "heavy atoms"])
 def test_the_published_kernel_gives_the_published_agreement(example, data, name):
     alanine, analyse, _ = example
@@ -101,7 +102,8 @@ def test_a_trajectory_meets_its_goals(example, name):
 
 @pytest.mark.slow
 @known_warning("have the same time scale")  # modes 4 and 5
-@known_warning("relax within one lag")  # modes 3 and 4
+@known_warning("relax within one lag")  # modes 3 and 4, which frames every 5 ps do not resolve
+@known_warning("do not resolve mode")
 @pytest.mark.parametrize("name", ["dihedrals", "heavy atoms"])
 def test_the_published_kernel_gives_the_published_times(example, data, name):
     alanine, _, trajectory = example
