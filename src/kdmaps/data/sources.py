@@ -42,6 +42,8 @@ class Source(ABC):
         Number of rows; None for a stream that has not been read to its end yet.
     feature_names : list of str or None
         Names of the columns, where the data have them.
+    times : callable or None
+        Returns the times of the rows, where the data have them.
     many_passes : bool
         Whether hundreds of passes over all rows, as a search makes, are reasonable.
     has_rows : bool
@@ -51,6 +53,7 @@ class Source(ABC):
     n_features: int
     n_samples: int | None = None
     feature_names: list[str] | None = None
+    times: Callable[[], np.ndarray] | None = None
     many_passes = False
     has_rows = False
 

@@ -110,8 +110,8 @@ def save_model(estimator: ModeTransformer, path: PathLike) -> None:
         write_model(estimator, file)
 
 
-def write_model(estimator: ModeTransformer, file: BinaryIO) -> None:
-    """Write a fitted estimator to an open binary file, as `save_model` does."""
+def write_model(estimator: ModeTransformer, file: BinaryIO, unit: str | None = None) -> None:
+    """Write a fitted estimator to an open binary file, as `save_model` does; `unit` is that of its time step."""
     check_is_fitted(estimator)
     estimator = cast(ModeTransformer, getattr(estimator, "best_estimator_", estimator))
     name = type(estimator).__name__
@@ -143,6 +143,7 @@ def write_model(estimator: ModeTransformer, file: BinaryIO) -> None:
         "basis": kind,
         "n_features_in": estimator.n_features_in_,
         "feature_names_in": None if names is None else list(names),
+        "unit": unit,
         "libraries": library_versions(),
         "sealed": True,
         "changed": changed_parameters(estimator),

@@ -93,7 +93,8 @@ def test_times_intervals_and_choice(X, search, bars):
     )
     assert f"bootstrap of {bars.n_blocks} blocks of {bars.block_length} samples" in page
     labels = [attributes["aria-label"] for attributes in Tree(page).all("svg")]
-    assert [label.split()[0] for label in labels] == ["Time", "Score", "Score"]
+    assert [label.split()[0] for label in labels] == ["Time", "Score", "Score", "Share"]
+    assert "Trajectory" not in page  # samples have no time
 
 
 def test_time_scales_without_a_diffusion_constant_are_ratios(X, search):
