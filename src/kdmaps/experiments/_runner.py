@@ -15,6 +15,7 @@ from joblib import Parallel, delayed, parallel_config
 
 from kdmaps import problems
 from kdmaps.problems import Problem
+from kdmaps.utils.files import write_text
 from kdmaps.utils.json_lines import append_line, read_lines
 from kdmaps.utils.progress import track
 
@@ -69,7 +70,7 @@ def options_of(name: str, description: str | None, n_seeds: int, quick: str) -> 
 def publish(name: str, rows: list[Row], table: Callable[..., str], figure: Callable[..., None], out: Path) -> None:
     """Print and write the table of the rows, and write their figure."""
     text = table(rows)
-    (out / "table.md").write_text(text + "\n")
+    write_text(out / "table.md", text + "\n")
     figure(rows, out / f"{name}.png")
     print(text)
 

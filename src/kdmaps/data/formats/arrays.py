@@ -36,7 +36,9 @@ def open_npy(path: Path) -> Table:
 
 def write_npy(file: BinaryIO, values: np.ndarray, names: Sequence[str], beside: Beside) -> None:
     """Write the values of a table as one array; names and columns beside them are left out."""
-    np.save(file, values)
+    values = np.ascontiguousarray(values)
+    np.lib.format.write_array_header_1_0(file, np.lib.format.header_data_from_array_1_0(values))
+    file.write(values.data)  # np.save would not say why a full disk took only some of it
 
 
 def write_rows(path: Any, chunks: Iterable[np.ndarray]) -> np.memmap:
