@@ -34,6 +34,9 @@ class Fault(NamedTuple):
     at: float = 0.0
 
 
+NO_FAULT = Fault("none")
+
+
 class Ending(NamedTuple):
     """How a process ended."""
 
@@ -43,7 +46,7 @@ class Ending(NamedTuple):
     seconds: float
 
 
-def run(name: str, folder: Path, seed: int, fault: Fault = Fault("none")) -> Ending:
+def run(name: str, folder: Path, seed: int, fault: Fault = NO_FAULT) -> Ending:
     """Do the work `name` in a new process, with a fault."""
     ours, theirs = SERVER.Pipe(duplex=False)
     process = SERVER.Process(target=_child, args=(theirs, name, folder, seed, fault))

@@ -90,9 +90,8 @@ class Work(NamedTuple):
 
     run: Callable[[Path, int], None]
     files: tuple[str, ...]  # that appear whole
-    grows: str | None = (
-        None  # the file to which finished parts are added; without it, files of a fit before are replaced
-    )
+    #: To which finished parts are added; without such a file, those of a fit before are replaced.
+    grows: str | None = None
 
 
 WORK = {

@@ -13,7 +13,7 @@ pytest.importorskip("resource")  # of POSIX
 pytest.importorskip("typer")
 
 from benchmarks.faults._plan import KILLS, Trials
-from benchmarks.faults._process import Fault, run
+from benchmarks.faults._process import NO_FAULT, Fault, run
 from benchmarks.faults._work import WORK
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="kills by signals and limits of Linux")
@@ -41,7 +41,7 @@ def test_the_plan_notices_a_file_that_is_written_in_place(tmp_path, monkeypatch)
     assert found["unequal"] == 0
 
 
-def in_place(name, folder, seed, fault=Fault("none")):  # noqa: B008
+def in_place(name, folder, seed, fault=NO_FAULT):
     """As `run`, with a model file that is cut off where the fault says."""
     ending = run(name, folder, seed)
     if fault.kind == "byte":

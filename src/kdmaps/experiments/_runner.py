@@ -16,7 +16,7 @@ from joblib import Parallel, delayed, parallel_config
 from kdmaps import problems
 from kdmaps.problems import Problem
 from kdmaps.utils.files import write_text
-from kdmaps.utils.json_lines import append_line, read_lines
+from kdmaps.utils.json_lines import append_line, is_intact, read_lines, sealed
 from kdmaps.utils.progress import track
 
 Row = dict[str, Any]
@@ -39,7 +39,7 @@ def run_tasks(
         )
         for i, rows in track(results, len(missing), lambda: path.stem, show):
             done[keys[i]] = rows
-            append_line(path, {"task": tasks[i], "rows": rows, "versions": versions()})
+            append_line(path, sealed({"task": tasks[i], "rows": rows, "versions": versions()}))
     return [row for key in keys for row in done[key]]
 
 
@@ -49,8 +49,12 @@ def key_of(task: dict[str, Any]) -> str:
 
 
 def finished(path: Path) -> dict[str, list[Row]]:
-    """Return the rows in a file by the keys of their tasks."""
-    return {key_of(entry["task"]): entry["rows"] for entry in read_lines(path)}
+    """Return the rows in a file by the keys of their tasks, without lines that were changed.
+
+    Lines without a checksum are those of 0.1.0.
+    """
+    lines = [line for line in read_lines(path) if is_intact(line) or line.keys() == {"task", "rows", "versions"}]
+    return {key_of(line["task"]): line["rows"] for line in lines}
 
 
 def _run(index: int, function: Callable[..., list[Row]], task: dict[str, Any]) -> tuple[int, list[Row]]:

@@ -21,8 +21,8 @@ class Checkpoint:
     """Candidates that are finished already; nothing is read or written if `path` is None.
 
     Every line has a checksum and names the search. What a changed line says, or one of a search whose file this was
-    before, is not used, and its candidates are judged again: the result is then that of a search from the start, whereas
-    an error would throw away the lines that are sound. Two processes may share a file: each adds whole lines.
+    before, is not used, and its candidates are judged again: the result is then that of a search from the start,
+    whereas an error would throw away the lines that are sound. Two processes may share a file: each adds whole lines.
 
     Parameters
     ----------

@@ -25,6 +25,8 @@ def open_npy(path: Path) -> Table:
     with reading(path, "an array of numbers"):
         mapped = np.load(path, mmap_mode="r", allow_pickle=False)
         _check_numbers(mapped.shape, mapped.dtype, "it")
+        if path.stat().st_size != mapped.offset + mapped.nbytes:
+            raise ValueError(f"it does not have the size of its shape {mapped.shape}.")
     if mapped.ndim > 2:  # frames of atoms and trajectories of frames look the same
         raise ValueError(
             f"{path} holds an array of shape {mapped.shape}; samples are rows of a table. Of (trajectory, frame, "
