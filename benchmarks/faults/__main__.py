@@ -48,7 +48,7 @@ def main() -> None:
     times = 10 if options.quick else options.times
     kills = {name: interrupt(name, times, KILLS) for name in WORK}
     full = {name: interrupt(name, max(1, times // 5), ("full",)) for name in WORK}
-    workers = lose_workers(max(2, times // 5))
+    workers = lose_workers(max(2, times // 10))
     text = (
         f"Killed at a random moment, at a call that opens or renames a file, or in the middle of a file.\n\n"
         f"{table(kills, FOUND)}\n\n"
