@@ -171,8 +171,8 @@ class _Layout(NamedTuple):
             ndmin=2,
             quotechar='"',
         )
-        # Empty lines and comments are left out here, since numpy warns of them, and a filter of warnings would be one of
-        # the whole process.
+        # Empty lines and comments are left out here, since numpy warns of them, and a filter of warnings would be one
+        # of the whole process.
         numbered = islice(self._lines(), self.begin, None)
         lines = (line for line in numbered if (start := line.lstrip()) and start[0] != "#")
         for first in lines:
