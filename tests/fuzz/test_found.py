@@ -46,7 +46,7 @@ def test_a_model_whose_distances_overflow_is_read_again(tmp_path):
 
 
 def test_a_matrix_without_eigenvalues():
-    with pytest.raises(np.linalg.LinAlgError, match="L has no eigenvalues .* rescale or repair them"):
+    with pytest.raises(np.linalg.LinAlgError, match=r"L has no eigenvalues .* rescale or repair them"):
         RegularizationPath(np.eye(3), np.full((3, 3), np.nan))
 
 
