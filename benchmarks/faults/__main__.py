@@ -15,6 +15,7 @@ from pathlib import Path
 from benchmarks.faults._dask import lose_workers
 from benchmarks.faults._plan import KILLS, Trials
 from benchmarks.faults._work import WORK
+
 from kdmaps.experiments._runner import Row, markdown, run_tasks
 from kdmaps.utils.files import write_text
 
