@@ -193,7 +193,7 @@ def misplaced_energy(values: np.ndarray, weight: np.ndarray, energies: np.ndarra
 
 def _count(parts: np.ndarray) -> np.ndarray:
     """(Σx)²/Σx² along the first axis: how many equal parts would be as uneven."""
-    largest = np.maximum(parts.max(axis=0), np.finfo(float).tiny)
+    largest = np.maximum(parts.max(axis=0, initial=0.0), np.finfo(float).tiny)  # one sample has no transitions
     parts = parts / largest  # squares of tiny numbers vanish
     return np.sum(parts, axis=0) ** 2 / np.maximum(np.sum(parts**2, axis=0), np.finfo(float).tiny)
 

@@ -76,8 +76,8 @@ EVIDENCE = {
     "mismatch": "r",
     "gap_error": "",
 }
-#: Those that pairs of frames do not have.
-UNKNOWN = ("transition_samples", "mismatch", "gap_error")
+#: Those that pairs of frames do not have, and the distance between samples whose squares overflow.
+UNKNOWN = ("transition_samples", "mismatch", "gap_error", "radius")
 TRUST = {"held_out": "r", "candidates": "cr", "features": "fr"}
 SUPPORT = {"samples": "sd", "low": "d", "high": "d", "radius": ""}
 
@@ -213,6 +213,8 @@ def _encode(name: str, value: Any, arrays: dict[str, np.ndarray]) -> Any:
     """Return a parameter as JSON; what is no scalar becomes a dict that says how to read it."""
     if isinstance(value, np.generic):
         value = value.item()
+    if isinstance(value, float) and not np.isfinite(value):
+        raise ValueError(f"{name}={value!r} cannot be stored; set it to what it was in the fit before saving.")
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, np.random.RandomState | np.random.Generator) or name == "cv":
