@@ -2,6 +2,19 @@
 
 from kdmaps.data.findings import effective_sample_size
 from kdmaps.simulation.export import as_jax, plumed_input
+from kdmaps.simulation.forces import openmm_cv, openmm_walls
+from kdmaps.simulation.inputs import AlignedPositions, Distance, Torsion, descriptors
 from kdmaps.simulation.weights import boltzmann_weights
 
-__all__ = ["as_jax", "boltzmann_weights", "effective_sample_size", "plumed_input"]
+__all__ = [
+    "AlignedPositions",
+    "Distance",
+    "Torsion",
+    "as_jax",
+    "boltzmann_weights",
+    "descriptors",
+    "effective_sample_size",
+    "openmm_cv",
+    "openmm_walls",
+    "plumed_input",
+]

@@ -41,9 +41,9 @@ def as_jax(model: ModeTransformer, mode: int = 0) -> Callable[[Any], Any]:
     (1,)
     """
     jnp = optional("jax.numpy", "learn", "Modes as JAX functions")
-    basis, a, offset = _mode(model, mode)
+    basis, a, offset = checked_mode(model, mode)
     if isinstance(basis, FourierBasis):
-        frequencies, cosines, sines = _waves(basis, a)
+        frequencies, cosines, sines = mode_waves(basis, a)
 
         def function(x: Any) -> Any:
             x = jnp.asarray(x)
@@ -105,7 +105,7 @@ def plumed_input(model: ModeTransformer, arguments: Sequence[str], mode: int = 0
     slow: COMBINE ARG=slow_sum PARAMETERS=... PERIODIC=NO
     <BLANKLINE>
     """
-    basis, a, offset = _mode(model, mode)
+    basis, a, offset = checked_mode(model, mode)
     if not isinstance(basis, FourierBasis):
         raise ValueError(
             f"Modes in a {type(basis).__name__} cannot be exported to PLUMED; fit with basis='fourier' or use `as_jax`."
@@ -117,7 +117,7 @@ def plumed_input(model: ModeTransformer, arguments: Sequence[str], mode: int = 0
         raise ValueError(f"arguments must be distinct labels, one per column of X, got {arguments!r}.")
     if not _is_label(label):
         raise ValueError(f"label must be a word without spaces, commas or '=', got {label!r}.")
-    frequencies, cosines, sines = _waves(basis, a)
+    frequencies, cosines, sines = mode_waves(basis, a)
     radius, phase = np.hypot(cosines, sines), np.arctan2(-sines, cosines)
     origin = _numbers(basis.origin)
     lines = []
@@ -131,7 +131,7 @@ def plumed_input(model: ModeTransformer, arguments: Sequence[str], mode: int = 0
     return "\n".join(lines) + "\n"
 
 
-def _mode(model: ModeTransformer, mode: int) -> tuple[Any, np.ndarray, float]:
+def checked_mode(model: ModeTransformer, mode: int) -> tuple[Any, np.ndarray, float]:
     """Return the basis, coefficients and offset of one mode."""
     check_is_fitted(model)
     r = model.coefficients_.shape[1]
@@ -140,7 +140,7 @@ def _mode(model: ModeTransformer, mode: int) -> tuple[Any, np.ndarray, float]:
     return model.basis_, model.coefficients_[:, mode], float(model.modes_.offset[mode])
 
 
-def _waves(basis: FourierBasis, a: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def mode_waves(basis: FourierBasis, a: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the frequencies and the coefficients of cos(wᵀ(x - x_0)) and sin(wᵀ(x - x_0))."""
     root = np.sqrt(basis.weights)
     if isinstance(basis, RandomPhaseBasis):  # √(2v) cos(wᵀx + b)
