@@ -64,7 +64,7 @@ def test_forces_are_slopes_of_the_energy_also_far_from_samples(name, what):
     # Second-order differences, with the rounding of values of order 1 over the step.
     assert_allclose((ahead - behind) / (2 * step), slopes, rtol=1e-4, atol=1e-4)
     if what == "walls":
-        assert np.all(middle[~far] == 0)
+        assert_allclose(middle[~far], 0, atol=1e-6)  # of a table
         assert middle[far].max() > 0
 
 

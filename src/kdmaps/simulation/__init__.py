@@ -4,7 +4,7 @@ from kdmaps.data.findings import effective_sample_size
 from kdmaps.simulation.export import as_jax, plumed_input
 from kdmaps.simulation.forces import openmm_cv, openmm_walls
 from kdmaps.simulation.inputs import AlignedPositions, Distance, Torsion, descriptors
-from kdmaps.simulation.weights import boltzmann_weights
+from kdmaps.simulation.weights import boltzmann_weights, metadynamics_weights, umbrella_weights
 
 __all__ = [
     "AlignedPositions",
@@ -14,7 +14,9 @@ __all__ = [
     "boltzmann_weights",
     "descriptors",
     "effective_sample_size",
+    "metadynamics_weights",
     "openmm_cv",
     "openmm_walls",
     "plumed_input",
+    "umbrella_weights",
 ]

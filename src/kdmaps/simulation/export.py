@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from kdmaps.bases import FourierBasis, LandmarkBasis, RandomPhaseBasis
 from kdmaps.estimators.transformer import ModeTransformer
 from kdmaps.kernels import Kernel, Laplacian, Metric, Mixture
+from kdmaps.simulation.inputs import Columns, Input
 from kdmaps.utils.optional import optional
 
 
@@ -64,7 +65,9 @@ def as_jax(model: ModeTransformer, mode: int = 0) -> Callable[[Any], Any]:
     return function
 
 
-def plumed_input(model: ModeTransformer, arguments: Sequence[str], mode: int = 0, label: str = "mode") -> str:
+def plumed_input(
+    model: ModeTransformer, arguments: Sequence[str] | Sequence[Input], mode: int = 0, label: str = "mode"
+) -> str:
     """Write PLUMED input that computes a mode and its derivatives as a collective variable.
 
     With φ(x) = Σ_i r_i cos(w_iᵀ(x - x_0) + b_i) - c, each frequency becomes one COMBINE (the angle) and one CUSTOM (the
@@ -74,10 +77,11 @@ def plumed_input(model: ModeTransformer, arguments: Sequence[str], mode: int = 0
     ----------
     model : fitted estimator
         Fitted with Fourier features.
-    arguments : sequence of d str
-        Labels of the PLUMED values that correspond to the columns of X, in the same order and units. They must not be
-        periodic: for the cosine of a torsion, for example, use the label of a CUSTOM action with FUNC=cos(x). Cartesian
-        coordinates of an aligned molecule need FIT_TO_TEMPLATE before POSITION.
+    arguments : sequence of d str, or of Torsion and Distance
+        The inputs of the columns of X, whose PLUMED actions are written too ("mode_input1", …). Or labels of the PLUMED
+        values that correspond to the columns of X, in the same order and units. They must not be periodic: for the
+        cosine of a torsion, for example, use the label of a CUSTOM action with FUNC=cos(x). Cartesian coordinates of an
+        aligned molecule need FIT_TO_TEMPLATE before POSITION.
     mode : int, default=0
         Index of the mode; 0 is the slowest.
     label : str, default="mode"
@@ -86,7 +90,7 @@ def plumed_input(model: ModeTransformer, arguments: Sequence[str], mode: int = 0
     Returns
     -------
     str
-        Lines of a PLUMED input file; they must follow those that define `arguments`.
+        Lines of a PLUMED input file; they must follow those that define the labels in `arguments`.
 
     Notes
     -----
@@ -110,7 +114,7 @@ def plumed_input(model: ModeTransformer, arguments: Sequence[str], mode: int = 0
         raise ValueError(
             f"Modes in a {type(basis).__name__} cannot be exported to PLUMED; fit with basis='fourier' or use `as_jax`."
         )
-    names = list(arguments)
+    names, lines = _columns(list(arguments), label)
     if isinstance(arguments, str) or len(names) != basis.dim or not all(map(_is_label, names)):
         raise ValueError(f"arguments must hold {basis.dim} PLUMED labels, one per column of X, got {arguments!r}.")
     if len(set(names)) < len(names):
@@ -120,7 +124,6 @@ def plumed_input(model: ModeTransformer, arguments: Sequence[str], mode: int = 0
     frequencies, cosines, sines = mode_waves(basis, a)
     radius, phase = np.hypot(cosines, sines), np.arctan2(-sines, cosines)
     origin = _numbers(basis.origin)
-    lines = []
     for i, (w, b) in enumerate(zip(frequencies, phase, strict=True), start=1):
         angle = f"ARG={','.join(names)} COEFFICIENTS={_numbers(w)} PARAMETERS={origin}"
         lines.append(f"{label}_angle{i}: COMBINE {angle} PERIODIC=NO")
@@ -165,6 +168,14 @@ def _kernel_values(kernel: Kernel, x: Any, z: np.ndarray, jnp: Any) -> Any:
     if isinstance(kernel, Laplacian):
         return jnp.exp(-jnp.abs(scaled).sum(axis=-1))
     return kernel.profile((scaled**2).sum(axis=-1))
+
+
+def _columns(arguments: list[Any], label: str) -> tuple[list[str], list[str]]:
+    """Return the labels of the columns, and the lines that define them if they are given as inputs."""
+    if not any(isinstance(one, Input) for one in arguments):
+        return arguments, []
+    defined = [one.plumed(f"{label}_input{i}") for i, one in enumerate(Columns(arguments).inputs, start=1)]
+    return [name for _, names in defined for name in names], [line for lines, _ in defined for line in lines]
 
 
 def _is_label(name: object) -> bool:

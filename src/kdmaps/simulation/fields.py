@@ -83,9 +83,10 @@ class ModeField:
     def __init__(self, model: ModeTransformer, mode: int, flat: bool):
         self.basis, coefficients, self.offset = checked_mode(model, mode)
         self.coefficients = coefficients[:, None]
-        self._waves: tuple[np.ndarray, ...] | None = None
+        self._waves: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
         if isinstance(self.basis, FourierBasis):
-            self._waves = tuple(np.ascontiguousarray(part) for part in mode_waves(self.basis, coefficients))
+            frequencies, cosines, sines = mode_waves(self.basis, coefficients)
+            self._waves = np.ascontiguousarray(frequencies), cosines, sines
         self.nearness: Nearness | None = None
         if flat:
             self.nearness = Nearness(checked_support(model, "fit it again, or use outside='free'"))
@@ -123,7 +124,8 @@ class ModeField:
     def _mode(self, x: np.ndarray) -> tuple[float, np.ndarray]:
         if self._waves is not None:
             slope = np.empty_like(x)
-            return compiled.waves(x - self.basis.origin, *self._waves, slope) - self.offset, slope
+            value = compiled.waves(x - self.basis.origin, *self._waves, slope)
+            return value - self.offset, slope
         row = x[None]
         value = self.basis.combine(row, self.coefficients)[0, 0] - self.offset
         return float(value), self.basis.gradient(row, self.coefficients)[0, 0]

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from scipy.interpolate import CubicSpline
+from scipy.ndimage import minimum_filter
 
 from kdmaps.bases import FourierBasis
 from kdmaps.estimators.transformer import ModeTransformer
@@ -19,9 +20,12 @@ from kdmaps.utils.optional import optional
 
 METHODS = ("auto", "table", "python", "expression")
 #: Points of a table along each torsion: as few as are accurate enough.
-TABLE_SIZES = (60, 120, 240)
-#: Error that splines of a table may have near samples, relative to the range of the values.
-TABLE_TOLERANCE = 1e-7
+TABLE_SIZES = (120, 240, 360)
+#: Error that splines of a table may have among samples. (Modes have variance 1.)
+TABLE_TOLERANCE = 1e-6
+#: Points of a table in which the error of a spline falls by a factor of 200: so far from the edge of the samples, where
+#: a continuation or a wall begins that is less smooth, the tolerance must be kept.
+EDGE = 4
 
 
 def openmm_cv(
@@ -51,10 +55,10 @@ def openmm_cv(
         The system that the force is for. An atom that it does not have is an error; OpenMM itself would not notice.
     method : {"auto", "table", "python", "expression"}, default="auto"
         "table" (one or two torsions and nothing else): splines of a table, by `CMAPTorsionForce`, which costs next to
-        nothing; values within 1e-7 of their range. "python": a `PythonForce` with the closed-form gradient, exact to
-        rounding. "expression": a `CustomCVForce` with the sum of waves as an expression, of Fourier features of
-        torsions and distances; without Python in the simulation, but several times as slow on a CPU. "auto" is
-        "table" where that is accurate enough, else "python".
+        nothing; values within 1e-6, except at the edge of the samples. "python": a `PythonForce` with the closed-form
+        gradient, exact to rounding. "expression": a `CustomCVForce` with the sum of waves as an expression, of Fourier
+        features of torsions and distances; without Python in the simulation, but several times as slow on a CPU.
+        "auto" is "table" where that is accurate enough, else "python".
     outside : {"flat", "free"}, default="flat"
         What the mode is far from all samples of the fit, where its values are arbitrary. "flat": it goes over into
         the value at the nearest samples, so that a bias does not push there; equal to the mode wherever
@@ -72,9 +76,9 @@ def openmm_cv(
     >>> from kdmaps.simulation import Torsion, descriptors, openmm_cv
     >>> inputs = [Torsion((0, 1, 2, 3))]
     >>> frames = np.random.default_rng(0).normal(size=(500, 4, 3))
-    >>> model = kdmaps.KernelDiffusionMap(n_components=1, random_state=0).fit(descriptors(inputs, frames))
-    >>> openmm_cv(model, 0, inputs).getName()  # doctest: +SKIP
-    'mode 1 (table of 60 points), flat beyond 0.0377 of all samples'
+    >>> model = kdmaps.KernelDiffusionMap(n_components=2, random_state=0).fit(descriptors(inputs, frames))
+    >>> openmm_cv(model, 0, inputs).getName()  # doctest: +ELLIPSIS
+    'mode 1 (table of 120 points), flat beyond ... of all samples'
     """
     _check_choice("method", method, METHODS)
     _check_choice("outside", outside, ("flat", "free"))
@@ -130,8 +134,8 @@ def openmm_walls(
     >>> inputs = [Distance(0, 1)]
     >>> frames = np.random.default_rng(0).normal(size=(500, 2, 3))
     >>> model = kdmaps.KernelDiffusionMap(n_components=1, random_state=0).fit(descriptors(inputs, frames))
-    >>> openmm_walls(model, inputs, strength=1000.0).getName()  # doctest: +SKIP
-    'walls (python), beyond 0.171 of all samples'
+    >>> openmm_walls(model, inputs, strength=1000.0).getName()  # doctest: +ELLIPSIS
+    'walls (python), beyond ... of all samples'
     """
     _check_choice("method", method, METHODS[:3])
     for name, value, least in (("strength", strength, 0.0), ("margin", margin, -np.finfo(float).tiny)):
@@ -202,9 +206,10 @@ def _table(field: Field, n_torsions: int) -> np.ndarray | None:
         angles = 2 * np.pi * np.arange(size) / size
         circle = np.column_stack([np.cos(angles), np.sin(angles)])
         grid = np.hstack([np.repeat(circle, size, axis=0), np.tile(circle, (size, 1))]) if n_torsions == 2 else circle
-        table, known = (part.reshape(size, -1) for part in (field.values(grid), field.near(grid)))
+        table, near = (part.reshape(size, -1) for part in (field.values(grid), field.near(grid)))
+        known = minimum_filter(near, (2 * EDGE + 1, 2 * EDGE + 1 if n_torsions == 2 else 1), mode="wrap")
         error = max(_spline_error(table, known), _spline_error(table.T, known.T) if n_torsions == 2 else 0.0)
-        if error <= TABLE_TOLERANCE * np.ptp(table):
+        if error <= TABLE_TOLERANCE:
             return table
     return None
 

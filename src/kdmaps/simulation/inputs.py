@@ -15,7 +15,7 @@ from kdmaps.simulation import compiled
 def _checked_atoms(atoms: Sequence[int], least: int, most: int | None = None) -> tuple[int, ...]:
     """Return atom numbers as a tuple of different ints."""
     numbers = tuple(np.asarray(atoms, dtype=object).ravel().tolist())
-    if not all(isinstance(i, Integral) and i >= 0 for i in numbers) or len(set(numbers)) < len(numbers):
+    if not all(isinstance(i, Integral) and int(i) >= 0 for i in numbers) or len(set(numbers)) < len(numbers):
         raise ValueError(f"atoms must be different numbers of atoms, counted from 0, got {atoms!r}.")
     if len(numbers) < least or (most is not None and len(numbers) > most):
         wanted = f"{least}" if most == least else f"at least {least}"
@@ -209,7 +209,7 @@ class Columns:
         return out
 
 
-def _arrays(placed: list[tuple[tuple[int, ...], int]], width: int) -> tuple[np.ndarray, np.ndarray]:
+def _arrays(placed: Sequence[tuple[tuple[int, ...], int]], width: int) -> tuple[np.ndarray, np.ndarray]:
     atoms = np.array([atoms for atoms, _ in placed], dtype=np.int64).reshape(len(placed), width)
     return atoms, np.array([start for _, start in placed], dtype=np.int64)
 
