@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from scipy import linalg
+from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import kdmaps
 from kdmaps.problems import load
-from shared import known_warning
+from shared import known_finding, known_warning
 
 LAG, STEP = 2, 0.05
 ESTIMATORS = [
@@ -321,3 +322,26 @@ def test_error_bars_need_equal_ends(rotating):
     model = fitted(rotating, reversible=False, lag=1)
     with pytest.raises(ValueError, match="reversible=True"):
         kdmaps.uncertainty.bootstrap(model, rotating)
+
+
+#: Pairs are made of neighbouring rows, so that a row left out, or given twice, is not a row of weight 0, or 2.
+NOT_FOR_TRAJECTORIES = {
+    "check_sample_weight_equivalence_on_dense_data": "a row that is left out changes the pairs of its neighbours",
+}
+SMALL = {"families": ["gaussian"], "bandwidths": 2, "regularizations": [1e-2], "n_features": 20, "cv": 2}
+
+
+@parametrize_with_checks(
+    [
+        kdmaps.KernelDiffusionMap(1, n_features=20, lag=1),
+        kdmaps.KernelDiffusionMap(1, n_features=20, lag=1, reversible=False),
+        kdmaps.KernelSearchCV(1, lag=1, **SMALL),
+        kdmaps.AdaptiveDiffusionMap(1, lag=1, **SMALL),
+    ],
+    expected_failed_checks=lambda estimator: NOT_FOR_TRAJECTORIES,
+)
+@known_warning()
+@known_finding()
+@pytest.mark.slow
+def test_scikit_learn_contract(estimator, check):
+    check(estimator)

@@ -245,8 +245,8 @@ def paired_rows(n_frames: int, lag: int, groups: np.ndarray | None = None) -> tu
         starts, ends, longest = starts[by_start], ends[by_start], int(np.bincount(owner).max())
     if not len(starts):
         raise ValueError(
-            f"lag={lag} leaves no pair of frames: the longest trajectory has {longest} frame(s). Use a shorter lag or "
-            "longer trajectories."
+            f"lag={lag} leaves no pair of frames: the longest trajectory has {longest} frame(s), n_samples={n_frames}. "
+            "Use a shorter lag or longer trajectories."
         )
     return starts, ends
 

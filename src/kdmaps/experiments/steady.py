@@ -3,7 +3,7 @@
 The random state draws frequencies or landmarks, and folds. The answer should vary with it by less than with the
 samples: by less than the stated error, the standard error of `kdmaps.uncertainty.bootstrap`. Data: the triple well with
 48 and 198 nuisance coordinates, 1,000 samples, two modes; alanine dipeptide, 20,000 frames, (cos, sin) of its dihedrals
-and the coordinates of its heavy atoms, four modes.
+and the coordinates of its heavy atoms, four modes as samples, two as a trajectory (`lag=1`).
 
 "deviation" is the largest deviation of a rate from its mean over the random states, in stated errors, for each mode;
 the goal is at most 1 for all. "mutual SubR²" is the smallest between the mode spaces of two random states. "stated" is
@@ -30,12 +30,17 @@ PROBLEMS = ("triplewell2d+48", "triplewell2d+198x0.1")
 MOLECULE = ("alanine dihedrals", "alanine heavy atoms")
 #: Modes of each; four of the molecule, because its two slowest are not the first two of the static frames.
 N_MODES = {**dict.fromkeys(PROBLEMS, 2), **dict.fromkeys(MOLECULE, 4)}
+#: The same frames as a trajectory, with 5 ps between them.
+TRAJECTORY = {f"{case}, trajectory": case for case in MOLECULE}
+N_MODES |= dict.fromkeys(TRAJECTORY, 2)
+CLOCK = {"lag": 1, "time_step": 5.0}
 N_SAMPLES = 1000
 FRAMES = Path("examples/alanine_dipeptide/alanine_dipeptide.npz")
 
 
 def samples(case: str, n: int, seed: int, frames: str) -> tuple[np.ndarray, np.ndarray]:
     """Return samples (or n frames at equal distances) and the reference modes at them."""
+    case = TRAJECTORY.get(case, case)
     if case in MOLECULE:
         with np.load(frames, allow_pickle=False) as data:
             rows = np.linspace(0, len(data["phi"]) - 1, n).astype(int) if n else slice(None)
@@ -52,6 +57,7 @@ def samples(case: str, n: int, seed: int, frames: str) -> tuple[np.ndarray, np.n
 def run(case: str, n: int, seed: int, states: int, frames: str = "", **settings: Any) -> list[Row]:
     """Return one row per random state; `settings` are further arguments of the estimator. n = 0: all frames."""
     X, reference = samples(case, n, seed, frames)
+    settings |= CLOCK if case in TRAJECTORY else {}
     rows: list[Row] = []
     spaces: list[np.ndarray] = []
     for state in range(states):
@@ -158,7 +164,7 @@ def main(arguments: list[str] | None = None) -> None:
     tasks = [{"case": case, "n": n, "seed": seed, "states": states} for case in cases for seed in seeds]
     if not options.quick:
         frames = {"n": 0, "seed": 0, "frames": options.frames.as_posix()}  # the trajectory is one sample
-        tasks += [{"case": case, "states": states, **frames} for case in MOLECULE]
+        tasks += [{"case": case, "states": states, **frames} for case in (*MOLECULE, *TRAJECTORY)]
     rows = run_tasks(run, tasks, options.out / "rows.jsonl", options.jobs)
     publish("steady", rows, table, figure, options.out)
 
