@@ -95,7 +95,7 @@ def test_walls_are_harmonic_in_the_distance_to_the_nearest_sample():
 def test_auto_takes_tables_of_torsions_and_python_for_the_rest():
     for name in INPUTS:
         force = openmm_cv(fit(INPUTS[name]), 0, INPUTS[name])
-        assert isinstance(force, openmm.CMAPTorsionForce if "torsion" in name else openmm.PythonForce)
+        assert isinstance(force, openmm.CustomCompoundBondForce if "torsion" in name else openmm.PythonForce)
         assert "flat beyond" in force.getName()
 
 
