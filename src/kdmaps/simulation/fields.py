@@ -6,7 +6,7 @@ from typing import Protocol
 
 import numpy as np
 
-from kdmaps.bases import FourierBasis
+from kdmaps.bases import FourierBasis, LandmarkBasis
 from kdmaps.data.support import Support
 from kdmaps.estimators.transformer import ModeTransformer
 from kdmaps.simulation import compiled
@@ -87,6 +87,10 @@ class ModeField:
         if isinstance(self.basis, FourierBasis):
             frequencies, cosines, sines = mode_waves(self.basis, coefficients)
             self._waves = np.ascontiguousarray(frequencies), cosines, sines
+        self._radial: tuple[np.ndarray, np.ndarray] | None = None
+        if isinstance(self.basis, LandmarkBasis) and self.basis.radial:
+            kernel = self.basis.kernel
+            self._radial = kernel.coordinates(self.basis.centred_landmarks), np.asarray(kernel.linear_map)
         self.nearness: Nearness | None = None
         if flat:
             self.nearness = Nearness(checked_support(model, "fit it again, or use outside='free'"))
@@ -126,6 +130,12 @@ class ModeField:
             slope = np.empty_like(x)
             value = compiled.waves(x - self.basis.origin, *self._waves, slope)
             return value - self.offset, slope
+        if self._radial is not None:  # Σ a_m κ(s_m) with s_m = |y - ζ_m|² and y = xT
+            kernel, (zeta, T), a = self.basis.kernel, self._radial, self.coefficients[:, 0]
+            difference = kernel.coordinates(x - self.basis.origin) - zeta
+            s = np.einsum("md,md->m", difference, difference)
+            slope = (2 * a * kernel.profile(s, 1)) @ difference
+            return float(a @ kernel.profile(s)) - self.offset, T @ slope if T.ndim == 2 else T * slope
         row = x[None]
         value = self.basis.combine(row, self.coefficients)[0, 0] - self.offset
         return float(value), self.basis.gradient(row, self.coefficients)[0, 0]
