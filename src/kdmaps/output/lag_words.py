@@ -18,13 +18,13 @@ def lag_reasons(estimator: Any, tests: Validation | None, unit: str | None = Non
     choice, found = getattr(estimator, "lag_choice_", None), []
     if choice is not None and choice.plateau is not None:
         found.append(
-            f"The lag was chosen: {frames_of(estimator.lag_)} is the smallest of {len(choice.lags)} lags from which the "
-            "implied time scales of a cheap model are flat within their errors."
+            f"The lag was chosen: {frames_of(estimator.lag_)} is the smallest of {len(choice.lags)} lags from which "
+            "the implied time scales of a cheap model are flat within their errors."
         )
     elif choice is not None:
         found.append(
-            f"The lag was chosen: {frames_of(estimator.lag_)} is the longest of {len(choice.lags)} lags that the slowest "
-            "time scale outlives; at none are the implied time scales of a cheap model flat within their errors."
+            f"The lag was chosen: {frames_of(estimator.lag_)} is the longest of {len(choice.lags)} lags that the "
+            "slowest time scale outlives; at none are the implied time scales of a cheap model flat within their errors."
         )
     if tests is None and getattr(estimator, "right_modes_", None) is not None:
         return [*found, "The direction of time matters here; tests of a lag are for systems in equilibrium."]

@@ -217,6 +217,7 @@ def lag_of(estimator: Any, unit: str | None = None) -> str | None:
 
 
 def frames_of(number: int) -> str:
+    """Count frames."""
     return "1 frame" if number == 1 else f"{number} frames"
 
 
