@@ -41,6 +41,23 @@ def test_contexts_that_overlap_give_the_threads_back(order):
 
 
 @pytest.mark.usefixtures("two_threads")
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_threads_that_overlap_give_the_threads_back(order):
+    """Of threads that live on, as those of a pool do: the one that sets the number last is not the first one."""
+    with ThreadPoolExecutor(1) as one, ThreadPoolExecutor(1) as two:
+        pools, stacks = (one, two), (ExitStack(), ExitStack())
+        for pool, stack in zip(pools, stacks, strict=True):
+            pool.submit(stack.enter_context, blas_threads(1)).result()
+            assert set(blas()) == {1}
+        pools[order[0]].submit(stacks[order[0]].close).result()
+        assert set(blas()) == {1}
+        pools[order[1]].submit(stacks[order[1]].close).result()
+        assert set(blas()) == {2}
+        with threadpool_limits(1, user_api="blas"):
+            assert set(blas()) == {1}  # nor do these threads keep others from it
+
+
+@pytest.mark.usefixtures("two_threads")
 def test_a_limit_within_a_limit():
     with blas_threads(1):
         with blas_threads(2):
@@ -76,6 +93,21 @@ def test_searches_in_threads_leave_the_process_as_it_was(tmp_path):
     assert set(blas()) == {2}
     alone = kdmaps.KernelSearchCV(**SMALL_SEARCH).fit(X).rates_
     np.testing.assert_allclose(rates, [alone] * 4, rtol=1e-6)
+
+
+@known_warning()
+def test_a_search_sets_no_filter():
+    """Within a fit, filters are those of the caller; two threads that each set one leave one behind."""
+    filters, seen = list(warnings.filters), []
+
+    def diffusion(x):
+        seen.append(list(warnings.filters))
+        return np.ones(len(x))
+
+    X = kdmaps.problems.load("ou2d-4").sample(200, random_state=0)
+    kdmaps.KernelSearchCV(**SMALL_SEARCH, diffusion=diffusion).fit(X)
+    assert len(seen) > 1
+    assert all(inside == filters for inside in seen)
 
 
 def test_readers_of_text_set_no_filter(tmp_path):

@@ -189,7 +189,15 @@ class _BlasLimits:
 
     def _apply(self, shared: list[Any]) -> None:
         for library, found in zip(shared, self._found, strict=True):
-            library.set_num_threads(min([found, *self._limits]))
+            _set_threads(library, min([found, *self._limits]))
+
+
+def _set_threads(library: Any, number: int) -> None:
+    """Set the threads of a library, whichever thread did so before: since 3.8 threadpoolctl heeds the first alone."""
+    release = getattr(library, "clear_controlling_thread", lambda **_: None)
+    release(force=True)
+    library.set_num_threads(number)
+    release()
 
 
 def _layer(library: Any) -> str:
