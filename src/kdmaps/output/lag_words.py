@@ -24,7 +24,8 @@ def lag_reasons(estimator: Any, tests: Validation | None, unit: str | None = Non
     elif choice is not None:
         found.append(
             f"The lag was chosen: {frames_of(estimator.lag_)} is the longest of {len(choice.lags)} lags that the "
-            "slowest time scale outlives; at none are the implied time scales of a cheap model flat within their errors."
+            "slowest time scale outlives; at none are the implied time scales of a cheap model flat within their "
+            "errors."
         )
     if tests is None and getattr(estimator, "right_modes_", None) is not None:
         return [*found, "The direction of time matters here; tests of a lag are for systems in equilibrium."]
