@@ -27,6 +27,21 @@ def coordinates(data: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     }
 
 
+def place(modes: np.ndarray, reference: np.ndarray) -> dict[str, list[float]]:
+    """Compare modes with eigenvectors 1 and 2 of the reference.
+
+    Returns
+    -------
+    dict
+        "in_place": |correlation| of mode k with eigenvector k. "correlations": the largest one of any of the modes.
+    """
+    table = np.abs(np.corrcoef(modes.T, reference[:, :2].T)[: modes.shape[1], modes.shape[1] :])
+    return {
+        "in_place": np.diagonal(table).round(4).tolist(),
+        "correlations": table.max(axis=0).round(4).tolist(),
+    }
+
+
 def dihedral(xyz: np.ndarray, name: str) -> np.ndarray:
     """Compute the dihedral "phi" or "psi" of coordinates (n_frames, 10, 3), in radians from -π to π."""
     a, b, c, d = (xyz[:, i] for i in DIHEDRALS[name])

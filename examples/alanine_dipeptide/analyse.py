@@ -207,17 +207,15 @@ def draw_autocorrelation(path: Path, results: dict) -> None:
 def table(results: dict) -> str:
     """Return the text of results.md."""
     fits = results["fits"]
-    lagged = json.loads((HERE / "lagged_methods.json").read_text())
     lines = [
-        "# Alanine dipeptide: results",
+        "# Alanine dipeptide: static frames",
         "",
         "Written by `analyse.py`. |corr| is the absolute correlation of eigenvectors 1 and 2 of the reference Markov",
         "model with the learned mode nearest to each.",
         "",
-        *methods_table(fits, lagged["methods"]),
+        *methods_table(fits),
         "",
-        f"¹ From the decay of the modes along the trajectory. TICA, VAMP and MSM: deeptime {lagged['deeptime']}, "
-        f"lag {lagged['lag_ps']:.0f} ps.",
+        "¹ From the decay of the modes along the trajectory. What a lag adds is in [trajectory.md](trajectory.md).",
         "",
         *selection_table(fits),
         "",
@@ -230,11 +228,11 @@ def table(results: dict) -> str:
     return "\n".join(lines) + "\n"
 
 
-def methods_table(fits: dict, lagged: list[dict]) -> list[str]:
-    """Compare kdmaps with methods that use the order of the frames."""
+def methods_table(fits: dict) -> list[str]:
+    """List the agreement of the modes, and their time scales along the trajectory."""
     lines = [
-        "| method | coordinates | uses time | \\|corr\\| 1 | \\|corr\\| 2 | time scales (ps) |",
-        "|---|---|---|---|---|---|",
+        "| folds | coordinates | \\|corr\\| 1 | \\|corr\\| 2 | time scales (ps) |",
+        "|---|---|---|---|---|",
     ]
     for name, result in fits.items():
         worst, n = np.min([run["correlations"] for run in result["seeds"]], axis=0), len(result["seeds"])
@@ -242,13 +240,9 @@ def methods_table(fits: dict, lagged: list[dict]) -> list[str]:
         times = ", ".join(
             f"{t:.3g} ± {e:.2g}" for t, e in zip(result["timescales_ps"], result["timescale_errors_ps"], strict=True)
         )
-        lines.append(f"| kdmaps, default (worst of {n} seeds) | {name} | no | {cells[0]} | {cells[1]} | {times} ¹ |")
+        lines.append(f"| default (worst of {n} seeds) | {name} | {cells[0]} | {cells[1]} | {times} ¹ |")
         blocked = [f"{value:.3f}" for value in result["with_blocked_folds"]["correlations"]]
-        lines.append(f"| kdmaps, blocked folds | {name} | no | {blocked[0]} | {blocked[1]} | |")
-    for row in lagged:
-        values = [f"{value:.3f}" for value in row["correlations"]]
-        times = ", ".join(f"{t:.3g}" for t in row["timescales_ps"])
-        lines.append(f"| {row['method']} | {row['coordinates']} | yes | {values[0]} | {values[1]} | {times} |")
+        lines.append(f"| blocks | {name} | {blocked[0]} | {blocked[1]} | |")
     return lines
 
 

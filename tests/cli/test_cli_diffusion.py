@@ -78,6 +78,7 @@ def test_rates_are_read_on_the_folds_of_the_data(options, cv, groups):
 
 
 @pytest.mark.slow
+@known_warning("same time scale")
 def test_frames_of_a_trajectory_are_in_the_order_of_time():
     mdtraj = pytest.importorskip("mdtraj")
     frames = np.random.default_rng(0).standard_normal((60, 3, 3))

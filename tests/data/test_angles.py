@@ -7,6 +7,7 @@ from scipy.linalg import eigh
 
 import kdmaps
 from kdmaps.data import angles, as_source, gather
+from shared import known_warning
 
 X = np.random.default_rng(0).uniform(-3, 3, (50, 3))
 EXPECTED = np.column_stack([X[:, 0], np.cos(X[:, 1]), np.sin(X[:, 1]), X[:, 2]])
@@ -47,6 +48,7 @@ def circle_rate(kappa, n=400):
     return eigh(L, np.diag(pi), eigvals_only=True)[1]
 
 
+@known_warning("does not lie where")
 def test_a_well_at_the_ends_of_a_turn_has_the_rates_of_the_circle():
     phi = np.random.default_rng(0).vonmises(np.pi, 1.5, (4000, 1))
     exact = circle_rate(1.5)

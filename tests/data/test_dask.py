@@ -20,6 +20,7 @@ from kdmaps import AdaptiveDiffusionMap, KernelDiffusionMap, KernelSearchCV, Tan
 from kdmaps.data import PREVIEW_SAMPLES, as_source
 from kdmaps.forms.energy import compute_moments
 from kdmaps.forms.moments import Moments
+from kdmaps.utils.json_lines import read_lines
 from shared import GRID, assert_same_moments, known_finding, known_warning
 
 dask = pytest.importorskip("dask")
@@ -316,6 +317,22 @@ def test_the_scheduler_goes_away(scheduler_process, tmp_path):
     assert (record / "killed").exists()
     assert os.listdir(out) == []
     assert_allclose(fitted.timescales_, model().fit(X).timescales_)  # the failed fit left the first one as it was
+
+
+@pytest.mark.slow
+def test_a_search_goes_on_after_its_scheduler_was_lost(scheduler_process, tmp_path):
+    client, scheduler = scheduler_process
+    path = tmp_path / "search.jsonl"
+    before, after = tmp_path / "before", tmp_path / "after"
+    before.mkdir()
+    after.mkdir()
+    with client.as_current(), pytest.raises(ConnectionError, match=r"scheduler was lost.*from its checkpoint"):
+        search(checkpoint=path).fit(recorded(before, victim=scheduler, at=30))
+    assert len(read_lines(path)) > 1  # the header, and a kernel at least
+    with dask.config.set(scheduler="synchronous"):
+        again = search(checkpoint=path).fit(recorded(after))
+        whole = search().fit(X)
+    assert_same_search(whole, again)
 
 
 def test_transform_to_disk(scheduler, tmp_path):

@@ -44,6 +44,7 @@ RESULTS = {
     "LagComparison",
     "PassageTimes",
     "Uncertainty",
+    "Validation",
     "kernel_from_dict",
     "simplex_floor",
     "softmax",

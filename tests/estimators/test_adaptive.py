@@ -122,6 +122,7 @@ def test_large_data_are_searched_on_a_subsample_and_fitted_whole():
 
 
 @pytest.mark.slow
+@known_warning("independent ones")
 def test_fifty_samples_are_enough_for_an_answer():
     problem = kdmaps.problems.load("ou2d-4")
     X = problem.sample(50, random_state=0)
@@ -147,6 +148,7 @@ def test_blocks_and_gaps_keep_their_meaning_on_a_subsample():
 
 
 @pytest.mark.slow
+@known_warning("same time scale")
 def test_refinement_is_kept_only_if_held_out_samples_say_so(monkeypatch):
     """ou3d needs wider kernels in y and z than in x: the refinement sees it. Dropped, it leaves the search alone."""
     problem = kdmaps.problems.load("ou3d")

@@ -9,9 +9,12 @@ from numpy.testing import assert_allclose
 
 import kdmaps
 from kdmaps.kernels import kernel_from_dict
+from shared import known_warning
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "alanine_dipeptide"
-RESULTS = json.loads((EXAMPLE / "results.json").read_text())
+RESULTS, LAGGED, RIVALS = (
+    json.loads((EXAMPLE / f"{name}.json").read_text()) for name in ("results", "trajectory", "lagged_methods")
+)
 
 
 @pytest.fixture(scope="module")
@@ -20,8 +23,9 @@ def example():
         patch.syspath_prepend(str(EXAMPLE))
         import alanine
         import analyse
+        import trajectory
 
-        yield alanine, analyse
+        yield alanine, analyse, trajectory
 
 
 @pytest.fixture(scope="module")
@@ -30,9 +34,11 @@ def data(example):
 
 
 @pytest.mark.slow
+@known_warning("have the same time scale")  # modes 4 and 5
+@known_warning("does not lie where a mode of such values has it")  # README.md: static rates of mode 1 are not reliable
 @pytest.mark.parametrize("name", ["dihedrals", "heavy atoms"])
 def test_the_published_kernel_gives_the_published_agreement(example, data, name):
-    alanine, analyse = example
+    alanine, analyse, _ = example
     published = RESULTS["fits"][name]
     chosen = published["chosen"]
     kernel = kernel_from_dict(chosen["kernel"])
@@ -50,7 +56,7 @@ def test_the_published_kernel_gives_the_published_agreement(example, data, name)
 
 @pytest.mark.slow
 def test_the_search_on_a_slice_of_the_frames(example, data):
-    alanine, analyse = example
+    alanine, analyse, _ = example
     found = analyse.small_run(alanine.coordinates(data)["dihedrals"], data["msm_modes"])
     published = RESULTS["small_run"]
     assert found["best_params"]["kernel"] == published["best_params"]["kernel"]
@@ -59,7 +65,7 @@ def test_the_search_on_a_slice_of_the_frames(example, data):
 
 
 def test_geometry(example, data):
-    alanine, _ = example
+    alanine, *_ = example
     xyz = data["xyz_aligned"][::100].astype(np.float64)
     turn = np.linalg.qr(np.random.default_rng(0).standard_normal((3, 3)))[0]
     turn *= np.sign(np.linalg.det(turn))
@@ -70,8 +76,41 @@ def test_geometry(example, data):
     assert_allclose(alanine.align(moved, data["xyz_aligned"][0]), xyz, atol=1e-6)
 
 
-def test_lagged_methods_are_reported(example):
-    lagged = json.loads((EXAMPLE / "lagged_methods.json").read_text())
-    text = (EXAMPLE / "results.md").read_text()
-    assert example[1].table(RESULTS) == text
-    assert all(f"| {row['method']} | {row['coordinates']} | yes |" in text for row in lagged["methods"])
+def test_tables_are_those_of_the_results(example):
+    _, analyse, trajectory = example
+    assert analyse.table(RESULTS) == (EXAMPLE / "results.md").read_text()
+    text = trajectory.table(LAGGED, RESULTS, RIVALS)
+    assert text == (EXAMPLE / "trajectory.md").read_text()
+    readme = (EXAMPLE / "README.md").read_text()
+    assert trajectory.in_readme(readme, text) == readme
+    assert all(f"| {row['method']} | {row['coordinates']} |" in text for row in RIVALS["methods"])
+
+
+@pytest.mark.parametrize("name", ["dihedrals", "heavy atoms"])
+def test_a_trajectory_meets_its_goals(example, name):
+    trajectory, row = example[2], LAGGED["fits"][name]
+    for value, goal in zip(row["in_place"], trajectory.GOALS[name], strict=True):
+        assert value >= goal
+    for time, (low, high) in zip(row["timescales_ps"], trajectory.TIMES, strict=True):
+        assert low <= time <= high
+    assert row["flat"]
+    assert row["predicts"]
+    # No method that finds its settings itself, or has none, is better on the same coordinates.
+    others = [other for other in RIVALS["methods"] if other["coordinates"] == name]
+    assert all(min(row["in_place"]) > min(other["in_place"]) for other in others)
+
+
+@pytest.mark.slow
+@known_warning("have the same time scale")  # modes 4 and 5
+@known_warning("relax within one lag")  # modes 3 and 4, which frames every 5 ps do not resolve
+@known_warning("do not resolve mode")
+@pytest.mark.parametrize("name", ["dihedrals", "heavy atoms"])
+def test_the_published_kernel_gives_the_published_times(example, data, name):
+    alanine, _, trajectory = example
+    published = LAGGED["fits"][name]
+    chosen = published["chosen"] | {"kernel": kernel_from_dict(published["chosen"]["kernel"])}
+    X = alanine.coordinates(data)[name]
+    model = kdmaps.KernelDiffusionMap(trajectory.MODES, lag=1, time_step=alanine.STEP_PS, **chosen).fit(X)
+    # The same fit: the numbers are rounded.
+    assert_allclose(alanine.place(model.transform(X), data["msm_modes"])["in_place"], published["in_place"], atol=2e-4)
+    assert_allclose(model.timescales_[:2], published["timescales_ps"], rtol=1e-3)

@@ -8,6 +8,7 @@ import matplotlib
 import pytest
 
 import kdmaps
+from shared import known_warning
 
 pytestmark = pytest.mark.slow
 
@@ -16,6 +17,7 @@ SCRIPTS = sorted((Path(__file__).resolve().parents[2] / "examples").glob("plot_*
 
 # plot_pictures learns a kernel, which takes JAX ten seconds to compile for any number of features.
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
+@known_warning()
 def test_a_script_runs_and_draws(script, monkeypatch):
     matplotlib.use("Agg")
     from matplotlib import pyplot as plt

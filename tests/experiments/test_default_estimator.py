@@ -45,7 +45,7 @@ def test_a_row_says_what_the_fit_says(monkeypatch):
     assert (row["basis"], row["kernel"]) == (type(model.basis_).__name__, repr(model.kernel_))
     assert row["seconds"] > 0
 
-    def doubtful(self, X, sample_weight=None):
+    def doubtful(self, X, sample_weight=None, groups=None):
         kdmaps.utils.warn.warn("mode 2 is one sample", kdmaps.exceptions.UnreliableModesWarning)
         kdmaps.utils.warn.warn("a column is constant", kdmaps.exceptions.DataWarning)
         return vars(self).update(vars(model)) or self

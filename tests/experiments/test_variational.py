@@ -10,8 +10,10 @@ import kdmaps
 from kdmaps.data.distances import median_distance
 from kdmaps.experiments.variational import _grid, table
 from kdmaps.selection.grid import REGULARIZATIONS
+from shared import known_warning
 
 
+@known_warning("same time scale")
 def test_candidates_of_the_oracle_are_those_of_the_search():
     X = kdmaps.problems.load("ou2d-4").sample(200, random_state=0)
     sigma = 1.5 * median_distance(X, random_state=3)  # start of the default grid

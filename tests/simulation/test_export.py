@@ -5,10 +5,11 @@ import re
 import jax
 import numpy as np
 import pytest
+from molecules import CHAIN, frames
 from numpy.testing import assert_allclose
 
 import kdmaps
-from kdmaps.simulation import as_jax, plumed_input
+from kdmaps.simulation import AlignedPositions, Distance, Torsion, as_jax, descriptors, plumed_input
 from shared import kernels, known_warning
 
 KERNELS = kernels(
@@ -59,10 +60,35 @@ def test_plumed_input_computes_the_mode(X, basis):
     """Evaluate the input with a small interpreter of COMBINE and CUSTOM, written from PLUMED's manual."""
     model = make(basis=basis).fit(X)
     text = plumed_input(model, ["a.x", "b", "c"], mode=1, label="slow")
-    values = {"a.x": X[:, 0], "b": X[:, 1], "c": X[:, 2]}
+    values = run_plumed(text, {"a.x": X[:, 0], "b": X[:, 1], "c": X[:, 2]})
+    assert_allclose(values["slow"], model.transform(X)[:, 1], atol=1e-9)
+
+
+@known_warning()  # of a small fit of noise
+def test_plumed_input_computes_columns_too():
+    """The same from positions: two distances and a torsion, which PLUMED counts from 1."""
+    positions = frames()
+    inputs = [Distance(0, 3), Torsion((2, 3, 4, 5)), Distance(1, 6)]
+    columns = descriptors(inputs, positions)
+    model = make(bandwidth=1.0).fit(columns)
+    text = plumed_input(model, inputs, mode=1, label="slow")
+    measured = {"1,4": columns[:, 0], "3,4,5,6": np.arctan2(columns[:, 2], columns[:, 1]), "2,7": columns[:, 3]}
+    assert_allclose(run_plumed(text, {}, measured)["slow"], model.transform(columns)[:, 1], atol=1e-9)
+    with pytest.raises(ValueError, match="AlignedPositions cannot be written for PLUMED"):
+        plumed_input(
+            make(n_features=10).fit(np.tile(columns[:, :3], 3)), [AlignedPositions((0, 2, 5), CHAIN[[0, 2, 5]])]
+        )
+
+
+def run_plumed(text, values, measured=None):
+    """Return the values of all actions, given those of arguments, or of groups of atoms."""
     for line in text.splitlines():
         label, action, rest = re.fullmatch(r"(\S+): (\S+) (.*)", line).groups()
-        keys = dict(word.split("=", 1) for word in rest.split(" "))
+        keys = dict(word.split("=", 1) for word in rest.removesuffix(" NOPBC").split(" "))
+        if action in ("TORSION", "DISTANCE"):
+            values[label] = measured[keys.pop("ATOMS")]
+            assert not keys
+            continue
         assert keys.pop("PERIODIC") == "NO"
         arguments = [values[name] for name in keys.pop("ARG").split(",")]
         if action == "COMBINE":  # Σ c_i (x_i - a_i)
@@ -73,10 +99,10 @@ def test_plumed_input_computes_the_mode(X, basis):
             values[label] = sum(ci * (x - ai) for ci, x, ai in zip(c, arguments, shift, strict=True))
         else:
             assert action == "CUSTOM"
-            phase = re.fullmatch(r"cos\(x\+\((\S+)\)\)", keys.pop("FUNC")).group(1)
-            values[label] = np.cos(arguments[0] + float(phase))
+            function, phase = re.fullmatch(r"(cos|sin)\(x(?:\+\((\S+)\))?\)", keys.pop("FUNC")).groups()
+            values[label] = getattr(np, function)(arguments[0] + float(phase or 0))
         assert not keys
-    assert_allclose(values["slow"], model.transform(X)[:, 1], atol=1e-9)
+    return values
 
 
 def test_bad_arguments_are_named(X):

@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from kdmaps.exceptions import DataWarning
-from kdmaps.simulation import boltzmann_weights, effective_sample_size
+from kdmaps.simulation import boltzmann_weights, effective_sample_size, metadynamics_weights, umbrella_weights
 from shared import wide_map
 
 
@@ -37,3 +37,87 @@ def test_only_differences_of_energy_matter():
 def test_bad_arguments_are_named(energy, kT, name):
     with pytest.raises(ValueError, match=name):
         boltzmann_weights(energy, kT)
+
+
+def tempered(s, bias_factor, height):
+    """The bias of converged well-tempered metadynamics in the well F = s²/2 at kT = 1, and a constant that grows."""
+    return -(1 - 1 / bias_factor) * s**2 / 2 + height
+
+
+def test_metadynamics_weights_of_a_harmonic_well():
+    """However high the bias has grown, c(t) leaves e^{-(1-1/γ)F} √γ: ∫ e^{-F/γ} over ∫ e^{-F} is √γ."""
+    factor, kT = 5.0, 2.5
+    grid = np.linspace(-25, 25, 2001)  # e^{-F/γ} is 1e-27 at the ends
+    s, heights = np.random.default_rng(0).normal(size=50), np.linspace(0, 40, 50)
+    energies = kT * tempered(s, factor, heights)
+    snapshots = kT * tempered(grid, factor, heights[:, None])
+    expected = np.exp(-(1 - 1 / factor) * s**2 / 2)
+    weights = metadynamics_weights(energies, snapshots, kT, factor)
+    assert_allclose(weights, expected / expected.mean(), rtol=1e-10)
+    # The same with a snapshot for every second frame, and on a grid of two variables.
+    rows = np.arange(50) // 2
+    energies = kT * tempered(s, factor, heights[2 * rows])
+    plane = np.repeat(snapshots[::2, :, None], 3, axis=2)
+    assert_allclose(metadynamics_weights(energies, plane, kT, factor, rows), weights, rtol=1e-10)
+
+
+def test_metadynamics_that_is_not_tempered():
+    """γ → ∞: c = kT log of the mean of e^{U/kT} over the grid."""
+    grid, frames = np.array([[0.0, np.log(3.0)], [0.0, np.log(7.0)]]), np.array([0.0, np.log(7.0)])
+    expected = np.array([1 / 2, 7 / 4])  # e^U over the means (1 + 3)/2 and (1 + 7)/2
+    assert_allclose(metadynamics_weights(frames, grid, 1.0, np.inf), expected / expected.mean(), rtol=1e-12)
+    assert_allclose(metadynamics_weights(frames, grid, 1.0, 1e9), expected / expected.mean(), rtol=1e-6)
+
+
+def test_umbrella_windows_show_the_well_they_are_in():
+    """Windows k/2 (x - c)² in V = x²/2 are N(ck/(1+k), 1/(1+k)); together they give the moments of N(0, 1)."""
+    rng, stiffness, centres, n = np.random.default_rng(0), 3.0, np.array([-3.0, -1.0, 1.0, 3.0]), 3000
+    mean, deviation = centres * stiffness / (1 + stiffness), (1 + stiffness) ** -0.5
+    X = (mean[:, None] + deviation * rng.standard_normal((4, n))).ravel()
+    window, kT = np.repeat(np.arange(4), n), 2.5
+    energies = kT * stiffness / 2 * (X[:, None] - centres) ** 2
+    weights = umbrella_weights(energies, window, kT)
+    # The error of free energies of neighbours, √(2/3000)/overlap of about 0.1, moves weight between windows.
+    assert weights @ X / len(X) == pytest.approx(0, abs=0.1)
+    assert weights @ X**2 / len(X) == pytest.approx(1, abs=0.1)
+    # The defining equations of MBAR: under the biases, each window has the share of its frames.
+    biased = weights[:, None] * np.exp(-energies / kT)
+    shares = (biased / biased.sum(axis=0)) * n
+    assert_allclose(shares.sum(axis=1), 1, atol=1e-5)
+    # A window without frames changes nothing, nor does a constant added to a bias.
+    more = np.column_stack([energies + 5.0 * kT * np.arange(4), np.zeros(len(X))])
+    assert_allclose(umbrella_weights(more, window, kT), weights, rtol=1e-4)
+
+
+def test_one_window_is_a_static_bias():
+    energy = np.array([0.3, 1.0, -0.4])
+    assert_allclose(umbrella_weights(energy[:, None], np.zeros(3, int), 0.7), boltzmann_weights(energy, 0.7))
+
+
+def test_all_weights_warn_if_a_few_frames_dominate():
+    energy = np.r_[np.zeros(999), 100.0]
+    with pytest.warns(DataWarning, match=r"1\.0 effective samples of 1000"):
+        metadynamics_weights(energy, np.zeros((1000, 4)), 1.0, 10.0)
+    with pytest.warns(DataWarning, match=r"1\.0 effective samples of 1000"):
+        umbrella_weights(energy[:, None], np.zeros(1000, int), 1.0)
+
+
+def test_bad_arguments_of_other_weights_are_named():
+    frames, grid = np.zeros(3), np.zeros((3, 5))
+    for arguments, name in [
+        ((frames[:2], grid, 1.0, 5.0), "3 snapshots for 2 frames"),
+        ((frames, grid, 1.0, 1.0), "bias_factor"),
+        ((frames, grid[0], 1.0, 5.0), "bias_on_grid"),
+        ((frames, grid, 1.0, 5.0, [0, 1]), "snapshot must hold one integer for each of 3"),
+        ((frames, grid, 1.0, 5.0, [0, 1, 3]), "3 snapshots for 3 frames"),
+    ]:
+        with pytest.raises(ValueError, match=name):
+            metadynamics_weights(*arguments)
+    for arguments, name in [
+        ((frames, [0, 0, 0], 1.0), "bias_energies"),
+        ((grid, [0, 0], 1.0), "window must hold one integer for each of 3 frames"),
+        ((grid, [0, 0, 5], 1.0), "window must be from 0 to 4"),
+        ((grid, [0, 0, 1], 0.0), "kT"),
+    ]:
+        with pytest.raises(ValueError, match=name):
+            umbrella_weights(*arguments)

@@ -14,8 +14,8 @@ from kdmaps.data.sources import Sample
 from kdmaps.forms.diffusion import DiffusionTensor
 from kdmaps.utils.threads import map_reduce, slices
 
-#: Bytes of the gradients of a block of samples.
-BLOCK_BYTES = 2**24
+#: Bytes of the work on a block of samples: little beside what a fit itself takes.
+BLOCK_BYTES = 2**18
 #: A mode whose variance is less than this part of its second moment is the constant.
 CONSTANT = 0.1
 #: An integrated correlation time that exceeds 1 by less than this over √n is noise: of n independent samples, |ρ| has
@@ -149,9 +149,17 @@ def energies_at(modes: ModeBasis, X: np.ndarray, tensor: DiffusionTensor, index:
             energy += tensor.sign * np.sum((slopes @ factor) ** 2, axis=2)
         out[part] = np.maximum(energy, 0)
 
-    rows = max(1, min(modes.chunk_rows, BLOCK_BYTES // (8 * modes.n_features * X.shape[1])))
-    map_reduce(list(slices(len(X), rows)), lambda: None, step)
+    map_reduce(_blocks(modes, X), lambda: None, step)
     return out
+
+
+def values_at(modes: ModeBasis, X: np.ndarray) -> np.ndarray:
+    """φ_k at the samples X; (n, r). In blocks of samples."""
+    return np.concatenate([modes.features(X[part]) for part in _blocks(modes, X)])
+
+
+def _blocks(modes: ModeBasis, X: np.ndarray) -> list[slice]:
+    return list(slices(len(X), max(1, BLOCK_BYTES // (modes.row_bytes + 8 * modes.n_features * X.shape[1]))))
 
 
 def transition_parts(values: np.ndarray, weight: np.ndarray) -> np.ndarray:
@@ -185,7 +193,7 @@ def misplaced_energy(values: np.ndarray, weight: np.ndarray, energies: np.ndarra
 
 def _count(parts: np.ndarray) -> np.ndarray:
     """(Σx)²/Σx² along the first axis: how many equal parts would be as uneven."""
-    largest = np.maximum(parts.max(axis=0), np.finfo(float).tiny)
+    largest = np.maximum(parts.max(axis=0, initial=0.0), np.finfo(float).tiny)  # one sample has no transitions
     parts = parts / largest  # squares of tiny numbers vanish
     return np.sum(parts, axis=0) ** 2 / np.maximum(np.sum(parts**2, axis=0), np.finfo(float).tiny)
 

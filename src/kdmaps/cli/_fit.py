@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 import warnings
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -13,9 +14,10 @@ import typer
 from rich.console import Console
 from sklearn.model_selection import GroupKFold
 
+from kdmaps.analysis.dynamics import Validation, validate
 from kdmaps.analysis.uncertainty import MIN_RESAMPLES, Uncertainty, bootstrap
 from kdmaps.cli._app import app
-from kdmaps.cli._models import describe, mode_names, timescale_table
+from kdmaps.cli._models import describe, mode_names, table_of, timescale_table
 from kdmaps.cli._options import (
     AnglesOption,
     ArrayOption,
@@ -38,6 +40,7 @@ from kdmaps.estimators.kernel_map import KernelDiffusionMap
 from kdmaps.estimators.search import KernelSearchCV
 from kdmaps.exceptions import DataWarning
 from kdmaps.kernels import FAMILIES
+from kdmaps.output.lag_words import implied_table, lag_reasons
 from kdmaps.output.model_files import write_model
 from kdmaps.output.report import render_report
 from kdmaps.output.words import chosen, reasons, time_unit
@@ -71,8 +74,13 @@ def fit(
             "auto. (default: samples in any order)"
         ),
     ] = None,
-    time_step: Annotated[float, typer.Option(min=0, help="Time between rows of the data, with --lag.")] = 1.0,
-    unit: Annotated[str | None, typer.Option(help="Unit of --time-step, such as ps.")] = None,
+    time_step: Annotated[
+        float | None,
+        typer.Option(
+            min=0, help="Time between rows of the data, with --lag. (default: that of a trajectory file, or 1)"
+        ),
+    ] = None,
+    unit: Annotated[str | None, typer.Option(help="Unit of --time-step. (default: ps for a trajectory file)")] = None,
     modes: Annotated[int, typer.Option(min=1, help="Number of modes.")] = 4,
     kernel: Annotated[str, typer.Option(help=f"auto, {', '.join(FAMILIES)}.")] = "auto",
     bandwidth: Annotated[float | None, typer.Option(min=0, help="Bandwidth of the kernel. (default: searched)")] = None,
@@ -108,14 +116,16 @@ def fit(
     _require(rates in RATES, "--rates", f"{rates!r} is none of {', '.join(RATES)}.")
     _require(bandwidth != 0, "--bandwidth", "give a positive number, or leave it out to have it searched.")
     _require(regularization != 0, "--lambda", "give a positive number, or leave it out to have it searched.")
-    _require(time_step > 0, "--time-step", "give a positive number.")
-    _require(lag is not None or (time_step == 1 and unit is None), "--time-step", "time needs a trajectory: add --lag.")
+    _require(time_step is None or 0 < time_step < np.inf, "--time-step", "give a positive number.")
+    timed = time_step is None and unit is None
+    _require(lag is not None or timed, "--time-step", "time needs a trajectory: add --lag.")
     _require(modes <= features, "--modes", f"{modes} modes need as many features; increase --features.")
     _require(resamples == 0 or resamples >= MIN_RESAMPLES, "--resamples", f"give 0, or {MIN_RESAMPLES} or more.")
     write_modes = make_writer(f".{table_format}")  # which may need a package that is missing
     check_writable("--out", out)
     files = Files(
-        data, columns, stride, array, header, weights, groups, topology, descriptor, angles, degrees, diffusion
+        *(data, columns, stride, array, header, weights, groups, topology, descriptor, angles, degrees, diffusion),
+        timed=lag is not None,
     )
     samples = files.read()
     console = Console()
@@ -123,6 +133,7 @@ def fit(
     time = None if keep_columns else find_time(samples.X, samples.group, samples.names)
     if time is not None:
         raise ValueError(f"{time} If it is a coordinate all the same, add --keep-columns.")
+    step, unit = _step(samples, time_step, stride, unit)
     settings = {
         "n_features": features,
         "diffusion": samples.diffusion,
@@ -130,7 +141,7 @@ def fit(
         "cv": _folds(samples, ordered) if lag is None else "auto",
         "random_state": seed,
         "lag": _lag(lag),
-        "time_step": time_step * stride,  # of the rows that are used
+        "time_step": step,
     }
     estimator = _estimator(modes, kernel, bandwidth, regularization, settings)
     findings = _find(console, estimator, samples, resamples, seed)
@@ -139,17 +150,18 @@ def fit(
     paths = [out / name for name in ("model.npz", f"modes.{table_format}", "report.html")]
     out.mkdir(parents=True, exist_ok=True)
     with replacing(*paths) as (model_file, modes_file, report_file):
-        write_model(estimator, model_file)
+        write_model(estimator, model_file, unit)
         write_modes(modes_file, findings.modes, mode_names(modes), samples.places)
         report_file.write(page.encode())
     console.print(f"Written: {', '.join(map(str, paths))}", highlight=False, soft_wrap=True)
 
 
 class _Findings(NamedTuple):
-    """The modes at the samples, error bars, and what was warned of: the data, which is shown at once, and the modes."""
+    """Modes at the samples, error bars, tests of a lag, and what was warned of: the data, at once, and the modes."""
 
     modes: np.ndarray
     uncertainty: Uncertainty | None
+    tests: Validation | None
     of_data: list[str]
     of_modes: list[str]
 
@@ -175,9 +187,12 @@ def _find(console: Console, estimator: Any, samples: Samples, resamples: int, se
         if resamples:
             with Console(stderr=True).status("error bars"):
                 uncertainty = bootstrap(estimator, source, **beside, n_resamples=resamples, random_state=seed)
-    modes = np.asarray(estimator.transform(source))
+        modes = np.asarray(estimator.transform(source))
     data = [text for text, category in told.items() if issubclass(category, DataWarning)]
-    return _Findings(modes, uncertainty, data, [text for text in told if text not in data])
+    tests = None
+    with suppress(ValueError):  # no lag, or too few frames
+        tests = validate(estimator, source, **beside)
+    return _Findings(modes, uncertainty, tests, data, [text for text in told if text not in data])
 
 
 def _page(estimator: Any, files: Files, samples: Samples, findings: _Findings, unit: str | None) -> str:
@@ -189,6 +204,7 @@ def _page(estimator: Any, files: Files, samples: Samples, findings: _Findings, u
         groups=samples.group,
         uncertainty=findings.uncertainty,
         unit=unit,
+        validation=findings.tests,
         notes=[*findings.of_data, *findings.of_modes],
         title=describe(files.data),
         feature_names=samples.names,
@@ -208,6 +224,13 @@ def _lag(text: str | None) -> int | str | None:
         return text
     _require(text.isdecimal() and int(text) > 0, "--lag", f"{text!r} is neither auto nor a positive number of rows.")
     return int(text)
+
+
+def _step(samples: Samples, given: float | None, stride: int, unit: str | None) -> tuple[float, str | None]:
+    """Return the time between the rows that are used, and its unit: those given, or those of a trajectory file."""
+    if given is None and samples.time_step is not None:
+        return samples.time_step, "ps" if unit is None else unit
+    return (1.0 if given is None else given) * stride, unit
 
 
 def _folds(samples: Samples, ordered: bool | None) -> Any:
@@ -240,8 +263,13 @@ def _estimator(
 
 
 def _print(console: Console, estimator: Any, findings: _Findings, unit: str | None) -> None:
-    console.print(timescale_table(estimator, findings.uncertainty))
-    console.print(time_unit(estimator, unit), highlight=False, soft_wrap=True)
+    console.print(timescale_table(estimator, findings.uncertainty, unit))
+    console.print(time_unit(estimator, unit), highlight=False, soft_wrap=True, markup=False)
+    if findings.tests is not None:
+        console.print(table_of(*implied_table(findings.tests, unit)))
+    if estimator.lag_ is not None:
+        for reason in lag_reasons(estimator, findings.tests, unit):
+            console.print(f"  {reason}", highlight=False, soft_wrap=True, markup=False)
     console.print(f"Chosen: {chosen(estimator)}", highlight=False, soft_wrap=True, markup=False)
     for reason in reasons(estimator):
         console.print(f"  {reason}", highlight=False, soft_wrap=True, markup=False)

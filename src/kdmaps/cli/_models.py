@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table as RichTable
 
 from kdmaps.analysis.uncertainty import Uncertainty
@@ -88,8 +89,9 @@ def inspect(model: ModelArgument) -> None:
     header, fitted = read_header(model), load(model)
     console = Console()
     console.print(f"{header['class']}, {fitted.moments_.count} samples", highlight=False)
-    console.print(timescale_table(fitted))
-    console.print(time_unit(fitted), highlight=False, soft_wrap=True)
+    unit = header.get("unit")
+    console.print(timescale_table(fitted, unit=unit))
+    console.print(time_unit(fitted, unit), highlight=False, soft_wrap=True, markup=False)
     names = header["feature_names_in"]
     lines = {
         "Kernel": chosen(fitted),
@@ -146,12 +148,17 @@ def with_angles(samples: Source, columns: str | None, degrees: bool) -> Source:
         raise ValueError(f"--angles {error}") from error
 
 
-def timescale_table(estimator: Any, uncertainty: Uncertainty | None = None) -> RichTable:
+def timescale_table(estimator: Any, uncertainty: Uncertainty | None = None, unit: str | None = None) -> RichTable:
     """Return time scales, with error bars if there are any, as a table for the terminal."""
+    return table_of(timescale_columns(uncertainty, unit), timescale_rows(estimator, uncertainty))
+
+
+def table_of(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> RichTable:
+    """Return a table for the terminal."""
     table = RichTable()
-    for title in timescale_columns(uncertainty):
-        table.add_column(title, justify="right")
-    for row in timescale_rows(estimator, uncertainty):
+    for title in titles:
+        table.add_column(escape(title), justify="right")
+    for row in rows:
         table.add_row(*row)
     return table
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from kdmaps.cli._models import describe, places_of, shorten, split_names, texts_of, with_angles
 from kdmaps.data import ArraySource, Source, Table, gather, open_tables, read_column
+from kdmaps.data.pairs import common_step
 from kdmaps.forms.diffusion import DiffusionTensor
 
 #: Fewer samples than this mean that the stride is too long, and say nothing about the order of rows.
@@ -34,6 +35,8 @@ class Samples:
         Whether rows are in the order of time.
     diffusion :
         The diffusion tensor, as estimators take it.
+    time_step : float or None
+        Time between rows in ps, of a trajectory file that tells it.
     notes : tuple of str
         What was warned of while the files were read.
     """
@@ -45,6 +48,7 @@ class Samples:
     places: dict[str, Any]
     ordered: bool
     diffusion: Any
+    time_step: float | None = None
     notes: tuple[str, ...] = ()
 
     def describe(self) -> str:
@@ -63,7 +67,7 @@ class Samples:
 
 @dataclass(frozen=True)
 class Files:
-    """Where samples and what belongs to them are, as the options of `kdmaps fit` say."""
+    """Where samples and what belongs to them are, as the options of `kdmaps fit` say; `timed` if time matters."""
 
     data: list[Path]
     columns: str | None
@@ -77,6 +81,7 @@ class Files:
     angles: str | None = None
     degrees: bool = False
     diffusion: str | None = None
+    timed: bool = False
 
     def read(self) -> Samples:
         """Read the samples, and check that weights, groups and tensors belong to them."""
@@ -113,7 +118,8 @@ class Files:
         elif table.lengths:
             group = np.asarray(places["file"])
         tensor = _diffusion(self.diffusion, self.stride, *X.shape)
-        return Samples(X, samples.feature_names, weight, group, places, table.ordered, tensor)
+        step = common_step(table.times(), group) if self.timed and table.times is not None else None
+        return Samples(X, samples.feature_names, weight, group, places, table.ordered, tensor, step)
 
     @property
     def _beside(self) -> dict[str, str]:

@@ -54,7 +54,9 @@ def angles(X: Any, columns: Sequence[str | int] | None = None, degrees: bool = F
             yield _on_circles(source.read(part)[1], chosen, degrees)
 
     if isinstance(X, Source):
-        return StreamSource(blocks, n_samples=source.n_samples, feature_names=named)
+        found = StreamSource(blocks, n_samples=source.n_samples, feature_names=named)
+        found.times = source.times
+        return found
     values = np.concatenate(list(blocks()))
     return sys.modules["pandas"].DataFrame(values, index=X.index, columns=named) if named is not None else values
 

@@ -246,7 +246,7 @@ def outliers(data: Looked) -> Finding | None:
     distances = cdist(typical, typical)
     neighbours = np.partition(distances, COMPANY, axis=1)[:, COMPANY]
     limit = max(ALONE_PAIRS * np.median(distances), ALONE_NEIGHBOURS * np.median(neighbours))
-    gaps = _gaps(X, np.median(typical, axis=0))
+    gaps = _gaps(X, np.median(typical, axis=0), limit)
     alone = {row: gap for row, gap in gaps.items() if gap > limit > 0}
     if not alone:
         return None
@@ -316,14 +316,19 @@ def _turn(x: np.ndarray) -> str | None:
     return None
 
 
-def _gaps(X: np.ndarray, centre: np.ndarray) -> dict[int, float]:
+def _gaps(X: np.ndarray, centre: np.ndarray, limit: float) -> dict[int, float]:
     """Return, for the rows farthest from the centre, the distance that fewer than `COMPANY` other rows are within.
 
-    Rows far from others but in the middle, between clusters, are transitions and no outliers.
+    Rows far from others but in the middle, between clusters, are transitions and no outliers. A row whose distance from
+    the centre is below the limit by that of the rows next to the centre has these for company: most data end here.
     """
-    parts = list(slices(len(X), 2**14))
-    radii = np.concatenate([np.sum((X[part] - centre) ** 2, axis=1) for part in parts])
-    far = np.argsort(radii)[-FARTHEST:]
+    parts = list(slices(len(X), 2**12))
+    radii = np.sqrt(np.concatenate([np.sum((X[part] - centre) ** 2, axis=1) for part in parts]))
+    middle = np.partition(radii, COMPANY)[COMPANY]
+    far = np.argpartition(radii, -min(FARTHEST, len(radii)))[-FARTHEST:]
+    far = far[radii[far] + middle > limit]
+    if not far.size:
+        return {}
     near = np.concatenate([cdist(X[far], X[part]) for part in parts], axis=1)
     return dict(zip(far.tolist(), np.partition(near, COMPANY, axis=1)[:, COMPANY].tolist(), strict=True))
 

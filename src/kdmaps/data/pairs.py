@@ -86,6 +86,10 @@ class PairSource(Source):
     def content(self, preview: Sample) -> tuple[np.ndarray, np.ndarray]:
         return self.pairs.content(preview)
 
+    def bounds(self) -> tuple[np.ndarray, np.ndarray] | None:
+        """Return those of the frames."""
+        return self.pairs.bounds()
+
 
 class ArrayPairs(Source):
     """Pairs of rows of an array in memory, or mapped from a file: only those of a chunk are ever put side by side.
@@ -125,6 +129,9 @@ class ArrayPairs(Source):
 
     def content(self, preview: Sample) -> tuple[np.ndarray, np.ndarray]:
         return self._frames.array, self._starts
+
+    def bounds(self) -> tuple[np.ndarray, np.ndarray] | None:
+        return self._frames.bounds()
 
 
 def _run(rows: np.ndarray) -> slice | np.ndarray:
@@ -166,7 +173,14 @@ def make_pairs(source: Source, lag: int, weight: np.ndarray | None = None, group
     groups : array-like of shape (n_frames,), optional
         The trajectory of each frame; those of one trajectory are in their order in time. By default all frames are one
         trajectory.
+
+    Raises
+    ------
+    ValueError
+        If the data have times, and steps between them are not all the same.
     """
+    if source.times is not None:
+        common_step(source.times(), groups)
     known = [len(given) for given in (weight, groups) if given is not None]
     n = source.n_samples or (known[0] if known else None)
     if n is None:  # a stream: what it holds is seen on the way
@@ -175,6 +189,42 @@ def make_pairs(source: Source, lag: int, weight: np.ndarray | None = None, group
     starts, ends = paired_rows(n, lag, labels)
     at_starts = [None if given is None else given[starts] for given in (weight, labels)]
     return PairedData(PairSource(source.paired(lag, (starts, ends))), *at_starts)
+
+
+def common_step(times: np.ndarray, groups: Any = None) -> float | None:
+    """Return the step between frames of trajectories; None if no trajectory has two frames.
+
+    Parameters
+    ----------
+    times : ndarray of shape (n_frames,)
+        Often of single precision, whose rounding does not matter.
+    groups : array-like of shape (n_frames,), optional
+        The trajectory of each frame.
+
+    Raises
+    ------
+    ValueError
+        If steps differ: a lag in frames is then no time.
+    """
+    if len(times) < 2:
+        return None
+    try:
+        starts, ends = paired_rows(len(times), 1, None if groups is None else np.asarray(groups))
+    except ValueError:  # trajectories of one frame
+        return None
+    steps = np.subtract(times[ends], times[starts], dtype=np.float64)
+    step = float(np.median(steps))
+    rounding = 4 * np.finfo(np.float32).eps * float(np.abs(times).max())
+    odd = np.flatnonzero(np.abs(steps - step) > 1e-3 * abs(step) + rounding)
+    if len(odd) or step <= 0:
+        k = odd[0] if len(odd) else 0
+        raise ValueError(
+            f"Frames are not at equal time steps: row {ends[k]} comes {steps[k]:.6g} after row {starts[k]}, most rows "
+            f"{step:.6g} after the one before. A lag counts frames, so that steps must be equal: take frames at equal "
+            "steps, or say by groups (on the command line: --groups, or one file for each) where another trajectory "
+            "begins."
+        )
+    return step
 
 
 @dataclass(frozen=True)

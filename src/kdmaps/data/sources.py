@@ -42,6 +42,8 @@ class Source(ABC):
         Number of rows; None for a stream that has not been read to its end yet.
     feature_names : list of str or None
         Names of the columns, where the data have them.
+    times : callable or None
+        Returns the times of the rows, where the data have them.
     many_passes : bool
         Whether hundreds of passes over all rows, as a search makes, are reasonable.
     has_rows : bool
@@ -51,6 +53,7 @@ class Source(ABC):
     n_features: int
     n_samples: int | None = None
     feature_names: list[str] | None = None
+    times: Callable[[], np.ndarray] | None = None
     many_passes = False
     has_rows = False
 
@@ -176,6 +179,10 @@ class Source(ABC):
         """
         raise NotImplementedError
 
+    def bounds(self) -> tuple[np.ndarray, np.ndarray] | None:
+        """Return the smallest and the largest value of each column, where they are at hand."""
+        return None
+
     @property
     def rows_for_splitters(self) -> np.ndarray:
         """The rows as scikit-learn's splitters want them: an array, of which most look at the length only."""
@@ -283,6 +290,9 @@ class ArraySource(Source):
 
         assert rows is not None  # the length of an array is known
         return ArrayPairs(self, *rows)
+
+    def bounds(self) -> tuple[np.ndarray, np.ndarray] | None:
+        return (self.array.min(axis=0), self.array.max(axis=0)) if self.many_passes else None
 
     @property
     def rows_for_splitters(self) -> np.ndarray:

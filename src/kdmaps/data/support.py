@@ -45,9 +45,11 @@ class Support:
         nearest = cKDTree(distinct).query(some, k=2)[0][:, 1] if len(distinct) > 1 else np.zeros(1)
         return cls(kept, X.min(axis=0), X.max(axis=0), FAR * float(np.quantile(nearest, 0.99)))
 
-    def extended(self, X: np.ndarray) -> Support:
-        """Return the support of these samples too."""
-        return replace(self, low=np.minimum(self.low, X.min(axis=0)), high=np.maximum(self.high, X.max(axis=0)))
+    def extended(self, bounds: tuple[np.ndarray, np.ndarray] | None) -> Support:
+        """Return the support of other samples too, of which the smallest and the largest values are known."""
+        if bounds is None:
+            return self
+        return replace(self, low=np.minimum(self.low, bounds[0]), high=np.maximum(self.high, bounds[1]))
 
     def far(self, X: np.ndarray) -> np.ndarray:
         """Return which points are far from all samples; (n,) of bool."""

@@ -38,6 +38,8 @@ class Table:
         Number of rows, if the file tells it.
     ordered : bool
         Whether the rows are known to be in the order of time.
+    times : callable or None
+        Returns the times of the rows, where the file has them.
     lengths : list of int
         Numbers of rows of the files that were joined, complete after a pass over the blocks; empty for one file.
     hint : str
@@ -51,6 +53,7 @@ class Table:
     array: np.ndarray | None = None
     n_samples: int | None = None
     ordered: bool = False
+    times: Callable[[], np.ndarray] | None = None
     lengths: list[int] = field(default_factory=list)
     hint: str = ""
 
@@ -112,6 +115,7 @@ class Table:
         else:
             source = ArraySource(array)
         source.feature_names = None if self.names is None and len(numbers) == len(picks) else names
+        source.times = self.times
         return source
 
     def every(self, stride: int) -> Table:
@@ -127,9 +131,11 @@ class Table:
 
             return blocks
 
+        times = self.times
         return replace(
             self,
             blocks=thinned(self.blocks),
+            times=None if times is None else lambda: times()[::stride],
             extras={name: thinned(start) for name, start in self.extras.items()},
             array=None if self.array is None else self.array[::stride],
             n_samples=None if self.n_samples is None else -(-self.n_samples // stride),
@@ -214,6 +220,7 @@ def join(tables: Sequence[Table], paths: Sequence[object]) -> Table:
     def beside(name: str) -> Blocks:
         return counted(lambda table: table.extras[name]())
 
+    clocks = [table.times for table in tables if table.times is not None]
     counts = [table.n_samples for table in tables]
     return Table(
         first.width,
@@ -222,6 +229,7 @@ def join(tables: Sequence[Table], paths: Sequence[object]) -> Table:
         {name: partial(beside, name) for name in first.extras if all(name in table.extras for table in tables)},
         n_samples=None if None in counts else sum(filter(None, counts)),
         ordered=first.ordered,
+        times=None if len(clocks) < len(tables) else lambda: np.concatenate([times() for times in clocks]),
         lengths=lengths,
         hint=first.hint,
     )

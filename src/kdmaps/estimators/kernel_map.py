@@ -262,8 +262,7 @@ class KernelDiffusionMap(ModeTransformer):
             fit_source(self, source, form, weight, groups, reset)
             if not reset:  # the parameters of the first samples
                 self._summed = summed
-        # A later chunk alone says little about the samples behind a mode.
-        for warning in fit_warnings(self, self.trust_ if reset else None):
+        for warning in fit_warnings(self, self.trust_):
             warn(warning)
         return self
 

@@ -264,7 +264,7 @@ class KernelSearchCV(ModeTransformer):
                 fit_sums(model, moments, data.whole_form.spaces)
             else:
                 fit_source(model, source, data.whole_form, weight, groups)
-            judge_search(model, result, chosen, moments, groups)
+            judge_search(model, source, result, chosen, moments, groups)
             self.best_estimator_ = model
             copy_modes(model, self)
             self.relevance_details_ = relevance_at(model, *data.typical)

@@ -94,7 +94,8 @@ class ModeTransformer(NotebookDisplay, TransformerMixin, BaseEstimator):
             for a list of arrays a list.
         """
         check_is_fitted(self)
-        decay = np.exp(-self.rates_ * checked_time(time))
+        time = checked_time(time)
+        decay = np.exp(-self.rates_ * time) if time else np.ones_like(self.rates_)  # a rate may be infinite
         X, _, lengths = join_trajectories(X)
         source = checked_source(self, X)
         self._warn_of_extrapolation(source)

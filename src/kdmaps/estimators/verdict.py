@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kdmaps.analysis.evidence import MOST_AFTER_FIT, MOST_AFTER_SEARCH, Evidence, energies_at, evidence_of
+from kdmaps.analysis.evidence import MOST_AFTER_FIT, MOST_AFTER_SEARCH, Evidence, energies_at, evidence_of, values_at
 from kdmaps.analysis.trust import Trust
 from kdmaps.bases import FourierBasis, ModeBasis
 from kdmaps.data.correlation import trajectories_of
@@ -52,20 +52,29 @@ def judge_fit(
         Whether these are all samples; otherwise there were others before.
     """
     before = None if reset else model.support_
-    model.support_ = Support.of(sample.X, seed) if before is None else before.extended(sample.X)
-    sample = _thinned(sample, MOST_AFTER_FIT, seed)
-    found = _evidence(model, source, sample, form, groups) if _readable(source, form) else None
+    support = Support.of(sample.X, seed) if before is None else before
+    model.support_ = support.extended((sample.X.min(axis=0), sample.X.max(axis=0))).extended(source.bounds())
+    # What a later chunk shows alone says little about all samples.
+    known = reset and _readable(source, form)
+    found = _evidence(model, source, _thinned(sample, MOST_AFTER_FIT, seed), form, groups) if known else None
     set_trust(model, None if found is None else Trust(found, model.rates_))
 
 
 def judge_search(
-    model: ModeTransformer, result: SearchResult, chosen: Candidate, moments: FoldedMoments, groups: ArrayLike | None
+    model: ModeTransformer,
+    source: Source,
+    result: SearchResult,
+    chosen: Candidate,
+    moments: FoldedMoments,
+    groups: ArrayLike | None,
 ) -> None:
     """Set `trust_`, the counts of samples and `support_` after a search.
 
     Parameters
     ----------
     model : fitted estimator
+    source : Source
+        All samples.
     result : SearchResult
     chosen : Candidate
         What was fitted.
@@ -75,7 +84,7 @@ def judge_search(
         Trajectories of all samples.
     """
     data = result.data
-    model.support_ = Support.of(data.preview.X, data.seed)
+    model.support_ = Support.of(data.preview.X, data.seed).extended(source.bounds())
     sample = _thinned(data.preview, MOST_AFTER_SEARCH, data.seed)
     own = None if groups is None else np.asarray(groups)[data.rows]
     if not _readable(data.source, data.form):
@@ -105,11 +114,11 @@ def _evidence(
     if modes.next_coefficients is not None:
         coefficients, offset = np.column_stack([coefficients, modes.next_coefficients]), np.append(offset, 0.0)
     basis, X = ModeBasis(model.basis_, coefficients, offset), np.asarray(sample.X, dtype=np.float64)
-    values, settings = basis.features(X), (sample, model.moments_.count, trajectories)
+    values, settings = values_at(basis, X), (sample, model.moments_.count, trajectories)
     if isinstance(form, EnergyForm):
         found = evidence_of(values, energies_at(basis, X, form.tensor, sample.rows), *settings)
     else:
-        energies = (basis.features(_second_frames(source, sample)) - values) ** 2 / 2
+        energies = (values_at(basis, _second_frames(source, sample)) - values) ** 2 / 2
         found = evidence_of(values, energies, *settings, local=False)
     if modes.next_coefficients is not None:
         fastest = modes.clock.stretch(np.array([modes.next_quotient]))[0]

@@ -15,7 +15,8 @@ from joblib import Parallel, delayed, parallel_config
 
 from kdmaps import problems
 from kdmaps.problems import Problem
-from kdmaps.utils.json_lines import append_line, read_lines
+from kdmaps.utils.files import write_text
+from kdmaps.utils.json_lines import append_line, is_intact, read_lines, sealed
 from kdmaps.utils.progress import track
 
 Row = dict[str, Any]
@@ -38,7 +39,7 @@ def run_tasks(
         )
         for i, rows in track(results, len(missing), lambda: path.stem, show):
             done[keys[i]] = rows
-            append_line(path, {"task": tasks[i], "rows": rows, "versions": versions()})
+            append_line(path, sealed({"task": tasks[i], "rows": rows, "versions": versions()}))
     return [row for key in keys for row in done[key]]
 
 
@@ -48,8 +49,12 @@ def key_of(task: dict[str, Any]) -> str:
 
 
 def finished(path: Path) -> dict[str, list[Row]]:
-    """Return the rows in a file by the keys of their tasks."""
-    return {key_of(entry["task"]): entry["rows"] for entry in read_lines(path)}
+    """Return the rows in a file by the keys of their tasks, without lines that were changed.
+
+    Lines without a checksum are those of 0.1.0.
+    """
+    lines = [line for line in read_lines(path) if is_intact(line) or line.keys() == {"task", "rows", "versions"}]
+    return {key_of(line["task"]): line["rows"] for line in lines}
 
 
 def _run(index: int, function: Callable[..., list[Row]], task: dict[str, Any]) -> tuple[int, list[Row]]:
@@ -69,7 +74,7 @@ def options_of(name: str, description: str | None, n_seeds: int, quick: str) -> 
 def publish(name: str, rows: list[Row], table: Callable[..., str], figure: Callable[..., None], out: Path) -> None:
     """Print and write the table of the rows, and write their figure."""
     text = table(rows)
-    (out / "table.md").write_text(text + "\n")
+    write_text(out / "table.md", text + "\n")
     figure(rows, out / f"{name}.png")
     print(text)
 

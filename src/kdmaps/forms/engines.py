@@ -70,6 +70,10 @@ def check_engine(engine: Any, memory_limit: Any) -> None:
     """Raise a ValueError for parameters that are not known."""
     if engine not in (*ENGINES, None):
         raise ValueError(f"engine must be None or one of {', '.join(ENGINES)}, got {engine!r}.")
+    _check_memory_limit(memory_limit)
+
+
+def _check_memory_limit(memory_limit: Any) -> None:
     if memory_limit is not None and (not isinstance(memory_limit, Real) or not 0 < float(memory_limit) < np.inf):
         raise ValueError(f"memory_limit must be None or a number of megabytes, got {memory_limit!r}.")
 
@@ -90,6 +94,7 @@ def chunk_rows(loop: ChunkSizes, n_features: int, memory_limit: float | None, ke
     Counted are chunks, accumulators, the p×p matrices of the solve and `kept` more of them, not the samples themselves,
     nor the libraries.
     """
+    _check_memory_limit(memory_limit)  # it may have been changed since the fit
     if memory_limit is None:
         return loop.chunk_rows
     threads = n_threads()

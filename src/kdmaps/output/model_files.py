@@ -76,8 +76,8 @@ EVIDENCE = {
     "mismatch": "r",
     "gap_error": "",
 }
-#: Those that pairs of frames do not have.
-UNKNOWN = ("transition_samples", "mismatch", "gap_error")
+#: Those that pairs of frames do not have, and the distance between samples whose squares overflow.
+UNKNOWN = ("transition_samples", "mismatch", "gap_error", "radius")
 TRUST = {"held_out": "r", "candidates": "cr", "features": "fr"}
 SUPPORT = {"samples": "sd", "low": "d", "high": "d", "radius": ""}
 
@@ -110,8 +110,8 @@ def save_model(estimator: ModeTransformer, path: PathLike) -> None:
         write_model(estimator, file)
 
 
-def write_model(estimator: ModeTransformer, file: BinaryIO) -> None:
-    """Write a fitted estimator to an open binary file, as `save_model` does."""
+def write_model(estimator: ModeTransformer, file: BinaryIO, unit: str | None = None) -> None:
+    """Write a fitted estimator to an open binary file, as `save_model` does; `unit` is that of its time step."""
     check_is_fitted(estimator)
     estimator = cast(ModeTransformer, getattr(estimator, "best_estimator_", estimator))
     name = type(estimator).__name__
@@ -143,6 +143,7 @@ def write_model(estimator: ModeTransformer, file: BinaryIO) -> None:
         "basis": kind,
         "n_features_in": estimator.n_features_in_,
         "feature_names_in": None if names is None else list(names),
+        "unit": unit,
         "libraries": library_versions(),
         "sealed": True,
         "changed": changed_parameters(estimator),
@@ -212,6 +213,8 @@ def _encode(name: str, value: Any, arrays: dict[str, np.ndarray]) -> Any:
     """Return a parameter as JSON; what is no scalar becomes a dict that says how to read it."""
     if isinstance(value, np.generic):
         value = value.item()
+    if isinstance(value, float) and not np.isfinite(value):
+        raise ValueError(f"{name}={value!r} cannot be stored; set it to what it was in the fit before saving.")
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, np.random.RandomState | np.random.Generator) or name == "cv":

@@ -208,13 +208,24 @@ def has_unit_diffusion(estimator: Any) -> bool:
     return getattr(estimator, "lag_", None) is None and isinstance(given, str | TangentDiffusion | None)
 
 
+def lag_of(estimator: Any, unit: str | None = None) -> str | None:
+    """Return the lag of a model as a time and in frames; None for a model of samples."""
+    lag = getattr(estimator, "lag_", None)
+    if lag is None:
+        return None
+    return f"{lag * estimator.time_step:g}{'' if unit is None else f' {unit}'} ({frames_of(lag)})"
+
+
+def frames_of(number: int) -> str:
+    """Count frames."""
+    return "1 frame" if number == 1 else f"{number} frames"
+
+
 def time_unit(estimator: Any, unit: str | None = None) -> str:
     """Say in which unit the time scales are; `unit` is the one of the time step between frames."""
-    lag = getattr(estimator, "lag_", None)
+    lag = lag_of(estimator, unit)
     if lag is not None:
-        apart = f"{lag * estimator.time_step:g}{'' if unit is None else f' {unit}'}"
-        frames = "1 frame" if lag == 1 else f"{lag} frames"
-        return f"Time scales are in {unit or 'the unit of time_step'}, from pairs of frames {apart} ({frames}) apart."
+        return f"Time scales are in {unit or 'the unit of time_step'}, from pairs of frames {lag} apart."
     if has_unit_diffusion(estimator):
         return (
             "Time scales are in units of length²/D, for D = 1: divide them by the diffusion constant D of the system."
@@ -232,12 +243,13 @@ def timescale_intervals(uncertainty: Any, n_modes: int) -> np.ndarray | None:
     return intervals
 
 
-def timescale_columns(uncertainty: Any = None) -> tuple[str, ...]:
-    """Return the titles of the columns of `timescale_rows`."""
+def timescale_columns(uncertainty: Any = None, unit: str | None = None) -> tuple[str, ...]:
+    """Return the titles of the columns of `timescale_rows`; `unit` is that of the time step between frames."""
+    time, rate = ("time scale", "rate") if unit is None else (f"time scale ({unit})", f"rate (1/{unit})")
     if uncertainty is None:
-        return ("mode", "time scale", "rate")
+        return ("mode", time, rate)
     level = f"{100 * uncertainty.confidence:g} %"
-    return ("mode", "time scale", f"{level} interval", "rate", f"uncertainty of direction ({level})")
+    return ("mode", time, f"{level} interval", rate, f"uncertainty of direction ({level})")
 
 
 def timescale_rows(estimator: Any, uncertainty: Any = None) -> list[tuple[str, ...]]:

@@ -9,7 +9,7 @@ from typing import Any
 from kdmaps.exceptions import DataWarning
 from kdmaps.selection.candidate import Candidate, Trial
 from kdmaps.utils.content import content_digest
-from kdmaps.utils.files import as_path
+from kdmaps.utils.files import as_path, create
 from kdmaps.utils.json_lines import append_line, is_intact, read_lines, sealed
 from kdmaps.utils.warn import warn
 
@@ -20,8 +20,9 @@ CHECKPOINT_FORMAT = 4
 class Checkpoint:
     """Candidates that are finished already; nothing is read or written if `path` is None.
 
-    Every line has a checksum. What a changed line says is not used, and its candidates are judged again: the result is
-    then that of a search from the start, whereas an error would throw away the lines that are sound.
+    Every line has a checksum and names the search. What a changed line says, or one of a search whose file this was
+    before, is not used, and its candidates are judged again: the result is then that of a search from the start,
+    whereas an error would throw away the lines that are sound. Two processes may share a file: each adds whole lines.
 
     Parameters
     ----------
@@ -37,19 +38,24 @@ class Checkpoint:
             return
         if not self._path.parent.is_dir() or self._path.is_dir():
             raise ValueError(f"checkpoint must be a file in an existing directory, got {str(self._path)!r}.")
+        self._read()
+
+    def _read(self) -> None:
+        assert self._path is not None
         lines = read_lines(self._path)
         if lines:
             self._header = lines[0]
             if self._header.get("format") == CHECKPOINT_FORMAT:
-                self._read(lines[1:])
+                self._read_candidates(lines[1:])
 
-    def _read(self, lines: list[dict[str, Any]]) -> None:
-        sound = [line for line in lines if is_intact(line)]
+    def _read_candidates(self, lines: list[dict[str, Any]]) -> None:
+        own = self._header.get("checksum")
+        sound = [line for line in lines if is_intact(line) and line.get("search") == own]
         self._done = {line["key"]: [Candidate.from_dict(c) for c in line["candidates"]] for line in sound}
         if len(sound) < len(lines):
             warn(
                 f"{len(lines) - len(sound)} of {len(lines)} lines of the checkpoint {self._path} were changed after "
-                "they were written; their candidates are judged again.",
+                "they were written, or belong to another search; their candidates are judged again.",
                 DataWarning,
             )
 
@@ -84,9 +90,14 @@ class Checkpoint:
             ) from error
         header = {"format": CHECKPOINT_FORMAT, "kdmaps": version("kdmaps"), "seed": seed}
         header = sealed({**header, "data": fingerprint, "scoring": known})
-        if not self._path.exists() or not self._path.read_bytes().strip():
-            self._path.write_text(json.dumps(header) + "\n")
-        elif self._header != header:
+        if self._path.exists() and not self._path.read_bytes().strip():
+            self._path.unlink()
+        if create(self._path, f"{json.dumps(header)}\n".encode()):
+            self._header = header
+            return
+        if not self._header:  # another process has made it since
+            self._read()
+        if self._header != header:
             raise ValueError(
                 f"checkpoint {self._path} belongs to other data, settings or scoring, or to another version of kdmaps "
                 f"({self._header.get('kdmaps')}, this is {version('kdmaps')}), or was changed; remove it or give "
@@ -104,5 +115,6 @@ class Checkpoint:
     def record(self, trial: Trial, found: list[Candidate]) -> None:
         """Append the candidates of a trial."""
         if self._path is not None:
-            line = {"key": self._key(trial), "candidates": [candidate.to_dict() for candidate in found]}
+            line = {"search": self._header["checksum"], "key": self._key(trial)}
+            line["candidates"] = [candidate.to_dict() for candidate in found]
             append_line(self._path, sealed(line))

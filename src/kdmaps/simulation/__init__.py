@@ -1,7 +1,26 @@
 """Using modes with simulations: weights of biased samples, modes as collective variables."""
 
 from kdmaps.data.findings import effective_sample_size
+from kdmaps.simulation.bias import ModeBias
 from kdmaps.simulation.export import as_jax, plumed_input
-from kdmaps.simulation.weights import boltzmann_weights
+from kdmaps.simulation.forces import openmm_cv, openmm_walls
+from kdmaps.simulation.inputs import AlignedPositions, Distance, Torsion, descriptors
+from kdmaps.simulation.loop import Loop
+from kdmaps.simulation.weights import boltzmann_weights, metadynamics_weights, umbrella_weights
 
-__all__ = ["as_jax", "boltzmann_weights", "effective_sample_size", "plumed_input"]
+__all__ = [
+    "AlignedPositions",
+    "Distance",
+    "Loop",
+    "ModeBias",
+    "Torsion",
+    "as_jax",
+    "boltzmann_weights",
+    "descriptors",
+    "effective_sample_size",
+    "metadynamics_weights",
+    "openmm_cv",
+    "openmm_walls",
+    "plumed_input",
+    "umbrella_weights",
+]

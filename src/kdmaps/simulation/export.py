@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from kdmaps.bases import FourierBasis, LandmarkBasis, RandomPhaseBasis
 from kdmaps.estimators.transformer import ModeTransformer
 from kdmaps.kernels import Kernel, Laplacian, Metric, Mixture
+from kdmaps.simulation.inputs import Columns, Input
 from kdmaps.utils.optional import optional
 
 
@@ -41,9 +42,9 @@ def as_jax(model: ModeTransformer, mode: int = 0) -> Callable[[Any], Any]:
     (1,)
     """
     jnp = optional("jax.numpy", "learn", "Modes as JAX functions")
-    basis, a, offset = _mode(model, mode)
+    basis, a, offset = checked_mode(model, mode)
     if isinstance(basis, FourierBasis):
-        frequencies, cosines, sines = _waves(basis, a)
+        frequencies, cosines, sines = mode_waves(basis, a)
 
         def function(x: Any) -> Any:
             x = jnp.asarray(x)
@@ -64,7 +65,9 @@ def as_jax(model: ModeTransformer, mode: int = 0) -> Callable[[Any], Any]:
     return function
 
 
-def plumed_input(model: ModeTransformer, arguments: Sequence[str], mode: int = 0, label: str = "mode") -> str:
+def plumed_input(
+    model: ModeTransformer, arguments: Sequence[str] | Sequence[Input], mode: int = 0, label: str = "mode"
+) -> str:
     """Write PLUMED input that computes a mode and its derivatives as a collective variable.
 
     With φ(x) = Σ_i r_i cos(w_iᵀ(x - x_0) + b_i) - c, each frequency becomes one COMBINE (the angle) and one CUSTOM (the
@@ -74,10 +77,11 @@ def plumed_input(model: ModeTransformer, arguments: Sequence[str], mode: int = 0
     ----------
     model : fitted estimator
         Fitted with Fourier features.
-    arguments : sequence of d str
-        Labels of the PLUMED values that correspond to the columns of X, in the same order and units. They must not be
-        periodic: for the cosine of a torsion, for example, use the label of a CUSTOM action with FUNC=cos(x). Cartesian
-        coordinates of an aligned molecule need FIT_TO_TEMPLATE before POSITION.
+    arguments : sequence of d str, or of Torsion and Distance
+        The inputs of the columns of X, whose PLUMED actions are written too ("mode_input1", …). Or labels of the PLUMED
+        values that correspond to the columns of X, in the same order and units. They must not be periodic: for the
+        cosine of a torsion, for example, use the label of a CUSTOM action with FUNC=cos(x). Cartesian coordinates of an
+        aligned molecule need FIT_TO_TEMPLATE before POSITION.
     mode : int, default=0
         Index of the mode; 0 is the slowest.
     label : str, default="mode"
@@ -86,7 +90,7 @@ def plumed_input(model: ModeTransformer, arguments: Sequence[str], mode: int = 0
     Returns
     -------
     str
-        Lines of a PLUMED input file; they must follow those that define `arguments`.
+        Lines of a PLUMED input file; they must follow those that define the labels in `arguments`.
 
     Notes
     -----
@@ -105,22 +109,21 @@ def plumed_input(model: ModeTransformer, arguments: Sequence[str], mode: int = 0
     slow: COMBINE ARG=slow_sum PARAMETERS=... PERIODIC=NO
     <BLANKLINE>
     """
-    basis, a, offset = _mode(model, mode)
+    basis, a, offset = checked_mode(model, mode)
     if not isinstance(basis, FourierBasis):
         raise ValueError(
             f"Modes in a {type(basis).__name__} cannot be exported to PLUMED; fit with basis='fourier' or use `as_jax`."
         )
-    names = list(arguments)
+    names, lines = _columns(list(arguments), label)
     if isinstance(arguments, str) or len(names) != basis.dim or not all(map(_is_label, names)):
         raise ValueError(f"arguments must hold {basis.dim} PLUMED labels, one per column of X, got {arguments!r}.")
     if len(set(names)) < len(names):
         raise ValueError(f"arguments must be distinct labels, one per column of X, got {arguments!r}.")
     if not _is_label(label):
         raise ValueError(f"label must be a word without spaces, commas or '=', got {label!r}.")
-    frequencies, cosines, sines = _waves(basis, a)
+    frequencies, cosines, sines = mode_waves(basis, a)
     radius, phase = np.hypot(cosines, sines), np.arctan2(-sines, cosines)
     origin = _numbers(basis.origin)
-    lines = []
     for i, (w, b) in enumerate(zip(frequencies, phase, strict=True), start=1):
         angle = f"ARG={','.join(names)} COEFFICIENTS={_numbers(w)} PARAMETERS={origin}"
         lines.append(f"{label}_angle{i}: COMBINE {angle} PERIODIC=NO")
@@ -131,7 +134,7 @@ def plumed_input(model: ModeTransformer, arguments: Sequence[str], mode: int = 0
     return "\n".join(lines) + "\n"
 
 
-def _mode(model: ModeTransformer, mode: int) -> tuple[Any, np.ndarray, float]:
+def checked_mode(model: ModeTransformer, mode: int) -> tuple[Any, np.ndarray, float]:
     """Return the basis, coefficients and offset of one mode."""
     check_is_fitted(model)
     r = model.coefficients_.shape[1]
@@ -140,7 +143,7 @@ def _mode(model: ModeTransformer, mode: int) -> tuple[Any, np.ndarray, float]:
     return model.basis_, model.coefficients_[:, mode], float(model.modes_.offset[mode])
 
 
-def _waves(basis: FourierBasis, a: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def mode_waves(basis: FourierBasis, a: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the frequencies and the coefficients of cos(wᵀ(x - x_0)) and sin(wᵀ(x - x_0))."""
     root = np.sqrt(basis.weights)
     if isinstance(basis, RandomPhaseBasis):  # √(2v) cos(wᵀx + b)
@@ -165,6 +168,14 @@ def _kernel_values(kernel: Kernel, x: Any, z: np.ndarray, jnp: Any) -> Any:
     if isinstance(kernel, Laplacian):
         return jnp.exp(-jnp.abs(scaled).sum(axis=-1))
     return kernel.profile((scaled**2).sum(axis=-1))
+
+
+def _columns(arguments: list[Any], label: str) -> tuple[list[str], list[str]]:
+    """Return the labels of the columns, and the lines that define them if they are given as inputs."""
+    if not any(isinstance(one, Input) for one in arguments):
+        return arguments, []
+    defined = [one.plumed(f"{label}_input{i}") for i, one in enumerate(Columns(arguments).inputs, start=1)]
+    return [name for _, names in defined for name in names], [line for lines, _ in defined for line in lines]
 
 
 def _is_label(name: object) -> bool:

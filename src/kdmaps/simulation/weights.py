@@ -6,6 +6,8 @@ from numbers import Real
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.optimize import minimize
+from scipy.special import logsumexp
 
 from kdmaps.data.findings import effective_sample_size, is_dominated
 from kdmaps.exceptions import DataWarning
@@ -41,18 +43,154 @@ def boltzmann_weights(bias_energy: ArrayLike, kT: float) -> np.ndarray:
     >>> boltzmann_weights([0.0, np.log(3.0)], kT=1.0)
     array([0.5, 1.5])
     """
-    energy = np.asarray(bias_energy, dtype=np.float64)
-    if energy.ndim != 1 or energy.size == 0 or not np.isfinite(energy).all():
-        raise ValueError(f"bias_energy must hold one finite energy per sample, got an array of shape {energy.shape}.")
+    energy = _checked_energies("bias_energy", bias_energy, 1)
+    return _scaled(energy / checked_kT(kT))
+
+
+def metadynamics_weights(
+    bias_energy: ArrayLike, bias_on_grid: ArrayLike, kT: float, bias_factor: float, snapshot: ArrayLike | None = None
+) -> np.ndarray:
+    """Return the weights e^{(U(s,t) - c(t))/kT}, scaled to mean 1, of frames of (well-tempered) metadynamics.
+
+    While the bias U(s, t) grows, frames of different times are compared by c(t), the work that it has done (P. Tiwary
+    and M. Parrinello, J. Phys. Chem. B 119, 736 (2015)), with the bias factor γ:
+
+        c(t) = kT log ∫ e^{γ/(γ-1) U(s,t)/kT} ds / ∫ e^{1/(γ-1) U(s,t)/kT} ds.
+
+    Parameters
+    ----------
+    bias_energy : array-like of shape (n_frames,)
+        U at each frame, at its own time.
+    bias_on_grid : array-like of shape (n_snapshots, ...)
+        U on an even grid of the collective variables that covers all that was visited, at several times.
+    kT : float
+        Temperature times Boltzmann's constant, in the units of the energies.
+    bias_factor : float
+        γ > 1; infinity for metadynamics that is not tempered.
+    snapshot : array-like of shape (n_frames,) of int, optional
+        The snapshot of `bias_on_grid` that each frame was simulated with; by default there is one for each frame.
+
+    Returns
+    -------
+    weights : ndarray of shape (n_frames,)
+
+    Warns
+    -----
+    DataWarning
+        If a few frames carry nearly all of the weight.
+
+    Examples
+    --------
+    The second frame was simulated when the bias was higher by 1 everywhere, which means nothing:
+
+    >>> import numpy as np
+    >>> from kdmaps.simulation import metadynamics_weights
+    >>> hill = np.array([0.0, 1.0, 0.0])
+    >>> metadynamics_weights([1.0, 2.0], [hill, hill + 1], kT=1.0, bias_factor=10.0)
+    array([1., 1.])
+    """
+    energy, beta = _checked_energies("bias_energy", bias_energy, 1), 1 / checked_kT(kT)
+    grid = _checked_energies("bias_on_grid", bias_on_grid)
+    if not isinstance(bias_factor, Real) or not float(bias_factor) > 1:
+        raise ValueError(f"bias_factor must be a number greater than 1 (or infinity), got {bias_factor!r}.")
+    rows = np.arange(len(energy)) if snapshot is None else np.asarray(snapshot)
+    if rows.shape != energy.shape or rows.dtype.kind not in "iu":
+        raise ValueError(f"snapshot must hold one integer for each of {len(energy)} frames.")
+    if rows.min() < 0 or rows.max() >= len(grid) or (snapshot is None and len(grid) != len(energy)):
+        raise ValueError(
+            f"bias_on_grid holds {len(grid)} snapshots for {len(energy)} frames: give one for each frame, or tell with "
+            "snapshot which one each frame was simulated with."
+        )
+    tempering = 1 / (float(bias_factor) - 1)
+    flat = beta * grid.reshape(len(grid), -1)
+    offset = logsumexp((1 + tempering) * flat, axis=1) - logsumexp(tempering * flat, axis=1)
+    return _scaled(beta * energy - offset[rows])
+
+
+def umbrella_weights(bias_energies: ArrayLike, window: ArrayLike, kT: float) -> np.ndarray:
+    """Return the weights, scaled to mean 1, of frames of several simulations with different static biases.
+
+    All frames together are reweighted to the unbiased system by MBAR (M. R. Shirts and J. D. Chodera, J. Chem. Phys.
+    129, 124105 (2008)): w_n ∝ 1/Σ_k N_k e^{f_k - U_k(x_n)/kT}, where the free energies f of the windows make each of
+    them consistent with its number of frames N_k; they minimise the convex Σ_n log Σ_k N_k e^{f_k - U_k(x_n)/kT} -
+    Σ_k N_k f_k. An unbiased simulation is a window with U = 0.
+
+    Parameters
+    ----------
+    bias_energies : array-like of shape (n_frames, n_windows)
+        U_k(x_n): the bias of every window at every frame, of whichever window the frame is.
+    window : array-like of shape (n_frames,) of int
+        The window that each frame was simulated in, from 0.
+    kT : float
+        Temperature times Boltzmann's constant, in the units of the energies.
+
+    Returns
+    -------
+    weights : ndarray of shape (n_frames,)
+
+    Warns
+    -----
+    DataWarning
+        If a few frames carry nearly all of the weight.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kdmaps.simulation import umbrella_weights
+    >>> umbrella_weights([[0.0, 1.0], [0.0, 1.0], [0.0, 1.0]], window=[0, 0, 1], kT=1.0)  # a constant bias
+    array([1., 1., 1.])
+    """
+    energies = _checked_energies("bias_energies", bias_energies, 2) / checked_kT(kT)
+    rows = np.asarray(window)
+    if rows.shape != energies.shape[:1] or rows.dtype.kind not in "iu":
+        raise ValueError(f"window must hold one integer for each of {len(energies)} frames.")
+    if rows.min() < 0 or rows.max() >= energies.shape[1]:
+        raise ValueError(f"window must be from 0 to {energies.shape[1] - 1}, the columns of bias_energies.")
+    used = np.unique(rows)
+    counts = np.array([np.count_nonzero(rows == k) for k in used], dtype=np.float64)
+    energies = energies[:, used]
+    if len(used) == 1:
+        return _scaled(energies[:, 0])
+
+    def objective(f: np.ndarray) -> tuple[float, np.ndarray]:
+        terms = np.log(counts) + np.append(0.0, f) - energies
+        total = logsumexp(terms, axis=1)
+        gradient = np.exp(terms - total[:, None]).sum(axis=0) - counts
+        return float(total.sum() - counts[1:] @ f) / len(rows), gradient[1:] / len(rows)
+
+    # A frame of window k has U_k of about -log of its share of the unbiased law: a start within a few kT.
+    start = np.array([energies[rows == k, j].mean() for j, k in enumerate(used)])
+    found = minimize(
+        objective, start[1:] - start[0], jac=True, method="BFGS", options={"gtol": 1e-9, "maxiter": 10_000}
+    )
+    return _scaled(-logsumexp(np.log(counts) + np.append(0.0, found.x) - energies, axis=1))
+
+
+def checked_kT(kT: float) -> float:
+    """Return kT as a float, or raise a ValueError."""
     if not isinstance(kT, Real) or not 0 < float(kT) < np.inf:
-        raise ValueError(f"kT must be a positive number in the units of bias_energy, got {kT!r}.")
-    weights = np.exp((energy - energy.max()) / float(kT))
+        raise ValueError(f"kT must be a positive number in the units of the energies, got {kT!r}.")
+    return float(kT)
+
+
+def _checked_energies(name: str, energies: ArrayLike, ndim: int | None = None) -> np.ndarray:
+    """Return finite energies, one row for each frame."""
+    array = np.asarray(energies, dtype=np.float64)
+    if (array.ndim != ndim if ndim else array.ndim < 2) or array.size == 0 or not np.isfinite(array).all():
+        what = "one finite energy per sample" if ndim == 1 else "a row of finite energies per frame"
+        raise ValueError(f"{name} must hold {what}, got an array of shape {array.shape}.")
+    return array
+
+
+def _scaled(logarithms: np.ndarray) -> np.ndarray:
+    """Return weights of mean 1 from their logarithms, and warn if a few dominate."""
+    weights = np.exp(logarithms - logarithms.max())
     weights /= weights.mean()
     n, effective = len(weights), effective_sample_size(weights)
     if is_dominated(n, effective):
         warn(
             f"The weights leave {effective:.1f} effective samples of {n}: a few samples dominate the result. Check the "
-            "units of bias_energy and kT, discard the time in which the bias was still growing, or sample longer.",
+            "units of the bias and kT, discard the time in which the bias was still growing, or sample longer.",
             DataWarning,
         )
     return weights

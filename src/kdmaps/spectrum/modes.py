@@ -117,7 +117,8 @@ class Modes:
         They split it by √(x² + y²) in log rate, for independent normal x and y of the standard error of the gap.
         """
         known = np.isfinite(self.gap_error)
-        return min(float(np.exp(SPLITTING * self.gap_error)), WIDE_GAP) if known else 1 + self.resolution
+        # Before exp: the error of a gap that samples do not show at all may be thousands.
+        return float(np.exp(min(SPLITTING * self.gap_error, np.log(WIDE_GAP)))) if known else 1 + self.resolution
 
     @property
     def clusters(self) -> list[np.ndarray]:

@@ -6,7 +6,7 @@ import numpy as np
 from scipy import linalg
 from scipy.linalg import lapack
 
-from kdmaps.spectrum.pencil import ROUNDING, cholesky
+from kdmaps.spectrum.pencil import ROUNDING, TOO_EXTREME, cholesky
 
 
 class RegularizationPath:
@@ -31,7 +31,10 @@ class RegularizationPath:
             self._root = cholesky(ridge, "R", "Use fewer landmarks, or landmarks further apart.")
             covariance, energy = (lapack.dsygst(m, self._root, itype=1, lower=1)[0] for m in (covariance, energy))
             covariance, energy = (np.tril(m) + np.tril(m, -1).T for m in (covariance, energy))
-        energies, U = np.linalg.eigh(energy)
+        try:
+            energies, U = np.linalg.eigh(energy)
+        except np.linalg.LinAlgError as error:
+            raise np.linalg.LinAlgError(f"L has no eigenvalues in floating point: {TOO_EXTREME}") from error
         SU = covariance @ U
         variances = np.einsum("ij,ij->j", U, SU)
         seen = (energies > ROUNDING * energies[-1]) | (variances > ROUNDING * variances.max())

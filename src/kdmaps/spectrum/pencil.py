@@ -19,6 +19,8 @@ from kdmaps.utils.warn import warn
 SINGLE_ROUNDING, MAX_SINGLE_NOISE = 6e-8, 0.5
 #: Eigenvalues below this fraction of the largest one are rounding errors.
 ROUNDING = 1e-15
+#: What makes matrices that no method solves.
+TOO_EXTREME = "X, sample_weight or diffusion has values that are too extreme; rescale or repair them."
 
 
 def solve(
@@ -78,10 +80,7 @@ def cholesky(
                     UnreliableModesWarning,
                 )
             return factor
-    raise np.linalg.LinAlgError(
-        f"{name} is not positive definite even with jitter: X, sample_weight or diffusion has values that are too "
-        "extreme; rescale or repair them."
-    )
+    raise np.linalg.LinAlgError(f"{name} is not positive definite even with jitter: {TOO_EXTREME}")
 
 
 def rounding_variance(moments: Moments, coefficients: np.ndarray) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -39,6 +40,20 @@ def check_writable(option: str, directory: Path) -> None:
 
 
 @contextmanager
+def naming_full_disk(*paths: Path) -> Iterator[None]:
+    """Name the files in the error of a disk, a quota or a limit that has no room for them, which names none."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            raise
+        names = ", ".join(map(str, paths))
+        raise OSError(
+            error.errno, f"{error.strerror}: {names} could not be written. Make room, or choose another place"
+        ) from error
+
+
+@contextmanager
 def replacing(*paths: PathLike) -> Iterator[list[BinaryIO]]:
     """Binary files to write, which get their names only when the block ends without an exception.
 
@@ -53,7 +68,7 @@ def replacing(*paths: PathLike) -> Iterator[list[BinaryIO]]:
             raise FileNotFoundError(f"There is no directory {target.parent}; create it first.")
     temporary = [path.with_name(f".{uuid4().hex}.tmp") for path in targets]
     try:
-        with ExitStack() as stack:
+        with naming_full_disk(*targets), ExitStack() as stack:
             files: list[BinaryIO] = [stack.enter_context(open(path, "xb")) for path in temporary]
             yield files
             for file in files:
@@ -65,3 +80,28 @@ def replacing(*paths: PathLike) -> Iterator[list[BinaryIO]]:
         for path in temporary:
             path.unlink(missing_ok=True)
         raise
+
+
+def write_text(path: PathLike, text: str) -> None:
+    """Write text in UTF-8, whatever the locale, to a file that appears whole or not at all."""
+    with replacing(path) as (file,):
+        file.write(text.encode())
+
+
+def create(path: Path, content: bytes) -> bool:
+    """Write a new file, whole; return False, and leave it, if there is one by now, such as that of another process."""
+    if path.exists():
+        return False
+    temporary = path.with_name(f".{uuid4().hex}.tmp")
+    try:
+        with naming_full_disk(path):
+            temporary.write_bytes(content)
+        try:
+            os.link(temporary, path)
+        except FileExistsError:
+            return False
+        except OSError:  # a file system without links
+            os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+    return True

@@ -7,11 +7,13 @@ import json
 from pathlib import Path
 from typing import Any
 
+from kdmaps.utils.files import naming_full_disk
+
 
 def read_lines(path: Path) -> list[dict[str, Any]]:
     """Return the records of a file; none if it does not exist, and without lines that were cut off."""
     found = []
-    for line in path.read_text(errors="replace").splitlines() if path.exists() else []:
+    for line in path.read_text("utf-8", errors="replace").splitlines() if path.exists() else []:
         try:
             record = json.loads(line)
         except (json.JSONDecodeError, RecursionError):
@@ -23,9 +25,8 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
 
 def append_line(path: Path, record: dict[str, Any]) -> None:
     """Append a record; a line that was cut off before it stays apart."""
-    with path.open("a") as file:
-        file.write("\n" + json.dumps(record))
-        file.flush()
+    with naming_full_disk(path), path.open("ab") as file:
+        file.write(f"\n{json.dumps(record)}".encode())
 
 
 def sealed(record: dict[str, Any]) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from kdmaps.report import write_report
 import kdmaps
 from shared import GRID, known_warning
 
-pytestmark = [pytest.mark.slow, known_warning("have the same time scale")]
+pytestmark = [pytest.mark.slow, known_warning("have the same time scale"), known_warning("relax within one lag")]
 
 # Margins and room of the figure, as page.js has them.
 LEFT, RIGHT, TOP, BOTTOM, ROOM = 58, 64, 14, 46, 0.04
@@ -23,6 +23,16 @@ def X():
 @pytest.fixture(scope="module")
 def search(X):
     return kdmaps.KernelSearchCV(3, **GRID, n_features=60, random_state=0).fit(X)
+
+
+@pytest.fixture(scope="module")
+def trajectory(tmp_path_factory):
+    """The page of a model with a lag."""
+    path = tmp_path_factory.mktemp("trajectory") / "report.html"
+    frames = kdmaps.problems.load("triplewell2d").simulate(1500, dt=0.05, random_state=0)[0]
+    options = {"lag": "auto", "time_step": 0.05, "n_features": 60, "random_state": 0}
+    write_report(kdmaps.KernelSearchCV(3, **GRID, **options).fit(frames), frames, path, unit="ns")
+    return path
 
 
 @pytest.fixture(scope="module")
@@ -50,8 +60,10 @@ def box_of(page, selector):
     )
 
 
+@pytest.mark.parametrize("kind", ["report", "trajectory"])
 @pytest.mark.parametrize(("width", "dark"), SCREENS)
-def test_no_complaint_no_request_no_overflow(page, report, width, dark):
+def test_no_complaint_no_request_no_overflow(page, request, kind, width, dark):
+    report = request.getfixturevalue(kind)
     page.open(report, width, 900, dark)
     assert page.problems == []
     assert [url for url in page.requests if not url.startswith("data:")] == [report.as_uri()]
@@ -64,10 +76,11 @@ def test_no_complaint_no_request_no_overflow(page, report, width, dark):
     assert outside == []
 
 
+@pytest.mark.parametrize("kind", ["report", "trajectory"])
 @pytest.mark.parametrize(("width", "dark"), SCREENS)
-def test_every_text_stands_out_from_its_ground(page, report, width, dark):
+def test_every_text_stands_out_from_its_ground(page, request, kind, width, dark):
     """Contrast of at least 4.5 (WCAG AA) for every element with text, the figures included."""
-    page.open(report, width, 900, dark)
+    page.open(request.getfixturevalue(kind), width, 900, dark)
     worst = page.run("""(() => {
       const numbers = (colour) => colour.match(/[\\d.]+/g).map(Number);
       const light = (c) => c.slice(0, 3).map((v) => v / 255)

@@ -7,6 +7,7 @@ from kdmaps.analysis.dynamics._lagged import LagComparison, compare_with_traject
 from kdmaps.analysis.dynamics._passage import Committor, PassageTimes, committor, mean_first_passage_times
 from kdmaps.analysis.dynamics._states import CoarseStates, coarse_states
 from kdmaps.analysis.dynamics._timescales import ImpliedTimescales, implied_timescales
+from kdmaps.analysis.dynamics._validation import Validation, validate
 
 __all__ = [
     "ChapmanKolmogorov",
@@ -17,6 +18,7 @@ __all__ = [
     "LagChoice",
     "LagComparison",
     "PassageTimes",
+    "Validation",
     "chapman_kolmogorov",
     "choose_lag",
     "coarse_states",
@@ -25,4 +27,5 @@ __all__ = [
     "compare_with_trajectory",
     "implied_timescales",
     "mean_first_passage_times",
+    "validate",
 ]

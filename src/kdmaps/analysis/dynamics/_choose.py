@@ -92,7 +92,7 @@ def choose_lag(
     resampling.check()
     X, groups, _ = join_trajectories(X, groups)
     source = as_source(X)
-    frames, groups, weight = _some_frames(source, groups, checked_weight(sample_weight, source))
+    frames, groups, weight = some_frames(source, groups, checked_weight(sample_weight, source))
     with muted():
         model = KernelDiffusionMap(
             n_components,
@@ -103,7 +103,7 @@ def choose_lag(
             random_state=random_state,
         ).fit(frames, sample_weight=weight, groups=groups)
         along = project(model, frames, groups, weight)
-        tried = _default_lags(along) if lags is None else lags
+        tried = default_lags(along) if lags is None else lags
         found = scan_lags(along, checked_lags(tried, along.longest), resampling)
         flat = found.plateau
     if flat is not None:
@@ -125,7 +125,8 @@ def choose_lag(
     return LagChoice(lag, found)
 
 
-def _default_lags(along: Along) -> np.ndarray:
+def default_lags(along: Along) -> np.ndarray:
+    """Return about fifteen lags, up to where modes have relaxed or trajectories become short."""
     # Of the modes themselves: their time scales for the first lag may be far too short.
     trajectories = trajectories_of(along.owner, len(along.owner))
     slowest = max(integrated_correlation_time(series, trajectories) for series in along.values[:, : along.n_modes].T)
@@ -133,24 +134,26 @@ def _default_lags(along: Along) -> np.ndarray:
     return np.unique(np.geomspace(1, most, N_LAGS).round().astype(int))
 
 
-def _some_frames(source: Source, groups: Any, weight: np.ndarray | None) -> tuple[np.ndarray, Any, np.ndarray | None]:
-    """Return at most about MOST_FRAMES frames, in pieces of trajectories, with their groups and weights."""
+def some_frames(
+    source: Source, groups: Any, weight: np.ndarray | None, most: int = MOST_FRAMES
+) -> tuple[np.ndarray, Any, np.ndarray | None]:
+    """Return at most about `most` frames, in pieces of trajectories, with their groups and weights."""
     if not isinstance(source, ArraySource):
         held, count = [], 0
-        for part in source.parts(MOST_FRAMES):
+        for part in source.parts(most):
             held.append(source.read(part)[1])
             count += len(held[-1])
-            if count >= MOST_FRAMES:
+            if count >= most:
                 break
-        X = np.concatenate(held)[:MOST_FRAMES]
+        X = np.concatenate(held)[:most]
         groups, weight = (None if given is None else np.asarray(given)[: len(X)] for given in (groups, weight))
         return X, groups, weight
     n = len(source.array)
     trajectories = trajectories_of(groups, n)
-    if n <= MOST_FRAMES:
+    if n <= most:
         return source.read(slice(0, n))[1], groups, weight
     pieces = [piece for rows in trajectories for piece in np.array_split(rows, max(1, len(rows) // PIECE))]
-    chosen = pieces[:: ceil(n / MOST_FRAMES)]
+    chosen = pieces[:: ceil(n / most)]
     rows = np.concatenate(chosen)
     labels = np.repeat(np.arange(len(chosen)), [len(piece) for piece in chosen])
     return source.read(rows)[1], labels, None if weight is None else weight[rows]

@@ -25,6 +25,8 @@ def open_npy(path: Path) -> Table:
     with reading(path, "an array of numbers"):
         mapped = np.load(path, mmap_mode="r", allow_pickle=False)
         _check_numbers(mapped.shape, mapped.dtype, "it")
+        if path.stat().st_size != mapped.offset + mapped.nbytes:
+            raise ValueError(f"it does not have the size of its shape {mapped.shape}.")
     if mapped.ndim > 2:  # frames of atoms and trajectories of frames look the same
         raise ValueError(
             f"{path} holds an array of shape {mapped.shape}; samples are rows of a table. Of (trajectory, frame, "
@@ -36,7 +38,9 @@ def open_npy(path: Path) -> Table:
 
 def write_npy(file: BinaryIO, values: np.ndarray, names: Sequence[str], beside: Beside) -> None:
     """Write the values of a table as one array; names and columns beside them are left out."""
-    np.save(file, values)
+    values = np.ascontiguousarray(values)
+    np.lib.format.write_array_header_1_0(file, np.lib.format.header_data_from_array_1_0(values))
+    file.write(values.data)  # np.save would not say why a full disk took only some of it
 
 
 def write_rows(path: Any, chunks: Iterable[np.ndarray]) -> np.memmap:

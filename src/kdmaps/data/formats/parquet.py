@@ -17,13 +17,13 @@ def open_parquet(path: Path) -> Table:
     """Inspect a Parquet file and return its columns."""
     from pyarrow import parquet, types
 
-    with reading(path, "Parquet"), parquet.ParquetFile(path) as file:
+    with reading(path, "Parquet"), parquet.ParquetFile(path, page_checksum_verification=True) as file:
         fields, n_samples = list(file.schema_arrow), file.metadata.num_rows
     kinds = (types.is_floating, types.is_integer, types.is_boolean)
     numeric = [field.name for field in fields if any(is_kind(field.type) for is_kind in kinds)]
 
     def read(names: list[str]) -> Blocks:
-        with reading(path, "Parquet"), parquet.ParquetFile(path) as file:
+        with reading(path, "Parquet"), parquet.ParquetFile(path, page_checksum_verification=True) as file:
             for batch in file.iter_batches(batch_size=block_rows(len(names)), columns=names):
                 yield np.column_stack([batch.column(name).to_numpy(zero_copy_only=False) for name in names])
 
@@ -41,7 +41,7 @@ def write_parquet(file: BinaryIO, values: np.ndarray, names: Sequence[str], besi
     writer = None
     for block in column_blocks(values, names, beside):
         table = pyarrow.table({name: np.ascontiguousarray(column) for name, column in block.items()})
-        writer = writer or ParquetWriter(file, table.schema)
+        writer = writer or ParquetWriter(file, table.schema, write_page_checksum=True)
         writer.write_table(table)
     if writer is not None:
         writer.close()

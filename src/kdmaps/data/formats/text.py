@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import chain, count, islice
 from pathlib import Path
@@ -35,7 +35,8 @@ def open_text(path: Path, header: bool | None = None) -> Table:
     first = lines[0].text if lines else ""
     # In this order, since a comma may also be that of a decimal number.
     delimiter = next((mark for mark in ("\t", ";", ",") if mark in first), None)
-    fields, *rows = (_split(line.text, delimiter) for line in lines or [_Line(0, "")])
+    with reading(path, "text"):
+        fields, *rows = (_split(line.text, delimiter) for line in lines or [_Line(0, "")])
     named = bool(lines) and _are_names(path, fields, rows) if header is None else header
     if len(lines) < 1 + named:
         raise ValueError(f"{path} holds no samples.")
@@ -170,32 +171,39 @@ class _Layout(NamedTuple):
             ndmin=2,
             quotechar='"',
         )
+        # Empty lines and comments are left out here, since numpy warns of them, and a filter of warnings would be one
+        # of the whole process.
+        numbered = islice(self._lines(), self.begin, None)
+        lines = (line for line in numbered if (start := line.lstrip()) and start[0] != "#")
+        for first in lines:
+            try:
+                block: np.ndarray = load(chain([first], lines), dtype)
+            except ValueError as error:
+                raise self._first_error(columns, dtype) or ValueError(f"{self.path}: {error}") from error
+            if block.shape[1] != len(columns):  # all rows of this block are too wide, or too narrow
+                raise self._first_error(columns, dtype) or ValueError(f"{self.path} is ragged.")
+            yield block
+
+    def _lines(self) -> Iterator[str]:
+        """Yield all lines of the file."""
         with open(self.path, encoding="utf-8-sig") as file:
-            # Empty lines and comments are left out here, since numpy warns of them, and a filter of warnings would be
-            # one of the whole process.
-            lines = (line for line in islice(file, self.begin, None) if (start := line.lstrip()) and start[0] != "#")
-            for first in lines:
-                try:
-                    block: np.ndarray = load(chain([first], lines), dtype)
-                except ValueError as error:
-                    raise self._first_error(columns, dtype) or ValueError(f"{self.path}: {error}") from error
-                if block.shape[1] != len(columns):  # all rows of this block are too wide, or too narrow
-                    raise self._first_error(columns, dtype) or ValueError(f"{self.path} is ragged.")
-                yield block
+            try:
+                yield from file
+            except UnicodeDecodeError as error:
+                raise ValueError(f"{self.path} cannot be read as text: {error}") from error
 
     def _first_error(self, columns: list[int], dtype: type) -> ValueError | None:
         """Find the first line that is not a row, as `numpy.loadtxt` cannot tell its number in the file."""
-        with open(self.path, encoding="utf-8-sig") as file:
-            for index, line in enumerate(file):
-                if index < self.begin or not (line := line.partition("#")[0].strip()):
-                    continue
-                row = _split(line, self.delimiter)
-                if len(row) != self.width:
-                    return self._error(index, f"{len(row)} columns where the rows before have {self.width}")
-                for j in columns if dtype is np.float64 else ():
-                    if not _is_number(row[j]):
-                        what = f"holds {row[j]!r}, which is no number" if row[j] else "is empty"
-                        return self._error(index, f"column {j} (from 0) {what}")
+        for index, line in enumerate(self._lines()):
+            if index < self.begin or not (line := line.partition("#")[0].strip()):
+                continue
+            row = _split(line, self.delimiter)
+            if len(row) != self.width:
+                return self._error(index, f"{len(row)} columns where the rows before have {self.width}")
+            for j in columns if dtype is np.float64 else ():
+                if not _is_number(row[j]):
+                    what = f"holds {row[j]!r}, which is no number" if row[j] else "is empty"
+                    return self._error(index, f"column {j} (from 0) {what}")
         return None
 
     def _error(self, index: int, what: str) -> ValueError:

@@ -12,6 +12,8 @@ from kdmaps.data.formats.base import block_rows, reading, row_blocks
 from kdmaps.data.table import Blocks, Table
 from kdmaps.utils.optional import optional
 
+#: Formats that store the time of every frame, in ps; of others mdtraj counts frames.
+TIMED = (".xtc", ".trr", ".tng", ".h5", ".hdf5", ".nc", ".netcdf", ".ncdf")
 #: Names of the columns of a descriptor, and the function that computes them for some frames.
 Descriptor = tuple[list[str], Callable[[Any], np.ndarray]]
 
@@ -30,12 +32,24 @@ def open_trajectory(path: Path, topology: Path, descriptor: str, reference: Path
     if not names:
         raise ValueError(f"{topology} has no {descriptor}; choose another descriptor ({', '.join(DESCRIPTORS)}).")
 
+    seen: list[np.ndarray] = []  # the times of the last pass over the frames
+
     def blocks() -> Blocks:
+        found = []
         with reading(path, what):
             for frames in mdtraj.iterload(str(path), top=atoms, chunk=block_rows(3 * atoms.n_atoms)):
+                found.append(frames.time)
                 yield describe(frames)
+        seen[:] = found
 
-    return Table.from_blocks(len(names), blocks, names=names, ordered=True)
+    def times() -> np.ndarray:
+        if not seen:
+            for _ in blocks():
+                pass
+        return np.concatenate(seen)
+
+    known = {"times": times} if path.suffix.lower() in TIMED else {}
+    return Table.from_blocks(len(names), blocks, names=names, ordered=True, **known)
 
 
 def _heavy_atoms(first: Any) -> Descriptor:
@@ -76,7 +90,9 @@ def coordinates(frames: Any, atoms: Any = slice(None)) -> np.ndarray:
 def from_mdtraj(trajectory: Any) -> Table:
     """Return the coordinates of an mdtraj trajectory as columns."""
     rows = coordinates(trajectory)
-    return Table.from_blocks(rows.shape[1], lambda: row_blocks(rows), n_samples=len(rows))
+    return Table.from_blocks(
+        rows.shape[1], lambda: row_blocks(rows), n_samples=len(rows), times=lambda: trajectory.time
+    )
 
 
 def from_mdanalysis(group: Any) -> Table:
@@ -89,4 +105,7 @@ def from_mdanalysis(group: Any) -> Table:
         for begin in range(0, len(frames), rows):
             yield np.array([atoms.positions.ravel() for _ in frames[begin : begin + rows]])
 
-    return Table.from_blocks(width, blocks, n_samples=len(frames))
+    def times() -> np.ndarray:
+        return np.array([frame.time for frame in frames])
+
+    return Table.from_blocks(width, blocks, n_samples=len(frames), times=times)

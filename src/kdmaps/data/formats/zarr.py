@@ -19,7 +19,11 @@ def open_zarr(path: Path, array: str | None) -> Table:
         arrays = {"X": node} if hasattr(node, "shape") else dict(node.arrays())
 
     def named(stored: Any) -> NamedArray:
-        return NamedArray(tuple(stored.shape), stored.dtype, lambda: _blocks(stored))
+        def blocks() -> Blocks:
+            with reading(path, "Zarr"):
+                yield from _blocks(stored)
+
+        return NamedArray(tuple(stored.shape), stored.dtype, blocks)
 
     return choose_samples(path, {name: named(stored) for name, stored in arrays.items()}, array)
 

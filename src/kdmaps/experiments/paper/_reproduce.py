@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import inspect
+import io
 import json
 from collections.abc import Callable, Sequence
 from importlib import import_module
@@ -17,6 +18,7 @@ from kdmaps.experiments._runner import Row, run_tasks, versions
 from kdmaps.experiments.paper._experiment import Experiment
 from kdmaps.experiments.paper._page import Section, write_pages
 from kdmaps.experiments.paper._show import spread
+from kdmaps.utils.files import replacing, write_text
 
 FIRST_SEED = 42  # the seed that the paper states
 #: Modules in the order of the page; "finding" modules go to the page of findings.
@@ -105,7 +107,7 @@ def reproduce(
         sections.append(Section(name, experiment.title, text, experiment.table(rows), picture))
     _write_summary(plan.rows, out / "summary.csv")
     settings = {"seeds": list(numbers), "quick": quick, "versions": versions()}
-    (out / "settings.json").write_text(json.dumps(settings, indent=1) + "\n")
+    write_text(out / "settings.json", json.dumps(settings, indent=1) + "\n")
     return write_pages(sections, settings, out)
 
 
@@ -165,7 +167,8 @@ class _Perform:
 def _save(figure: Figure, path: Path) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     # Without date and version in the file, the same rows give the same bytes.
-    figure.savefig(path, dpi=110, metadata={"Software": None})
+    with replacing(path) as (file,):
+        figure.savefig(file, format="png", dpi=110, metadata={"Software": None})
     return path
 
 
@@ -177,10 +180,11 @@ def _write_summary(rows: Sequence[Row], path: Path) -> None:
     for row in rows:
         if "paper_r2" in row:
             groups.setdefault(tuple(row[key] for key in keys), {})[row["seed"]] = row
-    with path.open("w", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow([*keys, "seeds", *(f"{key}_{word}" for key in shown for word in ("mean", "std"))])
-        for group, mine in groups.items():
-            numbers = [np.array([row[key] for row in mine.values()]) for key in shown]
-            cells = [f"{f(v):.4f}" for v in numbers for f in (np.mean, spread)]
-            writer.writerow([*group, len(mine), *cells])
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow([*keys, "seeds", *(f"{key}_{word}" for key in shown for word in ("mean", "std"))])
+    for group, mine in groups.items():
+        numbers = [np.array([row[key] for row in mine.values()]) for key in shown]
+        cells = [f"{f(v):.4f}" for v in numbers for f in (np.mean, spread)]
+        writer.writerow([*group, len(mine), *cells])
+    write_text(path, text.getvalue())

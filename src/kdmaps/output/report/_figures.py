@@ -16,19 +16,32 @@ THEMED = {
 }
 #: Inches. A page shows them as wide as a phone, where this makes text of ten pixels.
 SIZE = (4.9, 3.1)
+#: Pixels per inch of what is drawn as an image, because it has too many points.
+PIXELS = 150
 
 
-def svg(draw: Callable[[Any], Any], description: str, salt: str) -> str:
+def svg(
+    draw: Callable[[Any], Any],
+    description: str,
+    salt: str,
+    *,
+    shape: tuple[int, int] | None = None,
+    size: tuple[float, float] = SIZE,
+) -> str:
     """Return what `draw(ax)` draws, as an SVG element for a page.
 
     Parameters
     ----------
     draw : callable
-        Gets an Axes.
+        Gets an Axes, or with a shape a matrix of Axes.
     description : str
         For those who do not see it; escaped here.
     salt : str
         Different for every figure of a page, whose names of clip paths must not be the same.
+    shape : tuple of int, optional
+        Rows and columns of Axes.
+    size : tuple of float
+        Width and height in inches. What is wider than SIZE has smaller text on a phone.
     """
     from markupsafe import escape
     from matplotlib import rc_context
@@ -36,10 +49,10 @@ def svg(draw: Callable[[Any], Any], description: str, salt: str) -> str:
 
     # Text stays text: it can be found, read aloud, and takes the font of the page.
     with rc_context({"svg.fonttype": "none", "svg.hashsalt": salt, "font.family": "sans-serif"}):
-        figure = Figure(figsize=SIZE, layout="constrained")
-        draw(figure.add_subplot())
+        figure = Figure(figsize=size, layout="constrained")
+        draw(figure.add_subplot() if shape is None else figure.subplots(*shape, squeeze=False))
         buffer = io.StringIO()
-        figure.savefig(buffer, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
+        figure.savefig(buffer, format="svg", dpi=PIXELS, transparent=True, metadata={"Date": None, "Creator": None})
     text = buffer.getvalue()
     text = text[text.index("<svg") :]
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)

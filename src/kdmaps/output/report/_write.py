@@ -12,11 +12,14 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from kdmaps.analysis.certificates import Certificate, cv_consistency
+from kdmaps.analysis.dynamics import Validation
+from kdmaps.analysis.relevance import Relevance
 from kdmaps.analysis.uncertainty import Uncertainty
 from kdmaps.data import ArraySource
 from kdmaps.data.inputs import join_trajectories
 from kdmaps.estimators.transformer import ModeTransformer
 from kdmaps.output.model_files import library_versions
+from kdmaps.output.report._dynamics import dynamics_of, lag_tests
 from kdmaps.output.report._figures import svg
 from kdmaps.output.report._program import fingerprint, program, show_argument
 from kdmaps.output.words import (
@@ -25,6 +28,7 @@ from kdmaps.output.words import (
     chosen,
     has_unit_diffusion,
     kept_refinement,
+    lag_of,
     reasons,
     search_of,
     statement_of,
@@ -37,9 +41,12 @@ from kdmaps.output.words import (
 from kdmaps.utils.files import replacing
 from kdmaps.utils.optional import optional
 from kdmaps.utils.types import PathLike
+from kdmaps.utils.warn import muted
 
 #: Samples in the interactive figure, and columns of X that its axes offer.
 MAX_POINTS, MAX_COLUMNS = 3000, 30
+#: Inputs in the figure of relevance.
+RELEVANT_INPUTS = 15
 
 
 def write_report(model: ModeTransformer, X: ArrayLike, path: PathLike, **options: Any) -> None:
@@ -79,6 +86,7 @@ def render_report(
     notes: Sequence[str] | None = None,
     title: str = "Slow modes",
     unit: str | None = None,
+    validation: Validation | None = None,
     feature_names: Sequence[str] | None = None,
     command: str | None = None,
     reading: str | None = None,
@@ -102,6 +110,8 @@ def render_report(
     title : str
     unit : str, optional
         Unit of the time step between frames, for a model with a lag.
+    validation : kdmaps.dynamics.Validation, optional
+        Tests of the lag, for a model with one; by default they are computed.
     feature_names : sequence of str, optional
         Names of the columns of X, where X has none.
     command : str, optional
@@ -122,9 +132,11 @@ def render_report(
         raise ValueError(f"X has shape {X.shape}; pass the samples, with {model.n_features_in_} columns.")
     timescale_intervals(uncertainty, len(model.timescales_))  # raises before anything is drawn
     beside = _beside(model, len(X), sample_weight, groups)
+    tests = lag_tests(model, X, groups, sample_weight) if validation is None else validation
     return _filled(
         title=title,
-        facts=_facts(model, X, uncertainty),
+        facts=_facts(model, X, uncertainty, unit),
+        dynamics=dynamics_of(model, X, groups, sample_weight, unit, tests),
         notes=warnings_of(model) if notes is None else list(notes),
         scatter=_scatter(model, X, names, max_points),
         settings=_settings(model, X, names, beside),
@@ -150,7 +162,7 @@ def _filled(**content: Any) -> str:
 def _findings(model: Any, uncertainty: Any, unit: str | None) -> dict[str, Any]:
     """Return time scales, the choice of the kernel, checks and figures."""
     return {
-        "columns": timescale_columns(uncertainty),
+        "columns": timescale_columns(uncertainty, unit),
         "rows": timescale_rows(model, uncertainty),
         "unit": time_unit(model, unit),
         "unit_diffusion": has_unit_diffusion(model),
@@ -158,7 +170,7 @@ def _findings(model: Any, uncertainty: Any, unit: str | None) -> dict[str, Any]:
         "chosen": chosen(model),
         "reasons": reasons(model),
         "checks": checks_of(model),
-        "figures": _figures(model, uncertainty),
+        "figures": _figures(model, uncertainty, unit),
     }
 
 
@@ -172,16 +184,17 @@ def _column_names(model: Any, X: Any, given: Sequence[str] | None) -> list[str]:
     return names
 
 
-def _facts(model: Any, X: np.ndarray, uncertainty: Any) -> list[tuple[str, str]]:
+def _facts(model: Any, X: np.ndarray, uncertainty: Any, unit: str | None) -> list[tuple[str, str]]:
     """Return the numbers at the top of the page."""
     slowest = f"{model.timescales_[0]:.4g}"
     if uncertainty is not None:
         low, high = uncertainty.timescale_intervals[0]
-        slowest += f" ({low:.3g} – {high:.3g})"
-    agreement = agreement_of(model)
+        slowest += f" ({low:.3g} – {high:.3g})".replace("inf", "∞")
+    agreement, lag = agreement_of(model), lag_of(model, unit)
     return [
-        ("samples", f"{len(X):,}"),
-        ("longest time scale", slowest),
+        ("samples" if lag is None else "frames", f"{len(X):,}"),
+        *([] if lag is None else [("lag", lag)]),
+        ("longest time scale", slowest if unit is None else f"{slowest} {unit}"),
         (f"gap after mode {len(model.timescales_)}", f"{model.modes_.gap:.3g}"),
         *([] if agreement is None else [("agreement of the folds", f"{agreement:.3f}")]),
     ]
@@ -247,15 +260,20 @@ def _informative(certificates: Sequence[Certificate]) -> list[Certificate]:
     return [certificate for certificate in certificates if not (certificate.holds and certificate.value == 1)]
 
 
-def _figures(model: Any, uncertainty: Any) -> dict[str, Any]:
+def _figures(model: Any, uncertainty: Any, unit: str | None) -> dict[str, Any]:
     """Draw the figures of the page, by name."""
     from markupsafe import Markup
 
     from kdmaps import plotting
 
+    def draw_timescales(ax: Any) -> None:
+        plotting.plot_timescales(model, ax=ax, uncertainty=uncertainty)
+        if unit is not None:
+            ax.set_ylabel(f"time scale ({unit})")
+
     made = {
         "timescales": svg(
-            lambda ax: plotting.plot_timescales(model, ax=ax, uncertainty=uncertainty),
+            draw_timescales,
             "Time scale of every mode, on a logarithmic axis, and the gap after the last one",
             "timescales",
         )
@@ -271,6 +289,9 @@ def _figures(model: Any, uncertainty: Any) -> dict[str, Any]:
                 "Score over bandwidth and regularization for the chosen family",
                 "map",
             )
+    known = getattr(model, "relevance_details_", None)
+    if known is not None and len(known.names) > 1:
+        made["relevance"] = _relevance(known)
     # What was learned and not kept is no part of the model.
     history = getattr(model, "history_", getattr(kept_refinement(model), "history", None))
     if history is not None and len(history["loss"]) > 2:  # one step makes no curve
@@ -280,13 +301,31 @@ def _figures(model: Any, uncertainty: Any) -> dict[str, Any]:
     return {name: Markup(text) for name, text in made.items()}
 
 
+def _relevance(known: Relevance) -> str:
+    """Draw how much each mode depends on each input; the page gives it its full width."""
+    from kdmaps import plotting
+
+    r = len(known.shares)
+
+    def draw(axes: np.ndarray) -> None:
+        plotting.plot_relevance(known, max_inputs=RELEVANT_INPUTS, axes=axes[0])
+        axes[0, -1].remove()  # colours of combinations, whose numbers are made for a white page
+        places = axes[0, 0].figure.add_gridspec(1, r)
+        for k in range(r):
+            axes[0, k].set_subplotspec(places[k])
+
+    size = (1.8 + 1.5 * r, 0.9 + 0.24 * max(4, min(RELEVANT_INPUTS + 1, len(known.names))))
+    return svg(draw, "Share of every input in the slopes of every mode", "relevance", shape=(1, r + 1), size=size)
+
+
 def _scatter(model: Any, X: np.ndarray, names: list[str], max_points: int) -> dict[str, Any]:
     """Return the samples of the interactive figure: row numbers, names and values of the columns on its axes."""
     rows = np.arange(len(X))
     if len(X) > max_points:
         rows = np.sort(np.random.default_rng(0).choice(len(X), max_points, replace=False))
     points = np.asarray(X[rows])
-    modes = np.asarray(model.transform(ArraySource(points)))  # a source without names fits a model with names
+    with muted():  # what the fit had to say of them is among the notes
+        modes = np.asarray(model.transform(ArraySource(points)))  # a source without names fits a model with names
     columns = [*modes.T, *points.T[:MAX_COLUMNS]]
     return {
         "rows": rows.tolist(),

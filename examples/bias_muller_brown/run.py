@@ -1,0 +1,148 @@
+"""Learn the rates of the Müller–Brown potential from one basin: simulate, weigh, fit, bias along the mode, again.
+
+    python examples/bias_muller_brown/run.py --quick          # a few minutes; writes into ./rounds
+    python examples/bias_muller_brown/run.py --out somewhere  # longer rounds
+
+Run it again after an interruption, and it goes on where it was. The exact rates are 1.2474e-4 and 0.3560; the first
+round sees the deepest of the three wells alone, 16 kT below the saddle.
+"""
+
+import argparse
+import json
+import time
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+from numba import njit
+
+import kdmaps
+from kdmaps.problems import MullerBrown
+from kdmaps.simulation import Loop
+
+PROBLEM = MullerBrown()
+LOW, HIGH, CELLS = np.array([-2.2, -0.9]), np.array([1.6, 2.6]), 240
+DT, WALKERS, FRAMES, START = 1e-3, 100, 2000, (-0.56, 1.44)
+#: The other two wells are below this line.
+BELOW = 0.75
+AXES = [np.linspace(LOW[i], HIGH[i], CELLS) for i in range(2)]
+GRID = np.stack(np.meshgrid(*AXES, indexing="ij"), axis=-1).reshape(-1, 2)
+
+
+@njit
+def walk(gradient, x, low, spacing, steps, every, diffusion, dt, rng):
+    """Euler–Maruyama for walkers x in a gradient given on a grid; keep some steps after the first fifth."""
+    kept = []
+    for step in range(steps):
+        for i in range(x.shape[0]):
+            a, b = (x[i, 0] - low[0]) / spacing[0], (x[i, 1] - low[1]) / spacing[1]
+            j, k = min(max(int(a), 0), gradient.shape[1] - 2), min(max(int(b), 0), gradient.shape[2] - 2)
+            a, b = a - j, b - k
+            for c in range(2):
+                g = gradient[c]
+                force = (1 - a) * ((1 - b) * g[j, k] + b * g[j, k + 1]) + a * (
+                    (1 - b) * g[j + 1, k] + b * g[j + 1, k + 1]
+                )
+                x[i, c] += -diffusion * dt * force + np.sqrt(2 * diffusion * dt) * rng.standard_normal()
+        if step >= steps // 5 and step % every == 0:
+            kept.append(x.copy())
+    return kept
+
+
+def simulator(duration):
+    """Return `simulate(bias, starts, seed)` with rounds of this duration for each walker."""
+
+    def simulate(bias, starts, seed):
+        # The potential is steep where no walker goes; there the step must stay small.
+        energy = np.minimum(PROBLEM.potential(GRID), 30.0) + (0 if bias is None else bias.energy(GRID))
+        gradient = np.stack(np.gradient(energy.reshape(CELLS, CELLS), *AXES))
+        x = np.tile(START, (WALKERS, 1)) if starts is None else starts.copy()
+        steps = round(duration / DT)
+        every = max(1, steps * 4 // 5 * WALKERS // FRAMES)
+        spacing = (HIGH - LOW) / (CELLS - 1)
+        kept = walk(gradient, x, LOW, spacing, steps, every, PROBLEM.diffusion, DT, np.random.default_rng(seed))
+        return np.concatenate(kept)[:FRAMES]
+
+    return simulate
+
+
+def fit(X, weight, rows=2500):
+    """Fit the default estimator to some of the frames."""
+    chosen = np.random.default_rng(0).permutation(len(X))[:rows]
+    model = kdmaps.AdaptiveDiffusionMap(2, diffusion=PROBLEM.diffusion, random_state=0)
+    return model.fit(X[chosen], sample_weight=weight[chosen])
+
+
+def guide(X, weight):
+    """Fit a mode that shows the way; its rates do not matter."""
+    model = kdmaps.KernelDiffusionMap(
+        1, basis="landmarks", n_features=150, bandwidth=0.4, regularization=1e-3, random_state=0
+    )
+    return model.fit(X, sample_weight=weight)
+
+
+def basins(X, weight):
+    """Return the free energy of the two upper wells relative to the deepest, in kT."""
+    share = weight[X[:, 1] < BELOW].sum() / weight.sum()
+    return float(np.log((1 - share) / share)) if share > 0 else np.inf
+
+
+def truth():
+    """Return the exact rates and free energy, the latter by quadrature."""
+    return PROBLEM.rates(2), basins(GRID, np.exp(-PROBLEM.potential(GRID) - 22))
+
+
+def picture(loop, path):
+    """Draw the frames of every round over the potential, coloured by the mode that guides the next."""
+    count = len(loop.rounds)
+    columns = min(count, 5)
+    figure, axes = plt.subplots(
+        -(-count // columns), columns, figsize=(3 * columns, 3 * -(-count // columns)), squeeze=False
+    )
+    potential = np.minimum(PROBLEM.potential(GRID), 10).reshape(CELLS, CELLS).T
+    for k, ax in enumerate(axes.flat):
+        ax.set_axis_off()
+        if k < count:
+            frames, summary = loop.frames(k), loop.rounds[k]
+            ax.contour(*AXES, potential, levels=np.arange(-22, 10, 4), colors="0.8", linewidths=0.7)
+            ax.scatter(*frames.T, c=loop.bias(k + 1).values(frames), s=2, cmap="coolwarm")
+            ax.set_title(f"round {k}: rates {summary['rates'][0]:.2g}, {summary['rates'][1]:.2g}", fontsize=8)
+    figure.tight_layout()
+    figure.savefig(path, dpi=100)
+
+
+def main():
+    """Run the loop and compare with the truth."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--out", type=Path, default=Path("rounds"))
+    parser.add_argument("--quick", action="store_true", help="short rounds")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--rounds", type=int, default=20, help="at most so many")
+    arguments = parser.parse_args()
+    rates, energy = truth()
+    simulate = simulator(100.0 if arguments.quick else 400.0)
+    loop = Loop(arguments.out, simulate, fit, guide=guide, kT=1.0, n_starts=WALKERS, memory=5, seed=arguments.seed)
+    print(f"exact: rates {rates[0]:.4g}, {rates[1]:.4f}; free energy {energy:.2f} kT")
+    start = time.perf_counter()
+    for number in range(len(loop.rounds), arguments.rounds):
+        if loop.settled:
+            break
+        loop.run(max_rounds=number + 1)
+        found = loop.rounds[-1]
+        _, X, weight = loop.weighted()
+        found["basins"] = basins(X, weight)
+        print(
+            f"round {number}: rates/exact {np.round(found['rates'] / rates, 3)}, free energy {found['basins']:.2f} kT, "
+            f"bias {found['height']:.1f} kT high, {found['outside']:.1%} of the frames outside, "
+            f"{found['n_effective']:.0f} effective, {time.perf_counter() - start:.0f} s",
+            flush=True,
+        )
+    _, X, weight = loop.weighted()
+    final = {"rates": loop.rounds[-1]["rates"], "exact": rates.tolist(), "free energy": basins(X, weight)}
+    final |= {"exact free energy": energy, "rounds": len(loop.rounds), "settled": loop.settled, "seed": arguments.seed}
+    (arguments.out / "results.json").write_text(json.dumps(final, indent=1))
+    picture(loop, arguments.out / "rounds.png")
+
+
+if __name__ == "__main__":
+    main()

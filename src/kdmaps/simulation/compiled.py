@@ -1,0 +1,142 @@
+"""Compiled inner loops of a simulation step: descriptors, their chain rule, waves and distances to samples."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+
+@njit(nogil=True, cache=True)
+def _cross(a, b):
+    return np.array([a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]])
+
+
+@njit(nogil=True, cache=True)
+def _dot(a, b):
+    return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
+
+
+@njit(nogil=True, cache=True)
+def torsion_angle(a, b, c, d):
+    """Return the torsion of four points, positive if the far bond is turned clockwise (IUPAC)."""
+    f, g, h = b - a, c - b, d - c
+    m, n = _cross(f, g), _cross(g, h)
+    return np.arctan2(_dot(f, n) * np.sqrt(_dot(g, g)), _dot(m, n))
+
+
+@njit(nogil=True, cache=True)
+def internal_columns(frames, torsions, torsion_columns, pairs, pair_columns, out):
+    """Write cos and sin of torsions, and distances, of all frames to their columns of `out`."""
+    for i in range(frames.shape[0]):
+        x = frames[i]
+        for k in range(torsions.shape[0]):
+            t = torsions[k]
+            angle = torsion_angle(x[t[0]], x[t[1]], x[t[2]], x[t[3]])
+            out[i, torsion_columns[k]] = np.cos(angle)
+            out[i, torsion_columns[k] + 1] = np.sin(angle)
+        for k in range(pairs.shape[0]):
+            bond = x[pairs[k, 1]] - x[pairs[k, 0]]
+            out[i, pair_columns[k]] = np.sqrt(_dot(bond, bond))
+
+
+@njit(nogil=True, cache=True)
+def internal_pull(x, row, slopes, torsions, torsion_columns, pairs, pair_columns, out):
+    """Add Σ_j slope_j ∇column_j, with respect to the positions x, to `out`; `row` holds the columns at x.
+
+    With bonds f, g, h of a torsion θ, m = f×g and n = g×h (A. Blondel and M. Karplus, J. Comput. Chem. 17, 1132
+    (1996)): ∇_1 θ = -|g| m/|m|², ∇_4 θ = |g| n/|n|², and the inner two follow from translation and rotation.
+    """
+    for k in range(torsions.shape[0]):
+        t, j = torsions[k], torsion_columns[k]
+        slope = slopes[j + 1] * row[j] - slopes[j] * row[j + 1]  # of cos θ and sin θ with respect to θ
+        f, g, h = x[t[1]] - x[t[0]], x[t[2]] - x[t[1]], x[t[3]] - x[t[2]]
+        m, n = _cross(f, g), _cross(g, h)
+        length = np.sqrt(_dot(g, g))
+        first = -slope * length / _dot(m, m) * m
+        last = slope * length / _dot(n, n) * n
+        u, v = _dot(f, g) / length**2, _dot(h, g) / length**2
+        out[t[0]] += first
+        out[t[3]] += last
+        out[t[1]] += -(1 + u) * first + v * last
+        out[t[2]] += u * first - (1 + v) * last
+    for k in range(pairs.shape[0]):
+        i, j = pairs[k, 0], pairs[k, 1]
+        force = slopes[pair_columns[k]] / row[pair_columns[k]] * (x[j] - x[i])
+        out[i] -= force
+        out[j] += force
+
+
+@njit(nogil=True, cache=True)
+def superpose(x, atoms, reference):
+    """Return atoms of x, centred and turned onto a centred reference by least squares (Kabsch), and the rotation R."""
+    count = atoms.shape[0]
+    centred = np.empty((count, 3))
+    for k in range(count):
+        centred[k] = x[atoms[k]]
+    centre = np.array([centred[:, 0].mean(), centred[:, 1].mean(), centred[:, 2].mean()])
+    centred -= centre
+    left, _, right = np.linalg.svd(centred.T @ reference)
+    if np.linalg.det(left) * np.linalg.det(right) < 0:  # no reflections
+        left[:, 2] *= -1
+    rotation = left @ right
+    return centred @ rotation, rotation
+
+
+@njit(nogil=True, cache=True)
+def superposed_columns(frames, atoms, reference, out):
+    """Write the superposed coordinates of all frames to `out`, shape (n, 3·atoms)."""
+    for i in range(frames.shape[0]):
+        out[i] = superpose(frames[i], atoms, reference)[0].ravel()
+
+
+@njit(nogil=True, cache=True)
+def superposed_pull(x, slopes, atoms, reference, out):
+    """Add Σ_j slope_j ∇y_j of superposed coordinates y to `out`.
+
+    At the optimum Σ y×r = 0 with the reference r. A change u of the coordinates, seen in the turned frame, therefore
+    turns the fit by ω = K⁻¹ Σ u×r with K = tr(M) I - M, M = Σ y rᵀ, and δy = u + ω×y. Hence ∂f/∂u = g + r×q with
+    q = K⁻¹ Σ y×g for the slopes g; the mean is removed because the centre follows.
+    """
+    y, rotation = superpose(x, atoms, reference)
+    g = slopes.copy().reshape(y.shape)
+    M = y.T @ reference
+    torque = np.zeros(3)
+    for k in range(y.shape[0]):
+        torque += _cross(y[k], g[k])
+    q = np.linalg.solve((M[0, 0] + M[1, 1] + M[2, 2]) * np.eye(3) - (M + M.T) / 2, torque)
+    for k in range(y.shape[0]):
+        g[k] += _cross(reference[k], q)
+    g = g @ rotation.T
+    mean = np.array([g[:, 0].mean(), g[:, 1].mean(), g[:, 2].mean()])
+    for k in range(y.shape[0]):
+        out[atoms[k]] += g[k] - mean
+
+
+@njit(nogil=True, cache=True)
+def waves(x, frequencies, cosines, sines, slope):
+    """Return Σ_m c_m cos(w_mᵀx) + s_m sin(w_mᵀx), and write its gradient to `slope`."""
+    value = 0.0
+    slope[:] = 0
+    for m in range(frequencies.shape[0]):
+        angle = 0.0
+        for j in range(x.shape[0]):
+            angle += frequencies[m, j] * x[j]
+        cosine, sine = np.cos(angle), np.sin(angle)
+        value += cosines[m] * cosine + sines[m] * sine
+        change = sines[m] * cosine - cosines[m] * sine
+        for j in range(x.shape[0]):
+            slope[j] += change * frequencies[m, j]
+    return value
+
+
+@njit(nogil=True, cache=True)
+def squared_distances(x, samples, out):
+    """Write |x - x_i|² to `out` and return the smallest."""
+    least = np.inf
+    for i in range(samples.shape[0]):
+        total = 0.0
+        for j in range(x.shape[0]):
+            total += (x[j] - samples[i, j]) ** 2
+        out[i] = total
+        least = min(least, total)
+    return least

@@ -1,0 +1,175 @@
+"""Values and slopes at one point, as a step of a simulation needs them: a mode, its flat continuation, walls."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+
+from kdmaps.bases import FourierBasis, LandmarkBasis
+from kdmaps.data.support import Support
+from kdmaps.estimators.transformer import ModeTransformer
+from kdmaps.simulation import compiled
+from kdmaps.simulation.export import checked_mode, mode_waves
+
+#: Width of the weights of samples around a point, relative to the distance from which points are far.
+WIDTH = 1 / 3
+
+
+def checked_support(model: ModeTransformer, remedy: str) -> Support:
+    """Return where the samples of a model were."""
+    support = model.support_
+    if support is None:
+        raise ValueError(f"This model does not know where its samples were, as older files do not; {remedy}.")
+    if support.radius <= 0:
+        raise ValueError(f"The samples of this model are all the same point; {remedy}.")
+    return support
+
+
+class Field(Protocol):
+    """A function of the columns."""
+
+    def __call__(self, x: np.ndarray) -> tuple[float, np.ndarray]:
+        """Return the value and the gradient (d,) at x of shape (d,)."""
+
+    def values(self, X: np.ndarray) -> np.ndarray:
+        """Return the values at rows of X."""
+
+    def near(self, X: np.ndarray) -> np.ndarray:
+        """Return which rows of X are where accuracy matters."""
+
+
+class Nearness:
+    """How far a point is from the samples of a fit, smoothly: s = -2h² log Σ_i e^{-|x-x_i|²/2h²}, h = radius/3.
+
+    s is at most the squared distance to the nearest sample, and close to it far from all samples.
+    """
+
+    def __init__(self, support: Support):
+        self.samples = np.ascontiguousarray(support.samples, dtype=np.float64)
+        self.radius, self.width = support.radius, WIDTH * support.radius
+        self._squares = np.empty(len(self.samples))
+
+    def near(self, x: np.ndarray) -> bool:
+        """Return whether a sample is within the radius; fills the squared distances for `soft`."""
+        return bool(compiled.squared_distances(x, self.samples, self._squares) <= self.radius**2)
+
+    def soft(self, x: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
+        """Return s at the point of the last call of `near`, ∇s = 2(x - Σ p_i x_i), and the weights p of samples."""
+        exponents = self._squares / (-2 * self.width**2)
+        largest = exponents.max()
+        p = np.exp(exponents - largest)
+        total = p.sum()
+        p /= total
+        s = -2 * self.width**2 * (largest + np.log(total))
+        return float(s), 2 * (x - p @ self.samples), p
+
+
+class ModeField:
+    """The value and the gradient of one mode, continued flat where there were no samples.
+
+    The continuation is φ̃ = w φ + (1 - w) φ̄. φ̄ = Σ p_i φ(x_i), p_i ∝ e^{-|x-x_i|²/2h²}, is the mode at the samples
+    nearest to x, hence nearly constant far away and never outside the range of the samples. w falls from 1 at s = r²
+    to 0 at s = (2r)² (`Nearness`), so that φ̃ = φ wherever `extrapolates` is False.
+
+    Parameters
+    ----------
+    model : fitted estimator
+    mode : int
+    flat : bool
+        Whether to continue it; else φ itself.
+    """
+
+    def __init__(self, model: ModeTransformer, mode: int, flat: bool):
+        self.basis, coefficients, self.offset = checked_mode(model, mode)
+        self.coefficients = coefficients[:, None]
+        self._waves: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
+        if isinstance(self.basis, FourierBasis):
+            frequencies, cosines, sines = mode_waves(self.basis, coefficients)
+            self._waves = np.ascontiguousarray(frequencies), cosines, sines
+        self._radial: tuple[np.ndarray, np.ndarray] | None = None
+        if isinstance(self.basis, LandmarkBasis) and self.basis.radial:
+            kernel = self.basis.kernel
+            self._radial = kernel.coordinates(self.basis.centred_landmarks), np.asarray(kernel.linear_map)
+        self.nearness: Nearness | None = None
+        if flat:
+            self.nearness = Nearness(checked_support(model, "fit it again, or use outside='free'"))
+            self.at_samples = self.basis.combine(self.nearness.samples, self.coefficients)[:, 0] - self.offset
+
+    def __call__(self, x: np.ndarray) -> tuple[float, np.ndarray]:
+        """Return the value and the gradient at x."""
+        return self._continued(x, *self._mode(x))
+
+    def values(self, X: np.ndarray) -> np.ndarray:
+        """Return the values at rows of X."""
+        values = self.basis.combine(X, self.coefficients)[:, 0] - self.offset
+        unused = np.zeros(X.shape[1])
+        return np.array([self._continued(x, value, unused)[0] for x, value in zip(X, values, strict=True)])
+
+    def near(self, X: np.ndarray) -> np.ndarray:
+        """Return which rows of X have the values of the mode itself."""
+        return np.array([self.nearness is None or self.nearness.near(x) for x in X])
+
+    def _continued(self, x: np.ndarray, value: float, slope: np.ndarray) -> tuple[float, np.ndarray]:
+        if self.nearness is None or self.nearness.near(x):
+            return value, slope
+        s, s_slope, p = self.nearness.soft(x)
+        t, width = (s / self.nearness.radius**2 - 1) / 3, self.nearness.width
+        if t <= 0:
+            return value, slope
+        mean = float(p @ self.at_samples)
+        mean_slope = (p * (self.at_samples - mean)) @ self.nearness.samples / width**2
+        if t >= 1:
+            return mean, mean_slope
+        w, w_slope = 1 - t**3 * (10 - 15 * t + 6 * t**2), -30 * t**2 * (1 - t) ** 2  # twice differentiable
+        blend = (w_slope / (3 * self.nearness.radius**2) * (value - mean)) * s_slope
+        return w * value + (1 - w) * mean, w * slope + (1 - w) * mean_slope + blend
+
+    def _mode(self, x: np.ndarray) -> tuple[float, np.ndarray]:
+        if self._waves is not None:
+            slope = np.empty_like(x)
+            value = compiled.waves(x - self.basis.origin, *self._waves, slope)
+            return value - self.offset, slope
+        if self._radial is not None:  # Σ a_m κ(s_m) with s_m = |y - ζ_m|² and y = xT
+            kernel, (zeta, T), a = self.basis.kernel, self._radial, self.coefficients[:, 0]
+            difference = kernel.coordinates(x - self.basis.origin) - zeta
+            s = np.einsum("md,md->m", difference, difference)
+            slope = (2 * a * kernel.profile(s, 1)) @ difference
+            return float(a @ kernel.profile(s)) - self.offset, T @ slope if T.ndim == 2 else T * slope
+        row = x[None]
+        value = self.basis.combine(row, self.coefficients)[0, 0] - self.offset
+        return float(value), self.basis.gradient(row, self.coefficients)[0, 0]
+
+
+class WallField:
+    """The energy k/2 (√s - r - margin)² beyond a distance r + margin from all samples, 0 before it.
+
+    Parameters
+    ----------
+    model : fitted estimator
+    strength : float
+        k, in kJ/mol per square unit of the columns.
+    margin : float
+        In units of the columns.
+    """
+
+    def __init__(self, model: ModeTransformer, strength: float, margin: float):
+        self.nearness = Nearness(checked_support(model, "fit it again"))
+        self.strength, self.start = strength, self.nearness.radius + margin
+
+    def __call__(self, x: np.ndarray) -> tuple[float, np.ndarray]:
+        """Return the energy and its gradient at x."""
+        if not self.nearness.near(x):
+            s, s_slope, _ = self.nearness.soft(x)
+            if s > self.start**2:
+                beyond = np.sqrt(s) - self.start
+                return self.strength * beyond**2 / 2, self.strength * beyond / (2 * np.sqrt(s)) * s_slope
+        return 0.0, np.zeros_like(x)
+
+    def values(self, X: np.ndarray) -> np.ndarray:
+        """Return the energies at rows of X."""
+        return np.array([self(x)[0] for x in X])
+
+    def near(self, X: np.ndarray) -> np.ndarray:
+        """Return which rows of X have no wall."""
+        return np.array([self.nearness.near(x) for x in X])

@@ -1,0 +1,243 @@
+"""Which columns a model has, described once: computed from frames and inside simulations, written for PLUMED."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from numbers import Integral
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from kdmaps.simulation import compiled
+
+
+def _checked_atoms(atoms: Sequence[int], least: int, most: int | None = None) -> tuple[int, ...]:
+    """Return atom numbers as a tuple of different ints."""
+    numbers = tuple(np.asarray(atoms, dtype=object).ravel().tolist())
+    if not all(isinstance(i, Integral) and int(i) >= 0 for i in numbers) or len(set(numbers)) < len(numbers):
+        raise ValueError(f"atoms must be different numbers of atoms, counted from 0, got {atoms!r}.")
+    if len(numbers) < least or (most is not None and len(numbers) > most):
+        wanted = f"{least}" if most == least else f"at least {least}"
+        raise ValueError(f"atoms must hold {wanted} atoms, got {len(numbers)}.")
+    return tuple(int(i) for i in numbers)
+
+
+@dataclass(frozen=True)
+class Torsion:
+    """The cosine and the sine of the torsion of four atoms: two columns.
+
+    Parameters
+    ----------
+    atoms : sequence of 4 int
+        Numbers of the atoms, counted from 0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kdmaps.simulation import Torsion, descriptors
+    >>> frame = np.array([[1.0, 0, 0], [0, 0, 0], [0, 0, 1], [0, 1, 1]])
+    >>> descriptors([Torsion((0, 1, 2, 3))], frame[None]).round(3) + 0.0
+    array([[0., 1.]])
+    """
+
+    atoms: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "atoms", _checked_atoms(self.atoms, 4, 4))
+
+    @property
+    def n_columns(self) -> int:
+        """Number of columns."""
+        return 2
+
+    def plumed(self, label: str) -> tuple[list[str], list[str]]:
+        """Return the lines of PLUMED input that define the columns, and the labels of the columns."""
+        lines = [f"{label}: TORSION ATOMS={','.join(str(i + 1) for i in self.atoms)}"]
+        columns = [f"{label}_cos", f"{label}_sin"]
+        for column, function in zip(columns, ("cos", "sin"), strict=True):
+            lines.append(f"{column}: CUSTOM ARG={label} FUNC={function}(x) PERIODIC=NO")
+        return lines, columns
+
+
+@dataclass(frozen=True)
+class Distance:
+    """The distance of two atoms in nm: one column.
+
+    Parameters
+    ----------
+    i, j : int
+        Numbers of the atoms, counted from 0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kdmaps.simulation import Distance, descriptors
+    >>> descriptors([Distance(0, 1)], np.array([[[0.0, 0, 0], [0.3, 0.4, 0]]]))
+    array([[0.5]])
+    """
+
+    i: int
+    j: int
+
+    def __post_init__(self) -> None:
+        _checked_atoms(self.atoms, 2, 2)
+
+    @property
+    def atoms(self) -> tuple[int, int]:
+        """The two atoms."""
+        return self.i, self.j
+
+    @property
+    def n_columns(self) -> int:
+        """Number of columns."""
+        return 1
+
+    def plumed(self, label: str) -> tuple[list[str], list[str]]:
+        """Return the lines of PLUMED input that define the columns, and the labels of the columns."""
+        # PLUMED would take the nearest image of an atom by default, which frames of whole molecules do not.
+        return [f"{label}: DISTANCE ATOMS={self.i + 1},{self.j + 1} NOPBC"], [label]
+
+
+@dataclass(frozen=True, eq=False)
+class AlignedPositions:
+    """Positions of atoms in nm after superposition on a reference: three columns for each atom.
+
+    The atoms are centred and turned so that Σ |y_a - r_a|² is least (Kabsch), without weights. Gradients contain the
+    derivative of the superposition: the columns do not change if the molecule moves or turns as a whole.
+
+    Parameters
+    ----------
+    atoms : sequence of at least 3 int
+        Numbers of the atoms, counted from 0.
+    reference : array-like of shape (n_atoms, 3)
+        Positions of these atoms in the reference; they are centred. They must not lie on a line.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kdmaps.simulation import AlignedPositions, descriptors
+    >>> reference = np.array([[1.0, 0, 0], [0, 2, 0], [-1, -2, 0]])
+    >>> turned = reference @ np.array([[0, 1, 0], [-1, 0, 0], [0, 0, 1]]) + 5
+    >>> np.allclose(descriptors([AlignedPositions([0, 1, 2], reference)], turned[None]), reference.ravel())
+    True
+    """
+
+    atoms: tuple[int, ...]
+    reference: np.ndarray
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "atoms", _checked_atoms(self.atoms, 3))
+        reference = np.array(self.reference, dtype=np.float64)
+        if reference.shape != (len(self.atoms), 3) or not np.isfinite(reference).all():
+            raise ValueError(
+                f"reference must hold three finite coordinates for each of {len(self.atoms)} atoms, got an array of "
+                f"shape {reference.shape}."
+            )
+        reference -= reference.mean(axis=0)
+        extent = np.linalg.svd(reference, compute_uv=False)
+        if extent[1] < 1e-6 * extent[0]:
+            raise ValueError("reference: its atoms lie on a line, so that superposition is not unique; add atoms.")
+        object.__setattr__(self, "reference", reference)
+
+    @property
+    def n_columns(self) -> int:
+        """Number of columns."""
+        return 3 * len(self.atoms)
+
+    def plumed(self, label: str) -> tuple[list[str], list[str]]:
+        """Refuse: a template of PLUMED has three decimals, which is another superposition."""
+        raise ValueError(
+            "inputs: AlignedPositions cannot be written for PLUMED, whose FIT_TO_TEMPLATE reads a rounded PDB file; "
+            "use torsions and distances, or openmm_cv."
+        )
+
+
+Input = Torsion | Distance | AlignedPositions
+
+
+class Columns:
+    """The columns of several inputs side by side, and the chain rule back to positions.
+
+    Parameters
+    ----------
+    inputs : sequence of Torsion, Distance and AlignedPositions
+    """
+
+    def __init__(self, inputs: Sequence[Input]):
+        inputs = [inputs] if isinstance(inputs, Input) else list(inputs)
+        unknown = [one for one in inputs if not isinstance(one, Input)]
+        if unknown or not inputs:
+            got = repr(unknown[0]) if unknown else "none"
+            raise ValueError(f"inputs must be a list of Torsion, Distance and AlignedPositions, got {got}.")
+        self.inputs = inputs
+        starts = np.cumsum([0] + [one.n_columns for one in inputs])
+        self.n_columns = int(starts[-1])
+        self.n_atoms = 1 + max(max(one.atoms) for one in inputs)
+        placed = list(zip(inputs, starts[:-1].tolist(), strict=True))
+        torsions = [(one.atoms, start) for one, start in placed if isinstance(one, Torsion)]
+        pairs = [(one.atoms, start) for one, start in placed if isinstance(one, Distance)]
+        self._internal = (*_arrays(torsions, 4), *_arrays(pairs, 2))
+        self._aligned = [
+            (slice(start, start + one.n_columns), np.array(one.atoms), one.reference)
+            for one, start in placed
+            if isinstance(one, AlignedPositions)
+        ]
+
+    def check(self, n_atoms: int) -> None:
+        """Raise a ValueError if an atom does not exist."""
+        if self.n_atoms > n_atoms:
+            raise ValueError(
+                f"inputs: there is no atom {self.n_atoms - 1}; the system has {n_atoms} atoms, counted from 0."
+            )
+
+    def values(self, frames: np.ndarray) -> np.ndarray:
+        """Return the columns of frames of shape (n, n_atoms, 3); shape (n, n_columns)."""
+        self.check(frames.shape[1])
+        out = np.empty((len(frames), self.n_columns))
+        compiled.internal_columns(frames, *self._internal, out)
+        for part, atoms, reference in self._aligned:
+            compiled.superposed_columns(frames, atoms, reference, out[:, part])
+        return out
+
+    def pull(self, positions: np.ndarray, row: np.ndarray, slopes: np.ndarray) -> np.ndarray:
+        """Return Σ_j slope_j ∇column_j with respect to positions of shape (n_atoms, 3), where the columns are `row`."""
+        out = np.zeros_like(positions)
+        compiled.internal_pull(positions, row, slopes, *self._internal, out)
+        for part, atoms, reference in self._aligned:
+            compiled.superposed_pull(positions, slopes[part], atoms, reference, out)
+        return out
+
+
+def _arrays(placed: Sequence[tuple[tuple[int, ...], int]], width: int) -> tuple[np.ndarray, np.ndarray]:
+    atoms = np.array([atoms for atoms, _ in placed], dtype=np.int64).reshape(len(placed), width)
+    return atoms, np.array([start for _, start in placed], dtype=np.int64)
+
+
+def descriptors(inputs: Sequence[Input], frames: ArrayLike) -> np.ndarray:
+    """Compute the columns of X from frames.
+
+    Parameters
+    ----------
+    inputs : sequence of Torsion, Distance and AlignedPositions
+    frames : array-like of shape (n_frames, n_atoms, 3)
+        Positions in nm, of whole molecules: nothing is done about periodic images.
+
+    Returns
+    -------
+    X : ndarray of shape (n_frames, n_columns)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kdmaps.simulation import Distance, Torsion, descriptors
+    >>> frames = np.random.default_rng(0).normal(size=(7, 4, 3))
+    >>> descriptors([Torsion((0, 1, 2, 3)), Distance(0, 3)], frames).shape
+    (7, 3)
+    """
+    positions = np.ascontiguousarray(frames, dtype=np.float64)
+    if positions.ndim != 3 or positions.shape[2] != 3 or not np.isfinite(positions).all():
+        raise ValueError(
+            f"frames must be finite positions of shape (n_frames, n_atoms, 3), got an array of shape {positions.shape}."
+        )
+    return Columns(inputs).values(positions)

@@ -1,0 +1,78 @@
+"""Tests of a lag: they pass for a process that has Markov's property, and fail for one that has not."""
+
+import numpy as np
+import pytest
+
+import kdmaps
+from shared import known_warning
+
+DOUBLE_WELL = kdmaps.problems.load("dw1d")
+
+
+def fit(X, **settings):
+    options = {"lag": 1, "time_step": 0.1, "regularization": 1e-4, "n_features": 60, "random_state": 0} | settings
+    return kdmaps.KernelDiffusionMap(1, **options).fit(X)
+
+
+def test_a_markov_process_passes():
+    path = DOUBLE_WELL.simulate(5000, dt=0.1, random_state=0)[0]
+    model = fit(path)
+    tests = kdmaps.dynamics.validate(model, path)
+    assert tests.flat
+    assert tests.predicts
+    assert 1 in tests.implied.lags
+    # What it puts together is what the parts say on their own.
+    alone = kdmaps.dynamics.chapman_kolmogorov(model, path, random_state=0)
+    np.testing.assert_allclose(tests.chapman.estimated, alone.estimated, rtol=1e-12)
+    same = kdmaps.dynamics.implied_timescales(model, path, tests.implied.lags, random_state=0)
+    np.testing.assert_allclose(tests.implied.timescales, same.timescales, rtol=1e-12)
+
+
+@pytest.fixture(scope="module")
+def noisy():
+    """The double well seen through noise as large as itself: a function of it alone is no Markov process."""
+    path = DOUBLE_WELL.simulate(5000, dt=0.1, random_state=0)[0]
+    return path + np.random.default_rng(0).normal(0, 1, path.shape)
+
+
+def test_a_process_with_memory_fails(noisy):
+    tests = kdmaps.dynamics.validate(fit(noisy), noisy)
+    assert not tests.flat
+    assert tests.predicts is False
+    step, mode = tests.worst
+    # Noise is forgotten at once, so that one lag predicts too little for several.
+    assert tests.chapman.estimated[step, mode] > tests.chapman.predicted[step, mode] + 0.1
+    assert abs(tests.chapman.deviations[step, mode]) > tests.limit
+
+
+def test_the_limit_is_that_of_all_comparisons_together():
+    path = DOUBLE_WELL.simulate(1000, dt=0.1, random_state=0)[0]
+    tests = kdmaps.dynamics.validate(fit(path), path)
+    # Four steps of one mode: two-sided 1 %/4, of a table of the normal law.
+    assert tests.limit == pytest.approx(3.0233, abs=1e-4)
+
+
+def test_pieces_of_a_long_trajectory(monkeypatch):
+    monkeypatch.setattr("kdmaps.analysis.dynamics._validation.MOST_FRAMES", 12_000)
+    path = DOUBLE_WELL.simulate(40_000, dt=0.1, random_state=1)[0]
+    tests = kdmaps.dynamics.validate(fit(path), path)
+    assert tests.implied.lags[-1] < 5000  # pieces of 5,000 frames
+    # 1,200 units of time hold about 480 independent frames: a standard error of 6 %.
+    assert tests.implied.timescales[0, 0] == pytest.approx(1 / DOUBLE_WELL.rates(1)[0], rel=0.18)
+
+
+@known_warning("do not resolve mode")
+@known_warning("have the same time scale")
+@known_warning("relax within one lag")
+@known_warning("lie far outside the samples")
+@known_warning("decides this mode")
+@known_warning("independent ones for mode")
+def test_what_cannot_be_tested():
+    path = DOUBLE_WELL.simulate(400, dt=0.1, random_state=0)[0]
+    with pytest.raises(ValueError, match="fitted without a lag"):
+        kdmaps.dynamics.validate(fit(path, lag=None), path)
+    with pytest.raises(ValueError, match="reversible"):
+        kdmaps.dynamics.validate(fit(path, reversible=False), path)
+    long = kdmaps.dynamics.validate(fit(path[:100], lag=60), path[:100])
+    assert long.chapman is None
+    assert long.predicts is None

@@ -1,0 +1,171 @@
+"""`kdmaps fit --lag`: the library's time scales, tests of the lag, and the time step of files that tell it."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import kdmaps
+from commands import GIVEN, given, run
+from kdmaps.data.pairs import common_step
+from kdmaps.output.model_files import read_header
+from shared import known_warning, topology
+
+PATH = kdmaps.problems.load("dw1d").simulate(2000, dt=0.1, random_state=0)[0]
+QUICK = (*GIVEN, "--resamples", 0)
+
+
+@pytest.fixture(autouse=True)
+def inside(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    np.save("path.npy", PATH)
+
+
+def tables(output):
+    """The rows of every table of the output."""
+    found, before = [], None
+    for number, line in enumerate(output.splitlines()):
+        if line.startswith("│"):
+            if before != number - 1:
+                found.append([])
+            found[-1].append(re.split(r"\s*│\s*", line.strip("│ \n")))
+            before = number
+    return found
+
+
+def fitted(**settings):
+    return given(**settings).fit(PATH)
+
+
+@known_warning("relax within one lag")
+def test_time_scales_and_tests_of_the_lag():
+    result = run("fit", "path.npy", *QUICK, "--lag", 2, "--time-step", 0.1, "--unit", "ns", "--out", "out")
+    assert result.exit_code == 0, result.output
+    model = fitted(lag=2, time_step=0.1)
+    times, implied = tables(result.stdout)
+    assert [row[1] for row in times] == [f"{t:.4g}" for t in model.timescales_]
+    assert "time scale (ns)" in result.stdout
+    assert "Time scales are in ns, from pairs of frames 0.2 ns (2 frames) apart." in result.stdout
+    # Those that the library finds for the same lags, which are longer than the lag.
+    lags = [int(row[0]) for row in implied]
+    assert 2 in lags
+    found = kdmaps.dynamics.implied_timescales(model, PATH, lags, random_state=0)
+    for row, time, values in zip(implied, found.times, found.timescales, strict=True):
+        assert row[1] == f"{time:g}"
+        assert [cell.split(" ")[0] for cell in row[2:]] == [f"{t:.4g}" if t > time else "–" for t in values]
+    tests = kdmaps.dynamics.validate(model, PATH)
+    assert f"from a lag of {tests.implied.plateau} frame" in result.stdout
+    assert ("Kolmogorov test passed" if tests.predicts else "Kolmogorov test failed") in result.stdout
+
+
+def test_a_model_remembers_lag_time_step_and_unit():
+    assert run("fit", "path.npy", *QUICK, "--lag", 3, "--time-step", 0.1, "--unit", "ns", "--out", "out").exit_code == 0
+    parameters = read_header("out/model.npz")["parameters"]
+    assert (parameters["lag"], parameters["time_step"]) == (3, 0.1)
+    shown = run("inspect", "out/model.npz").stdout
+    assert "Time scales are in ns, from pairs of frames 0.3 ns (3 frames) apart." in shown
+    assert "rate (1/ns)" in shown
+
+
+@known_warning("relax within one lag")
+def test_a_stride_is_counted_in():
+    result = run("fit", "path.npy", *QUICK, "--lag", 1, "--time-step", 0.1, "--stride", 2, "--out", "out")
+    assert result.exit_code == 0, result.output
+    model = given(lag=1, time_step=0.2).fit(PATH[::2])
+    assert [row[1] for row in tables(result.stdout)[0]] == [f"{t:.4g}" for t in model.timescales_]
+
+
+def test_an_automatic_lag_says_why():
+    result = run("fit", "path.npy", *QUICK, "--lag", "auto", "--out", "out")
+    chosen = fitted(lag="auto")
+    frames = "1 frame" if chosen.lag_ == 1 else f"{chosen.lag_} frames"
+    assert f"The lag was chosen: {frames} is the smallest of {len(chosen.lag_choice_.lags)} lags" in result.stdout
+    assert "What the lag was chosen by" in Path("out/report.html").read_text()
+
+
+def test_a_trajectory_too_short_for_tests_is_fitted_all_the_same():
+    np.save("short.npy", PATH[:40])
+    result = run("fit", "short.npy", *QUICK, "--lag", 35, "--out", "out")
+    assert result.exit_code == 0, result.output
+    assert "too short for" in result.stdout
+    assert np.isfinite(np.genfromtxt("out/modes.csv", delimiter=",", skip_header=1)).all()  # of rates without end, too
+
+
+@pytest.mark.parametrize("options", [("--time-step", 2), ("--unit", "ps")])
+def test_time_without_a_lag_is_refused(options):
+    result = run("fit", "path.npy", *QUICK, *options)
+    assert result.exit_code == 2
+    assert "add --lag" in result.output
+
+
+@pytest.mark.parametrize("step", ["0", "-1", "nan", "inf"])
+def test_a_time_step_is_positive(step):
+    result = run("fit", "path.npy", *QUICK, "--lag", 1, "--time-step", step)
+    assert result.exit_code == 2
+    assert "--time-step" in result.output
+
+
+# --- files that know their times --------------------------------------------------------------------------------------
+def save(name, times, seed=0):
+    """A molecule of three atoms, one of which moves as the path does."""
+    mdtraj = pytest.importorskip("mdtraj")
+    rng = np.random.default_rng(seed)
+    xyz = np.array([[0.0, 0, 0], [0.15, 0, 0], [0, 0.15, 0]]) + 0.01 * rng.standard_normal((len(times), 3, 3))
+    xyz[:, 2, 1] += 0.1 * PATH[: len(times), 0]
+    atoms = topology(1, ("N", "CA", "C"))
+    mdtraj.Trajectory(xyz, atoms, time=times).save(name)
+    mdtraj.Trajectory(xyz[0], atoms).save("t.pdb")
+    return xyz
+
+
+ATOMS = ("--topology", "t.pdb", "--features", 40, "--modes", 1, "--kernel", "gaussian", "--bandwidth", 0.3)
+ATOMS = (*ATOMS, "--lambda", 0.0001, "--resamples", 0, "--out", "out")
+
+
+def test_a_trajectory_file_tells_its_time_step():
+    save("run.xtc", 250.0 + 2.5 * np.arange(600))
+    result = run("fit", "run.xtc", *ATOMS, "--lag", 2, "--stride", 2)
+    assert result.exit_code == 0, result.output
+    assert "Time scales are in ps, from pairs of frames 10 ps (2 frames) apart." in result.stdout
+    assert read_header("out/model.npz")["parameters"]["time_step"] == pytest.approx(5.0, rel=1e-4)  # single precision
+    given_by_hand = run("fit", "run.xtc", *ATOMS, "--lag", 2, "--time-step", 7)
+    assert "pairs of frames 14 (2 frames) apart" in given_by_hand.stdout
+
+
+def test_unequal_time_steps_are_refused_with_a_lag():
+    times = 2.0 * np.arange(300)
+    times[120:] += 6
+    save("run.xtc", times)
+    result = run("fit", "run.xtc", *ATOMS, "--lag", 1)
+    assert result.exit_code == 2
+    assert "row 120 comes 8 after row 119, most rows 2" in result.output
+    assert "--groups" in result.output
+    assert run("fit", "run.xtc", *ATOMS).exit_code == 0  # samples have no order
+
+
+def test_files_are_trajectories_with_clocks_of_their_own():
+    save("a.xtc", 2.0 * np.arange(300))
+    save("b.xtc", 50 + 2.0 * np.arange(300), seed=1)
+    assert run("fit", "a.xtc", "b.xtc", *ATOMS, "--lag", 1).exit_code == 0
+    save("b.xtc", 3.0 * np.arange(300), seed=1)
+    assert "not at equal time steps" in run("fit", "a.xtc", "b.xtc", *ATOMS, "--lag", 1).output
+
+
+def test_objects_with_unequal_times_are_refused():
+    mdtraj = pytest.importorskip("mdtraj")
+    frames = mdtraj.Trajectory(PATH[:300].reshape(-1, 1, 1) * np.ones(3), None)
+    model = kdmaps.KernelDiffusionMap(1, n_features=20, lag=1, random_state=0)
+    assert model.fit(frames).timescales_[0] > 1
+    frames.time = np.r_[np.arange(150.0), np.arange(150.0)]  # two runs joined
+    with pytest.raises(ValueError, match="row 150 comes -149 after row 149"):
+        model.fit(frames)
+    assert model.fit(frames, groups=np.repeat([0, 1], 150)).lag_ == 1
+
+
+def test_rounding_of_times_is_no_step():
+    late = np.float32(1e6) + np.arange(1000, dtype=np.float32) * np.float32(0.3)  # steps of 0.25, 0.3125, …
+    assert common_step(late) == pytest.approx(0.3, abs=0.05)
+    assert common_step(np.array([5.0])) is None
+    with pytest.raises(ValueError, match="not at equal"):
+        common_step(np.zeros(5))

@@ -1,0 +1,96 @@
+"""What damaged files and odd calls brought to light, each as a case of its own."""
+
+import numpy as np
+import pytest
+
+import kdmaps
+from kdmaps.data import make_writer, open_table
+from kdmaps.spectrum.path import RegularizationPath
+from shared import known_finding, known_warning
+
+
+@known_warning()
+def test_one_more_sample(X):
+    """A chunk of one row has no transitions to count."""
+    model = kdmaps.KernelDiffusionMap(2, n_features=30, bandwidth=3.0, random_state=0)
+    model.fit(X[:-1]).partial_fit(X[-1:])
+    features = model.basis_.features(X)
+    np.testing.assert_allclose(model.moments_.gram, features.T @ features, rtol=1e-10, atol=1e-10)  # rounding
+
+
+def test_a_limit_changed_after_the_fit(X):
+    model = kdmaps.KernelDiffusionMap(2, n_features=30, bandwidth=3.0, random_state=0).fit(X)
+    model.set_params(memory_limit="much")
+    for call in (model.transform, model.score):
+        with pytest.raises(ValueError, match="memory_limit must be None or a number of megabytes, got 'much'"):
+            call(X)
+
+
+def test_a_parameter_that_no_file_holds(X, tmp_path):
+    model = kdmaps.KernelDiffusionMap(2, n_features=30, bandwidth=3.0, random_state=0).fit(X)
+    with pytest.raises(ValueError, match="regularization=inf cannot be stored; set it to what it was"):
+        model.set_params(regularization=np.inf).save(tmp_path / "model.npz")
+    assert [*tmp_path.iterdir()] == []
+
+
+@known_warning()
+@known_finding()
+@pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning")
+def test_a_model_whose_distances_overflow_is_read_again(tmp_path):
+    far = np.random.default_rng(0).standard_normal((40, 2))
+    far[0, 0] = 1e300
+    model = kdmaps.KernelDiffusionMap(1, n_features=8, bandwidth=1.0, random_state=0).fit(far)
+    assert not np.isfinite(model.support_.radius)
+    model.save(tmp_path / "model.npz")
+    np.testing.assert_array_equal(kdmaps.load(tmp_path / "model.npz").rates_, model.rates_)
+
+
+def test_a_matrix_without_eigenvalues():
+    with pytest.raises(np.linalg.LinAlgError, match=r"L has no eigenvalues .* rescale or repair them"):
+        RegularizationPath(np.eye(3), np.full((3, 3), np.nan))
+
+
+def test_an_array_shorter_than_its_file(tmp_path):
+    """numpy maps the first rows of such a file, and says nothing of the others."""
+    path = tmp_path / "t.npy"
+    np.save(path, np.ones((60, 2)))
+    path.write_bytes(path.read_bytes().replace(b"(60, 2)", b"(20, 2)"))
+    assert np.load(path, mmap_mode="r").shape == (20, 2)
+    with pytest.raises(ValueError, match=r"t\.npy cannot be read .* does not have the size of its shape \(20, 2\)"):
+        open_table(path)
+
+
+def test_bytes_that_are_no_text_far_down(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_bytes(b"x,y\n" + 50 * b"1.0,2.0\n" + b"1.0,\xc6\n")
+    with pytest.raises(ValueError, match=r"t\.csv cannot be read as text: .*0xc6"):
+        open_table(path).column("x")
+
+
+def test_a_field_too_long_for_a_table(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_bytes(b"x," + 200_000 * b"y" + b"\n1.0,2.0\n")
+    with pytest.raises(ValueError, match=r"t\.csv cannot be read as text: field larger than field limit"):
+        open_table(path)
+
+
+def test_a_flipped_bit_in_a_page_of_parquet(tmp_path):
+    pytest.importorskip("pyarrow")
+    path, values = tmp_path / "t.parquet", np.random.default_rng(0).standard_normal((60, 2))
+    with path.open("wb") as file:
+        make_writer(".parquet")(file, values, ["x", "y"], {})
+    content = bytearray(path.read_bytes())
+    content[content.index(values[30, 0].tobytes()) + 6] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=r"t\.parquet cannot be read as Parquet"):
+        open_table(path).column("x")
+
+
+def test_a_chunk_of_zarr_that_cannot_be_unpacked(tmp_path):
+    zarr = pytest.importorskip("zarr")
+    path = tmp_path / "t.zarr"
+    zarr.create_array(str(path), shape=(60, 2), chunks=(16, 2), dtype=float)[:] = np.ones((60, 2))
+    chunk = max((place for place in path.rglob("*") if place.is_file()), key=lambda place: "c" in place.parts)
+    chunk.write_bytes(b"nothing of the kind")
+    with pytest.raises(ValueError, match=r"t\.zarr cannot be read as Zarr"):
+        open_table(path).column("0")
