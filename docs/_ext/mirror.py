@@ -24,6 +24,8 @@ def mirror(root: Path, out: Path) -> None:
     _clear(out / "paper")  # a chapter of its own
     if (out / "results" / "paper").is_dir():
         (out / "results" / "paper").rename(out / "paper")
+    _clear(out / "lists")
+    (out / "results" / "silent" / "table.md").rename(out / "lists" / "silent.md")  # docs/silent.md shows it
     for folder in sorted((out / "results").iterdir()):
         for page in folder.glob("*.md"):
             if not page.read_text().startswith("# "):
@@ -47,9 +49,9 @@ def _write_list(out: Path, kind: str) -> None:
     first = ("index", "README", "table")  # the others follow by name
     pages = sorted((out / kind).rglob("*.md"), key=lambda page: (page.parent, page.stem not in first, page.stem))
     names = "".join(f"/{page.relative_to(out.parent).with_suffix('')}\n" for page in pages)
-    listing = out / "lists" / f"{kind}.md"
-    listing.parent.mkdir(parents=True, exist_ok=True)
-    listing.write_text(f"```{{toctree}}\n:maxdepth: 2\n\n{names}```\n" if pages else "Nothing has been computed yet.\n")
+    (out / "lists" / f"{kind}.md").write_text(
+        f"```{{toctree}}\n:maxdepth: 2\n\n{names}```\n" if pages else "Nothing has been computed yet.\n"
+    )
 
 
 def _scripts(folder: Path) -> str:

@@ -121,7 +121,7 @@ def main():
     arguments = parser.parse_args()
     rates, energy = truth()
     simulate = simulator(100.0 if arguments.quick else 400.0)
-    loop = Loop(arguments.out, simulate, fit, guide=guide, kT=1.0, n_starts=WALKERS, seed=arguments.seed)
+    loop = Loop(arguments.out, simulate, fit, guide=guide, kT=1.0, n_starts=WALKERS, memory=5, seed=arguments.seed)
     print(f"exact: rates {rates[0]:.4g}, {rates[1]:.4f}; free energy {energy:.2f} kT")
     start = time.perf_counter()
     for number in range(len(loop.rounds), arguments.rounds):

@@ -44,3 +44,14 @@ def test_filling_is_the_negative_free_energy():
     assert_allclose(fall, (1 - 1 / factor) * kT * x[:, 0] ** 2 / 2, atol=0.25 * kT)
     last = bias.model.support_.samples.max(axis=0)
     assert bias.energy(last[None] + 50.0) == pytest.approx(bias.energy(last[None]), abs=1e-9)
+
+
+def test_bad_weights_are_named():
+    X = np.random.default_rng(0).standard_normal((100, 1))
+    model = wide_map(1).fit(X)
+    with pytest.raises(ValueError, match="sample_weight"):
+        ModeBias.filling(model, 0, X, np.ones(99), 1.0)
+    with pytest.raises(ValueError, match="kT must be"):
+        ModeBias.filling(model, 0, X, None, -1.0)
+    with pytest.raises(ValueError, match="mode must be"):
+        ModeBias.filling(model, 1, X, None, 1.0)

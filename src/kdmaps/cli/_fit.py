@@ -40,9 +40,10 @@ from kdmaps.estimators.kernel_map import KernelDiffusionMap
 from kdmaps.estimators.search import KernelSearchCV
 from kdmaps.exceptions import DataWarning
 from kdmaps.kernels import FAMILIES
+from kdmaps.output.lag_words import implied_table, lag_reasons
 from kdmaps.output.model_files import write_model
 from kdmaps.output.report import render_report
-from kdmaps.output.words import chosen, implied_table, lag_reasons, reasons, time_unit
+from kdmaps.output.words import chosen, reasons, time_unit
 from kdmaps.selection.folds import BLOCKS, FOLDS, blocks_of
 from kdmaps.selection.plan import RATES
 from kdmaps.utils.files import check_writable, replacing

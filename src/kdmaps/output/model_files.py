@@ -143,7 +143,7 @@ def write_model(estimator: ModeTransformer, file: BinaryIO, unit: str | None = N
         "basis": kind,
         "n_features_in": estimator.n_features_in_,
         "feature_names_in": None if names is None else list(names),
-        "unit": unit,
+        **({} if unit is None else {"unit": unit}),
         "libraries": library_versions(),
         "sealed": True,
         "changed": changed_parameters(estimator),

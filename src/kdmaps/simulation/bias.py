@@ -56,7 +56,7 @@ class ModeBias:
         X: np.ndarray,
         sample_weight: ArrayLike | None,
         kT: float,
-        bias_factor: float = 20.0,
+        bias_factor: float = 8.0,
     ) -> ModeBias:
         """Return u = (1 - 1/γ)(F_max - F): wells of the free energy F along a mode, filled as metadynamics would.
 
@@ -70,7 +70,7 @@ class ModeBias:
         sample_weight : array-like of shape (n_frames,), optional
             Weights that reweight X to the unbiased system.
         kT : float
-        bias_factor : float, default=20
+        bias_factor : float, default=8
             γ; what is left of barriers is F/γ.
         """
         weight = checked_weight(sample_weight, X)

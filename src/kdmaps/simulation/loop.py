@@ -57,7 +57,7 @@ class Loop:
         Number of rounds that count. Older ones have not seen what was found since, and say that it is not there.
     tempering : float, default=0.3
         Exponent of the weights of the fit that guides the next bias: between 0, the biased law itself, and 1.
-    bias_factor : float, default=20
+    bias_factor : float, default=8
         See `ModeBias.filling`.
     seed : int, default=0
 
@@ -97,7 +97,7 @@ class Loop:
         n_starts: int = 100,
         memory: int = 4,
         tempering: float = 0.3,
-        bias_factor: float = 20.0,
+        bias_factor: float = 8.0,
         seed: int = 0,
     ):
         self.directory, self.kT = Path(directory), checked_kT(kT)

@@ -6,7 +6,7 @@ from kdmaps.report import render_report
 from test_report_content import Tree
 
 import kdmaps
-from kdmaps.output.words import lag_reasons
+from kdmaps.output.lag_words import lag_reasons
 from shared import known_warning
 
 pytestmark = [pytest.mark.slow, known_warning("relax within one lag")]

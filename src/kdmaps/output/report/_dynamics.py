@@ -11,8 +11,8 @@ import numpy as np
 from kdmaps.analysis.dynamics import Validation, validate
 from kdmaps.data.correlation import trajectories_of
 from kdmaps.data.sources import ArraySource
+from kdmaps.output.lag_words import implied_table, lag_reasons
 from kdmaps.output.report._figures import SIZE, svg
-from kdmaps.output.words import implied_table, lag_reasons
 from kdmaps.utils.warn import muted
 
 #: Frames of the free energy at most, taken at equal distances; of the series, in a row.
