@@ -66,7 +66,7 @@ class Trials:
         count = Counter({"tried": 1, "interrupted": ending.killed or bool(ending.error), "half-written": bool(wrong)})
         if fault.kind == "full" and ending.error:
             rest = {path.name for path in folder.iterdir()} - {*found, self.work.grows, "data.csv"}
-            count["unclear"] = not any(name in ending.error for name in (*found, str(self.work.grows)))
+            count["unclear"] = not any(name in ending.error for name in (*found, str(self.work.grows), "TMPDIR"))
             count["left behind"] = bool(rest)
         finished = self._finished(folder)
         again = run(self.name, folder, AFTER)

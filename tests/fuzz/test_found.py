@@ -94,3 +94,12 @@ def test_a_chunk_of_zarr_that_cannot_be_unpacked(tmp_path):
     chunk.write_bytes(b"nothing of the kind")
     with pytest.raises(ValueError, match=r"t\.zarr cannot be read as Zarr"):
         open_table(path).column("0")
+
+
+@known_warning()
+@known_finding()
+def test_a_direction_of_time_changed_after_the_fit(X, tmp_path):
+    """What a file has is what was fitted, whatever the parameter says since."""
+    model = kdmaps.KernelDiffusionMap(2, n_features=30, bandwidth=3.0, lag=1, random_state=0).fit(X)
+    model.set_params(reversible=False).save(tmp_path / "model.npz")
+    np.testing.assert_array_equal(kdmaps.load(tmp_path / "model.npz").transform(X), model.transform(X))

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import errno
 import tempfile
 
 import numpy as np
 
 from kdmaps.data.formats.base import block_rows
 from kdmaps.data.sources import ArraySource, Source
+from kdmaps.utils.files import NO_ROOM
 
 #: Samples that take more bytes than this are copied to a temporary file, not to memory.
 IN_MEMORY_BYTES = 2**26
@@ -26,7 +26,7 @@ def gather(source: Source) -> np.ndarray:
             file.flush()
             mapped = np.memmap(file, rows.dtype, "r", shape=source.shape)  # type: ignore[call-overload]
     except OSError as error:
-        if error.errno != errno.ENOSPC:
+        if error.errno not in NO_ROOM:
             raise
         place = tempfile.gettempdir()
         raise OSError(f"{place} has no room for a copy of the samples; set TMPDIR to a directory that has.") from error

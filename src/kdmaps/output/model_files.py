@@ -313,7 +313,7 @@ def _build(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> ModeTransfo
     has_tangents = any(key.startswith("tangents.") for key in arrays)
     tangents = _tangents(_take(arrays, "tangents", TANGENTS, sizes), sizes) if has_tangents else None
     right = None
-    if not getattr(estimator, "reversible", True):
+    if any(key.startswith("directed.") for key in arrays):
         sums = replace(sums, **_take(arrays, "directed", DIRECTED_MOMENTS, sizes))
         right = replace(modes, **_take(arrays, "right", RIGHT_MODES, sizes)).by_timescale()
     # Files of 0.1.0 are in the order of μ.

@@ -13,6 +13,9 @@ from uuid import uuid4
 
 from kdmaps.utils.types import PathLike
 
+#: Numbers of the errors of a disk, a quota or a limit that has no room.
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
 
 def as_path(name: str, path: Any) -> Path:
     """`path` as a Path; `name` is the argument that holds it."""
@@ -45,7 +48,7 @@ def naming_full_disk(*paths: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        if error.errno not in NO_ROOM:
             raise
         names = ", ".join(map(str, paths))
         raise OSError(
