@@ -14,7 +14,7 @@ CUTS = [("circle", 1, 1), ("circle", 3, 1), ("sphere-3", 2, 1), ("sphere-3", 1, 
 @case(
     13,
     "as the frames of 20 walkers that take turns do",
-    "tests/analysis/test_uncertainty.py::TestBootstrap::test_walkers_that_take_turns_are_noticed",
+    "tests/analysis/test_uncertainty.py::TestAgainstExplicitRefits::test_walkers_that_take_turns_are_noticed",
 )
 def walkers() -> tuple[str, bool]:
     """Bootstrap of 20 walkers that take turns, without groups (correlation time 126 frames), 20 data sets."""
