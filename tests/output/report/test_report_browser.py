@@ -29,7 +29,7 @@ def search(X):
 def trajectory(tmp_path_factory):
     """The page of a model with a lag."""
     path = tmp_path_factory.mktemp("trajectory") / "report.html"
-    frames = kdmaps.problems.load("triplewell2d").simulate(1500, dt=0.05, random_state=0)[0]
+    frames = kdmaps.problems.load("triplewell2d").simulate(8000, dt=0.05, random_state=0)[0]
     options = {"lag": "auto", "time_step": 0.05, "n_features": 60, "random_state": 0}
     write_report(kdmaps.KernelSearchCV(3, **GRID, **options).fit(frames), frames, path, unit="ns")
     return path
