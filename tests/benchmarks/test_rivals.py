@@ -11,7 +11,6 @@ from benchmarks.rivals._methods import Data, Found
 from benchmarks.rivals._tables import load_rows, page, times_table
 
 from kdmaps import metrics, problems
-from shared import known_warning
 
 FAKES = """
 import os, sys, time
@@ -155,7 +154,7 @@ def test_conjugate_modes_become_real_ones():
     assert metrics.subspace_r2(found, np.column_stack([a, b, c])) == pytest.approx(1, abs=1e-12)
 
 
-@known_warning("same time scale")
+@pytest.mark.filterwarnings("ignore:.*same time scale:kdmaps.exceptions.UnreliableModesWarning")
 def test_textbook_finds_the_modes_of_one_fit():
     X = problems.load("ou10d").sample(300, random_state=0)
     data = Data(X, 3, 0)  # rates 1, 2, 2, then 3

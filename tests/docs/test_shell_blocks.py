@@ -40,6 +40,9 @@ def folder(tmp_path, monkeypatch):
     n, rng = 400, np.random.default_rng(0)
     X = rng.standard_normal((n, 3)) * [2.0, 1.0, 0.5]
     np.save("samples.npy", X)
+    path = kdmaps.problems.load("ou2d-4").trajectory(n, 0.1, substeps=1, random_state=0)
+    for name in ("frames.npy", "dihedrals.npy"):
+        np.save(name, path)
     for number, part in enumerate(np.array_split(X, 3), start=1):
         np.save(f"run{number}.npy", part)
     np.save("tensors.npy", rng.uniform(0.5, 1, (n, 3, 1)) * np.eye(3))

@@ -85,7 +85,7 @@ def test_chunks_add():
 
 
 @pytest.mark.slow
-@known_warning("have the same time scale")  # the rate 4 is double
+@known_warning()  # the rate 4 is double; few samples
 def test_optimism_is_gone():
     # What the modes are worth is seen on fresh samples. Training rates are too small, by 0.13 in the logarithm here;
     # cross-fitting has to remove at least half of that. 8 seeds of 4 modes leave a standard error of about 0.02.

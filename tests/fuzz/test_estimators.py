@@ -254,6 +254,7 @@ def assert_finite(model):
     assert not np.isnan(model.timescales_).any()
 
 
+@pytest.mark.skipif(TIMES == 1, reason="takes minutes; set KDMAPS_FUZZ_TIMES")
 def test_any_calls():
     run_state_machine_as_test(
         Calls,

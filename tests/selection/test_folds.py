@@ -174,7 +174,7 @@ def test_agreement_is_one_for_equal_folds_and_less_for_noise(X):
 
 
 @pytest.mark.slow
-@known_warning("regularization weighs")
+@known_warning()  # any kernel and any λ
 def test_timescale_score_obeys_ky_fan():
     """At the exact modes the score is the exact sum of time scales; no other space exceeds it beyond sampling error."""
     problem = kdmaps.problems.load("ou2d-4")

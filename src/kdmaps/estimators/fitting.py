@@ -57,7 +57,10 @@ def choose_lag_for(estimator: Any, source: Source, weight: np.ndarray | None, gr
 
     most = min(estimator.n_components, MOST_FLAT)
     settings = {"n_components": most, "time_step": estimator.time_step, "random_state": seed_of(estimator.random_state)}
-    choice = choose_lag(source, groups=groups, sample_weight=weight, **settings)
+    try:
+        choice = choose_lag(source, groups=groups, sample_weight=weight, **settings)
+    except np.linalg.LinAlgError as error:
+        raise ValueError('lag="auto" finds no time scales in X; give lag a number of frames.') from error
     estimator.lag_choice_ = choice.timescales
     return choice.lag
 

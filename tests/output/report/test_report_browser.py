@@ -1,5 +1,7 @@
 """The page in a browser: both widths, light and dark, mouse and keyboard, no complaint in the console."""
 
+import warnings
+
 import numpy as np
 import pytest
 from kdmaps.certificates import Certificate
@@ -31,7 +33,9 @@ def trajectory(tmp_path_factory):
     path = tmp_path_factory.mktemp("trajectory") / "report.html"
     frames = kdmaps.problems.load("triplewell2d").simulate(8000, dt=0.05, random_state=0)[0]
     options = {"lag": "auto", "time_step": 0.05, "n_features": 60, "random_state": 0}
-    write_report(kdmaps.KernelSearchCV(3, **GRID, **options).fit(frames), frames, path, unit="ns")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a short trajectory, as a test needs it
+        write_report(kdmaps.KernelSearchCV(3, **GRID, **options).fit(frames), frames, path, unit="ns")
     return path
 
 

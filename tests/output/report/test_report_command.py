@@ -36,9 +36,7 @@ def folder(tmp_path, monkeypatch):
     ],
 )
 @pytest.mark.parametrize("searched", [False, True])
-@known_warning("rests on")  # half of the rows, with weights, are few
-@known_warning("score landscape is flat")
-@known_warning("have the same time scale")
+@known_warning()  # half of the rows, with weights, are few
 def test_the_program_fits_what_the_command_has_fitted(options, arguments, searched, folder):
     given = GIVEN[: GIVEN.index("--lambda")] if searched else GIVEN
     result = run("fit", *options, *given, "--resamples", 0, "--out", "out")
