@@ -18,7 +18,6 @@ import numpy as np
 from benchmarks.rivals._methods import Found
 from kdmaps import problems
 
-from shared import known_warning
 
 def exact(data, wait):
     held = np.ones(8_000_000)  # 61 MiB

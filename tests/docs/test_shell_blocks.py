@@ -54,6 +54,8 @@ def folder(tmp_path, monkeypatch):
     frame.assign(trajectory=np.arange(n) // 80).to_parquet("samples.parquet")
     frames = mdtraj.Trajectory(rng.standard_normal((n, 9, 3)), topology(3, ("N", "CA", "C")))
     frames.save("run.xtc")
+    for number, part in enumerate((frames[: n // 2], frames[n // 2 :]), start=1):
+        part.save(f"run{number}.xtc")
     frames[0].save("molecule.pdb")
     return tmp_path
 

@@ -302,8 +302,12 @@ def _build(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> ModeTransfo
     _check_kernel(kernel, sizes)
     basis = make_basis(kernel, *_take(arrays, "basis", basis_arrays, sizes).values()).astype(estimator.dtype)
     sizes["p"] = basis.n_features
-    stored = _take(arrays, "modes", MODES, sizes, may_be_nan=("next_eigenvalue",))
     clock = Clock(getattr(estimator, "lag", None), getattr(estimator, "time_step", 1.0))
+    # A mode that a lag leaves nothing of has an infinite rate.
+    unbounded = ("next_eigenvalue",) if clock.lag is None else ("next_eigenvalue", "rates")
+    stored = _take(arrays, "modes", MODES, sizes, may_be_nan=unbounded)
+    if np.isnan(stored["rates"]).any():
+        raise ValueError("array modes.rates holds NaN.")
     modes = Modes(quotients=clock.quotients(stored.pop("rates")), clock=clock, **stored)
     moments = _take(arrays, "moments", MOMENTS, sizes)
     if min(moments["count"], moments["weight"], moments["weight_squared"]) <= 0:
