@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -101,7 +100,7 @@ class Trust:
     candidates: np.ndarray = field(default_factory=lambda: np.empty((0, 0)))
     features: np.ndarray = field(default_factory=lambda: np.empty((0, 0)))
 
-    @cached_property
+    @property
     def checks(self) -> tuple[ModeCheck, ...]:
         """What is known of every mode, with its limits."""
         found = self.evidence
