@@ -7,7 +7,6 @@ the generator for eigenvalues.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
@@ -18,7 +17,7 @@ from kdmaps.bases import MIN_ROWS, Basis
 from kdmaps.data.sources import ArraySource, Source, weights_at
 from kdmaps.forms.diffusion import DiffusionTensor
 from kdmaps.forms.engines import chunk_rows, make_loop
-from kdmaps.forms.moments import Moments, Packed
+from kdmaps.forms.moments import Moments
 from kdmaps.forms.tangent import DiffusionLike, TangentSpaces, checked_tensor
 from kdmaps.utils.threads import map_reduce, single_thread
 
@@ -45,15 +44,8 @@ class EnergyForm:
         tensor = self.tensor.part(rows)
         return self if tensor is self.tensor else EnergyForm(tensor)
 
-    @staticmethod
-    def pack(sets: Iterable[Moments]) -> Packed:
-        """Return the moments of several sets as plain arrays that add up, for the network."""
-        return Moments.pack(sets)
-
-    @staticmethod
-    def unpack(packed: Packed) -> list[Moments]:
-        """Invert `pack`."""
-        return Moments.unpack(packed)
+    # For the network: moments of several sets as plain arrays that add up, and back.
+    pack, unpack = staticmethod(Moments.pack), staticmethod(Moments.unpack)
 
     def moments(
         self,

@@ -9,7 +9,6 @@ negative, whatever the samples.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,7 +19,7 @@ from kdmaps.bases.compiled import add_gram, mirror
 from kdmaps.data.pairs import split_pairs
 from kdmaps.data.sources import Source, weights_at
 from kdmaps.forms.engines import chunk_rows
-from kdmaps.forms.moments import Moments, Packed
+from kdmaps.forms.moments import Moments
 from kdmaps.utils.threads import map_reduce, slices
 
 #: Pairs whose features are computed and used at a time: those of a few hundred features stay in the cache.
@@ -77,15 +76,8 @@ class LaggedForm:
         """Return the form of these pairs alone, which is the same."""
         return self
 
-    @staticmethod
-    def pack(sets: Iterable[Moments]) -> Packed:
-        """Return the moments of several sets as plain arrays that add up, for the network."""
-        return Moments.pack(sets)
-
-    @staticmethod
-    def unpack(packed: Packed) -> list[Moments]:
-        """Invert `pack`."""
-        return Moments.unpack(packed)
+    # For the network: moments of several sets as plain arrays that add up, and back.
+    pack, unpack = staticmethod(Moments.pack), staticmethod(Moments.unpack)
 
     def moments(
         self,
