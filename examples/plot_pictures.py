@@ -76,6 +76,12 @@ kdmaps.plotting.plot_relevance(search, X)
 plt.show()
 
 # %%
+# :func:`kdmaps.plotting.plot_independence`: which modes are new coordinates, and which are functions of earlier ones.
+
+kdmaps.plotting.plot_independence(search.transform(X))
+plt.show()
+
+# %%
 # A trajectory
 # ------------
 # With consecutive frames of the same triple well, modes are fitted to pairs of frames, and time scales are times.

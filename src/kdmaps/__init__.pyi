@@ -12,6 +12,7 @@ from kdmaps.analysis import dynamics as dynamics
 from kdmaps.analysis import generators as generators
 from kdmaps.analysis import metrics as metrics
 from kdmaps.analysis import uncertainty as uncertainty
+from kdmaps.analysis.independence import independent_modes as independent_modes
 from kdmaps.analysis.relevance import relevance as relevance
 from kdmaps.estimators.adaptive import AdaptiveDiffusionMap as AdaptiveDiffusionMap
 from kdmaps.estimators.kernel_map import KernelDiffusionMap as KernelDiffusionMap

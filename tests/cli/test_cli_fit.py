@@ -16,6 +16,7 @@ from commands import GIVEN, given, run
 from kdmaps.data import gather, open_table
 from kdmaps.kernels import Gaussian, Metric
 from kdmaps.output import model_files
+from kdmaps.output.words import independence_of
 from kdmaps.selection import search
 from shared import known_warning
 
@@ -79,6 +80,16 @@ def test_weights_groups_columns_and_stride(data):
     run("fit", data / "samples.csv", *QUICK, "--columns", "y", "--out", out)
     assert list(kdmaps.load(out / "model.npz").feature_names_in_) == ["y"]
     np.testing.assert_allclose(kdmaps.load(out / "model.npz").timescales_, given().fit(X[:, [1]]).timescales_)
+
+
+def test_modes_that_are_no_new_coordinates_are_named(data):
+    result = run("fit", data / "samples.npy", *QUICK, "--independent", "--out", data / "out")
+    assert result.exit_code == 0, result.output
+    text = independence_of(kdmaps.independent_modes(given(random_state=0).fit(X).transform(X)))
+    assert text in result.stdout
+    page = (data / "out" / "report.html").read_text()
+    assert text in page
+    assert 'aria-label="How much of each mode is new"' in page
 
 
 def test_error_bars_know_the_weights_and_the_groups(data):

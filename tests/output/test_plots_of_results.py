@@ -10,6 +10,7 @@ from kdmaps.plotting import (
     plot_certificates,
     plot_embedding,
     plot_history,
+    plot_independence,
     plot_relevance,
     plot_residuals,
     plot_timescales,
@@ -235,3 +236,18 @@ def test_a_model_that_has_its_relevance(X, model):
     carrier = SimpleNamespace(relevance_details_=found)
     widths = [bar.get_width() for bar in plot_relevance(carrier)[0].patches]
     np.testing.assert_allclose(widths, 100 * found.shares[0, np.argsort(-found.overall)])
+
+
+# --- independence -----------------------------------------------------------------------------------------------------
+def test_bars_are_residuals_and_functions_of_earlier_modes_are_grey():
+    t = np.linspace(0.1, 3, 60)
+    found = kdmaps.independent_modes(
+        np.column_stack([np.cos(t), np.cos(2 * t), np.random.default_rng(0).normal(size=60)])
+    )
+    mine = Figure().subplots()
+    assert plot_independence(found, mine) is mine
+    bars = {round(bar.get_center()[0]): bar for bar in mine.patches}
+    assert [bars[k + 1].get_height() for k in range(3)] == list(found.residuals)
+    assert [bars[k].get_facecolor() == to_rgba("0.6") for k in (1, 2, 3)] == [False, True, False]
+    of_values = plot_independence(np.column_stack([t, np.cos(t)]))
+    assert len(of_values.patches) == 2

@@ -15,6 +15,7 @@ from rich.console import Console
 from sklearn.model_selection import GroupKFold
 
 from kdmaps.analysis.dynamics import Validation, validate
+from kdmaps.analysis.independence import IndependentModes, independent_modes
 from kdmaps.analysis.uncertainty import MIN_RESAMPLES, Uncertainty, bootstrap
 from kdmaps.cli._app import app
 from kdmaps.cli._models import describe, mode_names, table_of, timescale_table
@@ -43,7 +44,7 @@ from kdmaps.kernels import FAMILIES
 from kdmaps.output.lag_words import implied_table, lag_reasons
 from kdmaps.output.model_files import write_model
 from kdmaps.output.report import render_report
-from kdmaps.output.words import chosen, reasons, time_unit
+from kdmaps.output.words import chosen, independence_of, reasons, time_unit
 from kdmaps.selection.folds import BLOCKS, FOLDS, blocks_of
 from kdmaps.selection.plan import RATES
 from kdmaps.utils.files import check_writable, replacing
@@ -98,6 +99,10 @@ def fit(
     rates: Annotated[
         str, typer.Option(help=f"Samples that rates are read from: {' (all) or '.join(RATES)} (held-out).")
     ] = "ritz",
+    independent: Annotated[
+        bool,
+        typer.Option("--independent", help="Tell modes that are new coordinates from functions of earlier modes."),
+    ] = False,
     resamples: Annotated[
         int,
         typer.Option(min=0, help="Resamples of the block bootstrap for the error bars: 0 for none, else 20 or more."),
@@ -144,7 +149,7 @@ def fit(
         "time_step": step,
     }
     estimator = _estimator(modes, kernel, bandwidth, regularization, settings)
-    findings = _find(console, estimator, samples, resamples, seed)
+    findings = _find(console, estimator, samples, resamples, seed, independent)
     _print(console, estimator, findings, unit)
     page = _page(estimator, files, samples, findings, unit)
     paths = [out / name for name in ("model.npz", f"modes.{table_format}", "report.html")]
@@ -157,16 +162,19 @@ def fit(
 
 
 class _Findings(NamedTuple):
-    """Modes at the samples, error bars, tests of a lag, and what was warned of: the data, at once, and the modes."""
+    """Modes at the samples, error bars, tests of a lag, which modes are new coordinates; warnings of data and modes."""
 
     modes: np.ndarray
     uncertainty: Uncertainty | None
     tests: Validation | None
+    independence: IndependentModes | None
     of_data: list[str]
     of_modes: list[str]
 
 
-def _find(console: Console, estimator: Any, samples: Samples, resamples: int, seed: int) -> _Findings:
+def _find(
+    console: Console, estimator: Any, samples: Samples, resamples: int, seed: int, independent: bool
+) -> _Findings:
     """Fit the estimator, and resample for error bars; what the data check finds is shown before the fit."""
     uncertainty, source = None, samples.source
     told: dict[str, type[Warning]] = {}
@@ -192,7 +200,8 @@ def _find(console: Console, estimator: Any, samples: Samples, resamples: int, se
     tests = None
     with suppress(ValueError):  # no lag, or too few frames
         tests = validate(estimator, source, **beside)
-    return _Findings(modes, uncertainty, tests, data, [text for text in told if text not in data])
+    new = independent_modes(modes, sample_weight=samples.weight, random_state=seed) if independent else None
+    return _Findings(modes, uncertainty, tests, new, data, [text for text in told if text not in data])
 
 
 def _page(estimator: Any, files: Files, samples: Samples, findings: _Findings, unit: str | None) -> str:
@@ -205,6 +214,7 @@ def _page(estimator: Any, files: Files, samples: Samples, findings: _Findings, u
         uncertainty=findings.uncertainty,
         unit=unit,
         validation=findings.tests,
+        independence=findings.independence,
         notes=[*findings.of_data, *findings.of_modes],
         title=describe(files.data),
         feature_names=samples.names,
@@ -273,6 +283,8 @@ def _print(console: Console, estimator: Any, findings: _Findings, unit: str | No
     console.print(f"Chosen: {chosen(estimator)}", highlight=False, soft_wrap=True, markup=False)
     for reason in reasons(estimator):
         console.print(f"  {reason}", highlight=False, soft_wrap=True, markup=False)
+    if findings.independence is not None:
+        console.print(f"  {independence_of(findings.independence)}", highlight=False, soft_wrap=True, markup=False)
     for warning in findings.of_modes:
         _print_warning(console, warning)
 

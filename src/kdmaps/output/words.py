@@ -150,6 +150,16 @@ def _of_relevance(found: Any) -> list[str]:
     ]
 
 
+def independence_of(found: Any) -> str:
+    """Say which modes are new coordinates (`kdmaps.independent_modes`), and what is left of the others."""
+    new, old = found.indices + 1, np.flatnonzero(~found.independent)
+    if not old.size:
+        return "Every mode is a new coordinate: none is a function of those before it."
+    named = f"Modes {', '.join(map(str, new))} are new coordinates" if len(new) > 1 else "Mode 1 is the only coordinate"
+    rest = ", ".join(f"{k + 1} ({found.residuals[k]:.2g})" for k in old)
+    return f"{named}; functions of those before them, with the residual of predicting them: {rest}."
+
+
 def _of_refinement(refinement: Any) -> list[str]:
     """Say whether a bandwidth for each coordinate was kept, and by which rule (`Refinement.preferred`)."""
     if refinement is None:

@@ -7,6 +7,7 @@ from kdmaps.output.plotting._dynamics import (
     plot_implied_timescales,
     plot_modes_in_time,
 )
+from kdmaps.output.plotting._independence import plot_independence
 from kdmaps.output.plotting._learning import plot_history
 from kdmaps.output.plotting._modes import plot_embedding, plot_modes
 from kdmaps.output.plotting._relevance import plot_relevance
@@ -20,6 +21,7 @@ __all__ = [
     "plot_free_energy",
     "plot_history",
     "plot_implied_timescales",
+    "plot_independence",
     "plot_landscape",
     "plot_modes",
     "plot_modes_in_time",

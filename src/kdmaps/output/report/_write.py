@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from kdmaps.analysis.certificates import Certificate, cv_consistency
 from kdmaps.analysis.dynamics import Validation
+from kdmaps.analysis.independence import IndependentModes
 from kdmaps.analysis.relevance import Relevance
 from kdmaps.analysis.uncertainty import Uncertainty
 from kdmaps.data import ArraySource
@@ -27,6 +28,7 @@ from kdmaps.output.words import (
     checks_of,
     chosen,
     has_unit_diffusion,
+    independence_of,
     kept_refinement,
     lag_of,
     reasons,
@@ -83,6 +85,7 @@ def render_report(
     groups: ArrayLike | None = None,
     uncertainty: Uncertainty | None = None,
     certificates: Sequence[Certificate] = (),
+    independence: IndependentModes | None = None,
     notes: Sequence[str] | None = None,
     title: str = "Slow modes",
     unit: str | None = None,
@@ -105,6 +108,8 @@ def render_report(
         Intervals of the time scales.
     certificates : sequence of Certificate, optional
         Shown after the one of the search. Bounds that are trivial are left out.
+    independence : IndependentModes, optional
+        From `kdmaps.independent_modes`: which modes are new coordinates.
     notes : sequence of str, optional
         Warnings to show. By default those of the modes.
     title : str
@@ -144,7 +149,7 @@ def render_report(
         command=command,
         python=program(model, beside, reading),
         fingerprint=fingerprint(X),
-        **_findings(model, uncertainty, unit),
+        **_findings(model, uncertainty, unit, independence),
     )
 
 
@@ -159,7 +164,7 @@ def _filled(**content: Any) -> str:
     return template.render(style=style, script=script, versions=library_versions(), **content)
 
 
-def _findings(model: Any, uncertainty: Any, unit: str | None) -> dict[str, Any]:
+def _findings(model: Any, uncertainty: Any, unit: str | None, independence: IndependentModes | None) -> dict[str, Any]:
     """Return time scales, the choice of the kernel, checks and figures."""
     return {
         "columns": timescale_columns(uncertainty, unit),
@@ -169,8 +174,9 @@ def _findings(model: Any, uncertainty: Any, unit: str | None) -> dict[str, Any]:
         "uncertainty": uncertainty,
         "chosen": chosen(model),
         "reasons": reasons(model),
+        "independence": None if independence is None else independence_of(independence),
         "checks": checks_of(model),
-        "figures": _figures(model, uncertainty, unit),
+        "figures": _figures(model, uncertainty, unit, independence),
     }
 
 
@@ -260,7 +266,7 @@ def _informative(certificates: Sequence[Certificate]) -> list[Certificate]:
     return [certificate for certificate in certificates if not (certificate.holds and certificate.value == 1)]
 
 
-def _figures(model: Any, uncertainty: Any, unit: str | None) -> dict[str, Any]:
+def _figures(model: Any, uncertainty: Any, unit: str | None, independence: IndependentModes | None) -> dict[str, Any]:
     """Draw the figures of the page, by name."""
     from markupsafe import Markup
 
@@ -278,6 +284,10 @@ def _figures(model: Any, uncertainty: Any, unit: str | None) -> dict[str, Any]:
             "timescales",
         )
     }
+    if independence is not None:
+        made["independence"] = svg(
+            lambda ax: plotting.plot_independence(independence, ax), "How much of each mode is new", "independence"
+        )
     search = search_of(model)
     if search is not None and np.isfinite(search.cv_results_["param_bandwidth"]).any():
         made["landscape"] = svg(
