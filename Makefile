@@ -1,10 +1,16 @@
 # Every target works alone on a fresh clone: it makes the environment it needs, once, and again when pyproject.toml changes.
 PYTHON ?= python3
-BIN := .venv/bin
+# Where an environment has its programs.
+ifeq ($(OS),Windows_NT)
+PROGRAMS := Scripts
+else
+PROGRAMS := bin
+endif
+BIN := .venv/$(PROGRAMS)
 # One BLAS thread for each test worker: two workers with all cores each would only wait for one another.
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 
-.PHONY: demo check test lint docs bench compare rivals browser clean
+.PHONY: demo check test lint docs bench compare rivals lowest dist sbom release-check browser clean
 
 demo: .venv/.installed
 	$(BIN)/kdmaps demo
@@ -30,46 +36,73 @@ bench: .venv/.installed
 	set -e; for file in $(wildcard benchmarks/bench_*.py); do $(BIN)/python -m benchmarks.$$(basename $$file .py); done
 
 compare: .venv-compare/.installed
-	set -e; for file in $(wildcard compare/*.py); do .venv-compare/bin/python $$file; done
+	set -e; for file in $(wildcard compare/*.py); do .venv-compare/$(PROGRAMS)/python $$file; done
 
 # What is measured already is kept under results/rivals and not measured again.
 rivals: .venv-rivals/.installed
-	.venv-rivals/bin/python -m benchmarks.rivals
+	.venv-rivals/$(PROGRAMS)/python -m benchmarks.rivals
+
+# The tests not marked slow, with the lowest version of every package that pyproject.toml names.
+lowest: .venv-lowest/.installed
+	$(ONE_THREAD) .venv-lowest/$(PROGRAMS)/python -m pytest -q -n 2 -m "not slow"
+
+# Wheel and sdist; the same bytes for the same sources.
+dist: .venv/.installed-release
+	rm -rf dist
+	$(BIN)/python -m build --no-isolation
+	$(BIN)/python -m twine check --strict dist/*
+
+# What `pip install kdmaps` brings, as CycloneDX, from an environment with the wheel alone.
+sbom: dist
+	rm -rf .venv-sbom
+	$(PYTHON) -m venv --without-pip .venv-sbom
+	$(BIN)/python -m pip --python .venv-sbom/$(PROGRAMS)/python install --quiet dist/*.whl
+	$(BIN)/cyclonedx-py environment --pyproject pyproject.toml --output-reproducible -o dist/kdmaps.cdx.json .venv-sbom
+
+# What must hold before a tag is pushed: no placeholder left, TAG is the version.
+release-check:
+	! grep -rn "example\.org/kdmaps" pyproject.toml CITATION.cff SECURITY.md recipe .github
+	grep -qx '__version__ = "$(TAG:v%=%)"' src/kdmaps/__init__.py
 
 # For the test of the report in a browser. Elsewhere than on Debian or Ubuntu, install Chromium and set KDMAPS_BROWSER.
 browser:
 	command -v chromium >/dev/null || { apt-get update -qq && apt-get install -qq -y --no-install-recommends chromium fonts-dejavu-core >/dev/null; }
 
 clean:
-	rm -rf .venv .venv-compare .venv-rivals .pytest_cache .mypy_cache .ruff_cache .hypothesis dist build demo docs/_build docs/generated
+	rm -rf .venv .venv-compare .venv-rivals .venv-lowest .venv-sbom .pytest_cache .mypy_cache .ruff_cache .hypothesis dist build demo docs/_build docs/generated
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-.venv/bin/python:
-	$(PYTHON) -m venv .venv
+# A pip that knows dependency groups.
+%/.made:
+	$(PYTHON) -m venv $(@D)
+	$(@D)/$(PROGRAMS)/python -m pip install --quiet --upgrade "pip>=25.1"
+	touch $@
 
-.venv-compare/bin/python:
-	$(PYTHON) -m venv .venv-compare
-
-.venv-rivals/bin/python:
-	$(PYTHON) -m venv .venv-rivals
-
-# Order-only: bin/python is a link whose date is that of the interpreter it points to.
-.venv/.installed: pyproject.toml | .venv/bin/python
+.venv/.installed: pyproject.toml | .venv/.made
 	$(BIN)/python -m pip install --quiet -e ".[all]"
 	touch $@
 
-.venv/.installed-test: pyproject.toml | .venv/bin/python
-	$(BIN)/python -m pip install --quiet -e ".[test]"
+.venv/.installed-test: pyproject.toml | .venv/.made
+	$(BIN)/python -m pip install --quiet -e ".[all,openmm]" --group test
 	touch $@ .venv/.installed
 
-.venv/.installed-docs: pyproject.toml | .venv/bin/python
-	$(BIN)/python -m pip install --quiet -e ".[docs]"
+.venv/.installed-docs: pyproject.toml | .venv/.made
+	$(BIN)/python -m pip install --quiet -e ".[all]" --group docs
 	touch $@ .venv/.installed
 
-.venv-compare/.installed: pyproject.toml | .venv-compare/bin/python
-	.venv-compare/bin/python -m pip install --quiet -e ".[compare]"
+.venv/.installed-release: pyproject.toml | .venv/.made
+	$(BIN)/python -m pip install --quiet --group release
 	touch $@
 
-.venv-rivals/.installed: pyproject.toml | .venv-rivals/bin/python
-	.venv-rivals/bin/python -m pip install --quiet -e ".[rivals]"
+.venv-compare/.installed: pyproject.toml | .venv-compare/.made
+	.venv-compare/$(PROGRAMS)/python -m pip install --quiet -e ".[cli]" --group compare
+	touch $@
+
+.venv-rivals/.installed: pyproject.toml | .venv-rivals/.made
+	.venv-rivals/$(PROGRAMS)/python -m pip install --quiet -e . --group rivals
+	touch $@
+
+.venv-lowest/.installed: pyproject.toml | .venv-lowest/.made
+	.venv-lowest/$(PROGRAMS)/python -m pip install --quiet uv
+	.venv-lowest/$(PROGRAMS)/uv pip install --quiet --python .venv-lowest --resolution lowest-direct -e ".[all,openmm]" --group test
 	touch $@

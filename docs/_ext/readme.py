@@ -1,4 +1,4 @@
-"""Write the table of results to README.md, from files under results/ and examples/: `python docs/_ext/readme.py`."""
+"""Write the tables of README.md and paper.md, from files under results/ and examples/: `python docs/_ext/readme.py`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 README = ROOT / "README.md"
+PAPER = ROOT / "paper" / "paper.md"
 BEGIN, END = "<!-- results: python docs/_ext/readme.py -->\n", "<!-- end of results -->\n"
+PAPER_BEGIN, PAPER_END = "<!-- table: python docs/_ext/readme.py -->\n", "<!-- end of table -->\n"
 #: Methods of results/paper/summary.csv that are shown, and the size of the samples.
 METHODS, N_SAMPLES = ("CV+RFF", "kdmaps"), "500"
 
@@ -70,15 +72,25 @@ def results() -> str:
 
 def trajectory_table() -> list[str]:
     """Return the table of trajectory.md, without the settings of rivals."""
-    path = ROOT / "examples" / "alanine_dipeptide" / "trajectory.md"
-    lines = [line for line in path.read_text().splitlines() if line.startswith("|")]
     return [
         "Alanine dipeptide, 20,000 frames every 5 ps: |correlation| of modes 1 and 2 with those of a Markov model of",
         "seven times as many frames, in place (in brackets, of the nearest mode), and time scales; that model has",
         "227 ps (162–337) and 8.7 ps. [How rivals were run](examples/alanine_dipeptide/trajectory.md).",
         "",
-        *lines,
+        *trajectory_rows(),
     ]
+
+
+def trajectory_rows() -> list[str]:
+    """Return the lines of the table of trajectory.md."""
+    path = ROOT / "examples" / "alanine_dipeptide" / "trajectory.md"
+    return [line for line in path.read_text().splitlines() if line.startswith("|")]
+
+
+def paper_table() -> str:
+    """Return the table of paper.md: methods with a clock, and TICA for VAMP, which equals it here."""
+    rows = [row for row in trajectory_rows() if "static" not in row and not row.startswith("| VAMP")]
+    return "\n".join(["", *rows, "", ""])
 
 
 def _order(nearest: list[int]) -> str:
@@ -90,10 +102,18 @@ def _order(nearest: list[int]) -> str:
 
 def updated() -> str:
     """Return README.md with the updated section."""
-    text = README.read_text()
-    start, end = text.index(BEGIN) + len(BEGIN), text.index(END)
-    return text[:start] + results() + text[end:]
+    return _between(README.read_text(), BEGIN, END, results())
+
+
+def updated_paper() -> str:
+    """Return paper.md with the updated table."""
+    return _between(PAPER.read_text(), PAPER_BEGIN, PAPER_END, paper_table())
+
+
+def _between(text: str, begin: str, end: str, new: str) -> str:
+    return text[: text.index(begin) + len(begin)] + new + text[text.index(end) :]
 
 
 if __name__ == "__main__":
     README.write_text(updated())
+    PAPER.write_text(updated_paper())

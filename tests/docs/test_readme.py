@@ -18,6 +18,7 @@ def readme(monkeypatch):
 
 def test_the_numbers_are_those_of_the_results(readme):
     assert readme.README.read_text() == readme.updated(), "run python docs/_ext/readme.py"
+    assert readme.PAPER.read_text() == readme.updated_paper(), "run python docs/_ext/readme.py"
 
 
 def test_a_number_of_the_table_by_hand(readme):

@@ -1,0 +1,132 @@
+"""Wheel and sdist: what they hold, that they are the same bytes every time, and that all files agree on the version."""
+
+import os
+import re
+import shutil
+import tarfile
+import tomllib
+import zipfile
+from email import message_from_string
+from pathlib import Path
+
+import pytest
+
+import kdmaps
+
+ROOT = Path(__file__).resolve().parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+#: Files that a package is made of, beside the sources.
+METADATA = ("pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md", "CITATION.cff", ".gitignore")
+#: The version in preparation, without the mark of development.
+VERSION = re.match(r"\d+\.\d+\.\d+", kdmaps.__version__)[0]
+
+
+def sources():
+    paths = (path for path in (ROOT / "src" / "kdmaps").rglob("*") if path.is_file())
+    return [path for path in paths if path.suffix not in {".pyc", ".nbi", ".nbc"}]
+
+
+def build(folder, date):
+    """Build both from a copy of the sources in a folder, all files of which have a certain date."""
+    pytest.importorskip("hatchling")
+    from hatchling.builders.sdist import SdistBuilder
+    from hatchling.builders.wheel import WheelBuilder
+
+    tree = folder / "tree"
+    for source in [*sources(), *(ROOT / name for name in METADATA)]:
+        target = tree / source.relative_to(ROOT)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(source, target)
+        os.utime(target, (date, date))
+    (wheel,) = WheelBuilder(str(tree)).build(directory=str(folder / "dist"))
+    (sdist,) = SdistBuilder(str(tree)).build(directory=str(folder / "dist"))
+    return Path(wheel), Path(sdist)
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    return build(tmp_path_factory.mktemp("first"), 1.7e9)
+
+
+def test_two_builds_have_the_same_bytes(built, tmp_path):
+    for first, second in zip(built, build(tmp_path / "elsewhere", 1.6e9), strict=True):
+        assert first.name == second.name
+        assert first.read_bytes() == second.read_bytes()
+
+
+def test_the_wheel_holds_the_package_and_nothing_else(built):
+    expected = {str(path.relative_to(ROOT / "src")) for path in sources()}
+    with zipfile.ZipFile(built[0]) as wheel:
+        names = set(wheel.namelist())
+    described = {name for name in names if name.startswith(f"kdmaps-{kdmaps.__version__}.dist-info/")}
+    assert names - described == expected
+    assert {name.split("/", 1)[1] for name in described} == {
+        "METADATA",
+        "WHEEL",
+        "RECORD",
+        "entry_points.txt",
+        "licenses/LICENSE",
+    }
+    assert {Path(name).suffix for name in expected - {"kdmaps/py.typed"}} == {".py", ".pyi", ".css", ".html", ".js"}
+    assert not [name for name in expected if re.search(r"\btests?\b|/results/|/data/.*\.(csv|npz)", name)]
+
+
+def test_the_sdist_holds_what_the_wheel_is_built_from(built):
+    with tarfile.open(built[1]) as sdist:
+        names = {name.split("/", 1)[1] for name in sdist.getnames()}
+    assert names == {str(path.relative_to(ROOT)) for path in sources()} | set(METADATA) | {"PKG-INFO"}
+
+
+def test_metadata(built):
+    with zipfile.ZipFile(built[0]) as wheel:
+        metadata = message_from_string(wheel.read(f"kdmaps-{kdmaps.__version__}.dist-info/METADATA").decode())
+    assert metadata["Version"] == kdmaps.__version__
+    assert metadata["License-Expression"] == "MIT"
+    assert metadata["Requires-Python"] == ">=3.11"
+    # What only developers need is in dependency groups, which are not published.
+    assert set(metadata.get_all("Provides-Extra")) == set(PROJECT["optional-dependencies"])
+    assert not {"test", "docs", "lint", "compare", "rivals"} & set(metadata.get_all("Provides-Extra"))
+    assert len(metadata.get_all("Project-URL")) == len(PROJECT["urls"])
+
+
+def test_all_files_name_the_same_version():
+    yaml = pytest.importorskip("yaml")
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    recipe = yaml.safe_load((ROOT / "recipe" / "recipe.yaml").read_text())
+    heading = re.search(r"^## (.*)$", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)[1]
+    assert citation["version"] == recipe["context"]["version"] == VERSION
+    assert VERSION in heading
+    if kdmaps.__version__ == VERSION:  # a release has a date, the same in both
+        assert heading == f"{VERSION} – {citation['date-released']}"
+
+
+def test_the_recipe_asks_for_what_pyproject_asks_for():
+    yaml = pytest.importorskip("yaml")
+    recipe = yaml.safe_load((ROOT / "recipe" / "recipe.yaml").read_text())
+    extras = PROJECT["optional-dependencies"]
+    wanted = [*PROJECT["dependencies"], *extras["plot"], *extras["report"], *extras["cli"]]
+    wanted = {re.sub("^matplotlib(?=>)", "matplotlib-base", each) for each in wanted if not each.startswith("kdmaps[")}
+    python, *asked = recipe["requirements"]["run"]
+    assert {each.replace(" ", "") for each in asked} == wanted
+    assert python.startswith("python >=")
+    assert ">=" + recipe["context"]["python_min"] == PROJECT["requires-python"]
+    (program,) = recipe["build"]["python"]["entry_points"]
+    assert program.split(" = ") == ["kdmaps", PROJECT["scripts"]["kdmaps"]]
+
+
+def test_the_recipe_renders():
+    rattler = pytest.importorskip("rattler_build", reason="the dependency group lint is not installed")
+    (variant,) = rattler.Stage0Recipe.from_file(ROOT / "recipe" / "recipe.yaml").render()
+    package = variant.recipe.package
+    assert (package.name, str(package.version)) == ("kdmaps", VERSION)
+
+
+def test_there_is_one_address():
+    """Placeholders or not: every file leads to the same place."""
+    home = PROJECT["urls"]["Homepage"]
+    host = re.match(r"https://[^/]+/", home)[0]
+    files = ["pyproject.toml", "CITATION.cff", "SECURITY.md", "recipe/recipe.yaml", ".github/ISSUE_TEMPLATE/config.yml"]
+    for name in files:
+        found = re.findall(rf"{re.escape(host)}[\w./-]*", (ROOT / name).read_text())
+        assert found, name
+        assert all(address.startswith(home) for address in found), name
