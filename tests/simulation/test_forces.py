@@ -55,17 +55,33 @@ def test_forces_are_slopes_of_the_energy_also_far_from_samples(name, what):
     positions = frames(40, spread=0.25, seed=2)
     far = model.extrapolates(descriptors(inputs, positions))
     assert far.any()
-    direction, step = np.random.default_rng(3).standard_normal(CHAIN.shape), 1e-5
-    energies, forces = evaluate(
-        force, np.concatenate([positions, positions + step * direction, positions - step * direction])
-    )
-    middle, ahead, behind = np.split(energies, 3)
-    slopes = -np.einsum("nad,ad->n", forces[: len(positions)], direction)
-    # Second-order differences, with the rounding of values of order 1 over the step.
-    assert_allclose((ahead - behind) / (2 * step), slopes, rtol=1e-4, atol=1e-4)
+    energies = check_slopes(force, positions)
     if what == "walls":
-        assert_allclose(middle[~far], 0, atol=1e-6)  # of a table
-        assert middle[far].max() > 0
+        assert_allclose(energies[~far], 0)
+        assert energies[far].max() > 0
+
+
+@pytest.mark.parametrize("method", ["table", "expression"])
+@pytest.mark.parametrize("name", ["one torsion", "two torsions"])
+def test_forces_of_other_methods_are_slopes_of_their_energies(name, method):
+    """So that a bias of a table, too, has the equilibrium that its energies say."""
+    inputs = INPUTS[name]
+    model = fit(inputs)
+    outside = "free" if method == "expression" else "flat"
+    check_slopes(openmm_cv(model, 0, inputs, method=method, outside=outside), frames(20, spread=0.15, seed=2))
+
+
+def check_slopes(force, positions, step=2e-5):
+    """Compare forces with differences of fourth order inside OpenMM; return the energies."""
+    direction = np.random.default_rng(3).standard_normal(CHAIN.shape)
+    places = [positions + k * step * direction for k in (0, -2, -1, 1, 2)]
+    energies, forces = evaluate(force, np.concatenate(places))
+    middle, *around = np.split(energies, 5)
+    slopes = -np.einsum("nad,ad->n", forces[: len(positions)], direction)
+    # The rounding of energies is 1e-16 of them over the step, times what sums of waves amplify: some 1e-9.
+    differences = np.array([1, -8, 8, -1]) @ around / (12 * step)
+    assert_allclose(differences, slopes, atol=1e-6 * np.abs(slopes).max())
+    return middle
 
 
 def test_continuation_is_flat_and_within_the_range_of_samples():
@@ -92,11 +108,16 @@ def test_walls_are_harmonic_in_the_distance_to_the_nearest_sample():
     assert energy == pytest.approx(1.5 * (nearest - model.support_.radius - 0.5) ** 2, rel=1e-3)
 
 
-def test_auto_takes_tables_of_torsions_and_python_for_the_rest():
-    for name in INPUTS:
-        force = openmm_cv(fit(INPUTS[name]), 0, INPUTS[name])
-        assert isinstance(force, openmm.CustomCompoundBondForce if "torsion" in name else openmm.PythonForce)
-        assert "flat beyond" in force.getName()
+def test_names_tell_how_a_force_is_computed_and_where_it_ends():
+    for name, inputs in INPUTS.items():
+        model = fit(inputs)
+        force = openmm_cv(model, 0, inputs)
+        assert isinstance(force, openmm.PythonForce)
+        assert force.getName() == f"mode 1 (python), flat beyond {model.support_.radius:.3g} of all samples"
+        if "torsion" in name:
+            force = openmm_cv(model, 0, inputs, method="table")
+            assert isinstance(force, openmm.CustomCompoundBondForce)
+            assert force.getName().startswith("mode 1 (table of ")
 
 
 def test_a_bias_along_a_mode_in_metadynamics_and_after_serialization():

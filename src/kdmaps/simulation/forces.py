@@ -21,7 +21,9 @@ from kdmaps.utils.optional import optional
 METHODS = ("auto", "table", "python", "expression")
 #: Points of a table along each torsion: as few as are accurate enough.
 TABLE_SIZES = (120, 240, 360)
-#: Error that splines of a table may have among samples. (Modes have variance 1.)
+#: Error that splines of a table may have among samples. (Modes have variance 1.) Slopes err by some ten times that over
+#: the spacing; for 1e-6 in forces too a table would need 1,500 points a side and 500 MB, and would still not follow the
+#: fine waves of a rough kernel. Hence it is not the default.
 TABLE_TOLERANCE = 1e-6
 #: Points of a table in which the error of a spline falls by a factor of 200: so far from the edge of the samples, where
 #: a continuation or a wall begins that is less smooth, the tolerance must be kept.
@@ -54,11 +56,12 @@ def openmm_cv(
     system : openmm.System, optional
         The system that the force is for. An atom that it does not have is an error; OpenMM itself would not notice.
     method : {"auto", "table", "python", "expression"}, default="auto"
-        "table" (one or two torsions and nothing else): splines of a table, by a `CustomCompoundBondForce`, the
-        fastest; values within 1e-6, except at the edge of the samples. "python": a `PythonForce` with the closed-form
-        gradient, exact to rounding. "expression": a `CustomCVForce` with the sum of waves as an expression, of Fourier
-        features of torsions and distances; without Python in the simulation, but several times as slow on a CPU.
-        "auto" is "table" where that is accurate enough, else "python".
+        "python": a `PythonForce` with the closed-form gradient; values and forces are those of `transform` and
+        `gradient` to rounding. "table" (one or two torsions and nothing else): splines of a table, by a
+        `CustomCompoundBondForce`, without Python in the simulation; values within 1e-6 except at the edge of the
+        samples, forces within about 1e-4 of the largest (they are the slopes of the splines). "expression": a
+        `CustomCVForce` with the sum of waves as an expression, of Fourier features of torsions and distances; exact and
+        without Python, but slow where there are many distances. "auto" is "python".
     outside : {"flat", "free"}, default="flat"
         What the mode is far from all samples of the fit, where its values are arbitrary. "flat": it goes over into
         the value at the nearest samples, so that a bias does not push there; equal to the mode wherever
@@ -78,7 +81,7 @@ def openmm_cv(
     >>> frames = np.random.default_rng(0).normal(size=(500, 4, 3))
     >>> model = kdmaps.KernelDiffusionMap(n_components=2, random_state=0).fit(descriptors(inputs, frames))
     >>> openmm_cv(model, 0, inputs).getName()  # doctest: +ELLIPSIS
-    'mode 1 (table of 120 points), flat beyond ... of all samples'
+    'mode 1 (python), flat beyond ... of all samples'
     """
     _check_choice("method", method, METHODS)
     _check_choice("outside", outside, ("flat", "free"))
@@ -172,19 +175,12 @@ class PointForce:
 def _force(field: Field, columns: Columns, method: str) -> tuple[Any, str]:
     """Return a force with the energy of a field, and how it is computed."""
     openmm = _openmm()
-    torsions = [one for one in columns.inputs if isinstance(one, Torsion)]
-    if method in ("auto", "table"):
-        fits = len(torsions) == len(columns.inputs) <= 2
-        if not fits and method == "table":
+    if method == "table":
+        torsions = [one for one in columns.inputs if isinstance(one, Torsion)]
+        if not len(torsions) == len(columns.inputs) <= 2:
             raise ValueError("method='table' needs inputs of one or two torsions and nothing else; use 'python'.")
-        table = _table(field, len(torsions)) if fits else None
-        if table is not None:
-            return _table_force(openmm, torsions, table), f"table of {len(table)} points"
-        if method == "table":
-            raise ValueError(
-                f"method='table': a table of {TABLE_SIZES[-1]} points is not accurate enough for so rough a function; "
-                "use method='python'."
-            )
+        table = _table(field, len(torsions))
+        return _table_force(openmm, torsions, table), f"table of {len(table)} points"
     particles = sorted({atom for one in columns.inputs for atom in one.atoms})
     number = {atom: place for place, atom in enumerate(particles)}
     local = Columns([_renumbered(one, number) for one in columns.inputs])
@@ -197,8 +193,8 @@ def _renumbered(one: Input, number: dict[int, int]) -> Input:
     return replace(one, atoms=tuple(number[atom] for atom in one.atoms))
 
 
-def _table(field: Field, n_torsions: int) -> np.ndarray | None:
-    """Return values (n, n) on a grid of two torsions (n, 1 of one), with as few points as are accurate; None if rough.
+def _table(field: Field, n_torsions: int) -> np.ndarray:
+    """Return values (n, n) on a grid of two torsions (n, 1 of one), with as few points as are accurate.
 
     Splines of every other point show the error at the points between them, 16 times that of splines of all points.
     """
@@ -211,7 +207,10 @@ def _table(field: Field, n_torsions: int) -> np.ndarray | None:
         error = max(_spline_error(table, known), _spline_error(table.T, known.T) if n_torsions == 2 else 0.0)
         if error <= TABLE_TOLERANCE:
             return table
-    return None
+    raise ValueError(
+        f"method='table': a table of {TABLE_SIZES[-1]} points is not accurate enough for so rough a function; use "
+        "method='python'."
+    )
 
 
 def _spline_error(table: np.ndarray, known: np.ndarray) -> float:
