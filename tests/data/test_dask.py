@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.signal import lfilter
 from sklearn.base import clone
 from sklearn.model_selection import GroupKFold
 
@@ -36,7 +37,9 @@ pytestmark = [
 N, DIM = 1200, 3
 X = np.random.default_rng(0).standard_normal((N, DIM)) * [1.0, 0.8, 0.4]
 WEIGHT = np.random.default_rng(1).uniform(0, 2, N) * (np.arange(N) % 5 > 0)
-X.flags.writeable = WEIGHT.flags.writeable = False
+#: A trajectory with X for its noise.
+PATH = lfilter([1], [1, -0.9], X, axis=0)
+PATH.flags.writeable = X.flags.writeable = WEIGHT.flags.writeable = False
 CHUNKS = [(400, DIM), (97, 2), ((1, 0, 1199), DIM), (N, DIM)]
 #: Sums in another order differ by 1e-16 of their size; Fourier features with λ=1e-2 amplify that by far less than 1e6.
 CLOSE = {"rtol": 1e-10, "atol": 1e-10}
@@ -50,23 +53,25 @@ def search(**parameters):
     return KernelSearchCV(2, random_state=0, **(GRID | {"n_features": 30, "max_extensions": 1} | parameters))
 
 
-def slow_load(directory, victim=None, at=0, block_info=None):
-    """A block of X. Every load is recorded; with the first one from number `at` on, a process ends (None: this one)."""
+def slow_load(directory, victim=None, at=0, path=False, block_info=None):
+    """A block of X (or PATH). Loads are recorded; from number `at` on, the first ends a process (None: this one)."""
+    rows = PATH if path else X
     (start, stop), _ = block_info[None]["array-location"]
     (Path(directory) / f"{os.getpid()}-{uuid4().hex}").touch()
     if at and len(loads(directory)) >= at:
         try:
             os.close(os.open(Path(directory) / "killed", os.O_CREAT | os.O_EXCL))
         except FileExistsError:
-            return X[start:stop]
+            return rows[start:stop]
         os.kill(os.getpid() if victim is None else victim, signal.SIGKILL)
         time.sleep(0.2)
-    return X[start:stop]
+    return rows[start:stop]
 
 
-def recorded(directory, victim=None, at=0, rows=200):
+def recorded(directory, victim=None, at=0, rows=200, path=False):
     chunks = (tuple(np.diff([*range(0, N, rows), N]).tolist()), (DIM,))
-    return da.map_blocks(slow_load, str(directory), victim, at, chunks=chunks, dtype=np.float64, meta=np.empty((0, 0)))
+    options = {"chunks": chunks, "dtype": np.float64, "meta": np.empty((0, 0))}
+    return da.map_blocks(slow_load, str(directory), victim, at, path, **options)
 
 
 def loads(directory):
@@ -254,13 +259,16 @@ def test_checkpoint_knows_the_data_however_they_are_cut(tmp_path):
 
 # --- failures ---------------------------------------------------------------------------------------------------------
 @pytest.mark.slow
-def test_a_worker_dies_in_the_middle_of_a_fit(client, tmp_path):
-    local = model().fit(X, sample_weight=WEIGHT)
+@pytest.mark.parametrize("lag", [None, 3])
+def test_a_worker_dies_in_the_middle_of_a_fit(client, tmp_path, lag):
+    local = model(lag=lag).fit(PATH if lag else X, sample_weight=WEIGHT)
     with client.as_current():
         # Six blocks for the preview, then six for the sums: the ninth load is in the middle of these.
-        remote = model().fit(recorded(tmp_path, at=9), sample_weight=WEIGHT)
+        samples = recorded(tmp_path, at=9, path=lag is not None)
+        remote = model(lag=lag).fit(samples, sample_weight=WEIGHT)
     assert (tmp_path / "killed").exists()
-    assert remote.moments_.count == N
+    assert len(loads(tmp_path)) > 12  # the blocks of the dead worker were loaded again
+    assert remote.moments_.count == N - (lag or 0)  # pairs across blocks too
     assert_allclose(remote.timescales_, local.timescales_, **CLOSE)
 
 

@@ -1,14 +1,18 @@
 """Pairs of frames: which ones there are, however the frames are stored."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from numpy.testing import assert_array_equal
+from numpy.testing import assert_allclose, assert_array_equal
 
+import kdmaps
 from kdmaps.data import as_source
 from kdmaps.data.pairs import Tail, make_pairs, paired_rows, split_pairs
 from kdmaps.data.sources import ArraySource
+from shared import known_warning
 
 
 @pytest.fixture
@@ -128,3 +132,23 @@ def test_dask_pairs(rng, grouped):
     blocks = make_pairs(as_source(da.from_array(X, chunks=(7, 2))), 3, None, groups)
     assert_array_equal(all_pairs(blocks.source, 5), all_pairs(whole.source, 5))
     assert blocks.source.n_samples == whole.source.n_samples
+    for source in (blocks.source, whole.source):  # first and second frames of a draw, and of pairs that were not drawn
+        starts, ends = paired_rows(60, 3, groups)
+        rows = np.array([0, 5, len(starts) - 1])
+        assert_array_equal(source.second_frames(rows), X[ends[rows]])
+        drawn = source.sample(20, np.random.RandomState(0))
+        assert_array_equal(drawn.X, X[starts[drawn.rows]])
+        assert_array_equal(source.second_frames(drawn.rows[::3]), X[ends[drawn.rows[::3]]])
+        assert_array_equal(source.second_frames(rows), X[ends[rows]])
+
+
+@pytest.mark.parametrize("form", ["fit", "search"])
+@known_warning()
+def test_a_lag_with_dask_is_as_in_memory(rng, form):
+    da = pytest.importorskip("dask.array")
+    X = np.cumsum(rng.standard_normal((400, 2)), axis=0) / 10
+    grid = {"families": ["gaussian"], "bandwidths": [2.0, 4.0], "regularizations": [1e-2]}
+    make = kdmaps.KernelDiffusionMap if form == "fit" else partial(kdmaps.KernelSearchCV, **grid)
+    local, remote = (make(1, n_features=20, lag=3, random_state=0).fit(x) for x in (X, da.from_array(X, chunks=90)))
+    assert_allclose(remote.timescales_, local.timescales_, rtol=1e-9)
+    assert str(remote.trust_) == str(local.trust_)  # to the digits shown

@@ -104,6 +104,16 @@ class DaskSource(Source):
     def read(self, part: Any) -> Part:
         return part
 
+    def take(self, rows: np.ndarray) -> np.ndarray:
+        tasks = []
+        for part, block in zip(self._parts, self._blocks, strict=True):
+            first, last = np.searchsorted(rows, (part.start, part.stop))
+            if first < last:
+                every = last - first == part.stop - part.start
+                chosen = slice(None) if every else rows[first:last] - part.start
+                tasks.append(delayed(_chosen_rows)(block, chosen, part.start))
+        return np.concatenate(self._compute(tasks))
+
     def sample(
         self,
         size: int | None,
@@ -112,14 +122,7 @@ class DaskSource(Source):
         typical: bool = True,
     ) -> Sample:
         rows = draw_rows(self.n_samples, size, random_state, weight)
-        tasks = []
-        for part, block in zip(self._parts, self._blocks, strict=True):
-            first, last = np.searchsorted(rows, (part.start, part.stop))
-            if first < last:
-                every = last - first == part.stop - part.start
-                chosen = slice(None) if every else rows[first:last] - part.start
-                tasks.append(delayed(_chosen_rows)(block, chosen, part.start))
-        return Sample(rows, np.concatenate(self._compute(tasks)), None if weight is None else weight[rows])
+        return Sample(rows, self.take(rows), None if weight is None else weight[rows])
 
     def subset(self, X: np.ndarray) -> Source:
         rows = max(MIN_BLOCK_ROWS, -(-len(X) // self._n_threads))

@@ -35,6 +35,7 @@ class PairSource(Source):
         self.pairs = pairs
         self.n_features = pairs.n_features // 2
         self.many_passes, self.has_rows = pairs.many_passes, pairs.has_rows
+        self._drawn: Sample | None = None
 
     @property
     def n_samples(self) -> int | None:  # type: ignore[override]
@@ -55,8 +56,15 @@ class PairSource(Source):
         typical: bool = True,
     ) -> Sample:
         """Draw pairs and return their first frames."""
-        drawn = self.pairs.sample(size, random_state, weight, typical)
-        return drawn._replace(X=drawn.X[:, : self.n_features])
+        self._drawn = drawn = self.pairs.sample(size, random_state, weight, typical)
+        return drawn._replace(X=split_pairs(drawn.X)[0])
+
+    def second_frames(self, rows: np.ndarray) -> np.ndarray:
+        """Return the second frames of the pairs of these numbers, without another pass if they were drawn last."""
+        drawn = self._drawn
+        known = drawn is not None and np.isin(rows, drawn.rows, assume_unique=True).all()
+        pairs = drawn.X[np.searchsorted(drawn.rows, rows)] if drawn is not None and known else self.pairs.take(rows)
+        return split_pairs(pairs)[1]
 
     def thinned(
         self, size: int | None, random_state: np.random.RandomState, weight: np.ndarray | None = None

@@ -70,6 +70,10 @@ class Source(ABC):
     def read(self, part: Any) -> Part:
         """Return the index of a part (a slice, or an array of row numbers) and its rows, finite, of the right width."""
 
+    def take(self, rows: np.ndarray) -> np.ndarray:
+        """Return the rows of these numbers, in ascending order, of a source that has row numbers."""
+        return self.read(rows)[1]
+
     @abstractmethod
     def sample(
         self,

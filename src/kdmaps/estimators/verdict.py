@@ -118,7 +118,8 @@ def _evidence(
     if isinstance(form, EnergyForm):
         found = evidence_of(values, energies_at(basis, X, form.tensor, sample.rows), *settings)
     else:
-        energies = (values_at(basis, _second_frames(source, sample)) - values) ** 2 / 2
+        later = np.asarray(source.second_frames(sample.rows), dtype=np.float64)  # type: ignore[attr-defined]
+        energies = (values_at(basis, later) - values) ** 2 / 2
         found = evidence_of(values, energies, *settings, local=False)
     if modes.next_coefficients is not None:
         fastest = modes.clock.stretch(np.array([modes.next_quotient]))[0]
@@ -127,14 +128,8 @@ def _evidence(
 
 
 def _readable(source: Source, form: EnergyForm | LaggedForm) -> bool:
-    """Whether what the form needs can be read at single samples: pairs that are not in memory cannot."""
+    """Whether what the form needs can be read at single samples: pairs of a stream cannot."""
     return isinstance(form, EnergyForm) or (isinstance(source, PairSource) and source.has_rows and source.many_passes)
-
-
-def _second_frames(source: Source, sample: Sample) -> np.ndarray:
-    """Return the second frames of pairs, of which a sample holds the first."""
-    pairs = source.pairs.read(sample.rows)[1]  # type: ignore[attr-defined]
-    return np.asarray(pairs[:, sample.X.shape[1] :], dtype=np.float64)
 
 
 def _thinned(sample: Sample, most: int, seed: int) -> Sample:
