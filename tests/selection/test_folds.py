@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy import linalg
 from sklearn.model_selection import GroupKFold, KFold, ShuffleSplit, TimeSeriesSplit
 
 import kdmaps
@@ -13,7 +14,7 @@ from kdmaps.kernels import Gaussian, Matern
 from kdmaps.selection import scores
 from kdmaps.selection.cross_fit import cross_fit
 from kdmaps.selection.folds import BlockedKFold, Folds, make_splits
-from kdmaps.selection.rules import SCORINGS, jackknife_error, make_scoring, pooled_ritz_timescales
+from kdmaps.selection.rules import SCORINGS, jackknife_error, make_scoring, pooled_score, ritz_pairs
 from kdmaps.spectrum import path as regularization_path
 from kdmaps.spectrum.path import RegularizationPath
 from kdmaps.spectrum.pencil import find_modes, solve
@@ -130,7 +131,20 @@ def test_pooled_score_of_one_fold_is_its_score(X, basis):
     )
     fit = cross_fit(whole, folds, basis.ridge, R, [1e-2])[0]
     # A trace does not see the rotation of the modes.
-    assert pooled_ritz_timescales(fit, without=0).sum() == pytest.approx(scores.timescale(fit.folds[1]), rel=1e-10)
+    alone, pooled = [scores.timescale(fold) for fold in fit.folds], pooled_score(fit, power=1)
+    np.testing.assert_allclose(pooled.left_out, alone[::-1], rtol=1e-10)
+    np.testing.assert_allclose(pooled.fold_timescales.sum(axis=1), alone, rtol=1e-10)
+
+
+def test_one_fold_without_energy_spoils_no_other():
+    rng = np.random.default_rng(0)
+    roots = rng.standard_normal((2, 3, R, 2 * R))
+    P, E = roots @ np.swapaxes(roots, 2, 3)
+    E[1, :, 0] = E[1, 0, :] = 0
+    times, _ = ritz_pairs(P, E)
+    assert np.all(times[1] == -np.inf)
+    for f in (0, 2):
+        np.testing.assert_allclose(times[f], linalg.eigh(P[f], E[f], eigvals_only=True), rtol=1e-9)
 
 
 def test_jackknife_error_of_a_mean_is_its_standard_error():

@@ -27,7 +27,7 @@ class CrossFit:
     folds : list of FoldFit
     coefficients : ndarray of shape (p, r)
         Modes of all samples.
-    rotations : list of ndarray of shape (r, r)
+    rotations : ndarray of shape (F, r, r)
         Procrustes rotation that turns each fold's modes towards those of all samples.
     eigenvalues : ndarray of shape (r,)
         μ on all samples.
@@ -35,7 +35,7 @@ class CrossFit:
         λ-free rates on all samples.
     coverage : float
         How often a sample is tested, on average: the number of repeats for repeated folds.
-    overlaps, spreads : list of ndarray of shape (r, r)
+    overlaps, spreads : ndarray of shape (F, r, r)
         VᵀΣA and VᵀΣV for the modes V of each fold and A of all samples, Σ of all samples.
     condition_number : float
     seconds : list of float
@@ -44,23 +44,20 @@ class CrossFit:
 
     folds: list[FoldFit]
     coefficients: np.ndarray
-    rotations: list[np.ndarray]
+    rotations: np.ndarray
     eigenvalues: np.ndarray
     rates: np.ndarray
     coverage: float
-    overlaps: list[np.ndarray]
-    spreads: list[np.ndarray]
+    overlaps: np.ndarray
+    spreads: np.ndarray
     condition_number: float
     seconds: list[float] = field(default_factory=list)
 
     def agreement(self, n_modes: int | None = None) -> float:
         """Mean squared cosine between the spaces of the first modes of the folds and of all samples."""
         k = len(self.eigenvalues) if n_modes is None else n_modes
-        cosines = [
-            np.sum(M[:k, :k] * np.linalg.solve(S[:k, :k], M[:k, :k])) / k
-            for M, S in zip(self.overlaps, self.spreads, strict=True)
-        ]
-        return float(np.mean(cosines))
+        M, S = self.overlaps[:, :k, :k], self.spreads[:, :k, :k]
+        return float(np.sum(M * np.linalg.solve(S, M)) / (k * len(M)))
 
     def held_out_quotients(self) -> np.ndarray:
         """Σ_f n_f V_kᵀL_fV_k / Σ_f n_f V_kᵀΣ_fV_k for the k-th mode V_k of each fold on its test samples.
@@ -204,12 +201,12 @@ def _unpacked(
     return CrossFit(
         folds=folds,
         coefficients=modes[0].T,
-        rotations=list(forms[:, 6]),
+        rotations=forms[:, 6],
         eigenvalues=path.values[i, 0],
         rates=path.rates[i],
         coverage=float(path.weight[1 + n_folds :].sum() / path.weight[0]),
-        overlaps=list(forms[:, 4]),
-        spreads=list(forms[:, 5]),
+        overlaps=forms[:, 4],
+        spreads=forms[:, 5],
         condition_number=np.nan,
         seconds=[seconds] * n_folds,
     )
@@ -239,12 +236,12 @@ def _fit(everything: _Operators, pairs: list[tuple[_Operators, ...]], n_componen
     return CrossFit(
         folds=results,
         coefficients=everything.features(a),
-        rotations=rotations,
+        rotations=np.stack(rotations),
         eigenvalues=mu,
         rates=np.einsum("mk,mk->k", a, everything.energy @ a),
         coverage=sum(fold.test_weight for fold in results) / everything.moments.weight,
-        overlaps=overlaps,
-        spreads=spreads,
+        overlaps=np.stack(overlaps),
+        spreads=np.stack(spreads),
         condition_number=everything.path.condition_number(lam),
         seconds=seconds,
     )

@@ -27,6 +27,7 @@ from kdmaps.selection.plan import FitSpec, SearchPlan
 from kdmaps.selection.rules import Score, pooled_ritz_timescales
 from kdmaps.spectrum.iteration import CLOSE_STEPS, LAGGED_BOUND, LAGGED_STEPS, seen_directions
 from kdmaps.utils.content import content_digest
+from kdmaps.utils.threads import blas_threads
 from kdmaps.utils.validation import check_samples
 
 #: Samples on which data that are expensive to pass over are searched, unless more are asked for.
@@ -193,7 +194,10 @@ class SearchData:
         trains, tests = zip(*folded.parts, strict=True)
         sums, settings = [folded.whole, *trains, *tests], (n_components, [regularization], self.fit.center)
         iteration = {**self._iteration, "steps": CLOSE_STEPS}
-        return rough_cross_fit(sums, np.eye(len(sums), dtype=bool), folded.basis.ridge, *settings, **iteration)[0]
+        members = np.eye(len(sums), dtype=bool)
+        with blas_threads(1):
+            sums = _seen(sums, members, folded.basis)
+            return rough_cross_fit(sums, members, folded.basis.ridge, *settings, **iteration)[0]
 
     @property
     def _iteration(self) -> dict[str, Any]:
@@ -227,10 +231,7 @@ class SearchData:
             spec, folds = spec.at_most(HEAT_FEATURES), folds.first
         basis = spec.make(trial.kernel, self.preview.X, self.preview.weight, self.seed)
         sums, members = folds.sums(self.source, self.form, basis, self.weight, engine=self.fit.engine)
-        if basis.ridge is None:
-            whole = united(sums, members[0])
-            frame = seen_directions(whole.gram, whole.energy)
-            sums = sums if frame is None else [part.reduced(frame) for part in sums]
+        sums = _seen(sums, members, basis)
         share = (time.perf_counter() - start) / (len(trial.lambdas) * len(folds))
         descending = sorted(trial.lambdas, reverse=True)
         problem = (basis.ridge, self.fit.n_components, descending, self.fit.center)
@@ -247,6 +248,15 @@ class SearchData:
         share = seconds / (len(lambdas) * len(self.folds))
         fits, kernel = self.fit_folds(folded, lambdas), folded.basis.kernel
         return [_candidate(label, kernel, lam, fit, scoring, share) for lam, fit in zip(lambdas, fits, strict=True)]
+
+
+def _seen(sums: list[Moments], members: np.ndarray, basis: Basis) -> list[Moments]:
+    """Return sums in the directions that the samples see, where these are few; R = 1 is the same in all of them."""
+    if basis.ridge is not None:
+        return sums
+    whole = united(sums, members[0])
+    frame = seen_directions(whole.gram, whole.energy)
+    return sums if frame is None else [part.reduced(frame) for part in sums]
 
 
 def _candidate(

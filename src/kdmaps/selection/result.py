@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -87,12 +88,16 @@ class SearchResult:
         """Return scikit-learn's `cv_results_`, one entry per candidate."""
         candidates, n_folds, clock = self.candidates, len(self.data.folds), self.data.fit.clock
 
-        def per_fold(values: Any) -> np.ndarray:
-            return np.pad(np.asarray(values, dtype=np.float64), (0, n_folds - len(values)), constant_values=np.nan)
+        def per_fold(rows: Iterable[Sequence[float] | np.ndarray]) -> np.ndarray:
+            """Return rows as an array; NaN in folds that were not judged."""
+            out = np.full((len(candidates), n_folds), np.nan)
+            for line, row in zip(out, rows, strict=True):
+                line[: len(row)] = row
+            return out
 
-        scores = np.array([per_fold(c.score.fold_values) for c in candidates])
-        fits = np.array([per_fold(c.fit_seconds) for c in candidates])
-        scoring = np.array([per_fold(c.score_seconds) for c in candidates])
+        scores = per_fold(c.score.fold_values for c in candidates)
+        fits = per_fold(c.fit_seconds for c in candidates)
+        scoring = per_fold(c.score_seconds for c in candidates)
         selection = np.array([c.value for c in candidates])
         return {
             "mean_fit_time": _over_folds(np.mean, fits),
@@ -121,9 +126,11 @@ class SearchResult:
 
 
 def _over_folds(statistic: Any, values: np.ndarray) -> np.ndarray:
-    """Return a statistic of each row over the folds that were judged; NaN if there are none."""
-    rows = [row[~np.isnan(row)] for row in values]
-    return np.array([statistic(row) if row.size else np.nan for row in rows])
+    """Return a statistic of each row over the folds that were judged, which come first; NaN if there are none."""
+    judged, out = np.count_nonzero(~np.isnan(values), axis=1), np.full(len(values), np.nan)
+    for n in set(judged.tolist()) - {0}:
+        out[judged == n] = statistic(values[judged == n, :n], axis=1)
+    return out
 
 
 def _rank(values: np.ndarray) -> np.ndarray:

@@ -8,7 +8,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy.linalg import lapack
 
 from kdmaps.selection import scores
 from kdmaps.selection.cross_fit import CrossFit
@@ -62,11 +61,22 @@ def jackknife_replicates(left_out: np.ndarray, coverage: float) -> np.ndarray:
 
 
 def ritz_pairs(covariance: np.ndarray, energy: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Solve Pw = tEw with wᵀEw = 1: time scales t, at least 0, and directions w; t = -inf if E is not positive."""
-    times, directions, info = lapack.dsygv(covariance, energy, uplo="L")  # many small ones: without SciPy's checks
-    if info != 0:  # no energy on the test samples: no time scale
-        return np.full(len(covariance), -np.inf), np.full_like(covariance, np.nan)
-    return np.maximum(times, 0), directions
+    """Solve Pw = tEw with wᵀEw = 1 for stacks of matrices; (n, r) and (n, r, r).
+
+    Time scales t, ascending and at least 0, and directions w; t = -inf where E is not positive: no energy on the test
+    samples, no time scale.
+    """
+    try:
+        root = np.linalg.inv(np.linalg.cholesky(energy))
+    except np.linalg.LinAlgError:
+        if len(energy) > 1:  # one by one, since any of them spoils the whole stack
+            pairs = [ritz_pairs(P[None], E[None]) for P, E in zip(covariance, energy, strict=True)]
+            times, directions = (np.concatenate(part) for part in zip(*pairs, strict=True))
+            return times, directions
+        return np.full(energy.shape[:-1], -np.inf), np.full_like(energy, np.nan)
+    transposed = np.swapaxes(root, 1, 2)
+    times, turn = np.linalg.eigh(root @ covariance @ transposed)
+    return np.maximum(times, 0), transposed @ turn
 
 
 class PooledScore:
@@ -87,32 +97,31 @@ class PooledScore:
     """
 
     def __init__(self, covariances: np.ndarray, energies: np.ndarray, coverage: float, power: float = 0.5):
-        self._parts = np.stack([covariances, energies])
-        self._sums = self._parts.sum(axis=1)
-        self.coverage, self.power = max(coverage, 1.0), power
+        parts = np.stack([covariances, energies])
+        sums = parts.sum(axis=1, keepdims=True)
+        # Of all folds, of all but each one, and of each one alone.
+        self._times, self._directions = ritz_pairs(*np.concatenate([sums, sums - parts, parts], axis=1))
+        self._n, self.coverage, self.power = len(covariances), max(coverage, 1.0), power
 
-    def timescales(self, without: int | None = None) -> np.ndarray:
-        """t, ascending, of all folds or of all but one."""
-        return self._pairs(without)[0]
+    @property
+    def timescales(self) -> np.ndarray:
+        """Time scales of all folds, ascending; -inf if there is no energy."""
+        return self._times[0]
 
-    def _pairs(self, without: int | None = None) -> tuple[np.ndarray, np.ndarray]:
-        return ritz_pairs(*(self._sums if without is None else self._sums - self._parts[:, without]))
+    @property
+    def fold_timescales(self) -> np.ndarray:
+        """Time scales of each fold alone; (F, r)."""
+        return self._times[1 + self._n :]
 
-    @cached_property
-    def _whole(self) -> tuple[np.ndarray, np.ndarray]:
-        return self._pairs()
-
-    @cached_property
-    def _without(self) -> list[tuple[np.ndarray, np.ndarray]]:
-        return [self._pairs(f) for f in range(self._parts.shape[1])]
-
-    def _score(self, times: np.ndarray) -> float:
-        return float(np.sum(times**self.power)) if np.all(times >= 0) else -np.inf
+    def _score(self, times: np.ndarray) -> np.ndarray:
+        """Return the score of time scales, in the last axis; -inf where there are none."""
+        known = np.all(times >= 0, axis=-1)
+        return np.where(known, np.sum(np.maximum(times, 0) ** self.power, axis=-1), -np.inf)
 
     @cached_property
     def left_out(self) -> np.ndarray:
         """The score without each fold; (F,)."""
-        return np.array([self._score(times) for times, _ in self._without])
+        return self._score(self._times[1 : 1 + self._n])
 
     @property
     def replicates(self) -> np.ndarray:
@@ -122,7 +131,7 @@ class PooledScore:
 
     def lower_bound(self, caution: float) -> float:
         """Return the score minus `caution` jackknife standard errors; -inf where there are no time scales."""
-        value = self._score(self._whole[0])
+        value = float(self._score(self.timescales))
         if caution == 0:
             return value
         return value - caution * jackknife_error(self.replicates) if np.all(np.isfinite(self.left_out)) else -np.inf
@@ -132,19 +141,20 @@ class PooledScore:
 
         dt_k = w_kᵀ(dP - t_k dE)w_k; the fold f is part of all sums but that without itself.
         """
-        adjoint = self._score_adjoint(*self._whole)[:, None]
+        adjoint = self._score_adjoint(0)[:, None]
         if caution == 0:
-            adjoint = np.repeat(adjoint, self._parts.shape[1], axis=1)
+            adjoint = np.repeat(adjoint, self._n, axis=1)
         else:
             n, deviations = len(self.left_out), self.left_out - self.left_out.mean()
             error = jackknife_error(self.replicates)
             slopes = caution * (n - 1) / n * self.coverage * deviations / error if error > 0 else np.zeros(n)
-            parts = np.stack([s * self._score_adjoint(*pairs) for s, pairs in zip(slopes, self._without, strict=True)])
+            parts = np.stack([slope * self._score_adjoint(1 + f) for f, slope in enumerate(slopes)])
             adjoint = adjoint - np.moveaxis(parts.sum(axis=0) - parts, 0, 1)
         return adjoint[0], adjoint[1]
 
-    def _score_adjoint(self, times: np.ndarray, directions: np.ndarray) -> np.ndarray:
-        """Return the derivatives of Σ_k t_k^p by P and E; (2, r, r)."""
+    def _score_adjoint(self, i: int) -> np.ndarray:
+        """Return the derivatives of Σ_k t_k^p by P and E, of the i-th of the pairs; (2, r, r)."""
+        times, directions = self._times[i], self._directions[i]
         by_time = self.power * times ** (self.power - 1)
         return np.stack([(directions * c) @ directions.T for c in (by_time, -by_time * times)])
 
@@ -170,22 +180,23 @@ class PooledAutocorrelations(PooledScore):
         super().__init__(covariances, energies, coverage)
         self._measure = measure
 
-    def _score(self, times: np.ndarray) -> float:
-        if not np.all(times >= 0):
-            return -np.inf
+    def _score(self, times: np.ndarray) -> np.ndarray:
         # What has turned to its opposite after a lag is noise, and no slow mode.
-        return float(np.sum(self._measure(1 - 1 / np.maximum(times, 1))))
+        values = np.sum(self._measure(1 - 1 / np.maximum(times, 1)), axis=-1)
+        return np.where(np.all(times >= 0, axis=-1), values, -np.inf)
+
+    @property
+    def fold_values(self) -> np.ndarray:
+        """The score of each fold alone; (F,)."""
+        return self._score(self.fold_timescales)
 
 
 def pooled_parts(fit: CrossFit) -> tuple[np.ndarray, np.ndarray, float]:
     """Return P_f, E_f and the coverage of `PooledScore`, each fold's modes turned towards those of all samples."""
+    weight = np.array([fold.test_weight for fold in fit.folds])[:, None, None]
+    turned = np.swapaxes(fit.rotations, 1, 2)
     covariances, energies = (
-        np.stack(
-            [
-                fold.test_weight * (rotation.T @ getattr(fold, name) @ rotation)
-                for fold, rotation in zip(fit.folds, fit.rotations, strict=True)
-            ]
-        )
+        weight * (turned @ np.stack([getattr(fold, name) for fold in fit.folds]) @ fit.rotations)
         for name in ("test_covariance", "test_energy")
     )
     return covariances, energies, fit.coverage
@@ -196,9 +207,9 @@ def pooled_score(fit: CrossFit, power: float = 0.5) -> PooledScore:
     return PooledScore(*pooled_parts(fit), power)
 
 
-def pooled_ritz_timescales(fit: CrossFit, without: int | None = None) -> np.ndarray:
-    """Return the time scales of the fold modes on the test samples of all folds, or of all but one."""
-    return pooled_score(fit).timescales(without)
+def pooled_ritz_timescales(fit: CrossFit) -> np.ndarray:
+    """Return the time scales of the fold modes on the test samples of all folds."""
+    return pooled_score(fit).timescales
 
 
 #: How many standard errors are subtracted from the score; see `python -m kdmaps.experiments.regret`.
@@ -214,9 +225,9 @@ def select_by_timescale(fit: CrossFit) -> Score:
     the lower bound prefers, of two candidates that look alike, the one that the folds agree on.
     """
     pooled = pooled_score(fit)
-    fold_values = np.array([scores.timescale(fold) for fold in fit.folds])
-    held_out = pooled.timescales()
-    return Score(pooled.lower_bound(CAUTION), pooled.replicates, fold_values, pooled.lower_bound(0), held_out)
+    fold_values = pooled.fold_timescales.sum(axis=1)  # `scores.timescale`
+    bounds = pooled.lower_bound(CAUTION), pooled.lower_bound(0)
+    return Score(bounds[0], pooled.replicates, fold_values, bounds[1], pooled.timescales)
 
 
 def select_by_autocorrelation(power: int) -> Callable[[CrossFit], Score]:
@@ -228,8 +239,8 @@ def select_by_autocorrelation(power: int) -> Callable[[CrossFit], Score]:
 
     def select(fit: CrossFit) -> Score:
         pooled = PooledAutocorrelations(*pooled_parts(fit), lambda nu: nu**power)
-        fold_values = np.array([scores.vamp(fold, power) for fold in fit.folds])
-        return Score(pooled.lower_bound(CAUTION), pooled.replicates, fold_values, pooled.lower_bound(0))
+        bounds = pooled.lower_bound(CAUTION), pooled.lower_bound(0)
+        return Score(bounds[0], pooled.replicates, pooled.fold_values, bounds[1])
 
     return select
 
