@@ -104,7 +104,8 @@ class FourierBasis(Basis):
         return out
 
     def features(self, X: np.ndarray) -> np.ndarray:
-        return self._waves(X) * self._amplitude
+        waves = self._waves(X)
+        return np.multiply(waves, self._amplitude, out=waves if waves.dtype == np.float64 else None)
 
     def combine(self, X: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
         out, scaled = np.empty((X.shape[0], coefficients.shape[1])), coefficients * self._amplitude[:, None]

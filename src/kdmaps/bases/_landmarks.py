@@ -69,7 +69,11 @@ class LandmarkBasis(Basis):
         return self._ridge
 
     def features(self, X: np.ndarray) -> np.ndarray:
-        return self.kernel(X - self.origin, self.centred_landmarks)
+        X = X - self.origin
+        if not self.radial:
+            return self.kernel(X, self.centred_landmarks)
+        y, zeta = self.kernel.coordinates(X), self.kernel.coordinates(self.centred_landmarks)
+        return np.asarray(self.kernel.profile(_squared_distances(y, zeta)))
 
     def gradient(self, X: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
         parts = [partial @ coefficients for partial in self.kernel.partials(X - self.origin, self.centred_landmarks)]

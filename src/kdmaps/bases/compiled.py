@@ -67,6 +67,52 @@ def add_gram(out: np.ndarray, A: np.ndarray, work: np.ndarray | None = None) -> 
         _add_lower(out, work)
 
 
+def add_pair_grams(
+    here: np.ndarray,
+    there: np.ndarray,
+    root_weight: np.ndarray,
+    both: np.ndarray,
+    difference: np.ndarray,
+    sums: np.ndarray,
+    differences: np.ndarray,
+    total: np.ndarray,
+    work: np.ndarray | None = None,
+) -> None:
+    """Write s = √w(φ(y) + φ(x)) and δ = √w(φ(y) - φ(x)) to `both` and `difference`, and add Σssᵀ, Σδδᵀ and Σ√w s.
+
+    One compiled function, as for `add_waves`; `work` as in `add_gram`.
+
+    Parameters
+    ----------
+    here, there : ndarray of shape (n, p)
+        φ(x) and φ(y).
+    root_weight : ndarray of shape (n,)
+    both, difference : ndarray of shape (n, p)
+        C-contiguous, of the type of the features.
+    sums, differences, total : float64 ndarrays of shape (p, p), (p, p) and (p,)
+        Matrices have their lower triangle only.
+    """
+    _add_pair_grams(_SYRK[both.dtype], here, there, root_weight, both, difference, sums, differences, total, work)
+
+
+@njit(nogil=True, cache=True)
+def _add_pair_grams(syrk, here, there, root_weight, both, difference, sums, differences, total, work):
+    for i in range(here.shape[0]):
+        root = root_weight[i]
+        for j in range(here.shape[1]):
+            both[i, j] = root * (there[i, j] + here[i, j])
+            difference[i, j] = root * (there[i, j] - here[i, j])
+    total += np.dot(root_weight, both)
+    if work is None:  # decided at compile time
+        _syrk(syrk, both, 1.0, sums)
+        _syrk(syrk, difference, 1.0, differences)
+    else:
+        _syrk(syrk, both, 0.0, work)
+        _add_lower(sums, work)
+        _syrk(syrk, difference, 0.0, work)
+        _add_lower(differences, work)
+
+
 def mirror(lower: np.ndarray) -> np.ndarray:
     """Copy the lower triangle to the upper one, in place, and return the symmetric matrix."""
     _mirror(lower)

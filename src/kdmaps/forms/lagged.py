@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from kdmaps.bases import Basis
-from kdmaps.bases.compiled import add_gram, mirror
+from kdmaps.bases.compiled import add_pair_grams, mirror
 from kdmaps.data.pairs import split_pairs
 from kdmaps.data.sources import Source, weights_at
 from kdmaps.forms.engines import chunk_rows
@@ -33,6 +33,7 @@ class _State:
     sums: np.ndarray
     differences: np.ndarray
     total: np.ndarray
+    block: np.ndarray  # s and δ of a block of pairs, times √w
     work: np.ndarray | None
     flow: np.ndarray | None
     change: np.ndarray | None
@@ -113,7 +114,8 @@ class LaggedForm:
         def start() -> _State:
             work = np.zeros((p, p), np.float32) if single else None
             directed = () if self.reversible else (np.zeros((p, p)), np.zeros(p))
-            return _State(np.zeros((p, p)), np.zeros((p, p)), np.zeros(p), work, *(directed or (None, None)))
+            block = np.empty((2, min(size, BLOCK_PAIRS), p), basis.dtype)
+            return _State(np.zeros((p, p)), np.zeros((p, p)), np.zeros(p), block, work, *(directed or (None, None)))
 
         def step(state: _State, part: Any) -> None:
             index, chunk = source.read(part)
@@ -139,18 +141,15 @@ class LaggedForm:
         state.pairs += len(pairs)
         state.weight += float(weight.sum())
         state.weight_squared += float(weight @ weight)
-        root = np.sqrt(weight).astype(basis.dtype)[:, None]
+        root = np.sqrt(weight).astype(basis.dtype)
         for part in slices(len(pairs), BLOCK_PAIRS):
-            here, there = self._features(basis, *split_pairs(pairs[part]))
-            difference, both = there - here, here + there
-            difference *= root[part]
-            both *= root[part]
-            add_gram(state.sums, both, state.work)
-            add_gram(state.differences, difference, state.work)
-            state.total += root[part, 0] @ both
+            frames = self._features(basis, *split_pairs(pairs[part]))
+            both, difference = state.block[:, : len(frames[0])]
+            sums = (state.sums, state.differences, state.total, state.work)
+            add_pair_grams(*frames, root[part], both, difference, *sums)
             if state.flow is not None and state.change is not None:
                 state.flow += both.T @ difference
-                state.change += root[part, 0] @ difference
+                state.change += root[part] @ difference
 
     def _features(self, basis: Basis, first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the features of both frames of each pair; those of frames in a row are computed once."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
+from math import factorial
 from typing import Any
 
 import numpy as np
@@ -220,13 +221,16 @@ class Laplacian(_Family):
 
 
 def _bessel_profile(nu: float, t: Any, xp: Any) -> Any:
-    """Evaluate g_ν(t) = √(2/π) t^ν K_ν(t) for half-integer ν by its three-term recursion; K_{-ν} = K_ν."""
+    """Evaluate g_ν(t) = √(2/π) t^ν K_ν(t) for half-integer ν = n+½; K_{-ν} = K_ν.
+
+    It is θ_n(t)e^{-t} with the reverse Bessel polynomial θ_n(t) = Σ_k (n+k)!/((n-k)! k! 2^k) t^{n-k}.
+    """
     if nu < 0:
         return t ** (2 * nu) * _bessel_profile(-nu, t, xp)
-    lower, upper = xp.exp(-t) / t, xp.exp(-t)
-    for m in range(round(nu - 0.5)):
-        lower, upper = upper, (2 * m + 1) * upper + t**2 * lower
-    return upper
+    n, polynomial = round(nu - 0.5), 1.0
+    for k in range(1, n + 1):
+        polynomial = polynomial * t + factorial(n + k) / (factorial(n - k) * factorial(k) * 2**k)
+    return polynomial * xp.exp(-t)
 
 
 #: Families by the names that estimators and the command line accept; each is called with a bandwidth.
