@@ -143,10 +143,11 @@ class LaggedForm:
         state.weight_squared += float(weight @ weight)
         root = np.sqrt(weight).astype(basis.dtype)
         for part in slices(len(pairs), BLOCK_PAIRS):
-            frames = self._features(basis, *split_pairs(pairs[part]))
-            both, difference = state.block[:, : len(frames[0])]
-            sums = (state.sums, state.differences, state.total, state.work)
-            add_pair_grams(*frames, root[part], both, difference, *sums)
+            here, there = self._features(basis, *split_pairs(pairs[part]))
+            both, difference = state.block[:, : len(here)]
+            add_pair_grams(
+                here, there, root[part], both, difference, state.sums, state.differences, state.total, state.work
+            )
             if state.flow is not None and state.change is not None:
                 state.flow += both.T @ difference
                 state.change += root[part] @ difference
