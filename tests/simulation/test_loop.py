@@ -11,6 +11,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from kdmaps.simulation import Loop
+from kdmaps.simulation.loop import spread
 from shared import wide_map
 
 #: A walker in V = x²/2 under the bias, exactly sampled by rejection; `kill` ends the process in a round.
@@ -75,6 +76,24 @@ def test_a_killed_round_is_run_again_with_the_same_result(tmp_path, kill):
     assert json.dumps(resumed.rounds) == json.dumps(whole.rounds)
 
 
+def test_frames_of_the_guide_are_spread_evenly():
+    """A thousand rows in one place and eleven along a line: those of the line come first, the ends before the rest."""
+    line = np.column_stack([np.linspace(0, 10, 11), np.zeros(11)])
+    X = np.vstack([np.full((1000, 2), 0.001), line])
+    chosen = X[spread(X, 12)]
+    assert_allclose(chosen[:3, 0], [0.001, 10, 5])
+    assert_allclose(np.sort(chosen[:11, 0]), [0.001, *range(1, 11)])
+    assert len(spread(line, 100)) == 11  # no row twice
+
+
+def test_weights_are_kept_for_the_next_round(tmp_path):
+    """Asking for another round, and for the last again, gives what a new loop gives."""
+    first = loop(tmp_path).run(max_rounds=3)
+    for number in (2, 0, 2):
+        for ours, theirs in zip(first.weighted(number), loop(tmp_path).weighted(number), strict=True):
+            assert_allclose(ours, theirs)
+
+
 def test_a_finished_loop_simulates_nothing(tmp_path):
     first = loop(tmp_path).run(max_rounds=2)
 
@@ -87,7 +106,9 @@ def test_a_finished_loop_simulates_nothing(tmp_path):
 def test_bad_arguments_are_named(tmp_path):
     with pytest.raises(ValueError, match="kT must be"):
         Loop(tmp_path, sampled, fit, kT=0.0)
-    with pytest.raises(ValueError, match="memory must be at least 1"):
+    with pytest.raises(ValueError, match="memory must be a positive whole number, got 0"):
         loop(tmp_path, memory=0)
+    with pytest.raises(ValueError, match="n_even must be"):
+        loop(tmp_path, n_even=2.5)
     with pytest.raises(ValueError, match="simulate must return finite frames"):
         loop(tmp_path, lambda *_: np.array([[np.nan]])).run(1)

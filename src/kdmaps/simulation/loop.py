@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Callable
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from kdmaps.utils.types import PathLike
 #: more in each round while a well is being filled, when nothing else changes.
 SETTLED = {"rates": 0.2, "free_energy": 0.3, "height": 1.0, "modes": 0.05, "outside": 0.01}
 #: Settled rounds in a row after which the loop ends.
-IN_A_ROW = 2
+IN_A_ROW = 3
 
 
 class Loop:
@@ -33,8 +34,9 @@ class Loop:
     the frames of the last rounds by `umbrella_weights`, and fits. Rounds are kept on disk: a loop that was killed goes
     on with the round that it was in, and with its frames if they were complete.
 
-    The mode that guides the next bias is fitted with tempered weights: weights of the unbiased system are so small near
-    barriers that modes are undetermined where new frames are wanted.
+    The mode that guides the next bias is that of frames spread evenly over all that was visited, without weights. The
+    slowest mode of the system itself is a step: constant in every well, it cannot fill one, and between wells, where
+    weights are tiny, it is undetermined. A mode of even frames rises all the way from one end to the other.
 
     Parameters
     ----------
@@ -53,10 +55,10 @@ class Loop:
         ``describe(frames)`` returns X, by default the frames themselves.
     n_starts : int, default=100
         Number of frames to start from, drawn from those of the last rounds by the law of the new bias.
-    memory : int, default=4
+    memory : int, default=3
         Number of rounds that count. Older ones have not seen what was found since, and say that it is not there.
-    tempering : float, default=0.3
-        Exponent of the weights of the fit that guides the next bias: between 0, the biased law itself, and 1.
+    n_even : int, default=600
+        Number of frames, spread evenly, that the guide is fitted to.
     bias_factor : float, default=8
         See `ModeBias.filling`.
     seed : int, default=0
@@ -95,28 +97,55 @@ class Loop:
         guide: Callable[[np.ndarray, np.ndarray], ModeTransformer] | None = None,
         describe: Callable[[np.ndarray], np.ndarray] | None = None,
         n_starts: int = 100,
-        memory: int = 4,
-        tempering: float = 0.3,
+        memory: int = 3,
+        n_even: int = 600,
         bias_factor: float = 8.0,
         seed: int = 0,
     ):
         self.directory, self.kT = Path(directory), checked_kT(kT)
         self.simulate, self.fit, self.guide, self.describe = simulate, fit, guide or fit, describe or np.asarray
-        self.n_starts, self.memory, self.tempering, self.bias_factor, self.seed = (
-            n_starts, memory, tempering, bias_factor, seed,
+        self.n_starts, self.memory, self.n_even, self.bias_factor, self.seed = (
+            n_starts, memory, n_even, bias_factor, seed,
         )  # fmt: skip
-        if memory < 1 or not 0 <= tempering <= 1:
-            raise ValueError(f"memory must be at least 1 and tempering in [0, 1], got {memory!r} and {tempering!r}.")
+        for name, value in (("n_starts", n_starts), ("memory", memory), ("n_even", n_even)):
+            if not isinstance(value, Integral) or value < 1:
+                raise ValueError(f"{name} must be a positive whole number, got {value!r}.")
         self.directory.mkdir(parents=True, exist_ok=True)
         self.rounds: list[dict[str, Any]] = []
+        # Frames and weights of the round that was asked for last: the next round begins with them.
+        self._weighted: tuple[int, tuple[np.ndarray, np.ndarray, np.ndarray]] | None = None
         while (path := self._path(len(self.rounds), "json")).exists():
             self.rounds.append(json.loads(path.read_text()))
 
-    def run(self, max_rounds: int = 20) -> Loop:
-        """Run rounds until nothing changes, or until there are `max_rounds`; return self."""
+    def run(self, max_rounds: int = 20, after: Callable[[Loop], None] | None = None) -> Loop:
+        """Run rounds until nothing changes, or until there are `max_rounds`; return self.
+
+        Parameters
+        ----------
+        max_rounds : int, default=20
+            Those of earlier calls count.
+        after : callable, optional
+            Called with the loop after every round.
+        """
         while len(self.rounds) < max_rounds and not self.settled:
             self._round(len(self.rounds))
+            if after is not None:
+                after(self)
         return self
+
+    def write_page(self, path: PathLike | None = None, **options: Any) -> None:
+        """Write an HTML page that shows every finished round: rates, free energy, modes, where frames lie, warnings.
+
+        Parameters
+        ----------
+        path : path-like, optional
+            By default ``rounds.html`` in the directory.
+        **options
+            As in `kdmaps.report.render_rounds`.
+        """
+        from kdmaps.output.report import write_rounds  # output is built on simulation
+
+        write_rounds(self, self.directory / "rounds.html" if path is None else path, **options)
 
     @property
     def settled(self) -> bool:
@@ -138,6 +167,8 @@ class Loop:
     def weighted(self, number: int = -1) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the frames that count in a round, X, and weights that reweight them to the unbiased system."""
         number = range(len(self.rounds) + 1)[number] if number >= 0 else range(len(self.rounds))[number]
+        if self._weighted is not None and self._weighted[0] == number:
+            return self._weighted[1]
         recent = range(max(0, number - self.memory + 1), number + 1)
         parts = [self.frames(k) for k in recent]
         frames = np.concatenate(parts)
@@ -145,7 +176,8 @@ class Loop:
         biases = [self.bias(k) for k in recent]
         energies = [np.zeros(len(X)) if bias is None else bias.energy(X) for bias in biases]
         window = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
-        return frames, X, umbrella_weights(np.column_stack(energies), window, self.kT)
+        self._weighted = number, (frames, X, umbrella_weights(np.column_stack(energies), window, self.kT))
+        return self._weighted[1]
 
     def _round(self, number: int) -> None:
         """Run what is missing of a round; its summary is written last."""
@@ -160,7 +192,8 @@ class Loop:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             _, X, weight = self.weighted(number)
-            model, guide = self.fit(X, weight), self.guide(X, _tempered(weight, self.tempering))
+            even = X[spread(X, self.n_even)]
+            model, guide = self.fit(X, weight), self.guide(even, np.ones(len(even)))
             following = ModeBias.filling(guide, 0, X, weight, self.kT, self.bias_factor)
             summary = self._summary(number, model, X, weight, bias)
         summary["warnings"] = sorted({str(one.message) for one in caught})
@@ -232,6 +265,11 @@ def _load(path: Path) -> ModeTransformer:
     return load(path)
 
 
-def _tempered(weight: np.ndarray, exponent: float) -> np.ndarray:
-    tempered = weight**exponent
-    return tempered / tempered.mean()
+def spread(X: np.ndarray, n: int) -> np.ndarray:
+    """Return the indices of n rows, spread evenly: each is the row farthest from all before it."""
+    chosen = [0]
+    distance = np.full(len(X), np.inf)
+    while len(chosen) < min(n, len(X)):
+        distance = np.minimum(distance, ((X - X[chosen[-1]]) ** 2).sum(axis=1))
+        chosen.append(int(distance.argmax()))
+    return np.array(chosen)

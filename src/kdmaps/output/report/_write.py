@@ -153,15 +153,19 @@ def render_report(
     )
 
 
-def _filled(**content: Any) -> str:
-    """Fill the template."""
+def template_of(name: str) -> Any:
+    """Return a template of this folder."""
     from jinja2 import Environment, StrictUndefined
 
-    folder = files("kdmaps.output.report")
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    template = environment.from_string((folder / "page.html").read_text(encoding="utf-8"))
+    return environment.from_string((files("kdmaps.output.report") / name).read_text(encoding="utf-8"))
+
+
+def _filled(**content: Any) -> str:
+    """Fill the template."""
+    folder = files("kdmaps.output.report")
     style, script = ((folder / name).read_text(encoding="utf-8") for name in ("page.css", "page.js"))
-    return template.render(style=style, script=script, versions=library_versions(), **content)
+    return template_of("page.html").render(style=style, script=script, versions=library_versions(), **content)
 
 
 def _findings(model: Any, uncertainty: Any, unit: str | None, independence: IndependentModes | None) -> dict[str, Any]:
