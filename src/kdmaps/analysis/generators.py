@@ -91,6 +91,8 @@ class Generator:
     ((20000, 2), (2,))
     """
 
+    diffusion: TensorLike
+
     def __init__(self, drift: Field, diffusion: TensorLike = None):
         self._drift, self.diffusion = drift, diffusion
 

@@ -119,6 +119,12 @@ class DiffusionMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     array([1., 1., 4., 4.])
     """
 
+    bandwidth_: float
+    eigenvalues_: np.ndarray
+    rates_: np.ndarray
+    timescales_: np.ndarray
+    embedding_: np.ndarray
+
     def __init__(
         self,
         n_components: int = 4,

@@ -37,7 +37,7 @@ class Basis(ABC):
     kernel: Kernel
     origin: np.ndarray
     n_features: int
-    dtype = np.dtype(np.float64)
+    dtype: np.dtype[Any] = np.dtype(np.float64)
 
     @property
     def dim(self) -> int:

@@ -21,11 +21,15 @@ class DictionaryBasis(LandmarkBasis):
     origin : ndarray of shape (d,)
     """
 
+    kernels: tuple[Kernel, ...]
+    landmarks: np.ndarray
+    origin: np.ndarray
+
     def __init__(self, kernels: Sequence[Kernel], landmarks: np.ndarray, origin: np.ndarray):
         self.kernel: Any = _Stack(kernels)
         self.kernels, self.landmarks, self.origin = tuple(kernels), landmarks, origin
-        self.n_features = len(kernels) * len(landmarks)
-        self.centred_landmarks = landmarks - origin
+        self.n_features: int = len(kernels) * len(landmarks)
+        self.centred_landmarks: np.ndarray = landmarks - origin
         self.radial = False
 
     @property

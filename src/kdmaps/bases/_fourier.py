@@ -52,10 +52,14 @@ class FourierBasis(Basis):
     origin : ndarray of shape (d,)
     """
 
+    frequencies: np.ndarray
+    weights: np.ndarray
+    origin: np.ndarray
+
     def __init__(self, kernel: Kernel, frequencies: np.ndarray, weights: np.ndarray, origin: np.ndarray):
         self.kernel = kernel
         self.frequencies, self.weights, self.origin = frequencies, weights, origin
-        self.n_features = 2 * frequencies.shape[0]
+        self.n_features: int = 2 * frequencies.shape[0]
         self._amplitude = np.tile(np.sqrt(weights), 2)
         self._set_type(self.dtype)
 
@@ -201,7 +205,7 @@ class RandomPhaseBasis(FourierBasis):
     ):
         super().__init__(kernel, frequencies, weights, origin)
         self.phases = phases
-        self.n_features = frequencies.shape[0]
+        self.n_features: int = frequencies.shape[0]
         self._mix = np.concatenate([np.sqrt(2) * np.cos(phases), -np.sqrt(2) * np.sin(phases)])
 
     def _mixed(self, pairs: np.ndarray, axis: int) -> np.ndarray:

@@ -54,13 +54,17 @@ class LandmarkBasis(Basis):
     origin : ndarray of shape (d,)
     """
 
+    kernel: Kernel
+    landmarks: np.ndarray
+    origin: np.ndarray
+
     def __init__(self, kernel: Kernel, landmarks: np.ndarray, origin: np.ndarray):
         self.kernel, self.landmarks, self.origin = kernel, landmarks, origin
-        self.n_features = landmarks.shape[0]
+        self.n_features: int = landmarks.shape[0]
         self._metrics: dict[bytes | None, Any] = {}
-        self.centred_landmarks = landmarks - origin
+        self.centred_landmarks: np.ndarray = landmarks - origin
         # If the kernel is not C¹, g → ∞ at coincident points; the coordinate-wise derivative stays finite there.
-        self.radial = kernel.linear_map is not None and kernel.smoothness >= 1
+        self.radial: bool = kernel.linear_map is not None and kernel.smoothness >= 1
         W = kernel(self.centred_landmarks)
         self._ridge = (W + W.T) / 2 + JITTER * np.trace(W) * np.eye(self.n_features)  # eq:W-stab
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from kdmaps.bases._base import MIN_ROWS, Basis
 from kdmaps.forms.diffusion import DiffusionTensor, TensorRows
+from kdmaps.kernels import Kernel
 
 
 @dataclass
@@ -25,10 +26,16 @@ class ModeBasis(Basis):
     Their Moments are r×r and cost O(N p r); they give the held-out score of given modes.
     """
 
+    basis: Basis
+    coefficients: np.ndarray
+    offset: np.ndarray
+    kernel: Kernel
+    origin: np.ndarray
+
     def __init__(self, basis: Basis, coefficients: np.ndarray, offset: np.ndarray):
         self.basis, self.coefficients, self.offset = basis, coefficients, offset
         self.kernel, self.origin = basis.kernel, basis.origin
-        self.n_features = coefficients.shape[1]
+        self.n_features: int = coefficients.shape[1]
 
     @property
     def chunk_rows(self) -> int:

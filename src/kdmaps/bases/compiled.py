@@ -140,7 +140,7 @@ _C7, _C8 = 4.7778772907686911104e-14, -1.5218559264094550689e-16
 
 
 @njit(nogil=True, cache=True, fastmath={"contract", "nsz", "arcp"}, error_model="numpy")
-def cos_sin_rows(angles, row_scale, out):
+def cos_sin_rows(angles: np.ndarray, row_scale: np.ndarray, out: np.ndarray) -> None:
     """Write [cos a, sin a]·row_scale into the two halves of each row of `out`."""
     n, q = angles.shape
     for i in range(n):
@@ -166,7 +166,7 @@ _FC1, _FC2, _FC3, _FC4 = _F(4.1666666078e-2), _F(-1.3888812506e-3), _F(2.4786076
 
 
 @njit(nogil=True, cache=True, fastmath={"contract", "nsz", "arcp"}, error_model="numpy")
-def cos_sin_rows_single(angles, row_scale, out, shift):
+def cos_sin_rows_single(angles: np.ndarray, row_scale: np.ndarray, out: np.ndarray, shift: np.float32) -> None:
     """Float32 version of `cos_sin_rows` that subtracts `shift` from the cosine; cos a - 1 is accurate for small a."""
     n, q = angles.shape
     for i in range(n):

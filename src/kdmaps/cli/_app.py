@@ -44,7 +44,7 @@ def _print_error(text: str) -> None:
     Console(stderr=True).print(Text(text), soft_wrap=True, highlight=False)
 
 
-app = typer.Typer(
+app: typer.Typer = typer.Typer(
     cls=_Commands,
     help="Slow modes of stochastic systems from samples.",
     no_args_is_help=True,

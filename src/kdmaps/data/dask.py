@@ -50,6 +50,8 @@ class DaskSource(Source):
         All columns of a row are in one block.
     """
 
+    array: Any
+
     many_passes = True
     has_rows = True
 
@@ -57,7 +59,7 @@ class DaskSource(Source):
         self.array = X
         if not isinstance(X, da.Array):
             names = list(X.columns)
-            self.feature_names = names if all(isinstance(name, str) for name in names) else None
+            self.feature_names: list[str] | None = names if all(isinstance(name, str) for name in names) else None
             self.array = X.to_dask_array()
         if self.array.ndim != 2 or self.array.dtype.kind not in "fiub" or np.isnan(self.array.shape[1]):
             raise ValueError(
@@ -68,7 +70,7 @@ class DaskSource(Source):
             raise ValueError("Found array with 0 feature(s) in X, while a minimum of 1 is required.")
         if self.array.numblocks[1] > 1:
             self.array = self.array.rechunk({1: -1})
-        self.n_features = self.array.shape[1]
+        self.n_features: int = self.array.shape[1]
         # Threads of a sweep would not see a client or a setting that is local to the calling thread.
         self._get = get_scheduler(collections=[self.array])
         self._lock = threading.Lock()

@@ -31,9 +31,12 @@ class PairSource(Source):
         d, the number of columns of a frame.
     """
 
+    many_passes: bool
+    has_rows: bool
+
     def __init__(self, pairs: Source):
         self.pairs = pairs
-        self.n_features = pairs.n_features // 2
+        self.n_features: int = pairs.n_features // 2
         self.many_passes, self.has_rows = pairs.many_passes, pairs.has_rows
         self._drawn: Sample | None = None
 
@@ -109,12 +112,15 @@ class ArrayPairs(Source):
         First and second row of each pair.
     """
 
+    n_samples: int
+    n_features: int
+
     has_rows = True
 
     def __init__(self, frames: ArraySource, starts: np.ndarray, ends: np.ndarray):
         self._frames, self._starts, self._ends = frames, starts, ends
         self.n_samples, self.n_features = len(starts), 2 * frames.n_features
-        self.many_passes = frames.many_passes
+        self.many_passes: bool = frames.many_passes
 
     def parts(self, size: int, rows: np.ndarray | None = None) -> list[Any]:
         if rows is None:

@@ -241,6 +241,10 @@ class ArraySource(Source):
         Whether all values are known to be finite.
     """
 
+    array: np.ndarray
+    n_samples: int | None
+    n_features: int
+
     def __init__(self, array: np.ndarray, checked: bool = False):
         if array.ndim != 2 or array.dtype.kind not in "fiub":
             raise ValueError(
@@ -252,7 +256,7 @@ class ArraySource(Source):
         self.has_rows = True
         _check_size(self.n_samples, self.n_features)
         self._map: mmap.mmap | None = getattr(array, "_mmap", None)
-        self.many_passes = self._map is None
+        self.many_passes: bool = self._map is None
         # A private mapping ("c") may hold changes that exist nowhere else.
         if getattr(array, "mode", "c") not in ("r", "r+") or not hasattr(mmap, "MADV_DONTNEED"):
             self._map = None

@@ -27,6 +27,8 @@ class StreamSource(Source):
     feature_names : list of str, optional
     """
 
+    feature_names: list[str] | None
+
     def __init__(
         self,
         start: Callable[[], Iterator[Any]],
@@ -39,7 +41,7 @@ class StreamSource(Source):
         self._head: list[np.ndarray] = []  # chunks of a one-time stream that were read, but not yet used
         self._rest: Iterator[np.ndarray] | None = None
         self._last: Any = None
-        self.n_features = next(self._chunks(keep=True)).shape[1]
+        self.n_features: int = next(self._chunks(keep=True)).shape[1]
 
     def _open(self) -> Iterator[np.ndarray]:
         chunks = self._start()

@@ -96,6 +96,8 @@ class AdaptiveDiffusionMap(KernelSearchCV):
     >>> modes = kdmaps.AdaptiveDiffusionMap(n_components=2, random_state=0).fit_transform(X)
     """
 
+    refinement_: Refinement | None
+
     def __init__(
         self,
         n_components: int = 4,

@@ -128,6 +128,8 @@ class KernelDiffusionMap(ModeTransformer):
     (2000, 2)
     """
 
+    lag_: int | None
+
     def __init__(
         self,
         n_components: int = 4,

@@ -6,9 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Self
 
+import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
-from kdmaps.analysis.relevance import relevance_at
+from kdmaps.analysis.relevance import Relevance, relevance_at
 from kdmaps.data.check import warn_of_array
 from kdmaps.data.inputs import join_trajectories
 from kdmaps.estimators.fitting import (
@@ -155,6 +156,21 @@ class KernelSearchCV(ModeTransformer):
     >>> sorted(s.best_params_)
     ['bandwidth', 'basis', 'kernel', 'regularization']
     """
+
+    lag_: int | None
+    best_estimator_: KernelDiffusionMap
+    best_params_: dict[str, Any]
+    fold_agreement_: float
+    suggested_n_components_: int | None
+    relevance_details_: Relevance
+    relevance_: np.ndarray
+    cv_results_: dict[str, Any]
+    best_index_: int
+    best_score_: float
+    best_selection_score_: float
+    certainty_: dict[str, float]
+    extensions_: list[str]
+    edges_: list[str]
 
     def __init__(
         self,

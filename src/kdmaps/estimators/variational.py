@@ -140,6 +140,10 @@ class VariationalKernelMap(ModeTransformer):
     (300, 2)
     """
 
+    regularization_: float
+    history_: dict[str, np.ndarray]
+    best_loss_: float
+
     def __init__(
         self,
         n_components: int = 4,

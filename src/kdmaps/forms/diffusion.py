@@ -30,7 +30,7 @@ class Factor:
     """
 
     def __init__(self, array: ArrayLike):
-        self.array = np.asarray(array, dtype=np.float64)
+        self.array: np.ndarray = np.asarray(array, dtype=np.float64)
         if self.array.ndim != 3:
             raise ValueError(f"A diffusion factor must have shape (n_samples, d, k), got {self.array.shape}.")
 

@@ -7,9 +7,10 @@ the generator for eigenvalues.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -17,7 +18,7 @@ from kdmaps.bases import MIN_ROWS, Basis
 from kdmaps.data.sources import ArraySource, Source, weights_at
 from kdmaps.forms.diffusion import DiffusionTensor
 from kdmaps.forms.engines import chunk_rows, make_loop
-from kdmaps.forms.moments import Moments
+from kdmaps.forms.moments import Moments, Packed
 from kdmaps.forms.tangent import DiffusionLike, TangentSpaces, checked_tensor
 from kdmaps.utils.threads import map_reduce, single_thread
 
@@ -45,7 +46,8 @@ class EnergyForm:
         return self if tensor is self.tensor else EnergyForm(tensor)
 
     # For the network: moments of several sets as plain arrays that add up, and back.
-    pack, unpack = staticmethod(Moments.pack), staticmethod(Moments.unpack)
+    pack: ClassVar[staticmethod[[Iterable[Moments]], Packed]] = staticmethod(Moments.pack)
+    unpack: ClassVar[staticmethod[[Packed], list[Moments]]] = staticmethod(Moments.unpack)
 
     def moments(
         self,

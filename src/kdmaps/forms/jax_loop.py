@@ -36,8 +36,8 @@ class JaxLoop:
                 "use engine='numba'."
             )
         self.basis = basis
-        self.row_bytes = 2 * basis.row_bytes
-        self.chunk_rows = max(MIN_ROWS, CHUNK_BYTES // (basis.dtype.itemsize * basis.n_features))
+        self.row_bytes: int = 2 * basis.row_bytes
+        self.chunk_rows: int = max(MIN_ROWS, CHUNK_BYTES // (basis.dtype.itemsize * basis.n_features))
 
     @staticmethod
     def knows(basis: Basis) -> bool:

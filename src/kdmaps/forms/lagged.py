@@ -9,8 +9,9 @@ negative, whatever the samples.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -19,7 +20,7 @@ from kdmaps.bases.compiled import add_pair_grams, mirror
 from kdmaps.data.pairs import split_pairs
 from kdmaps.data.sources import Source, weights_at
 from kdmaps.forms.engines import chunk_rows
-from kdmaps.forms.moments import Moments
+from kdmaps.forms.moments import Moments, Packed
 from kdmaps.utils.threads import map_reduce, slices
 
 #: Pairs whose features are computed and used at a time: those of a few hundred features stay in the cache.
@@ -78,7 +79,8 @@ class LaggedForm:
         return self
 
     # For the network: moments of several sets as plain arrays that add up, and back.
-    pack, unpack = staticmethod(Moments.pack), staticmethod(Moments.unpack)
+    pack: ClassVar[staticmethod[[Iterable[Moments]], Packed]] = staticmethod(Moments.pack)
+    unpack: ClassVar[staticmethod[[Packed], list[Moments]]] = staticmethod(Moments.unpack)
 
     def moments(
         self,

@@ -194,10 +194,13 @@ class TangentTensor(DiffusionTensor):
     The constant part costs nothing beyond the Gram, so the energy on a hypersurface costs one more product.
     """
 
+    spaces: TangentSpaces
+    constant: np.ndarray | None
+
     def __init__(self, spaces: TangentSpaces, frames: np.ndarray | None = None):
-        self.dim = spaces.samples.shape[1]
+        self.dim: int = spaces.samples.shape[1]
         self.spaces, self._frames = spaces, frames
-        self.sign = -1.0 if spaces.normal else 1.0
+        self.sign: float = -1.0 if spaces.normal else 1.0
         self.constant = (1.0 if spaces.normal or not spaces.n_neighbors else spaces.floor) * np.eye(self.dim)
 
     @property

@@ -111,7 +111,7 @@ class Gaussian(_Radial):
     array([[0.6065, 0.6065]])
     """
 
-    log_slope = -0.5
+    log_slope: float = -0.5
 
     def profile(self, s: Any, order: int = 0) -> Any:
         return namespace(s).exp(-s / 2) * (-0.5) ** order
@@ -141,8 +141,8 @@ class Matern(_Radial):
         super().__init__(bandwidth)
         if not (np.isfinite(nu) and nu > 0 and float(2 * nu).is_integer() and int(2 * nu) % 2 == 1):
             raise ValueError(f"nu must be a positive half-integer (1/2, 3/2, 5/2, ...), got {nu!r}.")
-        self.nu = float(nu)
-        self.smoothness = 2 * (self.nu - 0.5)
+        self.nu: float = float(nu)
+        self.smoothness: float = 2 * (self.nu - 0.5)
 
     def _parameters(self) -> dict[str, Any]:
         return {"nu": self.nu, **super()._parameters()}
@@ -172,7 +172,7 @@ class RationalQuadratic(_Radial):
         super().__init__(bandwidth)
         if not (np.isfinite(alpha) and alpha > 0):
             raise ValueError(f"alpha must be positive and finite, got {alpha!r}.")
-        self.alpha = float(alpha)
+        self.alpha: float = float(alpha)
 
     def _parameters(self) -> dict[str, Any]:
         return {"alpha": self.alpha, **super()._parameters()}
@@ -200,7 +200,7 @@ class Laplacian(_Family):
     array([[0.3679]])
     """
 
-    smoothness = 0
+    smoothness: float = 0
 
     def __call__(self, X: np.ndarray, Z: np.ndarray | None = None) -> np.ndarray:
         self._check_dim(X)

@@ -34,6 +34,9 @@ class Metric(Kernel):
     array([[0.6065, 0.6065]])
     """
 
+    kernel: Kernel
+    root: np.ndarray
+
     def __init__(self, kernel: Kernel, root: ArrayLike):
         H = as_numbers("root", root, "a finite square matrix")
         if H.ndim != 2 or H.shape[0] != H.shape[1] or H.size == 0 or not np.all(np.isfinite(H)):

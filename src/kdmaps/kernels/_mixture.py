@@ -40,8 +40,8 @@ class Mixture(Kernel):
         if not np.all(np.isfinite(beta)) or np.any(beta < 0) or not np.isclose(beta.sum(), 1, rtol=0, atol=1e-8):
             raise ValueError("weights must be non-negative and sum to 1; see kdmaps.kernels.softmax.")
         # Weights that sum to 1 within rounding are kept, so that a mixture read from a file equals the stored one.
-        self.weights = beta if abs(beta.sum() - 1) < 1e-12 else beta / beta.sum()
-        self.kernels = tuple(kernels)
+        self.weights: np.ndarray = beta if abs(beta.sum() - 1) < 1e-12 else beta / beta.sum()
+        self.kernels: tuple[Kernel, ...] = tuple(kernels)
 
     @property
     def smoothness(self) -> float:  # type: ignore[override]

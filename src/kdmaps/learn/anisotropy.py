@@ -31,12 +31,15 @@ class Anisotropy(Parametrisation):
         b; by default c.
     """
 
+    samples: Samples
+    bound: float
+
     def __init__(self, samples: Samples, basis: FourierBasis, bound: float = 1.0, narrowing: float | None = None):
         if type(basis) is not FourierBasis:
             raise ValueError("Anisotropic bandwidths are learned with basis='fourier'.")
         self.samples, self.bound, self._base = samples, bound, basis
-        self.narrowing = bound if narrowing is None else narrowing
-        self.start = np.zeros(basis.dim)
+        self.narrowing: float = bound if narrowing is None else narrowing
+        self.start: np.ndarray = np.zeros(basis.dim)
 
     def _limit(self, theta: np.ndarray) -> np.ndarray:
         return np.where(theta < 0, self.narrowing, self.bound)

@@ -34,6 +34,13 @@ class Bandwidths(Parametrisation):
         Whether β is learned, or equal weights are kept.
     """
 
+    samples: Samples
+    kernels: tuple[Kernel, ...]
+    floor: float
+    landmarks: np.ndarray
+    origin: np.ndarray
+    learn_weights: bool
+
     def __init__(
         self,
         samples: Samples,
@@ -55,7 +62,7 @@ class Bandwidths(Parametrisation):
         self.landmarks, self.origin, self.learn_weights = landmarks, origin, learn_weights
         self._sigma = np.array([float(kernel.bandwidth) for kernel in kernels])  # type: ignore[attr-defined]
         n = len(self.kernels)
-        self.start = np.zeros(2 * n if learn_weights else n)
+        self.start: np.ndarray = np.zeros(2 * n if learn_weights else n)
 
     def _split(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray, Callable[[np.ndarray], np.ndarray]]:
         n = len(self.kernels)

@@ -35,6 +35,12 @@ class Dictionary(Parametrisation):
         𝒢 applied to kernel functions, for the term `pde`.
     """
 
+    samples: Samples
+    kernels: tuple[Kernel, ...]
+    floor: float
+    landmarks: np.ndarray
+    origin: np.ndarray
+
     def __init__(
         self,
         samples: Samples,
@@ -47,7 +53,7 @@ class Dictionary(Parametrisation):
         self.samples, self.kernels, self.floor = samples, tuple(kernels), floor
         self.landmarks, self.origin = landmarks, origin
         n, p = len(self.kernels), len(landmarks)
-        self.start = np.zeros(n)
+        self.start: np.ndarray = np.zeros(n)
         stack = DictionaryBasis(self.kernels, landmarks, origin)
         moments = samples.statistics(stack)
         self._weights = moments.weights

@@ -94,6 +94,9 @@ class Optimiser:
     Steps of L-BFGS are halved until J decreases enough, which also rejects values that are not finite.
     """
 
+    problem: Problem
+    settings: Settings
+
     def __init__(self, problem: Problem, settings: Settings | None = None):
         self.problem, self.settings = problem, Settings() if settings is None else settings
 

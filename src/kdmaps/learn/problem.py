@@ -62,6 +62,10 @@ class Problem:
     learn_regularization : bool
     """
 
+    parametrisation: Parametrisation
+    objective: Objective
+    learn_regularization: bool
+
     def __init__(
         self,
         parametrisation: Parametrisation,
@@ -71,7 +75,9 @@ class Problem:
     ):
         self.parametrisation, self.objective = parametrisation, objective
         self.learn_regularization, self._log_lambda = learn_regularization, float(np.log(regularization))
-        self.start = np.append(parametrisation.start, 0.0) if learn_regularization else parametrisation.start
+        self.start: np.ndarray = (
+            np.append(parametrisation.start, 0.0) if learn_regularization else parametrisation.start
+        )
         if "heldout" in objective.terms and not parametrisation.samples.roles.size:
             raise ValueError("The term 'heldout' needs folds.")
         self._variational, self._memory = objective.without("heldout"), Memory()

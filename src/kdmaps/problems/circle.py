@@ -39,7 +39,7 @@ class NoisyCircle(Problem):
     dim = 2
 
     def __init__(self, noise: float = 0.05) -> None:
-        self.noise = check_positive(noise, "noise")
+        self.noise: float = check_positive(noise, "noise")
         self._branches: dict[int, Interval] = {}
 
     def _sample(self, n: int, rng: np.random.Generator) -> Array:

@@ -58,7 +58,7 @@ class Interval:
             raise ValueError("potential must be finite inside domain; pass a smaller domain.")
         low, high = np.flatnonzero(v - v.min() < CUTOFF)[[0, -1]]
         spacing = x[1] - x[0]
-        self.domain = (float(x[low] - spacing), float(x[high] + spacing))
+        self.domain: tuple[float, float] = (float(x[low] - spacing), float(x[high] + spacing))
         self._rates = np.empty(0)
         self._functions: CubicSpline | None = None
 

@@ -46,7 +46,7 @@ class Langevin1D(Diffusion):
         self.potential = potential
         self.gradient = gradient
         self._modes = Interval(potential, domain)
-        self.domain = self._modes.domain
+        self.domain: tuple[float, float] = self._modes.domain
 
     def _sample(self, n: int, rng: np.random.Generator) -> Array:
         return sample_box(lambda X: self.potential(X[:, 0]), (self.domain,), 1024, n, rng)
@@ -84,7 +84,7 @@ class Langevin2D(Diffusion):
     name = "langevin2d"
     dim = 2
     # Accuracy of the extrapolated rates.
-    cluster_tolerance = 1e-6
+    cluster_tolerance: float = 1e-6
     # Cells along each side of the grid of the sampler, on each of which V must be nearly constant.
     sampling_cells = 256
 
@@ -97,7 +97,7 @@ class Langevin2D(Diffusion):
         diffusion: float = 1.0,
     ) -> None:
         check_sides(domain, 2)
-        self.diffusion = check_positive(diffusion, "diffusion")
+        self.diffusion: float = check_positive(diffusion, "diffusion")
         self.potential = potential
         self.gradient = gradient
         self.domain = domain

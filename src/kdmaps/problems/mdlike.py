@@ -26,6 +26,9 @@ class MDLike(Product):
         Their stationary variance.
     """
 
+    n_slow: int
+    n_modes: int
+
     name = "mdlike"
 
     def __init__(self, n_slow: int = 2, n_fast: int = 8, fast_variance: float = 0.04) -> None:

@@ -31,13 +31,16 @@ class MullerBrown(Langevin2D):
     Trajectories need a `dt` of about 1e-3: the stiffest direction relaxes at rate 61.
     """
 
+    fill_level: float
+    bias_factor: float
+
     name = "muller-brown"
     n_modes = 2
     sampling_cells = 512
     # Of the bias: the tempered filling reaches up to this level just above the highest saddle, …
     fill_level, bias_factor = -6.0, 6.0
     # … and is limited to this height, which leaves about 40 % of the frames effective.
-    fill_height = 12.0
+    fill_height: float = 12.0
 
     def __init__(self) -> None:
         super().__init__(_potential, _gradient, ((-3.1, 1.4), (-1.1, 3.1)), cells=80, diffusion=0.1)

@@ -45,9 +45,9 @@ class OrnsteinUhlenbeck(Diffusion):
         if alpha.ndim != 1 or alpha.size == 0 or not (np.isfinite(alpha) & (alpha > 0)).all():
             raise ValueError(f"rates must be a non-empty sequence of positive numbers, got {rates!r}.")
         self.alpha = alpha
-        self.diffusion = check_positive(diffusion, "diffusion")
+        self.diffusion: float = check_positive(diffusion, "diffusion")
         self._stiffness = alpha / self.diffusion
-        self.dim = alpha.size
+        self.dim: int = alpha.size
 
     def _sample(self, n: int, rng: np.random.Generator) -> Array:
         return rng.standard_normal((n, self.dim)) / np.sqrt(self._stiffness)

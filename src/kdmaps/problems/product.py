@@ -84,9 +84,9 @@ class Independent(Problem):
         constants = {factor.diffusion for factor in factors}
         if len(constants) > 1:
             raise ValueError(f"factors must have the same diffusion constant, got {sorted(constants)}.")
-        self.factors = tuple(factors)
-        self.diffusion = constants.pop()
-        self.dim = sum(factor.dim for factor in self.factors)
+        self.factors: tuple[Problem, ...] = tuple(factors)
+        self.diffusion: float = constants.pop()
+        self.dim: int = sum(factor.dim for factor in self.factors)
         self.rotation = rotation
         self._cuts = np.cumsum([factor.dim for factor in self.factors])[:-1]
 

@@ -93,9 +93,9 @@ class Sphere(Markov):
     def __init__(self, dim: int) -> None:
         if check_count(dim, "dim") < 2:
             raise ValueError("dim must be at least 2: the sphere in R^1 has two points; pass dim=2 for the circle.")
-        self.dim = int(dim)
+        self.dim: int = int(dim)
         # The first complete cluster: all coordinates.
-        self.n_modes = self.dim
+        self.n_modes: int = self.dim
 
     def _sample(self, n: int, rng: np.random.Generator) -> Array:
         x = rng.standard_normal((n, self.dim))

@@ -56,6 +56,9 @@ class BlockedKFold(BaseCrossValidator):
     [0 1] [3 4 5]
     """
 
+    n_splits: int
+    gap: int
+
     def __init__(self, n_splits: int = 3, gap: int = 0):
         if n_splits < 2 or gap < 0:
             raise ValueError(f"BlockedKFold needs n_splits >= 2 and gap >= 0, got {n_splits} and {gap}.")
@@ -91,6 +94,9 @@ class WalkerKFold(BaseCrossValidator):
     [1 3 5] [0 2 4]
     [0 2 4] [1 3 5]
     """
+
+    n_walkers: int
+    n_splits: int
 
     def __init__(self, n_walkers: int, n_splits: int = FOLDS):
         self.n_walkers, self.n_splits = n_walkers, n_splits
@@ -259,6 +265,10 @@ class Folds:
         Number of samples of the smallest set.
     """
 
+    roles: np.ndarray
+    mean_test_size: float
+    smallest: int
+
     def __init__(self, splits: Splits, n_samples: int):
         roles = np.zeros((n_samples, len(splits)), dtype=np.int8)
         for f, (train, test) in enumerate(splits):
@@ -270,7 +280,7 @@ class Folds:
         self.assignment = roles
         self.roles, owner = np.unique(roles, axis=0, return_inverse=True)
         self._owner = owner.reshape(-1, 1).astype(np.min_scalar_type(len(self.roles)))
-        self.rows = [np.flatnonzero(self._owner == c) for c in range(len(self.roles))]
+        self.rows: list[np.ndarray] = [np.flatnonzero(self._owner == c) for c in range(len(self.roles))]
         sizes = np.stack([np.count_nonzero(roles == role, axis=0) for role in (1, 2)])
         self.mean_test_size, self.smallest = float(sizes[1].mean()), int(sizes.min())
 

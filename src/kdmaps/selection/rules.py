@@ -96,6 +96,9 @@ class PooledScore:
         p.
     """
 
+    coverage: float
+    power: float
+
     def __init__(self, covariances: np.ndarray, energies: np.ndarray, coverage: float, power: float = 0.5):
         parts = np.stack([covariances, energies])
         sums = parts.sum(axis=1, keepdims=True)

@@ -42,6 +42,11 @@ class ModeBias:
     ((500,), (500, 1))
     """
 
+    model: ModeTransformer
+    mode: int
+    places: np.ndarray
+    energies: np.ndarray
+
     def __init__(self, model: ModeTransformer, mode: int, places: ArrayLike, energies: ArrayLike):
         self.model, self.mode = model, mode
         self.places, self.energies = (np.asarray(values, dtype=np.float64) for values in (places, energies))

@@ -17,7 +17,7 @@ def _dot(a, b):
 
 
 @njit(nogil=True, cache=True)
-def torsion_angle(a, b, c, d):
+def torsion_angle(a: np.ndarray, b: np.ndarray, c: np.ndarray, d: np.ndarray) -> float:
     """Return the torsion of four points, positive if the far bond is turned clockwise (IUPAC)."""
     f, g, h = b - a, c - b, d - c
     m, n = _cross(f, g), _cross(g, h)
@@ -25,7 +25,14 @@ def torsion_angle(a, b, c, d):
 
 
 @njit(nogil=True, cache=True)
-def internal_columns(frames, torsions, torsion_columns, pairs, pair_columns, out):
+def internal_columns(
+    frames: np.ndarray,
+    torsions: np.ndarray,
+    torsion_columns: np.ndarray,
+    pairs: np.ndarray,
+    pair_columns: np.ndarray,
+    out: np.ndarray,
+) -> None:
     """Write cos and sin of torsions, and distances, of all frames to their columns of `out`."""
     for i in range(frames.shape[0]):
         x = frames[i]
@@ -40,7 +47,16 @@ def internal_columns(frames, torsions, torsion_columns, pairs, pair_columns, out
 
 
 @njit(nogil=True, cache=True)
-def internal_pull(x, row, slopes, torsions, torsion_columns, pairs, pair_columns, out):
+def internal_pull(
+    x: np.ndarray,
+    row: np.ndarray,
+    slopes: np.ndarray,
+    torsions: np.ndarray,
+    torsion_columns: np.ndarray,
+    pairs: np.ndarray,
+    pair_columns: np.ndarray,
+    out: np.ndarray,
+) -> None:
     """Add Σ_j slope_j ∇column_j, with respect to the positions x, to `out`; `row` holds the columns at x.
 
     With bonds f, g, h of a torsion θ, m = f×g and n = g×h (A. Blondel and M. Karplus, J. Comput. Chem. 17, 1132
@@ -67,7 +83,7 @@ def internal_pull(x, row, slopes, torsions, torsion_columns, pairs, pair_columns
 
 
 @njit(nogil=True, cache=True)
-def superpose(x, atoms, reference):
+def superpose(x: np.ndarray, atoms: np.ndarray, reference: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return atoms of x, centred and turned onto a centred reference by least squares (Kabsch), and the rotation R."""
     count = atoms.shape[0]
     centred = np.empty((count, 3))
@@ -83,14 +99,16 @@ def superpose(x, atoms, reference):
 
 
 @njit(nogil=True, cache=True)
-def superposed_columns(frames, atoms, reference, out):
+def superposed_columns(frames: np.ndarray, atoms: np.ndarray, reference: np.ndarray, out: np.ndarray) -> None:
     """Write the superposed coordinates of all frames to `out`, shape (n, 3·atoms)."""
     for i in range(frames.shape[0]):
         out[i] = superpose(frames[i], atoms, reference)[0].ravel()
 
 
 @njit(nogil=True, cache=True)
-def superposed_pull(x, slopes, atoms, reference, out):
+def superposed_pull(
+    x: np.ndarray, slopes: np.ndarray, atoms: np.ndarray, reference: np.ndarray, out: np.ndarray
+) -> None:
     """Add Σ_j slope_j ∇y_j of superposed coordinates y to `out`.
 
     At the optimum Σ y×r = 0 with the reference r. A change u of the coordinates, seen in the turned frame, therefore
@@ -113,7 +131,7 @@ def superposed_pull(x, slopes, atoms, reference, out):
 
 
 @njit(nogil=True, cache=True)
-def waves(x, frequencies, cosines, sines, slope):
+def waves(x: np.ndarray, frequencies: np.ndarray, cosines: np.ndarray, sines: np.ndarray, slope: np.ndarray) -> float:
     """Return Σ_m c_m cos(w_mᵀx) + s_m sin(w_mᵀx), and write its gradient to `slope`."""
     value = 0.0
     slope[:] = 0
@@ -130,7 +148,7 @@ def waves(x, frequencies, cosines, sines, slope):
 
 
 @njit(nogil=True, cache=True)
-def squared_distances(x, samples, out):
+def squared_distances(x: np.ndarray, samples: np.ndarray, out: np.ndarray) -> float:
     """Write |x - x_i|² to `out` and return the smallest."""
     least = np.inf
     for i in range(samples.shape[0]):

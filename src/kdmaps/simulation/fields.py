@@ -6,7 +6,7 @@ from typing import Protocol
 
 import numpy as np
 
-from kdmaps.bases import FourierBasis, LandmarkBasis
+from kdmaps.bases import Basis, FourierBasis, LandmarkBasis
 from kdmaps.data.support import Support
 from kdmaps.estimators.transformer import ModeTransformer
 from kdmaps.simulation import compiled
@@ -45,8 +45,11 @@ class Nearness:
     s is at most the squared distance to the nearest sample, and close to it far from all samples.
     """
 
+    radius: float
+    width: float
+
     def __init__(self, support: Support):
-        self.samples = np.ascontiguousarray(support.samples, dtype=np.float64)
+        self.samples: np.ndarray = np.ascontiguousarray(support.samples, dtype=np.float64)
         self.radius, self.width = support.radius, WIDTH * support.radius
         self._squares = np.empty(len(self.samples))
 
@@ -80,9 +83,12 @@ class ModeField:
         Whether to continue it; else φ itself.
     """
 
+    basis: Basis
+    offset: float
+
     def __init__(self, model: ModeTransformer, mode: int, flat: bool):
         self.basis, coefficients, self.offset = checked_mode(model, mode)
-        self.coefficients = coefficients[:, None]
+        self.coefficients: np.ndarray = coefficients[:, None]
         self._waves: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
         if isinstance(self.basis, FourierBasis):
             frequencies, cosines, sines = mode_waves(self.basis, coefficients)
@@ -94,7 +100,9 @@ class ModeField:
         self.nearness: Nearness | None = None
         if flat:
             self.nearness = Nearness(checked_support(model, "fit it again, or use outside='free'"))
-            self.at_samples = self.basis.combine(self.nearness.samples, self.coefficients)[:, 0] - self.offset
+            self.at_samples: np.ndarray = (
+                self.basis.combine(self.nearness.samples, self.coefficients)[:, 0] - self.offset
+            )
 
     def __call__(self, x: np.ndarray) -> tuple[float, np.ndarray]:
         """Return the value and the gradient at x."""
@@ -153,8 +161,11 @@ class WallField:
         In units of the columns.
     """
 
+    strength: float
+    start: float
+
     def __init__(self, model: ModeTransformer, strength: float, margin: float):
-        self.nearness = Nearness(checked_support(model, "fit it again"))
+        self.nearness: Nearness = Nearness(checked_support(model, "fit it again"))
         self.strength, self.start = strength, self.nearness.radius + margin
 
     def __call__(self, x: np.ndarray) -> tuple[float, np.ndarray]:

@@ -161,6 +161,9 @@ class PointForce:
     field : Field
     """
 
+    columns: Columns
+    field: Field
+
     def __init__(self, columns: Columns, field: Field):
         self.columns, self.field = columns, field
 

@@ -172,8 +172,8 @@ class Columns:
             raise ValueError(f"inputs must be a list of Torsion, Distance and AlignedPositions, got {got}.")
         self.inputs = inputs
         starts = np.cumsum([0] + [one.n_columns for one in inputs])
-        self.n_columns = int(starts[-1])
-        self.n_atoms = 1 + max(max(one.atoms) for one in inputs)
+        self.n_columns: int = int(starts[-1])
+        self.n_atoms: int = 1 + max(max(one.atoms) for one in inputs)
         placed = list(zip(inputs, starts[:-1].tolist(), strict=True))
         torsions = [(one.atoms, start) for one, start in placed if isinstance(one, Torsion)]
         pairs = [(one.atoms, start) for one, start in placed if isinstance(one, Distance)]

@@ -13,6 +13,8 @@ from numba.extending import get_cython_function_address, intrinsic
 
 #: Addresses of LAPACK functions. They are arguments of the compiled code, because that code is cached for other
 #: processes.
+POTRF: int
+POTRS: int
 POTRF, POTRS = (get_cython_function_address("scipy.linalg.cython_lapack", name) for name in ("dpotrf", "dpotrs"))
 
 

@@ -94,13 +94,16 @@ class Laboratory:
     """One sample of one problem, one kernel family and one basis, for any σ."""
 
     def __init__(self, problem: str, family: str, basis: str, seed: int, settings: Settings):
-        self.system, self.family, self.kind, self.seed, self.settings = (
-            problems.load(problem), family, basis, seed, settings)  # fmt: skip
+        self.system: problems.Problem = problems.load(problem)
+        self.family: str = family
+        self.kind: str = basis
+        self.seed: int = seed
+        self.settings: Settings = settings
         self.X = self.system.sample(settings.n_samples, random_state=seed)
-        self.median = median_distance(self.X, random_state=seed)
+        self.median: float = median_distance(self.X, random_state=seed)
         self.splits = make_splits(settings.folds, self.X, None, N_MODES, seed)
-        self.folds = Folds(self.splits, len(self.X))
-        self.samples = Samples.of(self.X, folds=self.folds)
+        self.folds: Folds = Folds(self.splits, len(self.X))
+        self.samples: Samples = Samples.of(self.X, folds=self.folds)
         self.generator = generators.for_problem(self.system)
 
     def basis(self, sigma: float) -> Basis:

@@ -12,7 +12,7 @@ from kdmaps.experiments.paper.vmkl_vs_cv import TRIED
 
 METHODS = ("Uniform+Nyström", "SubOnly", "EigOnly", "VMKL", "CV+RFF")
 
-experiment = Comparison(
+experiment: Comparison = Comparison(
     title="What each loss does",
     methods=METHODS,
     problems=("dw1d", "ou2d-16", "circle"),

@@ -107,4 +107,4 @@ class Barriers:
         return figure
 
 
-experiment = Barriers()
+experiment: Barriers = Barriers()

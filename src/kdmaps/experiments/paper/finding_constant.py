@@ -85,4 +85,4 @@ class ConstantMode:
         return figure
 
 
-experiment = ConstantMode()
+experiment: ConstantMode = ConstantMode()

@@ -92,4 +92,4 @@ class CutOff:
         return figure
 
 
-experiment = CutOff()
+experiment: CutOff = CutOff()

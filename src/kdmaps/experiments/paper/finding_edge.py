@@ -108,4 +108,4 @@ class EdgeOfTheGrid:
         return figure
 
 
-experiment = EdgeOfTheGrid()
+experiment: EdgeOfTheGrid = EdgeOfTheGrid()

@@ -68,4 +68,4 @@ class ReferenceOrder:
         return figure
 
 
-experiment = ReferenceOrder()
+experiment: ReferenceOrder = ReferenceOrder()

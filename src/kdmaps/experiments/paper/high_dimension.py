@@ -52,4 +52,4 @@ class HighDimension:
         return dots(rows, HIGH_DIMENSION, METHODS, self.title, by=_case)
 
 
-experiment = HighDimension()
+experiment: HighDimension = HighDimension()

@@ -81,4 +81,4 @@ class InnerLoops:
         return figure
 
 
-experiment = InnerLoops()
+experiment: InnerLoops = InnerLoops()

@@ -83,4 +83,4 @@ class Landscape:
         return figure
 
 
-experiment = Landscape()
+experiment: Landscape = Landscape()

@@ -15,7 +15,7 @@ SIX = ("ou2d-4", "ou2d-16", "ou3d", "dw1d", "dw1d-asym", "circle")
 
 UNKNOWN_POTENTIAL = 'The paper does not state the potential; see "Which double well?" for those that were tried.'
 
-experiment = Comparison(
+experiment: Comparison = Comparison(
     title="Main results",
     methods=METHODS,
     problems=SIX,

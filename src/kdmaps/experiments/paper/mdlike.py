@@ -59,7 +59,7 @@ class MDLikeComparison(Comparison):
         return Table(found.header, found.lines, [*found.notes, *notes])
 
 
-experiment = MDLikeComparison(
+experiment: MDLikeComparison = MDLikeComparison(
     title="Slow coordinates among fast ones",
     methods=("CV+RFF", "Gap-CV", "Uniform+RFF"),
     problems=("mdlike-6", "mdlike-10", "mdlike-20"),

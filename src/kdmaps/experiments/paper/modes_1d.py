@@ -39,4 +39,4 @@ class Curves(Pictures):
         return figure
 
 
-experiment = Curves("Modes of the one-dimensional potentials", ("dw1d", "dw1d-asym"))
+experiment: Curves = Curves("Modes of the one-dimensional potentials", ("dw1d", "dw1d-asym"))

@@ -35,4 +35,4 @@ class Angles(Pictures):
         return figure
 
 
-experiment = Angles("Modes of the noisy circle", ("circle",))
+experiment: Angles = Angles("Modes of the noisy circle", ("circle",))

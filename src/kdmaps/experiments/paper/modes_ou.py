@@ -38,4 +38,4 @@ class Scatters(Pictures):
         return figure
 
 
-experiment = Scatters("Modes of the Ornstein–Uhlenbeck processes", ("ou2d-4", "ou2d-16", "ou3d"), ("ou2d-4",))
+experiment: Scatters = Scatters("Modes of the Ornstein–Uhlenbeck processes", ("ou2d-4", "ou2d-16", "ou3d"), ("ou2d-4",))

@@ -40,7 +40,7 @@ class EverySeed(Comparison):
         return figure
 
 
-experiment = EverySeed(
+experiment: EverySeed = EverySeed(
     title="Seed by seed",
     methods=("CV+RFF", "Uniform+Nyström"),
     problems=FIVE,

@@ -78,4 +78,4 @@ def _bandwidth(row: Row) -> float:
     return float(np.round(row["kernels"][0]["bandwidth"], 4))
 
 
-experiment = Equivalence()
+experiment: Equivalence = Equivalence()

@@ -87,4 +87,4 @@ class Sensitivity:
         return figure
 
 
-experiment = Sensitivity()
+experiment: Sensitivity = Sensitivity()

@@ -45,4 +45,4 @@ class Residuals(Pictures):
         return figure
 
 
-experiment = Residuals("Residuals of the modes", ("dw1d", "ou2d-16"))
+experiment: Residuals = Residuals("Residuals of the modes", ("dw1d", "ou2d-16"))

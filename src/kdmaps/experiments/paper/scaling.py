@@ -66,4 +66,4 @@ class Scaling:
         return figure
 
 
-experiment = Scaling()
+experiment: Scaling = Scaling()

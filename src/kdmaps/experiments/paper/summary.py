@@ -79,4 +79,4 @@ class Summary:
         return figure
 
 
-experiment = Summary()
+experiment: Summary = Summary()

@@ -30,7 +30,7 @@ class VarRFFComparison(Comparison):
         return Table(found.header, found.lines, [*found.notes, *notes])
 
 
-experiment = VarRFFComparison(
+experiment: VarRFFComparison = VarRFFComparison(
     title="Bounded anisotropic refinement as printed",
     methods=("CV+RFF", "VarRFF"),
     problems=("ou2d-4", "ou2d-16", "ou3d"),

@@ -27,7 +27,7 @@ TRIED = {
     },
 }
 
-experiment = Comparison(
+experiment: Comparison = Comparison(
     title="Learning by gradients against cross-validation",
     methods=METHODS,
     problems=SIX,
