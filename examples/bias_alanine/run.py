@@ -110,7 +110,7 @@ def main():
     arguments.out.mkdir(parents=True, exist_ok=True)
     molecule = Molecule()
     inputs = molecule.torsions()
-    hot = descriptors(inputs, molecule.frames(molecule.data["xyz_aligned"]))
+    hot = descriptors(inputs, molecule.frames(molecule.data["xyz_aligned"][::4]))
     found, pictures = {}, {}
 
     def run(name, number, variables):

@@ -9,6 +9,7 @@ round sees the deepest of the three wells alone, 16 kT below the saddle.
 
 import argparse
 import json
+import platform
 import time
 from pathlib import Path
 
@@ -120,17 +121,18 @@ def main():
     """Run the loop and compare with the truth."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path, default=Path("rounds"))
-    parser.add_argument("--quick", action="store_true", help="short rounds")
+    parser.add_argument("--quick", action="store_true", help="rounds of 100 units of time for each walker, not 400")
+    parser.add_argument("--time", type=float, help="length of a round in units of time")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--rounds", type=int, default=20, help="at most so many")
     arguments = parser.parse_args()
+    duration = arguments.time or (100.0 if arguments.quick else 400.0)
     rates, energy = truth()
-    simulate = simulator(100.0 if arguments.quick else 400.0)
-    loop = Loop(arguments.out, simulate, fit, guide=guide, kT=1.0, n_starts=WALKERS, seed=arguments.seed)
     print(f"exact: rates {rates[0]:.4g}, {rates[1]:.4f}; free energy {energy:.2f} kT")
+    loop = Loop(arguments.out, simulator(duration), fit, guide=guide, kT=1.0, n_starts=WALKERS, seed=arguments.seed)
     start = time.process_time()
 
-    def show(loop):
+    def note(loop):
         found = loop.rounds[-1]
         _, X, weight = loop.weighted()
         print(
@@ -140,12 +142,24 @@ def main():
             flush=True,
         )
 
-    loop.run(arguments.rounds, after=show)
+    loop.run(arguments.rounds, after=note)
     _, X, weight = loop.weighted()
-    final = {"rates": loop.rounds[-1]["rates"], "exact": rates.tolist(), "free energy": basins(X, weight)}
-    final |= {"exact free energy": energy, "rounds": len(loop.rounds), "settled": loop.settled, "seed": arguments.seed}
-    (arguments.out / "results.json").write_text(json.dumps(final, indent=1))
+    final = {
+        "seed": arguments.seed,
+        "time of a round": duration,
+        "rounds": len(loop.rounds),
+        "settled": loop.settled,
+        "exact rates": rates.tolist(),
+        "rates": loop.rounds[-1]["rates"],
+        "exact free energy (kT)": energy,
+        "free energy (kT)": basins(X, weight),
+        "history": [one["rates"] for one in loop.rounds],
+        "CPU seconds": time.process_time() - start,
+        "versions": {"kdmaps": kdmaps.__version__, "python": platform.python_version()},
+    }
+    (arguments.out / "results.json").write_text(json.dumps(final, indent=1) + "\n")
     picture(loop, arguments.out / "rounds.png")
+    loop.write_page(names=["x", "y"])
 
 
 if __name__ == "__main__":

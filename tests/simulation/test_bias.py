@@ -1,5 +1,7 @@
 """A bias along a mode: its slopes, its force in OpenMM, and how it fills wells of known depth."""
 
+import sys
+
 import numpy as np
 import pytest
 from molecules import INPUTS, evaluate, fit, frames
@@ -55,3 +57,17 @@ def test_bad_weights_are_named():
         ModeBias.filling(model, 0, X, None, -1.0)
     with pytest.raises(ValueError, match="mode must be"):
         ModeBias.filling(model, 1, X, None, 1.0)
+
+
+def test_frames_without_weights_count_alike():
+    X = np.random.default_rng(0).standard_normal((500, 1))
+    model = wide_map(1).fit(X)
+    without, equal = (ModeBias.filling(model, 0, X, weight, 1.0) for weight in (None, np.full(500, 7.0)))
+    assert_allclose(without.energies, equal.energies, atol=1e-12)
+    assert without.height > 1
+
+
+def test_without_openmm_the_extra_is_named(bias, monkeypatch):
+    monkeypatch.setitem(sys.modules, "openmm", None)
+    with pytest.raises(ImportError, match=r"pip install 'kdmaps\[openmm\]'"):
+        bias.force(INPUTS["distances"])
