@@ -12,6 +12,7 @@ import sys
 import tempfile
 import time
 import warnings
+from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -65,17 +66,22 @@ def measure_accuracy(**task) -> list[Row]:
     return [{name: value for name, value in row.items() if name not in ("seconds", "runs", "peak_mb", "repeats")}]
 
 
-def run_limited(seconds: float, gigabytes: float, **arguments) -> Row:
-    """Run `work(**arguments)` in a new process; return its result, or the error and whether it was a limit."""
+def run_limited(
+    seconds: float, gigabytes: float, python: str = sys.executable, module: str = __name__, **arguments
+) -> Row:
+    """Run `work(**arguments)` of a module in a new process; return its result, or the error and whether it was a limit.
+
+    The module, run as a script, calls `answer`; `python` is the interpreter of its environment.
+    """
     with tempfile.TemporaryDirectory() as folder:
-        answer = Path(folder) / "answer.json"
-        command = [sys.executable, "-m", __name__, json.dumps(arguments), str(gigabytes), str(answer)]
+        written = Path(folder) / "answer.json"
+        command = [python, "-m", module, json.dumps(arguments), str(gigabytes), str(written)]
         try:
             done = subprocess.run(command, cwd=ROOT, timeout=seconds, capture_output=True, text=True)
         except subprocess.TimeoutExpired:
             return {"error": f"stopped after {seconds:g} s", "limit": True}
-        if answer.exists():
-            return json.loads(answer.read_text())
+        if written.exists():
+            return json.loads(written.read_text())
         last = (done.stderr.strip().splitlines() or ["no message"])[-1]
         # The kernel kills what takes too much memory.
         return {"error": f"exit code {done.returncode}: {last}", "limit": done.returncode == -9}
@@ -101,7 +107,7 @@ def work(
     data = draw(system, n, seed, n_modes or system.n_modes, lagged)
 
     before = resident("VmRSS")
-    _forget_peak()
+    forget_peak()
     times: list[float] = []
     while not times or (len(times) < repeats and sum(times) + times[-1] < REPEAT_SECONDS):
         start = time.perf_counter()
@@ -144,12 +150,13 @@ def score(system: problems.Problem, data: Data, found: Found) -> Row:
     }
 
 
-def _forget_peak() -> None:
+def forget_peak() -> None:
     """Start the high-water mark of this process anew (Linux)."""
     Path("/proc/self/clear_refs").write_text("5")
 
 
-def _main(arguments: str, gigabytes: str, answer: str) -> None:
+def answer(work: Callable[..., Row], arguments: str, gigabytes: str, path: str) -> None:
+    """Write what `work` returns, or the message of what went wrong, as JSON: what a process of `run_limited` does."""
     import resource
 
     limit = int(float(gigabytes) * 2**30)
@@ -161,8 +168,8 @@ def _main(arguments: str, gigabytes: str, answer: str) -> None:
         outcome = {"error": f"more than {gigabytes} GB: {error}", "limit": True}
     except Exception as error:
         outcome = {"error": f"{type(error).__name__}: {error}", "limit": False}
-    Path(answer).write_text(json.dumps(outcome))
+    Path(path).write_text(json.dumps(outcome))
 
 
 if __name__ == "__main__":
-    _main(*sys.argv[1:])
+    answer(work, *sys.argv[1:])

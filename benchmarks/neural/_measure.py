@@ -1,0 +1,88 @@
+"""One method on several samples of several problems, in one process of its environment."""
+
+from __future__ import annotations
+
+import importlib
+import itertools
+import sys
+import time
+from importlib.metadata import version
+from typing import Any
+
+import numpy as np
+from benchmarks._timing import resident
+from benchmarks.neural._peers import PEERS
+from benchmarks.rivals._measure import answer, draw, forget_peak, run_limited
+
+from kdmaps import metrics, problems
+from kdmaps.experiments._runner import Row
+
+#: Limits of a process, which makes many fits.
+SECONDS, GIGABYTES = 3600.0, 12.0
+N_NEW = 2000
+#: Modes beyond the wells are those inside of a well.
+N_MODES = {"triplewell2d": 2, "triplewell2d+48": 2}
+
+
+def measure(peer: str, n: int, **task: Any) -> list[Row]:
+    """Return one row for each fit; a process that ends early makes one row with its message.
+
+    Parameters
+    ----------
+    peer : str
+        A name of `PEERS`.
+    n : int
+        Number of samples.
+    **task
+        Further arguments of `work`.
+    """
+    outcome = run_limited(SECONDS, GIGABYTES, PEERS[peer].python, __name__, peer=peer, n=n, **task)
+    return [{"peer": peer, "n": n, **row} for row in outcome.get("rows", [outcome])]
+
+
+def work(
+    peer: str, n: int, problem_names: list[str], seeds: list[int], learning_rates: list[float | None], training: float
+) -> Row:
+    """Fit every problem, seed and learning rate in this process; training stops after so much processor time."""
+    chosen = PEERS[peer]
+    fit = getattr(importlib.import_module("benchmarks.neural._adapters"), chosen.adapter)
+    for package in chosen.packages:
+        importlib.import_module(package)
+    versions = {package: version(package) for package in chosen.packages}
+    rows: list[Row] = []
+    for problem, seed in itertools.product(problem_names, seeds):
+        system = problems.load(problem)
+        data = draw(system, n, seed, N_MODES.get(problem, system.n_modes), chosen.lagged)
+        new = system.sample(N_NEW, random_state=seed + 100_000)
+        for rate in learning_rates:
+            row: Row = {"problem": problem, "seed": seed, "learning_rate": rate, "training": training}
+            before = resident("VmRSS")
+            forget_peak()
+            start = time.process_time()
+            try:
+                modes, rates = fit(data, rate, training)
+                row |= {"seconds": time.process_time() - start, "peak_mb": resident("VmHWM") - before}
+                row |= score(system, data, modes, rates, chosen.lagged, new)
+            except Exception as error:
+                row["error"] = f"{type(error).__name__}: {error}"
+            rows.append({**row, "packages": versions})
+    return {"rows": rows}
+
+
+def score(system: problems.Problem, data, modes, rates: np.ndarray | None, lagged: bool, new: np.ndarray) -> Row:
+    """Return SubR² at new and at training samples, and the mean relative error of the rates."""
+    r = data.n_modes
+    row: Row = {"rate_error": None}
+    for name, points in (("subr2", new), ("subr2_training", data.X)):
+        values = modes(points)
+        if not np.isfinite(values).all():
+            raise ValueError("the modes are not finite")
+        row[name] = float(metrics.subspace_r2(values, system.reference(points, r)))
+    if rates is not None and len(rates) == r:
+        found = np.sort(rates) * (1.0 if lagged else system.diffusion)
+        row["rate_error"] = float(np.mean(np.abs(found / system.rates(r) - 1)))
+    return row
+
+
+if __name__ == "__main__":
+    answer(work, *sys.argv[1:])

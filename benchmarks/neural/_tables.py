@@ -1,0 +1,178 @@
+"""The page and the picture of the neural methods, from rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+from benchmarks.neural._peers import OURS, PEERS
+
+from kdmaps.experiments._runner import Row, markdown
+from kdmaps.utils.files import replacing
+
+
+def page(rows: list[Row], tuning: list[Row]) -> str:
+    """Return accuracy, rates, cost, patience, tuning, failures and settings, in Markdown."""
+    usual = min((row["training"] for row in rows if "training" in row), default=0)
+    parts = [f"At most {usual:g} s of training. Bold: the best of a problem, of samples and of pairs each."]
+    for n in sorted({row["n"] for row in rows}):
+        mine = [row for row in rows if row["n"] == n and row.get("training", usual) == usual]
+        seeds = len({row.get("seed") for row in mine})
+        parts += [
+            f"## N={n:,}, {seeds} seeds",
+            "SubR² at new samples, mean and smallest:",
+            _by_problem(mine, "subr2", _accuracy, best=True),
+            "Mean relative error of the rates:",
+            _by_problem(mine, "rate_error", lambda values: f"{np.mean(values):.3g}"),
+            "Processor time of a fit in seconds, mean; in brackets MB at the peak of the first fit:",
+            _by_problem(mine, "seconds", lambda values: f"{np.mean(values):.1f}", memory=True),
+        ]
+    parts += [
+        "## Ten times the training",
+        "SubR² at new samples of one seed, N=500: usual limit → ten times that.",
+        patience_table(rows, usual),
+        "## Learning rates",
+        "Mean SubR² at new samples on the samples for tuning (two problems); bold: used above.",
+        tuning_table(tuning),
+        "## Failures",
+        failures_table(rows + tuning),
+        "## Settings",
+        settings_table(rows),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def means(rows: list[Row], name: str = "subr2") -> dict[tuple[str, str], float]:
+    """Return the mean of a figure over seeds by method and problem; a method that failed on a seed has none."""
+    keys = dict.fromkeys((row["peer"], row["problem"]) for row in rows if "problem" in row)
+    found = {key: [row.get(name) for row in rows if (row["peer"], row.get("problem")) == key] for key in keys}
+    return {key: float(np.mean(values)) for key, values in found.items() if None not in values}
+
+
+def first(rows: list[Row], lagged: bool) -> dict[str, str]:
+    """Return the most accurate method of each problem, of those that see samples or of those that see pairs."""
+    found = {key: value for key, value in means(rows).items() if PEERS[key[0]].lagged == lagged}
+    names = dict.fromkeys(problem for _, problem in found)
+    return {p: max((peer for peer, q in found if q == p), key=lambda peer, p=p: found[peer, p]) for p in names}
+
+
+def _accuracy(values: list[float]) -> str:
+    return f"{np.mean(values):.4f} ({min(values):.3f})"
+
+
+def _by_problem(
+    rows: list[Row], name: str, form: Callable[[list], str], best: bool = False, memory: bool = False
+) -> str:
+    names, known = list(dict.fromkeys(row["problem"] for row in rows if "problem" in row)), means(rows, name)
+    winners = {(peer, p) for lagged in (False, True) for p, peer in first(rows, lagged).items()} if best else set()
+    lines = []
+    for peer in _peers(rows):
+        cells = []
+        for p in names:
+            mine = [row for row in rows if (row["peer"], row.get("problem")) == (peer, p)]
+            if (peer, p) in known:
+                text = form([row[name] for row in mine])
+                text += f" ({mine[0]['peak_mb']:.0f})" if memory else ""
+                cells.append(f"**{text}**" if (peer, p) in winners else text)
+            else:
+                cells.append("failed" if any("error" in row for row in mine) else "")
+        if any(cells):
+            lines.append([peer, *cells])
+    return markdown(["", *names], lines)
+
+
+def patience_table(rows: list[Row], usual: float) -> str:
+    """Return SubR² with the usual and with the longer training, on the same sample."""
+    long = [row for row in rows if row.get("training", usual) > usual]
+    names, lines = list(dict.fromkeys(row["problem"] for row in long if "problem" in row)), []
+    for peer in _peers(long):
+        cells = []
+        for p in names:
+            pair = [
+                next(
+                    (
+                        f"{row['subr2']:.4f}"
+                        for row in rows
+                        if (row["peer"], row.get("problem"), row["n"], row.get("seed")) == (peer, p, 500, 0)
+                        and (row["training"] > usual) == patient
+                        and "subr2" in row
+                    ),
+                    "failed",
+                )
+                for patient in (False, True)
+            ]
+            cells.append(" → ".join(pair))
+        lines.append([peer, *cells])
+    return markdown(["", *names], lines)
+
+
+def tuning_table(rows: list[Row]) -> str:
+    """Return the mean SubR² of each learning rate."""
+    lines = []
+    for peer in _peers(rows):
+        rates = PEERS[peer].learning_rates
+        mean = [
+            np.mean([row.get("subr2", 0.0) for row in rows if (row["peer"], row.get("learning_rate")) == (peer, rate)])
+            for rate in rates
+        ]
+        cells = [f"{rate:g}: {value:.3f}" for rate, value in zip(rates, mean, strict=True)]
+        cells[int(np.argmax(mean))] = f"**{cells[int(np.argmax(mean))]}**"
+        lines.append([peer, *cells])
+    return markdown(["", "low", "middle", "high"], lines)
+
+
+def failures_table(rows: list[Row]) -> str:
+    """Return one line for each method, size and message."""
+    found: dict[tuple[str, int, str], list[str]] = {}
+    for row in rows:
+        if "error" in row:
+            message = " ".join(row["error"].split()).replace("|", "\\|")[:300]
+            found.setdefault((row["peer"], row["n"], message), []).append(row.get("problem", "all"))
+    lines = [[peer, f"{n:,}", ", ".join(dict.fromkeys(met)), message] for (peer, n, message), met in found.items()]
+    return markdown(["method", "N", "problems", "message"], lines) if lines else "None."
+
+
+def settings_table(rows: list[Row]) -> str:
+    """Return versions, settings and their sources."""
+    versions = {row["peer"]: row["packages"] for row in rows if "packages" in row}
+    lines = []
+    for peer in _peers(rows):
+        named = ", ".join(f"{name} {v}" for name, v in versions.get(peer, {}).items())
+        lines.append([peer, named or "did not run", PEERS[peer].settings, PEERS[peer].source])
+    return markdown(["", "version", "settings", "source"], lines)
+
+
+def _peers(rows: list[Row]) -> list[str]:
+    present = {row["peer"] for row in rows}
+    return [name for name in PEERS if name in present]
+
+
+def draw(rows: list[Row], path: Path) -> None:
+    """Draw the error of every fit against its processor time, one panel for each problem of 500 samples."""
+    from matplotlib.figure import Figure
+
+    rows = [row for row in rows if row["n"] == 500 and "subr2" in row]
+    names = list(dict.fromkeys(row["problem"] for row in rows))
+    columns = min(4, len(names) + 1)  # one panel for the legend
+    lines = -(-(len(names) + 1) // columns)
+    fig = Figure(figsize=(3.2 * columns, 3.0 * lines), layout="constrained")
+    axes = fig.subplots(lines, columns, squeeze=False).ravel()
+    for ax, problem in zip(axes, names, strict=False):
+        for number, peer in enumerate(PEERS):
+            mine = [row for row in rows if (row["peer"], row["problem"]) == (peer, problem)]
+            ours = peer in OURS
+            ax.plot(
+                [row["seconds"] for row in mine], [max(1 - row["subr2"], 1e-5) for row in mine], ls="",
+                marker="D" if PEERS[peer].lagged else "o", ms=8 if ours else 6, mec="k" if ours else "none",
+                alpha=0.85, color=f"C{number}", label=f"{peer}{' (pairs)' if PEERS[peer].lagged else ''}",
+            )  # fmt: skip
+        ax.set(xscale="log", yscale="log", title=problem)
+        ax.grid(alpha=0.25)
+    for ax in axes[len(names) :]:
+        ax.axis("off")
+    fig.supxlabel("processor time of a fit (s)")
+    fig.supylabel("error 1 - SubR² at new samples")
+    axes[len(names)].legend(*axes[0].get_legend_handles_labels(), loc="center", frameon=False)
+    with replacing(path) as (file,):
+        fig.savefig(file, dpi=130, format="png")

@@ -1,0 +1,68 @@
+"""Kernels against graphs: the graphs are those of the literature, exponents are slopes, claims are those of the rows."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.spatial.distance import cdist
+
+from kdmaps import baselines, metrics, problems
+from kdmaps.experiments import dimension
+from kdmaps.experiments._runner import finished
+
+RESULTS = Path(__file__).resolve().parents[2] / "results" / "dimension"
+
+
+@pytest.mark.parametrize(("method", "alpha"), [("Laplacian eigenmaps", 0.0), ("diffusion maps", 0.5)])
+def test_graphs_are_those_of_the_baseline(method, alpha):
+    X = problems.load("triplewell2d+1x0.6").sample(300, random_state=0)
+    sigma = 0.5
+    rates, modes = dimension.graph_modes(cdist(X, X, "sqeuclidean"), 3, method, sigma, 0)
+    other = baselines.DiffusionMap(2, bandwidth=sigma, alpha=alpha).fit(X)
+    # Lanczos with a tolerance of 1e-6 against a dense solver.
+    assert metrics.subspace_r2(modes, other.transform(X)) == pytest.approx(1, abs=1e-8)
+    # One step of the walk against its logarithm.
+    time = sigma**2 / 2
+    np.testing.assert_allclose(1 - time * rates, np.exp(-time * other.rates_), rtol=1e-6)
+
+
+def test_variable_bandwidth_has_the_generator_as_its_limit():
+    system = problems.load("dw1d")
+    X = system.sample(1500, random_state=1)
+    rates, modes = dimension.graph_modes(cdist(X, X, "sqeuclidean"), 1, "variable bandwidth", 0.15, 0)
+    assert metrics.subspace_r2(modes, system.reference(X, 2)) > 0.99
+    # A bias of order σ² × rate and a sampling error of a few per cent; another power of the density, as -1/2 in the
+    # place of -1/3, would change the drift by a factor.
+    np.testing.assert_allclose(rates, system.rates(2), rtol=0.15)
+
+
+def test_a_graph_in_pieces_counts_as_an_error_of_one():
+    X = problems.load("triplewell2d+18x0.6").sample(200, random_state=0)
+    reference = problems.load("triplewell2d+18x0.6").reference(X, 2)
+    assert dimension.graph_error(X, "diffusion maps", 0.02, reference, 0) > 0.9
+
+
+def test_exponent_is_a_slope_with_its_error_over_seeds():
+    sizes = np.array([100, 200, 400])
+    errors = np.array([3.0 * sizes**-0.9, 2.0 * sizes**-1.1])
+    value, spread = dimension.exponent(sizes, errors)
+    assert value == pytest.approx(-1)
+    assert spread == pytest.approx(0.1)  # sd of (-0.9, -1.1) with ddof=1 is 0.1414, over √2
+
+
+def test_table_has_exponents_and_errors():
+    rows = [
+        {"method": method, "d": 2, "n": n, "seed": seed, "error": scale / n}
+        for method, scale in (("diffusion maps", 5.0), ("kdmaps, default", 1.0))
+        for n in (100, 1000)
+        for seed in (0, 1)
+    ]
+    text = dimension.table(rows)
+    assert "| kdmaps, default | -1.00 ± 0.00 |" in text
+    assert "| diffusion maps | 0.0500 → 0.0050 |" in text
+
+
+def test_one_row_of_a_graph_is_that_of_the_best_bandwidth():
+    (row,) = dimension.run("diffusion maps", 2, 150, 0)
+    assert row["error"] == min(row["tried"])
+    assert len(row["tried"]) == len(dimension.BANDWIDTHS)
