@@ -9,6 +9,8 @@ endif
 BIN := .venv/$(PROGRAMS)
 # One BLAS thread for each test worker: two workers with all cores each would only wait for one another.
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
+# Other libraries that kdmaps is measured against; networks have an environment each.
+RIVALS := rivals neural mlcolvar spectralnet
 
 .PHONY: demo check test lint docs bench compare rivals lowest dist sbom release-check browser clean
 
@@ -38,9 +40,10 @@ bench: .venv/.installed
 compare: .venv-compare/.installed
 	set -e; for file in $(wildcard compare/*.py); do .venv-compare/$(PROGRAMS)/python $$file; done
 
-# What is measured already is kept under results/rivals and not measured again.
-rivals: .venv-rivals/.installed
+# What is measured already is kept under results/rivals and results/neural and not measured again.
+rivals: $(RIVALS:%=.venv-%/.installed)
 	.venv-rivals/$(PROGRAMS)/python -m benchmarks.rivals
+	.venv-rivals/$(PROGRAMS)/python -m benchmarks.neural
 
 # The tests not marked slow, with the lowest version of every package that pyproject.toml names.
 lowest: .venv-lowest/.installed
@@ -69,7 +72,7 @@ browser:
 	command -v chromium >/dev/null || { apt-get update -qq && apt-get install -qq -y --no-install-recommends chromium fonts-dejavu-core >/dev/null; }
 
 clean:
-	rm -rf .venv .venv-compare .venv-rivals .venv-lowest .venv-sbom .pytest_cache .mypy_cache .ruff_cache .hypothesis dist build demo docs/_build docs/generated
+	rm -rf .venv .venv-* .pytest_cache .mypy_cache .ruff_cache .hypothesis dist build demo docs/_build docs/generated
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # A pip that knows dependency groups.
@@ -98,8 +101,8 @@ clean:
 	.venv-compare/$(PROGRAMS)/python -m pip install --quiet -e ".[cli]" --group compare
 	touch $@
 
-.venv-rivals/.installed: pyproject.toml | .venv-rivals/.made
-	.venv-rivals/$(PROGRAMS)/python -m pip install --quiet -e . --group rivals
+$(RIVALS:%=.venv-%/.installed): .venv-%/.installed: pyproject.toml | .venv-%/.made
+	.venv-$*/$(PROGRAMS)/python -m pip install --quiet -e . --group $*
 	touch $@
 
 .venv-lowest/.installed: pyproject.toml | .venv-lowest/.made

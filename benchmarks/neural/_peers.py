@@ -40,7 +40,8 @@ class Peer:
     @property
     def python(self) -> str:
         """The interpreter of its environment."""
-        return str(ROOT / f".venv-{self.environment}" / "bin" / "python") if self.environment else sys.executable
+        here = Path(sys.executable)
+        return str(ROOT / f".venv-{self.environment}" / here.parent.name / here.name) if self.environment else str(here)
 
 
 NETWORK = (
@@ -68,8 +69,8 @@ PEERS: dict[str, Peer] = {
         "generator",
         "mlcolvar",
         ("mlcolvar", "torch"),
-        "r + 1 networks [d, 20, 20, 1] of tanh, eta=0.05, alpha=0.1, weight decay 1e-5, batches of 1,000, at most 20,000 "
-        "steps, standardised inputs",
+        "r + 1 networks [d, 20, 20, 1] of tanh, eta=0.05, alpha=0.1, weight decay 1e-5, batches of 1,000, at most "
+        "20,000 steps, standardised inputs",
         "its tutorial Learning the infinitesimal generator (learning rate there 5e-4)",
         (5e-4, 2e-3, 5e-3),
     ),
@@ -77,8 +78,8 @@ PEERS: dict[str, Peer] = {
         "spectralnet",
         "spectralnet",
         ("spectralnet", "torch"),
-        "spectral_hiddens=[512, 512, r + 1], 30 epochs, or as many as make 20 steps for each second of the limit, else defaults (30 neighbours, local "
-        "scale, batches of 1,024)",
+        "spectral_hiddens=[512, 512, r + 1], 30 epochs, or as many as make 20 steps for each second of the limit, else "
+        "defaults (30 neighbours, local scale, batches of 1,024)",
         "its README (layers), its defaults (learning rate 1e-3)",
         (3e-4, 1e-3, 3e-3),
     ),
@@ -89,8 +90,8 @@ PEERS: dict[str, Peer] = {
         "vampnet",
         "neural",
         ("deeptime", "torch"),
-        "MLP [d, 64, 64, r] of ELU, VAMP-2, batches of 512, at most 500 epochs, best held-out epoch, standardised inputs; "
-        "pairs a lag 0.5/rate_r apart",
+        "MLP [d, 64, 64, r] of ELU, VAMP-2, batches of 512, at most 500 epochs, best held-out epoch, standardised "
+        "inputs; pairs a lag 0.5/rate_r apart",
         "defaults of deeptime (learning rate 5e-4), ELU of its tutorial",
         (5e-4, 2e-3, 5e-3),
         lagged=True,

@@ -6,9 +6,9 @@ samples fill d dimensions. The error is 1 - SubR² at the samples.
 
 Three graphs of all pairs of samples, with q(x) = Σ_y k(x, y), K the kernel matrix and D its row sums:
 
-- *Laplacian eigenmaps* [1]_: K = k = exp(-|x-y|²/(2σ²)), eigenvectors of D⁻¹K;
-- *diffusion maps* [2]_: the same with K = k/√(q(x)q(y)), whose limit is the generator (α = 1/2);
-- *variable bandwidth* [3]_: K = exp(-|x-y|²/(2σ²ρ(x)ρ(y))) with ρ = density^(-1/(d+2)), eigenvectors of ρ⁻²(D⁻¹K - 1),
+- *Laplacian eigenmaps* [1]: K = k = exp(-|x-y|²/(2σ²)), eigenvectors of D⁻¹K;
+- *diffusion maps* [2]: the same with K = k/√(q(x)q(y)), whose limit is the generator (α = 1/2);
+- *variable bandwidth* [3]: K = exp(-|x-y|²/(2σ²ρ(x)ρ(y))) with ρ = density^(-1/(d+2)), eigenvectors of ρ⁻²(D⁻¹K - 1),
   whose limit is the generator too; the density is that of a kernel as wide as the distance of eight neighbours.
 
 **Each graph has the best bandwidth of a grid, picked by the exact modes**, for every sample anew; it is told d as well.
@@ -16,12 +16,13 @@ kdmaps sees the samples only: *one Gaussian* is `KernelSearchCV` with the Gaussi
 `AdaptiveDiffusionMap`.
 
 An exponent is the mean over seeds of the slope of log error against log N, with its standard error; an error that falls
-as 1/N has -1. A grid that balances bias and variance of the graph Laplacian at a point gives -4/(d+6) [4]_.
+as 1/N has -1. For comparison, the bandwidth that balances bias and variance of a graph Laplacian at one point gives
+-4/(d+6) [4].
 
-.. [1] M. Belkin, P. Niyogi, Neural Computation 15 (2003) 1373.
-.. [2] R. R. Coifman, S. Lafon, Appl. Comput. Harmon. Anal. 21 (2006) 5.
-.. [3] T. Berry, J. Harlim, Appl. Comput. Harmon. Anal. 40 (2016) 68.
-.. [4] A. Singer, Appl. Comput. Harmon. Anal. 21 (2006) 128: the error at a point is N^(-2/(d+6)), here squared.
+- [1] M. Belkin, P. Niyogi, Neural Computation 15 (2003) 1373.
+- [2] R. R. Coifman, S. Lafon, Appl. Comput. Harmon. Anal. 21 (2006) 5.
+- [3] T. Berry, J. Harlim, Appl. Comput. Harmon. Anal. 40 (2016) 68.
+- [4] A. Singer, Appl. Comput. Harmon. Anal. 21 (2006) 128: the error at a point is N^(-2/(d+6)), here squared.
 
     python -m kdmaps.experiments.dimension --quick
 """
@@ -48,10 +49,10 @@ GRAPHS = ("Laplacian eigenmaps", "diffusion maps", "variable bandwidth")
 KERNELS = ("kdmaps, one Gaussian", "kdmaps, default")
 #: σ of the graphs, in median distances.
 BANDWIDTHS = (0.1, 0.14, 0.2, 0.28, 0.4, 0.56, 0.8)
-#: Neighbours whose distance is the local width of the density estimate, as in [3]_.
+#: Neighbours whose distance is the local width of the density estimate, as in [3].
 NEIGHBOURS = 8
 #: Restarts of the eigensolver; a graph that falls into pieces does not converge and counts as an error of 1.
-RESTARTS = 50
+RESTARTS = 10
 
 
 @cache
@@ -182,7 +183,8 @@ def figure(rows: list[Row], path: Path) -> None:
             ours = method in KERNELS
             ax.errorbar(
                 sizes, found.mean(axis=0), bars, color=colours[method], capsize=2, lw=2 if ours else 1.2,
-                marker="o" if ours else "s", ms=4, ls="-" if ours else "--", label=f"{method}: {value:.2f} ± {spread:.2f}",
+                marker="o" if ours else "s", ms=4, ls="-" if ours else "--",
+                label=f"{method}: {value:.2f} ± {spread:.2f}",
             )  # fmt: skip
         ax.set(xscale="log", yscale="log", xlabel="samples", title=f"d = {d}")
         ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16), fontsize="small", frameon=False, title="exponent")

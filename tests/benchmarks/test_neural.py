@@ -1,0 +1,104 @@
+"""The comparison with neural methods: scores, tables, tasks, and what docs/benchmarks.md claims of the rows."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from benchmarks.neural import __main__ as command
+from benchmarks.neural import _adapters, _measure
+from benchmarks.neural._peers import PEERS
+from benchmarks.neural._tables import failures_table, first, means, page
+from benchmarks.rivals._measure import draw
+
+from kdmaps import problems
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def row(peer, problem="ou2d-4", seed=0, subr2=0.9, n=500, training=3.0, **more):
+    task = {"peer": peer, "problem": problem, "n": n, "seed": seed, "training": training, "learning_rate": 1e-3}
+    return {**task, "subr2": subr2, "rate_error": 0.1, "seconds": 2.0, "peak_mb": 7.0, "packages": {"x": "1"}, **more}
+
+
+def test_score_knows_new_samples_and_the_diffusion_constant():
+    system = problems.OrnsteinUhlenbeck((1, 3), 0.1)
+    data = draw(system, 300, 0, 2, lagged=False)
+    new = system.sample(200, random_state=1)
+    mixing = np.array([[1.0, 2.0], [0.5, -1.0]])
+
+    def modes(X):
+        return system.eigenfunctions(X, 2) @ mixing + 3
+
+    found = _measure.score(system, data, modes, system.rates(2) / system.diffusion, False, new)
+    assert found == {
+        "rate_error": pytest.approx(0, abs=1e-12),
+        "subr2": pytest.approx(1),
+        "subr2_training": pytest.approx(1),
+    }
+    assert _measure.score(system, data, modes, 2 * system.rates(2), True, new)["rate_error"] == pytest.approx(1)
+    with pytest.raises(ValueError, match="not finite"):
+        _measure.score(system, data, lambda X: modes(X) * np.nan, None, False, new)
+
+
+def test_slowest_functions_of_a_span_leave_the_constant_out():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(5000, 1))
+    # 1, He1, He2 and their gradients, mixed; rates 1 and 2.
+    values = np.hstack([np.ones_like(x), x, x**2 - 1])
+    gradients = np.hstack([np.zeros_like(x), np.ones_like(x), 2 * x])
+    mixing = rng.normal(size=(3, 3))
+    values, gradients = values @ mixing, gradients @ mixing
+    rates, coefficients = _adapters.slowest(gradients.T @ gradients / 5000, np.cov(values.T, bias=True), 2)
+    # Monte-Carlo error of fourth moments: about 3 % each, three times.
+    np.testing.assert_allclose(rates, [1, 2], rtol=0.1)
+    assert np.cov((values @ coefficients).T, bias=True) == pytest.approx(np.eye(2), abs=1e-6)
+
+
+def test_a_fit_that_fails_is_a_row(monkeypatch):
+    monkeypatch.setattr(_adapters, "kdmaps_default", lambda data, rate, seconds: 1 / 0)
+    (found,) = _measure.work("kdmaps", 50, ["dw1d"], [0], [None], 1.0)["rows"]
+    assert found["error"] == "ZeroDivisionError: division by zero"
+    assert (found["problem"], found["seed"]) == ("dw1d", 0)
+
+
+def test_a_process_that_dies_is_a_row(monkeypatch):
+    monkeypatch.setattr(_measure, "run_limited", lambda *limits, **task: {"error": "exit code 3", "limit": False})
+    (found,) = _measure.measure("VAMPnet", 500)
+    assert found == {"peer": "VAMPnet", "n": 500, "error": "exit code 3", "limit": False}
+    assert "| VAMPnet | 500 | all | exit code 3 |" in failures_table([found])
+
+
+def test_the_first_of_samples_and_of_pairs():
+    rows = [row("kdmaps", subr2=0.8), row("kdmaps", seed=1, subr2=1.0), row("NeuralEF", subr2=0.95),
+            row("Deep Ritz", subr2=0.99), {**row("Deep Ritz", seed=1), "subr2": None},
+            row("VAMPnet", subr2=0.7), row("kdmaps, lag", subr2=0.6)]  # fmt: skip
+    assert means(rows)["kdmaps", "ou2d-4"] == pytest.approx(0.9)
+    assert ("Deep Ritz", "ou2d-4") not in means(rows)  # it failed on a seed
+    assert first(rows, lagged=False) == {"ou2d-4": "NeuralEF"}
+    assert first(rows, lagged=True) == {"ou2d-4": "VAMPnet"}
+
+
+def test_learning_rates_are_tuned_on_other_samples(monkeypatch, tmp_path):
+    def tasks(function, tasks, path, *_, **__):
+        (task,) = tasks
+        assert task["seeds"] == [command.TUNING_SEED]
+        return [row(task["peer"], learning_rate=rate, subr2=rate) for rate in task["learning_rates"]]
+
+    monkeypatch.setattr(command, "run_tasks", tasks)
+    plan = command.plan(["kdmaps", "NeuralEF"], [500], tmp_path)
+    assert all(command.TUNING_SEED not in task["seeds"] for task in plan)
+    rates = {task["peer"]: task["learning_rates"] for task in plan}
+    assert rates == {"kdmaps": [None], "NeuralEF": [max(PEERS["NeuralEF"].learning_rates)]}
+
+
+def test_page_from_rows():
+    rows = [row("kdmaps", subr2=0.98, learning_rate=None), row("NeuralEF", subr2=0.95),
+            row("NeuralEF", subr2=0.97, training=30.0), row("SpectralNet", rate_error=None)]  # fmt: skip
+    tuning = [row("NeuralEF", learning_rate=rate, subr2=0.9 + rate) for rate in PEERS["NeuralEF"].learning_rates]
+    text = page(rows, tuning)
+    assert "| kdmaps | **0.9800 (0.980)** |" in text
+    assert "| NeuralEF | 0.9500 → 0.9700 |" in text
+    assert "**0.01: 0.910**" in text
+    assert "| NeuralEF | 2.0 (7) |" in text
+    assert "| kdmaps | 0.1 |" in text  # rates
+    assert "| SpectralNet | 0.1 |" not in text
