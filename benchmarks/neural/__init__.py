@@ -6,7 +6,7 @@ two losses for the Dirichlet energy, written here with one common network and tr
 
 **Their budget.** Settings are those of each library's documentation (last table). The learning rate is the best of
 three on samples that are not reported, by the exact modes, for each method. Training stops after three seconds of
-processor time, about what the default of kdmaps takes; the table *Ten times the training* shows what more time gives.
+processor time, about what the default of kdmaps takes; the table *More training* shows what five times as much gives.
 SpectralNet has no such limit, but as many steps as take about that long with 500 samples. The networks of this folder,
 as VAMPnets, hold a fifth of the samples out and keep the parameters of the best held-out score. kdmaps has its
 defaults, for samples and, as `lag=1`, for pairs.

@@ -29,8 +29,8 @@ def page(rows: list[Row], tuning: list[Row]) -> str:
             _by_problem(mine, "seconds", lambda values: f"{np.mean(values):.1f}", memory=True),
         ]
     parts += [
-        "## Ten times the training",
-        "SubR² at new samples of one seed, N=500: usual limit → ten times that.",
+        "## More training",
+        "SubR² at new samples of one seed, N=500: usual limit → five times that.",
         patience_table(rows, usual),
         "## Learning rates",
         "Mean SubR² at new samples on the samples for tuning (two problems); bold: used above.",
