@@ -70,11 +70,12 @@ def run(method: str, d: int, n: int, seed: int) -> list[Row]:
     if method in GRAPHS:
         errors = [graph_error(X, method, factor, reference, seed) for factor in BANDWIDTHS]
         return [{**row, "error": min(errors), "tried": errors}]
-    estimator = KernelSearchCV if method == KERNELS[0] else AdaptiveDiffusionMap
-    families = {"families": ("gaussian",)} if method == KERNELS[0] else {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        model = estimator(N_MODES, random_state=seed, **families).fit(X)
+        if method == KERNELS[0]:
+            model: KernelSearchCV = KernelSearchCV(N_MODES, families=("gaussian",), random_state=seed).fit(X)
+        else:
+            model = AdaptiveDiffusionMap(N_MODES, random_state=seed).fit(X)
     return [{**row, "error": float(1 - metrics.subspace_r2(model.transform(X), reference))}]
 
 
@@ -199,9 +200,9 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--first-seed", type=int, default=6000, help="seed of the first sample")
     parser.add_argument("--sizes", nargs="+", type=int, default=list(SIZES), help="numbers of samples")
     options = parser.parse_args(arguments)
-    dims, sizes, seeds = DIMENSIONS, options.sizes, options.seeds
+    dims, sizes, seeds = list(DIMENSIONS), options.sizes, options.seeds
     if options.quick:
-        dims, sizes, seeds = DIMENSIONS[:2], list(SIZES[:2]), 2
+        dims, sizes, seeds = dims[:2], list(SIZES[:2]), 2
     tasks = [
         {"method": method, "d": d, "n": n, "seed": seed}
         for n in sizes
