@@ -28,6 +28,9 @@ MOST_RELEVANT = 5
 #: What the value of a certificate is, by the label of its theorem in the paper.
 CERTIFICATE_WORDS = {
     "thm:cv-consistency": "probability that the search missed the best candidate",
+    "thm:cv-continuous": "how much worse than the best of all bandwidths the chosen one may be",
+    "optimism": "how much of the held-out score may be chance",
+    "constant-mode": "what the constant adds to a sum of eigenvalues",
     "thm:residual-gap": "distance of a mode from the exact one",
     "thm:projector-continuity": "how far the modes move when the weights of the mixture change",
     "prop:lipschitz-operators": "how fast the operators change with the weights of the mixture",

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from kdmaps.analysis.certificates import cv_consistency
+from kdmaps.analysis.certificates import Certificate, cv_consistency
 from kdmaps.exceptions import UnreliableModesWarning
 from kdmaps.kernels import Kernel, Metric
 from kdmaps.selection.candidate import JUDGED, Candidate
@@ -70,6 +70,12 @@ class SearchResult:
             "fold_size": fold_size,
             "concentration": concentration,
         }
+
+    def optimism(self, blocks: np.ndarray | None = None, **options: Any) -> Certificate:
+        """Bound how much of the held-out time scales of the best candidate may be chance; see `optimism_of`."""
+        from kdmaps.selection.optimism import optimism_of
+
+        return optimism_of(self, blocks, **options)
 
     def flatness(self) -> UnreliableModesWarning | None:
         """Return a warning if all kernels score the same."""

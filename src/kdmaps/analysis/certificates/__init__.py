@@ -1,6 +1,7 @@
 """The paper's theorems as numbers for a fitted model: what follows, from which constants, and whether it applies."""
 
 from kdmaps.analysis.certificates._certificate import Certificate
+from kdmaps.analysis.certificates._constant import constant_mode, eigenvalue_sum_choice, wide_kernel_sum
 from kdmaps.analysis.certificates._dictionary import (
     DictionaryOperators,
     lipschitz_covariance,
@@ -8,21 +9,33 @@ from kdmaps.analysis.certificates._dictionary import (
     rkhs_mixture_norm,
     uniform_positive_definiteness,
 )
+from kdmaps.analysis.certificates._optimism import score_optimism
 from kdmaps.analysis.certificates._projector import projector_continuity, projector_stability
 from kdmaps.analysis.certificates._residual import certify_modes, residual_gap
-from kdmaps.analysis.certificates._selection import cv_consistency, cv_consistency_bound
+from kdmaps.analysis.certificates._selection import (
+    continuous_regret,
+    cv_consistency,
+    cv_consistency_bound,
+    cv_consistency_continuous,
+)
 
 __all__ = [
     "Certificate",
     "DictionaryOperators",
     "certify_modes",
+    "constant_mode",
+    "continuous_regret",
     "cv_consistency",
     "cv_consistency_bound",
+    "cv_consistency_continuous",
+    "eigenvalue_sum_choice",
     "lipschitz_covariance",
     "lipschitz_energy",
     "projector_continuity",
     "projector_stability",
     "residual_gap",
     "rkhs_mixture_norm",
+    "score_optimism",
     "uniform_positive_definiteness",
+    "wide_kernel_sum",
 ]

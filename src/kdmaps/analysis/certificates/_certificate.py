@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 
 
@@ -22,6 +23,8 @@ class Certificate:
         What it assumes beyond what was computed.
     violations : tuple of str
         Assumptions that are known to fail, and what to do about it.
+    trivial : float, default=inf
+        The value that is known without computing anything, such as 1 for a probability.
     """
 
     theorem: str
@@ -29,8 +32,14 @@ class Certificate:
     constants: dict[str, float] = field(default_factory=dict)
     assumptions: tuple[str, ...] = ()
     violations: tuple[str, ...] = ()
+    trivial: float = math.inf
 
     @property
     def holds(self) -> bool:
         """Whether no assumption is known to fail."""
         return not self.violations
+
+    @property
+    def informative(self) -> bool:
+        """Whether it applies and says more than what is known anyway."""
+        return self.holds and self.value < self.trivial

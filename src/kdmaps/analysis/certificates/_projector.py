@@ -61,7 +61,7 @@ def projector_continuity(operators: DictionaryOperators, n_modes: int, distance:
         constants["C₀"] = K_S.value / floor.value + root * K_L.value / floor.value**1.5
         if gap > 0:
             value = min(1.0, 2 * constants["C₀"] / gap * distance)
-    return Certificate("thm:projector-continuity", value, constants, K_S.assumptions, violations)
+    return Certificate("thm:projector-continuity", value, constants, K_S.assumptions, violations, trivial=1.0)
 
 
 def projector_stability(operators: DictionaryOperators, n_modes: int, distance: float) -> Certificate:
@@ -123,6 +123,7 @@ def projector_stability(operators: DictionaryOperators, n_modes: int, distance: 
         constants,
         ("kernels are positive definite and C²", "landmarks and samples are fixed; only β changes"),
         violations,
+        trivial=1.0,
     )
 
 

@@ -74,6 +74,7 @@ def residual_gap(
         {"residual": residual, "λ": rate, "γ": gap, "c_0": mean},
         tuple(assumptions),
         tuple(violations),
+        trivial=1.0,
     )
 
 

@@ -266,8 +266,8 @@ def _certificate_of(model: Any) -> list[Certificate]:
 
 
 def _informative(certificates: Sequence[Certificate]) -> list[Certificate]:
-    """Leave out bounds that hold but say nothing: a distance or a probability of at most 1."""
-    return [certificate for certificate in certificates if not (certificate.holds and certificate.value == 1)]
+    """Leave out bounds that hold but say nothing, such as a probability of at most 1."""
+    return [certificate for certificate in certificates if certificate.informative or not certificate.holds]
 
 
 def _figures(model: Any, uncertainty: Any, unit: str | None, independence: IndependentModes | None) -> dict[str, Any]:
