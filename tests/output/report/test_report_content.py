@@ -124,7 +124,7 @@ def test_certificates_say_what_they_rest_on(X, search):
     other = Certificate("thm:residual-gap", 0.25, {"γ": 2.0}, ("it is so",))
     broken = Certificate("thm:mine", 1.0, {}, (), ("The gap is zero.",))
     assert own.value == 1  # it says nothing, and is left out
-    trivial = Certificate("thm:residual-gap", 1.0)
+    trivial = Certificate("thm:residual-gap", 1.0, trivial=1.0)
     page = render_report(search, X, certificates=[other, trivial, broken])
     tree = Tree(page)
     titles = tree.texts["h3"]
