@@ -217,7 +217,6 @@ def test_a_place_where_nothing_can_be_written_is_found_before_the_fit(monkeypatc
         raise AssertionError("The data were read first.")
 
     monkeypatch.setattr("kdmaps.cli._reading.open_tables", unreachable)
-    monkeypatch.setattr("kdmaps.cli._models.open_tables", unreachable)
     (tmp_path / "file").touch()
     for command in (("fit", "0.npy", "--out", "file/out"), ("transform", "m.npz", "0.npy", "--out", "file/out/m.csv")):
         result = run(*command)

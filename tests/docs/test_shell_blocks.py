@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 #: A kernel that is given is fitted in a moment. What a command of a page says itself comes first.
 QUICK = ("--features 20", "--resamples 0", "--kernel gaussian", "--bandwidth 3", "--lambda 0.01")
-RUN = ("fit", "transform", "inspect")
+RUN = ("fit", "transform", "inspect", "states", "compare", "export")
 
 
 def commands(page):

@@ -88,3 +88,33 @@ def test_modes_in_time(model, path):
 def test_bad_arguments_are_named(model, path, draw, message):
     with pytest.raises(ValueError, match=message):
         draw(model, path)
+
+
+def test_states_have_their_samples():
+    from kdmaps.plotting import plot_states
+
+    X = np.column_stack([np.r_[np.zeros(30), np.ones(10)], np.arange(40.0)])
+    states = kdmaps.dynamics.coarse_states(X[:, :1] - 0.25, 2)
+    ax = plot_states(states, X)
+    drawn = [part.get_offsets() for part in ax.collections if len(part.get_offsets())]
+    assert [len(part) for part in drawn] == [30, 10]
+    assert_array_equal(drawn[1], X[30:])
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["state 1 (75%)", "state 2 (25%)"]
+    counts = [patch.get_height() for patch in plot_states(states, X[:, :1]).patches]
+    assert sum(counts) == 40
+    with pytest.raises(ValueError, match="X must hold the 40 samples"):
+        plot_states(states, X[:3])
+
+
+def test_a_comparison_with_a_trajectory(path):
+    from kdmaps.plotting import plot_lag_comparison
+
+    static = kdmaps.KernelDiffusionMap(2, regularization=1e-3, n_features=40, random_state=0).fit(path)
+    found = kdmaps.dynamics.compare_with_trajectory(static, path, time_step=0.1)
+    axes = plot_lag_comparison(found)
+    for k, ax in enumerate(axes):
+        curves = {line.get_label(): line.get_ydata() for line in ax.get_lines()}
+        assert_allclose(curves["rates of the model"], found.predicted[:, k])
+        assert_allclose(ax.containers[0][0].get_ydata(), found.autocorrelations[:, k])
+    with pytest.raises(ValueError, match="axes holds 1 Axes for 2 modes"):
+        plot_lag_comparison(found, [Figure().subplots()])

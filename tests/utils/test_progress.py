@@ -1,35 +1,66 @@
-"""Progress with and without rich."""
+"""Progress in a log file and on a terminal."""
 
+import re
 import sys
+import time
 
 import pytest
+import rich.console
 
 from kdmaps.utils import progress
 
 
 @pytest.fixture
-def without_rich(monkeypatch):
-    monkeypatch.setitem(sys.modules, "rich", None)
+def often(monkeypatch):
+    """A line every few milliseconds instead of every ten seconds."""
+    monkeypatch.setattr(progress, "LINE_EVERY", 0.005)
+
+
+@pytest.fixture
+def until(capsys):
+    """Wait until stderr shows a text, however busy the machine is; return all of it."""
+    seen = ""
+
+    def wait(text):
+        nonlocal seen
+        end = time.monotonic() + 30
+        while text not in seen and time.monotonic() < end:
+            time.sleep(0.001)
+            seen += capsys.readouterr().err
+        assert text in seen
+        return seen
+
+    return wait
 
 
 @pytest.mark.parametrize("show", [False, True])
-def test_items_pass_through_a_bar(show, capsys):
+def test_items_pass_through(show, capsys):
     assert list(progress.track(iter("abc"), 3, lambda: "label", show)) == ["a", "b", "c"]
-    assert capsys.readouterr().out == ""  # stdout is for results
+    assert capsys.readouterr() == ("", "")  # stdout is for results, and a quick run is silent in a log
 
 
-def test_lines_where_there_is_no_bar(without_rich, monkeypatch, capsys):
-    """Items that take two seconds each: a line once five seconds have passed since the last one."""
-    monkeypatch.setattr(progress.time, "monotonic", lambda: now)
-    now, seen = 0.0, []
-    for item in progress.track(iter("abcdefg"), 7, lambda: f"best {seen[-1]}", True):
-        seen.append(item)
-        now += 2.0
-    assert seen == list("abcdefg")
-    # After c, at 6 s, and after f, at 12 s.
-    assert capsys.readouterr().err == "kdmaps: 3/7, best c\nkdmaps: 6/7, best f\n"
+def test_a_log_gets_lines_with_the_stage_even_within_a_step(often, until):
+    with progress.reporting(True):
+        for item in progress.track(iter("ab"), 2, lambda: "search", True):
+            until("search, 0/2" if item == "a" else "search, 1/2")
+        with progress.stage("error bars", True):
+            lines = until("error bars").splitlines()
+    assert all(re.fullmatch(r"kdmaps: \d+ s, (search, \d/2|error bars)", line) for line in lines)
+    assert progress._log is None
 
 
-def test_a_quick_run_is_silent(without_rich, capsys):
-    assert list(progress.track(iter("abc"), 3, lambda: "label", True)) == ["a", "b", "c"]
-    assert capsys.readouterr().err == ""
+def test_one_log_for_all_that_is_nested(often, monkeypatch):
+    made = []
+    monkeypatch.setattr(progress, "_Log", lambda make=progress._Log: made.append(make()) or made[-1])
+    with progress.reporting(True), progress.stage("outer", True):
+        assert list(progress.track("ab", 2, lambda: "inner", True)) == ["a", "b"]
+    assert len(made) == 1
+    assert not made[0]._thread.is_alive()
+
+
+def test_without_rich_there_are_lines(monkeypatch):
+    assert not progress._has_bars()
+    monkeypatch.setattr(rich.console.Console, "is_terminal", True)
+    assert progress._has_bars()
+    monkeypatch.setitem(sys.modules, "rich", None)
+    assert not progress._has_bars()

@@ -1,6 +1,7 @@
 """The command line: one module for each command or two."""
 
-from kdmaps.cli import _bench, _check, _demo, _fit, _models, _reproduce  # noqa: F401 - each adds its commands to app
+# Each adds its commands to app.
+from kdmaps.cli import _bench, _check, _compare, _demo, _export, _fit, _models, _reproduce, _states  # noqa: F401
 from kdmaps.cli._app import app
 
 __all__ = ["app"]

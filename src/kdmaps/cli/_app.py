@@ -18,7 +18,7 @@ FOUND, USER_ERROR, INTERRUPTED = 1, 2, 130
 
 
 #: Order of the commands in `kdmaps --help`.
-ORDER = ("check", "fit", "transform", "inspect", "demo", "reproduce", "bench")
+ORDER = ("check", "fit", "transform", "inspect", "states", "compare", "export", "demo", "reproduce", "bench")
 
 
 class _Commands(TyperGroup):

@@ -8,44 +8,19 @@ from rich.table import Table
 from rich.text import Text
 
 from kdmaps.cli._app import FOUND, app
-from kdmaps.cli._models import describe
-from kdmaps.cli._options import (
-    AnglesOption,
-    ArrayOption,
-    ColumnsOption,
-    DataArgument,
-    DegreesOption,
-    DescriptorOption,
-    GroupsOption,
-    HeaderOption,
-    StrideOption,
-    TopologyOption,
-    WeightsOption,
-)
-from kdmaps.cli._reading import Files
+from kdmaps.cli._options import HelpAllOption
+from kdmaps.cli._reading import Files, with_files
 from kdmaps.data import check_data
 
 
 @app.command()
-def check(
-    data: DataArgument,
-    columns: ColumnsOption = None,
-    stride: StrideOption = 1,
-    array: ArrayOption = None,
-    header: HeaderOption = None,
-    angles: AnglesOption = None,
-    degrees: DegreesOption = False,
-    weights: WeightsOption = None,
-    groups: GroupsOption = None,
-    topology: TopologyOption = None,
-    descriptor: DescriptorOption = "heavy-atoms",
-) -> None:
+@with_files("diffusion", "draw")
+def check(files: Files, help_all: HelpAllOption = False) -> None:
     """Look for what is probably not meant in samples, without a fit: exit code 1 if something is found, else 0."""
-    files = Files(data, columns, stride, array, header, weights, groups, topology, descriptor, angles, degrees)
     samples = files.read()
     findings = check_data(samples.source, samples.weight, samples.group)
     console = Console()
-    console.print(f"{describe(data)}, {samples.describe()}", highlight=False, soft_wrap=True, markup=False)
+    console.print(f"{files.name}, {samples.describe()}", highlight=False, soft_wrap=True, markup=False)
     if not findings and not samples.notes:
         console.print("Nothing suspicious was found.", highlight=False)
         return

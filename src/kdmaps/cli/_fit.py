@@ -6,6 +6,7 @@ import shlex
 import sys
 import warnings
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -18,21 +19,9 @@ from kdmaps.analysis.dynamics import Validation, validate
 from kdmaps.analysis.independence import IndependentModes, independent_modes
 from kdmaps.analysis.uncertainty import MIN_RESAMPLES, Uncertainty, bootstrap
 from kdmaps.cli._app import app
-from kdmaps.cli._models import describe, mode_names, table_of, timescale_table
-from kdmaps.cli._options import (
-    AnglesOption,
-    ArrayOption,
-    ColumnsOption,
-    DataArgument,
-    DegreesOption,
-    DescriptorOption,
-    GroupsOption,
-    HeaderOption,
-    StrideOption,
-    TopologyOption,
-    WeightsOption,
-)
-from kdmaps.cli._reading import Files, Samples
+from kdmaps.cli._models import mode_names, print_warning, table_of, timescale_table
+from kdmaps.cli._options import KERNEL, OUTPUT, TRAJECTORY, HelpAllOption, require
+from kdmaps.cli._reading import Files, Samples, with_files
 from kdmaps.data import TABLE_FORMATS, make_writer
 from kdmaps.data.check import find_time
 from kdmaps.data.order import order_of
@@ -48,97 +37,136 @@ from kdmaps.output.words import chosen, independence_of, reasons, time_unit
 from kdmaps.selection.folds import BLOCKS, FOLDS, blocks_of
 from kdmaps.selection.plan import RATES
 from kdmaps.utils.files import check_writable, replacing
+from kdmaps.utils.progress import reporting, stage
+
+#: Basis functions of `--basis`.
+BASES = ("auto", "fourier", "landmarks")
 
 
 @app.command()
+@with_files()
 def fit(
-    data: DataArgument,
-    columns: ColumnsOption = None,
-    stride: StrideOption = 1,
-    array: ArrayOption = None,
-    header: HeaderOption = None,
-    angles: AnglesOption = None,
-    degrees: DegreesOption = False,
-    keep_columns: Annotated[
-        bool, typer.Option("--keep-columns", help="Fit a column even if it looks like a time or an index.")
-    ] = False,
-    weights: WeightsOption = None,
-    groups: GroupsOption = None,
-    ordered: Annotated[
-        bool | None,
-        typer.Option(help="Whether rows are in the order of time; folds are then blocks. (default: noticed)"),
-    ] = None,
+    files: Files,
     lag: Annotated[
         str | None,
         typer.Option(
-            help="Rows are a trajectory: find its modes and real time scales from pairs of rows this many apart, or "
-            "auto. (default: samples in any order)"
+            metavar="N|auto",
+            help="Rows are a trajectory: use pairs N rows apart.",
+            rich_help_panel=TRAJECTORY,
         ),
     ] = None,
     time_step: Annotated[
         float | None,
+        typer.Option(min=0, metavar="T", help="Time between rows, with --lag.", rich_help_panel=TRAJECTORY),
+    ] = None,
+    unit: Annotated[
+        str | None, typer.Option(metavar="UNIT", help="Unit of the time step, such as ps.", rich_help_panel=TRAJECTORY)
+    ] = None,
+    ordered: Annotated[
+        bool | None,
         typer.Option(
-            min=0, help="Time between rows of the data, with --lag. (default: that of a trajectory file, or 1)"
+            help="Without --lag: whether rows are in the order of time; folds are then blocks. (default: noticed)",
+            rich_help_panel=TRAJECTORY,
+            hidden=True,
         ),
     ] = None,
-    unit: Annotated[str | None, typer.Option(help="Unit of --time-step. (default: ps for a trajectory file)")] = None,
-    modes: Annotated[int, typer.Option(min=1, help="Number of modes.")] = 4,
-    kernel: Annotated[str, typer.Option(help=f"auto, {', '.join(FAMILIES)}.")] = "auto",
-    bandwidth: Annotated[float | None, typer.Option(min=0, help="Bandwidth of the kernel. (default: searched)")] = None,
+    keep_columns: Annotated[
+        bool,
+        typer.Option(
+            "--keep-columns",
+            help="Fit a column even if it looks like a time or an index.",
+            rich_help_panel=KERNEL,
+            hidden=True,
+        ),
+    ] = False,
+    modes: Annotated[int, typer.Option(min=1, metavar="N", help="Number of modes.", rich_help_panel=KERNEL)] = 4,
+    kernel: Annotated[
+        str, typer.Option(help=f"auto, {', '.join(FAMILIES)}.", rich_help_panel=KERNEL, hidden=True)
+    ] = "auto",
+    bandwidth: Annotated[
+        float | None,
+        typer.Option(min=0, help="Bandwidth of the kernel. (default: searched)", rich_help_panel=KERNEL, hidden=True),
+    ] = None,
     regularization: Annotated[
-        float | None, typer.Option("--lambda", min=0, help="Regularization λ. (default: searched)")
-    ] = None,
-    features: Annotated[int, typer.Option(min=2, help="Number of basis functions.")] = 300,
-    diffusion: Annotated[
-        str | None,
+        float | None,
         typer.Option(
-            help="Diffusion tensor: a number, a diagonal as in 1,0.5, tangent, or a .npy file of one matrix or one per "
-            "row. (default: identity)"
+            "--lambda", min=0, help="Regularization λ. (default: searched)", rich_help_panel=KERNEL, hidden=True
         ),
     ] = None,
+    basis: Annotated[
+        str,
+        typer.Option(
+            help=f"Basis functions: {', '.join(BASES)}; only fourier is for PLUMED.",
+            rich_help_panel=KERNEL,
+            hidden=True,
+        ),
+    ] = "auto",
+    features: Annotated[
+        int, typer.Option(min=2, help="Number of basis functions.", rich_help_panel=KERNEL, hidden=True)
+    ] = 300,
     rates: Annotated[
-        str, typer.Option(help=f"Samples that rates are read from: {' (all) or '.join(RATES)} (held-out).")
+        str,
+        typer.Option(
+            help=f"Samples that rates are read from: {' (all) or '.join(RATES)} (held-out).",
+            rich_help_panel=KERNEL,
+            hidden=True,
+        ),
     ] = "ritz",
     independent: Annotated[
         bool,
-        typer.Option("--independent", help="Tell modes that are new coordinates from functions of earlier modes."),
+        typer.Option(
+            "--independent",
+            help="Tell modes that are new coordinates from functions of earlier modes.",
+            rich_help_panel=KERNEL,
+            hidden=True,
+        ),
     ] = False,
+    seed: Annotated[
+        int,
+        typer.Option(min=0, help="Seed; the same seed gives the same results.", rich_help_panel=KERNEL, hidden=True),
+    ] = 0,
     resamples: Annotated[
         int,
-        typer.Option(min=0, help="Resamples of the block bootstrap for the error bars: 0 for none, else 20 or more."),
+        typer.Option(
+            min=0,
+            help="Resamples of the block bootstrap for the error bars: 0 for none, else 20 or more.",
+            rich_help_panel=OUTPUT,
+            hidden=True,
+        ),
     ] = 200,
-    seed: Annotated[int, typer.Option(min=0, help="Seed; the same seed gives the same results.")] = 0,
-    out: Annotated[Path, typer.Option(file_okay=False, help="Directory of the results.")] = Path("kdmaps-fit"),
+    out: Annotated[
+        Path, typer.Option(file_okay=False, metavar="DIR", help="Directory of the results.", rich_help_panel=OUTPUT)
+    ] = Path("kdmaps-fit"),
     table_format: Annotated[
-        str, typer.Option("--table", help=f"Format of the modes: {', '.join(TABLE_FORMATS)}.")
+        str,
+        typer.Option(
+            "--table", help=f"Format of the modes: {', '.join(TABLE_FORMATS)}.", rich_help_panel=OUTPUT, hidden=True
+        ),
     ] = "csv",
-    topology: TopologyOption = None,
-    descriptor: DescriptorOption = "heavy-atoms",
+    help_all: HelpAllOption = False,
 ) -> None:
     """Find the slow modes of samples, and write model.npz, the modes and report.html."""
-    _require(table_format in TABLE_FORMATS, "--table", f"{table_format!r} is none of {', '.join(TABLE_FORMATS)}.")
-    _require(kernel in ("auto", *FAMILIES), "--kernel", f"{kernel!r} is none of auto, {', '.join(FAMILIES)}.")
-    _require(rates in RATES, "--rates", f"{rates!r} is none of {', '.join(RATES)}.")
-    _require(bandwidth != 0, "--bandwidth", "give a positive number, or leave it out to have it searched.")
-    _require(regularization != 0, "--lambda", "give a positive number, or leave it out to have it searched.")
-    _require(time_step is None or 0 < time_step < np.inf, "--time-step", "give a positive number.")
+    require(table_format in TABLE_FORMATS, "--table", f"{table_format!r} is none of {', '.join(TABLE_FORMATS)}.")
+    require(kernel in ("auto", *FAMILIES), "--kernel", f"{kernel!r} is none of auto, {', '.join(FAMILIES)}.")
+    require(basis in BASES, "--basis", f"{basis!r} is none of {', '.join(BASES)}.")
+    require(rates in RATES, "--rates", f"{rates!r} is none of {', '.join(RATES)}.")
+    require(bandwidth != 0, "--bandwidth", "give a positive number, or leave it out to have it searched.")
+    require(regularization != 0, "--lambda", "give a positive number, or leave it out to have it searched.")
+    require(time_step is None or 0 < time_step < np.inf, "--time-step", "give a positive number.")
     timed = time_step is None and unit is None
-    _require(lag is not None or timed, "--time-step", "time needs a trajectory: add --lag.")
-    _require(modes <= features, "--modes", f"{modes} modes need as many features; increase --features.")
-    _require(resamples == 0 or resamples >= MIN_RESAMPLES, "--resamples", f"give 0, or {MIN_RESAMPLES} or more.")
+    require(lag is not None or timed, "--time-step", "time needs a trajectory: add --lag.")
+    require(resamples == 0 or resamples >= MIN_RESAMPLES, "--resamples", f"give 0, or {MIN_RESAMPLES} or more.")
     write_modes = make_writer(f".{table_format}")  # which may need a package that is missing
     check_writable("--out", out)
-    files = Files(
-        *(data, columns, stride, array, header, weights, groups, topology, descriptor, angles, degrees, diffusion),
-        timed=lag is not None,
-    )
+    files = replace(files, timed=lag is not None)
     samples = files.read()
     console = Console()
-    console.print(f"{describe(data)}, {samples.describe()}", highlight=False, soft_wrap=True, markup=False)
+    console.print(f"{files.name}, {samples.describe()}", highlight=False, soft_wrap=True, markup=False)
+    _check_modes(modes, features, len(samples.X))
     time = None if keep_columns else find_time(samples.X, samples.group, samples.names)
     if time is not None:
         raise ValueError(f"{time} If it is a coordinate all the same, add --keep-columns.")
-    step, unit = _step(samples, time_step, stride, unit)
+    step, unit = _step(samples, time_step, files.stride, unit)
     settings = {
         "n_features": features,
         "diffusion": samples.diffusion,
@@ -147,9 +175,11 @@ def fit(
         "random_state": seed,
         "lag": _lag(lag),
         "time_step": step,
+        **({} if basis == "auto" else {"basis": basis}),
     }
     estimator = _estimator(modes, kernel, bandwidth, regularization, settings)
-    findings = _find(console, estimator, samples, resamples, seed, independent)
+    with reporting(True):
+        findings = _find(console, estimator, samples, resamples, seed, independent)
     _print(console, estimator, findings, unit)
     page = _page(estimator, files, samples, findings, unit)
     paths = [out / name for name in ("model.npz", f"modes.{table_format}", "report.html")]
@@ -159,6 +189,20 @@ def fit(
         write_modes(modes_file, findings.modes, mode_names(modes), samples.places)
         report_file.write(page.encode())
     console.print(f"Written: {', '.join(map(str, paths))}", highlight=False, soft_wrap=True)
+
+
+def _check_modes(modes: int, features: int, n_samples: int) -> None:
+    """Refuse more modes than the samples or the features can have."""
+    require(
+        modes < n_samples,
+        "--modes",
+        f"{n_samples} samples cannot show {modes} modes; each one needs hundreds. Ask for a few (--modes 4).",
+    )
+    require(
+        modes <= features,
+        "--modes",
+        f"{modes} modes need as many features, here {features}; ask for fewer, or increase --features.",
+    )
 
 
 class _Findings(NamedTuple):
@@ -183,7 +227,7 @@ def _find(
         if issubclass(category, UserWarning) and str(message) not in told:
             told[str(message)] = category
             if issubclass(category, DataWarning):
-                _print_warning(console, str(message))
+                print_warning(console, str(message))
 
     for note in samples.notes:
         hear(note, DataWarning)
@@ -193,12 +237,12 @@ def _find(
         beside: dict[str, Any] = {"sample_weight": samples.weight, "groups": samples.group}
         estimator.fit(source, **beside)
         if resamples:
-            with Console(stderr=True).status("error bars"):
+            with stage("error bars", True):
                 uncertainty = bootstrap(estimator, source, **beside, n_resamples=resamples, random_state=seed)
         modes = np.asarray(estimator.transform(source))
     data = [text for text, category in told.items() if issubclass(category, DataWarning)]
     tests = None
-    with suppress(ValueError):  # no lag, or too few frames
+    with suppress(ValueError), stage("tests of the lag", estimator.lag_ is not None):  # no lag, or too few frames
         tests = validate(estimator, source, **beside)
     new = independent_modes(modes, sample_weight=samples.weight, random_state=seed) if independent else None
     return _Findings(modes, uncertainty, tests, new, data, [text for text in told if text not in data])
@@ -216,23 +260,19 @@ def _page(estimator: Any, files: Files, samples: Samples, findings: _Findings, u
         validation=findings.tests,
         independence=findings.independence,
         notes=[*findings.of_data, *findings.of_modes],
-        title=describe(files.data),
+        title=files.name,
         feature_names=samples.names,
         command=shlex.join(["kdmaps", *sys.argv[1:]]),
         reading=files.program(),
+        draw=samples.drawn or None,
     )
-
-
-def _require(condition: bool, option: str, message: str) -> None:
-    if not condition:
-        raise typer.BadParameter(message, param_hint=option)
 
 
 def _lag(text: str | None) -> int | str | None:
     """Return the lag that an option gives."""
     if text is None or text == "auto":
         return text
-    _require(text.isdecimal() and int(text) > 0, "--lag", f"{text!r} is neither auto nor a positive number of rows.")
+    require(text.isdecimal() and int(text) > 0, "--lag", f"{text!r} is neither auto nor a positive number of rows.")
     return int(text)
 
 
@@ -286,8 +326,4 @@ def _print(console: Console, estimator: Any, findings: _Findings, unit: str | No
     if findings.independence is not None:
         console.print(f"  {independence_of(findings.independence)}", highlight=False, soft_wrap=True, markup=False)
     for warning in findings.of_modes:
-        _print_warning(console, warning)
-
-
-def _print_warning(console: Console, text: str) -> None:
-    console.print(f"Warning: {text}", style="yellow", highlight=False, soft_wrap=True, markup=False)
+        print_warning(console, warning)

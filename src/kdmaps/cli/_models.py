@@ -7,7 +7,6 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
-import numpy as np
 import typer
 from rich.console import Console
 from rich.markup import escape
@@ -15,71 +14,56 @@ from rich.table import Table as RichTable
 
 from kdmaps.analysis.uncertainty import Uncertainty
 from kdmaps.cli._app import app
-from kdmaps.cli._options import (
-    AnglesOption,
-    ArrayOption,
-    ColumnsOption,
-    DataArgument,
-    DegreesOption,
-    DescriptorOption,
-    HeaderOption,
-    StrideOption,
-    TopologyOption,
-)
-from kdmaps.data import Source, Table, make_writer, open_tables
-from kdmaps.data import angles as data_angles
+from kdmaps.cli._options import OUTPUT, TRAJECTORY, HelpAllOption, ModelArgument
+from kdmaps.cli._reading import Files, places_of, split_names, texts_of, with_files
+from kdmaps.data import Source, Table, make_writer
 from kdmaps.output.model_files import load, read_header
 from kdmaps.output.words import checks_of, chosen, time_unit, timescale_columns, timescale_rows, warnings_of
 from kdmaps.utils.files import check_writable, replacing
 
-#: Names of columns that are shown before they are only counted.
-SHOWN_NAMES = 8
-
-ModelArgument = Annotated[Path, typer.Argument(help="A model that `kdmaps fit` or `save` wrote.", show_default=False)]
-
 
 @app.command()
+@with_files("weights", "groups", "diffusion", "draw")
 def transform(
     model: ModelArgument,
-    data: DataArgument,
-    out: Annotated[Path, typer.Option(help="File of the modes: .csv, .parquet, .npy or .npz.")] = Path("modes.csv"),
-    columns: ColumnsOption = None,
-    stride: StrideOption = 1,
-    array: ArrayOption = None,
-    header: HeaderOption = None,
-    angles: AnglesOption = None,
-    degrees: DegreesOption = False,
-    topology: TopologyOption = None,
-    descriptor: DescriptorOption = "heavy-atoms",
+    files: Files,
+    out: Annotated[
+        Path, typer.Option(help="File of the modes: .csv, .parquet, .npy or .npz.", rich_help_panel=OUTPUT)
+    ] = Path("modes.csv"),
     reference: Annotated[
         Path | None,
-        typer.Option(exists=True, dir_okay=False, help="The trajectory of the fit, the first of several."),
+        typer.Option(
+            exists=True,
+            dir_okay=False,
+            help="The trajectory of the fit, the first of several.",
+            rich_help_panel=TRAJECTORY,
+        ),
     ] = None,
+    help_all: HelpAllOption = False,
 ) -> None:
     """Evaluate the modes of a stored model at new samples."""
     write = make_writer(out.suffix.lower())
     check_writable("--out", out.parent)
     fitted = load(model)
-    options = {"topology": topology, "descriptor": descriptor, "reference": reference}
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        table = open_tables(data, array=array, header=header, stride=stride, **options)
+        table = files.open(reference)
     notes = texts_of(caught)
-    if topology is not None and descriptor == "heavy-atoms" and reference is None:
+    if files.topology is not None and files.descriptor == "heavy-atoms" and reference is None:
         notes.append(
-            f"atoms are superposed on the first frame of {data[0]}. If the model was fitted to another "
+            f"atoms are superposed on the first frame of {files.data[0]}. If the model was fitted to another "
             "trajectory, name that one with --reference; else the coordinates are not those of the fit."
         )
     for note in notes:
         Console(stderr=True).print(f"Warning: {note}", highlight=False, soft_wrap=True, markup=False)
-    samples = matching(fitted, table, columns, angles, degrees)
+    samples = matching(fitted, table, files)
     out.parent.mkdir(parents=True, exist_ok=True)
     if out.suffix.lower() == ".npy":  # of any size
         modes = fitted.transform(samples, out=out)
     else:
         modes = fitted.transform(samples)
         with replacing(out) as (file,):
-            write(file, modes, mode_names(modes.shape[1]), places_of(table, len(modes), stride))
+            write(file, modes, mode_names(modes.shape[1]), places_of(table, len(modes), files.stride))
     Console().print(f"{len(modes)} samples, {modes.shape[1]} modes: {out}", highlight=False, soft_wrap=True)
 
 
@@ -105,14 +89,12 @@ def inspect(model: ModelArgument) -> None:
         console.print(f"Warning: {warning}", highlight=False, soft_wrap=True, markup=False)
 
 
-def matching(
-    fitted: Any, table: Table, columns: str | None, angles: str | None = None, degrees: bool = False
-) -> Source:
+def matching(fitted: Any, table: Table, files: Files) -> Source:
     """Select the columns that the model was fitted to: those given, else those of the same names, else all."""
     names = getattr(fitted, "feature_names_in_", None)
-    if columns is None and names is not None and table.names is not None:
-        if angles is not None:
-            made = {f"{f}({name})": name for name in split_names(angles) for f in ("cos", "sin")}
+    if files.columns is None and names is not None and table.names is not None:
+        if files.angles is not None:
+            made = {f"{f}({name})": name for name in split_names(files.angles) for f in ("cos", "sin")}
             names = list(dict.fromkeys(made.get(name, name) for name in names))
         missing = [name for name in names if name not in (*table.names, *table.extras)]
         if missing:
@@ -120,8 +102,8 @@ def matching(
                 f"The model was fitted to columns that are missing here: {', '.join(missing)}. Rename columns, or say "
                 "with --columns which ones to take, and with --angles which of them are angles."
             )
-        return with_angles(table.select(list(names)), angles, degrees)
-    samples = with_angles(table.select(columns), angles, degrees)
+        return files.with_angles(table.select(list(names)))
+    samples = files.with_angles(table.select(files.columns))
     if samples.n_features != fitted.n_features_in_:
         raise ValueError(
             f"The model was fitted to {fitted.n_features_in_} columns, but here are {samples.n_features}; choose them "
@@ -129,23 +111,6 @@ def matching(
         )
     samples.feature_names = None  # columns that were chosen by hand may have other names
     return samples
-
-
-def split_names(text: str) -> list[str]:
-    """Return the names in a list that is separated by commas."""
-    return [name.strip() for name in text.split(",")]
-
-
-def with_angles(samples: Source, columns: str | None, degrees: bool) -> Source:
-    """Put cosine and sine in the places of angles."""
-    if columns is None:
-        if degrees:
-            raise ValueError("--degrees says how to read angles; name their columns with --angles.")
-        return samples
-    try:
-        return data_angles(samples, split_names(columns), degrees)
-    except ValueError as error:
-        raise ValueError(f"--angles {error}") from error
 
 
 def timescale_table(estimator: Any, uncertainty: Uncertainty | None = None, unit: str | None = None) -> RichTable:
@@ -163,31 +128,11 @@ def table_of(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> RichTable:
     return table
 
 
-def describe(paths: Sequence[Path]) -> str:
-    """Return the name of the data."""
-    return paths[0].name if len(paths) == 1 else f"{paths[0].name} and {len(paths) - 1} more"
-
-
-def texts_of(caught: Sequence[warnings.WarningMessage]) -> list[str]:
-    """Return what warnings that were caught tell the user."""
-    return [str(warning.message) for warning in caught if issubclass(warning.category, UserWarning)]
-
-
-def shorten(names: Sequence[str]) -> str:
-    """Join names of columns, of which there may be many."""
-    return ", ".join(names[:SHOWN_NAMES]) + (f", … ({len(names)} in all)" if len(names) > SHOWN_NAMES else "")
-
-
-def places_of(table: Table, n_samples: int, stride: int) -> dict[str, Any]:
-    """Return where every sample comes from: its row, counted from 0, and of several files its file."""
-    rows = range(0, n_samples * stride, stride)
-    if not table.lengths:
-        return {"row": rows}
-    file = np.repeat(np.arange(len(table.lengths)), table.lengths)[::stride]
-    first = np.concatenate([[0], np.cumsum(table.lengths)[:-1]])
-    return {"file": file, "row": np.asarray(rows) - first[file]}
-
-
 def mode_names(n: int) -> list[str]:
     """Return the names of the columns of a table of modes."""
     return [f"mode{k + 1}" for k in range(n)]
+
+
+def print_warning(console: Console, text: str) -> None:
+    """Print a warning."""
+    console.print(f"Warning: {text}", style="yellow", highlight=False, soft_wrap=True, markup=False)

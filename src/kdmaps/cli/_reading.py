@@ -1,22 +1,28 @@
-"""What `kdmaps fit` reads: samples, their weights and groups, and a diffusion tensor."""
+"""What commands read: samples, their weights and groups, columns to draw, and a diffusion tensor."""
 
 from __future__ import annotations
 
+import functools
+import inspect
 import warnings
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import MISSING, dataclass, field, fields, replace
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, get_origin, get_type_hints
 
 import numpy as np
 
-from kdmaps.cli._models import describe, places_of, shorten, split_names, texts_of, with_angles
+from kdmaps.cli import _options as options
 from kdmaps.data import ArraySource, Source, Table, gather, open_tables, read_column
+from kdmaps.data import angles as data_angles
 from kdmaps.data.pairs import common_step
 from kdmaps.forms.diffusion import DiffusionTensor
 
 #: Fewer samples than this mean that the stride is too long, and say nothing about the order of rows.
 MIN_SAMPLES = 10
+#: Names of columns that are shown before they are only counted.
+SHOWN_NAMES = 8
 
 
 @dataclass(frozen=True)
@@ -39,6 +45,8 @@ class Samples:
         Time between rows in ps, of a trajectory file that tells it.
     notes : tuple of str
         What was warned of while the files were read.
+    drawn : dict of str to ndarray of shape (n_samples,)
+        Columns to draw the modes over.
     """
 
     X: np.ndarray
@@ -50,6 +58,7 @@ class Samples:
     diffusion: Any
     time_step: float | None = None
     notes: tuple[str, ...] = ()
+    drawn: dict[str, np.ndarray] = field(default_factory=dict)
 
     def describe(self) -> str:
         """Return number and columns of the samples."""
@@ -67,21 +76,51 @@ class Samples:
 
 @dataclass(frozen=True)
 class Files:
-    """Where samples and what belongs to them are, as the options of `kdmaps fit` say; `timed` if time matters."""
+    """Where samples and what belongs to them are, as options say; `timed` if time matters."""
 
-    data: list[Path]
-    columns: str | None
-    stride: int
-    array: str | None
-    header: bool | None
-    weights: str | None
-    groups: str | None
-    topology: Path | None
-    descriptor: str
-    angles: str | None = None
-    degrees: bool = False
-    diffusion: str | None = None
+    data: options.DataArgument
+    columns: options.ColumnsOption = None
+    angles: options.AnglesOption = None
+    degrees: options.DegreesOption = False
+    weights: options.WeightsOption = None
+    stride: options.StrideOption = 1
+    array: options.ArrayOption = None
+    header: options.HeaderOption = None
+    topology: options.TopologyOption = None
+    descriptor: options.DescriptorOption = "heavy-atoms"
+    groups: options.GroupsOption = None
+    diffusion: options.DiffusionOption = None
+    draw: options.DrawOption = None
     timed: bool = False
+
+    @property
+    def name(self) -> str:
+        """The name of the data."""
+        more = len(self.data) - 1
+        return self.data[0].name + (f" and {more} more" if more else "")
+
+    def open(self, reference: Path | None = None) -> Table:
+        """Inspect the files; `reference` is the trajectory on whose first frame atoms are superposed."""
+        return open_tables(
+            self.data,
+            array=self.array,
+            header=self.header,
+            stride=self.stride,
+            topology=self.topology,
+            descriptor=self.descriptor,
+            reference=reference,
+        )
+
+    def with_angles(self, samples: Source) -> Source:
+        """Put cosine and sine in the places of angles."""
+        if self.angles is None:
+            if self.degrees:
+                raise ValueError("--degrees says how to read angles; name their columns with --angles.")
+            return samples
+        try:
+            return data_angles(samples, split_names(self.angles), self.degrees)
+        except ValueError as error:
+            raise ValueError(f"--angles {error}") from error
 
     def read(self) -> Samples:
         """Read the samples, and check that weights, groups and tensors belong to them."""
@@ -91,27 +130,13 @@ class Files:
         return replace(samples, notes=tuple(texts_of(caught)))
 
     def _read(self) -> Samples:
-        table = open_tables(
-            self.data,
-            array=self.array,
-            header=self.header,
-            stride=self.stride,
-            topology=self.topology,
-            descriptor=self.descriptor,
-        )
-        samples = table.select(self.columns, leave_out=[where for where in self._beside.values()])
-        samples = with_angles(samples, self.angles, self.degrees)
-        weight, group = self._column("--weights", self.weights, table), self._column("--groups", self.groups, table)
+        table = self.open()
+        samples = self.with_angles(table.select(self.columns, leave_out=self._left_out))
         X = gather(samples)
-        for name, where, column in (("--weights", self.weights, weight), ("--groups", self.groups, group)):
-            if column is not None and len(column) != len(X):
-                raise ValueError(f"{name}: {where} has {len(column)} rows, but {describe(self.data)} has {len(X)}.")
+        weight, group = self.weights_of(table, len(X)), self._column("--groups", self.groups, table, len(X))
+        drawn = {Path(name).stem: self._column("--draw", name, table, len(X)) for name in self._drawn}
         if self.stride > 1 and len(X) < MIN_SAMPLES:
             raise ValueError(f"--stride {self.stride} leaves {len(X)} samples; take a smaller one.")
-        if weight is not None and not (weight.dtype.kind in "fiub" and np.all(np.isfinite(weight) & (weight >= 0))):
-            raise ValueError(
-                f"--weights: {self.weights} has entries that are no weights; they must be finite numbers, 0 or more."
-            )
         places = places_of(table, len(X), self.stride)
         if group is not None:
             places["group"] = group = group.astype(str) if group.dtype.kind == "O" else group
@@ -119,7 +144,17 @@ class Files:
             group = np.asarray(places["file"])
         tensor = _diffusion(self.diffusion, self.stride, *X.shape)
         step = common_step(table.times(), group) if self.timed and table.times is not None else None
-        return Samples(X, samples.feature_names, weight, group, places, table.ordered, tensor, step)
+        return Samples(X, samples.feature_names, weight, group, places, table.ordered, tensor, step, (), drawn)
+
+    @property
+    def _drawn(self) -> list[str]:
+        return [] if self.draw is None else split_names(self.draw)
+
+    @property
+    def _left_out(self) -> list[str]:
+        """Columns that are not fitted unless `columns` or `angles` names them."""
+        angles = [] if self.angles is None else split_names(self.angles)
+        return [*self._beside.values(), *(name for name in self._drawn if name not in angles)]
 
     @property
     def _beside(self) -> dict[str, str]:
@@ -127,8 +162,23 @@ class Files:
         given = {"sample_weight": self.weights, "groups": self.groups}
         return {name: where for name, where in given.items() if where is not None}
 
-    def _column(self, option: str, where: str | None, table: Table) -> np.ndarray | None:
-        return None if where is None else read_column(where, table, option, self.stride)
+    def weights_of(self, table: Table, n_samples: int) -> np.ndarray | None:
+        """Read the weights and check that they are weights; None if none were given."""
+        weight: np.ndarray | None = self._column("--weights", self.weights, table, n_samples)
+        if weight is not None and not (weight.dtype.kind in "fiub" and np.all(np.isfinite(weight) & (weight >= 0))):
+            raise ValueError(
+                f"--weights: {self.weights} has entries that are no weights; they must be finite numbers, 0 or more."
+            )
+        return weight
+
+    def _column(self, option: str, where: str | None, table: Table, n_samples: int) -> Any:
+        """Return one value per sample, or None if none was asked for."""
+        if where is None:
+            return None
+        column = read_column(where, table, option, self.stride)
+        if len(column) != n_samples:
+            raise ValueError(f"{option}: {where} has {len(column)} rows, but {self.name} has {n_samples}.")
+        return column
 
     def program(self) -> str:
         """Write lines of Python that read the same samples, with weights, groups and tensor."""
@@ -138,7 +188,7 @@ class Files:
         options: dict[str, Any] = {"stride": self.stride, "array": self.array, "header": self.header}
         if self.topology is not None:
             options |= {"topology": str(self.topology), "descriptor": self.descriptor}
-        samples = _call("table.select", columns=self.columns, leave_out=[*roles.values()])
+        samples = _call("table.select", columns=self.columns, leave_out=self._left_out)
         if self.angles is not None:
             samples = f"angles({samples}, {split_names(self.angles)}{', degrees=True' if self.degrees else ''})"
         used = ["gather", opening, *(["angles"] if self.angles else []), *(["read_column"] if roles else [])]
@@ -188,3 +238,67 @@ def _diffusion(text: str | None, stride: int, n_samples: int, n_columns: int) ->
             f"of shape ({n_columns}, {n_columns}) or (rows, {n_columns}, {n_columns})."
         ) from error
     return value
+
+
+def with_files(*leave_out: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Make a command with a parameter `files` one that has the options of `Files` in its place, but those left out."""
+    hints = get_type_hints(Files, include_extras=True)
+    shared = [
+        inspect.Parameter(
+            one.name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=inspect.Parameter.empty if one.default is MISSING else one.default,
+            annotation=hints[one.name],
+        )
+        for one in fields(Files)
+        if get_origin(hints[one.name]) is Annotated and one.name not in leave_out
+    ]
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        @functools.wraps(command)
+        def run(**given: Any) -> None:
+            read = {option.name: given.pop(option.name) for option in shared}
+            command(files=Files(**read), **given)
+
+        known = get_type_hints(command, include_extras=True)
+        parameters = []
+        for name, one in inspect.signature(command).parameters.items():
+            own = one.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=known[name])
+            parameters += shared if name == "files" else [own]
+        parameters.sort(key=_panel)
+        run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        run.__annotations__ = {one.name: one.annotation for one in parameters}
+        return run
+
+    return decorate
+
+
+def _panel(one: inspect.Parameter) -> int:
+    """Return the place of an option among the groups of `--help`; arguments and `--help-all` come first."""
+    panel = getattr(one.annotation.__metadata__[0], "rich_help_panel", None)
+    return options.PANELS.index(panel) if panel in options.PANELS else -1
+
+
+def places_of(table: Table, n_samples: int, stride: int) -> dict[str, Any]:
+    """Return where every sample comes from: its row, counted from 0, and of several files its file."""
+    rows = range(0, n_samples * stride, stride)
+    if not table.lengths:
+        return {"row": rows}
+    file = np.repeat(np.arange(len(table.lengths)), table.lengths)[::stride]
+    first = np.concatenate([[0], np.cumsum(table.lengths)[:-1]])
+    return {"file": file, "row": np.asarray(rows) - first[file]}
+
+
+def split_names(text: str) -> list[str]:
+    """Return the names in a list that is separated by commas."""
+    return [name.strip() for name in text.split(",")]
+
+
+def texts_of(caught: Sequence[warnings.WarningMessage]) -> list[str]:
+    """Return what warnings that were caught tell the user."""
+    return [str(warning.message) for warning in caught if issubclass(warning.category, UserWarning)]
+
+
+def shorten(names: Sequence[str]) -> str:
+    """Join names of columns, of which there may be many."""
+    return ", ".join(names[:SHOWN_NAMES]) + (f", … ({len(names)} in all)" if len(names) > SHOWN_NAMES else "")

@@ -36,6 +36,7 @@ from kdmaps.selection.rules import chosen_scoring
 from kdmaps.selection.scores import FoldFit
 from kdmaps.selection.search import search
 from kdmaps.spectrum.checks import agreement_check
+from kdmaps.utils.progress import reporting, stage
 from kdmaps.utils.types import PathLike, RandomStateLike, SamplesLike
 from kdmaps.utils.validation import all_or_nothing, checked_weight
 from kdmaps.utils.warn import warn
@@ -252,7 +253,7 @@ class KernelSearchCV(ModeTransformer):
         plan = self._plan()
         plan.check()
         X, groups, _ = join_trajectories(X, groups)
-        with all_or_nothing(self):
+        with all_or_nothing(self), reporting(self.progress):
             source = checked_source(self, X, reset=True)
             check_folds(source, plan.fit)
             weight = checked_weight(sample_weight, source)
@@ -280,7 +281,8 @@ class KernelSearchCV(ModeTransformer):
                 fit_sums(model, moments, data.whole_form.spaces)
             else:
                 fit_source(model, source, data.whole_form, weight, groups)
-            judge_search(model, source, result, chosen, moments, groups)
+            with stage("checks of the modes", self.progress):
+                judge_search(model, source, result, chosen, moments, groups)
             self.best_estimator_ = model
             copy_modes(model, self)
             self.relevance_details_ = relevance_at(model, *data.typical)

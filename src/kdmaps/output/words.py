@@ -8,6 +8,7 @@ import numpy as np
 
 from kdmaps.forms.tangent import TangentDiffusion
 from kdmaps.kernels import Metric
+from kdmaps.selection.candidate import MIN_AGREEMENT
 from kdmaps.selection.rules import chosen_scoring
 from kdmaps.spectrum.checks import Check, agreement_check
 
@@ -20,6 +21,13 @@ SCORING_WORDS = {
     "vamp1": "the autocorrelations of their modes after the lag on held-out blocks",
     "vamp2": "the squared autocorrelations of their modes after the lag on held-out blocks",
     "vampe": "the part of the transfer operator that their modes explain on held-out blocks",
+}
+#: What their scores are.
+SCORE_WORDS = {
+    "timescale": "the sum of the square roots of the {r} time scales on held-out samples, less one standard error. "
+    "They exceed the true ones by sampling noise only, so that the largest are the best",
+    "vamp1": "the sum of the {r} autocorrelations, at most {r}, less one standard error",
+    "vamp2": "the sum of the {r} squared autocorrelations, at most {r}, less one standard error",
 }
 #: The sign before the number of a mode that is not to be trusted.
 MARK = "⚠"
@@ -87,13 +95,17 @@ def _rounded(value: Any) -> str:
 
 
 def reasons(estimator: Any) -> list[str]:
-    """Explain the choice of the kernel: one sentence for each step of it."""
+    """Explain the choice of the kernel: three sentences, then one for each further step of it."""
     search = search_of(estimator)
     if search is not None:
         return [
             *_of_search(search),
+            f"The mode spaces of different folds agree to a mean squared cosine of {agreement_of(estimator):.3f} "
+            f"(1 is the same space; below {MIN_AGREEMENT:g} a candidate comes last).",
+            *_of_metric(estimator.kernel_),
             *_of_refinement(getattr(estimator, "refinement_", None)),
-            f"The mode spaces of different folds agree to a mean squared cosine of {agreement_of(estimator):.3f}.",
+            *(f"The grid was extended: {text}." for text in search.extensions_),
+            *(f"The choice lies on an edge: {text}; look at the landscape." for text in search.edges_),
             *_of_suggestion(search),
             *_of_relevance(getattr(search, "relevance_details_", None)),
         ]
@@ -108,13 +120,16 @@ def reasons(estimator: Any) -> list[str]:
 
 
 def _of_search(search: Any) -> list[str]:
+    """Say what was judged, by what and with which score, and by how much the best one is better than another kernel."""
     results, best = search.cv_results_, search.best_index_
-    own = "a score of the user's own"
     name = chosen_scoring(search.scoring, getattr(search, "lag_", None))
-    scoring = SCORING_WORDS[name] if isinstance(name, str) else own
+    named = isinstance(name, str)
+    scoring = SCORING_WORDS[name] if named else "a score of the user's own"
+    meaning = f": {SCORE_WORDS[name].format(r=search.n_components)}" if named and name in SCORE_WORDS else ""
     found = [
-        f"{len(results['params'])} candidates were judged by {scoring}; the best one scores "
-        f"{search.best_selection_score_:.4g} ± {results['selection_error'][best]:.2g} (standard error)."
+        f"{len(results['params'])} candidates were judged by {scoring}; the best "
+        f"one scores {search.best_selection_score_:.4g} ± {results['selection_error'][best]:.2g} (standard error)"
+        f"{meaning}."
     ]
     margin = search.certainty_["margin_in_standard_errors"]
     if margin < 0 and getattr(search, "bandwidths", None) == "auto":
@@ -135,10 +150,16 @@ def _of_search(search: Any) -> list[str]:
             f"The best candidate with another kernel scores {search.certainty_['margin']:.2g} less, {margin:.1f} "
             f"standard errors of the difference: {weight}."
         )
+    return found
+
+
+def _of_metric(kernel: Any) -> list[str]:
+    """Say why distances are measured in a metric."""
+    if not isinstance(kernel, Metric):
+        return []
     return [
-        *found,
-        *(f"The grid was extended: {text}." for text in search.extensions_),
-        *(f"The choice lies on an edge: {text}; look at the landscape." for text in search.edges_),
+        "The kernel measures distances in a metric made of the slopes of the modes: it was kept because the held-out "
+        "score rose by more than one standard error of the difference."
     ]
 
 

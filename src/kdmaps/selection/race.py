@@ -40,7 +40,8 @@ METRIC_LEAD = 1.0
 FINALISTS, CLIMBS = 3, 2
 #: The same in a new metric, and the bandwidths of its first heat, in medians.
 METRIC_FINALISTS, METRIC_CLIMBS, METRIC_SIGMAS = 2, 1, (1.0, 2.5, 6.0)
-Run = Callable[[list[Trial]], list[Candidate]]
+#: Judges trials, given the name of the stage that they belong to.
+Run = Callable[[list[Trial], str], list[Candidate]]
 
 
 @dataclass(frozen=True)
@@ -101,16 +102,16 @@ def race(data: SearchData, plan: SearchPlan, run: Run) -> tuple[Candidate, tuple
     data : SearchData
     plan : SearchPlan
     run : callable
-        Judges trials and returns their candidates.
+        Judges trials of a stage and returns their candidates.
     """
     course = _course(data, plan, run)
-    finalists = _climbed(run(_first_heat(course, data.median)), course, run, FINALISTS, CLIMBS)
+    finalists = _climbed(run(_first_heat(course, data.median), "kernels"), course, run, FINALISTS, CLIMBS)
     leader, rounds = max(finalists, key=_key), []
     for number in range(plan.metric_rounds if data.source.n_features > 1 and course.families else 0):
         root = metric_of(data, leader) if np.isfinite(leader.value) else None
         if root is None:
             break
-        heat = run(_metric_heat(course, leader, root, data.median, first=number == 0))
+        heat = run(_metric_heat(course, leader, root, data.median, first=number == 0), f"metric {number + 1}")
         challenger = _climbed(heat, course, run, METRIC_FINALISTS, METRIC_CLIMBS)[0]
         if not _is_better(challenger, leader):
             break
@@ -125,7 +126,9 @@ def _final(finalists: list[Candidate], rounds: list[Candidate], course: Course, 
 
     A few folds do not tell the best λ well: it may move.
     """
-    found = run([_trial(c, course.finest_lambdas(c.regularization), JUDGED[1]) for c in (*finalists, *rounds)])
+    found = run(
+        [_trial(c, course.finest_lambdas(c.regularization), JUDGED[1]) for c in (*finalists, *rounds)], "finalists"
+    )
 
     def best_of(some: list[Candidate]) -> Candidate:
         kernels = {(c.kernel, c.basis) for c in some}
@@ -161,7 +164,7 @@ def _course(data: SearchData, plan: SearchPlan, run: Run) -> Course:
     if free:
         label, kernel = (families[0], make_kernel(families[0], data.median)) if families else given[0]
         lambdas = tuple(unit * 10.0**step for step in (-1, -3, -5, -7, -9))
-        pilot = max(run([Trial(label, kernel, bases[0], lambdas, JUDGED[0])]), key=_key)
+        pilot = max(run([Trial(label, kernel, bases[0], lambdas, JUDGED[0])], "pilot"), key=_key)
         slowest = 1 / max(pilot.timescales) if pilot.timescales else unit
         slowest = float(10.0 ** np.round(np.log10(slowest))) if 0 < slowest < np.inf else unit
         low, high = LAMBDA_ENDS
@@ -217,11 +220,13 @@ def _climbed(heat: list[Candidate], course: Course, run: Run, n: int, climbs: in
     these.
     """
     seen = {(c.kernel, c.basis) for c in heat}
-    found = run([_trial(c, course.fine_lambdas(c.regularization), JUDGED[0]) for c in _leaders(heat, course, n)])
+    found = run(
+        [_trial(c, course.fine_lambdas(c.regularization), JUDGED[0]) for c in _leaders(heat, course, n)], "closer look"
+    )
     for _ in range(climbs):
         best = _leaders(found, course, 1)[0]
         near = [trial for trial in _neighbours(best, course) if (trial.kernel, trial.basis) not in seen]
-        new = run(near)
+        new = run(near, "neighbours")
         seen |= {(trial.kernel, trial.basis) for trial in near}
         found += new
         if not new or max(c.key for c in new) <= best.key:

@@ -141,8 +141,8 @@ class _Sweep:
         lambdas, basis = tuple(float(lam) for lam in regularizations), self.data.basis.basis
         return self.run([Trial(label, kernel, basis, lambdas) for label, kernel in kernels])
 
-    def run(self, trials: Sequence[Trial]) -> list[Candidate]:
-        """Judge trials and return their candidates, in the order of the trials; none is judged twice."""
+    def run(self, trials: Sequence[Trial], stage: str = "grid") -> list[Candidate]:
+        """Judge trials of a stage and return their candidates, in the order of the trials; none is judged twice."""
         new = [trial for trial in dict.fromkeys(trials) if trial not in self._found]
         for trial in new:
             stored = self._checkpoint.finished(trial)
@@ -157,7 +157,7 @@ class _Sweep:
             return self.data.judge(trial, self._scoring)
 
         with closing(map_unordered(missing, judged, workers)) as finished:
-            for number, found in track(finished, len(missing), lambda: _label(leader), self._plan.progress):
+            for number, found in track(finished, len(missing), lambda: _label(stage, leader), self._plan.progress):
                 self._found[missing[number]] = found
                 self._checkpoint.record(missing[number], found)
                 leader[:] = [max(leader + found, key=lambda candidate: candidate.value)]
@@ -166,13 +166,13 @@ class _Sweep:
         return [candidate for trial in trials for candidate in self._found[trial]]
 
 
-def _label(leader: list[Candidate]) -> str:
-    """Describe the best candidate so far."""
+def _label(stage: str, leader: list[Candidate]) -> str:
+    """Name a stage of the search and describe the best candidate so far."""
     if not leader:
-        return "search"
+        return f"search ({stage})"
     best = leader[-1]
     width = "" if best.bandwidth is None else f" σ={best.bandwidth:.3g}"
-    return f"search: {best.label}{width} λ={best.regularization:.1g}, score {best.value:.4g}"
+    return f"search ({stage}): {best.label}{width} λ={best.regularization:.1g}, score {best.value:.4g}"
 
 
 def _extend(sweep: _Sweep, most: int) -> tuple[Candidate, list[str]]:

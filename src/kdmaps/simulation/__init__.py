@@ -2,7 +2,7 @@
 
 from kdmaps.data.findings import effective_sample_size
 from kdmaps.simulation.bias import ModeBias
-from kdmaps.simulation.export import as_jax, plumed_input
+from kdmaps.simulation.export import as_jax, jax_program, plumed_input
 from kdmaps.simulation.forces import openmm_cv, openmm_walls
 from kdmaps.simulation.inputs import AlignedPositions, Distance, Torsion, descriptors
 from kdmaps.simulation.loop import Loop
@@ -18,6 +18,7 @@ __all__ = [
     "boltzmann_weights",
     "descriptors",
     "effective_sample_size",
+    "jax_program",
     "metadynamics_weights",
     "openmm_cv",
     "openmm_walls",

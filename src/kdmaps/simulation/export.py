@@ -1,4 +1,4 @@
-"""Export a mode as a JAX function or as PLUMED input."""
+"""Export a mode as a JAX function, as a program that needs JAX only, or as PLUMED input."""
 
 from __future__ import annotations
 
@@ -65,6 +65,71 @@ def as_jax(model: ModeTransformer, mode: int = 0) -> Callable[[Any], Any]:
     return function
 
 
+_PROGRAM = '''"""Mode {number} of a kdmaps model as a function of x, for jax.grad, jax.jit and jax.vmap.
+
+The columns of x are: {columns}. Far from the samples of the fit its values are arbitrary.
+"""
+
+import jax.numpy as jnp
+import numpy as np
+
+ORIGIN = np.array([{origin}])
+FREQUENCIES = np.array([
+{frequencies}
+])
+COSINES = np.array([{cosines}])
+SINES = np.array([{sines}])
+OFFSET = {offset}
+
+
+def mode(x):
+    """Map an array of shape (..., {dim}) to one of shape (...) of the same floating type."""
+    x = jnp.asarray(x)
+    angles = (x - ORIGIN.astype(x.dtype)) @ FREQUENCIES.T.astype(x.dtype)
+    return jnp.cos(angles) @ COSINES.astype(x.dtype) + jnp.sin(angles) @ SINES.astype(x.dtype) - OFFSET
+'''
+
+
+def jax_program(model: ModeTransformer, mode: int = 0) -> str:
+    """Write a Python module with a function `mode` of x that needs JAX, but neither kdmaps nor the model.
+
+    Parameters
+    ----------
+    model : fitted estimator
+        Fitted with Fourier features.
+    mode : int, default=0
+        Index of the mode; 0 is the slowest.
+
+    Returns
+    -------
+    str
+        The text of the module.
+
+    Examples
+    --------
+    >>> import kdmaps
+    >>> X = kdmaps.problems.load("dw1d").sample(500, random_state=0)
+    >>> m = kdmaps.KernelDiffusionMap(n_components=1, random_state=0).fit(X)
+    >>> program = {}
+    >>> exec(kdmaps.simulation.jax_program(m), program)
+    >>> abs(float(program["mode"](X[0])) - m.transform(X[:1])[0, 0]) < 1e-4  # JAX uses single precision
+    True
+    """
+    basis, a, offset = _fourier_mode(model, mode, "a JAX program", "`as_jax`")
+    frequencies, cosines, sines = mode_waves(basis, a)
+    names = getattr(model, "feature_names_in_", range(basis.dim))
+    return _PROGRAM.format(
+        number=mode + 1,
+        columns=", ".join(map(str, names)).replace("\\", "/").replace('"', "'"),
+        origin=_numbers(basis.origin),
+        frequencies="\n".join(f"    [{_numbers(row)}]," for row in frequencies),
+        cosines=_numbers(cosines),
+        sines=_numbers(sines),
+        offset=repr(offset),
+        dim=basis.dim,
+    )
+
+
 def plumed_input(
     model: ModeTransformer, arguments: Sequence[str] | Sequence[Input], mode: int = 0, label: str = "mode"
 ) -> str:
@@ -109,11 +174,7 @@ def plumed_input(
     slow: COMBINE ARG=slow_sum PARAMETERS=... PERIODIC=NO
     <BLANKLINE>
     """
-    basis, a, offset = checked_mode(model, mode)
-    if not isinstance(basis, FourierBasis):
-        raise ValueError(
-            f"Modes in a {type(basis).__name__} cannot be exported to PLUMED; fit with basis='fourier' or use `as_jax`."
-        )
+    basis, a, offset = _fourier_mode(model, mode, "PLUMED", "`as_jax`")
     names, lines = _columns(list(arguments), label)
     if isinstance(arguments, str) or len(names) != basis.dim or not all(map(_is_label, names)):
         raise ValueError(f"arguments must hold {basis.dim} PLUMED labels, one per column of X, got {arguments!r}.")
@@ -141,6 +202,17 @@ def checked_mode(model: ModeTransformer, mode: int) -> tuple[Any, np.ndarray, fl
     if not isinstance(mode, Integral) or not 0 <= mode < r:
         raise ValueError(f"mode must be an integer from 0 to {r - 1}, got {mode!r}.")
     return model.basis_, model.coefficients_[:, mode], float(model.modes_.offset[mode])
+
+
+def _fourier_mode(model: ModeTransformer, mode: int, target: str, instead: str) -> tuple[Any, np.ndarray, float]:
+    """Return basis, coefficients and offset of a mode of Fourier features."""
+    found = checked_mode(model, mode)
+    if not isinstance(found[0], FourierBasis):
+        raise ValueError(
+            f"Modes in a {type(found[0]).__name__} cannot be exported to {target}; fit with basis='fourier' "
+            f"(kdmaps fit --basis fourier) or use {instead}."
+        )
+    return found
 
 
 def mode_waves(basis: FourierBasis, a: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -1,22 +1,85 @@
-"""Progress on the terminal."""
+"""Progress: bars on a terminal, and lines at times in a log file."""
 
 from __future__ import annotations
 
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import Any
 
 #: Seconds between two lines where there is no bar.
-LINE_EVERY = 5.0
+LINE_EVERY = 10.0
+
+
+class _Log:
+    """Lines on stderr that say what is under way, from a thread of its own: one step may take longer than a line."""
+
+    def __init__(self) -> None:
+        self.text, self._begin, self._ended = "", time.monotonic(), threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        while not self._ended.wait(LINE_EVERY):
+            if self.text:
+                print(f"kdmaps: {time.monotonic() - self._begin:.0f} s, {self.text}", file=sys.stderr, flush=True)
+
+    def end(self) -> None:
+        self._ended.set()
+        self._thread.join()
+
+
+_log: _Log | None = None
+
+
+@contextmanager
+def reporting(show: bool) -> Iterator[None]:
+    """Keep one log for all that `track` and `stage` report within; on a terminal they have bars instead."""
+    global _log
+    if not show or _log is not None or _has_bars():
+        yield
+        return
+    _log = _Log()
+    try:
+        yield
+    finally:
+        _log.end()
+        _log = None
+
+
+@contextmanager
+def stage(name: str, show: bool) -> Iterator[None]:
+    """If `show`, report on stderr that something is under way whose steps are not counted."""
+    if show and _has_bars():
+        from rich.console import Console
+
+        with Console(stderr=True).status(name):
+            yield
+        return
+    with reporting(show):
+        _say(name)
+        yield
+        _say("")
 
 
 def track(items: Iterable[Any], total: int, label: Callable[[], str], show: bool) -> Iterator[Any]:
-    """Pass on `items`; if `show`, report progress and `label()` on stderr: with rich a bar, else a line at times."""
+    """Pass on `items`; if `show`, report how many are done and `label()` on stderr."""
     if not show:
         return iter(items)
-    return (_bar if find_spec("rich") is not None else _lines)(items, total, label)
+    return (_bar if _has_bars() else _lines)(items, total, label)
+
+
+def _has_bars() -> bool:
+    """Whether stderr shows bars: a terminal or a notebook, with rich."""
+    if find_spec("rich") is None:
+        return False
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    return console.is_terminal or console.is_jupyter
 
 
 def _bar(items: Iterable[Any], total: int, label: Callable[[], str]) -> Iterator[Any]:
@@ -32,9 +95,13 @@ def _bar(items: Iterable[Any], total: int, label: Callable[[], str]) -> Iterator
 
 
 def _lines(items: Iterable[Any], total: int, label: Callable[[], str]) -> Iterator[Any]:
-    last = time.monotonic()
-    for done, item in enumerate(items, start=1):
-        yield item
-        if time.monotonic() - last >= LINE_EVERY:
-            last = time.monotonic()
-            print(f"kdmaps: {done}/{total}, {label()}", file=sys.stderr, flush=True)
+    with reporting(True):
+        _say(f"{label()}, 0/{total}")
+        for done, item in enumerate(items, start=1):
+            yield item
+            _say(f"{label()}, {done}/{total}")
+
+
+def _say(text: str) -> None:
+    if _log is not None:
+        _log.text = text

@@ -112,8 +112,28 @@ def test_every_text_stands_out_from_its_ground(page, request, kind, width, dark)
     assert (sum(map(int, ground[4:-1].split(","))) < 3 * 128) == dark
 
 
+def choose(page, *columns):
+    """Choose the axes and the colour of the interactive figure."""
+    for axis, column in zip("xyc", columns, strict=True):
+        page.run(
+            f"(() => {{ const s = document.getElementById('axis-{axis}'); s.value = {column};"
+            "s.dispatchEvent(new Event('change')); })()"
+        )
+
+
+def test_it_begins_with_the_first_mode_over_two_columns(page, report):
+    page.open(report)
+    label = page.run("document.getElementById('scatter').getAttribute('aria-label')")
+    assert label.endswith("coloured by mode 1.")
+    assert "mode" not in label.removesuffix("coloured by mode 1.")  # the colour is none of the axes
+    choose(page, 0, 1, -1)
+    assert page.run("document.getElementById('scatter').getAttribute('aria-label')").endswith("coloured by nothing.")
+    assert page.problems == []
+
+
 def test_pointing_at_a_sample_reads_it(page, report, X, search):
     page.open(report)
+    choose(page, 0, 1, 2)
     page.run("document.getElementById('modes').scrollIntoView()")
     left, top, width, height = box_of(page, "#scatter")
     modes = search.transform(X)
@@ -131,6 +151,7 @@ def test_pointing_at_a_sample_reads_it(page, report, X, search):
 
 def test_colours_tell_the_sign(page, report, X, search):
     page.open(report)
+    choose(page, 0, 1, 2)
     modes = search.transform(X)
     _, _, width, height = box_of(page, "#scatter")
     for sample, stronger in ((int(np.argmax(modes[:, 2])), 0), (int(np.argmin(modes[:, 2])), 2)):
@@ -145,6 +166,7 @@ def test_colours_tell_the_sign(page, report, X, search):
 
 def test_axes_are_chosen_by_keyboard(page, report, X, search):
     page.open(report)
+    choose(page, 0, 1, 2)
     page.run("document.getElementById('axis-x').focus()")
     for _ in range(3):
         page.press("ArrowDown")

@@ -117,6 +117,39 @@ def test_points_are_the_modes_at_the_samples(X, search):
     np.testing.assert_allclose(few["values"][3], X[few["rows"], 0], rtol=6e-4)
 
 
+def test_modes_are_drawn_over_what_the_user_names(X, search):
+    beside = {"angle": np.arctan2(X[:, 1], X[:, 0]), "radius": np.hypot(X[:, 0], X[:, 1])}
+    tree = Tree(render_report(search, X, draw=beside))
+    labels = [a["aria-label"] for a in tree.all("svg")]
+    assert labels[:3] == [f"Mode {k} over angle and radius" for k in (1, 2, 3)]
+    points = tree.points()
+    assert points["names"] == ["mode 1", "mode 2", "mode 3", "angle", "radius", "x1", "x2"]
+    assert points["start"] == [3, 4, 0]
+    np.testing.assert_allclose(points["values"][4], beside["radius"], rtol=6e-4)
+    one = Tree(render_report(search, X, draw=beside["radius"])).points()
+    assert (one["names"][3], one["start"]) == ("drawn 1", [3, 0, 1])
+    with pytest.raises(ValueError, match="draw: column a must hold one number for each of the 300 samples"):
+        render_report(search, X, draw={"a": X[:5, 0]})
+
+
+def test_states_of_the_page_are_those_of_the_library(X, search):
+    cells = Tree(render_report(search, X)).texts["td"]
+    n = kdmaps.dynamics.suggest_states(search)
+    states = kdmaps.dynamics.coarse_states(search.transform(X), n)
+    for population, row in zip(states.populations, states.representatives(X, 3), strict=True):
+        start = cells.index(f"{population:.1%}")
+        assert cells[start + 3] == ", ".join(map(str, row))
+        assert cells[start + 4 : start + 6] == [f"{value:.4g}" for value in X[row[0]]]
+
+
+def test_the_page_begins_with_warnings_and_pictures(X, search):
+    page = render_report(search, X, notes=["Beware."])
+    places = [page.index(text) for text in ("Beware.", "What the modes look like", 'id="times"', 'id="states"',
+                                            'id="inputs"', 'id="choice"', 'id="settings"', 'id="again"')]  # fmt: skip
+    assert places == sorted(places)
+    assert "ratios of time scales" not in page
+
+
 def test_certificates_say_what_they_rest_on(X, search):
     own = cv_consistency(
         search.certainty_["margin"], 12, 3, 6, search.certainty_["fold_size"], search.certainty_["concentration"]
@@ -206,7 +239,11 @@ def test_a_given_kernel_has_no_landscape_and_shows_its_warnings(X):
     model = kdmaps.KernelDiffusionMap(4, n_features=60, bandwidth=2.5, random_state=0).fit(few)
     assert model.modes_.warnings()
     tree = Tree(render_report(model, few))
-    assert len(tree.all("svg")) == 1
+    assert {a["aria-label"] for a in tree.all("svg")} == {
+        *(f"Mode {k} over x1 and x2" for k in (1, 2, 3, 4)),
+        "Time scale of every mode, on a logarithmic axis, and the gap after the last one",
+        "Samples of every state over x1 and x2",
+    }
     assert set(map(str, model.modes_.warnings())) <= set(tree.texts["li"])
     assert "The kernel was given." in tree.texts["li"]
     values = tree.texts["td"]

@@ -5,7 +5,7 @@ from kdmaps.analysis.dynamics._choose import LagChoice, choose_lag
 from kdmaps.analysis.dynamics._clocks import ClockComparison, compare_clocks
 from kdmaps.analysis.dynamics._lagged import LagComparison, compare_with_trajectory
 from kdmaps.analysis.dynamics._passage import Committor, PassageTimes, committor, mean_first_passage_times
-from kdmaps.analysis.dynamics._states import CoarseStates, coarse_states
+from kdmaps.analysis.dynamics._states import CoarseStates, coarse_states, suggest_states
 from kdmaps.analysis.dynamics._timescales import ImpliedTimescales, implied_timescales
 from kdmaps.analysis.dynamics._validation import Validation, validate
 
@@ -27,5 +27,6 @@ __all__ = [
     "compare_with_trajectory",
     "implied_timescales",
     "mean_first_passage_times",
+    "suggest_states",
     "validate",
 ]

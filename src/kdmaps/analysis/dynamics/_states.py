@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,6 +14,8 @@ from scipy.spatial import ConvexHull, QhullError
 HULL_MODES = 5
 #: Samples with a larger membership are well inside a state.
 CRISP = 0.9
+#: Part of the samples of a state that is its core at least.
+CORE = 0.1
 
 
 @dataclass(frozen=True)
@@ -49,6 +52,48 @@ class CoarseStates:
             f"{len(self.populations)} coarse states of {len(self.labels)} samples ({method}), populations {shown}; "
             f"{crisp:.0%} of the samples have a membership above {CRISP:g}"
         )
+
+    def representatives(self, X: ArrayLike, n: int = 1) -> np.ndarray:
+        """Return typical samples of every state: those of its core that are nearest to the mean of the core.
+
+        The core of a state are the samples with a membership of at least 0.9, or the tenth of its samples with the
+        largest one if that is more; distances are in standard deviations of the columns.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, d)
+            The samples at which the states were found.
+        n : int, default=1
+            Number of samples of each state.
+
+        Returns
+        -------
+        ndarray of int of shape (n_states, n)
+            Rows of X, the most typical first; -1 where a core has fewer samples.
+
+        Examples
+        --------
+        >>> import kdmaps
+        >>> X = kdmaps.problems.load("dw1d").sample(1000, random_state=0)
+        >>> m = kdmaps.KernelDiffusionMap(n_components=1, random_state=0).fit(X)
+        >>> states = kdmaps.dynamics.coarse_states(m.transform(X), 2)
+        >>> sorted(X[states.representatives(X)[:, 0], 0].round())
+        [np.float64(-1.0), np.float64(1.0)]
+        """
+        X = np.asarray(X, dtype=np.float64)
+        if X.ndim != 2 or len(X) != len(self.labels):
+            raise ValueError(f"X must hold the {len(self.labels)} samples of the states, got shape {X.shape}.")
+        scale = X.std(axis=0)
+        X = X / np.where(scale > 0, scale, 1.0)
+        rows = np.full((len(self.populations), n), -1)
+        for state, membership in enumerate(self.memberships.T):
+            own = membership[self.labels == state]
+            least = np.quantile(own, 1 - CORE) if own.size else membership.max()
+            core = np.flatnonzero(membership >= min(CRISP, least))
+            distance = np.sum((X[core] - X[core].mean(axis=0)) ** 2, axis=1)
+            nearest = core[np.argsort(distance, kind="stable")[:n]]
+            rows[state, : len(nearest)] = nearest
+        return rows
 
     def memberships_at(self, modes: ArrayLike) -> np.ndarray:
         """Return the memberships of new points.
@@ -88,6 +133,32 @@ class CoarseStates:
                 'it belongs to no state. Use method="pcca", which defines memberships everywhere.'
             )
         return same.astype(np.float64)
+
+
+def suggest_states(model: Any) -> int:
+    """Return the number of states before the largest gap: one more than there are modes with slower relaxation.
+
+    Parameters
+    ----------
+    model : fitted estimator
+
+    Returns
+    -------
+    int
+        k + 1 for the largest rate_{k+1}/rate_k; the rate after the last mode counts too.
+
+    Examples
+    --------
+    >>> import kdmaps
+    >>> X = kdmaps.problems.load("dw1d").sample(1000, random_state=0)
+    >>> kdmaps.dynamics.suggest_states(kdmaps.KernelDiffusionMap(n_components=2, random_state=0).fit(X))
+    2
+    """
+    modes = model.modes_
+    following = float(modes.clock.rates(np.array(modes.next_quotient)))
+    rates = np.append(modes.rates, following if following > modes.rates[-1] else modes.rates[-1])
+    with np.errstate(divide="ignore"):
+        return int(np.argmax(rates[1:] / rates[:-1])) + 2
 
 
 def coarse_states(

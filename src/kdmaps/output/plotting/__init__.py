@@ -5,6 +5,7 @@ from kdmaps.output.plotting._dynamics import (
     plot_chapman_kolmogorov,
     plot_free_energy,
     plot_implied_timescales,
+    plot_lag_comparison,
     plot_modes_in_time,
 )
 from kdmaps.output.plotting._independence import plot_independence
@@ -13,6 +14,7 @@ from kdmaps.output.plotting._modes import plot_embedding, plot_modes
 from kdmaps.output.plotting._relevance import plot_relevance
 from kdmaps.output.plotting._search import plot_landscape, plot_regularization_map
 from kdmaps.output.plotting._spectrum import plot_timescales
+from kdmaps.output.plotting._states import plot_states
 
 __all__ = [
     "plot_certificates",
@@ -22,11 +24,13 @@ __all__ = [
     "plot_history",
     "plot_implied_timescales",
     "plot_independence",
+    "plot_lag_comparison",
     "plot_landscape",
     "plot_modes",
     "plot_modes_in_time",
     "plot_regularization_map",
     "plot_relevance",
     "plot_residuals",
+    "plot_states",
     "plot_timescales",
 ]

@@ -13,7 +13,7 @@ from kdmaps.output.plotting._common import EXACT, LEARNED, new_axes, plain_log_t
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from kdmaps.analysis.dynamics import ChapmanKolmogorov, ImpliedTimescales
+    from kdmaps.analysis.dynamics import ChapmanKolmogorov, ImpliedTimescales, LagComparison
 
 #: Points of a series that are drawn; a longer one is thinned.
 MOST_POINTS = 20_000
@@ -226,3 +226,31 @@ def _values(modes: Any, X: ArrayLike | None) -> np.ndarray:
     if values.ndim != 2:
         raise ValueError(f"modes must have one row per sample and one column per mode, got shape {values.shape}.")
     return values
+
+
+def plot_lag_comparison(result: LagComparison, axes: Sequence[Axes] | np.ndarray | None = None) -> np.ndarray:
+    """Draw the autocorrelation of every mode along a trajectory, and the decay that the rates of the model predict.
+
+    Parameters
+    ----------
+    result : LagComparison
+        The result of `kdmaps.dynamics.compare_with_trajectory`.
+    axes : sequence of r Axes, optional
+        By default a new figure with the modes side by side.
+
+    Returns
+    -------
+    axes : ndarray of r Axes
+    """
+    r = len(result.diffusion)
+    axes = new_axes(r) if axes is None else np.ravel(np.asarray(axes, dtype=object))
+    if len(axes) != r:
+        raise ValueError(f"axes holds {len(axes)} Axes for {r} modes; pass one for each.")
+    for k, ax in enumerate(axes):
+        found, error = result.autocorrelations[:, k], 2 * result.autocorrelation_errors[:, k]
+        ax.errorbar(result.times, found, error, fmt="o", markersize=3, color=LEARNED, label="trajectory")
+        ax.plot(result.times, result.predicted[:, k], color=EXACT, label="rates of the model")
+        ax.axhline(0, color="0.8", linewidth=0.8)
+        ax.set(title=f"mode {k + 1}, D = {result.diffusion[k]:.3g}", xlabel="time", ylabel="autocorrelation")
+    axes[0].legend(frameon=False)
+    return axes

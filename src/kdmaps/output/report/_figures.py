@@ -11,7 +11,7 @@ from typing import Any
 THEMED = {
     "#000000": "currentColor",
     "#ffffff": "var(--panel)",
-    "#e6e6e6": "var(--line)",
+    **dict.fromkeys(("#e6e6e6", "#e0e0e0", "#d9d9d9"), "var(--line)"),
     **dict.fromkeys(("#595959", "#666666", "#4d4d4d", "#808080", "#999999", "#cccccc"), "var(--muted)"),
 }
 #: Inches. A page shows them as wide as a phone, where this makes text of ten pixels.

@@ -22,6 +22,7 @@ from kdmaps.estimators.transformer import ModeTransformer
 from kdmaps.output.model_files import library_versions
 from kdmaps.output.report._dynamics import dynamics_of, lag_tests
 from kdmaps.output.report._figures import svg
+from kdmaps.output.report._look import checked_draw, coordinates_of, look_of, states_of
 from kdmaps.output.report._program import fingerprint, program, show_argument
 from kdmaps.output.words import (
     agreement_of,
@@ -93,6 +94,7 @@ def render_report(
     feature_names: Sequence[str] | None = None,
     command: str | None = None,
     reading: str | None = None,
+    draw: Any = None,
     max_points: int = MAX_POINTS,
 ) -> str:
     """Return the page that `write_report` writes. The same fit gives the same page.
@@ -124,6 +126,9 @@ def render_report(
     reading : str, optional
         Lines of Python that read X, and `sample_weight`, `groups` and other arrays that were given, from the data. They
         begin the program that fits the model again; without them the program names what it needs.
+    draw : data frame, dict of columns or array-like of shape (n_samples, k), optional
+        Coordinates to draw the modes over, fitted or not, one number for each sample. The first two are those of the
+        figure, all are axes of the interactive one. By default the two most relevant columns of X.
     max_points : int, default=3000
         Samples in the interactive figure, drawn at random if there are more.
     """
@@ -136,14 +141,18 @@ def render_report(
     if X.ndim != 2 or X.shape[1] != model.n_features_in_:
         raise ValueError(f"X has shape {X.shape}; pass the samples, with {model.n_features_in_} columns.")
     timescale_intervals(uncertainty, len(model.timescales_))  # raises before anything is drawn
+    drawn = checked_draw(draw, len(X))
+    coordinates = coordinates_of(model, X, names, drawn)
     beside = _beside(model, len(X), sample_weight, groups)
     tests = lag_tests(model, X, groups, sample_weight) if validation is None else validation
     return _filled(
         title=title,
+        look=look_of(model, X, coordinates, _mode_titles(model, unit)),
+        states=states_of(model, X, coordinates, sample_weight),
         facts=_facts(model, X, uncertainty, unit),
         dynamics=dynamics_of(model, X, groups, sample_weight, unit, tests),
         notes=warnings_of(model) if notes is None else list(notes),
-        scatter=_scatter(model, X, names, max_points),
+        scatter=_scatter(model, X, names, drawn, list(coordinates), max_points),
         settings=_settings(model, X, names, beside),
         certificates=[(statement_of(c), c) for c in _informative([*_certificate_of(model), *certificates])],
         command=command,
@@ -332,19 +341,36 @@ def _relevance(known: Relevance) -> str:
     return svg(draw, "Share of every input in the slopes of every mode", "relevance", shape=(1, r + 1), size=size)
 
 
-def _scatter(model: Any, X: np.ndarray, names: list[str], max_points: int) -> dict[str, Any]:
-    """Return the samples of the interactive figure: row numbers, names and values of the columns on its axes."""
+def _mode_titles(model: Any, unit: str | None) -> list[str]:
+    """Return the titles of the modes: their numbers and time scales."""
+    after = "" if unit is None else f" {unit}"
+    return [f"mode {k + 1}: {time:.3g}{after}" for k, time in enumerate(model.timescales_)]
+
+
+def _scatter(
+    model: Any, X: np.ndarray, names: list[str], drawn: dict[str, np.ndarray], axes: list[str], max_points: int
+) -> dict[str, Any]:
+    """Return the samples of the interactive figure: row numbers, names and values of its columns, and its first axes.
+
+    The colour is never one of the axes; -1 is no colour.
+    """
     rows = np.arange(len(X))
     if len(X) > max_points:
         rows = np.sort(np.random.default_rng(0).choice(len(X), max_points, replace=False))
     points = np.asarray(X[rows])
     with muted():  # what the fit had to say of them is among the notes
         modes = np.asarray(model.transform(ArraySource(points)))  # a source without names fits a model with names
-    columns = [*modes.T, *points.T[:MAX_COLUMNS]]
+    r, kept = modes.shape[1], [j for j, name in enumerate(names) if name not in drawn]
+    kept = [*(j for j in kept if names[j] in axes), *(j for j in kept if names[j] not in axes)][:MAX_COLUMNS]
+    kept.sort()
+    columns = [*modes.T, *(values[rows] for values in drawn.values()), *(points[:, j] for j in kept)]
+    labels = [*(f"mode {k + 1}" for k in range(r)), *drawn, *(names[j] for j in kept)]
+    first = [r + labels[r:].index(name) for name in axes]
     return {
         "rows": rows.tolist(),
-        "names": [*(f"mode {k + 1}" for k in range(modes.shape[1])), *names[:MAX_COLUMNS]],
-        "modes": modes.shape[1],
+        "names": labels,
+        "modes": r,
         "values": [[float(f"{value:.4g}") for value in column] for column in columns],
         "total": len(X),
+        "start": [*first, 0] if len(first) == 2 else [*first, 0, 1 if r > 1 else -1],
     }

@@ -12,11 +12,11 @@
   let places = []; // its place on the canvas, for each sample
 
   // --- columns -------------------------------------------------------------------------------------------------------
-  // To begin with: the plane of the first two modes; of one mode, that mode over the first column.
-  const start = data.modes > 1 ? [0, 1, Math.min(2, data.modes - 1)] : [1, 0, 0];
+  // To begin with: the first mode over the coordinates that were named. The colour may be none.
   selects.forEach((select, which) => {
     data.names.forEach((name, column) => select.add(new Option(name, column)));
-    select.value = start[which];
+    if (which === 2) select.add(new Option("none", -1));
+    select.value = data.start[which];
     select.addEventListener("change", () => draw());
   });
   const column = (which) => Number(selects[which].value);
@@ -79,7 +79,8 @@
     const toX = (value) => frame.left + ((value - across[0]) / (across[1] - across[0])) * (frame.right - frame.left);
     const toY = (value) => frame.bottom - ((value - up[0]) / (up[1] - up[0])) * (frame.bottom - frame.top);
     drawAxes(frame, across, up, toX, toY, data.names[x], data.names[y]);
-    const scale = colours(c), strength = data.values[c];
+    const none = c < 0, strength = none ? data.values[x] : data.values[c];
+    const scale = none ? { low: 0, high: 0, shade: () => theme("--accent") } : colours(c);
     places = data.rows.map((_, i) => [toX(data.values[x][i]), toY(data.values[y][i])]);
     // Strong values last: rare samples are what a mode tells, and would be hidden by the crowd.
     const middle = (scale.low + scale.high) / 2;
@@ -90,7 +91,7 @@
       pen.arc(places[i][0], places[i][1], RADIUS, 0, 2 * Math.PI);
       pen.fill();
     }
-    drawScale(frame, scale, data.names[c], box.width);
+    if (!none) drawScale(frame, scale, data.names[c], box.width);
     if (chosen >= 0) {
       pen.strokeStyle = theme("--text");
       pen.lineWidth = 2;
@@ -100,7 +101,7 @@
     }
     canvas.setAttribute(
       "aria-label",
-      `Scatter of ${data.rows.length} samples: ${data.names[x]} across, ${data.names[y]} up, coloured by ${data.names[c]}.`
+      `Scatter of ${data.rows.length} samples: ${data.names[x]} across, ${data.names[y]} up, coloured by ${none ? "nothing" : data.names[c]}.`
     );
     placeTip(box);
   }
@@ -159,7 +160,7 @@
 
   // --- reading one sample --------------------------------------------------------------------------------------------
   function describe(i) {
-    const shown = [...new Set([0, 1, 2].map(column).concat([...Array(data.modes).keys()]))];
+    const shown = [...new Set([0, 1, 2].map(column).concat([...Array(data.modes).keys()]))].filter((k) => k >= 0);
     return [`sample ${data.rows[i]}`, ...shown.map((k) => `${data.names[k]} = ${text(data.values[k][i])}`)];
   }
 

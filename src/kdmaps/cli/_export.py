@@ -1,0 +1,109 @@
+"""`kdmaps export`."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from kdmaps.cli._app import app
+from kdmaps.cli._models import print_warning
+from kdmaps.cli._options import ModelArgument, require
+from kdmaps.cli._reading import split_names
+from kdmaps.output.model_files import load
+from kdmaps.simulation import Distance, Torsion, jax_program, openmm_cv, plumed_input
+from kdmaps.simulation.inputs import Input
+from kdmaps.utils.files import check_writable, replacing
+from kdmaps.utils.optional import optional
+
+#: Programs, and the usual names of their files.
+TARGETS = {"plumed": "mode{}.dat", "openmm": "mode{}.xml", "jax": "mode{}.py"}
+#: Kinds of `--inputs`, with their numbers of atoms.
+INPUTS = {"torsion": 4, "distance": 2}
+
+
+@app.command()
+def export(
+    model: ModelArgument,
+    to: Annotated[str, typer.Option(help=f"Program: {', '.join(TARGETS)}.", show_default=False)],
+    mode: Annotated[int, typer.Option(min=1, help="Number of the mode; 1 is the slowest.")] = 1,
+    inputs: Annotated[
+        str | None,
+        typer.Option(
+            help="What the columns of the model are, with atoms counted from 0: torsion:4-6-8-14,distance:1-5. A "
+            "torsion stands for two columns, its cosine and sine. (openmm needs it)"
+        ),
+    ] = None,
+    labels: Annotated[
+        str | None,
+        typer.Option(help="PLUMED labels of the columns, instead of --inputs. (default: the names of the columns)"),
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="The file. (default: mode1.dat, .xml or .py)")] = None,
+) -> None:
+    """Write a mode as a collective variable: PLUMED input, an OpenMM force (XML), or a Python module for JAX."""
+    require(to in TARGETS, "--to", f"{to!r} is none of {', '.join(TARGETS)}.")
+    fitted = load(model)
+    r = len(fitted.timescales_)
+    require(mode <= r, "--mode", f"the model has {r} modes.")
+    columns = [] if inputs is None else [_input(text) for text in split_names(inputs)]
+    path = Path(TARGETS[to].format(mode)) if out is None else out
+    check_writable("--out", path.parent)
+    notes: list[str] = []
+    if to == "plumed":
+        text = plumed_input(fitted, columns or _labels(fitted, labels), mode - 1, label=f"mode{mode}")
+    elif to == "jax":
+        text = jax_program(fitted, mode - 1)
+    else:
+        require(bool(columns), "--inputs", "OpenMM needs the atoms: --inputs torsion:4-6-8-14,distance:1-5")
+        text = _openmm(fitted, mode - 1, columns, notes)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(path) as (file,):
+        file.write(text.encode())
+    console = Console()
+    console.print(f"Written: {path}", highlight=False, soft_wrap=True)
+    notes.append("Far from the samples of the fit a mode is arbitrary: hold simulations near them (docs, Bias).")
+    for note in notes:
+        print_warning(console, note)
+
+
+def _input(text: str) -> Input:
+    """Return the input that a text such as torsion:4-6-8-14 describes."""
+    kind, _, atoms = text.partition(":")
+    numbers = atoms.split("-")
+    known = len(numbers) == INPUTS.get(kind) and all(re.fullmatch(r"\d+", number) for number in numbers)
+    require(
+        known,
+        "--inputs",
+        f"{text!r} is not understood; give torsion:i-j-k-l or distance:i-j, with atoms counted from 0.",
+    )
+    places = tuple(map(int, numbers))
+    return Torsion(places) if kind == "torsion" else Distance(*places)
+
+
+def _labels(fitted: Any, given: str | None) -> list[str]:
+    """Return PLUMED labels of the columns."""
+    if given is not None:
+        return split_names(given)
+    names = getattr(fitted, "feature_names_in_", [])
+    require(
+        len(names) > 0,
+        "--labels",
+        "the columns of the model have no names; give their PLUMED labels, or --inputs with their atoms.",
+    )
+    return [re.sub(r"[^A-Za-z0-9_.]+", "_", str(name)).strip("_") for name in names]
+
+
+def _openmm(fitted: Any, mode: int, columns: list[Input], notes: list[str]) -> str:
+    """Return an OpenMM force as XML: a table of one or two torsions, else an expression."""
+    openmm = optional("openmm", "openmm", "Modes as OpenMM forces")
+    try:
+        force = openmm_cv(fitted, mode, columns, method="table")
+    except ValueError as error:
+        if "method='table'" not in str(error):
+            raise
+        force = openmm_cv(fitted, mode, columns, method="expression", outside="free")
+        notes.append("The force is an expression without a flat continuation; add kdmaps.simulation.openmm_walls.")
+    return str(openmm.XmlSerializer.serialize(force))

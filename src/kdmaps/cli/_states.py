@@ -1,0 +1,62 @@
+"""`kdmaps states`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import typer
+from rich.console import Console
+
+from kdmaps.analysis.dynamics import coarse_states, suggest_states
+from kdmaps.cli._app import app
+from kdmaps.cli._models import matching, table_of
+from kdmaps.cli._options import OUTPUT, HelpAllOption, ModelArgument, require
+from kdmaps.cli._reading import Files, places_of, with_files
+from kdmaps.data import ArraySource, gather, make_writer
+from kdmaps.output.model_files import load
+from kdmaps.output.state_words import state_columns, state_rows, state_words
+from kdmaps.utils.files import check_writable, replacing
+
+
+@app.command()
+@with_files("groups", "diffusion", "draw")
+def states(
+    model: ModelArgument,
+    files: Files,
+    number: Annotated[
+        int | None,
+        typer.Option(
+            "--states", min=2, metavar="N", help="Number of states; else by the largest gap.", rich_help_panel=OUTPUT
+        ),
+    ] = None,
+    out: Annotated[
+        Path, typer.Option(metavar="FILE", help="State of each row: .csv, .parquet or .npz.", rich_help_panel=OUTPUT)
+    ] = Path("states.csv"),
+    help_all: HelpAllOption = False,
+) -> None:
+    """Assign samples to metastable states (PCCA+ of the slow modes), and show populations and typical rows."""
+    write = make_writer(out.suffix.lower())
+    require(out.suffix.lower() != ".npy", "--out", "a .npy file has no columns; use .csv, .parquet or .npz.")
+    check_writable("--out", out.parent)
+    fitted = load(model)
+    r = len(fitted.timescales_)
+    n_states = suggest_states(fitted) if number is None else number
+    require(n_states <= r + 1, "--states", f"{n_states} states need {n_states - 1} modes; the model has {r}.")
+    table = files.open()
+    X = gather(matching(fitted, table, files))
+    weight = files.weights_of(table, len(X))
+    found = coarse_states(np.asarray(fitted.transform(ArraySource(X))), n_states, sample_weight=weight)
+    places = places_of(table, len(X), files.stride)
+    console = Console()
+    rows = found.representatives(X, 3)
+    shown = np.where(rows < 0, rows, np.asarray(places["row"])[rows])
+    console.print(table_of(state_columns(), state_rows(found, shown)))
+    for sentence in state_words(found, fitted):
+        console.print(sentence, highlight=False, soft_wrap=True)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    names = [f"membership{k + 1}" for k in range(n_states)]
+    with replacing(out) as (file,):
+        write(file, found.memberships, names, {**places, "state": found.labels + 1})
+    console.print(f"Written: {out}", highlight=False, soft_wrap=True)

@@ -1,0 +1,45 @@
+"""Coarse states in words and numbers, for the command line and the report."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from kdmaps.analysis.dynamics import CoarseStates
+from kdmaps.analysis.dynamics._states import CRISP
+
+#: Where less of the samples is inside some state, the modes have no plateaus: there are no metastable states.
+FEW_INSIDE = 0.5
+
+
+def state_columns() -> tuple[str, ...]:
+    """Return the titles of the columns of `state_rows`."""
+    return ("state", "population", "samples", f"inside (membership > {CRISP:g})", "typical rows")
+
+
+def state_rows(states: CoarseStates, representatives: np.ndarray) -> list[tuple[str, ...]]:
+    """Return one row of text per state, numbered from 1; `representatives` are rows of the data, -1 for none."""
+    rows: list[tuple[str, ...]] = []
+    for k, population in enumerate(states.populations):
+        own = states.labels == k
+        inside = np.mean(states.memberships[own, k] > CRISP) if own.any() else 0.0
+        typical = ", ".join(str(row) for row in representatives[k] if row >= 0)
+        rows.append((str(k + 1), f"{population:.1%}", str(int(own.sum())), f"{inside:.0%}", typical))
+    return rows
+
+
+def state_words(states: CoarseStates, model: Any) -> list[str]:
+    """Say which modes the states are made of, and whether there are states at all."""
+    n, rates = len(states.populations), model.rates_
+    found = [f"States are regions where the first {n - 1} mode(s) are nearly constant (PCCA+); rows count from 0."]
+    if n - 1 < len(rates):
+        gap = f"mode {n} relaxes {rates[n - 1] / rates[n - 2]:.2g} times as fast as mode {n - 1}"
+        found.append(f"Their number is one more than there are modes before a gap: {gap}.")
+    inside = np.mean(states.memberships.max(axis=1) > CRISP)
+    if inside < FEW_INSIDE:
+        found.append(
+            f"Only {inside:.0%} of the samples are inside a state: the modes have no plateaus, so that there are no "
+            "metastable states, or another number of them."
+        )
+    return found

@@ -1,0 +1,164 @@
+"""`kdmaps --help`, `states`, `compare` and `export`, against the library."""
+
+import os
+import re
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+import kdmaps
+from commands import given, run
+from kdmaps.cli import app
+from kdmaps.exceptions import UnreliableModesWarning
+from kdmaps.simulation import Distance, Torsion, descriptors, openmm_cv, plumed_input
+
+#: What is tested is what commands make of models, not whether these are good.
+pytestmark = pytest.mark.filterwarnings("ignore::kdmaps.exceptions.UnreliableModesWarning")
+
+X = kdmaps.problems.load("triplewell2d").sample(400, random_state=1)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A table of samples and two models of it."""
+    path = tmp_path_factory.mktemp("models")
+    frame = pd.DataFrame(X, columns=["x", "y"])
+    frame.assign(w=np.linspace(1, 2, 400)).to_csv(path / "data.csv", index=False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UnreliableModesWarning)
+        given(n_features=60).fit(frame).save(path / "a.npz")
+        given(n_features=80, random_state=1).fit(frame).save(path / "b.npz")
+    return path
+
+
+def shown(*arguments):
+    return CliRunner().invoke(app, arguments, env={"COLUMNS": "80", "NO_COLOR": "1"}).stdout
+
+
+def test_the_help_of_a_fit_fits_a_screen_in_groups():
+    brief, whole = shown("fit", "--help"), shown("fit", "--help-all")
+    assert len(brief.splitlines()) <= 40
+    panels = ["Data", "Trajectory", "Modes and kernel", "Output"]
+    for page in (brief, whole):
+        assert re.findall(r"^╭─ (.*?) ─", page, flags=re.M)[2:] == panels
+    known = {name for name in re.findall(r"--[a-z-]+", whole)}
+    assert {"--lag", "--weights", "--draw", "--modes", "--out"} <= set(re.findall(r"--[a-z-]+", brief)) < known
+    assert {"--bandwidth", "--lambda", "--array", "--seed", "--resamples", "--groups"} <= known
+    assert shown("fit", "--help") == brief  # what --help-all has shown is hidden again
+
+
+def test_commands_that_read_samples_share_their_options():
+    options = {name: set(re.findall(r"--[a-z-]+", shown(name, "--help-all"))) for name in ("fit", "check", "states")}
+    assert options["check"] - {"--help-all"} <= options["fit"]
+    assert {"--array", "--header", "--angles", "--stride", "--topology"} <= options["check"] & options["states"]
+
+
+def test_states(folder):
+    result = run("states", folder / "a.npz", folder / "data.csv", "--weights", "w", "--out", folder / "states.csv")
+    assert result.exit_code == 0, result.output
+    model = kdmaps.load(folder / "a.npz")
+    n = kdmaps.dynamics.suggest_states(model)
+    weight = np.linspace(1, 2, 400)
+    expected = kdmaps.dynamics.coarse_states(
+        model.transform(pd.DataFrame(X, columns=["x", "y"])), n, sample_weight=weight
+    )
+    table = pd.read_csv(folder / "states.csv")
+    assert list(table) == ["row", "state", *(f"membership{k + 1}" for k in range(n))]
+    np.testing.assert_array_equal(table["state"], expected.labels + 1)
+    np.testing.assert_allclose(table.iloc[:, 2:], expected.memberships, atol=1e-6)
+    for row, population in zip(expected.representatives(X, 3), expected.populations, strict=True):
+        assert f"{population:.1%}" in result.stdout
+        assert ", ".join(map(str, row)) in result.stdout
+    assert run("states", folder / "a.npz", folder / "data.csv", "--states", 7).exit_code == 2
+
+
+def test_typical_rows_are_in_the_core_of_their_state():
+    modes = np.column_stack([np.repeat([-1.0, 1.0], 50)])
+    states = kdmaps.dynamics.coarse_states(modes, 2)
+    rows = np.column_stack([np.r_[np.arange(50.0), np.arange(1000.0, 1050.0)]])
+    typical = states.representatives(rows, 2)
+    # The mean of 0 … 49 is 24.5: rows 24 and 25 are the nearest, and 74 and 75 of the other state.
+    assert {frozenset(pair) for pair in typical.tolist()} == {frozenset((24, 25)), frozenset((74, 75))}
+    with pytest.raises(ValueError, match="X must hold the 100 samples"):
+        states.representatives(rows[:3])
+
+
+def test_compare_a_model_with_itself_and_another(folder):
+    result = run("compare", folder / "a.npz", folder / "a.npz")
+    assert result.exit_code == 0, result.output
+    assert result.stdout.count("1.000 (mode") == 2
+    assert result.stdout.count("0.0°") == 2
+    assert "1.0000 of each other" in result.stdout
+    a, b = kdmaps.load(folder / "a.npz"), kdmaps.load(folder / "b.npz")
+    result = run("compare", folder / "a.npz", folder / "b.npz")
+    for k in range(2):
+        assert f"{b.timescales_[k] / a.timescales_[k]:.3g}" in result.stdout
+    points = np.concatenate([a.support_.samples, b.support_.samples])
+    points = pd.DataFrame(points, columns=["x", "y"])
+    r2 = kdmaps.metrics.subspace_r2(a.transform(points), b.transform(points))
+    assert f"share {r2:.4f}" in result.stdout
+
+
+def test_models_of_other_columns_are_not_compared(folder):
+    given().fit(X[:, :1]).save(folder / "one.npz")
+    result = run("compare", folder / "a.npz", folder / "one.npz")
+    assert result.exit_code == 2
+    assert "2 columns" in result.stderr
+    assert "to 1" in result.stderr
+
+
+def test_export_to_plumed_and_jax(folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    model = kdmaps.load("a.npz")
+    assert run("export", "a.npz", "--to", "plumed", "--mode", 2).exit_code == 0
+    assert (folder / "mode2.dat").read_text() == plumed_input(model, ["x", "y"], 1, label="mode2")
+    assert run("export", "a.npz", "--to", "plumed", "--labels", "u,v").exit_code == 0
+    assert "ARG=u,v" in (folder / "mode1.dat").read_text()
+    assert run("export", "a.npz", "--to", "jax", "--out", "new/mode.py").exit_code == 0
+    program = {}
+    exec((folder / "new" / "mode.py").read_text(), program)
+    # Single precision: eight digits of arguments up to a few tens.
+    np.testing.assert_allclose(
+        program["mode"](X[:5]), model.transform(pd.DataFrame(X[:5], columns=["x", "y"]))[:, 0], atol=1e-4
+    )
+    for arguments in (("--to", "gromacs"), ("--to", "jax", "--mode", 3), ("--to", "openmm")):
+        assert run("export", "a.npz", *arguments).exit_code == 2
+
+
+@pytest.mark.parametrize(
+    "inputs", [[Torsion((0, 1, 2, 3))], [Torsion((0, 1, 2, 3)), Distance(0, 3)]], ids=["table", "expression"]
+)
+def test_export_to_openmm(folder, inputs):
+    openmm = pytest.importorskip("openmm")
+    frames = np.random.default_rng(0).normal(size=(300, 4, 3))
+    model = given(n_features=20).fit(descriptors(inputs, frames))
+    model.save(folder / "torsion.npz")
+    text = "torsion:0-1-2-3" + (",distance:0-3" if len(inputs) == 2 else "")
+    result = run("export", folder / "torsion.npz", "--to", "openmm", "--inputs", text, "--out", folder / "mode.xml")
+    assert result.exit_code == 0, result.output
+    force = openmm.XmlSerializer.deserialize((folder / "mode.xml").read_text())
+    how = {"method": "table"} if len(inputs) == 1 else {"method": "expression", "outside": "free"}
+    values = []
+    for one in (force, openmm_cv(model, 0, inputs, **how)):
+        system = openmm.System()
+        for _ in range(4):
+            system.addParticle(1.0)
+        system.addForce(one)
+        context = openmm.Context(system, openmm.VerletIntegrator(0.001), openmm.Platform.getPlatformByName("Reference"))
+        context.setPositions(frames[7])
+        values.append(context.getState(getEnergy=True).getPotentialEnergy()._value)
+    assert values[0] == pytest.approx(values[1], abs=1e-9)
+    assert values[0] == pytest.approx(model.transform(descriptors(inputs, frames[7:8]))[0, 0], abs=1e-5)
+    assert run("export", folder / "torsion.npz", "--to", "openmm", "--inputs", "angle:1-2-3").exit_code == 2
+
+
+def test_more_modes_than_samples_is_not_a_matter_of_features(folder):
+    result = run("fit", folder / "data.csv", "--modes", 500, "--out", os.devnull + "x")
+    assert result.exit_code == 2
+    result = run("fit", folder / "data.csv", "--modes", 500, "--out", folder / "fit")
+    assert "400 samples cannot show 500 modes" in result.stderr
+    assert "--features" not in result.stderr
+    assert "increase --features" in run("fit", folder / "data.csv", "--modes", 350, "--out", folder / "fit").stderr
