@@ -14,7 +14,9 @@ RIVALS := rivals neural mlcolvar spectralnet
 
 .PHONY: demo check test lint docs bench compare rivals lowest dist sbom release-check browser clean
 
-demo: .venv/.installed
+# An installation that is there already, editable or not, is left as it is.
+demo:
+	@test -x $(BIN)/kdmaps || $(MAKE) .venv/.installed
 	$(BIN)/kdmaps demo
 
 # Before every commit, in less than a minute; `make test` runs the tests marked slow too.

@@ -1,5 +1,6 @@
 """`kdmaps --help`, `states`, `compare` and `export`, against the library."""
 
+import json
 import os
 import re
 import warnings
@@ -10,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 import kdmaps
-from commands import given, run
+from commands import GIVEN, given, run
 from kdmaps.cli import app
 from kdmaps.exceptions import UnreliableModesWarning
 from kdmaps.simulation import Distance, Torsion, descriptors, openmm_cv, plumed_input
@@ -162,3 +163,30 @@ def test_more_modes_than_samples_is_not_a_matter_of_features(folder):
     assert "400 samples cannot show 500 modes" in result.stderr
     assert "--features" not in result.stderr
     assert "increase --features" in run("fit", folder / "data.csv", "--modes", 350, "--out", folder / "fit").stderr
+
+
+def points_of(report):
+    return json.loads(re.search(r'<script id="points" type="application/json">(.*?)</script>', report.read_text())[1])
+
+
+def test_columns_to_draw_are_not_fitted(folder):
+    angles = np.arctan2(X[:, 1], X[:, 0])
+    pd.DataFrame({"x": X[:, 0], "y": X[:, 1], "phi": angles}).to_csv(folder / "drawn.csv", index=False)
+    np.save(folder / "radius.npy", np.hypot(X[:, 0], X[:, 1]))
+    options = (*GIVEN, "--resamples", 0, "--out", folder / "fit")
+    result = run("fit", folder / "drawn.csv", "--draw", f"phi,{folder / 'radius.npy'}", *options)
+    assert result.exit_code == 0, result.output
+    assert "400 samples of x, y\n" in result.stdout
+    points = points_of(folder / "fit" / "report.html")
+    assert points["names"] == ["mode 1", "mode 2", "phi", "radius", "x", "y"]
+    np.testing.assert_allclose(points["values"][2], angles, rtol=1e-3)
+    # An angle whose cosine and sine are fitted may be drawn, too.
+    result = run("fit", folder / "drawn.csv", "--columns", "x,phi", "--angles", "phi", "--draw", "phi", *options)
+    assert "400 samples of x, cos(phi), sin(phi)\n" in result.stdout
+    result = run("fit", folder / "drawn.csv", "--draw", "x,y,phi", *options)
+    assert result.exit_code == 2
+    assert "--columns" in result.stderr
+    assert (
+        "--draw: 'psi' is neither a column nor a file"
+        in run("fit", folder / "drawn.csv", "--draw", "psi", *options).stderr
+    )

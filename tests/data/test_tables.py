@@ -348,6 +348,11 @@ def test_dihedrals(peptide):
     phi = dihedral(*rigid[[2, 4, 5, 6]])  # C of the residue before, then N, CA, C
     np.testing.assert_allclose(values(table, "0")[:, 0], np.cos(phi), atol=5e-3)
     np.testing.assert_allclose(values(table, "1")[:, 0], np.sin(phi), atol=5e-3)
+    # The angle itself is a column beside those of any descriptor, to draw over.
+    for descriptor in ("dihedrals", "heavy-atoms"):
+        table = open_table(folder / "t.xtc", topology=folder / "t.pdb", descriptor=descriptor, stride=2)
+        np.testing.assert_allclose(table.column("phi ALA2"), np.full(3, phi), atol=5e-3)
+        assert {"phi ALA2", "phi ALA3", "psi ALA1", "psi ALA2"} == set(table.extras)
     with pytest.raises(ValueError, match="descriptor must be one of"):
         open_table(folder / "t.xtc", topology=folder / "t.pdb", descriptor="distances")
 

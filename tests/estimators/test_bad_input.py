@@ -104,7 +104,7 @@ CASES = {
         {"n_components": 20, "n_features": 8},
         X,
         {},
-        "n_components=20 exceeds n_features=8; increase n_features",
+        "n_components=20 exceeds n_features=8.*ask for fewer modes",
     ),
     "no features": ({"n_features": 0}, X, {}, "n_features must be a positive integer, got 0"),
     "features in words": ({"n_features": "many"}, X, {}, "n_features must be a positive integer"),

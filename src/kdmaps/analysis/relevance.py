@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from kdmaps.bases import ModeBasis
 from kdmaps.data.inputs import as_source, check_columns, join_trajectories
 from kdmaps.spectrum.modes import Modes
+from kdmaps.utils.frames import column_names
 from kdmaps.utils.threads import map_reduce, slices
 from kdmaps.utils.types import RandomStateLike, SamplesLike
 from kdmaps.utils.validation import checked_random_state, checked_weight
@@ -101,8 +102,8 @@ def relevance(
     check_is_fitted(model)
     joined = join_trajectories(X)[0]
     source = as_source(joined)
-    if hasattr(joined, "columns") and source.feature_names is None:
-        source.feature_names = [str(name) for name in joined.columns]
+    if source.feature_names is None:
+        source.feature_names = column_names(joined)
     check_columns(model, source, reset=False)
     weight = checked_weight(sample_weight, source)
     drawn = source.sample(SAMPLES, checked_random_state(random_state), weight)

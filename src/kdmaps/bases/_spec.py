@@ -41,7 +41,10 @@ class BasisSpec:
         check_basis(self.basis)
         check_positive_integer("n_features", self.n_features)
         if self.basis != "full" and n_components > self.n_features:
-            raise ValueError(f"n_components={n_components} exceeds n_features={self.n_features}; increase n_features.")
+            raise ValueError(
+                f"n_components={n_components} exceeds n_features={self.n_features}. A mode needs hundreds of samples: "
+                "ask for fewer modes, or, if you have so many samples, increase n_features."
+            )
         if self.dtype not in ("float64", "float32", np.float64, np.float32):
             raise ValueError(f"dtype must be 'float64' or 'float32', got {self.dtype!r}.")
 

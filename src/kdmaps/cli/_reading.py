@@ -131,6 +131,11 @@ class Files:
 
     def _read(self) -> Samples:
         table = self.open()
+        if self.columns is None and table.width and set(table.labels) <= set(self._left_out):
+            raise ValueError(
+                "No column is left to fit: --draw, --weights and --groups name them all. Say with --columns which ones "
+                "to fit; a column may be fitted and drawn."
+            )
         samples = self.with_angles(table.select(self.columns, leave_out=self._left_out))
         X = gather(samples)
         weight, group = self.weights_of(table, len(X)), self._column("--groups", self.groups, table, len(X))

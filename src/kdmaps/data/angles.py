@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -12,6 +11,7 @@ from kdmaps.data.formats.base import block_rows
 from kdmaps.data.inputs import as_source
 from kdmaps.data.sources import Source
 from kdmaps.data.streams import StreamSource
+from kdmaps.utils.frames import column_names, like
 
 
 def angles(X: Any, columns: Sequence[str | int] | None = None, degrees: bool = False) -> Any:
@@ -45,7 +45,7 @@ def angles(X: Any, columns: Sequence[str | int] | None = None, degrees: bool = F
         source, names = X, X.feature_names
     else:
         source = as_source(X)
-        names = [str(name) for name in X.columns] if hasattr(X, "columns") else None
+        names = column_names(X)
     chosen = _numbers(columns, names, source.n_features)
     named = None if names is None else [new for j, name in enumerate(names) for new in _names(name, j in chosen)]
 
@@ -58,7 +58,7 @@ def angles(X: Any, columns: Sequence[str | int] | None = None, degrees: bool = F
         found.times = source.times
         return found
     values = np.concatenate(list(blocks()))
-    return sys.modules["pandas"].DataFrame(values, index=X.index, columns=named) if named is not None else values
+    return values if named is None else like(X, values, named)
 
 
 def _on_circles(X: np.ndarray, chosen: set[int], degrees: bool) -> np.ndarray:

@@ -14,6 +14,7 @@ from kdmaps.data.order import Order, order_of
 from kdmaps.data.pairs import ArrayPairs, PairSource
 from kdmaps.data.sources import PREVIEW_SAMPLES, ArraySource, Sample, Source
 from kdmaps.exceptions import DataWarning
+from kdmaps.utils.frames import column_names
 from kdmaps.utils.types import SamplesLike
 from kdmaps.utils.validation import checked_weight
 from kdmaps.utils.warn import warn
@@ -58,7 +59,7 @@ def check_data(
     [('outliers', (7,))]
     """
     X, groups, _ = join_trajectories(X, groups)
-    names = [str(name) for name in X.columns] if hasattr(X, "columns") and feature_names is None else feature_names
+    names = column_names(X) if feature_names is None else feature_names
     source = as_source(X)
     weight = checked_weight(sample_weight, source)
     preview = None if isinstance(source, ArraySource) else _preview(source, weight)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,8 @@ from kdmaps.data.files import open_table
 from kdmaps.data.formats.registry import is_dask, object_reader
 from kdmaps.data.sources import ArraySource, Source
 from kdmaps.data.streams import StreamSource
+from kdmaps.utils import frames
+from kdmaps.utils.frames import column_names
 from kdmaps.utils.types import SamplesLike
 
 
@@ -75,7 +76,7 @@ def join_trajectories(X: SamplesLike, groups: ArrayLike | None = None) -> tuple[
     """
     if isinstance(X, list | tuple) and X and all(isinstance(part, str | os.PathLike) for part in X):
         raise ValueError("X is a list of files; read them with kdmaps.data.open_tables(paths).select().")
-    if not isinstance(X, list | tuple) or not X or not all(getattr(part, "ndim", None) == 2 for part in X):
+    if not isinstance(X, list | tuple) or not X or not all(len(getattr(part, "shape", ())) == 2 for part in X):
         return X, groups, None
     if any(hasattr(part, "tocsr") for part in X):
         raise TypeError("X holds sparse matrices, but dense data is required; use toarray().")
@@ -85,10 +86,10 @@ def join_trajectories(X: SamplesLike, groups: ArrayLike | None = None) -> tuple[
     if len(widths) > 1:
         raise ValueError(f"The arrays of X have {', '.join(map(str, sorted(widths)))} columns; all need the same.")
     lengths = [part.shape[0] for part in X]
-    names = [list(part.columns) for part in X if hasattr(part, "columns")]
-    if names and (len(names) < len(X) or any(each != names[0] for each in names)):
+    names = [column_names(part) for part in X]
+    if any(each != names[0] for each in names):
         raise ValueError("The data frames of X have different columns; give all of them the same, in the same order.")
-    joined = sys.modules["pandas"].concat(X) if names else np.concatenate(X)
+    joined = np.concatenate(X) if names[0] is None else frames.joined(X)
     # One trajectory has no others to be held out for: its rows are samples as those of an array.
     return joined, np.repeat(np.arange(len(X)), lengths) if len(X) > 1 else None, lengths
 

@@ -18,6 +18,7 @@ from kdmaps.data.formats.base import made_by
 from kdmaps.data.formats.trajectories import coordinates
 from kdmaps.utils.threads import map_ordered, n_threads, slices
 from kdmaps.utils.types import PathLike
+from kdmaps.utils.validation import not_finite
 
 #: Pages of a memory-mapped file are given back after this many bytes.
 MAPPED_BYTES = 16 * 2**20
@@ -270,7 +271,7 @@ class ArraySource(Source):
     def read(self, part: Any) -> Part:
         chunk = self.array[part]
         if not self._checked:
-            check_finite(chunk, part)
+            check_finite(chunk, part, self.feature_names)
         if self._map is not None:
             self._mapped += chunk.nbytes if isinstance(part, slice) else len(part) * FAULT_BYTES
             if self._mapped > MAPPED_BYTES:  # the pages stay in the system's cache, but are no longer ours
@@ -310,17 +311,14 @@ class ArraySource(Source):
         return self.array, np.arange(len(self.array))
 
 
-def check_finite(rows: np.ndarray, index: slice | np.ndarray) -> None:
-    """Raise for NaN or infinity, with the numbers of the rows."""
+def check_finite(rows: np.ndarray, index: slice | np.ndarray, names: Sequence[str] | None = None) -> None:
+    """Raise for NaN or infinity, with the numbers of the rows and the names of the columns."""
     with np.errstate(over="ignore", invalid="ignore"):
         if rows.dtype.kind != "f" or np.isfinite(rows.sum()):  # a sum that overflows proves nothing
             return
     numbers = np.arange(index.start, index.stop) if isinstance(index, slice) else index
-    bad = numbers[~np.isfinite(rows).all(axis=1)]
-    if bad.size:
-        named = ", ".join(map(str, bad[:MAX_ROWS_NAMED])) + (", ..." if bad.size > MAX_ROWS_NAMED else "")
-        what = "NaN" if np.isnan(rows).any() else "infinity"
-        raise ValueError(f"X contains {what} in row(s) {named} (counted from 0); remove or repair these samples.")
+    if not np.isfinite(rows).all():
+        raise ValueError(not_finite(rows, numbers, names, ""))
 
 
 def weights_at(weight: np.ndarray, index: slice | np.ndarray) -> np.ndarray:

@@ -60,7 +60,7 @@ class StreamSource(Source):
                     f"Chunk {number} of X has {rows.shape[1]} columns, but the chunks before it have "
                     f"{self.n_features}; every chunk must have the same columns."
                 )
-            check_finite(rows, slice(start, start := start + rows.shape[0]))
+            check_finite(rows, slice(start, start := start + rows.shape[0]), self.feature_names)
             yield rows
         if self.n_samples not in (None, start):
             raise ValueError(

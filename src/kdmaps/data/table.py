@@ -109,12 +109,13 @@ class Table:
             raise ValueError(f"columns={columns!r} takes a column twice.")
         numbers = [pick for pick in picks if isinstance(pick, int)]
         array = self._view(numbers) if len(numbers) == len(picks) else self._read(names)
+        known = None if self.names is None and len(numbers) == len(picks) else names
         source: Source
         if array is None:
-            source = StreamSource(partial(self.blocks, numbers), n_samples=self.n_samples)
+            source = StreamSource(partial(self.blocks, numbers), n_samples=self.n_samples, feature_names=known)
         else:
             source = ArraySource(array)
-        source.feature_names = None if self.names is None and len(numbers) == len(picks) else names
+            source.feature_names = known
         source.times = self.times
         return source
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -29,6 +31,7 @@ from kdmaps.selection.scores import timescale_score, vamp_score
 from kdmaps.spectrum.directed import directed_score
 from kdmaps.spectrum.modes import Modes
 from kdmaps.utils.content import content_digest
+from kdmaps.utils.frames import split_rows
 from kdmaps.utils.threads import map_reduce, slices
 from kdmaps.utils.types import PathLike, SamplesLike
 from kdmaps.utils.validation import checked_samples, checked_time, checked_values, checked_weight
@@ -96,12 +99,10 @@ class ModeTransformer(NotebookDisplay, TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         time = checked_time(time)
         decay = np.exp(-self.rates_ * time) if time else np.ones_like(self.rates_)  # a rate may be infinite
-        X, _, lengths = join_trajectories(X)
         source = checked_source(self, X)
         self._warn_of_extrapolation(source)
         size = chunk_rows(self.basis_, 0, getattr(self, "memory_limit", None))
-        modes = source.project(self._mode_basis(end), decay, size, out)
-        return modes if lengths is None else np.split(modes, np.cumsum(lengths)[:-1])
+        return source.project(self._mode_basis(end), decay, size, out)
 
     def extrapolates(self, X: SamplesLike) -> np.ndarray:
         """Tell which points lie far from all samples of the fit, where modes are what the kernel makes of them.
@@ -165,7 +166,7 @@ class ModeTransformer(NotebookDisplay, TransformerMixin, BaseEstimator):
             out[part] = projected.gradient(np.asarray(X[part], dtype=np.float64), identity)
 
         map_reduce(list(slices(X.shape[0], projected.chunk_rows)), lambda: None, step)
-        return out if lengths is None else np.split(out, np.cumsum(lengths)[:-1])  # type: ignore[return-value]
+        return out if lengths is None else split_rows(out, lengths)  # type: ignore[return-value]
 
     def predict_expectation(
         self,
@@ -225,6 +226,10 @@ class ModeTransformer(NotebookDisplay, TransformerMixin, BaseEstimator):
         the system. With a lag it is the VAMP-2 score, the sum of the squared autocorrelations of the modes after it,
         at most that of the slowest modes.
 
+        It is a sum over the modes, so that more modes always score more: it compares kernels and settings for one
+        `n_components`. A `GridSearchCV` over `n_components` chooses the largest of them; look at the gaps of
+        `timescales_` instead, or at `KernelSearchCV.suggested_n_components_`.
+
         Parameters
         ----------
         X : array-like of shape (n_samples, d), path, stream of chunks
@@ -274,6 +279,24 @@ class ModeTransformer(NotebookDisplay, TransformerMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+
+def _for_lists(transform: Callable[..., Any]) -> Callable[..., Any]:
+    """Make a `transform` one that takes a list of arrays or data frames, too, and returns a list.
+
+    scikit-learn wraps the method itself for `set_output`, which knows no lists; this goes around that.
+    """
+
+    @functools.wraps(transform)
+    def run(self: ModeTransformer, X: SamplesLike, **options: Any) -> Any:
+        X, _, lengths = join_trajectories(X)
+        modes = transform(self, X, **options)
+        return modes if lengths is None else split_rows(modes, lengths)
+
+    return run
+
+
+ModeTransformer.transform = _for_lists(ModeTransformer.transform)  # type: ignore[method-assign]
 
 
 def mode_names(n: int) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from numbers import Integral, Real
 from reprlib import repr as short
@@ -14,7 +14,11 @@ from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
+from kdmaps.utils.frames import column_names
 from kdmaps.utils.types import RandomStateLike
+
+#: Rows and columns that a message names.
+NAMED = 5
 
 
 @contextmanager
@@ -48,10 +52,41 @@ def checked_samples(estimator: Any, X: Any, reset: bool, **options: Any) -> np.n
     try:
         return validate_data(estimator, X, dtype=(np.float64, np.float32), order=None, reset=reset, **options)
     except (TypeError, ValueError) as error:
+        if re.match(r"Input X contains (NaN|inf)", str(error)):
+            values = np.asarray(X, dtype=np.float64)
+            remedy = ": X.dropna()" if hasattr(X, "dropna") else ": X[np.isfinite(X).all(axis=1)]"
+            raise ValueError(not_finite(values, np.arange(len(values)), column_names(X), remedy)) from error
         if re.search(r"\bX\b|feature names", str(error)):
             raise
         kind = TypeError if isinstance(error, TypeError) else ValueError
-        raise kind(f"X must be a table of real numbers, one row per sample: {error}") from error
+        raise kind(f"X must be a table of real numbers, one row per sample: {error}{_text_columns(X)}") from error
+
+
+def not_finite(values: np.ndarray, rows: np.ndarray, names: Sequence[str] | None, remedy: str) -> str:
+    """Say in which rows, of these numbers, and in which columns NaN or infinity is."""
+    wrong = ~np.isfinite(values)
+    what = "NaN" if np.isnan(values).any() else "infinity"
+    bad = [str(row) for row in rows[wrong.any(axis=1)][: NAMED + 1]]
+    columns = [str(j) if names is None else names[j] for j in np.flatnonzero(wrong.any(axis=0)).tolist()]
+    return (
+        f"X contains {what} in row(s) {_listed(bad)} (counted from 0), column(s) {_listed(columns)}; leave out or "
+        f"repair these samples{remedy}."
+    )
+
+
+def _listed(items: Sequence[str]) -> str:
+    return ", ".join(items[:NAMED]) + (", ..." if len(items) > NAMED else "")
+
+
+def _text_columns(X: Any) -> str:
+    """Name the columns of a data frame that hold no numbers."""
+    names, found = column_names(X) or [], []
+    for name in names:
+        try:
+            np.asarray(X[name]).astype(np.float64)
+        except (TypeError, ValueError, KeyError):
+            found.append(name)
+    return f". Leave out column(s) {_listed(found)}." if found else ""
 
 
 def check_positive_integer(name: str, value: Any) -> None:

@@ -44,7 +44,7 @@ def open_text(path: Path, header: bool | None = None) -> Table:
     names = fields if named else layout.names_in_comment(comment)
     if names is not None and len(set(names)) < layout.width:
         raise ValueError(f"{path} names a column twice; give every column a name of its own.")
-    row = rows[0] if named else fields
+    layout, row = layout._replace(names=names), rows[0] if named else fields
     text = layout.text_columns(row, lines[named].before)
     left_out = _index_column(path, names) | set(text)
     numeric = [j for j in range(layout.width) if j not in left_out]
@@ -145,6 +145,7 @@ class _Layout(NamedTuple):
     delimiter: str | None  # None is any white space
     begin: int  # lines before the samples
     width: int
+    names: list[str] | None = None
 
     def names_in_comment(self, line: str) -> list[str] | None:
         """Return the names of the columns if a comment holds one for each."""
@@ -203,8 +204,12 @@ class _Layout(NamedTuple):
             for j in columns if dtype is np.float64 else ():
                 if not _is_number(row[j]):
                     what = f"holds {row[j]!r}, which is no number" if row[j] else "is empty"
-                    return self._error(index, f"column {j} (from 0) {what}")
+                    return self._error(index, f"column {self._label(j)} {what}")
         return None
+
+    def _label(self, j: int) -> str:
+        """Name a column, or count it from 0."""
+        return f"{j} (from 0)" if self.names is None else self.names[j]
 
     def _error(self, index: int, what: str) -> ValueError:
         return ValueError(

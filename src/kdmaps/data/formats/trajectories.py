@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -34,12 +35,15 @@ def open_trajectory(path: Path, topology: Path, descriptor: str, reference: Path
 
     seen: list[np.ndarray] = []  # the times of the last pass over the frames
 
+    def frames() -> Iterator[Any]:
+        with reading(path, what):
+            yield from mdtraj.iterload(str(path), top=atoms, chunk=block_rows(3 * atoms.n_atoms))
+
     def blocks() -> Blocks:
         found = []
-        with reading(path, what):
-            for frames in mdtraj.iterload(str(path), top=atoms, chunk=block_rows(3 * atoms.n_atoms)):
-                found.append(frames.time)
-                yield describe(frames)
+        for part in frames():
+            found.append(part.time)
+            yield describe(part)
         seen[:] = found
 
     def times() -> np.ndarray:
@@ -48,8 +52,34 @@ def open_trajectory(path: Path, topology: Path, descriptor: str, reference: Path
                 pass
         return np.concatenate(seen)
 
-    known = {"times": times} if path.suffix.lower() in TIMED else {}
-    return Table.from_blocks(len(names), blocks, names=names, ordered=True, **known)
+    known: dict[str, Any] = {"times": times} if path.suffix.lower() in TIMED else {}
+    return Table.from_blocks(
+        len(names), blocks, names=names, ordered=True, extras=_backbone(mdtraj, first, frames), **known
+    )
+
+
+def _backbone(mdtraj: Any, first: Any, frames: Callable[[], Iterator[Any]]) -> dict[str, Callable[[], Blocks]]:
+    """Return the backbone dihedrals in radians as further columns: "phi ALA2", and "phi" if there is only one."""
+    found: dict[str, Callable[[], Blocks]] = {}
+    for kind, compute, own in _dihedral_kinds(mdtraj):
+        quartets = compute(first)[0]
+
+        def blocks(quartet: np.ndarray) -> Blocks:
+            return (mdtraj.compute_dihedrals(part, quartet[None]).astype(np.float64) for part in frames())
+
+        for quartet in quartets:
+            found[f"{kind} {first.topology.atom(quartet[own]).residue}"] = partial(blocks, quartet)
+        if len(quartets) == 1:
+            found[kind] = partial(blocks, quartets[0])
+    return found
+
+
+def _dihedral_kinds(mdtraj: Any) -> tuple[tuple[str, Any, int], ...]:
+    """Return names and functions of the backbone dihedrals, and the atom whose residue names an angle.
+
+    That is the second atom of φ (C N CA C), and the first atom of ψ (N CA C N).
+    """
+    return ("phi", mdtraj.compute_phi, 1), ("psi", mdtraj.compute_psi, 0)
 
 
 def _heavy_atoms(first: Any) -> Descriptor:
@@ -65,13 +95,12 @@ def _dihedrals(first: Any) -> Descriptor:
     import mdtraj
 
     names = []
-    # An angle is named after the residue of the second atom of φ (C N CA C), of the first atom of ψ (N CA C N).
-    for kind, compute, own in (("phi", mdtraj.compute_phi, 1), ("psi", mdtraj.compute_psi, 0)):
+    for kind, compute, own in _dihedral_kinds(mdtraj):
         residues = [first.topology.atom(quartet[own]).residue for quartet in compute(first)[0]]
         names += [f"{part} {kind} {residue}" for residue in residues for part in ("cos", "sin")]
 
     def describe(frames: Any) -> np.ndarray:
-        angles = np.hstack([compute(frames)[1] for compute in (mdtraj.compute_phi, mdtraj.compute_psi)])
+        angles = np.hstack([compute(frames)[1] for _, compute, _ in _dihedral_kinds(mdtraj)])
         return np.stack([np.cos(angles), np.sin(angles)], axis=2).reshape(len(frames), -1)
 
     return names, describe

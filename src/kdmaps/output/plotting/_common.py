@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from kdmaps.utils.frames import column_names
 from kdmaps.utils.optional import optional
 
 if TYPE_CHECKING:
@@ -42,6 +43,5 @@ def plain_log_ticks(axis: Axis) -> None:
 
 def coordinate_labels(X: Any) -> list[str]:
     """Return labels of the columns of X: its names if it has any, else x₁, x₂, …."""
-    if hasattr(X, "columns"):
-        return [str(name) for name in X.columns]
-    return [f"$x_{{{j + 1}}}$" for j in range(np.shape(X)[1])]
+    names = column_names(X)
+    return [f"$x_{{{j + 1}}}$" for j in range(np.shape(X)[1])] if names is None else names

@@ -12,6 +12,7 @@ from kdmaps.analysis.dynamics import coarse_states, suggest_states
 from kdmaps.data import ArraySource
 from kdmaps.output.report._figures import svg
 from kdmaps.output.state_words import state_columns, state_rows, state_words
+from kdmaps.utils.frames import column_names
 from kdmaps.utils.warn import muted
 
 #: Samples of the figures, taken at random; of the states, at equal distances.
@@ -28,8 +29,9 @@ def checked_draw(draw: Any, n_samples: int) -> dict[str, np.ndarray]:
     """Return columns to draw over, by name."""
     if draw is None:
         return {}
-    if hasattr(draw, "columns") or isinstance(draw, Mapping):
-        columns = {str(name): np.asarray(draw[name]) for name in getattr(draw, "columns", draw)}
+    names = column_names(draw)
+    if names is not None or isinstance(draw, Mapping):
+        columns = {str(name): np.asarray(draw[name]) for name in (draw if names is None else names)}
     else:
         values = np.asarray(draw)
         values = values[:, None] if values.ndim == 1 else values

@@ -42,6 +42,7 @@ from kdmaps.output.words import (
     warnings_of,
 )
 from kdmaps.utils.files import replacing
+from kdmaps.utils.frames import column_names
 from kdmaps.utils.optional import optional
 from kdmaps.utils.types import PathLike
 from kdmaps.utils.warn import muted
@@ -196,7 +197,8 @@ def _findings(model: Any, uncertainty: Any, unit: str | None, independence: Inde
 def _column_names(model: Any, X: Any, given: Sequence[str] | None) -> list[str]:
     """Return the names of the columns: those given, those of a data frame, those of the fit, or x1, x2, …."""
     d = model.n_features_in_
-    known = given if given is not None else getattr(X, "columns", getattr(model, "feature_names_in_", None))
+    known = given if given is not None else column_names(X)
+    known = getattr(model, "feature_names_in_", None) if known is None else known
     names = [f"x{j + 1}" for j in range(d)] if known is None else [str(name) for name in known]
     if len(names) != d:
         raise ValueError(f"feature_names holds {len(names)} names for {d} columns.")

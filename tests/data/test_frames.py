@@ -1,0 +1,123 @@
+"""Data frames of pandas and polars and tables of pyarrow: in, out, and in messages."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import kdmaps
+from commands import given
+from kdmaps.data import angles, check_data
+from kdmaps.exceptions import UnreliableModesWarning
+
+X = kdmaps.problems.load("ou2d-4").sample(120, random_state=0)
+NAMES = ["left", "right"]
+ARRAY = given().fit(X).transform(X)
+
+
+def made(library, values=X, names=NAMES):
+    """A frame of a library, or an array."""
+    if library == "numpy":
+        return values
+    if library == "pandas":
+        return pd.DataFrame(values, columns=names)
+    if library == "polars":
+        return pytest.importorskip("polars").DataFrame(values, schema=names)
+    return pytest.importorskip("pyarrow").table(dict(zip(names, values.T, strict=True)))
+
+
+@pytest.fixture(params=["pandas", "polars", "pyarrow"])
+def library(request):
+    made(request.param)  # or skip
+    return request.param
+
+
+@pytest.fixture(autouse=True)
+def no_warnings():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # that X has no feature names, above all
+        warnings.simplefilter("ignore", UnreliableModesWarning)  # of 120 samples
+        yield
+
+
+@pytest.mark.parametrize("output", ["default", "pandas", "polars"])
+def test_frames_go_in_and_out(library, output):
+    made(output.replace("default", "numpy"))  # or skip
+    frame = made(library)
+    model = given().set_output(transform=output).fit(frame)
+    assert list(model.feature_names_in_) == NAMES
+    modes = model.transform(frame)
+    assert_allclose(np.asarray(modes), ARRAY, rtol=0, atol=1e-12)  # columns lie elsewhere in memory: rounding
+    parts = model.transform([made(library, X[:50]), made(library, X[50:])])
+    assert [len(part) for part in parts] == [50, 70]
+    assert_allclose(np.vstack([np.asarray(part) for part in parts]), ARRAY, rtol=0, atol=1e-12)
+    if output != "default":
+        assert type(modes) is type(parts[0]) is type(made(output))
+        assert list(parts[1].columns) == list(modes.columns) == ["mode1", "mode2"]
+    assert model.gradient(frame).shape == (120, 2, 2)
+
+
+def test_a_list_of_frames_is_several_trajectories(library):
+    parts = [made(library, X[:50]), made(library, X[50:])]
+    expected = given(lag=1).fit([X[:50], X[50:]]).timescales_
+    assert_allclose(given(lag=1).fit(parts).timescales_, expected, rtol=1e-9)
+    other = made(library, X[50:], ["left", "other"])
+    with pytest.raises(ValueError, match="have different columns"):
+        given().fit([parts[0], other])
+
+
+def test_a_pipeline_of_frames_does_not_warn():
+    for output in ("pandas", "default"):
+        pipe = make_pipeline(StandardScaler(), given(), StandardScaler()).set_output(transform=output)
+        frame = made("pandas")
+        pipe.fit(frame)
+        pipe.transform(frame)
+    pipe = make_pipeline(StandardScaler(), given()).set_output(transform="pandas").fit(frame)
+    pipe.score(frame)
+    assert list(pipe.transform(frame)) == ["mode1", "mode2"]
+
+
+def test_what_is_made_of_frames_keeps_their_names(library):
+    frame = made(library)
+    model = given().fit(frame)
+    assert list(kdmaps.relevance(model, frame).names) == NAMES
+    turned = angles(frame, ["right"])
+    assert type(turned) is type(frame)
+    assert_array_equal(np.asarray(turned), np.column_stack([X[:, 0], np.cos(X[:, 1]), np.sin(X[:, 1])]))
+    assert model.fit(turned).feature_names_in_.tolist() == ["left", "cos(right)", "sin(right)"]
+    axes = kdmaps.plotting.plot_modes(ARRAY, frame)
+    assert (axes[0].get_xlabel(), axes[0].get_ylabel()) == tuple(NAMES)
+
+
+def test_messages_name_columns(library):
+    bad = X.copy()
+    bad[7, 1] = np.nan
+    for call in (given().fit, given().fit(made(library)).transform):
+        with pytest.raises(
+            ValueError, match=r"X contains NaN in row\(s\) 7 \(counted from 0\), column\(s\) right;"
+        ) as error:
+            call(made(library, bad))
+        assert "HistGradientBoosting" not in str(error.value)
+    constant = np.column_stack([X, np.ones(120)])
+    (found,) = check_data(made(library, constant, [*NAMES, "still"]))
+    assert "Column(s) still" in found.found
+
+
+def test_columns_of_text_are_named():
+    with pytest.raises(ValueError, match=r"could not convert string to float.*Leave out column\(s\) kind, name\."):
+        given().fit(made("pandas").assign(kind="a", name="b"))
+
+
+def test_a_stream_and_a_file_name_their_columns(tmp_path):
+    bad = made("pandas")
+    bad.loc[7, "right"] = np.inf
+    bad.to_parquet(tmp_path / "bad.parquet")
+    with pytest.raises(ValueError, match=r"infinity in row\(s\) 7 \(counted from 0\), column\(s\) right"):
+        given().fit(tmp_path / "bad.parquet")
+    (tmp_path / "bad.csv").write_text("left,right\n1,2\n3,\n")
+    with pytest.raises(ValueError, match="line 3: column right is empty"):
+        given().fit(tmp_path / "bad.csv")
