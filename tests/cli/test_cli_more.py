@@ -72,7 +72,7 @@ def test_states(folder):
     np.testing.assert_allclose(table.iloc[:, 2:], expected.memberships, atol=1e-6)
     for row, population in zip(expected.representatives(X, 3), expected.populations, strict=True):
         assert f"{population:.1%}" in result.stdout
-        assert ", ".join(map(str, row)) in result.stdout
+        assert ", ".join(str(typical) for typical in row if typical >= 0) in result.stdout
     assert run("states", folder / "a.npz", folder / "data.csv", "--states", 7).exit_code == 2
 
 

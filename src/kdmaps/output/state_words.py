@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from kdmaps.analysis.dynamics import CoarseStates
-from kdmaps.analysis.dynamics._states import CRISP
 
 #: Where less of the samples is inside some state, the modes have no plateaus: there are no metastable states.
 FEW_INSIDE = 0.5
@@ -15,7 +14,7 @@ FEW_INSIDE = 0.5
 
 def state_columns() -> tuple[str, ...]:
     """Return the titles of the columns of `state_rows`."""
-    return ("state", "population", "samples", f"inside (membership > {CRISP:g})", "typical rows")
+    return ("state", "population", "samples", f"inside (membership > {CoarseStates.crisp:g})", "typical rows")
 
 
 def state_rows(states: CoarseStates, representatives: np.ndarray) -> list[tuple[str, ...]]:
@@ -23,7 +22,7 @@ def state_rows(states: CoarseStates, representatives: np.ndarray) -> list[tuple[
     rows: list[tuple[str, ...]] = []
     for k, population in enumerate(states.populations):
         own = states.labels == k
-        inside = np.mean(states.memberships[own, k] > CRISP) if own.any() else 0.0
+        inside = np.mean(states.memberships[own, k] > states.crisp) if own.any() else 0.0
         typical = ", ".join(str(row) for row in representatives[k] if row >= 0)
         rows.append((str(k + 1), f"{population:.1%}", str(int(own.sum())), f"{inside:.0%}", typical))
     return rows
@@ -36,7 +35,7 @@ def state_words(states: CoarseStates, model: Any) -> list[str]:
     if n - 1 < len(rates):
         gap = f"mode {n} relaxes {rates[n - 1] / rates[n - 2]:.2g} times as fast as mode {n - 1}"
         found.append(f"Their number is one more than there are modes before a gap: {gap}.")
-    inside = np.mean(states.memberships.max(axis=1) > CRISP)
+    inside = np.mean(states.memberships.max(axis=1) > states.crisp)
     if inside < FEW_INSIDE:
         found.append(
             f"Only {inside:.0%} of the samples are inside a state: the modes have no plateaus, so that there are no "

@@ -100,9 +100,9 @@ def reasons(estimator: Any) -> list[str]:
     if search is not None:
         return [
             *_of_search(search),
-            f"The mode spaces of different folds agree to a mean squared cosine of {agreement_of(estimator):.3f} "
-            f"(1 is the same space; below {MIN_AGREEMENT:g} a candidate comes last).",
-            *_of_metric(estimator.kernel_),
+            f"The mode spaces of different folds agree to a mean squared cosine of {agreement_of(estimator):.3f}. "
+            f"(1 is the same space; a candidate below {MIN_AGREEMENT:g} comes last.)",
+            *_of_metric(getattr(estimator, "kernel_", None)),
             *_of_refinement(getattr(estimator, "refinement_", None)),
             *(f"The grid was extended: {text}." for text in search.extensions_),
             *(f"The choice lies on an edge: {text}; look at the landscape." for text in search.edges_),

@@ -52,12 +52,13 @@ def test_numbers_have_the_unit():
 
 
 def test_every_figure_is_there():
-    names = ["Time scale of", "Implied time scales", "Chapman–Kolmogorov test", "Modes against time", "Free energy"]
+    names = ["Mode 1 over", "Mode 2 over", "Time scale of", "Modes against time", "Free energy"]
+    names += ["Implied time scales", "Chapman–Kolmogorov test", "Samples of every state"]
     labels = figures(render_report(fit(), PATH))
     assert len(labels) == len(names)
     assert all(label.startswith(name) for label, name in zip(labels, names, strict=True))
-    assert "the first two modes" in labels[-1]
-    assert "along the mode," in figures(render_report(fit(n=1), PATH))[-1]
+    assert "the first two modes" in labels[4]
+    assert "along the mode," in figures(render_report(fit(n=1), PATH))[3]
 
 
 def test_an_automatic_lag_shows_what_it_was_chosen_by():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,8 +12,6 @@ from scipy.spatial import ConvexHull, QhullError
 
 #: With more modes than this, computing the convex hull costs more than it saves.
 HULL_MODES = 5
-#: Samples with a larger membership are well inside a state.
-CRISP = 0.9
 #: Part of the samples of a state that is its core at least.
 CORE = 0.1
 
@@ -38,6 +36,9 @@ class CoarseStates:
         Which modes are positive in each state; None for PCCA+.
     """
 
+    #: Samples with a larger membership are well inside a state.
+    crisp: ClassVar[float] = 0.9
+
     labels: np.ndarray
     memberships: np.ndarray
     populations: np.ndarray
@@ -46,11 +47,11 @@ class CoarseStates:
 
     def __repr__(self) -> str:
         method = "PCCA+" if self.signs is None else "signs"
-        crisp = np.mean(self.memberships.max(axis=1) > CRISP)
+        crisp = np.mean(self.memberships.max(axis=1) > self.crisp)
         shown = ", ".join(f"{number}: {population:.1%}" for number, population in enumerate(self.populations))
         return (
             f"{len(self.populations)} coarse states of {len(self.labels)} samples ({method}), populations {shown}; "
-            f"{crisp:.0%} of the samples have a membership above {CRISP:g}"
+            f"{crisp:.0%} of the samples have a membership above {self.crisp:g}"
         )
 
     def representatives(self, X: ArrayLike, n: int = 1) -> np.ndarray:
@@ -89,7 +90,7 @@ class CoarseStates:
         for state, membership in enumerate(self.memberships.T):
             own = membership[self.labels == state]
             least = np.quantile(own, 1 - CORE) if own.size else membership.max()
-            core = np.flatnonzero(membership >= min(CRISP, least))
+            core = np.flatnonzero(membership >= min(self.crisp, least))
             distance = np.sum((X[core] - X[core].mean(axis=0)) ** 2, axis=1)
             nearest = core[np.argsort(distance, kind="stable")[:n]]
             rows[state, : len(nearest)] = nearest

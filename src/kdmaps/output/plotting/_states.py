@@ -62,7 +62,8 @@ def plot_states(
         else:
             x, y = X[own][:, shown].T
             paleness: Any = np.where(states.memberships[own, k] < BETWEEN, 0.35, 1.0)
-            ax.scatter(x, y, s=point_size, color=f"C{k}", linewidths=0, alpha=paleness)
+            if own.any():
+                ax.scatter(x, y, s=point_size, color=f"C{k}", linewidths=0, alpha=paleness)
             ax.scatter([], [], color=f"C{k}", label=name)  # a legend without the paleness of the first sample
     ax.set(xlabel=labels[shown[0]], ylabel=labels[shown[1]] if len(shown) == 2 else "samples")
     ax.legend(frameon=False, fontsize="small")

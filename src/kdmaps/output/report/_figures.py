@@ -57,6 +57,7 @@ def svg(
     text = text[text.index("<svg") :]
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
     text = re.sub(r'<g id="[^"]*">', "<g>", text)  # the same names in every figure, and nobody refers to them
+    text = re.sub(r'(\bid="|href="#|url\(#)', rf"\1{salt}-", text)
     text = re.sub(r"\d'DejaVu Sans'[^;\"]*", "sans-serif", text)
     for colour, meaning in THEMED.items():
         text = re.sub(rf"((?:fill|stroke): ){colour}", rf"\1{meaning}", text)
