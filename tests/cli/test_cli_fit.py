@@ -195,7 +195,7 @@ def test_bench_compares_with_one_product():
         (["samples.csv", "--columns", "x", "--weights", "negative.npy"], "--weights: negative.npy has entries that"),
         (["samples.npy", "--kernel", "cubic"], "'cubic' is none of auto, gaussian"),
         (["samples.npy", "--table", "xlsx"], "--table: 'xlsx' is none of csv, parquet, npy, npz"),
-        (["samples.npy", "--modes", "500"], "--modes: 500 modes need as many features; increase --features"),
+        (["samples.npy", "--modes", "500"], "--modes: 240 samples cannot show 500 modes"),
         (["samples.npy", "--bandwidth", "0"], "--bandwidth: give a positive number"),
         (["samples.npy", "--lambda", "0"], "--lambda: give a positive number"),
         (["samples.npy", "--resamples", "19"], "--resamples: give 0, or 20 or more"),
