@@ -70,9 +70,16 @@ def test_a_killed_round_is_run_again_with_the_same_result(tmp_path, kill):
     assert run.returncode == -signal.SIGKILL
     assert not (directory / "round_001.json").exists()
     assert (directory / "round_001.npz").exists() == (kill == "fit")
-    resumed = loop(directory)
+    simulated = []
+
+    def simulate(bias, starts, seed):
+        simulated.append(seed)
+        return sampled(bias, starts, seed)
+
+    resumed = loop(directory, simulate)
     assert len(resumed.rounds) == 1
     resumed.run(max_rounds=3)
+    assert len(simulated) == (1 if kill == "fit" else 2)  # whole frames are not simulated again
     assert json.dumps(resumed.rounds) == json.dumps(whole.rounds)
 
 
