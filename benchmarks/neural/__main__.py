@@ -40,11 +40,12 @@ def tuned(peer: str, path: Path) -> float | None:
 
 
 def plan(peers: list[str], sizes: list[int], path: Path) -> list[dict[str, Any]]:
-    """Return all tasks: one process for a method and a size."""
+    """Return all tasks: one process for a method, a size and a problem; all methods of a problem come together."""
     best = {peer: tuned(peer, path) for peer in peers}
     tasks = [
-        {"peer": peer, "n": n, "problem_names": list(CASES[n][0]), "seeds": list(CASES[n][1]), "training": TRAINING}
+        {"peer": peer, "n": n, "problem_names": [name], "seeds": list(CASES[n][1]), "training": TRAINING}
         for n in sizes
+        for name in CASES[n][0]
         for peer in peers
     ]
     patient = {"n": 500, "problem_names": [TUNING_PROBLEMS[0]], "seeds": [0], "training": PATIENT}

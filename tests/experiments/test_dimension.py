@@ -8,8 +8,9 @@ from scipy.spatial.distance import cdist
 
 from kdmaps import baselines, metrics, problems
 from kdmaps.experiments import dimension
+from kdmaps.experiments._runner import finished
 
-RESULTS = Path(__file__).resolve().parents[2] / "results" / "dimension"
+ROWS = Path(__file__).resolve().parents[2] / "results" / "dimension" / "rows.jsonl"
 
 
 @pytest.mark.parametrize(("method", "alpha"), [("Laplacian eigenmaps", 0.0), ("diffusion maps", 0.5)])
@@ -65,3 +66,23 @@ def test_one_row_of_a_graph_is_that_of_the_best_bandwidth():
     (row,) = dimension.run("diffusion maps", 2, 150, 0)
     assert row["error"] == min(row["tried"])
     assert len(row["tried"]) == len(dimension.BANDWIDTHS)
+
+
+def test_claims_of_the_page_hold_for_the_rows():
+    rows = [row for found in finished(ROWS).values() for row in found]
+    rows = [row for row in rows if row["n"] in dimension.SIZES and row["seed"] < 6003]
+    gaussian, default = dimension.KERNELS
+    slopes, first, last = {}, {}, {}
+    for d in dimension.DIMENSIONS:
+        for method in (*dimension.GRAPHS, *dimension.KERNELS):
+            sizes, errors = dimension.errors(rows, method, d)
+            assert errors.shape == (3, 3)
+            slopes[method, d], _ = dimension.exponent(sizes, errors)
+            first[method, d], last[method, d] = errors[:, 0].mean(), errors[:, -1].mean()
+        assert slopes[default, d] == pytest.approx(-1, abs=0.15)
+        assert min(last[method, d] for method in (*dimension.GRAPHS, gaussian)) > last[default, d]
+    best = {d: min(last[graph, d] for graph in dimension.GRAPHS) / last[default, d] for d in dimension.DIMENSIONS}
+    assert min(dimension.GRAPHS + dimension.KERNELS, key=lambda method: first[method, 2]) == "diffusion maps"
+    assert (round(best[2], 1), round(best[20])) == (1.6, 16)
+    assert all(slopes[gaussian, d] < slopes[graph, d] for d in (2, 10, 20) for graph in dimension.GRAPHS)
+    assert all(slopes[graph, d] > -0.4 for d in (10, 20) for graph in dimension.GRAPHS)

@@ -7,7 +7,12 @@ from pathlib import Path
 import pytest
 
 RESULTS = Path(__file__).resolve().parents[2] / "results"
-MODULES = {"regret": "regret", "variational": "variational", "failure_modes": "failure_modes.__main__"}
+MODULES = {
+    "regret": "regret",
+    "variational": "variational",
+    "failure_modes": "failure_modes.__main__",
+    "dimension": "dimension",
+}
 
 
 @pytest.mark.parametrize("name", MODULES)
