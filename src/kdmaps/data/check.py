@@ -13,6 +13,7 @@ from kdmaps.data.inputs import as_source, join_trajectories
 from kdmaps.data.order import Order, order_of
 from kdmaps.data.pairs import ArrayPairs, PairSource
 from kdmaps.data.sources import PREVIEW_SAMPLES, ArraySource, Sample, Source
+from kdmaps.data.surface import surface_finding
 from kdmaps.exceptions import DataWarning
 from kdmaps.utils.frames import column_names
 from kdmaps.utils.types import SamplesLike
@@ -30,7 +31,8 @@ def check_data(
 
     The checks are for outliers, copies of rows, discrete and one-hot columns, columns that are a time or an index,
     angles that wrap, constant columns and columns of very different scales, weights that few rows dominate, and rows
-    in the order of time: consecutive frames or interleaved walkers.
+    in the order of time: consecutive frames or interleaved walkers. Samples on a curved surface are noted, but not
+    warned of before a fit.
 
     Parameters
     ----------
@@ -63,9 +65,12 @@ def check_data(
     source = as_source(X)
     weight = checked_weight(sample_weight, source)
     preview = None if isinstance(source, ArraySource) else _preview(source, weight)
-    findings = run_checks(_look(source, weight, groups, names, preview))
+    looked = _look(source, weight, groups, names, preview)
+    findings = run_checks(looked)
     order = Order() if groups is not None else order_in(source, preview)
-    return [*findings, *order_findings(order)]
+    # Columns that are no coordinates make or hide surfaces; and a surface is no reason to warn before a fit.
+    surface = None if findings else surface_finding(looked.X)
+    return [*findings, *order_findings(order), *([] if surface is None else [surface])]
 
 
 def find_time(X: np.ndarray, groups: ArrayLike | None = None, names: Sequence[str] | None = None) -> Finding | None:

@@ -57,8 +57,9 @@ class Finding:
         A sentence that says what was found.
     remedy : str
         What to do.
-    severity : {"warning", "error"}
-        "error" is a column that makes the result meaningless: `kdmaps fit` stops.
+    severity : {"warning", "error", "note"}
+        "error" is a column that makes the result meaningless: `kdmaps fit` stops. A "note" is nothing wrong: fits do
+        not warn of it.
     """
 
     name: str
