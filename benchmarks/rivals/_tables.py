@@ -139,10 +139,13 @@ def failures_table(rows: list[Row]) -> str:
 
 
 def settings_table(rows: list[Row]) -> str:
-    versions = {row["rival"]: row["packages"] for row in rows if "packages" in row}
+    versions: dict[str, dict[str, None]] = {}  # in the order of the rows, each once
+    for row in rows:
+        found = {f"{name} {v}": None for name, v in row.get("packages", {}).items()}
+        versions[row["rival"]] = {**versions.get(row["rival"], {}), **found}
     lines = []
     for rival in _rivals(rows):
-        named = ", ".join(f"{name} {v}" for name, v in versions.get(rival, {}).items())
+        named = ", ".join(versions[rival])
         lines.append([rival, named or "did not run", RIVALS[rival].settings, RIVALS[rival].source])
     return markdown(["", "version", "settings", "source"], lines)
 

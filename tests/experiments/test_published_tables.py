@@ -12,6 +12,7 @@ MODULES = {
     "variational": "variational",
     "failure_modes": "failure_modes.__main__",
     "dimension": "dimension",
+    "surfaces": "surfaces",
 }
 
 
