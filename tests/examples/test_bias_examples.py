@@ -72,3 +72,32 @@ def test_crossings_and_free_energy_of_a_known_path(example):
     assert value == pytest.approx(0, abs=1e-12)  # as much weight on either side, in every block
     assert error == pytest.approx(0, abs=1e-12)
     assert report["free_energy"](X[::4], np.ones(100)) == (None, None)
+
+
+def test_the_readme_of_alanine_dipeptide_says_what_was_found(example):
+    pytest.importorskip("openmm")
+    report = example(ALANINE / "report.py")
+    found = json.loads((ALANINE / "results_seed0.json").read_text())
+    text = (ALANINE / "README.md").read_text()
+    assert (ALANINE / "results.md").read_text() == report["table"]([found])
+    first, second, reference = (found["runs"][name] for name in report["NAMES"])
+    for one in (first, second, reference):
+        assert f"{one['free energy (kT)']:.2f} ± {one['error (kT)']:.2f} kT" in text
+    assert f"{first['crossings']} and {second['crossings']} times in 1 ns" in text
+    away = [abs(one["free energy (kT)"] - reference["free energy (kT)"]) for one in (first, second)]
+    assert f"off by {away[0]:.1f} kT: the goal of 1 kT is missed" in text
+    assert away[1] < 1 < second["error (kT)"]
+    slow, fast = zip(*(one["time scales (1/D)"] for one in (first, second, reference)), strict=True)
+    assert "{:.0f}, {:.0f} and {:.0f} for the first mode".format(*slow) in text
+    assert "{:.1f}, {:.1f} and {:.1f} for the second".format(*fast) in text
+
+
+def test_the_readme_of_muller_brown_says_what_was_found():
+    text = (MULLER_BROWN / "README.md").read_text()
+    for seed, verdict in ((0, "met"), (1, "missed")):
+        found = json.loads((MULLER_BROWN / f"results_seed{seed}.json").read_text())
+        ratios = np.divide(found["rates"], found["exact"])
+        off = abs(found["free energy"] - found["exact free energy"])
+        assert ("met" if np.all(abs(ratios - 1) <= 0.2) and off <= 0.3 else "missed") == verdict
+        assert f"| {found['free energy']:.2f} kT | {found['rounds']} |" in text
+        assert f"| `--seed {seed}` | {ratios[0]:.3g} | {ratios[1]:.2f} |" in text
