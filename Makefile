@@ -46,6 +46,7 @@ compare: .venv-compare/.installed
 rivals: $(RIVALS:%=.venv-%/.installed)
 	.venv-rivals/$(PROGRAMS)/python -m benchmarks.rivals
 	.venv-rivals/$(PROGRAMS)/python -m benchmarks.neural
+	.venv-mlcolvar/$(PROGRAMS)/python -m benchmarks.biased_frames
 
 # The tests not marked slow, with the lowest version of every package that pyproject.toml names.
 lowest: .venv-lowest/.installed

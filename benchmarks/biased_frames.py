@@ -11,7 +11,7 @@ of one thread, which other jobs on the machine hardly change.
 mlcolvar publishes 2.19e-4 and 0.335 in its tutorial and 1.43e-4 and 0.363 in its paper (30,000 epochs), from other
 frames of the same potential, more of them.
 
-It needs the extra `mlcolvar`, in an environment of its own (`make generator`, half an hour); rows are kept.
+It needs the group `mlcolvar`, in an environment of its own (`make rivals`, half an hour of it); rows are kept.
 """
 
 from __future__ import annotations

@@ -1,0 +1,50 @@
+"""Exported modes as PLUMED computes them (compare/plumed_driver.py), against `transform` and `gradient`."""
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from kdmaps.simulation import plumed_input
+from kdmaps.simulation.inputs import Columns
+from shared import known_finding, known_warning
+
+ROOT = Path(__file__).resolve().parents[2]
+REFERENCE = json.loads((ROOT / "tests" / "references" / "plumed.json").read_text())
+
+
+@pytest.fixture(scope="module")
+def compare():
+    sys.path.insert(0, str(ROOT / "compare"))
+    import plumed_driver
+
+    yield plumed_driver
+    sys.path.remove(str(ROOT / "compare"))
+
+
+@pytest.mark.parametrize("name", REFERENCE["cases"])
+@known_warning()
+@known_finding()  # frames of a trajectory
+def test_plumed_computes_the_mode_and_its_slopes(compare, name):
+    inputs, case = compare.INPUTS[name], REFERENCE["cases"][name]
+    model, positions = compare.fit(inputs), compare.frames(compare.COMPARED)
+    columns = Columns(inputs)
+    X = columns.values(positions)
+    slopes = [columns.pull(x, row, g) for x, row, g in zip(positions, X, model.gradient(X)[:, 1], strict=True)]
+    # The model is fitted again here, which amplifies the rounding of sums by its condition number.
+    assert_allclose(case["values"], model.transform(X)[:, 1], atol=1e-6)
+    assert_allclose(case["forces"], -np.array(slopes), atol=1e-6 * np.abs(slopes).max())
+    assert len(case["values"]) == 20
+    assert [words(line) for line in case["text"]] == [words(line) for line in text_of(model, inputs)]
+
+
+def text_of(model, inputs):
+    return plumed_input(model, inputs, mode=1).splitlines()
+
+
+def words(line):
+    """A line without its numbers: PLUMED read the same actions that are written now."""
+    return [word.partition("=")[0] for word in line.split()]
