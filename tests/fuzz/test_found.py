@@ -103,3 +103,17 @@ def test_a_direction_of_time_changed_after_the_fit(X, tmp_path):
     model = kdmaps.KernelDiffusionMap(2, n_features=30, bandwidth=3.0, lag=1, random_state=0).fit(X)
     model.set_params(reversible=False).save(tmp_path / "model.npz")
     np.testing.assert_array_equal(kdmaps.load(tmp_path / "model.npz").transform(X), model.transform(X))
+
+
+@known_warning()
+@known_finding()
+@pytest.mark.parametrize("changed", [{"dtype": "nonsense"}, {"dtype": "float32"}, {"time_step": "soon"}, {"lag": 7}])
+def test_what_a_file_is_read_with_changed_after_the_fit(changed, X, tmp_path):
+    """A model was written that did not load, or loaded with other features or another clock."""
+    model = kdmaps.KernelDiffusionMap(2, n_features=30, bandwidth=3.0, lag=1, random_state=0).fit(X)
+    model.set_params(**changed).save(tmp_path / "model.npz")
+    loaded = kdmaps.load(tmp_path / "model.npz")
+    np.testing.assert_array_equal(loaded.transform(X), model.transform(X), strict=True)
+    np.testing.assert_array_equal(loaded.rates_, model.rates_)
+    assert loaded.modes_.clock == model.modes_.clock
+    loaded.partial_fit(X)  # it has the parameters of the fit again

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, BinaryIO, cast
 
@@ -26,11 +26,11 @@ from kdmaps.bases import Basis, FourierBasis, LandmarkBasis, RandomPhaseBasis
 from kdmaps.data.support import Support
 from kdmaps.estimators.kernel_map import KernelDiffusionMap
 from kdmaps.estimators.transformer import ModeTransformer, changed_parameters, set_modes, set_trust
-from kdmaps.forms.diffusion import Factor
 from kdmaps.forms.moments import Moments
-from kdmaps.forms.tangent import TangentDiffusion, TangentSpaces
+from kdmaps.forms.tangent import TangentSpaces
 from kdmaps.kernels import Kernel, Metric, Mixture, kernel_from_dict
 from kdmaps.output.archive import DIGEST, read_archive, write_archive
+from kdmaps.output.stored import check_shape, decode, encode, put, take
 from kdmaps.spectrum.clock import Clock
 from kdmaps.spectrum.modes import Modes
 from kdmaps.utils.files import as_path, replacing
@@ -121,18 +121,17 @@ def write_model(estimator: ModeTransformer, file: BinaryIO, unit: str | None = N
     kernel = estimator.kernel_.to_dict()
     kernel_from_dict(kernel)  # a kernel of the user's own would make a file that nobody can read
     arrays: dict[str, np.ndarray] = {}
-    parameters = {key: _encode(key, value, arrays) for key, value in estimator.get_params(deep=False).items()}
-    if "lag" in parameters:  # what "auto" has become
-        parameters["lag"] = estimator.lag_
-    _put(arrays, "basis", estimator.basis_, STORED_BASES[kind][1])
-    _put(arrays, "modes", estimator.modes_, MODES)
-    _put(arrays, "moments", estimator.moments_, MOMENTS)
+    of_fit = _parameters_of_fit(estimator)
+    parameters = {key: encode(key, value, arrays) for key, value in (estimator.get_params(deep=False) | of_fit).items()}
+    put(arrays, "basis", estimator.basis_, STORED_BASES[kind][1])
+    put(arrays, "modes", estimator.modes_, MODES)
+    put(arrays, "moments", estimator.moments_, MOMENTS)
     if estimator.tangents_ is not None:
-        _put(arrays, "tangents", estimator.tangents_, TANGENTS)
+        put(arrays, "tangents", estimator.tangents_, TANGENTS)
     _put_trust(arrays, estimator)
     if estimator.right_modes_ is not None:
-        _put(arrays, "directed", estimator.moments_, DIRECTED_MOMENTS)
-        _put(arrays, "right", estimator.right_modes_, RIGHT_MODES)
+        put(arrays, "directed", estimator.moments_, DIRECTED_MOMENTS)
+        put(arrays, "right", estimator.right_modes_, RIGHT_MODES)
     names = getattr(estimator, "feature_names_in_", None)
     header = {
         "format": FORMAT,
@@ -146,7 +145,7 @@ def write_model(estimator: ModeTransformer, file: BinaryIO, unit: str | None = N
         **({} if unit is None else {"unit": unit}),
         "libraries": library_versions(),
         "sealed": True,
-        "changed": changed_parameters(estimator),
+        "changed": [key for key in changed_parameters(estimator) if key not in of_fit],
     }
     text = json.dumps(header, allow_nan=False)
     arrays["header"] = np.frombuffer(text.encode(), dtype=np.uint8)
@@ -209,51 +208,25 @@ def read_header(path: PathLike) -> dict[str, Any]:
 
 
 # --- writing ----------------------------------------------------------------------------------------------------------
-def _encode(name: str, value: Any, arrays: dict[str, np.ndarray]) -> Any:
-    """Return a parameter as JSON; what is no scalar becomes a dict that says how to read it."""
-    if isinstance(value, np.generic):
-        value = value.item()
-    if isinstance(value, float) and not np.isfinite(value):
-        raise ValueError(f"{name}={value!r} cannot be stored; set it to what it was in the fit before saving.")
-    if value is None or isinstance(value, bool | int | float | str):
-        return value
-    if isinstance(value, np.random.RandomState | np.random.Generator) or name == "cv":
-        return None
-    if isinstance(value, type | np.dtype):
-        return np.dtype(value).name
-    if isinstance(value, Kernel):
-        return {"kernel": value.to_dict()}
-    if isinstance(value, TangentDiffusion):
-        return {"tangent": {field: _encode(field, entry, arrays) for field, entry in vars(value).items()}}
-    if callable(value):
-        raise ValueError(
-            f"{name}={value!r} is a function and cannot be stored. Call set_params({name}=None) before saving, and "
-            f"pass {name} to score and partial_fit of the loaded model."
-        )
-    factor = isinstance(value, Factor)
-    try:
-        array = np.asarray(value.array if factor else value, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ValueError(f"{name}={value!r} cannot be stored: it is neither a number, a string nor an array.") from None
-    arrays[f"parameters.{name}"] = array
-    return {"factor" if factor else "array": f"parameters.{name}"}
-
-
-def _put(arrays: dict[str, np.ndarray], prefix: str, source: object, names: dict[str, str]) -> None:
-    arrays.update({f"{prefix}.{name}": np.asarray(getattr(source, name)) for name in names})
+def _parameters_of_fit(estimator: ModeTransformer) -> dict[str, Any]:
+    """Return the parameters that the arrays are read with, as they were in the fit, whatever was set since."""
+    found: dict[str, Any] = {"dtype": estimator.basis_.dtype.name, "lag": estimator.lag_}
+    if estimator.lag_ is not None:
+        found["time_step"] = estimator.modes_.clock.time_step
+    return {name: value for name, value in found.items() if name in estimator.get_params(deep=False)}
 
 
 def _put_trust(arrays: dict[str, np.ndarray], estimator: ModeTransformer) -> None:
     """Add what is known of how far to trust the modes."""
     if estimator.modes_.next_coefficients is not None:
-        _put(arrays, "following", estimator.modes_, FOLLOWING)
+        put(arrays, "following", estimator.modes_, FOLLOWING)
     if estimator.support_ is not None:
-        _put(arrays, "support", estimator.support_, SUPPORT)
+        put(arrays, "support", estimator.support_, SUPPORT)
     if estimator.trust_ is not None:
-        _put(arrays, "evidence", estimator.trust_.evidence, EVIDENCE)
+        put(arrays, "evidence", estimator.trust_.evidence, EVIDENCE)
         values = ((name, getattr(estimator.trust_, name)) for name in TRUST)
         known = {name: "" for name, value in values if value is not None and np.size(value)}
-        _put(arrays, "trust", estimator.trust_, known)
+        put(arrays, "trust", estimator.trust_, known)
 
 
 def _has_metric(kernel: Kernel) -> bool:
@@ -293,33 +266,33 @@ def _build(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> ModeTransfo
     parameters = header["parameters"]
     if unknown := set(parameters) - set(cls._get_param_names()):
         raise ValueError(f"{cls.__name__} has no parameter {', '.join(sorted(unknown))}.")
-    estimator = cls(**{name: _decode(value, arrays) for name, value in parameters.items()})
+    estimator = cls(**{name: decode(value, arrays) for name, value in parameters.items()})
 
     kernel = kernel_from_dict(header["kernel"])
     sizes = {"d": header["n_features_in"]}
     if type(sizes["d"]) is not int:
         raise ValueError(f"its number of features {sizes['d']!r} is not an integer.")
     _check_kernel(kernel, sizes)
-    basis = make_basis(kernel, *_take(arrays, "basis", basis_arrays, sizes).values()).astype(estimator.dtype)
+    basis = make_basis(kernel, *take(arrays, "basis", basis_arrays, sizes).values()).astype(estimator.dtype)
     sizes["p"] = basis.n_features
     clock = Clock(getattr(estimator, "lag", None), getattr(estimator, "time_step", 1.0))
     # A mode that a lag leaves nothing of has an infinite rate.
     unbounded = ("next_eigenvalue",) if clock.lag is None else ("next_eigenvalue", "rates")
-    stored = _take(arrays, "modes", MODES, sizes, may_be_nan=unbounded)
+    stored = take(arrays, "modes", MODES, sizes, may_be_nan=unbounded)
     if np.isnan(stored["rates"]).any():
         raise ValueError("array modes.rates holds NaN.")
     modes = Modes(quotients=clock.quotients(stored.pop("rates")), clock=clock, **stored)
-    moments = _take(arrays, "moments", MOMENTS, sizes)
+    moments = take(arrays, "moments", MOMENTS, sizes)
     if min(moments["count"], moments["weight"], moments["weight_squared"]) <= 0:
         raise ValueError("its moments hold no samples.")
     sums = Moments(**{**moments, "count": int(moments["count"])})
     estimator.n_features_in_ = sizes["d"]
     has_tangents = any(key.startswith("tangents.") for key in arrays)
-    tangents = _tangents(_take(arrays, "tangents", TANGENTS, sizes), sizes) if has_tangents else None
+    tangents = _tangents(take(arrays, "tangents", TANGENTS, sizes), sizes) if has_tangents else None
     right = None
     if any(key.startswith("directed.") for key in arrays):
-        sums = replace(sums, **_take(arrays, "directed", DIRECTED_MOMENTS, sizes))
-        right = replace(modes, **_take(arrays, "right", RIGHT_MODES, sizes)).by_timescale()
+        sums = replace(sums, **take(arrays, "directed", DIRECTED_MOMENTS, sizes))
+        right = replace(modes, **take(arrays, "right", RIGHT_MODES, sizes)).by_timescale()
     # Files of 0.1.0 are in the order of μ.
     set_modes(estimator, basis, modes.by_timescale(), sums, tangents, right)
     estimator._summed |= dict.fromkeys(header.get("changed", ()), "that of the fit")
@@ -336,7 +309,7 @@ def _take_trust(estimator: ModeTransformer, arrays: dict[str, np.ndarray], sizes
 
     def group(prefix: str, shapes: dict[str, str]) -> dict[str, Any]:
         present = any(key.startswith(f"{prefix}.") for key in arrays)
-        return _take(arrays, prefix, shapes, sizes, UNKNOWN) if present else {}
+        return take(arrays, prefix, shapes, sizes, UNKNOWN) if present else {}
 
     if following := group("following", FOLLOWING):
         estimator.modes_ = replace(estimator.modes_, **following)
@@ -344,7 +317,7 @@ def _take_trust(estimator: ModeTransformer, arrays: dict[str, np.ndarray], sizes
         estimator.support_ = Support(**support)
     if evidence := group("evidence", EVIDENCE):
         known = {name: shape for name, shape in TRUST.items() if f"trust.{name}" in arrays}
-        others = _take(arrays, "trust", known, sizes, tuple(TRUST))  # a rate may be infinite
+        others = take(arrays, "trust", known, sizes, tuple(TRUST))  # a rate may be infinite
         set_trust(estimator, Trust(Evidence(**evidence), estimator.rates_, **others))
 
 
@@ -354,10 +327,10 @@ def _check_kernel(kernel: Any, sizes: dict[str, int]) -> None:
         for part in kernel.kernels:
             _check_kernel(part, sizes)
     elif isinstance(kernel, Metric):
-        _check_shape("root", kernel.root, "dd", sizes)
+        check_shape("root", kernel.root, "dd", sizes)
         _check_kernel(kernel.kernel, sizes)
     else:
-        _check_shape("bandwidth", kernel.bandwidth, "d" if kernel.bandwidth.ndim else "", sizes)
+        check_shape("bandwidth", kernel.bandwidth, "d" if kernel.bandwidth.ndim else "", sizes)
 
 
 def _tangents(fields: dict[str, Any], sizes: dict[str, int]) -> TangentSpaces:
@@ -371,53 +344,3 @@ def _lookup(table: dict[str, Any], name: object, what: str) -> Any:
     if not isinstance(name, str) or name not in table:
         raise ValueError(f"unknown {what} {name!r}; this version knows {', '.join(table)}.")
     return table[name]
-
-
-def _decode(value: Any, arrays: dict[str, np.ndarray]) -> Any:
-    if not isinstance(value, dict):
-        return value
-    ((tag, content),) = value.items()
-    if tag == "kernel":
-        return kernel_from_dict(content)
-    if tag == "tangent":
-        return TangentDiffusion(**content)
-    if tag not in ("array", "factor"):
-        raise ValueError(f"unknown kind of parameter {tag!r}.")
-    array = _numbers(content, arrays[content])
-    return Factor(array) if tag == "factor" else array
-
-
-def _take(
-    arrays: dict[str, np.ndarray],
-    prefix: str,
-    shapes: dict[str, str],
-    sizes: dict[str, int],
-    may_be_nan: Sequence[str] = (),
-) -> dict[str, Any]:
-    """Return the arrays of one object, checked; new letters of a shape enter `sizes`. A 0-d array is a float."""
-    taken: dict[str, Any] = {}
-    for name, shape in shapes.items():
-        key = f"{prefix}.{name}"
-        if key not in arrays:
-            raise ValueError(f"array {key} is missing.")
-        array = _numbers(key, arrays[key], finite=name not in may_be_nan)
-        _check_shape(key, array, shape, sizes)
-        taken[name] = array if shape else float(array)
-    return taken
-
-
-def _numbers(name: str, array: np.ndarray, finite: bool = True) -> np.ndarray:
-    if array.dtype.kind not in "fiu":
-        raise ValueError(f"array {name} holds {array.dtype}, not numbers.")
-    if finite and not np.isfinite(array).all():
-        raise ValueError(f"array {name} holds NaN or infinity.")
-    return array.astype(np.float64, copy=False)
-
-
-def _check_shape(name: str, array: np.ndarray, shape: str, sizes: dict[str, int]) -> None:
-    if array.ndim == len(shape):
-        for letter, size in zip(shape, array.shape, strict=True):
-            sizes.setdefault(letter, size)
-    expected = tuple(sizes.get(letter, 1) for letter in shape)
-    if array.shape != expected or 0 in expected:
-        raise ValueError(f"array {name} has shape {array.shape}, expected {expected}.")
