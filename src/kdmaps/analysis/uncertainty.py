@@ -8,7 +8,7 @@ modes are approximately independent, even if the samples of a trajectory are not
 from __future__ import annotations
 
 from dataclasses import dataclass
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from scipy.optimize import linear_sum_assignment
 from sklearn.utils.validation import check_is_fitted
 
 from kdmaps.analysis.blocks import independent_blocks, most_blocks
+from kdmaps.analysis.resampling import Resampling, basic_intervals
 from kdmaps.analysis.trust import Trust
 from kdmaps.data import ArraySource
 from kdmaps.data.check import order_findings, warn_of
@@ -34,11 +35,9 @@ from kdmaps.forms.tangent import DiffusionLike, checked_tensor
 from kdmaps.spectrum.modes import Modes
 from kdmaps.spectrum.pencil import find_modes
 from kdmaps.utils.types import RandomStateLike, SamplesLike
-from kdmaps.utils.validation import checked_random_state, checked_weight
+from kdmaps.utils.validation import checked_weight
 from kdmaps.utils.warn import warn
 
-#: Smallest number of resamples from which quantiles can be estimated.
-MIN_RESAMPLES = 20
 #: The factor of λ that shows its bias.
 BIAS_STEP = 0.1
 
@@ -168,7 +167,9 @@ def bootstrap(
     With c the multinomial counts of the blocks b, the operators of a resample are Σ_b c_b M_b / Σ_b c_b w_b. Its rates
     are the λ-free Ritz values of its own modes, matched to those of the model by correlation. Intervals are basic
     bootstrap intervals of log rate, [θ̂²/q_high, θ̂²/q_low] for quantiles q of the resampled rates: refitting each
-    resample reproduces the optimism of the fit, and the reflection removes it.
+    resample reproduces the optimism of the fit, and the reflection removes it. Resamples hold fewer different samples
+    and are more optimistic than the fit; so intervals hold the ends without the reflection's shift, too. They are
+    corrected for the number of blocks, as Student's quantiles correct those of the normal law.
 
     References
     ----------
@@ -184,7 +185,9 @@ def bootstrap(
     True
     """
     check_is_fitted(model)
-    _check_arguments(n_resamples, max_blocks, confidence)
+    resampling = Resampling(n_resamples, confidence, random_state)
+    if max_blocks is not None and (not isinstance(max_blocks, Integral) or max_blocks < 2):
+        raise ValueError(f"max_blocks must be None or an integer of at least 2, got {max_blocks!r}.")
     fitted: Any = getattr(model, "best_estimator_", model)
     X, groups, _ = join_trajectories(X, groups)
     X = checked_source(model, X)
@@ -201,20 +204,16 @@ def bootstrap(
     blocks, length, correlation_time = independent_blocks(values, weight, trajectories, block_length, most)
     moments = StackedMoments([form.moments(fitted.basis_, source, weight, rows) for rows in blocks])
     refit = _Refit(fitted, moments.combine(np.ones(len(blocks))))
-    rng = checked_random_state(random_state)
-    counts = rng.multinomial(len(blocks), np.full(len(blocks), 1 / len(blocks)), size=n_resamples)
-    rates, angles, mode_angles = _compare_resamples(refit, moments, counts)
+    rates, angles, mode_angles = _compare_resamples(refit, moments, resampling.counts(len(blocks)))
     on_samples, rates, mode_angles = refit.modes.rates[refit.order], rates[:, refit.order], mode_angles[:, refit.order]
     centre = np.asarray(fitted.rates_)
-    shift = np.log(rates) - np.log(on_samples)
-    tails = [(1 + confidence) / 2, (1 - confidence) / 2]
     # Centred at the rates on the training samples, even if the model has cross-fitted rates: the reflection removes the
     # optimism of a fit, which cross-fitted rates do not have.
-    intervals = on_samples[:, None] * np.exp(-np.quantile(shift, tails, axis=0)).T
+    intervals = np.exp(_log_intervals(np.log(on_samples), np.log(rates), confidence, len(blocks)))
     if not hasattr(model, "cv_results_"):
         _warn_of_bias(refit, intervals)
     intervals = _widened(intervals, model.trust_)
-    spread = shift.std(axis=0, ddof=1)  # of log rate, that is, the relative error of a rate and of its time scale
+    spread = np.log(rates).std(axis=0, ddof=1)  # of log rate: the relative error of a rate and of its time scale
     return Uncertainty(
         rates=centre,
         timescales=1 / centre,
@@ -232,6 +231,17 @@ def bootstrap(
         rate_samples=rates,
         angle_samples=angles,
     )
+
+
+def _log_intervals(estimate: np.ndarray, samples: np.ndarray, confidence: float, n_blocks: int) -> np.ndarray:
+    """Return basic bootstrap intervals of log rates for any optimism between none and that of the resamples.
+
+    A resample holds 63 % of the blocks, some of them several times, and refitting it is more optimistic than the fit of
+    all: what it shows is an upper limit of the optimism that the reflection removes.
+    """
+    reflected = basic_intervals(estimate, samples, confidence, n_blocks)
+    optimism = np.median(samples, axis=0) - estimate
+    return reflected + np.stack([np.minimum(optimism, 0), np.maximum(optimism, 0)], axis=-1)
 
 
 def _observations(
@@ -376,12 +386,3 @@ def _angles(overlap: np.ndarray, gram: np.ndarray) -> np.ndarray:
     root = np.linalg.cholesky(gram)
     cosines = np.linalg.svd(np.linalg.solve(root, overlap.T), compute_uv=False)
     return np.arccos(np.clip(cosines, 0, 1))
-
-
-def _check_arguments(n_resamples: Any, max_blocks: Any, confidence: Any) -> None:
-    if not isinstance(n_resamples, Integral) or n_resamples < MIN_RESAMPLES:
-        raise ValueError(f"n_resamples must be an integer of at least {MIN_RESAMPLES}, got {n_resamples!r}.")
-    if max_blocks is not None and (not isinstance(max_blocks, Integral) or max_blocks < 2):
-        raise ValueError(f"max_blocks must be None or an integer of at least 2, got {max_blocks!r}.")
-    if not isinstance(confidence, Real) or not 0 < float(confidence) < 1:
-        raise ValueError(f"confidence must be a number between 0 and 1, got {confidence!r}.")

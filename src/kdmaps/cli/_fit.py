@@ -17,7 +17,8 @@ from sklearn.model_selection import GroupKFold
 
 from kdmaps.analysis.dynamics import Validation, validate
 from kdmaps.analysis.independence import IndependentModes, independent_modes
-from kdmaps.analysis.uncertainty import MIN_RESAMPLES, Uncertainty, bootstrap
+from kdmaps.analysis.resampling import MIN_RESAMPLES
+from kdmaps.analysis.uncertainty import Uncertainty, bootstrap
 from kdmaps.cli._app import app
 from kdmaps.cli._models import mode_names, print_warning, table_of, timescale_table
 from kdmaps.cli._options import KERNEL, OUTPUT, TRAJECTORY, HelpAllOption, require

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,6 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from kdmaps.analysis.blocks import MAX_BLOCKS, independent_blocks
-from kdmaps.analysis.uncertainty import MIN_RESAMPLES
 from kdmaps.bases import ModeBasis
 from kdmaps.data.correlation import trajectories_of
 from kdmaps.data.inputs import join_trajectories
@@ -26,45 +24,11 @@ from kdmaps.forms.engines import chunk_rows
 from kdmaps.forms.moments import Moments, StackedMoments
 from kdmaps.spectrum.pencil import find_modes
 from kdmaps.utils.threads import map_ordered
-from kdmaps.utils.types import RandomStateLike, SamplesLike
-from kdmaps.utils.validation import checked_random_state, checked_weight
+from kdmaps.utils.types import SamplesLike
+from kdmaps.utils.validation import checked_weight
 
 #: Functions that a model is projected on, and bytes that their values at all frames may take.
 MOST_FUNCTIONS, MOST_BYTES = 50, 2**28
-
-
-@dataclass(frozen=True)
-class Resampling:
-    """Arguments of a block bootstrap.
-
-    Attributes
-    ----------
-    n_resamples : int
-    confidence : float
-    random_state : int, RandomState instance or None
-    """
-
-    n_resamples: int
-    confidence: float
-    random_state: RandomStateLike
-
-    def check(self) -> None:
-        """Raise a ValueError for arguments that make no sense."""
-        if not isinstance(self.n_resamples, Integral) or self.n_resamples < MIN_RESAMPLES:
-            raise ValueError(f"n_resamples must be an integer of at least {MIN_RESAMPLES}, got {self.n_resamples!r}.")
-        if not isinstance(self.confidence, Real) or not 0 < float(self.confidence) < 1:
-            raise ValueError(f"confidence must be a number between 0 and 1, got {self.confidence!r}.")
-
-    def counts(self, n_blocks: int) -> np.ndarray:
-        """Return how often each block is drawn, one row for each resample."""
-        rng = checked_random_state(self.random_state)
-        return rng.multinomial(n_blocks, np.full(n_blocks, 1 / n_blocks), size=self.n_resamples)
-
-
-def basic_intervals(estimate: np.ndarray, samples: np.ndarray, confidence: float) -> np.ndarray:
-    """Return basic bootstrap intervals [2θ̂ - q_high, 2θ̂ - q_low], on a last axis, for quantiles q of the resamples."""
-    tails = [(1 + confidence) / 2, (1 - confidence) / 2]
-    return np.stack([2 * estimate - quantile for quantile in np.quantile(samples, tails, axis=0)], axis=-1)
 
 
 @dataclass(frozen=True)

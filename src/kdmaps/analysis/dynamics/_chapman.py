@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kdmaps.analysis.dynamics._along import Along, Resampling, basic_intervals, check_reversible, project
+from kdmaps.analysis.dynamics._along import Along, check_reversible, project
 from kdmaps.analysis.dynamics._states import CoarseStates, coarse_states
+from kdmaps.analysis.resampling import Resampling, basic_intervals
 from kdmaps.estimators.transformer import ModeTransformer
 from kdmaps.forms.moments import Moments
 from kdmaps.utils.types import RandomStateLike, SamplesLike
@@ -135,7 +136,6 @@ def chapman_kolmogorov(
     """
     check_positive_integer("steps", steps)
     resampling = Resampling(n_resamples, confidence, random_state)
-    resampling.check()
     check_reversible(model)
     modes = project(model, X, groups, sample_weight, n_functions=1)
     if steps * modes.lag >= modes.longest:
@@ -158,8 +158,8 @@ def chapman_kolmogorov(
         times=number * modes.lag * modes.time_step,
         predicted=predicted,
         estimated=found,
-        predicted_intervals=basic_intervals(predicted, predictions, confidence),
-        estimated_intervals=basic_intervals(found, samples, confidence),
+        predicted_intervals=basic_intervals(predicted, predictions, confidence, len(along.blocks)),
+        estimated_intervals=basic_intervals(found, samples, confidence, len(along.blocks)),
         deviations=(found - predicted) / np.maximum(spread, np.finfo(float).tiny),
         confidence=float(confidence),
         states=states,

@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kdmaps.analysis.dynamics._along import Along, Resampling, checked_lags, project
+from kdmaps.analysis.dynamics._along import Along, checked_lags, project
 from kdmaps.analysis.dynamics._timescales import ImpliedTimescales, scan_lags
+from kdmaps.analysis.resampling import Resampling
 from kdmaps.data.correlation import integrated_correlation_time, trajectories_of
 from kdmaps.data.inputs import as_source, join_trajectories
 from kdmaps.data.sources import ArraySource, Source
@@ -89,7 +90,6 @@ def choose_lag(
     True
     """
     resampling = Resampling(n_resamples, confidence, random_state)
-    resampling.check()
     X, groups, _ = join_trajectories(X, groups)
     source = as_source(X)
     frames, groups, weight = some_frames(source, groups, checked_weight(sample_weight, source))

@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from kdmaps.analysis.dynamics._along import Along, Resampling, check_reversible, project
+from kdmaps.analysis.dynamics._along import Along, check_reversible, project
 from kdmaps.analysis.metrics import principal_angles, subspace_r2
+from kdmaps.analysis.resampling import Resampling
 from kdmaps.data.inputs import join_trajectories
 from kdmaps.estimators.transformer import ModeTransformer, checked_source, own_diffusion
 from kdmaps.forms.energy import make_form
@@ -125,7 +126,6 @@ def compare_clocks(
     if static_model.modes_.clock.lag is not None:
         raise ValueError("static_model was fitted with a lag; pass one without as the first model.")
     resampling = Resampling(n_resamples, 0.95, random_state)
-    resampling.check()
     X, groups, _ = join_trajectories(X, groups)
     check_reversible(lagged_model)
     along = project(lagged_model, X, groups, sample_weight, n_functions=1)

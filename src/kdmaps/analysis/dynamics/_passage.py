@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kdmaps.analysis.dynamics._along import Along, Resampling, basic_intervals, project
+from kdmaps.analysis.dynamics._along import Along, project
 from kdmaps.analysis.dynamics._galerkin import System, stopped_system
 from kdmaps.analysis.dynamics._states import CoarseStates
+from kdmaps.analysis.resampling import Resampling, basic_intervals
 from kdmaps.estimators.transformer import ModeTransformer
 from kdmaps.utils.threads import slices
 from kdmaps.utils.types import RandomStateLike, SamplesLike
@@ -137,7 +138,6 @@ def committor(
     True
     """
     resampling = Resampling(n_resamples, 0.95, random_state)
-    resampling.check()
     along = project(model, X, groups)
     n, labels = len(along.rows), None if states is None else _labels(states, len(along.rows))
     sets = [_mask(name, given, n, labels) for name, given in (("source", source), ("target", target))]
@@ -213,7 +213,6 @@ def mean_first_passage_times(
     True
     """
     resampling = Resampling(n_resamples, confidence, random_state)
-    resampling.check()
     along = project(model, X, groups)
     labels = _labels(states, len(along.rows))
     names = np.unique(labels[labels >= 0])
@@ -229,7 +228,7 @@ def mean_first_passage_times(
         raise ValueError(
             "X holds too few transitions between states for passage times; use fewer states or longer trajectories."
         )
-    intervals = np.exp(basic_intervals(logs[0], known, confidence))
+    intervals = np.exp(basic_intervals(logs[0], known, confidence, len(along.blocks)))
     intervals[np.eye(len(names), dtype=bool)] = 0
     return PassageTimes(names, found[0], intervals, float(confidence))
 

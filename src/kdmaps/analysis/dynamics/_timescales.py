@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import linalg
 
-from kdmaps.analysis.dynamics._along import Along, Resampling, basic_intervals, check_reversible, checked_lags, project
+from kdmaps.analysis.dynamics._along import Along, check_reversible, checked_lags, project
+from kdmaps.analysis.resampling import Resampling, basic_intervals
 from kdmaps.estimators.transformer import ModeTransformer
 from kdmaps.forms.moments import Moments
 from kdmaps.spectrum.clock import Clock
@@ -42,6 +43,8 @@ class ImpliedTimescales:
         Confidence level of the intervals.
     samples : ndarray of shape (n_resamples, n_lags, r)
         Time scales of the resamples, those of all lags from the same blocks.
+    n_blocks : int
+        Number of blocks that were resampled.
     """
 
     lags: np.ndarray
@@ -51,6 +54,7 @@ class ImpliedTimescales:
     time_step: float
     confidence: float
     samples: np.ndarray
+    n_blocks: int
 
     @property
     def resolved(self) -> np.ndarray:
@@ -72,7 +76,7 @@ class ImpliedTimescales:
                 if not longer[self.lags[i + 1 :] >= LONGER * lag, :1].any():
                     return None
                 change, changes = logs[i + 1 :] - logs[i], samples[:, i + 1 :] - samples[:, i : i + 1]
-                low, high = np.moveaxis(basic_intervals(change, changes, self.confidence), -1, 0)
+                low, high = np.moveaxis(basic_intervals(change, changes, self.confidence, self.n_blocks), -1, 0)
                 if (((low <= FLAT) & (high >= -FLAT)) | ~longer).all():
                     return int(lag)
         return None
@@ -160,7 +164,6 @@ def implied_timescales(
     1
     """
     resampling = Resampling(n_resamples, confidence, random_state)
-    resampling.check()
     check_reversible(model)
     along = project(model, X, groups, sample_weight)
     return scan_lags(along, checked_lags(lags, along.longest), resampling)
@@ -173,9 +176,9 @@ def scan_lags(along: Along, lags: np.ndarray, resampling: Resampling) -> Implied
     rates, samples = (np.array(part) for part in zip(*found, strict=True))
     samples = np.moveaxis(samples, 1, 0)
     with np.errstate(divide="ignore", invalid="ignore"):
-        logs = basic_intervals(-np.log(rates), -np.log(samples), resampling.confidence)
+        logs = basic_intervals(-np.log(rates), -np.log(samples), resampling.confidence, len(along.blocks))
     return ImpliedTimescales(
-        lags, lags * step, 1 / rates, np.exp(logs), step, float(resampling.confidence), 1 / samples
+        lags, lags * step, 1 / rates, np.exp(logs), step, float(resampling.confidence), 1 / samples, len(along.blocks)
     )
 
 

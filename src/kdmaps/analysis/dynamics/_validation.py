@@ -9,10 +9,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.stats import norm
 
-from kdmaps.analysis.dynamics._along import Along, Resampling, check_reversible, checked_lags, project
+from kdmaps.analysis.dynamics._along import Along, check_reversible, checked_lags, project
 from kdmaps.analysis.dynamics._chapman import ChapmanKolmogorov, chapman_kolmogorov
 from kdmaps.analysis.dynamics._choose import default_lags, some_frames
 from kdmaps.analysis.dynamics._timescales import ImpliedTimescales, scan_lags
+from kdmaps.analysis.resampling import Resampling
 from kdmaps.data.inputs import as_source, join_trajectories
 from kdmaps.data.sources import ArraySource
 from kdmaps.estimators.transformer import ModeTransformer
@@ -121,7 +122,6 @@ def validate(
     (True, True)
     """
     resampling = Resampling(n_resamples, confidence, random_state)
-    resampling.check()
     check_reversible(model)
     X, groups, _ = join_trajectories(X, groups)
     source = as_source(X)

@@ -1,0 +1,57 @@
+"""Resampling of approximately independent blocks, and the intervals that follow from it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from numbers import Integral, Real
+
+import numpy as np
+from scipy import stats
+
+from kdmaps.utils.types import RandomStateLike
+from kdmaps.utils.validation import checked_random_state
+
+#: Smallest number of resamples from which quantiles can be estimated.
+MIN_RESAMPLES = 20
+
+
+@dataclass(frozen=True)
+class Resampling:
+    """Arguments of a block bootstrap; a ValueError if they make no sense.
+
+    Attributes
+    ----------
+    n_resamples : int
+    confidence : float
+    random_state : int, RandomState instance or None
+    """
+
+    n_resamples: int
+    confidence: float
+    random_state: RandomStateLike
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.n_resamples, Integral) or self.n_resamples < MIN_RESAMPLES:
+            raise ValueError(f"n_resamples must be an integer of at least {MIN_RESAMPLES}, got {self.n_resamples!r}.")
+        if not isinstance(self.confidence, Real) or not 0 < float(self.confidence) < 1:
+            raise ValueError(f"confidence must be a number between 0 and 1, got {self.confidence!r}.")
+
+    def counts(self, n_blocks: int) -> np.ndarray:
+        """Return how often each block is drawn, one row for each resample."""
+        rng = checked_random_state(self.random_state)
+        return rng.multinomial(n_blocks, np.full(n_blocks, 1 / n_blocks), size=self.n_resamples)
+
+
+def basic_intervals(estimate: np.ndarray, samples: np.ndarray, confidence: float, n_blocks: int) -> np.ndarray:
+    """Return basic bootstrap intervals [2θ̂ - q_high, 2θ̂ - q_low], on a last axis, for quantiles q of the resamples.
+
+    Two corrections for small numbers, without which the intervals are too narrow. Of n resamples, the quantile p is the
+    one number (n + 1)p in their order, beyond which another value falls with just this probability. And the means of
+    resamples of B blocks vary by √((B - 1)/B) of what means of B blocks do, with a spread that is known to B - 1
+    degrees of freedom: distances from the median of the resamples are multiplied by √(B/(B - 1)) t/z, for the quantiles
+    t of Student's and z of the normal law.
+    """
+    upper = (1 + confidence) / 2
+    factor = np.sqrt(n_blocks / (n_blocks - 1)) * stats.t.ppf(upper, n_blocks - 1) / stats.norm.ppf(upper)
+    centre, ends = np.median(samples, axis=0), np.quantile(samples, [upper, 1 - upper], axis=0, method="weibull")
+    return np.stack([2 * estimate - (centre + factor * (end - centre)) for end in ends], axis=-1)
