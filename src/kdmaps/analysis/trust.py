@@ -11,11 +11,13 @@ from kdmaps.analysis.evidence import Evidence
 from kdmaps.exceptions import UnreliableModesWarning
 from kdmaps.spectrum.checks import Check
 
-#: A rate that rests on n samples has a relative error of about 1/√n; from 1/8 on its 95 % interval spans a factor of 2
-#: to either side, e^{2/√8} = 2.
-MIN_SAMPLES = 8
+#: A rate that rests on n samples has a relative error of about 1/√n. With 14 its 99 % interval spans a factor of 2 to
+#: either side, e^{2.58/√14} = 2: of rates that are not flagged, at most one in a hundred should be further off.
+MIN_SAMPLES = 14
+#: With 8 its 95 % interval does, e^{2/√8} = 2; fewer do not bound a rate.
+MIN_BOUNDING = 8
 #: The same for the parts between neighbouring values: spacings vary, which halves the count, (Σs)²/Σs² = n/2.
-MIN_TRANSITION = MIN_SAMPLES / 2
+MIN_TRANSITION, MIN_BOUNDING_TRANSITION = MIN_SAMPLES / 2, MIN_BOUNDING / 2
 #: A mode with the variance of fewer rows than these is a mode of these rows; tails of Gaussian samples have more.
 MIN_ROWS = 5
 #: A variance of n independent values has a relative error of about √(2/n): a third at 20.
@@ -137,13 +139,13 @@ class Trust:
     @property
     def unbounded_below(self) -> np.ndarray:
         """Which rates may be 0 as far as the samples tell: without the few that carry its energy or its change."""
-        few = (self.evidence.energy_samples < MIN_SAMPLES) | (self.evidence.variance_samples < MIN_ROWS)
-        return few | (self.evidence.transition_samples < MIN_TRANSITION)
+        few = (self.evidence.energy_samples < MIN_BOUNDING) | (self.evidence.variance_samples < MIN_ROWS)
+        return few | (self.evidence.transition_samples < MIN_BOUNDING_TRANSITION)
 
     @property
     def unbounded_above(self) -> np.ndarray:
         """Which rates may be any larger: of modes that change, or have their variance, where hardly a sample is."""
-        few = self.evidence.transition_samples < MIN_TRANSITION
+        few = self.evidence.transition_samples < MIN_BOUNDING_TRANSITION
         return few | (self.evidence.variance_samples < MIN_ROWS)
 
     def table(self) -> list[dict[str, Any]]:

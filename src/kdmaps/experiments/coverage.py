@@ -6,6 +6,9 @@ over the fits that are not flagged; "covered, all" is over all fits, whose inter
 a rate. A wrong fit has a rate that is off by more than a factor of 2; a false alarm is a flagged fit whose rates are
 all right within 30 %. The width is the median of the upper over the lower end, of fits that are not flagged.
 
+A second table says what the samples alone do: the quotients energy/variance of the *exact* modes on the samples of each
+fit, over the exact rates. Their logarithm has the standard error √(Var(|∇φ|²/rate - φ²)/n).
+
     python -m kdmaps.experiments.coverage --quick
 """
 
@@ -27,6 +30,8 @@ from kdmaps.problems.langevin import Langevin1D
 from kdmaps.selection.folds import BlockedKFold
 
 N_MODES, RESAMPLES = 2, 100
+#: Samples from which the standard error of the exact modes is computed, to 2 %; and step of their differences.
+MANY, STEP = 20_000, 1e-4
 GOAL, WRONG, RIGHT = 0.90, 2.0, 1.3
 #: With fewer fits that are not flagged, a share says little and has no goal.
 FEWEST = 5
@@ -88,6 +93,8 @@ CASES: dict[str, Callable[[int], Draw]] = {
     "biased, with weights": _biased,
     "50 dimensions": _independent(lambda: problems.load("triplewell2d+48x0.25"), 1000),
 }
+#: Those with independent samples, for which the exact modes are looked at, too.
+EXACT = list(CASES)[:5]
 
 
 def run(case: str, seed: int, **settings: Any) -> list[Row]:
@@ -115,6 +122,41 @@ def run(case: str, seed: int, **settings: Any) -> list[Row]:
             **row,
         }
     ]
+
+
+def exact_modes(case: str, seed: int) -> list[Row]:
+    """Return the quotients of the exact modes on the samples of one fit, over the rates; seed -1: their errors."""
+    problem, X, *_ = CASES[case](max(seed, 0))
+    n = len(X)
+    if seed < 0:
+        X = problem.sample(MANY, random_state=0)
+    values, rates = problem.eigenfunctions(X, N_MODES), problem.rates(N_MODES)
+    steps = STEP * np.eye(X.shape[1])
+    ahead, behind = (np.array([problem.eigenfunctions(X + s * e, N_MODES) for e in steps]) for s in (1, -1))
+    energies = np.sum(((ahead - behind) / (2 * STEP)) ** 2, axis=0)
+    if seed < 0:
+        found = (energies / rates - values**2).std(axis=0) / np.sqrt(n)
+    else:
+        found = energies.mean(axis=0) / values.var(axis=0) / rates
+    return [{"case": case, "seed": seed, "errors" if seed < 0 else "ratios": found.tolist()}]
+
+
+def exact_table(rows: list[Row], exact: list[Row]) -> str:
+    """Return how far the rates of exact modes and of fits vary from sample to sample; (Markdown)."""
+    lines = []
+    for case in dict.fromkeys(row["case"] for row in exact):
+        errors = next(row["errors"] for row in exact if row["case"] == case and row["seed"] < 0)
+        own = np.array([row["ratios"] for row in exact if row["case"] == case and row["seed"] >= 0])
+        fits = np.array([row["ratios"] for row in rows if row["case"] == case])
+        wrong = np.abs(np.log(own)).max(axis=1) > np.log(WRONG)
+        cells = [f"{errors[k]:.3f}, {_spread(own[:, k])}, {_spread(fits[:, k])}" for k in range(N_MODES)]
+        lines.append([case, *cells, f"{wrong.sum()} of {len(own)}"])
+    head = "Standard deviation of log rate: expected of the exact modes, of them on these samples, of all fits."
+    return "\n".join([head, "", markdown(["case", "rate 1", "rate 2", "exact modes wrong by a factor of 2"], lines)])
+
+
+def _spread(ratios: np.ndarray) -> str:
+    return f"{np.log(ratios).std():.3f}"
 
 
 def _error(row: Row) -> float:
@@ -207,7 +249,10 @@ def main(arguments: list[str] | None = None) -> None:
     seeds = range(options.first_seed, options.first_seed + n_seeds)
     tasks = [{"case": case, "seed": seed} for seed in seeds for case in cases]
     rows = run_tasks(run, tasks, options.out / "rows.jsonl", options.jobs)
-    publish("coverage", sorted(rows, key=lambda row: list(CASES).index(row["case"])), table, figure, options.out)
+    tasks = [{"case": case, "seed": seed} for case in cases if case in EXACT for seed in (-1, *seeds)]
+    exact = run_tasks(exact_modes, tasks, options.out / "exact.jsonl", options.jobs)
+    rows.sort(key=lambda row: list(CASES).index(row["case"]))
+    publish("coverage", rows, lambda rows: f"{table(rows)}\n{exact_table(rows, exact)}", figure, options.out)
 
 
 if __name__ == "__main__":
