@@ -126,9 +126,7 @@ def evidence_of(
         energy_samples=energy_samples,
         variance_samples=counted(variances),
         transition_samples=changes if local else np.full(len(total), np.nan),
-        independent_samples=scale
-        * _count(weight)
-        / _at_least(_correlation_times(values, scale, trajectories), n_samples),
+        independent_samples=scale * _count(weight) / correlation_times,
         errors=error(terms),
         heaviest=np.asarray(sample.rows)[heaviest],
         heaviest_shares=variances[heaviest, np.arange(len(total))] / total,
