@@ -249,6 +249,15 @@ def test_coverage_counts_what_is_not_flagged():
     assert cells[6:11] == ["0.75", "4", "1 ✗", "1 of 6", "4.00"]
 
 
+def test_what_the_samples_do_to_exact_modes():
+    """Ornstein–Uhlenbeck: e/rate - φ² is 1 - x² and x² - (x² - 1)²/2, with the variances 2 and 8."""
+    (row,) = coverage.exact_modes("Ornstein–Uhlenbeck", -1)
+    np.testing.assert_allclose(row["errors"], np.sqrt([2 / 500, 8 / 500]), rtol=0.1)  # tails of x⁸ in 20,000 samples
+    x = coverage.CASES["Ornstein–Uhlenbeck"](3).X[:, 0]
+    (row,) = coverage.exact_modes("Ornstein–Uhlenbeck", 3)
+    np.testing.assert_allclose(row["ratios"], [1 / x.var(), 4 * np.mean(x**2) / np.var(x**2) / 2], rtol=1e-5)
+
+
 @pytest.mark.parametrize("case", ["one trajectory", "interleaved walkers", "biased, with weights"])
 def test_draws_of_the_coverage_have_the_moments_of_their_problem(case):
     """The second moment under the stationary law, by quadrature; within five standard errors of so many samples."""
