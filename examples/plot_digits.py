@@ -20,7 +20,10 @@ from matplotlib.offsetbox import AnnotationBbox, OffsetImage
 from sklearn.cluster import KMeans
 from sklearn.datasets import load_digits
 from sklearn.decomposition import PCA
+from sklearn.manifold import SpectralEmbedding
 from sklearn.metrics import adjusted_rand_score
+from sklearn.model_selection import cross_val_score
+from sklearn.neighbors import KNeighborsClassifier
 
 import kdmaps
 
@@ -61,3 +64,20 @@ for name, points in [("modes", modes), ("principal components", PCA(4).fit_trans
     found = KMeans(5, n_init=10, random_state=0).fit_predict(points / points.std(axis=0))
     print(f"{name}: adjusted Rand index {adjusted_rand_score(digit, found):.2f}")
 plt.show()
+
+# %%
+# How many modes does it take? All ten digits, told apart by their five nearest neighbours among the first modes,
+# beside scikit-learn's ``SpectralEmbedding``. In two dimensions kdmaps is well behind, in four by a little, and with
+# nine (ten groups have nine differences) both are nearly the same. Outliers are not the reason: hundreds of images
+# carry each mode (``variance_samples_``). The rates grow without a gap, so nothing singles out the first two modes; why
+# those of the graph happen to tell more digits apart is open. Take as many modes as there are groups, less one.
+
+images, digit = load_digits(return_X_y=True)
+X = images[:, np.ptp(images, axis=0) > 0] / 16
+search = kdmaps.KernelSearchCV(9, families=["gaussian", "laplacian"], bandwidths=5, cv=3, random_state=0).fit(X)
+print("rates:", search.rates_.round(2), "images behind each mode:", search.variance_samples_.round().astype(int))
+graph = SpectralEmbedding(9, random_state=0).fit_transform(X)
+for name, points in [("modes", search.transform(X)), ("SpectralEmbedding", graph)]:
+    for r in (2, 4, 9):
+        right = cross_val_score(KNeighborsClassifier(5), points[:, :r], digit, cv=5).mean()
+        print(f"{name}, {r} dimensions: {right:.3f} of the digits are right")
