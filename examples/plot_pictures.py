@@ -115,6 +115,19 @@ kdmaps.plotting.plot_modes_in_time(lagged, path[:2000])
 plt.show()
 
 # %%
+# :func:`kdmaps.plotting.plot_states`: the samples of every coarse state.
+
+kdmaps.plotting.plot_states(kdmaps.dynamics.coarse_states(lagged.transform(path), 2), path)
+plt.show()
+
+# %%
+# :func:`kdmaps.plotting.plot_lag_comparison`: autocorrelations along a trajectory, beside the decay that the rates of
+# a model predict.
+
+kdmaps.plotting.plot_lag_comparison(kdmaps.dynamics.compare_with_trajectory(search, path, time_step=0.1))
+plt.show()
+
+# %%
 # Learning a kernel
 # -----------------
 # :func:`kdmaps.plotting.plot_history`: the loss of `VariationalKernelMap` over the steps of its optimiser.
