@@ -208,7 +208,7 @@ def test_influence_is_the_derivative_of_the_pooled_score(searched):
             test = data.folds.assignment[:, f] == 2
             moments = compute_moments(modes, ArraySource(X[test]), weights[test], tensor)
             sums.append(moments.weight * np.stack([moments.covariance(True), moments.mean_energy()]))
-        return ritz_pairs(*np.sum(sums, axis=0))[0].sum()
+        return ritz_pairs(*np.sum(sums, axis=0)[:, None])[0].sum()
 
     assert_allclose(score, pooled(weight), rtol=1e-10)
     assert abs(psi.sum()) < 1e-10 * np.abs(psi).sum()

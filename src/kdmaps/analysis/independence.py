@@ -88,7 +88,8 @@ def independent_modes(
     -----
     With Φ the independent modes before φ_k, the prediction at sample i is α of
 
-    .. math:: \min_{α,β} \sum_{j≠i} e^{-|Φ_j-Φ_i|²/w²} \bigl(φ_k(j) - α - β·(Φ_j-Φ_i)\bigr)^2,
+    .. math:: \min_{\alpha,\beta} \sum_{j\neq i} e^{-|\Phi_j-\Phi_i|^2/w^2}
+        \bigl(\varphi_k(j) - \alpha - \beta\cdot(\Phi_j-\Phi_i)\bigr)^2,
 
     and the residual is (Σ_i (φ_k(i) - α_i)²/Σ_i (φ_k(i) - φ̄_k)²)^½. Sample i is left out of its own prediction, so
     that the smallest residual of several widths w, from 1/3 to 1/24 of the median distance in Φ, can be taken. Dsilva

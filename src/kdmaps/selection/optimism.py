@@ -45,6 +45,7 @@ def optimism_of(result: SearchResult, blocks: np.ndarray | None = None, **option
         folded = data.fold(group[0].kernel, group[0].basis)
         fits = data.fit_folds(folded, [c.regularization for c in group])
         found += [influence_of(data, folded, fit) for fit in fits if fit is not None]
+    found = [(score, psi) for score, psi in found if np.isfinite(score)]  # no energy on the test samples: no score
     return score_optimism(np.array([psi for _, psi in found]), found[0][0], 0, blocks=blocks, **options)
 
 
@@ -63,7 +64,7 @@ def influence_of(data: SearchData, folded: FoldedMoments, fit: CrossFit) -> tupl
     sample adds Σ_k (φ_k² - t_k ∇φ_kᵀa∇φ_k) times its weight, with the modes φ_k = w_kᵀv of its fold.
     """
     P, E, _ = pooled_parts(fit)
-    times, directions = ritz_pairs(P.sum(axis=0), E.sum(axis=0))
+    (times,), (directions,) = ritz_pairs(P.sum(axis=0)[None], E.sum(axis=0)[None])
     sample, psi = data.local, np.zeros(len(data.local.X))
     form = cast("EnergyForm", data.form)
     weight = np.ones(len(psi)) if sample.weight is None else sample.weight

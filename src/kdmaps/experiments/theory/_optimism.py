@@ -65,4 +65,4 @@ def _population(result: SearchResult, problem: str) -> float:
     sizes = np.array([fold.test_weight for fold in fit.folds])
     covariance = np.tensordot(sizes, [part.covariance(True) for part in sums], 1)
     energy = np.tensordot(sizes, [part.mean_energy() for part in sums], 1)
-    return float(ritz_pairs(covariance, energy)[0].sum())
+    return float(ritz_pairs(covariance[None], energy[None])[0].sum())
