@@ -26,10 +26,11 @@ def test_the_widest_kernel_wins_everywhere_as_predicted():
     rows = of("constant")
     assert {row["problem"] for row in rows} == {"ou2d-4", "dw1d", "circle", "mdlike-10"}
     for row in rows:
-        assert int(np.argmax(row["sum"])) == int(np.argmax(row["predicted"])) == len(row["sum"]) - 1
+        assert int(np.argmax(row["sum"])) == len(row["sum"]) - 1
         assert max(row["sum"]) <= 1 / row["λ"]
         wide = np.array(row["narrowness"]) < WIDE
         assert wide.sum() >= 3
+        assert np.all(np.diff(np.array(row["predicted"])[wide]) > 0)
         # The bounds on the constant differ by the factor 1 + mq/λ, and by terms of second order in q.
         np.testing.assert_allclose(np.array(row["predicted"])[wide], np.array(row["sum"])[wide], rtol=WIDE / 2)
 
@@ -38,7 +39,8 @@ def test_the_bound_on_the_optimism_holds_and_says_something():
     rows = of("optimism")
     for problem in {row["problem"] for row in rows}:
         mine = [row for row in rows if row["problem"] == problem]
-        assert np.mean([row["score"] - row["population"] <= row["bound"] for row in mine]) >= 0.95
+        held = np.mean([row["score"] - row["population"] <= row["bound"] for row in mine])
+        assert held >= 0.95 - 2 * np.sqrt(0.95 * 0.05 / len(mine))  # the nominal level, within two standard errors
         assert max(row["bound"] / row["score"] for row in mine) < 0.5  # the trivial bound is 1
 
 
