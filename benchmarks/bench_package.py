@@ -1,0 +1,98 @@
+"""What a stranger downloads: sizes of wheel and installation, processor time of an import, share of known types.
+
+Run `python -m benchmarks.bench_package` from the root of the repository, in an environment with the dependency group
+`test`. An installation is what `pip install kdmaps` brings: the packages of this environment that kdmaps requires,
+directly or not, without its extras.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import subprocess
+import sys
+import tempfile
+from importlib.metadata import distribution
+from pathlib import Path
+from statistics import median
+
+from benchmarks._show import show
+from benchmarks.bench_engine import verdict
+from hatchling.builders.wheel import WheelBuilder
+from packaging.requirements import Requirement
+from rich.table import Table
+
+ROOT = Path(__file__).resolve().parents[1]
+IMPORT_GOAL, INSTALL_GOAL, TYPES_GOAL = 0.2, 450, 95  # seconds, MB, %
+
+
+def wheel_bytes() -> int:
+    """Size of the wheel."""
+    with tempfile.TemporaryDirectory() as folder:
+        (wheel,) = WheelBuilder(str(ROOT)).build(directory=folder)
+        return Path(wheel).stat().st_size
+
+
+def installed_bytes() -> dict[str, int]:
+    """Size of every package that kdmaps requires without extras, and of kdmaps itself."""
+    found: dict[str, int] = {}
+    names = ["kdmaps"]
+    while names:
+        name = re.sub(r"[-_.]+", "-", names.pop().lower())
+        if name in found:
+            continue
+        package = distribution(name)
+        requirements = [Requirement(each) for each in package.requires or ()]
+        names += [each.name for each in requirements if each.marker is None or each.marker.evaluate({"extra": ""})]
+        files = (ROOT / "src" / "kdmaps").rglob("*") if name == "kdmaps" else map(package.locate_file, package.files)
+        paths = [Path(file) for file in files]
+        found[name] = sum(path.stat().st_size for path in paths if path.is_file() and path.suffix != ".pyc")
+    return found
+
+
+def import_seconds(statement: str, repeats: int) -> float:
+    """Median processor time of a statement in fresh processes, once the files are in the cache of the system."""
+    code = f"import time; t = time.process_time(); {statement}; print(time.process_time() - t)"
+    run = [sys.executable, "-c", code]
+    times = [float(subprocess.run(run, check=True, capture_output=True, text=True).stdout) for _ in range(1 + repeats)]
+    return median(times[1:])
+
+
+def known_types() -> float:
+    """Share of the public names whose types a checker knows, in percent."""
+    command = [sys.executable, "-m", "basedpyright", "--verifytypes", "kdmaps", "--ignoreexternal", "--outputjson"]
+    done = subprocess.run([*command, "--pythonpath", sys.executable], cwd=ROOT, capture_output=True, text=True)
+    return 100 * json.loads(done.stdout)["typeCompleteness"]["completenessScore"]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="fewer repeats, nothing is written")
+    arguments = parser.parse_args()
+    repeats = 1 if arguments.quick else 3
+    table = Table(title=f"The package, Python {sys.version_info.major}.{sys.version_info.minor}, {sys.platform}")
+    for column in ("what", "measured", "goal"):
+        table.add_column(column, justify="left" if column == "what" else "right", no_wrap=True)
+    table.add_row("wheel", f"{wheel_bytes() / 1e6:.2f} MB", "")
+    sizes = installed_bytes()
+    total = sum(sizes.values()) / 1e6
+    table.add_row(
+        f"installation: kdmaps and {len(sizes) - 1} packages", f"{total:.0f} MB", verdict(total, INSTALL_GOAL)
+    )
+    for name in sorted(sizes, key=sizes.__getitem__, reverse=True)[:4]:
+        table.add_row(f"    {name} {distribution(name).version}", f"{sizes[name] / 1e6:.0f} MB", "")
+    seconds = import_seconds("import kdmaps", repeats)
+    table.add_row("import kdmaps", f"{seconds:.2f} s", verdict(seconds, IMPORT_GOAL))
+    seconds = import_seconds("import kdmaps; kdmaps.AdaptiveDiffusionMap", repeats)
+    table.add_row("    with its first estimator", f"{seconds:.2f} s", "")
+    base = import_seconds("import sklearn.base, numba", repeats)
+    table.add_row("    scikit-learn's base classes and numba alone", f"{base:.2f} s", "")
+    share = known_types()
+    mark = "✓" if share >= TYPES_GOAL else "✗"
+    table.add_row("public names with known types", f"{share:.1f} %", f"≥ {TYPES_GOAL} % {mark}")
+    show(table, None if arguments.quick else "package")
+
+
+if __name__ == "__main__":
+    main()
