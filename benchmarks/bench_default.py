@@ -1,7 +1,7 @@
 """Seconds of the default, `AdaptiveDiffusionMap().fit(X)`: against 0.1.0 and against the textbook sweep.
 
-Every fit is the first one of a fresh process; "import" and a second fit in the same process stand beside it. What numba
-compiles is on disk already. The textbook is that of bench_search.py with as many candidates as the grid of 0.1.0 had:
+Every fit is the first one of a fresh process; "import" and a second fit in the same process stand beside it. What
+Python and numba compile is on disk already. The textbook is that of bench_search.py with as many candidates as the grid of 0.1.0 had:
 the mean time of some, spread over that grid, times their number; nothing is refined. Version 0.1.0 comes from the
 history of the repository and needs jax and optax; its seconds are kept in results/default/release_0_1_0.json and
 measured again on a machine whose `syrk` takes another time. SubR²: mean squared cosine with the true slow modes, where
@@ -86,6 +86,7 @@ def fresh(source: Path, case: str, X: np.ndarray, n_fits: int) -> dict[str, Any]
         script = str(Path(__file__).with_name("_default_fit.py"))
         command = [sys.executable, script, f"{folder}/X.npy", str(n_fits), f"{folder}/modes.npy"]
         environment = {**os.environ, "PYTHONPATH": str(source)}
+        environment.pop("PYTHONDONTWRITEBYTECODE", None)  # an installed package has its bytecode on disk
         done = subprocess.run(command, env=environment, capture_output=True, text=True)
         if done.returncode != 0:
             raise RuntimeError((done.stderr.strip().splitlines() or ["no message"])[-1])
