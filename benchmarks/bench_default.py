@@ -1,11 +1,11 @@
 """Seconds of the default, `AdaptiveDiffusionMap().fit(X)`: against 0.1.0 and against the textbook sweep.
 
 Every fit is the first one of a fresh process; "import" and a second fit in the same process stand beside it. What
-Python and numba compile is on disk already. The textbook is that of bench_search.py with as many candidates as the grid of 0.1.0 had:
-the mean time of some, spread over that grid, times their number; nothing is refined. Version 0.1.0 comes from the
-history of the repository and needs jax and optax; its seconds are kept in results/default/release_0_1_0.json and
-measured again on a machine whose `syrk` takes another time. SubR²: mean squared cosine with the true slow modes, where
-they are known.
+Python and numba compile is on disk already. The textbook is that of bench_search.py with as many candidates as the grid
+of 0.1.0 had: the mean time of some, spread over that grid, times their number; nothing is refined. Version 0.1.0 comes
+from the history of the repository and needs jax and optax; its seconds are kept in results/default/release_0_1_0.json
+and measured again on a machine whose `syrk` takes another time. SubR²: mean squared cosine with the true slow modes,
+where they are known.
 
 Run `python -m benchmarks.bench_default` from the root of the repository, on an idle machine; `--quick` takes two cases.
 """
