@@ -24,6 +24,8 @@ def little_memory(monkeypatch):
     monkeypatch.setattr("kdmaps.estimators.fitting.PREVIEW_SAMPLES", 500)
     # Pictures do not depend on the number of samples, and take seconds while memory is traced.
     monkeypatch.setattr("kdmaps.report._write._figures", lambda *_: {"timescales": ""})
+    monkeypatch.setattr("kdmaps.report._write.look_of", lambda *_: {"figures": [], "coordinates": "", "modes": 1})
+    monkeypatch.setattr("kdmaps.report._write.states_of", lambda *_: {})
     monkeypatch.setattr("kdmaps.bases._base.CHUNK_BYTES", 2**17)
 
 

@@ -252,7 +252,8 @@ def test_a_gap_counts_if_the_folds_agree_on_it(cosine, suggested):
     turn[:2, :2] = [[np.sqrt(cosine), -np.sqrt(1 - cosine)], [np.sqrt(1 - cosine), np.sqrt(cosine)]]
     one = np.eye(4)
     fold = FoldFit(one, np.ones(4), 1e-2, 50.0, np.diag([10.0, 1.0, 0.5, 0.4]), one, one, one, lambda: None)
-    fit = CrossFit([fold] * 2, one, [one] * 2, np.ones(4), np.ones(4), 1.0, [turn] * 2, [one] * 2, 1.0)
+    ones, turns = np.stack([one] * 2), np.stack([turn] * 2)
+    fit = CrossFit([fold] * 2, one, ones, np.ones(4), np.ones(4), 1.0, turns, ones, 1.0)
     settings = {"folds": SimpleNamespace(smallest=50), "fit": SimpleNamespace(n_components=1)}
     data = SimpleNamespace(**settings, fit_more=lambda *_: fit)
     assert SearchData.suggest_n_components(data, None, 1e-2) == suggested

@@ -236,12 +236,12 @@ def _fit(everything: _Operators, pairs: list[tuple[_Operators, ...]], n_componen
     return CrossFit(
         folds=results,
         coefficients=everything.features(a),
-        rotations=np.stack(rotations),
+        rotations=np.reshape(rotations, (-1, len(mu), len(mu))),
         eigenvalues=mu,
         rates=np.einsum("mk,mk->k", a, everything.energy @ a),
         coverage=sum(fold.test_weight for fold in results) / everything.moments.weight,
-        overlaps=np.stack(overlaps),
-        spreads=np.stack(spreads),
+        overlaps=np.reshape(overlaps, (-1, len(mu), len(mu))),
+        spreads=np.reshape(spreads, (-1, len(mu), len(mu))),
         condition_number=everything.path.condition_number(lam),
         seconds=seconds,
     )

@@ -112,7 +112,7 @@ def jax_program(model: ModeTransformer, mode: int = 0) -> str:
     >>> m = kdmaps.KernelDiffusionMap(n_components=1, random_state=0).fit(X)
     >>> program = {}
     >>> exec(kdmaps.simulation.jax_program(m), program)
-    >>> abs(float(program["mode"](X[0])) - m.transform(X[:1])[0, 0]) < 1e-4  # JAX uses single precision
+    >>> bool(abs(program["mode"](X[0]) - m.transform(X[:1])[0, 0]) < 1e-4)  # JAX uses single precision
     True
     """
     basis, a, offset = _fourier_mode(model, mode, "a JAX program", "`as_jax`")

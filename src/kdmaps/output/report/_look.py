@@ -16,7 +16,7 @@ from kdmaps.utils.frames import column_names
 from kdmaps.utils.warn import muted
 
 #: Samples of the figures, taken at random; of the states, at equal distances.
-DRAWN_SAMPLES, STATE_SAMPLES = 5_000, 50_000
+DRAWN_SAMPLES, STATE_SAMPLES = 5_000, 10_000
 #: Modes that are drawn side by side.
 DRAWN_MODES = 4
 #: Inches of the figure of one mode.
