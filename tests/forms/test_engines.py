@@ -284,7 +284,7 @@ class TestExactSums:
         phi = model.basis_.features(Z).astype(np.longdouble)
         exact = phi.T @ phi
         for moments in (whole, again.moments_):
-            # Rounding of features (1e-16 each, random) and of some 600 sums of blocks, in one chain if there is one thread.
+            # Rounding of features (1e-16 each, random) and of some 600 sums of blocks, in one chain.
             assert_allclose(moments.gram, exact.astype(float), rtol=0, atol=5e-15 * float(np.abs(exact).max()))
             assert_allclose(moments.total, phi.sum(axis=0).astype(float), rtol=0, atol=2e-15 * len(Z))
         assert_allclose(again.rates_, rates, rtol=1e-11)
