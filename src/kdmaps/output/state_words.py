@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from kdmaps.analysis.dynamics import CoarseStates
+from kdmaps.spectrum.clock import rate_ratios
 
 #: Where less of the samples is inside some state, the modes have no plateaus: there are no metastable states.
 FEW_INSIDE = 0.5
@@ -33,7 +34,10 @@ def state_words(states: CoarseStates, model: Any) -> list[str]:
     n, rates = len(states.populations), model.rates_
     found = [f"States are regions where the first {n - 1} mode(s) are nearly constant (PCCA+); rows count from 0."]
     if n - 1 < len(rates):
-        gap = f"mode {n} relaxes {rates[n - 1] / rates[n - 2]:.2g} times as fast as mode {n - 1}"
+        ratio = rate_ratios(rates)[n - 2]
+        gap = f"mode {n} relaxes {ratio:.2g} times as fast as mode {n - 1}"
+        if np.isinf(rates[n - 1]):
+            gap = f"mode {n} relaxes within one lag and has no time scale"
         found.append(f"Their number is one more than there are modes before a gap: {gap}.")
     inside = np.mean(states.memberships.max(axis=1) > states.crisp)
     if inside < FEW_INSIDE:

@@ -59,3 +59,9 @@ class Clock:
 
 #: Of samples in any order.
 NO_LAG = Clock()
+
+
+def rate_ratios(rates: np.ndarray) -> np.ndarray:
+    """Return rate_{k+1}/rate_k; 1 between equal rates, also between two that are infinite or 0."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(rates[1:] == rates[:-1], 1.0, rates[1:] / rates[:-1])

@@ -8,7 +8,7 @@ import numpy as np
 
 from kdmaps.exceptions import UnreliableModesWarning, UnresolvedModesWarning
 from kdmaps.spectrum.checks import Check
-from kdmaps.spectrum.clock import NO_LAG, Clock
+from kdmaps.spectrum.clock import NO_LAG, Clock, rate_ratios
 
 #: Beyond this condition number of L+λR the modes lose more than about four digits to rounding.
 MAX_CONDITION = 1e12
@@ -88,10 +88,11 @@ class Modes:
         """rate_{r+1}/rate_r or the gap, whichever is smaller.
 
         For pairs of frames the former: μ tends to 1 for all fast modes. And the latter where λ, not the rate, has put
-        mode r+1 last.
+        mode r+1 last, or where a mode decays so fast that it has no time scale.
         """
-        ratio = float(self.clock.rates(np.array(self.next_quotient)) / self.rates.max())
-        if not 1 <= ratio < np.inf:
+        following = float(self.clock.rates(np.array(self.next_quotient)))
+        (ratio,) = rate_ratios(np.array([self.rates.max(), following]))
+        if not 1 <= ratio < np.inf or np.isinf(following):
             return self.gap
         return ratio if self.clock.lag is not None else min(self.gap, ratio)
 

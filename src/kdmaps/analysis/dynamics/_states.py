@@ -10,6 +10,8 @@ from numpy.typing import ArrayLike
 from scipy.optimize import minimize
 from scipy.spatial import ConvexHull, QhullError
 
+from kdmaps.spectrum.clock import rate_ratios
+
 #: With more modes than this, computing the convex hull costs more than it saves.
 HULL_MODES = 5
 #: Part of the samples of a state that is its core at least.
@@ -158,8 +160,7 @@ def suggest_states(model: Any) -> int:
     modes = model.modes_
     following = float(modes.clock.rates(np.array(modes.next_quotient)))
     rates = np.append(modes.rates, following if following > modes.rates[-1] else modes.rates[-1])
-    with np.errstate(divide="ignore"):
-        return int(np.argmax(rates[1:] / rates[:-1])) + 2
+    return int(np.argmax(rate_ratios(rates))) + 2
 
 
 def coarse_states(

@@ -1,0 +1,40 @@
+"""Rates that are infinite: modes that have decayed within the lag."""
+
+import dataclasses
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+from spectra import with_spectrum
+
+from kdmaps.analysis.dynamics import coarse_states, suggest_states
+from kdmaps.output.state_words import state_words
+from kdmaps.spectrum.clock import Clock, rate_ratios
+from kdmaps.spectrum.pencil import find_modes
+
+pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning")
+
+
+def test_equal_rates_have_the_ratio_one_whatever_they_are():
+    assert_array_equal(rate_ratios(np.array([0, 0, 2, 5, np.inf, np.inf])), [1, np.inf, 2.5, np.inf, 1])
+
+
+@pytest.fixture
+def decayed():
+    """One mode with a time scale, ν = 0.5, and two without, ν < 0."""
+    modes = find_modes(with_spectrum([2.0, 0.9, 0.8, 0.7]), None, 3, 1e-9)
+    return dataclasses.replace(modes, clock=Clock(lag=1))
+
+
+def test_modes_without_time_scales_are_behind_the_gap(decayed):
+    assert_array_equal(np.isinf(decayed.rates), [False, True, True])
+    model = SimpleNamespace(modes_=decayed, rates_=decayed.rates)
+    assert suggest_states(model) == 2
+    values = np.random.default_rng(0).normal(size=(50, 3))
+    assert "mode 2 relaxes within one lag" in state_words(coarse_states(values, 2), model)[1]
+
+
+def test_the_gap_after_a_mode_without_time_scale_is_that_of_the_eigenvalues(decayed):
+    gap = next(check for check in decayed.checks() if check.what.startswith("gap after"))
+    assert gap.value == f"{decayed.gap:.4g}"
