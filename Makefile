@@ -65,10 +65,9 @@ sbom: dist
 	$(BIN)/python -m pip --python .venv-sbom/$(PROGRAMS)/python install --quiet dist/*.whl
 	$(BIN)/cyclonedx-py environment --pyproject pyproject.toml --output-reproducible -o dist/kdmaps.cdx.json .venv-sbom
 
-# What must hold before a tag is pushed: no placeholder left, TAG is the version.
+# Lists what must be filled in before a tag is pushed: placeholders, versions, dates.
 release-check:
-	! grep -rn "example\.org/kdmaps" pyproject.toml CITATION.cff SECURITY.md recipe .github
-	grep -qx '__version__ = "$(TAG:v%=%)"' src/kdmaps/__init__.py
+	@$(PYTHON) tests/release/ready.py $(TAG)
 
 # For the test of the report in a browser. Elsewhere than on Debian or Ubuntu, install Chromium and set KDMAPS_BROWSER.
 browser:

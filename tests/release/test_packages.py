@@ -10,6 +10,7 @@ from email import message_from_string
 from pathlib import Path
 
 import pytest
+import ready
 
 import kdmaps
 
@@ -90,14 +91,50 @@ def test_metadata(built):
 
 
 def test_all_files_name_the_same_version():
-    yaml = pytest.importorskip("yaml")
-    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
-    recipe = yaml.safe_load((ROOT / "recipe" / "recipe.yaml").read_text())
-    heading = re.search(r"^## (.*)$", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)[1]
-    assert citation["version"] == recipe["context"]["version"] == VERSION
-    assert VERSION in heading
-    if kdmaps.__version__ == VERSION:  # a release has a date, the same in both
-        assert heading == f"{VERSION} – {citation['date-released']}"
+    assert list(ready.disagreements(ROOT)) == []
+
+
+@pytest.fixture
+def released(tmp_path):
+    """The files that a maintainer changes, as they are for release 1.2.3."""
+    edits = {
+        "src/kdmaps/__init__.py": {kdmaps.__version__: "1.2.3"},
+        "CITATION.cff": {f"version: {kdmaps.__version__}\n": "version: 1.2.3\ndate-released: 2030-01-02\n"},
+        "recipe/recipe.yaml": {kdmaps.__version__: "1.2.3"},
+        "CHANGELOG.md": {f"## [Unreleased] – {VERSION}": "## 1.2.3 – 2030-01-02"},
+    }
+    for name in {*edits, *ready.ADDRESSED}:
+        text = (ROOT / name).read_text().replace(ready.PLACEHOLDER, "kdmaps.test")
+        for old, new in edits.get(name, {}).items():
+            text = text.replace(old, new, 1)
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    return tmp_path
+
+
+def test_a_release_is_ready_when_versions_dates_and_addresses_are_there(released):
+    assert list(ready.missing(released, "v1.2.3")) == []
+    (other,) = ready.missing(released, "v1.2.4")
+    assert other == "src/kdmaps/__init__.py: __version__ is 1.2.3, the tag is v1.2.4"
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new", "said"),
+    [
+        ("CITATION.cff", "version: 1.2.3", "version: 1.2.2", "CITATION.cff: the version must be 1.2.3"),
+        ("CITATION.cff", "date-released: 2030-01-02\n", "", "CITATION.cff: add the line"),
+        ("CHANGELOG.md", "2030-01-02", "2030-01-03", "CHANGELOG.md: the first heading must be `## 1.2.3 – 2030-01-02`"),
+        ("recipe/recipe.yaml", '"1.2.3"', '"1.2.2"', "recipe/recipe.yaml: the version must be 1.2.3"),
+        ("pyproject.toml", "kdmaps.test", ready.PLACEHOLDER, "pyproject.toml:"),
+    ],
+)
+def test_what_is_missing_is_named(released, name, old, new, said):
+    text = (released / name).read_text()
+    (released / name).write_text(text.replace(old, new, 1))
+    first, *others = ready.missing(released, "v1.2.3")
+    assert first.startswith(said)
+    # Without its date a release has no heading either.
+    assert len(others) == ("date-released" in old)
 
 
 def test_the_recipe_asks_for_what_pyproject_asks_for():
@@ -118,15 +155,14 @@ def test_the_recipe_renders():
     rattler = pytest.importorskip("rattler_build", reason="the dependency group lint is not installed")
     (variant,) = rattler.Stage0Recipe.from_file(ROOT / "recipe" / "recipe.yaml").render()
     package = variant.recipe.package
-    assert (package.name, str(package.version)) == ("kdmaps", VERSION)
+    assert (package.name, str(package.version)) == ("kdmaps", kdmaps.__version__)
 
 
 def test_there_is_one_address():
     """Placeholders or not: every file leads to the same place."""
     home = PROJECT["urls"]["Homepage"]
     host = re.match(r"https://[^/]+/", home)[0]
-    files = ["pyproject.toml", "CITATION.cff", "SECURITY.md", "recipe/recipe.yaml", ".github/ISSUE_TEMPLATE/config.yml"]
-    for name in files:
+    for name in ready.ADDRESSED:
         found = re.findall(rf"{re.escape(host)}[\w./-]*", (ROOT / name).read_text())
         assert found, name
         assert all(address.startswith(home) for address in found), name
