@@ -18,8 +18,8 @@ from benchmarks._timing import best_times, peak_memory_above
 from rich.table import Table
 
 from kdmaps import KernelDiffusionMap
-from kdmaps.bases.compiled import add_gram
 from kdmaps.data import ArraySource
+from kdmaps.utils.blas import add_gram
 from kdmaps.utils.threads import map_reduce, n_threads, slices
 
 ROWS, DIM, FEATURES = 10_000_000, 10, 300

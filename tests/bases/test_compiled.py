@@ -1,5 +1,7 @@
-"""The compiled inner loop against NumPy."""
+"""The inner loop, compiled or not, against NumPy."""
 
+import subprocess
+import sys
 import threading
 
 import numpy as np
@@ -7,8 +9,11 @@ import pytest
 from joblib import cpu_count
 from numpy.testing import assert_allclose, assert_array_equal
 
-from kdmaps.bases.compiled import LARGE_ARGUMENT, add_gram, add_waves, cos_sin, mirror
+from kdmaps.bases import waves as waves_module
+from kdmaps.bases.compiled import add_waves
+from kdmaps.bases.waves import LARGE_ARGUMENT, cos_sin
 from kdmaps.utils import threads as threads_module
+from kdmaps.utils.blas import add_gram, mirror
 from kdmaps.utils.threads import map_reduce, n_threads, slices
 
 TWO_UNITS = 2 * 2.0**-52  # in the last place of 1
@@ -20,7 +25,12 @@ def waves(angles, scale=None):
     return out
 
 
+@pytest.mark.parametrize("few", [0, 512], ids=["compiled", "NumPy"])
 class TestCosSin:
+    @pytest.fixture(autouse=True)
+    def rows(self, monkeypatch, few):
+        monkeypatch.setattr(waves_module, "FEW_ROWS", few)
+
     @pytest.mark.parametrize("size", [1e-300, 1e-8, 0.5, 10.0, 1e3, 0.999 * LARGE_ARGUMENT[np.dtype(float)], 1e7, 1e15])
     def test_against_numpy(self, size):
         angles = np.random.default_rng(0).uniform(-size, size, (200, 7))
@@ -85,6 +95,17 @@ class TestGram:
         mirrored = mirror(A)
         assert mirrored is A
         assert_array_equal(mirrored, expected)
+
+
+def test_a_small_fit_compiles_nothing():
+    """Loading numba takes half a second: nothing that a default fit of a few hundred samples needs is compiled."""
+    script = (
+        "import sys, kdmaps\n"
+        "X = kdmaps.problems.load('dw1d').sample(300, random_state=0)\n"
+        "kdmaps.AdaptiveDiffusionMap(2, random_state=0).fit(X).transform(X)\n"
+        "assert 'numba' not in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-W", "ignore", "-c", script], check=True)
 
 
 class TestMapReduce:

@@ -15,7 +15,7 @@ from sklearn.model_selection import KFold
 import kdmaps
 from kdmaps import KernelDiffusionMap, KernelSearchCV, problems
 from kdmaps.bases import make_basis
-from kdmaps.bases.compiled import LARGE_ARGUMENT, cos_sin
+from kdmaps.bases.waves import LARGE_ARGUMENT, cos_sin
 from kdmaps.exceptions import UnreliableModesWarning
 from kdmaps.forms import engines
 from kdmaps.forms.diffusion import DiffusionTensor

@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from kdmaps.bases._base import Basis
-from kdmaps.bases.compiled import BLOCK_ROWS, LARGE_ARGUMENT, add_gram, add_waves, cos_sin, mirror
+from kdmaps.bases.waves import BLOCK_ROWS, cos_sin, is_compiled
 from kdmaps.forms.diffusion import DiffusionTensor, TensorRows
 from kdmaps.kernels import Kernel
+from kdmaps.utils.blas import add_gram, mirror
 from kdmaps.utils.threads import slices
 
 
@@ -100,11 +101,11 @@ class FourierBasis(Basis):
         Y = np.subtract(X, self.origin, order="C").astype(self.dtype, copy=False)
         return Y, max(Y.max(initial=0.0), -Y.min(initial=0.0)) * self._reach
 
-    def _waves(self, X: np.ndarray) -> np.ndarray:
-        """Return [cos, sin] of the angles."""
+    def _waves(self, X: np.ndarray, n_rows: int | None = None) -> np.ndarray:
+        """Return [cos, sin] of the angles; X may be a block of `n_rows` rows."""
         Y, bound = self._centred(X)
         out = np.empty((X.shape[0], 2 * self._directions.shape[1]), dtype=self.dtype)
-        cos_sin(Y @ self._directions, np.ones(X.shape[0], self.dtype), out, bound)
+        cos_sin(Y @ self._directions, np.ones(X.shape[0], self.dtype), out, n_rows, bound)
         return out
 
     def features(self, X: np.ndarray) -> np.ndarray:
@@ -114,7 +115,7 @@ class FourierBasis(Basis):
     def combine(self, X: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
         out, scaled = np.empty((X.shape[0], coefficients.shape[1])), coefficients * self._amplitude[:, None]
         for part in slices(X.shape[0], BLOCK_ROWS):  # waves stay in the cache
-            out[part] = self._waves(X[part]) @ scaled
+            out[part] = self._waves(X[part], len(X)) @ scaled
         return out
 
     def gradient(self, X: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
@@ -135,25 +136,29 @@ class FourierBasis(Basis):
     ) -> None:
         (Y, bound), root = self._centred(X), root_weight.astype(self.dtype, copy=False)
         state.weight += float(root_weight @ root_weight)
-        if tensor.scalar is None and tensor.factor is None and bound < LARGE_ARGUMENT[self.dtype]:
+        if tensor.scalar is None and tensor.factor is None and is_compiled(len(Y), self.dtype, bound):
+            from kdmaps.bases.compiled import add_waves
+
             add_waves(Y, self._directions, root, state.angles, state.waves, state.total, state.gram, state.work)
             return
         for part in slices(Y.shape[0], state.angles.shape[0]):
             values = (None if value is None else value[part] for value in tensor)
-            self._step_block(state, Y[part], root[part], TensorRows(*values), bound)
+            self._step_block(state, Y[part], root[part], TensorRows(*values), len(Y), bound)
 
-    def _step_block(self, state: _State, Y: np.ndarray, root: np.ndarray, tensor: TensorRows, bound: float) -> None:
+    def _step_block(
+        self, state: _State, Y: np.ndarray, root: np.ndarray, tensor: TensorRows, n_rows: int, bound: float
+    ) -> None:
         n, q = Y.shape[0], self.frequencies.shape[0]
         angles, waves = state.angles[:n], state.waves[:n]
-        cos_sin(np.matmul(Y, self._directions, out=angles), root, waves, bound, self._shift)
-        add_gram(state.gram, waves, state.work)
+        cos_sin(np.matmul(Y, self._directions, out=angles), root, waves, n_rows, bound, self._shift)
+        _add_gram(state.gram, waves, state.work)
         state.total += root @ waves
         if self._shift:
             waves[:, :q] += root[:, None]
         if tensor.scalar is not None:
             state.scaled = np.zeros_like(state.gram) if state.scaled is None else state.scaled
             scale = np.sqrt(tensor.scalar).astype(self.dtype, copy=False)
-            add_gram(state.scaled, waves * scale[:, None], state.work)
+            _add_gram(state.scaled, waves * scale[:, None], state.work)
         if tensor.factor is not None:
             if state.flux is None or state.energy is None:
                 state.energy, state.flux = np.zeros_like(state.gram), np.empty_like(state.waves)
@@ -162,7 +167,7 @@ class FourierBasis(Basis):
                 along = np.matmul(direction.astype(self.dtype, order="C"), self._directions, out=angles)
                 np.multiply(along, waves[:, :q], out=flux[:, q:])
                 np.multiply(np.negative(along, out=along), waves[:, q:], out=flux[:, :q])
-                add_gram(state.energy, flux, state.work)
+                _add_gram(state.energy, flux, state.work)
 
     def _turned(self, gram: np.ndarray, metric: np.ndarray) -> np.ndarray:
         """Return [[ss, -sc], [-cs, cc]] ∘ metric: differentiation swaps cosine and sine."""
@@ -192,6 +197,16 @@ class FourierBasis(Basis):
         if states[0].energy is not None:
             energy += diffusion.sign * mirror(sum(state.energy for state in states)) * pairs
         return total * self._amplitude, gram, energy
+
+
+def _add_gram(out: np.ndarray, A: np.ndarray, work: np.ndarray | None) -> None:
+    """Add AᵀA to the lower triangle of float64 `out`; `work` is for a float32 A."""
+    if work is None:
+        add_gram(out, A)
+        return
+    from kdmaps.bases.compiled import add_single_gram
+
+    add_single_gram(out, A, work)
 
 
 class RandomPhaseBasis(FourierBasis):

@@ -12,9 +12,9 @@ from sklearn.cluster import KMeans, MiniBatchKMeans
 from sklearn.utils import check_random_state
 
 from kdmaps.bases._base import Basis
-from kdmaps.bases.compiled import add_gram, mirror
 from kdmaps.forms.diffusion import DiffusionTensor, TensorRows, square_root
 from kdmaps.kernels import Kernel
+from kdmaps.utils.blas import add_gram, mirror
 from kdmaps.utils.types import RandomStateLike
 from kdmaps.utils.validation import as_numbers
 

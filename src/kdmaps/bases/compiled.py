@@ -1,7 +1,8 @@
 """Compiled chunk step: features and Gram matrix of a chunk at the speed of one BLAS `syrk`, without the GIL.
 
-BLAS is called through the pointers that SciPy exports for Cython (its f2py wrappers hold the GIL), and sin/cos is a
-compiled polynomial. Within a chunk, features are computed and used in blocks that fit into the second-level cache.
+BLAS is called through the pointers of `kdmaps.utils.blas`, arguments of the compiled code because that code is cached
+for other processes; sin/cos is a compiled polynomial. Within a chunk, features are computed and used in blocks that fit
+into the second-level cache.
 """
 
 from __future__ import annotations
@@ -9,16 +10,9 @@ from __future__ import annotations
 import numpy as np
 from llvmlite import ir
 from numba import njit, types
-from numba.extending import get_cython_function_address, intrinsic
+from numba.extending import intrinsic
 
-#: Addresses of BLAS functions that SciPy exports for Cython. They are arguments of the compiled code, because that code
-#: is cached for other processes.
-_SYRK = {
-    np.dtype(scalar): get_cython_function_address("scipy.linalg.cython_blas", name)
-    for scalar, name in ((np.float64, "dsyrk"), (np.float32, "ssyrk"))
-}
-#: Rows of features per block: enough for BLAS, few enough for the second-level cache with a few hundred features.
-BLOCK_ROWS = 320
+from kdmaps.utils.blas import SYRK
 
 
 @intrinsic
@@ -55,16 +49,10 @@ def _add_lower(out, work):
             out[i, j] += work[i, j]
 
 
-def add_gram(out: np.ndarray, A: np.ndarray, work: np.ndarray | None = None) -> None:
-    """Add AᵀA to the lower triangle of float64 `out`, in place, without the GIL; both are C-contiguous.
-
-    The product of a float32 A is computed in float32, in `work` of the size of `out`, and added in float64.
-    """
-    if work is None:
-        _syrk(_SYRK[A.dtype], A, 1.0, out)
-    else:
-        _syrk(_SYRK[A.dtype], A, 0.0, work)
-        _add_lower(out, work)
+def add_single_gram(out: np.ndarray, A: np.ndarray, work: np.ndarray) -> None:
+    """Add AᵀA of a float32 A, computed in `work` of its type, to the lower triangle of float64 `out`, in place."""
+    _syrk(SYRK[A.dtype], A, 0.0, work)
+    _add_lower(out, work)
 
 
 def add_pair_grams(
@@ -80,7 +68,7 @@ def add_pair_grams(
 ) -> None:
     """Write s = √w(φ(y) + φ(x)) and δ = √w(φ(y) - φ(x)) to `both` and `difference`, and add Σssᵀ, Σδδᵀ and Σ√w s.
 
-    One compiled function, as for `add_waves`; `work` as in `add_gram`.
+    One compiled function, as for `add_waves`; `work` is for float32, as in `add_single_gram`.
 
     Parameters
     ----------
@@ -92,7 +80,7 @@ def add_pair_grams(
     sums, differences, total : float64 ndarrays of shape (p, p), (p, p) and (p,)
         Matrices have their lower triangle only.
     """
-    _add_pair_grams(_SYRK[both.dtype], here, there, root_weight, both, difference, sums, differences, total, work)
+    _add_pair_grams(SYRK[both.dtype], here, there, root_weight, both, difference, sums, differences, total, work)
 
 
 @njit(nogil=True, cache=True)
@@ -111,21 +99,6 @@ def _add_pair_grams(syrk, here, there, root_weight, both, difference, sums, diff
         _add_lower(sums, work)
         _syrk(syrk, difference, 0.0, work)
         _add_lower(differences, work)
-
-
-def mirror(lower: np.ndarray) -> np.ndarray:
-    """Copy the lower triangle to the upper one, in place, and return the symmetric matrix."""
-    _mirror(lower)
-    return lower
-
-
-@njit(nogil=True, cache=True)
-def _mirror(lower):
-    for top in range(0, lower.shape[0], 32):  # blocks keep the transposed writes in cache
-        for left in range(0, top + 1, 32):
-            for i in range(top, min(top + 32, lower.shape[0])):
-                for j in range(left, min(left + 32, i)):
-                    lower[j, i] = lower[i, j]
 
 
 # Cody–Waite split of π: products of a part with integers below 2²⁰ are exact. Then polynomials for |r| ≤ π/2, from
@@ -183,30 +156,6 @@ def cos_sin_rows_single(angles: np.ndarray, row_scale: np.ndarray, out: np.ndarr
             cosines[j] = (c * sign + (sign - shift)) * scale
 
 
-#: Above these arguments the reduction by three parts of π loses digits, and NumPy's sin and cos are used instead.
-LARGE_ARGUMENT = {np.dtype(np.float64): 1e5, np.dtype(np.float32): 8192.0}
-
-
-def cos_sin(
-    angles: np.ndarray, row_scale: np.ndarray, out: np.ndarray, bound: float = np.inf, shift: float = 0.0
-) -> None:
-    """Write [cos a - shift, sin a]·row_scale to the rows of `out`, to two units in the last place of 1.
-
-    Any finite argument is allowed. `bound` is an upper bound of all arguments, if one is known; it saves computing
-    their maximum. A shift is used in float32 only.
-    """
-    limit = LARGE_ARGUMENT[angles.dtype]
-    if bound < limit or max(angles.max(initial=0.0), -angles.min(initial=0.0)) < limit:
-        if angles.dtype == np.float32:
-            cos_sin_rows_single(angles, row_scale, out, np.float32(shift))
-        else:
-            cos_sin_rows(angles, row_scale, out)
-    else:
-        q = angles.shape[1]
-        np.multiply(np.cos(angles) - angles.dtype.type(shift), row_scale[:, None], out=out[:, :q])
-        np.multiply(np.sin(angles), row_scale[:, None], out=out[:, q:])
-
-
 def add_waves(
     Y: np.ndarray,
     directions: np.ndarray,
@@ -220,8 +169,8 @@ def add_waves(
     """Add Σ √w z and Σ zzᵀ (lower triangle) of z = √w [cos a, sin a], a = Y @ directions, to `total` and `gram`.
 
     One compiled function does it all: threads that return to the interpreter after every block would wait for the GIL.
-    No angle may exceed `LARGE_ARGUMENT`. In float32, 1 is subtracted from the cosines and the rows of Y are summed in
-    float32.
+    No angle may exceed `LARGE_ARGUMENT` of `waves.py`. In float32, 1 is subtracted from the cosines and rows of Y are
+    summed in float32.
 
     Parameters
     ----------
@@ -234,7 +183,7 @@ def add_waves(
     work : ndarray of shape (2q, 2q), for float32 only
         Workspace.
     """
-    _add_waves(_SYRK[Y.dtype], Y, directions, root_weight, angles, waves, total, gram, work)
+    _add_waves(SYRK[Y.dtype], Y, directions, root_weight, angles, waves, total, gram, work)
 
 
 @njit(nogil=True, cache=True)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from kdmaps.bases import Basis
-from kdmaps.bases.compiled import add_gram, mirror
+from kdmaps.utils.blas import add_gram, mirror
 from kdmaps.utils.threads import map_reduce, slices
 
 

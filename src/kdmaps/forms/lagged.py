@@ -16,11 +16,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from kdmaps.bases import Basis
-from kdmaps.bases.compiled import add_pair_grams, mirror
 from kdmaps.data.pairs import split_pairs
 from kdmaps.data.sources import Source, weights_at
 from kdmaps.forms.engines import chunk_rows
 from kdmaps.forms.moments import Moments, Packed
+from kdmaps.utils.blas import mirror
 from kdmaps.utils.threads import map_reduce, slices
 
 #: Pairs whose features are computed and used at a time: those of a few hundred features stay in the cache.
@@ -144,6 +144,8 @@ class LaggedForm:
         state.weight += float(weight.sum())
         state.weight_squared += float(weight @ weight)
         root = np.sqrt(weight).astype(basis.dtype)
+        from kdmaps.bases.compiled import add_pair_grams  # which takes a while to load
+
         for part in slices(len(pairs), BLOCK_PAIRS):
             here, there = self._features(basis, *split_pairs(pairs[part]))
             both, difference = state.block[:, : len(here)]

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from kdmaps.bases.compiled import mirror
+from kdmaps.utils.blas import mirror
 
 #: Moments of several sets of samples as plain arrays that add up: (count, Σw, Σw²), Σwφ, and both p×p matrices in one;
 #: then the flow, where there is one.

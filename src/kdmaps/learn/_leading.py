@@ -13,8 +13,8 @@ import numpy as np
 from scipy import linalg
 from scipy.linalg import blas, lapack
 
-from kdmaps.bases.compiled import mirror
 from kdmaps.learn.statistics import guarded_reciprocal
+from kdmaps.utils.blas import mirror
 
 #: Vectors that are iterated beyond the modes asked for: the more, the faster the modes converge.
 EXTRA = 8
