@@ -20,7 +20,7 @@ from kdmaps.selection.plan import SearchPlan
 from kdmaps.selection.result import SearchResult
 from kdmaps.selection.rules import chosen_scoring, select_by_timescale
 from kdmaps.selection.scores import FoldFit
-from kdmaps.utils.threads import blas_threads, single_thread
+from kdmaps.utils.threads import blas_threads
 from kdmaps.utils.types import PathLike, RandomStateLike
 
 #: The refinement starts from a Gaussian at least this wide, in median distances. One bandwidth for all coordinates
@@ -183,7 +183,7 @@ class AdaptiveDiffusionMap(KernelSearchCV):
 
     def _refined(self, result: SearchResult) -> Refinement | None:
         median = result.data.median
-        with single_thread(), blas_threads(1):  # a chain of small problems, which threads only slow down
+        with blas_threads(1):
             return refine(
                 result.data,
                 _start(result, START_WIDTH * median, self.regularizations),

@@ -19,6 +19,7 @@ from kdmaps.selection.candidate import Candidate
 from kdmaps.selection.folds import Folds
 from kdmaps.selection.judging import FoldedMoments, SearchData
 from kdmaps.selection.rules import select_by_timescale
+from kdmaps.utils.threads import single_thread
 
 #: c of σ_j = σ·exp(c·tanh θ_j).
 BOUND = 2.0
@@ -130,7 +131,8 @@ def refine(
     narrowing = _narrowing(start.kernel, narrowest)
     parametrisation = _parametrised(data, start.kernel, narrowing)
     problem = Problem(parametrisation, goal, start.regularization)
-    first, gain = _best_start(problem, lowest=-0.5 * narrowing / BOUND)
+    with single_thread():  # a chain of small problems, which threads only slow down
+        first, gain = _best_start(problem, lowest=-0.5 * narrowing / BOUND)
     by_score = goal.terms == ("heldout",)
     if first is None or (by_score and _is_hopeless(start, rival, gain)):
         return None
@@ -143,7 +145,8 @@ def refine(
         tolerance=max(tolerance, 1e-6),
         patience=PATIENCE,
     )
-    theta, history = minimise(problem, settings, progress, first)
+    with single_thread():
+        theta, history = minimise(problem, settings, progress, first)
     kernel = parametrisation.kernel(theta)
     kernel = Metric(kernel, start.kernel.root) if isinstance(start.kernel, Metric) else kernel
     moments = data.fold(kernel)

@@ -15,7 +15,7 @@ from kdmaps.selection.scores import FoldFit
 from kdmaps.spectrum.iteration import STEPS, FoldPath, cross_fit_path
 from kdmaps.spectrum.path import RegularizationPath
 from kdmaps.spectrum.pencil import rounding_variance
-from kdmaps.utils.threads import check_cancelled
+from kdmaps.utils.threads import check_cancelled, map_ordered
 
 
 @dataclass(frozen=True)
@@ -143,6 +143,8 @@ def cross_fit(
         ridge, frame = None, seen
         everything = _Operators(whole, ridge, center, frame)
     pairs = [tuple(_Operators(part, ridge, center, frame) for part in fold) for fold in folds]
+    for _ in map_ordered([everything, *(train for train, _ in pairs)], lambda operators: operators.path):
+        check_cancelled()  # factorised by several threads, and kept
     return [_fit(everything, pairs, n_components, lam) for lam in regularizations]
 
 
