@@ -14,7 +14,8 @@ from kdmaps.data.distances import resolve_bandwidth
 from kdmaps.data.inputs import join_trajectories
 from kdmaps.data.pairs import Tail
 from kdmaps.estimators.fitting import basis_spec, check_folds, choose_lag_for, fit_source, fit_spec, fit_warnings
-from kdmaps.estimators.transformer import ModeTransformer, check_more_samples, checked_source, own_diffusion
+from kdmaps.estimators.summed import check_more_samples, own_diffusion
+from kdmaps.estimators.transformer import ModeTransformer, checked_source
 from kdmaps.forms.tangent import DiffusionLike
 from kdmaps.kernels import Kernel, make_kernel
 from kdmaps.utils.types import RandomStateLike, SamplesLike

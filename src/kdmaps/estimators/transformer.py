@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.model_selection import PredefinedSplit
 from sklearn.utils.validation import check_is_fitted
 
 from kdmaps.analysis.trust import Trust
@@ -18,8 +17,8 @@ from kdmaps.data.inputs import as_source, check_columns, is_array_like, join_tra
 from kdmaps.data.pairs import make_pairs
 from kdmaps.data.sources import ArraySource, Source
 from kdmaps.data.support import Support
+from kdmaps.estimators.summed import changed_parameters, own_diffusion, summed_parameters
 from kdmaps.exceptions import UnreliableModesWarning
-from kdmaps.forms.diffusion import is_per_sample
 from kdmaps.forms.energy import make_form
 from kdmaps.forms.engines import chunk_rows
 from kdmaps.forms.lagged import LaggedForm
@@ -30,16 +29,11 @@ from kdmaps.output.notebook import NotebookDisplay
 from kdmaps.selection.scores import timescale_score, vamp_score
 from kdmaps.spectrum.directed import directed_score
 from kdmaps.spectrum.modes import Modes
-from kdmaps.utils.content import content_digest
 from kdmaps.utils.frames import split_rows
 from kdmaps.utils.threads import map_reduce, slices
 from kdmaps.utils.types import PathLike, SamplesLike
 from kdmaps.utils.validation import checked_samples, checked_time, checked_values, checked_weight
 from kdmaps.utils.warn import warn
-
-#: Parameters that the sums over samples depend on: they hold for all samples of a fit.
-SUMMED = {"kernel", "bandwidth", "n_kernels", "bandwidth_range", "diffusion", "lag", "reversible"}
-SUMMED |= {"basis", "n_features", "sampling", "landmarks", "dtype"}
 
 
 class ModeTransformer(NotebookDisplay, TransformerMixin, BaseEstimator):
@@ -332,55 +326,7 @@ def set_modes(
     estimator.timescales_ = modes.timescales
     estimator.moments_, estimator.tangents_, estimator.right_modes_ = moments, tangents, right
     estimator.lag_ = modes.clock.lag
-    estimator._summed = _summed_parameters(estimator)
-
-
-def _summed_parameters(estimator: ModeTransformer) -> dict[str, str]:
-    """Return digests of the parameters that the sums over samples depend on."""
-    found = {}
-    for name in SUMMED & set(estimator._get_param_names()):
-        value = getattr(estimator, name)
-        try:
-            found[name] = content_digest(value)
-        except (ValueError, RecursionError):  # known as this object alone
-            found[name] = f"{type(value)} {id(value)}"
-    return found
-
-
-def changed_parameters(estimator: ModeTransformer) -> list[str]:
-    """Return the parameters that the sums over the samples of the fit depend on, and that were changed since."""
-    now = _summed_parameters(estimator)
-    return sorted(name for name, digest in getattr(estimator, "_summed", {}).items() if now[name] != digest)
-
-
-def check_more_samples(estimator: Any, given: set[str]) -> None:
-    """Raise a ValueError if samples cannot be added to those of the fit; parameters `given` with them may differ."""
-    if changed := [name for name in changed_parameters(estimator) if name not in given]:
-        raise ValueError(
-            f"{', '.join(changed)} changed after the first samples were summed, whose sums depend on it; set it back, "
-            "or fit all samples again."
-        )
-    cv = estimator.cv
-    rows_given = isinstance(cv, PredefinedSplit) or (np.iterable(cv) and not isinstance(cv, str))
-    if estimator.rates == "cross-fitted" and rows_given:
-        raise ValueError(
-            "cv is a list of rows, and belongs to the samples of fit; pass a splitter, with groups where it needs "
-            "them, or rates='ritz'."
-        )
-
-
-def own_diffusion(estimator: Any) -> DiffusionLike:
-    """Return the estimator's diffusion tensor, for samples that may be others than those of `fit`."""
-    if is_per_sample(estimator.diffusion):
-        raise ValueError(
-            "diffusion was given per sample, and belongs to the samples of fit; pass the tensors at these samples as "
-            "diffusion=…, or give the estimator a callable."
-        )
-    if "diffusion" in changed_parameters(estimator):
-        raise ValueError(
-            "diffusion is not that of the fit any more; pass that of these samples as diffusion=…, or fit again."
-        )
-    return estimator.diffusion
+    estimator._summed = summed_parameters(estimator)
 
 
 def set_trust(estimator: ModeTransformer, trust: Trust | None) -> None:

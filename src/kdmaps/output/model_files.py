@@ -25,7 +25,8 @@ from kdmaps.baselines import UniformMixtureMap
 from kdmaps.bases import Basis, FourierBasis, LandmarkBasis, RandomPhaseBasis
 from kdmaps.data.support import Support
 from kdmaps.estimators.kernel_map import KernelDiffusionMap
-from kdmaps.estimators.transformer import ModeTransformer, changed_parameters, set_modes, set_trust
+from kdmaps.estimators.summed import changed_parameters
+from kdmaps.estimators.transformer import ModeTransformer, set_modes, set_trust
 from kdmaps.forms.moments import Moments
 from kdmaps.forms.tangent import TangentSpaces
 from kdmaps.kernels import Kernel, Metric, Mixture, kernel_from_dict

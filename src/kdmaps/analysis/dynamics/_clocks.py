@@ -13,7 +13,8 @@ from kdmaps.analysis.dynamics._along import Along, check_reversible, project
 from kdmaps.analysis.metrics import principal_angles, subspace_r2
 from kdmaps.analysis.resampling import Resampling
 from kdmaps.data.inputs import join_trajectories
-from kdmaps.estimators.transformer import ModeTransformer, checked_source, own_diffusion
+from kdmaps.estimators.summed import own_diffusion
+from kdmaps.estimators.transformer import ModeTransformer, checked_source
 from kdmaps.forms.energy import make_form
 from kdmaps.forms.moments import Moments, StackedMoments
 from kdmaps.spectrum.clock import Clock
