@@ -61,6 +61,7 @@ def render_rounds(loop: Loop, *, names: Sequence[str] | None = None, coordinates
     return template_of("rounds.html").render(
         style=(files("kdmaps.output.report") / "page.css").read_text(encoding="utf-8"),
         versions=library_versions(),
+        title="Rounds of simulation and fit",
         facts=_facts(loop),
         columns=_columns(loop),
         rows=[_row(loop, number) for number in numbers],

@@ -165,10 +165,15 @@ def render_report(
 
 def template_of(name: str) -> Any:
     """Return a template of this folder."""
-    from jinja2 import Environment, StrictUndefined
+    from jinja2 import Environment, FunctionLoader, StrictUndefined
 
-    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    return environment.from_string((files("kdmaps.output.report") / name).read_text(encoding="utf-8"))
+    return Environment(
+        loader=FunctionLoader(lambda name: (files("kdmaps.output.report") / name).read_text(encoding="utf-8")),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    ).get_template(name)
 
 
 def _filled(**content: Any) -> str:
