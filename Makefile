@@ -7,6 +7,8 @@ else
 PROGRAMS := bin
 endif
 BIN := .venv/$(PROGRAMS)
+# Bytecode is kept, whatever the environment says: without it every process that a test starts compiles kdmaps again.
+unexport PYTHONDONTWRITEBYTECODE
 # One BLAS thread for each test worker: two workers with all cores each would only wait for one another.
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 # Other libraries that kdmaps is measured against; networks have an environment each.

@@ -35,3 +35,22 @@ def X():
     samples = kdmaps.problems.load("ou2d-4").sample(200, random_state=0)
     samples.flags.writeable = False
     return samples
+
+
+@pytest.fixture
+def undrawn(monkeypatch):
+    """Leave figures of reports empty: laying them out takes most of the time of `kdmaps fit` with small samples.
+
+    For tests of what a command computes, says and writes; tests/output looks at the figures.
+    """
+    from matplotlib.figure import Figure
+
+    draw = Figure.savefig
+
+    def savefig(self, target, *args, **options):
+        if options.get("format") == "svg":
+            target.write('<svg viewBox="0 0 1 1"></svg>')
+        else:
+            draw(self, target, *args, **options)
+
+    monkeypatch.setattr(Figure, "savefig", savefig)

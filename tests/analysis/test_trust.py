@@ -56,7 +56,7 @@ MISSED = pytest.param(4, marks=pytest.mark.xfail(reason="three times as many sam
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", [0, 1, 2, 3, MISSED, 5, 6, 7])
+@pytest.mark.parametrize("seed", [0, 1, 2, MISSED])
 def test_barriers_that_samples_hardly_cross(seed):
     """6 kT and 500 samples: a rate off by more than a factor of 2 is flagged, and its interval holds the exact one."""
     problem = double_well(6.0)
@@ -134,10 +134,9 @@ def test_a_kernel_that_does_not_fit_is_flagged(name, n, settings, biased):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(3))
-def test_intervals_hold_what_other_random_states_find(seed):
+def test_intervals_hold_what_other_random_states_find():
     """In 50 dimensions; 0.1.0 found rates from .38 to .69, with intervals such as [.43, .53]."""
-    X = problems.load("triplewell2d+48x0.25").sample(1000, random_state=seed)
+    X = problems.load("triplewell2d+48x0.25").sample(1000, random_state=0)
     models = [AdaptiveDiffusionMap(1, random_state=s) for s in range(3)]
     for model in models:
         quietly(model, X)

@@ -9,6 +9,8 @@ from commands import GIVEN, given, run
 from kdmaps.data import angles, gather, open_table
 from shared import known_warning
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 RNG = np.random.default_rng(0)
 X = kdmaps.problems.load("ou2d-4").sample(240, random_state=1)
 PHI = np.mod(RNG.normal(np.pi, 0.5, 240) + np.pi, 2 * np.pi) - np.pi

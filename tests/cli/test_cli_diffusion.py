@@ -9,6 +9,8 @@ from commands import GIVEN, given, run
 from kdmaps.data import gather, open_table
 from shared import known_warning, topology
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 X = kdmaps.problems.load("ou2d-4").sample(240, random_state=1)
 MATRIX = np.array([[1.0, 0.3], [0.3, 0.5]])
 TENSORS = np.random.default_rng(0).uniform(0.5, 2, (240, 1, 1)) * MATRIX

@@ -13,6 +13,8 @@ from commands import GIVEN, given, run
 from kdmaps.data import gather, open_table, open_tables
 from shared import known_warning, topology
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 X = kdmaps.problems.load("ou2d-4").sample(300, random_state=1)
 PARTS = (X[:130], X[130:190], X[190:])
 FILE = np.repeat(np.arange(3), [130, 60, 110])

@@ -12,6 +12,8 @@ from kdmaps.data.pairs import common_step
 from kdmaps.output.model_files import read_header
 from shared import known_warning, topology
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 PATH = kdmaps.problems.load("dw1d").simulate(2000, dt=0.1, random_state=0)[0]
 QUICK = (*GIVEN, "--resamples", 0)
 

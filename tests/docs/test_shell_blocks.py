@@ -14,6 +14,8 @@ from commands import run
 from kdmaps.cli import app
 from shared import topology
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 #: A kernel that is given is fitted in a moment. What a command of a page says itself comes first.
