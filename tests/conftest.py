@@ -1,9 +1,14 @@
 """Fixtures that several rooms share. Data and helper functions to import are in shared.py and commands.py."""
 
+import os
+
 import hypothesis
 import pytest
 
 import kdmaps
+
+# Programs of JAX run once or twice here: compiling them takes longer than running them ever will.
+os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
 
 # No deadline: a correct result must not fail on a busy machine.
 hypothesis.settings.register_profile("unhurried", deadline=None)

@@ -31,17 +31,23 @@ def objective(**change):
 
 
 @cache
-def oracle(goal, roles, n_folds):
-    """The oracle for an objective and the roles of the parts, given as bytes: compiled once for all that share them."""
+def oracle(n_components, center, roles, n_folds):
+    """The oracle for some roles of the parts, given as bytes: compiled once for every power and caution."""
     roles = np.frombuffer(roles, dtype=np.int64).reshape(-1, n_folds)
-    return jax.jit(jax.value_and_grad(lambda s, t: jax_heldout.heldout(s, t, goal, roles), argnums=(0, 1)))
+
+    def loss(statistics, log_lambda, power, caution):
+        goal = objective(n_components=n_components, center=center, power=power, caution=caution)
+        return jax_heldout.heldout(statistics, log_lambda, goal, roles)
+
+    return jax.jit(jax.value_and_grad(loss, argnums=(0, 1)))
 
 
 def by_jax(statistics, goal, roles):
     """Value, derivatives by the statistics, and by log λ."""
     with jax.enable_x64(True):
-        loss = oracle(goal, roles.astype(np.int64).tobytes(), roles.shape[1])
-        value, (by_statistics, by_lambda) = loss(jax.tree.map(jnp.asarray, statistics), jnp.asarray(LOG_LAMBDA))
+        loss = oracle(goal.n_components, goal.center, roles.astype(np.int64).tobytes(), roles.shape[1])
+        numbers = (jnp.asarray(number) for number in (LOG_LAMBDA, goal.power, goal.caution))
+        value, (by_statistics, by_lambda) = loss(jax.tree.map(jnp.asarray, statistics), *numbers)
         return float(value), jax.tree.map(np.asarray, by_statistics), float(by_lambda)
 
 
@@ -74,7 +80,7 @@ GOALS = {
     "score of the search": objective(),
     "without centring": objective(center=False),
     "timescale": objective(power=1.0, caution=0.0),
-    "cautious": objective(power=0.7, caution=2.5, n_components=2),
+    "cautious": objective(power=0.7, caution=2.5),
     "four modes": objective(n_components=4),
 }
 
