@@ -110,14 +110,14 @@ def test_the_textbook_is_extrapolated_to_the_whole_grid(monkeypatch):
 
 def test_goals():
     def row(case, first, old, textbook):
-        times = {"import": 0.3, "first": first, "second": 0.5, "textbook": textbook}
+        times = {"import": 0.3, "first": first, "second": 0.5, "check": 0.01 * first, "textbook": textbook}
         found = {"case": case, "n": 500, "d": 2, "r2": 0.98, **times, **MACHINE}
         return {**found, "old": old and {"first": old, "r2": 0.97}}
 
     rows = [row("ou2d-4", 1.0, 10.5, 151), row("ou10d", 2.5, 24.0, 300), row("digits", 3.0, None, 600)]
     table = make_table(rows)
     lines = list(zip(*(column.cells for column in table.columns), strict=True))
-    assert lines[0][3:9] == ("1.00 ✓", "0.50", "10.5", "10.5× ✓", "151", "151.0× ✓")
-    assert lines[1][3:9] == ("2.50 ✗", "0.50", "24.0", "9.6× ✗", "300", "120.0× ✗")
-    assert lines[2][3:7] == ("3.00", "0.50", "–", "–")
-    assert lines[0][9:] == ("0.9800", "0.9700")
+    assert lines[0][3:10] == ("1.00 ✓", "0.50", "2.0% ✓", "10.5", "10.5× ✓", "151", "151.0× ✓")
+    assert lines[1][3:10] == ("2.50 ✗", "0.50", "5.0% ✗", "24.0", "9.6× ✗", "300", "120.0× ✗")
+    assert lines[2][3:8] == ("3.00", "0.50", "6.0% ✗", "–", "–")
+    assert lines[0][10:] == ("0.9800", "0.9700")
