@@ -203,8 +203,8 @@ def make_table(rows: list[dict[str, Any]]) -> Table:
     goals += f", data check below {GOAL_CHECK:.0%} of a fit"
     limits = ", ".join(f"{case} in {limit:g} s" for case, limit in GOAL_SECONDS.items())
     table = Table(title=f"The default fit in a fresh process, seconds, {threads} threads; {goals}, {limits}")
-    for column in ("case", "N × d", "import", "first fit", "second", "data check", OLD_VERSION, "ratio", "textbook", "ratio", "SubR²",
-                   f"SubR² of {OLD_VERSION}"):  # fmt: skip
+    for column in ("case", "N × d", "import", "first fit", "second", "data check", OLD_VERSION, "ratio", "textbook",
+                   "ratio", "SubR²", f"SubR² of {OLD_VERSION}"):  # fmt: skip
         table.add_column(column, justify="left" if column == "case" else "right")
     for row in rows:
         limit, old = GOAL_SECONDS.get(row["case"]), row["old"]
