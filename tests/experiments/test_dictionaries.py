@@ -1,0 +1,72 @@
+"""Inputs of a second round: their derivatives, their energy, and what the pages say of the committed rows."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import kdmaps
+from kdmaps.experiments import dictionaries
+from kdmaps.experiments.dictionaries import DICTIONARIES, inputs_of, rates_at
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="module")
+def first():
+    X = kdmaps.problems.load("ou2d-4").sample(200, random_state=0)
+    return X, kdmaps.KernelDiffusionMap(2, bandwidth=3.0, n_features=60, random_state=0).fit(X)
+
+
+@pytest.mark.parametrize("dictionary", DICTIONARIES)
+def test_inputs_have_their_derivatives(first, dictionary):
+    X, model = first
+    inputs, points, step = inputs_of(dictionary, X, model), X[:5], 1e-5
+    jacobian = inputs(points).jacobian
+    for j, shift in enumerate(step * np.eye(2)):
+        slopes = (inputs(points + shift).values - inputs(points - shift).values) / (2 * step)
+        np.testing.assert_allclose(jacobian[:, :, j], slopes, atol=1e-8)  # third derivatives near 1, times step²
+
+
+@pytest.mark.parametrize("dictionary", DICTIONARIES)
+def test_the_energy_in_new_inputs_is_that_of_the_samples(first, dictionary):
+    """Rates of the fit, from the tensor J Jᵀ, against those of the gradients with respect to x itself."""
+    X, model = first
+    inputs = inputs_of(dictionary, X, model)(X)
+    second = kdmaps.KernelDiffusionMap(
+        1, bandwidth=3.0, n_features=60, diffusion=kdmaps.Factor(inputs.jacobian), random_state=0
+    ).fit(inputs.values)
+    assert second.rates_ == pytest.approx(rates_at(second, inputs), rel=1e-8)
+
+
+def test_the_rate_is_that_of_the_slowest_function_of_the_span():
+    """Two combinations of He₁ and He₂, mixed so that neither of them has a rate of the process; 20,000 samples."""
+    x = np.random.default_rng(0).standard_normal((20_000, 1))
+    modes, slopes = np.hstack([x, x**2 - 1]), np.stack([np.ones_like(x), 2 * x], axis=1)
+    mixture = np.array([[1.0, 1.0], [-0.5, 1.0]])
+    rates, turn = dictionaries.ritz(modes @ mixture, np.einsum("nkd,km->nmd", slopes, mixture))
+    np.testing.assert_allclose(rates, [1, 2], rtol=0.03)  # variances of 1, and of x⁴ and x²: errors of 1 and 2 %
+    np.testing.assert_allclose(np.abs(np.corrcoef((modes @ mixture @ turn).T, modes.T)[:2, 2:]), np.eye(2), atol=0.03)
+
+
+def test_the_better_score_is_the_answer(monkeypatch):
+    """The first round and four second ones, with known scores."""
+    scores = iter([1.0, 0.9, 1.1, 0.8, 1.2])
+
+    def search(inputs, n_modes, seed, bandwidths):
+        model = kdmaps.KernelDiffusionMap(2, bandwidth=3.0, n_features=60, random_state=0)
+        model.set_params(diffusion=kdmaps.Factor(inputs.jacobian)).fit(inputs.values)
+        model.best_selection_score_ = next(scores)
+        return model, 2.0
+
+    monkeypatch.setattr(dictionaries, "search", search)
+    monkeypatch.setattr(dictionaries, "default", lambda judge, seed: {"dictionary": "default"})
+    rows = dictionaries.run("ou2d-4", 200, 0)
+    assert [row["score"] for row in rows[:-1]] == [1.0, 1.0, 1.1, 1.0, 1.2]
+    assert [row["dictionary"] for row in rows] == ["first round", *DICTIONARIES, "default"]
+    assert rows[1]["r2"] == rows[0]["r2"]
+    assert rows[2]["r2"] == rows[2]["second"]["r2"] != rows[0]["r2"]
+    assert [row["seconds"] for row in rows[:-1]] == [2.0, 4.0, 4.0, 4.0, 4.0]
+    lines = dictionaries.table([row for row in rows if row["dictionary"] == "metric"]).splitlines()
+    assert lines[-1].startswith("| metric | 1 | 1 | ")
+    assert "| +10.00 % ± 0.00 |" in lines[-1]
