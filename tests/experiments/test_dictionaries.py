@@ -7,9 +7,12 @@ import pytest
 
 import kdmaps
 from kdmaps.experiments import dictionaries
+from kdmaps.experiments._runner import finished
 from kdmaps.experiments.dictionaries import DICTIONARIES, inputs_of, rates_at
 
 ROOT = Path(__file__).resolve().parents[2]
+ROWS = [row for rows in finished(ROOT / "results" / "dictionaries" / "rows.jsonl").values() for row in rows]
+SAID = (ROOT / "docs" / "beyond.md").read_text()
 
 
 @pytest.fixture(scope="module")
@@ -68,5 +71,46 @@ def test_the_better_score_is_the_answer(monkeypatch):
     assert rows[2]["r2"] == rows[2]["second"]["r2"] != rows[0]["r2"]
     assert [row["seconds"] for row in rows[:-1]] == [2.0, 4.0, 4.0, 4.0, 4.0]
     lines = dictionaries.table([row for row in rows if row["dictionary"] == "metric"]).splitlines()
-    assert lines[-1].startswith("| metric | 1 | 1 | ")
+    assert lines[-1].startswith("| metric | the others | 1 | 1 | ")
     assert "| +10.00 % ± 0.00 |" in lines[-1]
+
+
+# --- what docs/beyond.md says -----------------------------------------------------------------------------------------
+def of(dictionary, nuisance):
+    return [r for r in ROWS if r["dictionary"] == dictionary and (r["problem"] == dictionaries.NUISANCE) == nuisance]
+
+
+def gains(dictionary, measure):
+    return np.array([row["second"][measure] - row["first"][measure] for row in of(dictionary, False)])
+
+
+def test_the_metric_helps_among_inputs_that_do_not_matter():
+    metric, first, modes, both = (
+        f"{np.mean([row['r2'] for row in of(name, True)]):.3f}"[1:]
+        for name in ("metric", "first round", "modes", "inputs and modes")
+    )
+    assert f"SubR² {metric} instead of {first} with 48 of them" in SAID
+    assert f"less ({modes}; beside the original inputs {both})" in SAID
+    assert np.abs(np.mean(gains("metric", "r2"))) < 0.005  # "little"
+
+
+def test_modes_as_inputs_raise_the_score_and_not_the_truth():
+    score, truth = gains("modes", "score"), gains("modes", "r2")
+    assert np.all(score > 0)
+    assert (len(score), np.sum(truth > 0)) == (15, 1)
+    lost = np.array([row["second"]["rate"] / row["first"]["rate"] < 0.5 for row in of("modes", False)])
+    assert lost.sum() == 2
+    assert np.all(gains("modes", "fresh")[lost] < 0)
+    assert "they raise the held-out score in all 15 samples, and SubR² in one" in SAID
+    assert "Twice the first rate is lost by it, while Σt on fresh samples falls" in SAID
+
+
+def test_more_bandwidths_add_nothing():
+    assert abs(gains("families", "r2").mean()) < 0.005
+    assert abs(gains("families", "score").mean()) < 0.005
+
+
+def test_no_dictionary_helps_two_samples_in_ten_dimensions():
+    for seed in (9700, 9701):
+        mine = [row["r2"] for row in ROWS if (row["problem"], row["seed"]) == ("ou10d", seed)]
+        assert max(mine) < 0.82

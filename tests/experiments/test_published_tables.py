@@ -13,6 +13,8 @@ MODULES = {
     "failure_modes": "failure_modes.__main__",
     "dimension": "dimension",
     "surfaces": "surfaces",
+    "dictionaries": "dictionaries",
+    "reasons": "reasons",
 }
 
 
