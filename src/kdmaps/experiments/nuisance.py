@@ -2,7 +2,8 @@
 
 Fast Gaussian coordinates stand beside the triple well in the plane. They do not change its slow modes, but distances
 between samples are mostly theirs. Every sample is fitted with several random states, as it is and with all coordinates
-rotated, so that no single one belongs to the well. Two modes, 1,000 samples.
+rotated, so that no single one belongs to the well; with 498 coordinates, which are only reported, two samples and one
+random state. Two modes, 1,000 samples.
 
 SubR² is the mean squared cosine with the true modes. A rate error is |rate/exact - 1|, the larger of both modes. A
 spread is the largest minus the smallest value (of SubR², of rate/exact) over the random states of one sample; the
@@ -121,11 +122,11 @@ def main(arguments: list[str] | None = None) -> None:
         cases, n, n_seeds, n_states = {(48, 0.25): True}, 300, 1, 1
     tasks = [
         {"k": k, "std": std, "rotated": rotated, "n": n, "seed": seed, "random_state": state}
-        for k, std in cases
+        for (k, std), judged in cases.items()
         if k in options.coordinates
         for rotated in (False, True)
-        for seed in range(options.first_seed, options.first_seed + n_seeds)
-        for state in range(n_states)
+        for seed in range(options.first_seed, options.first_seed + (n_seeds if judged else min(n_seeds, 2)))
+        for state in range(n_states if judged else 1)
     ]
     rows = run_tasks(run, tasks, options.out / "rows.jsonl", options.jobs)
     publish("nuisance", rows, table, figure, options.out)
