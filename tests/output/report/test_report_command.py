@@ -10,7 +10,7 @@ import kdmaps
 from commands import GIVEN, run
 from shared import known_warning
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("undrawn")]
 
 
 @pytest.fixture

@@ -23,44 +23,58 @@ def figures(page):
     return [attributes["aria-label"] for attributes in Tree(page).all("svg")]
 
 
-def test_the_tests_of_the_lag_are_those_of_the_library():
-    model = fit()
-    page = render_report(model, PATH, unit="ns")
-    tests = kdmaps.dynamics.validate(model, PATH)
+@pytest.fixture(scope="module")
+def model():
+    return fit()
+
+
+@pytest.fixture(scope="module")
+def page(model):
+    """With all figures, and tests of the lag of its own."""
+    return render_report(model, PATH, unit="ns")
+
+
+@pytest.fixture(scope="module")
+def validation(model):
+    return kdmaps.dynamics.validate(model, PATH)
+
+
+def test_the_tests_of_the_lag_are_those_of_the_library(model, page, validation):
     cells = Tree(page).texts["td"]
     first = cells.index("1", 6)  # after two rows of time scales
     assert cells[first : first + 2] == ["1", "0.1"]
-    low, high = tests.implied.intervals[0, 0]
-    assert cells[first + 2] == f"{tests.implied.timescales[0, 0]:.4g} ({low:.3g} – {high:.3g})"
+    low, high = validation.implied.intervals[0, 0]
+    assert cells[first + 2] == f"{validation.implied.timescales[0, 0]:.4g} ({low:.3g} – {high:.3g})"
     items = Tree(page).texts["li"]
-    assert set(lag_reasons(model, tests, "ns")) <= set(items)
-    assert render_report(model, PATH, unit="ns", validation=tests) == page
+    assert set(lag_reasons(model, validation, "ns")) <= set(items)
+    assert render_report(model, PATH, unit="ns", validation=validation) == page
 
 
-def test_numbers_have_the_unit():
-    model = fit()
-    page = render_report(model, PATH, unit="ns")
+@pytest.mark.usefixtures("undrawn")
+def test_numbers_have_the_unit(model, page, validation):
     heads, values = Tree(page).texts["th"], Tree(page).texts["dd"]
     assert {"time scale (ns)", "rate (1/ns)", "lag (ns)", "time scale 1 (ns)"} <= set(heads)
     assert "0.1 ns (1 frame)" in values
     assert f"{model.timescales_[0]:.4g} ns" in values
     texts = set(Tree(page).texts["text"])
     assert {"lag (ns)", "time (ns)", "time scale (ns)"} <= texts
-    plain = render_report(model, PATH)
+    plain = render_report(model, PATH, validation=validation)
     assert "lag (time)" in Tree(plain).texts["th"]
     assert "(None)" not in plain
 
 
-def test_every_figure_is_there():
+@pytest.mark.usefixtures("undrawn")
+def test_every_figure_is_there(page):
     names = ["Mode 1 over", "Mode 2 over", "Time scale of", "Modes against time", "Free energy"]
     names += ["Implied time scales", "Chapman–Kolmogorov test", "Samples of every state"]
-    labels = figures(render_report(fit(), PATH))
+    labels = figures(page)
     assert len(labels) == len(names)
     assert all(label.startswith(name) for label, name in zip(labels, names, strict=True))
     assert "the first two modes" in labels[4]
     assert "along the mode," in figures(render_report(fit(n=1), PATH))[3]
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_an_automatic_lag_shows_what_it_was_chosen_by():
     model = fit(lag="auto")
     page = render_report(model, PATH)
@@ -68,6 +82,7 @@ def test_an_automatic_lag_shows_what_it_was_chosen_by():
     assert any(item.startswith("The lag was chosen: ") for item in Tree(page).texts["li"])
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_frames_with_a_direction_have_no_test():
     page = render_report(fit(reversible=False), PATH)
     assert "The direction of time matters here" in page
@@ -76,6 +91,7 @@ def test_frames_with_a_direction_have_no_test():
     assert "Modes against time" in labels
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_series_is_one_trajectory_in_its_order():
     """Of trajectories that take turns, the longest one is drawn, in the order of its frames."""
     groups = np.repeat([0, 1], [1200, 800])
