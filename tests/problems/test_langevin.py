@@ -147,3 +147,13 @@ def test_one_step(name, assert_mean):
 def test_diverging_simulation():
     with pytest.raises(ValueError, match="smaller dt"):
         problems.load("dw1d").simulate(100, 5.0, n_trajectories=50, random_state=0)
+
+
+def test_problems_of_one_name_share_their_solution_and_nothing_else():
+    first, second = (problems.load("triplewell2d") for _ in range(2))
+    rates = first.rates(2)
+    assert second._modes is first._modes
+    rates *= 2  # what is returned belongs to who asked
+    np.testing.assert_array_equal(2 * second.rates(2), rates)
+    first.name, first.diffusion = "mine", 3.0
+    assert (second.name, second.diffusion) == ("triplewell2d", 1.0)

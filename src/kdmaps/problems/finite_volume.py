@@ -65,7 +65,7 @@ class Interval:
     def rates(self, k: int) -> Array:
         """Return the `k` smallest rates, including mode 0."""
         self._refine(k)
-        return self._rates[:k]
+        return self._rates[:k].copy()
 
     def functions(self, x: Array, k: int) -> Array:
         """Evaluate the first `k` modes, of norm 1 under π and positive at the right end; shape (len(x), k).
@@ -91,7 +91,8 @@ class Interval:
             if np.all(np.abs(rates - previous) <= self.tolerance * np.maximum(np.abs(rates), rates[1])):
                 x, _, values = fine
                 values = values + (values - CubicSpline(*coarse[::2])(x)) / 3
-                self._rates, self._functions = rates, CubicSpline(x, values)
+                self._functions = CubicSpline(x, values)
+                self._rates = rates  # last: it tells other threads that both are there
                 return
             coarse, previous = fine, rates
         raise ValueError(
@@ -145,7 +146,7 @@ class Rectangle:
     def rates(self, k: int) -> Array:
         """Return the `k` smallest rates, including rate 0 of the constant."""
         self._refine(k)
-        return self._rates[:k]
+        return self._rates[:k].copy()
 
     def functions(self, X: Array, k: int) -> Array:
         """Evaluate the first `k` modes, of norm 1 under π; shape (n, k).
@@ -169,7 +170,6 @@ class Rectangle:
             raise ValueError(
                 f"{k} modes are not resolved by {4 * self.cells} cells per side; pass more cells or a smaller k."
             )
-        self._rates = rates
         coarse = np.stack([RectBivariateSpline(*axes2, f)(*axes4) for f in f2])
         # Eigenvectors of two grids agree up to signs and rotations of degenerate modes: the polar factor of their
         # overlap, restricted to such modes. A full rotation would also remove the h² term to be extrapolated.
@@ -178,6 +178,7 @@ class Rectangle:
         overlap[np.abs(r4[:, None] - r4) > 1e-4 * r4[1]] = 0
         aligned = np.tensordot(polar(overlap)[0], coarse, axes=1)
         self._functions = [RectBivariateSpline(*axes4, f) for f in f4 + (f4 - aligned) / 3]
+        self._rates = rates  # last: it tells other threads that both are there
 
     def _values(self, axes: tuple[Array, Array]) -> Array:
         grid = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1)

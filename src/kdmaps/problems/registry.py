@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from functools import partial
+from copy import copy
+from functools import cache, partial
 
 from kdmaps.problems.base import Problem
 from kdmaps.problems.circle import NoisyCircle
@@ -38,6 +39,12 @@ _REGISTRY: dict[str, Callable[[], Problem]] = {
 }
 
 
+@cache
+def _built(name: str) -> Problem:
+    """Build a registered problem once: copies share the solutions of its eigenproblem, which may take seconds."""
+    return _REGISTRY[name]()
+
+
 def names() -> list[str]:
     """List the registered names; ``load`` also accepts "sphere-<d>" for any d >= 2, and any name with "+<k>"."""
     return list(_REGISTRY)
@@ -67,7 +74,7 @@ def load(name: str) -> Problem:
     (100, 5)
     """
     if name in _REGISTRY:
-        problem = _REGISTRY[name]()
+        problem = copy(_built(name))
     elif sphere := re.fullmatch(r"sphere-(\d+)", str(name)):
         problem = Sphere(int(sphere[1]))
     elif noisy := re.fullmatch(r"(.+)\+(\d+)(?:x(\d*\.?\d+))?", str(name)):
