@@ -17,6 +17,9 @@ from numpy.typing import NDArray
 
 #: Rows of a block.
 ROWS = 50
+#: Seconds until a lost worker must be back. A local cluster gives it up after 15, which a busy machine needs to start
+#: one; what it would have computed is then waited for without end.
+PATIENCE = 300
 
 
 def load(folder: str, at: int, X: NDArray[np.float64], block_info: Any = None) -> NDArray[np.float64]:
@@ -43,6 +46,7 @@ def blocks_of(X: NDArray[np.float64], folder: Path, at: int = 0) -> Any:
 
 def lose_workers(times: int) -> Counter[str]:
     """Search `times` times, with a worker killed at places spread evenly over the loads, and compare with no loss."""
+    import dask
     import distributed
     from benchmarks.faults._work import X, make_search
 
@@ -50,13 +54,14 @@ def lose_workers(times: int) -> Counter[str]:
     whole = make_search(0).fit(X)
     found: Counter[str] = Counter()
     local = {"n_workers": 2, "threads_per_worker": 1, "processes": True, "dashboard_address": None}
-    with distributed.Client(**local) as client, tempfile.TemporaryDirectory() as place:
+    patient = dask.config.set({"distributed.deploy.lost-worker-timeout": PATIENCE})
+    with patient, distributed.Client(**local) as client, tempfile.TemporaryDirectory() as place:
         (first := Path(place) / "first").mkdir()
         make_search(0).fit(blocks_of(X, first))
         loads = len([*first.glob("*.load")])
         for number, at in enumerate(np.linspace(1, loads, times).astype(int)):
             (folder := Path(place) / str(number)).mkdir()
-            client.wait_for_workers(2)
+            client.wait_for_workers(2, timeout=PATIENCE)
             again = make_search(0).fit(blocks_of(X, folder, int(at)))
             # Sums in another order differ by rounding, which λ = 1e-3 amplifies by far less than 1e6.
             same = again.best_params_ == whole.best_params_

@@ -20,7 +20,7 @@ PATIENCE = 120.0
 #: What opens, renames, links and removes files: the moments at which files change their names.
 CALLS = ("open", "os.rename", "os.link", "os.remove")
 SERVER = get_context("forkserver")
-SERVER.set_forkserver_preload(["benchmarks.faults._work"])
+SERVER.set_forkserver_preload(["benchmarks.faults._ready"])
 
 
 class Fault(NamedTuple):

@@ -1,14 +1,10 @@
-"""The work that is interrupted: each kind writes files to a folder, the same bytes for the same seed.
-
-The server that forks the processes to be killed imports this module, so that each of them begins with its work.
-"""
+"""The work that is interrupted: each kind writes files to a folder, the same bytes for the same seed."""
 
 from __future__ import annotations
 
 import io
 import os
 import sys
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
@@ -102,7 +98,3 @@ WORK = {
     "kdmaps fit": Work(fit_command, ("model.npz", "modes.csv", "report.html")),
     "rows of an experiment": Work(experiment, ("table.md", "rows.png"), "rows.jsonl"),
 }
-
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore")
-    kdmaps.report.render_report(make_search(0).fit(X), X)  # loads what is compiled, and the libraries of the report

@@ -6,7 +6,7 @@ import pytest
 import kdmaps
 from kdmaps.data import make_writer, open_table
 from kdmaps.spectrum.path import RegularizationPath
-from shared import known_finding, known_warning
+from shared import known_finding, known_warning, traced_peak
 
 
 @known_warning()
@@ -117,3 +117,38 @@ def test_what_a_file_is_read_with_changed_after_the_fit(changed, X, tmp_path):
     np.testing.assert_array_equal(loaded.rates_, model.rates_)
     assert loaded.modes_.clock == model.modes_.clock
     loaded.partial_fit(X)  # it has the parameters of the fit again
+
+
+def claiming(content, name, size):
+    """An archive whose directory gives a stored member another compressed size."""
+    entry = content.rindex(name.encode()) - 46  # its record in the central directory
+    assert content[entry : entry + 4] == b"PK\1\2"
+    return content[: entry + 20] + size.to_bytes(4, "little") + content[entry + 24 :]
+
+
+@pytest.mark.parametrize("order", "CF")
+def test_a_size_that_the_file_does_not_have(order, X, tmp_path):
+    """zipfile asks for as much memory as the directory of an archive claims that a member takes."""
+    path, claim = tmp_path / "model.npz", 2**30
+    kdmaps.KernelDiffusionMap(2, n_features=30, bandwidth=3.0, random_state=0).fit(X).save(path)
+    path.write_bytes(claiming(path.read_bytes(), "digest.npy", claim))
+    np.savez(tmp_path / "t.npz", X=np.asarray(X, order=order))
+    (tmp_path / "t.npz").write_bytes(claiming((tmp_path / "t.npz").read_bytes(), "X.npy", claim))
+
+    def attempt():
+        with pytest.raises(ValueError, match="model.npz .* claim to hold more than the file"):
+            kdmaps.load(path)
+        with pytest.raises(ValueError, match="t.npz .* claims to hold more than the file"):
+            open_table(tmp_path / "t.npz")
+
+    assert traced_peak(attempt) < claim / 100
+
+
+def test_an_array_whose_damaged_name_looks_like_another_file(tmp_path):
+    """The column was left out, and the others were taken for all."""
+    path = tmp_path / "t.npz"
+    np.savez(path, x=np.zeros(60), y=np.ones(60))
+    content = path.read_bytes()
+    path.write_bytes(content[: (last := content.rindex(b"y.npy"))] + b"y.npx" + content[last + 5 :])
+    with pytest.raises(ValueError, match=r"t\.npz cannot be read as an archive of arrays"):
+        open_table(path)

@@ -7,7 +7,7 @@ import pytest
 from molecules import INPUTS, evaluate, fit, frames
 from numpy.testing import assert_allclose
 
-from kdmaps.simulation import ModeBias, descriptors
+from kdmaps.simulation import ModeBias, boltzmann_weights, descriptors
 from shared import known_finding, known_warning, wide_map
 
 pytestmark = [known_warning(), known_finding()]  # small fits of noise
@@ -36,10 +36,15 @@ def test_force_in_openmm(bias):
     assert_allclose(-np.einsum("nad,ad->n", forces, direction), (ahead - behind) / (2 * step), rtol=1e-4, atol=1e-3)
 
 
-def test_filling_is_the_negative_free_energy():
-    """Of N(0, 1) the slowest mode is x, and F = kT x²/2: the bias falls by (1 - 1/γ) F from the middle."""
-    X, kT, factor = np.random.default_rng(0).standard_normal((20_000, 1)), 2.5, 4.0
-    bias = ModeBias.filling(wide_map(1).fit(X), 0, X, None, kT, factor)
+@pytest.mark.parametrize("stiffness", [0.0, -0.5])
+def test_filling_is_the_negative_free_energy(stiffness):
+    """Of N(0, 1) the slowest mode is x, and F = kT x²/2: the bias falls by (1 - 1/γ) F from the middle.
+
+    So it does from frames with the bias kx²/2, which are N(0, 1/(1+k)), with their weights.
+    """
+    X, kT, factor = np.random.default_rng(0).standard_normal((20_000, 1)) / np.sqrt(1 + stiffness), 2.5, 4.0
+    weight = boltzmann_weights(stiffness * X[:, 0] ** 2 / 2, 1.0) if stiffness else None
+    bias = ModeBias.filling(wide_map(1).fit(X, sample_weight=weight), 0, X, weight, kT, factor)
     x = np.array([[-1.5], [-0.7], [0.8], [1.6]])
     fall = bias.energy(np.zeros((1, 1))) - bias.energy(x)
     # A bin at 1.6 has 20000·0.11·0.13 = 290 frames, an error of 0.06 kT; smoothing adds about as much.

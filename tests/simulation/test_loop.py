@@ -2,8 +2,8 @@
 
 import json
 import os
+import shutil
 import signal
-import subprocess
 import sys
 
 import numpy as np
@@ -14,22 +14,7 @@ from kdmaps.simulation import Loop
 from kdmaps.simulation.loop import spread
 from shared import wide_map
 
-#: A walker in V = x²/2 under the bias, exactly sampled by rejection; `kill` ends the process in a round.
-SCRIPT = """
-import os, signal, sys
-sys.path[:0] = {paths!r}
-from test_loop import loop, sampled
-def simulate(bias, starts, seed):
-    if bias is not None and {kill!r} == "simulation":
-        os.kill(os.getpid(), signal.SIGKILL)
-    return sampled(bias, starts, seed)
-def fit(X, weight):
-    from test_loop import fit
-    if len(X) > 400 and {kill!r} == "fit":
-        os.kill(os.getpid(), signal.SIGKILL)
-    return fit(X, weight)
-loop({directory!r}, simulate, fit).run(max_rounds=3)
-"""
+posix = pytest.mark.skipif(not hasattr(os, "fork"), reason="processes that end by signals of POSIX")
 
 
 def sampled(bias, starts, seed):
@@ -60,27 +45,85 @@ def test_rounds_find_the_rate_and_settle(tmp_path):
     assert_allclose(done.model().rates_, done.rounds[-1]["rates"])
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("kill", ["simulation", "fit"])
-def test_a_killed_round_is_run_again_with_the_same_result(tmp_path, kill):
-    whole = loop(tmp_path / "whole").run(max_rounds=3)
-    directory = tmp_path / "killed"
-    code = SCRIPT.format(paths=[p for p in sys.path if p], kill=kill, directory=str(directory))
-    run = subprocess.run([sys.executable, "-W", "ignore", "-c", code], env=os.environ, check=False)
-    assert run.returncode == -signal.SIGKILL
-    assert not (directory / "round_001.json").exists()
-    assert (directory / "round_001.npz").exists() == (kill == "fit")
+def ends(process):
+    """Run a function in a process of its own; return the signal that ended it, 0 if none did."""
+    if (child := os.fork()) == 0:
+        process()
+        os._exit(0)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def fatal(*_):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    return loop(tmp_path_factory.mktemp("whole")).run(max_rounds=3)
+
+
+@pytest.fixture
+def begun(whole, tmp_path):
+    """A directory with the first round alone."""
+    (begun := tmp_path / "begun").mkdir()
+    for path in whole.directory.glob("round_000.*"):
+        shutil.copy(path, begun)
+    return begun
+
+
+@posix
+@pytest.mark.parametrize("kill", ["simulate", "fit"])
+def test_a_killed_round_is_run_again_with_the_same_result(whole, begun, kill):
+    assert ends(lambda: loop(begun, **{kill: fatal}).run(max_rounds=3)) == -signal.SIGKILL
+    assert not (begun / "round_001.json").exists()
+    assert (begun / "round_001.npz").exists() == (kill == "fit")
     simulated = []
 
     def simulate(bias, starts, seed):
         simulated.append(seed)
         return sampled(bias, starts, seed)
 
-    resumed = loop(directory, simulate)
+    resumed = loop(begun, simulate)
     assert len(resumed.rounds) == 1
     resumed.run(max_rounds=3)
     assert len(simulated) == (1 if kill == "fit" else 2)  # whole frames are not simulated again
     assert json.dumps(resumed.rounds) == json.dumps(whole.rounds)
+
+
+def broken_off(directory, number):
+    """Run the second round; its process ends 10 bytes into the file of its call `number`, or where that renames one."""
+    import resource
+
+    count = 0
+
+    def look(event, arguments):
+        nonlocal count
+        writes = event == "open" and arguments[2] & (os.O_WRONLY | os.O_RDWR)
+        if (writes or event == "os.rename") and str(directory) in str(arguments[0]):
+            count += 1
+            if count == number and writes:
+                resource.setrlimit(resource.RLIMIT_FSIZE, (10, resource.RLIM_INFINITY))
+            elif count == number:
+                fatal()
+
+    signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
+    sys.addaudithook(look)
+    loop(directory).run(max_rounds=2)
+
+
+@posix
+@pytest.mark.slow
+def test_a_round_that_ends_in_the_middle_of_any_file(whole, begun, tmp_path):
+    endings = []
+    for number in range(1, 100):
+        shutil.copytree(begun, directory := tmp_path / str(number))
+        endings.append(ends(lambda directory=directory, number=number: broken_off(directory, number)))
+        if endings[-1] == 0:
+            break
+        assert json.dumps(loop(directory).run(max_rounds=2).rounds) == json.dumps(whole.rounds[:2]), number
+    assert endings[-1] == 0
+    # Frames, two models, the bias and the summary are opened and renamed.
+    assert min(endings.count(-signal.SIGXFSZ), endings.count(-signal.SIGKILL)) >= 5
 
 
 def test_frames_of_the_guide_are_spread_evenly():

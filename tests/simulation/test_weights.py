@@ -69,15 +69,22 @@ def test_metadynamics_that_is_not_tempered():
     assert_allclose(metadynamics_weights(frames, grid, 1.0, 1e9), expected / expected.mean(), rtol=1e-6)
 
 
+def test_metadynamics_whose_bias_changes_its_shape():
+    """γ = 2: e^{c/kT} = Σ e^{2U/kT} / Σ e^{U/kT}, of U/kT = (0, log 3) 10/4, of (0, log 7) 50/8."""
+    grid, frames, kT = 2.5 * np.array([[0.0, np.log(3.0)], [0.0, np.log(7.0)]]), 2.5 * np.array([0.0, np.log(7.0)]), 2.5
+    expected = np.array([4 / 10, 7 * 8 / 50])
+    assert_allclose(metadynamics_weights(frames, grid, kT, 2.0), expected / expected.mean(), rtol=1e-12)
+
+
 def test_umbrella_windows_show_the_well_they_are_in():
     """Windows k/2 (x - c)² in V = x²/2 are N(ck/(1+k), 1/(1+k)); together they give the moments of N(0, 1)."""
-    rng, stiffness, centres, n = np.random.default_rng(0), 3.0, np.array([-3.0, -1.0, 1.0, 3.0]), 3000
-    mean, deviation = centres * stiffness / (1 + stiffness), (1 + stiffness) ** -0.5
-    X = (mean[:, None] + deviation * rng.standard_normal((4, n))).ravel()
+    rng, stiffness, centres = np.random.default_rng(0), 3.0, np.array([-3.0, -1.0, 1.0, 3.0])
+    mean, deviation, n = centres * stiffness / (1 + stiffness), (1 + stiffness) ** -0.5, np.array([3, 1, 5, 3]) * 1000
     window, kT = np.repeat(np.arange(4), n), 2.5
+    X = mean[window] + deviation * rng.standard_normal(len(window))
     energies = kT * stiffness / 2 * (X[:, None] - centres) ** 2
     weights = umbrella_weights(energies, window, kT)
-    # The error of free energies of neighbours, √(2/3000)/overlap of about 0.1, moves weight between windows.
+    # The error of free energies of neighbours, √(2/1000)/overlap of about 0.1, moves weight between windows.
     assert weights @ X / len(X) == pytest.approx(0, abs=0.1)
     assert weights @ X**2 / len(X) == pytest.approx(1, abs=0.1)
     # The defining equations of MBAR: under the biases, each window has the share of its frames.

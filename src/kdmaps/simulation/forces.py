@@ -85,7 +85,6 @@ def openmm_cv(
     """
     _check_choice("method", method, METHODS)
     _check_choice("outside", outside, ("flat", "free"))
-    checked_mode(model, mode)
     columns = _columns_of(model, inputs, system)
     if method == "expression":
         if outside != "free":

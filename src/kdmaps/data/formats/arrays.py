@@ -73,6 +73,8 @@ class NamedArray(NamedTuple):
 def open_npz(path: Path, array: str | None) -> Table:
     """Inspect a `.npz` archive and return its columns."""
     with reading(path, "an archive of arrays, or is truncated"), zipfile.ZipFile(path) as archive:
+        for name in archive.namelist():  # a damaged name of an array may look like that of something else
+            archive.open(name).close()
         members = [name for name in archive.namelist() if name.endswith(".npy")]
         stored = {name.removesuffix(".npy"): _open_member(path, archive, name) for name in members}
     return choose_samples(path, stored, array)
@@ -102,6 +104,8 @@ def _open_member(path: Path, archive: zipfile.ZipFile, name: str) -> NamedArray:
         raise ValueError(f"{name} does not have the size of its shape {shape}.")
     if (row := math.prod(shape if fortran else shape[1:]) * dtype.itemsize) > MAX_UNPACKED * path.stat().st_size:
         raise ValueError(f"{name} unpacks to {row} bytes that have to be in memory at once; store it uncompressed.")
+    if archive.getinfo(name).compress_size > path.stat().st_size:
+        raise ValueError(f"{name} claims to hold more than the file.")
 
     def blocks() -> Blocks:
         width = math.prod(shape[1:])

@@ -1,0 +1,11 @@
+"""What the server imports that forks the processes to be killed, so that each of them begins with its work at once."""
+
+import warnings
+
+from benchmarks.faults._work import X, make_search
+
+import kdmaps
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    kdmaps.report.render_report(make_search(0).fit(X), X)  # loads what is compiled, and the libraries of the report
