@@ -38,10 +38,6 @@ class Molecule:
             system.addForce(force)
         return system
 
-    def simulation(self, *forces, seed=1):
-        """Return a simulation of the minimised molecule with these forces added, on one thread of the CPU platform."""
-        return self.start(self.system(*forces), seed, "CPU", {"Threads": "1"})
-
     def start(self, system, seed, platform="Reference", properties=None):
         """Return a simulation of the minimised molecule in this system.
 

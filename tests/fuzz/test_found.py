@@ -136,9 +136,9 @@ def test_a_size_that_the_file_does_not_have(order, X, tmp_path):
     (tmp_path / "t.npz").write_bytes(claiming((tmp_path / "t.npz").read_bytes(), "X.npy", claim))
 
     def attempt():
-        with pytest.raises(ValueError, match="model.npz .* claim to hold more than the file"):
+        with pytest.raises(ValueError, match=r"model\.npz .* claim to hold more than the file"):
             kdmaps.load(path)
-        with pytest.raises(ValueError, match="t.npz .* claims to hold more than the file"):
+        with pytest.raises(ValueError, match=r"t\.npz .* claims to hold more than the file"):
             open_table(tmp_path / "t.npz")
 
     assert traced_peak(attempt) < claim / 100
