@@ -287,3 +287,11 @@ def test_flat_is_not_curved(thickness):
     X = np.random.default_rng(0).uniform(size=(1000, 3)) * [1, 1, thickness]
     turn = np.linalg.qr(np.random.default_rng(1).normal(size=(3, 3)))[0]
     assert surface_dimension(X @ turn) is None
+
+
+def test_a_column_of_weights_by_its_name():
+    X = pd.DataFrame(samples(d=3), columns=["x", "y", "metad.bias"])
+    finding = only(X)
+    assert (finding.name, finding.where, finding.severity) == ("weights", ("metad.bias",), "warning")
+    assert check_data(X.rename(columns={"metad.bias": "biased"})) == []
+    assert check_data(X[["x", "y"]], sample_weight=np.ones(len(X))) == []

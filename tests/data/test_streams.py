@@ -62,3 +62,32 @@ def test_pairs_across_chunks_are_those_of_the_array(lag):
     source = as_source(reusing).paired(lag, None)
     parts = [source.read(part)[1] for part in list(source.parts(70))]
     np.testing.assert_array_equal(np.concatenate(parts), np.hstack([X[:-lag], X[lag:]]))
+
+
+def test_passes_that_differ():
+    """Rows drawn again or shuffled at every pass were taken for the same, with weights that belong to others."""
+    rng = np.random.default_rng(0)
+
+    def drawn():
+        yield from (rng.standard_normal((ROWS, 2)) for _ in range(20))
+
+    def shuffled():
+        yield from np.split(1e6 + X[rng.permutation(len(X))], 20)
+
+    def cut_elsewhere():
+        yield from np.split(X, np.sort(rng.integers(0, len(X), 5)))
+
+    model = kdmaps.KernelDiffusionMap(1, n_features=40, random_state=0)  # the median takes a pass of its own
+    for stream in (drawn, shuffled):
+        with pytest.raises(ValueError, match="the same rows in the same order at every call"):
+            model.fit(stream)
+    np.testing.assert_allclose(model.fit(cut_elsewhere).rates_, model.fit(X).rates_)
+
+
+def test_a_pass_that_differs_in_one_row():
+    last = iter([0.0, 0.0, 0.0, 1e-3])  # the first call looks at the columns
+    source = as_source(lambda: iter([X[:-1], X[-1:] + next(last)]))
+    for _ in range(2):
+        list(source.parts(100))
+    with pytest.raises(ValueError, match="other rows than in the pass before"):
+        list(source.parts(100))

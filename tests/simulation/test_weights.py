@@ -1,11 +1,14 @@
 """Weights of biased samples, against closed forms."""
 
+from unittest import mock
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
 from kdmaps.exceptions import DataWarning
 from kdmaps.simulation import boltzmann_weights, effective_sample_size, metadynamics_weights, umbrella_weights
+from kdmaps.simulation.weights import _check_overlap
 from shared import wide_map
 
 
@@ -94,6 +97,31 @@ def test_umbrella_windows_show_the_well_they_are_in():
     # A window without frames changes nothing, nor does a constant added to a bias.
     more = np.column_stack([energies + 5.0 * kT * np.arange(4), np.zeros(len(X))])
     assert_allclose(umbrella_weights(more, window, kT), weights, rtol=1e-4)
+
+
+@pytest.mark.filterwarnings("ignore:The weights leave")
+def test_windows_without_overlap():
+    """The error of free energies of two windows of N(±c, 1), against draws; without frames in common it is unknown."""
+    rng, found = np.random.default_rng(0), []
+    window, n = np.repeat([0, 1], 200), 400
+
+    def draw(c):
+        x = np.where(window, c, -c) + rng.standard_normal(n)
+        return (x[:, None] - [-c, c]) ** 2 / 2, x  # V = 0: both windows have the same free energy
+
+    for _ in range(200):
+        energies, _ = draw(1.2)
+        weights = umbrella_weights(energies, window, 1.0)
+        found.append(np.log((weights[:, None] * np.exp(-energies)).sum(axis=0)))
+    spread = np.diff(found, axis=1).std()
+    shares = np.exp(-energies) / np.exp(-energies).sum(axis=1, keepdims=True)
+    with mock.patch("kdmaps.simulation.weights.MAX_ERROR", 0.8 * spread), pytest.warns(DataWarning):
+        _check_overlap(shares, np.arange(2))
+    with mock.patch("kdmaps.simulation.weights.MAX_ERROR", 1.25 * spread):  # 5 % of the spread of 200, as much of H
+        _check_overlap(shares, np.arange(2))
+    for c, shift in ((5.0, 0.0), (30.0, 7.0)):
+        with pytest.warns(DataWarning, match="windows 0 and 1 differ by an amount that is known to"):
+            umbrella_weights(draw(c)[0] + [0.0, shift], window, 1.0)
 
 
 def test_one_window_is_a_static_bias():

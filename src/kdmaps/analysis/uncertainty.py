@@ -189,7 +189,7 @@ def bootstrap(
     if max_blocks is not None and (not isinstance(max_blocks, Integral) or max_blocks < 2):
         raise ValueError(f"max_blocks must be None or an integer of at least 2, got {max_blocks!r}.")
     fitted: Any = getattr(model, "best_estimator_", model)
-    X, groups, _ = join_trajectories(X, groups)
+    X, groups, _ = join_trajectories(X, groups, sample_weight)
     X = checked_source(model, X)
     if not isinstance(X, ArraySource):
         raise ValueError("X must be an array or a .npy file, from which blocks of rows can be selected.")

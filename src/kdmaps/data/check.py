@@ -29,10 +29,10 @@ def check_data(
 ) -> list[Finding]:
     """Look for what is probably not meant: before every fit this runs by itself, and each finding is a `DataWarning`.
 
-    The checks are for outliers, copies of rows, discrete and one-hot columns, columns that are a time or an index,
-    angles that wrap, constant columns and columns of very different scales, weights that few rows dominate, and rows
-    in the order of time: consecutive frames or interleaved walkers. Samples on a curved surface are noted, but not
-    warned of before a fit.
+    The checks are for outliers, copies of rows, discrete and one-hot columns, columns that are a time or an index, or
+    weights by their names, angles that wrap, constant columns and columns of very different scales, weights that few
+    rows dominate, and rows in the order of time: consecutive frames or interleaved walkers. Samples on a curved surface
+    are noted, but not warned of before a fit.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ def check_data(
     >>> [(finding.name, finding.where) for finding in check_data(x)]
     [('outliers', (7,))]
     """
-    X, groups, _ = join_trajectories(X, groups)
+    X, groups, _ = join_trajectories(X, groups, sample_weight)
     names = column_names(X) if feature_names is None else feature_names
     source = as_source(X)
     weight = checked_weight(sample_weight, source)

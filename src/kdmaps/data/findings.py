@@ -39,6 +39,8 @@ TURNS = {
     "[-180, 180]": (-180.0, 180.0),
     "[0, 360]": (0.0, 360.0),
 }
+#: Names of columns, or their last parts, that hold weights or the bias energies of a simulation.
+NO_COORDINATES = {"weight", "weights", "sample_weight", "logweight", "logweights", "bias", "rbias"}
 #: Weights are dominated by a few rows if fewer effective samples than this part, or than this number, are left.
 MIN_EFFECTIVE_PART, MIN_EFFECTIVE = 0.01, 50
 
@@ -141,6 +143,20 @@ def time_columns(data: Looked) -> Finding | None:
         f"Column(s) {_listed(where)} of X run on from row to row, as a time or an index does.",
         "A time that is a coordinate becomes the slowest mode; leave it out of X (--columns on the command line).",
         "error",
+    )
+
+
+def weight_columns(data: Looked) -> Finding | None:
+    """Find columns whose names say that they are weights or energies of a bias, beside others."""
+    named = [str(name).lower().rpartition(".")[2] in NO_COORDINATES for name in data.names or ()]
+    if not any(named) or all(named):
+        return None
+    where = data.label(np.flatnonzero(named))
+    return Finding(
+        "weights",
+        where,
+        f"Column(s) {_listed(where)} of X are weights or energies of a bias by their names, but here coordinates.",
+        "Leave them out of X, and give weights as sample_weight (--weights on the command line).",
     )
 
 
@@ -342,6 +358,7 @@ def _listed(where: Sequence[Any], most: int = MAX_COLUMNS_NAMED) -> str:
 #: Every check; the order is that of the warnings.
 CHECKS = (
     time_columns,
+    weight_columns,
     constant_columns,
     discrete_columns,
     one_hot_columns,

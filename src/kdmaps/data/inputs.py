@@ -63,8 +63,15 @@ def as_source(X: SamplesLike) -> Source:
     return StreamSource(X) if reader is None else reader(X).select()
 
 
-def join_trajectories(X: SamplesLike, groups: ArrayLike | None = None) -> tuple[Any, Any, list[int] | None]:
+def join_trajectories(
+    X: SamplesLike, groups: ArrayLike | None = None, sample_weight: ArrayLike | None = None
+) -> tuple[Any, Any, list[int] | None]:
     """Join a list of arrays, which are several trajectories, into one.
+
+    Raises
+    ------
+    ValueError
+        If groups (or weights) do not belong to X: labels are missing, or are those of data frames in another order.
 
     Returns
     -------
@@ -76,6 +83,9 @@ def join_trajectories(X: SamplesLike, groups: ArrayLike | None = None) -> tuple[
     """
     if isinstance(X, list | tuple) and X and all(isinstance(part, str | os.PathLike) for part in X):
         raise ValueError("X is a list of files; read them with kdmaps.data.open_tables(paths).select().")
+    frames.check_row_labels(X, groups=groups, sample_weight=sample_weight)
+    if (missing := _missing(groups)).any():
+        raise ValueError(f"groups has no label for row {missing.argmax()}; give every row one, or leave it out of X.")
     if not isinstance(X, list | tuple) or not X or not all(len(getattr(part, "shape", ())) == 2 for part in X):
         return X, groups, None
     if any(hasattr(part, "tocsr") for part in X):
@@ -92,6 +102,16 @@ def join_trajectories(X: SamplesLike, groups: ArrayLike | None = None) -> tuple[
     joined = np.concatenate(X) if names[0] is None else frames.joined(X)
     # One trajectory has no others to be held out for: its rows are samples as those of an array.
     return joined, np.repeat(np.arange(len(X)), lengths) if len(X) > 1 else None, lengths
+
+
+def _missing(groups: ArrayLike | None) -> np.ndarray:
+    """Return which labels are missing: None, NaN, and what data frames have in their place."""
+    labels = np.asarray(groups).ravel()
+    if groups is None or labels.dtype.kind in "biuSU":
+        return np.zeros(1, dtype=bool)
+    if labels.dtype.kind != "O":
+        return labels != labels  # NaN and NaT
+    return np.array([label is None or type(label).__name__ == "NAType" or label != label for label in labels.tolist()])
 
 
 def is_array_like(X: Any) -> bool:

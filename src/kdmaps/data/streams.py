@@ -11,6 +11,16 @@ from kdmaps.data.formats.base import block_rows
 from kdmaps.data.pairs import paired_chunks
 from kdmaps.data.sources import Part, Sample, Source, as_rows, check_finite, counted_rows, draw_by_keys, weights_at
 
+#: Sums of the same rows differ by rounding if their chunks are cut elsewhere, those of other rows by 1/√n and more.
+SAME = 1e-9
+
+
+def _place_sums(rows: np.ndarray, start: int) -> np.ndarray:
+    """Return the sums of each column times the number of its row, and those of its absolute values; shape (2, d)."""
+    places = np.arange(start + 1, start + rows.shape[0] + 1, dtype=np.float64)
+    with np.errstate(over="ignore", invalid="ignore"):  # what is not finite equals anything
+        return np.array([places @ rows, places @ np.abs(rows)])
+
 
 class StreamSource(Source):
     """Chunks of rows, one after the other.
@@ -41,6 +51,7 @@ class StreamSource(Source):
         self._head: list[np.ndarray] = []  # chunks of a one-time stream that were read, but not yet used
         self._rest: Iterator[np.ndarray] | None = None
         self._last: Any = None
+        self._sums: np.ndarray | None = None  # of the last whole pass, see `_place_sums`
         self.n_features: int = next(self._chunks(keep=True)).shape[1]
 
     def _open(self) -> Iterator[np.ndarray]:
@@ -52,7 +63,7 @@ class StreamSource(Source):
         if chunks is self._last:
             raise ValueError("X returned the same iterator twice; the callable must return a new one at every call.")
         self._last = chunks
-        start = 0
+        start, sums, origin = 0, np.zeros((2, 1)), 0.0
         for number, chunk in enumerate(chunks):
             rows = as_rows(chunk, number)
             if number and rows.shape[1] != self.n_features:
@@ -60,6 +71,8 @@ class StreamSource(Source):
                     f"Chunk {number} of X has {rows.shape[1]} columns, but the chunks before it have "
                     f"{self.n_features}; every chunk must have the same columns."
                 )
+            origin = origin if start or not len(rows) else rows[0].copy()  # a large offset would hide differences
+            sums = sums + _place_sums(rows - origin, start)
             check_finite(rows, slice(start, start := start + rows.shape[0]), self.feature_names)
             yield rows
         if self.n_samples not in (None, start):
@@ -71,7 +84,12 @@ class StreamSource(Source):
                 "X is a stream of 0 sample(s). An iterator that was read before is empty: pass a callable that returns "
                 "a new one."
             )
-        self.n_samples = start
+        if self._sums is not None and (np.abs(sums[0] - self._sums[0]) > SAME * self._sums[1]).any():
+            raise ValueError(
+                "X gave other rows than in the pass before, or the same in another order; the callable must return the "
+                "same rows in the same order at every call: do not shuffle them, and draw them with a fixed seed."
+            )
+        self.n_samples, self._sums = start, sums
 
     def _chunks(self, keep: bool = False) -> Iterator[np.ndarray]:
         """Return all chunks; those of a one-time stream only until they are taken without `keep`.

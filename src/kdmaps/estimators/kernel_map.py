@@ -246,7 +246,7 @@ class KernelDiffusionMap(ModeTransformer):
         reset: bool,
     ) -> Self:
         self._check_parameters()
-        X, groups, _ = join_trajectories(X, groups)
+        X, groups, _ = join_trajectories(X, groups, sample_weight)
         with all_or_nothing(self):
             source = checked_source(self, X, reset)
             check_folds(source, fit_spec(self))

@@ -252,7 +252,7 @@ class KernelSearchCV(ModeTransformer):
         """
         plan = self._plan()
         plan.check()
-        X, groups, _ = join_trajectories(X, groups)
+        X, groups, _ = join_trajectories(X, groups, sample_weight)
         with all_or_nothing(self), reporting(self.progress):
             source = checked_source(self, X, reset=True)
             check_folds(source, plan.fit)

@@ -237,7 +237,7 @@ class ModeTransformer(NotebookDisplay, TransformerMixin, BaseEstimator):
             training samples (the first chunk of `partial_fit`), at the points X.
         """
         check_is_fitted(self)
-        X, groups, _ = join_trajectories(X, groups)
+        X, groups, _ = join_trajectories(X, groups, sample_weight)
         source = checked_source(self, X)
         weight = checked_weight(sample_weight, source)
         lag, limit = getattr(self, "lag_", None), getattr(self, "memory_limit", None)

@@ -214,7 +214,7 @@ class VariationalKernelMap(ModeTransformer):
         """
         spec, fit = self._basis_spec(), self._fit_spec()
         self._check_parameters(spec, fit)
-        X, groups, _ = join_trajectories(X, groups)
+        X, groups, _ = join_trajectories(X, groups, sample_weight)
         with all_or_nothing(self):
             X = checked_samples(self, X, reset=True)
             weight = checked_weight(sample_weight, X)

@@ -13,6 +13,9 @@ from kdmaps.data.findings import effective_sample_size, is_dominated
 from kdmaps.exceptions import DataWarning
 from kdmaps.utils.warn import warn
 
+#: Largest standard error of differences of free energies between windows, in kT: weights are wrong by a factor of e.
+MAX_ERROR = 1.0
+
 
 def boltzmann_weights(bias_energy: ArrayLike, kT: float) -> np.ndarray:
     """Return the weights e^{U/kT}, scaled to mean 1, of samples simulated with a bias U added to the energy V.
@@ -131,7 +134,7 @@ def umbrella_weights(bias_energies: ArrayLike, window: ArrayLike, kT: float) -> 
     Warns
     -----
     DataWarning
-        If a few frames carry nearly all of the weight.
+        If a few frames carry nearly all of the weight, or if windows hardly overlap.
 
     Examples
     --------
@@ -163,7 +166,31 @@ def umbrella_weights(bias_energies: ArrayLike, window: ArrayLike, kT: float) -> 
     found = minimize(
         objective, start[1:] - start[0], jac=True, method="BFGS", options={"gtol": 1e-9, "maxiter": 10_000}
     )
-    return _scaled(-logsumexp(np.log(counts) + np.append(0.0, found.x) - energies, axis=1))
+    terms = np.log(counts) + np.append(0.0, found.x) - energies
+    total = logsumexp(terms, axis=1)
+    _check_overlap(np.exp(terms - total[:, None]), used)
+    return _scaled(-total)
+
+
+def _check_overlap(shares: np.ndarray, windows: np.ndarray) -> None:
+    """Warn if the difference of the free energies of two windows is unknown.
+
+    Its variance is v·H⁺v - 1/N_i - 1/N_j with v = e_i - e_j and the second derivatives H = diag(Σ_n p_n) - Σ_n p_n p_nᵀ
+    of the objective (C. J. Geyer 1994), where p_n are the shares of the windows in frame n.
+    """
+    counts = shares.sum(axis=0)
+    values, vectors = np.linalg.eigh(np.diag(counts) - shares.T @ shares)
+    # The first is the constant, of eigenvalue 0; rounding leaves 1e-16 of the number of frames of the others.
+    scaled = vectors[:, 1:] / np.sqrt(np.maximum(values[1:], 1e-12 * len(shares)))
+    variance = ((scaled[:, None] - scaled) ** 2).sum(axis=2) - (1 / counts[:, None] + 1 / counts)
+    i, j = np.unravel_index(variance.argmax(), variance.shape)
+    if (error := np.sqrt(max(variance[i, j], 0.0))) > MAX_ERROR:
+        warn(
+            f"The free energies of windows {windows[i]} and {windows[j]} differ by an amount that is known to "
+            f"{min(error, 100):.2g} kT at best, and so are the weights of their frames: hardly a frame is likely in "
+            "both. Add windows between them, or make biases softer.",
+            DataWarning,
+        )
 
 
 def checked_kT(kT: float) -> float:

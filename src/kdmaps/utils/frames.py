@@ -16,6 +16,20 @@ def column_names(X: Any) -> list[str] | None:
     return None if names is None or callable(names) else [str(name) for name in names]
 
 
+def check_row_labels(X: Any, **beside: Any) -> None:
+    """Raise if a column beside a data frame has the row labels of the frame in another order: rows go by place."""
+    labels = getattr(X, "index", None)
+    for name, column in beside.items():
+        own = getattr(column, "index", None)
+        if not hasattr(labels, "isin") or not hasattr(own, "isin") or len(own) != len(labels) or own.equals(labels):
+            continue
+        if own.is_unique and own.isin(labels).all():
+            raise ValueError(
+                f"{name} has the row labels of X in another order; give {name}.loc[X.index], or, if its rows are those "
+                f"of X as they stand, {name}.to_numpy()."
+            )
+
+
 def joined(frames: Sequence[Any]) -> Any:
     """Return the rows of data frames of one library below one another."""
     kind = _library(frames[0])
