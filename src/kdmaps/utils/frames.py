@@ -18,9 +18,9 @@ def column_names(X: Any) -> list[str] | None:
 
 def check_row_labels(X: Any, **beside: Any) -> None:
     """Raise if a column beside a data frame has the row labels of the frame in another order: rows go by place."""
-    labels = getattr(X, "index", None)
+    labels: Any = getattr(X, "index", None)
     for name, column in beside.items():
-        own = getattr(column, "index", None)
+        own: Any = getattr(column, "index", None)
         if not hasattr(labels, "isin") or not hasattr(own, "isin") or len(own) != len(labels) or own.equals(labels):
             continue
         if own.is_unique and own.isin(labels).all():
