@@ -8,6 +8,7 @@ from kdmaps.metrics import subspace_r2
 
 import kdmaps
 from kdmaps.data.distances import median_distance
+from kdmaps.experiments._runner import finished
 from kdmaps.experiments.variational import _grid, table
 from kdmaps.selection.grid import REGULARIZATIONS
 from shared import known_warning
@@ -32,3 +33,17 @@ def test_table_compares_the_same_seeds():
     cells = [cell.strip() for cell in table(rows).splitlines()[-1].strip("|").split("|")]
     change = np.array([0.89 - 0.9, 0.85 - 0.8])
     assert cells == ["ou3d", "0.850 (0.500)", "0.870 (0.500)", f"{change.mean():+.4f}", f"{change.min():+.4f}", "1/2"]
+
+
+def test_the_refinement_is_worse_on_no_sample(request):
+    """As docs/beyond.md says of the committed rows."""
+    path = request.config.rootpath / "results" / "variational" / "rows.jsonl"
+    rows = [row for found in finished(path).values() for row in found]
+    search, refined = (
+        {(r["problem"], r["seed"]): r["r2"] for r in rows if r["method"] == name} for name in ("search", "refined")
+    )
+    assert refined.keys() == search.keys()
+    gains = {key: refined[key] - search[key] for key in refined}
+    assert min(gains.values()) >= 0
+    for problem in ("ou2d-4", "ou2d-16", "ou3d", "ou10d"):  # coordinates of different scales
+        assert np.mean([gain for (name, _), gain in gains.items() if name == problem]) > 0.005
