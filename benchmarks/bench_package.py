@@ -2,7 +2,7 @@
 
 Run `python -m benchmarks.bench_package` from the root of the repository, in an environment with the dependency group
 `test`. An installation is what `pip install kdmaps` brings: the packages of this environment that kdmaps requires,
-directly or not, without its extras.
+directly or not, without its extras, and their bytecode, which pip compiles.
 """
 
 from __future__ import annotations
@@ -34,9 +34,10 @@ def wheel_bytes() -> int:
         return Path(wheel).stat().st_size
 
 
-def installed_bytes() -> dict[str, int]:
-    """Size of every package that kdmaps requires without extras, and of kdmaps itself."""
+def installed_bytes() -> tuple[dict[str, int], int]:
+    """Size of every package that kdmaps requires without extras, and of kdmaps itself; and of all bytecode in them."""
     found: dict[str, int] = {}
+    bytecode = 0
     names = ["kdmaps"]
     while names:
         name = re.sub(r"[-_.]+", "-", names.pop().lower())
@@ -46,9 +47,11 @@ def installed_bytes() -> dict[str, int]:
         requirements = [Requirement(each) for each in package.requires or ()]
         names += [each.name for each in requirements if each.marker is None or each.marker.evaluate({"extra": ""})]
         files = (ROOT / "src" / "kdmaps").rglob("*") if name == "kdmaps" else map(package.locate_file, package.files)
-        paths = [Path(file) for file in files]
-        found[name] = sum(path.stat().st_size for path in paths if path.is_file() and path.suffix != ".pyc")
-    return found
+        # What numba has compiled in the source tree is no part of a package.
+        paths = [path for file in files if (path := Path(file)).is_file() and path.suffix not in {".nbi", ".nbc"}]
+        found[name] = sum(path.stat().st_size for path in paths)
+        bytecode += sum(path.stat().st_size for path in paths if path.suffix == ".pyc")
+    return found, bytecode
 
 
 def import_seconds(statement: str, repeats: int) -> float:
@@ -75,13 +78,14 @@ def main() -> None:
     for column in ("what", "measured", "goal"):
         table.add_column(column, justify="left" if column == "what" else "right", no_wrap=True)
     table.add_row("wheel", f"{wheel_bytes() / 1e6:.2f} MB", "")
-    sizes = installed_bytes()
+    sizes, bytecode = installed_bytes()
     total = sum(sizes.values()) / 1e6
     table.add_row(
         f"installation: kdmaps and {len(sizes) - 1} packages", f"{total:.0f} MB", verdict(total, INSTALL_GOAL)
     )
     for name in sorted(sizes, key=sizes.__getitem__, reverse=True)[:4]:
         table.add_row(f"    {name} {distribution(name).version}", f"{sizes[name] / 1e6:.0f} MB", "")
+    table.add_row("    bytecode of all, compiled by pip", f"{bytecode / 1e6:.0f} MB", "")
     seconds = import_seconds("import kdmaps", repeats)
     table.add_row("import kdmaps", f"{seconds:.2f} s", verdict(seconds, IMPORT_GOAL))
     seconds = import_seconds("import kdmaps; kdmaps.AdaptiveDiffusionMap", repeats)

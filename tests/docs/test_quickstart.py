@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -32,9 +33,26 @@ def stranger(tmp_path_factory):
     install = [*pip, "--python", str(python), "install", "--no-deps", "--no-index", str(wheel)]
     subprocess.run(install, check=True, capture_output=True, text=True)
     ask = [python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"]
-    where = subprocess.run(ask, check=True, capture_output=True, text=True)
-    Path(where.stdout.strip(), "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    packages = Path(subprocess.run(ask, check=True, capture_output=True, text=True).stdout.strip())
+    (packages / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    lend_machine_code(packages / "kdmaps")
     return python
+
+
+def lend_machine_code(package):
+    """Copy what numba has compiled here so far, which takes it half a minute, to the same sources installed elsewhere.
+
+    numba knows sources by their dates and sizes, so those with machine code get the dates that they have here.
+    """
+    own = ROOT / "src" / "kdmaps"
+    for code in own.rglob("__pycache__/*.nb[ic]"):
+        source = code.parents[1] / f"{code.name.partition('.')[0]}.py"
+        if not source.exists():  # a module that has moved
+            continue
+        target = package / source.relative_to(own)
+        shutil.copystat(source, target)
+        target.with_name("__pycache__").mkdir(exist_ok=True)
+        shutil.copy(code, target.with_name("__pycache__"))
 
 
 def tokens(text):

@@ -85,5 +85,5 @@ def test_the_scan_sees_commands():
     assert ["fit", "samples.npy", "--modes", "2", "--out", "result"] in COMMANDS["command_line"]
     assert ["transform", "result/model.npz", "more.csv"] in COMMANDS["README"]
     group = typer.main.get_command(app)
-    with pytest.raises(Exception, match="No such option:? '?--mode"):
+    with pytest.raises(Exception, match=r"No such option:? '?--mode"):
         group.get_command(None, "fit").make_context("fit", ["samples.npy", "--mode", "2"])
