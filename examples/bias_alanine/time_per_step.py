@@ -28,7 +28,8 @@ Alanine dipeptide, 22 atoms in implicit solvent, on one core, with OpenMM's plat
 {features} features, continued flat where there were no samples (an expression has no continuation). "trivial" is a
 `PythonForce` that computes nothing, restrained likewise: the least that Python in the simulation costs. CPU time, the
 least of {repeats} runs of {steps} steps, which take turns. Made by `python examples/bias_alanine/time_per_step.py` with
-OpenMM {openmm} and kdmaps {kdmaps}. A larger system takes longer per step; what the bias adds stays the same.
+OpenMM {openmm} and kdmaps {kdmaps}. A larger system takes longer per step; what the bias adds stays the same. The CPU
+platform hands its work to a thread, whose times vary by some tens of µs with what else the machine does.
 
 {table}
 """

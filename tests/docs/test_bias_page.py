@@ -15,6 +15,12 @@ def test_times_are_those_of_the_results():
     for name in ("2 torsions", "10 distances", "30 aligned coordinates"):
         cells = re.search(rf"^\| {name} \|(.*)\|$", page, re.MULTILINE)[1].split("|")
         found |= {f"{name}, fourier, {how}": cell.strip() for how, cell in zip(METHODS, cells, strict=True)}
-    measured = {name: f"{COSTS[name]:.0f}" if name in COSTS else "" for name in found}
+    measured = {name: both(name) if name in COSTS["CPU"] else "" for name in found}
     assert found == measured
-    assert f"a step takes {COSTS['no bias']:.0f}; {COSTS['trivial']:.0f} with" in page
+    assert f"a step takes {both('no bias')}; {both('trivial')} with" in page
+    assert "less than a third of the time" in page
+    assert COSTS["Reference"]["no bias"] < COSTS["CPU"]["no bias"] / 3
+
+
+def both(name):
+    return " / ".join(f"{COSTS[platform][name]:.0f}" for platform in ("CPU", "Reference"))
