@@ -1,7 +1,7 @@
 """Cross to φ > 0 in alanine dipeptide at 300 K: metadynamics along learned modes, weights, a new fit, again.
 
-    python examples/bias_alanine/run.py --quick          # 1 ns a run, three minutes; writes into ./alanine
-    python examples/bias_alanine/run.py --out somewhere  # 5 ns a run, a quarter of an hour
+    python examples/bias_alanine/run.py --quick          # 1 ns a run, six minutes; writes into ./alanine
+    python examples/bias_alanine/run.py --out somewhere  # 5 ns a run, half an hour
 
 It needs OpenMM (`pip install 'kdmaps[openmm]'`). A plain simulation at 300 K saw no crossing in 19 ns. Frames of 400 K,
 of which a thirtieth is at φ > 0, show the first modes; round 1 is biased along them at 300 K, its weighted frames show
