@@ -1,0 +1,44 @@
+"""The page of faults claims what its tables count."""
+
+import re
+from pathlib import Path
+
+from benchmarks.faults.__main__ import FOUND, table
+from benchmarks.faults._work import WORK
+
+from kdmaps.utils.json_lines import is_intact, read_lines
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = (ROOT / "docs" / "faults.md").read_text()
+LINES = read_lines(ROOT / "results" / "faults" / "rows.jsonl")
+ROWS = [row for line in LINES for row in line["rows"]]
+WRONG = ("half-written", "lost", "unequal", "unclear", "left behind")
+FUZZ = (ROOT / "results" / "fuzz" / "table.md").read_text()
+
+
+def test_the_plan_was_carried_out_and_found_nothing():
+    assert all(map(is_intact, LINES))
+    tried = {}
+    for row in ROWS:
+        tried[row["fault"], row["work"]] = tried.get((row["fault"], row["work"]), 0) + row["tried"]
+    wanted = {(fault, work): times for fault, times in (("kill", 100), ("full", 20)) for work in WORK}
+    assert tried == wanted | {("worker", "search of Dask data"): 10}
+    assert sum(row.get(what, 0) for row in ROWS for what in WRONG) == 0
+    # Most faults came before the work had ended; a kill at a random moment may come too late.
+    assert sum(row["interrupted"] for row in ROWS) > 0.9 * sum(tried.values())
+
+
+def test_the_table_is_that_of_the_rows():
+    text = (ROOT / "results" / "faults" / "table.md").read_text()
+    assert text == "\n".join(table(ROWS, fault) for fault in FOUND)
+
+
+def test_what_the_page_says_of_the_fuzz():
+    head, *rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in FUZZ.splitlines() if "|" in line]
+    counts = {row[0]: dict(zip(head[1:], map(int, row[1:]), strict=True)) for row in rows if row[1].isdigit()}
+    total = int(re.match(r"(\d+) cases", FUZZ)[1])
+    assert total == sum(sum(row.values()) for row in counts.values())
+    calls = sum(sum(row.values()) for name, row in counts.items() if ", " in name)
+    assert re.search(r"some (\w+) thousand calls", PAGE)[1] == {3: "three", 4: "four"}[round(calls / 1000)]
+    unchecked = {name for name, row in counts.items() if row["other numbers"]}
+    assert unchecked <= {"a .csv", "a .tsv", "a .dat", "a .npy", "a .zarr"}  # text, .npy and Zarr
