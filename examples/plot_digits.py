@@ -41,12 +41,16 @@ print("time scales:", model.timescales_.round(2), "gap after them:", round(model
 # Four modes, two at a time, with some of the images at their positions.
 
 
-def show(ax, points, step=14):
-    """Draw a scatter plot coloured by digit, with every `step`-th image."""
+def show(ax, points, apart=0.07):
+    """Draw a scatter plot coloured by digit, with images that do not cover each other."""
     ax.scatter(*points.T, c=digit, cmap="tab10", vmax=9, s=6, alpha=0.6)
-    for i in range(0, len(points), step):
-        picture = OffsetImage(images[i].reshape(8, 8), cmap="gray_r", zoom=1.6, alpha=0.8)
-        ax.add_artist(AnnotationBbox(picture, points[i], frameon=False))
+    places = (points - points.min(axis=0)) / np.ptp(points, axis=0)
+    shown = []
+    for i, place in enumerate(places):
+        if all(np.linalg.norm(place - places[j]) > apart for j in shown):
+            shown.append(i)
+            picture = OffsetImage(images[i].reshape(8, 8), cmap="gray_r", zoom=1.6, alpha=0.8)
+            ax.add_artist(AnnotationBbox(picture, points[i], frameon=False))
 
 
 figure, axes = plt.subplots(1, 2, figsize=(11, 5), layout="constrained")

@@ -85,6 +85,7 @@ print("\n".join(said))
 # %%
 # So what the field expects is there: no memory of returns, an even slow function, and a memory of volatility for weeks.
 # Its time scale is flagged: seven years hold a dozen or so independent spells of turbulence, which do not determine it.
+# In the first picture, the colour is the size of the returns of that day.
 
 figure, axes = plt.subplots(1, 3, figsize=(12, 3.8), layout="constrained")
 axes[0].scatter(market, slow, s=4, c=size, cmap="viridis")
