@@ -12,6 +12,10 @@ from kdmaps.experiments._runner import Row, markdown
 from kdmaps.utils.files import replacing
 
 
+#: Seconds on the axis of the picture.
+TICKS = (1, 2, 3, 5, 10, 15)
+
+
 def page(rows: list[Row], tuning: list[Row]) -> str:
     """Return accuracy, rates, cost, patience, tuning, failures and settings, in Markdown."""
     usual = min((row["training"] for row in rows if "training" in row), default=0)
@@ -168,6 +172,8 @@ def draw(rows: list[Row], path: Path) -> None:
                 alpha=0.85, color=f"C{number}", label=f"{peer}{' (pairs)' if PEERS[peer].lagged else ''}",
             )  # fmt: skip
         ax.set(xscale="log", yscale="log", title=problem)
+        ax.set_xticks(TICKS, [f"{tick:g}" for tick in TICKS])
+        ax.set_xticks([], minor=True)
         ax.grid(alpha=0.25)
     for ax in axes[len(names) :]:
         ax.axis("off")
