@@ -11,7 +11,6 @@ from benchmarks.neural._peers import OURS, PEERS
 from kdmaps.experiments._runner import Row, markdown
 from kdmaps.utils.files import replacing
 
-
 #: Seconds on the axis of the picture.
 TICKS = (1, 2, 3, 5, 10, 15)
 
