@@ -1,6 +1,7 @@
 """Sphinx configuration: `make docs` builds the pages with warnings as errors."""
 
 import sys
+import warnings
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -70,7 +71,14 @@ autodoc_default_options = {
     "exclude-members": ",".join(SKLEARN),
 }
 
+
 # --- gallery ----------------------------------------------------------------------------------------------------------
+def _format_warning(message, category, *place):
+    """Return a warning as pages show it: without its place, which is a path on the machine that builds them."""
+    return f"{category.__name__}: {message}\n"
+
+
+warnings.formatwarning = _format_warning
 sphinx_gallery_conf = {
     "examples_dirs": [str(GENERATED / "gallery_source")],
     "gallery_dirs": ["generated/gallery"],

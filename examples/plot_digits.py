@@ -59,6 +59,7 @@ for ax, (i, j) in zip(axes, [(0, 1), (2, 3)], strict=True):
     ax.set(xlabel=f"mode {i + 1}", ylabel=f"mode {j + 1}")
 handles = [plt.Line2D([], [], ls="none", marker="o", color=plt.get_cmap("tab10")(k), label=str(k)) for k in range(5)]
 axes[1].legend(handles=handles, title="digit", frameon=False, loc="center left", bbox_to_anchor=(1, 0.5))
+plt.show()
 
 # %%
 # Do the modes separate the digits? Clusters of the four modes, and of the four leading principal components, are
@@ -68,7 +69,6 @@ axes[1].legend(handles=handles, title="digit", frameon=False, loc="center left",
 for name, points in [("modes", modes), ("principal components", PCA(4).fit_transform(X))]:
     found = KMeans(5, n_init=10, random_state=0).fit_predict(points / points.std(axis=0))
     print(f"{name}: adjusted Rand index {adjusted_rand_score(digit, found):.2f}")
-plt.show()
 
 # %%
 # How many modes does it take? All ten digits, told apart by their five nearest neighbours among the first modes, beside

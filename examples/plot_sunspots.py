@@ -26,9 +26,12 @@ X = np.lib.stride_tricks.sliding_window_view(root, WINDOW)
 year = series["YEAR"].to_numpy()[WINDOW // 2 : WINDOW // 2 + len(X)]
 
 folds = kdmaps.BlockedKFold(4, gap=WINDOW)
-model = kdmaps.KernelSearchCV(2, families=["gaussian", "laplacian"], bandwidths=5, cv=folds, random_state=0).fit(X)
-modes = model.transform(X)
+model = kdmaps.KernelSearchCV(2, families=["gaussian", "laplacian"], bandwidths=5, cv=folds, random_state=0)
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    modes = model.fit(X).transform(X)
 print("selected:", model.kernel_)
+print(*(str(warning.message) for warning in caught), sep="\n")
 
 # %%
 # Neighbouring windows share ten of their eleven years, and the phase of the cycle is correlated over decades. The
