@@ -1,4 +1,4 @@
-"""Dictionaries from the data: a metric from the modes, modes as inputs of a second round, or more bandwidths.
+"""Dictionaries from the data: a metric, or modes as inputs.
 
 Every dictionary gets two rounds of equally many candidates: six families × eight bandwidths × six regularizations, all
 with the same folds and 200 Fourier features. The first round is the same for all; in the second, bandwidths lie between

@@ -1,4 +1,4 @@
-"""Why the default is not first everywhere: landmarks that have seen the test samples, samples that mislead, digits.
+"""Why the default is not first everywhere.
 
 - *Landmarks*, sphere-19, 500 samples: the default with 125 landmarks, which are k-means centres of all samples, of the
   half of them that is not tested, or of 500 other samples. Σ√t is the score of a search: on its held-out samples, and
@@ -9,6 +9,8 @@
   among the first 2, 4 and 9 coordinates (mean of five folds); for the first two coordinates, the share of the variance
   that is between the classes, and how many images carry it, n_V = (Σφ²)²/Σφ⁴. "one grid" has
   Gaussian and Laplacian kernels of 1.5 to 30 median distances, and Fourier features.
+
+Means over three samples, or random states.
 
     python -m kdmaps.experiments.reasons --quick
 """
