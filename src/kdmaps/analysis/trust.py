@@ -246,7 +246,8 @@ def _independent(counts: np.ndarray) -> ModeCheck:
 def _mismatch(values: np.ndarray) -> ModeCheck:
     warning = UnreliableModesWarning(
         f"The energy of {_named(values > MAX_MISMATCH)} does not lie where a mode of such values has it: the "
-        "kernel or the regularization does not fit, and the rate is biased. Use AdaptiveDiffusionMap, or more samples."
+        "kernel or the regularization does not fit, and the rate is biased. Use more samples, or if the kernel "
+        "was set by hand AdaptiveDiffusionMap."
     )
     what = "misplaced part of the energy"
     return ModeCheck("mismatch", what, values, MAX_MISMATCH, False, warning)
