@@ -40,5 +40,7 @@ def test_what_the_page_says_of_the_fuzz():
     assert total == sum(sum(row.values()) for row in counts.values())
     calls = sum(sum(row.values()) for name, row in counts.items() if ", " in name)
     assert re.search(r"some (\w+) thousand calls", PAGE)[1] == {3: "three", 4: "four"}[round(calls / 1000)]
+    assert re.match(r"\d+ cases, 2 failed", FUZZ)
+    assert re.match(r"\d+ cases, 0 failed", (ROOT / "results" / "fuzz" / "mended.md").read_text())
     unchecked = {name for name, row in counts.items() if row["other numbers"]}
     assert unchecked <= {"a .csv", "a .tsv", "a .dat", "a .npy", "a .zarr"}  # text, .npy and Zarr
