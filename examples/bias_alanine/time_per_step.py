@@ -29,7 +29,8 @@ Alanine dipeptide, 22 atoms in implicit solvent, on one core, with OpenMM's plat
 `PythonForce` that computes nothing, restrained likewise: the least that Python in the simulation costs. CPU time, the
 least of {repeats} runs of {steps} steps, which take turns. Made by `python examples/bias_alanine/time_per_step.py` with
 OpenMM {openmm} and kdmaps {kdmaps}. A larger system takes longer per step; what the bias adds stays the same. The CPU
-platform hands its work to a thread, whose times vary by some tens of µs with what else the machine does.
+platform hands its work to a thread: its times differed between runs by up to a factor of four, those of Reference by
+one and a half.
 
 {table}
 """
