@@ -13,7 +13,7 @@ from joblib import effective_n_jobs
 from kdmaps.data.sources import Source
 from kdmaps.forms.engines import chunk_rows, make_loop
 from kdmaps.kernels import Gaussian, Kernel, make_kernel
-from kdmaps.selection.candidate import Candidate, Trial
+from kdmaps.selection.candidate import JUDGED, Candidate, Trial
 from kdmaps.selection.checkpoint import Checkpoint
 from kdmaps.selection.grid import bandwidth_grid, edge_of, kernels_of, regularization_grid
 from kdmaps.selection.judging import FoldedMoments, SearchData
@@ -29,6 +29,8 @@ from kdmaps.utils.validation import seed_of
 
 #: Standard errors of the difference that a candidate may be worse by, if rounding spoils the best one.
 FORGIVEN = 2.0
+#: Up to so many samples, the products of a heat are so short that threads would mostly wait for the interpreter.
+FEW_SAMPLES = 1000
 
 
 def search(source: Source, weight: np.ndarray | None, groups: Any, plan: SearchPlan) -> SearchResult:
@@ -165,6 +167,8 @@ class _Sweep:
         missing = [trial for trial in new if trial not in self._found]
         jobs = self._plan.n_jobs
         workers = self.data.source.n_callers if jobs == -1 else effective_n_jobs(jobs)
+        if (self.data.source.n_samples or np.inf) <= FEW_SAMPLES and all(t.judged == JUDGED[0] for t in missing):
+            workers = 1
         leader = sorted(self.candidates, key=lambda candidate: candidate.value)  # the best so far comes last
 
         def judged(trial: Trial) -> list[Candidate]:
