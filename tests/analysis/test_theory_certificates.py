@@ -213,8 +213,9 @@ def test_influence_is_the_derivative_of_the_pooled_score(searched):
     assert_allclose(score, pooled(weight), rtol=1e-10)
     assert abs(psi.sum()) < 1e-10 * np.abs(psi).sum()
     for i in (0, 17, 80):
-        step = 1e-4 * weight * (np.arange(len(X)) == i)
-        difference = (pooled(weight + step) - pooled(weight - step)) / 2e-4
+        # A hundredth: with less, rounding of the score outweighs what is left of the third derivative.
+        step = 1e-2 * weight * (np.arange(len(X)) == i)
+        difference = (pooled(weight + step) - pooled(weight - step)) / 2e-2
         assert_allclose(psi[i], difference, rtol=1e-5, atol=1e-9)
 
 

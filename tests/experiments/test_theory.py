@@ -41,7 +41,9 @@ def test_the_bound_on_the_optimism_holds_and_says_something():
         mine = [row for row in rows if row["problem"] == problem]
         held = np.mean([row["score"] - row["population"] <= row["bound"] for row in mine])
         assert held >= 0.95 - 2 * np.sqrt(0.95 * 0.05 / len(mine))  # the nominal level, within two standard errors
-        assert max(row["bound"] / row["score"] for row in mine) < 0.5  # the trivial bound is 1
+        # The trivial bound is the score itself.
+        assert np.mean([row["bound"] < row["score"] / 2 for row in mine]) >= 0.95
+        assert max(row["bound"] / row["score"] for row in mine) < 0.6
 
 
 @pytest.mark.parametrize("n", sorted({row["n"] for row in of("continuous")}))
