@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import re
 import subprocess
 import sys
@@ -65,7 +66,9 @@ def import_seconds(statement: str, repeats: int) -> float:
 def known_types() -> float:
     """Share of the public names whose types a checker knows, in percent."""
     command = [sys.executable, "-m", "basedpyright", "--verifytypes", "kdmaps", "--ignoreexternal", "--outputjson"]
-    done = subprocess.run([*command, "--pythonpath", sys.executable], cwd=ROOT, capture_output=True, text=True)
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}  # an editable installation has no py.typed of its own
+    command += ["--pythonpath", sys.executable]
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
     return 100 * json.loads(done.stdout)["typeCompleteness"]["completenessScore"]
 
 
