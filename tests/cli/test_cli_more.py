@@ -76,6 +76,19 @@ def test_states(folder):
     assert run("states", folder / "a.npz", folder / "data.csv", "--states", 7).exit_code == 2
 
 
+def test_states_of_a_weighted_fit_without_its_weights(tmp_path):
+    """Of two wells as often in either, the left one weighs four times as much."""
+    x = np.random.default_rng(0).normal(np.repeat([-1.0, 1.0], 150), 0.4)
+    data = pd.DataFrame({"x": x, "w": np.repeat([4.0, 1.0], 150)})
+    data.to_csv(tmp_path / "data.csv", index=False)
+    kdmaps.KernelDiffusionMap(1, random_state=0).fit(data[["x"]], sample_weight=data["w"]).save(tmp_path / "m.npz")
+    command = ("states", tmp_path / "m.npz", tmp_path / "data.csv", "--states", 2, "--out", tmp_path / "states.csv")
+    without = run(*command).stdout
+    assert "These rows are not distributed as the samples of the fit: the mean of mode 1" in without
+    assert "give --weights" in without
+    assert "not distributed" not in run(*command, "--weights", "w").stdout
+
+
 def test_typical_rows_are_in_the_core_of_their_state():
     modes = np.column_stack([np.repeat([-1.0, 1.0], 50)])
     states = kdmaps.dynamics.coarse_states(modes, 2)

@@ -19,6 +19,9 @@ from kdmaps.output.model_files import load
 from kdmaps.output.state_words import state_columns, state_rows, state_words
 from kdmaps.utils.files import check_writable, replacing
 
+#: Means of modes, in standard deviations, from which rows are said to follow another law than the samples of the fit.
+FAR = 0.25
+
 
 @app.command()
 @with_files("groups", "diffusion", "draw")
@@ -47,16 +50,29 @@ def states(
     table = files.open()
     X = gather(matching(fitted, table, files))
     weight = files.weights_of(table, len(X))
-    found = coarse_states(np.asarray(fitted.transform(ArraySource(X))), n_states, sample_weight=weight)
+    modes = np.asarray(fitted.transform(ArraySource(X)))
+    found = coarse_states(modes, n_states, sample_weight=weight)
     places = places_of(table, len(X), files.stride)
     console = Console()
     rows = found.representatives(X, 3)
     shown = np.where(rows < 0, rows, np.asarray(places["row"])[rows])
     console.print(table_of(state_columns(), state_rows(found, shown)))
-    for sentence in state_words(found, fitted):
+    for sentence in (*_foreign(modes, weight), *state_words(found, fitted)):
         console.print(sentence, highlight=False, soft_wrap=True)
     out.parent.mkdir(parents=True, exist_ok=True)
     names = [f"membership{k + 1}" for k in range(n_states)]
     with replacing(out) as (file,):
         write(file, found.memberships, names, {**places, "state": found.labels + 1})
     console.print(f"Written: {out}", highlight=False, soft_wrap=True)
+
+
+def _foreign(modes: np.ndarray, weight: np.ndarray | None) -> tuple[str, ...]:
+    """Return a sentence if rows follow another law than the samples of the fit, over which modes have the mean 0."""
+    mean = np.average(modes, axis=0, weights=weight)
+    worst = int(np.argmax(np.abs(mean)))
+    if abs(mean[worst]) <= FAR:
+        return ()
+    return (
+        f"These rows are not distributed as the samples of the fit: the mean of mode {worst + 1} is {mean[worst]:.2f} "
+        "here, and was 0. Populations are those of these rows. If the samples of the fit had weights, give --weights.",
+    )
