@@ -93,7 +93,8 @@ def kept(path, make):
 def weighted(run, inputs):
     """Return X and weights of a run, after the time in which the bias grows fast."""
     grids, start = run["grids"].astype(np.float64), int(GROWING * len(run["frames"]))
-    visited = grids[-1] > KT  # no frame was ever where there is hardly a hill: F is infinite there, and not -U
+    # No frame was ever where there is hardly a hill: F is infinite there, and not -U. In a very short run, all are low.
+    visited = grids[-1] > min(KT, grids[-1].max() / 2)
     weight = metadynamics_weights(run["energies"][start:], grids[start:, visited], KT, FACTOR)
     return descriptors(inputs, run["frames"][start:]), weight
 
