@@ -47,7 +47,7 @@ def test_many_steps_converge_to_the_exact_pairs(with_ridge):
 
 
 @pytest.mark.parametrize("kernel", [Gaussian(2.0), Matern(1.5, 3.0)], ids=repr)
-def test_one_pass_down_the_path_is_close(kernel):
+def test_a_few_steps_are_close(kernel):
     """Ritz values are never too large, and lack little: the spectra of features decay quickly."""
     basis = make_basis("fourier", kernel, X, 200, random_state=0)
     moments = compute_moments(basis, X)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 from scipy import special
 from scipy.stats import qmc
@@ -33,10 +35,18 @@ def spectral_points(n: int, dim: int, method: str, rng: np.random.RandomState) -
         radii = np.sqrt(2 * special.gammaincinv(dim / 2, _strata(n, rng)))
         return directions * radii[:, None], _strata(n, rng)
     if method == "sobol":
-        sequence = qmc.Sobol(dim + 1, rng=np.random.default_rng(rng.randint(2**31)))
-        points = np.clip(sequence.random_base2((n - 1).bit_length())[:n], 1e-12, 1 - 1e-12)
+        points = _scrambled(n, dim + 1, rng.randint(2**31))
         return special.ndtri(points[:, :-1]), points[:, -1]
     raise ValueError(f"sampling must be 'iid', 'orthogonal' or 'sobol', got {method!r}.")
+
+
+@lru_cache(maxsize=4)  # all kernels of a search start from the same points
+def _scrambled(n: int, dim: int, seed: int) -> np.ndarray:
+    """Return the first points of a scrambled Sobol sequence in the open unit cube, read-only."""
+    sequence = qmc.Sobol(dim, rng=np.random.default_rng(seed))
+    points = np.clip(sequence.random_base2((n - 1).bit_length())[:n], 1e-12, 1 - 1e-12)
+    points.flags.writeable = False
+    return points
 
 
 def _strata(n: int, rng: np.random.RandomState) -> np.ndarray:

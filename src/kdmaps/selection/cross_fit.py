@@ -158,7 +158,7 @@ def rough_cross_fit(
     steps: np.ndarray = STEPS,
     bound: float = 0.0,
 ) -> list[CrossFit | None]:
-    """Return what `cross_fit` does, by a few steps of subspace iteration; largest λ first is best.
+    """Return what `cross_fit` does, by a few steps of subspace iteration.
 
     Parameters
     ----------

@@ -233,12 +233,11 @@ class SearchData:
         sums, members = folds.sums(self.source, self.form, basis, self.weight, engine=self.fit.engine)
         sums = _seen(sums, members, basis)
         share = (time.perf_counter() - start) / (len(trial.lambdas) * len(folds))
-        descending = sorted(trial.lambdas, reverse=True)
-        problem = (basis.ridge, self.fit.n_components, descending, self.fit.center)
+        problem = (basis.ridge, self.fit.n_components, trial.lambdas, self.fit.center)
         fits = rough_cross_fit(sums, members, *problem, **self._iteration)
         return [
             _candidate(trial.label, trial.kernel, lam, fit, scoring, share)
-            for lam, fit in zip(reversed(descending), reversed(fits), strict=True)
+            for lam, fit in zip(trial.lambdas, fits, strict=True)
         ]
 
     def judge_sums(

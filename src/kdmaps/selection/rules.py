@@ -122,11 +122,16 @@ class PooledScore:
         return np.where(known, np.sum(np.maximum(times, 0) ** self.power, axis=-1), -np.inf)
 
     @cached_property
-    def left_out(self) -> np.ndarray:
-        """The score without each fold; (F,)."""
-        return self._score(self._times[1 : 1 + self._n])
+    def _scores(self) -> np.ndarray:
+        """The score of all folds, of all but each one, and of each one alone; (1+2F,)."""
+        return self._score(self._times)
 
     @property
+    def left_out(self) -> np.ndarray:
+        """The score without each fold; (F,)."""
+        return self._scores[1 : 1 + self._n]
+
+    @cached_property
     def replicates(self) -> np.ndarray:
         """Replicates for `jackknife_error`; (F,)."""
         known = np.all(np.isfinite(self.left_out))
@@ -134,7 +139,7 @@ class PooledScore:
 
     def lower_bound(self, caution: float) -> float:
         """Return the score minus `caution` jackknife standard errors; -inf where there are no time scales."""
-        value = float(self._score(self.timescales))
+        value = float(self._scores[0])
         if caution == 0:
             return value
         return value - caution * jackknife_error(self.replicates) if np.all(np.isfinite(self.left_out)) else -np.inf
@@ -191,7 +196,7 @@ class PooledAutocorrelations(PooledScore):
     @property
     def fold_values(self) -> np.ndarray:
         """The score of each fold alone; (F,)."""
-        return self._score(self.fold_timescales)
+        return self._scores[1 + self._n :]
 
 
 def pooled_parts(fit: CrossFit) -> tuple[np.ndarray, np.ndarray, float]:

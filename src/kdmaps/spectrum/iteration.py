@@ -1,4 +1,4 @@
-"""The modes of folds for many λ by a few steps of subspace iteration each: for races, where a rough answer will do."""
+"""The modes of folds for many λ by a few steps of subspace iteration: for races, where a rough answer will do."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from kdmaps.utils.blas import factorise, solve
 
 #: Vectors that the iteration carries beyond the modes asked for: they take the slow convergence at the cut.
 EXTRA = 8
-#: Steps from random vectors, and from the modes of a neighbouring λ or of overlapping samples.
-STEPS = np.array([5, 2])
+#: Steps of all samples from random vectors, and of the folds from the modes of all samples.
+STEPS = np.array([4, 1])
 #: The same for pairs of frames, whose fast modes are less far apart, and the eigenvalue of what changes in a lag.
 LAGGED_STEPS, LAGGED_BOUND = np.array([8, 4]), 1.0
 #: Degree of Chebyshev's polynomials: more would let the slowest mode drown the others.
@@ -64,11 +64,10 @@ def cross_fit_path(
     steps: np.ndarray = STEPS,
     bound: float = 0.0,
 ) -> FoldPath:
-    """Fit the modes of all samples and of every fold by a few steps of subspace iteration for each λ.
+    """Fit the modes of all samples and of every fold by a few steps of subspace iteration, all λ at once.
 
-    Every step multiplies by (L+λR)⁻¹Σ; Rayleigh and Ritz end it. The vectors of the λ before are the start, so that a
-    path should go from the largest λ down; those of all samples are the first start of the folds. Scores of held-out
-    samples then agree with those of exact modes to about 1 %.
+    Every step multiplies by (L+λR)⁻¹Σ; Rayleigh and Ritz end it. The modes of all samples are the start of the folds.
+    Scores of held-out samples then agree with those of exact modes to about 1 %.
 
     Parameters
     ----------
@@ -86,31 +85,27 @@ def cross_fit_path(
     bound : float
         All μ that are not wanted are below this one; 0 if it is not known.
     """
-    n_folds, m, p = len(members) // 2, len(lambdas), len(classes[0].total)
+    n_sets, m, p = 1 + len(members) // 2, len(lambdas), len(classes[0].total)
     S, L, weight, trace = _operators(members, classes, center)
     R = np.eye(p) if ridge is None else ridge
-    known, values = np.zeros(m, dtype=bool), np.zeros((m, 1 + n_folds, n_modes))
-    modes, forms = np.zeros((m, 1 + n_folds, n_modes, p)), np.zeros((m, n_folds, 7, n_modes, n_modes))
-    vectors: np.ndarray | None = None
-    penalties, factors = np.empty((2, 1 + n_folds, p, p))  # used again: new pages cost as much as the sums
-    for i, lam in enumerate(lambdas):
-        np.add(L[: 1 + n_folds], np.multiply(R, lam, out=factors[0]), out=penalties)
-        np.copyto(factors, penalties)
-        problems = S[: 1 + n_folds], penalties, factors
-        if vectors is None:
-            pairs = _from_random(*problems, min(n_modes + EXTRA, p), steps, bound)
-        else:
-            pairs = _leading(*problems, vectors, steps[1], bound)
-        vectors = None
-        if pairs is None:
-            continue
-        found, rows = pairs[0][:, :n_modes], pairs[1][:, :n_modes]
-        least = MARGIN * ROUNDING * trace[: 1 + n_folds, None] * np.sum(rows**2, axis=2)
-        if found.shape[1] == n_modes and np.all(found > least):
-            known[i], vectors, values[i] = True, pairs[1], found
-            modes[i] = rows / np.sqrt(found)[:, :, None]
-            forms[i] = _forms(modes[i, 1:], modes[i, 0], S, L, R)
-    rates = np.einsum("mkp,pq,mkq->mk", modes[:, 0], L[0], modes[:, 0], optimize=True)
+    values, rates = np.zeros((m, n_sets, n_modes)), np.zeros((m, n_modes))
+    modes, forms = np.zeros((m, n_sets, n_modes, p)), np.zeros((m, n_sets - 1, 7, n_modes, n_modes))
+    factors = L[:n_sets] + np.multiply.outer(lambdas, R)[:, None]
+    known = np.array([all([factorise(factor) for factor in some]) for some in factors], dtype=bool)
+    if not known.any() or n_modes > p:
+        return FoldPath(np.zeros(m, dtype=bool), values, rates, modes, forms, weight)
+    factors = factors if known.all() else factors[known]
+    start = np.random.default_rng(0).standard_normal((min(n_modes + EXTRA, p), p))
+    whole = _iterated(S[:1], factors[:, :1], np.broadcast_to(start, (len(factors), 1, *start.shape)), steps[0], bound)
+    folds = _iterated(S[1:n_sets], factors[:, 1:], np.repeat(whole, n_sets - 1, axis=1), steps[1], bound)
+    found, rows = _ritz(S[:n_sets], L[:n_sets], R, lambdas[known], np.concatenate([whole, folds], axis=1), n_modes)
+    safe = found > MARGIN * ROUNDING * trace[:n_sets, None] * np.sum(rows**2, axis=-1)
+    found = np.where(safe, found, 1.0)
+    rows /= np.sqrt(found)[..., None]
+    values[known], modes[known] = found, rows
+    forms[known] = _forms(rows[:, 1:], rows[:, :1], S, L, R)
+    rates[known] = np.sum((rows[:, 0] @ L[0]) * rows[:, 0], axis=-1)
+    known[known] = np.all(safe, axis=(1, 2))
     return FoldPath(known, values, rates, modes, forms, weight)
 
 
@@ -133,64 +128,67 @@ def _operators(
 
 def _forms(V: np.ndarray, A: np.ndarray, S: np.ndarray, L: np.ndarray, R: np.ndarray) -> np.ndarray:
     """Return the forms of all folds, as in `FoldPath`."""
-    n_folds = len(V)
-    train, test, columns = slice(1, 1 + n_folds), slice(1 + n_folds, None), V.swapaxes(1, 2)
+    n_folds = V.shape[1]
+    train, test, columns = slice(1, 1 + n_folds), slice(1 + n_folds, None), V.swapaxes(2, 3)
     image = V @ S[0]
-    overlap = image @ A.T
+    overlap = image @ A.swapaxes(2, 3)
     left, _, right = np.linalg.svd(overlap)
     held_out = (V @ S[test] @ columns, V @ L[test] @ columns, V @ R @ columns)
-    return np.stack([*held_out, V @ L[train] @ columns, overlap, image @ columns, left @ right], axis=1)
+    return np.stack([*held_out, V @ L[train] @ columns, overlap, image @ columns, left @ right], axis=2)
 
 
-def _from_random(
-    covariances: np.ndarray, penalties: np.ndarray, factors: np.ndarray, size: int, steps: np.ndarray, bound: float
-) -> tuple[np.ndarray, np.ndarray] | None:
-    """Return what `_leading` does from random vectors: first for all samples, whose vectors then start the folds."""
-    start = np.random.default_rng(0).standard_normal((1, size, penalties.shape[-1]))
-    whole = _leading(covariances[:1], penalties[:1], factors[:1], start, steps[0], bound)
-    if whole is None or len(penalties) == 1:
-        return whole
-    start = np.repeat(whole[1], len(penalties) - 1, axis=0)
-    folds = _leading(covariances[1:], penalties[1:], factors[1:], start, steps[1], bound)
-    return None if folds is None else (np.concatenate([whole[0], folds[0]]), np.concatenate([whole[1], folds[1]]))
+def _iterated(covariances: np.ndarray, factors: np.ndarray, start: np.ndarray, steps: int, bound: float) -> np.ndarray:
+    """Return orthonormal rows after some steps with B⁻¹Σ from the rows of `start`, for the n sets at every λ.
 
+    If all unwanted μ are below a known `bound`, steps are those of Chebyshev's recurrence, which is small up to there.
+    NaN where rows vanished or became infinite.
 
-def _leading(
-    covariances: np.ndarray, penalties: np.ndarray, factors: np.ndarray, start: np.ndarray, steps: int, bound: float
-) -> tuple[np.ndarray, np.ndarray] | None:
-    """Ritz pairs of Σa = μBa, descending, after some steps with B⁻¹Σ from the rows of `start`; aᵀBa = 1.
-
-    Several problems at once; `factors` are copies of the B, and are overwritten. If all unwanted μ are below a known
-    `bound`, steps are those of Chebyshev's recurrence, which is small up to there. None if a B is not positive definite
-    in floating point, or vectors became dependent.
+    Parameters
+    ----------
+    covariances : ndarray of shape (n, p, p)
+    factors : ndarray of shape (m, n, p, p)
+        What `factorise` made of B.
+    start : ndarray of shape (m, n, k, p)
+    steps, bound :
+        As in `cross_fit_path`.
     """
     vectors = previous = start
-    if not all([factorise(factor) for factor in factors]):
-        return None
+    problems = list(np.ndindex(*start.shape[:2]))
     for step in range(steps):
         before, vectors = vectors, vectors @ covariances
-        for factor, rows in zip(factors, vectors, strict=True):
-            solve(factor, rows)
+        for i in problems:
+            solve(factors[i], vectors[i])
         together = step % 2 == 1 or step == steps - 1  # now and then is enough for the vectors to stay apart
         if bound > 0:
             image = 2 / bound * vectors - before
             vectors = image if step % DEGREE == 0 else 2 * image - previous
             previous, together = before, step % DEGREE == DEGREE - 1 or step == steps - 1
         if bound == 0 or together:  # the recurrence knows the lengths
-            lengths = np.linalg.norm(vectors, axis=2, keepdims=True)
-            if not np.all((lengths > 0) & (lengths < np.inf)):
-                return None
-            vectors = vectors / lengths
+            with np.errstate(invalid="ignore"):
+                vectors = vectors / np.linalg.norm(vectors, axis=-1, keepdims=True)
         if together:
-            vectors = np.linalg.qr(vectors.swapaxes(1, 2))[0].swapaxes(1, 2)
+            vectors = np.linalg.qr(vectors.swapaxes(2, 3))[0].swapaxes(2, 3)
+    return vectors
+
+
+def _ritz(
+    covariances: np.ndarray, energies: np.ndarray, R: np.ndarray, lambdas: np.ndarray, vectors: np.ndarray, n: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the n largest μ of Σa = μBa, B = L+λR, in the span of some rows, and the rows a, with aᵀBa = 1.
+
+    μ is 0 where rows are not finite or dependent.
+    """
+    sound = np.all(np.isfinite(vectors), axis=(2, 3), keepdims=True)
+    vectors = np.where(sound, vectors, np.eye(*vectors.shape[2:]))
+    columns = vectors.swapaxes(2, 3)
+    penalties = vectors @ energies @ columns + lambdas[:, None, None, None] * (vectors @ R @ columns)
     # By the symmetric root of a small matrix, which is safe where its Cholesky factor is not.
-    columns = vectors.swapaxes(1, 2)
-    scales, turn = np.linalg.eigh(vectors @ penalties @ columns)
-    if np.any(scales[:, 0] <= 1e-14 * scales[:, -1]):
-        return None
-    turn = turn / np.sqrt(scales)[:, None, :]
-    values, small = np.linalg.eigh(turn.swapaxes(1, 2) @ (vectors @ covariances @ columns) @ turn)
-    return values[:, ::-1], (turn @ small).swapaxes(1, 2)[:, ::-1] @ vectors
+    scales, turn = np.linalg.eigh(penalties)
+    sound = sound[..., 0] & (scales[..., :1] > 1e-14 * scales[..., -1:])
+    turn = turn / np.sqrt(np.where(sound, scales, 1.0))[..., None, :]
+    values, small = np.linalg.eigh(turn.swapaxes(2, 3) @ (vectors @ covariances @ columns) @ turn)
+    rows = (turn @ small[..., ::-1][..., :n]).swapaxes(2, 3) @ vectors
+    return np.where(sound, values[..., ::-1][..., :n], 0.0), rows
 
 
 def seen_directions(second_moment: np.ndarray, energy: np.ndarray, worthwhile: float = 0.4) -> np.ndarray | None:

@@ -7,6 +7,7 @@ C-contiguous. LAPACK reads them by columns: a symmetric matrix is its own transp
 from __future__ import annotations
 
 import ctypes
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -46,8 +47,14 @@ def add_gram(out: np.ndarray, A: np.ndarray) -> None:
 
 def mirror(lower: np.ndarray) -> np.ndarray:
     """Copy the lower triangle to the upper one, in place, and return the symmetric matrix."""
-    np.copyto(lower, lower.T.copy(), where=~np.tri(len(lower), dtype=bool))
+    np.copyto(lower, lower.T.copy(), where=_above_diagonal(len(lower)))
     return lower
+
+
+@lru_cache(maxsize=4)
+def _above_diagonal(size: int) -> np.ndarray:
+    """Return where the upper triangle is, without the diagonal."""
+    return ~np.tri(size, dtype=bool)
 
 
 def factorise(matrix: np.ndarray) -> bool:
