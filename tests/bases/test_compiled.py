@@ -25,7 +25,7 @@ def waves(angles, scale=None):
     return out
 
 
-@pytest.mark.parametrize("few", [0, 512], ids=["compiled", "NumPy"])
+@pytest.mark.parametrize("few", [0, 2048], ids=["compiled", "NumPy"])
 class TestCosSin:
     @pytest.fixture(autouse=True)
     def rows(self, monkeypatch, few):

@@ -81,8 +81,8 @@ class Basis(ABC):
         """Return ∇ Σ_m a_mk φ_m(x_i), shape (n, r, d), for coefficients a of shape (p, r)."""
 
     @abstractmethod
-    def start(self, rows: int) -> Any:
-        """Return an empty accumulator for chunks of at most `rows` samples."""
+    def start(self, rows: int, n_samples: int | None = None) -> Any:
+        """Return an empty accumulator for chunks of at most `rows` of `n_samples` samples, if their number is known."""
 
     @abstractmethod
     def step(

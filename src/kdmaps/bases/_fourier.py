@@ -24,6 +24,7 @@ class _State:
     waves: np.ndarray  # (block, 2q) workspace: [cos, sin]
     total: np.ndarray  # Σ w [cos, sin]
     gram: np.ndarray  # Σ w [cos, sin][cos, sin]ᵀ, lower triangle
+    n_samples: float  # how many there are in all
     work: np.ndarray | None = None  # Gram in single precision
     weight: float = 0.0  # Σ w
     scaled: np.ndarray | None = None  # the same with weights w·a(x), for a scalar diffusion per sample
@@ -125,32 +126,30 @@ class FourierBasis(Basis):
         directed = turned[:, :, None] * np.tile(self.frequencies, (2, 1))[:, None, :]  # (2q, r, d)
         return (self._waves(X) @ directed.reshape(2 * q, -1)).reshape(X.shape[0], r, -1)
 
-    def start(self, rows: int) -> _State:
+    def start(self, rows: int, n_samples: int | None = None) -> _State:
         p, rows = 2 * self.frequencies.shape[0], min(rows, BLOCK_ROWS)
         angles, waves = np.empty((rows, p // 2), self.dtype), np.empty((rows, p), self.dtype)
         work = np.zeros((p, p), self.dtype) if self.dtype == np.float32 else None
-        return _State(angles, waves, np.zeros(p), np.zeros((p, p)), work)
+        return _State(angles, waves, np.zeros(p), np.zeros((p, p)), np.inf if n_samples is None else n_samples, work)
 
     def step(
         self, state: _State, X: np.ndarray, root_weight: np.ndarray, tensor: TensorRows, constant: np.ndarray | None
     ) -> None:
         (Y, bound), root = self._centred(X), root_weight.astype(self.dtype, copy=False)
         state.weight += float(root_weight @ root_weight)
-        if tensor.scalar is None and tensor.factor is None and is_compiled(len(Y), self.dtype, bound):
+        if tensor.scalar is None and tensor.factor is None and is_compiled(state.n_samples, self.dtype, bound):
             from kdmaps.bases.compiled import add_waves
 
             add_waves(Y, self._directions, root, state.angles, state.waves, state.total, state.gram, state.work)
             return
         for part in slices(Y.shape[0], state.angles.shape[0]):
             values = (None if value is None else value[part] for value in tensor)
-            self._step_block(state, Y[part], root[part], TensorRows(*values), len(Y), bound)
+            self._step_block(state, Y[part], root[part], TensorRows(*values), bound)
 
-    def _step_block(
-        self, state: _State, Y: np.ndarray, root: np.ndarray, tensor: TensorRows, n_rows: int, bound: float
-    ) -> None:
+    def _step_block(self, state: _State, Y: np.ndarray, root: np.ndarray, tensor: TensorRows, bound: float) -> None:
         n, q = Y.shape[0], self.frequencies.shape[0]
         angles, waves = state.angles[:n], state.waves[:n]
-        cos_sin(np.matmul(Y, self._directions, out=angles), root, waves, n_rows, bound, self._shift)
+        cos_sin(np.matmul(Y, self._directions, out=angles), root, waves, state.n_samples, bound, self._shift)
         _add_gram(state.gram, waves, state.work)
         state.total += root @ waves
         if self._shift:

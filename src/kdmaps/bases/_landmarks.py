@@ -80,10 +80,19 @@ class LandmarkBasis(Basis):
         return np.asarray(self.kernel.profile(_squared_distances(y, zeta)))
 
     def gradient(self, X: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
-        parts = [partial @ coefficients for partial in self.kernel.partials(X - self.origin, self.centred_landmarks)]
-        return np.stack(parts, axis=-1)
+        X = X - self.origin
+        if not self.radial:
+            parts = [partial @ coefficients for partial in self.kernel.partials(X, self.centred_landmarks)]
+            return np.stack(parts, axis=-1)
+        # Σ_m a_m g_m (y - ζ_m), in products that need no array with an axis for landmarks and one for coordinates.
+        y, zeta, T = self.kernel.coordinates(X), self.kernel.coordinates(self.centred_landmarks), self.kernel.linear_map
+        slopes = 2 * np.asarray(self.kernel.profile(_squared_distances(y, zeta), 1))
+        (n, d), r = y.shape, coefficients.shape[1]
+        pulled = slopes @ (coefficients[:, :, None] * zeta[:, None, :]).reshape(len(zeta), -1)
+        directions = (slopes @ coefficients)[:, :, None] * y[:, None, :] - pulled.reshape(n, r, d)
+        return directions @ T.T if T.ndim == 2 else directions * T  # type: ignore[union-attr]
 
-    def start(self, rows: int) -> _State:
+    def start(self, rows: int, n_samples: int | None = None) -> _State:
         p = self.n_features
         return _State(np.zeros(p), np.zeros((p, p)), np.zeros((p, p)))
 

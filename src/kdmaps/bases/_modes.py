@@ -57,7 +57,7 @@ class ModeBasis(Basis):
     def gradient(self, X: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
         return self.basis.gradient(X, self.coefficients @ coefficients)
 
-    def start(self, rows: int) -> _State:
+    def start(self, rows: int, n_samples: int | None = None) -> _State:
         r = self.n_features
         return _State(np.zeros(r), *(np.zeros((r, r)) for _ in range(3)))
 

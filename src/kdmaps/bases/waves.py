@@ -1,7 +1,7 @@
 """cos and sin of many angles: compiled, or by NumPy where there are few samples.
 
-To load compiled code takes about half a second in every process: longer than all waves of a search with a few hundred
-samples take in NumPy.
+To load compiled code takes about a second in every process (and to compile it, where kdmaps has never run, much more):
+longer than all waves of a search with some thousand samples take in NumPy.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ import numpy as np
 #: Rows of features per block: enough for BLAS, few enough for the second-level cache with a few hundred features.
 BLOCK_ROWS = 320
 #: Up to so many rows, nothing is compiled.
-FEW_ROWS = 512
+FEW_ROWS = 2048
 #: Above these arguments the reduction by three parts of π loses digits, and NumPy's sin and cos are used instead.
 LARGE_ARGUMENT = {np.dtype(np.float64): 1e5, np.dtype(np.float32): 8192.0}
 
 
-def is_compiled(n_rows: int, dtype: np.dtype, bound: float = 0.0) -> bool:
+def is_compiled(n_rows: float, dtype: np.dtype, bound: float = 0.0) -> bool:
     """Whether compiled code computes the waves of so many samples, with angles up to a bound.
 
     In single precision it always does, because it knows cos a - 1.
@@ -28,7 +28,7 @@ def cos_sin(
     angles: np.ndarray,
     row_scale: np.ndarray,
     out: np.ndarray,
-    n_rows: int | None = None,
+    n_rows: float | None = None,
     bound: float = np.inf,
     shift: float = 0.0,
 ) -> None:
@@ -41,7 +41,7 @@ def cos_sin(
     angles : ndarray of shape (n, q)
     row_scale : ndarray of shape (n,)
     out : ndarray of shape (n, 2q)
-    n_rows : int, optional
+    n_rows : float, optional
         How many rows there are in all, if this is a block of them.
     bound : float
         An upper bound of all arguments, if one is known; it saves computing their maximum.

@@ -92,7 +92,7 @@ class EnergyForm:
         chosen = {} if rows is None else {"rows": rows}
         # An accelerator is fed by one thread.
         with nullcontext() if loop is basis else single_thread():
-            states = map_reduce(source.parts(size, **chosen), lambda: loop.start(size), step)
+            states = map_reduce(source.parts(size, **chosen), lambda: loop.start(size, source.n_samples), step)
         n = len(rows) if rows is not None else source.n_samples or 0
         weight, squared = float(n), float(n)
         if sample_weight is not None:

@@ -34,7 +34,7 @@ class ChunkSizes(Protocol):
 class Loop(ChunkSizes, Protocol):
     """The part of a `Basis` that sums over samples."""
 
-    def start(self, rows: int) -> Any:
+    def start(self, rows: int, n_samples: int | None = None) -> Any:
         """Return an empty accumulator."""
 
     def step(

@@ -44,7 +44,7 @@ class JaxLoop:
         """Return whether the chunk step of a basis is written here."""
         return isinstance(basis, FourierBasis) or (isinstance(basis, LandmarkBasis) and basis.radial)
 
-    def start(self, rows: int) -> dict[str, Any]:
+    def start(self, rows: int, n_samples: int | None = None) -> dict[str, Any]:
         """No sums yet."""
         return {"rows": rows, "sums": None}
 

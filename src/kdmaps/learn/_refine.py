@@ -28,7 +28,7 @@ START_SHIFTS = (0.0, -0.6, -0.3, 0.3, 0.6)
 #: Starts that are closer than this are the same.
 SAME_START = 0.05
 #: The bandwidths are found with at most this many features; all of them judge the kernel that is found.
-DESCENT_FEATURES = 150
+DESCENT_FEATURES = 100
 #: Descent ends when each of `PATIENCE` steps gains less than this fraction of the standard error of the score.
 SMALLEST_GAIN, PATIENCE = 0.005, 3
 #: Length of the first step in θ that is tried: gradients of a score that is flat are short, the way is not.

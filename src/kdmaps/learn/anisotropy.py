@@ -119,7 +119,7 @@ def frequency_adjoint(samples: Samples, basis: FourierBasis, statistics: Statist
         n, X = len(chunk.X), chunk.X - basis.origin
         angles = np.matmul(X, W.T, out=work.angles[:n])
         waves, bar = work.waves[:n], work.adjoint[:n]
-        cos_sin(angles, np.ones(n), waves)
+        cos_sin(angles, np.ones(n), waves, len(samples.X))
         np.matmul(waves, grams[chunk.owner], out=bar)
         bar += totals[chunk.owner]
         if constant is None or chunk.tensor.factor is not None:

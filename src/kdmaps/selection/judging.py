@@ -188,10 +188,10 @@ class SearchData:
         return cross_fit(folded.whole, folded.parts, folded.basis.ridge, fit.n_components, lambdas, fit.center)
 
     def fit_more(self, folded: FoldedMoments, regularization: float, n_components: int) -> CrossFit | None:
-        """Fit more modes than are wanted, by some steps of subspace iteration."""
+        """Fit more modes than are wanted, on the folds that test every sample once, by subspace iteration."""
         if n_components > folded.basis.n_features:
             return None
-        trains, tests = zip(*folded.parts, strict=True)
+        trains, tests = zip(*folded.parts[: len(self.folds.first)], strict=True)
         sums, settings = [folded.whole, *trains, *tests], (n_components, [regularization], self.fit.center)
         iteration = {**self._iteration, "steps": CLOSE_STEPS}
         members = np.eye(len(sums), dtype=bool)

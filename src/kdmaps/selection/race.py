@@ -25,7 +25,7 @@ NEIGHBOURS = 2.0
 #: Kernels rougher than a Gaussian start from this many medians.
 ROUGH = 0.5
 #: Ratio of neighbouring bandwidths in the first heat, and in the later ones.
-COARSE_RATIO, FINE_RATIO = 2.5, 1.58
+COARSE_RATIO, FINE_RATIO = 3.0, 1.58
 #: Regularizations of the first heat, and the ends of the path, in units of the slowest rate.
 COARSE_LAMBDAS, LAMBDA_ENDS = (1e-1, 1e-3, 1e-5, 1e-7), (1e-10, 1e3)
 #: Regularizations around the best one of a kernel in later heats.
@@ -37,9 +37,11 @@ PILOTS = {"fourier": ("gaussian", "matern32", "laplacian"), "landmarks": ("gauss
 #: Standard errors of the difference by which another metric has to be better.
 METRIC_LEAD = 1.0
 #: Kernels that reach the finals, and how often neighbours of the best one are tried.
-FINALISTS, CLIMBS = 3, 2
-#: The same in a new metric, and the bandwidths of its first heat, in medians.
-METRIC_FINALISTS, METRIC_CLIMBS, METRIC_SIGMAS = 2, 1, (1.0, 2.5, 6.0)
+FINALISTS, CLIMBS = 2, 2
+#: The same in a new metric, whose later heats are neighbours of the best kernel already.
+METRIC_FINALISTS, METRIC_CLIMBS = 1, 0
+#: Bandwidths of the first heat in a new metric, in medians.
+METRIC_SIGMAS = (1.0, 2.5, 6.0)
 #: Judges trials, given the name of the stage that they belong to.
 Run = Callable[[list[Trial], str], list[Candidate]]
 
