@@ -134,8 +134,9 @@ class SearchResult:
 def _over_folds(statistic: Any, values: np.ndarray) -> np.ndarray:
     """Return a statistic of each row over the folds that were judged, which come first; NaN if there are none."""
     judged, out = np.count_nonzero(~np.isnan(values), axis=1), np.full(len(values), np.nan)
-    for n in set(judged.tolist()) - {0}:
-        out[judged == n] = statistic(values[judged == n, :n], axis=1)
+    with np.errstate(invalid="ignore"):  # the spread of scores that are -inf is NaN
+        for n in set(judged.tolist()) - {0}:
+            out[judged == n] = statistic(values[judged == n, :n], axis=1)
     return out
 
 
