@@ -37,7 +37,7 @@ PILOTS = {"fourier": ("gaussian", "matern32", "laplacian"), "landmarks": ("gauss
 #: Standard errors of the difference by which another metric has to be better.
 METRIC_LEAD = 1.0
 #: Kernels that reach the finals, and how often neighbours of the best one are tried.
-FINALISTS, CLIMBS = 2, 2
+FINALISTS, CLIMBS = 3, 2
 #: The same in a new metric, whose later heats are neighbours of the best kernel already.
 METRIC_FINALISTS, METRIC_CLIMBS = 1, 0
 #: Bandwidths of the first heat in a new metric, in medians.
