@@ -19,7 +19,8 @@ CASES = [
     *((name, 500) for name in ("ou2d-4", "ou2d-16", "ou3d", "dw1d", "dw1d-asym", "circle", "mdlike-6", "ou10d")),
     *((name, 1000) for name in ("ou10d", "ou20d", "mdlike-10", "mdlike-20")),
 ]
-SEEDS, MORE_SEEDS, UNSTEADY = range(7000, 7005), range(7005, 7020), (("ou2d-4", 500), ("ou2d-16", 500), ("ou3d", 500))
+SEEDS, MORE_SEEDS = range(7000, 7005), range(7005, 7020)
+UNSTEADY = (("ou2d-4", 500), ("ou2d-16", 500), ("ou3d", 500), ("ou10d", 500))
 
 
 def fit(problem: str, n: int, seed: int) -> dict:
