@@ -25,7 +25,7 @@ NEIGHBOURS = 2.0
 #: Kernels rougher than a Gaussian start from this many medians.
 ROUGH = 0.5
 #: Ratio of neighbouring bandwidths in the first heat, and in the later ones.
-COARSE_RATIO, FINE_RATIO = 3.0, 1.58
+COARSE_RATIO, FINE_RATIO = 2.5, 1.58
 #: Regularizations of the first heat, and the ends of the path, in units of the slowest rate.
 COARSE_LAMBDAS, LAMBDA_ENDS = (1e-1, 1e-3, 1e-5, 1e-7), (1e-10, 1e3)
 #: Regularizations around the best one of a kernel in later heats.

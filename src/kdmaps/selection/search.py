@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
 from typing import Any
@@ -29,6 +29,8 @@ from kdmaps.utils.validation import seed_of
 
 #: Standard errors of the difference that a candidate may be worse by, if rounding spoils the best one.
 FORGIVEN = 2.0
+#: Regularizations that are tried then, in units of that of the best candidate.
+FIRMER = (1e1, 1e2, 1e3)
 #: Up to so many samples, the products of a heat are so short that threads would mostly wait for the interpreter.
 FEW_SAMPLES = 1000
 
@@ -109,10 +111,8 @@ class _Sweep:
         The next best ones are those that are worse by less than `FORGIVEN` standard errors of the difference, and all
         others where rounding leaves the best one too few modes.
         """
-        scored = (c for c in self.candidates if c.judged == best.judged and not c.rejected)
-        final = sorted(scored, key=lambda c: c.key, reverse=True)
         chosen: tuple[Candidate, FoldedMoments] | None = None
-        for candidate in (best, *(c for c in final if c is not best)):
+        for candidate in self._in_order(best):
             worse = candidate.kernel == best.kernel and candidate.regularization < best.regularization
             spoiled = chosen is not None and not chosen[0].rejected  # there is an answer, though a poor one
             if spoiled and (worse or not best.standardised_lead(candidate) < FORGIVEN):
@@ -129,6 +129,15 @@ class _Sweep:
         self.candidates.append(exact)
         _check_found(exact, self._plan)
         return exact, moments
+
+    def _in_order(self, best: Candidate) -> Iterator[Candidate]:
+        """Yield the best candidate, then the other finalists and the same kernel with more regularization."""
+        yield best
+        if isinstance(self._plan.regularizations, str):
+            lambdas = tuple(best.regularization * factor for factor in FIRMER)
+            self.run([Trial(best.label, best.kernel, best.basis, lambdas, best.judged)], "more regularization")
+        scored = (c for c in self.candidates if c.judged == best.judged and not c.rejected and c is not best)
+        yield from sorted(scored, key=lambda c: c.key, reverse=True)
 
     def determined(self, best: Candidate) -> tuple[Candidate, FoldedMoments]:
         """Return the best candidate with its sums, or the next best one of whose modes rounding leaves enough."""
