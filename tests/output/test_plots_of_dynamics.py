@@ -118,3 +118,30 @@ def test_a_comparison_with_a_trajectory(path):
         assert_allclose(ax.containers[0][0].get_ydata(), found.autocorrelations[:, k])
     with pytest.raises(ValueError, match="axes holds 1 Axes for 2 modes"):
         plot_lag_comparison(found, [Figure().subplots()])
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
+def test_data_frames_are_drawn_as_the_arrays_in_them(library):
+    """A data frame of pandas has a `transform`, and is no estimator for that."""
+    from kdmaps.plotting import plot_embedding, plot_independence, plot_modes, plot_states
+
+    values = np.random.default_rng(0).standard_normal((200, 2))
+    columns = {"mode1": values[:, 0], "mode2": values[:, 1]}
+    kind = pytest.importorskip(library)
+    frame = kind.table(columns) if library == "pyarrow" else kind.DataFrame(columns)
+    weight = kind.array(values[:, 0] ** 2) if library == "pyarrow" else kind.Series(values[:, 0] ** 2)
+
+    def drawn(ax):
+        return ax.collections[0].get_array().filled(np.nan)
+
+    expected = plot_free_energy(values, sample_weight=values[:, 0] ** 2, bins=5)
+    assert_array_equal(drawn(plot_free_energy(frame, sample_weight=weight, bins=5)), drawn(expected))
+    for k, ax in enumerate(plot_modes_in_time(frame)):
+        assert_array_equal(ax.get_lines()[0].get_ydata(), values[:, k])
+    assert_array_equal(plot_embedding(frame).collections[0].get_offsets().data, values)
+    (ax, _) = plot_modes(frame, frame)
+    assert sorted(ax.collections[0].get_array()) == sorted(values[:, 0])
+    assert ax.get_xlabel() == "mode1"
+    states = kdmaps.dynamics.coarse_states(frame, 2)
+    assert sum(len(part.get_offsets()) for part in plot_states(states, frame).collections) == 200
+    assert len(plot_independence(frame).patches) == 2

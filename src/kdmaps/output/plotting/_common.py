@@ -45,3 +45,16 @@ def coordinate_labels(X: Any) -> list[str]:
     """Return labels of the columns of X: its names if it has any, else x₁, x₂, …."""
     names = column_names(X)
     return [f"$x_{{{j + 1}}}$" for j in range(np.shape(X)[1])] if names is None else names
+
+
+def mode_values(modes: Any, X: Any = None) -> np.ndarray:
+    """Return modes at samples, (n_samples, r): those of an estimator at X, or the array or data frame that is given."""
+    # Data frames of pandas have a `transform` of their own.
+    if hasattr(modes, "transform") and column_names(modes) is None:
+        if X is None:
+            raise ValueError("X must be given with an estimator: the samples to draw.")
+        modes = modes.transform(X)
+    values = np.asarray(modes, dtype=np.float64)
+    if values.ndim != 2:
+        raise ValueError(f"modes must have one row per sample and one column per mode, got shape {values.shape}.")
+    return values

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kdmaps.output.plotting._common import EXACT, LEARNED, new_axes, plain_log_ticks
+from kdmaps.output.plotting._common import EXACT, LEARNED, mode_values, new_axes, plain_log_ticks
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -124,8 +124,8 @@ def plot_free_energy(
 
     Parameters
     ----------
-    modes : fitted estimator or array-like of shape (n_samples, r)
-        What has `transform`, or the modes themselves.
+    modes : fitted estimator, or array or data frame of shape (n_samples, r)
+        The modes themselves, or what finds them at X.
     X : array-like of shape (n_samples, d), optional
         The samples, for an estimator.
     components : int, or one or two int, default=(0, 1)
@@ -143,7 +143,7 @@ def plot_free_energy(
     ax : Axes
         Cells without samples are empty. -ln p depends on the coordinate: it is that of the mode, not that of X.
     """
-    values = _values(modes, X)
+    values = mode_values(modes, X)
     chosen = tuple(np.atleast_1d(np.asarray(components)).tolist())[: values.shape[1]]
     if len(chosen) not in (1, 2) or not all(isinstance(k, int) and 0 <= k < values.shape[1] for k in chosen):
         raise ValueError(f"components must be one or two modes (0 to {values.shape[1] - 1}), got {components!r}.")
@@ -179,8 +179,8 @@ def plot_modes_in_time(
 
     Parameters
     ----------
-    modes : fitted estimator or array-like of shape (n_frames, r)
-        What has `transform`, or the modes themselves.
+    modes : fitted estimator, or array or data frame of shape (n_frames, r)
+        The modes themselves, or what finds them at X.
     X : array-like of shape (n_frames, d), optional
         The frames of one trajectory in their order, for an estimator.
     time_step : float, optional
@@ -192,7 +192,7 @@ def plot_modes_in_time(
     -------
     axes : ndarray of r Axes
     """
-    values = _values(modes, X)
+    values = mode_values(modes, X)
     if time_step is None:
         time_step = modes.modes_.clock.time_step if hasattr(modes, "modes_") else 1.0
     r = values.shape[1]
@@ -214,18 +214,6 @@ def plot_modes_in_time(
         beside.axis("off")
     axes[-1].set_xlabel("time")
     return axes
-
-
-def _values(modes: Any, X: ArrayLike | None) -> np.ndarray:
-    """Return modes at samples, from an estimator or as they are."""
-    if hasattr(modes, "transform"):
-        if X is None:
-            raise ValueError("X must be given with an estimator: the samples to draw.")
-        modes = modes.transform(X)
-    values = np.asarray(modes, dtype=np.float64)
-    if values.ndim != 2:
-        raise ValueError(f"modes must have one row per sample and one column per mode, got shape {values.shape}.")
-    return values
 
 
 def plot_lag_comparison(result: LagComparison, axes: Sequence[Axes] | np.ndarray | None = None) -> np.ndarray:

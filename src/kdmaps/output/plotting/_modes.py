@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kdmaps.output.plotting._common import DIVERGING, EXACT, LEARNED, SHOWN, coordinate_labels, new_axes
+from kdmaps.output.plotting._common import DIVERGING, EXACT, LEARNED, SHOWN, coordinate_labels, mode_values, new_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -28,8 +28,8 @@ def plot_modes(
 
     Parameters
     ----------
-    modes : fitted estimator or array-like of shape (n_samples, r)
-        What has `transform`, or the modes at X.
+    modes : fitted estimator, or array or data frame of shape (n_samples, r)
+        The modes at X, or what finds them.
     X : array-like of shape (n_samples, d)
     coordinates : sequence of one or two int, default=(0, 1)
         Columns of X to draw over; data of one column are drawn over that one.
@@ -47,9 +47,8 @@ def plot_modes(
     axes : ndarray of r Axes
     """
     labels = coordinate_labels(X)
-    values = np.asarray(modes.transform(X) if hasattr(modes, "transform") else modes)
-    X = np.asarray(X)
-    if values.ndim != 2 or values.shape[0] != X.shape[0]:
+    values, X = mode_values(modes, X), np.asarray(X)
+    if values.shape[0] != X.shape[0]:
         raise ValueError(f"modes has shape {values.shape}; pass one row for each of the {X.shape[0]} samples of X.")
     r = values.shape[1]
     shown = tuple(coordinates)[: X.shape[1]]
@@ -84,8 +83,8 @@ def plot_embedding(
 
     Parameters
     ----------
-    modes : fitted estimator or array-like of shape (n_samples, r)
-        What has `transform`, or the modes themselves.
+    modes : fitted estimator, or array or data frame of shape (n_samples, r)
+        The modes themselves, or what finds them at X.
     X : array-like of shape (n_samples, d), optional
         The samples, for an estimator.
     components : pair of int, default=(0, 1)
@@ -101,12 +100,7 @@ def plot_embedding(
     -------
     ax : Axes
     """
-    if hasattr(modes, "transform"):
-        if X is None:
-            raise ValueError("X must be given with an estimator: the samples to draw.")
-        values = np.asarray(modes.transform(X))
-    else:
-        values = np.asarray(modes)
+    values = mode_values(modes, X)
     r = values.shape[1]
     if len(components) != 2 or not all(0 <= k < r for k in components):
         raise ValueError(f"components must be two modes (0 to {r - 1}), got {components!r}.")
