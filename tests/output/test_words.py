@@ -10,7 +10,7 @@ from kdmaps.report import render_report
 import kdmaps
 from kdmaps.kernels import Gaussian, Matern, Metric, Mixture
 from kdmaps.output.notebook import summary_html
-from kdmaps.output.words import checks_of, describe_kernel, reasons, warnings_of
+from kdmaps.output.words import _of_relevance, checks_of, describe_kernel, reasons, warnings_of
 
 pytestmark = pytest.mark.slow
 
@@ -134,10 +134,22 @@ def test_the_rule_of_a_refinement(gain, agreement, words, restored):
     assert any(words in reason for reason in reasons(with_refinement(restored, gain, agreement)))
 
 
-def test_the_most_relevant_inputs_are_named():
-    X = kdmaps.problems.load("dw1d+2x0.5").sample(200, random_state=0)
-    model = kdmaps.KernelSearchCV(1, families=["gaussian"], bandwidths=3, n_features=40, random_state=0).fit(X)
+def test_the_most_relevant_inputs_of_each_mode_are_named():
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.standard_normal(400), 0.3 * rng.standard_normal(400)])
+    settings = {"families": ["gaussian"], "bandwidths": 3, "n_features": 40, "random_state": 0}
+    model = kdmaps.KernelSearchCV(1, **settings).fit(X)
+    shares = model.relevance_details_.shares
     (sentence,) = [text for text in reasons(model) if "share" in text]
-    assert sentence.index("x1 (") < sentence.index("x2 (")
-    assert f"x1 ({model.relevance_[0]:.0%})" in sentence
-    assert model.relevance_[0] > 0.9
+    assert f"mode 1: x1 ({shares[0, 0]:.0%})" in sentence
+    assert "the square root of the time scale" in " ".join(reasons(model))
+
+
+def test_inputs_of_little_share_are_left_out():
+    shares = np.array([[0.9, 0.09, 0.005, 0.005], [0.1, 0.2, 0.3, 0.4], [0.0, 1.0, 0.0, 0.0]])
+    found = SimpleNamespace(names=("a", "b", "c", "d"), shares=shares)
+    assert _of_relevance(found) == [
+        "Inputs by their share in the slopes of each mode: mode 1: a (90%), b (9%); mode 2: d (40%), c (30%), b (20%) "
+        "…; mode 3: b (100%)."
+    ]
+    assert _of_relevance(SimpleNamespace(names=("a",), shares=np.ones((2, 1)))) == []

@@ -29,10 +29,17 @@ SCORE_WORDS = {
     "vamp1": "the sum of the {r} autocorrelations, at most {r}, less one standard error",
     "vamp2": "the sum of the {r} squared autocorrelations, at most {r}, less one standard error",
 }
+#: The same for a single mode.
+SCORE_WORDS_OF_ONE = {
+    "timescale": "the square root of the time scale on held-out samples, less one standard error. It exceeds the true "
+    "one by sampling noise only, so that the largest is the best",
+    "vamp1": "the autocorrelation, at most 1, less one standard error",
+    "vamp2": "the squared autocorrelation, at most 1, less one standard error",
+}
 #: The sign before the number of a mode that is not to be trusted.
 MARK = "⚠"
-#: Inputs that are named by their relevance.
-MOST_RELEVANT = 5
+#: Inputs of a mode that are named by their relevance, and the smallest share for which one is: shares are known to 2 %.
+MOST_RELEVANT, SMALLEST_SHARE = 3, 0.02
 #: What the value of a certificate is, by the label of its theorem in the paper.
 CERTIFICATE_WORDS = {
     "thm:cv-consistency": "probability that the search missed the best candidate",
@@ -125,7 +132,9 @@ def _of_search(search: Any) -> list[str]:
     name = chosen_scoring(search.scoring, getattr(search, "lag_", None))
     named = isinstance(name, str)
     scoring = SCORING_WORDS[name] if named else "a score of the user's own"
-    meaning = f": {SCORE_WORDS[name].format(r=search.n_components)}" if named and name in SCORE_WORDS else ""
+    r = search.n_components
+    score_words = SCORE_WORDS_OF_ONE if r == 1 else SCORE_WORDS
+    meaning = f": {score_words[name].format(r=r)}" if named and name in score_words else ""
     found = [
         f"{len(results['params'])} candidates were judged by {scoring}; the best "
         f"one scores {search.best_selection_score_:.4g} ± {results['selection_error'][best]:.2g} (standard error)"
@@ -164,14 +173,19 @@ def _of_metric(kernel: Any) -> list[str]:
 
 
 def _of_relevance(found: Any) -> list[str]:
-    """Name the inputs that matter most, where there is more than one."""
+    """Name the inputs that each mode depends on most, where there is more than one input."""
     if found is None or len(found.names) < 2:
         return []
-    order = np.argsort(-found.overall, kind="stable")[:MOST_RELEVANT]
-    named = ", ".join(f"{found.names[j]} ({found.overall[j]:.0%})" for j in order)
-    return [
-        f"Inputs by their share in the slopes of the modes: {named}{' …' if len(found.names) > len(order) else '.'}"
-    ]
+    modes = (f"mode {k + 1}: {_inputs(found.names, shares)}" for k, shares in enumerate(found.shares))
+    return [f"Inputs by their share in the slopes of each mode: {'; '.join(modes)}."]
+
+
+def _inputs(names: tuple[str, ...], shares: np.ndarray) -> str:
+    """Name the inputs of one mode, largest share first."""
+    order = np.argsort(-shares, kind="stable")
+    shown = [order[0], *(j for j in order[1:MOST_RELEVANT] if shares[j] >= SMALLEST_SHARE)]
+    rest = 1 - shares[shown].sum()
+    return ", ".join(f"{names[j]} ({shares[j]:.0%})" for j in shown) + (" …" if rest >= SMALLEST_SHARE else "")
 
 
 def independence_of(found: Any) -> str:
