@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 
 import kdmaps
+from kdmaps.analysis.dynamics import ChapmanKolmogorov
+from kdmaps.exceptions import UnreliableModesWarning
 from shared import known_warning
 
 DOUBLE_WELL = kdmaps.problems.load("dw1d")
@@ -35,8 +37,12 @@ def noisy():
     return path + np.random.default_rng(0).normal(0, 1, path.shape)
 
 
-def test_a_process_with_memory_fails(noisy):
-    tests = kdmaps.dynamics.validate(fit(noisy), noisy)
+def test_a_process_with_memory_fails_and_is_warned_of(noisy):
+    with pytest.warns(UnreliableModesWarning) as told:
+        tests = kdmaps.dynamics.validate(fit(noisy), noisy)
+    assert [str(one.message) for one in told] == [str(one) for one in tests.warnings()]
+    assert [check.passed for check in tests.checks()] == [False, False]
+    assert tests.doubtful.tolist() == [True]
     assert not tests.flat
     assert tests.predicts is False
     step, mode = tests.worst
@@ -50,6 +56,49 @@ def test_the_limit_is_that_of_all_comparisons_together():
     tests = kdmaps.dynamics.validate(fit(path), path)
     # Four steps of one mode: two-sided 1 %/4, of a table of the normal law.
     assert tests.limit == pytest.approx(3.0233, abs=1e-4)
+
+
+def chapman(differences, errors):
+    """A test of modes with these differences, in rows of steps, and their standard errors."""
+    differences = np.array([[0.0] * len(differences[0]), *differences])
+    predicted, steps = np.full(differences.shape, 0.5), np.arange(1, len(differences) + 1)
+    ends = np.zeros((*differences.shape, 2))
+    return ChapmanKolmogorov(
+        steps, 0.1 * steps, predicted, predicted + differences, ends, ends, differences / errors, 0.95
+    )
+
+
+@pytest.mark.parametrize(
+    ("difference", "error", "passed", "words"),
+    [
+        (
+            0.015,
+            0.003,
+            True,
+            "passed: no difference exceeds 0.02, below which none matters, however certain (here up to 5.0",
+        ),
+        (
+            0.03,
+            0.02,
+            True,
+            "passed: of the differences above 0.02, the most certain is 0.03, 1.5 standard errors, of mode 2",
+        ),
+        (
+            0.03,
+            0.006,
+            False,
+            "failed: of the differences above 0.02, the most certain is 0.03, 5.0 standard errors, of mode 2",
+        ),
+    ],
+)
+def test_a_verdict_names_its_rule(difference, error, passed, words):
+    """What is printed and what is decided are one statement: small differences pass by their size, others by chance."""
+    test = chapman([[0.0, 0.0], [0.0, difference]], error)
+    assert test.passed is passed
+    assert test.failed.any(axis=0).tolist() == [False, not passed]
+    assert words in repr(test)
+    # Two-sided 1 %/4, of a table of the normal law.
+    assert test.worst is None or "chance explains 3.0 in 4 comparisons" in repr(test)
 
 
 def test_pieces_of_a_long_trajectory(monkeypatch):
@@ -67,6 +116,7 @@ def test_pieces_of_a_long_trajectory(monkeypatch):
 @known_warning("lie far outside the samples")
 @known_warning("decides this mode")
 @known_warning("independent ones for mode")
+@known_warning("not flat within their errors")
 def test_what_cannot_be_tested():
     path = DOUBLE_WELL.simulate(400, dt=0.1, random_state=0)[0]
     with pytest.raises(ValueError, match="fitted without a lag"):

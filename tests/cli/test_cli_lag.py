@@ -58,7 +58,8 @@ def test_time_scales_and_tests_of_the_lag():
         assert [cell.split(" ")[0] for cell in row[2:]] == [f"{t:.4g}" if t > time else "–" for t in values]
     tests = kdmaps.dynamics.validate(model, PATH)
     assert f"from a lag of {tests.implied.plateau} frame" in result.stdout
-    assert ("Kolmogorov test passed" if tests.predicts else "Kolmogorov test failed") in result.stdout
+    assert tests.predicts
+    assert f"Kolmogorov test of 5 lags {tests.chapman.verdict}." in result.stdout
 
 
 def test_a_model_remembers_lag_time_step_and_unit():
@@ -78,11 +79,27 @@ def test_a_stride_is_counted_in():
     assert [row[1] for row in tables(result.stdout)[0]] == [f"{t:.4g}" for t in model.timescales_]
 
 
+@pytest.mark.parametrize("lag", ["1", "auto"])
+def test_a_lag_is_judged_once(lag):
+    """Noise that is no part of the process: what fails is a warning, a mark in the table and on the page."""
+    np.save("noisy.npy", PATH + np.random.default_rng(0).normal(0, 1, PATH.shape))
+    result = run("fit", "noisy.npy", *QUICK, "--modes", 1, "--lag", lag, "--out", "out")
+    assert result.exit_code == 0, result.output
+    verdicts = re.findall("(?:not )?flat within their errors", result.stdout)
+    assert len(verdicts) == 1
+    if lag == "1":
+        assert result.stdout.count("Warning: Chapman–Kolmogorov test of 5 lags failed") == 1
+        assert tables(result.stdout)[0][0][0] == "⚠ 1"
+        page = Path("out/report.html").read_text()
+        assert "Chapman–Kolmogorov test of 5 lags failed" in page
+        assert "⚠ 1" in page
+
+
 def test_an_automatic_lag_says_why():
     result = run("fit", "path.npy", *QUICK, "--lag", "auto", "--out", "out")
     chosen = fitted(lag="auto")
     frames = "1 frame" if chosen.lag_ == 1 else f"{chosen.lag_} frames"
-    assert f"The lag was chosen: {frames} is the smallest of {len(chosen.lag_choice_.lags)} lags" in result.stdout
+    assert f"The lag of {frames} was chosen from {len(chosen.lag_choice_.lags)} lags" in result.stdout
     assert "What the lag was chosen by" in Path("out/report.html").read_text()
 
 

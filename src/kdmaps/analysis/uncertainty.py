@@ -17,7 +17,7 @@ from scipy.optimize import linear_sum_assignment
 from sklearn.utils.validation import check_is_fitted
 
 from kdmaps.analysis.blocks import independent_blocks, most_blocks
-from kdmaps.analysis.resampling import Resampling, basic_intervals
+from kdmaps.analysis.resampling import Resampling, optimistic_intervals
 from kdmaps.analysis.trust import Trust
 from kdmaps.data import ArraySource
 from kdmaps.data.check import order_findings, warn_of
@@ -209,7 +209,7 @@ def bootstrap(
     centre = np.asarray(fitted.rates_)
     # Centred at the rates on the training samples, even if the model has cross-fitted rates: the reflection removes the
     # optimism of a fit, which cross-fitted rates do not have.
-    intervals = np.exp(_log_intervals(np.log(on_samples), np.log(rates), confidence, len(blocks)))
+    intervals = np.exp(optimistic_intervals(np.log(on_samples), np.log(rates), confidence, len(blocks)))
     if not hasattr(model, "cv_results_"):
         _warn_of_bias(refit, intervals)
     intervals = _widened(intervals, model.trust_)
@@ -231,17 +231,6 @@ def bootstrap(
         rate_samples=rates,
         angle_samples=angles,
     )
-
-
-def _log_intervals(estimate: np.ndarray, samples: np.ndarray, confidence: float, n_blocks: int) -> np.ndarray:
-    """Return basic bootstrap intervals of log rates for any optimism between none and that of the resamples.
-
-    A resample holds 63 % of the blocks, some of them several times, and refitting it is more optimistic than the fit of
-    all: what it shows is an upper limit of the optimism that the reflection removes.
-    """
-    reflected = basic_intervals(estimate, samples, confidence, n_blocks)
-    optimism = np.median(samples, axis=0) - estimate
-    return reflected + np.stack([np.minimum(optimism, 0), np.maximum(optimism, 0)], axis=-1)
 
 
 def _observations(

@@ -241,10 +241,13 @@ def _find(
             with stage("error bars", True):
                 uncertainty = bootstrap(estimator, source, **beside, n_resamples=resamples, random_state=seed)
         modes = np.asarray(estimator.transform(source))
+        tests = None
+        with suppress(ValueError), stage("tests of the lag", estimator.lag_ is not None):  # no lag, or too few frames
+            tests = validate(estimator, source, **beside)
+    choice = getattr(estimator, "lag_choice_", None)
+    if choice is not None and tests is not None:  # the fitted model is judged, not the cheap one that chose the lag
+        told.pop(str(choice.why_not_flat), None)
     data = [text for text, category in told.items() if issubclass(category, DataWarning)]
-    tests = None
-    with suppress(ValueError), stage("tests of the lag", estimator.lag_ is not None):  # no lag, or too few frames
-        tests = validate(estimator, source, **beside)
     new = independent_modes(modes, sample_weight=samples.weight, random_state=seed) if independent else None
     return _Findings(modes, uncertainty, tests, new, data, [text for text in told if text not in data])
 
@@ -314,13 +317,14 @@ def _estimator(
 
 
 def _print(console: Console, estimator: Any, findings: _Findings, unit: str | None) -> None:
-    console.print(timescale_table(estimator, findings.uncertainty, unit))
+    console.print(timescale_table(estimator, findings.uncertainty, unit, findings.tests))
     console.print(time_unit(estimator, unit), highlight=False, soft_wrap=True, markup=False)
     if findings.tests is not None:
         console.print(table_of(*implied_table(findings.tests, unit)))
     if estimator.lag_ is not None:
-        for reason in lag_reasons(estimator, findings.tests, unit):
-            console.print(f"  {reason}", highlight=False, soft_wrap=True, markup=False)
+        for reason in lag_reasons(estimator, findings.tests):
+            if reason not in findings.of_modes:  # said once, as a warning
+                console.print(f"  {reason}", highlight=False, soft_wrap=True, markup=False)
     console.print(f"Chosen: {chosen(estimator)}", highlight=False, soft_wrap=True, markup=False)
     for reason in reasons(estimator):
         console.print(f"  {reason}", highlight=False, soft_wrap=True, markup=False)

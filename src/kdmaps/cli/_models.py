@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table as RichTable
 
+from kdmaps.analysis.dynamics import Validation
 from kdmaps.analysis.uncertainty import Uncertainty
 from kdmaps.cli._app import app
 from kdmaps.cli._options import OUTPUT, TRAJECTORY, HelpAllOption, ModelArgument
@@ -113,9 +114,11 @@ def matching(fitted: Any, table: Table, files: Files) -> Source:
     return samples
 
 
-def timescale_table(estimator: Any, uncertainty: Uncertainty | None = None, unit: str | None = None) -> RichTable:
-    """Return time scales, with error bars if there are any, as a table for the terminal."""
-    return table_of(timescale_columns(uncertainty, unit), timescale_rows(estimator, uncertainty))
+def timescale_table(
+    estimator: Any, uncertainty: Uncertainty | None = None, unit: str | None = None, tests: Validation | None = None
+) -> RichTable:
+    """Return time scales, with error bars if there are any, as a table for the terminal; doubtful modes are marked."""
+    return table_of(timescale_columns(uncertainty, unit), timescale_rows(estimator, uncertainty, tests))
 
 
 def table_of(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> RichTable:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -13,57 +14,43 @@ from kdmaps.output.words import frames_of
 IMPLIED_LAGS = 6
 
 
-def lag_reasons(estimator: Any, tests: Validation | None, unit: str | None = None) -> list[str]:
-    """Say why a model has its lag, and whether `kdmaps.dynamics.validate` finds it long enough."""
-    choice, found = getattr(estimator, "lag_choice_", None), []
-    if choice is not None and choice.plateau is not None:
-        found.append(
-            f"The lag was chosen: {frames_of(estimator.lag_)} is the smallest of {len(choice.lags)} lags from which "
-            "the implied time scales of a cheap model are flat within their errors."
-        )
-    elif choice is not None:
-        found.append(
-            f"The lag was chosen: {frames_of(estimator.lag_)} is the longest of {len(choice.lags)} lags that the "
-            "slowest time scale outlives; at none are the implied time scales of a cheap model flat within their "
-            "errors."
-        )
-    if tests is None and getattr(estimator, "right_modes_", None) is not None:
+def lag_reasons(estimator: Any, tests: Validation | None) -> list[str]:
+    """Say why a model has its lag, and whether `kdmaps.dynamics.validate` finds it long enough.
+
+    The lag is judged once: by the tests of the fitted model or, where there are none, by what it was chosen by.
+    """
+    choice = getattr(estimator, "lag_choice_", None)
+    if tests is not None:
+        return [*([] if choice is None else [f"{_of_choice(estimator)}."]), *lag_verdict(tests)]
+    found = []
+    if choice is not None:
+        flat = "at none of them are they" if choice.plateau is None else "from this one on they are"
+        found.append(f"{_of_choice(estimator)}; {flat} flat within their errors.")
+    if getattr(estimator, "right_modes_", None) is not None:
         return [*found, "The direction of time matters here; tests of a lag are for systems in equilibrium."]
-    if tests is None:
-        return [*found, "Trajectories are too short for tests of the lag."]
-    return [*found, _of_plateau(tests), *_of_prediction(tests, unit)]
+    return [*found, "Trajectories are too short for tests of the lag."]
 
 
-def _of_plateau(tests: Validation) -> str:
-    flat = tests.implied.plateau
-    if flat is None:
-        longest = frames_of(int(tests.implied.lags[-1]))
-        return (
-            f"Implied time scales are not flat within their errors at any lag up to {longest}: use longer "
-            "trajectories, or inputs that hold all that is slow."
-        )
-    if not tests.flat:
-        return (
-            f"Implied time scales are flat within their errors only from {frames_of(flat)} on: fit with that lag, or "
-            'with lag "auto".'
-        )
-    return f"Implied time scales are flat within their errors from a lag of {frames_of(flat)} on."
+def _of_choice(estimator: Any) -> str:
+    return (
+        f"The lag of {frames_of(estimator.lag_)} was chosen from {len(estimator.lag_choice_.lags)} lags by the implied "
+        "time scales of a cheap model"
+    )
 
 
-def _of_prediction(tests: Validation, unit: str | None) -> list[str]:
-    test, worst = tests.chapman, tests.worst
-    if test is None:
-        return ["Trajectories are too short for a Chapman–Kolmogorov test."]
-    if tests.predicts:
-        return [f"Chapman–Kolmogorov test passed: one lag predicts {len(test.steps)} within the errors."]
-    assert worst is not None
-    after = f"{test.times[worst[0]]:g}{'' if unit is None else f' {unit}'}"
-    return [
-        f"Chapman–Kolmogorov test failed: after {after} the autocorrelation of mode {worst[1] + 1} is "
-        f"{test.estimated[worst]:.2f}, where {test.predicted[worst]:.2f} is predicted, a difference of "
-        f"{abs(test.deviations[worst]):.1f} standard errors; chance explains {tests.limit:.1f}. A longer lag predicts "
-        "better, unless inputs lack what is slow."
+def lag_verdict(tests: Validation) -> list[str]:
+    """Say what the tests of a lag found, in the words of their warnings where they are failed."""
+    flat = tests.implied.plateau or 0
+    longer = "" if flat == tests.lag else f" The lag of {frames_of(tests.lag)} is long enough."
+    passed = [
+        "Implied time scales of the fitted model are flat within their errors from a lag of "
+        f"{frames_of(flat)} on.{longer}",
+        "Trajectories are too short for a Chapman–Kolmogorov test."
+        if tests.chapman is None
+        else f"Chapman–Kolmogorov test of {len(tests.chapman.steps)} lags {tests.chapman.verdict}.",
     ]
+    warnings = [check.warning for check in tests.checks()]
+    return [text if not known else str(known) for text, known in zip_longest(passed, warnings)]
 
 
 def implied_table(tests: Validation, unit: str | None = None) -> tuple[list[str], list[list[str]]]:

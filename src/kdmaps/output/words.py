@@ -225,24 +225,28 @@ def _of_suggestion(search: Any) -> list[str]:
     return [f"The largest spectral gap on which the folds agree is after mode {suggested}."]
 
 
-def checks_of(estimator: Any) -> list[Check]:
-    """Return what can spoil the modes, in numbers; after a search the folds measure what a single fit estimates."""
+def checks_of(estimator: Any, tests: Any = None) -> list[Check]:
+    """Return what can spoil the modes, in numbers; after a search the folds measure what a single fit estimates.
+
+    `tests` are those of the lag (`kdmaps.dynamics.Validation`), if there are any.
+    """
     checks, agreement, trust = estimator.modes_.checks(), agreement_of(estimator), getattr(estimator, "trust_", None)
     if agreement is not None:
         measured = agreement_check(agreement, getattr(search_of(estimator), "suggested_n_components_", None))
         checks = [*(check for check in checks if not check.estimate), measured]
-    return checks if trust is None else [*checks, *trust.summaries()]
+    return [*checks, *([] if trust is None else trust.summaries()), *([] if tests is None else tests.checks())]
 
 
-def doubtful(estimator: Any) -> np.ndarray:
-    """Return which modes fail a check of their own, `trust_`; (r,) of bool."""
+def doubtful(estimator: Any, tests: Any = None) -> np.ndarray:
+    """Return which modes fail a check of their own, `trust_` or a test of the lag; (r,) of bool."""
     trust = getattr(estimator, "trust_", None)
-    return np.zeros(len(estimator.timescales_), dtype=bool) if trust is None else ~trust.ok
+    found = np.zeros(len(estimator.timescales_), dtype=bool) if trust is None else ~trust.ok
+    return found if tests is None else found | tests.doubtful
 
 
-def warnings_of(estimator: Any) -> list[str]:
+def warnings_of(estimator: Any, tests: Any = None) -> list[str]:
     """Return the reasons not to trust the modes, each with its remedy."""
-    return [str(check.warning) for check in checks_of(estimator) if not check.passed]
+    return [str(check.warning) for check in checks_of(estimator, tests) if not check.passed]
 
 
 def statement_of(certificate: Any) -> str:
@@ -300,14 +304,14 @@ def timescale_columns(uncertainty: Any = None, unit: str | None = None) -> tuple
     return ("mode", time, f"{level} interval", rate, f"uncertainty of direction ({level})")
 
 
-def timescale_rows(estimator: Any, uncertainty: Any = None) -> list[tuple[str, ...]]:
+def timescale_rows(estimator: Any, uncertainty: Any = None, tests: Any = None) -> list[tuple[str, ...]]:
     """Return one row of text per mode: number, time scale, rate; with an uncertainty, its interval and angle too.
 
     The number of a mode that is not to be trusted is marked.
     """
     intervals = timescale_intervals(uncertainty, len(estimator.timescales_))
     rows: list[tuple[str, ...]] = []
-    marked = doubtful(estimator)
+    marked = doubtful(estimator, tests)
     for k, (time, rate) in enumerate(zip(estimator.timescales_, estimator.rates_, strict=True)):
         row: tuple[str, ...] = (f"{MARK} {k + 1}" if marked[k] else str(k + 1), f"{time:.4g}", f"{rate:.4g}")
         if intervals is not None:

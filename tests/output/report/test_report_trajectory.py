@@ -46,7 +46,7 @@ def test_the_tests_of_the_lag_are_those_of_the_library(model, page, validation):
     low, high = validation.implied.intervals[0, 0]
     assert cells[first + 2] == f"{validation.implied.timescales[0, 0]:.4g} ({low:.3g} – {high:.3g})"
     items = Tree(page).texts["li"]
-    assert set(lag_reasons(model, validation, "ns")) <= set(items)
+    assert set(lag_reasons(model, validation)) <= set(items)
     assert render_report(model, PATH, unit="ns", validation=validation) == page
 
 
@@ -79,7 +79,7 @@ def test_an_automatic_lag_shows_what_it_was_chosen_by():
     model = fit(lag="auto")
     page = render_report(model, PATH)
     assert any("which decided about the lag" in label for label in figures(page))
-    assert any(item.startswith("The lag was chosen: ") for item in Tree(page).texts["li"])
+    assert any(item.startswith("The lag of ") for item in Tree(page).texts["li"])
 
 
 @pytest.mark.usefixtures("undrawn")

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.stats import norm
 
 from kdmaps.analysis.dynamics._along import Along, check_reversible, project
 from kdmaps.analysis.dynamics._states import CoarseStates, coarse_states
@@ -16,10 +17,18 @@ from kdmaps.forms.moments import Moments
 from kdmaps.utils.types import RandomStateLike, SamplesLike
 from kdmaps.utils.validation import check_positive_integer
 
+#: Probability that chance alone fails a correct model.
+LEVEL = 0.01
+#: Differences of autocorrelations, or of probabilities, below this do not matter, however certain they are.
+SMALL = 0.02
+
 
 @dataclass(frozen=True)
 class ChapmanKolmogorov:
     """Predictions of one lag for several, compared with estimates.
+
+    The test fails where a difference is more than 0.02 and also more than chance explains (`limit`). In a long
+    trajectory, differences that are too small to matter are many standard errors.
 
     Attributes
     ----------
@@ -50,6 +59,51 @@ class ChapmanKolmogorov:
     confidence: float
     states: CoarseStates | None = None
 
+    @property
+    def limit(self) -> float:
+        """The largest deviation that chance explains, in standard errors: of all that is compared (Bonferroni)."""
+        return float(norm.ppf(1 - LEVEL / (2 * max(self.deviations[1:].size, 1))))
+
+    @property
+    def failed(self) -> np.ndarray:
+        """Where the test fails: a difference of more than 0.02, and of more standard errors than `limit`."""
+        return self._matters & (np.abs(self.deviations) > self.limit)
+
+    @property
+    def passed(self) -> bool:
+        """Whether the test fails nowhere."""
+        return not self.failed.any()
+
+    @property
+    def worst(self) -> tuple[int, ...] | None:
+        """Place in `deviations`, counted from 0, of the largest one that matters; None if all differences are small."""
+        sizes = np.where(self._matters, np.abs(self.deviations), 0.0)
+        place = tuple(int(i) for i in np.unravel_index(np.argmax(sizes), sizes.shape))
+        return place if sizes[place] > 0 else None
+
+    @property
+    def _matters(self) -> np.ndarray:
+        return np.abs(self.estimated - self.predicted) > SMALL
+
+    @property
+    def verdict(self) -> str:
+        """Whether the test is passed, by which rule, and by how much."""
+        if self.worst is None:
+            largest = np.abs(self.deviations).max()
+            return (
+                f"passed: no difference exceeds {SMALL:g}, below which none matters, however certain (here up to "
+                f"{largest:.1f} standard errors)"
+            )
+        size, error = (abs(array[self.worst]) for array in (self.estimated - self.predicted, self.deviations))
+        return (
+            f"{'passed' if self.passed else 'failed'}: of the differences above {SMALL:g}, the most certain is "
+            f"{size:.2g}, {error:.1f} standard errors, of {self._name(self.worst[1:])}; chance explains "
+            f"{self.limit:.1f} in {self.deviations[1:].size} comparisons"
+        )
+
+    def _name(self, place: tuple[int, ...]) -> str:
+        return f"mode {place[0] + 1}" if self.states is None else f"state {place[0]} to {place[1]}"
+
     def table(self) -> list[dict[str, Any]]:
         """Return one row of plain data per mode (or pair of states) and step, for example for `pandas.DataFrame`."""
         rows = []
@@ -74,11 +128,10 @@ class ChapmanKolmogorov:
         what = "modes" if self.states is None else "states"
         lines = [f"Chapman–Kolmogorov test of {self.predicted.shape[1]} {what}, steps of {self.times[0]:.4g} in time"]
         for place in np.ndindex(self.predicted.shape[1:]):
-            name = f"mode {place[0] + 1}" if self.states is None else f"state {place[0]} to {place[1]}"
             pairs = zip(self.predicted[(..., *place)], self.estimated[(..., *place)], strict=True)
             shown = ", ".join(f"{one:.3f}/{other:.3f}" for one, other in pairs)
-            lines.append(f"  {name}: predicted/estimated {shown}")
-        lines.append(f"  largest deviation {np.abs(self.deviations).max():.1f} standard errors")
+            lines.append(f"  {self._name(place)}: predicted/estimated {shown}")
+        lines.append(f"  {self.verdict}")
         return "\n".join(lines)
 
 

@@ -15,7 +15,6 @@ from kdmaps.data.correlation import integrated_correlation_time, trajectories_of
 from kdmaps.data.inputs import as_source, join_trajectories
 from kdmaps.data.sources import ArraySource, Source
 from kdmaps.estimators.kernel_map import KernelDiffusionMap
-from kdmaps.exceptions import UnreliableModesWarning
 from kdmaps.utils.types import RandomStateLike, SamplesLike
 from kdmaps.utils.validation import checked_weight
 from kdmaps.utils.warn import muted, warn
@@ -108,21 +107,8 @@ def choose_lag(
         flat = found.plateau
     if flat is not None:
         return LagChoice(flat, found)
-    slow = found.resolved[:, 0]
-    if not slow[0]:
-        warn(
-            f"Nothing in these frames outlives a lag of {found.lags[0]} frame(s): they are not in the order of time, "
-            "or too far apart. Use frames as they were written, at shorter time steps.",
-            UnreliableModesWarning,
-        )
-        return LagChoice(int(found.lags[0]), found)
-    lag = int(found.lags[slow][-1])
-    warn(
-        f"Implied time scales are not flat up to a lag of {lag} frames, which is used. Look at implied_timescales; use "
-        "longer trajectories, or inputs that hold all that is slow.",
-        UnreliableModesWarning,
-    )
-    return LagChoice(lag, found)
+    warn(found.why_not_flat)
+    return LagChoice(found.longest_resolved, found)
 
 
 def default_lags(along: Along) -> np.ndarray:

@@ -11,8 +11,9 @@ from numpy.typing import ArrayLike
 from scipy import linalg
 
 from kdmaps.analysis.dynamics._along import Along, check_reversible, checked_lags, project
-from kdmaps.analysis.resampling import Resampling, basic_intervals
+from kdmaps.analysis.resampling import Resampling, basic_intervals, optimistic_intervals
 from kdmaps.estimators.transformer import ModeTransformer
+from kdmaps.exceptions import UnreliableModesWarning
 from kdmaps.forms.moments import Moments
 from kdmaps.spectrum.clock import Clock
 from kdmaps.utils.types import RandomStateLike, SamplesLike
@@ -80,6 +81,26 @@ class ImpliedTimescales:
                 if (((low <= FLAT) & (high >= -FLAT)) | ~longer).all():
                     return int(lag)
         return None
+
+    @property
+    def longest_resolved(self) -> int:
+        """The longest lag that the slowest time scale outlives, which `choose_lag` takes if none is flat."""
+        slow = self.resolved[:, 0]
+        return int(self.lags[slow][-1] if slow[0] else self.lags[0])
+
+    @property
+    def why_not_flat(self) -> UnreliableModesWarning:
+        """What `choose_lag` warns of if no lag is flat."""
+        if not self.resolved[0, 0]:
+            return UnreliableModesWarning(
+                f"Nothing in these frames outlives a lag of {self.lags[0]} frame(s): they are not in the order of "
+                "time, or too far apart. Use frames as they were written, at shorter time steps."
+            )
+        return UnreliableModesWarning(
+            "Implied time scales of the cheap model that chooses the lag are not flat within their errors; a lag of "
+            f"{self.longest_resolved} frames is used, the longest one that the slowest time scale outlives. Test the "
+            "fit with kdmaps.dynamics.validate; use longer trajectories, or inputs that hold all that is slow."
+        )
 
     def table(self) -> list[dict[str, Any]]:
         """Return one row of plain data per lag and mode, for example for `pandas.DataFrame`."""
@@ -152,7 +173,9 @@ def implied_timescales(
     -----
     The frames are projected on at most 50 leading functions of the fitted eigenproblem, its modes among them. For each
     lag, the slowest combinations of these are found by Rayleigh–Ritz: L_τ v = (1 - ν) C₀ v. Intervals are basic
-    bootstrap intervals of log t over blocks of at least five correlation times of the modes.
+    bootstrap intervals of log t over blocks of at least five correlation times of the modes, as in
+    `kdmaps.uncertainty.bootstrap`: they hold any optimism of the time scales between none and that of the resamples,
+    and so the time scales themselves.
 
     Examples
     --------
@@ -176,7 +199,7 @@ def scan_lags(along: Along, lags: np.ndarray, resampling: Resampling) -> Implied
     rates, samples = (np.array(part) for part in zip(*found, strict=True))
     samples = np.moveaxis(samples, 1, 0)
     with np.errstate(divide="ignore", invalid="ignore"):
-        logs = basic_intervals(-np.log(rates), -np.log(samples), resampling.confidence, len(along.blocks))
+        logs = optimistic_intervals(-np.log(rates), -np.log(samples), resampling.confidence, len(along.blocks))
     return ImpliedTimescales(
         lags, lags * step, 1 / rates, np.exp(logs), step, float(resampling.confidence), 1 / samples, len(along.blocks)
     )

@@ -7,28 +7,25 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.stats import norm
 
 from kdmaps.analysis.dynamics._along import Along, check_reversible, checked_lags, project
-from kdmaps.analysis.dynamics._chapman import ChapmanKolmogorov, chapman_kolmogorov
+from kdmaps.analysis.dynamics._chapman import SMALL, ChapmanKolmogorov, chapman_kolmogorov
 from kdmaps.analysis.dynamics._choose import default_lags, some_frames
 from kdmaps.analysis.dynamics._timescales import ImpliedTimescales, scan_lags
 from kdmaps.analysis.resampling import Resampling
 from kdmaps.data.inputs import as_source, join_trajectories
 from kdmaps.data.sources import ArraySource
 from kdmaps.estimators.transformer import ModeTransformer
+from kdmaps.exceptions import UnreliableModesWarning
+from kdmaps.spectrum.checks import Check
 from kdmaps.utils.types import RandomStateLike, SamplesLike
 from kdmaps.utils.validation import checked_weight
-from kdmaps.utils.warn import muted
+from kdmaps.utils.warn import muted, warn
 
 #: Frames that are looked at: what a hundred thousand do not show, hardly matters.
 MOST_FRAMES = 100_000
 #: Multiples of the lag that are predicted, where trajectories are long enough.
 STEPS = 5
-#: Probability that chance alone fails a correct model.
-LEVEL = 0.01
-#: Differences of autocorrelations below this do not matter.
-SMALL = 0.02
 
 
 @dataclass(frozen=True)
@@ -58,25 +55,75 @@ class Validation:
     def limit(self) -> float:
         """The largest deviation that chance explains, in standard errors: of all steps and modes (Bonferroni)."""
         assert self.chapman is not None
-        compared = self.chapman.deviations[1:].size
-        return float(norm.ppf(1 - LEVEL / (2 * max(compared, 1))))
+        return self.chapman.limit
 
     @property
     def worst(self) -> tuple[int, int] | None:
         """Step and mode, counted from 0, of the largest deviation that is not small; None if all are."""
-        if self.chapman is None:
-            return None
-        test = self.chapman
-        sizes = np.where(np.abs(test.estimated - test.predicted) > SMALL, np.abs(test.deviations), 0.0)
-        step, mode = np.unravel_index(np.argmax(sizes), sizes.shape)
-        return (int(step), int(mode)) if sizes[step, mode] > 0 else None
+        worst = None if self.chapman is None else self.chapman.worst
+        return None if worst is None else (worst[0], worst[1])
 
     @property
     def predicts(self) -> bool | None:
-        """Whether what one lag predicts for several holds within the errors; None if it could not be tested."""
-        if self.chapman is None:
-            return None
-        return self.worst is None or bool(abs(self.chapman.deviations[self.worst]) <= self.limit)
+        """Whether what one lag predicts for several holds, by the rule of `ChapmanKolmogorov`; None if not tested."""
+        return None if self.chapman is None else self.chapman.passed
+
+    @property
+    def doubtful(self) -> np.ndarray:
+        """Which modes fail the Chapman–Kolmogorov test; (r,) of bool."""
+        r = self.implied.timescales.shape[1]
+        return np.zeros(r, dtype=bool) if self.chapman is None else np.any(self.chapman.failed, axis=0)
+
+    def checks(self) -> list[Check]:
+        """Return what was tested, each with its limit and, where it is not kept, what to do."""
+        return [self._flat(), *([] if self.chapman is None else [self._predicts(self.chapman)])]
+
+    def warnings(self) -> list[UnreliableModesWarning]:
+        """Return the reasons not to trust the time scales, each with its remedy; empty if the tests are passed."""
+        return [check.warning for check in self.checks() if check.warning is not None]
+
+    def _flat(self) -> Check:
+        flat, longest = self.implied.plateau, int(self.implied.lags[-1])
+        what, limit = "lag in frames from which implied time scales are flat", f"at most {self.lag}, the lag"
+        if flat is None:
+            warning = UnreliableModesWarning(
+                "Implied time scales of the fitted model are not flat within their errors at any lag up to "
+                f"{_frames(longest)}: use longer trajectories, or inputs that hold all that is slow."
+            )
+            return Check(what, "none", limit, warning)
+        warning = UnreliableModesWarning(
+            "Implied time scales of the fitted model are flat within their errors only from a lag of "
+            f"{_frames(flat)} on: fit with that lag."
+        )
+        return Check(what, str(flat), limit, None if self.flat else warning)
+
+    def _predicts(self, test: ChapmanKolmogorov) -> Check:
+        what, limit = "largest deviation of a Chapman–Kolmogorov test", f"at most {test.limit:.1f} standard errors"
+        if test.worst is None:
+            return Check(what, f"below {SMALL:g}", limit, None)
+        at = test.worst
+        size = abs(test.deviations[at])
+        warning = UnreliableModesWarning(
+            f"Chapman–Kolmogorov test of {len(test.steps)} lags failed: after {test.steps[at[0]]} of them the "
+            f"autocorrelation of mode {at[1] + 1} is {test.estimated[at]:.2f}, where {test.predicted[at]:.2f} is "
+            f"predicted, a difference of {size:.1f} standard errors; chance explains {test.limit:.1f}. Use a longer "
+            "lag, or inputs that hold all that is slow."
+        )
+        return Check(what, f"{size:.1f}", limit, None if test.passed else warning)
+
+    def __repr__(self) -> str:
+        flat = f"implied time scales are {'' if self.flat else 'not '}flat within their errors from it on"
+        predicts = {
+            True: "it predicts longer ones",
+            False: "it does not predict longer ones",
+            None: "nothing predicted",
+        }
+        lines = [f"Tests of a lag of {_frames(self.lag)}: {flat}; {predicts[self.predicts]}", repr(self.implied)]
+        return "\n".join(lines if self.chapman is None else [*lines, repr(self.chapman)])
+
+
+def _frames(number: int) -> str:
+    return f"{number} frame{'' if number == 1 else 's'}"
 
 
 def validate(
@@ -107,6 +154,11 @@ def validate(
     Validation
         `flat`: from the model's lag on, time scales do not depend on it. `predicts`: one lag predicts several.
 
+    Warns
+    -----
+    UnreliableModesWarning
+        If a test is failed.
+
     Raises
     ------
     ValueError
@@ -135,7 +187,10 @@ def validate(
         if steps > 1:
             given: dict[str, Any] = {"n_resamples": n_resamples, "confidence": confidence, "random_state": random_state}
             chapman = chapman_kolmogorov(model, frames, steps=steps, groups=groups, sample_weight=weight, **given)
-    return Validation(along.lag, implied, chapman)
+    tests = Validation(along.lag, implied, chapman)
+    for warning in tests.warnings():
+        warn(warning)
+    return tests
 
 
 def _scan(

@@ -23,7 +23,7 @@ SERIES_MODES = 4
 
 def lag_tests(model: Any, X: np.ndarray, groups: Any, weight: Any) -> Validation | None:
     """Return the tests of a model's lag, where there are any."""
-    with suppress(ValueError):  # no lag, a direction of time, too few frames
+    with suppress(ValueError), muted():  # no lag, a direction of time, too few frames; the page tells what fails
         return validate(model, ArraySource(X), groups=groups, sample_weight=weight)
     return None
 
@@ -46,7 +46,7 @@ def dynamics_of(model: Any, X: np.ndarray, groups: Any, weight: Any, unit: str |
     }
     titles, table = ([], []) if tests is None else implied_table(tests, unit)
     return {
-        "reasons": lag_reasons(model, tests, unit),
+        "reasons": lag_reasons(model, tests),
         "columns": titles,
         "rows": table,
         "figures": {name: Markup(text) for name, text in figures.items()},

@@ -152,14 +152,14 @@ def render_report(
         states=states_of(model, X, coordinates, sample_weight),
         facts=_facts(model, X, uncertainty, unit),
         dynamics=dynamics_of(model, X, groups, sample_weight, unit, tests),
-        notes=warnings_of(model) if notes is None else list(notes),
+        notes=warnings_of(model, tests) if notes is None else list(notes),
         scatter=_scatter(model, X, names, drawn, list(coordinates), max_points),
         settings=_settings(model, X, names, beside),
         certificates=[(statement_of(c), c) for c in _informative([*_certificate_of(model), *certificates])],
         command=command,
         python=program(model, beside, reading),
         fingerprint=fingerprint(X),
-        **_findings(model, uncertainty, unit, independence),
+        **_findings(model, uncertainty, unit, independence, tests),
     )
 
 
@@ -183,18 +183,20 @@ def _filled(**content: Any) -> str:
     return template_of("page.html").render(style=style, script=script, versions=library_versions(), **content)
 
 
-def _findings(model: Any, uncertainty: Any, unit: str | None, independence: IndependentModes | None) -> dict[str, Any]:
+def _findings(
+    model: Any, uncertainty: Any, unit: str | None, independence: IndependentModes | None, tests: Validation | None
+) -> dict[str, Any]:
     """Return time scales, the choice of the kernel, checks and figures."""
     return {
         "columns": timescale_columns(uncertainty, unit),
-        "rows": timescale_rows(model, uncertainty),
+        "rows": timescale_rows(model, uncertainty, tests),
         "unit": time_unit(model, unit),
         "unit_diffusion": has_unit_diffusion(model),
         "uncertainty": uncertainty,
         "chosen": chosen(model),
         "reasons": reasons(model),
         "independence": None if independence is None else independence_of(independence),
-        "checks": checks_of(model),
+        "checks": checks_of(model, tests),
         "figures": _figures(model, uncertainty, unit, independence),
     }
 
