@@ -76,14 +76,18 @@ def test_weights_that_leave_few_samples(spread):
     weight = np.exp(spread * np.random.default_rng(5).standard_normal(1000))
     assert effective_sample_size(weight) < 20
     model = KernelSearchCV(**{**SMALL_SEARCH, "n_components": 2})
-    assert "independent ones for modes 1 and 2, by their weights" in quietly(model, X, sample_weight=weight)
+    told = quietly(model, X, sample_weight=weight)
+    assert "independent ones for modes 1 and 2, by their weights" in told
+    assert "a milder bias" in told
     assert not model.trust_.ok.any()
 
 
 def test_frames_that_are_hardly_independent():
     X = double_well(2.0).simulate(4000, 0.005, random_state=0)[0]  # 20 time units, 9 relaxation times
     model = KernelDiffusionMap(1, random_state=0)
-    assert "independent ones for mode 1" in quietly(model, X)
+    told = quietly(model, X)
+    assert "independent ones for mode 1, by their correlation in time: too few" in told
+    assert "a milder bias" not in told  # there is none
     assert "independent" not in quietly(KernelDiffusionMap(1, random_state=0), np.random.default_rng(0).permutation(X))
 
 
@@ -191,3 +195,16 @@ def test_every_estimator_has_counts(tmp_path):
     chunks = KernelDiffusionMap(2, random_state=0).partial_fit(X[:150])
     assert chunks.energy_samples_ is not None
     assert chunks.partial_fit(X[150:]).trust_ is None  # a later chunk alone says little about all samples
+
+
+@pytest.mark.parametrize("failing", [0, 1])
+def test_fewer_modes_are_a_remedy_for_later_ones_only(failing):
+    X = problems.load("dw1d").sample(500, random_state=0)
+    model = KernelDiffusionMap(2, random_state=0).fit(X)
+    held_out = model.rates_.copy()
+    held_out[failing] *= 4
+    trust = Trust(model.trust_.evidence, model.rates_, held_out, candidates=held_out[None])
+    told = [str(warning) for warning in trust.warnings()]
+    assert len(told) == 2
+    assert all(("Use more samples or fewer n_components (at most 1)." in text) == (failing == 1) for text in told)
+    assert all(("Use more samples." in text) == (failing == 0) for text in told)

@@ -8,7 +8,8 @@ from numpy.testing import assert_allclose
 from spectra import moments_of, positive, with_spectrum
 
 from kdmaps.exceptions import UnresolvedModesWarning
-from kdmaps.spectrum.checks import agreement_check
+from kdmaps.spectrum.checks import agreement_check, or_fewer
+from kdmaps.spectrum.clock import Clock
 from kdmaps.spectrum.pencil import find_modes
 
 
@@ -105,4 +106,32 @@ def test_folds_that_disagree():
     check = agreement_check(0.75, suggested=3)
     assert (check.value, check.limit) == ("0.750", "at least 0.8")
     assert "mean squared cosine 0.75" in str(check.warning)
-    assert "(suggested: 3)" in str(check.warning)
+    assert "another n_components (suggested: 3)." in str(check.warning)
+    assert "another n_components." in str(agreement_check(0.75).warning)
+
+
+def lagged(timescales, lag):
+    """Modes of pairs of frames with these time scales, in frames."""
+    quotients = 1 - np.exp(-lag / np.array(timescales))
+    found = find_modes(with_spectrum(1 / quotients), None, len(timescales) - 1, 1e-9, clock=Clock(lag, 1.0))
+    return found.by_timescale()
+
+
+@pytest.mark.parametrize(
+    ("timescales", "lag", "remedy"),
+    [
+        ([50.0, 30.0, 2.0, 1.0], 4, "trusted. Use a shorter lag or fewer n_components (at most 2)."),
+        ([50.0, 0.8, 0.5], 1, "trusted. Use frames at shorter time steps or fewer n_components (at most 1)."),
+        ([2.0, 1.0], 4, "trusted. Use a shorter lag, or check that the rows are frames in the order of time"),
+        ([0.5, 0.2], 1, "trusted. Check that the rows are frames in the order of time"),
+    ],
+)
+def test_remedies_are_those_that_apply(timescales, lag, remedy):
+    """No lag is shorter than one frame, and no fewer modes than the first."""
+    (check,) = [check for check in lagged(timescales, lag).checks() if "shortest time scale" in check.what]
+    assert remedy in str(check.warning)
+
+
+@pytest.mark.parametrize(("before", "words"), [(0, ""), (1, " or fewer n_components (at most 1)")])
+def test_fewer_modes_are_a_remedy_if_some_are_left(before, words):
+    assert or_fewer(before) == words

@@ -44,7 +44,7 @@ def independent_blocks(
     if len(blocks) < MIN_BLOCKS:
         warn(
             f"The samples form only {len(blocks)} blocks of {length}: too few for reliable intervals, which are "
-            "probably too narrow. Use a longer trajectory.",
+            "probably too narrow. Use more samples, of a longer trajectory if they are frames.",
             UnreliableModesWarning,
         )
     return blocks, length, correlation_time

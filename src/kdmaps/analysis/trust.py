@@ -9,7 +9,7 @@ import numpy as np
 
 from kdmaps.analysis.evidence import Evidence
 from kdmaps.exceptions import UnreliableModesWarning
-from kdmaps.spectrum.checks import Check
+from kdmaps.spectrum.checks import Check, or_fewer
 
 #: A rate that rests on n samples has a relative error of about 1/√n. With 14 its 99 % interval spans a factor of 2 to
 #: either side, e^{2.58/√14} = 2: of rates that are not flagged, at most one in a hundred should be further off.
@@ -86,6 +86,8 @@ class Trust:
         Rates by kernels that score as well, within the standard error.
     features : ndarray of shape (m, r)
         Rates with other random features.
+    weighted : bool
+        Whether samples have different weights, which cost independent samples.
 
     Examples
     --------
@@ -101,16 +103,17 @@ class Trust:
     held_out: np.ndarray | None = None
     candidates: np.ndarray = field(default_factory=lambda: np.empty((0, 0)))
     features: np.ndarray = field(default_factory=lambda: np.empty((0, 0)))
+    weighted: bool = False
 
     @property
     def checks(self) -> tuple[ModeCheck, ...]:
         """What is known of every mode, with its limits."""
         found = self.evidence
         checks = [
-            _energy(found.energy_samples),
+            _energy(found.energy_samples, local=not np.isnan(found.transition_samples).all()),
             _variance(found),
             _transition(found.transition_samples),
-            _independent(found.independent_samples),
+            _independent(found.independent_samples, self.weighted),
             _mismatch(found.mismatch),
         ]
         if self.held_out is not None:
@@ -202,11 +205,18 @@ def _named(failed: np.ndarray) -> str:
     return f"mode{'s' if len(numbers) > 1 else ''} {text}"
 
 
-def _energy(counts: np.ndarray) -> ModeCheck:
+def _before(failed: np.ndarray) -> int:
+    """Return how many modes come before the first that fails."""
+    return int(np.argmax(failed)) if failed.any() else 0
+
+
+def _energy(counts: np.ndarray, local: bool) -> ModeCheck:
     failed = counts < MIN_SAMPLES
+    # The frames of a biased run follow one another as the bias wants, so that it shows no pairs of the system.
+    remedy = "with a bias and weights" if local else "in a longer trajectory"
     warning = UnreliableModesWarning(
         f"The energy of {_named(failed)} rests on {counts.min():.1f} samples: the rate may be wrong by more than a "
-        "factor of 2. Sample the transition more often, for example with a bias and weights."
+        f"factor of 2. Sample the transition more often, for example {remedy}."
     )
     what = "samples that carry the energy, n_E"
     return ModeCheck("energy samples", what, counts, MIN_SAMPLES, True, warning)
@@ -234,10 +244,12 @@ def _transition(counts: np.ndarray) -> ModeCheck:
     return ModeCheck("transition samples", what, counts, MIN_TRANSITION, True, warning)
 
 
-def _independent(counts: np.ndarray) -> ModeCheck:
+def _independent(counts: np.ndarray, weighted: bool) -> ModeCheck:
+    why = "weights and their correlation in time" if weighted else "correlation in time"
+    milder = ", or a milder bias" if weighted else ""
     warning = UnreliableModesWarning(
         f"The samples are worth {counts.min():.0f} independent ones for {_named(counts < MIN_INDEPENDENT)}, by their "
-        "weights and their correlation in time: too few for a rate. Use a longer trajectory, or a milder bias."
+        f"{why}: too few for a rate. Use more samples, of a longer trajectory if they are frames{milder}."
     )
     what = "independent samples"
     return ModeCheck("independent samples", what, counts, MIN_INDEPENDENT, True, warning)
@@ -256,7 +268,8 @@ def _mismatch(values: np.ndarray) -> ModeCheck:
 def _held_out(factors: np.ndarray) -> ModeCheck:
     warning = UnreliableModesWarning(
         f"On held-out samples the rate of {_named(factors > MAX_RATIO)} is another one, by a factor of "
-        f"{factors.max():.2g}: the mode follows its training samples. Use more samples or fewer n_components."
+        f"{factors.max():.2g}: the mode follows its training samples. Use more "
+        f"samples{or_fewer(_before(factors > MAX_RATIO))}."
     )
     what = "factor between the rates on held-out and on training samples"
     return ModeCheck("held-out factor", what, factors, MAX_RATIO, False, warning)
@@ -265,7 +278,8 @@ def _held_out(factors: np.ndarray) -> ModeCheck:
 def _candidates(factors: np.ndarray) -> ModeCheck:
     warning = UnreliableModesWarning(
         f"Kernels that score alike differ in the rate of {_named(factors > MAX_SPREAD)} by a factor of "
-        f"{factors.max():.2g}: the samples do not tell which is right. Use more samples or fewer n_components."
+        f"{factors.max():.2g}: the samples do not tell which is right. Use more "
+        f"samples{or_fewer(_before(factors > MAX_SPREAD))}."
     )
     what = "factor between the rates of kernels that score alike"
     return ModeCheck("kernel factor", what, factors, MAX_SPREAD, False, warning)

@@ -32,6 +32,7 @@ from kdmaps.forms.energy import EnergyForm
 from kdmaps.forms.lagged import LaggedForm
 from kdmaps.forms.moments import Moments, StackedMoments
 from kdmaps.forms.tangent import DiffusionLike, checked_tensor
+from kdmaps.spectrum.checks import or_fewer
 from kdmaps.spectrum.modes import Modes
 from kdmaps.spectrum.pencil import find_modes
 from kdmaps.utils.types import RandomStateLike, SamplesLike
@@ -301,11 +302,11 @@ def _compare_resamples(
     draws = [refit.compare(moments.combine(row)) for row in counts]
     found = [draw for draw in draws if draw is not None]
     if not found:
-        raise ValueError("No resample determines the modes; use fewer n_components or more samples.")
+        raise ValueError(f"No resample determines the modes; use more samples{or_fewer(refit.n_modes - 1)}.")
     if len(found) < 0.9 * len(draws):
         warn(
             f"{len(draws) - len(found)} of {len(draws)} resamples do not determine {refit.n_modes} modes: a few "
-            "blocks dominate. Use fewer n_components or more samples.",
+            f"blocks dominate. Use more samples{or_fewer(refit.n_modes - 1)}.",
             UnreliableModesWarning,
         )
     rates, angles, mode_angles = (np.array(part) for part in zip(*found, strict=True))

@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from kdmaps.data.distances import OVERFLOW
 from kdmaps.exceptions import UnreliableModesWarning
+from kdmaps.spectrum.checks import or_fewer
 from kdmaps.utils.validation import checked_random_state, checked_samples
 from kdmaps.utils.warn import warn
 
@@ -346,7 +347,7 @@ def _rates(eigenvalues: np.ndarray, time: float) -> np.ndarray:
     if eigenvalues[-1] < 1e-8:
         warn(
             "Some eigenvalues are zero within rounding; their rates and modes are meaningless. "
-            "Decrease bandwidth or n_components.",
+            f"Decrease bandwidth{or_fewer(int(np.count_nonzero(eigenvalues >= 1e-8)))}.",
             UnreliableModesWarning,
         )
     with np.errstate(divide="ignore"):

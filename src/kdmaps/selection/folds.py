@@ -182,7 +182,7 @@ def make_splits(cv: Any, X: np.ndarray, groups: Any, n_components: int, seed: in
     if smallest <= n_components:
         raise ValueError(
             f"A fold of cv has {smallest} samples, too few for n_components={n_components} modes; use fewer folds, "
-            "fewer modes or more samples."
+            f"{'fewer modes ' if n_components > 1 else ''}or more samples."
         )
     return splits
 

@@ -40,6 +40,11 @@ class Check:
         return self.warning is None
 
 
+def or_fewer(before: int) -> str:
+    """Return the remedy of fewer modes where it is one: `before` modes come before the first that fails."""
+    return f" or fewer n_components (at most {before})" if before > 0 else ""
+
+
 def agreement_check(agreement: float, suggested: int | None = None) -> Check:
     """Check whether the modes of different folds span the same space.
 
@@ -50,9 +55,10 @@ def agreement_check(agreement: float, suggested: int | None = None) -> Check:
     suggested : int, optional
         A number of modes that the folds agree on better.
     """
+    better = "" if suggested is None else f" (suggested: {suggested})"
     warning = UnreliableModesWarning(
         f"The folds disagree on the mode space (mean squared cosine {agreement:.2f}): use more samples or another "
-        f"n_components (suggested: {suggested})."
+        f"n_components{better}."
     )
     return Check(
         "agreement of the folds on the modes, mean squared cosine",

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from kdmaps.exceptions import UnreliableModesWarning, UnresolvedModesWarning
-from kdmaps.spectrum.checks import Check
+from kdmaps.spectrum.checks import Check, or_fewer
 from kdmaps.spectrum.clock import NO_LAG, Clock, rate_ratios
 
 #: Beyond this condition number of L+λR the modes lose more than about four digits to rounding.
@@ -167,8 +167,8 @@ class Modes:
         warning = UnresolvedModesWarning(
             f"{self.effective_count:.0f} (effective) samples do not resolve mode {first + 1}"
             f"{' and the modes after it' if first + 1 < len(error) else ''}: {self.effective_rank[first]:.0f} "
-            "functions compete at its level. Use more samples, fewer n_components, more regularization or a wider "
-            "bandwidth."
+            "functions compete at its level. Use more regularization, a wider bandwidth, more "
+            f"samples{or_fewer(first)}."
         )
         return Check(
             f"relative sampling error of eigenvalue {worst + 1}, √(effective rank/n)",
@@ -195,11 +195,18 @@ class Modes:
 
     def _slower_than_the_lag(self) -> Check:
         fast = np.flatnonzero(self.timescales < self.clock.duration)
-        named = ", ".join(str(k + 1) for k in fast)
+        named, first = ", ".join(str(k + 1) for k in fast), int(fast[0]) if fast.size else 0
+        shorter = self.clock.lag is not None and self.clock.lag > 1
+        if first:
+            remedy = f"Use {'a shorter lag' if shorter else 'frames at shorter time steps'}{or_fewer(first)}."
+        else:
+            remedy = (
+                f"{'Use a shorter lag, or check' if shorter else 'Check'} that the rows are frames in the order of "
+                "time, and not too far apart."
+            )
         warning = UnreliableModesWarning(
             f"Mode(s) {named} relax within one lag ({self.clock.duration:.4g}), so that pairs of frames hardly show "
-            "them: their time scales are not to be trusted. Use a shorter lag or fewer n_components; frames whose "
-            "first mode is among them are not a trajectory, or too far apart in time."
+            f"them: their time scales are not to be trusted. {remedy}"
         )
         return Check(
             f"shortest time scale, of mode {int(np.argmin(self.timescales)) + 1}",

@@ -10,6 +10,7 @@ from scipy.linalg import lapack
 
 from kdmaps.exceptions import UnreliableModesWarning
 from kdmaps.forms.moments import Moments
+from kdmaps.spectrum.checks import or_fewer
 from kdmaps.spectrum.clock import NO_LAG, Clock
 from kdmaps.spectrum.modes import Modes
 from kdmaps.utils.threads import blas_threads
@@ -100,7 +101,7 @@ def single_precision_warnings(moments: Moments, coefficients: np.ndarray) -> lis
     return [
         UnreliableModesWarning(
             f"Single precision may spoil mode {spoiled[0] + 1}: it lives on differences of nearly equal features. Use "
-            "dtype='float64', a narrower bandwidth or fewer n_components."
+            f"dtype='float64', a narrower bandwidth{or_fewer(int(spoiled[0]))}."
         )
     ]
 
@@ -132,8 +133,8 @@ def find_modes(
     determined = int(np.count_nonzero((values > floor)[:n_components]))
     if determined < n_components:
         raise ValueError(
-            f"The samples determine only {determined} modes, fewer than n_components={n_components}; use fewer "
-            "n_components or more distinct samples."
+            f"The samples determine only {determined} modes, fewer than n_components={n_components}; use more distinct "
+            f"samples{or_fewer(determined)}."
         )
     known = coefficients[:, : n_components + int(np.all(values > floor))]
     known = known / np.sqrt(np.einsum("mk,mk->k", known, covariance @ known))

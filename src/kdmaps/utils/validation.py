@@ -156,5 +156,5 @@ def check_samples(X: np.ndarray, n_components: int) -> None:
     if X.shape[0] <= n_components:
         raise ValueError(
             f"X has {X.shape[0]} sample(s) (of positive weight) but n_components={n_components} modes need "
-            f"at least {n_components + 1}; give more samples or ask for fewer modes."
+            f"at least {n_components + 1}; give more samples{' or ask for fewer modes' if n_components > 1 else ''}."
         )
