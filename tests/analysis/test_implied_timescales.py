@@ -13,7 +13,7 @@ from kdmaps.analysis.resampling import basic_intervals
 from kdmaps.data.sources import ArraySource
 from kdmaps.exceptions import UnreliableModesWarning
 from kdmaps.utils.warn import muted
-from shared import wide_map
+from shared import known_finding, wide_map
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*relax within one lag:kdmaps.exceptions.UnreliableModesWarning")
 
@@ -51,6 +51,7 @@ class TestImpliedTimescales:
         assert_allclose(found.timescales[:, 0], lags / (0.02 * lags - np.log(0.8)), rtol=0.12)
         assert found.plateau is None or found.plateau >= 20
 
+    @known_finding("sample_weight beside lag")
     def test_explicit_sums_over_pairs(self):
         """Frames of three trajectories that lie between one another, with weights: pairs counted one by one."""
         rng = np.random.default_rng(0)

@@ -188,3 +188,10 @@ def test_rounding_of_times_is_no_step():
     assert common_step(np.array([5.0])) is None
     with pytest.raises(ValueError, match="not at equal"):
         common_step(np.zeros(5))
+
+
+def test_weights_of_a_biased_run_are_refused_beside_a_lag():
+    np.save("weights.npy", np.random.default_rng(0).random(len(PATH)))
+    result = run("fit", "path.npy", *QUICK, "--lag", 1, "--weights", "weights.npy")
+    assert result.exit_code == 2
+    assert "--weights cannot mend that" in re.sub(r"[\s│]+", " ", result.output)

@@ -1,5 +1,7 @@
 """Modes of trajectories: time scales, modes and scores against exact ones, through every door of the estimators."""
 
+import warnings
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -7,6 +9,7 @@ from scipy import linalg
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import kdmaps
+from kdmaps.exceptions import DataWarning
 from kdmaps.problems import load
 from shared import known_finding, known_warning
 
@@ -132,6 +135,34 @@ def test_weights_are_those_of_first_frames(ou):
     half = fitted(ou[: 3000 + LAG], **settings)
     model = kdmaps.KernelDiffusionMap(**half.get_params()).fit(ou, sample_weight=weight)
     assert_allclose(model.timescales_, half.timescales_, rtol=1e-8)
+
+
+def exact_pairs(n, step):
+    """Pairs of an Ornstein–Uhlenbeck process of rate 1 that begin too far outside, and the weights of their starts."""
+    rng = np.random.default_rng(0)
+    start = 2 * rng.standard_normal(n)
+    end = np.exp(-step) * start + np.sqrt(1 - np.exp(-2 * step)) * rng.standard_normal(n)
+    weight = np.exp(-(start**2) * (1 - 1 / 4) / 2)
+    return np.stack([start, end], axis=1).reshape(-1, 1), np.repeat(weight, 2), np.repeat(np.arange(n), 2)
+
+
+@quiet
+@pytest.mark.parametrize("make", [kdmaps.KernelDiffusionMap, kdmaps.KernelSearchCV])
+def test_weights_beside_a_lag_are_said_to_be_those_of_starts(make):
+    X, weight, groups = exact_pairs(4000, 0.3)
+    settings = {"lag": 1, "time_step": 0.3, "n_features": 40, "random_state": 0}
+    if make is kdmaps.KernelSearchCV:
+        settings |= {"families": ["gaussian"], "bandwidths": [3.0], "regularizations": [1e-6]}
+    else:
+        settings |= {"bandwidth": 3.0, "regularization": 1e-6}
+    model = make(1, **settings)
+    with pytest.warns(DataWarning, match="sample_weight beside lag.*leave out lag"):
+        model.fit(X, sample_weight=weight, groups=groups)
+    # The rate 1 of the process; 4,000 pairs, worth 2,400 by their weights, know it to about √(2/(2400·0.3)) = 5 %.
+    assert_allclose(model.timescales_[0], 1.0, rtol=0.16)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", DataWarning)
+        model.fit(X, sample_weight=np.full(len(X), 2.0), groups=groups)  # equal ones are none
 
 
 @quiet

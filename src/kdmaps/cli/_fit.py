@@ -156,6 +156,13 @@ def fit(
     require(time_step is None or 0 < time_step < np.inf, "--time-step", "give a positive number.")
     timed = time_step is None and unit is None
     require(lag is not None or timed, "--time-step", "time needs a trajectory: add --lag.")
+    require(
+        lag is None or files.weights is None,
+        "--lag",
+        "frames of a biased simulation follow one another as the bias wants, and --weights cannot mend that. Leave out "
+        "--lag: with --weights, time scales come from the samples. (Runs without a bias that begin out of equilibrium: "
+        "fit with lag and sample_weight in Python.)",
+    )
     require(resamples == 0 or resamples >= MIN_RESAMPLES, "--resamples", f"give 0, or {MIN_RESAMPLES} or more.")
     write_modes = make_writer(f".{table_format}")  # which may need a package that is missing
     check_writable("--out", out)

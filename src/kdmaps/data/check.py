@@ -99,6 +99,23 @@ def warn_of_array(
         warn_of(order_findings(order))
 
 
+def warn_of_weighted_pairs(weight: np.ndarray | None, lag: Any) -> None:
+    """Warn of weights that differ beside a lag: of biased frames they do not mend what pairs show.
+
+    A pair has the weight of its first frame. With weights π/law this is the stationary law of pairs, if the runs
+    themselves are those of the system, and only their starts are not in equilibrium. Under a bias, what becomes of a
+    frame is the bias's doing too, and no weight of frames takes it back.
+    """
+    if lag is None or weight is None or np.ptp(weight[weight > 0]) == 0:
+        return
+    warn(
+        "sample_weight beside lag: a pair of frames has the weight of its first frame, which is right for runs without "
+        "a bias that begin out of equilibrium. Frames of a biased simulation follow one another as the bias wants, and "
+        "their time scales are wrong with any weights; leave out lag and keep sample_weight for them.",
+        DataWarning,
+    )
+
+
 def warn_of_preview(source: Source, preview: Sample, folds: bool = True) -> None:
     """Warn of what is found in some rows of a source that is no array."""
     paired = isinstance(source, PairSource)

@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
-from kdmaps.data.check import warn_of_array
+from kdmaps.data.check import warn_of_array, warn_of_weighted_pairs
 from kdmaps.data.distances import resolve_bandwidth
 from kdmaps.data.inputs import join_trajectories
 from kdmaps.data.pairs import Tail
@@ -186,7 +186,8 @@ class KernelDiffusionMap(ModeTransformer):
             10,000 random samples that set the median bandwidth, the landmarks and the origin, once for the sums.
         y : ignored
         sample_weight : array-like of shape (n_samples,), optional
-            Non-negative; samples of another law are reweighted to π by π/law.
+            Non-negative; samples of another law are reweighted to π by π/law. With a lag, a pair has the weight of its
+            first frame: right for runs of the system that begin out of equilibrium, wrong for runs under a bias.
         groups : array-like of shape (n_samples,), optional
             For a `cv` that needs them.
 
@@ -253,6 +254,7 @@ class KernelDiffusionMap(ModeTransformer):
             weight = checked_weight(sample_weight, source)
             if reset:
                 warn_of_array(source, weight, groups, folds=self.rates == "cross-fitted", lag=self.lag)
+                warn_of_weighted_pairs(weight, self.lag)
                 self.lag_ = choose_lag_for(self, source, weight, groups)
             spec = replace(fit_spec(self), diffusion=diffusion)
             tail = getattr(self, "_tail", None)

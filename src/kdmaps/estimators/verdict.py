@@ -100,8 +100,8 @@ def judge_search(
     unit = modes.quotients / _quotients(np.array(chosen.timescales))
     alike = [_quotients(np.array(c.timescales)) for c in _alike(result, chosen)]
     others = _other_features(data, moments, chosen.regularization)
-    found = (modes.clock.rates(np.array(some).reshape(-1, len(unit)) * unit) for some in (alike, others))
-    set_trust(model, Trust(evidence, model.rates_, modes.clock.rates(held_out * unit), *found))
+    candidates, features = (modes.clock.rates(np.array(some).reshape(-1, len(unit)) * unit) for some in (alike, others))
+    set_trust(model, Trust(evidence, model.rates_, modes.clock.rates(held_out * unit), candidates, features))
 
 
 def _evidence(
