@@ -120,7 +120,7 @@ def test_pieces_of_a_long_trajectory(monkeypatch):
 def test_what_cannot_be_tested():
     path = DOUBLE_WELL.simulate(400, dt=0.1, random_state=0)[0]
     with pytest.raises(ValueError, match="fitted without a lag"):
-        kdmaps.dynamics.validate(fit(path, lag=None), path)
+        kdmaps.dynamics.validate(fit(path, lag=None, time_step=1.0), path)
     with pytest.raises(ValueError, match="reversible"):
         kdmaps.dynamics.validate(fit(path, reversible=False), path)
     long = kdmaps.dynamics.validate(fit(path[:100], lag=60), path[:100])

@@ -195,3 +195,9 @@ def test_weights_of_a_biased_run_are_refused_beside_a_lag():
     result = run("fit", "path.npy", *QUICK, "--lag", 1, "--weights", "weights.npy")
     assert result.exit_code == 2
     assert "--weights cannot mend that" in re.sub(r"[\s│]+", " ", result.output)
+
+
+def test_a_stride_without_a_lag_is_no_time_step():
+    result = run("fit", "path.npy", *QUICK, "--stride", 2, "--out", "out")
+    assert result.exit_code == 0, result.output
+    assert "time_step" not in result.output

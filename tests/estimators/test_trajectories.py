@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from scipy import linalg
+from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import kdmaps
@@ -135,6 +136,14 @@ def test_weights_are_those_of_first_frames(ou):
     half = fitted(ou[: 3000 + LAG], **settings)
     model = kdmaps.KernelDiffusionMap(**half.get_params()).fit(ou, sample_weight=weight)
     assert_allclose(model.timescales_, half.timescales_, rtol=1e-8)
+
+
+@quiet
+@known_finding("depend on the row")
+@pytest.mark.parametrize("estimator", ESTIMATORS[:2], ids=lambda one: type(one).__name__)
+def test_a_time_step_without_a_lag_is_said_to_do_nothing(estimator, ou):
+    with pytest.warns(DataWarning, match=r"time_step=0.05 has no effect without a lag.*Give lag=1"):
+        clone(estimator).set_params(lag=None).fit(ou[:500])
 
 
 def exact_pairs(n, step):

@@ -182,7 +182,7 @@ def fit(
         "cv": _folds(samples, ordered) if lag is None else "auto",
         "random_state": seed,
         "lag": _lag(lag),
-        "time_step": step,
+        "time_step": 1.0 if lag is None else step,
         **({} if basis == "auto" else {"basis": basis}),
     }
     estimator = _estimator(modes, kernel, bandwidth, regularization, settings)

@@ -116,6 +116,16 @@ def warn_of_weighted_pairs(weight: np.ndarray | None, lag: Any) -> None:
     )
 
 
+def warn_of_time_step(time_step: float, lag: Any) -> None:
+    """Warn of a time step that nothing is done with."""
+    if lag is None and time_step != 1:
+        warn(
+            f"time_step={time_step:g} has no effect without a lag: time scales of samples are in units of length²/D. "
+            'Give lag=1 (or "auto") if X is a trajectory, or leave time_step out.',
+            DataWarning,
+        )
+
+
 def warn_of_preview(source: Source, preview: Sample, folds: bool = True) -> None:
     """Warn of what is found in some rows of a source that is no array."""
     paired = isinstance(source, PairSource)

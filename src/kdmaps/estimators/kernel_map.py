@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
-from kdmaps.data.check import warn_of_array, warn_of_weighted_pairs
+from kdmaps.data.check import warn_of_array, warn_of_time_step, warn_of_weighted_pairs
 from kdmaps.data.distances import resolve_bandwidth
 from kdmaps.data.inputs import join_trajectories
 from kdmaps.data.pairs import Tail
@@ -255,6 +255,7 @@ class KernelDiffusionMap(ModeTransformer):
             if reset:
                 warn_of_array(source, weight, groups, folds=self.rates == "cross-fitted", lag=self.lag)
                 warn_of_weighted_pairs(weight, self.lag)
+                warn_of_time_step(self.time_step, self.lag)
                 self.lag_ = choose_lag_for(self, source, weight, groups)
             spec = replace(fit_spec(self), diffusion=diffusion)
             tail = getattr(self, "_tail", None)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from kdmaps.analysis.relevance import Relevance, relevance_at
-from kdmaps.data.check import warn_of_array, warn_of_weighted_pairs
+from kdmaps.data.check import warn_of_array, warn_of_time_step, warn_of_weighted_pairs
 from kdmaps.data.inputs import join_trajectories
 from kdmaps.estimators.fitting import (
     basis_spec,
@@ -259,6 +259,7 @@ class KernelSearchCV(ModeTransformer):
             weight = checked_weight(sample_weight, source)
             warn_of_array(source, weight, groups, lag=self.lag)
             warn_of_weighted_pairs(weight, self.lag)
+            warn_of_time_step(self.time_step, self.lag)
             self.lag_ = choose_lag_for(self, source, weight, groups)
             plan = replace(plan, fit=replace(plan.fit, lag=self.lag_))
             source, weight, groups = plan.fit.observations(source, weight, groups)
