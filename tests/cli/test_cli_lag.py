@@ -201,3 +201,23 @@ def test_a_stride_without_a_lag_is_no_time_step():
     result = run("fit", "path.npy", *QUICK, "--stride", 2, "--out", "out")
     assert result.exit_code == 0, result.output
     assert "time_step" not in result.output
+
+
+@known_warning()  # sixty frames show little
+@pytest.mark.parametrize("name", ["two.csv", "two.txt"])
+def test_an_empty_line_ends_a_trajectory(name):
+    """Empty lines before, after and under the names are none between rows, nor does a comment part them."""
+    mark = "," if name.endswith("csv") else " "
+    rows = [f"{x}{mark}{-x}\n" for x in PATH[:60, 0]]
+    head = f"\na{mark}b\n\n"
+    Path(name).write_text(head + "".join([*rows[:30], "# a comment\n", *rows[30:], "\n\n"]))
+    assert run("fit", name, *QUICK, "--modes", 1, "--lag", 1, "--out", "out").exit_code == 0
+    Path(name).write_text(head + "".join([*rows[:30], "\n", *rows[30:]]))
+    result = run("fit", name, *QUICK, "--modes", 1, "--lag", 1, "--out", "out")
+    assert result.exit_code != 0
+    assert "Line 34 of" in re.sub(r"[\s│]+", " ", result.output)
+    assert run("fit", name, *QUICK, "--modes", 1, "--out", "out").exit_code == 0  # without a lag, rows are samples
+    source = kdmaps.data.open_table(name).select()
+    with pytest.raises(ValueError, match=r"Line 34 of .* is empty, as between trajectories.*groups"):
+        given(lag=1).fit(source)
+    assert np.isfinite(given(lag=1).fit(source, groups=np.repeat([0, 1], 30)).timescales_).all()

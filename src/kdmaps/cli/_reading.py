@@ -16,7 +16,7 @@ import numpy as np
 from kdmaps.cli import _options as options
 from kdmaps.data import ArraySource, Source, Table, gather, open_tables, read_column
 from kdmaps.data import angles as data_angles
-from kdmaps.data.pairs import common_step
+from kdmaps.data.pairs import common_step, refuse_gap
 from kdmaps.forms.diffusion import DiffusionTensor
 
 #: Fewer samples than this mean that the stride is too long, and say nothing about the order of rows.
@@ -148,6 +148,8 @@ class Files:
         elif table.lengths:
             group = np.asarray(places["file"])
         tensor = _diffusion(self.diffusion, self.stride, *X.shape)
+        if self.timed and self.groups is None and table.gap is not None:
+            refuse_gap(table.gap())
         step = common_step(table.times(), group) if self.timed and table.times is not None else None
         return Samples(X, samples.feature_names, weight, group, places, table.ordered, tensor, step, (), drawn)
 

@@ -55,7 +55,7 @@ def angles(X: Any, columns: Sequence[str | int] | None = None, degrees: bool = F
 
     if isinstance(X, Source):
         found = StreamSource(blocks, n_samples=source.n_samples, feature_names=named)
-        found.times = source.times
+        found.times, found.gap = source.times, source.gap
         return found
     values = np.concatenate(list(blocks()))
     return values if named is None else like(X, values, named)

@@ -191,10 +191,12 @@ def make_pairs(source: Source, lag: int, weight: np.ndarray | None = None, group
     Raises
     ------
     ValueError
-        If the data have times, and steps between them are not all the same.
+        If the data have times, and steps between them are not all the same, or an empty line between rows.
     """
     if source.times is not None:
         common_step(source.times(), groups)
+    if groups is None and source.gap is not None:
+        refuse_gap(source.gap())
     known = [len(given) for given in (weight, groups) if given is not None]
     n = source.n_samples or (known[0] if known else None)
     if n is None:  # a stream: what it holds is seen on the way
@@ -203,6 +205,22 @@ def make_pairs(source: Source, lag: int, weight: np.ndarray | None = None, group
     starts, ends = paired_rows(n, lag, labels)
     at_starts = [None if given is None else given[starts] for given in (weight, labels)]
     return PairedData(PairSource(source.paired(lag, (starts, ends))), *at_starts)
+
+
+def refuse_gap(where: str | None) -> None:
+    """Raise a ValueError if rows of a file are apart, without groups that say which belong together.
+
+    Parameters
+    ----------
+    where : str or None
+        What `Table.gap` says.
+    """
+    if where is not None:
+        raise ValueError(
+            f"{where}, as between trajectories; a lag would make pairs of rows across it. Remove empty lines between "
+            "rows that follow one another, or say by groups (on the command line: --groups, or one file for each) "
+            "where another trajectory begins."
+        )
 
 
 def common_step(times: np.ndarray, groups: Any = None) -> float | None:

@@ -45,6 +45,8 @@ class Source(ABC):
         Names of the columns, where the data have them.
     times : callable or None
         Returns the times of the rows, where the data have them.
+    gap : callable or None
+        Says where rows of a file are apart, as between trajectories, or returns None if they are nowhere.
     many_passes : bool
         Whether hundreds of passes over all rows, as a search makes, are reasonable.
     has_rows : bool
@@ -55,6 +57,7 @@ class Source(ABC):
     n_samples: int | None = None
     feature_names: list[str] | None = None
     times: Callable[[], np.ndarray] | None = None
+    gap: Callable[[], str | None] | None = None
     many_passes = False
     has_rows = False
 

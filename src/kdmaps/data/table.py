@@ -42,6 +42,8 @@ class Table:
         Returns the times of the rows, where the file has them.
     lengths : list of int
         Numbers of rows of the files that were joined, complete after a pass over the blocks; empty for one file.
+    gap : callable or None
+        Says where rows are apart, such as by an empty line of text, or returns None if they are nowhere.
     hint : str
         Added to the error that no column is left, for a file without columns of numbers.
     """
@@ -56,6 +58,7 @@ class Table:
     times: Callable[[], np.ndarray] | None = None
     lengths: list[int] = field(default_factory=list)
     hint: str = ""
+    gap: Callable[[], str | None] | None = None
 
     @classmethod
     def from_blocks(cls, width: int, start: Callable[[], Blocks], **fields: Any) -> Table:
@@ -116,7 +119,7 @@ class Table:
         else:
             source = ArraySource(array)
             source.feature_names = known
-        source.times = self.times
+        source.times, source.gap = self.times, self.gap
         return source
 
     def every(self, stride: int) -> Table:
@@ -233,4 +236,5 @@ def join(tables: Sequence[Table], paths: Sequence[object]) -> Table:
         times=None if len(clocks) < len(tables) else lambda: np.concatenate([times() for times in clocks]),
         lengths=lengths,
         hint=first.hint,
+        gap=lambda: next((where for table in tables if table.gap is not None and (where := table.gap())), None),
     )

@@ -60,6 +60,7 @@ def open_text(path: Path, header: bool | None = None) -> Table:
         shown,
         {names[j]: partial(layout.blocks, [j], str) for j in text if names[j]} if names else {},
         hint="" if numeric else hint,
+        gap=layout.gap,
     )
 
 
@@ -184,6 +185,18 @@ class _Layout(NamedTuple):
             if block.shape[1] != len(columns):  # all rows of this block are too wide, or too narrow
                 raise self._first_error(columns, dtype) or ValueError(f"{self.path} is ragged.")
             yield block
+
+    def gap(self) -> str | None:
+        """Say where an empty line lies between two rows, as between trajectories; None if it does nowhere."""
+        empty, rows = 0, False
+        for number, line in enumerate(islice(self._lines(), self.begin, None), self.begin + 1):
+            if not line.strip():
+                empty = empty or number
+            elif not line.lstrip().startswith("#"):
+                if rows and empty:
+                    return f"Line {empty} of {self.path} is empty"
+                rows, empty = True, 0
+        return None
 
     def _lines(self) -> Iterator[str]:
         """Yield all lines of the file."""
