@@ -1,5 +1,6 @@
 """What is drawn is what was found."""
 
+import itertools
 import subprocess
 import sys
 
@@ -10,6 +11,7 @@ from kdmaps.plotting import plot_landscape, plot_modes, plot_regularization_map,
 from matplotlib.figure import Figure
 
 import kdmaps
+from kdmaps.output.plotting._common import plain_log_ticks
 from shared import GRID
 
 
@@ -160,3 +162,26 @@ def test_map_holds_the_scores_of_the_chosen_family(search):
     assert ax.get_title() == family
     with pytest.raises(ValueError, match="was not tried"):
         plot_regularization_map(search, "laplacian")
+
+
+@pytest.mark.parametrize("width", [2.2, 3.2, 6.0])
+@pytest.mark.parametrize(("low", "high"), [(0.2, 200), (0.8, 9), (1e-3, 2e3), (1, 500)])
+@pytest.mark.parametrize("name", ["x", "y"])
+def test_labels_of_logarithmic_axes_do_not_touch(width, low, high, name):
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    figure = Figure(figsize=(width, width), layout="constrained")
+    FigureCanvasAgg(figure)
+    ax = figure.subplots()
+    ax.set(xscale="log", yscale="log", xlim=(low, high), ylim=(low, high))
+    axis = getattr(ax, f"{name}axis")
+    plain_log_ticks(axis)
+    figure.canvas.draw()
+    inside = [
+        label for x, label in zip(axis.get_majorticklocs(), axis.get_ticklabels(), strict=True) if low <= x <= high
+    ]
+    assert len(inside) >= 2
+    boxes = [label.get_window_extent() for label in inside]
+    ends = [(box.x0, box.x1) if name == "x" else (box.y0, box.y1) for box in boxes]
+    # A space is about a quarter of the font size; fonts are of 10 points at 100 dots to 72 points.
+    assert all(after[0] - before[1] > 0.2 * 10 * 100 / 72 for before, after in itertools.pairwise(ends))

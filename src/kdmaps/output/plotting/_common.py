@@ -33,12 +33,33 @@ def integer_ticks(axis: Axis) -> None:
 
 
 def plain_log_ticks(axis: Axis) -> None:
-    """Label 1, 2 and 5 of each decade as plain numbers: time scales and bandwidths often span a decade or less."""
+    """Label plain numbers: 1, 2 and 5 of each decade, 1 and 3 or powers of ten, as many as fit without touching.
+
+    Time scales and bandwidths often span a decade or less, and sometimes three.
+    """
     from matplotlib.ticker import LogLocator, NullFormatter
 
-    axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    class Fitting(LogLocator):
+        def tick_values(self, vmin: float, vmax: float) -> np.ndarray:
+            self.set_params(subs=_fitting_subs(axis, vmin, vmax))
+            return super().tick_values(vmin, vmax)
+
+    axis.set_major_locator(Fitting())
     axis.set_major_formatter("{x:g}")
     axis.set_minor_formatter(NullFormatter())
+
+
+def _fitting_subs(axis: Axis, low: float, high: float) -> tuple[int, ...]:
+    """Return the multiples of powers of ten whose labels fit; 1, 2 and 5 are as near as log₁₀ 2 of a decade."""
+    wide = axis.axis_name == "x"
+    length = (3 if wide else 2) * axis.get_tick_space()  # in font sizes: what matplotlib allows for a label
+    ends = [f"{10.0 ** np.floor(np.log10(end)):g}" for end in (low, high) if end > 0]
+    needed = 0.65 * max(map(len, ends), default=1) + 0.6 if wide else 1.4  # of a label, with a space
+    decades = abs(np.log10(high / low)) if low > 0 and high > 0 else 0.0
+    for subs, apart in (((1, 2, 5), np.log10(2)), ((1, 3), np.log10(3))):
+        if decades * needed <= apart * length:
+            return subs
+    return (1,)
 
 
 def coordinate_labels(X: Any) -> list[str]:
