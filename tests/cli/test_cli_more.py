@@ -203,3 +203,12 @@ def test_columns_to_draw_are_not_fitted(folder):
         "--draw: 'psi' is neither a column nor a file"
         in run("fit", folder / "drawn.csv", "--draw", "psi", *options).stderr
     )
+
+
+def test_the_first_line_says_what_weights_leave(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    np.save("x.npy", rng.standard_normal((300, 1)))
+    np.save("w.npy", np.r_[np.full(200, 1e200), np.zeros(100)])
+    result = run("fit", "x.npy", *GIVEN, "--modes", 1, "--resamples", 0, "--weights", "w.npy")
+    assert "300 samples of 1 column; weights leave 200 effective ones\n" in result.stdout

@@ -16,6 +16,7 @@ import numpy as np
 from kdmaps.cli import _options as options
 from kdmaps.data import ArraySource, Source, Table, gather, open_tables, read_column
 from kdmaps.data import angles as data_angles
+from kdmaps.data.findings import effective_sample_size
 from kdmaps.data.pairs import common_step, refuse_gap
 from kdmaps.forms.diffusion import DiffusionTensor
 
@@ -64,7 +65,14 @@ class Samples:
         """Return number and columns of the samples."""
         d = self.X.shape[1]
         columns = shorten(self.names) if self.names else f"{d} columns" if d > 1 else "1 column"
-        return f"{len(self.X)} samples of {columns}"
+        return f"{len(self.X)} samples of {columns}{self._of_weights()}"
+
+    def _of_weights(self) -> str:
+        """Say what the weights leave of the samples; those that are all 0 are refused by the fit."""
+        if self.weight is None or not self.weight.any():
+            return ""
+        relative = self.weight / self.weight.max()  # squares of large ones would overflow
+        return f"; weights leave {effective_sample_size(relative):.4g} effective ones"
 
     @property
     def source(self) -> Source:

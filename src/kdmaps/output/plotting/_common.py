@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -40,7 +41,7 @@ def plain_log_ticks(axis: Axis) -> None:
     from matplotlib.ticker import LogLocator, NullFormatter
 
     class Fitting(LogLocator):
-        def tick_values(self, vmin: float, vmax: float) -> np.ndarray:
+        def tick_values(self, vmin: float, vmax: float) -> Sequence[float]:
             self.set_params(subs=_fitting_subs(axis, vmin, vmax))
             return super().tick_values(vmin, vmax)
 
@@ -51,8 +52,11 @@ def plain_log_ticks(axis: Axis) -> None:
 
 def _fitting_subs(axis: Axis, low: float, high: float) -> tuple[int, ...]:
     """Return the multiples of powers of ten whose labels fit; 1, 2 and 5 are as near as log₁₀ 2 of a decade."""
-    wide = axis.axis_name == "x"
-    length = (3 if wide else 2) * axis.get_tick_space()  # in font sizes: what matplotlib allows for a label
+    from matplotlib.axis import XAxis
+
+    wide = isinstance(axis, XAxis)
+    space = axis.get_tick_space()
+    length = (3 if wide else 2) * space  # in font sizes: what matplotlib allows for a label
     ends = [f"{10.0 ** np.floor(np.log10(end)):g}" for end in (low, high) if end > 0]
     needed = 0.65 * max(map(len, ends), default=1) + 0.6 if wide else 1.4  # of a label, with a space
     decades = abs(np.log10(high / low)) if low > 0 and high > 0 else 0.0
