@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.stats import norm
+from scipy import stats
 
 from kdmaps.analysis.dynamics._along import Along, check_reversible, project
 from kdmaps.analysis.dynamics._states import CoarseStates, coarse_states
@@ -45,6 +45,8 @@ class ChapmanKolmogorov:
         prediction.
     confidence : float
         Confidence level of the intervals.
+    n_blocks : int
+        Number of blocks that were resampled.
     states : CoarseStates or None
         Of a test of states, in the order of rows of X.
     """
@@ -57,12 +59,19 @@ class ChapmanKolmogorov:
     estimated_intervals: np.ndarray
     deviations: np.ndarray
     confidence: float
+    n_blocks: int
     states: CoarseStates | None = None
 
     @property
     def limit(self) -> float:
-        """The largest deviation that chance explains, in standard errors: of all that is compared (Bonferroni)."""
-        return float(norm.ppf(1 - LEVEL / (2 * max(self.deviations[1:].size, 1))))
+        """The largest deviation that chance explains, in standard errors: of all that is compared (Bonferroni).
+
+        A standard error from resamples of B blocks is √((B - 1)/B) of the right one on average, and known to B - 1
+        degrees of freedom: Student's quantile, as for intervals.
+        """
+        freedom = self.n_blocks - 1
+        quantile = stats.t.ppf(1 - LEVEL / (2 * max(self.deviations[1:].size, 1)), freedom)
+        return float(np.sqrt(self.n_blocks / freedom) * quantile)
 
     @property
     def failed(self) -> np.ndarray:
@@ -215,6 +224,7 @@ def chapman_kolmogorov(
         estimated_intervals=basic_intervals(found, samples, confidence, len(along.blocks)),
         deviations=(found - predicted) / np.maximum(spread, np.finfo(float).tiny),
         confidence=float(confidence),
+        n_blocks=len(along.blocks),
         states=states,
     )
 
