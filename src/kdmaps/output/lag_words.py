@@ -42,7 +42,7 @@ def lag_verdict(tests: Validation) -> list[str]:
     test = tests.chapman
     if test is None:
         return [tests.flat_words, "Trajectories are too short for a Chapman–Kolmogorov test."]
-    failed = str(tests.checks()[1].warning)
+    failed = str(tests.checks()[-1].warning)
     passed = f"Chapman–Kolmogorov test of {len(test.steps)} lags {test.verdict}."
     return [tests.flat_words, passed if test.passed else failed]
 
