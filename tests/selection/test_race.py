@@ -13,10 +13,13 @@ from kdmaps.analysis.relevance import gradient_products, metric_matrix
 from kdmaps.bases import FourierBasis, ModeBasis
 from kdmaps.kernels import Gaussian, Metric, Mixture
 from kdmaps.selection import race as module
+from kdmaps.selection import search as search_module
 from kdmaps.selection.candidate import JUDGED
+from kdmaps.selection.grid import rounded
 from kdmaps.selection.judging import SearchData
 from kdmaps.selection.metric import FLOOR, metric_root
 from kdmaps.selection.rules import Score
+from kdmaps.selection.search import _Sweep
 from kdmaps.spectrum.clock import Clock
 from shared import known_warning
 
@@ -184,3 +187,16 @@ def test_the_next_best_candidate_stands_in_for_one_that_rounding_spoils(X, raced
     final = [c for c in result.candidates if c.judged == JUDGED[1] and c.kernel != winner.kernel]
     best = max(final, key=lambda c: c.key)
     assert (again.kernel_, again.best_params_["regularization"]) == (best.kernel, best.regularization)
+
+
+def test_a_kernel_that_rounding_spoils_gets_more_regularization(X, raced, monkeypatch):
+    """Rounding spoils modes below a limit of λ: the same kernel above it is taken if it scores nearly as well."""
+    winner = raced.search_result_.best
+    own = (JUDGED[1], winner.kernel, winner.regularization)
+    best = next(c for c in raced.search_result_.candidates if (c.judged, c.kernel, c.regularization) == own)
+    monkeypatch.setattr(module, "_final", lambda *arguments: best)
+    monkeypatch.setattr(_Sweep, "_is_sound", lambda self, moments, lam: lam > 5 * winner.regularization)
+    monkeypatch.setattr(search_module, "FORGIVEN", np.inf)
+    again = kdmaps.AdaptiveDiffusionMap(**SETTINGS, refine=False).fit(X)
+    assert again.kernel_ == winner.kernel
+    assert again.best_params_["regularization"] == rounded(10 * winner.regularization)

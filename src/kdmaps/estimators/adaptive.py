@@ -14,7 +14,7 @@ from kdmaps.forms.tangent import DiffusionLike
 from kdmaps.kernels import FAMILIES, Gaussian, Kernel, Metric
 from kdmaps.learn import Refinement, make_objective, refine
 from kdmaps.selection.candidate import JUDGED, Candidate, Trial
-from kdmaps.selection.grid import BANDWIDTH_RANGE, positive
+from kdmaps.selection.grid import BANDWIDTH_RANGE, positive, rounded
 from kdmaps.selection.judging import FoldedMoments
 from kdmaps.selection.plan import SearchPlan
 from kdmaps.selection.result import SearchResult
@@ -202,7 +202,7 @@ def _start(result: SearchResult, width: float, regularizations: str | ArrayLike 
     """
     best = result.best
     slowest = 1 / max(best.timescales)
-    lambdas = tuple(float(f"{factor * slowest:.3g}") for factor in START_LAMBDAS)
+    lambdas = tuple(rounded(factor * slowest) for factor in START_LAMBDAS)
     if not isinstance(regularizations, str):
         lambdas = tuple(positive("regularizations", regularizations).tolist())
     kernels: list[Kernel] = [Gaussian(factor * width) for factor in (1.0, 2.0)]

@@ -11,10 +11,16 @@ from numpy.typing import ArrayLike
 from kdmaps.kernels import Kernel, make_kernel
 from kdmaps.selection.candidate import Candidate
 
+
+def rounded(regularization: float) -> float:
+    """Round to three digits: legible, and shared by trials whose regularizations are the same but for rounding."""
+    return float(f"{regularization:.3g}")
+
+
 #: Bandwidths of the default grid, in units of the median pairwise distance.
 BANDWIDTH_RANGE = (1.5, 30.0)
 #: Regularizations of the default grid, in units of `rate_unit`.
-REGULARIZATIONS = tuple(float(f"{lam:.3g}") for lam in np.geomspace(1e-4, 1e-1, 7))
+REGULARIZATIONS = tuple(rounded(lam) for lam in np.geomspace(1e-4, 1e-1, 7))
 
 
 def positive(name: str, values: ArrayLike) -> np.ndarray:
@@ -41,7 +47,7 @@ def rate_unit(median: float, diffusion: float) -> float:
 def regularization_grid(regularizations: str | ArrayLike, unit: float) -> np.ndarray:
     """Return the regularizations themselves, or for "auto" the default ones times `unit`."""
     if isinstance(regularizations, str) and regularizations == "auto":
-        return np.array([float(f"{lam * unit:.3g}") for lam in REGULARIZATIONS])
+        return np.array([rounded(lam * unit) for lam in REGULARIZATIONS])
     return positive("regularizations", regularizations)
 
 

@@ -13,7 +13,7 @@ from scipy.spatial import cKDTree
 
 from kdmaps.kernels import Kernel, Metric, make_kernel
 from kdmaps.selection.candidate import JUDGED, Candidate, Trial
-from kdmaps.selection.grid import regularization_grid
+from kdmaps.selection.grid import regularization_grid, rounded
 from kdmaps.selection.judging import SearchData
 from kdmaps.selection.metric import metric_of
 from kdmaps.selection.plan import SearchPlan
@@ -78,12 +78,12 @@ class Course:
     @property
     def coarse_lambdas(self) -> tuple[float, ...]:
         """λ of a first heat."""
-        return self.fixed_lambdas or tuple(_rounded(lam * self.slowest) for lam in COARSE_LAMBDAS)
+        return self.fixed_lambdas or tuple(rounded(lam * self.slowest) for lam in COARSE_LAMBDAS)
 
     def fine_lambdas(self, lam: float) -> tuple[float, ...]:
         """λ around one of them."""
         low, high = self.lambdas
-        near = {_rounded(float(np.clip(lam * factor, low, high))) for factor in FINE_LAMBDAS}
+        near = {rounded(float(np.clip(lam * factor, low, high))) for factor in FINE_LAMBDAS}
         return self.fixed_lambdas or tuple(sorted(near, reverse=True))
 
     def finest_lambdas(self, lam: float) -> tuple[float, ...]:
@@ -292,11 +292,6 @@ def _is_better(challenger: Candidate, best: Candidate) -> bool:
     if challenger.agreed != best.agreed:
         return challenger.agreed
     return bool(challenger.standardised_lead(best) > METRIC_LEAD)
-
-
-def _rounded(value: float) -> float:
-    """Round to three digits, so that neighbouring heats share their regularizations."""
-    return float(f"{value:.3g}")
 
 
 def _key(candidate: Candidate) -> tuple[bool, float]:

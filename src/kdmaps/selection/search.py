@@ -15,7 +15,7 @@ from kdmaps.forms.engines import chunk_rows, make_loop
 from kdmaps.kernels import Gaussian, Kernel, make_kernel
 from kdmaps.selection.candidate import JUDGED, Candidate, Trial
 from kdmaps.selection.checkpoint import Checkpoint
-from kdmaps.selection.grid import bandwidth_grid, edge_of, kernels_of, regularization_grid
+from kdmaps.selection.grid import bandwidth_grid, edge_of, kernels_of, regularization_grid, rounded
 from kdmaps.selection.judging import FoldedMoments, SearchData
 from kdmaps.selection.plan import SearchPlan
 from kdmaps.selection.race import race
@@ -134,7 +134,7 @@ class _Sweep:
         """Yield the best candidate, then the other finalists and the same kernel with more regularization."""
         yield best
         if isinstance(self._plan.regularizations, str):
-            lambdas = tuple(best.regularization * factor for factor in FIRMER)
+            lambdas = tuple(rounded(factor * best.regularization) for factor in FIRMER)
             self.run([Trial(best.label, best.kernel, best.basis, lambdas, best.judged)], "more regularization")
         scored = (c for c in self.candidates if c.judged == best.judged and not c.rejected and c is not best)
         yield from sorted(scored, key=lambda c: c.key, reverse=True)
