@@ -13,7 +13,9 @@ import numpy as np
 import torch
 from scipy.linalg import eigh
 
-WIDTH, BATCH, STEPS, CHECK_EVERY, HELD_OUT = 64, 512, 3000, 50, 0.2
+WIDTH, BATCH, STEPS, CHECK_EVERY, HELD_OUT = 64, 512, 20_000, 50, 0.2
+#: Samples whose gradients are in memory together, outside of the training.
+PART = 5000
 #: Weight of the orthonormality in Deep Ritz: above the largest wanted rate, or a mode pays for its constraint.
 PENALTY = 20.0
 
@@ -88,20 +90,32 @@ def train(
         optimizer.step()
         if step % CHECK_EVERY == CHECK_EVERY - 1:
             with torch.no_grad():
-                score = float(np.sum(1 / ritz(*sums(*network(test[:5000])))[0]))
+                score = float(np.sum(1 / ritz(*sums(*network(test[:PART])))[0]))
             if score > best:
                 best, kept = score, copy.deepcopy(network.state_dict())
             if time.process_time() > end:
                 break
     network.load_state_dict(kept)
-    with torch.no_grad():
-        rates, mixing = ritz(*sums(*network(data)))
+    rates, mixing = ritz(*_sums_in_parts(network, data))
 
     def modes(points: np.ndarray) -> np.ndarray:
         with torch.no_grad():
             return network(torch.as_tensor(points, dtype=torch.float32))[0].double().numpy() @ mixing
 
     return modes, rates
+
+
+@torch.no_grad()
+def _sums_in_parts(network: Network, data: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return `sums` of all samples, whose gradients need not be in memory together."""
+    values, energy = [], torch.zeros(())
+    for part in data.split(PART):
+        outputs, gradient = network(part)
+        values.append(outputs)
+        energy = energy + sums(outputs, gradient)[1] * (len(part) / len(data))
+    centred = torch.cat(values)
+    centred -= centred.mean(0)
+    return centred.T @ centred / len(data), energy
 
 
 def ritz(covariance: torch.Tensor, energy: torch.Tensor) -> tuple[np.ndarray, np.ndarray]:

@@ -11,8 +11,10 @@ from typing import Any
 
 import numpy as np
 from benchmarks._timing import resident
-from benchmarks.neural._peers import PEERS
+from benchmarks.neural._peers import PEERS, ROOT
 from benchmarks.rivals._measure import answer, draw, forget_peak, run_limited
+from benchmarks.rivals._methods import Data
+from joblib import Memory
 
 from kdmaps import metrics, problems
 from kdmaps.experiments._runner import Row
@@ -20,12 +22,15 @@ from kdmaps.experiments._runner import Row
 #: Limits of a process, which makes many fits.
 SECONDS, GIGABYTES = 3600.0, 12.0
 N_NEW = 2000
+PROBLEMS = ("ou2d-4", "ou10d", "triplewell2d", "muller-brown", "sphere-3", "circle", "triplewell2d+48")
+#: Pairs are kept: to simulate them may take longer than a fit.
+PAIRS = ROOT / "results" / "neural" / "runs"
 #: Modes beyond the wells are those inside of a well.
 N_MODES = {"triplewell2d": 2, "triplewell2d+48": 2}
 
 
-def measure(peer: str, n: int, **task: Any) -> list[Row]:
-    """Return one row for each fit; a process that ends early makes one row with its message.
+def measure(peer: str, n: int, problem_names: list[str], training: float, **task: Any) -> list[Row]:
+    """Return one row for each fit; a process that ends early makes one row for each problem, with its message.
 
     Parameters
     ----------
@@ -33,11 +38,17 @@ def measure(peer: str, n: int, **task: Any) -> list[Row]:
         A name of `PEERS`.
     n : int
         Number of samples.
+    problem_names : list of str
+        Names of problems.
+    training : float
+        Limit on the processor time of a training, in seconds.
     **task
         Further arguments of `work`.
     """
-    outcome = run_limited(SECONDS, GIGABYTES, PEERS[peer].python, __name__, peer=peer, n=n, **task)
-    return [{"peer": peer, "n": n, **row} for row in outcome.get("rows", [outcome])]
+    arguments = {"peer": peer, "n": n, "problem_names": problem_names, "training": training, **task}
+    outcome = run_limited(SECONDS, GIGABYTES, PEERS[peer].python, __name__, **arguments)
+    rows = outcome.get("rows") or [{"problem": name, "training": training, **outcome} for name in problem_names]
+    return [{"peer": peer, "n": n, **row} for row in rows]
 
 
 def work(
@@ -48,11 +59,12 @@ def work(
     fit = getattr(importlib.import_module("benchmarks.neural._adapters"), chosen.adapter)
     for package in chosen.packages:
         importlib.import_module(package)
+    get = Memory(PAIRS, verbose=0).cache(samples) if chosen.lagged else samples
     versions = {package: version(package) for package in chosen.packages}
     rows: list[Row] = []
     for problem, seed in itertools.product(problem_names, seeds):
         system = problems.load(problem)
-        data = draw(system, n, seed, N_MODES.get(problem, system.n_modes), chosen.lagged)
+        data = get(problem, n, seed, chosen.lagged)
         new = system.sample(N_NEW, random_state=seed + 100_000)
         for rate in learning_rates:
             row: Row = {"problem": problem, "seed": seed, "learning_rate": rate, "training": training}
@@ -67,6 +79,12 @@ def work(
                 row["error"] = f"{type(error).__name__}: {error}"
             rows.append({**row, "packages": versions})
     return {"rows": rows}
+
+
+def samples(problem: str, n: int, seed: int, lagged: bool) -> Data:
+    """Return the samples of a task."""
+    system = problems.load(problem)
+    return draw(system, n, seed, N_MODES.get(problem, system.n_modes), lagged)
 
 
 def score(system: problems.Problem, data, modes, rates: np.ndarray | None, lagged: bool, new: np.ndarray) -> Row:

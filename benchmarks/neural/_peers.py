@@ -45,7 +45,7 @@ class Peer:
 
 
 NETWORK = (
-    "two hidden layers of 64 tanh, standardised inputs, Adam, batches of 512, at most 3,000 steps, best held-out step"
+    "two hidden layers of 64 tanh, standardised inputs, Adam, batches of 512, at most 20,000 steps, best held-out step"
 )
 PEERS: dict[str, Peer] = {
     "kdmaps": Peer("kdmaps_default", "", ("kdmaps",), "AdaptiveDiffusionMap", "defaults"),
@@ -78,8 +78,8 @@ PEERS: dict[str, Peer] = {
         "spectralnet",
         "spectralnet",
         ("spectralnet", "torch"),
-        "spectral_hiddens=[512, 512, r + 1], 30 epochs, or as many as make 20 steps for each second of the limit, else "
-        "defaults (30 neighbours, local scale, batches of 1,024)",
+        "spectral_hiddens=[512, 512, r + 1], 30 epochs, or as many as make 20 steps for each second of the limit (with "
+        "100,000 samples these, though fewer), else defaults (30 neighbours, local scale, batches of 1,024)",
         "its README (layers), its defaults (learning rate 1e-3)",
         (3e-4, 1e-3, 3e-3),
     ),

@@ -6,24 +6,26 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+from benchmarks.neural._measure import PROBLEMS
 from benchmarks.neural._peers import OURS, PEERS
 
 from kdmaps.experiments._runner import Row, markdown
 from kdmaps.utils.files import replacing
 
 #: Seconds on the axis of the picture.
-TICKS = (1, 2, 3, 5, 10, 15)
+TICKS = (1, 3, 10, 30, 100)
+#: Of the markers, by the number of samples.
+AREAS = (12, 40, 100)
 
 
 def page(rows: list[Row], tuning: list[Row]) -> str:
     """Return accuracy, rates, cost, patience, tuning, failures and settings, in Markdown."""
-    usual = min((row["training"] for row in rows if "training" in row), default=0)
-    parts = [f"At most {usual:g} s of training. Bold: the best of a problem, of samples and of pairs each."]
+    parts = ["Bold: the best of a problem, of samples and of pairs each."]
     for n in sorted({row["n"] for row in rows}):
-        mine = [row for row in rows if row["n"] == n and row.get("training", usual) == usual]
-        seeds = len({row.get("seed") for row in mine})
+        mine, limit = usual(rows, n), limits(rows)[n]
+        seeds = len({row["seed"] for row in mine if "seed" in row})
         parts += [
-            f"## N={n:,}, {seeds} seeds",
+            f"## N={n:,}, {seeds} seeds, at most {limit:g} s of training",
             "SubR² at new samples, mean and smallest:",
             _by_problem(mine, "subr2", _accuracy, best=True),
             "Mean relative error of the rates:",
@@ -33,8 +35,8 @@ def page(rows: list[Row], tuning: list[Row]) -> str:
         ]
     parts += [
         "## More training",
-        "SubR² at new samples of one seed, N=500: usual limit → five times that.",
-        patience_table(rows, usual),
+        "SubR² at new samples of one seed: usual limit → five times that.",
+        patience_table(rows),
         "## Learning rates",
         "Mean SubR² at new samples on the samples for tuning (two problems); bold: used above.",
         tuning_table(tuning),
@@ -44,6 +46,20 @@ def page(rows: list[Row], tuning: list[Row]) -> str:
         settings_table(rows),
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def limits(rows: list[Row]) -> dict[int, float]:
+    """Return the usual limit of the training by the number of samples; longer ones are for *More training*."""
+    return {
+        n: min((row["training"] for row in rows if row["n"] == n and "training" in row), default=0.0)
+        for n in {row["n"] for row in rows}
+    }
+
+
+def usual(rows: list[Row], n: int) -> list[Row]:
+    """Return the rows of so many samples with the usual limit."""
+    limit = limits(rows)[n]
+    return [row for row in rows if row["n"] == n and row.get("training", limit) == limit]
 
 
 def means(rows: list[Row], name: str = "subr2") -> dict[tuple[str, str], float]:
@@ -67,7 +83,7 @@ def _accuracy(values: list[float]) -> str:
 def _by_problem(
     rows: list[Row], name: str, form: Callable[[list], str], best: bool = False, memory: bool = False
 ) -> str:
-    names, known = list(dict.fromkeys(row["problem"] for row in rows if "problem" in row)), means(rows, name)
+    names, known = _problems(rows), means(rows, name)
     winners = {(peer, p) for lagged in (False, True) for p, peer in first(rows, lagged).items()} if best else set()
     lines = []
     for peer in _peers(rows):
@@ -85,29 +101,21 @@ def _by_problem(
     return markdown(["", *names], lines)
 
 
-def patience_table(rows: list[Row], usual: float) -> str:
+def patience_table(rows: list[Row]) -> str:
     """Return SubR² with the usual and with the longer training, on the same sample."""
-    long = [row for row in rows if row.get("training", usual) > usual]
-    names, lines = list(dict.fromkeys(row["problem"] for row in long if "problem" in row)), []
+    limit = limits(rows)
+    long = [row for row in rows if row.get("training", 0) > limit[row["n"]]]
+    cases = sorted({(row["n"], row["problem"]) for row in long})
+    lines = []
     for peer in _peers(long):
         cells = []
-        for p in names:
-            pair = [
-                next(
-                    (
-                        f"{row['subr2']:.4f}"
-                        for row in rows
-                        if (row["peer"], row.get("problem"), row["n"], row.get("seed")) == (peer, p, 500, 0)
-                        and (row["training"] > usual) == patient
-                        and "subr2" in row
-                    ),
-                    "failed",
-                )
-                for patient in (False, True)
-            ]
-            cells.append(" → ".join(pair))
+        for n, problem in cases:
+            mine = [row for row in rows if (row["peer"], row["n"], row.get("problem")) == (peer, n, problem)]
+            mine = [row for row in mine if row.get("seed", 0) == 0]
+            pair = {row.get("training", 0) > limit[n]: f"{row['subr2']:.4f}" for row in mine if "subr2" in row}
+            cells.append(" → ".join(pair.get(patient, "failed") for patient in (False, True)))
         lines.append([peer, *cells])
-    return markdown(["", *names], lines)
+    return markdown(["", *(f"{problem}, N={n:,}" for n, problem in cases)], lines)
 
 
 def tuning_table(rows: list[Row]) -> str:
@@ -151,24 +159,37 @@ def _peers(rows: list[Row]) -> list[str]:
     return [name for name in PEERS if name in present]
 
 
+def _problems(rows: list[Row]) -> list[str]:
+    present = {row["problem"] for row in rows if "problem" in row}
+    return [name for name in PROBLEMS if name in present]
+
+
 def draw(rows: list[Row], path: Path) -> None:
-    """Draw the error of every fit against its processor time, one panel for each problem of 500 samples."""
+    """Draw the error against the processor time, one panel for each problem; a line joins the sizes of a method."""
     from matplotlib.figure import Figure
 
-    rows = [row for row in rows if row["n"] == 500 and "subr2" in row]
-    names = list(dict.fromkeys(row["problem"] for row in rows))
+    limit = limits(rows)
+    rows = [row for row in rows if "subr2" in row and row["training"] == limit[row["n"]]]
+    names, sizes = _problems(rows), sorted(limit)
     columns = min(4, len(names) + 1)  # one panel for the legend
     lines = -(-(len(names) + 1) // columns)
-    fig = Figure(figsize=(3.2 * columns, 3.0 * lines), layout="constrained")
+    fig = Figure(figsize=(3.4 * columns, 3.2 * lines), layout="constrained")
     axes = fig.subplots(lines, columns, squeeze=False).ravel()
     for ax, problem in zip(axes, names, strict=False):
         for number, peer in enumerate(PEERS):
             mine = [row for row in rows if (row["peer"], row["problem"]) == (peer, problem)]
-            ours = peer in OURS
+            fits = [[row for row in mine if row["n"] == n] for n in sizes]
+            seconds = [np.mean([row["seconds"] for row in fit]) for fit in fits if fit]
+            errors = [[max(1 - row["subr2"], 1e-5) for row in fit] for fit in fits if fit]
+            ax.vlines(seconds, [min(e) for e in errors], [max(e) for e in errors], color=f"C{number}", lw=1, alpha=0.6)
             ax.plot(
-                [row["seconds"] for row in mine], [max(1 - row["subr2"], 1e-5) for row in mine], ls="",
-                marker="D" if PEERS[peer].lagged else "o", ms=8 if ours else 6, mec="k" if ours else "none",
-                alpha=0.85, color=f"C{number}", label=f"{peer}{' (pairs)' if PEERS[peer].lagged else ''}",
+                seconds, [np.mean(e) for e in errors], color=f"C{number}", lw=2 if peer in OURS else 1,
+                ls="--" if PEERS[peer].lagged else "-", label=f"{peer}{' (pairs)' if PEERS[peer].lagged else ''}",
+            )  # fmt: skip
+            areas = [AREAS[i] for i, fit in enumerate(fits) if fit]
+            ax.scatter(
+                seconds, [np.mean(e) for e in errors], areas, color=f"C{number}", zorder=3,
+                marker="D" if PEERS[peer].lagged else "o", edgecolor="k" if peer in OURS else "none",
             )  # fmt: skip
         ax.set(xscale="log", yscale="log", title=problem)
         ax.set_xticks(TICKS, [f"{tick:g}" for tick in TICKS])

@@ -30,6 +30,8 @@ ROOT = Path(__file__).parents[2]
 REPEATS, REPEAT_SECONDS = 5, 5
 #: Largest step of simulated trajectories.
 TIME_STEP = 1e-3
+#: A simulation with more numbers than this (4 GB) goes step by step and keeps the last frame alone.
+FRAMES = 5 * 10**8
 IMPORTS = {"scikit-learn": "sklearn"}
 
 
@@ -132,8 +134,11 @@ def draw(system: problems.Problem, n: int, seed: int, n_modes: int, lagged: bool
         return Data(X, n_modes, seed)
     lag = 0.5 / system.rates(n_modes)[-1]
     steps = int(np.ceil(lag / TIME_STEP))
-    paths = system.simulate(steps + 1, lag / steps, n, x0=X, random_state=seed + 1)
-    return Data(X, n_modes, seed, paths[:, -1].copy(), lag)
+    later, rng = X, np.random.default_rng(seed + 1)
+    together = steps if X.size * steps <= FRAMES else 1
+    for _ in range(steps // together):
+        later = system.simulate(together + 1, lag / steps, n, x0=later, random_state=rng)[:, -1].copy()
+    return Data(X, n_modes, seed, later, lag)
 
 
 def score(system: problems.Problem, data: Data, found: Found) -> Row:

@@ -8,6 +8,7 @@ from benchmarks.neural import __main__ as command
 from benchmarks.neural import _adapters, _measure
 from benchmarks.neural._peers import PEERS
 from benchmarks.neural._tables import failures_table, first, means, page
+from benchmarks.rivals import _measure as rivals_measure
 from benchmarks.rivals._measure import draw
 
 from kdmaps import problems
@@ -63,9 +64,12 @@ def test_a_fit_that_fails_is_a_row(monkeypatch):
 
 def test_a_process_that_dies_is_a_row(monkeypatch):
     monkeypatch.setattr(_measure, "run_limited", lambda *limits, **task: {"error": "exit code 3", "limit": False})
-    (found,) = _measure.measure("VAMPnet", 500)
-    assert found == {"peer": "VAMPnet", "n": 500, "error": "exit code 3", "limit": False}
-    assert "| VAMPnet | 500 | all | exit code 3 |" in failures_table([found])
+    (found,) = _measure.measure("VAMPnet", 500, ["circle"], 3.0, seeds=[0])
+    died = {"peer": "VAMPnet", "n": 500, "problem": "circle", "training": 3.0, "error": "exit code 3", "limit": False}
+    assert found == died
+    assert "| VAMPnet | 500 | circle | exit code 3 |" in failures_table([found])
+    # A mean of the other seeds would hide it.
+    assert ("VAMPnet", "circle") not in means([found, row("VAMPnet", "circle", seed=1)])
 
 
 def test_the_first_of_samples_and_of_pairs():
@@ -91,12 +95,41 @@ def test_learning_rates_are_tuned_on_other_samples(monkeypatch, tmp_path):
     assert rates == {"kdmaps": [None], "NeuralEF": [max(PEERS["NeuralEF"].learning_rates)]}
 
 
+def test_added_seeds_leave_finished_tasks_as_they_are(monkeypatch, tmp_path):
+    def seeds(cases):
+        monkeypatch.setattr(command, "CASES", cases)
+        return [task["seeds"] for task in command.plan(["kdmaps"], [500], tmp_path)]
+
+    before = (500, ("circle",), (0, 1))
+    assert seeds((before,)) == [[0, 1]]
+    assert seeds((before, (500, ("circle",), (2,)), (5000, ("circle",), (3,)))) == [[0, 1], [2]]
+
+
+def test_no_sample_is_planned_twice():
+    planned = [(n, name, seed) for n, names, seeds in command.CASES for name in names for seed in seeds]
+    assert len(planned) == len(set(planned))
+
+
+def test_long_simulations_go_step_by_step(monkeypatch):
+    system = problems.load("triplewell2d")
+    whole = draw(system, 50, 0, 2, lagged=True)
+    monkeypatch.setattr(rivals_measure, "FRAMES", 0)
+    found = draw(system, 50, 0, 2, lagged=True)
+    assert found.lag == whole.lag
+    # The same random numbers in the same order.
+    np.testing.assert_array_equal(found.later, whole.later)
+
+
 def test_page_from_rows():
     rows = [row("kdmaps", subr2=0.98, learning_rate=None), row("NeuralEF", subr2=0.95),
-            row("NeuralEF", subr2=0.97, training=30.0), row("SpectralNet", rate_error=None)]  # fmt: skip
+            row("NeuralEF", subr2=0.97, training=30.0), row("SpectralNet", rate_error=None),
+            row("NeuralEF", subr2=0.99, n=5000, training=15.0)]  # fmt: skip
     tuning = [row("NeuralEF", learning_rate=rate, subr2=0.9 + rate) for rate in PEERS["NeuralEF"].learning_rates]
     text = page(rows, tuning)
     assert "| kdmaps | **0.9800 (0.980)** |" in text
+    assert "## N=500, 1 seeds, at most 3 s of training" in text
+    assert "## N=5,000, 1 seeds, at most 15 s of training" in text
+    assert "| NeuralEF | **0.9900 (0.990)** |" in text
     assert "| NeuralEF | 0.9500 → 0.9700 |" in text
     assert "**0.01: 0.910**" in text
     assert "| NeuralEF | 2.0 (7) |" in text
