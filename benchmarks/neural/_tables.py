@@ -12,11 +12,6 @@ from benchmarks.neural._peers import OURS, PEERS
 from kdmaps.experiments._runner import Row, markdown
 from kdmaps.utils.files import replacing
 
-#: Seconds on the axis of the picture.
-TICKS = (1, 3, 10, 30, 100)
-#: Of the markers, by the number of samples.
-AREAS = (12, 40, 100)
-
 
 def page(rows: list[Row], tuning: list[Row]) -> str:
     """Return accuracy, rates, cost, patience, tuning, failures and settings, in Markdown."""
@@ -165,7 +160,7 @@ def _problems(rows: list[Row]) -> list[str]:
 
 
 def draw(rows: list[Row], path: Path) -> None:
-    """Draw the error against the processor time, one panel for each problem; a line joins the sizes of a method."""
+    """Draw the error against the number of samples: mean, smallest and largest, one panel for each problem."""
     from matplotlib.figure import Figure
 
     limit = limits(rows)
@@ -173,31 +168,28 @@ def draw(rows: list[Row], path: Path) -> None:
     names, sizes = _problems(rows), sorted(limit)
     columns = min(4, len(names) + 1)  # one panel for the legend
     lines = -(-(len(names) + 1) // columns)
-    fig = Figure(figsize=(3.4 * columns, 3.2 * lines), layout="constrained")
+    fig = Figure(figsize=(3.2 * columns, 3.0 * lines), layout="constrained")
     axes = fig.subplots(lines, columns, squeeze=False).ravel()
     for ax, problem in zip(axes, names, strict=False):
         for number, peer in enumerate(PEERS):
             mine = [row for row in rows if (row["peer"], row["problem"]) == (peer, problem)]
-            fits = [[row for row in mine if row["n"] == n] for n in sizes]
-            seconds = [np.mean([row["seconds"] for row in fit]) for fit in fits if fit]
-            errors = [[max(1 - row["subr2"], 1e-5) for row in fit] for fit in fits if fit]
-            ax.vlines(seconds, [min(e) for e in errors], [max(e) for e in errors], color=f"C{number}", lw=1, alpha=0.6)
-            ax.plot(
-                seconds, [np.mean(e) for e in errors], color=f"C{number}", lw=2 if peer in OURS else 1,
-                ls="--" if PEERS[peer].lagged else "-", label=f"{peer}{' (pairs)' if PEERS[peer].lagged else ''}",
+            errors = {n: [max(1 - row["subr2"], 1e-5) for row in mine if row["n"] == n] for n in sizes}
+            errors = {n: found for n, found in errors.items() if found}
+            mean = np.array([np.mean(found) for found in errors.values()])
+            ends = [mean - [min(found) for found in errors.values()], [max(e) for e in errors.values()] - mean]
+            ours, lagged = peer in OURS, PEERS[peer].lagged
+            ax.errorbar(
+                np.array(list(errors)) * 1.08 ** (number - 3), mean, ends, color=f"C{number}", elinewidth=1,
+                lw=2.5 if ours else 1, ls="--" if lagged else "-", marker="D" if lagged else "o", ms=6 if ours else 4,
+                label=f"{peer}{' (pairs)' if lagged else ''}",
             )  # fmt: skip
-            areas = [AREAS[i] for i, fit in enumerate(fits) if fit]
-            ax.scatter(
-                seconds, [np.mean(e) for e in errors], areas, color=f"C{number}", zorder=3,
-                marker="D" if PEERS[peer].lagged else "o", edgecolor="k" if peer in OURS else "none",
-            )  # fmt: skip
-        ax.set(xscale="log", yscale="log", title=problem)
-        ax.set_xticks(TICKS, [f"{tick:g}" for tick in TICKS])
+        ax.set(xscale="log", yscale="log", title=problem, xlim=(sizes[0] / 2, 2 * sizes[-1]))
+        ax.set_xticks(sizes, [f"{n:,}" for n in sizes])
         ax.set_xticks([], minor=True)
         ax.grid(alpha=0.25)
     for ax in axes[len(names) :]:
         ax.axis("off")
-    fig.supxlabel("processor time of a fit (s)")
+    fig.supxlabel("samples")
     fig.supylabel("error 1 - SubR² at new samples")
     axes[len(names)].legend(*axes[0].get_legend_handles_labels(), loc="center", frameon=False)
     with replacing(path) as (file,):
