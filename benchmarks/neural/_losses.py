@@ -89,8 +89,7 @@ def train(
         loss(*network(batch)).backward()
         optimizer.step()
         if step % CHECK_EVERY == CHECK_EVERY - 1:
-            with torch.no_grad():
-                score = float(np.sum(1 / ritz(*sums(*network(test[:PART])))[0]))
+            score = _time_scales(network, test[:PART])
             if score > best:
                 best, kept = score, copy.deepcopy(network.state_dict())
             if time.process_time() > end:
@@ -103,6 +102,15 @@ def train(
             return network(torch.as_tensor(points, dtype=torch.float32))[0].double().numpy() @ mixing
 
     return modes, rates
+
+
+@torch.no_grad()
+def _time_scales(network: Network, data: torch.Tensor) -> float:
+    """Return the sum of time scales in the span of the outputs: minus infinity if they diverged or are all alike."""
+    try:
+        return float(np.sum(1 / ritz(*sums(*network(data)))[0]))
+    except (ValueError, np.linalg.LinAlgError):
+        return -np.inf
 
 
 @torch.no_grad()

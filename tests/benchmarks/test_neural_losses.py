@@ -28,6 +28,22 @@ def test_sums_in_parts_are_those_of_all(monkeypatch):
         torch.testing.assert_close(found, expected.detach(), rtol=1e-12, atol=1e-14)
 
 
+def test_a_training_that_diverges_keeps_the_best_parameters(monkeypatch):
+    system = problems.load("triplewell2d")
+    X = system.sample(500, random_state=0)
+    calls = []
+
+    def loss(values, gradient):
+        calls.append(1)
+        return losses.neural_ef(values, gradient) * (1 if len(calls) <= 200 else np.nan)
+
+    monkeypatch.setattr(losses, "STEPS", 400)
+    found = losses.train(X, 2, 0, loss, 1e-3, 60)[0](X)
+    monkeypatch.setattr(losses, "STEPS", 200)
+    expected = losses.train(X, 2, 0, losses.neural_ef, 1e-3, 60)[0](X)
+    np.testing.assert_array_equal(found, expected)
+
+
 def exact(n=200_000):
     """Return the first three modes of an Ornstein–Uhlenbeck process (rates 1, 2, 3) and their gradients."""
     x = torch.as_tensor(problems.OrnsteinUhlenbeck((1,)).sample(n, random_state=0))
