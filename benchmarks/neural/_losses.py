@@ -115,10 +115,13 @@ def _time_scales(network: Network, data: torch.Tensor) -> float:
 
 @torch.no_grad()
 def _sums_in_parts(network: Network, data: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return `sums` of all samples, whose gradients need not be in memory together."""
+    """Return `sums` of all samples, whose gradients need not be in memory together.
+
+    In double precision: outputs that are nearly alike have a covariance that is singular in single precision.
+    """
     values, energy = [], torch.zeros(())
     for part in data.split(PART):
-        outputs, gradient = network(part)
+        outputs, gradient = (found.double() for found in network(part))
         values.append(outputs)
         energy = energy + sums(outputs, gradient)[1] * (len(part) / len(data))
     centred = torch.cat(values)
