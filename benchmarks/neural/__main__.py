@@ -29,15 +29,16 @@ CASES: tuple[tuple[int, tuple[str, ...], tuple[int, ...]], ...] = (
     (100_000, (*SOME, "muller-brown"), (1,)),
     (5_000, SOME, (0, 1)),
     (5_000, ("ou2d-4", "muller-brown", "sphere-3", "circle"), (0, 1)),
-    (5_000, PROBLEMS, (2, 3, 4)),
+    (5_000, PROBLEMS, (2,)),
+    (5_000, PROBLEMS, (3, 4)),
     (100_000, (*SOME, "muller-brown"), (2,)),
 )
 SIZES = tuple(sorted({case[0] for case in CASES}))
 TUNING_PROBLEMS, TUNING_SEED = ("ou2d-4", "triplewell2d"), 900
 #: Processor time of the training of a network, in seconds: about that of the default of kdmaps.
 TRAINING = {500: 3.0, 5_000: 3.0, 100_000: 15.0}
-#: Samples, one for each size, that are also learned for so many times as long.
-PATIENT, PATIENCE = {500: "ou2d-4", 5_000: "ou10d", 100_000: "ou10d"}, 5
+#: Samples that are also learned for so many times as long.
+PATIENT, PATIENCE = {500: "ou2d-4", 5_000: "ou10d"}, 5
 
 
 def tuned(peer: str, path: Path) -> float | None:
@@ -65,7 +66,7 @@ def plan(peers: list[str], sizes: list[int], path: Path) -> list[dict[str, Any]]
         {"peer": peer, "n": n, "problem_names": [PATIENT[n]], "seeds": [0], "training": PATIENCE * TRAINING[n]}
         for n in sizes
         for peer in peers
-        if best[peer] is not None
+        if n in PATIENT and best[peer] is not None
     ]
     return [{**task, "learning_rates": [best[task["peer"]]]} for task in tasks]
 
