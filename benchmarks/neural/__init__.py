@@ -6,11 +6,12 @@ two losses for the Dirichlet energy, written here with one common network and tr
 
 **Their budget.** Settings are those of each library's documentation (last table). The learning rate is the best of
 three on samples that are not reported (500 of them, for all sizes), by the exact modes, for each method. Training stops
-after three seconds of processor time, with 100,000 samples after fifteen: no less than the default of kdmaps takes for
-samples. The table *More training* shows what five times as much gives. SpectralNet has no such limit, but as many steps
-as take about that long with 500 samples; with more they take two to five times as long. The networks of this folder, as
-VAMPnets, hold a fifth of the samples out and keep the parameters of the best held-out score; a training that diverges
-keeps those from before. kdmaps has its defaults, for samples and, as `lag=1`, for pairs.
+after three seconds of processor time, with 100,000 samples after fifteen: for samples, the default of kdmaps takes less
+with 500 and with 100,000, and up to twice as long with 5,000. The table *More training* shows what five times as much
+gives. SpectralNet has no such limit, but as many steps as take about that long with 500 samples; with more they take
+two to five times as long. The networks of this folder, as VAMPnets, hold a fifth of the samples out and keep the
+parameters of the best held-out score; a training that diverges keeps those from before. kdmaps has its defaults, for
+samples and, as `lag=1`, for pairs.
 
 SubR² is that of the rivals' table (against the true slow modes, complete clusters), at 2,000 *new* samples (of
 muller-brown, whose modes live in wells that few samples visit, 100,000); at the training samples it is in the rows.
