@@ -13,7 +13,7 @@ from kdmaps.selection.rules import Score, jackknife_error
 #: How closely candidates are looked at: on the folds that test every sample once, with at most `HEAT_FEATURES`
 #: features; on all folds, with all features; the same, with eigenproblems solved to the last digit.
 JUDGED = ("on the first folds", "on all folds", "exactly")
-HEAT_FEATURES = 100
+HEAT_FEATURES = 150
 #: Folds agree on the modes from this mean squared cosine on.
 MIN_AGREEMENT = 0.9
 
