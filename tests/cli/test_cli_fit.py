@@ -13,6 +13,7 @@ import pytest
 import kdmaps
 import kdmaps.cli._fit
 from commands import GIVEN, given, run
+from kdmaps.cli._options import in_options
 from kdmaps.data import gather, open_table
 from kdmaps.kernels import Gaussian, Metric
 from kdmaps.output import model_files
@@ -299,3 +300,25 @@ def test_an_interrupted_search_writes_nothing(data, monkeypatch):
     assert result.exit_code == 130
     assert "Interrupted; no file is left half-written." in result.stderr
     assert not (data / "out").exists()
+
+
+def test_messages_of_the_library_name_options(tmp_path):
+    # 240 rows, but three points: the message comes from the eigenproblem, which knows nothing of a command line.
+    np.save(tmp_path / "few.npy", np.tile(X[:3], (80, 1)))
+    failed = run("fit", tmp_path / "few.npy", *QUICK, "--modes", 4, "--out", tmp_path / "out")
+    assert failed.exit_code == 2
+    assert "--modes" in failed.output
+    assert "n_components" not in failed.output
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("fewer than n_components=4; use", "fewer than --modes 4; use"),
+        ("Use another n_components.", "Use another --modes."),
+        ("time_step=0.5.", "--time-step 0.5."),
+        ("suggested_n_components_", "suggested_n_components_"),
+    ],
+)
+def test_options_in_place_of_arguments(text, expected):
+    assert in_options(text) == expected

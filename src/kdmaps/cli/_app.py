@@ -11,6 +11,7 @@ from rich.text import Text
 from typer.core import TyperGroup
 
 import kdmaps
+from kdmaps.cli._options import in_options
 
 #: Exit codes: findings of `kdmaps check`, errors that the user can correct, and Ctrl-C (128 + SIGINT, the convention of
 #: shells).
@@ -36,7 +37,7 @@ class _Commands(TyperGroup):
         except (ValueError, OSError, ImportError) as error:
             if ctx.params.get("traceback") or getattr(error, "errno", None) == errno.EPIPE:
                 raise
-            _print_error(f"Error: {error}")
+            _print_error(f"Error: {in_options(str(error))}")
             raise typer.Exit(USER_ERROR) from None
 
 

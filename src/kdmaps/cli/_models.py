@@ -15,7 +15,7 @@ from rich.table import Table as RichTable
 from kdmaps.analysis.dynamics import Validation
 from kdmaps.analysis.uncertainty import Uncertainty
 from kdmaps.cli._app import app
-from kdmaps.cli._options import OUTPUT, TRAJECTORY, HelpAllOption, ModelArgument
+from kdmaps.cli._options import OUTPUT, TRAJECTORY, HelpAllOption, ModelArgument, in_options
 from kdmaps.cli._reading import Files, places_of, split_names, texts_of, with_files
 from kdmaps.data import Source, Table, make_writer
 from kdmaps.output.model_files import load, read_header
@@ -138,4 +138,4 @@ def mode_names(n: int) -> list[str]:
 
 def print_warning(console: Console, text: str) -> None:
     """Print a warning."""
-    console.print(f"Warning: {text}", style="yellow", highlight=False, soft_wrap=True, markup=False)
+    console.print(f"Warning: {in_options(text)}", style="yellow", highlight=False, soft_wrap=True, markup=False)

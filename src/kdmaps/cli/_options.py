@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,6 +12,21 @@ from kdmaps.data import DESCRIPTORS
 
 #: Groups of options in `--help`, in this order.
 PANELS = DATA, TRAJECTORY, KERNEL, OUTPUT = "Data", "Trajectory", "Modes and kernel", "Output"
+
+#: Options by the arguments of estimators that they set.
+OPTIONS = {
+    "n_components": "--modes",
+    "n_features": "--features",
+    "random_state": "--seed",
+    "sample_weight": "--weights",
+    "time_step": "--time-step",
+}
+_ARGUMENT = re.compile(rf"\b({'|'.join(OPTIONS)})\b(?:=([\w.]+\b))?")
+
+
+def in_options(text: str) -> str:
+    """Return a message of the library with options in place of arguments: "n_components=4" is "--modes 4"."""
+    return _ARGUMENT.sub(lambda found: " ".join([OPTIONS[found[1]], *([found[2]] if found[2] else [])]), text)
 
 
 def _show_all(ctx: Any, asked: bool) -> None:
