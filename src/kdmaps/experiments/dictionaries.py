@@ -30,13 +30,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import linalg
 
 from kdmaps import metrics, problems
 from kdmaps.analysis.relevance import relevance
 from kdmaps.data.distances import median_distance
 from kdmaps.estimators.search import KernelSearchCV
 from kdmaps.experiments._default import fit_default
+from kdmaps.experiments._exact import ritz
 from kdmaps.experiments._runner import Row, markdown, options_of, publish, run_tasks
 from kdmaps.forms.diffusion import Factor
 from kdmaps.problems import Problem
@@ -106,23 +106,6 @@ def search(inputs: Inputs, n_modes: int, seed: int, bandwidths: np.ndarray) -> t
         n_jobs=1,
     ).fit(inputs.values)
     return model, time.process_time() - start
-
-
-def ritz(values: np.ndarray, gradients: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return rates, ascending, and combinations of the slowest functions in the span of these, by Rayleigh–Ritz.
-
-    Parameters
-    ----------
-    values, gradients : ndarray of shape (n, r) and (n, r, d)
-        Of the functions at samples.
-
-    Returns
-    -------
-    rates, combinations : ndarray of shape (r,) and (r, r)
-    """
-    energy = np.einsum("nkd,nld->kl", gradients, gradients) / len(values)
-    rates, combinations = linalg.eigh(energy, np.atleast_2d(np.cov(values, rowvar=False, bias=True)))
-    return rates, combinations
 
 
 def rates_at(model: Any, inputs: Inputs) -> np.ndarray:

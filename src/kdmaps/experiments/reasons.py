@@ -33,9 +33,9 @@ from sklearn.neighbors import KNeighborsClassifier
 from kdmaps import metrics, problems
 from kdmaps.estimators.adaptive import AdaptiveDiffusionMap
 from kdmaps.estimators.search import KernelSearchCV
+from kdmaps.experiments._exact import slowest
 from kdmaps.experiments._runner import Row, markdown, options_of, publish, run_tasks
-from kdmaps.experiments.dictionaries import plain, rates_at, ritz
-from kdmaps.problems import Problem
+from kdmaps.experiments.dictionaries import plain, rates_at
 
 N_SAMPLES, N_LANDMARKS, N_FRESH = 500, 125, 2000
 SPHERE, PROCESS = "sphere-19", "ou2d-4"
@@ -103,14 +103,6 @@ def samples(seed: int) -> list[Row]:
         found[f"SpectralEmbedding, width {width:g}"] = graph.fit_transform(X)
     reference = system.reference(X, r)
     return [{"method": name, "r2": float(metrics.subspace_r2(modes, reference))} for name, modes in found.items()]
-
-
-def slowest(system: Problem, X: np.ndarray, count: int, step: float = 1e-4) -> np.ndarray:
-    """Return the slowest functions on the samples in the span of the first exact eigenfunctions, at X; (n, r)."""
-    values = system.eigenfunctions(X, count)
-    shifts = step * np.eye(X.shape[1])
-    slopes = [(system.eigenfunctions(X + e, count) - system.eigenfunctions(X - e, count)) / (2 * step) for e in shifts]
-    return values @ ritz(values, np.stack(slopes, axis=2))[1][:, : system.n_modes]
 
 
 def digits(seed: int) -> list[Row]:
