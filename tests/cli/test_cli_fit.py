@@ -318,6 +318,9 @@ def test_messages_of_the_library_name_options(tmp_path):
         ("Use another n_components.", "Use another --modes."),
         ("time_step=0.5.", "--time-step 0.5."),
         ("suggested_n_components_", "suggested_n_components_"),
+        ("use lag='auto' and time_step for", "use --lag auto and --time-step for"),
+        ("lag=20000 leaves no pair; a shorter lag", "--lag 20000 leaves no pair; a shorter lag"),
+        ("shuffle them or pass cv=3.", "shuffle them or add --no-ordered."),
     ],
 )
 def test_options_in_place_of_arguments(text, expected):

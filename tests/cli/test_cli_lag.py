@@ -111,11 +111,11 @@ def test_a_trajectory_too_short_for_tests_is_fitted_all_the_same():
     assert np.isfinite(np.genfromtxt("out/modes.csv", delimiter=",", skip_header=1)).all()  # of rates without end, too
 
 
-@pytest.mark.parametrize("options", [("--time-step", 2), ("--unit", "ps")])
-def test_time_without_a_lag_is_refused(options):
+@pytest.mark.parametrize(("options", "told"), [(("--time-step", 2), "add --lag"), (("--unit", "ps"), "with --lag")])
+def test_time_without_a_lag_is_refused(options, told):
     result = run("fit", "path.npy", *QUICK, *options)
     assert result.exit_code == 2
-    assert "add --lag" in result.output
+    assert told in result.output
 
 
 @pytest.mark.parametrize("step", ["0", "-1", "nan", "inf"])

@@ -84,9 +84,27 @@ def test_states_of_a_weighted_fit_without_its_weights(tmp_path):
     kdmaps.KernelDiffusionMap(1, random_state=0).fit(data[["x"]], sample_weight=data["w"]).save(tmp_path / "m.npz")
     command = ("states", tmp_path / "m.npz", tmp_path / "data.csv", "--states", 2, "--out", tmp_path / "states.csv")
     without = run(*command).stdout
-    assert "These rows are not distributed as the samples of the fit: the mean of mode 1" in without
+    assert "The samples of the fit had weights, these rows have none" in without
     assert "give --weights" in without
-    assert "not distributed" not in run(*command, "--weights", "w").stdout
+    assert "give --weights" not in run(*command, "--weights", "w").stdout
+
+
+def test_states_of_rows_that_follow_another_law(folder):
+    np.save(folder / "half.npy", X[X[:, 0] > np.quantile(X[:, 0], 0.5)])
+    told = run("states", folder / "a.npz", folder / "half.npy", "--states", 2, "--out", folder / "half.csv").stdout
+    assert "These rows are not distributed as the samples of the fit: the mean of mode 1" in told
+
+
+def test_typical_rows_of_several_files_name_the_file(folder):
+    for name, rows in (("first", X[:250]), ("second", X[250:])):
+        np.save(folder / f"{name}.npy", rows)
+    paths = (folder / "first.npy", folder / "second.npy")
+    result = run("states", folder / "a.npz", *paths, "--states", 2, "--out", folder / "both.csv")
+    assert result.exit_code == 0, result.output
+    model = kdmaps.load(folder / "a.npz")
+    states = kdmaps.dynamics.coarse_states(model.transform(pd.DataFrame(X, columns=["x", "y"])), 2)
+    for row in states.representatives(X, 3).ravel():
+        assert (f"0:{row}" if row < 250 else f"1:{row - 250}") in result.stdout
 
 
 def test_typical_rows_are_in_the_core_of_their_state():

@@ -1,5 +1,6 @@
 """Data frames of pandas and polars and tables of pyarrow: in, out, and in messages."""
 
+import re
 import warnings
 
 import numpy as np
@@ -110,6 +111,21 @@ def test_messages_name_columns(library):
 def test_columns_of_text_are_named():
     with pytest.raises(ValueError, match=r"could not convert string to float.*Leave out column\(s\) kind, name\."):
         given().fit(made("pandas").assign(kind="a", name="b"))
+    one = made("pandas").astype({"right": object})
+    one.loc[7, "right"] = "oops"
+    with pytest.raises(ValueError, match=r"Repair or leave out row\(s\) 7 of right \(counted from 0\)\."):
+        given().fit(one)
+
+
+def test_the_remedy_for_a_frame_removes_what_is_wrong():
+    """dropna leaves infinities where they are."""
+    for value, remedy in ((np.nan, "X.dropna()"), (np.inf, "X[np.isfinite(X).all(axis=1)]")):
+        bad = made("pandas")
+        bad.loc[7, "right"] = value
+        with pytest.raises(ValueError, match=re.escape(f"repair these samples: {remedy}.")):
+            given().fit(bad)
+        repaired = eval(remedy, {"X": bad, "np": np})
+        assert list(repaired.index) == [row for row in range(120) if row != 7]
 
 
 def test_a_stream_and_a_file_name_their_columns(tmp_path):

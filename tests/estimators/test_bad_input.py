@@ -353,7 +353,7 @@ def test_samples_are_never_written_to():
     ("change", "message"),
     [
         ({"families": []}, "families must be a non-empty list"),
-        ({"families": ["triangle"]}, "Unknown kernel 'triangle'"),
+        ({"families": ["triangle"]}, "families holds 'triangle'; choose from gaussian"),
         ({"bandwidths": 0}, "bandwidths must be at least 1"),
         ({"bandwidths": [1.0, -1.0]}, "bandwidths must be positive"),
         ({"bandwidth_range": (3, 1)}, "bandwidth_range"),

@@ -21,7 +21,7 @@ from kdmaps.analysis.resampling import MIN_RESAMPLES
 from kdmaps.analysis.uncertainty import Uncertainty, bootstrap
 from kdmaps.cli._app import app
 from kdmaps.cli._models import mode_names, print_warning, table_of, timescale_table
-from kdmaps.cli._options import KERNEL, OUTPUT, TRAJECTORY, HelpAllOption, require
+from kdmaps.cli._options import KERNEL, OUTPUT, TRAJECTORY, HelpAllOption, in_options, require
 from kdmaps.cli._reading import Files, Samples, with_files
 from kdmaps.data import TABLE_FORMATS, make_writer
 from kdmaps.data.check import find_time
@@ -154,8 +154,12 @@ def fit(
     require(bandwidth != 0, "--bandwidth", "give a positive number, or leave it out to have it searched.")
     require(regularization != 0, "--lambda", "give a positive number, or leave it out to have it searched.")
     require(time_step is None or 0 < time_step < np.inf, "--time-step", "give a positive number.")
-    timed = time_step is None and unit is None
-    require(lag is not None or timed, "--time-step", "time needs a trajectory: add --lag.")
+    require(lag is not None or time_step is None, "--time-step", "time needs a trajectory: add --lag.")
+    require(
+        lag is not None or unit is None,
+        "--unit",
+        "time scales of samples are in units of length²/D; a unit of time is that of a trajectory, with --lag.",
+    )
     require(
         lag is None or files.weights is None,
         "--lag",
@@ -325,7 +329,7 @@ def _estimator(
 
 def _print(console: Console, estimator: Any, findings: _Findings, unit: str | None) -> None:
     console.print(timescale_table(estimator, findings.uncertainty, unit, findings.tests))
-    console.print(time_unit(estimator, unit), highlight=False, soft_wrap=True, markup=False)
+    console.print(in_options(time_unit(estimator, unit)), highlight=False, soft_wrap=True, markup=False)
     if findings.tests is not None:
         console.print(table_of(*implied_table(findings.tests, unit)))
     if estimator.lag_ is not None:

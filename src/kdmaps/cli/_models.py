@@ -76,7 +76,7 @@ def inspect(model: ModelArgument) -> None:
     console.print(f"{header['class']}, {fitted.moments_.count} samples", highlight=False)
     unit = header.get("unit")
     console.print(timescale_table(fitted, unit=unit))
-    console.print(time_unit(fitted, unit), highlight=False, soft_wrap=True, markup=False)
+    console.print(in_options(time_unit(fitted, unit)), highlight=False, soft_wrap=True, markup=False)
     names = header["feature_names_in"]
     lines = {
         "Kernel": chosen(fitted),

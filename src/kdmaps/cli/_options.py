@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -21,12 +22,24 @@ OPTIONS = {
     "sample_weight": "--weights",
     "time_step": "--time-step",
 }
-_ARGUMENT = re.compile(rf"\b({'|'.join(OPTIONS)})\b(?:=([\w.]+\b))?")
+#: What stands for the arguments in messages of the library; a lag without a value is a word of the language.
+_WORDS = (
+    *((re.compile(rf"\b{name}\b(?:=([\w.]*\w))?"), option) for name, option in OPTIONS.items()),
+    (re.compile(r"\blag='?(\w+)'?"), "--lag"),
+    (re.compile(r"\bpass cv=3\b()"), "add --no-ordered"),
+)
 
 
 def in_options(text: str) -> str:
     """Return a message of the library with options in place of arguments: "n_components=4" is "--modes 4"."""
-    return _ARGUMENT.sub(lambda found: " ".join([OPTIONS[found[1]], *([found[2]] if found[2] else [])]), text)
+    for pattern, option in _WORDS:
+        text = pattern.sub(partial(_given, option), text)
+    return text
+
+
+def _given(option: str, found: re.Match[str]) -> str:
+    """Return an option with the value that was found, if there is one."""
+    return f"{option} {found[1]}" if found[1] else option
 
 
 def _show_all(ctx: Any, asked: bool) -> None:

@@ -15,6 +15,7 @@ from kdmaps.cli._models import matching, table_of
 from kdmaps.cli._options import OUTPUT, HelpAllOption, ModelArgument, require
 from kdmaps.cli._reading import Files, places_of, with_files
 from kdmaps.data import ArraySource, gather, make_writer
+from kdmaps.estimators.transformer import ModeTransformer
 from kdmaps.output.model_files import load
 from kdmaps.output.state_words import state_columns, state_rows, state_words
 from kdmaps.utils.files import check_writable, replacing
@@ -54,11 +55,13 @@ def states(
     found = coarse_states(modes, n_states, sample_weight=weight)
     places = places_of(table, len(X), files.stride)
     console = Console()
-    rows = found.representatives(X, 3)
-    shown = np.where(rows < 0, rows, np.asarray(places["row"])[rows])
-    console.print(table_of(state_columns(), state_rows(found, shown)))
-    for sentence in (*_foreign(modes, weight), *state_words(found, fitted)):
+    # Of several files, the number of the file and the row in it.
+    named = [":".join(map(str, place)) for place in zip(*places.values(), strict=True)]
+    console.print(table_of(state_columns(), state_rows(found, found.representatives(X, 3), named)))
+    for sentence in (*_foreign(fitted, modes, weight), *state_words(found, fitted)):
         console.print(sentence, highlight=False, soft_wrap=True)
+    if table.lengths:
+        console.print("Typical rows are named by file and row, as in the file of states.", highlight=False)
     out.parent.mkdir(parents=True, exist_ok=True)
     names = [f"membership{k + 1}" for k in range(n_states)]
     with replacing(out) as (file,):
@@ -66,13 +69,18 @@ def states(
     console.print(f"Written: {out}", highlight=False, soft_wrap=True)
 
 
-def _foreign(modes: np.ndarray, weight: np.ndarray | None) -> tuple[str, ...]:
+def _foreign(fitted: ModeTransformer, modes: np.ndarray, weight: np.ndarray | None) -> tuple[str, ...]:
     """Return a sentence if rows follow another law than the samples of the fit, over which modes have the mean 0."""
+    if weight is None and fitted.moments_.weighted:
+        return (
+            "The samples of the fit had weights, these rows have none: populations are those of these rows. If they "
+            "come from a biased simulation, give --weights.",
+        )
     mean = np.average(modes, axis=0, weights=weight)
     worst = int(np.argmax(np.abs(mean)))
     if abs(mean[worst]) <= FAR:
         return ()
     return (
         f"These rows are not distributed as the samples of the fit: the mean of mode {worst + 1} is {mean[worst]:.2f} "
-        "here, and was 0. Populations are those of these rows. If the samples of the fit had weights, give --weights.",
+        "here, and was 0. Populations are those of these rows.",
     )

@@ -159,8 +159,9 @@ def order_findings(order: Order) -> list[Finding]:
                 (),
                 f"Rows depend on the rows before them (correlation time about {time} rows), as consecutive frames of a "
                 "trajectory do.",
-                "With cv='auto', folds are blocks of rows with a gap of that time between them. If rows are in no "
-                "order of time, shuffle them or pass cv=3.",
+                "If they are, without a bias, use lag='auto' and time_step for time scales in real time. Without a lag "
+                "folds are blocks of rows, with a gap of that time between them. If rows are in no order of time, "
+                "shuffle them or pass cv=3.",
             )
         ]
     return [
@@ -169,8 +170,8 @@ def order_findings(order: Order) -> list[Finding]:
             (),
             f"Rows depend on the row {k} before them (correlation time about {time} such steps), as the frames of {k} "
             "walkers that take turns do.",
-            f"cv='auto' and the bootstrap keep each walker together; say so yourself with groups=np.arange(len(X)) % "
-            f"{k}. If there are no walkers, shuffle the rows, or pass cv=3 or the right groups.",
+            f"Folds and the bootstrap keep each walker together; say so yourself with groups, the walker of each row "
+            f"(its number modulo {k}). If there are no walkers, shuffle the rows, or pass cv=3 or the right groups.",
         )
     ]
 

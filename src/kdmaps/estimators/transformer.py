@@ -333,10 +333,7 @@ def set_modes(
 def set_trust(estimator: ModeTransformer, trust: Trust | None) -> None:
     """Set the attributes that tell how far to trust modes; None for modes of which no samples are at hand."""
     if trust is not None:
-        moments = estimator.moments_
-        # Equal weights are no weights: they leave as many effective samples as there are.
-        weighted = not np.isclose(moments.effective_count, moments.count, rtol=1e-9)
-        trust = replace(trust, weighted=weighted)
+        trust = replace(trust, weighted=estimator.moments_.weighted)
     estimator.trust_ = trust
     estimator.energy_samples_ = None if trust is None else trust.evidence.energy_samples
     estimator.variance_samples_ = None if trust is None else trust.evidence.variance_samples

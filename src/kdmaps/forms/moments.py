@@ -88,6 +88,11 @@ class Moments:
         """Kish's effective sample size (Σ w)²/Σ w²."""
         return self.weight**2 / self.weight_squared
 
+    @property
+    def weighted(self) -> bool:
+        """Whether samples had weights; equal ones are none, since they leave as many effective samples as there are."""
+        return not np.isclose(self.effective_count, self.count, rtol=1e-9)
+
     def covariance(self, center: bool = True) -> np.ndarray:
         """Return Σ = E φφᵀ, minus E φ E φᵀ if centred."""
         second = self.gram / self.weight

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -18,13 +19,18 @@ def state_columns() -> tuple[str, ...]:
     return ("state", "population", "samples", f"inside (membership > {CoarseStates.crisp:g})", "typical rows")
 
 
-def state_rows(states: CoarseStates, representatives: np.ndarray) -> list[tuple[str, ...]]:
-    """Return one row of text per state, numbered from 1; `representatives` are rows of the data, -1 for none."""
+def state_rows(
+    states: CoarseStates, representatives: np.ndarray, names: Sequence[str] | None = None
+) -> list[tuple[str, ...]]:
+    """Return one row of text per state, numbered from 1; `representatives` are rows of the data, -1 for none.
+
+    `names` are those of all rows; by default their numbers.
+    """
     rows: list[tuple[str, ...]] = []
     for k, population in enumerate(states.populations):
         own = states.labels == k
         inside = np.mean(states.memberships[own, k] > states.crisp) if own.any() else 0.0
-        typical = ", ".join(str(row) for row in representatives[k] if row >= 0)
+        typical = ", ".join(str(row) if names is None else names[row] for row in representatives[k] if row >= 0)
         rows.append((str(k + 1), f"{population:.1%}", str(int(own.sum())), f"{inside:.0%}", typical))
     return rows
 

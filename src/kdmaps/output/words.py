@@ -277,7 +277,8 @@ def time_unit(estimator: Any, unit: str | None = None) -> str:
     """Say in which unit the time scales are; `unit` is the one of the time step between frames."""
     lag = lag_of(estimator, unit)
     if lag is not None:
-        return f"Time scales are in {unit or 'the unit of time_step'}, from pairs of frames {lag} apart."
+        unit = unit or ("frames (time_step=1)" if estimator.time_step == 1 else "the unit of time_step")
+        return f"Time scales are in {unit}, from pairs of frames {lag} apart."
     if has_unit_diffusion(estimator):
         return (
             "Time scales are in units of length²/D, for D = 1: divide them by the diffusion constant D of the system."

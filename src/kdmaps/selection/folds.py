@@ -179,6 +179,12 @@ def make_splits(cv: Any, X: np.ndarray, groups: Any, n_components: int, seed: in
     if len(splits) < 2:
         raise ValueError(f"cv gives {len(splits)} split(s); a choice by held-out samples needs at least 2.")
     smallest = min(min(len(train), len(test)) for train, test in splits)
+    if smallest <= n_components and isinstance(splitter, BlockedKFold) and splitter.gap:
+        raise ValueError(
+            f"{n} rows are too few for {splitter.n_splits} blocks with gaps of {splitter.gap} rows around them: a fold "
+            f"has {smallest} samples, too few for n_components={n_components} modes. Use a shorter lag, or gap of cv, "
+            "or more rows."
+        )
     if smallest <= n_components:
         raise ValueError(
             f"A fold of cv has {smallest} samples, too few for n_components={n_components} modes; use fewer folds, "

@@ -8,7 +8,7 @@ from numbers import Integral
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kdmaps.kernels import Kernel, make_kernel
+from kdmaps.kernels import FAMILIES, Kernel, make_kernel
 from kdmaps.selection.candidate import Candidate
 
 
@@ -73,6 +73,8 @@ def kernels_of(families: Sequence[str | Kernel], sigmas: np.ndarray) -> list[tup
     for family in families:
         if isinstance(family, Kernel):
             found.append((repr(family), family))
+        elif not isinstance(family, str) or family not in FAMILIES:
+            raise ValueError(f"families holds {family!r}; choose from {', '.join(FAMILIES)}, or give kdmaps kernels.")
         else:
             found += [(family, make_kernel(family, float(sigma))) for sigma in sigmas]
     return found

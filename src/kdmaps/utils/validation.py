@@ -54,7 +54,8 @@ def checked_samples(estimator: Any, X: Any, reset: bool, **options: Any) -> np.n
     except (TypeError, ValueError) as error:
         if re.match(r"Input X contains (NaN|inf)", str(error)):
             values = np.asarray(X, dtype=np.float64)
-            remedy = ": X.dropna()" if hasattr(X, "dropna") else ": X[np.isfinite(X).all(axis=1)]"
+            dropped = hasattr(X, "dropna") and not np.isinf(values).any()  # dropna leaves infinities
+            remedy = ": X.dropna()" if dropped else ": X[np.isfinite(X).all(axis=1)]"
             raise ValueError(not_finite(values, np.arange(len(values)), column_names(X), remedy)) from error
         if re.search(r"\bX\b|feature names", str(error)):
             raise
@@ -79,14 +80,26 @@ def _listed(items: Sequence[str]) -> str:
 
 
 def _text_columns(X: Any) -> str:
-    """Name the columns of a data frame that hold no numbers."""
-    names, found = column_names(X) or [], []
-    for name in names:
+    """Name the columns of a data frame that hold no numbers, or the rows of one that hold text among numbers."""
+    found = {name: rows for name in column_names(X) or [] if len(rows := _text_rows(X[name]))}
+    few = [f"row(s) {_listed([str(row) for row in rows])} of {name}" for name, rows in found.items() if 2 * len(rows) < len(X)]
+    if len(few) == len(found) > 0:
+        return f". Repair or leave out {_listed(few)} (counted from 0)."
+    return f". Leave out column(s) {_listed(list(found))}." if found else ""
+
+
+def _text_rows(column: Any) -> np.ndarray:
+    """Return the rows of a column that hold no number."""
+
+    def is_text(value: Any) -> bool:
         try:
-            np.asarray(X[name]).astype(np.float64)
-        except (TypeError, ValueError, KeyError):
-            found.append(name)
-    return f". Leave out column(s) {_listed(found)}." if found else ""
+            np.float64(value)
+        except (TypeError, ValueError):
+            return True
+        return False
+
+    values = np.asarray(column)
+    return np.flatnonzero([is_text(value) for value in values]) if values.dtype.kind in "OUS" else np.empty(0)
 
 
 def check_positive_integer(name: str, value: Any) -> None:
