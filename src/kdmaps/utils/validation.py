@@ -81,14 +81,14 @@ def _listed(items: Sequence[str]) -> str:
 
 def _text_columns(X: Any) -> str:
     """Name the columns of a data frame that hold no numbers, or the rows of one that hold text among numbers."""
-    found = {name: rows for name in column_names(X) or [] if len(rows := _text_rows(X[name]))}
-    few = [f"row(s) {_listed([str(row) for row in rows])} of {name}" for name, rows in found.items() if 2 * len(rows) < len(X)]
+    found = {name: rows for name in column_names(X) or [] if (rows := _text_rows(X[name]))}
+    few = [f"row(s) {_listed(rows)} of {name}" for name, rows in found.items() if 2 * len(rows) < len(X)]
     if len(few) == len(found) > 0:
         return f". Repair or leave out {_listed(few)} (counted from 0)."
     return f". Leave out column(s) {_listed(list(found))}." if found else ""
 
 
-def _text_rows(column: Any) -> np.ndarray:
+def _text_rows(column: Any) -> list[str]:
     """Return the rows of a column that hold no number."""
 
     def is_text(value: Any) -> bool:
@@ -99,7 +99,7 @@ def _text_rows(column: Any) -> np.ndarray:
         return False
 
     values = np.asarray(column)
-    return np.flatnonzero([is_text(value) for value in values]) if values.dtype.kind in "OUS" else np.empty(0)
+    return [str(row) for row, value in enumerate(values) if is_text(value)] if values.dtype.kind in "OUS" else []
 
 
 def check_positive_integer(name: str, value: Any) -> None:
