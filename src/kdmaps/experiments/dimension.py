@@ -30,7 +30,6 @@ as 1/N has -1. For comparison, the bandwidth that balances bias and variance of 
 from __future__ import annotations
 
 import warnings
-from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -55,7 +54,6 @@ NEIGHBOURS = 8
 RESTARTS = 50
 
 
-@cache
 def problem(d: int) -> problems.Problem:
     """Return the triple well with d - 2 Gaussian coordinates."""
     return problems.load(BASE if d == 2 else f"{BASE}+{d - 2}x{STD:g}")
