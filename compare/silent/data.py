@@ -30,7 +30,7 @@ def outlier(variant: tuple[type, float]) -> tuple[str, bool]:
 
 @case(
     3,
-    "Hardly a sample lies where mode 1 changes",
+    "Hardly a sample lies in the transition of mode 1",
     "tests/analysis/test_trust.py::test_clusters_without_a_transition",
     [2.0, 4.0],
 )
