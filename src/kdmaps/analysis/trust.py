@@ -238,7 +238,8 @@ def _variance(evidence: Evidence) -> ModeCheck:
 def _transition(counts: np.ndarray) -> ModeCheck:
     warning = UnreliableModesWarning(
         f"Hardly a sample lies in the transition of {_named(counts < MIN_TRANSITION)}: what the kernel makes of the "
-        "space between the samples decides the rate. Add samples of the transition, for example with a bias and weights."
+        "space between the samples decides the rate. Add samples of the transition, for example with a bias and "
+        "weights."
     )
     what = "samples over which the mode changes, n_T"
     return ModeCheck("transition samples", what, counts, MIN_TRANSITION, True, warning)
