@@ -383,7 +383,7 @@ def test_a_winner_of_a_grid_that_rounding_spoils_gives_way_to_the_next(monkeypat
 
     def find_modes(moments, ridge, n, regularization, center):
         if regularization == spoiled:
-            raise ValueError("The samples determine only 1 modes")
+            raise ValueError("The samples determine only 1 mode")
         return solve(moments, ridge, n, regularization, center)
 
     monkeypatch.setattr(search_module, "find_modes", find_modes)

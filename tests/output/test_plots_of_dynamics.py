@@ -64,6 +64,19 @@ def test_free_energy_of_known_values():
     assert np.ma.count(shown) == 3
 
 
+def test_the_free_energy_along_one_mode_shows_its_barrier():
+    """A frame of weight e^-12 on a barrier is drawn at 12 kT; a map leaves it white, and its colours end at 8 kT."""
+    values = np.array([0.1, 0.5, 0.9])
+    weight = np.exp([0.0, -12.0, -1.0])
+    ax = plot_free_energy(values[:, None], bins=3, sample_weight=weight)
+    assert_allclose(ax.patches[0].get_data().values, [0, 12, 1])
+    assert ax.get_ylim()[0] == 0
+    assert ax.get_ylim()[1] > 12
+    (mesh,) = plot_free_energy(np.column_stack([values, values]), bins=3, sample_weight=weight).collections[:1]
+    assert_allclose(np.diagonal(mesh.get_array().filled(np.nan)), [0, np.nan, 1], atol=1e-12)
+    assert mesh.get_clim() == (0, 8)
+
+
 def test_modes_in_time(model, path):
     axes = plot_modes_in_time(model, path)
     for k, ax in enumerate(axes):

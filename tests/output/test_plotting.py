@@ -1,5 +1,6 @@
 """What is drawn is what was found."""
 
+import dataclasses
 import itertools
 import subprocess
 import sys
@@ -12,7 +13,7 @@ from matplotlib.figure import Figure
 
 import kdmaps
 from kdmaps.output.plotting._common import plain_log_ticks
-from shared import GRID
+from shared import GRID, known_warning
 
 
 @pytest.fixture(scope="module")
@@ -119,9 +120,34 @@ def test_timescales_and_gap(line):
     (band,) = ax.patches
     last = model.timescales_[-1]
     drawn_from, drawn_to = band.get_extents().transformed(ax.transData.inverted()).intervaly
-    np.testing.assert_allclose([drawn_from, drawn_to], [last / model.modes_.gap, last])
-    assert ax.texts[0].get_text() == f"gap {model.modes_.gap:.2f}"
+    # The next time scale, where regularization does not change the ratio; the check of the gap has the same number.
+    gap = min(model.modes_.gap, model.modes_.next_quotient / model.rates_[-1])
+    np.testing.assert_allclose([drawn_from, drawn_to], [last / gap, last])
+    assert ax.texts[0].get_text() == f"gap {gap:.4g}"
+    assert f"{gap:.4g}" in [check.value for check in model.modes_.checks()]
     assert ax.get_yscale() == "log"
+
+
+@pytest.mark.parametrize("n_components", [1, 2, 4])
+@known_warning()  # of a gap of 1
+def test_the_words_about_the_gap_are_clear_of_the_band(n_components, line):
+    """However thin the band is, and inside the axes."""
+    X, _, _ = line
+    model = kdmaps.KernelDiffusionMap(n_components, n_features=60, random_state=0).fit(X)
+    for next_quotient in (model.rates_[-1], 30 * model.rates_[-1]):
+        model.modes_ = dataclasses.replace(
+            model.modes_,
+            next_quotient=next_quotient,
+            next_eigenvalue=model.modes_.eigenvalues[-1] * model.rates_[-1] / next_quotient,
+        )
+        figure = Figure(figsize=(4.9, 3.1), layout="constrained")  # that of the report
+        ax = plot_timescales(model, ax=figure.subplots())
+        figure.draw_without_rendering()
+        text, band = ax.texts[0].get_window_extent(), ax.patches[0].get_window_extent()
+        assert text.y1 < band.y0
+        assert text.y0 > ax.bbox.y0
+        assert text.x0 > ax.bbox.x0
+        assert [tick for tick in ax.get_xticks() if 0.5 < tick < n_components + 0.5] == [*range(1, n_components + 1)]
 
 
 def test_no_gap_is_drawn_where_no_mode_is_left(line):

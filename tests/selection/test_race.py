@@ -163,7 +163,7 @@ def test_modes_that_all_features_do_not_determine_have_no_metric(X, monkeypatch)
     """A candidate of a heat may ask for more modes than rounding leaves: then there is no metric, and no error."""
 
     def too_few(*_):
-        raise ValueError("The samples determine only 1 modes")
+        raise ValueError("The samples determine only 1 mode")
 
     monkeypatch.setattr("kdmaps.selection.metric.find_modes", too_few)
     model = kdmaps.AdaptiveDiffusionMap(**SETTINGS, refine=False).fit(X)

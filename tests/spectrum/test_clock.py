@@ -35,6 +35,25 @@ def test_modes_without_time_scales_are_behind_the_gap(decayed):
     assert "mode 2 relaxes within one lag" in state_words(coarse_states(values, 2), model)[1]
 
 
+@pytest.mark.parametrize(
+    ("rates", "n_states", "words"),
+    [
+        ([1.0, 2.26], 2, ["mode 1 is nearly constant", "mode 2 relaxes 2.3 times as fast as mode 1."]),
+        ([1.0, 104.0], 2, ["mode 1 is nearly constant", "mode 2 relaxes about 100 times as fast as mode 1."]),
+        (
+            [1.0, 2.0, 5180.0],
+            3,
+            ["the first 2 modes are nearly", "mode 3 relaxes about 2,600 times as fast as mode 2."],
+        ),
+    ],
+)
+def test_states_and_their_gap_in_words(rates, n_states, words):
+    values = np.random.default_rng(0).normal(size=(50, len(rates)))
+    found = state_words(coarse_states(values, n_states), SimpleNamespace(rates_=np.array(rates)))
+    assert words[0] in found[0]
+    assert words[1] in found[1]
+
+
 def test_the_gap_after_a_mode_without_time_scale_is_that_of_the_eigenvalues(decayed):
     gap = next(check for check in decayed.checks() if check.what.startswith("gap after"))
     assert gap.value == f"{decayed.gap:.4g}"

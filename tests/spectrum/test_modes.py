@@ -31,6 +31,25 @@ def test_cut_through_a_cluster():
     assert_allclose(find_modes(moments, None, 2, 1e-9).gap, 1, rtol=1e-9)
 
 
+@pytest.mark.parametrize(
+    ("times", "space"), [([1.0, 1.0], "mode 1"), ([2.0, 1.0, 1.0], "the space of the first 2 modes")]
+)
+def test_what_is_arbitrary_without_a_gap(times, space):
+    (warning,) = find_modes(with_spectrum(times), None, len(times) - 1, 1e-9).warnings()
+    assert f"(gap 1.000): {space} is arbitrary in part." in str(warning)
+
+
+def test_the_gap_that_is_checked_is_the_smaller_one():
+    # Σ = diag(1, 1) and L = diag(1, 1.5): rates 1 and 1.5, with λ = 1 the eigenvalues 1/2 and 1/2.5.
+    modes = find_modes(moments_of(np.eye(2), np.diag([1.0, 1.5])), None, 1, 1.0)
+    assert_allclose([modes.gap, modes.next_quotient / modes.rates[0]], [1.25, 1.5], rtol=1e-12)
+    assert_allclose(modes.timescale_gap, 1.25, rtol=1e-12)
+    # Σ = diag(4, 1) and L = diag(4, 1.1): rates 1 and 1.1, with λ = 10 the eigenvalues 4/14 and 1/11.1.
+    modes = find_modes(moments_of(np.diag([4.0, 1.0]), np.diag([4.0, 1.1])), None, 1, 10.0)
+    assert_allclose(modes.gap, 4 / 14 * 11.1, rtol=1e-12)
+    assert_allclose(modes.timescale_gap, 1.1, rtol=1e-12)
+
+
 def test_close_eigenvalues_are_told_apart_by_many_samples_only():
     # 2 % apart: resolved to 2/√n, i.e. by more than 10^4 samples.
     times = [1.0, 0.98, 0.3]

@@ -157,3 +157,5 @@ class TestModes:
         assert find_modes(moments, basis.ridge, 3, 1e-3).eigenvalues.min() > 1e-3
         with pytest.raises(ValueError, match="determine only 3 modes, fewer than n_components=4"):
             find_modes(moments, basis.ridge, 4, 1e-3)
+        with pytest.raises(ValueError, match="determine only 1 mode, fewer than n_components=2"):
+            find_modes(compute_moments(basis, X[:20]), basis.ridge, 2, 1e-3)  # two distinct samples

@@ -38,10 +38,13 @@ def state_rows(
 def state_words(states: CoarseStates, model: Any) -> list[str]:
     """Say which modes the states are made of, and whether there are states at all."""
     n, rates = len(states.populations), model.rates_
-    found = [f"States are regions where the first {n - 1} mode(s) are nearly constant (PCCA+); rows count from 0."]
+    modes = "mode 1 is" if n == 2 else f"the first {n - 1} modes are"
+    found = [f"States are regions where {modes} nearly constant (PCCA+); rows count from 0."]
     if n - 1 < len(rates):
         ratio = rate_ratios(rates)[n - 2]
-        gap = f"mode {n} relaxes {ratio:.2g} times as fast as mode {n - 1}"
+        # Two digits, and no exponent: "about 2,600".
+        times = f"{ratio:.2g}" if ratio < 10 else f"about {float(f'{ratio:.2g}'):,.0f}"
+        gap = f"mode {n} relaxes {times} times as fast as mode {n - 1}"
         if np.isinf(rates[n - 1]):
             gap = f"mode {n} relaxes within one lag and has no time scale"
         found.append(f"Their number is one more than there are modes before a gap: {gap}.")

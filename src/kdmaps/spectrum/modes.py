@@ -84,8 +84,8 @@ class Modes:
         return float(self.eigenvalues.min() / self.next_eigenvalue) if self.next_eigenvalue > 0 else np.inf
 
     @property
-    def _gap_of_time_scales(self) -> float:
-        """rate_{r+1}/rate_r or the gap, whichever is smaller.
+    def timescale_gap(self) -> float:
+        """rate_{r+1}/rate_r or the gap, whichever is smaller: the gap that is checked, and shown.
 
         For pairs of frames the former: μ tends to 1 for all fast modes. And the latter where λ, not the rate, has put
         mode r+1 last, or where a mode decays so fast that it has no time scale.
@@ -217,10 +217,10 @@ class Modes:
 
     def _separated(self) -> Check:
         r, smallest = len(self.eigenvalues), self.smallest_gap
-        gap = self._gap_of_time_scales
+        gap, space = self.timescale_gap, f"the space of the first {r} modes" if r > 1 else "mode 1"
         warning = UnreliableModesWarning(
-            f"Modes {r} and {r + 1} have the same time scale within the sampling error (gap {gap:.3f}): the space "
-            f"of the first {r} modes is arbitrary in part. Use another n_components."
+            f"Modes {r} and {r + 1} have the same time scale within the sampling error (gap {gap:.3f}): {space} "
+            "is arbitrary in part. Use another n_components."
         )
         return Check(
             f"gap after the last mode, the smaller one of rate{r + 1}/rate{r} and μ{r}/μ{r + 1}",

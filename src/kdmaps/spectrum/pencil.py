@@ -133,8 +133,8 @@ def find_modes(
     determined = int(np.count_nonzero((values > floor)[:n_components]))
     if determined < n_components:
         raise ValueError(
-            f"The samples determine only {determined} modes, fewer than n_components={n_components}; use more distinct "
-            f"samples{or_fewer(determined)}."
+            f"The samples determine only {determined} mode{'' if determined == 1 else 's'}, fewer than "
+            f"n_components={n_components}; use more distinct samples{or_fewer(determined)}."
         )
     known = coefficients[:, : n_components + int(np.all(values > floor))]
     known = known / np.sqrt(np.einsum("mk,mk->k", known, covariance @ known))

@@ -197,6 +197,7 @@ def test_a_check_that_fails_says_so(few, X):
     gap = min(modes.gap, ratio) if ratio >= 1 else modes.gap  # a mode that λ has put last has no gap before it
     assert f"{error:.3g}" + ", too large" * int(error > 0.5) in cells
     assert f"{gap:.4g}" + ", too small" * int(gap < modes.smallest_gap) in cells
+    assert f"{gap:.4g}" in Tree(render_report(model, X[:few])).texts["dd"]  # one gap, in all places
     assert (error > 0.5) == (few == 40)  # so that both cases are seen
 
 
@@ -335,7 +336,10 @@ def test_the_program_of_the_page_takes_weights_and_groups(model, told, X):
     assert not np.allclose(plain.rates_, model.rates_, rtol=1e-3)  # so that it matters
     cells = Tree(page).texts["td"]
     effective = WEIGHT.sum() ** 2 / (WEIGHT**2).sum()
-    assert f"one for each sample; {effective:.4g} effective samples" in cells
+    assert f"one for each sample; {effective:,.0f} effective samples" in cells
+    assert f"300 ({effective:,.0f} effective)" in Tree(page).texts["dd"]
+    # Of weights that the page was not told of, it has the number only.
+    assert ("Free energy along mode 1, in units of kT" in [a["aria-label"] for a in Tree(page).all("svg")]) == told
     assert ("6 groups of samples" if told else "the group of each sample") in cells
 
 
@@ -345,6 +349,8 @@ def test_a_plain_fit_asks_for_no_weights(X, search):
     assert "groups" not in program(page)
     equal = kdmaps.KernelDiffusionMap(2, n_features=40, random_state=0).fit(X, sample_weight=np.full(300, 0.1))
     assert "model.fit(X)" in program(render_report(equal, X))  # equal weights are none
+    assert "300" in Tree(page).texts["dd"]
+    assert "Free energy" not in page
 
 
 def test_bad_arguments(X, search, bars):

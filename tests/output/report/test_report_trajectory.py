@@ -71,7 +71,7 @@ def test_every_figure_is_there(page):
     assert len(labels) == len(names)
     assert all(label.startswith(name) for label, name in zip(labels, names, strict=True))
     assert "the first two modes" in labels[4]
-    assert "along the mode," in figures(render_report(fit(n=1), PATH))[3]
+    assert "along mode 1," in figures(render_report(fit(n=1), PATH))[3]
 
 
 @pytest.mark.usefixtures("undrawn")

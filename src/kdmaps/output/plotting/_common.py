@@ -30,7 +30,8 @@ def integer_ticks(axis: Axis) -> None:
     """Put ticks at whole numbers only: there is no half mode."""
     from matplotlib.ticker import MaxNLocator
 
-    axis.set_major_locator(MaxNLocator(integer=True))
+    # One tick is enough where there is one mode: more of them would be halves.
+    axis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
 
 
 def plain_log_ticks(axis: Axis) -> None:

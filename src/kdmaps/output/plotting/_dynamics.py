@@ -134,7 +134,8 @@ def plot_free_energy(
     bins : int, default=50
         Cells along each axis of the histogram.
     highest : float, default=8
-        Free energies above this are left white.
+        Along two modes, free energies above this are left white: colours then resolve the wells. Along one mode the
+        curve is complete, since the top of a barrier is what one looks for.
     ax : Axes, optional
         By default a new figure.
 
@@ -154,12 +155,13 @@ def plot_free_energy(
     density, edges = np.histogramdd(values[:, chosen], bins=bins, weights=weight, density=True)
     with np.errstate(divide="ignore"):
         energy = -np.log(density / density.max())
-    energy[energy > highest] = np.nan
     ax.set_xlabel(f"mode {chosen[0] + 1}")
     if len(chosen) == 1:
+        energy[np.isinf(energy)] = np.nan  # a gap of the curve
         ax.stairs(energy, edges[0], baseline=None, color=LEARNED, lw=1.4)
         ax.set(ylabel="free energy (kT)", ylim=(0, None))
         return ax
+    energy[energy > highest] = np.nan
     drawn = ax.pcolormesh(*edges, energy.T, vmin=0, vmax=highest, cmap="viridis")
     figure = ax.get_figure()
     assert figure is not None

@@ -10,6 +10,8 @@ from numpy.typing import ArrayLike
 from kdmaps.output.plotting._common import EXACT, LEARNED, integer_ticks, new_axes, plain_log_ticks
 from kdmaps.output.words import doubtful, timescale_columns, timescale_intervals
 
+#: Height below the data for the words about the gap, relative to that of the data.
+ROOM = 0.1
 #: An interval that is open on a side is drawn to this multiple of the time scale.
 OPEN = 30.0
 
@@ -40,16 +42,26 @@ def plot_timescales(
 
     Notes
     -----
-    The gap is the ratio μ_r/μ_{r+1} of eigenvalues. The band extends down from the last time scale by that ratio; a
-    thin one means that the last mode and the next one have nearly the same time scale.
+    The gap is the ratio of the last time scale to the next one, or of their eigenvalues if it is smaller
+    (`Modes.timescale_gap`). The band extends down from the last time scale by that ratio; a thin one means that the
+    last mode and the next one have nearly the same time scale.
     """
     ax = new_axes(1)[0] if ax is None else ax
-    timescales, gap = estimator.timescales_, estimator.modes_.gap
+    timescales, gap = estimator.timescales_, estimator.modes_.timescale_gap
     number = np.arange(1, len(timescales) + 1)
     if np.isfinite(gap):
         last = timescales[-1]
         ax.axhspan(last / gap, last, color="0.9", zorder=0)
-        ax.annotate(f"gap {gap:.2f}", (number[0], last / np.sqrt(gap)), va="center", color="0.35")
+        # Below the band, which may be too thin to hold it, and left of the first mode and its interval.
+        ax.annotate(
+            f"gap {gap:.4g}",
+            (0, last / gap),
+            (4, -3),
+            xycoords=("axes fraction", "data"),
+            textcoords="offset points",
+            va="top",
+            color="0.35",
+        )
     if exact is not None:
         ax.plot(number, exact, linestyle="none", marker="_", markersize=22, markeredgewidth=1.5, c=EXACT, label="exact")
     ends = timescale_intervals(uncertainty, len(timescales))
@@ -63,6 +75,8 @@ def plot_timescales(
     if doubts.any():
         ax.plot(number[doubts], timescales[doubts], "o", c=LEARNED, mfc="white", label="not to be trusted")
     ax.set(yscale="log", xlabel="mode", ylabel="time scale", xlim=(0.5, len(timescales) + 0.5))
+    bottom, top = ax.get_ylim()
+    ax.set_ylim(bottom * (bottom / top) ** ROOM, top)
     integer_ticks(ax.xaxis)
     plain_log_ticks(ax.yaxis)
     ax.legend(frameon=False, loc="upper right")

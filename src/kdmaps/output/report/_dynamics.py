@@ -12,11 +12,12 @@ from kdmaps.analysis.dynamics import Validation, validate
 from kdmaps.data.correlation import trajectories_of
 from kdmaps.data.sources import ArraySource
 from kdmaps.output.lag_words import implied_table, lag_reasons
+from kdmaps.output.report._energy import energy_figure, energy_rows
 from kdmaps.output.report._figures import SIZE, svg
 from kdmaps.utils.warn import muted
 
-#: Frames of the free energy at most, taken at equal distances; of the series, in a row.
-ENERGY_FRAMES, SERIES_FRAMES = 50_000, 20_000
+#: Frames of the series at most, in a row.
+SERIES_FRAMES = 20_000
 #: Modes whose series are drawn.
 SERIES_MODES = 4
 
@@ -34,15 +35,15 @@ def dynamics_of(model: Any, X: np.ndarray, groups: Any, weight: Any, unit: str |
 
     if getattr(model, "lag_", None) is None:
         return {}
-    rows, energy_rows = _series_rows(groups, len(X)), np.arange(0, len(X), -(-len(X) // ENERGY_FRAMES))
+    rows, some = _series_rows(groups, len(X)), energy_rows(len(X))
     with muted():  # frames of the fit
-        series, values = (np.asarray(model.transform(ArraySource(np.asarray(X[part])))) for part in (rows, energy_rows))
-    weight = None if weight is None else np.asarray(weight)[energy_rows]
+        series, values = (np.asarray(model.transform(ArraySource(np.asarray(X[part])))) for part in (rows, some))
+    weight = None if weight is None else np.asarray(weight)[some]
     figures = {
         **({} if tests is None else _tests(tests, unit)),
         **_choice(model, unit),
         "series": _series(model, series, unit),
-        "energy": _energy(values, weight),
+        "energy": energy_figure(values, weight),
     }
     titles, table = ([], []) if tests is None else implied_table(tests, unit)
     return {
@@ -128,16 +129,3 @@ def _series(model: Any, series: np.ndarray, unit: str | None) -> str:
         axes[-1, 0].set_xlabel(_labelled("time", unit))
 
     return svg(draw, "Modes against time", "series", shape=(r, 1), size=(SIZE[0], 0.5 + 1.1 * r))
-
-
-def _energy(values: np.ndarray, weight: np.ndarray | None) -> str:
-    """Draw the free energy along the first two modes, or the only one."""
-    from kdmaps import plotting
-
-    def draw(ax: Any) -> None:
-        plotting.plot_free_energy(values, sample_weight=weight, ax=ax)
-        for part in ax.collections:
-            part.set_rasterized(True)
-
-    along = "the first two modes" if values.shape[1] > 1 else "the mode"
-    return svg(draw, f"Free energy along {along}, in units of kT", "energy")

@@ -21,6 +21,7 @@ from kdmaps.data.inputs import join_trajectories
 from kdmaps.estimators.transformer import ModeTransformer
 from kdmaps.output.model_files import library_versions
 from kdmaps.output.report._dynamics import dynamics_of, lag_tests
+from kdmaps.output.report._energy import weighted_energy
 from kdmaps.output.report._figures import svg
 from kdmaps.output.report._look import checked_draw, coordinates_of, look_of, states_of
 from kdmaps.output.report._program import fingerprint, program, show_argument
@@ -151,6 +152,7 @@ def render_report(
         look=look_of(model, X, coordinates, _mode_titles(model, unit)),
         states=states_of(model, X, coordinates, sample_weight),
         facts=_facts(model, X, uncertainty, unit),
+        energy=weighted_energy(model, X, sample_weight),
         dynamics=dynamics_of(model, X, groups, sample_weight, unit, tests),
         notes=warnings_of(model, tests) if notes is None else list(notes),
         scatter=_scatter(model, X, names, drawn, list(coordinates), max_points),
@@ -218,12 +220,15 @@ def _facts(model: Any, X: np.ndarray, uncertainty: Any, unit: str | None) -> lis
     if uncertainty is not None:
         low, high = uncertainty.timescale_intervals[0]
         slowest += f" ({low:.3g} – {high:.3g})".replace("inf", "∞")
-    agreement, lag = agreement_of(model), lag_of(model, unit)
+    agreement, lag, effective = agreement_of(model), lag_of(model, unit), _effective_count(model)
     return [
-        ("samples" if lag is None else "frames", f"{len(X):,}"),
+        (
+            "samples" if lag is None else "frames",
+            f"{len(X):,}{'' if effective is None else f' ({effective:,.0f} effective)'}",
+        ),
         *([] if lag is None else [("lag", lag)]),
         ("longest time scale", slowest if unit is None else f"{slowest} {unit}"),
-        (f"gap after mode {len(model.timescales_)}", f"{model.modes_.gap:.3g}"),
+        (f"gap after mode {len(model.timescales_)}", f"{model.modes_.timescale_gap:.4g}"),
         *([] if agreement is None else [("agreement of the folds", f"{agreement:.3f}")]),
     ]
 
@@ -235,10 +240,9 @@ def _beside(model: Any, n_samples: int, sample_weight: Any, groups: Any) -> dict
         if values is not None and np.shape(values) != (n_samples,):
             raise ValueError(f"{name} has shape {np.shape(values)}; pass one for each of the {n_samples} samples.")
     words = {}
-    moments = getattr(getattr(model, "best_estimator_", model), "moments_", None)
-    # Equal weights are no weights: they leave as many effective samples as there are.
-    if moments is not None and not np.isclose(moments.effective_count, moments.count, rtol=1e-9):
-        words["sample_weight"] = f"one for each sample; {moments.effective_count:.4g} effective samples"
+    effective = _effective_count(model)
+    if effective is not None:
+        words["sample_weight"] = f"one for each sample; {effective:,.0f} effective samples"
     elif sample_weight is not None:
         words["sample_weight"] = "one for each sample, all equal"
     if groups is not None:
@@ -246,6 +250,14 @@ def _beside(model: Any, n_samples: int, sample_weight: Any, groups: Any) -> dict
     elif _needs_groups(getattr(model, "cv", None)):
         words["groups"] = "the group of each sample"
     return words
+
+
+def _effective_count(model: Any) -> float | None:
+    """Return how many samples the weights of a fit leave; None without weights, and for equal ones, which leave all."""
+    moments = getattr(getattr(model, "best_estimator_", model), "moments_", None)
+    if moments is None or np.isclose(moments.effective_count, moments.count, rtol=1e-9):
+        return None
+    return float(moments.effective_count)
 
 
 def _needs_groups(cv: Any) -> bool:
@@ -261,7 +273,7 @@ def _settings(model: Any, X: np.ndarray, names: list[str], beside: dict[str, str
     changed = {name: value for name, value in parameters.items() if repr(value) != repr(defaults[name])}
     shown = names if len(names) <= MAX_COLUMNS else [*names[:MAX_COLUMNS], "…"]
     return [
-        ("data", f"{len(X):,} samples of {X.shape[1]} column(s): {', '.join(shown)}"),
+        ("data", f"{len(X):,} samples of {X.shape[1]} column{'s' if X.shape[1] > 1 else ''}: {', '.join(shown)}"),
         *(({"sample_weight": "weights"}.get(name, name), words) for name, words in beside.items()),
         ("estimator", type(model).__name__),
         ("number of modes", str(len(model.timescales_))),
