@@ -219,6 +219,32 @@ class TestPassages:
             mean_first_passage_times(model, X, coarse.labels, random_state=0).times,
         )
 
+    def test_lists_are_trajectories(self):
+        """A list of labels, masks or modes beside a list of trajectories, of unequal lengths: as with groups."""
+        parts = [walk(THREE, n, seed) for n, seed in ((2000, 0), (1000, 1))]
+        X, states = [part[:, None].astype(float) for part in parts], np.concatenate(parts)
+        model, groups = chain_map(states, 3, 2, lag=1), np.repeat([0, 1], [2000, 1000])
+        joined, settings = np.concatenate(X), {"groups": groups, "random_state": 0}
+        cores = [np.where(part == 1, -1, part) for part in parts]
+        assert_array_equal(
+            mean_first_passage_times(model, X, cores, random_state=0).times,
+            mean_first_passage_times(model, joined, np.concatenate(cores), **settings).times,
+        )
+        expected = committor(model, joined, states == 0, states == 2, **settings)
+        masks = committor(model, X, [part == 0 for part in parts], [part == 2 for part in parts], random_state=0)
+        assert_array_equal(masks.values, expected.values)
+        labels = committor(model, X, 0, 2, states=parts, random_state=0)
+        assert_array_equal(labels.values, expected.values)
+        coarse = coarse_states(model.transform(X), 3)
+        assert_array_equal(coarse.labels, coarse_states(model.transform(joined), 3).labels)
+        assert_array_equal(coarse.representatives(X), coarse.representatives(joined))
+        assert_allclose(coarse.memberships_at(model.transform(X)), coarse.memberships)
+        weight = [np.ones(2000), np.zeros(1000)]
+        weighted = coarse_states(model.transform(X), 3, sample_weight=weight)
+        assert_allclose(weighted.populations, weighted.memberships[:2000].mean(axis=0))
+        with pytest.raises(ValueError, match=r"states holds arrays of 1000, 2000 .* X has .* 2000, 1000 fra"):
+            mean_first_passage_times(model, X, cores[::-1])
+
     @pytest.mark.parametrize(
         ("source", "target", "options", "message"),
         [

@@ -12,7 +12,9 @@ from kdmaps.analysis.dynamics._along import Along, project
 from kdmaps.analysis.dynamics._galerkin import System, stopped_system
 from kdmaps.analysis.dynamics._states import CoarseStates
 from kdmaps.analysis.resampling import Resampling, basic_intervals
+from kdmaps.data.inputs import join_trajectories
 from kdmaps.estimators.transformer import ModeTransformer
+from kdmaps.utils.frames import join_rows
 from kdmaps.utils.threads import slices
 from kdmaps.utils.types import RandomStateLike, SamplesLike
 
@@ -107,9 +109,9 @@ def committor(
         Its leading functions, up to 50, represent the committor.
     X : array-like of shape (n_frames, d), list of such arrays, path of a file
         Frames at equal time steps; they need not be in equilibrium.
-    source, target : array-like of bool of shape (n_frames,), or int or sequence of int
+    source, target : array-like of bool of shape (n_frames,), list of such arrays, or int or sequence of int
         Which frames are in the two sets; with `states`, labels of states.
-    states : array-like of shape (n_frames,) or CoarseStates, optional
+    states : array-like of int of shape (n_frames,), list of such arrays, or CoarseStates, optional
         The state of each frame.
     groups : array-like of shape (n_frames,), optional
         Trajectory of each frame.
@@ -138,8 +140,11 @@ def committor(
     True
     """
     resampling = Resampling(n_resamples, 0.95, random_state)
+    X, groups, lengths = join_trajectories(X, groups)
     along = project(model, X, groups)
-    n, labels = len(along.rows), None if states is None else _labels(states, len(along.rows))
+    n, labels = len(along.rows), None if states is None else _labels(states, len(along.rows), lengths)
+    if labels is None:
+        source, target = join_rows("source", source, lengths), join_rows("target", target, lengths)
     sets = [_mask(name, given, n, labels) for name, given in (("source", source), ("target", target))]
     if (sets[0] & sets[1]).any():
         shared = np.count_nonzero(sets[0] & sets[1])
@@ -182,7 +187,7 @@ def mean_first_passage_times(
         Its leading functions, up to 50, represent the times.
     X : array-like of shape (n_frames, d), list of such arrays, path of a file
         Frames at equal time steps.
-    states : array-like of int of shape (n_frames,) or CoarseStates
+    states : array-like of int of shape (n_frames,), list of such arrays, or CoarseStates
         The state of each frame; frames with a negative label are in none. States that touch are left and entered again
         and again by paths at their border; take their cores, e.g. frames with a membership above 0.9.
     groups : array-like of shape (n_frames,), optional
@@ -213,8 +218,9 @@ def mean_first_passage_times(
     True
     """
     resampling = Resampling(n_resamples, confidence, random_state)
+    X, groups, lengths = join_trajectories(X, groups)
     along = project(model, X, groups)
-    labels = _labels(states, len(along.rows))
+    labels = _labels(states, len(along.rows), lengths)
     names = np.unique(labels[labels >= 0])
     if len(names) < 2:
         raise ValueError(f"states must hold at least two states (labels from 0 on), got {len(names)}.")
@@ -244,8 +250,9 @@ def _times_to(along: Along, member: np.ndarray, target: int, counts: np.ndarray)
         return times / numbers
 
 
-def _labels(states: Any, n_frames: int) -> np.ndarray:
-    labels = np.asarray(states.labels if isinstance(states, CoarseStates) else states)
+def _labels(states: Any, n_frames: int, lengths: list[int] | None) -> np.ndarray:
+    given = states.labels if isinstance(states, CoarseStates) else join_rows("states", states, lengths)
+    labels = np.asarray(given)
     if labels.shape != (n_frames,) or labels.dtype.kind not in "iu":
         raise ValueError(
             f"states must hold an integer label for each of the {n_frames} frames, got {labels.dtype} of shape "
