@@ -59,11 +59,39 @@ class CoarseStates:
             f"{crisp:.0%} of the samples have a membership above {self.crisp:g}"
         )
 
+    @property
+    def cores(self) -> np.ndarray:
+        """State of each sample that is well inside of one, -1 for all others, shape (n_samples,).
+
+        The core of a state are its samples with a membership of at least 0.9, or the tenth of them with the largest one
+        if that is more. Paths that leave a core and come back have been between states; at the border of `labels`, a
+        path changes its state again and again within one crossing.
+
+        Examples
+        --------
+        >>> import kdmaps
+        >>> X = kdmaps.problems.load("dw1d").sample(1000, random_state=0)
+        >>> m = kdmaps.KernelDiffusionMap(n_components=1, random_state=0).fit(X)
+        >>> states = kdmaps.dynamics.coarse_states(m.transform(X), 2)
+        >>> bool((states.cores[abs(X[:, 0]) < 0.1] == -1).all())
+        True
+        """
+        found = np.full(len(self.labels), -1)
+        for state in range(len(self.populations)):
+            found[self._core(state) & (self.labels == state)] = state
+        return found
+
+    def _core(self, state: int) -> np.ndarray:
+        """Return which samples have the membership of a core."""
+        membership = self.memberships[:, state]
+        own = membership[self.labels == state]
+        least = np.quantile(own, 1 - CORE) if own.size else membership.max()
+        return membership >= min(self.crisp, least)
+
     def representatives(self, X: SamplesLike, n: int = 1) -> np.ndarray:
         """Return typical samples of every state: those of its core that are nearest to the mean of the core.
 
-        The core of a state are the samples with a membership of at least 0.9, or the tenth of its samples with the
-        largest one if that is more; distances are in standard deviations of the columns.
+        Cores are those of `cores`; distances are in standard deviations of the columns.
 
         Parameters
         ----------
@@ -92,10 +120,8 @@ class CoarseStates:
         scale = X.std(axis=0)
         X = X / np.where(scale > 0, scale, 1.0)
         rows = np.full((len(self.populations), n), -1)
-        for state, membership in enumerate(self.memberships.T):
-            own = membership[self.labels == state]
-            least = np.quantile(own, 1 - CORE) if own.size else membership.max()
-            core = np.flatnonzero(membership >= min(self.crisp, least))
+        for state in range(len(self.populations)):
+            core = np.flatnonzero(self._core(state))
             distance = np.sum((X[core] - X[core].mean(axis=0)) ** 2, axis=1)
             nearest = core[np.argsort(distance, kind="stable")[:n]]
             rows[state, : len(nearest)] = nearest
