@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from kdmaps.dynamics import choose_lag, implied_timescales
+from kdmaps.dynamics import ImpliedTimescales, choose_lag, implied_timescales
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.linalg import eigh
 from scipy.signal import lfilter
@@ -50,6 +50,17 @@ class TestImpliedTimescales:
         # The mode is linear: noise and signal are Gaussian. 40,000 frames hold 800 correlation times 1/0.02: 5 %.
         assert_allclose(found.timescales[:, 0], lags / (0.02 * lags - np.log(0.8)), rtol=0.12)
         assert found.plateau is None or found.plateau >= 20
+
+    def test_what_relaxes_within_the_lag_is_not_printed(self):
+        """Its time scale is that of noise: it grows with the lag."""
+        values = np.array([[8.0, 2.5], [9.0, 2.5]])
+        intervals = np.stack([values - 1, values + 1], axis=-1)
+        found = ImpliedTimescales(
+            np.array([1, 4]), np.array([1.0, 4.0]), values, intervals, 1.0, 0.95, np.tile(values, (20, 1, 1)), 10
+        )
+        _, first, second, _ = repr(found).splitlines()
+        assert first == "  lag 1 (time 1): 8 (7 – 9), 2.5 (1.5 – 3.5)"
+        assert second == "  lag 4 (time 4): 9 (8 – 10), –"
 
     @known_finding("sample_weight beside lag")
     def test_explicit_sums_over_pairs(self):

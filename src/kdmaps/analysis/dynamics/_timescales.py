@@ -118,13 +118,19 @@ class ImpliedTimescales:
         ]
 
     def __repr__(self) -> str:
-        lines = [f"Implied time scales ({100 * self.confidence:g} % intervals), longest first"]
-        for lag, time, values, ends in zip(self.lags, self.times, self.timescales, self.intervals, strict=True):
-            shown = (f"{t:.4g} ({low:.4g} – {high:.4g})" for t, (low, high) in zip(values, ends, strict=True))
+        lines = [f"Implied time scales ({100 * self.confidence:g} % intervals), longest first; –: shorter than the lag"]
+        for i, (lag, time) in enumerate(zip(self.lags, self.times, strict=True)):
+            shown = (self._shown(i, k) for k in range(self.timescales.shape[1]))
             lines.append(f"  lag {lag} (time {time:.4g}): {', '.join(shown)}")
         flat = self.plateau
         lines.append("  not flat within the errors" if flat is None else f"  flat within the errors from lag {flat}")
         return "\n".join(lines)
+
+    def _shown(self, i: int, k: int) -> str:
+        if not self.resolved[i, k]:
+            return "–"
+        low, high = self.intervals[i, k]
+        return f"{self.timescales[i, k]:.4g} ({low:.4g} – {high:.4g})"
 
 
 def implied_timescales(
