@@ -176,6 +176,16 @@ class TestChooseLag:
         assert lag == found.plateau == 1
         assert_allclose(found.timescales[0, 0], 2 / 0.05, rtol=0.25)  # √(2/500) = 6 %
 
+    @pytest.mark.slow
+    def test_markovian_frames_are_flat_somewhere(self):
+        """A dozen longer lags and two modes are compared at once: one by one, 5 of these 20 are flat at no lag."""
+        problem = kdmaps.problems.load("ou2d-4")
+        paths = [problem.simulate(5000, dt=0.1, random_state=900 + seed)[0] for seed in range(20)]
+        with muted():
+            flat = [choose_lag(path, time_step=0.1).timescales.plateau for path in paths]
+        assert None not in flat
+        assert flat.count(1) >= 17  # 19 ± 1 at 95 %
+
     def test_noise_of_observation_asks_for_longer_lags(self):
         """A little noise (A = 1/1.04): 16.9 frames from a lag of one, 42 from ten, 50 in the end."""
         X = ou(40_000, 0.02, 1) + 0.2 * np.random.default_rng(9).standard_normal((40_000, 1))
