@@ -59,6 +59,7 @@ class TestChapmanKolmogorov:
         model = chain_map(states, 3, 2, lag=2)
         X = states[:, None].astype(float)
         found = chapman_kolmogorov(model, X, steps=4, n_states=3, random_state=0)
+        assert "  state 1 to 3 (labels 0 and 2): predicted/estimated" in repr(found)
         order = [int(found.states.labels[np.argmax(states == s)]) for s in range(3)]
         for s in (1, 2, 3, 4):
             counts = counted(states, 3, 2 * s)

@@ -38,7 +38,7 @@ from kdmaps.spectrum.pencil import find_modes
 from kdmaps.utils.columns import aligned
 from kdmaps.utils.types import RandomStateLike, SamplesLike
 from kdmaps.utils.validation import checked_weight
-from kdmaps.utils.warn import warn
+from kdmaps.utils.warn import muted, warn
 
 #: The factor of λ that shows its bias.
 BIAS_STEP = 0.1
@@ -266,7 +266,8 @@ def _observations(
     if fitted.right_modes_ is not None:
         raise ValueError("Error bars are those of modes that are the same at both ends of a lag: use reversible=True.")
     first = paired_rows(len(X.array), lag, None if groups is None else np.asarray(groups))[0]
-    pairs, weight, groups = make_pairs(X, lag, weight, groups)
+    with muted():  # the fit has said which trajectories are too short
+        pairs, weight, groups = make_pairs(X, lag, weight, groups)
     return pairs, LaggedForm(lag), weight, groups, first
 
 

@@ -28,7 +28,7 @@ class CoarseStates:
     Attributes
     ----------
     labels : ndarray of int of shape (n_samples,)
-        State of each sample; state 0 has the largest population.
+        State of each sample, from 0 on: label 0 is that of state 1 (in texts and figures), of the largest population.
     memberships : ndarray of shape (n_samples, n_states)
         Degrees of membership of each sample in each state: non-negative, with sum 1. For two states they resemble
         committors.
@@ -53,9 +53,9 @@ class CoarseStates:
     def __repr__(self) -> str:
         method = "PCCA+" if self.signs is None else "signs"
         crisp = np.mean(self.memberships.max(axis=1) > self.crisp)
-        shown = ", ".join(f"{number}: {population:.1%}" for number, population in enumerate(self.populations))
+        shown = ", ".join(f"state {k + 1} (label {k}) {part:.1%}" for k, part in enumerate(self.populations))
         return (
-            f"{len(self.populations)} coarse states of {len(self.labels)} samples ({method}), populations {shown}; "
+            f"{len(self.populations)} coarse states of {len(self.labels)} samples ({method}): {shown}; "
             f"{crisp:.0%} of the samples have a membership above {self.crisp:g}"
         )
 
