@@ -79,5 +79,5 @@ def test_states_describe_themselves():
     path = kdmaps.problems.load("dw1d").simulate(3000, dt=0.1, random_state=0)[0]
     states = coarse_states(wide_map(1).fit(path).transform(path), 2)
     assert repr(states).startswith(
-        f"2 coarse states of 3000 samples (PCCA+), populations 0: {states.populations[0]:.1%}"
+        f"2 coarse states of 3000 samples (PCCA+): state 1 (label 0) {states.populations[0]:.1%}, state 2 (label 1) "
     )

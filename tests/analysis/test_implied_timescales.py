@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from kdmaps.dynamics import choose_lag, implied_timescales
+from kdmaps.dynamics import ImpliedTimescales, choose_lag, implied_timescales
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.linalg import eigh
 from scipy.signal import lfilter
@@ -50,6 +50,17 @@ class TestImpliedTimescales:
         # The mode is linear: noise and signal are Gaussian. 40,000 frames hold 800 correlation times 1/0.02: 5 %.
         assert_allclose(found.timescales[:, 0], lags / (0.02 * lags - np.log(0.8)), rtol=0.12)
         assert found.plateau is None or found.plateau >= 20
+
+    def test_what_relaxes_within_the_lag_is_not_printed(self):
+        """Its time scale is that of noise: it grows with the lag."""
+        values = np.array([[8.0, 2.5], [9.0, 2.5]])
+        intervals = np.stack([values - 1, values + 1], axis=-1)
+        found = ImpliedTimescales(
+            np.array([1, 4]), np.array([1.0, 4.0]), values, intervals, 1.0, 0.95, np.tile(values, (20, 1, 1)), 10
+        )
+        _, first, second, _ = repr(found).splitlines()
+        assert first == "  lag 1 (time 1): 8 (7 – 9), 2.5 (1.5 – 3.5)"
+        assert second == "  lag 4 (time 4): 9 (8 – 10), –"
 
     @known_finding("sample_weight beside lag")
     def test_explicit_sums_over_pairs(self):
@@ -164,6 +175,16 @@ class TestChooseLag:
         lag, found = choose_lag(ou(10_000, 0.05, 0), time_step=2.0)
         assert lag == found.plateau == 1
         assert_allclose(found.timescales[0, 0], 2 / 0.05, rtol=0.25)  # √(2/500) = 6 %
+
+    @pytest.mark.slow
+    def test_markovian_frames_are_flat_somewhere(self):
+        """A dozen longer lags and two modes are compared at once: one by one, 5 of these 20 are flat at no lag."""
+        problem = kdmaps.problems.load("ou2d-4")
+        paths = [problem.simulate(5000, dt=0.1, random_state=900 + seed)[0] for seed in range(20)]
+        with muted():
+            flat = [choose_lag(path, time_step=0.1).timescales.plateau for path in paths]
+        assert None not in flat
+        assert flat.count(1) >= 17  # 19 ± 1 at 95 %
 
     def test_noise_of_observation_asks_for_longer_lags(self):
         """A little noise (A = 1/1.04): 16.9 frames from a lag of one, 42 from ten, 50 in the end."""

@@ -2,11 +2,12 @@
 
 import numpy as np
 import pytest
-from kdmaps.dynamics import chapman_kolmogorov, coarse_states, committor, mean_first_passage_times
+from kdmaps.dynamics import CoarseStates, chapman_kolmogorov, coarse_states, committor, mean_first_passage_times
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.integrate import cumulative_trapezoid, trapezoid
 
 import kdmaps
+from kdmaps.exceptions import UnreliableModesWarning
 from shared import known_finding, known_warning, wide_map
 
 pytestmark = [
@@ -58,6 +59,7 @@ class TestChapmanKolmogorov:
         model = chain_map(states, 3, 2, lag=2)
         X = states[:, None].astype(float)
         found = chapman_kolmogorov(model, X, steps=4, n_states=3, random_state=0)
+        assert "  state 1 to 3 (labels 0 and 2): predicted/estimated" in repr(found)
         order = [int(found.states.labels[np.argmax(states == s)]) for s in range(3)]
         for s in (1, 2, 3, 4):
             counts = counted(states, 3, 2 * s)
@@ -181,7 +183,8 @@ class TestPassages:
             assert low < times[states][labels == start].mean() < high
         assert_array_equal(np.diagonal(found.times), 0)
         assert [row["to"] for row in found.table()] == [1, 0]
-        assert "from 0 to 1" in repr(found)
+        assert repr(found).startswith("Mean first passage times in the unit of time_step (95 % intervals)\n")
+        assert "from label 0 to label 1" in repr(found)
 
     @pytest.mark.slow
     def test_a_double_well_against_quadrature(self):
@@ -210,14 +213,58 @@ class TestPassages:
         assert (times.intervals[[0, 1], [1, 0], 0] < exact).all()
         assert (times.intervals[[0, 1], [1, 0], 1] > exact).all()
 
-    def test_states_as_they_are_found(self):
-        states = walk(THREE, 3000, 0)
-        X, model = states[:, None].astype(float), chain_map(states, 3, 2, lag=1)
-        coarse = coarse_states(model.transform(X), 3)
-        assert_allclose(
-            mean_first_passage_times(model, X, coarse, random_state=0).times,
-            mean_first_passage_times(model, X, coarse.labels, random_state=0).times,
+    def test_cores_of_states_as_they_are_found(self):
+        """Between states that touch, paths turn round at once: times are those to the next crossing of the border."""
+        X = kdmaps.problems.load("dw1d").simulate(10_000, dt=0.05, random_state=0)[0]
+        settings = {"lag": 2, "time_step": 0.05, "regularization": 1e-4, "n_features": 60, "random_state": 0}
+        model = kdmaps.KernelDiffusionMap(1, **settings).fit(X)
+        coarse = coarse_states(model.transform(X), 2)
+        inside = coarse.memberships.max(axis=1) >= 0.9
+        assert_array_equal(coarse.cores, np.where(inside, coarse.labels, -1))
+        found = mean_first_passage_times(model, X, coarse, random_state=0)
+        by_hand = mean_first_passage_times(model, X, np.where(inside, coarse.labels, -1), random_state=0)
+        assert_array_equal(found.times, by_hand.times)
+        with pytest.warns(UnreliableModesWarning, match="Every frame is in a state"):
+            touching = mean_first_passage_times(model, X, coarse.labels, random_state=0)
+        # A path from one core counts the way to the border of the other core, too: the whole barrier, not half of it.
+        assert (touching.times[[0, 1], [1, 0]] < 0.85 * found.times[[0, 1], [1, 0]]).all()
+        between = committor(model, X, 0, 1, states=coarse, random_state=0)
+        assert_array_equal(between.values[coarse.cores == 1], 1)
+        assert_array_equal(between.values[coarse.cores == 0], 0)
+
+    def test_a_core_is_a_tenth_of_its_state_at_least(self):
+        """A membership of 0.9 may be that of no sample of a state."""
+        memberships = np.column_stack([np.linspace(0, 0.8, 101), 1 - np.linspace(0, 0.8, 101)])
+        states = CoarseStates(memberships.argmax(axis=1), memberships, memberships.mean(axis=0), None)
+        # 38 samples have a membership in state 0 above one half; the largest tenth of these are four.
+        assert_array_equal(np.flatnonzero(states.cores == 0), np.arange(97, 101))
+        assert_array_equal(states.cores == 1, memberships[:, 1] >= 0.9)
+
+    def test_lists_are_trajectories(self):
+        """A list of labels, masks or modes beside a list of trajectories, of unequal lengths: as with groups."""
+        parts = [walk(THREE, n, seed) for n, seed in ((2000, 0), (1000, 1))]
+        X, states = [part[:, None].astype(float) for part in parts], np.concatenate(parts)
+        model, groups = chain_map(states, 3, 2, lag=1), np.repeat([0, 1], [2000, 1000])
+        joined, settings = np.concatenate(X), {"groups": groups, "random_state": 0}
+        cores = [np.where(part == 1, -1, part) for part in parts]
+        assert_array_equal(
+            mean_first_passage_times(model, X, cores, random_state=0).times,
+            mean_first_passage_times(model, joined, np.concatenate(cores), **settings).times,
         )
+        expected = committor(model, joined, states == 0, states == 2, **settings)
+        masks = committor(model, X, [part == 0 for part in parts], [part == 2 for part in parts], random_state=0)
+        assert_array_equal(masks.values, expected.values)
+        labels = committor(model, X, 0, 2, states=parts, random_state=0)
+        assert_array_equal(labels.values, expected.values)
+        coarse = coarse_states(model.transform(X), 3)
+        assert_array_equal(coarse.labels, coarse_states(model.transform(joined), 3).labels)
+        assert_array_equal(coarse.representatives(X), coarse.representatives(joined))
+        assert_allclose(coarse.memberships_at(model.transform(X)), coarse.memberships)
+        weight = [np.ones(2000), np.zeros(1000)]
+        weighted = coarse_states(model.transform(X), 3, sample_weight=weight)
+        assert_allclose(weighted.populations, weighted.memberships[:2000].mean(axis=0))
+        with pytest.raises(ValueError, match=r"states holds arrays of 1000, 2000 .* X has .* 2000, 1000 fra"):
+            mean_first_passage_times(model, X, cores[::-1])
 
     @pytest.mark.parametrize(
         ("source", "target", "options", "message"),

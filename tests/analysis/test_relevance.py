@@ -28,6 +28,27 @@ def test_a_mode_of_one_input():
     assert_allclose(found.shares.sum(axis=1), 1, rtol=1e-12)
 
 
+def test_a_result_is_a_short_table():
+    """Inputs by their mean share, ten of them at most; what is left is summed, so that columns add up to 100 %."""
+    shares = np.array([[1.0, 4, 0] + [1] * 12, [3.0, 4, 2] + [1] * 12])
+    shares /= shares.sum(axis=1, keepdims=True)
+    names = tuple("abcdefghijklmno")
+    found = module.Relevance(
+        names, shares, shares.mean(axis=0), np.eye(15), np.ones(15), np.eye(15)[:2], np.array([0.7, 0.2])
+    )
+    title, columns, *rows, combinations = repr(found).splitlines()
+    assert title == "Shares of 15 inputs in 2 modes"
+    assert columns.split() == ["input", "mode", "1", "mode", "2", "mean"]
+    assert [row.split()[0] for row in rows[:2]] == ["b", "a"]
+    assert rows[0].split()[1:] == [f"{shares[0, 1]:.1%}", f"{shares[1, 1]:.1%}", f"{shares[:, 1].mean():.1%}"]
+    assert len(rows) == 11
+    assert rows[-1].split()[:2] == ["5", "others"]
+    for column in (-3, -2, -1):
+        # Eleven rounded shares: each is off by 0.05 at most.
+        assert sum(float(row.split()[column].rstrip("%")) for row in rows) == pytest.approx(100, abs=0.55)
+    assert combinations == "leading combinations of inputs: 70.0%, 20.0% of all modes"
+
+
 def test_combinations_find_a_rotated_input():
     turned = kdmaps.problems.nuisance(kdmaps.problems.load("dw1d"), 2, 0.5, rotation=3)
     samples = turned.sample(1500, random_state=0)

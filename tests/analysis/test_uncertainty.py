@@ -1,5 +1,6 @@
 """The block bootstrap against closed forms, explicit refits and exact rates."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -34,6 +35,23 @@ def fitted():
 
 def block_of(n, n_blocks):
     return np.repeat(np.arange(n_blocks), [len(part) for part in np.array_split(np.arange(n), n_blocks)])
+
+
+def test_a_result_is_a_short_table(fitted):
+    """One line per mode with its numbers; an end that samples do not bound is infinite."""
+    found = bootstrap(*fitted, n_resamples=20, confidence=0.9)
+    title, columns, *rows, angles = repr(found).splitlines()
+    assert title.startswith(f"Block bootstrap: 20 resamples of 50 blocks of at least {found.block_length} samples")
+    assert columns.count("90 % interval") == 2
+    assert len(rows) == len(found.rates)
+    for k, row in enumerate(rows):
+        (low, high), rate = found.timescale_intervals[k], found.rates[k]
+        assert row.split()[:5] == [str(k + 1), f"{found.timescales[k]:.4g}", f"{low:.4g}", "–", f"{high:.4g}"]
+        assert row.split()[5] == f"{rate:.4g}"
+        assert row.endswith(f"{np.degrees(found.mode_angles[k]):.2g}°")
+    assert angles.endswith(", ".join(f"{angle:.2g}°" for angle in np.degrees(found.angles)))
+    unbounded = replace(found, timescale_intervals=np.array([[1.0, np.inf]] * len(rows)))
+    assert "1 – ∞" in repr(unbounded)
 
 
 class TestAgainstExplicitRefits:

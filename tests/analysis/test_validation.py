@@ -5,6 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy.stats import t
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 import kdmaps
 from kdmaps.analysis.dynamics import ChapmanKolmogorov
@@ -126,6 +128,10 @@ def test_what_cannot_be_tested():
     path = DOUBLE_WELL.simulate(400, dt=0.1, random_state=0)[0]
     with pytest.raises(ValueError, match="fitted without a lag"):
         kdmaps.dynamics.validate(fit(path, lag=None, time_step=1.0), path)
+    pipeline = make_pipeline(StandardScaler(), kdmaps.KernelDiffusionMap(1, lag=2, random_state=0)).fit(path)
+    with pytest.raises(ValueError, match=r"model is a Pipeline; give its last step.*pipeline\[:-1\].transform"):
+        kdmaps.dynamics.validate(pipeline, path)
+    assert kdmaps.dynamics.validate(pipeline[-1], pipeline[:-1].transform(path)).lag == 2
     with pytest.raises(ValueError, match="reversible"):
         kdmaps.dynamics.validate(fit(path, reversible=False), path)
     long = kdmaps.dynamics.validate(fit(path[:100], lag=60), path[:100])

@@ -12,6 +12,7 @@ import kdmaps
 from kdmaps.data import as_source
 from kdmaps.data.pairs import Tail, make_pairs, paired_rows, split_pairs
 from kdmaps.data.sources import ArraySource
+from kdmaps.exceptions import DataWarning
 from shared import known_warning
 
 
@@ -86,6 +87,7 @@ def test_draws_are_first_frames(rng):
     assert_array_equal(second - first, np.full((10, 1), 4.0))
 
 
+@pytest.mark.filterwarnings("ignore:.*trajectories .* have no two frames:kdmaps.exceptions.DataWarning")
 @given(st.lists(st.integers(0, 2), min_size=12, max_size=40), st.integers(1, 3), st.integers(5, 11), st.booleans())
 def test_tails_lose_no_pair(groups, lag, cut, weighted):
     """Two arrays, one after the other, have the pairs of both together but for trajectories that pause."""
@@ -121,6 +123,21 @@ def test_lag_longer_than_a_trajectory(rng):
         all_pairs(make_pairs(as_source(iter([rng.standard_normal((10, 2))])), 10).source, 5)
     with pytest.raises(ValueError, match="one label for each of the 10 frames"):
         make_pairs(ArraySource(rng.standard_normal((10, 2))), 1, groups=[0, 1])
+
+
+@pytest.mark.filterwarnings("ignore::kdmaps.exceptions.UnreliableModesWarning")  # the frames are noise
+def test_trajectories_without_a_pair_are_named(rng):
+    """One of as many frames as the lag has none, one of a frame more has one."""
+    groups = np.repeat(["a", "b", "c", "d"], [4, 3, 2, 5])
+    with pytest.warns(DataWarning, match=r"^2 of 4 trajectories \(b, c; .* lag=3 apart and are ignored"):
+        paired = make_pairs(ArraySource(rng.standard_normal((14, 2))), 3, groups=groups)
+    assert paired.groups.tolist() == ["a", "d", "d"]
+    parts = [rng.standard_normal((n, 1)) for n in (400, 2, 400)]
+    with pytest.warns(DataWarning, match=r"^1 of 3 trajectories \(1; those of a list count from 0\)"):
+        kdmaps.KernelDiffusionMap(1, lag=2, random_state=0).fit(parts)
+    many = np.repeat(np.arange(8), [9, 1, 1, 1, 1, 1, 1, 9])
+    with pytest.warns(DataWarning, match=r"^6 of 8 trajectories \(1, 2, 3, 4, 5, …; "):
+        make_pairs(ArraySource(rng.standard_normal((24, 2))), 1, groups=many)
 
 
 @pytest.mark.parametrize("grouped", [False, True])

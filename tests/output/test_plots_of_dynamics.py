@@ -88,6 +88,29 @@ def test_modes_in_time(model, path):
     assert long[0].get_lines()[0].get_xdata()[-1] > 49_990
 
 
+def test_lists_are_trajectories(model, path):
+    """Of unequal lengths; between them, nothing is drawn."""
+    from kdmaps.plotting import plot_modes, plot_states
+
+    parts, values = [path[:2000], path[2000:]], model.transform(path)
+    for axes in (plot_modes_in_time(model, parts), plot_modes_in_time(model.transform(parts), time_step=0.1)):
+        for k, ax in enumerate(axes):
+            (line,) = ax.get_lines()
+            assert_allclose(line.get_ydata(), np.insert(values[:, k], 2000, np.nan))
+            drawn = ~np.isnan(line.get_ydata())
+            assert_allclose(line.get_xdata()[drawn], np.arange(3000) * 0.1)
+            assert (np.diff(line.get_xdata()) >= 0).all()
+    expected = plot_free_energy(values, bins=5, sample_weight=np.arange(3000.0)).collections[0].get_array()
+    weight = np.split(np.arange(3000.0), [2000])
+    found = plot_free_energy(model.transform(parts), bins=5, sample_weight=weight).collections[0].get_array()
+    assert_allclose(found.filled(np.nan), expected.filled(np.nan))
+    found = plot_free_energy(model, parts, bins=5, sample_weight=weight).collections[0].get_array()
+    assert_allclose(found.filled(np.nan), expected.filled(np.nan))
+    states = kdmaps.dynamics.coarse_states(model.transform(parts), 2)
+    assert sum(patch.get_height() for patch in plot_states(states, parts).patches) == 3000
+    assert len(plot_modes(model, parts)[0].get_lines()[-1].get_xdata()) == 3000
+
+
 @pytest.mark.parametrize(
     ("draw", "message"),
     [

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from kdmaps.bases import ModeBasis
 from kdmaps.data.inputs import as_source, check_columns, join_trajectories
 from kdmaps.spectrum.modes import Modes
+from kdmaps.utils.columns import aligned
 from kdmaps.utils.frames import column_names
 from kdmaps.utils.threads import map_reduce, slices
 from kdmaps.utils.types import RandomStateLike, SamplesLike
@@ -21,6 +22,8 @@ from kdmaps.utils.validation import checked_random_state, checked_weight
 SAMPLES = 2_000
 #: Combinations are kept until they explain this share, but no more than LEADING of them.
 EXPLAINED, LEADING = 0.99, 10
+#: Inputs with a line of their own in the text of a result; the others are summed.
+LISTED = 10
 #: Bytes of the gradients of a block of samples.
 BLOCK_BYTES = 2**24
 
@@ -57,6 +60,25 @@ class Relevance:
     scales: np.ndarray
     combinations: np.ndarray
     combination_shares: np.ndarray
+
+    def __repr__(self) -> str:
+        order = np.argsort(-self.overall, kind="stable")
+        shown, rest = order[:LISTED], order[LISTED:]
+        r = len(self.shares)
+        lines = [["input", *(f"mode {k + 1}" for k in range(r)), "mean"]]
+        parts = [(self.names[j], [*self.shares[:, j], self.overall[j]]) for j in shown]
+        if len(rest):
+            others = f"{len(rest)} other{'s' if len(rest) > 1 else ''}"
+            parts.append((others, [*self.shares[:, rest].sum(axis=1), self.overall[rest].sum()]))
+        lines += [[name, *(f"{share:.1%}" for share in shares)] for name, shares in parts]
+        leading = ", ".join(f"{share:.1%}" for share in self.combination_shares)
+        return "\n".join(
+            [
+                f"Shares of {len(self.names)} inputs in {r} mode{'s' if r > 1 else ''}",
+                *aligned(lines),
+                f"leading combinations of inputs: {leading} of all modes",
+            ]
+        )
 
 
 def relevance(

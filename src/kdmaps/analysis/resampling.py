@@ -57,6 +57,35 @@ def basic_intervals(estimate: np.ndarray, samples: np.ndarray, confidence: float
     return np.stack([2 * estimate - (centre + factor * (end - centre)) for end in ends], axis=-1)
 
 
+def joint_intervals(estimates: np.ndarray, samples: np.ndarray, confidence: float, n_blocks: int) -> np.ndarray:
+    """Return basic bootstrap intervals that all hold at once with the given confidence, shape (n, 2).
+
+    With medians m_j of the resamples θ*_j and root mean square deviations s_j from them, the largest |θ*_j - m_j|/s_j
+    of a resample exceeds its quantile q with the probability 1 - confidence, and intervals 2θ̂_j - m_j ± q s_j miss
+    together as often. Estimates that vary together, as those of neighbouring lags do, cost little, unlike with
+    Bonferroni. As in `basic_intervals`, q becomes √(B/(B - 1)) times the quantile of Student's law with B - 1 degrees
+    of freedom whose tail is that of q in the normal law.
+
+    Parameters
+    ----------
+    estimates : ndarray of shape (n,)
+    samples : ndarray of shape (n_resamples, n)
+        Values that are not finite, of resamples that know nothing of an estimate, are left out.
+    confidence : float
+    n_blocks : int
+    """
+    centre = np.median(samples, axis=0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        deviations = np.where(np.isfinite(samples), samples - centre, np.nan)
+        known = np.maximum(np.isfinite(deviations).sum(axis=0) - 1, 1)
+        spread = np.sqrt(np.nansum(deviations**2, axis=0) / known)
+        largest = np.fmax.reduce(np.abs(deviations) / spread, axis=1, initial=0.0)
+    q = np.quantile(largest, confidence, method="weibull")
+    reach = np.sqrt(n_blocks / (n_blocks - 1)) * stats.t.isf(stats.norm.sf(q), n_blocks - 1) * spread
+    reflected = 2 * estimates - centre
+    return np.stack([reflected - reach, reflected + reach], axis=-1)
+
+
 def optimistic_intervals(estimate: np.ndarray, samples: np.ndarray, confidence: float, n_blocks: int) -> np.ndarray:
     """Return basic bootstrap intervals for any bias of the estimate between none and that of the resamples.
 

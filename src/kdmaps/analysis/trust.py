@@ -10,6 +10,7 @@ import numpy as np
 from kdmaps.analysis.evidence import Evidence
 from kdmaps.exceptions import UnreliableModesWarning
 from kdmaps.spectrum.checks import Check, or_fewer
+from kdmaps.utils.columns import aligned
 
 #: A rate that rests on n samples has a relative error of about 1/√n. With 14 its 99 % interval spans a factor of 2 to
 #: either side, e^{2.58/√14} = 2: of rates that are not flagged, at most one in a hundred should be further off.
@@ -183,8 +184,7 @@ class Trust:
             lines.append([str(k + 1), f"{row['rate']:.4g}", *cells, "ok" if row["ok"] else "not to be trusted"])
         limits = [f"{'≥' if check.least else '≤'} {check.limit:g}" for check in self.checks]
         lines.append(["", "limit", *limits, ""])
-        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-        return "\n".join("  ".join(c.rjust(w) for c, w in zip(line, widths, strict=True)).rstrip() for line in lines)
+        return "\n".join(aligned(lines))
 
 
 def ratio(others: np.ndarray, rates: np.ndarray) -> np.ndarray:

@@ -35,9 +35,10 @@ from kdmaps.forms.tangent import DiffusionLike, checked_tensor
 from kdmaps.spectrum.checks import or_fewer
 from kdmaps.spectrum.modes import Modes
 from kdmaps.spectrum.pencil import find_modes
+from kdmaps.utils.columns import aligned
 from kdmaps.utils.types import RandomStateLike, SamplesLike
 from kdmaps.utils.validation import checked_weight
-from kdmaps.utils.warn import warn
+from kdmaps.utils.warn import muted, warn
 
 #: The factor of λ that shows its bias.
 BIAS_STEP = 0.1
@@ -106,6 +107,25 @@ class Uncertainty:
             }
             for k in range(len(self.rates))
         ]
+
+    def __repr__(self) -> str:
+        percent = f"{100 * self.confidence:g} %"
+        lines = [["mode", "time scale", f"{percent} interval", "rate", f"{percent} interval", "direction within"]]
+        for row in self.table():
+            times, rates = (
+                [f"{row[name]:.4g}", f"{row[f'{name}_low']:.4g} – {row[f'{name}_high']:.4g}".replace("inf", "∞")]
+                for name in ("timescale", "rate")
+            )
+            lines.append([str(row["mode"]), *times, *rates, f"{row['angle_degrees']:.2g}°"])
+        angles = ", ".join(f"{angle:.2g}°" for angle in np.degrees(self.angles))
+        return "\n".join(
+            [
+                f"Block bootstrap: {len(self.rate_samples)} resamples of {self.n_blocks} blocks of at least "
+                f"{self.block_length} samples (correlation time {self.correlation_time:.3g})",
+                *aligned(lines),
+                f"principal angles of the span of all modes, {percent} bounds: {angles}",
+            ]
+        )
 
 
 def bootstrap(
@@ -246,7 +266,8 @@ def _observations(
     if fitted.right_modes_ is not None:
         raise ValueError("Error bars are those of modes that are the same at both ends of a lag: use reversible=True.")
     first = paired_rows(len(X.array), lag, None if groups is None else np.asarray(groups))[0]
-    pairs, weight, groups = make_pairs(X, lag, weight, groups)
+    with muted():  # the fit has said which trajectories are too short
+        pairs, weight, groups = make_pairs(X, lag, weight, groups)
     return pairs, LaggedForm(lag), weight, groups, first
 
 

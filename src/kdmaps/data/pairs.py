@@ -14,7 +14,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kdmaps.data.sources import ArraySource, Form, Part, Sample, Source, draw_rows
+from kdmaps.exceptions import DataWarning
 from kdmaps.utils.threads import slices
+from kdmaps.utils.warn import warn
+
+#: Trajectories that a warning names.
+NAMED = 5
 
 
 class PairSource(Source):
@@ -192,6 +197,11 @@ def make_pairs(source: Source, lag: int, weight: np.ndarray | None = None, group
     ------
     ValueError
         If the data have times, and steps between them are not all the same, or an empty line between rows.
+
+    Warns
+    -----
+    DataWarning
+        If a trajectory is too short for any pair.
     """
     if source.times is not None:
         common_step(source.times(), groups)
@@ -203,8 +213,24 @@ def make_pairs(source: Source, lag: int, weight: np.ndarray | None = None, group
         return PairedData(PairSource(source.paired(lag, None)), None, None)
     labels = None if groups is None else np.asarray(groups)
     starts, ends = paired_rows(n, lag, labels)
+    if labels is not None:
+        _warn_of_short(labels, lag)
     at_starts = [None if given is None else given[starts] for given in (weight, labels)]
     return PairedData(PairSource(source.paired(lag, (starts, ends))), *at_starts)
+
+
+def _warn_of_short(groups: np.ndarray, lag: int) -> None:
+    """Name the trajectories that have no two frames a lag apart."""
+    names, lengths = np.unique(groups, return_counts=True)
+    short = names[lengths <= lag]
+    if short.size:
+        shown = ", ".join(map(str, short[:NAMED])) + (", …" if short.size > NAMED else "")
+        warn(
+            f"{short.size} of {names.size} trajectories ({shown}; those of a list count from 0) have no two frames "
+            f"lag={lag} apart and are ignored, unless a later chunk of partial_fit goes on with them. Use a shorter "
+            "lag, or leave them out.",
+            DataWarning,
+        )
 
 
 def refuse_gap(where: str | None) -> None:

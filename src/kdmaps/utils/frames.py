@@ -1,4 +1,7 @@
-"""Data frames of pandas and polars and tables of pyarrow, known by what they have; none of them is imported."""
+"""Data frames of pandas and polars and tables of pyarrow, known by what they have; none of them is imported.
+
+And lists of arrays, one for each trajectory, whose rows are joined.
+"""
 
 from __future__ import annotations
 
@@ -52,6 +55,33 @@ def split_rows(values: Any, lengths: Sequence[int]) -> list[Any]:
     rows = getattr(values, "iloc", values)
     ends = np.cumsum(lengths).tolist()
     return [rows[end - length : end] for end, length in zip(ends, lengths, strict=True)]
+
+
+def join_rows(name: str, given: Any, lengths: Sequence[int] | None = None) -> Any:
+    """Join a list of arrays, one for each trajectory, that hold one entry per frame: labels, masks, weights.
+
+    Parameters
+    ----------
+    name : str
+        The argument, for messages.
+    given : list of array-like of shape (n_frames_i,), or anything else, which is returned as it is
+        A list of single numbers is no list of arrays.
+    lengths : sequence of int, optional
+        Frames of each trajectory, where they are known: arrays in another order would be those of other frames.
+    """
+    if not isinstance(given, list | tuple) or not given or any(np.ndim(part) != 1 for part in given):
+        return given
+    found = [len(part) for part in given]
+    if lengths is not None and found != list(lengths):
+        raise ValueError(
+            f"{name} holds arrays of {_listed(found)} entries, but X has trajectories of {_listed(lengths)} "
+            "frames; give one array for each, in the same order."
+        )
+    return np.concatenate(given)
+
+
+def _listed(numbers: Sequence[int]) -> str:
+    return ", ".join(map(str, numbers))
 
 
 def _library(frame: Any) -> Any:

@@ -151,6 +151,11 @@ def project(
 def _lag_of(model: ModeTransformer) -> int:
     """Return the lag of a model; raise unless it was fitted to pairs of frames."""
     check_is_fitted(model)
+    if hasattr(model, "named_steps"):
+        raise ValueError(
+            f"model is a {type(model).__name__}; give its last step, and the frames as the steps before it make them: "
+            "(pipeline[-1], pipeline[:-1].transform(X), ...)."
+        )
     modes = getattr(model, "modes_", None)
     if modes is None or modes.clock.lag is None:
         raise ValueError(

@@ -111,7 +111,9 @@ class ChapmanKolmogorov:
         )
 
     def _name(self, place: tuple[int, ...]) -> str:
-        return f"mode {place[0] + 1}" if self.states is None else f"state {place[0]} to {place[1]}"
+        if self.states is None:
+            return f"mode {place[0] + 1}"
+        return f"state {place[0] + 1} to {place[1] + 1} (labels {place[0]} and {place[1]})"
 
     def table(self) -> list[dict[str, Any]]:
         """Return one row of plain data per mode (or pair of states) and step, for example for `pandas.DataFrame`."""

@@ -12,9 +12,13 @@ from kdmaps.analysis.dynamics._along import Along, project
 from kdmaps.analysis.dynamics._galerkin import System, stopped_system
 from kdmaps.analysis.dynamics._states import CoarseStates
 from kdmaps.analysis.resampling import Resampling, basic_intervals
+from kdmaps.data.inputs import join_trajectories
 from kdmaps.estimators.transformer import ModeTransformer
+from kdmaps.exceptions import UnreliableModesWarning
+from kdmaps.utils.frames import join_rows
 from kdmaps.utils.threads import slices
 from kdmaps.utils.types import RandomStateLike, SamplesLike
+from kdmaps.utils.warn import warn
 
 #: Frames whose values in all resamples are held at a time.
 CHUNK_FRAMES = 2**14
@@ -80,9 +84,10 @@ class PassageTimes:
         ]
 
     def __repr__(self) -> str:
-        lines = [f"Mean first passage times ({100 * self.confidence:g} % intervals)"]
+        lines = [f"Mean first passage times in the unit of time_step ({100 * self.confidence:g} % intervals)"]
         lines += [
-            f"  from {row['from']} to {row['to']}: {row['time']:.4g} ({row['time_low']:.4g} – {row['time_high']:.4g})"
+            f"  from label {row['from']} to label {row['to']}: {row['time']:.4g} ({row['time_low']:.4g} – "
+            f"{row['time_high']:.4g})"
             for row in self.table()
         ]
         return "\n".join(lines)
@@ -107,10 +112,10 @@ def committor(
         Its leading functions, up to 50, represent the committor.
     X : array-like of shape (n_frames, d), list of such arrays, path of a file
         Frames at equal time steps; they need not be in equilibrium.
-    source, target : array-like of bool of shape (n_frames,), or int or sequence of int
+    source, target : array-like of bool of shape (n_frames,), list of such arrays, or int or sequence of int
         Which frames are in the two sets; with `states`, labels of states.
-    states : array-like of shape (n_frames,) or CoarseStates, optional
-        The state of each frame.
+    states : array-like of int of shape (n_frames,), list of such arrays, or CoarseStates, optional
+        The state of each frame; of `CoarseStates`, the cores (`CoarseStates.cores`).
     groups : array-like of shape (n_frames,), optional
         Trajectory of each frame.
     n_resamples : int, default=100
@@ -138,8 +143,11 @@ def committor(
     True
     """
     resampling = Resampling(n_resamples, 0.95, random_state)
+    X, groups, lengths = join_trajectories(X, groups)
     along = project(model, X, groups)
-    n, labels = len(along.rows), None if states is None else _labels(states, len(along.rows))
+    n, labels = len(along.rows), None if states is None else _labels(states, len(along.rows), lengths)
+    if labels is None:
+        source, target = join_rows("source", source, lengths), join_rows("target", target, lengths)
     sets = [_mask(name, given, n, labels) for name, given in (("source", source), ("target", target))]
     if (sets[0] & sets[1]).any():
         shared = np.count_nonzero(sets[0] & sets[1])
@@ -182,9 +190,11 @@ def mean_first_passage_times(
         Its leading functions, up to 50, represent the times.
     X : array-like of shape (n_frames, d), list of such arrays, path of a file
         Frames at equal time steps.
-    states : array-like of int of shape (n_frames,) or CoarseStates
-        The state of each frame; frames with a negative label are in none. States that touch are left and entered again
-        and again by paths at their border; take their cores, e.g. frames with a membership above 0.9.
+    states : array-like of int of shape (n_frames,), list of such arrays, or CoarseStates
+        The state of each frame; frames with a negative label are in none. Of `CoarseStates`, the cores are used
+        (`CoarseStates.cores`). States that touch are left and entered again and again by paths at their border, and
+        the time to the next of these crossings is shorter than that to the other state: give cores, with -1 for the
+        frames between them.
     groups : array-like of shape (n_frames,), optional
         Trajectory of each frame.
     n_resamples : int, default=100
@@ -196,6 +206,12 @@ def mean_first_passage_times(
     Returns
     -------
     PassageTimes
+        Times are in the unit of the model's `time_step`.
+
+    Warns
+    -----
+    UnreliableModesWarning
+        If every frame is in a state, so that states touch.
 
     Notes
     -----
@@ -213,11 +229,19 @@ def mean_first_passage_times(
     True
     """
     resampling = Resampling(n_resamples, confidence, random_state)
+    X, groups, lengths = join_trajectories(X, groups)
     along = project(model, X, groups)
-    labels = _labels(states, len(along.rows))
+    labels = _labels(states, len(along.rows), lengths)
     names = np.unique(labels[labels >= 0])
     if len(names) < 2:
         raise ValueError(f"states must hold at least two states (labels from 0 on), got {len(names)}.")
+    if (labels >= 0).all():
+        warn(
+            "Every frame is in a state: paths cross the border between two states back and forth, and passage times "
+            "to the next crossing are too short. Give cores of states, with the label -1 for frames between them, as "
+            "CoarseStates.cores does; only states that paths jump between have no frames there.",
+            UnreliableModesWarning,
+        )
     member = labels[along.rows] == names[:, None]
     counts = np.vstack([np.ones(len(along.blocks)), resampling.counts(len(along.blocks))])
     found = np.stack([_times_to(along, member, j, counts) for j in range(len(names))], -1)
@@ -244,8 +268,9 @@ def _times_to(along: Along, member: np.ndarray, target: int, counts: np.ndarray)
         return times / numbers
 
 
-def _labels(states: Any, n_frames: int) -> np.ndarray:
-    labels = np.asarray(states.labels if isinstance(states, CoarseStates) else states)
+def _labels(states: Any, n_frames: int, lengths: list[int] | None) -> np.ndarray:
+    """Return the state of each frame; -1 outside the cores of coarse states, whose borders are crossed repeatedly."""
+    labels = states.cores if isinstance(states, CoarseStates) else np.asarray(join_rows("states", states, lengths))
     if labels.shape != (n_frames,) or labels.dtype.kind not in "iu":
         raise ValueError(
             f"states must hold an integer label for each of the {n_frames} frames, got {labels.dtype} of shape "

@@ -10,7 +10,10 @@ from numpy.typing import ArrayLike
 from scipy.optimize import minimize
 from scipy.spatial import ConvexHull, QhullError
 
+from kdmaps.data.inputs import join_trajectories
 from kdmaps.spectrum.clock import rate_ratios
+from kdmaps.utils.frames import join_rows
+from kdmaps.utils.types import SamplesLike
 
 #: With more modes than this, computing the convex hull costs more than it saves.
 HULL_MODES = 5
@@ -20,12 +23,12 @@ CORE = 0.1
 
 @dataclass(frozen=True)
 class CoarseStates:
-    """Assignment of the samples to states.
+    """Assignment of the samples to states; those of several trajectories are one after another.
 
     Attributes
     ----------
     labels : ndarray of int of shape (n_samples,)
-        State of each sample; state 0 has the largest population.
+        State of each sample, from 0 on: label 0 is that of state 1 (in texts and figures), of the largest population.
     memberships : ndarray of shape (n_samples, n_states)
         Degrees of membership of each sample in each state: non-negative, with sum 1. For two states they resemble
         committors.
@@ -50,21 +53,49 @@ class CoarseStates:
     def __repr__(self) -> str:
         method = "PCCA+" if self.signs is None else "signs"
         crisp = np.mean(self.memberships.max(axis=1) > self.crisp)
-        shown = ", ".join(f"{number}: {population:.1%}" for number, population in enumerate(self.populations))
+        shown = ", ".join(f"state {k + 1} (label {k}) {part:.1%}" for k, part in enumerate(self.populations))
         return (
-            f"{len(self.populations)} coarse states of {len(self.labels)} samples ({method}), populations {shown}; "
+            f"{len(self.populations)} coarse states of {len(self.labels)} samples ({method}): {shown}; "
             f"{crisp:.0%} of the samples have a membership above {self.crisp:g}"
         )
 
-    def representatives(self, X: ArrayLike, n: int = 1) -> np.ndarray:
+    @property
+    def cores(self) -> np.ndarray:
+        """State of each sample that is well inside of one, -1 for all others, shape (n_samples,).
+
+        The core of a state are its samples with a membership of at least 0.9, or the tenth of them with the largest one
+        if that is more. Paths that leave a core and come back have been between states; at the border of `labels`, a
+        path changes its state again and again within one crossing.
+
+        Examples
+        --------
+        >>> import kdmaps
+        >>> X = kdmaps.problems.load("dw1d").sample(1000, random_state=0)
+        >>> m = kdmaps.KernelDiffusionMap(n_components=1, random_state=0).fit(X)
+        >>> states = kdmaps.dynamics.coarse_states(m.transform(X), 2)
+        >>> bool((states.cores[abs(X[:, 0]) < 0.1] == -1).all())
+        True
+        """
+        found = np.full(len(self.labels), -1)
+        for state in range(len(self.populations)):
+            found[self._core(state) & (self.labels == state)] = state
+        return found
+
+    def _core(self, state: int) -> np.ndarray:
+        """Return which samples have the membership of a core."""
+        membership = self.memberships[:, state]
+        own = membership[self.labels == state]
+        least = np.quantile(own, 1 - CORE) if own.size else membership.max()
+        return membership >= min(self.crisp, least)
+
+    def representatives(self, X: SamplesLike, n: int = 1) -> np.ndarray:
         """Return typical samples of every state: those of its core that are nearest to the mean of the core.
 
-        The core of a state are the samples with a membership of at least 0.9, or the tenth of its samples with the
-        largest one if that is more; distances are in standard deviations of the columns.
+        Cores are those of `cores`; distances are in standard deviations of the columns.
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, d)
+        X : array-like of shape (n_samples, d), or list of such arrays
             The samples at which the states were found.
         n : int, default=1
             Number of samples of each state.
@@ -72,7 +103,7 @@ class CoarseStates:
         Returns
         -------
         ndarray of int of shape (n_states, n)
-            Rows of X, the most typical first; -1 where a core has fewer samples.
+            Rows of X (of all arrays of a list, joined), the most typical first; -1 where a core has fewer samples.
 
         Examples
         --------
@@ -83,27 +114,25 @@ class CoarseStates:
         >>> sorted(X[states.representatives(X)[:, 0], 0].round())
         [np.float64(-1.0), np.float64(1.0)]
         """
-        X = np.asarray(X, dtype=np.float64)
+        X = np.asarray(join_trajectories(X)[0], dtype=np.float64)
         if X.ndim != 2 or len(X) != len(self.labels):
             raise ValueError(f"X must hold the {len(self.labels)} samples of the states, got shape {X.shape}.")
         scale = X.std(axis=0)
         X = X / np.where(scale > 0, scale, 1.0)
         rows = np.full((len(self.populations), n), -1)
-        for state, membership in enumerate(self.memberships.T):
-            own = membership[self.labels == state]
-            least = np.quantile(own, 1 - CORE) if own.size else membership.max()
-            core = np.flatnonzero(membership >= min(self.crisp, least))
+        for state in range(len(self.populations)):
+            core = np.flatnonzero(self._core(state))
             distance = np.sum((X[core] - X[core].mean(axis=0)) ** 2, axis=1)
             nearest = core[np.argsort(distance, kind="stable")[:n]]
             rows[state, : len(nearest)] = nearest
         return rows
 
-    def memberships_at(self, modes: ArrayLike) -> np.ndarray:
+    def memberships_at(self, modes: SamplesLike) -> np.ndarray:
         """Return the memberships of new points.
 
         Parameters
         ----------
-        modes : array-like of shape (n_points, r)
+        modes : array-like of shape (n_points, r), or list of such arrays
             Values at these points of the modes used to find the states (`model.transform(new)`).
 
         Returns
@@ -164,21 +193,22 @@ def suggest_states(model: Any) -> int:
 
 
 def coarse_states(
-    modes: ArrayLike, n_states: int | None = None, *, method: str = "pcca", sample_weight: ArrayLike | None = None
+    modes: SamplesLike, n_states: int | None = None, *, method: str = "pcca", sample_weight: ArrayLike | None = None
 ) -> CoarseStates:
     """Find the metastable states between which the slow modes describe transitions.
 
     Parameters
     ----------
-    modes : array-like of shape (n_samples, r)
-        Modes at the samples, slowest first (`model.transform(X)`).
+    modes : array-like of shape (n_samples, r), or list of such arrays
+        Modes at the samples, slowest first (`model.transform(X)`). The arrays of a list, those of several trajectories,
+        are joined: labels and memberships are those of all rows, one trajectory after another.
     n_states : int or None, default=None
         Number m ≥ 2 of states, found from the first m - 1 modes; None means r + 1. Choose one more than there are slow
         modes before a gap in the time scales.
     method : {"pcca", "sign"}, default="pcca"
         "pcca" is PCCA+: the linear map of (1, φ_1, …, φ_{m-1}) to non-negative memberships with sum 1 that are as crisp
         as possible. "sign" makes one state of each combination of signs that occurs, at most 2^{m-1} states.
-    sample_weight : array-like of shape (n_samples,), optional
+    sample_weight : array-like of shape (n_samples,), or list of such arrays, optional
         Weights for the populations.
 
     Returns
@@ -208,7 +238,8 @@ def coarse_states(
     if not isinstance(n_states, int | np.integer) or not 2 <= n_states <= modes.shape[1] + 1:
         raise ValueError(f"n_states must be from 2 to {modes.shape[1] + 1} (one more than the number of modes).")
     modes = modes[:, : n_states - 1]
-    weight = np.ones(len(modes)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+    given = join_rows("sample_weight", sample_weight)
+    weight = np.ones(len(modes)) if given is None else np.asarray(given, dtype=np.float64)
     if weight.shape != (len(modes),) or (weight < 0).any() or not weight.sum() > 0:
         raise ValueError(f"sample_weight must hold {len(modes)} weights >= 0, not all zero.")
     transformation = signs = None
@@ -232,8 +263,8 @@ def coarse_states(
     )
 
 
-def _checked_modes(modes: ArrayLike) -> np.ndarray:
-    modes = np.asarray(modes, dtype=np.float64)
+def _checked_modes(modes: SamplesLike) -> np.ndarray:
+    modes = np.asarray(join_trajectories(modes)[0], dtype=np.float64)
     if modes.ndim != 2 or not np.isfinite(modes).all():
         raise ValueError(f"modes must be a finite array of shape (n_samples, r), got shape {modes.shape}.")
     return modes

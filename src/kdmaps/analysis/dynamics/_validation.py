@@ -89,7 +89,8 @@ class Validation:
 
     def checks(self) -> list[Check]:
         """Return what was tested, each with its limit and, where it is not kept, what to do."""
-        # A lag compared with a dozen others misses an interval by chance too often: flat later on is no failure.
+        # One lag in twenty misses an interval by chance, and a small difference matters little: flat later on is no
+        # failure.
         later = self.implied.plateau is not None and not self.flat
         return [*([] if later else [self._flat()]), *([] if self.chapman is None else [self._predicts(self.chapman)])]
 

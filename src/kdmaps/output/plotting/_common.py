@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kdmaps.utils.frames import column_names
+from kdmaps.data.inputs import join_trajectories
+from kdmaps.utils.frames import column_names, split_rows
 from kdmaps.utils.optional import optional
 
 if TYPE_CHECKING:
@@ -74,13 +75,22 @@ def coordinate_labels(X: Any) -> list[str]:
 
 
 def mode_values(modes: Any, X: Any = None) -> np.ndarray:
-    """Return modes at samples, (n_samples, r): those of an estimator at X, or the array or data frame that is given."""
+    """Return modes at samples, (n_samples, r): those of an estimator at X, or the array or data frame that is given.
+
+    Lists of arrays are trajectories, whose rows come one after another.
+    """
+    return np.concatenate(mode_series(modes, X))
+
+
+def mode_series(modes: Any, X: Any = None) -> list[np.ndarray]:
+    """Return the modes along each trajectory, (n_frames_i, r); what is no list of arrays is one trajectory."""
     # Data frames of pandas have a `transform` of their own.
     if hasattr(modes, "transform") and column_names(modes) is None:
         if X is None:
             raise ValueError("X must be given with an estimator: the samples to draw.")
         modes = modes.transform(X)
-    values = np.asarray(modes, dtype=np.float64)
+    joined, _, lengths = join_trajectories(modes)
+    values = np.asarray(joined, dtype=np.float64)
     if values.ndim != 2:
         raise ValueError(f"modes must have one row per sample and one column per mode, got shape {values.shape}.")
-    return values
+    return [values] if lengths is None else split_rows(values, lengths)

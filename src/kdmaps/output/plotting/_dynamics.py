@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kdmaps.output.plotting._common import EXACT, LEARNED, mode_values, new_axes, plain_log_ticks
+from kdmaps.output.plotting._common import EXACT, LEARNED, mode_series, mode_values, new_axes, plain_log_ticks
+from kdmaps.utils.frames import join_rows
+from kdmaps.utils.types import SamplesLike
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -112,7 +115,7 @@ def _grid(shape: tuple[int, ...]) -> np.ndarray:
 
 def plot_free_energy(
     modes: Any,
-    X: ArrayLike | None = None,
+    X: SamplesLike = None,
     *,
     components: Sequence[int] | int = (0, 1),
     sample_weight: ArrayLike | None = None,
@@ -124,13 +127,13 @@ def plot_free_energy(
 
     Parameters
     ----------
-    modes : fitted estimator, or array or data frame of shape (n_samples, r)
+    modes : fitted estimator, or array or data frame of shape (n_samples, r), or list of them
         The modes themselves, or what finds them at X.
-    X : array-like of shape (n_samples, d), optional
+    X : array-like of shape (n_samples, d), or list of such arrays, optional
         The samples, for an estimator.
     components : int, or one or two int, default=(0, 1)
         The modes on the axes, counted from 0; of a single mode, that one.
-    sample_weight : array-like of shape (n_samples,), optional
+    sample_weight : array-like of shape (n_samples,), or list of such arrays, optional
     bins : int, default=50
         Cells along each axis of the histogram.
     highest : float, default=8
@@ -148,7 +151,8 @@ def plot_free_energy(
     chosen = tuple(np.atleast_1d(np.asarray(components)).tolist())[: values.shape[1]]
     if len(chosen) not in (1, 2) or not all(isinstance(k, int) and 0 <= k < values.shape[1] for k in chosen):
         raise ValueError(f"components must be one or two modes (0 to {values.shape[1] - 1}), got {components!r}.")
-    weight = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+    given = join_rows("sample_weight", sample_weight)
+    weight = None if given is None else np.asarray(given, dtype=np.float64)
     if weight is not None and weight.shape != (len(values),):
         raise ValueError(f"sample_weight must hold {len(values)} weights, got shape {weight.shape}.")
     ax = new_axes(1)[0] if ax is None else ax
@@ -172,19 +176,21 @@ def plot_free_energy(
 
 def plot_modes_in_time(
     modes: Any,
-    X: ArrayLike | None = None,
+    X: SamplesLike = None,
     *,
     time_step: float | None = None,
     axes: Sequence[Axes] | np.ndarray | None = None,
 ) -> np.ndarray:
     """Draw each mode along a trajectory, above one another, with a histogram of its values at the side.
 
+    Several trajectories are drawn one after another, with a gap between them.
+
     Parameters
     ----------
-    modes : fitted estimator, or array or data frame of shape (n_frames, r)
+    modes : fitted estimator, or array or data frame of shape (n_frames, r), or list of them
         The modes themselves, or what finds them at X.
-    X : array-like of shape (n_frames, d), optional
-        The frames of one trajectory in their order, for an estimator.
+    X : array-like of shape (n_frames, d), or list of such arrays, optional
+        The frames of a trajectory, or of several, in their order, for an estimator.
     time_step : float, optional
         Time between frames; by default that of the estimator, or 1.
     axes : sequence of r Axes, optional
@@ -194,7 +200,8 @@ def plot_modes_in_time(
     -------
     axes : ndarray of r Axes
     """
-    values = mode_values(modes, X)
+    series = mode_series(modes, X)
+    values = np.concatenate(series)
     if time_step is None:
         time_step = modes.modes_.clock.time_step if hasattr(modes, "modes_") else 1.0
     r = values.shape[1]
@@ -206,16 +213,25 @@ def plot_modes_in_time(
     axes = np.ravel(np.asarray(axes, dtype=object))
     if len(axes) != r:
         raise ValueError(f"axes holds {len(axes)} Axes for {r} modes; pass one for each.")
-    stride = -(-len(values) // MOST_POINTS)
-    times = np.arange(0, len(values), stride) * time_step
+    times, points = _one_after_another(series, -(-len(values) // MOST_POINTS))
     for k, ax in enumerate(axes):
-        ax.plot(times, values[::stride, k], lw=0.5, color=LEARNED)
-        ax.set(ylabel=f"mode {k + 1}", xlim=(0, max(times[-1], time_step)))
+        ax.plot(times * time_step, points[:, k], lw=0.5, color=LEARNED)
+        ax.set(ylabel=f"mode {k + 1}", xlim=(0, max(times[-1], 1) * time_step))
         beside = ax.inset_axes((1.01, 0, 0.08, 1), sharey=ax)
         beside.hist(values[:, k], bins=60, orientation="horizontal", color=LEARNED, alpha=0.6)
         beside.axis("off")
-    axes[-1].set_xlabel("time")
+    axes[-1].set_xlabel("time" if len(series) == 1 else f"time, {len(series)} trajectories one after another")
     return axes
+
+
+def _one_after_another(series: Sequence[np.ndarray], stride: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return every `stride`-th frame of each trajectory and its number; NaN, which is not drawn, between them."""
+    starts = np.cumsum([0, *map(len, series)])
+    times = [np.arange(start, end, stride, dtype=np.float64) for start, end in pairwise(starts)]
+    gap = np.full((1, series[0].shape[1]), np.nan)
+    points = [part for values in series for part in (values[::stride], gap)][:-1]
+    numbers = [part for own, end in zip(times, starts[1:], strict=True) for part in (own, [float(end)])][:-1]
+    return np.concatenate(numbers), np.concatenate(points)
 
 
 def plot_lag_comparison(result: LagComparison, axes: Sequence[Axes] | np.ndarray | None = None) -> np.ndarray:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from kdmaps.data.inputs import join_trajectories
 from kdmaps.output.plotting._common import DIVERGING, EXACT, LEARNED, SHOWN, coordinate_labels, mode_values, new_axes
 
 if TYPE_CHECKING:
@@ -28,9 +29,9 @@ def plot_modes(
 
     Parameters
     ----------
-    modes : fitted estimator, or array or data frame of shape (n_samples, r)
+    modes : fitted estimator, or array or data frame of shape (n_samples, r), or list of them
         The modes at X, or what finds them.
-    X : array-like of shape (n_samples, d)
+    X : array-like of shape (n_samples, d), or list of such arrays
     coordinates : sequence of one or two int, default=(0, 1)
         Columns of X to draw over; data of one column are drawn over that one.
     reference : array-like of shape (n_samples, r), optional
@@ -46,8 +47,8 @@ def plot_modes(
     -------
     axes : ndarray of r Axes
     """
-    labels = coordinate_labels(X)
-    values, X = mode_values(modes, X), np.asarray(X)
+    values, X = mode_values(modes, X), join_trajectories(X)[0]
+    labels, X = coordinate_labels(X), np.asarray(X)
     if values.shape[0] != X.shape[0]:
         raise ValueError(f"modes has shape {values.shape}; pass one row for each of the {X.shape[0]} samples of X.")
     r = values.shape[1]
@@ -83,9 +84,9 @@ def plot_embedding(
 
     Parameters
     ----------
-    modes : fitted estimator, or array or data frame of shape (n_samples, r)
+    modes : fitted estimator, or array or data frame of shape (n_samples, r), or list of them
         The modes themselves, or what finds them at X.
-    X : array-like of shape (n_samples, d), optional
+    X : array-like of shape (n_samples, d), or list of such arrays, optional
         The samples, for an estimator.
     components : pair of int, default=(0, 1)
         The modes on the two axes, counted from 0.

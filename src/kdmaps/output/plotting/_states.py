@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
+from kdmaps.data.inputs import join_trajectories
 from kdmaps.output.plotting._common import coordinate_labels, new_axes
+from kdmaps.utils.types import SamplesLike
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -21,7 +22,7 @@ BETWEEN = 0.6
 
 def plot_states(
     states: CoarseStates,
-    X: ArrayLike | Any,
+    X: SamplesLike,
     *,
     coordinates: Sequence[int] = (0, 1),
     ax: Axes | None = None,
@@ -33,7 +34,7 @@ def plot_states(
     ----------
     states : CoarseStates
         The result of `kdmaps.dynamics.coarse_states`.
-    X : array-like of shape (n_samples, d)
+    X : array-like of shape (n_samples, d), or list of such arrays
         The samples at which the states were found, or other coordinates of them.
     coordinates : sequence of one or two int, default=(0, 1)
         Columns of X to draw over; data of one column are drawn over that one.
@@ -46,6 +47,7 @@ def plot_states(
     -------
     ax : Axes
     """
+    X = join_trajectories(X)[0]
     labels, X = coordinate_labels(X), np.asarray(X)
     if X.ndim != 2 or len(X) != len(states.labels):
         raise ValueError(f"X must hold the {len(states.labels)} samples of the states, got shape {X.shape}.")
