@@ -160,13 +160,21 @@ class TestCoarseStates:
         X = problem.sample(4000, random_state=0)
         modes = problem.eigenfunctions(X, 2)
         found = coarse_states(modes, 3)
-        assert_allclose(found.populations, found.memberships.mean(axis=0))
+        assert_allclose(found.populations, np.bincount(found.labels) / len(found.labels))
         assert (np.diff(found.populations) <= 0).all()
         # Every state is one region: its samples are those nearest to its corner in the space of the modes.
         corners = np.linalg.inv(found.transformation)[:, 1:]
         nearest = np.argmin(((modes[:, None] - corners) ** 2).sum(axis=2), axis=1)
         crisp = found.memberships.max(axis=1) > 0.9
         assert_array_equal(found.labels[crisp], nearest[crisp])
+
+    def test_population_of_a_rare_state_is_its_share_of_the_samples(self):
+        """20 samples of 4,000; mean memberships of the others in its state add up to more than itself."""
+        x = np.random.default_rng(0).normal(np.repeat([-1.0, 1.0], [3980, 20]), 0.2)
+        weight = np.repeat([1.0, 0.5], [3980, 20])
+        found = coarse_states(np.tanh(2 * x)[:, None], 2, sample_weight=weight)
+        assert_allclose(found.populations, [3980 / 3990, 10 / 3990])
+        assert weight @ found.memberships[:, 1] / weight.sum() > 4 * found.populations[1]
 
     def test_signs(self):
         modes = np.array([[1.0, 1.0], [2.0, -1.0], [-1.0, 1.0], [1.0, 3.0]])

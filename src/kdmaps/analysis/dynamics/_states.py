@@ -33,7 +33,8 @@ class CoarseStates:
         Degrees of membership of each sample in each state: non-negative, with sum 1. For two states they resemble
         committors.
     populations : ndarray of shape (n_states,)
-        Weighted mean memberships.
+        Weighted shares of the samples with each label. (Mean memberships, those of a coarse Markov model, exceed the
+        population of a rare state: every sample of the others is a member of it to a small degree.)
     transformation : ndarray of shape (n_states, n_states) or None
         A in memberships = [1, modes] A, before negative values (by rounding, or at points far from the samples) are
         set to 0; None for states by signs.
@@ -251,7 +252,7 @@ def coarse_states(
         memberships = np.eye(labels.max() + 1)[labels.ravel()]
     else:
         raise ValueError(f'method must be "pcca" or "sign", got {method!r}.')
-    populations = weight @ memberships / weight.sum()
+    populations = np.bincount(memberships.argmax(axis=1), weight, memberships.shape[1]) / weight.sum()
     order = np.argsort(-populations, kind="stable")
     memberships = memberships[:, order]
     return CoarseStates(

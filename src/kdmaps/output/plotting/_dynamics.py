@@ -93,7 +93,7 @@ def plot_chapman_kolmogorov(result: ChapmanKolmogorov, axes: Sequence[Axes] | np
         ax.vlines(result.times, *ends, color=LEARNED, lw=1.6)
         ax.plot(result.times, result.estimated[at], ls="none", marker="o", ms=4, color=LEARNED, label="estimated")
         modes = len(shape) == 1
-        title = f"mode {place[0] + 1}" if modes else f"{place[0]} → {place[1]}"
+        title = f"mode {place[0] + 1}" if modes else f"state {place[0] + 1} → {place[1] + 1}"
         ax.set(title=title, ylim=(min(0.0, *ends[0]) - 0.03, 1.05), xlim=(0, 1.05 * times[-1]))
         if modes or place[0] == shape[0] - 1:
             ax.set_xlabel("time")
