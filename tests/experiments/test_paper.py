@@ -14,10 +14,10 @@ from commands import run
 from kdmaps import problems
 from kdmaps.experiments.paper import _reproduce, double_well, finding_cutoff
 from kdmaps.experiments.paper._printed import LABELS, MAIN_RESULTS
-from kdmaps.experiments.paper._protocol import METHODS, PrintedMatern, family_of, measure, printed_kernel
+from kdmaps.experiments.paper._protocol import METHODS, PrintedMatern, _landscape, family_of, measure, printed_kernel
 from kdmaps.experiments.paper._reproduce import NAMES, load, reproduce
 from kdmaps.experiments.paper._show import Table, comparison, deviations, read_modes
-from kdmaps.kernels import FAMILIES
+from kdmaps.kernels import FAMILIES, Gaussian, Metric
 from shared import known_warning
 
 RESULTS = Path(__file__).parents[2] / "results" / "paper"
@@ -196,3 +196,11 @@ def test_errors_are_smaller_by_the_documented_factors():
             for method in ("CV+RFF", "kdmaps")
         )
         assert paper / ours >= factor, problem
+
+
+def test_landscapes_leave_out_kernels_in_a_learned_metric():
+    """Their bandwidths are lengths in that metric; the default may choose one on any problem."""
+    params = [{"kernel": "gaussian", "bandwidth": 2.0}, {"kernel": Metric(Gaussian(1.0), np.eye(2))}]
+    assert _landscape({"params": params, "selection_score": [1.5, 3.0]}, median=4.0) == [
+        {"family": "gaussian", "bandwidth": 0.5, "score": 1.5}
+    ]

@@ -27,7 +27,7 @@ from kdmaps.estimators.search import KernelSearchCV
 from kdmaps.estimators.transformer import ModeTransformer
 from kdmaps.estimators.variational import VariationalKernelMap
 from kdmaps.experiments._runner import Row
-from kdmaps.kernels import FAMILIES, Kernel, Matern, make_kernel
+from kdmaps.kernels import FAMILIES, Kernel, Matern, Metric, make_kernel
 from kdmaps.utils.files import replacing
 
 #: Bandwidths in units of the median pairwise distance.
@@ -235,10 +235,12 @@ def family_of(kernel: Kernel) -> str:
 
 
 def _landscape(results: dict[str, Any], median: float) -> list[Row]:
-    """Return the best score over λ of each kernel of a search."""
+    """Return the best score over λ of each kernel of a search; bandwidths in a learned metric have another unit."""
     best: dict[tuple[str, float], float] = {}
     for params, score in zip(results["params"], results["selection_score"], strict=True):
         kernel = make_kernel(params["kernel"], params.get("bandwidth", 1.0))
+        if isinstance(kernel, Metric):
+            continue
         key = (family_of(kernel), float(kernel.bandwidth) / median)  # type: ignore[attr-defined]
         best[key] = max(score, best.get(key, -np.inf))
     return [{"family": family, "bandwidth": sigma, "score": score} for (family, sigma), score in best.items()]
