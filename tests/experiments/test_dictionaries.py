@@ -113,4 +113,4 @@ def test_more_bandwidths_add_nothing():
 def test_no_dictionary_helps_two_samples_in_ten_dimensions():
     for seed in (9700, 9701):
         mine = [row["r2"] for row in ROWS if (row["problem"], row["seed"]) == ("ou10d", seed)]
-        assert max(mine) < 0.82
+        assert max(mine) < 0.83  # with three of four modes right, .75 and what is left of the fourth
