@@ -6,6 +6,7 @@ import csv
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 README = ROOT / "README.md"
@@ -41,10 +42,7 @@ def results() -> str:
     ]
     sphere = ", ".join(f"{row['cross-fitted'].split(' ')[0]} for d={row['d']} ({row['published']})" for row in spheres)
     fits = json.loads((ROOT / "examples" / "alanine_dipeptide" / "results.json").read_text())["fits"]
-    molecule = "; ".join(
-        f"{' and '.join(f'{value:.3f}' for value in fit['correlations'])} from {name}{_order(fit['nearest_mode'])}"
-        for name, fit in fits.items()
-    )
+    molecule = "; ".join(f"{_static(fit)} from {name}" for name, fit in fits.items())
     return "\n".join(
         [
             "SubR², the share of the learned modes that lies in the span of the exact slow modes (1 is best), from",
@@ -61,10 +59,13 @@ def results() -> str:
             "",
             *trajectory_table(),
             "",
-            "Alanine dipeptide from static frames, correlation with eigenvectors 1 and 2 of a Markov state model:",
+            "Alanine dipeptide from static frames, correlation of eigenvectors 1 and 2 of a Markov state model with",
+            "the nearest mode, and in brackets with the span of four modes:",
             f"{molecule}.",
+            "In units of length²/D the two modes of heavy atoms have nearly the same time scale, and they mix;",
+            "a trajectory tells them apart.",
             "",
-            "All figures of this section but those with a lag were made with version 0.1.0.",
+            "The spectra of spheres were made with version 0.1.0, all other figures of this section with 0.2.0.",
             "",
         ]
     )
@@ -94,11 +95,10 @@ def paper_table() -> str:
     return "\n".join(["", *rows, "", ""])
 
 
-def _order(nearest: list[int]) -> str:
-    """Return a remark on learned modes that are not in the order of the corresponding eigenvectors."""
-    if nearest == sorted(nearest):
-        return ""
-    return f", where their order is reversed (they are learned modes {' and '.join(map(str, nearest))})"
+def _static(fit: dict[str, Any]) -> str:
+    """Return the correlations of a fit of static frames: of single modes, and of their span."""
+    pairs = zip(fit["correlations"], fit["seeds"][0]["within_space"], strict=True)
+    return " and ".join(f"{mode:.3f} ({span:.3f})" for mode, span in pairs)
 
 
 def updated() -> str:
