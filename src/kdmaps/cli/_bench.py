@@ -24,7 +24,7 @@ def bench(
     features: Annotated[int, typer.Option(min=10, help="Number of features.")] = 300,
     repeats: Annotated[int, typer.Option(min=1, help="Number of runs; the fastest counts.")] = 3,
 ) -> None:
-    """Return the time a fit on this machine, relative to the one matrix product that it needs."""
+    """Time a fit on this machine, relative to the one matrix product that it needs."""
     rng = np.random.default_rng(0)
     X, Z = rng.standard_normal((samples, columns)), rng.standard_normal((samples, features))
     model = KernelDiffusionMap(n_features=features, random_state=0)

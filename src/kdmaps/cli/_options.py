@@ -61,7 +61,7 @@ DataArgument = Annotated[
     list[Path],
     typer.Argument(
         metavar="DATA",
-        help="Files of samples (.npy .npz .csv .tsv .txt .dat .parquet .zarr, trajectories); several are joined.",
+        help="Files of samples (.npy .npz .csv .tsv .txt .dat .parquet .zarr, trajectories); each one trajectory if several.",
         show_default=False,
     ),
 ]
