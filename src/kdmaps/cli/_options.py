@@ -61,7 +61,7 @@ DataArgument = Annotated[
     list[Path],
     typer.Argument(
         metavar="DATA",
-        help="Files of samples (.npy .npz .csv .tsv .txt .dat .parquet .zarr, trajectories); each one trajectory if several.",
+        help="Files of samples (.npy .npz .csv .tsv .txt .dat .parquet .zarr, trajectories); each is a run of its own.",
         show_default=False,
     ),
 ]
