@@ -82,17 +82,25 @@ def test_where_a_network_is_first():
         for problem, peer in first(usual(ROWS, n), lagged).items()
         if peer not in OURS
     }
-    # Both are in the text; another one would have to be.
-    assert won == {(5_000, "muller-brown"): "Deep Ritz", (5_000, "ou10d"): "VAMPnet"}
+    # All are in the text; another one would have to be.
+    assert won == {
+        (5_000, "muller-brown"): "Deep Ritz",
+        (5_000, "ou2d-4"): "VAMPnet",
+        (100_000, "ou10d"): "VAMPnet",
+    }
     stated = figures(r"with 5,000 Deep Ritz is first \((\.\d+) against (\.\d+)\)")
     assert stated == rounded(5_000, "muller-brown", "Deep Ritz", "kdmaps")
-    stated = figures(r"5,000 pairs of ou10d a VAMPnet is first \((\.\d+) against (\.\d+)\)")
-    assert stated == rounded(5_000, "ou10d", "VAMPnet", "kdmaps, lag")
-    slow, quick = rounded(5_000, "ou10d", "kdmaps, lag", "VAMPnet", name="seconds")
-    assert 1.8 < slow / quick < 2.2  # "in half of the time"
-    stated = figures(r"kdmaps has (\.\d+) and (\.\d+), the VAMPnet (\.\d+) and (\.\d+)")
-    mine = {(row["peer"], row["seed"]): row["subr2"] for row in usual(ROWS, 5_000) if row["problem"] == "ou10d"}
-    assert stated == [round(mine[peer, seed], 3) for peer in ("kdmaps, lag", "VAMPnet") for seed in (0, 1)]
+    stated = figures(r"pairs of ou2d-4 \((\.\d+) against (\.\d+)\) and 100,000 of ou10d \((\.\d+) against (\.\d+)\)")
+    pair = "VAMPnet", "kdmaps, lag"
+    assert stated == [*rounded(5_000, "ou2d-4", *pair), *rounded(100_000, "ou10d", *pair)]
+    stated = figures(r"kdmaps has (\.\d+) once and (\.\d+) or more otherwise; of two, (\.\d+) and (\.\d+)")
+    assert stated == [*single(5_000, "ou2d-4")[:2], *single(100_000, "ou10d")]
+
+
+def single(n, problem):
+    """Return SubR² of kdmaps with a lag, of each seed, ascending."""
+    mine = [row["subr2"] for row in usual(ROWS, n) if (row["problem"], row["peer"]) == (problem, "kdmaps, lag")]
+    return [round(value, 3) for value in sorted(mine)]
 
 
 def best_two(problem):
@@ -111,9 +119,9 @@ def test_networks_gain_from_samples():
     stated = figures(r"ou10d, from (\.\d+) to (\.\d+) with 100,000 \(kdmaps: (\.\d+) to (\.\d+)\)")
     assert stated == [*rounded(500, "ou10d", "NeuralEF"), *rounded(100_000, "ou10d", "NeuralEF"),
                       *rounded(500, "ou10d", "kdmaps"), *rounded(100_000, "ou10d", "kdmaps")]  # fmt: skip
-    # Level, with 5,000 samples of the triple well.
+    # "Within .001", with 5,000 samples of the triple well.
     found = means(usual(ROWS, 5_000))
-    assert abs(found["NeuralEF", "triplewell2d"] - found["kdmaps", "triplewell2d"]) < 2e-4
+    assert abs(found["NeuralEF", "triplewell2d"] - found["kdmaps", "triplewell2d"]) < 1e-3
     stated = figures(r"among 48 idle coordinates from (\.\d+) to (\.\d+)")
     assert stated == [*rounded(500, "triplewell2d+48", "VAMPnet"), *rounded(100_000, "triplewell2d+48", "VAMPnet")]
 
@@ -122,15 +130,25 @@ def test_muller_brown_is_decided_by_seeds():
     stated = figures(r"kdmaps has (\.\d+) and (\.\d+), Deep Ritz (\.\d+) and (\.\d+)")
     mine = {(row["peer"], row["seed"]): row for row in usual(ROWS, 100_000) if row["problem"] == "muller-brown"}
     assert stated == [round(mine[peer, seed]["subr2"], 3) for peer in ("kdmaps", "Deep Ritz") for seed in (0, 1)]
-    assert min(mine["kdmaps", seed]["rate_error"] for seed in (0, 1)) > 10  # "more than tenfold"
+    assert 45 < max(mine["kdmaps", seed]["rate_error"] for seed in (0, 1)) < 50  # "nearly fiftyfold"
     assert figures(r"with 500 samples the best mean is (\.\d+), the next (\.\d+)") == best_two("muller-brown")
 
 
-def test_more_training_helps_one_network_of_five():
+def patience(n, problem):
+    """Return SubR² of networks on one sample, with the usual training and with five times as much."""
     pairs = {}
     for row in ROWS:
-        if (row["n"], row["problem"], row["seed"]) == (500, "ou2d-4", 0) and row["peer"] not in OURS:
+        if (row["n"], row["problem"], row["seed"]) == (n, problem, 0) and row["peer"] not in OURS:
             pairs.setdefault(row["peer"], {})[row["training"]] = row["subr2"]
-    gains = [found[max(found)] - found[min(found)] for found in pairs.values()]
+    return {peer: (found[min(found)], found[max(found)]) for peer, found in pairs.items()}
+
+
+def test_more_training_helps_one_network_of_five():
+    gains = [more - usually for usually, more in patience(500, "ou2d-4").values()]
     assert len(gains) == 5
     assert (sum(gain > 1e-3 for gain in gains), sum(gain < -1e-3 for gain in gains)) == (1, 2)
+    found = patience(5_000, "ou10d")
+    assert figures(r"NeuralEF rises by it from (\.\d+) to (\.\d+), the others by") == [
+        round(value, 3) for value in found.pop("NeuralEF")
+    ]
+    assert round(max(more - usually for usually, more in found.values()), 2) == 0.02
