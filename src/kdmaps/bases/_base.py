@@ -69,8 +69,8 @@ class Basis(ABC):
         """R of the penalty aᵀRa = ‖Σ_m a_m φ_m‖² in the kernel's Hilbert space; None means the identity."""
 
     @abstractmethod
-    def features(self, X: np.ndarray) -> np.ndarray:
-        """Return φ_m(x_i), shape (n, p)."""
+    def features(self, X: np.ndarray, n_rows: float | None = None) -> np.ndarray:
+        """Return φ_m(x_i), shape (n, p); X may be a block of `n_rows` rows, by which compiled code is chosen."""
 
     def combine(self, X: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
         """Return Σ_m a_mk φ_m(x_i), shape (n, r), for coefficients a of shape (p, r)."""

@@ -102,15 +102,15 @@ class FourierBasis(Basis):
         Y = np.subtract(X, self.origin, order="C").astype(self.dtype, copy=False)
         return Y, max(Y.max(initial=0.0), -Y.min(initial=0.0)) * self._reach
 
-    def _waves(self, X: np.ndarray, n_rows: int | None = None) -> np.ndarray:
+    def _waves(self, X: np.ndarray, n_rows: float | None = None) -> np.ndarray:
         """Return [cos, sin] of the angles; X may be a block of `n_rows` rows."""
         Y, bound = self._centred(X)
         out = np.empty((X.shape[0], 2 * self._directions.shape[1]), dtype=self.dtype)
         cos_sin(Y @ self._directions, np.ones(X.shape[0], self.dtype), out, n_rows, bound)
         return out
 
-    def features(self, X: np.ndarray) -> np.ndarray:
-        waves = self._waves(X)
+    def features(self, X: np.ndarray, n_rows: float | None = None) -> np.ndarray:
+        waves = self._waves(X, n_rows)
         return np.multiply(waves, self._amplitude, out=waves if waves.dtype == np.float64 else None)
 
     def combine(self, X: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
@@ -228,8 +228,8 @@ class RandomPhaseBasis(FourierBasis):
         shape[axis] = -1
         return np.add(*np.split(pairs * self._mix.reshape(shape), 2, axis=axis))
 
-    def features(self, X: np.ndarray) -> np.ndarray:
-        return self._mixed(super().features(X), 1)
+    def features(self, X: np.ndarray, n_rows: float | None = None) -> np.ndarray:
+        return self._mixed(super().features(X, n_rows), 1)
 
     def combine(self, X: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
         return super().combine(X, np.tile(coefficients, (2, 1)) * self._mix[:, None])

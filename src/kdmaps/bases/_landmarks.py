@@ -72,7 +72,7 @@ class LandmarkBasis(Basis):
     def ridge(self) -> np.ndarray:
         return self._ridge
 
-    def features(self, X: np.ndarray) -> np.ndarray:
+    def features(self, X: np.ndarray, n_rows: float | None = None) -> np.ndarray:
         X = X - self.origin
         if not self.radial:
             return self.kernel(X, self.centred_landmarks)

@@ -51,7 +51,7 @@ class ModeBasis(Basis):
         ridge = self.basis.ridge
         return self.coefficients.T @ (self.coefficients if ridge is None else ridge @ self.coefficients)
 
-    def features(self, X: np.ndarray) -> np.ndarray:
+    def features(self, X: np.ndarray, n_rows: float | None = None) -> np.ndarray:
         return self.basis.combine(X, self.coefficients) - self.offset
 
     def gradient(self, X: np.ndarray, coefficients: np.ndarray) -> np.ndarray:

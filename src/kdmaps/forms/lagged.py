@@ -157,10 +157,14 @@ class LaggedForm:
                 state.change += root[part] @ difference
 
     def _features(self, basis: Basis, first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the features of both frames of each pair; those of frames in a row are computed once."""
+        """Return the features of both frames of each pair; those of frames in a row are computed once.
+
+        Compiled code is loaded for sums of pairs anyway, so that it computes the waves of few pairs too.
+        """
         lag = self.lag
         if lag < len(first) and np.array_equal(first[lag:], second[:-lag]):
-            features = basis.features(np.concatenate([first, second[-lag:]])).astype(basis.dtype, copy=False)
+            frames = np.concatenate([first, second[-lag:]])
+            features = basis.features(frames, np.inf).astype(basis.dtype, copy=False)
             return features[:-lag], features[lag:]
-        here, there = (basis.features(np.ascontiguousarray(frames)) for frames in (first, second))
+        here, there = (basis.features(np.ascontiguousarray(frames), np.inf) for frames in (first, second))
         return here.astype(basis.dtype, copy=False), there.astype(basis.dtype, copy=False)
