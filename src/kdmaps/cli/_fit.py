@@ -153,13 +153,7 @@ def fit(
     require(rates in RATES, "--rates", f"{rates!r} is none of {', '.join(RATES)}.")
     require(bandwidth != 0, "--bandwidth", "give a positive number, or leave it out to have it searched.")
     require(regularization != 0, "--lambda", "give a positive number, or leave it out to have it searched.")
-    require(time_step is None or 0 < time_step < np.inf, "--time-step", "give a positive number.")
-    require(lag is not None or time_step is None, "--time-step", "time needs a trajectory: add --lag.")
-    require(
-        lag is not None or unit is None,
-        "--unit",
-        "time scales of samples are in units of length²/D; a unit of time is that of a trajectory, with --lag.",
-    )
+    _check_time(lag, time_step, unit)
     require(
         lag is None or files.weights is None,
         "--lag",
@@ -214,6 +208,17 @@ def _check_modes(modes: int, features: int, n_samples: int) -> None:
         modes <= features,
         "--modes",
         f"{modes} modes need as many features, here {features}; ask for fewer, or increase --features.",
+    )
+
+
+def _check_time(lag: str | None, time_step: float | None, unit: str | None) -> None:
+    """Raise an error for a time step or a unit that no trajectory has."""
+    require(time_step is None or 0 < time_step < np.inf, "--time-step", "give a positive number.")
+    require(lag is not None or time_step is None, "--time-step", "time needs a trajectory: add --lag.")
+    require(
+        lag is not None or unit is None,
+        "--unit",
+        "time scales of samples are in units of length²/D; a unit of time is that of a trajectory, with --lag.",
     )
 
 
