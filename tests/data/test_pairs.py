@@ -10,8 +10,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import kdmaps
 from kdmaps.data import as_source
-from kdmaps.data.pairs import Tail, make_pairs, paired_rows, split_pairs
-from kdmaps.data.sources import ArraySource
+from kdmaps.data.pairs import RUN, Tail, make_pairs, paired_rows, split_pairs
+from kdmaps.data.sources import ArraySource, draw_by_keys
 from kdmaps.exceptions import DataWarning
 from shared import known_warning
 
@@ -85,6 +85,55 @@ def test_draws_are_first_frames(rng):
     first, second = split_pairs(all_pairs(thin, 4))
     assert_array_equal(first[:, 0], rows)
     assert_array_equal(second - first, np.full((10, 1), 4.0))
+
+
+@given(st.integers(1, 9), st.integers(1, 60), st.lists(st.integers(1, 30), min_size=1, max_size=8), st.integers(0, 99))
+def test_runs_are_drawn_whole_however_the_rows_are_cut(run, size, lengths, seed):
+    rows = np.arange(sum(lengths))
+    size = min(size, len(rows))
+    (whole,) = draw_by_keys([(rows,)], size, seed, run)
+    (cut,) = draw_by_keys([(piece,) for piece in np.split(rows, np.cumsum(lengths)[:-1])], size, seed, run)
+    assert_array_equal(cut, whole)
+    assert len(whole) == size
+    drawn, total = np.bincount(whole // run, minlength=len(rows)), np.bincount(rows // run, minlength=len(rows))
+    partial_runs = np.flatnonzero((drawn > 0) & (drawn < total))
+    assert len(partial_runs) <= 1
+    for number in partial_runs:  # its first rows
+        assert_array_equal(whole[whole // run == number], number * run + np.arange(drawn[number]))
+
+
+def test_every_run_is_drawn_as_often(rng):
+    """30 of 100 runs, 400 times: a count has a standard error of √(400·.3·.7) = 9."""
+    counts = np.zeros(100)
+    for seed in range(400):
+        counts[np.unique(draw_by_keys([(np.arange(500),)], 150, seed, 5)[0] // 5)] += 1
+    assert np.abs(counts - 120).max() < 5 * 9.2
+
+
+def test_a_thinned_trajectory_keeps_the_way_into_an_excursion_and_back():
+    """Of each excursion of 5 frames, some pairs leave it; without them, a function of it alone would never decay."""
+    n, size, every = 80_000, 20_000, 1000
+    X = np.zeros((n, 1))
+    for k in range(n // every):
+        X[every // 2 + k * every + np.arange(5)] = k + 1
+
+    def without_end(**options):
+        """Return the share of the excursions seen that no pair enters or leaves."""
+        rows = make_pairs(ArraySource(X), 1).source.thinned(size, np.random.RandomState(0), **options)[0]
+        here, there = X[rows, 0], X[rows + 1, 0]
+        seen, crossed = (set(np.concatenate([here[which], there[which]])) for which in (here >= 0, here != there))
+        return 1 - len(crossed - {0}) / len(seen - {0})
+
+    assert without_end(run=1) > 0.25
+    assert without_end() <= 0.05  # a run of 100 may end inside of an excursion of 5
+
+
+def test_runs_of_walkers_that_take_turns_are_as_long():
+    X = np.arange(60_000.0)[:, None]
+    groups = np.tile(np.arange(3), 20_000)
+    rows = make_pairs(ArraySource(X), 1, groups=groups).source.thinned(30_000, np.random.RandomState(0))[0]
+    lengths = np.diff(np.flatnonzero(np.diff(np.concatenate([[-2], rows, [10**9]])) > 1))
+    assert np.all(lengths[lengths != lengths.min()] % (3 * RUN) == 0)
 
 
 @pytest.mark.filterwarnings("ignore:.*trajectories .* have no two frames:kdmaps.exceptions.DataWarning")

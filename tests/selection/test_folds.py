@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from scipy import linalg
-from sklearn.model_selection import GroupKFold, KFold, ShuffleSplit, TimeSeriesSplit
+from sklearn.model_selection import GroupKFold, KFold, LeaveOneGroupOut, ShuffleSplit, TimeSeriesSplit
 
 import kdmaps
 from kdmaps.bases import make_basis
@@ -13,7 +13,7 @@ from kdmaps.forms.energy import EnergyForm, compute_moments
 from kdmaps.kernels import Gaussian, Matern
 from kdmaps.selection import scores
 from kdmaps.selection.cross_fit import cross_fit
-from kdmaps.selection.folds import BlockedKFold, Folds, make_splits
+from kdmaps.selection.folds import BlockedKFold, Folds, make_splits, splits_at
 from kdmaps.selection.rules import SCORINGS, jackknife_error, make_scoring, pooled_score, ritz_pairs
 from kdmaps.spectrum import path as regularization_path
 from kdmaps.spectrum.path import RegularizationPath
@@ -222,3 +222,12 @@ def test_bad_folds_are_refused(X):
         BlockedKFold(1)
     with pytest.raises(ValueError, match="Unknown scoring"):
         make_scoring("accuracy")
+
+
+def test_a_fold_of_which_no_row_was_drawn_does_without():
+    groups = np.repeat(np.arange(10), 30)
+    source, rows = ArraySource(np.arange(300.0)[:, None]), np.concatenate([np.arange(30, 200), [290, 291]])
+    splits = splits_at(LeaveOneGroupOut(), source, groups, rows, 2, 0)
+    assert [set(groups[rows[test]]) for _, test in splits] == [{1}, {2}, {3}, {4}, {5}, {6}]
+    with pytest.raises(ValueError, match="too few for n_components"):  # if that leaves nothing to compare
+        splits_at(LeaveOneGroupOut(), source, groups, np.arange(30), 2, 0)

@@ -122,8 +122,9 @@ class DaskSource(Source):
         random_state: np.random.RandomState,
         weight: np.ndarray | None = None,
         typical: bool = True,
+        run: int = 1,
     ) -> Sample:
-        rows = draw_rows(self.n_samples, size, random_state, weight)
+        rows = draw_rows(self.n_samples, size, random_state, weight, run)
         return Sample(rows, self.take(rows), None if weight is None else weight[rows])
 
     def subset(self, X: np.ndarray) -> Source:

@@ -20,6 +20,11 @@ from kdmaps.utils.warn import warn
 
 #: Trajectories that a warning names.
 NAMED = 5
+#: Pairs that are drawn together when pairs are thinned. A function that is large on a short excursion only is not slow,
+#: because the trajectory goes there and comes back; without the pairs that do, it would look slow for ever.
+RUN = 100
+#: But at least so many runs are drawn: every block of a trajectory has some of them.
+MIN_RUNS = 60
 
 
 class PairSource(Source):
@@ -29,6 +34,8 @@ class PairSource(Source):
     ----------
     pairs : Source
         Rows of 2d numbers.
+    n_taking_turns : int, default=1
+        Number of trajectories whose frames take turns.
 
     Attributes
     ----------
@@ -39,8 +46,8 @@ class PairSource(Source):
     many_passes: bool
     has_rows: bool
 
-    def __init__(self, pairs: Source):
-        self.pairs = pairs
+    def __init__(self, pairs: Source, n_taking_turns: int = 1):
+        self.pairs, self._n_taking_turns = pairs, n_taking_turns
         self.n_features: int = pairs.n_features // 2
         self.many_passes, self.has_rows = pairs.many_passes, pairs.has_rows
         self._drawn: Sample | None = None
@@ -62,9 +69,10 @@ class PairSource(Source):
         random_state: np.random.RandomState,
         weight: np.ndarray | None = None,
         typical: bool = True,
+        run: int = 1,
     ) -> Sample:
         """Draw pairs and return their first frames."""
-        self._drawn = drawn = self.pairs.sample(size, random_state, weight, typical)
+        self._drawn = drawn = self.pairs.sample(size, random_state, weight, typical, run)
         return drawn._replace(X=split_pairs(drawn.X)[0])
 
     def second_frames(self, rows: np.ndarray) -> np.ndarray:
@@ -75,10 +83,13 @@ class PairSource(Source):
         return split_pairs(pairs)[1]
 
     def thinned(
-        self, size: int | None, random_state: np.random.RandomState, weight: np.ndarray | None = None
+        self, size: int | None, random_state: np.random.RandomState, weight: np.ndarray | None = None, run: int = RUN
     ) -> tuple[np.ndarray, Source, np.ndarray | None]:
-        rows, pairs, weight = self.pairs.thinned(size, random_state, weight)
-        return rows, PairSource(pairs), weight
+        """Draw pairs of `run` consecutive frames of every trajectory together."""
+        if size is not None:
+            run = max(1, min(run * self._n_taking_turns, size // MIN_RUNS))
+        rows, pairs, weight = self.pairs.thinned(size, random_state, weight, run)
+        return rows, PairSource(pairs, self._n_taking_turns), weight
 
     @property
     def n_callers(self) -> int:
@@ -142,8 +153,9 @@ class ArrayPairs(Source):
         random_state: np.random.RandomState,
         weight: np.ndarray | None = None,
         typical: bool = True,
+        run: int = 1,
     ) -> Sample:
-        rows = draw_rows(len(self._starts), size, random_state, weight)
+        rows = draw_rows(len(self._starts), size, random_state, weight, run)
         return Sample(rows, self.read(rows)[1], None if weight is None else weight[rows])
 
     def content(self, preview: Sample) -> tuple[np.ndarray, np.ndarray]:
@@ -216,7 +228,8 @@ def make_pairs(source: Source, lag: int, weight: np.ndarray | None = None, group
     if labels is not None:
         _warn_of_short(labels, lag)
     at_starts = [None if given is None else given[starts] for given in (weight, labels)]
-    return PairedData(PairSource(source.paired(lag, (starts, ends))), *at_starts)
+    n_taking_turns = round(float(np.median(ends - starts)) / lag)
+    return PairedData(PairSource(source.paired(lag, (starts, ends)), n_taking_turns), *at_starts)
 
 
 def _warn_of_short(groups: np.ndarray, lag: int) -> None:

@@ -85,10 +85,12 @@ class Source(ABC):
         random_state: np.random.RandomState,
         weight: np.ndarray | None = None,
         typical: bool = True,
+        run: int = 1,
     ) -> Sample:
-        """Draw `size` rows of positive weight, all subsets equally likely.
+        """Draw `size` rows of positive weight, all subsets equally likely, or all subsets of runs.
 
-        If there are no more rows, or for None, these are all rows, those of weight 0 too.
+        If there are no more rows, or for None, these are all rows, those of weight 0 too. A run is so many rows one
+        after the other, which are drawn together; the last one drawn may be shorter.
 
         The draw depends on the rows and the random state alone, not on how the rows are stored or cut into chunks.
         If they need not be typical, a stream that can be read only once gives its first rows.
@@ -169,10 +171,10 @@ class Source(ABC):
         return ArraySource(X, checked=True)
 
     def thinned(
-        self, size: int | None, random_state: np.random.RandomState, weight: np.ndarray | None = None
+        self, size: int | None, random_state: np.random.RandomState, weight: np.ndarray | None = None, run: int = 1
     ) -> tuple[np.ndarray, Source, np.ndarray | None]:
         """Draw rows as `sample` does, and return their numbers, a source of them and their weights."""
-        rows, X, weight = self.sample(size, random_state, weight)
+        rows, X, weight = self.sample(size, random_state, weight, run=run)
         return rows, self.subset(X), weight
 
     def paired(self, lag: int, rows: tuple[np.ndarray, np.ndarray] | None) -> Source:
@@ -288,9 +290,10 @@ class ArraySource(Source):
         random_state: np.random.RandomState,
         weight: np.ndarray | None = None,
         typical: bool = True,
+        run: int = 1,
     ) -> Sample:
         n = self.array.shape[0]
-        index = draw_rows(n, size, random_state, weight)
+        index = draw_rows(n, size, random_state, weight, run)
         if self.many_passes:
             X = self.array if len(index) == n else self.read(index)[1]
         else:  # few rows at a time, so that few pages are mapped at a time
@@ -357,28 +360,47 @@ def counted_rows(part: slice, weight: np.ndarray | None) -> np.ndarray:
 
 
 def draw_rows(
-    n_samples: int, size: int | None, random_state: np.random.RandomState, weight: np.ndarray | None = None
+    n_samples: int,
+    size: int | None,
+    random_state: np.random.RandomState,
+    weight: np.ndarray | None = None,
+    run: int = 1,
 ) -> np.ndarray:
     """`size` random row numbers of positive weight, in order; all of them if there are no more rows, or for None."""
     if size is None or n_samples <= size:
         return np.arange(n_samples)
     pieces = ((counted_rows(part, weight),) for part in slices(n_samples, 2**16))
-    return draw_by_keys(pieces, size, random_state.randint(2**31))[0]
+    return draw_by_keys(pieces, size, random_state.randint(2**31), run)[0]
 
 
-def draw_by_keys(pieces: Iterable[tuple[np.ndarray, ...]], size: int, seed: int) -> tuple[np.ndarray, ...]:
-    """Columns of `size` rows with the smallest of independent uniform keys: a uniform draw without replacement."""
+def draw_by_keys(
+    pieces: Iterable[tuple[np.ndarray, ...]], size: int, seed: int, run: int = 1
+) -> tuple[np.ndarray, ...]:
+    """Columns of `size` rows with the smallest of independent uniform keys: a uniform draw without replacement.
+
+    Parameters
+    ----------
+    pieces : iterable of tuples of ndarray
+        Columns of equal length.
+    size, seed : int
+    run : int
+        So many consecutive rows have the same key.
+    """
     rng = np.random.default_rng(seed)
     kept: tuple[np.ndarray, ...] = ()
     keys, bound = np.empty(0), 1.0
+    rest = np.empty(0)  # keys of the rows of the last run that are in the next piece
     for piece in pieces:
-        new = rng.random(len(piece[0]))
+        n = len(piece[0])
+        more = np.repeat(rng.random(max(0, -(-(n - len(rest)) // run))), run)
+        new, rest = np.split(np.concatenate([rest, more]), [n])
         chosen = new < bound
         keys = np.concatenate([keys, new[chosen]])
         columns = tuple(column[chosen] for column in piece)
         kept = tuple(map(np.concatenate, zip(kept, columns, strict=True))) if kept else columns
         if len(keys) > size:
-            smallest = np.sort(np.argpartition(keys, size - 1)[:size])
+            # Of a run that does not fit, the first rows: then no draw depends on how the rows were cut into pieces.
+            smallest = np.sort(np.argsort(keys, kind="stable")[:size])
             keys, kept = keys[smallest], tuple(column[smallest] for column in kept)
             bound = keys.max()
     return kept

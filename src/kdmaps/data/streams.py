@@ -144,6 +144,7 @@ class StreamSource(Source):
         random_state: np.random.RandomState,
         weight: np.ndarray | None = None,
         typical: bool = True,
+        run: int = 1,
     ) -> Sample:
         head, count = [], 0
         for chunk in self._chunks(keep=True):
@@ -164,5 +165,5 @@ class StreamSource(Source):
         else:
             parts = self.parts(block_rows(self.n_features))
             pieces = ((rows := counted_rows(part, weight), X[rows - part.start]) for part, X in parts)
-            rows, X = draw_by_keys(pieces, size, seed)  # type: ignore[arg-type]
+            rows, X = draw_by_keys(pieces, size, seed, run)  # type: ignore[arg-type]
         return Sample(rows, X, None if weight is None else weights_at(weight, rows))

@@ -208,7 +208,7 @@ def _numbered(n_folds: int, n_samples: int, groups: Any, seed: int) -> BaseCross
 def splits_at(cv: Any, source: Source, groups: Any, rows: np.ndarray, n_components: int, seed: int) -> Splits:
     """Split all samples of a source, then keep the given rows: blocks, gaps and groups keep their meaning.
 
-    Random folds are drawn among the rows themselves.
+    Random folds are drawn among the rows themselves. Folds of which too few rows to test on are left do without.
     """
     if groups is None and (cv is None or isinstance(cv, Integral)):
         return make_splits(cv, np.broadcast_to(0.0, (len(rows), 1)), None, n_components, seed)
@@ -217,7 +217,9 @@ def splits_at(cv: Any, source: Source, groups: Any, rows: np.ndarray, n_componen
     position[rows] = np.arange(len(rows))
     splits = make_splits(cv, source.rows_for_splitters, groups, n_components, seed)
     kept = [tuple(position[part][position[part] >= 0] for part in split) for split in splits]
-    return make_splits(kept, np.broadcast_to(0.0, (len(rows), 1)), None, n_components, seed)
+    tested = [split for split in kept if len(split[1]) > n_components]
+    chosen = tested if len(tested) > 1 else kept
+    return make_splits(chosen, np.broadcast_to(0.0, (len(rows), 1)), None, n_components, seed)
 
 
 def without_landmarks(splits: Splits, source: Source, landmarks: np.ndarray, n_components: int) -> Splits:
