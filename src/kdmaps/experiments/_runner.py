@@ -43,6 +43,13 @@ def run_tasks(
     return [row for key in keys for row in done[key]]
 
 
+def rows_before(name: str, rows: list[Row]) -> list[Row]:
+    """Return what version 0.1.0 gave for the same samples in an experiment, where the results are at hand."""
+    known = {(row["problem"], row["seed"]) for row in rows}
+    old = read_lines(Path("results", name, "rows_0_1_0.jsonl"))
+    return [row for row in old if (row["problem"], row["seed"]) in known]
+
+
 def key_of(task: dict[str, Any]) -> str:
     """Return a task as text."""
     return json.dumps(task, sort_keys=True)

@@ -2,8 +2,8 @@
 
 All methods use the same samples. "uniform", "sub-only", "eig-only" and "combined" are the paper's (landmarks, the
 constant among the modes). "VarRFF" is its bounded anisotropic Fourier method, started at the widest bandwidth of its
-grid. "search" is `KernelSearchCV`, "refined" the default `AdaptiveDiffusionMap`; "oracle" is the candidate of the
-default grid that agrees best with the true modes, in hindsight.
+grid. "search" is the kernel that the search of the default `AdaptiveDiffusionMap` chose, "refined" the estimator
+itself, now and in version 0.1.0; "oracle" is the candidate of a grid that agrees best with the true modes, in hindsight.
 
     python -m kdmaps.experiments.variational --quick
 """
@@ -25,7 +25,7 @@ from kdmaps.data.distances import median_distance
 from kdmaps.estimators.adaptive import AdaptiveDiffusionMap
 from kdmaps.estimators.kernel_map import KernelDiffusionMap
 from kdmaps.estimators.variational import VariationalKernelMap
-from kdmaps.experiments._runner import Row, load_samples, markdown, options_of, publish, run_tasks
+from kdmaps.experiments._runner import Row, load_samples, markdown, options_of, publish, rows_before, run_tasks
 from kdmaps.forms.energy import compute_moments
 from kdmaps.kernels import FAMILIES, make_kernel
 from kdmaps.selection.cross_fit import cross_fit
@@ -160,7 +160,7 @@ def main(arguments: list[str] | None = None) -> None:
         for problem in options.problems
     ]
     rows = run_tasks(run, tasks, options.out / "rows.jsonl", options.jobs)
-    publish("variational", rows, table, figure, options.out)
+    publish("variational", rows + rows_before("variational", rows), table, figure, options.out)
 
 
 if __name__ == "__main__":
