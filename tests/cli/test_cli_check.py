@@ -118,3 +118,14 @@ def test_wrong_options(options, message, data):
     result = run("fit", data / "angles.csv", *QUICK, *options, "--out", data / "out")
     assert result.exit_code == 2
     assert message in result.stderr
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_columns_of_words_are_not_left_out_without_a_word(data, suffix):
+    frame = pd.DataFrame({"x": X[:, 0], "y": X[:, 1], "state": np.where(X[:, 0] > 0, "right", "left")})
+    getattr(frame, f"to_{suffix}")(data / f"words.{suffix}", index=False)
+    result = run("check", data / f"words.{suffix}")
+    assert result.exit_code == 1
+    assert "No number in state: left out." in " ".join(result.stdout.replace("│", " ").split())
+    for option in (("--groups", "state"), ("--columns", "x,y")):
+        assert "No number in" not in run("check", data / f"words.{suffix}", *option).stdout

@@ -18,7 +18,9 @@ from kdmaps.data import ArraySource, Source, Table, gather, open_tables, read_co
 from kdmaps.data import angles as data_angles
 from kdmaps.data.findings import effective_sample_size
 from kdmaps.data.pairs import common_step, refuse_gap
+from kdmaps.exceptions import DataWarning
 from kdmaps.forms.diffusion import DiffusionTensor
+from kdmaps.utils.warn import warn
 
 #: Fewer samples than this mean that the stride is too long, and say nothing about the order of rows.
 MIN_SAMPLES = 10
@@ -143,6 +145,13 @@ class Files:
             raise ValueError(
                 "No column is left to fit: --draw, --weights and --groups name them all. Say with --columns which ones "
                 "to fit; a column may be fitted and drawn."
+            )
+        words = [name for name in table.words if self.columns is None and name not in self._left_out]
+        if words:
+            warn(
+                f"No number in {', '.join(words)}: left out. Name the columns to fit with --columns, or say what these "
+                "are for with --groups or --draw.",
+                DataWarning,
             )
         samples = self.with_angles(table.select(self.columns, leave_out=self._left_out))
         X = gather(samples)

@@ -32,6 +32,8 @@ class Table:
         Names of the columns of numbers, if the file has them.
     extras : dict of str to callable
         Other columns, text or further arrays of an archive: each function yields the blocks of one column.
+    words : tuple of str
+        Those of them that are columns of text among columns of numbers.
     array : ndarray or None
         The columns of numbers, if they are in memory or mapped.
     n_samples : int or None
@@ -58,6 +60,7 @@ class Table:
     times: Callable[[], np.ndarray] | None = None
     lengths: list[int] = field(default_factory=list)
     hint: str = ""
+    words: tuple[str, ...] = ()
     gap: Callable[[], str | None] | None = None
 
     @classmethod
@@ -236,5 +239,6 @@ def join(tables: Sequence[Table], paths: Sequence[object]) -> Table:
         times=None if len(clocks) < len(tables) else lambda: np.concatenate([times() for times in clocks]),
         lengths=lengths,
         hint=first.hint,
+        words=first.words,
         gap=lambda: next((where for table in tables if table.gap is not None and (where := table.gap())), None),
     )

@@ -3,7 +3,8 @@
 All methods use the same samples. "uniform", "sub-only", "eig-only" and "combined" are the paper's (landmarks, the
 constant among the modes). "VarRFF" is its bounded anisotropic Fourier method, started at the widest bandwidth of its
 grid. "search" is the kernel that the search of the default `AdaptiveDiffusionMap` chose, "refined" the estimator
-itself, now and in version 0.1.0; "oracle" is the candidate of a grid that agrees best with the true modes, in hindsight.
+itself, now and in version 0.1.0; "oracle" is the candidate of a grid that agrees best with the true modes, in
+hindsight.
 
     python -m kdmaps.experiments.variational --quick
 """

@@ -30,7 +30,10 @@ def open_parquet(path: Path) -> Table:
     others: dict[str, Callable[[], Blocks]] = {
         field.name: partial(read, [field.name]) for field in fields if field.name not in numeric
     }
-    return Table(len(numeric), lambda j: read([numeric[i] for i in j]), numeric, others, n_samples=n_samples)
+    words = tuple(others)
+    return Table(
+        len(numeric), lambda j: read([numeric[i] for i in j]), numeric, others, n_samples=n_samples, words=words
+    )
 
 
 def write_parquet(file: BinaryIO, values: np.ndarray, names: Sequence[str], beside: Beside) -> None:

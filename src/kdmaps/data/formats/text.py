@@ -54,12 +54,14 @@ def open_text(path: Path, header: bool | None = None) -> Table:
     if not text and shown == [str(j) for j in range(len(numeric))]:  # the numbers that columns without names have
         shown = None
     hint = f"Line {lines[named].before + 1} of {path} holds no number, but {', '.join(map(repr, row[:3]))}."
+    words = {names[j]: partial(layout.blocks, [j], str) for j in text if names[j]} if names else {}
     return Table(
         len(numeric),
         lambda columns: layout.blocks([numeric[j] for j in columns]),
         shown,
-        {names[j]: partial(layout.blocks, [j], str) for j in text if names[j]} if names else {},
+        words,
         hint="" if numeric else hint,
+        words=tuple(words),
         gap=layout.gap,
     )
 
