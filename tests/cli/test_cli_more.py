@@ -107,6 +107,31 @@ def test_typical_rows_of_several_files_name_the_file(folder):
         assert (f"0:{row}" if row < 250 else f"1:{row - 250}") in result.stdout
 
 
+def test_passage_times_are_those_of_the_library(tmp_path, folder):
+    """One of two trajectories in one file; times in one table, from state to state."""
+    paths = kdmaps.problems.load("dw1d").simulate(4000, dt=0.02, n_trajectories=2, random_state=0)
+    frame = pd.DataFrame({"x": paths.reshape(-1), "run": np.repeat([3, 8], 4000)})
+    frame.to_csv(tmp_path / "runs.csv", index=False)
+    model = kdmaps.KernelDiffusionMap(1, lag=5, time_step=0.02, regularization=1e-4, n_features=60, random_state=0)
+    model.fit(frame[["x"]], groups=frame["run"]).save(tmp_path / "m.npz")
+    command = ("states", tmp_path / "m.npz", tmp_path / "runs.csv", "--states", 2, "--passage-times")
+    result = run(*command, "--groups", "run", "--out", tmp_path / "states.csv")
+    assert result.exit_code == 0, result.output
+    states = kdmaps.dynamics.coarse_states(model.transform(frame[["x"]]), 2)
+    expected = kdmaps.dynamics.mean_first_passage_times(
+        model, frame[["x"]], states, groups=frame["run"], random_state=0
+    )
+    for row in expected.table():
+        assert f"{row['time']:.4g} ({row['time_low']:.3g}…{row['time_high']:.3g})" in result.stdout
+    # Without the groups a pair leads from one trajectory to the other.
+    assert run(*command, "--columns", "x", "--out", tmp_path / "one.csv").stdout != result.stdout
+    assert "leave out --stride" in run(*command, "--stride", 2).output
+    static = run("states", folder / "a.npz", folder / "data.csv", "--passage-times", "--out", tmp_path / "none.csv")
+    assert static.exit_code == 2
+    assert "fit one with --lag" in static.output
+    assert not (tmp_path / "none.csv").exists()
+
+
 def test_typical_rows_are_in_the_core_of_their_state():
     modes = np.column_stack([np.repeat([-1.0, 1.0], 50)])
     states = kdmaps.dynamics.coarse_states(modes, 2)

@@ -155,15 +155,13 @@ class Files:
             )
         samples = self.with_angles(table.select(self.columns, leave_out=self._left_out))
         X = gather(samples)
-        weight, group = self.weights_of(table, len(X)), self._column("--groups", self.groups, table, len(X))
+        weight, group = self.weights_of(table, len(X)), self.groups_of(table, len(X))
         drawn = {Path(name).stem: self._column("--draw", name, table, len(X)) for name in self._drawn}
         if self.stride > 1 and len(X) < MIN_SAMPLES:
             raise ValueError(f"--stride {self.stride} leaves {len(X)} samples; take a smaller one.")
         places = places_of(table, len(X), self.stride)
-        if group is not None:
-            places["group"] = group = group.astype(str) if group.dtype.kind == "O" else group
-        elif table.lengths:
-            group = np.asarray(places["file"])
+        if self.groups is not None:
+            places["group"] = group
         tensor = _diffusion(self.diffusion, self.stride, *X.shape)
         if self.timed and self.groups is None and table.gap is not None:
             refuse_gap(table.gap())
@@ -194,6 +192,13 @@ class Files:
                 f"--weights: {self.weights} has entries that are no weights; they must be finite numbers, 0 or more."
             )
         return weight
+
+    def groups_of(self, table: Table, n_samples: int) -> np.ndarray | None:
+        """Read the trajectory of each sample: as --groups says, else its file, if there are several."""
+        group: np.ndarray | None = self._column("--groups", self.groups, table, n_samples)
+        if group is not None:
+            return group.astype(str) if group.dtype.kind == "O" else group
+        return np.asarray(places_of(table, n_samples, self.stride)["file"]) if table.lengths else None
 
     def _column(self, option: str, where: str | None, table: Table, n_samples: int) -> Any:
         """Return one value per sample, or None if none was asked for."""

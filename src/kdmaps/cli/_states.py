@@ -8,8 +8,9 @@ from typing import Annotated
 import numpy as np
 import typer
 from rich.console import Console
+from rich.table import Table
 
-from kdmaps.analysis.dynamics import coarse_states, suggest_states
+from kdmaps.analysis.dynamics import PassageTimes, coarse_states, mean_first_passage_times, suggest_states
 from kdmaps.cli._app import app
 from kdmaps.cli._models import matching, table_of
 from kdmaps.cli._options import OUTPUT, HelpAllOption, ModelArgument, require
@@ -25,7 +26,7 @@ FAR = 0.25
 
 
 @app.command()
-@with_files("groups", "diffusion", "draw")
+@with_files("diffusion", "draw")
 def states(
     model: ModelArgument,
     files: Files,
@@ -35,6 +36,14 @@ def states(
             "--states", min=2, metavar="N", help="Number of states; else by the largest gap.", rich_help_panel=OUTPUT
         ),
     ] = None,
+    passage_times: Annotated[
+        bool,
+        typer.Option(
+            "--passage-times",
+            help="Mean times from the core of each state to the others, too; of a model with a lag.",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = False,
     out: Annotated[
         Path, typer.Option(metavar="FILE", help="State of each row: .csv, .parquet or .npz.", rich_help_panel=OUTPUT)
     ] = Path("states.csv"),
@@ -48,18 +57,29 @@ def states(
     r = len(fitted.timescales_)
     n_states = suggest_states(fitted) if number is None else number
     require(n_states <= r + 1, "--states", f"{n_states} states need {n_states - 1} modes; the model has {r}.")
+    if passage_times:
+        require(fitted.lag is not None, "--passage-times", "the model knows no time; fit one with --lag.")
+        require(files.stride == 1, "--passage-times", "the lag counts the frames of the fit; leave out --stride.")
     table = files.open()
     X = gather(matching(fitted, table, files))
     weight = files.weights_of(table, len(X))
     modes = np.asarray(fitted.transform(ArraySource(X)))
     found = coarse_states(modes, n_states, sample_weight=weight)
     places = places_of(table, len(X), files.stride)
+    times = None
+    if passage_times:
+        groups = files.groups_of(table, len(X))
+        times = mean_first_passage_times(fitted, ArraySource(X), found, groups=groups, random_state=0)
     console = Console()
     # Of several files, the number of the file and the row in it.
     named = [":".join(map(str, place)) for place in zip(*places.values(), strict=True)]
     console.print(table_of(state_columns(), state_rows(found, found.representatives(X, 3), named)))
     for sentence in (*_foreign(fitted, modes, weight), *state_words(found, fitted)):
         console.print(sentence, highlight=False, soft_wrap=True)
+    if times is not None:
+        title = "Mean first passage times between the cores of states, in the unit of the time step"
+        console.print(f"{title} ({times.confidence:.0%} intervals):", highlight=False, soft_wrap=True)
+        console.print(_passage_table(times))
     if table.lengths:
         console.print("Typical rows are named by file and row, as in the file of states.", highlight=False)
     out.parent.mkdir(parents=True, exist_ok=True)
@@ -67,6 +87,18 @@ def states(
     with replacing(out) as (file,):
         write(file, found.memberships, names, {**places, "state": found.labels + 1})
     console.print(f"Written: {out}", highlight=False, soft_wrap=True)
+
+
+def _passage_table(times: PassageTimes) -> Table:
+    """Return a table with one line for each state in which paths begin."""
+
+    def cell(i: int, j: int) -> str:
+        low, high = times.intervals[i, j]
+        return "" if i == j else f"{times.times[i, j]:.4g} ({low:.3g}…{high:.3g})"
+
+    numbers = range(len(times.labels))
+    rows = [[f"{times.labels[i] + 1}", *(cell(i, j) for j in numbers)] for i in numbers]
+    return table_of(["from state", *(f"to {label + 1}" for label in times.labels)], rows)
 
 
 def _foreign(fitted: ModeTransformer, modes: np.ndarray, weight: np.ndarray | None) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import chain, count, islice
 from pathlib import Path
@@ -54,7 +54,9 @@ def open_text(path: Path, header: bool | None = None) -> Table:
     if not text and shown == [str(j) for j in range(len(numeric))]:  # the numbers that columns without names have
         shown = None
     hint = f"Line {lines[named].before + 1} of {path} holds no number, but {', '.join(map(repr, row[:3]))}."
-    words = {names[j]: partial(layout.blocks, [j], str) for j in text if names[j]} if names else {}
+    words: dict[str, Callable[[], Blocks]] = {}
+    if names:
+        words = {names[j]: partial(layout.blocks, [j], str) for j in text if names[j]}
     return Table(
         len(numeric),
         lambda columns: layout.blocks([numeric[j] for j in columns]),
