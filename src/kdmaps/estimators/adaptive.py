@@ -45,8 +45,9 @@ class AdaptiveDiffusionMap(KernelSearchCV):
     on in this metric, and again, as long as the held-out score rises by more than the standard error of the difference.
     Then every coordinate gets a bandwidth of its own, by gradient ascent of the same score (`kdmaps.learn.refine`) from
     the best wide Gaussian. This replaces the choice of the search only if its score is higher by more than the standard
-    error of the difference, or not lower by more than that while the folds agree better on the modes. The result is
-    fitted on all samples. Metric and bandwidths change the kernel only: the energy is that of the inputs.
+    error of the difference, or not lower by more than that while the folds agree better on the modes (if one of these
+    is another one: not lower at all). The result is fitted on all samples. Metric and bandwidths change the kernel
+    only: the energy is that of the inputs.
 
     Parameters
     ----------
@@ -191,6 +192,7 @@ class AdaptiveDiffusionMap(KernelSearchCV):
                 objective=self.objective,
                 narrowest=NARROWEST * median,
                 progress=self.progress,
+                rival_moments=result.moments,
             )
 
 

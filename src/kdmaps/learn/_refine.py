@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from kdmaps.analysis.metrics import subspace_r2
+from kdmaps.bases import ModeBasis
 from kdmaps.forms.energy import EnergyForm
 from kdmaps.kernels import Kernel, Metric
 from kdmaps.learn._coordinates import TensorInCoordinates
@@ -19,12 +21,15 @@ from kdmaps.selection.candidate import Candidate
 from kdmaps.selection.folds import Folds
 from kdmaps.selection.judging import FoldedMoments, SearchData
 from kdmaps.selection.rules import select_by_timescale
+from kdmaps.spectrum.pencil import find_modes
 from kdmaps.utils.threads import single_thread
 
 #: c of σ_j = σ·exp(c·tanh θ_j).
 BOUND = 2.0
 #: Descent starts from the best of these isotropic θ: where the kernel is too smooth for one of the modes, it is stuck.
 START_SHIFTS = (0.0, -0.6, -0.3, 0.3, 0.6)
+#: Mode spaces of a smaller mean squared cosine differ by a mode.
+SAME_SPACE = 0.9
 #: Starts that are closer than this are the same.
 SAME_START = 0.05
 #: The bandwidths are found with at most this many features; all of them judge the kernel that is found.
@@ -50,6 +55,8 @@ class Refinement:
         The choice of the search.
     moments : FoldedMoments
         The sums of the refined kernel.
+    overlap : float
+        Mean squared cosine between the mode spaces of the two; 0 if the samples do not determine one of them.
     history : dict of str to ndarray
         One row per step of the optimiser.
     """
@@ -57,6 +64,7 @@ class Refinement:
     candidate: Candidate
     rival: Candidate
     moments: FoldedMoments
+    overlap: float
     history: dict[str, np.ndarray]
 
     @property
@@ -84,8 +92,12 @@ class Refinement:
         while the folds agree better. A score alone prefers modes that level off in the tails: there the few samples of
         one fold give a mode that grows a shorter time scale than it has. Where scores cannot tell, a kernel that suits
         the system makes the modes of different samples more alike, one that suits this sample does not.
+
+        If one of the modes is another one, folds that agree better on it do not tell that it is the slower one: then
+        the score must be higher, too.
         """
-        return bool(self.score_difference > (-1 if self.steadier else 1) * self.difference_standard_error)
+        allowed = 1 if not self.steadier else -1 if self.overlap >= SAME_SPACE else 0
+        return bool(self.score_difference > allowed * self.difference_standard_error)
 
 
 def refine(
@@ -97,6 +109,7 @@ def refine(
     narrowest: float | None = None,
     max_steps: int = 15,
     progress: bool = False,
+    rival_moments: FoldedMoments | None = None,
 ) -> Refinement | None:
     """Give every coordinate its own bandwidth σ_j = σ·exp(c·tanh θ_j), for modes that do better on held-out samples.
 
@@ -120,6 +133,8 @@ def refine(
     max_steps : int
         Most steps of L-BFGS.
     progress : bool
+    rival_moments : FoldedMoments, optional
+        The sums of the rival, if they are at hand.
 
     Returns
     -------
@@ -151,7 +166,22 @@ def refine(
     kernel = Metric(kernel, start.kernel.root) if isinstance(start.kernel, Metric) else kernel
     moments = data.fold(kernel)
     (candidate,) = data.judge_sums(repr(kernel), moments, [start.regularization], select_by_timescale)
-    return Refinement(candidate, rival, moments, history)
+    rival_moments = data.fold(rival.kernel, rival.basis) if rival_moments is None else rival_moments
+    overlap = _overlap(data, (moments, candidate), (rival_moments, rival))
+    return Refinement(candidate, rival, moments, overlap, history)
+
+
+def _overlap(data: SearchData, *fits: tuple[FoldedMoments, Candidate]) -> float:
+    """Return `Refinement.overlap` of two candidates with their sums."""
+    (X, weight), fit, values = data.typical, data.fit, []
+    for sums, candidate in fits:
+        try:
+            modes = find_modes(sums.whole, sums.basis.ridge, fit.n_components, candidate.regularization, fit.center)
+        except ValueError:  # rounding leaves too few modes
+            return 0.0
+        values.append(ModeBasis(sums.basis, modes.coefficients, modes.offset).features(X))
+    refined, rival = values
+    return subspace_r2(refined, rival, weight)
 
 
 def _narrowing(kernel: Kernel, narrowest: float | None) -> float:
