@@ -241,6 +241,26 @@ def test_what_the_page_says_of_exact_functions(request):
     assert "is lower than that of kdmaps in eight of the twelve rows" in (root / "docs" / "benchmarks.md").read_text()
 
 
+def test_what_the_page_says_of_means_and_of_the_worst_seeds(request):
+    root = request.config.rootpath
+    text = (root / "docs" / "benchmarks.md").read_text()
+    new = {tuple(map(row.get, ("problem", "n", "seed"))): row["r2"]
+           for found in finished(root / "results" / "release" / "rows.jsonl").values() for row in found}  # fmt: skip
+    old = {
+        tuple(map(row.get, ("problem", "n", "seed"))): row["r2"] for row in release.read_lines(root / release.OLD_ROWS)
+    }
+    change = {case: [new[key] - old[key] for key in sorted(old) if key[:2] == case] for case in release.CASES}
+    assert "none is lower than that of 0.1.0 by more than .002" in text
+    assert min(np.mean(change[case]) for case in release.UNSTEADY) > -0.002
+    assert "with the first twenty of them alone, that of ou2d-4 is lower by .010" in text
+    assert round(np.mean(change["ou2d-4", 500][:20]), 3) == -0.01
+    lowest, *others = sorted(value for key, value in new.items() if key[0] == "dw1d-asym")
+    assert f"SubR² {lowest:.3f}".replace("0.", ".") in text
+    assert min(others) > 0.9925  # ".993 or more"
+    worst = {case: [min(r[key] for key in r if key[:2] == case) for r in (old, new)] for case in release.CASES}
+    assert max(before - after for (name, _), (before, after) in worst.items() if name != "dw1d-asym") < 0.007
+
+
 def test_every_fit_of_the_old_version_has_its_place(request):
     rows = release.read_lines(request.config.rootpath / release.OLD_ROWS)
     assert {(row["problem"], row["n"]) for row in rows} == set(release.CASES)
