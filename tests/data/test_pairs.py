@@ -128,12 +128,32 @@ def test_a_thinned_trajectory_keeps_the_way_into_an_excursion_and_back():
     assert without_end() <= 0.05  # a run of 100 may end inside of an excursion of 5
 
 
-def test_runs_of_walkers_that_take_turns_are_as_long():
-    X = np.arange(60_000.0)[:, None]
-    groups = np.tile(np.arange(3), 20_000)
-    rows = make_pairs(ArraySource(X), 1, groups=groups).source.thinned(30_000, np.random.RandomState(0))[0]
-    lengths = np.diff(np.flatnonzero(np.diff(np.concatenate([[-2], rows, [10**9]])) > 1))
-    assert np.all(lengths[lengths != lengths.min()] % (3 * RUN) == 0)
+@pytest.mark.parametrize("n_walkers", [3, 500])
+def test_runs_of_walkers_that_take_turns_are_as_long(n_walkers):
+    n_frames = 120_000 // n_walkers
+    groups = np.tile([f"walker {k}" for k in range(n_walkers)], n_frames)
+    X = np.arange(float(len(groups)))[:, None]
+    weight = np.ones(len(groups))
+    source, own, _ = make_pairs(ArraySource(X), 1, weight, groups)
+    rows, thin, drawn = source.thinned(30_000, np.random.RandomState(0), own)
+    first, second = split_pairs(all_pairs(thin, 4000))
+    assert_array_equal(second - first, np.full((30_000, 1), float(n_walkers)))
+    assert_array_equal(first[:, 0], rows)
+    assert_array_equal(drawn, np.ones(30_000))
+    frames = np.sort(rows % n_walkers * (n_frames + 1) + rows // n_walkers)  # in trajectories, with a gap between them
+    lengths = np.diff(np.flatnonzero(np.diff(np.concatenate([[-2], frames, [10**9]])) > 1))
+    assert np.mean(lengths) > 0.9 * RUN  # those at the end of a trajectory are shorter
+
+
+def test_runs_along_trajectories_are_the_same_with_dask():
+    dask_array = pytest.importorskip("dask.array")
+    X, groups = np.arange(40_000.0)[:, None], np.tile(np.arange(4), 10_000)
+    drawn = [
+        make_pairs(as_source(data), 2, groups=groups).source.thinned(900, np.random.RandomState(1))
+        for data in (X, dask_array.from_array(X, chunks=(7000, 1)))
+    ]
+    assert_array_equal(drawn[0][0], drawn[1][0])
+    assert_array_equal(*(all_pairs(thin, 500) for _, thin, _ in drawn))
 
 
 @pytest.mark.filterwarnings("ignore:.*trajectories .* have no two frames:kdmaps.exceptions.DataWarning")

@@ -96,7 +96,7 @@ def test_a_refinement_is_kept_by_score_or_by_agreement():
     # Replicates whose differences 0.05·(-1, 0, 1)·√3 + constant have a jackknife error of √(2/3·2·3)·0.05 = 0.1.
     differences = 0.05 * np.sqrt(3) * np.array([-1.0, 0.0, 1.0])
 
-    def made(before=1.0, after=1.2, agreement=0.8, overlap=0.95):
+    def made(before=1.0, after=1.2, agreement=0.8, exchanged=0.2):
         def candidate(value, replicates, agreement):
             score = Score(value, value + replicates, np.zeros(3))
             return Candidate(
@@ -104,7 +104,7 @@ def test_a_refinement_is_kept_by_score_or_by_agreement():
             )
 
         refined, rival = candidate(after, differences, agreement), candidate(before, np.zeros(3), 0.9)
-        return Refinement(refined, rival, None, overlap, history={})
+        return Refinement(refined, rival, None, exchanged, history={})
 
     assert made().difference_standard_error == pytest.approx(0.1)
     assert made().preferred  # the score is higher, beyond chance: agreement is not asked
@@ -113,9 +113,9 @@ def test_a_refinement_is_kept_by_score_or_by_agreement():
     assert made(after=0.95, agreement=0.95).preferred  # not lower beyond chance
     assert not made(after=0.85, agreement=0.95).preferred
     # Another mode, on which folds may agree just as well, has to score higher.
-    assert not made(after=0.95, agreement=0.95, overlap=0.75).preferred
-    assert made(after=1.05, agreement=0.95, overlap=0.75).preferred
-    assert not made(after=1.05, overlap=0.75).preferred
+    assert not made(after=0.95, agreement=0.95, exchanged=1.0).preferred
+    assert made(after=1.05, agreement=0.95, exchanged=1.0).preferred
+    assert not made(after=1.05, exchanged=1.0).preferred
     assert not made(after=-np.inf).preferred  # no modes, no comparison
 
 
@@ -125,7 +125,7 @@ def test_a_refinement_does_not_depend_on_its_rival():
     start, rival = judged(data, RationalQuadratic(5.0, 6.0), 1e-3), judged(data, RationalQuadratic(5.0, 3.0), 1e-2)
     alone, compared = (refine(data, start, other, max_steps=2) for other in (start, rival))
     np.testing.assert_array_equal(compared.candidate.kernel.bandwidth, alone.candidate.kernel.bandwidth)
-    X = data.source.array  # both overlaps, from models fitted by themselves
+    X = data.source.array  # both angles, from models fitted by themselves
     for one, other in ((alone, start), (compared, rival)):
         modes = [
             kdmaps.KernelDiffusionMap(
@@ -133,7 +133,7 @@ def test_a_refinement_does_not_depend_on_its_rival():
             ).fit_transform(X)
             for c in (one.candidate, other)
         ]
-        assert one.overlap == pytest.approx(kdmaps.metrics.subspace_r2(*modes), abs=1e-9)
+        assert one.exchanged == pytest.approx(2 - 2 * kdmaps.metrics.subspace_r2(*modes), abs=1e-9)
     assert compared.score_difference == pytest.approx(alone.candidate.value - rival.value, rel=1e-12)
 
 

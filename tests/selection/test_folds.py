@@ -8,6 +8,7 @@ from sklearn.model_selection import GroupKFold, KFold, LeaveOneGroupOut, Shuffle
 import kdmaps
 from kdmaps.bases import make_basis
 from kdmaps.data import ArraySource
+from kdmaps.exceptions import DataWarning
 from kdmaps.forms.diffusion import DiffusionTensor
 from kdmaps.forms.energy import EnergyForm, compute_moments
 from kdmaps.kernels import Gaussian, Matern
@@ -227,7 +228,12 @@ def test_bad_folds_are_refused(X):
 def test_a_fold_of_which_no_row_was_drawn_does_without():
     groups = np.repeat(np.arange(10), 30)
     source, rows = ArraySource(np.arange(300.0)[:, None]), np.concatenate([np.arange(30, 200), [290, 291]])
-    splits = splits_at(LeaveOneGroupOut(), source, groups, rows, 2, 0)
+    with pytest.warns(DataWarning, match="4 of 10 folds of cv have too few of the 172 samples"):
+        splits = splits_at(LeaveOneGroupOut(), source, groups, rows, 2, 0)
     assert [set(groups[rows[test]]) for _, test in splits] == [{1}, {2}, {3}, {4}, {5}, {6}]
-    with pytest.raises(ValueError, match="too few for n_components"):  # if that leaves nothing to compare
-        splits_at(LeaveOneGroupOut(), source, groups, np.arange(30), 2, 0)
+    # A training set may be empty, too: the first block of a series.
+    with pytest.warns(DataWarning, match="1 of 5 folds"):
+        splits = splits_at(TimeSeriesSplit(5), source, None, np.arange(60, 300), 2, 0)
+    assert [len(train) for train, _ in splits] == [40, 90, 140, 190]
+    with pytest.raises(ValueError, match=r"Of 10 folds of cv, 10 .* a larger max_search_samples"):
+        splits_at(LeaveOneGroupOut(), source, groups, np.arange(30, 60), 2, 0)

@@ -34,8 +34,8 @@ class PairSource(Source):
     ----------
     pairs : Source
         Rows of 2d numbers.
-    n_taking_turns : int, default=1
-        Number of trajectories whose frames take turns.
+    order : ndarray of int, optional
+        Numbers of the pairs, trajectory after trajectory, where frames of several trajectories take turns.
 
     Attributes
     ----------
@@ -46,8 +46,8 @@ class PairSource(Source):
     many_passes: bool
     has_rows: bool
 
-    def __init__(self, pairs: Source, n_taking_turns: int = 1):
-        self.pairs, self._n_taking_turns = pairs, n_taking_turns
+    def __init__(self, pairs: Source, order: np.ndarray | None = None):
+        self.pairs, self._order = pairs, order
         self.n_features: int = pairs.n_features // 2
         self.many_passes, self.has_rows = pairs.many_passes, pairs.has_rows
         self._drawn: Sample | None = None
@@ -85,11 +85,16 @@ class PairSource(Source):
     def thinned(
         self, size: int | None, random_state: np.random.RandomState, weight: np.ndarray | None = None, run: int = RUN
     ) -> tuple[np.ndarray, Source, np.ndarray | None]:
-        """Draw pairs of `run` consecutive frames of every trajectory together."""
+        """Draw runs of consecutive pairs of a trajectory; shorter ones where `size` is small."""
         if size is not None:
-            run = max(1, min(run * self._n_taking_turns, size // MIN_RUNS))
-        rows, pairs, weight = self.pairs.thinned(size, random_state, weight, run)
-        return rows, PairSource(pairs, self._n_taking_turns), weight
+            run = max(1, min(run, size // MIN_RUNS))
+        if self._order is None:
+            rows, pairs, weight = self.pairs.thinned(size, random_state, weight, run)
+            return rows, PairSource(pairs), weight
+        in_order = None if weight is None else weight[self._order]
+        rows = np.sort(self._order[draw_rows(len(self._order), size, random_state, in_order, run)])
+        chosen = self.pairs.subset(self.pairs.take(rows))
+        return rows, PairSource(chosen), None if weight is None else weight[rows]
 
     @property
     def n_callers(self) -> int:
@@ -228,8 +233,10 @@ def make_pairs(source: Source, lag: int, weight: np.ndarray | None = None, group
     if labels is not None:
         _warn_of_short(labels, lag)
     at_starts = [None if given is None else given[starts] for given in (weight, labels)]
-    n_taking_turns = round(float(np.median(ends - starts)) / lag)
-    return PairedData(PairSource(source.paired(lag, (starts, ends)), n_taking_turns), *at_starts)
+    order = None
+    if labels is not None and np.any(ends - starts != lag):
+        order = np.argsort(np.unique(labels[starts], return_inverse=True)[1].ravel(), kind="stable")
+    return PairedData(PairSource(source.paired(lag, (starts, ends)), order), *at_starts)
 
 
 def _warn_of_short(groups: np.ndarray, lag: int) -> None:

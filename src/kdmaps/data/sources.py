@@ -366,7 +366,10 @@ def draw_rows(
     weight: np.ndarray | None = None,
     run: int = 1,
 ) -> np.ndarray:
-    """`size` random row numbers of positive weight, in order; all of them if there are no more rows, or for None."""
+    """`size` random row numbers of positive weight, in order; all of them if there are no more rows, or for None.
+
+    So many rows of a `run`, one after the other, are drawn together.
+    """
     if size is None or n_samples <= size:
         return np.arange(n_samples)
     pieces = ((counted_rows(part, weight),) for part in slices(n_samples, 2**16))
@@ -399,8 +402,9 @@ def draw_by_keys(
         columns = tuple(column[chosen] for column in piece)
         kept = tuple(map(np.concatenate, zip(kept, columns, strict=True))) if kept else columns
         if len(keys) > size:
+            bound = np.partition(keys, size - 1)[size - 1]
+            smallest = keys < bound
             # Of a run that does not fit, the first rows: then no draw depends on how the rows were cut into pieces.
-            smallest = np.sort(np.argsort(keys, kind="stable")[:size])
+            smallest[np.flatnonzero(keys == bound)[: size - np.count_nonzero(smallest)]] = True
             keys, kept = keys[smallest], tuple(column[smallest] for column in kept)
-            bound = keys.max()
     return kept

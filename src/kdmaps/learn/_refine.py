@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from kdmaps.analysis.metrics import subspace_r2
 from kdmaps.bases import ModeBasis
 from kdmaps.forms.energy import EnergyForm
 from kdmaps.kernels import Kernel, Metric
@@ -21,15 +20,14 @@ from kdmaps.selection.candidate import Candidate
 from kdmaps.selection.folds import Folds
 from kdmaps.selection.judging import FoldedMoments, SearchData
 from kdmaps.selection.rules import select_by_timescale
-from kdmaps.spectrum.pencil import find_modes
 from kdmaps.utils.threads import single_thread
 
 #: c of σ_j = σ·exp(c·tanh θ_j).
 BOUND = 2.0
 #: Descent starts from the best of these isotropic θ: where the kernel is too smooth for one of the modes, it is stuck.
 START_SHIFTS = (0.0, -0.6, -0.3, 0.3, 0.6)
-#: Mode spaces of a smaller mean squared cosine differ by a mode.
-SAME_SPACE = 0.9
+#: Mode spaces that differ by more have another mode.
+MOST_EXCHANGED = 0.4
 #: Starts that are closer than this are the same.
 SAME_START = 0.05
 #: The bandwidths are found with at most this many features; all of them judge the kernel that is found.
@@ -55,8 +53,8 @@ class Refinement:
         The choice of the search.
     moments : FoldedMoments
         The sums of the refined kernel.
-    overlap : float
-        Mean squared cosine between the mode spaces of the two; 0 if the samples do not determine one of them.
+    exchanged : float
+        How many modes are others: Σ_k sin²θ_k of the principal angles between the mode spaces of the two.
     history : dict of str to ndarray
         One row per step of the optimiser.
     """
@@ -64,7 +62,7 @@ class Refinement:
     candidate: Candidate
     rival: Candidate
     moments: FoldedMoments
-    overlap: float
+    exchanged: float
     history: dict[str, np.ndarray]
 
     @property
@@ -96,7 +94,7 @@ class Refinement:
         If one of the modes is another one, folds that agree better on it do not tell that it is the slower one: then
         the score must be higher, too.
         """
-        allowed = 1 if not self.steadier else -1 if self.overlap >= SAME_SPACE else 0
+        allowed = 1 if not self.steadier else -1 if self.exchanged <= MOST_EXCHANGED else 0
         return bool(self.score_difference > allowed * self.difference_standard_error)
 
 
@@ -167,21 +165,22 @@ def refine(
     moments = data.fold(kernel)
     (candidate,) = data.judge_sums(repr(kernel), moments, [start.regularization], select_by_timescale)
     rival_moments = data.fold(rival.kernel, rival.basis) if rival_moments is None else rival_moments
-    overlap = _overlap(data, (moments, candidate), (rival_moments, rival))
-    return Refinement(candidate, rival, moments, overlap, history)
+    exchanged = _exchanged(data, (moments, candidate), (rival_moments, rival))
+    return Refinement(candidate, rival, moments, exchanged, history)
 
 
-def _overlap(data: SearchData, *fits: tuple[FoldedMoments, Candidate]) -> float:
-    """Return `Refinement.overlap` of two candidates with their sums."""
-    (X, weight), fit, values = data.typical, data.fit, []
+def _exchanged(data: SearchData, *fits: tuple[FoldedMoments, Candidate]) -> float:
+    """Return `Refinement.exchanged` of two candidates with their sums; all modes if rounding leaves fewer."""
+    (X, weight), frames = data.typical, []
+    root = np.ones(len(X)) if weight is None else np.sqrt(weight)
     for sums, candidate in fits:
-        try:
-            modes = find_modes(sums.whole, sums.basis.ridge, fit.n_components, candidate.regularization, fit.center)
-        except ValueError:  # rounding leaves too few modes
-            return 0.0
-        values.append(ModeBasis(sums.basis, modes.coefficients, modes.offset).features(X))
-    refined, rival = values
-    return subspace_r2(refined, rival, weight)
+        modes = data.modes(sums, candidate.regularization)
+        if modes is None:
+            return float(data.fit.n_components)
+        values = ModeBasis(sums.basis, modes.coefficients, modes.offset).features(X)
+        values -= np.average(values, axis=0, weights=weight)
+        frames.append(np.linalg.qr(root[:, None] * values)[0])
+    return float(data.fit.n_components - np.sum((frames[0].T @ frames[1]) ** 2))
 
 
 def _narrowing(kernel: Kernel, narrowest: float | None) -> float:

@@ -206,7 +206,8 @@ def _of_refinement(refinement: Any) -> list[str]:
     if not refinement.preferred:
         reason = (
             f"was not kept: it changes the held-out score by {change}. It would be kept if the score rose by more than "
-            "one standard error, or fell by less while the folds agreed better on the same modes"
+            "one standard error, or fell by less while the folds agreed better on the same modes; of other modes on "
+            "which they agree better, it must rise"
         )
     elif refinement.score_difference > refinement.difference_standard_error:
         reason = f"was kept: it changes the held-out score by {change}, a rise of more than one standard error"

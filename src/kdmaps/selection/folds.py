@@ -16,7 +16,9 @@ from kdmaps.bases import Basis
 from kdmaps.data.check import order_findings, order_in, warn_of
 from kdmaps.data.order import Order
 from kdmaps.data.sources import Form, Sample, Source
+from kdmaps.exceptions import DataWarning
 from kdmaps.forms.moments import Moments, sum_moments
+from kdmaps.utils.warn import warn
 
 #: One draw of folds now and then flatters a bad candidate. A second draw costs solves, but no pass over the samples.
 REPEATS = 2
@@ -217,9 +219,20 @@ def splits_at(cv: Any, source: Source, groups: Any, rows: np.ndarray, n_componen
     position[rows] = np.arange(len(rows))
     splits = make_splits(cv, source.rows_for_splitters, groups, n_components, seed)
     kept = [tuple(position[part][position[part] >= 0] for part in split) for split in splits]
-    tested = [split for split in kept if len(split[1]) > n_components]
-    chosen = tested if len(tested) > 1 else kept
-    return make_splits(chosen, np.broadcast_to(0.0, (len(rows), 1)), None, n_components, seed)
+    known = [split for split in kept if min(map(len, split)) > n_components]
+    if len(known) < max(2, len(kept) / 2):
+        raise ValueError(
+            f"Of {len(kept)} folds of cv, {len(kept) - len(known)} have no more than n_components={n_components} of "
+            f"the {len(rows)} samples of a search for training or for testing: use fewer folds, or a larger "
+            "max_search_samples."
+        )
+    if len(known) < len(kept):
+        warn(
+            f"{len(kept) - len(known)} of {len(kept)} folds of cv have too few of the {len(rows)} samples of a search, "
+            "and do without. Use fewer folds, or a larger max_search_samples.",
+            DataWarning,
+        )
+    return make_splits(known, np.broadcast_to(0.0, (len(rows), 1)), None, n_components, seed)
 
 
 def without_landmarks(splits: Splits, source: Source, landmarks: np.ndarray, n_components: int) -> Splits:

@@ -26,6 +26,8 @@ from kdmaps.selection.grid import rate_unit
 from kdmaps.selection.plan import FitSpec, SearchPlan
 from kdmaps.selection.rules import Score, pooled_ritz_timescales
 from kdmaps.spectrum.iteration import CLOSE_STEPS, LAGGED_BOUND, LAGGED_STEPS, seen_directions
+from kdmaps.spectrum.modes import Modes
+from kdmaps.spectrum.pencil import find_modes
 from kdmaps.utils.content import content_digest
 from kdmaps.utils.threads import blas_threads
 from kdmaps.utils.validation import check_samples
@@ -186,6 +188,14 @@ class SearchData:
         """Fit the modes of every fold, and of all samples, at every λ."""
         fit = self.fit
         return cross_fit(folded.whole, folded.parts, folded.basis.ridge, fit.n_components, lambdas, fit.center)
+
+    def modes(self, folded: FoldedMoments, regularization: float) -> Modes | None:
+        """Return the modes of all samples; None if rounding leaves fewer than are wanted."""
+        fit = self.fit
+        try:
+            return find_modes(folded.whole, folded.basis.ridge, fit.n_components, regularization, fit.center)
+        except ValueError:
+            return None
 
     def fit_more(self, folded: FoldedMoments, regularization: float, n_components: int) -> CrossFit | None:
         """Fit more modes than are wanted, on the folds that test every sample once, by subspace iteration."""

@@ -21,8 +21,7 @@ from kdmaps.selection.plan import SearchPlan
 from kdmaps.selection.race import race
 from kdmaps.selection.result import SearchResult
 from kdmaps.selection.rules import make_scoring
-from kdmaps.spectrum.modes import MAX_CONDITION, Modes
-from kdmaps.spectrum.pencil import find_modes
+from kdmaps.spectrum.modes import MAX_CONDITION
 from kdmaps.utils.progress import track
 from kdmaps.utils.threads import blas_threads, map_unordered
 from kdmaps.utils.validation import seed_of
@@ -144,22 +143,14 @@ class _Sweep:
         scored = (c for c in self.candidates if c is not best and not c.rejected)
         for candidate in (best, *sorted(scored, key=lambda c: c.value, reverse=True)):
             moments = self.data.fold(candidate.kernel)
-            if self._modes(moments, candidate.regularization) is not None:
+            if self.data.modes(moments, candidate.regularization) is not None:
                 return candidate, moments
         return best, self.data.fold(best.kernel)  # whose fit says what is wrong
 
     def _is_sound(self, moments: FoldedMoments, regularization: float) -> bool:
         """Whether a fit with all samples would not warn of rounding."""
-        modes = self._modes(moments, regularization)
+        modes = self.data.modes(moments, regularization)
         return modes is not None and modes.condition_number <= MAX_CONDITION
-
-    def _modes(self, moments: FoldedMoments, regularization: float) -> Modes | None:
-        """Return the modes of all samples; None if rounding leaves fewer than the folds have."""
-        fit = self.data.fit
-        try:
-            return find_modes(moments.whole, moments.basis.ridge, fit.n_components, regularization, fit.center)
-        except ValueError:
-            return None
 
     def grid(self, kernels: Sequence[tuple[str, Kernel]], regularizations: Iterable[float]) -> list[Candidate]:
         """Judge every kernel at every λ and return the new candidates."""
