@@ -126,6 +126,6 @@ def test_columns_of_words_are_not_left_out_without_a_word(data, suffix):
     getattr(frame, f"to_{suffix}")(data / f"words.{suffix}", index=False)
     result = run("check", data / f"words.{suffix}")
     assert result.exit_code == 1
-    assert "No number in state: left out." in " ".join(result.stdout.replace("│", " ").split())
+    assert "Not columns of numbers: state; left out." in " ".join(result.stdout.replace("│", " ").split())
     for option in (("--groups", "state"), ("--columns", "x,y")):
-        assert "No number in" not in run("check", data / f"words.{suffix}", *option).stdout
+        assert "Not columns of numbers" not in run("check", data / f"words.{suffix}", *option).stdout

@@ -125,7 +125,19 @@ def test_passage_times_are_those_of_the_library(tmp_path, folder):
         assert f"{row['time']:.4g} ({row['time_low']:.3g}…{row['time_high']:.3g})" in result.stdout
     # Without the groups a pair leads from one trajectory to the other.
     assert run(*command, "--columns", "x", "--out", tmp_path / "one.csv").stdout != result.stdout
-    assert "leave out --stride" in run(*command, "--stride", 2).output
+    assert "in the unit of --time-step (95% intervals); rows are taken to be 0.02 apart" in result.stdout
+    assert "biased dynamics" in run(*command, "--weights", "x").output
+    refused = run("states", tmp_path / "m.npz", tmp_path / "runs.csv", "--groups", "run", "--out", tmp_path / "one.csv")
+    assert refused.exit_code == 2
+    assert "--passage-times only" in refused.output
+    # Frames on either side of an empty line do not follow one another.
+    lines = (tmp_path / "runs.csv").read_text().splitlines()
+    (tmp_path / "parted.csv").write_text("\n".join([*lines[:4001], "", *lines[4001:]]) + "\n")
+    parted = run(
+        "states", tmp_path / "m.npz", tmp_path / "parted.csv", "--passage-times", "--out", tmp_path / "one.csv"
+    )
+    assert parted.exit_code == 2
+    assert "is empty" in parted.output
     static = run("states", folder / "a.npz", folder / "data.csv", "--passage-times", "--out", tmp_path / "none.csv")
     assert static.exit_code == 2
     assert "fit one with --lag" in static.output

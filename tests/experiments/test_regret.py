@@ -1,7 +1,10 @@
+import json
+
 import pytest
 
 import kdmaps
 from kdmaps.experiments import regret
+from kdmaps.experiments._runner import rows_before
 from kdmaps.experiments.paper._printed import MAIN_RESULTS
 
 pytestmark = pytest.mark.slow
@@ -44,3 +47,24 @@ def test_table_gives_mean_and_worst_regret():
     cells = [cell.strip() for cell in line.split("|")[1:-1]]
     assert cells[:6] == ["dw1d", "timescale", "0.8500", "0.1200", "0.1900", "+0.0900"]
     assert float(cells[8]) == MAIN_RESULTS["DW1D", "CV+RFF"][0]
+
+
+def test_rows_of_the_version_before_are_those_of_the_same_samples(tmp_path):
+    """In any order in the file; only of problems where none is missing."""
+    folder = tmp_path / "results" / "regret"
+    folder.mkdir(parents=True)
+    old = [("dw1d", 1, 0.7), ("dw1d", 0, 0.8), ("circle", 0, 0.9)]
+    lines = [
+        {"problem": p, "seed": s, "rule": "before", "r2": r2, "paper_r2": 0.5, "rate_errors": [0.1]} for p, s, r2 in old
+    ]
+    (folder / "rows_0_1_0.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+    def row(rule, seed, r2, problem="dw1d"):
+        return {"problem": problem, "rule": rule, "seed": seed, "r2": r2, "paper_r2": 0.5, "rate_errors": [0.1]}
+
+    rows = [row(rule, seed, 0.9 + 0.05 * seed) for rule in ("oracle", "fresh samples") for seed in (0, 1)]
+    found = rows_before("regret", [*rows, row("oracle", 0, 0.9, "circle"), row("oracle", 1, 0.9, "circle")], tmp_path)
+    assert [(r["problem"], r["seed"]) for r in found] == [("dw1d", 0), ("dw1d", 1)]
+    (line,) = [line for line in regret.table([*rows, *lines[:2]]).splitlines() if "before" in line]
+    cells = [cell.strip() for cell in line.split("|")[1:-1]]
+    assert cells[2:5] == ["0.7500", "0.1750", "0.2500"]  # 0.9 - 0.8 and 0.95 - 0.7

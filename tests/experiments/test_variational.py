@@ -45,7 +45,7 @@ def test_where_the_refinement_is_worse(request):
     assert refined.keys() == search.keys()
     gains = {key: refined[key] - search[key] for key in refined}
     worst = min(gains, key=gains.get)
-    old = rows_before("variational", rows)
+    old = rows_before("variational", rows, request.config.rootpath)
     before = next(row["r2"] for row in old if (row["problem"], row["seed"]) == worst)
     assert worst[0] == "ou3d"
     assert round(refined[worst], 2) == 0.76

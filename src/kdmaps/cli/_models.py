@@ -104,7 +104,7 @@ def matching(fitted: Any, table: Table, files: Files) -> Source:
                 "with --columns which ones to take, and with --angles which of them are angles."
             )
         return files.with_angles(table.select(list(names)))
-    samples = files.with_angles(table.select(files.columns))
+    samples = files.with_angles(table.select(files.columns, leave_out=files.left_out))
     if samples.n_features != fitted.n_features_in_:
         raise ValueError(
             f"The model was fitted to {fitted.n_features_in_} columns, but here are {samples.n_features}; choose them "

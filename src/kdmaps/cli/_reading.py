@@ -141,19 +141,19 @@ class Files:
 
     def _read(self) -> Samples:
         table = self.open()
-        if self.columns is None and table.width and set(table.labels) <= set(self._left_out):
+        if self.columns is None and table.width and set(table.labels) <= set(self.left_out):
             raise ValueError(
                 "No column is left to fit: --draw, --weights and --groups name them all. Say with --columns which ones "
                 "to fit; a column may be fitted and drawn."
             )
-        words = [name for name in table.words if self.columns is None and name not in self._left_out]
+        words = [name for name in table.words if self.columns is None and name not in self.left_out]
         if words:
             warn(
-                f"No number in {', '.join(words)}: left out. Name the columns to fit with --columns, or say what these "
-                "are for with --groups or --draw.",
+                f"Not columns of numbers: {', '.join(words)}; left out. Name the columns to fit with --columns, or "
+                "those that tell trajectories apart with --groups.",
                 DataWarning,
             )
-        samples = self.with_angles(table.select(self.columns, leave_out=self._left_out))
+        samples = self.with_angles(table.select(self.columns, leave_out=self.left_out))
         X = gather(samples)
         weight, group = self.weights_of(table, len(X)), self.groups_of(table, len(X))
         drawn = {Path(name).stem: self._column("--draw", name, table, len(X)) for name in self._drawn}
@@ -163,9 +163,7 @@ class Files:
         if self.groups is not None:
             places["group"] = group
         tensor = _diffusion(self.diffusion, self.stride, *X.shape)
-        if self.timed and self.groups is None and table.gap is not None:
-            refuse_gap(table.gap())
-        step = common_step(table.times(), group) if self.timed and table.times is not None else None
+        step = self.step_of(table, group) if self.timed else None
         return Samples(X, samples.feature_names, weight, group, places, table.ordered, tensor, step, (), drawn)
 
     @property
@@ -173,7 +171,7 @@ class Files:
         return [] if self.draw is None else split_names(self.draw)
 
     @property
-    def _left_out(self) -> list[str]:
+    def left_out(self) -> list[str]:
         """Columns that are not fitted unless `columns` or `angles` names them."""
         angles = [] if self.angles is None else split_names(self.angles)
         return [*self._beside.values(), *(name for name in self._drawn if name not in angles)]
@@ -200,6 +198,12 @@ class Files:
             return group.astype(str) if group.dtype.kind == "O" else group
         return np.asarray(places_of(table, n_samples, self.stride)["file"]) if table.lengths else None
 
+    def step_of(self, table: Table, groups: np.ndarray | None) -> float | None:
+        """Return the time between rows, where the files tell it; refuse rows that are no frames at equal steps."""
+        if self.groups is None and table.gap is not None:
+            refuse_gap(table.gap())
+        return None if table.times is None else common_step(table.times(), groups)
+
     def _column(self, option: str, where: str | None, table: Table, n_samples: int) -> Any:
         """Return one value per sample, or None if none was asked for."""
         if where is None:
@@ -217,7 +221,7 @@ class Files:
         options: dict[str, Any] = {"stride": self.stride, "array": self.array, "header": self.header}
         if self.topology is not None:
             options |= {"topology": str(self.topology), "descriptor": self.descriptor}
-        samples = _call("table.select", columns=self.columns, leave_out=self._left_out)
+        samples = _call("table.select", columns=self.columns, leave_out=self.left_out)
         if self.angles is not None:
             samples = f"angles({samples}, {split_names(self.angles)}{', degrees=True' if self.degrees else ''})"
         used = ["gather", opening, *(["angles"] if self.angles else []), *(["read_column"] if roles else [])]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Annotated
 
@@ -12,12 +13,12 @@ from rich.table import Table
 
 from kdmaps.analysis.dynamics import PassageTimes, coarse_states, mean_first_passage_times, suggest_states
 from kdmaps.cli._app import app
-from kdmaps.cli._models import matching, table_of
+from kdmaps.cli._models import matching, print_warning, table_of
 from kdmaps.cli._options import OUTPUT, HelpAllOption, ModelArgument, require
-from kdmaps.cli._reading import Files, places_of, with_files
+from kdmaps.cli._reading import Files, places_of, texts_of, with_files
 from kdmaps.data import ArraySource, gather, make_writer
 from kdmaps.estimators.transformer import ModeTransformer
-from kdmaps.output.model_files import load
+from kdmaps.output.model_files import load, read_header
 from kdmaps.output.state_words import state_columns, state_rows, state_words
 from kdmaps.utils.files import check_writable, replacing
 
@@ -40,7 +41,8 @@ def states(
         bool,
         typer.Option(
             "--passage-times",
-            help="Mean times from the core of each state to the others, too; of a model with a lag.",
+            help="Mean times from the core of each state to the others, too: of a model with a lag, and rows as far "
+            "apart in time as those of the fit.",
             rich_help_panel=OUTPUT,
         ),
     ] = False,
@@ -59,17 +61,22 @@ def states(
     require(n_states <= r + 1, "--states", f"{n_states} states need {n_states - 1} modes; the model has {r}.")
     if passage_times:
         require(fitted.lag is not None, "--passage-times", "the model knows no time; fit one with --lag.")
-        require(files.stride == 1, "--passage-times", "the lag counts the frames of the fit; leave out --stride.")
+        require(files.weights is None, "--passage-times", "pairs of biased frames show the biased dynamics.")
+    require(files.groups is None or passage_times, "--groups", "trajectories matter to --passage-times only.")
     table = files.open()
     X = gather(matching(fitted, table, files))
     weight = files.weights_of(table, len(X))
     modes = np.asarray(fitted.transform(ArraySource(X)))
     found = coarse_states(modes, n_states, sample_weight=weight)
     places = places_of(table, len(X), files.stride)
-    times = None
+    times, notes = None, list[str]()
     if passage_times:
         groups = files.groups_of(table, len(X))
-        times = mean_first_passage_times(fitted, ArraySource(X), found, groups=groups, random_state=0)
+        files.step_of(table, groups)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            times = mean_first_passage_times(fitted, ArraySource(X), found, groups=groups, random_state=0)
+        notes = texts_of(caught)
     console = Console()
     # Of several files, the number of the file and the row in it.
     named = [":".join(map(str, place)) for place in zip(*places.values(), strict=True)]
@@ -77,9 +84,20 @@ def states(
     for sentence in (*_foreign(fitted, modes, weight), *state_words(found, fitted)):
         console.print(sentence, highlight=False, soft_wrap=True)
     if times is not None:
-        title = "Mean first passage times between the cores of states, in the unit of the time step"
-        console.print(f"{title} ({times.confidence:.0%} intervals):", highlight=False, soft_wrap=True)
+        unit = read_header(model).get("unit") or ("rows" if fitted.time_step == 1 else "the unit of --time-step")
+        console.print(
+            f"Mean first passage times between the cores of states, in {unit} ({times.confidence:.0%} intervals); rows "
+            f"are taken to be {fitted.time_step:g} apart, as in the fit:",
+            highlight=False,
+            soft_wrap=True,
+            markup=False,
+        )
         console.print(_passage_table(times))
+        missing = [str(k + 1) for k in range(n_states) if k not in times.labels]
+        if missing:
+            notes.append(f"no row is in the core of state {', '.join(missing)}; use fewer --states.")
+    for note in notes:
+        print_warning(console, note)
     if table.lengths:
         console.print("Typical rows are named by file and row, as in the file of states.", highlight=False)
     out.parent.mkdir(parents=True, exist_ok=True)

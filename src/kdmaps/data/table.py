@@ -33,7 +33,7 @@ class Table:
     extras : dict of str to callable
         Other columns, text or further arrays of an archive: each function yields the blocks of one column.
     words : tuple of str
-        Those of them that are columns of text among columns of numbers.
+        Those of them that stand beside the columns of numbers, but hold something else.
     array : ndarray or None
         The columns of numbers, if they are in memory or mapped.
     n_samples : int or None
@@ -239,6 +239,6 @@ def join(tables: Sequence[Table], paths: Sequence[object]) -> Table:
         times=None if len(clocks) < len(tables) else lambda: np.concatenate([times() for times in clocks]),
         lengths=lengths,
         hint=first.hint,
-        words=first.words,
+        words=tuple(dict.fromkeys(name for table in tables for name in table.words)),
         gap=lambda: next((where for table in tables if table.gap is not None and (where := table.gap())), None),
     )

@@ -43,11 +43,12 @@ def run_tasks(
     return [row for key in keys for row in done[key]]
 
 
-def rows_before(name: str, rows: list[Row]) -> list[Row]:
-    """Return what version 0.1.0 gave for the same samples in an experiment, where the results are at hand."""
-    known = {(row["problem"], row["seed"]) for row in rows}
-    old = read_lines(Path("results", name, "rows_0_1_0.jsonl"))
-    return [row for row in old if (row["problem"], row["seed"]) in known]
+def rows_before(name: str, rows: list[Row], root: Path = Path()) -> list[Row]:
+    """Return what version 0.1.0 gave for the same samples in an experiment, of problems where it has them all."""
+    old = {(row["problem"], row["seed"]): row for row in read_lines(root / "results" / name / "rows_0_1_0.jsonl")}
+    keys = sorted({(row["problem"], row["seed"]) for row in rows})
+    unknown = {problem for problem, seed in keys if (problem, seed) not in old}
+    return [old[key] for key in keys if key[0] not in unknown]
 
 
 def key_of(task: dict[str, Any]) -> str:

@@ -156,7 +156,8 @@ def table(rows: list[Row]) -> str:
     lines = []
     for problem in dict.fromkeys(row["problem"] for row in rows):
         mine = [row for row in rows if row["problem"] == problem]
-        r2 = {rule: np.array([row["r2"] for row in mine if row["rule"] == rule]) for rule in _rules(mine)}
+        by_seed = sorted(mine, key=lambda row: row["seed"])
+        r2 = {rule: np.array([row["r2"] for row in by_seed if row["rule"] == rule]) for rule in _rules(mine)}
         for rule in _rules(mine):
             regret = r2["oracle"] - r2[rule]
             errors = np.mean([row["rate_errors"] for row in mine if row["rule"] == rule], axis=0)

@@ -109,6 +109,8 @@ def table(rows: list[Row]) -> str:
         by = {m: sorted((row for row in mine if row["method"] == m), key=lambda row: row["seed"]) for m in methods}
         cells = [
             f"{np.mean([row['r2'] for row in by[m]]):.3f} ({np.mean([row['paper_r2'] for row in by[m]]):.3f})"
+            if by[m]
+            else "–"
             for m in methods
         ]
         change = np.array([b["r2"] - a["r2"] for a, b in zip(by["search"], by["refined"], strict=True)])

@@ -248,7 +248,8 @@ def mean_first_passage_times(
     with np.errstate(divide="ignore", invalid="ignore"):
         logs = np.log(np.where(found > 0, found, np.nan))
         known = logs[1:][np.isfinite(logs[1:][:, ~np.eye(len(names), dtype=bool)]).all(axis=1)]
-    if not np.isfinite(found[0]).all() or len(known) < 2:
+    others = found[0][~np.eye(len(names), dtype=bool)]
+    if not (np.isfinite(others).all() and (others > 0).all()) or len(known) < 2:
         raise ValueError(
             "X holds too few transitions between states for passage times; use fewer states or longer trajectories."
         )
