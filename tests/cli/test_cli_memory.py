@@ -62,8 +62,9 @@ def test_memory_does_not_grow_with_the_file(ending, tmp_path, little_memory):
     options = ("--columns", "0:20,22", "--out", tmp_path / "out", "--resamples", 20, *GIVEN)
     before = peak("fit", few, *options)
     growth = peak("fit", many, *options) - before
-    # 10,000 more rows of 21 columns are 1.7 MB; the one mode at these rows is 0.08 MB, of which there are two copies.
-    assert growth < 0.4e6
+    # 10,000 more rows of 21 columns are 1.7 MB; the one mode at these rows is 0.08 MB, of which there are two copies,
+    # and the peaks of two runs differ by up to 0.1 MB by when their threads meet.
+    assert growth < 0.6e6
     model = kdmaps.load(tmp_path / "out" / "model.npz")
     chosen = X[:, [*range(20), 22]]
     settings = {"kernel": "gaussian", "bandwidth": 8.0, "n_features": 16, "regularization": 0.01, "random_state": 0}
