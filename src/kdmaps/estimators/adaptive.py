@@ -57,7 +57,7 @@ class AdaptiveDiffusionMap(KernelSearchCV):
         As in `KernelSearchCV`.
     max_search_samples : "auto", int or None, default="auto"
         Kernels are searched and refined on a random subsample of at most this size; the chosen one is fitted on all
-        samples. "auto" is 5,000 samples, or 20,000 pairs of frames, in runs of 100 consecutive ones; None is all.
+        samples. "auto" is 5,000 samples, or 20,000 pairs of frames, in runs of consecutive ones; None is all.
     metric_rounds : int, default=5
         Most metrics that are tried one after the other; 0 for none. Needs `bandwidths="auto"` and more than one input.
     refine : bool, default=True

@@ -82,7 +82,8 @@ class KernelSearchCV(ModeTransformer):
         `kdmaps.selection.scores.FoldFit` and returns a number; its mean over the folds is maximised.
     max_search_samples : int or None, default=None
         Candidates are judged on a random subsample of at most this size; the best one is fitted on all samples. None
-        is all samples of an array in memory or of Dask data, and 20,000 of other data that are read in chunks.
+        is all samples of an array in memory or of Dask data, and 20,000 of other data that are read in chunks. Pairs of
+        frames are drawn in runs of up to 100 consecutive ones.
     basis : {"auto", "fourier", "landmarks", "random-phase"}, default="auto"
         As in `KernelDiffusionMap`. "auto" races Fourier features and landmarks; in a grid it is "fourier". Landmarks
         are chosen once for all candidates, at most a quarter as many as there are samples, and no sample that is tested

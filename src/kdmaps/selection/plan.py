@@ -145,7 +145,7 @@ class SearchPlan:
     metric_rounds : int
         As in `AdaptiveDiffusionMap`.
     max_search_samples : int or None
-        Candidates are judged on a random subsample of at most this size.
+        Candidates are judged on a random subsample of at most this size; pairs of frames are drawn in runs.
     random_state : int, RandomState instance or None
     """
 
