@@ -18,7 +18,7 @@ from kdmaps.exceptions import UnreliableModesWarning
 from kdmaps.forms.diffusion import DiffusionTensor
 from kdmaps.forms.energy import EnergyForm, compute_moments
 from kdmaps.kernels import Gaussian, Mixture
-from kdmaps.selection import search as search_module
+from kdmaps.selection import judging
 from kdmaps.selection.candidate import Candidate
 from kdmaps.selection.cross_fit import CrossFit
 from kdmaps.selection.folds import BlockedKFold, Folds, make_splits
@@ -379,14 +379,14 @@ def test_a_winner_of_a_grid_that_rounding_spoils_gives_way_to_the_next(monkeypat
     X = kdmaps.problems.load("dw1d").sample(200, random_state=0)
     settings = {"families": ("gaussian",), "bandwidths": [0.5, 1.0], "regularizations": [1e-3, 1e-2], "random_state": 0}
     first = kdmaps.KernelSearchCV(2, **settings).fit(X)
-    spoiled, solve = first.best_params_["regularization"], search_module.find_modes
+    spoiled, solve = first.best_params_["regularization"], judging.find_modes
 
     def find_modes(moments, ridge, n, regularization, center):
         if regularization == spoiled:
             raise ValueError("The samples determine only 1 mode")
         return solve(moments, ridge, n, regularization, center)
 
-    monkeypatch.setattr(search_module, "find_modes", find_modes)
+    monkeypatch.setattr(judging, "find_modes", find_modes)
     second = kdmaps.KernelSearchCV(2, **settings).fit(X)
     scores = first.cv_results_["selection_score"]
     others = first.cv_results_["param_regularization"] != spoiled
