@@ -298,3 +298,20 @@ class TestPassages:
         static = wide_map(1).fit(np.random.default_rng(0).standard_normal((500, 1)))
         with pytest.raises(ValueError, match="without a lag"):
             committor(static, X, states == 0, states == 2)
+
+
+@known_warning("too few for a rate")
+@pytest.mark.parametrize("time", [-2.0, np.inf, np.nan])
+def test_times_that_are_no_times_are_refused(time, monkeypatch):
+    """Too few transitions make the system of equations so poor that a time comes out negative."""
+    states = walk(ladder(3), 2000, 0)
+    frames, labels = states[:, None].astype(float), np.where(states == 1, -1, states)
+    model = chain_map(states, 3, 2, 1)
+
+    def poor(along, member, target, counts):
+        of_all = np.arange(len(counts))[:, None] == 0  # the other rows are resamples
+        return np.where(np.arange(2) == target, 0.0, np.where(of_all, time, 2.0))
+
+    monkeypatch.setattr("kdmaps.analysis.dynamics._passage._times_to", poor)
+    with pytest.raises(ValueError, match="too few transitions"):
+        mean_first_passage_times(model, frames, labels, n_resamples=20, random_state=0)

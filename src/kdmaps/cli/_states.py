@@ -9,14 +9,19 @@ from typing import Annotated
 import numpy as np
 import typer
 from rich.console import Console
-from rich.table import Table
 
-from kdmaps.analysis.dynamics import PassageTimes, coarse_states, mean_first_passage_times, suggest_states
+from kdmaps.analysis.dynamics import (
+    CoarseStates,
+    PassageTimes,
+    coarse_states,
+    mean_first_passage_times,
+    suggest_states,
+)
 from kdmaps.cli._app import app
 from kdmaps.cli._models import matching, print_warning, table_of
 from kdmaps.cli._options import OUTPUT, HelpAllOption, ModelArgument, require
 from kdmaps.cli._reading import Files, places_of, texts_of, with_files
-from kdmaps.data import ArraySource, gather, make_writer
+from kdmaps.data import ArraySource, Table, gather, make_writer
 from kdmaps.estimators.transformer import ModeTransformer
 from kdmaps.output.model_files import load, read_header
 from kdmaps.output.state_words import state_columns, state_rows, state_words
@@ -69,35 +74,15 @@ def states(
     modes = np.asarray(fitted.transform(ArraySource(X)))
     found = coarse_states(modes, n_states, sample_weight=weight)
     places = places_of(table, len(X), files.stride)
-    times, notes = None, list[str]()
-    if passage_times:
-        groups = files.groups_of(table, len(X))
-        files.step_of(table, groups)
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            times = mean_first_passage_times(fitted, ArraySource(X), found, groups=groups, random_state=0)
-        notes = texts_of(caught)
+    passages = _passages(fitted, table, files, X, found) if passage_times else None
     console = Console()
     # Of several files, the number of the file and the row in it.
     named = [":".join(map(str, place)) for place in zip(*places.values(), strict=True)]
     console.print(table_of(state_columns(), state_rows(found, found.representatives(X, 3), named)))
     for sentence in (*_foreign(fitted, modes, weight), *state_words(found, fitted)):
         console.print(sentence, highlight=False, soft_wrap=True)
-    if times is not None:
-        unit = read_header(model).get("unit") or ("rows" if fitted.time_step == 1 else "the unit of --time-step")
-        console.print(
-            f"Mean first passage times between the cores of states, in {unit} ({times.confidence:.0%} intervals); rows "
-            f"are taken to be {fitted.time_step:g} apart, as in the fit:",
-            highlight=False,
-            soft_wrap=True,
-            markup=False,
-        )
-        console.print(_passage_table(times))
-        missing = [str(k + 1) for k in range(n_states) if k not in times.labels]
-        if missing:
-            notes.append(f"no row is in the core of state {', '.join(missing)}; use fewer --states.")
-    for note in notes:
-        print_warning(console, note)
+    if passages is not None:
+        _show_passages(console, *passages, fitted, n_states, read_header(model).get("unit"))
     if table.lengths:
         console.print("Typical rows are named by file and row, as in the file of states.", highlight=False)
     out.parent.mkdir(parents=True, exist_ok=True)
@@ -107,16 +92,43 @@ def states(
     console.print(f"Written: {out}", highlight=False, soft_wrap=True)
 
 
-def _passage_table(times: PassageTimes) -> Table:
-    """Return a table with one line for each state in which paths begin."""
+def _passages(
+    fitted: ModeTransformer, table: Table, files: Files, X: np.ndarray, found: CoarseStates
+) -> tuple[PassageTimes, list[str]]:
+    """Return the times between states, and what there is to warn of; refuse rows that are no frames at equal steps."""
+    groups = files.groups_of(table, len(X))
+    files.step_of(table, groups)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        times = mean_first_passage_times(fitted, ArraySource(X), found, groups=groups, random_state=0)
+    return times, texts_of(caught)
+
+
+def _show_passages(
+    console: Console, times: PassageTimes, notes: list[str], fitted: ModeTransformer, n_states: int, unit: str | None
+) -> None:
+    """Print a table with one line for each state in which paths begin, and the warnings."""
+    unit = unit or ("rows" if fitted.time_step == 1 else "the unit of --time-step")
+    console.print(
+        f"Mean first passage times between the cores of states, in {unit} ({times.confidence:.0%} intervals); rows are "
+        f"taken to be {fitted.time_step:g} apart, as in the fit:",
+        highlight=False,
+        soft_wrap=True,
+        markup=False,
+    )
 
     def cell(i: int, j: int) -> str:
         low, high = times.intervals[i, j]
         return "" if i == j else f"{times.times[i, j]:.4g} ({low:.3g}…{high:.3g})"
 
-    numbers = range(len(times.labels))
-    rows = [[f"{times.labels[i] + 1}", *(cell(i, j) for j in numbers)] for i in numbers]
-    return table_of(["from state", *(f"to {label + 1}" for label in times.labels)], rows)
+    names, numbers = [str(label + 1) for label in times.labels], range(len(times.labels))
+    rows = [[names[i], *(cell(i, j) for j in numbers)] for i in numbers]
+    console.print(table_of(["from state", *(f"to {name}" for name in names)], rows))
+    missing = [str(k + 1) for k in range(n_states) if k not in times.labels]
+    if missing:
+        notes = [*notes, f"no row is in the core of state {', '.join(missing)}; use fewer --states."]
+    for note in notes:
+        print_warning(console, note)
 
 
 def _foreign(fitted: ModeTransformer, modes: np.ndarray, weight: np.ndarray | None) -> tuple[str, ...]:

@@ -15,7 +15,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from kdmaps.bases import MIN_ROWS, Basis
-from kdmaps.data.sources import ArraySource, Source, weights_at
+from kdmaps.data.row_numbers import weights_at
+from kdmaps.data.sources import ArraySource, Source
 from kdmaps.forms.diffusion import DiffusionTensor
 from kdmaps.forms.engines import chunk_rows, make_loop
 from kdmaps.forms.moments import Moments, Packed

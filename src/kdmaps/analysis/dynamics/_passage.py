@@ -247,14 +247,15 @@ def mean_first_passage_times(
     found = np.stack([_times_to(along, member, j, counts) for j in range(len(names))], -1)
     with np.errstate(divide="ignore", invalid="ignore"):
         logs = np.log(np.where(found > 0, found, np.nan))
-        known = logs[1:][np.isfinite(logs[1:][:, ~np.eye(len(names), dtype=bool)]).all(axis=1)]
-    others = found[0][~np.eye(len(names), dtype=bool)]
-    if not (np.isfinite(others).all() and (others > 0).all()) or len(known) < 2:
+    between = ~np.eye(len(names), dtype=bool)
+    usable = np.isfinite(logs[:, between]).all(axis=1)  # all times positive
+    known = logs[1:][usable[1:]]
+    if not usable[0] or len(known) < 2:
         raise ValueError(
             "X holds too few transitions between states for passage times; use fewer states or longer trajectories."
         )
     intervals = np.exp(basic_intervals(logs[0], known, confidence, len(along.blocks)))
-    intervals[np.eye(len(names), dtype=bool)] = 0
+    intervals[~between] = 0
     return PassageTimes(names, found[0], intervals, float(confidence))
 
 
