@@ -248,7 +248,7 @@ def mean_first_passage_times(
     with np.errstate(divide="ignore", invalid="ignore"):
         logs = np.log(np.where(found > 0, found, np.nan))
     between = ~np.eye(len(names), dtype=bool)
-    usable: np.ndarray = np.isfinite(logs[:, between]).all(axis=1)  # all times positive
+    usable = np.all(np.isfinite(logs[:, between]), axis=1)  # all times positive
     known = logs[1:][usable[1:]]
     if not usable[0] or len(known) < 2:
         raise ValueError(
