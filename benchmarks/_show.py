@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from experiments._runner import markdown
 from rich.console import Console
 from rich.table import Table
-
-from kdmaps.experiments._runner import markdown
 
 
 def show(table: Table, keep: str | None = None) -> None:

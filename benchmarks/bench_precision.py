@@ -12,11 +12,11 @@ from pathlib import Path
 
 import numpy as np
 from benchmarks._timing import best_times
-from kdmaps.metrics import subspace_r2
 
 from kdmaps import KernelDiffusionMap, problems
 from kdmaps.data.distances import median_distance
 from kdmaps.exceptions import UnreliableModesWarning
+from kdmaps.metrics import subspace_r2
 from kdmaps.utils.threads import n_threads
 
 OUT = Path("results/precision/table.md")

@@ -23,10 +23,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from experiments._default import fit_default
+from experiments._runner import Row, markdown, options_of, publish, run_tasks
 
 from kdmaps import metrics
-from kdmaps.experiments._default import fit_default
-from kdmaps.experiments._runner import Row, markdown, options_of, publish, run_tasks
 from kdmaps.problems import MullerBrown
 
 #: The first three draws of the experiment `rare_events`.

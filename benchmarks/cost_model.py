@@ -16,12 +16,12 @@ from itertools import repeat
 from pathlib import Path
 
 import numpy as np
+from experiments._runner import markdown
 from matplotlib.figure import Figure
 from scipy.optimize import nnls
 
 from kdmaps.bases import make_basis
 from kdmaps.data import StreamSource
-from kdmaps.experiments._runner import markdown
 from kdmaps.forms.energy import compute_moments
 from kdmaps.forms.engines import MATRICES
 from kdmaps.kernels import Gaussian

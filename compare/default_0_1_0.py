@@ -1,4 +1,4 @@
-"""The default estimator of version 0.1.0 on the samples of kdmaps.experiments.release: two hours, resumable.
+"""The default estimator of version 0.1.0 on the samples of experiments.release: two hours, resumable.
 
 The source of that version comes from the history of this repository; run this script in a clone, with jax and optax.
 """
@@ -14,7 +14,7 @@ from pathlib import Path
 from release_0_1_0 import extract
 
 OUT = Path(__file__).resolve().parents[1] / "results" / "release" / "release_0_1_0.jsonl"
-#: Problems and numbers of samples, as in kdmaps.experiments.release.
+#: Problems and numbers of samples, as in experiments.release.
 CASES = [
     *((name, 500) for name in ("ou2d-4", "ou2d-16", "ou3d", "dw1d", "dw1d-asym", "circle", "mdlike-6", "ou10d")),
     *((name, 1000) for name in ("ou10d", "ou20d", "mdlike-10", "mdlike-20")),

@@ -76,7 +76,7 @@ for name, points in [("modes", modes), ("principal components", PCA(4).fit_trans
 # kdmaps. With twelve neighbours it is much better in two dimensions: hardly any edge of such a graph leads from one
 # digit to another, and each of its vectors is nearly constant but on one or two digits. Its modes are those of a
 # table of images, though, while those of kdmaps are functions of the pixels, which new images have too. Fewer images
-# carry its first vectors, as n_V = (Σφ²)²/Σφ⁴ shows. ``python -m kdmaps.experiments.reasons`` compares more methods.
+# carry its first vectors, as n_V = (Σφ²)²/Σφ⁴ shows. ``python -m experiments.reasons`` compares more methods.
 # If groups are what you look for, take as many modes as there are groups, less one.
 
 images, digit = load_digits(return_X_y=True)

@@ -9,11 +9,11 @@ or new Axes and returns them.
 # %%
 # The fit: a small search, and its uncertainty.
 
-from kdmaps.certificates import certify_modes
-from kdmaps.generators import for_problem
 from matplotlib import pyplot as plt
 
 import kdmaps
+from kdmaps.certificates import certify_modes
+from kdmaps.generators import for_problem
 
 problem = kdmaps.problems.load("triplewell2d")
 X = problem.sample(800, random_state=0)

@@ -17,10 +17,10 @@ hypothesis.settings.load_profile("unhurried")
 
 #: Examples in docstrings, which cannot carry a mark, that take longer than half a second.
 SLOW_EXAMPLES = {
-    "kdmaps.analysis.dynamics._chapman.chapman_kolmogorov",
-    "kdmaps.analysis.dynamics._passage.committor",
-    "kdmaps.analysis.dynamics._passage.mean_first_passage_times",
-    "kdmaps.analysis.uncertainty.bootstrap",
+    "kdmaps.dynamics._chapman.chapman_kolmogorov",
+    "kdmaps.dynamics._passage.committor",
+    "kdmaps.dynamics._passage.mean_first_passage_times",
+    "kdmaps.uncertainty.bootstrap",
     "kdmaps.estimators.adaptive.AdaptiveDiffusionMap",
     "kdmaps.estimators.search.KernelSearchCV",
     "kdmaps.estimators.variational.VariationalKernelMap",

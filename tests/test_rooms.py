@@ -14,23 +14,21 @@ ORDER = [
     ("kernels",),
     ("data", "bases", "forms"),
     ("spectrum",),
-    ("analysis.certificates", "analysis.generators", "analysis.relevance"),
-    ("analysis.evidence", "analysis.trust"),
+    ("metrics", "diagnostics", "certificates", "generators"),
     ("selection",),
     ("learn",),
-    ("output.words", "output.notebook"),
+    ("words", "notebook"),
     ("estimators",),
-    ("analysis", "simulation"),
+    ("uncertainty", "dynamics", "simulation"),
     ("baselines",),
-    ("output",),
-    ("experiments",),
+    ("lag_words", "state_words", "plotting", "report"),
     ("cli", "__main__"),
 ]
 
 
 #: Where the short names of `kdmaps/__init__.pyi` are.
 SHORT = {
-    node.names[0].name: f"{node.module}.{node.names[0].name}".removeprefix("kdmaps.")
+    node.names[0].name: ".".join(filter(None, [node.module, node.names[0].name]))
     for node in ast.parse((PACKAGE / "__init__.pyi").read_text()).body
     if isinstance(node, ast.ImportFrom)
 }

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from experiments._runner import markdown, publish, run_tasks
 
 import kdmaps
 from kdmaps.__main__ import main as command
-from kdmaps.experiments._runner import markdown, publish, run_tasks
 from kdmaps.utils.files import write_text
 
 N_SAMPLES = 300

@@ -14,10 +14,10 @@ from benchmarks._timing import resident
 from benchmarks.neural._peers import PEERS, ROOT
 from benchmarks.rivals._measure import answer, draw, forget_peak, run_limited
 from benchmarks.rivals._methods import Data
+from experiments._runner import Row
 from joblib import Memory
 
 from kdmaps import metrics, problems
-from kdmaps.experiments._runner import Row
 
 #: Limits of a process, which makes many fits.
 SECONDS, GIGABYTES = 3600.0, 12.0

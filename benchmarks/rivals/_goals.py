@@ -7,8 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 from benchmarks.rivals._methods import OURS, RIVALS
-
-from kdmaps.experiments._runner import Row
+from experiments._runner import Row
 
 ONE_FIT = "kdmaps, one fit"
 

@@ -20,9 +20,9 @@ from typing import Any
 import numpy as np
 from benchmarks._timing import resident
 from benchmarks.rivals._methods import RIVALS, Data, Found
+from experiments._runner import Row
 
 from kdmaps import metrics, problems
-from kdmaps.experiments._runner import Row
 from kdmaps.utils.threads import n_threads
 
 ROOT = Path(__file__).parents[2]

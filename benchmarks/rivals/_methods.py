@@ -101,7 +101,7 @@ def textbook(data: Data, n_features: int = N_FEATURES) -> Found:
 
 def paper_cv(data: Data) -> Found:
     """Return the paper's selection: eigenvalue sums, nothing centred; the first of r + 1 modes is its constant."""
-    from kdmaps.experiments.paper._protocol import METHODS
+    from experiments.paper._protocol import METHODS
 
     model = METHODS["CV+RFF"](data.X, data.n_modes + 1, data.seed, regularization=1e-2, n_features=N_FEATURES)
     return Found(model.transform(data.X)[:, 1:], model.rates_[1:])

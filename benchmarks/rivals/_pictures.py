@@ -6,8 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from benchmarks.rivals._methods import OURS, RIVALS
+from experiments._runner import Row
 
-from kdmaps.experiments._runner import Row
 from kdmaps.utils.files import replacing
 
 

@@ -8,8 +8,7 @@ from pathlib import Path
 import numpy as np
 from benchmarks.rivals._goals import Goal, goals, mean_accuracy
 from benchmarks.rivals._methods import RIVALS
-
-from kdmaps.experiments._runner import Row, markdown
+from experiments._runner import Row, markdown
 
 
 def load_rows(path: Path) -> list[Row]:

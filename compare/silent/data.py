@@ -15,7 +15,7 @@ def double_well(barrier: float) -> Langevin1D:
 @case(
     1,
     r"Row\(s\) 0 of X \(counted from 0\) lie alone",
-    "tests/analysis/test_trust.py::test_a_row_that_carries_a_mode_is_named",
+    "tests/diagnostics/test_trust.py::test_a_row_that_carries_a_mode_is_named",
     [(KernelSearchCV, 5.0), (KernelSearchCV, 1e3), (AdaptiveDiffusionMap, 5.0), (AdaptiveDiffusionMap, 1e3)],
 )
 def outlier(variant: tuple[type, float]) -> tuple[str, bool]:
@@ -31,7 +31,7 @@ def outlier(variant: tuple[type, float]) -> tuple[str, bool]:
 @case(
     3,
     "Hardly a sample lies in the transition of mode 1",
-    "tests/analysis/test_trust.py::test_clusters_without_a_transition",
+    "tests/diagnostics/test_trust.py::test_clusters_without_a_transition",
     [2.0, 4.0],
 )
 def clusters(distance: float) -> tuple[str, bool]:
@@ -45,7 +45,7 @@ def clusters(distance: float) -> tuple[str, bool]:
 @case(
     4,
     r"(The energy|The variance|Hardly|On held-out|Kernels that).{1,40}mode 1\b|Other random features .{1,20}mode 1\b",
-    "tests/analysis/test_trust.py::test_barriers_that_samples_hardly_cross",
+    "tests/diagnostics/test_trust.py::test_barriers_that_samples_hardly_cross",
     range(8),
 )
 def barrier(seed: int) -> tuple[str, bool]:
@@ -75,7 +75,7 @@ def discrete(kind: str) -> tuple[str, bool]:
 @case(
     8,
     r"leave [\d.]+ effective samples of 1000|samples are worth \d+ independent ones",
-    "tests/analysis/test_trust.py::test_weights_that_leave_few_samples",
+    "tests/diagnostics/test_trust.py::test_weights_that_leave_few_samples",
     [2.87, 5.2],
 )
 def weights(spread: float) -> tuple[str, bool]:

@@ -49,7 +49,7 @@ def saved(folder: str) -> Path:
 @case(
     20,
     "was damaged or edited: its digest does not belong to its content",
-    "tests/output/test_archive.py::test_a_file_that_was_edited_is_refused",
+    "tests/estimators/test_archive.py::test_a_file_that_was_edited_is_refused",
 )
 def edited() -> tuple[str, bool]:
     """Model file whose rates were doubled, with valid checksums of its parts."""
@@ -63,7 +63,9 @@ def edited() -> tuple[str, bool]:
 
 
 @case(
-    21, "claim to hold more than the file", "tests/output/test_archive.py::test_nested_members_do_not_fill_the_memory"
+    21,
+    "claim to hold more than the file",
+    "tests/estimators/test_archive.py::test_nested_members_do_not_fill_the_memory",
 )
 def nested() -> tuple[str, bool]:
     """Model file of 1 MB with 600 members that hold each other."""

@@ -14,7 +14,7 @@ CUTS = [("circle", 1, 1), ("circle", 3, 1), ("sphere-3", 2, 1), ("sphere-3", 1, 
 @case(
     13,
     "as the frames of 20 walkers that take turns do",
-    "tests/analysis/test_uncertainty.py::TestAgainstExplicitRefits::test_walkers_that_take_turns_are_noticed",
+    "tests/test_uncertainty.py::TestAgainstExplicitRefits::test_walkers_that_take_turns_are_noticed",
 )
 def walkers() -> tuple[str, bool]:
     """Bootstrap of 20 walkers that take turns, without groups (correlation time 126 frames), 20 data sets."""
@@ -33,7 +33,7 @@ def walkers() -> tuple[str, bool]:
 @case(
     14,
     "have the same time scale within the sampling error",
-    "tests/analysis/test_trust.py::test_cuts_through_degenerate_pairs",
+    "tests/diagnostics/test_trust.py::test_cuts_through_degenerate_pairs",
     CUTS,
 )
 def cut(variant: tuple[str, int, int]) -> tuple[str, bool]:
@@ -69,7 +69,7 @@ def frames(seed: int) -> tuple[str, bool]:
 @case(
     16,
     r"(The energy|Kernels that).{1,40}mode 1\b|Other random features .{1,20}mode 1\b",
-    "tests/analysis/test_trust.py::test_intervals_hold_what_other_random_states_find",
+    "tests/diagnostics/test_trust.py::test_intervals_hold_what_other_random_states_find",
 )
 def many_dimensions() -> tuple[str, bool]:
     """50 dimensions, eight random states: the first rate (0.40), and the interval of the first state."""

@@ -130,8 +130,8 @@ def _introduction(root: Path, folder: Path) -> str:
     pictures = "".join(f"![{picture.stem}]({picture.name})\n\n" for picture in sorted(folder.glob("*.png")))
     experiment = root / "src" / "kdmaps" / "experiments" / folder.name
     for source, command in (
-        (experiment / "__init__.py", f"kdmaps.experiments.{folder.name}"),
-        (experiment.with_suffix(".py"), f"kdmaps.experiments.{folder.name}"),
+        (experiment / "__init__.py", f"experiments.{folder.name}"),
+        (experiment.with_suffix(".py"), f"experiments.{folder.name}"),
         (root / "benchmarks" / folder.name / "__init__.py", f"benchmarks.{folder.name}"),
         (root / "benchmarks" / f"{folder.name}.py", f"benchmarks.{folder.name}"),
         (root / "benchmarks" / f"bench_{folder.name}.py", f"benchmarks.bench_{folder.name}"),

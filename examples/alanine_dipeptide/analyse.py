@@ -13,11 +13,11 @@ from pathlib import Path
 import matplotlib
 import numpy as np
 from alanine import HERE, NAMES, STEP_PS, coordinates, load
-from kdmaps.metrics import correlation_table
-from kdmaps.plotting import plot_landscape, plot_modes
 
 import kdmaps
 from kdmaps.data.distances import median_distance
+from kdmaps.metrics import correlation_table
+from kdmaps.plotting import plot_landscape, plot_modes
 
 #: Target correlations of eigenvectors 1 and 2 of the Markov model with the nearest combinations of the learned modes.
 GOALS = {"dihedrals": (0.99, None), "heavy atoms": (0.96, 0.98)}

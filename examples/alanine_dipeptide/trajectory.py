@@ -9,9 +9,9 @@ import warnings
 
 import matplotlib
 from alanine import HERE, STEP_PS, coordinates, load, place
-from kdmaps.plotting import plot_chapman_kolmogorov, plot_implied_timescales
 
 import kdmaps
+from kdmaps.plotting import plot_chapman_kolmogorov, plot_implied_timescales
 
 #: Target correlations with eigenvectors 1 and 2, in place, and time scales in ps.
 GOALS = {"dihedrals": (0.998, 0.995), "heavy atoms": (0.996, 0.992)}

@@ -17,10 +17,10 @@ import numpy as np
 import openmm
 from molecule import KT, TEMPERATURE, TIMESTEP, Molecule
 from openmm import app, unit
-from report import analyse, angles, write
 
 import kdmaps
 from kdmaps.simulation import descriptors, metadynamics_weights, openmm_cv
+from report import analyse, angles, write
 
 #: Steps between hills and between frames (1 ps); the first hill in kJ/mol; the bias factor γ; points of the grid.
 EVERY, HEIGHT, FACTOR, GRID = 500, 1.2, 10.0, 60

@@ -15,10 +15,10 @@ import kdmaps.cli._fit
 from commands import GIVEN, given, run
 from kdmaps.cli._options import in_options
 from kdmaps.data import gather, open_table
+from kdmaps.estimators import model_files
 from kdmaps.kernels import Gaussian, Metric
-from kdmaps.output import model_files
-from kdmaps.output.words import independence_of
 from kdmaps.selection import search
+from kdmaps.words import independence_of
 from shared import known_warning
 
 pytestmark = pytest.mark.usefixtures("undrawn")

@@ -9,7 +9,7 @@ import pytest
 import kdmaps
 from commands import GIVEN, given, run
 from kdmaps.data.pairs import common_step
-from kdmaps.output.model_files import read_header
+from kdmaps.estimators.model_files import read_header
 from shared import known_warning, topology
 
 pytestmark = pytest.mark.usefixtures("undrawn")

@@ -65,7 +65,7 @@ def test_the_library_imports_nothing_optional():
     done = python("-c", f"{REFUSE}{everything}; print(*sys.modules); print(*asked)")
     assert done.returncode == 0
     imported, asked = (set(line.split()) for line in done.stdout.split("\n")[:2])
-    assert {"kdmaps.plotting", "kdmaps.output.plotting", "kdmaps.estimators.adaptive"} <= imported
+    assert {"kdmaps.plotting", "kdmaps.estimators.adaptive"} <= imported
     # scikit-learn itself imports rich where it is installed; kdmaps does without.
     assert asked <= {"rich"}
 

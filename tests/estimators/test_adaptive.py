@@ -103,7 +103,7 @@ def test_selected_modes_are_close_to_the_truth(name):
     problem = kdmaps.problems.load(name)
     X = problem.sample(1000, random_state=3)
     modes = AdaptiveDiffusionMap(problem.n_modes, random_state=0).fit_transform(X)
-    # Twice the mean error at N=500 in `python -m kdmaps.experiments.regret`, with twice the samples.
+    # Twice the mean error at N=500 in `python -m experiments.regret`, with twice the samples.
     assert kdmaps.metrics.subspace_r2(modes, problem.reference(X, problem.n_modes)) > 0.95
 
 

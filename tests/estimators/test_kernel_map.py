@@ -4,7 +4,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import sklearn
-from kdmaps.metrics import subspace_r2
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import ortho_group
 from sklearn.base import clone
@@ -17,6 +16,7 @@ import kdmaps
 from kdmaps import KernelDiffusionMap, problems
 from kdmaps.forms.energy import compute_moments
 from kdmaps.kernels import Gaussian, Matern
+from kdmaps.metrics import subspace_r2
 from shared import known_warning
 
 pytestmark = known_warning("have the same time scale")

@@ -5,7 +5,6 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from kdmaps.certificates import cv_consistency_bound
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, ShuffleSplit
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -13,6 +12,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import kdmaps
 from kdmaps import AdaptiveDiffusionMap, KernelDiffusionMap, KernelSearchCV
 from kdmaps.bases import make_basis
+from kdmaps.certificates import cv_consistency_bound
 from kdmaps.data import ArraySource
 from kdmaps.exceptions import UnreliableModesWarning
 from kdmaps.forms.diffusion import DiffusionTensor

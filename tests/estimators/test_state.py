@@ -5,12 +5,12 @@ import pickle
 import numpy as np
 import pytest
 import sklearn
-from kdmaps.certificates import DictionaryOperators
 from sklearn.model_selection import GridSearchCV, KFold, PredefinedSplit, cross_val_score
 
 import kdmaps
 from kdmaps import Factor, KernelDiffusionMap, KernelSearchCV, VariationalKernelMap
 from kdmaps.baselines import UniformMixtureMap
+from kdmaps.certificates import DictionaryOperators
 from kdmaps.exceptions import DataWarning
 from kdmaps.kernels import Gaussian
 from shared import GRID, known_warning, scalar_field, square_factor, tensor_field

@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
+from experiments._default import fit_default
+from experiments._runner import finished
 
 import kdmaps
-from kdmaps.experiments import _default, coverage, nuisance, rare_events, release, steady
-from kdmaps.experiments._default import fit_default
-from kdmaps.experiments._runner import finished
+from experiments import _default, coverage, nuisance, rare_events, release, steady
 from shared import known_warning
 
 #: A search of two candidates.

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from experiments._runner import finished
+from experiments.dictionaries import DICTIONARIES, inputs_of, rates_at
 
 import kdmaps
-from kdmaps.experiments import _exact, dictionaries
-from kdmaps.experiments._runner import finished
-from kdmaps.experiments.dictionaries import DICTIONARIES, inputs_of, rates_at
+from experiments import _exact, dictionaries
 
 ROOT = Path(__file__).resolve().parents[2]
 ROWS = [row for rows in finished(ROOT / "results" / "dictionaries" / "rows.jsonl").values() for row in rows]

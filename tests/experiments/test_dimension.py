@@ -4,11 +4,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from experiments._runner import finished
 from scipy.spatial.distance import cdist
 
+from experiments import dimension
 from kdmaps import baselines, metrics, problems
-from kdmaps.experiments import dimension
-from kdmaps.experiments._runner import finished
 
 ROWS = Path(__file__).resolve().parents[2] / "results" / "dimension" / "rows.jsonl"
 

@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
+from experiments.failure_modes import CLAIMS, Laboratory, Landscape, Settings, minima
 
 import kdmaps
-from kdmaps.experiments import failure_modes
-from kdmaps.experiments.failure_modes import CLAIMS, Laboratory, Landscape, Settings, minima
+from experiments import failure_modes
 
 pytestmark = pytest.mark.slow
 

@@ -8,15 +8,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from experiments.paper import _reproduce, double_well, finding_cutoff
+from experiments.paper._printed import LABELS, MAIN_RESULTS
+from experiments.paper._protocol import METHODS, PrintedMatern, _landscape, family_of, measure, printed_kernel
+from experiments.paper._reproduce import NAMES, load, reproduce
+from experiments.paper._show import Table, comparison, deviations, read_modes
 from scipy import stats
 
 from commands import run
 from kdmaps import problems
-from kdmaps.experiments.paper import _reproduce, double_well, finding_cutoff
-from kdmaps.experiments.paper._printed import LABELS, MAIN_RESULTS
-from kdmaps.experiments.paper._protocol import METHODS, PrintedMatern, _landscape, family_of, measure, printed_kernel
-from kdmaps.experiments.paper._reproduce import NAMES, load, reproduce
-from kdmaps.experiments.paper._show import Table, comparison, deviations, read_modes
 from kdmaps.kernels import FAMILIES, Gaussian, Metric
 from shared import known_warning
 
@@ -120,7 +120,7 @@ def test_nothing_is_measured_twice(tmp_path):
 @pytest.mark.slow
 def test_killed_run_resumes(tmp_path):
     code = (
-        "from pathlib import Path; from kdmaps.experiments.paper._reproduce import reproduce\n"
+        "from pathlib import Path; from experiments.paper._reproduce import reproduce\n"
         f"reproduce(['double_well'], seeds=30, out=Path({str(tmp_path)!r}), jobs=1, progress=False)"
     )
     process = subprocess.Popen([sys.executable, "-c", code])

@@ -20,7 +20,7 @@ MODULES = {
 
 @pytest.mark.parametrize("name", MODULES)
 def test_the_table_is_that_of_the_rows(name, tmp_path, monkeypatch, capsys):
-    module = import_module(f"kdmaps.experiments.{MODULES[name]}")
+    module = import_module(f"experiments.{MODULES[name]}")
     shutil.copy(RESULTS / name / "rows.jsonl", tmp_path)
     monkeypatch.setattr(module, "run", None)  # all rows exist, so nothing is computed
     monkeypatch.setattr(module, "figure", lambda rows, path: path.write_text(str(len(rows))))

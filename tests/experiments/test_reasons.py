@@ -4,10 +4,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from experiments._runner import finished
 
 import kdmaps
-from kdmaps.experiments import _exact, reasons
-from kdmaps.experiments._runner import finished
+from experiments import _exact, reasons
 
 ROOT = Path(__file__).resolve().parents[2]
 ROWS = [row for rows in finished(ROOT / "results" / "reasons" / "rows.jsonl").values() for row in rows]

@@ -1,11 +1,11 @@
 import json
 
 import pytest
+from experiments._runner import rows_before
+from experiments.paper._printed import MAIN_RESULTS
 
 import kdmaps
-from kdmaps.experiments import regret
-from kdmaps.experiments._runner import rows_before
-from kdmaps.experiments.paper._printed import MAIN_RESULTS
+from experiments import regret
 
 pytestmark = pytest.mark.slow
 

@@ -1,8 +1,7 @@
 import json
 
 import pytest
-
-from kdmaps.experiments._runner import markdown, run_tasks
+from experiments._runner import markdown, run_tasks
 
 
 def counted(x, log):

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from kdmaps.experiments import sphere
+from experiments import sphere
 
 
 def test_relative_error():

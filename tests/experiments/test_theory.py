@@ -4,11 +4,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
-from kdmaps.experiments._runner import finished
-from kdmaps.experiments.theory import __main__ as command
-from kdmaps.experiments.theory._law import nodes
-from kdmaps.experiments.theory._page import WIDE, regret_bound, table
+from experiments._runner import finished
+from experiments.theory import __main__ as command
+from experiments.theory._law import nodes
+from experiments.theory._page import WIDE, regret_bound, table
 
 RESULTS = Path(__file__).resolve().parents[2] / "results" / "theory"
 ROWS = [row for rows in finished(RESULTS / "rows.jsonl").values() for row in rows]

@@ -4,12 +4,12 @@ from itertools import islice
 
 import numpy as np
 import pytest
-from kdmaps.metrics import subspace_r2
+from experiments._runner import finished, rows_before
+from experiments.variational import _grid, table
 
 import kdmaps
 from kdmaps.data.distances import median_distance
-from kdmaps.experiments._runner import finished, rows_before
-from kdmaps.experiments.variational import _grid, table
+from kdmaps.metrics import subspace_r2
 from kdmaps.selection.grid import REGULARIZATIONS
 from shared import known_warning
 

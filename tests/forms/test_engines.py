@@ -8,7 +8,6 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from kdmaps.metrics import subspace_r2
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.model_selection import KFold
 
@@ -23,6 +22,7 @@ from kdmaps.forms.energy import compute_moments
 from kdmaps.forms.moments import Moments, add_exactly
 from kdmaps.forms.tangent import TangentDiffusion, checked_tensor
 from kdmaps.kernels import Gaussian, Laplacian
+from kdmaps.metrics import subspace_r2
 from shared import assert_same_moments, diffusion_arguments, kernels, known_warning, traced_peak
 
 N, DIM = 300, 3

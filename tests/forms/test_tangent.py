@@ -4,7 +4,6 @@ import warnings
 
 import numpy as np
 import pytest
-from kdmaps.metrics import subspace_r2
 
 import kdmaps
 from kdmaps import TangentDiffusion
@@ -14,6 +13,7 @@ from kdmaps.forms.diffusion import DiffusionTensor
 from kdmaps.forms.energy import compute_moments
 from kdmaps.forms.tangent import TangentSpaces
 from kdmaps.kernels import make_kernel
+from kdmaps.metrics import subspace_r2
 from shared import known_warning
 
 

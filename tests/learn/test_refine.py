@@ -5,7 +5,6 @@ import sys
 
 import numpy as np
 import pytest
-from kdmaps.metrics import subspace_r2
 from sklearn.model_selection import KFold
 from small_problems import DIFFUSIONS, gradient, make_samples
 
@@ -22,6 +21,7 @@ from kdmaps.learn.anisotropy import Anisotropy
 from kdmaps.learn.objective import make_objective
 from kdmaps.learn.problem import Problem
 from kdmaps.learn.statistics import Samples
+from kdmaps.metrics import subspace_r2
 from kdmaps.selection.candidate import Candidate, Trial
 from kdmaps.selection.folds import Folds
 from kdmaps.selection.judging import SearchData

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from kdmaps.generators import for_problem
 
 import kdmaps.problems as problems
+from kdmaps.generators import for_problem
 from kdmaps.simulation import boltzmann_weights, effective_sample_size
 
 pytestmark = pytest.mark.slow  # its modes are found on a fine grid

@@ -9,8 +9,8 @@ from numpy.testing import assert_allclose
 
 import kdmaps
 from kdmaps import metrics
-from kdmaps.analysis.relevance import gradient_products, metric_matrix
 from kdmaps.bases import FourierBasis, ModeBasis
+from kdmaps.diagnostics.relevance import gradient_products, metric_matrix
 from kdmaps.kernels import Gaussian, Metric, Mixture
 from kdmaps.selection import race as module
 from kdmaps.selection import search as search_module
@@ -78,7 +78,7 @@ def test_an_edge_is_reported(X, monkeypatch):
     monkeypatch.setattr(module, "WIDEST", 1.0)
     model = kdmaps.KernelSearchCV(**SETTINGS, families=["gaussian"]).fit(X)
     assert any("bandwidth" in text and "largest" in text for text in model.edges_)
-    assert any("edge" in text for text in kdmaps.output.words.reasons(model))
+    assert any("edge" in text for text in kdmaps.words.reasons(model))
 
 
 def test_only_what_the_user_gave_is_tried(X):

@@ -8,10 +8,10 @@ import pytest
 from numpy.testing import assert_array_equal
 from spectra import with_spectrum
 
-from kdmaps.analysis.dynamics import coarse_states, suggest_states
-from kdmaps.output.state_words import state_words
+from kdmaps.dynamics import coarse_states, suggest_states
 from kdmaps.spectrum.clock import Clock, rate_ratios
 from kdmaps.spectrum.pencil import find_modes
+from kdmaps.state_words import state_words
 
 pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning")
 

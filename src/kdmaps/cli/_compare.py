@@ -9,12 +9,12 @@ import numpy as np
 import typer
 from rich.console import Console
 
-from kdmaps.analysis.metrics import correlation_table, principal_angles, subspace_r2
 from kdmaps.cli._app import app
 from kdmaps.cli._models import table_of
 from kdmaps.data import ArraySource
-from kdmaps.output.model_files import load, read_header
-from kdmaps.output.words import chosen, time_unit
+from kdmaps.estimators.model_files import load, read_header
+from kdmaps.metrics import correlation_table, principal_angles, subspace_r2
+from kdmaps.words import chosen, time_unit
 
 
 @app.command()

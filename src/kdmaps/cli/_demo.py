@@ -62,7 +62,7 @@ def _draw_demo(
     """Draw learned modes above exact ones, or both in one frame over a single coordinate; time scales on the right."""
     from matplotlib.figure import Figure  # not pyplot, which wants a display
 
-    from kdmaps.output.plotting import plot_modes, plot_timescales
+    from kdmaps.plotting import plot_modes, plot_timescales
 
     r = min(modes.shape[1], MAX_PICTURES)
     reference = _matched(system, X, modes)[:, :r]

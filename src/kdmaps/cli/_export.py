@@ -13,7 +13,7 @@ from kdmaps.cli._app import app
 from kdmaps.cli._models import print_warning
 from kdmaps.cli._options import ModelArgument, require
 from kdmaps.cli._reading import split_names
-from kdmaps.output.model_files import load
+from kdmaps.estimators.model_files import load
 from kdmaps.simulation import Distance, Torsion, jax_program, openmm_cv, plumed_input
 from kdmaps.simulation.inputs import Input
 from kdmaps.utils.files import check_writable, replacing

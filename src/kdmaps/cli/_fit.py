@@ -15,10 +15,6 @@ import typer
 from rich.console import Console
 from sklearn.model_selection import GroupKFold
 
-from kdmaps.analysis.dynamics import Validation, validate
-from kdmaps.analysis.independence import IndependentModes, independent_modes
-from kdmaps.analysis.resampling import MIN_RESAMPLES
-from kdmaps.analysis.uncertainty import Uncertainty, bootstrap
 from kdmaps.cli._app import app
 from kdmaps.cli._models import mode_names, print_warning, table_of, timescale_table
 from kdmaps.cli._options import KERNEL, OUTPUT, TRAJECTORY, HelpAllOption, in_options, require
@@ -26,19 +22,23 @@ from kdmaps.cli._reading import Files, Samples, with_files
 from kdmaps.data import TABLE_FORMATS, make_writer
 from kdmaps.data.check import find_time
 from kdmaps.data.order import order_of
+from kdmaps.diagnostics.independence import IndependentModes, independent_modes
+from kdmaps.diagnostics.resampling import MIN_RESAMPLES
+from kdmaps.dynamics import Validation, validate
 from kdmaps.estimators.adaptive import AdaptiveDiffusionMap
 from kdmaps.estimators.kernel_map import KernelDiffusionMap
+from kdmaps.estimators.model_files import write_model
 from kdmaps.estimators.search import KernelSearchCV
 from kdmaps.exceptions import DataWarning
 from kdmaps.kernels import FAMILIES
-from kdmaps.output.lag_words import implied_table, lag_reasons
-from kdmaps.output.model_files import write_model
-from kdmaps.output.report import render_report
-from kdmaps.output.words import chosen, independence_of, reasons, time_unit
+from kdmaps.lag_words import implied_table, lag_reasons
+from kdmaps.report import render_report
 from kdmaps.selection.folds import BLOCKS, FOLDS, blocks_of
 from kdmaps.selection.plan import RATES
+from kdmaps.uncertainty import Uncertainty, bootstrap
 from kdmaps.utils.files import check_writable, replacing
 from kdmaps.utils.progress import reporting, stage
+from kdmaps.words import chosen, independence_of, reasons, time_unit
 
 #: Basis functions of `--basis`.
 BASES = ("auto", "fourier", "landmarks")

@@ -12,15 +12,15 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table as RichTable
 
-from kdmaps.analysis.dynamics import Validation
-from kdmaps.analysis.uncertainty import Uncertainty
 from kdmaps.cli._app import app
 from kdmaps.cli._options import OUTPUT, TRAJECTORY, HelpAllOption, ModelArgument, in_options
 from kdmaps.cli._reading import Files, places_of, split_names, texts_of, with_files
 from kdmaps.data import Source, Table, make_writer
-from kdmaps.output.model_files import load, read_header
-from kdmaps.output.words import checks_of, chosen, time_unit, timescale_columns, timescale_rows, warnings_of
+from kdmaps.dynamics import Validation
+from kdmaps.estimators.model_files import load, read_header
+from kdmaps.uncertainty import Uncertainty
 from kdmaps.utils.files import check_writable, replacing
+from kdmaps.words import checks_of, chosen, time_unit, timescale_columns, timescale_rows, warnings_of
 
 
 @app.command()

@@ -24,7 +24,7 @@ def reproduce(
     Finished parts are kept: after an interruption, the same command continues where it stopped.
     """
     # Here, because the experiments import half of the library.
-    from kdmaps.experiments import paper
+    from experiments import paper
 
     pages = paper.reproduce(names or paper.NAMES, seeds, quick, out, jobs)
     console = Console()

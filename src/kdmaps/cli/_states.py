@@ -10,21 +10,21 @@ import numpy as np
 import typer
 from rich.console import Console
 
-from kdmaps.analysis.dynamics import (
+from kdmaps.cli._app import app
+from kdmaps.cli._models import matching, print_warning, table_of
+from kdmaps.cli._options import OUTPUT, HelpAllOption, ModelArgument, require
+from kdmaps.cli._reading import Files, places_of, texts_of, with_files
+from kdmaps.data import ArraySource, Table, gather, make_writer
+from kdmaps.dynamics import (
     CoarseStates,
     PassageTimes,
     coarse_states,
     mean_first_passage_times,
     suggest_states,
 )
-from kdmaps.cli._app import app
-from kdmaps.cli._models import matching, print_warning, table_of
-from kdmaps.cli._options import OUTPUT, HelpAllOption, ModelArgument, require
-from kdmaps.cli._reading import Files, places_of, texts_of, with_files
-from kdmaps.data import ArraySource, Table, gather, make_writer
+from kdmaps.estimators.model_files import load, read_header
 from kdmaps.estimators.transformer import ModeTransformer
-from kdmaps.output.model_files import load, read_header
-from kdmaps.output.state_words import state_columns, state_rows, state_words
+from kdmaps.state_words import state_columns, state_rows, state_words
 from kdmaps.utils.files import check_writable, replacing
 
 #: Means of modes, in standard deviations, from which rows are said to follow another law than the samples of the fit.

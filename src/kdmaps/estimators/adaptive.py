@@ -83,7 +83,7 @@ class AdaptiveDiffusionMap(KernelSearchCV):
         As in `KernelSearchCV`.
     timescales_, rates_, eigenvalues_, coefficients_, kernel_, basis_, modes_, energy_samples_, variance_samples_ :
         Those of `best_estimator_`.
-    trust_ : kdmaps.analysis.trust.Trust
+    trust_ : kdmaps.diagnostics.trust.Trust
         As in `KernelSearchCV`.
 
     See Also

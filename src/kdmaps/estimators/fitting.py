@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kdmaps.analysis.trust import Trust
 from kdmaps.bases import Basis, BasisSpec, LandmarkBasis
 from kdmaps.data.check import warn_of_preview
 from kdmaps.data.sources import PREVIEW_SAMPLES, Sample, Source
+from kdmaps.diagnostics.trust import Trust
 from kdmaps.estimators.transformer import set_modes
 from kdmaps.estimators.verdict import judge_fit
 from kdmaps.forms.energy import EnergyForm
@@ -53,7 +53,7 @@ def choose_lag_for(estimator: Any, source: Source, weight: np.ndarray | None, gr
     """Return the lag of an estimator; "auto" is found by implied time scales, which `lag_choice_` keeps."""
     if estimator.lag != "auto":
         return estimator.lag
-    from kdmaps.analysis.dynamics import choose_lag
+    from kdmaps.dynamics import choose_lag
 
     most = min(estimator.n_components, MOST_FLAT)
     settings = {"n_components": most, "time_step": estimator.time_step, "random_state": seed_of(estimator.random_state)}

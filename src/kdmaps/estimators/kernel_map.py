@@ -96,7 +96,7 @@ class KernelDiffusionMap(ModeTransformer):
         All of the above with diagnostics: gap, condition number, degenerate clusters, sampling error.
     energy_samples_, variance_samples_ : ndarray of shape (n_components,)
         How many samples carry the energy, and the variance, of each mode: (Σx)²/Σx² of the parts x.
-    trust_ : kdmaps.analysis.trust.Trust
+    trust_ : kdmaps.diagnostics.trust.Trust
         How far to trust the rate of each mode: `trust_.ok`, `trust_.reasons`.
     kernel_ : Kernel
     basis_ : Basis

@@ -9,9 +9,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
-from kdmaps.analysis.relevance import Relevance, relevance_at
 from kdmaps.data.check import warn_of_array, warn_of_time_step, warn_of_weighted_pairs
 from kdmaps.data.inputs import join_trajectories
+from kdmaps.diagnostics.relevance import Relevance, relevance_at
 from kdmaps.estimators.fitting import (
     basis_spec,
     check_folds,
@@ -127,7 +127,7 @@ class KernelSearchCV(ModeTransformer):
         that were judged alike); and `rejected`, why a candidate has no score.
     search_result_ : kdmaps.selection.result.SearchResult
         The same as objects, with the folds and the sums of the best kernel.
-    trust_ : kdmaps.analysis.trust.Trust
+    trust_ : kdmaps.diagnostics.trust.Trust
         How far to trust the rate of each mode: by the samples behind it (`energy_samples_`, `variance_samples_`), by
         held-out samples, by kernels that score alike and by other random features.
     fold_agreement_ : float
@@ -141,7 +141,7 @@ class KernelSearchCV(ModeTransformer):
         How the grid was extended.
     relevance_ : ndarray of shape (d,)
         How much the modes depend on each input: shares that sum to 1 (`kdmaps.relevance`).
-    relevance_details_ : kdmaps.analysis.relevance.Relevance
+    relevance_details_ : kdmaps.diagnostics.relevance.Relevance
         The same for each mode, and the combinations of inputs that matter (`kdmaps.plotting.plot_relevance`).
     edges_ : list of str
         On which ends of what a race tries the chosen candidate lies; empty if it lies inside.

@@ -12,12 +12,12 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from kdmaps.analysis.trust import Trust
 from kdmaps.bases import Basis, ModeBasis
 from kdmaps.data.inputs import as_source, check_columns, is_array_like, join_trajectories
 from kdmaps.data.pairs import make_pairs
 from kdmaps.data.sources import ArraySource, Source
 from kdmaps.data.support import Support
+from kdmaps.diagnostics.trust import Trust
 from kdmaps.estimators.summed import changed_parameters, own_diffusion, summed_parameters
 from kdmaps.exceptions import UnreliableModesWarning
 from kdmaps.forms.energy import make_form
@@ -26,7 +26,7 @@ from kdmaps.forms.lagged import LaggedForm
 from kdmaps.forms.moments import Moments
 from kdmaps.forms.tangent import DiffusionLike, TangentSpaces
 from kdmaps.kernels import Kernel
-from kdmaps.output.notebook import NotebookDisplay
+from kdmaps.notebook import NotebookDisplay
 from kdmaps.selection.scores import timescale_score, vamp_score
 from kdmaps.spectrum.directed import directed_score
 from kdmaps.spectrum.modes import Modes
@@ -265,7 +265,7 @@ class ModeTransformer(NotebookDisplay, TransformerMixin, BaseEstimator):
 
     def save(self, path: PathLike) -> None:
         """Write the fitted model to `path` as plain data (.npz, no pickle); `kdmaps.load` reads it back."""
-        from kdmaps.output.model_files import save_model
+        from kdmaps.estimators.model_files import save_model
 
         check_is_fitted(self)
         save_model(self, path)

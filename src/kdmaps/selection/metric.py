@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from kdmaps.analysis.relevance import gradient_products, metric_matrix
 from kdmaps.bases import ModeBasis
 from kdmaps.data.distances import median_distance
+from kdmaps.diagnostics.relevance import gradient_products, metric_matrix
 from kdmaps.selection.candidate import Candidate
 from kdmaps.selection.judging import SearchData
 from kdmaps.spectrum.pencil import find_modes

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from kdmaps.analysis.certificates import Certificate, score_optimism
-from kdmaps.analysis.evidence import energies_at, values_at
 from kdmaps.bases import ModeBasis
+from kdmaps.certificates import Certificate, score_optimism
+from kdmaps.diagnostics.evidence import energies_at, values_at
 from kdmaps.forms.energy import EnergyForm
 from kdmaps.kernels import Kernel
 from kdmaps.selection.candidate import JUDGED, Candidate

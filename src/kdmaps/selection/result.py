@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from kdmaps.analysis.certificates import Certificate, cv_consistency
+from kdmaps.certificates import Certificate, cv_consistency
 from kdmaps.exceptions import UnreliableModesWarning
 from kdmaps.kernels import Kernel, Metric
 from kdmaps.selection.candidate import JUDGED, Candidate

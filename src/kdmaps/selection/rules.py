@@ -220,7 +220,7 @@ def pooled_ritz_timescales(fit: CrossFit) -> np.ndarray:
     return pooled_score(fit).timescales
 
 
-#: How many standard errors are subtracted from the score; see `python -m kdmaps.experiments.regret`.
+#: How many standard errors are subtracted from the score; see `python -m experiments.regret`.
 CAUTION = 1.0
 
 

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from kdmaps.analysis.metrics import subspace_r2
 from kdmaps.data.findings import effective_sample_size
 from kdmaps.estimators.transformer import ModeTransformer
+from kdmaps.metrics import subspace_r2
 from kdmaps.simulation.bias import ModeBias
 from kdmaps.simulation.weights import checked_kT, umbrella_weights
 from kdmaps.utils.files import replacing
@@ -143,7 +143,7 @@ class Loop:
         **options
             As in `kdmaps.report.render_rounds`.
         """
-        from kdmaps.output.report import write_rounds  # output is built on simulation
+        from kdmaps.report import write_rounds  # output is built on simulation
 
         write_rounds(self, self.directory / "rounds.html" if path is None else path, **options)
 
@@ -260,7 +260,7 @@ class Loop:
 
 
 def _load(path: Path) -> ModeTransformer:
-    from kdmaps.output.model_files import load  # output is built on simulation
+    from kdmaps.estimators.model_files import load  # output is built on simulation
 
     return load(path)
 

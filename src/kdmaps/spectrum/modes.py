@@ -51,7 +51,7 @@ class Modes:
     next_coefficients : ndarray of shape (p,) or None
         Those of mode r+1.
     gap_error : float
-        Standard error of log(rate_{r+1}/rate_r) (`kdmaps.analysis.evidence`); NaN if it is not known.
+        Standard error of log(rate_{r+1}/rate_r) (`kdmaps.diagnostics.evidence`); NaN if it is not known.
     """
 
     coefficients: np.ndarray

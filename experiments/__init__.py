@@ -1,0 +1,1 @@
+"""Experiments: one module per table or figure, run with `python -m experiments.NAME`."""

@@ -1,0 +1,15 @@
+"""Theory as numbers: when the eigenvalue sum misleads, how optimistic a search is, a continuum of kernels.
+
+Three results of the page about theory, each against a measurement.
+
+- *The constant.* Without centring, a sum of eigenvalues is predicted by the variances of the data alone, and rises
+  with the bandwidth to 1/λ (`certificates.wide_kernel_sum`, `constant_mode`, `eigenvalue_sum_choice`): predicted and
+  measured sums of four eigenvalues over the paper's grid of bandwidths, on test folds as in the paper.
+- *Optimism.* The best of many held-out scores exceeds its population value, by no more than a bound from the same
+  samples (`search_result_.optimism`): how often the bound holds at a nominal 95 %, and how large it is.
+- *A continuum.* The bandwidth is chosen from an interval instead of a grid (`certificates.continuous_regret`): regret
+  of the choice, and the bound on it. The continuum is a fine grid, and the standard error of the score is that of the
+  repetitions.
+
+    python -m experiments.theory --quick
+"""

@@ -1,0 +1,279 @@
+"""Compare the modes of static samples with the trajectory that the samples come from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import ceil
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from kdmaps.data.correlation import integrated_correlation_time, trajectories_of
+from kdmaps.data.inputs import join_trajectories
+from kdmaps.diagnostics.blocks import cut_blocks
+from kdmaps.dynamics._clocks import common_value
+from kdmaps.estimators.transformer import ModeTransformer
+from kdmaps.exceptions import UnreliableModesWarning
+from kdmaps.utils.types import SamplesLike
+from kdmaps.utils.warn import warn
+
+#: Number of parts of the trajectory for jackknife standard errors.
+JACKKNIFE_PARTS = 10
+#: Correlations below this are too noisy to fit their logarithm.
+SMALLEST_CORRELATION = 0.1
+#: Modes that differ from their common D by more than this many standard errors, of ten parts each, disagree.
+MOST_DISAGREEMENT = 4
+#: A smaller decay of log ρ over all lags is attributed to rounding.
+SMALLEST_DECAY = 1e-12
+
+
+@dataclass(frozen=True)
+class LagComparison:
+    """Autocorrelations of modes in time, compared with the time scales of the model.
+
+    Attributes
+    ----------
+    times : ndarray of shape (n_lags,)
+        Lag times, in the units of `time_step`.
+    autocorrelations, autocorrelation_errors : ndarray of shape (n_lags, r)
+        ρ_k(t) of mode k, and its standard errors.
+    predicted : ndarray of shape (n_lags, r)
+        e^{-D rate_k t} with the common D.
+    diffusion, diffusion_errors : ndarray of shape (r,)
+        D_k, the decay rate in time divided by the rate of the model. NaN if fewer than two lags have a sufficiently
+        large correlation.
+    common_diffusion, common_diffusion_error : float
+        D, from the mean of log D_k over the modes that decay, weighted with the inverse variances. If the model is
+        correct, all D_k are equal. `model.timescales_ / common_diffusion` are the time scales in the units of
+        `time_step`.
+    amplitudes : ndarray of shape (r,)
+        A_k of the fit A e^{-κt} to ρ_k(t): the part of the mode that decays with a single rate. It is 1 for an exact
+        mode of a Markovian system; the remainder decays faster than the first lag.
+    timescales, timescale_errors : ndarray of shape (r,)
+        1/κ_k in the units of `time_step`.
+    disagreement : float
+        Largest distance of a log D_k from log D, in its own standard errors.
+    """
+
+    times: np.ndarray
+    autocorrelations: np.ndarray
+    autocorrelation_errors: np.ndarray
+    predicted: np.ndarray
+    diffusion: np.ndarray
+    diffusion_errors: np.ndarray
+    common_diffusion: float
+    common_diffusion_error: float
+    amplitudes: np.ndarray
+    timescales: np.ndarray
+    timescale_errors: np.ndarray
+    disagreement: float
+
+    def table(self) -> list[dict[str, Any]]:
+        """Return one row of plain data per mode and lag, for example for `pandas.DataFrame`."""
+        return [
+            {
+                "mode": k + 1,
+                "time": float(time),
+                "autocorrelation": float(self.autocorrelations[i, k]),
+                "error": float(self.autocorrelation_errors[i, k]),
+                "predicted": float(self.predicted[i, k]),
+            }
+            for k in range(len(self.diffusion))
+            for i, time in enumerate(self.times)
+        ]
+
+    def __repr__(self) -> str:
+        lines = [f"Modes along a trajectory, {len(self.times)} lags up to {self.times[-1]:.4g} in time"]
+        lines += [
+            f"  mode {k + 1}: D = {self.diffusion[k]:.3g} ± {self.diffusion_errors[k]:.2g}, amplitude "
+            f"{self.amplitudes[k]:.3f}, time scale {self.timescales[k]:.4g} ± {self.timescale_errors[k]:.2g}"
+            for k in range(len(self.diffusion))
+        ]
+        lines.append(
+            f"  common D = {self.common_diffusion:.3g} ± {self.common_diffusion_error:.2g}; modes differ from it by up "
+            f"to {self.disagreement:.1f} standard errors"
+        )
+        return "\n".join(lines)
+
+
+def compare_with_trajectory(
+    model: ModeTransformer,
+    X: SamplesLike,
+    *,
+    time_step: float = 1.0,
+    lags: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
+) -> LagComparison:
+    """Compare the autocorrelation of the modes along a trajectory with the decay e^{-rate·t} predicted by the rates.
+
+    Static samples determine time only in units of the diffusion tensor: with the diffusion constant D, mode k decays as
+    e^{-D·rate_k·t}. The slope of log ρ_k(t) gives D_k. For a Markovian diffusion with a constant D, all D_k agree and
+    the amplitudes are near 1. A different D_k means that the mobility along mode k differs from what the metric of X
+    implies; an amplitude below 1 means that part of the mode decays faster.
+
+    Parameters
+    ----------
+    model : fitted estimator
+    X : array-like of shape (n_samples, d)
+        Samples at equal time steps from an unbiased simulation; weights cannot correct biased dynamics.
+    time_step : float, default=1
+        Time between samples.
+    lags : array-like of int, optional
+        Lags in samples. By default about twenty, up to twice the longest correlation time.
+    groups : array-like of shape (n_samples,), optional
+        Trajectory of each sample.
+
+    Returns
+    -------
+    LagComparison
+
+    Warns
+    -----
+    UnreliableModesWarning
+        If the modes disagree about D beyond their errors: `common_diffusion` then means nothing, and pairs of frames
+        (`lag` of the estimators) give time scales without it.
+
+    See Also
+    --------
+    compare_clocks : Modes of samples beside those of pairs of frames.
+
+    Notes
+    -----
+    A line is fitted to log ρ at the lags with ρ > 0.1, with weights ρ², the inverse variance of log ρ. Standard errors
+    are jackknife errors from ten parts of the trajectory.
+
+    Examples
+    --------
+    >>> import kdmaps
+    >>> path = kdmaps.problems.load("dw1d").simulate(5000, dt=0.1, random_state=0)[0]
+    >>> m = kdmaps.KernelDiffusionMap(n_components=1, random_state=0).fit(path)
+    >>> lagged = kdmaps.dynamics.compare_with_trajectory(m, path, time_step=0.1)
+    >>> bool(abs(lagged.common_diffusion - 1) < 0.2)  # dX = … + √2 dW has D = 1
+    True
+    """
+    if not isinstance(time_step, Real) or not 0 < float(time_step) < np.inf:
+        raise ValueError(f"time_step must be a positive number, got {time_step!r}.")
+    X, groups, _ = join_trajectories(X, groups)
+    modes = np.asarray(model.transform(X), dtype=np.float64)
+    trajectories = trajectories_of(groups, len(modes))
+    lags = _checked_lags(lags, modes, trajectories)
+    times, rates = lags * float(time_step), np.asarray(model.rates_)
+    sums = _sums_of_parts(modes, trajectories, lags)
+    whole = sums.sum(axis=0)
+    rho, (decay, amplitude) = _analyse(whole, times)
+    rho_left_out, fit_left_out = map(np.array, zip(*(_analyse(whole - part, times) for part in sums), strict=True))
+    rho_error, (decay_error, _) = _jackknife_error(rho_left_out), _jackknife_error(fit_left_out)
+    decaying = _decaying_modes(decay, decay_error, times, lags)
+    precision = (decay[decaying] / decay_error[decaying]) ** 2
+    common, disagreement = common_value(decay[decaying] / rates[decaying], decay_error[decaying] / rates[decaying])
+    if disagreement > MOST_DISAGREEMENT and not _has_lag(model):
+        warn(
+            f"The modes disagree about the diffusion constant, by up to {disagreement:.0f} standard errors: the metric "
+            "of X is not that of the noise, and common_diffusion turns no time scale into time. Fit pairs of frames: "
+            "use lag=1 and time_step.",
+            UnreliableModesWarning,
+        )
+    # To first order, log D varies like the relative decay rates; this includes correlations between the modes.
+    relative = np.average(fit_left_out[:, 0, decaying] / decay[decaying], weights=precision, axis=1)
+    return LagComparison(
+        times=times,
+        autocorrelations=rho,
+        autocorrelation_errors=rho_error,
+        predicted=np.exp(-times[:, None] * rates * common),
+        diffusion=decay / rates,
+        diffusion_errors=decay_error / rates,
+        common_diffusion=common,
+        common_diffusion_error=float(common * _jackknife_error(relative)),
+        amplitudes=amplitude,
+        timescales=1 / decay,
+        timescale_errors=decay_error / decay**2,
+        disagreement=disagreement,
+    )
+
+
+def _has_lag(model: Any) -> bool:
+    """Return whether the rates of a model are those of pairs of frames, which need no diffusion constant."""
+    clock = getattr(getattr(model, "modes_", None), "clock", None)
+    return clock is not None and clock.lag is not None
+
+
+def _checked_lags(lags: ArrayLike | None, modes: np.ndarray, trajectories: Sequence[np.ndarray]) -> np.ndarray:
+    longest = max(map(len, trajectories))
+    if lags is None:
+        slowest = max(integrated_correlation_time(series, trajectories) for series in modes.T)
+        most = max(2, min(len(modes) // (2 * JACKKNIFE_PARTS), longest - 1))
+        lags = np.unique(np.geomspace(1, min(ceil(slowest), most), 20).round().astype(int))
+    else:
+        lags = np.atleast_1d(np.asarray(lags))
+        if not np.issubdtype(lags.dtype, np.integer) or lags.ndim != 1 or lags.size < 2 or np.any(np.diff(lags) <= 0):
+            raise ValueError("lags must hold at least two ascending integers.")
+        if lags[0] < 1:
+            raise ValueError(f"lags must be at least 1 sample, got {lags[0]}.")
+    if lags[-1] >= longest:
+        raise ValueError(
+            f"lags go up to {lags[-1]} samples, but the longest trajectory has {longest}; use shorter lags or longer "
+            "trajectories."
+        )
+    return lags
+
+
+def _sums_of_parts(modes: np.ndarray, trajectories: Sequence[np.ndarray], lags: np.ndarray) -> np.ndarray:
+    """Return the lagged sums of each jackknife part, shape (n_parts, 1 + n_lags, r, 2)."""
+    parts = cut_blocks(trajectories, ceil(len(modes) / JACKKNIFE_PARTS))
+    if len(parts) < 2 or lags[-1] >= min(map(len, parts)):
+        raise ValueError(
+            f"lags go up to {lags[-1]} samples, too many for a trajectory of {len(modes)} samples in "
+            f"{JACKKNIFE_PARTS} parts; use shorter lags or a longer trajectory."
+        )
+    # In a part that joins several trajectories, pairs across their boundaries are not counted.
+    owner = np.empty(len(modes), dtype=int)
+    for number, rows in enumerate(trajectories):
+        owner[rows] = number
+    return np.array([_lagged_sums(modes[rows], owner[rows], lags) for rows in parts])
+
+
+def _jackknife_error(left_out: np.ndarray) -> np.ndarray:
+    """Return the standard error √((n-1)/n Σ_i (θ_i - θ̄)²) from the values θ_i without part i."""
+    n = len(left_out)
+    return np.sqrt((n - 1) ** 2 / n * np.var(left_out, axis=0, ddof=1))
+
+
+def _decaying_modes(decay: np.ndarray, error: np.ndarray, times: np.ndarray, lags: np.ndarray) -> np.ndarray:
+    """Return which modes have a known positive decay rate; raise a ValueError if none has."""
+    known = np.isfinite(decay + error)
+    if not known.any():
+        raise ValueError("No mode stays correlated over two lags; pass shorter lags, or samples at shorter time steps.")
+    decaying = known & (decay * times[-1] > SMALLEST_DECAY)
+    if not decaying.any():
+        raise ValueError(
+            f"No correlated mode decays over lags of up to {lags[-1]} samples; within these lags it is constant along "
+            "every trajectory. Pass longer lags, or trajectories that are long enough to relax."
+        )
+    return decaying
+
+
+def _lagged_sums(modes: np.ndarray, owner: np.ndarray, lags: np.ndarray) -> np.ndarray:
+    """Return Σ φ_t φ_{t+lag} and the number of pairs, lag 0 first, shape (1 + n_lags, r, 2); modes have mean 0."""
+    sums = np.empty((1 + len(lags), modes.shape[1], 2))
+    for i, lag in enumerate((0, *lags)):
+        same = owner[lag:] == owner[: len(owner) - lag]
+        products = modes[lag:] * modes[: len(modes) - lag]
+        sums[i, :, 0], sums[i, :, 1] = products[same].sum(axis=0), np.count_nonzero(same)
+    return sums
+
+
+def _analyse(sums: np.ndarray, times: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return autocorrelations (n_lags, r), and decay rates and amplitudes (2, r)."""
+    covariance = sums[..., 0] / np.maximum(sums[..., 1], 1)
+    rho = covariance[1:] / covariance[0]
+    fit = np.full((2, rho.shape[1]), np.nan)
+    for k, series in enumerate(rho.T):
+        below = np.flatnonzero(series <= SMALLEST_CORRELATION)
+        n = below[0] if below.size else len(series)
+        if n >= 2:
+            slope, intercept = np.polyfit(times[:n], np.log(series[:n]), 1, w=series[:n])
+            fit[:, k] = -slope, np.exp(intercept)
+    return rho, fit

@@ -1,1 +1,0 @@
-"""Experiments: one module per table or figure, run with `python -m kdmaps.experiments.NAME`."""

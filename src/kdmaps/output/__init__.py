@@ -1,1 +1,0 @@
-"""Models on disk, pictures, words, the report, the display in notebooks."""

@@ -1,0 +1,399 @@
+"""Statistical uncertainty of rates, time scales and modes by a block bootstrap on Moments.
+
+The samples are summed once, block by block. A resample draws as many blocks as there are, with replacement, and is a
+weighted sum of their Moments, so X is read only once. Blocks that are long compared with the correlation time of the
+modes are approximately independent, even if the samples of a trajectory are not.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.optimize import linear_sum_assignment
+from sklearn.utils.validation import check_is_fitted
+
+from kdmaps.data import ArraySource
+from kdmaps.data.check import order_findings, warn_of
+from kdmaps.data.correlation import trajectories_of
+from kdmaps.data.inputs import join_trajectories
+from kdmaps.data.order import order_of
+from kdmaps.data.pairs import make_pairs, paired_rows
+from kdmaps.data.sources import Source
+from kdmaps.diagnostics.blocks import independent_blocks, most_blocks
+from kdmaps.diagnostics.resampling import Resampling, optimistic_intervals
+from kdmaps.diagnostics.trust import Trust
+from kdmaps.estimators.transformer import ModeTransformer, checked_source
+from kdmaps.exceptions import UnreliableModesWarning
+from kdmaps.forms.energy import EnergyForm
+from kdmaps.forms.lagged import LaggedForm
+from kdmaps.forms.moments import Moments, StackedMoments
+from kdmaps.forms.tangent import DiffusionLike, checked_tensor
+from kdmaps.spectrum.checks import or_fewer
+from kdmaps.spectrum.modes import Modes
+from kdmaps.spectrum.pencil import find_modes
+from kdmaps.utils.columns import aligned
+from kdmaps.utils.types import RandomStateLike, SamplesLike
+from kdmaps.utils.validation import checked_weight
+from kdmaps.utils.warn import muted, warn
+
+#: The factor of λ that shows its bias.
+BIAS_STEP = 0.1
+
+
+@dataclass(frozen=True)
+class Uncertainty:
+    """Result of the block bootstrap.
+
+    Attributes
+    ----------
+    rates, timescales : ndarray of shape (r,)
+        Rates and time scales of the model.
+    rate_intervals, timescale_intervals : ndarray of shape (r, 2)
+        Confidence intervals.
+    rate_errors, timescale_errors : ndarray of shape (r,)
+        Standard errors.
+    angles : ndarray of shape (r,)
+        Upper confidence bounds, in radians and ascending, of the principal angles between the span of all modes and
+        that of the resamples.
+    mode_angles : ndarray of shape (r,)
+        The same for each mode separately: its uncertainty of direction. Modes of a degenerate cluster are defined up to
+        a rotation; they share the largest angle between their span and that of the modes matched to them.
+    clusters : list of ndarray of int
+        Indices of the modes in each degenerate cluster.
+    confidence : float
+        Confidence level of the intervals and bounds.
+    block_length, n_blocks : int
+        Smallest number of samples in a block, and number of blocks.
+    correlation_time : float
+        Largest integrated correlation time g = 1 + 2 Σ_t |ρ_t| of the modes, in samples.
+    rate_samples, angle_samples : ndarray of shape (n_resamples, r)
+        Rates (in the order of the model's modes) and principal angles of the resamples.
+    """
+
+    rates: np.ndarray
+    timescales: np.ndarray
+    rate_intervals: np.ndarray
+    timescale_intervals: np.ndarray
+    rate_errors: np.ndarray
+    timescale_errors: np.ndarray
+    angles: np.ndarray
+    mode_angles: np.ndarray
+    clusters: list[np.ndarray]
+    confidence: float
+    block_length: int
+    n_blocks: int
+    correlation_time: float
+    rate_samples: np.ndarray
+    angle_samples: np.ndarray
+
+    def table(self) -> list[dict[str, Any]]:
+        """Return one row of plain data per mode, for example for `pandas.DataFrame`."""
+        return [
+            {
+                "mode": k + 1,
+                "timescale": float(self.timescales[k]),
+                "timescale_low": float(self.timescale_intervals[k, 0]),
+                "timescale_high": float(self.timescale_intervals[k, 1]),
+                "timescale_error": float(self.timescale_errors[k]),
+                "rate": float(self.rates[k]),
+                "rate_low": float(self.rate_intervals[k, 0]),
+                "rate_high": float(self.rate_intervals[k, 1]),
+                "rate_error": float(self.rate_errors[k]),
+                "angle_degrees": float(np.degrees(self.mode_angles[k])),
+            }
+            for k in range(len(self.rates))
+        ]
+
+    def __repr__(self) -> str:
+        percent = f"{100 * self.confidence:g} %"
+        lines = [["mode", "time scale", f"{percent} interval", "rate", f"{percent} interval", "direction within"]]
+        for row in self.table():
+            times, rates = (
+                [f"{row[name]:.4g}", f"{row[f'{name}_low']:.4g} – {row[f'{name}_high']:.4g}".replace("inf", "∞")]
+                for name in ("timescale", "rate")
+            )
+            lines.append([str(row["mode"]), *times, *rates, f"{row['angle_degrees']:.2g}°"])
+        angles = ", ".join(f"{angle:.2g}°" for angle in np.degrees(self.angles))
+        return "\n".join(
+            [
+                f"Block bootstrap: {len(self.rate_samples)} resamples of {self.n_blocks} blocks of at least "
+                f"{self.block_length} samples (correlation time {self.correlation_time:.3g})",
+                *aligned(lines),
+                f"principal angles of the span of all modes, {percent} bounds: {angles}",
+            ]
+        )
+
+
+def bootstrap(
+    model: ModeTransformer,
+    X: SamplesLike,
+    *,
+    sample_weight: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
+    diffusion: DiffusionLike = None,
+    n_resamples: int = 200,
+    block_length: int | str = "auto",
+    max_blocks: int | None = None,
+    confidence: float = 0.95,
+    random_state: RandomStateLike = 0,
+) -> Uncertainty:
+    """Compute confidence intervals of the rates and time scales of a model, and the uncertainty of its modes.
+
+    The intervals describe the variation over samples of the same law, for the kernel, the basis and λ of the model.
+    They are widened to the rates by kernels that score alike and by other random features (`Trust.alternatives`), and
+    open on a side that the samples do not bound: a rate that rests on a handful of samples may as well be 0, and one of
+    a mode that changes where no sample is may be any larger.
+
+    Parameters
+    ----------
+    model : fitted estimator
+    X : array-like of shape (n_samples, d), memory map, or path of a .npy file
+        The training samples, in temporal order if they come from a trajectory.
+    sample_weight : array-like of shape (n_samples,), optional
+        The weights used in the fit.
+    groups : array-like of shape (n_samples,), optional
+        Trajectory of each sample. Blocks are cut within trajectories; short trajectories are joined as a whole. Without
+        groups, walkers whose frames take turns are noticed by the autocorrelation of the modes and are the groups, with
+        a `DataWarning`.
+    diffusion : optional
+        Diffusion tensor of these samples; by default that of the estimator.
+    n_resamples : int, default=200
+        Number of resamples.
+    block_length : int or "auto", default="auto"
+        Smallest number of consecutive samples in a block. "auto" uses five times the largest integrated correlation
+        time of the modes.
+    max_blocks : int or None, default=None
+        Largest number of blocks; longer blocks are used if there would be more, which is conservative. None means 50,
+        or fewer if their moments (a p×p matrix each) would take more than 256 MB.
+    confidence : float, default=0.95
+        Confidence level of the intervals.
+    random_state : int, RandomState instance or None, default=0
+
+    Returns
+    -------
+    Uncertainty
+
+    Warns
+    -----
+    UnreliableModesWarning
+        If there are fewer than ten blocks, the resamples do not determine all modes, or the bias of a λ that was given
+        exceeds an interval.
+
+    Notes
+    -----
+    With c the multinomial counts of the blocks b, the operators of a resample are Σ_b c_b M_b / Σ_b c_b w_b. Its rates
+    are the λ-free Ritz values of its own modes, matched to those of the model by correlation. Intervals are basic
+    bootstrap intervals of log rate, [θ̂²/q_high, θ̂²/q_low] for quantiles q of the resampled rates: refitting each
+    resample reproduces the optimism of the fit, and the reflection removes it. Resamples hold fewer different samples
+    and are more optimistic than the fit; so intervals hold the ends without the reflection's shift, too. They are
+    corrected for the number of blocks, as Student's quantiles correct those of the normal law.
+
+    References
+    ----------
+    Künsch, H. R. (1989). The jackknife and the bootstrap for general stationary observations. Ann. Statist. 17.
+
+    Examples
+    --------
+    >>> import kdmaps
+    >>> X = kdmaps.problems.load("dw1d").sample(2000, random_state=0)
+    >>> m = kdmaps.KernelDiffusionMap(n_components=2, random_state=0).fit(X)
+    >>> u = kdmaps.uncertainty.bootstrap(m, X)
+    >>> bool(u.timescale_intervals[0, 0] < m.timescales_[0] < u.timescale_intervals[0, 1])
+    True
+    """
+    check_is_fitted(model)
+    resampling = Resampling(n_resamples, confidence, random_state)
+    if max_blocks is not None and (not isinstance(max_blocks, Integral) or max_blocks < 2):
+        raise ValueError(f"max_blocks must be None or an integer of at least 2, got {max_blocks!r}.")
+    fitted: Any = getattr(model, "best_estimator_", model)
+    X, groups, _ = join_trajectories(X, groups, sample_weight)
+    X = checked_source(model, X)
+    if not isinstance(X, ArraySource):
+        raise ValueError("X must be an array or a .npy file, from which blocks of rows can be selected.")
+    weight = checked_weight(sample_weight, X)
+    values = np.asarray(ModeTransformer.transform(fitted, X), dtype=np.float64)
+    if groups is None:
+        groups = _walkers(values)
+    source, form, weight, groups, first = _observations(fitted, X, weight, groups, diffusion)
+    values = values[first]
+    trajectories = trajectories_of(groups, len(values))
+    most = max_blocks or most_blocks(fitted.basis_)
+    blocks, length, correlation_time = independent_blocks(values, weight, trajectories, block_length, most)
+    moments = StackedMoments([form.moments(fitted.basis_, source, weight, rows) for rows in blocks])
+    refit = _Refit(fitted, moments.combine(np.ones(len(blocks))))
+    rates, angles, mode_angles = _compare_resamples(refit, moments, resampling.counts(len(blocks)))
+    on_samples, rates, mode_angles = refit.modes.rates[refit.order], rates[:, refit.order], mode_angles[:, refit.order]
+    centre = np.asarray(fitted.rates_)
+    # Centred at the rates on the training samples, even if the model has cross-fitted rates: the reflection removes the
+    # optimism of a fit, which cross-fitted rates do not have.
+    intervals = np.exp(optimistic_intervals(np.log(on_samples), np.log(rates), confidence, len(blocks)))
+    if not hasattr(model, "cv_results_"):
+        _warn_of_bias(refit, intervals)
+    intervals = _widened(intervals, model.trust_)
+    spread = np.log(rates).std(axis=0, ddof=1)  # of log rate: the relative error of a rate and of its time scale
+    return Uncertainty(
+        rates=centre,
+        timescales=1 / centre,
+        rate_intervals=intervals,
+        timescale_intervals=_inverse(intervals[:, ::-1]),
+        rate_errors=spread * centre,
+        timescale_errors=spread / centre,
+        angles=np.quantile(angles, confidence, axis=0),
+        mode_angles=np.quantile(mode_angles, confidence, axis=0),
+        clusters=fitted.modes_.clusters,
+        confidence=float(confidence),
+        block_length=length,
+        n_blocks=len(blocks),
+        correlation_time=correlation_time,
+        rate_samples=rates,
+        angle_samples=angles,
+    )
+
+
+def _observations(
+    fitted: Any, X: ArraySource, weight: np.ndarray | None, groups: Any, diffusion: DiffusionLike
+) -> tuple[Source, Any, np.ndarray | None, Any, slice | np.ndarray]:
+    """Return what was summed, its form, weights and groups, and the rows of X that stand for it."""
+    lag = getattr(fitted, "lag_", None)
+    if lag is None:
+        spaces = fitted.tangents_ if diffusion is None else None
+        tensor = checked_tensor(fitted.diffusion if diffusion is None else diffusion, X, weight, spaces=spaces)
+        return X, EnergyForm(tensor), weight, groups, slice(None)
+    if fitted.right_modes_ is not None:
+        raise ValueError("Error bars are those of modes that are the same at both ends of a lag: use reversible=True.")
+    first = paired_rows(len(X.array), lag, None if groups is None else np.asarray(groups))[0]
+    with muted():  # the fit has said which trajectories are too short
+        pairs, weight, groups = make_pairs(X, lag, weight, groups)
+    return pairs, LaggedForm(lag), weight, groups, first
+
+
+def _walkers(modes: np.ndarray) -> np.ndarray | None:
+    """Return the walker of each sample if the modes show walkers whose frames take turns, and say so; else None.
+
+    Neighbours along the rows are then independent, and would hide that the frames of a walker are not.
+    """
+    order = order_of(modes)
+    if order.n_walkers < 2:
+        return None
+    warn_of(order_findings(order))
+    return order.walker_of(len(modes))
+
+
+def _widened(intervals: np.ndarray, trust: Trust | None) -> np.ndarray:
+    """Widen intervals of rates to the rates by other choices, and open the sides that the samples do not bound."""
+    if trust is None:
+        return intervals
+    with np.errstate(divide="ignore"):
+        others = np.log(np.vstack([trust.rates, trust.alternatives]) / trust.rates)
+        low, high = np.log(intervals.T / trust.rates)
+    # In log rate, the squares of independent errors add; an interval that leaves out the rate moves as a whole.
+    low = np.where(low < 0, -np.hypot(low, others.min(axis=0)), low + others.min(axis=0))
+    high = np.where(high > 0, np.hypot(high, others.max(axis=0)), high + others.max(axis=0))
+    low, high = np.where(trust.unbounded_below, -np.inf, low), np.where(trust.unbounded_above, np.inf, high)
+    return trust.rates[:, None] * np.exp(np.stack([low, high], axis=1))
+
+
+def _inverse(values: np.ndarray) -> np.ndarray:
+    """1/x, with 1/0 = ∞ and 1/∞ = 0."""
+    with np.errstate(divide="ignore"):
+        return 1 / values
+
+
+def _warn_of_bias(refit: _Refit, intervals: np.ndarray) -> None:
+    """Warn if a tenth of λ leads to a rate below its interval: λ, which no fold has chosen, decides it."""
+    rates = refit.rates_at(BIAS_STEP)
+    biased = np.flatnonzero(rates < intervals[:, 0])
+    if biased.size:
+        worst = int(biased[np.argmax(intervals[biased, 0] / rates[biased])])
+        warn(
+            f"The regularization biases the rate of mode {worst + 1} by more than its interval: a tenth of it leads to "
+            f"{rates[worst]:.3g}. Decrease regularization, or let KernelSearchCV choose it.",
+            UnreliableModesWarning,
+        )
+
+
+def _compare_resamples(
+    refit: _Refit, moments: StackedMoments, counts: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the rates, the principal angles and the angle of each mode, one row per resample that determines them."""
+    draws = [refit.compare(moments.combine(row)) for row in counts]
+    found = [draw for draw in draws if draw is not None]
+    if not found:
+        raise ValueError(f"No resample determines the modes; use more samples{or_fewer(refit.n_modes - 1)}.")
+    if len(found) < 0.9 * len(draws):
+        warn(
+            f"{len(draws) - len(found)} of {len(draws)} resamples do not determine {refit.n_modes} modes: a few "
+            f"blocks dominate. Use more samples{or_fewer(refit.n_modes - 1)}.",
+            UnreliableModesWarning,
+        )
+    rates, angles, mode_angles = (np.array(part) for part in zip(*found, strict=True))
+    return rates, angles, mode_angles
+
+
+class _Refit:
+    """Recompute the modes of all samples from the moments, and compare those of resamples with them."""
+
+    def __init__(self, fitted: Any, moments: Moments):
+        self._ridge = fitted.basis_.ridge
+        self._regularization = fitted.regularization
+        self._center = fitted.center
+        self._clock = fitted.modes_.clock
+        self.n_modes, self._moments = len(fitted.eigenvalues_), moments
+        self.modes = self._solve(moments)  # in the order of μ, as those of the resamples
+        # The place of each mode of the model, which come in the order of their time scales.
+        self.order = np.argsort(np.argsort(-fitted.eigenvalues_, kind="stable"))
+        # The tolerance allows for rounding of the sums, amplified by a condition number of at most 1e12.
+        if not np.allclose(self.modes.eigenvalues[self.order], fitted.eigenvalues_, rtol=1e-3):
+            raise ValueError(
+                "The model was not fitted to this X (with this sample_weight and diffusion): the eigenvalues differ. "
+                "Pass the training samples."
+            )
+        self._covariance = moments.covariance(self._center)
+        self._dual = self._covariance @ self.modes.coefficients
+
+    def _solve(self, moments: Moments, factor: float = 1.0) -> Modes:
+        return find_modes(moments, self._ridge, self.n_modes, factor * self._regularization, self._center, self._clock)
+
+    def rates_at(self, factor: float) -> np.ndarray:
+        """Return the rates at another regularization, slowest first as those of the model."""
+        try:
+            return np.sort(self._solve(self._moments, factor).rates)
+        except (ValueError, np.linalg.LinAlgError):  # it is needed to determine the modes
+            return np.full(self.n_modes, np.nan)
+
+    def compare(self, moments: Moments) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
+        """Return rates, principal angles and mode angles, the modes in the order of μ; or None if undetermined."""
+        try:
+            other = self._solve(moments)
+        except (ValueError, np.linalg.LinAlgError):
+            return None
+        overlap = self._dual.T @ other.coefficients
+        gram = other.coefficients.T @ self._covariance @ other.coefficients
+        order = self._match(overlap / np.sqrt(np.diagonal(gram)))
+        overlap, gram = overlap[:, order], gram[np.ix_(order, order)]
+        mode_angles = np.empty(self.n_modes)
+        for cluster in self.modes.clusters:
+            own = np.ix_(cluster, cluster)
+            mode_angles[cluster] = _angles(overlap[own], gram[own])[-1]
+        return other.rates[order], _angles(overlap, gram), mode_angles
+
+    def _match(self, correlation: np.ndarray) -> np.ndarray:
+        """Return, for each mode, the matching mode of the resample; within a cluster in the order of μ."""
+        clusters = self.modes.clusters
+        owner = np.repeat(np.arange(len(clusters)), [len(cluster) for cluster in clusters])
+        captured = np.array([np.sum(correlation[cluster] ** 2, axis=0) for cluster in clusters])
+        order = linear_sum_assignment(-captured[owner])[1]
+        for cluster in clusters:
+            order[cluster] = np.sort(order[cluster])
+        return order
+
+
+def _angles(overlap: np.ndarray, gram: np.ndarray) -> np.ndarray:
+    """Return the principal angles, ascending, between orthonormal functions and functions with this Gram matrix."""
+    root = np.linalg.cholesky(gram)
+    cosines = np.linalg.svd(np.linalg.solve(root, overlap.T), compute_uv=False)
+    return np.arccos(np.clip(cosines, 0, 1))

@@ -1,0 +1,119 @@
+"""Modes that are new coordinates, told from functions of earlier ones, where the answer is known."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+import kdmaps
+from kdmaps.diagnostics import independence as module
+from kdmaps.words import independence_of
+
+RNG = np.random.default_rng(0)
+x, y = RNG.uniform(0, np.pi, (2, 1000))
+#: Modes of a strip that is about four times as long as wide, in the order of their rates.
+STRIP = np.column_stack([np.cos(x), np.cos(2 * x), np.cos(3 * x), np.cos(y), np.cos(x) * np.cos(y), np.cos(4 * x)])
+
+
+def test_a_strip_has_two_coordinates():
+    found = kdmaps.independent_modes(STRIP)
+    assert_array_equal(found.indices, [0, 3])
+    assert_array_equal(found.independent, [True, False, False, True, False, False])
+    # cos(y) is independent of x: left out of its own prediction, it has an error of 1, and that of the fit above it.
+    assert found.residuals[3] == pytest.approx(1, abs=0.03)
+    # The error of a line in a window of 1/24 of the median distance or more: largest for cos(4x), of degree four.
+    assert (found.residuals[[1, 2, 4, 5]] < 0.1).all()
+    assert found.residuals[0] == 1
+
+
+def test_a_circle_needs_both_of_its_waves():
+    """sin θ has two values for every cos θ: no function of it."""
+    found = kdmaps.independent_modes(np.column_stack([f(k * 2 * x) for k in (1, 2) for f in (np.cos, np.sin)]))
+    assert_array_equal(found.indices, [0, 1])
+    assert found.residuals[1] == pytest.approx(1, abs=0.03)
+
+
+def test_the_prediction_is_that_of_weighted_least_squares(monkeypatch):
+    """One least-squares problem for each sample, by LAPACK, without that sample; the best width counts."""
+    monkeypatch.setattr(module, "SHRINKAGE", 0.0)
+    n = 60
+    weight = RNG.uniform(0.5, 1.5, n)
+    modes = np.column_stack([STRIP[:n, [0, 3]], STRIP[:n, 4] + 0.1 * RNG.normal(size=n)])
+    weight_ = weight / weight.sum()
+    modes = modes - weight_ @ modes
+    modes /= np.sqrt(weight_ @ modes**2)
+    known, wanted = modes[:, :2], modes[:, 2]
+    distances = np.linalg.norm(known[:, None] - known, axis=2)
+    median = np.median(distances[np.triu_indices(n, 1)])
+    errors = []
+    for width in module.WIDTHS[:2]:  # in narrower ones too few samples have a weight for three unknowns
+        predicted = np.empty(n)
+        for i in range(n):
+            others = np.arange(n) != i
+            root = np.sqrt(np.exp(-((distances[i] / (width * median)) ** 2)) * weight)[others]
+            A = np.column_stack([np.ones(n - 1), (known - known[i])[others]])
+            predicted[i] = np.linalg.lstsq(A * root[:, None], wanted[others] * root, rcond=None)[0][0]
+        errors.append(np.sqrt(weight_ @ (wanted - predicted) ** 2))
+    monkeypatch.setattr(module, "WIDTHS", module.WIDTHS[:2])
+    found = kdmaps.independent_modes(modes, sample_weight=weight, threshold=0.01)
+    assert found.residuals[2] == pytest.approx(min(errors), rel=1e-6)  # conditioning of the local problems
+
+
+def test_noise_is_independent_however_many_modes_precede_it():
+    """A sample that predicted itself would make noise a function of earlier modes."""
+    noise = RNG.normal(size=(400, 4))
+    found = kdmaps.independent_modes(noise)
+    assert found.independent.all()
+    # Random errors of the prediction add to those of the mode: about 1 + 1/(2 · effective neighbours).
+    assert_allclose(found.residuals[1:], 1.04, atol=0.08)
+    assert "Every mode is a new coordinate" in independence_of(found)
+
+
+def test_units_signs_and_samples_without_weight_make_no_difference():
+    known = kdmaps.independent_modes(STRIP[:400])
+    scaled = kdmaps.independent_modes(STRIP[:400] * [1, -2, 1e6, 1e-6, -1, 3] + 7)
+    assert_allclose(scaled.residuals, known.residuals, rtol=1e-6)
+    weight = np.r_[np.full(400, 5.0), np.zeros(100)]
+    masked = kdmaps.independent_modes(np.vstack([STRIP[:400], RNG.normal(size=(100, 6))]), sample_weight=weight)
+    assert_allclose(masked.residuals, known.residuals, rtol=1e-10)
+
+
+def test_a_sample_of_the_samples_is_enough():
+    all_of_them = kdmaps.independent_modes(STRIP)
+    some = kdmaps.independent_modes(STRIP, max_samples=300, random_state=1)
+    assert (all_of_them.n_samples, some.n_samples) == (1000, 300)
+    assert_array_equal(some.indices, all_of_them.indices)
+    again = kdmaps.independent_modes(STRIP, max_samples=300, random_state=1)
+    assert_array_equal(some.residuals, again.residuals)
+
+
+def test_a_sample_far_from_all_others_takes_the_value_of_its_neighbour():
+    """Weights that all vanish would leave nothing to divide by."""
+    modes = np.vstack([STRIP[:200], [[1e4, 2e4, 0, 0, 0, 0]]])
+    assert np.isfinite(kdmaps.independent_modes(modes).residuals).all()
+
+
+def test_words():
+    text = independence_of(kdmaps.independent_modes(STRIP[:300]))
+    assert text.startswith("Modes 1, 4 are new coordinates; ")
+    assert "2 (0.0" in text
+    assert independence_of(kdmaps.independent_modes(STRIP[:300, :2])).startswith("Mode 1 is the only coordinate; ")
+
+
+@pytest.mark.parametrize(
+    ("modes", "options", "message"),
+    [
+        (STRIP[:, 0], {}, r"modes must have shape \(n_samples, r\)"),
+        (STRIP[:, :0], {}, r"r ≥ 1"),
+        (np.where(STRIP > 0.99, np.nan, STRIP), {}, "modes contains NaN"),
+        (np.column_stack([STRIP[:, 0], np.ones(1000)]), {}, r"Mode 2 \(column of modes\) is constant"),
+        (STRIP[:19], {}, "modes must hold 20 samples of positive weight or more, got 19"),
+        (STRIP, {"threshold": 1.0}, "threshold must be a number between 0 and 1, got 1.0"),
+        (STRIP, {"threshold": "half"}, "threshold must be"),
+        (STRIP, {"max_samples": 5}, "max_samples must be an integer of at least 20, got 5"),
+        (STRIP, {"sample_weight": -np.ones(1000)}, "sample_weight"),
+        (STRIP, {"sample_weight": np.ones(3)}, "sample_weight"),
+    ],
+)
+def test_bad_input(modes, options, message):
+    with pytest.raises(ValueError, match=message):
+        kdmaps.independent_modes(modes, **options)

@@ -1,0 +1,183 @@
+"""Plots of trajectories show the numbers that were found."""
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+from numpy.testing import assert_allclose, assert_array_equal
+
+import kdmaps
+from kdmaps.plotting import (
+    plot_chapman_kolmogorov,
+    plot_free_energy,
+    plot_implied_timescales,
+    plot_modes_in_time,
+)
+
+
+@pytest.fixture(scope="module")
+def path():
+    return kdmaps.problems.load("dw1d").simulate(3000, dt=0.1, random_state=0)[0]
+
+
+@pytest.fixture(scope="module")
+def model(path):
+    settings = {"lag": 1, "time_step": 0.1, "regularization": 1e-4, "n_features": 40, "random_state": 0}
+    return kdmaps.KernelDiffusionMap(2, **settings).fit(path)
+
+
+def test_implied_time_scales_over_lags(model, path):
+    found = kdmaps.dynamics.implied_timescales(model, path, [1, 2, 4], random_state=0)
+    ax = plot_implied_timescales(found, exact=[1.26, 0.28])
+    curves = {line.get_label(): line for line in ax.get_lines()}
+    for k in range(2):
+        assert_allclose(curves[f"mode {k + 1}"].get_xydata(), np.column_stack([found.times, found.timescales[:, k]]))
+    assert_allclose(curves["exact"].get_ydata(), 1.26)
+    bands = ax.collections[0].get_paths()[0].vertices
+    assert_allclose([bands[:, 1].min(), bands[:, 1].max()], [found.intervals[:, 0].min(), found.intervals[:, 0].max()])
+    diagonal = [line for line in ax.get_lines() if np.array_equal(line.get_xdata(), line.get_ydata())]
+    assert len(diagonal) == 1
+
+
+def test_predictions_and_estimates(model, path):
+    for n_states, shape in ((None, (2,)), (2, (2, 2))):
+        found = kdmaps.dynamics.chapman_kolmogorov(model, path, steps=3, n_states=n_states, random_state=0)
+        axes = plot_chapman_kolmogorov(found)
+        assert axes.shape == shape
+        for place in np.ndindex(shape):
+            curves = {line.get_label(): line.get_ydata() for line in axes[place].get_lines()}
+            start = float(len(shape) == 1 or place[0] == place[1])
+            assert_allclose(curves["predicted"], np.r_[start, found.predicted[(..., *place)]])
+            assert_allclose(curves["estimated"], found.estimated[(..., *place)])
+    with pytest.raises(ValueError, match="axes holds 1 Axes, but the test has 4 parts"):
+        plot_chapman_kolmogorov(found, [Figure().subplots()])
+
+
+def test_free_energy_of_known_values():
+    """Cells of a histogram: 30, 10 and 0 of equal width are 0 and ln 3 above the minimum; weights count."""
+    values = np.repeat([0.1, 0.5, 0.9], [30, 10, 20])[:, None]
+    weight = np.repeat([1.0, 1.0, 0.0], [30, 10, 20])
+    ax = plot_free_energy(values, components=0, bins=3, sample_weight=weight)
+    assert_allclose(ax.patches[0].get_data().values, [0, np.log(3), np.nan])
+    ax = plot_free_energy(np.column_stack([values, values]), bins=3)
+    shown = ax.collections[0].get_array()
+    assert_allclose(np.diagonal(shown.filled(np.nan)), [0, np.log(3), np.log(1.5)])
+    assert np.ma.count(shown) == 3
+
+
+def test_the_free_energy_along_one_mode_shows_its_barrier():
+    """A frame of weight e^-12 on a barrier is drawn at 12 kT; a map leaves it white, and its colours end at 8 kT."""
+    values = np.array([0.1, 0.5, 0.9])
+    weight = np.exp([0.0, -12.0, -1.0])
+    ax = plot_free_energy(values[:, None], bins=3, sample_weight=weight)
+    assert_allclose(ax.patches[0].get_data().values, [0, 12, 1])
+    assert ax.get_ylim()[0] == 0
+    assert ax.get_ylim()[1] > 12
+    (mesh,) = plot_free_energy(np.column_stack([values, values]), bins=3, sample_weight=weight).collections[:1]
+    assert_allclose(np.diagonal(mesh.get_array().filled(np.nan)), [0, np.nan, 1], atol=1e-12)
+    assert mesh.get_clim() == (0, 8)
+
+
+def test_modes_in_time(model, path):
+    axes = plot_modes_in_time(model, path)
+    for k, ax in enumerate(axes):
+        (line,) = ax.get_lines()
+        assert_array_equal(line.get_xdata(), np.arange(3000) * 0.1)
+        assert_array_equal(line.get_ydata(), model.transform(path)[:, k])
+    long = plot_modes_in_time(np.random.default_rng(0).standard_normal((50_000, 1)))
+    assert len(long[0].get_lines()[0].get_xdata()) <= 20_000
+    assert long[0].get_lines()[0].get_xdata()[-1] > 49_990
+
+
+def test_lists_are_trajectories(model, path):
+    """Of unequal lengths; between them, nothing is drawn."""
+    from kdmaps.plotting import plot_modes, plot_states
+
+    parts, values = [path[:2000], path[2000:]], model.transform(path)
+    for axes in (plot_modes_in_time(model, parts), plot_modes_in_time(model.transform(parts), time_step=0.1)):
+        for k, ax in enumerate(axes):
+            (line,) = ax.get_lines()
+            assert_allclose(line.get_ydata(), np.insert(values[:, k], 2000, np.nan))
+            drawn = ~np.isnan(line.get_ydata())
+            assert_allclose(line.get_xdata()[drawn], np.arange(3000) * 0.1)
+            assert (np.diff(line.get_xdata()) >= 0).all()
+    expected = plot_free_energy(values, bins=5, sample_weight=np.arange(3000.0)).collections[0].get_array()
+    weight = np.split(np.arange(3000.0), [2000])
+    found = plot_free_energy(model.transform(parts), bins=5, sample_weight=weight).collections[0].get_array()
+    assert_allclose(found.filled(np.nan), expected.filled(np.nan))
+    found = plot_free_energy(model, parts, bins=5, sample_weight=weight).collections[0].get_array()
+    assert_allclose(found.filled(np.nan), expected.filled(np.nan))
+    states = kdmaps.dynamics.coarse_states(model.transform(parts), 2)
+    assert sum(patch.get_height() for patch in plot_states(states, parts).patches) == 3000
+    assert len(plot_modes(model, parts)[0].get_lines()[-1].get_xdata()) == 3000
+
+
+@pytest.mark.parametrize(
+    ("draw", "message"),
+    [
+        (lambda m, X: plot_free_energy(m), "X must be given"),
+        (lambda m, X: plot_free_energy(m, X, components=(0, 5)), "components must be one or two modes"),
+        (lambda m, X: plot_free_energy(m, X, sample_weight=[1]), "sample_weight must hold 3000 weights"),
+        (lambda m, X: plot_modes_in_time(X[:, 0]), "one row per sample"),
+        (lambda m, X: plot_modes_in_time(m, X, axes=[Figure().subplots()]), "axes holds 1 Axes for 2 modes"),
+    ],
+)
+def test_bad_arguments_are_named(model, path, draw, message):
+    with pytest.raises(ValueError, match=message):
+        draw(model, path)
+
+
+def test_states_have_their_samples():
+    from kdmaps.plotting import plot_states
+
+    X = np.column_stack([np.r_[np.zeros(30), np.ones(10)], np.arange(40.0)])
+    states = kdmaps.dynamics.coarse_states(X[:, :1] - 0.25, 2)
+    ax = plot_states(states, X)
+    drawn = [part.get_offsets() for part in ax.collections if len(part.get_offsets())]
+    assert [len(part) for part in drawn] == [30, 10]
+    assert_array_equal(drawn[1], X[30:])
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["state 1 (75%)", "state 2 (25%)"]
+    counts = [patch.get_height() for patch in plot_states(states, X[:, :1]).patches]
+    assert sum(counts) == 40
+    with pytest.raises(ValueError, match="X must hold the 40 samples"):
+        plot_states(states, X[:3])
+
+
+def test_a_comparison_with_a_trajectory(path):
+    from kdmaps.plotting import plot_lag_comparison
+
+    static = kdmaps.KernelDiffusionMap(2, regularization=1e-3, n_features=40, random_state=0).fit(path)
+    found = kdmaps.dynamics.compare_with_trajectory(static, path, time_step=0.1)
+    axes = plot_lag_comparison(found)
+    for k, ax in enumerate(axes):
+        curves = {line.get_label(): line.get_ydata() for line in ax.get_lines()}
+        assert_allclose(curves["rates of the model"], found.predicted[:, k])
+        assert_allclose(ax.containers[0][0].get_ydata(), found.autocorrelations[:, k])
+    with pytest.raises(ValueError, match="axes holds 1 Axes for 2 modes"):
+        plot_lag_comparison(found, [Figure().subplots()])
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
+def test_data_frames_are_drawn_as_the_arrays_in_them(library):
+    """A data frame of pandas has a `transform`, and is no estimator for that."""
+    from kdmaps.plotting import plot_embedding, plot_independence, plot_modes, plot_states
+
+    values = np.random.default_rng(0).standard_normal((200, 2))
+    columns = {"mode1": values[:, 0], "mode2": values[:, 1]}
+    kind = pytest.importorskip(library)
+    frame = kind.table(columns) if library == "pyarrow" else kind.DataFrame(columns)
+    weight = kind.array(values[:, 0] ** 2) if library == "pyarrow" else kind.Series(values[:, 0] ** 2)
+
+    def drawn(ax):
+        return ax.collections[0].get_array().filled(np.nan)
+
+    expected = plot_free_energy(values, sample_weight=values[:, 0] ** 2, bins=5)
+    assert_array_equal(drawn(plot_free_energy(frame, sample_weight=weight, bins=5)), drawn(expected))
+    for k, ax in enumerate(plot_modes_in_time(frame)):
+        assert_array_equal(ax.get_lines()[0].get_ydata(), values[:, k])
+    assert_array_equal(plot_embedding(frame).collections[0].get_offsets().data, values)
+    (ax, _) = plot_modes(frame, frame)
+    assert sorted(ax.collections[0].get_array()) == sorted(values[:, 0])
+    assert ax.get_xlabel() == "mode1"
+    states = kdmaps.dynamics.coarse_states(frame, 2)
+    assert sum(len(part.get_offsets()) for part in plot_states(states, frame).collections) == 200
+    assert len(plot_independence(frame).patches) == 2

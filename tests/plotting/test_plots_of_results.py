@@ -1,0 +1,253 @@
+"""Embedding, error bars, learning, residuals and certificates: what is drawn is what was found."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from matplotlib.colors import to_rgba
+from matplotlib.figure import Figure
+
+import kdmaps
+from kdmaps.certificates import Certificate
+from kdmaps.diagnostics.relevance import Relevance
+from kdmaps.generators import Residuals
+from kdmaps.plotting import (
+    plot_certificates,
+    plot_embedding,
+    plot_history,
+    plot_independence,
+    plot_relevance,
+    plot_residuals,
+    plot_timescales,
+)
+from shared import known_warning
+
+# The model of three modes, which gives an embedding two axes and a colour.
+pytestmark = known_warning("have the same time scale")
+
+
+@pytest.fixture(scope="module")
+def model(X):
+    return kdmaps.KernelDiffusionMap(3, n_features=60, random_state=0).fit(X)
+
+
+# --- embedding --------------------------------------------------------------------------------------------------------
+def drawn_points(ax):
+    (points,) = ax.collections
+    order = np.lexsort(points.get_offsets().data.T)
+    return points.get_offsets().data[order], None if points.get_array() is None else points.get_array()[order]
+
+
+def sorted_rows(points, colour):
+    order = np.lexsort(points.T)
+    return points[order], colour[order]
+
+
+def test_an_embedding_has_modes_on_its_axes_and_the_next_as_colour(X, model):
+    ax = plot_embedding(model, X)
+    modes = model.transform(X)
+    points, colour = sorted_rows(modes[:, :2], modes[:, 2])
+    found, found_colour = drawn_points(ax)
+    np.testing.assert_array_equal(found, points)
+    np.testing.assert_array_equal(found_colour, colour)
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("mode 1", "mode 2")
+    assert ax.figure.axes[1].get_ylabel() == "mode 3"
+
+
+def test_an_embedding_of_given_modes_and_colours(X, model):
+    modes = model.transform(X)
+    mine = Figure().subplots()
+    assert plot_embedding(modes, components=(2, 0), color=X[:, 1], ax=mine) is mine
+    points, colour = sorted_rows(modes[:, [2, 0]], X[:, 1])
+    found, found_colour = drawn_points(mine)
+    np.testing.assert_array_equal(found, points)
+    np.testing.assert_array_equal(found_colour, colour)
+    assert mine.get_xlabel() == "mode 3"
+    plain = plot_embedding(modes[:, :2])
+    assert drawn_points(plain)[1] is None  # no mode is left for a colour
+    assert len(plain.figure.axes) == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"X": None}, "X must be given with an estimator"),
+        ({"components": (0, 3)}, r"two modes \(0 to 2\)"),
+        ({"components": (0,)}, "two modes"),
+        ({"color": [1.0]}, "one value for each of the 200"),
+    ],
+)
+def test_bad_embeddings(X, model, arguments, message):
+    with pytest.raises(ValueError, match=message):
+        plot_embedding(model, **{"X": X, **arguments})
+
+
+# --- error bars -------------------------------------------------------------------------------------------------------
+@known_warning("biases the rate")
+def test_intervals_of_time_scales(X, model):
+    bars = kdmaps.uncertainty.bootstrap(model, X, n_resamples=20, confidence=0.9)
+    ax = plot_timescales(model, uncertainty=bars)
+    lines = next(c for c in ax.collections if c.get_label() == "90 % interval")
+    for k, segment in enumerate(lines.get_segments()):
+        np.testing.assert_array_equal(segment, [[k + 1, end] for end in bars.timescale_intervals[k]])
+    caps = next(line for line in ax.lines if len(line.get_xdata()) == 6)
+    np.testing.assert_array_equal(np.sort(caps.get_ydata()), np.sort(bars.timescale_intervals.ravel()))
+    with pytest.raises(ValueError, match="uncertainty is that of 3 modes, but the model has 2"):
+        plot_timescales(kdmaps.KernelDiffusionMap(2, n_features=60).fit(X), uncertainty=bars)
+
+
+# --- learning ---------------------------------------------------------------------------------------------------------
+HISTORY = {
+    "phase": np.array(["start", "adam", "adam", "lbfgs", "lbfgs"]),
+    "accepted": np.ones(5, dtype=bool),
+    "loss": np.array([5.0, 3.0, 4.0, 2.0, 1.0]),
+    "best_loss": np.array([5.0, 3.0, 3.0, 2.0, 1.0]),
+    "sigma": np.arange(10.0).reshape(5, 2),
+}
+
+
+def test_history_of_the_loss():
+    ax = plot_history(HISTORY)
+    lines = {line.get_label(): line for line in ax.lines}
+    np.testing.assert_array_equal(lines["loss"].get_xydata(), np.c_[np.arange(5), HISTORY["loss"]])
+    np.testing.assert_array_equal(lines["best so far"].get_ydata(), HISTORY["best_loss"])
+    assert [text.get_text() for text in ax.texts] == ["lbfgs"]
+    mark = next(line for line in ax.lines if len(line.get_xdata()) == 2)
+    assert list(mark.get_xdata()) == [2.5, 2.5]  # between the last step of one rule and the first of the next
+
+
+def test_history_of_several_values():
+    ax = plot_history(HISTORY, "sigma")
+    lines = {line.get_label(): line for line in ax.lines}
+    for j in (0, 1):
+        np.testing.assert_array_equal(lines[f"sigma {j + 1}"].get_ydata(), HISTORY["sigma"][:, j])
+    assert "best so far" not in lines
+
+
+@pytest.mark.slow
+def test_history_of_estimators(X, model):
+    learned = kdmaps.VariationalKernelMap(2, adam_steps=3, lbfgs_steps=2, n_features=20, random_state=0).fit(X)
+    np.testing.assert_array_equal(plot_history(learned).lines[0].get_ydata(), learned.history_["loss"])
+    with pytest.raises(ValueError, match="KernelDiffusionMap has no history"):
+        plot_history(model)
+    with pytest.raises(ValueError, match="quantity must be one of loss, best_loss, sigma; got 'phase'"):
+        plot_history(HISTORY, "phase")
+
+
+# --- residuals and certificates ---------------------------------------------------------------------------------------
+def test_residuals_beside_rates():
+    residuals = Residuals(np.zeros((1, 2)), np.array([1.0, 4.0]), np.array([0.3, 5.0]), np.zeros(2))
+    ax = plot_residuals(residuals)
+    assert [(bar.get_x() + bar.get_width() / 2, bar.get_height()) for bar in ax.patches] == [(1.0, 0.3), (2.0, 5.0)]
+    np.testing.assert_array_equal(ax.lines[0].get_xydata(), [[1, 1.0], [2, 4.0]])
+    assert ax.get_ylim()[0] == 0  # bars that start elsewhere lie
+
+
+def test_certificates_end_at_their_bounds():
+    bounds = [Certificate("thm:a", 1e-3), Certificate("thm:b", 0.5), Certificate("thm:c", 1.0, violations=("no gap",))]
+    ax = plot_certificates(bounds)
+    ends = [bar.get_x() + bar.get_width() for bar in ax.patches]
+    np.testing.assert_allclose(ends, [1e-3, 0.5, 1.0])
+    assert [label.get_text() for label in ax.get_yticklabels()] == ["thm:a", "thm:b", "thm:c"]
+    assert [text.get_text().strip() for text in ax.texts] == ["0.001", "0.5", "does not apply"]
+    filled = [bar.get_facecolor()[3] > 0 for bar in ax.patches]
+    assert filled == [True, True, False]
+    assert ax.patches[0].get_facecolor()[:3] == to_rgba("tab:blue")[:3]
+    assert ax.yaxis_inverted()  # the first one is at the top
+    assert ax.get_xlim()[0] < 1e-3
+    words = plot_certificates([Certificate("thm:residual-gap", 0.5)], ax=Figure().subplots())
+    text = words.get_yticklabels()[0].get_text()
+    assert text.replace("\n", " ") == "distance of a mode from the exact one"
+    named = plot_certificates(bounds, labels=["one", "two", "three"], ax=Figure().subplots())
+    assert named.get_yticklabels()[1].get_text() == "two"
+    with pytest.raises(ValueError, match="2 names for 3 certificates"):
+        plot_certificates(bounds, labels=["a", "b"])
+
+
+def test_a_bound_of_zero_can_be_drawn():
+    ax = plot_certificates([Certificate("thm:a", 0.0)])
+    assert 0 < ax.get_xlim()[0] < 1e-15
+
+
+# --- relevance --------------------------------------------------------------------------------------------------------
+def made_relevance(d, r=2):
+    rng = np.random.default_rng(0)
+    shares = rng.dirichlet(np.full(d, 0.1), r)
+    rows = np.linalg.qr(rng.standard_normal((d, d)))[0][:3]
+    return Relevance(
+        tuple(f"input {j}" for j in range(d)),
+        shares,
+        shares.mean(axis=0),
+        np.eye(d),
+        np.ones(d),
+        rows,
+        np.array([0.7, 0.29, 0.004]),
+    )
+
+
+def row_names(ax):
+    return [label.get_text() for label in ax.get_yticklabels()]
+
+
+def test_relevance_is_drawn_from_the_most_relevant_input_down():
+    found = made_relevance(6)
+    axes = plot_relevance(found)
+    order = np.argsort(-found.overall)
+    assert row_names(axes[0]) == [f"input {j}" for j in order]
+    for ax, share in zip(axes, found.shares, strict=False):
+        np.testing.assert_allclose([bar.get_width() for bar in ax.patches], 100 * share[order])
+    (image,) = axes[2].images
+    np.testing.assert_allclose(image.get_array(), found.combinations[:2, order].T)  # the third has less than 1 %
+    assert [label.get_text() for label in axes[2].get_xticklabels()] == ["70 %", "29 %"]
+    assert [ax.get_title() for ax in axes] == ["mode 1", "mode 2", "combinations"]
+
+
+@pytest.mark.parametrize("max_inputs", [5, 30])
+def test_other_inputs_are_summed(max_inputs):
+    found = made_relevance(200)
+    axes = plot_relevance(found, max_inputs=max_inputs)
+    order = np.argsort(-found.overall)
+    shown = min(max_inputs, max(10, np.sum(found.overall >= 0.01)))
+    assert row_names(axes[0])[-1] == f"{200 - shown} others"
+    assert len(row_names(axes[0])) == shown + 1
+    for ax, share in zip(axes, found.shares, strict=False):
+        widths = np.array([bar.get_width() for bar in ax.patches])
+        np.testing.assert_allclose(widths, 100 * np.append(share[order[:shown]], share[order[shown:]].sum()))
+        np.testing.assert_allclose(widths.sum(), 100)
+
+
+def test_relevance_of_a_model(X, model):
+    found = kdmaps.relevance(model, X)
+    mine = Figure().subplots(1, 4)
+    axes = plot_relevance(model, X, axes=mine)
+    assert axes[0] is mine[0]
+    widths = [bar.get_width() for bar in axes[2].patches]
+    np.testing.assert_allclose(widths, 100 * found.shares[2, np.argsort(-found.overall)])
+    with pytest.raises(ValueError, match="X must be given"):
+        plot_relevance(model)
+    with pytest.raises(ValueError, match="axes holds 3 Axes for 3 modes"):
+        plot_relevance(model, X, axes=mine[:3])
+    with pytest.raises(ValueError, match="max_inputs"):
+        plot_relevance(found, max_inputs=0)
+
+
+def test_a_model_that_has_its_relevance(X, model):
+    found = made_relevance(2, r=3)
+    carrier = SimpleNamespace(relevance_details_=found)
+    widths = [bar.get_width() for bar in plot_relevance(carrier)[0].patches]
+    np.testing.assert_allclose(widths, 100 * found.shares[0, np.argsort(-found.overall)])
+
+
+# --- independence -----------------------------------------------------------------------------------------------------
+def test_bars_are_residuals_and_functions_of_earlier_modes_are_grey():
+    t = np.linspace(0.1, 3, 60)
+    found = kdmaps.independent_modes(
+        np.column_stack([np.cos(t), np.cos(2 * t), np.random.default_rng(0).normal(size=60)])
+    )
+    mine = Figure().subplots()
+    assert plot_independence(found, mine) is mine
+    bars = {round(bar.get_center()[0]): bar for bar in mine.patches}
+    assert [bars[k + 1].get_height() for k in range(3)] == list(found.residuals)
+    assert [bars[k].get_facecolor() == to_rgba("0.6") for k in (1, 2, 3)] == [False, True, False]
+    of_values = plot_independence(np.column_stack([t, np.cos(t)]))
+    assert len(of_values.patches) == 2

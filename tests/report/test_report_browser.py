@@ -1,0 +1,223 @@
+"""The page in a browser: both widths, light and dark, mouse and keyboard, no complaint in the console."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+import kdmaps
+from kdmaps.certificates import Certificate
+from kdmaps.report import write_report
+from shared import GRID, known_warning
+
+pytestmark = [pytest.mark.slow, known_warning("have the same time scale"), known_warning("relax within one lag")]
+
+# Margins and room of the figure, as page.js has them.
+LEFT, RIGHT, TOP, BOTTOM, ROOM = 58, 64, 14, 46, 0.04
+SCREENS = [(1280, False), (1280, True), (390, False), (390, True)]
+
+
+@pytest.fixture(scope="module")
+def X():
+    return kdmaps.problems.load("triplewell2d").sample(400, random_state=0)
+
+
+@pytest.fixture(scope="module")
+def search(X):
+    return kdmaps.KernelSearchCV(3, **GRID, n_features=60, random_state=0).fit(X)
+
+
+@pytest.fixture(scope="module")
+def trajectory(tmp_path_factory):
+    """The page of a model with a lag."""
+    path = tmp_path_factory.mktemp("trajectory") / "report.html"
+    frames = kdmaps.problems.load("triplewell2d").simulate(8000, dt=0.05, random_state=0)[0]
+    options = {"lag": "auto", "time_step": 0.05, "n_features": 60, "random_state": 0}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a short trajectory, as a test needs it
+        write_report(kdmaps.KernelSearchCV(3, **GRID, **options).fit(frames), frames, path, unit="ns")
+    return path
+
+
+@pytest.fixture(scope="module")
+def report(X, search, tmp_path_factory):
+    path = tmp_path_factory.mktemp("report") / "report.html"
+    write_report(
+        search, X, path, uncertainty=kdmaps.uncertainty.bootstrap(search, X, n_resamples=20),
+        title="A title of many words & <tags>, with_one_very_long_name_that_has_no_place_to_break_at_all.parquet",
+        feature_names=["a coordinate with a rather long name", "y"], notes=["Something to read first."],
+        certificates=[Certificate("thm:residual-gap", 0.25, {"γ": 2.0}, ("the gap is known",))],
+    )  # fmt: skip
+    return path
+
+
+def position(values, low_side, high_side, i):
+    """Where the figure draws a value, between two sides of its frame."""
+    room = ROOM * np.ptp(values)
+    return low_side + (values[i] - values.min() + room) / (np.ptp(values) + 2 * room) * (high_side - low_side)
+
+
+def box_of(page, selector):
+    return page.run(
+        f"(() => {{ const b = document.querySelector('{selector}').getBoundingClientRect();"
+        "return [b.left, b.top, b.width, b.height]; })()"
+    )
+
+
+@pytest.mark.parametrize("kind", ["report", "trajectory"])
+@pytest.mark.parametrize(("width", "dark"), SCREENS)
+def test_no_complaint_no_request_no_overflow(page, request, kind, width, dark):
+    report = request.getfixturevalue(kind)
+    page.open(report, width, 900, dark)
+    assert page.problems == []
+    assert [url for url in page.requests if not url.startswith("data:")] == [report.as_uri()]
+    assert page.run("document.documentElement.scrollWidth") <= width
+    # Nothing sticks out of the page sideways, except inside what scrolls by itself.
+    outside = page.run(
+        "[...document.querySelectorAll('main *')].filter(e => !e.closest('svg, pre, .wide, [hidden]')"
+        " && e.getBoundingClientRect().right > document.documentElement.clientWidth + 1).map(e => e.tagName)"
+    )
+    assert outside == []
+
+
+@pytest.mark.parametrize("kind", ["report", "trajectory"])
+@pytest.mark.parametrize(("width", "dark"), SCREENS)
+def test_every_text_stands_out_from_its_ground(page, request, kind, width, dark):
+    """Contrast of at least 4.5 (WCAG AA) for every element with text, the figures included."""
+    page.open(request.getfixturevalue(kind), width, 900, dark)
+    worst = page.run("""(() => {
+      const numbers = (colour) => colour.match(/[\\d.]+/g).map(Number);
+      const light = (c) => c.slice(0, 3).map((v) => v / 255)
+        .map((v) => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4)
+        .reduce((sum, v, k) => sum + v * [0.2126, 0.7152, 0.0722][k], 0);
+      const ground = (e) => {
+        for (; e; e = e.parentElement) {
+          const c = numbers(getComputedStyle(e).backgroundColor);
+          if (c.length === 3 || c[3] === 1) return c;
+        }
+        return [255, 255, 255];
+      };
+      const found = [];
+      for (const e of document.querySelectorAll('body *:not(script):not(style):not(option):not(noscript)')) {
+        const words = [...e.childNodes].some((n) => n.nodeType === 3 && n.data.trim());
+        if (!words || e.closest('noscript, [hidden]')) continue;
+        const style = getComputedStyle(e), inside = e.closest('svg');
+        const [a, b] = [light(numbers(inside ? style.fill : style.color)), light(ground(inside || e))];
+        found.push([(Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05), e.textContent.slice(0, 40)]);
+      }
+      return found.sort((p, q) => p[0] - q[0])[0];
+    })()""")
+    assert worst[0] >= 4.5, worst
+    ground = page.run("getComputedStyle(document.body).backgroundColor")
+    assert (sum(map(int, ground[4:-1].split(","))) < 3 * 128) == dark
+
+
+def choose(page, *columns):
+    """Choose the axes and the colour of the interactive figure."""
+    for axis, column in zip("xyc", columns, strict=True):
+        page.run(
+            f"(() => {{ const s = document.getElementById('axis-{axis}'); s.value = {column};"
+            "s.dispatchEvent(new Event('change')); })()"
+        )
+
+
+def test_it_begins_with_the_first_mode_over_two_columns(page, report):
+    page.open(report)
+    label = page.run("document.getElementById('scatter').getAttribute('aria-label')")
+    assert label.endswith("coloured by mode 1.")
+    assert "mode" not in label.removesuffix("coloured by mode 1.")  # the colour is none of the axes
+    choose(page, 0, 1, -1)
+    assert page.run("document.getElementById('scatter').getAttribute('aria-label')").endswith("coloured by nothing.")
+    assert page.problems == []
+
+
+def test_pointing_at_a_sample_reads_it(page, report, X, search):
+    page.open(report)
+    choose(page, 0, 1, 2)
+    page.run("document.getElementById('modes').scrollIntoView()")
+    left, top, width, height = box_of(page, "#scatter")
+    modes = search.transform(X)
+    sample = int(np.argmax(modes[:, 1]))  # alone at its end of the axis
+    x = position(modes[:, 0], LEFT, width - RIGHT, sample)
+    y = position(modes[:, 1], height - BOTTOM, TOP, sample)
+    page.move(left + x, top + y)
+    text = page.run("document.getElementById('tip').textContent")
+    assert text.splitlines()[:2] == [f"sample {sample}", f"mode 1 = {float(f'{modes[sample, 0]:.4g}'):g}"]
+    assert page.run("document.getElementById('tip').hidden") is False
+    page.move(left + LEFT + 3, top + TOP + 3)  # an empty corner
+    assert page.run("document.getElementById('tip').hidden") is True
+    assert page.problems == []
+
+
+def test_colours_tell_the_sign(page, report, X, search):
+    page.open(report)
+    choose(page, 0, 1, 2)
+    modes = search.transform(X)
+    _, _, width, height = box_of(page, "#scatter")
+    for sample, stronger in ((int(np.argmax(modes[:, 2])), 0), (int(np.argmin(modes[:, 2])), 2)):
+        x = position(modes[:, 0], LEFT, width - RIGHT, sample)
+        y = position(modes[:, 1], height - BOTTOM, TOP, sample)
+        colour = page.run(
+            f"[...document.getElementById('scatter').getContext('2d').getImageData({x:.0f}, {y:.0f}, 1, 1).data]"
+        )
+        assert colour[3] == 255
+        assert colour[stronger] == max(colour[:3])  # red above zero, blue below
+
+
+def test_axes_are_chosen_by_keyboard(page, report, X, search):
+    page.open(report)
+    choose(page, 0, 1, 2)
+    page.run("document.getElementById('axis-x').focus()")
+    for _ in range(3):
+        page.press("ArrowDown")
+    label = page.run("document.getElementById('scatter').getAttribute('aria-label')")
+    assert label.startswith("Scatter of 400 samples: a coordinate with a rather long name across, mode 2 up")
+    # The arrow to the left, with nothing chosen, starts from the right end of the new axis.
+    page.run("document.getElementById('scatter').focus()")
+    page.press("ArrowLeft")
+    order = np.argsort(X[:, 0])
+    reading = "document.getElementById('reading').textContent"
+    assert page.run(reading).startswith(f"sample {order[-1]}, a coordinate with a rather long name = ")
+    page.press("ArrowLeft")
+    assert page.run(reading).startswith(f"sample {order[-2]},")
+    page.press("ArrowUp")
+    modes = search.transform(X)[:, 1]
+    above = np.argsort(modes)[np.flatnonzero(np.argsort(modes) == order[-2])[0] + 1]
+    assert page.run(reading).startswith(f"sample {above},")
+    page.press("Escape")
+    assert page.run(reading) == "No sample chosen."
+    assert page.problems == []
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_everything_is_reached_by_tab(page, report, width):
+    page.open(report, width)
+    wanted = page.run("document.querySelectorAll('a, select, canvas, summary, pre, .wide').length")
+    reached = []
+    for _ in range(wanted + 5):
+        page.press("Tab")
+        name = page.run(
+            "(() => { const e = document.activeElement; if (e === document.body) return null;"
+            "e.dataset.seen = 1; const s = getComputedStyle(e);"
+            "return [e.tagName, s.outlineStyle !== 'none' && parseFloat(s.outlineWidth) > 0]; })()"
+        )
+        reached.append(name)
+    assert page.run("document.querySelectorAll('a, select, canvas, summary, pre, .wide').length") == wanted
+    assert page.run("document.querySelectorAll('[data-seen]').length") == wanted
+    assert all(visible for _, visible in filter(None, reached))
+    page.run("document.querySelector('summary').focus()")
+    page.press("Enter")
+    assert page.run("document.querySelector('details').open") is True
+
+
+def test_a_resize_and_a_change_of_scheme_draw_again(page, report):
+    page.open(report)
+    before = page.run("document.getElementById('scatter').toDataURL()")
+    page.send("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "dark"}])
+    page.run("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    dark = page.run("document.getElementById('scatter').toDataURL()")
+    assert dark != before
+    page.send("Emulation.setDeviceMetricsOverride", width=500, height=900, deviceScaleFactor=2, mobile=False)
+    page.run("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    width = box_of(page, "#scatter")[2]
+    assert page.run("document.getElementById('scatter').width") == round(2 * width)

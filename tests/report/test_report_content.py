@@ -1,0 +1,380 @@
+"""What the page says is what the fit found, and nothing that a user wrote is taken for code."""
+
+import json
+import os
+import warnings
+from html.parser import HTMLParser
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.model_selection import GroupKFold
+
+import kdmaps
+from kdmaps.certificates import Certificate, cv_consistency
+from kdmaps.kernels import Metric, Mixture
+from kdmaps.report import render_report, write_report
+from shared import GRID, known_warning
+
+# Pages of small fits: three modes of 300 samples, of a Gaussian law for which any wide kernel will do.
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.usefixtures("undrawn"),
+    known_warning("have the same time scale"),
+    known_warning("score landscape is flat"),
+]
+
+HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\"'&{{7*7}}"
+
+TENSORS = np.random.default_rng(0).uniform(0.5, 2, (300, 2, 1)) * np.eye(2)  # one for each sample
+HALVES = np.arange(300).reshape(2, 150)
+
+
+class Tree(HTMLParser):
+    """Elements with their attributes, and the text within each kind of element."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.elements, self.texts, self._open = [], {}, []
+        self.feed(page)
+
+    def handle_starttag(self, tag, attrs):
+        self.elements.append((tag, dict(attrs)))
+        self._open.append(tag)
+
+    def handle_endtag(self, tag):
+        while self._open and self._open.pop() != tag:
+            pass
+
+    def handle_data(self, data):
+        for tag in set(self._open):
+            self.texts.setdefault(tag, []).append(data)
+
+    def all(self, tag):
+        return [attributes for name, attributes in self.elements if name == tag]
+
+    def points(self):
+        start = next(i for i, text in enumerate(self.texts["script"]) if text.startswith("{"))
+        return json.loads(self.texts["script"][start])
+
+
+def program(page):
+    """The Python that a page says fits the model again."""
+    return next(text for text in Tree(page).texts["code"] if text.startswith("from "))
+
+
+@pytest.fixture(scope="module")
+def X():
+    return kdmaps.problems.load("ou2d-4").sample(300, random_state=0)
+
+
+@pytest.fixture(scope="module")
+def search(X):
+    return kdmaps.KernelSearchCV(3, **GRID, n_features=40, random_state=0).fit(X)
+
+
+@pytest.fixture(scope="module")
+def bars(X, search):
+    return kdmaps.uncertainty.bootstrap(search, X, n_resamples=30)
+
+
+@pytest.fixture(scope="module")
+def drawn(X, search, bars):
+    """Two pages of the same fit with all figures."""
+    return [render_report(search, X, uncertainty=bars) for _ in range(2)]
+
+
+def test_times_intervals_and_choice(X, search, bars):
+    page = render_report(search, X, uncertainty=bars)
+    cells = Tree(page).texts["td"]
+    for k in range(3):
+        low, high = bars.timescale_intervals[k]
+        row = [str(k + 1), f"{search.timescales_[k]:.4g}", f"{low:.4g} – {high:.4g}", f"{search.rates_[k]:.4g}"]
+        assert cells[5 * k : 5 * k + 4] == row
+    items = "".join(Tree(page).texts["li"])
+    assert "12 candidates were judged by the time scales" in items
+    assert (
+        f"scores {search.best_selection_score_:.4g} ± {search.cv_results_['selection_error'][search.best_index_]:.2g}"
+        in items
+    )
+    assert f"bootstrap of {bars.n_blocks} blocks of {bars.block_length} samples" in page
+    labels = [attributes["aria-label"] for attributes in Tree(page).all("svg")]
+    first = ["Mode", "Mode", "Mode", "Time", "Samples", "Share", "Score", "Score"]
+    assert [label.split()[0] for label in labels] == first
+    assert "Trajectory" not in page  # samples have no time
+
+
+def test_time_scales_without_a_diffusion_constant_are_ratios(X, search):
+    assert "Samples alone do not determine D" in render_report(search, X)
+    scaled = kdmaps.KernelDiffusionMap(2, n_features=40, diffusion=3.0, random_state=0).fit(X)
+    assert "Samples alone do not determine D" not in render_report(scaled, X)
+    circle = kdmaps.problems.load("circle").sample(300, random_state=0)
+    tangent = kdmaps.KernelDiffusionMap(2, n_features=40, diffusion="tangent", random_state=0).fit(circle)
+    assert "Samples alone do not determine D" in render_report(tangent, circle)
+
+
+def test_points_are_the_modes_at_the_samples(X, search):
+    points = Tree(render_report(search, pd.DataFrame(X, columns=["left", "right"]))).points()
+    assert points["names"] == ["mode 1", "mode 2", "mode 3", "left", "right"]
+    assert points["rows"] == list(range(300))
+    np.testing.assert_allclose(np.transpose(points["values"]), np.c_[search.transform(X), X], rtol=6e-4)  # four digits
+    few = Tree(render_report(search, X, max_points=50)).points()
+    assert len(set(few["rows"])) == 50
+    assert few["total"] == 300
+    np.testing.assert_allclose(few["values"][3], X[few["rows"], 0], rtol=6e-4)
+
+
+def test_modes_are_drawn_over_what_the_user_names(X, search):
+    beside = {"angle": np.arctan2(X[:, 1], X[:, 0]), "radius": np.hypot(X[:, 0], X[:, 1])}
+    tree = Tree(render_report(search, X, draw=beside))
+    labels = [a["aria-label"] for a in tree.all("svg")]
+    assert labels[:3] == [f"Mode {k} over angle and radius" for k in (1, 2, 3)]
+    points = tree.points()
+    assert points["names"] == ["mode 1", "mode 2", "mode 3", "angle", "radius", "x1", "x2"]
+    assert points["start"] == [3, 4, 0]
+    np.testing.assert_allclose(points["values"][4], beside["radius"], rtol=6e-4)
+    one = Tree(render_report(search, X, draw=beside["radius"])).points()
+    assert (one["names"][3], one["start"]) == ("drawn 1", [3, 0, 1])
+    with pytest.raises(ValueError, match="draw: column a must hold one number for each of the 300 samples"):
+        render_report(search, X, draw={"a": X[:5, 0]})
+
+
+def test_states_of_the_page_are_those_of_the_library(X, search):
+    cells = Tree(render_report(search, X)).texts["td"]
+    n = kdmaps.dynamics.suggest_states(search)
+    states = kdmaps.dynamics.coarse_states(search.transform(X), n)
+    for population, row in zip(states.populations, states.representatives(X, 3), strict=True):
+        start = cells.index(f"{population:.1%}")
+        assert cells[start + 3] == ", ".join(str(typical) for typical in row if typical >= 0)
+        assert cells[start + 4 : start + 6] == [f"{value:.4g}" for value in X[row[0]]]
+
+
+def test_the_page_begins_with_warnings_and_pictures(X, search):
+    page = render_report(search, X, notes=["Beware."])
+    places = [page.index(text) for text in ("Beware.", "What the modes look like", 'id="times"', 'id="states"',
+                                            'id="inputs"', 'id="choice"', 'id="settings"', 'id="again"')]  # fmt: skip
+    assert places == sorted(places)
+    assert "ratios of time scales" not in page
+
+
+def test_certificates_say_what_they_rest_on(X, search):
+    own = cv_consistency(
+        search.certainty_["margin"], 12, 3, 6, search.certainty_["fold_size"], search.certainty_["concentration"]
+    )
+    other = Certificate("thm:residual-gap", 0.25, {"γ": 2.0}, ("it is so",))
+    broken = Certificate("thm:mine", 1.0, {}, (), ("The gap is zero.",))
+    assert own.value == 1  # it says nothing, and is left out
+    trivial = Certificate("thm:residual-gap", 1.0, trivial=1.0)
+    page = render_report(search, X, certificates=[other, trivial, broken])
+    tree = Tree(page)
+    titles = tree.texts["h3"]
+    assert len(titles) == 2
+    assert not any("missed the best candidate" in title for title in titles)
+    assert "at most 1<" not in page
+    assert "thm:residual-gap" not in page  # a label of the paper, which readers of the page do not know
+    assert "Distance of a mode from the exact one: at most 0.25" in titles
+    assert "γ = 2" in tree.texts["span"]
+    assert "Thm:mine: no bound" in titles
+    assert "The gap is zero." in tree.texts["p"]
+
+
+def test_checks_of_a_search_are_those_of_its_folds(X, search):
+    cells = Tree(render_report(search, X)).texts["td"]
+    agreement = search.cv_results_["fold_agreement"][search.best_index_]
+    start = cells.index("agreement of the folds on the modes, mean squared cosine")
+    assert cells[start + 1 : start + 3] == [f"{agreement:.3f}", "at least 0.8"]
+    assert not any("sampling error" in cell for cell in cells)
+
+
+@pytest.mark.parametrize("few", [40, 300])
+@known_warning()  # warnings are the point
+def test_a_check_that_fails_says_so(few, X):
+    model = kdmaps.KernelDiffusionMap(4, n_features=60, bandwidth=2.5, random_state=0).fit(X[:few])
+    modes, cells = model.modes_, Tree(render_report(model, X[:few])).texts["td"]
+    assert f"{modes.condition_number:.2g}" in cells
+    error, ratio = modes.sampling_error[-1], modes.next_quotient / model.rates_.max()
+    gap = min(modes.gap, ratio) if ratio >= 1 else modes.gap  # a mode that λ has put last has no gap before it
+    assert f"{error:.3g}" + ", too large" * int(error > 0.5) in cells
+    assert f"{gap:.4g}" + ", too small" * int(gap < modes.smallest_gap) in cells
+    assert f"{gap:.4g}" in Tree(render_report(model, X[:few])).texts["dd"]  # one gap, in all places
+    assert (error > 0.5) == (few == 40)  # so that both cases are seen
+
+
+def test_columns_with_names_do_not_warn(X):
+    frame = pd.DataFrame(X, columns=["left", "right"])
+    model = kdmaps.KernelDiffusionMap(2, n_features=40, random_state=0).fit(frame)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # that an array has no feature names, above all
+        assert Tree(render_report(model, X)).points()["names"][2:] == ["left", "right"]
+
+
+def test_what_users_write_stays_text(X, search):
+    page = render_report(
+        search, X, title=HOSTILE, feature_names=[HOSTILE, "y"], command=HOSTILE, notes=[HOSTILE],
+        certificates=[Certificate(HOSTILE, 0.5, {HOSTILE: 1.0}, (HOSTILE,), (HOSTILE,))],
+    )  # fmt: skip
+    tree = Tree(page)
+    assert len(tree.all("script")) == 2
+    assert tree.all("img") == []
+    assert tree.texts["h1"] == [HOSTILE]
+    assert tree.points()["names"][3] == HOSTILE
+    assert HOSTILE in tree.texts["li"]
+    assert "49" not in "".join(tree.texts["h1"])
+
+
+def test_nothing_is_fetched(drawn):
+    tree = Tree(drawn[0])
+    for tag, attributes in tree.elements:
+        for name in ("src", "href", "xlink:href", "action", "data"):
+            assert attributes.get(name, "#").startswith(("#", "data:")), (tag, attributes)
+    policy = next(a["content"] for a in tree.all("meta") if a.get("http-equiv") == "Content-Security-Policy")
+    assert policy.startswith("default-src 'none'")
+    assert "http" not in policy
+
+
+def test_names_that_figures_share_are_different(drawn):
+    names = [attributes["id"] for _, attributes in Tree(drawn[0]).elements if "id" in attributes]
+    assert len(names) > 50  # of clip paths, markers and images
+    assert len(names) == len(set(names))
+
+
+def test_the_same_fit_gives_the_same_page(drawn):
+    assert drawn[0] == drawn[1]
+
+
+@known_warning()  # warnings are the point
+def test_a_given_kernel_has_no_landscape_and_shows_its_warnings(X):
+    few = X[:40]  # too few to tell modes 4 and 5 apart
+    model = kdmaps.KernelDiffusionMap(4, n_features=60, bandwidth=2.5, random_state=0).fit(few)
+    assert model.modes_.warnings()
+    tree = Tree(render_report(model, few))
+    assert {a["aria-label"] for a in tree.all("svg")} == {
+        *(f"Mode {k} over x1 and x2" for k in (1, 2, 3, 4)),
+        "Time scale of every mode, on a logarithmic axis, and the gap after the last one",
+        "Samples of every state over x1 and x2",
+    }
+    assert set(map(str, model.modes_.warnings())) <= set(tree.texts["li"])
+    assert "The kernel was given." in tree.texts["li"]
+    values = tree.texts["td"]
+    assert {"2.5", "60"} <= set(values)  # what was asked, as far as it is not the default
+
+
+def test_learning_is_drawn_and_told(X):
+    model = kdmaps.VariationalKernelMap(2, adam_steps=3, lbfgs_steps=2, n_features=20, random_state=0).fit(X)
+    tree = Tree(render_report(model, X))
+    assert "Loss over the steps of the optimiser" in [a["aria-label"] for a in tree.all("svg")]
+    steps = len(model.history_["loss"]) - 1
+    assert any(f"to {model.best_loss_:.4g} in {steps} steps" in text for text in tree.texts["li"])
+
+
+def test_the_way_back(X, search):
+    tree = Tree(render_report(search, X, command="kdmaps fit 'a b.npy'"))
+    assert "kdmaps fit 'a b.npy'" in tree.texts["code"]
+    other = X.copy()
+    other[-1, -1] = np.nextafter(other[-1, -1], 9)
+    hashes = [Tree(render_report(search, samples)).texts["code"][-1] for samples in (X, X.copy(), other)]
+    assert hashes[0] == hashes[1] != hashes[2]
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        kdmaps.KernelSearchCV(
+            2, families=["gaussian"], bandwidths=2, cv=kdmaps.BlockedKFold(3), n_features=30, random_state=0,
+            progress=True,
+        ),
+        kdmaps.KernelDiffusionMap(2, kernel=kdmaps.kernels.Matern(1.5, 2.0), n_features=30, random_state=0),
+        kdmaps.baselines.UniformMixtureMap(2, n_features=30, random_state=0),
+        kdmaps.KernelDiffusionMap(2, n_features=30, diffusion=TENSORS, random_state=0),
+        kdmaps.KernelSearchCV(
+            2, families=["rq2", Mixture([kdmaps.kernels.Gaussian(2.0), kdmaps.kernels.Matern(2.5, 3.0)])],
+            bandwidths=2, n_features=30, random_state=0, cv=[(HALVES[0], HALVES[1]), (HALVES[1], HALVES[0])],
+        ),
+        kdmaps.KernelDiffusionMap(2, n_features=30, diffusion=np.ones_like, random_state=0),
+        kdmaps.KernelDiffusionMap(
+            2, kernel=Metric(kdmaps.kernels.Gaussian(2.0), np.diag([1.0, 0.7])), n_features=30, random_state=0
+        ),
+    ],
+    ids=lambda model: type(model).__name__,
+)  # fmt: skip
+def test_the_program_of_the_page_fits_the_same_model(model, X):
+    code = program(render_report(model.fit(X), X))
+    assert "progress" not in code
+    assert ("array of shape (300, 2, 2)" in code) == (model.get_params().get("diffusion") is TENSORS)
+    names = {"X": X, **{name: model.get_params().get(name) for name in ("diffusion", "cv", "kernel")}}
+    exec(code, names)
+    np.testing.assert_array_equal(names["model"].timescales_, model.timescales_)
+
+
+GROUPS = np.repeat(["a", "b", "c", "d", "e", "f"], 50)
+WEIGHT = np.random.default_rng(0).uniform(0, 2, 300)
+
+
+@pytest.mark.parametrize("told", [False, True])
+@pytest.mark.parametrize(
+    "model",
+    [
+        kdmaps.KernelDiffusionMap(2, n_features=30, rates="cross-fitted", cv=GroupKFold(3), random_state=0),
+        kdmaps.KernelSearchCV(2, families=["rq2"], bandwidths=2, cv=GroupKFold(3), n_features=30, random_state=0),
+        kdmaps.AdaptiveDiffusionMap(
+            2, families=["rq2"], cv=GroupKFold(3), refine=False, rates="cross-fitted", n_features=30, random_state=0
+        ),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+@known_warning()
+def test_the_program_of_the_page_takes_weights_and_groups(model, told, X):
+    """Also where the page was not told of them: the moments show weights, and the splitter asks for groups."""
+    model.fit(X, sample_weight=WEIGHT, groups=GROUPS)
+    beside = {"sample_weight": WEIGHT, "groups": GROUPS} if told else {}
+    page = render_report(model, X, **beside)
+    names = {"X": X, "sample_weight": WEIGHT, "groups": GROUPS}
+    exec(program(page), names)
+    np.testing.assert_array_equal(names["model"].rates_, model.rates_)
+    plain = clone(model).set_params(cv=3).fit(X)
+    assert not np.allclose(plain.rates_, model.rates_, rtol=1e-3)  # so that it matters
+    cells = Tree(page).texts["td"]
+    effective = WEIGHT.sum() ** 2 / (WEIGHT**2).sum()
+    assert f"one for each sample; {effective:,.0f} effective samples" in cells
+    assert f"300 ({effective:,.0f} effective)" in Tree(page).texts["dd"]
+    # Of weights that the page was not told of, it has the number only.
+    assert ("Free energy along mode 1, in units of kT" in [a["aria-label"] for a in Tree(page).all("svg")]) == told
+    assert ("6 groups of samples" if told else "the group of each sample") in cells
+
+
+def test_a_plain_fit_asks_for_no_weights(X, search):
+    page = render_report(search, X)
+    assert "model.fit(X)" in program(page)
+    assert "groups" not in program(page)
+    equal = kdmaps.KernelDiffusionMap(2, n_features=40, random_state=0).fit(X, sample_weight=np.full(300, 0.1))
+    assert "model.fit(X)" in program(render_report(equal, X))  # equal weights are none
+    assert "300" in Tree(page).texts["dd"]
+    assert "Free energy" not in page
+
+
+def test_bad_arguments(X, search, bars):
+    with pytest.raises(ValueError, match="X has shape"):
+        render_report(search, X[:, :1])
+    with pytest.raises(ValueError, match="feature_names holds 1 names for 2 columns"):
+        render_report(search, X, feature_names=["x"])
+    with pytest.raises(ValueError, match=r"groups has shape \(299,\); pass one for each of the 300 samples"):
+        render_report(search, X, groups=GROUPS[1:])
+    with pytest.raises(ValueError, match="uncertainty is that of 3 modes, but the model has 2"):
+        render_report(kdmaps.KernelDiffusionMap(2, n_features=40).fit(X), X, uncertainty=bars)
+
+
+def test_a_failed_write_leaves_the_old_page(X, search, tmp_path, monkeypatch):
+    path = tmp_path / "report.html"
+    path.write_text("old")
+
+    def full(_):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", full)
+        with pytest.raises(OSError, match="No space"):
+            write_report(search, X, path)
+    assert [(p.name, p.read_text()) for p in tmp_path.iterdir()] == [("report.html", "old")]
+    write_report(search, X, path)
+    assert path.read_text() == render_report(search, X)

@@ -1,0 +1,37 @@
+"""Numbers of the report's page that no one reads off a picture."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+
+import kdmaps
+from kdmaps.report import render_report
+from shared import known_warning
+
+
+@known_warning("independent ones")
+def test_points_of_many_samples_are_drawn_at_random_over_all_of_them():
+    X = np.sort(kdmaps.problems.load("dw1d").sample(2000, random_state=0), axis=0)  # as a slow trajectory may be
+    model = kdmaps.KernelDiffusionMap(1, n_features=20, random_state=0).fit(X)
+    page = render_report(model, X, max_points=200)
+    points = json.loads(re.search(r'<script id="points"[^>]*>(.*?)</script>', page, re.DOTALL)[1])
+    rows = np.array(points["rows"])
+    assert len(np.unique(rows)) == 200
+    assert points["total"] == 2000
+    # Uniform row numbers: quantiles of 200 of them are known to √(¼/200) = 0.035 of the range; four of those.
+    np.testing.assert_allclose(np.quantile(rows, [0.25, 0.5, 0.75]) / 2000, [0.25, 0.5, 0.75], atol=0.14)
+    # Every point is its own row, to the four digits that the page has.
+    np.testing.assert_allclose(points["values"], [model.transform(X[rows])[:, 0], X[rows, 0]], rtol=1e-3)
+
+
+@pytest.mark.slow
+def test_the_certificate_of_a_search_counts_candidates_and_folds():
+    X = kdmaps.problems.load("dw1d").sample(300, random_state=0)
+    search = kdmaps.KernelSearchCV(1, families=["gaussian"], bandwidths=[1.0, 2.0], regularizations=[1e-3])
+    search.set_params(n_features=40, random_state=0, max_extensions=0).fit(X)
+    search.certainty_ |= {"margin": 2.0, "fold_size": 100.0, "concentration": 0.1}  # a margin that says something
+    # 2·M·r·F exp(-c N_f Δ²/(4r²)): two candidates, one mode, three folds drawn twice.
+    expected = 2 * 2 * 1 * 6 * np.exp(-0.1 * 100 * 2**2 / 4)
+    assert f"missed the best candidate: at most {expected:.3g}</h3>" in render_report(search, X)

@@ -1,0 +1,102 @@
+"""The page of a model with a lag: tests of the lag, modes against time, free energy, all in the unit that was given."""
+
+import numpy as np
+import pytest
+from test_report_content import Tree
+
+import kdmaps
+from kdmaps.lag_words import lag_reasons
+from kdmaps.report import render_report
+from shared import known_warning
+
+pytestmark = [pytest.mark.slow, known_warning("relax within one lag")]
+
+PATH = kdmaps.problems.load("dw1d").simulate(2000, dt=0.1, random_state=0)[0]
+
+
+def fit(X=PATH, n=2, **settings):
+    options = {"lag": 1, "time_step": 0.1, "regularization": 1e-4, "n_features": 60, "random_state": 0} | settings
+    return kdmaps.KernelDiffusionMap(n, **options).fit(X)
+
+
+def figures(page):
+    return [attributes["aria-label"] for attributes in Tree(page).all("svg")]
+
+
+@pytest.fixture(scope="module")
+def model():
+    return fit()
+
+
+@pytest.fixture(scope="module")
+def page(model):
+    """With all figures, and tests of the lag of its own."""
+    return render_report(model, PATH, unit="ns")
+
+
+@pytest.fixture(scope="module")
+def validation(model):
+    return kdmaps.dynamics.validate(model, PATH)
+
+
+def test_the_tests_of_the_lag_are_those_of_the_library(model, page, validation):
+    cells = Tree(page).texts["td"]
+    first = cells.index("1", 6)  # after two rows of time scales
+    assert cells[first : first + 2] == ["1", "0.1"]
+    low, high = validation.implied.intervals[0, 0]
+    assert cells[first + 2] == f"{validation.implied.timescales[0, 0]:.4g} ({low:.3g} – {high:.3g})"
+    items = Tree(page).texts["li"]
+    assert set(lag_reasons(model, validation)) <= set(items)
+    assert render_report(model, PATH, unit="ns", validation=validation) == page
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_numbers_have_the_unit(model, page, validation):
+    heads, values = Tree(page).texts["th"], Tree(page).texts["dd"]
+    assert {"time scale (ns)", "rate (1/ns)", "lag (ns)", "time scale 1 (ns)"} <= set(heads)
+    assert "0.1 ns (1 frame)" in values
+    assert f"{model.timescales_[0]:.4g} ns" in values
+    texts = set(Tree(page).texts["text"])
+    assert {"lag (ns)", "time (ns)", "time scale (ns)"} <= texts
+    plain = render_report(model, PATH, validation=validation)
+    assert "lag (time)" in Tree(plain).texts["th"]
+    assert "(None)" not in plain
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_every_figure_is_there(page):
+    names = ["Mode 1 over", "Mode 2 over", "Time scale of", "Modes against time", "Free energy"]
+    names += ["Implied time scales", "Chapman–Kolmogorov test", "Samples of every state"]
+    labels = figures(page)
+    assert len(labels) == len(names)
+    assert all(label.startswith(name) for label, name in zip(labels, names, strict=True))
+    assert "the first two modes" in labels[4]
+    assert "along mode 1," in figures(render_report(fit(n=1), PATH))[3]
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_an_automatic_lag_shows_what_it_was_chosen_by():
+    model = fit(lag="auto")
+    page = render_report(model, PATH)
+    assert any("which decided about the lag" in label for label in figures(page))
+    assert any(item.startswith("The lag of ") for item in Tree(page).texts["li"])
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_frames_with_a_direction_have_no_test():
+    page = render_report(fit(reversible=False), PATH)
+    assert "The direction of time matters here" in page
+    labels = figures(page)
+    assert not any("Implied" in label or "Chapman" in label for label in labels)
+    assert "Modes against time" in labels
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_a_series_is_one_trajectory_in_its_order():
+    """Of trajectories that take turns, the longest one is drawn, in the order of its frames."""
+    groups = np.repeat([0, 1], [1200, 800])
+    order = np.argsort(np.r_[np.arange(1200.0), np.arange(800.0)], kind="stable")
+    model = kdmaps.KernelDiffusionMap(1, lag=1, n_features=40, regularization=1e-4, random_state=0)
+    model.fit(PATH[order], groups=groups[order])
+    page = render_report(model, PATH[order], groups=groups[order])
+    assert "Modes against time in 1200 frames of the longest trajectory" in page
