@@ -17,7 +17,7 @@ import numpy as np
 from experiments._default import fit_default
 from experiments._runner import Row, markdown, options_of, publish, run_tasks
 from kdmaps import metrics, problems
-from kdmaps.data.surface import surface_dimension
+from kdmaps.data.findings import surface_dimension
 
 N_SAMPLES = 500
 #: Problems, and whether their samples lie on a surface without noise.

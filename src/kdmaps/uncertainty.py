@@ -18,9 +18,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from kdmaps.data import ArraySource
 from kdmaps.data.check import order_findings, warn_of
-from kdmaps.data.correlation import trajectories_of
+from kdmaps.data.correlation import order_of, trajectories_of
 from kdmaps.data.inputs import join_trajectories
-from kdmaps.data.order import order_of
 from kdmaps.data.pairs import make_pairs, paired_rows
 from kdmaps.data.sources import Source
 from kdmaps.diagnostics.blocks import independent_blocks, most_blocks

@@ -20,7 +20,7 @@ GIVEN = ("--modes", 1, "--features", 16, "--kernel", "gaussian", "--bandwidth", 
 @pytest.fixture
 def little_memory(monkeypatch):
     monkeypatch.setattr("kdmaps.data.formats.base.BLOCK_BYTES", 2**17)
-    monkeypatch.setattr("kdmaps.data.copies.IN_MEMORY_BYTES", 0)
+    monkeypatch.setattr("kdmaps.data.sources.IN_MEMORY_BYTES", 0)
     monkeypatch.setattr("kdmaps.estimators.fitting.PREVIEW_SAMPLES", 500)
     # Pictures do not depend on the number of samples, and take seconds while memory is traced.
     monkeypatch.setattr("kdmaps.report._write._figures", lambda *_: {"timescales": ""})
@@ -81,7 +81,7 @@ def test_small_files_are_arrays_and_large_ones_are_mapped(tmp_path, monkeypatch)
     X = write(tmp_path / "X.csv", 50)
     whole = gather(open_table(tmp_path / "X.csv").select())
     assert not isinstance(whole, np.memmap)
-    monkeypatch.setattr("kdmaps.data.copies.IN_MEMORY_BYTES", X.nbytes - 1)
+    monkeypatch.setattr("kdmaps.data.sources.IN_MEMORY_BYTES", X.nbytes - 1)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     mapped = gather(open_table(tmp_path / "X.csv").select())
     assert isinstance(mapped, np.memmap)

@@ -10,10 +10,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import kdmaps
 from kdmaps.data import as_source
-from kdmaps.data.pairs import RUN, make_pairs, paired_rows, split_pairs
-from kdmaps.data.row_numbers import draw_by_keys
-from kdmaps.data.sources import ArraySource
-from kdmaps.data.tails import Tail
+from kdmaps.data.pairs import RUN, Tail, make_pairs, paired_rows, split_pairs
+from kdmaps.data.sources import ArraySource, draw_by_keys
 from kdmaps.exceptions import DataWarning
 from shared import known_warning
 

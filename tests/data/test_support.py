@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from kdmaps import KernelDiffusionMap, problems
-from kdmaps.data.support import Support
+from kdmaps.data.distances import Support
 from kdmaps.exceptions import UnreliableModesWarning
 from shared import known_warning
 

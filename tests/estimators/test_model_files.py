@@ -11,7 +11,7 @@ import pytest
 
 from kdmaps import Factor, KernelDiffusionMap
 from kdmaps.bases import BASES
-from kdmaps.data.support import Support
+from kdmaps.data.distances import Support
 from kdmaps.diagnostics.evidence import Evidence
 from kdmaps.estimators import model_files as io
 from kdmaps.estimators.transformer import ModeTransformer

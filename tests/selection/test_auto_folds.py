@@ -8,7 +8,7 @@ import pytest
 import kdmaps
 from kdmaps import BlockedKFold, KernelDiffusionMap, KernelSearchCV
 from kdmaps.data import as_source
-from kdmaps.data.order import Order
+from kdmaps.data.correlation import Order
 from kdmaps.exceptions import DataWarning
 from kdmaps.selection.folds import WalkerKFold, blocks_of, resolve_cv
 from shared import known_finding, known_warning

@@ -21,7 +21,7 @@ from kdmaps.cli._options import KERNEL, OUTPUT, TRAJECTORY, HelpAllOption, in_op
 from kdmaps.cli._reading import Files, Samples, with_files
 from kdmaps.data import TABLE_FORMATS, make_writer
 from kdmaps.data.check import find_time
-from kdmaps.data.order import order_of
+from kdmaps.data.correlation import order_of
 from kdmaps.diagnostics.independence import IndependentModes, independent_modes
 from kdmaps.diagnostics.resampling import MIN_RESAMPLES
 from kdmaps.dynamics import Validation, validate

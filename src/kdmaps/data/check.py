@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kdmaps.data.findings import Finding, Looked, run_checks, time_columns
+from kdmaps.data.correlation import Order, order_of
+from kdmaps.data.findings import Finding, Looked, curved_surface, run_checks, time_columns
 from kdmaps.data.inputs import as_source, join_trajectories
-from kdmaps.data.order import Order, order_of
 from kdmaps.data.pairs import ArrayPairs, PairSource
 from kdmaps.data.sources import PREVIEW_SAMPLES, ArraySource, Sample, Source
-from kdmaps.data.surface import surface_finding
 from kdmaps.exceptions import DataWarning
 from kdmaps.utils.frames import column_names
 from kdmaps.utils.types import SamplesLike
@@ -69,7 +68,7 @@ def check_data(
     findings = run_checks(looked)
     order = Order() if groups is not None else order_in(source, preview)
     # Columns that are no coordinates make or hide surfaces; and a surface is no reason to warn before a fit.
-    surface = None if findings else surface_finding(looked.X)
+    surface = None if findings else curved_surface(looked.X)
     return [*findings, *order_findings(order), *([] if surface is None else [surface])]
 
 

@@ -22,8 +22,7 @@ from dask.delayed import Delayed, delayed
 
 from kdmaps.bases import Basis
 from kdmaps.data.formats.arrays import write_rows
-from kdmaps.data.row_numbers import draw_rows
-from kdmaps.data.sources import ArraySource, Form, Part, Sample, Source, as_rows, check_finite
+from kdmaps.data.sources import ArraySource, Form, Part, Sample, Source, as_rows, check_finite, draw_rows
 from kdmaps.utils.threads import blas_threads, n_threads, single_thread, slices
 from kdmaps.utils.types import PathLike
 

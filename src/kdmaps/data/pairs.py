@@ -7,13 +7,13 @@ on pairs as it does on samples; only what is summed over them differs (`kdmaps.f
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from kdmaps.data.row_numbers import draw_rows
-from kdmaps.data.sources import ArraySource, Form, Part, Sample, Source
+from kdmaps.data.sources import ArraySource, Form, Part, Sample, Source, draw_rows
 from kdmaps.exceptions import DataWarning
 from kdmaps.utils.threads import slices
 from kdmaps.utils.warn import warn
@@ -363,3 +363,47 @@ def paired_chunks(chunks: Iterable[np.ndarray], lag: int, starts: np.ndarray | N
         held, first = held[n:], first + n
     if not found:
         raise ValueError(f"lag={lag} leaves no pair of frames in X; use a shorter lag or longer trajectories.")
+
+
+@dataclass(frozen=True)
+class Tail:
+    """Frames of an array that still wait for the second frame of their pair, which a later array may hold.
+
+    Attributes
+    ----------
+    frames : ndarray of shape (n, d)
+    weight : ndarray of shape (n,) or None
+    groups : ndarray of shape (n,) or None
+    """
+
+    frames: np.ndarray
+    weight: np.ndarray | None
+    groups: np.ndarray | None
+
+    @classmethod
+    def of(cls, source: Source, lag: int, weight: np.ndarray | None, groups: Any) -> Tail | None:
+        """Return the tail of an array: the last `lag` frames of each of its trajectories."""
+        if not isinstance(source, ArraySource):
+            return None
+        labels = None if groups is None else np.asarray(groups)
+        waiting = np.ones(len(source.array), dtype=bool)
+        waiting[paired_rows(len(source.array), lag, labels)[0]] = False
+        of_each = [None if given is None else given[waiting] for given in (weight, labels)]
+        return cls(np.array(source.array[waiting]), *of_each)
+
+    def before(self, source: Source, weight: np.ndarray | None, groups: Any) -> tuple[Source, Any, Any]:
+        """Return the array with the frames that wait for it put before it.
+
+        Without groups, it goes on where the one before ended; with groups, each of its trajectories does.
+        """
+        if not isinstance(source, ArraySource) or (groups is None) != (self.groups is None):
+            return source, weight, groups
+        going_on: Any = slice(None)
+        if self.groups is not None:
+            going_on = np.isin(self.groups, groups)
+            groups = np.concatenate([self.groups[going_on], groups])
+        frames = self.frames[going_on]
+        if weight is not None or self.weight is not None:
+            own = np.ones(source.n_samples or 0) if weight is None else weight
+            weight = np.concatenate([np.ones(len(frames)) if self.weight is None else self.weight[going_on], own])
+        return ArraySource(np.concatenate([frames, source.array]), checked=True), weight, groups

@@ -9,8 +9,7 @@ import numpy as np
 
 from kdmaps.data.formats.base import block_rows
 from kdmaps.data.pairs import paired_chunks
-from kdmaps.data.row_numbers import counted_rows, draw_by_keys, weights_at
-from kdmaps.data.sources import Part, Sample, Source, as_rows, check_finite
+from kdmaps.data.sources import Part, Sample, Source, as_rows, check_finite, counted_rows, draw_by_keys, weights_at
 
 #: Sums of the same rows differ by rounding if their chunks are cut elsewhere, those of other rows by 1/√n and more.
 SAME = 1e-9

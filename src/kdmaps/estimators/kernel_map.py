@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, DTypeLike
 from kdmaps.data.check import warn_of_array, warn_of_time_step, warn_of_weighted_pairs
 from kdmaps.data.distances import resolve_bandwidth
 from kdmaps.data.inputs import join_trajectories
-from kdmaps.data.tails import Tail
+from kdmaps.data.pairs import Tail
 from kdmaps.estimators.fitting import basis_spec, check_folds, choose_lag_for, fit_source, fit_spec, fit_warnings
 from kdmaps.estimators.summed import check_more_samples, own_diffusion
 from kdmaps.estimators.transformer import ModeTransformer, checked_source

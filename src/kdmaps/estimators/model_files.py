@@ -21,7 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from kdmaps.baselines import UniformMixtureMap
 from kdmaps.bases import Basis, FourierBasis, LandmarkBasis, RandomPhaseBasis
-from kdmaps.data.support import Support
+from kdmaps.data.distances import Support
 from kdmaps.diagnostics.evidence import Evidence
 from kdmaps.diagnostics.trust import Trust
 from kdmaps.estimators.archive import DIGEST, read_archive, write_archive

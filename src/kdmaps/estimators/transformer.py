@@ -13,10 +13,10 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from kdmaps.bases import Basis, ModeBasis
+from kdmaps.data.distances import Support
 from kdmaps.data.inputs import as_source, check_columns, is_array_like, join_trajectories
 from kdmaps.data.pairs import make_pairs
 from kdmaps.data.sources import ArraySource, Source
-from kdmaps.data.support import Support
 from kdmaps.diagnostics.trust import Trust
 from kdmaps.estimators.summed import changed_parameters, own_diffusion, summed_parameters
 from kdmaps.exceptions import UnreliableModesWarning

@@ -10,9 +10,9 @@ from numpy.typing import ArrayLike
 
 from kdmaps.bases import FourierBasis, ModeBasis
 from kdmaps.data.correlation import trajectories_of
+from kdmaps.data.distances import Support
 from kdmaps.data.pairs import PairSource
 from kdmaps.data.sources import Sample, Source
-from kdmaps.data.support import Support
 from kdmaps.diagnostics.evidence import MOST_AFTER_FIT, MOST_AFTER_SEARCH, Evidence, energies_at, evidence_of, values_at
 from kdmaps.diagnostics.trust import Trust
 from kdmaps.estimators.transformer import ModeTransformer, set_trust

@@ -15,8 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from kdmaps.bases import MIN_ROWS, Basis
-from kdmaps.data.row_numbers import weights_at
-from kdmaps.data.sources import ArraySource, Source
+from kdmaps.data.sources import ArraySource, Source, weights_at
 from kdmaps.forms.diffusion import DiffusionTensor
 from kdmaps.forms.engines import chunk_rows, make_loop
 from kdmaps.forms.moments import Moments, Packed

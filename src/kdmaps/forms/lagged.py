@@ -17,8 +17,7 @@ import numpy as np
 
 from kdmaps.bases import Basis
 from kdmaps.data.pairs import split_pairs
-from kdmaps.data.row_numbers import weights_at
-from kdmaps.data.sources import Source
+from kdmaps.data.sources import Source, weights_at
 from kdmaps.forms.engines import chunk_rows
 from kdmaps.forms.moments import Moments, Packed
 from kdmaps.utils.blas import mirror

@@ -14,7 +14,7 @@ from sklearn.model_selection import BaseCrossValidator, GroupKFold, RepeatedKFol
 
 from kdmaps.bases import Basis
 from kdmaps.data.check import order_findings, order_in, warn_of
-from kdmaps.data.order import Order
+from kdmaps.data.correlation import Order
 from kdmaps.data.sources import Form, Sample, Source
 from kdmaps.exceptions import DataWarning
 from kdmaps.forms.moments import Moments, sum_moments

@@ -7,7 +7,7 @@ from typing import Protocol
 import numpy as np
 
 from kdmaps.bases import Basis, FourierBasis, LandmarkBasis
-from kdmaps.data.support import Support
+from kdmaps.data.distances import Support
 from kdmaps.estimators.transformer import ModeTransformer
 from kdmaps.simulation import compiled
 from kdmaps.simulation.export import checked_mode, mode_waves
