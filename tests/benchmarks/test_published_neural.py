@@ -1,6 +1,5 @@
-"""What docs/benchmarks.md says of networks is what the committed rows say."""
+"""Numbers of docs/benchmarks.md about networks, against the committed rows."""
 
-import re
 from pathlib import Path
 
 import numpy as np
@@ -9,31 +8,31 @@ from benchmarks.neural.__main__ import TRAINING, load
 from benchmarks.neural._peers import OURS, PEERS
 from benchmarks.neural._tables import first, limits, means, page, usual
 
+from pages import read_page, states
+
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "results" / "neural"
 ROWS = load(FOLDER / "rows.jsonl")
 SIZES = (500, 5_000, 100_000)
-NUMBERS = ("none", "one", "two", "three", "four", "five", "six", "seven")
-TEXT = (ROOT / "docs" / "benchmarks.md").read_text().split("## Kernels and networks")[1].split("\n## ")[0]
+TEXT = read_page("benchmarks.md", "Kernels and networks")
 
 
-def figures(pattern):
-    """Return the decimals in the one place of the text that a pattern with groups finds."""
-    (found,) = re.findall(pattern, TEXT)
-    return [float(figure) for figure in found]
+def rounded(values):
+    """Three digits, as in the text."""
+    return [f"{value:.3f}" for value in values]
 
 
-def rounded(n, problem, *peers, name="subr2"):
-    """Return means to three digits, as the text has them."""
-    found = means(usual(ROWS, n), name)
-    return [round(found[peer, problem], 3) for peer in peers]
+def subr2(n, problem, *peers):
+    """Means of SubR², as in the text."""
+    found = means(usual(ROWS, n), "subr2")
+    return rounded(found[peer, problem] for peer in peers)
 
 
-def test_the_page_is_that_of_the_rows():
+def test_the_table_matches_the_rows():
     assert (FOLDER / "table.md").read_text() == page(ROWS, load(FOLDER / "tuning.jsonl"))
 
 
-def test_all_methods_have_seen_the_samples_that_the_text_names():
+def test_all_methods_were_given_the_same_samples():
     cases = {}
     for n in SIZES:
         seeds = {}
@@ -43,35 +42,29 @@ def test_all_methods_have_seen_the_samples_that_the_text_names():
         assert len({tuple(sorted(found)) for found in seeds.values()}) == 1
         problems = {problem for _, problem in seeds}
         assert len(seeds) == len(PEERS) * len(problems)
-        cases[n] = NUMBERS[len(next(iter(seeds.values())))], NUMBERS[len(problems)]
-    few, more, most = (cases[n] for n in SIZES)
-    assert (
-        f"{few[0].capitalize()} seeds of {few[1]} problems with 500 samples, {more[0]} of {more[1]} with 5,000 and "
-        f"{most[0]} of {most[1]} with 100,000" in TEXT
-    )
+        cases[n] = len(next(iter(seeds.values()))), len(problems)
+    assert states(TEXT, "seeds", *(number for n in SIZES for number in (*cases[n], n)))
     assert not any("error" in row for row in ROWS)
 
 
-def test_limits_and_what_kdmaps_takes():
+def test_time_limits_and_times_of_kdmaps():
     assert limits(ROWS) == TRAINING == {500: 3.0, 5_000: 3.0, 100_000: 15.0}
-    for peer, words in zip(OURS, ("takes", "with a lag"), strict=True):
-        stated = figures(rf"{words} (\d+) to (\d+), (\d+) to (\d+) and (\d+) to (\d+) seconds")
-        for n, low, high in zip(SIZES, stated[::2], stated[1::2], strict=True):
+    for peer in OURS:
+        ranges = []
+        for n in SIZES:
             taken = [value for (who, _), value in means(usual(ROWS, n), "seconds").items() if who == peer]
-            assert (round(min(taken)), round(max(taken))) == (low, high)
+            ranges += [round(min(taken)), round(max(taken))]
+        assert states(TEXT, "seconds", *ranges)
 
 
 @pytest.mark.parametrize("lagged", [False, True])
-def test_who_is_first(lagged):
-    counts = []
+def test_number_of_problems_where_kdmaps_is_first(lagged):
+    stated = []
     for n in SIZES:
-        winners = first(usual(ROWS, n), lagged)
-        ours = [peer in OURS for peer in winners.values()]
-        counts.append(f"{'all' if all(ours) else NUMBERS[sum(ours)] + ' of'} {NUMBERS[len(ours)]}")
-    few, more, most = counts
-    who = "kdmaps with a lag" if lagged else "The default of kdmaps"
-    assert f"{who} is first on {few} problems with 500, {more} with 5,000 and {most} with 100,000" in TEXT
-    assert lagged or f"first on {few} problems with 500 samples" in (ROOT / "docs" / "beyond.md").read_text()
+        ours = [peer in OURS for peer in first(usual(ROWS, n), lagged).values()]
+        stated += [len(ours), n] if all(ours) else [sum(ours), len(ours), n]
+    assert states(TEXT, "with a lag" if lagged else "default of kdmaps", *stated)
+    assert lagged or states(read_page("beyond.md", "Graph Laplacians and neural methods"), "default", *stated[:2])
 
 
 def test_where_a_network_is_first():
@@ -84,48 +77,42 @@ def test_where_a_network_is_first():
     }
     # All are in the text; another one would have to be.
     assert won == {(5_000, "ou2d-4"): "VAMPnet"}
-    stated = figures(r"pairs of ou2d-4 \((\.\d+) against (\.\d+)\)")
-    assert stated == rounded(5_000, "ou2d-4", "VAMPnet", "kdmaps, lag")
-    assert figures(r"kdmaps has (\.\d+) once and (\.\d+) or more otherwise") == single(5_000, "ou2d-4")[:2]
+    assert states(TEXT, "ou2d-4", *subr2(5_000, "ou2d-4", "VAMPnet", "kdmaps, lag"), *single(5_000, "ou2d-4")[:2])
 
 
 def single(n, problem):
     """Return SubR² of kdmaps with a lag, of each seed, ascending."""
     mine = [row["subr2"] for row in usual(ROWS, n) if (row["problem"], row["peer"]) == (problem, "kdmaps, lag")]
-    return [round(value, 3) for value in sorted(mine)]
+    return rounded(sorted(mine))
 
 
 def best_two(problem):
     """Return the two largest means of 500 samples."""
     found = means(usual(ROWS, 500)).items()
-    return sorted((round(mean, 3) for (peer, p), mean in found if p == problem and not PEERS[peer].lagged))[:-3:-1]
+    return sorted(mean for (peer, p), mean in found if p == problem and not PEERS[peer].lagged)[:-3:-1]
 
 
 def test_the_largest_lead_is_in_ten_dimensions():
     leads = {problem: np.subtract(*best_two(problem)) for problem in first(usual(ROWS, 500), False)}
     assert max(leads, key=leads.get) == "ou10d"
-    assert figures(r"500 samples of ou10d give it (\.\d+) against (\.\d+)") == best_two("ou10d")
+    assert states(TEXT, "ou10d", 500, *rounded(best_two("ou10d")))
 
 
 def test_networks_gain_from_samples():
-    stated = figures(r"ou10d, from (\.\d+) to (\.\d+) with 100,000 \(kdmaps: (\.\d+) to (\.\d+)\)")
-    assert stated == [*rounded(500, "ou10d", "NeuralEF"), *rounded(100_000, "ou10d", "NeuralEF"),
-                      *rounded(500, "ou10d", "kdmaps"), *rounded(100_000, "ou10d", "kdmaps")]  # fmt: skip
-    # "Within .001", with 5,000 samples of the triple well.
+    gains = [subr2(n, "ou10d", peer)[0] for peer in ("NeuralEF", "kdmaps") for n in (500, 100_000)]
+    assert states(TEXT, "NeuralEF", *gains)
+    # Within .001 with 5,000 samples of the triple well.
     found = means(usual(ROWS, 5_000))
     assert abs(found["NeuralEF", "triplewell2d"] - found["kdmaps", "triplewell2d"]) < 1e-3
-    stated = figures(r"among 48 idle coordinates from (\.\d+) to (\.\d+)")
-    assert stated == [*rounded(500, "triplewell2d+48", "VAMPnet"), *rounded(100_000, "triplewell2d+48", "VAMPnet")]
+    assert states(TEXT, "VAMPnets", 48, *(subr2(n, "triplewell2d+48", "VAMPnet")[0] for n in (500, 100_000)))
 
 
 def test_muller_brown_is_decided_by_seeds():
-    stated = figures(r"with 5,000 kdmaps has (\.\d+), Deep Ritz (\.\d+)")
-    assert stated == rounded(5_000, "muller-brown", "kdmaps", "Deep Ritz")
-    stated = figures(r"kdmaps has (\.\d+), (\.\d+) and (\.\d+), Deep Ritz (\.\d+), (\.\d+) and (\.\d+)")
+    assert states(TEXT, "muller-brown", *subr2(5_000, "muller-brown", "kdmaps", "Deep Ritz"))
     mine = {(row["peer"], row["seed"]): row for row in usual(ROWS, 100_000) if row["problem"] == "muller-brown"}
-    assert stated == [round(mine[peer, seed]["subr2"], 3) for peer in ("kdmaps", "Deep Ritz") for seed in (0, 1, 2)]
+    each = [mine[peer, seed]["subr2"] for peer in ("kdmaps", "Deep Ritz") for seed in (0, 1, 2)]
+    assert states(TEXT, "muller-brown", *rounded(best_two("muller-brown")), *rounded(each))
     assert 45 < max(mine["kdmaps", seed]["rate_error"] for seed in (0, 1, 2)) < 50  # "nearly fiftyfold"
-    assert figures(r"with 500 samples the best mean is (\.\d+), the next (\.\d+)") == best_two("muller-brown")
 
 
 def patience(n, problem):
@@ -142,7 +129,5 @@ def test_more_training_helps_one_network_of_five():
     assert len(gains) == 5
     assert (sum(gain > 1e-3 for gain in gains), sum(gain < -1e-3 for gain in gains)) == (1, 2)
     found = patience(5_000, "ou10d")
-    assert figures(r"NeuralEF rises by it from (\.\d+) to (\.\d+), the others by") == [
-        round(value, 3) for value in found.pop("NeuralEF")
-    ]
-    assert round(max(more - usually for usually, more in found.values()), 2) == 0.02
+    gain = rounded(found.pop("NeuralEF"))
+    assert states(TEXT, "NeuralEF", *gain, f"{max(more - usually for usually, more in found.values()):.2f}")

@@ -7,6 +7,7 @@ from experiments._runner import finished
 
 import kdmaps
 from experiments import _default, coverage, nuisance, rare_events, release, steady
+from pages import read_page, states
 from shared import known_warning
 
 #: A search of two candidates.
@@ -232,31 +233,30 @@ def test_release_row_is_that_of_the_estimator():
     assert 0.5 < row["r2_known"] < 1 - 1e-6
 
 
-def test_what_the_page_says_of_exact_functions(request):
+def test_the_page_states_how_exact_functions_compare(request):
     root = request.config.rootpath
     rows = [row for found in finished(root / "results" / "release" / "rows.jsonl").values() for row in found]
     cases = [[row for row in rows if (row["problem"], row["n"]) == case] for case in release.CASES]
     lower = [np.mean([row["r2_known"] - row["r2"] for row in mine]) < 0 for mine in cases]
     assert (sum(lower), len(lower)) == (8, 12)
-    assert "is lower than that of kdmaps in eight of the twelve rows" in (root / "docs" / "benchmarks.md").read_text()
+    assert states(read_page("benchmarks.md"), "exact functions", 8, 12)
 
 
-def test_what_the_page_says_of_means_and_of_the_worst_seeds(request):
+def test_the_page_states_means_and_worst_seeds(request):
     root = request.config.rootpath
-    text = (root / "docs" / "benchmarks.md").read_text()
+    text = read_page("benchmarks.md")
     new = {tuple(map(row.get, ("problem", "n", "seed"))): row["r2"]
            for found in finished(root / "results" / "release" / "rows.jsonl").values() for row in found}  # fmt: skip
     old = {
         tuple(map(row.get, ("problem", "n", "seed"))): row["r2"] for row in release.read_lines(root / release.OLD_ROWS)
     }
     change = {case: [new[key] - old[key] for key in sorted(old) if key[:2] == case] for case in release.CASES}
-    assert "none is lower than that of 0.1.0 by more than .002" in text
+    assert states(text, "ou2d-4", ".002", ".010")
     assert min(np.mean(change[case]) for case in release.UNSTEADY) > -0.002
-    assert "with the first twenty of them alone, that of ou2d-4 is lower by .010" in text
     assert round(np.mean(change["ou2d-4", 500][:20]), 3) == -0.01
     lowest, *others = sorted(value for key, value in new.items() if key[0] == "dw1d-asym")
-    assert f"SubR² {lowest:.3f}".replace("0.", ".") in text
-    assert min(others) > 0.9925  # ".993 or more"
+    assert states(text, "dw1d-asym", f"{lowest:.3f}", ".993")
+    assert min(others) > 0.9925  # rounded to .993 or more
     worst = {case: [min(r[key] for key in r if key[:2] == case) for r in (old, new)] for case in release.CASES}
     assert max(before - after for (name, _), (before, after) in worst.items() if name != "dw1d-asym") < 0.007
 

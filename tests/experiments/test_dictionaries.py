@@ -1,4 +1,4 @@
-"""Inputs of a second round: their derivatives, their energy, and what the pages say of the committed rows."""
+"""Inputs of a second round: their derivatives, their energy, and numbers stated in the page."""
 
 from pathlib import Path
 
@@ -9,10 +9,11 @@ from experiments.dictionaries import DICTIONARIES, inputs_of, rates_at
 
 import kdmaps
 from experiments import _exact, dictionaries
+from pages import read_page, states
 
 ROOT = Path(__file__).resolve().parents[2]
 ROWS = [row for rows in finished(ROOT / "results" / "dictionaries" / "rows.jsonl").values() for row in rows]
-SAID = (ROOT / "docs" / "beyond.md").read_text()
+PAGE = read_page("beyond.md", "Dictionaries from the data")
 
 
 @pytest.fixture(scope="module")
@@ -75,7 +76,7 @@ def test_the_better_score_is_the_answer(monkeypatch):
     assert "| +10.00 % ± 0.00 |" in lines[-1]
 
 
-# --- what docs/beyond.md says -----------------------------------------------------------------------------------------
+# --- numbers of docs/beyond.md ----------------------------------------------------------------------------------------
 def of(dictionary, nuisance):
     return [r for r in ROWS if r["dictionary"] == dictionary and (r["problem"] == dictionaries.NUISANCE) == nuisance]
 
@@ -89,20 +90,19 @@ def test_the_metric_helps_among_inputs_that_do_not_matter():
         f"{np.mean([row['r2'] for row in of(name, True)]):.3f}"[1:]
         for name in ("metric", "first round", "modes", "inputs and modes")
     )
-    assert f"SubR² {metric} instead of {first} with 48 of them" in SAID
-    assert f"less ({modes}; beside the original inputs {both})" in SAID
+    assert states(PAGE, "SubR²", metric, first, 48)
+    assert states(PAGE, "Modes as inputs", modes, both)
     assert np.abs(np.mean(gains("metric", "r2"))) < 0.005  # "little"
 
 
-def test_modes_as_inputs_raise_the_score_and_not_the_truth():
+def test_modes_as_inputs_raise_the_score_but_not_the_accuracy():
     score, truth = gains("modes", "score"), gains("modes", "r2")
     assert np.all(score > 0)
     assert (len(score), np.sum(truth > 0)) == (15, 1)
     lost = np.array([row["second"]["rate"] / row["first"]["rate"] < 0.5 for row in of("modes", False)])
     assert lost.sum() == 2
     assert np.all(gains("modes", "fresh")[lost] < 0)
-    assert "they raise the held-out score in all 15 samples, and SubR² in one" in SAID
-    assert "Twice the first rate is lost by it, while Σt on fresh samples falls" in SAID
+    assert states(PAGE, "Modes as inputs", 15, 1)
 
 
 def test_more_bandwidths_add_nothing():
