@@ -40,18 +40,6 @@ SCORE_WORDS_OF_ONE = {
 MARK = "⚠"
 #: Inputs of a mode that are named by their relevance, and the smallest share for which one is: shares are known to 2 %.
 MOST_RELEVANT, SMALLEST_SHARE = 3, 0.02
-#: What the value of a certificate is, by the label of its theorem in the paper.
-CERTIFICATE_WORDS = {
-    "thm:cv-consistency": "probability that the search missed the best candidate",
-    "thm:cv-continuous": "how much worse than the best of all bandwidths the chosen one may be",
-    "optimism": "how much of the held-out score may be chance",
-    "constant-mode": "what the constant adds to a sum of eigenvalues",
-    "thm:residual-gap": "distance of a mode from the exact one",
-    "thm:projector-continuity": "how far the modes move when the weights of the mixture change",
-    "prop:lipschitz-operators": "how fast the operators change with the weights of the mixture",
-    "prop:uniform-pd": "smallest eigenvalue of L+λR for any weights of the mixture",
-    "prop:rkhs-mixture-norm": "squared norm of a function in the space of the mixture",
-}
 
 
 def search_of(estimator: Any) -> Any | None:
@@ -248,11 +236,6 @@ def doubtful(estimator: Any, tests: Any = None) -> np.ndarray:
 def warnings_of(estimator: Any, tests: Any = None) -> list[str]:
     """Return the reasons not to trust the modes, each with its remedy."""
     return [str(check.warning) for check in checks_of(estimator, tests) if not check.passed]
-
-
-def statement_of(certificate: Any) -> str:
-    """Say what a certificate bounds."""
-    return CERTIFICATE_WORDS.get(certificate.theorem, certificate.theorem)
 
 
 def has_unit_diffusion(estimator: Any) -> bool:

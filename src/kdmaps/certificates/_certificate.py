@@ -5,6 +5,19 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
+#: Descriptions of the bounds, by the label of the theorem.
+STATEMENTS = {
+    "thm:cv-consistency": "probability that the search missed the best candidate",
+    "thm:cv-continuous": "how much worse than the best possible bandwidth the chosen one may be",
+    "optimism": "how much of the held-out score may be chance",
+    "constant-mode": "contribution of the constant to a sum of eigenvalues",
+    "thm:residual-gap": "distance of a mode from the exact one",
+    "thm:projector-continuity": "how far the modes move when the weights of the mixture change",
+    "prop:lipschitz-operators": "how fast the operators change with the weights of the mixture",
+    "prop:uniform-pd": "smallest eigenvalue of L+λR for any weights of the mixture",
+    "prop:rkhs-mixture-norm": "squared norm of a function in the space of the mixture",
+}
+
 
 @dataclass(frozen=True)
 class Certificate:
@@ -33,6 +46,11 @@ class Certificate:
     assumptions: tuple[str, ...] = ()
     violations: tuple[str, ...] = ()
     trivial: float = math.inf
+
+    @property
+    def statement(self) -> str:
+        """Description of the bound, for tables and figures."""
+        return STATEMENTS.get(self.theorem, self.theorem)
 
     @property
     def holds(self) -> bool:

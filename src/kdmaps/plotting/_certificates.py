@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kdmaps.plotting._common import LEARNED, integer_ticks, new_axes
-from kdmaps.words import statement_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -66,7 +65,7 @@ def plot_certificates(
     ax : Axes
         On a logarithmic axis. A bound of 1 on a distance or a probability says nothing; a line marks it.
     """
-    names = [fill(statement_of(c), LABEL_WIDTH) for c in certificates] if labels is None else list(labels)
+    names = [fill(c.statement, LABEL_WIDTH) for c in certificates] if labels is None else list(labels)
     if len(names) != len(certificates) or not names:
         raise ValueError(f"labels holds {len(names)} names for {len(certificates)} certificates; pass one for each.")
     ax = new_axes(1)[0] if ax is None else ax
