@@ -10,7 +10,7 @@ import kdmaps
 from kdmaps.data.sources import ArraySource
 from kdmaps.diagnostics.resampling import basic_intervals
 from kdmaps.dynamics import ImpliedTimescales, choose_lag, implied_timescales
-from kdmaps.dynamics._along import project
+from kdmaps.dynamics._model import project_model
 from kdmaps.exceptions import UnreliableModesWarning
 from kdmaps.utils.warn import muted
 from shared import known_finding, wide_map
@@ -70,7 +70,7 @@ class TestImpliedTimescales:
         groups = rng.choice(["a", "b", "c"], 600, p=[0.5, 0.3, 0.2])
         model = wide_map(2, lag=2, n_features=20).fit(X, sample_weight=weight, groups=groups)
         found = implied_timescales(model, X, [1, 3, 7], groups=groups, sample_weight=weight, random_state=0)
-        along = project(model, X, groups)
+        along = project_model(model, X, groups)
         values = along.in_order_of_rows(along.values)
         for i, lag in enumerate([1, 3, 7]):
             pairs = []

@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import stats
 
+from kdmaps.diagnostics.projection import Projection
 from kdmaps.diagnostics.resampling import Resampling, basic_intervals
-from kdmaps.dynamics._along import Along, check_reversible, project
+from kdmaps.dynamics._model import check_reversible, project_model
 from kdmaps.dynamics._states import CoarseStates, coarse_states
 from kdmaps.estimators.transformer import ModeTransformer
 from kdmaps.forms.moments import Moments
@@ -201,7 +202,7 @@ def chapman_kolmogorov(
     check_positive_integer("steps", steps)
     resampling = Resampling(n_resamples, confidence, random_state)
     check_reversible(model)
-    modes = project(model, X, groups, sample_weight, n_functions=1)
+    modes = project_model(model, X, groups, sample_weight, n_functions=1)
     if steps * modes.lag >= modes.longest:
         raise ValueError(
             f"steps={steps} of lag {modes.lag} need more than {steps * modes.lag} frames, but the longest trajectory "
@@ -232,7 +233,7 @@ def chapman_kolmogorov(
 
 
 def _propagators(
-    along: Along, lags: np.ndarray, resampling: Resampling, *, of_states: bool
+    along: Projection, lags: np.ndarray, resampling: Resampling, *, of_states: bool
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the propagator of every lag, and those of the resamples."""
     sums, counts = [along.moments(int(lag)) for lag in lags], resampling.counts(len(along.blocks))

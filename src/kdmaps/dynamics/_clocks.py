@@ -10,8 +10,9 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from kdmaps.data.inputs import join_trajectories
+from kdmaps.diagnostics.projection import Projection
 from kdmaps.diagnostics.resampling import Resampling
-from kdmaps.dynamics._along import Along, check_reversible, project
+from kdmaps.dynamics._model import check_reversible, project_model
 from kdmaps.estimators.summed import own_diffusion
 from kdmaps.estimators.transformer import ModeTransformer, checked_source
 from kdmaps.forms.energy import make_form
@@ -129,7 +130,7 @@ def compare_clocks(
     resampling = Resampling(n_resamples, 0.95, random_state)
     X, groups, _ = join_trajectories(X, groups)
     check_reversible(lagged_model)
-    along = project(lagged_model, X, groups, sample_weight, n_functions=1)
+    along = project_model(lagged_model, X, groups, sample_weight, n_functions=1)
     energies = _energies(static_model, lagged_model, X, sample_weight, along)
     clock, pairs = Clock(along.lag, along.time_step), along.moments(along.lag)
     counts = np.vstack([np.ones(len(along.blocks)), resampling.counts(len(along.blocks))])
@@ -163,7 +164,7 @@ def common_value(values: np.ndarray, errors: np.ndarray) -> tuple[float, float]:
     return float(np.exp(mean)), float(np.max(np.abs(np.log(values) - mean) * np.sqrt(precision)))
 
 
-def _energies(static: Any, lagged: Any, X: Any, sample_weight: ArrayLike | None, along: Along) -> StackedMoments:
+def _energies(static: Any, lagged: Any, X: Any, sample_weight: ArrayLike | None, along: Projection) -> StackedMoments:
     """Sum values and slopes of the modes of pairs over the same blocks, in the metric of the other model."""
     source = checked_source(static, X)
     if not source.has_rows:

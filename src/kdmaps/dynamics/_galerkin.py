@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kdmaps.dynamics._along import Along
+from kdmaps.diagnostics.projection import Projection
 
 #: Combinations of functions with a smaller part of the variance outside of the sets are left out.
 RANK_TOLERANCE = 1e-5
@@ -50,12 +50,12 @@ class System:
             return np.full(len(gain), np.nan)
 
 
-def stopped_system(along: Along, boundary: np.ndarray, arrived: np.ndarray, per_frame: float) -> System:
+def stopped_system(along: Projection, boundary: np.ndarray, arrived: np.ndarray, per_frame: float) -> System:
     """Sum over the pairs that begin outside of the sets.
 
     Parameters
     ----------
-    along : Along
+    along : Projection
     boundary : ndarray of bool of shape (n_frames,)
         Which frames are in one of the sets.
     arrived : ndarray of shape (n_frames,)

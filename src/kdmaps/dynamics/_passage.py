@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kdmaps.data.inputs import join_trajectories
+from kdmaps.diagnostics.projection import Projection
 from kdmaps.diagnostics.resampling import Resampling, basic_intervals
-from kdmaps.dynamics._along import Along, project
 from kdmaps.dynamics._galerkin import System, stopped_system
+from kdmaps.dynamics._model import project_model
 from kdmaps.dynamics._states import CoarseStates
 from kdmaps.estimators.transformer import ModeTransformer
 from kdmaps.exceptions import UnreliableModesWarning
@@ -144,7 +145,7 @@ def committor(
     """
     resampling = Resampling(n_resamples, 0.95, random_state)
     X, groups, lengths = join_trajectories(X, groups)
-    along = project(model, X, groups)
+    along = project_model(model, X, groups)
     n, labels = len(along.rows), None if states is None else _labels(states, len(along.rows), lengths)
     if labels is None:
         source, target = join_rows("source", source, lengths), join_rows("target", target, lengths)
@@ -230,7 +231,7 @@ def mean_first_passage_times(
     """
     resampling = Resampling(n_resamples, confidence, random_state)
     X, groups, lengths = join_trajectories(X, groups)
-    along = project(model, X, groups)
+    along = project_model(model, X, groups)
     labels = _labels(states, len(along.rows), lengths)
     names = np.unique(labels[labels >= 0])
     if len(names) < 2:
@@ -259,7 +260,7 @@ def mean_first_passage_times(
     return PassageTimes(names, found[0], intervals, float(confidence))
 
 
-def _times_to(along: Along, member: np.ndarray, target: int, counts: np.ndarray) -> np.ndarray:
+def _times_to(along: Projection, member: np.ndarray, target: int, counts: np.ndarray) -> np.ndarray:
     """Return the mean time from each state to a target, one row for each row of `counts`."""
     system = stopped_system(along, member[target], np.zeros(len(along.rows)), along.time_step)
     sums = np.array([member[:, block] @ system.functions[block] for block in along.blocks])

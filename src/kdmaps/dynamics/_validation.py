@@ -10,13 +10,13 @@ from numpy.typing import ArrayLike
 
 from kdmaps.data.inputs import as_source, join_trajectories
 from kdmaps.data.sources import ArraySource
+from kdmaps.diagnostics.projection import Projection
 from kdmaps.diagnostics.resampling import Resampling
-from kdmaps.dynamics._along import Along, check_reversible, checked_lags, project
 from kdmaps.dynamics._chapman import SMALL, ChapmanKolmogorov, chapman_kolmogorov
-from kdmaps.dynamics._choose import default_lags, some_frames
-from kdmaps.dynamics._timescales import ImpliedTimescales, scan_lags
+from kdmaps.dynamics._model import check_reversible, project_model
 from kdmaps.estimators.transformer import ModeTransformer
 from kdmaps.exceptions import UnreliableModesWarning
+from kdmaps.selection.lag import ImpliedTimescales, checked_lags, default_lags, scan_lags, some_frames
 from kdmaps.spectrum.checks import Check
 from kdmaps.utils.types import RandomStateLike, SamplesLike
 from kdmaps.utils.validation import checked_weight
@@ -207,10 +207,10 @@ def validate(
 
 def _scan(
     model: ModeTransformer, frames: ArraySource, groups: ArrayLike | None, weight: np.ndarray | None, given: Resampling
-) -> tuple[Along, ImpliedTimescales]:
+) -> tuple[Projection, ImpliedTimescales]:
     """Return implied time scales, of the modes alone where few frames do not determine more functions."""
     for n_functions in (None, 1):
-        along = project(model, frames, groups, weight, n_functions)
+        along = project_model(model, frames, groups, weight, n_functions)
         lags = default_lags(along)
         if along.lag < along.longest:
             lags = np.union1d(lags, along.lag)

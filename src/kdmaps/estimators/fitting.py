@@ -22,6 +22,7 @@ from kdmaps.kernels import Kernel
 from kdmaps.selection.cross_fit import cross_fitted_quotients
 from kdmaps.selection.folds import make_folds, make_splits
 from kdmaps.selection.judging import FoldedMoments
+from kdmaps.selection.lag import choose_lag
 from kdmaps.selection.plan import FitSpec
 from kdmaps.spectrum.directed import find_directed_modes
 from kdmaps.spectrum.modes import Modes
@@ -53,8 +54,6 @@ def choose_lag_for(estimator: Any, source: Source, weight: np.ndarray | None, gr
     """Return the lag of an estimator; "auto" is found by implied time scales, which `lag_choice_` keeps."""
     if estimator.lag != "auto":
         return estimator.lag
-    from kdmaps.dynamics import choose_lag
-
     most = min(estimator.n_components, MOST_FLAT)
     settings = {"n_components": most, "time_step": estimator.time_step, "random_state": seed_of(estimator.random_state)}
     try:

@@ -1,0 +1,328 @@
+"""Implied time scales over lags, and the choice of a lag for a trajectory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import linalg
+
+from kdmaps.bases import BasisSpec
+from kdmaps.data.correlation import integrated_correlation_time, trajectories_of
+from kdmaps.data.distances import resolve_bandwidth
+from kdmaps.data.inputs import as_source, join_trajectories
+from kdmaps.data.sources import PREVIEW_SAMPLES, ArraySource, Source
+from kdmaps.diagnostics.projection import Projection, project
+from kdmaps.diagnostics.resampling import Resampling, joint_intervals, optimistic_intervals
+from kdmaps.exceptions import UnreliableModesWarning
+from kdmaps.forms.moments import Moments
+from kdmaps.kernels import make_kernel
+from kdmaps.selection.plan import FitSpec
+from kdmaps.spectrum.clock import Clock
+from kdmaps.spectrum.pencil import find_modes
+from kdmaps.utils.types import RandomStateLike, SamplesLike
+from kdmaps.utils.validation import check_samples, checked_weight, seed_of
+from kdmaps.utils.warn import muted, warn
+
+#: A lag counts as flat only if a lag at least this many times as long gives the same time scales.
+LONGER = 2
+#: Relative differences of time scales below this are negligible.
+FLAT = 0.05
+#: Number of frames used to choose a lag, and length of the pieces taken from longer trajectories.
+MOST_FRAMES, PIECE = 20_000, 5_000
+#: Settings of the quick model. Little regularization leaves the functions after its modes in the scan.
+QUICK_BASIS, QUICK_REGULARIZATION = BasisSpec(n_features=200), 1e-4
+#: Number of lags tried, up to this many integrated correlation times (each about two time scales) and up to the length
+#: of the longest trajectory divided by PARTS.
+N_LAGS, LONGEST, PARTS = 15, 2, 10
+
+
+@dataclass(frozen=True)
+class ImpliedTimescales:
+    """Time scales for several lags.
+
+    Attributes
+    ----------
+    lags : ndarray of int of shape (n_lags,)
+        In frames.
+    times : ndarray of shape (n_lags,)
+        The lags in the unit of `time_step`.
+    timescales : ndarray of shape (n_lags, r)
+        Longest first; 0 where no correlation is left after the lag.
+    intervals : ndarray of shape (n_lags, r, 2)
+        Confidence intervals.
+    time_step : float
+        Time between frames.
+    confidence : float
+        Confidence level of the intervals.
+    samples : ndarray of shape (n_resamples, n_lags, r)
+        Time scales of the resamples; a resample uses the same blocks for all lags.
+    n_blocks : int
+        Number of blocks that were resampled.
+    """
+
+    lags: np.ndarray
+    times: np.ndarray
+    timescales: np.ndarray
+    intervals: np.ndarray
+    time_step: float
+    confidence: float
+    samples: np.ndarray
+    n_blocks: int
+
+    @property
+    def resolved(self) -> np.ndarray:
+        """True for time scales longer than the lag, shape (n_lags, r); shorter ones cannot be resolved."""
+        return self.timescales > self.times[:, None]
+
+    @property
+    def plateau(self) -> int | None:
+        """The smallest lag from which the resolved time scales are flat within their errors; None if there is none.
+
+        A lag is compared with all longer ones, at least one of which must be twice as long: log t must not differ by
+        more than 5 % beyond the interval of this difference. Both time scales come from the same blocks, which makes
+        the interval of the difference much narrower than the interval of a time scale. The intervals of all differences
+        hold jointly: with a dozen separate comparisons at 95 %, one in ten trajectories or so would fail by chance.
+        """
+        with np.errstate(divide="ignore", invalid="ignore"):
+            logs, samples = np.log(self.timescales), np.log(self.samples)
+            for i, lag in enumerate(self.lags):
+                longer = self.resolved[i + 1 :] & self.resolved[i]
+                if not longer[self.lags[i + 1 :] >= LONGER * lag, :1].any():
+                    return None
+                change, changes = logs[i + 1 :] - logs[i], samples[:, i + 1 :] - samples[:, i : i + 1]
+                ends = joint_intervals(change[longer], changes[:, longer], self.confidence, self.n_blocks)
+                if ((ends[:, 0] <= FLAT) & (ends[:, 1] >= -FLAT)).all():
+                    return int(lag)
+        return None
+
+    @property
+    def longest_resolved(self) -> int:
+        """The longest lag below the slowest time scale, which `choose_lag` returns if none is flat."""
+        slow = self.resolved[:, 0]
+        return int(self.lags[slow][-1] if slow[0] else self.lags[0])
+
+    @property
+    def why_not_flat(self) -> UnreliableModesWarning:
+        """The warning of `choose_lag` if no lag is flat."""
+        if not self.resolved[0, 0]:
+            return UnreliableModesWarning(
+                f"Nothing in these frames outlives a lag of {self.lags[0]} frame(s): they are not in the order of "
+                "time, or too far apart. Use frames as they were written, at shorter time steps."
+            )
+        return UnreliableModesWarning(
+            "Implied time scales of the cheap model that chooses the lag are not flat within their errors; a lag of "
+            f"{self.longest_resolved} frames is used, the longest one that the slowest time scale outlives. Test the "
+            "fit with kdmaps.dynamics.validate; use longer trajectories, or inputs that hold all that is slow."
+        )
+
+    def table(self) -> list[dict[str, Any]]:
+        """Return one row of plain data per lag and mode, for example for `pandas.DataFrame`."""
+        return [
+            {
+                "lag": int(lag),
+                "time": float(self.times[i]),
+                "mode": k + 1,
+                "timescale": float(self.timescales[i, k]),
+                "timescale_low": float(self.intervals[i, k, 0]),
+                "timescale_high": float(self.intervals[i, k, 1]),
+            }
+            for i, lag in enumerate(self.lags)
+            for k in range(self.timescales.shape[1])
+        ]
+
+    def __repr__(self) -> str:
+        lines = [f"Implied time scales ({100 * self.confidence:g} % intervals), longest first; –: shorter than the lag"]
+        for i, (lag, time) in enumerate(zip(self.lags, self.times, strict=True)):
+            shown = (self._shown(i, k) for k in range(self.timescales.shape[1]))
+            lines.append(f"  lag {lag} (time {time:.4g}): {', '.join(shown)}")
+        flat = self.plateau
+        lines.append("  not flat within the errors" if flat is None else f"  flat within the errors from lag {flat}")
+        return "\n".join(lines)
+
+    def _shown(self, i: int, k: int) -> str:
+        if not self.resolved[i, k]:
+            return "–"
+        low, high = self.intervals[i, k]
+        return f"{self.timescales[i, k]:.4g} ({low:.4g} – {high:.4g})"
+
+
+class LagChoice(NamedTuple):
+    """A lag in frames, and the implied time scales from which it was chosen."""
+
+    lag: int
+    timescales: ImpliedTimescales
+
+
+def choose_lag(
+    X: SamplesLike,
+    *,
+    groups: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+    n_components: int = 2,
+    time_step: float = 1.0,
+    lags: ArrayLike | None = None,
+    n_resamples: int = 50,
+    confidence: float = 0.95,
+    random_state: RandomStateLike = 0,
+) -> LagChoice:
+    """Find the smallest lag from which implied time scales are flat within their errors.
+
+    Scores of different lags cannot be compared, because every score falls as the lag grows. Instead, a quick model
+    (median bandwidth, little regularization, at most 20,000 frames) is fitted once with a lag of one frame, and the lag
+    is read from its implied time scales.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_frames, d), list of such arrays, path, stream of chunks
+        Frames at equal time steps. Pieces of long trajectories are used, and the beginning of a stream.
+    groups : array-like of shape (n_frames,), optional
+        Trajectory of each frame.
+    sample_weight : array-like of shape (n_frames,), optional
+        The weight of a pair is the weight of its first frame.
+    n_components : int, default=2
+        Number of time scales that must be flat, as far as they are longer than the lag.
+    time_step : float, default=1
+        Time between frames.
+    lags : sequence of int, optional
+        Lags to choose from, in frames. By default about fifteen, up to two integrated correlation times of the modes
+        and up to a tenth of the longest trajectory.
+    n_resamples : int, default=50
+        Number of resamples of the block bootstrap.
+    confidence : float, default=0.95
+        Confidence level of the intervals.
+    random_state : int, RandomState instance or None, default=0
+
+    Returns
+    -------
+    LagChoice
+        (lag, timescales).
+
+    Warns
+    -----
+    UnreliableModesWarning
+        If no lag is flat; the longest lag that is shorter than the slowest time scale is returned.
+
+    Examples
+    --------
+    >>> import kdmaps
+    >>> path = kdmaps.problems.load("dw1d").simulate(5000, dt=0.1, random_state=0)[0]
+    >>> lag, found = kdmaps.dynamics.choose_lag(path)
+    >>> lag == found.plateau
+    True
+    """
+    resampling = Resampling(n_resamples, confidence, random_state)
+    X, groups, _ = join_trajectories(X, groups)
+    source = as_source(X)
+    frames, groups, weight = some_frames(source, groups, checked_weight(sample_weight, source))
+    spec = FitSpec(n_components, lag=1, time_step=time_step)
+    with muted():
+        projection = _quick_projection(frames, groups, weight, spec, random_state)
+        tried = default_lags(projection) if lags is None else lags
+        found = scan_lags(projection, checked_lags(tried, projection.longest), resampling)
+        flat = found.plateau
+    if flat is not None:
+        return LagChoice(flat, found)
+    warn(found.why_not_flat)
+    return LagChoice(found.longest_resolved, found)
+
+
+def _quick_projection(
+    frames: np.ndarray, groups: Any, weight: np.ndarray | None, spec: FitSpec, random_state: RandomStateLike
+) -> Projection:
+    """Fit the quick model to pairs of frames, and evaluate its leading functions at all frames."""
+    spec.check()
+    QUICK_BASIS.check(spec.n_components)
+    source = as_source(np.asarray(frames))
+    pairs, pair_weight, _ = spec.observations(source, checked_weight(weight, source), groups)
+    seed = seed_of(random_state)
+    _, X, sample_weight = pairs.sample(PREVIEW_SAMPLES, np.random.RandomState(seed), pair_weight)
+    if sample_weight is not None:
+        X, sample_weight = X[sample_weight > 0], sample_weight[sample_weight > 0]
+    check_samples(X, spec.n_components)
+    kernel = make_kernel("gaussian", resolve_bandwidth("median", X, sample_weight, seed))
+    basis = QUICK_BASIS.make(kernel, X, sample_weight, seed)
+    (moments,) = pairs.moments(spec.form(pairs, pair_weight), basis, pair_weight, **spec.summing)
+    modes = find_modes(moments, basis.ridge, spec.n_components, QUICK_REGULARIZATION, clock=spec.clock).by_timescale()
+    return project(basis, moments, modes, QUICK_REGULARIZATION, source, groups, weight)
+
+
+def scan_lags(projection: Projection, lags: np.ndarray, resampling: Resampling) -> ImpliedTimescales:
+    """Return the time scales of functions along trajectories for several lags."""
+    n_blocks, step = len(projection.blocks), projection.time_step
+    counts = resampling.counts(n_blocks)
+    found = [_rates_of_lag(projection, Clock(int(lag), step), counts) for lag in lags]
+    rates, samples = (np.array(part) for part in zip(*found, strict=True))
+    samples = np.moveaxis(samples, 1, 0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        logs = optimistic_intervals(-np.log(rates), -np.log(samples), resampling.confidence, n_blocks)
+    return ImpliedTimescales(
+        lags, lags * step, 1 / rates, np.exp(logs), step, float(resampling.confidence), 1 / samples, n_blocks
+    )
+
+
+def _rates_of_lag(projection: Projection, clock: Clock, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the smallest rates of all blocks, and of each resample."""
+    assert clock.lag is not None
+    moments, r = projection.moments(clock.lag), projection.n_modes
+    rates = _slowest(moments.combine(np.ones(counts.shape[1])), clock, r)
+    return rates, np.array([_slowest(moments.combine(row), clock, r) for row in counts])
+
+
+def _slowest(moments: Moments, clock: Clock, n_modes: int) -> np.ndarray:
+    quotients = linalg.eigh(
+        moments.mean_energy(), moments.covariance(), eigvals_only=True, check_finite=False, overwrite_a=True
+    )[:n_modes]
+    return clock.rates(np.maximum(quotients, np.finfo(float).tiny))
+
+
+def checked_lags(lags: Any, longest: int) -> np.ndarray:
+    """Return lags as ascending positive integers, shorter than the longest trajectory."""
+    array = np.atleast_1d(np.asarray(lags))
+    if not np.issubdtype(array.dtype, np.integer) or array.ndim != 1 or not array.size or np.any(np.diff(array) <= 0):
+        raise ValueError(f"lags must be ascending integers, in frames, got {lags!r}.")
+    if array[0] < 1:
+        raise ValueError(f"lags must be at least 1 frame, got {array[0]}.")
+    if array[-1] >= longest:
+        raise ValueError(
+            f"lags go up to {array[-1]} frames, but the longest trajectory has {longest}; use shorter lags or longer "
+            "trajectories."
+        )
+    return array
+
+
+def default_lags(projection: Projection) -> np.ndarray:
+    """Return about fifteen lags, up to the relaxation of the modes or a tenth of the longest trajectory."""
+    # Correlation times, because the time scales of the first lag may be much too short.
+    modes, longest = projection.values[:, : projection.n_modes], projection.longest
+    slowest = max(integrated_correlation_time(series, projection.trajectories) for series in modes.T)
+    most = min(max(LONGEST * slowest, N_LAGS), max(longest // PARTS, 2), longest - 1)
+    return np.unique(np.geomspace(1, most, N_LAGS).round().astype(int))
+
+
+def some_frames(
+    source: Source, groups: Any, weight: np.ndarray | None, most: int = MOST_FRAMES
+) -> tuple[np.ndarray, Any, np.ndarray | None]:
+    """Return at most about `most` frames, in pieces of trajectories, with their groups and weights."""
+    if not isinstance(source, ArraySource):
+        held, count = [], 0
+        for part in source.parts(most):
+            held.append(source.read(part)[1])
+            count += len(held[-1])
+            if count >= most:
+                break
+        X = np.concatenate(held)[:most]
+        groups, weight = (None if given is None else np.asarray(given)[: len(X)] for given in (groups, weight))
+        return X, groups, weight
+    n = len(source.array)
+    trajectories = trajectories_of(groups, n)
+    if n <= most:
+        return source.read(slice(0, n))[1], groups, weight
+    pieces = [piece for rows in trajectories for piece in np.array_split(rows, max(1, len(rows) // PIECE))]
+    chosen = pieces[:: ceil(n / most)]
+    rows = np.concatenate(chosen)
+    labels = np.repeat(np.arange(len(chosen)), [len(piece) for piece in chosen])
+    return source.read(rows)[1], labels, None if weight is None else weight[rows]
