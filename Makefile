@@ -11,10 +11,12 @@ BIN := .venv/$(PROGRAMS)
 unexport PYTHONDONTWRITEBYTECODE
 # One BLAS thread for each test worker: two workers with all cores each would only wait for one another.
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
+# Processes of `make reproduce`.
+JOBS ?= 2
 # Other libraries that kdmaps is measured against; networks have an environment each.
 RIVALS := rivals neural mlcolvar spectralnet
 
-.PHONY: demo check test lint docs bench compare rivals lowest dist sbom release-check browser clean
+.PHONY: demo check test lint docs bench reproduce compare rivals lowest dist sbom release-check browser clean
 
 # An installation that is there already, editable or not, is left as it is.
 demo:
@@ -40,6 +42,12 @@ docs: .venv/.installed-docs
 
 bench: .venv/.installed
 	set -e; for file in $(wildcard benchmarks/bench_*.py); do $(BIN)/python -m benchmarks.$$(basename $$file .py); done
+
+# The paper's tables and figures; stored measurements are kept, so a second call resumes the first.
+# QUICK=1 takes one seed and fewer problems; NAMES="main_results ablation" takes these alone.
+reproduce: OUT = $(if $(QUICK),build/paper,results/paper)
+reproduce: .venv/.installed
+	$(ONE_THREAD) $(BIN)/python -m experiments.paper $(NAMES) $(if $(QUICK),--quick) --out $(OUT) --jobs $(JOBS)
 
 compare: .venv-compare/.installed
 	set -e; for file in $(wildcard compare/*.py); do .venv-compare/$(PROGRAMS)/python $$file; done

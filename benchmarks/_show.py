@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from experiments._runner import markdown
 from rich.console import Console
 from rich.table import Table
+
+from experiments._runner import markdown
 
 
 def show(table: Table, keep: str | None = None) -> None:

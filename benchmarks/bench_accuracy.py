@@ -9,9 +9,9 @@ import argparse
 import warnings
 
 import numpy as np
-from benchmarks._show import show
 from rich.table import Table
 
+from benchmarks._show import show
 from kdmaps import KernelDiffusionMap, metrics, problems
 from kdmaps.exceptions import UnreliableModesWarning
 

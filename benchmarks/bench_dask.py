@@ -13,10 +13,10 @@ import warnings
 
 import dask.array as da
 import numpy as np
-from benchmarks._show import show
 from distributed import Client, LocalCluster
 from rich.table import Table
 
+from benchmarks._show import show
 from kdmaps import KernelDiffusionMap, KernelSearchCV
 
 ROWS, DIM, FEATURES, BLOCK_ROWS = 4_000_000, 10, 300, 100_000

@@ -24,15 +24,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from benchmarks._show import show
-from benchmarks._timing import best_times
-from compare.release_0_1_0 import extract
 from rich.console import Console
 from rich.table import Table
 from sklearn.datasets import load_digits, make_swiss_roll
 from sklearn.model_selection import KFold
 
 from benchmarks import textbook
+from benchmarks._show import show
+from benchmarks._timing import best_times
+from compare.release_0_1_0 import extract
 from kdmaps import metrics, problems
 from kdmaps.bases import make_basis
 from kdmaps.data import ArraySource

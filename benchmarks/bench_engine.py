@@ -9,11 +9,11 @@ import argparse
 import warnings
 
 import numpy as np
-from benchmarks._show import show
-from benchmarks._timing import best_times, peak_memory_above
 from rich.table import Table
 from scipy.linalg.blas import dsyrk
 
+from benchmarks._show import show
+from benchmarks._timing import best_times, peak_memory_above
 from kdmaps import KernelDiffusionMap
 from kdmaps.bases import select_landmarks
 from kdmaps.forms.energy import compute_moments

@@ -7,9 +7,9 @@ Run `python -m benchmarks.bench_frequencies` from the root of the repository.
 from __future__ import annotations
 
 import numpy as np
-from benchmarks._show import show
 from rich.table import Table
 
+from benchmarks._show import show
 from kdmaps.kernels import FAMILIES, make_kernel
 
 METHODS, DRAWS, FREQUENCIES = ("iid", "orthogonal", "sobol"), 50, 150

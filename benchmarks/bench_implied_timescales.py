@@ -10,12 +10,12 @@ import argparse
 import warnings
 
 import numpy as np
-from benchmarks._show import show
-from benchmarks._timing import best_times
 from rich.table import Table
 from scipy.signal import lfilter
 
 import kdmaps
+from benchmarks._show import show
+from benchmarks._timing import best_times
 
 GOAL = 3
 LAGS = [1, 2, 3, 5, 8, 12, 20, 30, 40, 50]

@@ -10,12 +10,12 @@ import argparse
 import time
 import warnings
 
-from benchmarks._show import show
-from benchmarks._timing import best_times, peak_memory_above
-from benchmarks.bench_engine import MEMORY_GOAL, samples, verdict
 from rich.table import Table
 from scipy.linalg.blas import dsyrk
 
+from benchmarks._show import show
+from benchmarks._timing import best_times, peak_memory_above
+from benchmarks.bench_engine import MEMORY_GOAL, samples, verdict
 from kdmaps import AdaptiveDiffusionMap, KernelDiffusionMap
 from kdmaps.problems import load
 from kdmaps.utils.threads import n_threads

@@ -10,10 +10,10 @@ import warnings
 from collections.abc import Callable
 
 import numpy as np
-from benchmarks._show import show
-from benchmarks._timing import best_times, peak_memory_above
 from rich.table import Table
 
+from benchmarks._show import show
+from benchmarks._timing import best_times, peak_memory_above
 from kdmaps import KernelDiffusionMap
 from kdmaps.bases import make_basis
 from kdmaps.kernels import Gaussian, Matern

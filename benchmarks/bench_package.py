@@ -18,11 +18,12 @@ from importlib.metadata import distribution
 from pathlib import Path
 from statistics import median
 
-from benchmarks._show import show
-from benchmarks.bench_engine import verdict
 from hatchling.builders.wheel import WheelBuilder
 from packaging.requirements import Requirement
 from rich.table import Table
+
+from benchmarks._show import show
+from benchmarks.bench_engine import verdict
 
 ROOT = Path(__file__).resolve().parents[1]
 IMPORT_GOAL, INSTALL_GOAL, TYPES_GOAL = 0.2, 450, 95  # seconds, MB, %

@@ -11,8 +11,8 @@ import warnings
 from pathlib import Path
 
 import numpy as np
-from benchmarks._timing import best_times
 
+from benchmarks._timing import best_times
 from kdmaps import KernelDiffusionMap, problems
 from kdmaps.data.distances import median_distance
 from kdmaps.exceptions import UnreliableModesWarning

@@ -10,11 +10,11 @@ import time
 import warnings
 
 import numpy as np
-from benchmarks._show import show
 from rich.table import Table
 
 import kdmaps
 from benchmarks import textbook
+from benchmarks._show import show
 from kdmaps.bases import make_basis
 from kdmaps.kernels import FAMILIES, make_kernel
 from kdmaps.selection.folds import make_splits

@@ -13,10 +13,10 @@ import warnings
 from pathlib import Path
 
 import numpy as np
-from benchmarks._show import show
-from benchmarks._timing import best_times, peak_memory_above
 from rich.table import Table
 
+from benchmarks._show import show
+from benchmarks._timing import best_times, peak_memory_above
 from kdmaps import KernelDiffusionMap
 from kdmaps.data import ArraySource
 from kdmaps.utils.blas import add_gram

@@ -23,9 +23,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
 from experiments._default import fit_default
 from experiments._runner import Row, markdown, options_of, publish, run_tasks
-
 from kdmaps import metrics
 from kdmaps.problems import MullerBrown
 

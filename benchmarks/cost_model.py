@@ -16,10 +16,10 @@ from itertools import repeat
 from pathlib import Path
 
 import numpy as np
-from experiments._runner import markdown
 from matplotlib.figure import Figure
 from scipy.optimize import nnls
 
+from experiments._runner import markdown
 from kdmaps.bases import make_basis
 from kdmaps.data import StreamSource
 from kdmaps.forms.energy import compute_moments

@@ -16,7 +16,6 @@ from benchmarks.faults._dask import lose_workers
 from benchmarks.faults._plan import KILLS, Trials
 from benchmarks.faults._work import WORK
 from experiments._runner import Row, markdown, run_tasks
-
 from kdmaps.utils.files import write_text
 
 #: What is counted of each kind of fault.

@@ -48,6 +48,7 @@ def lose_workers(times: int) -> Counter[str]:
     """Search `times` times, with a worker killed at places spread evenly over the loads, and compare with no loss."""
     import dask
     import distributed
+
     from benchmarks.faults._work import X, make_search
 
     warnings.simplefilter("ignore")

@@ -9,7 +9,6 @@ from pathlib import Path
 
 from benchmarks.faults._process import Fault, run
 from benchmarks.faults._work import WORK, Work
-
 from kdmaps.utils.json_lines import read_lines
 
 #: Seeds of the files that are there before, and of those that replace them.

@@ -2,9 +2,8 @@
 
 import warnings
 
-from benchmarks.faults._work import X, make_search
-
 import kdmaps
+from benchmarks.faults._work import X, make_search
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")

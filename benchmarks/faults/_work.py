@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from experiments._runner import markdown, publish, run_tasks
 
 import kdmaps
+from experiments._runner import markdown, publish, run_tasks
 from kdmaps.__main__ import main as command
 from kdmaps.utils.files import write_text
 

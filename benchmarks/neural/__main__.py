@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
 from benchmarks.neural._measure import PROBLEMS, measure
 from benchmarks.neural._peers import PEERS
 from benchmarks.neural._tables import draw, page
 from experiments._runner import Row, finished, run_tasks
-
 from kdmaps.utils.files import write_text
 
 SOME = ("ou10d", "triplewell2d", "triplewell2d+48")

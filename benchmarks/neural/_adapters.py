@@ -12,8 +12,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from benchmarks.rivals._methods import Data
 from scipy.linalg import eigh
+
+from benchmarks.rivals._methods import Data
 
 Modes = Callable[[np.ndarray], np.ndarray]
 Fit = tuple[Modes, np.ndarray | None]

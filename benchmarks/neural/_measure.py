@@ -10,13 +10,13 @@ from importlib.metadata import version
 from typing import Any
 
 import numpy as np
+from joblib import Memory
+
 from benchmarks._timing import resident
 from benchmarks.neural._peers import PEERS, ROOT
 from benchmarks.rivals._measure import answer, draw, forget_peak, run_limited
 from benchmarks.rivals._methods import Data
 from experiments._runner import Row
-from joblib import Memory
-
 from kdmaps import metrics, problems
 
 #: Limits of a process, which makes many fits.

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+
 from benchmarks.neural._measure import PROBLEMS
 from benchmarks.neural._peers import OURS, PEERS
 from experiments._runner import Row, markdown
-
 from kdmaps.utils.files import replacing
 
 

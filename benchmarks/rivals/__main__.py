@@ -20,7 +20,6 @@ from benchmarks.rivals._methods import RIVALS
 from benchmarks.rivals._pictures import draw_error_by_time, draw_time_by_size
 from benchmarks.rivals._tables import goals_table, load_rows, page
 from experiments._runner import Row, run_tasks
-
 from kdmaps.utils.files import replacing
 
 PROBLEMS = ("ou2d-4", "ou10d", "dw1d", "circle", "triplewell1d", "sphere-3", "sphere-19")

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
+
 from benchmarks.rivals._methods import OURS, RIVALS
 from experiments._runner import Row
 

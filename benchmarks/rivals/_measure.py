@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
 from benchmarks._timing import resident
 from benchmarks.rivals._methods import RIVALS, Data, Found
 from experiments._runner import Row
-
 from kdmaps import metrics, problems
 from kdmaps.utils.threads import n_threads
 

@@ -87,7 +87,6 @@ def kdmaps_adaptive(data: Data, diffusion: str | None = None) -> Found:
 def textbook(data: Data, n_features: int = N_FEATURES) -> Found:
     """Return the formulas of the paper as they stand, for the frequencies of `kdmaps_fit`."""
     from benchmarks.textbook import modes
-
     from kdmaps.bases import make_basis
     from kdmaps.kernels import make_kernel
 
@@ -189,7 +188,7 @@ RIVALS: dict[str, Rival] = {
         _here("paper_cv"),
         ("kdmaps",),
         "six families × ten bandwidths, eigenvalue sum, not centred, r + 1 modes without the first",
-        "the paper's protocol (kdmaps reproduce), on kdmaps' engine",
+        "the paper's protocol (make reproduce), on kdmaps' engine",
         timed=False,
     ),
     "klap": Rival(

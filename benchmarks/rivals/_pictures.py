@@ -7,7 +7,6 @@ from pathlib import Path
 
 from benchmarks.rivals._methods import OURS, RIVALS
 from experiments._runner import Row
-
 from kdmaps.utils.files import replacing
 
 

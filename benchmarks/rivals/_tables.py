@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import numpy as np
+
 from benchmarks.rivals._goals import Goal, goals, mean_accuracy
 from benchmarks.rivals._methods import RIVALS
 from experiments._runner import Row, markdown

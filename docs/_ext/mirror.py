@@ -128,7 +128,7 @@ def _unbroken(text: str) -> str:
 def _introduction(root: Path, folder: Path) -> str:
     """Return the title, docstring, command and figures of an experiment, for a page that is a bare table."""
     pictures = "".join(f"![{picture.stem}]({picture.name})\n\n" for picture in sorted(folder.glob("*.png")))
-    experiment = root / "src" / "kdmaps" / "experiments" / folder.name
+    experiment = root / "experiments" / folder.name
     for source, command in (
         (experiment / "__init__.py", f"experiments.{folder.name}"),
         (experiment.with_suffix(".py"), f"experiments.{folder.name}"),

@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
-from experiments.paper._printed import MAIN_RESULTS
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import kdmaps
+from experiments.paper._printed import MAIN_RESULTS
 from kdmaps.baselines import UniformMixtureMap
 from kdmaps.kernels import Gaussian
 from shared import known_warning

@@ -3,7 +3,6 @@
 from pathlib import Path
 
 from benchmarks.biased_frames import table
-
 from kdmaps.utils.json_lines import read_lines
 
 FOLDER = Path(__file__).resolve().parents[2] / "results" / "biased_frames"

@@ -5,9 +5,9 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from benchmarks.bench_default import N_CANDIDATES, OldVersion, fresh, make_table, same_machine, textbook_seconds
 
 from benchmarks import bench_default
+from benchmarks.bench_default import N_CANDIDATES, OldVersion, fresh, make_table, same_machine, textbook_seconds
 from kdmaps import problems
 
 FAKE = """

@@ -4,13 +4,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
 from benchmarks.neural import __main__ as command
 from benchmarks.neural import _adapters, _measure
 from benchmarks.neural._peers import PEERS
 from benchmarks.neural._tables import failures_table, first, means, page
 from benchmarks.rivals import _measure as rivals_measure
 from benchmarks.rivals._measure import draw
-
 from kdmaps import problems
 
 ROOT = Path(__file__).resolve().parents[2]

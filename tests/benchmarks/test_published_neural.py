@@ -4,10 +4,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
 from benchmarks.neural.__main__ import TRAINING, load
 from benchmarks.neural._peers import OURS, PEERS
 from benchmarks.neural._tables import first, limits, means, page, usual
-
 from pages import read_page, states
 
 ROOT = Path(__file__).resolve().parents[2]

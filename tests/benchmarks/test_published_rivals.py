@@ -5,9 +5,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
 from benchmarks.rivals._goals import goals, mean_accuracy
 from benchmarks.rivals._tables import goals_table, load_rows, page
-
 from pages import read_page, states
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -178,16 +178,6 @@ def test_inspect_a_kernel_in_a_metric(tmp_path):
     assert "Kernel: Gaussian(bandwidth=3) in a metric (about 1 of 2 directions count), regularization" in result.stdout
 
 
-def test_bench_compares_with_one_product():
-    result = run("bench", "--samples", 2000, "--features", 30, "--repeats", 1)
-    assert result.exit_code == 0, result.output
-    (_, product, one), (_, fit, ratio), _ = rows_of(result.stdout)
-    assert one == "1.00"
-    product, fit, ratio = float(product), float(fit), float(ratio)
-    # All are rounded: seconds to 1e-4, the ratio, which may be small on a busy machine, to 0.01.
-    np.testing.assert_allclose(fit / ratio, product, rtol=0, atol=5e-5 + (5e-5 + 0.005 * product) / ratio + 1e-9)
-
-
 # --- failures ---------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("arguments", "message"),

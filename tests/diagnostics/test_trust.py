@@ -4,10 +4,10 @@ import warnings
 
 import numpy as np
 import pytest
-from experiments.coverage import double_well
 from numpy.testing import assert_allclose
 
 import kdmaps
+from experiments.coverage import double_well
 from kdmaps import AdaptiveDiffusionMap, KernelDiffusionMap, KernelSearchCV, problems
 from kdmaps.diagnostics.trust import Trust, ratio
 from kdmaps.exceptions import UnreliableModesWarning

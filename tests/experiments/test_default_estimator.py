@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from experiments._default import fit_default
-from experiments._runner import finished
 
 import kdmaps
 from experiments import _default, coverage, nuisance, rare_events, release, steady
+from experiments._default import fit_default
+from experiments._runner import finished
 from pages import read_page, states
 from shared import known_warning
 

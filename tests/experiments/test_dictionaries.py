@@ -4,11 +4,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from experiments._runner import finished
-from experiments.dictionaries import DICTIONARIES, inputs_of, rates_at
 
 import kdmaps
 from experiments import _exact, dictionaries
+from experiments._runner import finished
+from experiments.dictionaries import DICTIONARIES, inputs_of, rates_at
 from pages import read_page, states
 
 ROOT = Path(__file__).resolve().parents[2]

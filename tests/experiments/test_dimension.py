@@ -4,10 +4,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from experiments._runner import finished
 from scipy.spatial.distance import cdist
 
 from experiments import dimension
+from experiments._runner import finished
 from kdmaps import baselines, metrics, problems
 
 ROWS = Path(__file__).resolve().parents[2] / "results" / "dimension" / "rows.jsonl"

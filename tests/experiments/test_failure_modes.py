@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
-from experiments.failure_modes import CLAIMS, Laboratory, Landscape, Settings, minima
 
 import kdmaps
 from experiments import failure_modes
+from experiments.failure_modes import CLAIMS, Laboratory, Landscape, Settings, minima
 
 pytestmark = pytest.mark.slow
 

@@ -8,14 +8,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy import stats
+
+from experiments._runner import finished, key_of
 from experiments.paper import _reproduce, double_well, finding_cutoff
+from experiments.paper.__main__ import main
 from experiments.paper._printed import LABELS, MAIN_RESULTS
 from experiments.paper._protocol import METHODS, PrintedMatern, _landscape, family_of, measure, printed_kernel
 from experiments.paper._reproduce import NAMES, load, reproduce
 from experiments.paper._show import Table, comparison, deviations, read_modes
-from scipy import stats
-
-from commands import run
 from kdmaps import problems
 from kdmaps.kernels import FAMILIES, Gaussian, Metric
 from shared import known_warning
@@ -136,15 +137,14 @@ def test_killed_run_resumes(tmp_path):
     assert "Which double well?" in (tmp_path / "index.html").read_text()
 
 
-def test_command_line(tmp_path):
-    result = run("reproduce", "finding_cutoff", "--quick", "--jobs", 1, "--out", tmp_path)
-    assert result.exit_code == 0, result.output
+def test_command_line(tmp_path, capsys):
+    main(["finding_cutoff", "--quick", "--jobs", "1", "--out", str(tmp_path)])
     text = (tmp_path / "index.html").read_text()
     assert "data:image/png;base64" in text
     assert "http" not in text.replace("http://www.w3.org", "")  # self-contained
-    unknown = run("reproduce", "tab:none", "--out", tmp_path)
-    assert unknown.exit_code == 2
-    assert "main_results" in unknown.output
+    with pytest.raises(SystemExit, match="2"):
+        main(["tab:none", "--out", str(tmp_path)])
+    assert "main_results" in capsys.readouterr().err
 
 
 @known_warning()  # 80 samples, as the paper fits them
@@ -157,6 +157,14 @@ def test_modes_of_a_run_are_stored(tmp_path):
 
 
 # --- the committed rows -----------------------------------------------------------------------------------------------
+def test_every_measurement_of_a_full_run_is_committed():
+    plan = _reproduce._Plan(RESULTS)
+    for seed in range(42, 47):
+        for name in NAMES:
+            load(name)[1].run(seed, plan.note)
+    assert {key_of(task) for task in plan.tasks.values()} == set(finished(RESULTS / "rows.jsonl"))
+
+
 @pytest.mark.parametrize(("method", "problem"), [("Uniform+RFF", "ou2d-16"), ("Uniform+Nyström", "circle")])
 @pytest.mark.slow
 def test_committed_rows_agree_with_the_code(method, problem):

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from experiments._runner import finished
 
 import kdmaps
 from experiments import _exact, reasons
+from experiments._runner import finished
 from pages import read_page, states
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -1,11 +1,11 @@
 import json
 
 import pytest
-from experiments._runner import rows_before
-from experiments.paper._printed import MAIN_RESULTS
 
 import kdmaps
 from experiments import regret
+from experiments._runner import rows_before
+from experiments.paper._printed import MAIN_RESULTS
 
 pytestmark = pytest.mark.slow
 

@@ -1,6 +1,7 @@
 import json
 
 import pytest
+
 from experiments._runner import markdown, run_tasks
 
 

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
 from experiments._runner import finished
 from experiments.theory import __main__ as command
 from experiments.theory._law import nodes

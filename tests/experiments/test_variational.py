@@ -4,10 +4,10 @@ from itertools import islice
 
 import numpy as np
 import pytest
-from experiments._runner import finished, rows_before
-from experiments.variational import _grid, table
 
 import kdmaps
+from experiments._runner import finished, rows_before
+from experiments.variational import _grid, table
 from kdmaps.data.distances import median_distance
 from kdmaps.metrics import subspace_r2
 from kdmaps.selection.grid import REGULARIZATIONS

@@ -7,8 +7,9 @@ writes the table of results/fuzz.
 import os
 from pathlib import Path
 
-from experiments._runner import markdown
 from outcomes import OUTCOMES
+
+from experiments._runner import markdown
 
 
 def pytest_sessionfinish(session):

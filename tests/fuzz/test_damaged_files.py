@@ -13,11 +13,11 @@ from pathlib import Path
 import hypothesis.strategies as st
 import numpy as np
 import pytest
-from experiments._runner import run_tasks
 from hypothesis import HealthCheck, given, settings
 from outcomes import TIMES, count
 
 import kdmaps
+from experiments._runner import run_tasks
 from kdmaps.data import make_writer, open_table
 from shared import GRID, traced_peak
 

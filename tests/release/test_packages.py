@@ -69,7 +69,9 @@ def test_the_wheel_holds_the_package_and_nothing_else(built):
         "licenses/LICENSE",
     }
     assert {Path(name).suffix for name in expected - {"kdmaps/py.typed"}} == {".py", ".pyi", ".css", ".html", ".js"}
-    assert not [name for name in expected if re.search(r"\btests?\b|/results/|/data/.*\.(csv|npz)", name)]
+    assert not [
+        name for name in expected if re.search(r"\btests?\b|experiments|benchmarks|/results/|/data/.*\.(csv|npz)", name)
+    ]
 
 
 def test_the_sdist_holds_what_the_wheel_is_built_from(built):

@@ -19,7 +19,7 @@ FOUND, USER_ERROR, INTERRUPTED = 1, 2, 130
 
 
 #: Order of the commands in `kdmaps --help`.
-ORDER = ("check", "fit", "transform", "inspect", "states", "compare", "export", "demo", "reproduce", "bench")
+ORDER = ("check", "fit", "transform", "inspect", "states", "compare", "export", "demo")
 
 
 class _Commands(TyperGroup):
