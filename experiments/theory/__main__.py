@@ -7,14 +7,14 @@ from typing import Any
 
 from experiments import theory
 from experiments._runner import Row, finished, options_of, run_tasks
-from experiments.theory import _constant, _continuous, _optimism
+from experiments.theory import _optimism, constant, continuous
 from experiments.theory._page import figures, table
 from kdmaps.utils.files import write_text
 
 PARTS: dict[str, Callable[..., list[Row]]] = {
-    "constant": _constant.run,
+    "constant": constant.run,
     "optimism": _optimism.run,
-    "continuous": _continuous.run,
+    "continuous": continuous.run,
 }
 
 
@@ -31,8 +31,8 @@ def main(arguments: list[str] | None = None) -> None:
     n = 3 if options.quick else options.seeds
     tasks: list[dict[str, Any]] = [
         {"part": "constant", "problem": problem, "family": family, "seed": seed}
-        for problem in _constant.PROBLEMS
-        for family in _constant.FAMILIES
+        for problem in constant.PROBLEMS
+        for family in constant.FAMILIES
         for seed in range(min(n, 3))
     ]
     tasks += [
@@ -41,7 +41,7 @@ def main(arguments: list[str] | None = None) -> None:
         for seed in range(1000, 1000 + n)
     ]
     tasks += [
-        {"part": "continuous", "n": size, "seed": seed} for size in _continuous.SIZES for seed in range(-1, min(n, 40))
+        {"part": "continuous", "n": size, "seed": seed} for size in continuous.SIZES for seed in range(-1, min(n, 40))
     ]
     tasks = [task for task in tasks if task["part"] in options.parts]
     run_tasks(run, tasks, options.out / "rows.jsonl", options.jobs)

@@ -8,8 +8,8 @@ import numpy as np
 
 from experiments._default import mark
 from experiments._runner import Row, markdown
-from experiments.theory._continuous import BANDWIDTHS, NU
-from kdmaps.certificates import Certificate, continuous_regret
+from experiments.theory.continuous import BANDWIDTHS, NU, continuous_regret
+from kdmaps.certificates import Certificate
 
 CONFIDENCE = 0.95
 #: Predictions are for kernels whose q = s²/ℓ² and mq/λ are below this: there the bounds on μ₀ differ by a tenth.

@@ -12,7 +12,6 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import kdmaps
 from kdmaps import AdaptiveDiffusionMap, KernelDiffusionMap, KernelSearchCV
 from kdmaps.bases import make_basis
-from kdmaps.certificates import cv_consistency_bound
 from kdmaps.data import ArraySource
 from kdmaps.exceptions import UnreliableModesWarning
 from kdmaps.forms.diffusion import DiffusionTensor
@@ -345,12 +344,6 @@ def test_many_overlapping_splits_are_summed_directly(X):
     _, parts = folds.moments(ArraySource(X, checked=True), EnergyForm(DiffusionTensor(None, 1)), basis, None)
     for (train, _), (rows, _) in zip(parts, splits.split(X), strict=True):
         np.testing.assert_allclose(train.gram, compute_moments(basis, X[rows]).gram, rtol=1e-10, atol=1e-10)
-
-
-def test_consistency_bound_formula():
-    """thm:cv-consistency, by hand: 2·10·4·exp(-2·100·0.5²·/(4·16))."""
-    assert cv_consistency_bound(2.0, 10, 4, 100, 2.0) == pytest.approx(80 * np.exp(-2 * 100 * 4 / 64))
-    assert cv_consistency_bound(0.0, 10, 4, 100, 2.0) == 1.0
 
 
 @known_warning()

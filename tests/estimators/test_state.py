@@ -10,7 +10,6 @@ from sklearn.model_selection import GridSearchCV, KFold, PredefinedSplit, cross_
 import kdmaps
 from kdmaps import Factor, KernelDiffusionMap, KernelSearchCV, VariationalKernelMap
 from kdmaps.baselines import UniformMixtureMap
-from kdmaps.certificates import DictionaryOperators
 from kdmaps.exceptions import DataWarning
 from kdmaps.kernels import Gaussian
 from shared import GRID, known_warning, scalar_field, square_factor, tensor_field
@@ -78,15 +77,6 @@ def test_bootstrap_wants_the_samples_of_fit():
     with pytest.raises(ValueError, match="was not fitted to this X"):
         kdmaps.uncertainty.bootstrap(model, OTHERS, n_resamples=20, random_state=0)
     kdmaps.uncertainty.bootstrap(model, X, n_resamples=20, random_state=0)
-
-
-def test_certificates_want_the_samples_of_fit():
-    model = make(basis="landmarks", diffusion=tensor_field(X)).fit(X)
-    weight = np.linspace(0.5, 1.5, 120)
-    DictionaryOperators.of(model, X)
-    DictionaryOperators.of(make(basis="landmarks", diffusion=tensor_field(X)).fit(X, sample_weight=weight), X, weight)
-    with pytest.raises(ValueError, match="belongs to the samples of fit; pass these as X"):
-        DictionaryOperators.of(model, OTHERS)
 
 
 def test_a_function_cannot_change_the_samples():

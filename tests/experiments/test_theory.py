@@ -1,4 +1,4 @@
-"""What the pages claim about the numbers of the theory, checked against the committed rows."""
+"""Claims of the documentation about the bounds, checked against the stored rows."""
 
 from pathlib import Path
 
@@ -18,11 +18,11 @@ def of(part):
     return [row for row in ROWS if row["part"] == part]
 
 
-def test_the_table_is_that_of_the_rows():
+def test_table_matches_the_rows():
     assert (RESULTS / "table.md").read_text() == table(ROWS) + "\n"
 
 
-def test_the_widest_kernel_wins_everywhere_as_predicted():
+def test_widest_kernel_wins_as_predicted():
     rows = of("constant")
     assert {row["problem"] for row in rows} == {"ou2d-4", "dw1d", "circle", "mdlike-10"}
     for row in rows:
@@ -35,7 +35,7 @@ def test_the_widest_kernel_wins_everywhere_as_predicted():
         np.testing.assert_allclose(np.array(row["predicted"])[wide], np.array(row["sum"])[wide], rtol=WIDE / 2)
 
 
-def test_the_bound_on_the_optimism_holds_and_says_something():
+def test_bound_on_the_optimism_holds_and_is_informative():
     rows = of("optimism")
     for problem in {row["problem"] for row in rows}:
         mine = [row for row in rows if row["problem"] == problem]
@@ -47,7 +47,7 @@ def test_the_bound_on_the_optimism_holds_and_says_something():
 
 
 @pytest.mark.parametrize("n", sorted({row["n"] for row in of("continuous")}))
-def test_the_regret_of_a_continuum_is_far_below_its_bound(n):
+def test_regret_of_a_continuum_is_below_its_bound(n):
     found, regrets, best = regret_bound([row for row in of("continuous") if row["n"] == n])
     assert found.informative
     assert regrets.max() < found.value / 20

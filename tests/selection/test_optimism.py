@@ -1,0 +1,68 @@
+"""Contributions of samples to the pooled score, and the bound on its optimism."""
+
+import warnings
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+import kdmaps
+from kdmaps.data import ArraySource
+from kdmaps.forms.energy import compute_moments
+from kdmaps.selection.optimism import fold_modes, influence_of
+from kdmaps.selection.rules import ritz_pairs
+
+
+@pytest.fixture(scope="module")
+def searched():
+    X = kdmaps.problems.load("ou2d-4").sample(150, random_state=0)
+    grid = {"families": ["gaussian"], "bandwidths": [1.0, 3.0], "regularizations": [1e-3, 1e-1]}
+    weight = np.random.default_rng(1).uniform(0.5, 1.5, len(X))
+    search = kdmaps.KernelSearchCV(2, **grid, n_features=20, cv=3, diffusion=[1.0, 2.0], random_state=0, n_jobs=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return X, weight, search.fit(X, sample_weight=weight)
+
+
+def test_influence_is_the_derivative_of_the_pooled_score(searched):
+    X, weight, search = searched
+    data, best = search.search_result_.data, search.search_result_.best
+    folded = data.fold(best.kernel, best.basis)
+    (fit,) = data.fit_folds(folded, [best.regularization])
+    score, psi = influence_of(data, folded, fit)
+    tensor = kdmaps.forms.tangent.checked_tensor([1.0, 2.0], X)
+
+    def pooled(weights):
+        """Pooled score of the same modes with other weights of the test samples."""
+        sums = []
+        for f, modes in enumerate(fold_modes(folded, fit, np.eye(2))):
+            test = data.folds.assignment[:, f] == 2
+            moments = compute_moments(modes, ArraySource(X[test]), weights[test], tensor)
+            sums.append(moments.weight * np.stack([moments.covariance(True), moments.mean_energy()]))
+        return ritz_pairs(*np.sum(sums, axis=0)[:, None])[0].sum()
+
+    assert_allclose(score, pooled(weight), rtol=1e-10)
+    assert abs(psi.sum()) < 1e-10 * np.abs(psi).sum()
+    for i in (0, 17, 80):
+        # With a smaller step, rounding of the score exceeds the error of the difference.
+        step = 1e-2 * weight * (np.arange(len(X)) == i)
+        difference = (pooled(weight + step) - pooled(weight - step)) / 2e-2
+        assert_allclose(psi[i], difference, rtol=1e-5, atol=1e-9)
+
+
+def test_search_bounds_its_optimism(searched):
+    _, _, search = searched
+    found = search.search_result_.optimism(n_draws=500)
+    assert found.constants["M"] == len(search.search_result_.candidates)
+    assert found.informative
+    assert found.value > 1.6 * found.constants["s"]  # at least one normal variable
+
+
+def test_optimism_rejects_lagged_pairs():
+    path = kdmaps.problems.load("dw1d").simulate(300, dt=0.1, random_state=0)[0]
+    search = kdmaps.KernelSearchCV(1, families=["gaussian"], bandwidths=[1.0], n_features=20, lag=1, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        search.fit(path)
+    with pytest.raises(ValueError, match="lag=None"):
+        search.search_result_.optimism()
