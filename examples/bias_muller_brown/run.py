@@ -15,12 +15,12 @@ from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
+from loop import Loop, spread
 from numba import njit
+from page import write_page
 
 import kdmaps
 from kdmaps.problems import MullerBrown
-from kdmaps.simulation import Loop
-from kdmaps.simulation.loop import spread
 
 PROBLEM = MullerBrown()
 LOW, HIGH, CELLS = np.array([-2.2, -0.9]), np.array([1.6, 2.6]), 160
@@ -159,7 +159,7 @@ def main():
     }
     (arguments.out / "results.json").write_text(json.dumps(final, indent=1) + "\n")
     picture(loop, arguments.out / "rounds.png")
-    loop.write_page(names=["x", "y"])
+    write_page(loop, arguments.out / "rounds.html", names=["x", "y"])
 
 
 if __name__ == "__main__":

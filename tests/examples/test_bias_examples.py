@@ -24,7 +24,7 @@ def example(monkeypatch):
         return runpy.run_path(str(path), run_name="example")
 
     yield load
-    for name in ("molecule", "report", "alanine", "simulate"):
+    for name in ("molecule", "report", "alanine", "simulate", "loop", "page"):
         sys.modules.pop(name, None)
 
 

@@ -5,13 +5,11 @@ from kdmaps.simulation.bias import ModeBias
 from kdmaps.simulation.export import as_jax, jax_program, plumed_input
 from kdmaps.simulation.forces import openmm_cv, openmm_walls
 from kdmaps.simulation.inputs import AlignedPositions, Distance, Torsion, descriptors
-from kdmaps.simulation.loop import Loop
 from kdmaps.simulation.weights import boltzmann_weights, metadynamics_weights, umbrella_weights
 
 __all__ = [
     "AlignedPositions",
     "Distance",
-    "Loop",
     "ModeBias",
     "Torsion",
     "as_jax",

@@ -1,19 +1,32 @@
-"""Rounds of simulation and fit: kept, resumed after a kill, ended when nothing changes."""
+"""The loop of examples/bias_muller_brown: rounds are stored, resumed after a kill, and end when nothing changes."""
 
 import json
 import os
+import re
 import shutil
 import signal
 import sys
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from kdmaps.simulation import Loop
-from kdmaps.simulation.loop import spread
 from shared import wide_map
 
+EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "bias_muller_brown"
+
+
+def module(name):
+    spec = spec_from_file_location(f"bias_muller_brown_{name}", EXAMPLE / f"{name}.py")
+    loaded = module_from_spec(spec)
+    spec.loader.exec_module(loaded)
+    return loaded
+
+
+Loop, spread = (getattr(module("loop"), name) for name in ("Loop", "spread"))
+write_page = module("page").write_page
 posix = pytest.mark.skipif(not hasattr(os, "fork"), reason="processes that end by signals of POSIX")
 
 
@@ -46,7 +59,7 @@ def test_rounds_find_the_rate_and_settle(tmp_path):
 
 
 def ends(process):
-    """Run a function in a process of its own; return the signal that ended it, 0 if none did."""
+    """Run a function in a new process; return the signal that ended it, 0 if none did."""
     if (child := os.fork()) == 0:
         process()
         os._exit(0)
@@ -64,7 +77,7 @@ def whole(tmp_path_factory):
 
 @pytest.fixture
 def begun(whole, tmp_path):
-    """A directory with the first round alone."""
+    """A directory with the files of the first round only."""
     (begun := tmp_path / "begun").mkdir()
     for path in whole.directory.glob("round_000.*"):
         shutil.copy(path, begun)
@@ -73,7 +86,7 @@ def begun(whole, tmp_path):
 
 @posix
 @pytest.mark.parametrize("kill", ["simulate", "fit"])
-def test_a_killed_round_is_run_again_with_the_same_result(whole, begun, kill):
+def test_resumes_a_killed_round_with_the_same_result(whole, begun, kill):
     assert ends(lambda: loop(begun, **{kill: fatal}).run(max_rounds=3)) == -signal.SIGKILL
     assert not (begun / "round_001.json").exists()
     assert (begun / "round_001.npz").exists() == (kill == "fit")
@@ -86,12 +99,12 @@ def test_a_killed_round_is_run_again_with_the_same_result(whole, begun, kill):
     resumed = loop(begun, simulate)
     assert len(resumed.rounds) == 1
     resumed.run(max_rounds=3)
-    assert len(simulated) == (1 if kill == "fit" else 2)  # whole frames are not simulated again
+    assert len(simulated) == (1 if kill == "fit" else 2)  # complete frames are reused
     assert json.dumps(resumed.rounds) == json.dumps(whole.rounds)
 
 
 def broken_off(directory, number):
-    """Run the second round; its process ends 10 bytes into the file of its call `number`, or where that renames one."""
+    """Run the second round in a process that ends 10 bytes into its `number`-th file, or at its `number`-th rename."""
     import resource
 
     count = 0
@@ -113,7 +126,7 @@ def broken_off(directory, number):
 
 @posix
 @pytest.mark.slow
-def test_a_round_that_ends_in_the_middle_of_any_file(whole, begun, tmp_path):
+def test_resumes_after_a_kill_in_any_file(whole, begun, tmp_path):
     endings = []
     for number in range(1, 100):
         shutil.copytree(begun, directory := tmp_path / str(number))
@@ -126,8 +139,8 @@ def test_a_round_that_ends_in_the_middle_of_any_file(whole, begun, tmp_path):
     assert min(endings.count(-signal.SIGXFSZ), endings.count(-signal.SIGKILL)) >= 5
 
 
-def test_frames_of_the_guide_are_spread_evenly():
-    """A thousand rows in one place and eleven along a line: those of the line come first, the ends before the rest."""
+def test_spread_prefers_distant_rows():
+    """Given a thousand rows in one place and eleven on a line, rows of the line come first, its ends before others."""
     line = np.column_stack([np.linspace(0, 10, 11), np.zeros(11)])
     X = np.vstack([np.full((1000, 2), 0.001), line])
     chosen = X[spread(X, 12)]
@@ -136,15 +149,14 @@ def test_frames_of_the_guide_are_spread_evenly():
     assert len(spread(line, 100)) == 11  # no row twice
 
 
-def test_weights_are_kept_for_the_next_round(tmp_path):
-    """Asking for another round, and for the last again, gives what a new loop gives."""
+def test_cached_weights_agree_with_a_new_loop(tmp_path):
     first = loop(tmp_path).run(max_rounds=3)
     for number in (2, 0, 2):
         for ours, theirs in zip(first.weighted(number), loop(tmp_path).weighted(number), strict=True):
             assert_allclose(ours, theirs)
 
 
-def test_a_finished_loop_simulates_nothing(tmp_path):
+def test_finished_loop_does_not_simulate(tmp_path):
     first = loop(tmp_path).run(max_rounds=2)
 
     def simulate(bias, starts, seed):
@@ -153,12 +165,34 @@ def test_a_finished_loop_simulates_nothing(tmp_path):
     assert loop(tmp_path, simulate).run(max_rounds=2).rounds == first.rounds
 
 
-def test_bad_arguments_are_named(tmp_path):
+def test_invalid_arguments(tmp_path):
     with pytest.raises(ValueError, match="kT must be"):
         Loop(tmp_path, sampled, fit, kT=0.0)
-    with pytest.raises(ValueError, match="memory must be a positive whole number, got 0"):
+    with pytest.raises(ValueError, match=r"memory must be .* got 0"):
         loop(tmp_path, memory=0)
     with pytest.raises(ValueError, match="n_even must be"):
         loop(tmp_path, n_even=2.5)
     with pytest.raises(ValueError, match="simulate must return finite frames"):
         loop(tmp_path, lambda *_: np.array([[np.nan]])).run(1)
+    with pytest.raises(ValueError, match="no finished round"):
+        write_page(loop(tmp_path), tmp_path / "page.html")
+
+
+def test_page_shows_every_round(tmp_path):
+    def simulate(bias, starts, seed):
+        return np.random.default_rng(seed).standard_normal((300, 2)) * [1.0, 0.5]
+
+    done = Loop(tmp_path, simulate, fit, kT=2.0, n_starts=5, n_even=200).run(max_rounds=2)
+    done.rounds[1]["warnings"] = ["rates <may> be wrong"]
+    write_page(done, tmp_path / "page.html", names=["angle", "<b>ond"])
+    page = (tmp_path / "page.html").read_text()
+    rows = re.findall(r"<tr>(.*?)</tr>", page)
+    for number, one in enumerate(done.rounds):
+        cells = re.findall(r"<td>(.*?)</td>", rows[1 + number])
+        numbers = [f"{one['rates'][0]:.4g}", f"{one['free_energy'] / 2:.2f}", f"{one['height'] / 2:.1f}"]
+        assert cells[:4] == [str(number), *numbers]
+        assert f"Modes and free energy of round {number}" in page
+    assert "rates &lt;may&gt; be wrong" in page
+    assert "<b>ond" not in page
+    assert not re.search(r'(?:src|href)="(?!data:|#)', page)  # needs no other file
+    write_page(done, tmp_path / "page.html", coordinates=[1])

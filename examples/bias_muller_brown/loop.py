@@ -1,6 +1,4 @@
-"""Simulate, weigh, fit, bias along the slowest mode, and again, until nothing changes."""
-
-from __future__ import annotations
+"""Adaptive biasing: simulate, weight, fit, bias along the slowest mode, and repeat until nothing changes."""
 
 import json
 import warnings
@@ -11,90 +9,73 @@ from typing import Any
 
 import numpy as np
 
-from kdmaps.data.findings import effective_sample_size
-from kdmaps.estimators.transformer import ModeTransformer
-from kdmaps.metrics import subspace_r2
-from kdmaps.simulation.bias import ModeBias
-from kdmaps.simulation.weights import checked_kT, umbrella_weights
+import kdmaps
+from kdmaps.simulation import ModeBias, effective_sample_size, umbrella_weights
 from kdmaps.utils.files import replacing
-from kdmaps.utils.types import PathLike
 
-#: What may change between rounds that are settled: logarithms of rates, free energies and the height of the bias in kT,
-#: 1 - R² of the modes; and the share of frames that the model before had no samples near. The height grows by 2 kT and
-#: more in each round while a well is being filled, when nothing else changes.
+#: Largest changes between rounds that count as settled: logarithms of rates, free energies and the height of the bias
+#: in kT, 1 - R² of the modes, and the share of frames outside the samples of the previous model. While a well is being
+#: filled, nothing else changes, but the height grows by 2 kT and more in each round.
 SETTLED = {"rates": 0.2, "free_energy": 0.3, "height": 1.0, "modes": 0.05, "outside": 0.01}
-#: Settled rounds in a row after which the loop ends.
+#: Number of settled rounds in a row that ends the loop.
 IN_A_ROW = 3
 
 
 class Loop:
-    """Simulate, weigh, fit, bias along the slowest mode, and again, until nothing changes.
+    """Simulate, weight, fit, bias along the slowest mode, and repeat until nothing changes.
 
-    Each round simulates with a static bias that fills the wells seen so far along the slowest mode (`ModeBias`), joins
-    the frames of the last rounds by `umbrella_weights`, and fits. Rounds are kept on disk: a loop that was killed goes
-    on with the round that it was in, and with its frames if they were complete.
+    Each round simulates with a static bias that fills the wells found so far along the slowest mode (`ModeBias`), joins
+    the frames of the last rounds by `umbrella_weights`, and fits. Rounds are files in a directory: after an
+    interruption, the loop continues with the current round, and reuses its frames if they were complete.
 
-    The mode that guides the next bias is that of frames spread evenly over all that was visited, without weights. The
-    slowest mode of the system itself is a step: constant in every well, it cannot fill one, and between wells, where
-    weights are tiny, it is undetermined. A mode of even frames rises all the way from one end to the other.
+    The next bias acts along a mode fitted, without weights, to frames spread evenly over the region visited so far (the
+    guide). The slowest mode of the system itself is a step: it is constant in every well, so a bias along it cannot
+    fill one, and it is undetermined between wells, where weights are tiny. A mode of evenly spread frames increases
+    from one end of the region to the other.
 
     Parameters
     ----------
     directory : path
-        For the files of the rounds; made if it does not exist.
+        Directory for the files of the rounds; created if needed.
     simulate : callable
         ``simulate(bias, starts, seed)`` returns frames (n_frames, ...) of a simulation with a `ModeBias`, from the
         frames `starts`. In the first round both are None.
     fit : callable
         ``fit(X, sample_weight)`` returns a fitted estimator.
     kT : float
-        In the units of energies.
+        Temperature times Boltzmann's constant, in the units of the energies.
     guide : callable, optional
-        Like `fit`, for the mode along which the next round is biased, which need not be as accurate; by default `fit`.
+        Like `fit`, for the mode along which the next round is biased, which can be less accurate; by default `fit`.
     describe : callable, optional
         ``describe(frames)`` returns X, by default the frames themselves.
     n_starts : int, default=100
-        Number of frames to start from, drawn from those of the last rounds by the law of the new bias.
+        Number of starting frames, drawn from the last rounds with the probabilities of the new bias.
     memory : int, default=3
-        Number of rounds that count. Older ones have not seen what was found since, and say that it is not there.
+        Number of rounds that are used. Older rounds did not reach the states found since, and would make them look
+        empty.
     n_even : int, default=600
-        Number of frames, spread evenly, that the guide is fitted to.
+        Number of evenly spread frames that the guide is fitted to.
     bias_factor : float, default=8
         See `ModeBias.filling`.
     seed : int, default=0
+        Seed of the simulations and of the choice of starting frames.
 
     Attributes
     ----------
     rounds : list of dict
-        What was found in each finished round: `rates`, `free_energy` (of the rarer side of the slowest mode), `height`
-        of the bias of the round, `outside` (share of frames that the guide before had no samples near), `modes`
-        (1 - R² with the modes of the round before), `n_frames`, `n_effective`, `warnings`, `settled`.
-
-    Examples
-    --------
-    Brownian motion in a double well, from one side of it:
-
-    >>> import tempfile
-    >>> import kdmaps
-    >>> problem = kdmaps.problems.load("dw1d")
-    >>> def simulate(bias, starts, seed):
-    ...     return problem.sample(200, random_state=seed)  # stands for a simulation
-    >>> def fit(X, weight):
-    ...     return kdmaps.KernelDiffusionMap(1, n_features=40, random_state=0).fit(X, sample_weight=weight)
-    >>> with tempfile.TemporaryDirectory() as directory:
-    ...     loop = kdmaps.simulation.Loop(directory, simulate, fit, kT=1.0).run(max_rounds=1)
-    >>> loop.rounds[0]["n_frames"]
-    200
+        Summary of each finished round: `rates`, `free_energy` (of the rarer side of the slowest mode), `height` of the
+        bias, `outside` (share of frames outside the samples of the previous guide), `modes` (1 - R² with the modes of
+        the previous round), `n_frames`, `n_effective`, `warnings`, `settled`.
     """
 
     def __init__(
         self,
-        directory: PathLike,
+        directory: str | Path,
         simulate: Callable[[ModeBias | None, np.ndarray | None, int], np.ndarray],
-        fit: Callable[[np.ndarray, np.ndarray], ModeTransformer],
+        fit: Callable[[np.ndarray, np.ndarray], Any],
         *,
         kT: float,
-        guide: Callable[[np.ndarray, np.ndarray], ModeTransformer] | None = None,
+        guide: Callable[[np.ndarray, np.ndarray], Any] | None = None,
         describe: Callable[[np.ndarray], np.ndarray] | None = None,
         n_starts: int = 100,
         memory: int = 3,
@@ -102,30 +83,26 @@ class Loop:
         bias_factor: float = 8.0,
         seed: int = 0,
     ):
-        self.directory, self.kT = Path(directory), checked_kT(kT)
-        self.simulate, self.fit, self.guide, self.describe = simulate, fit, guide or fit, describe or np.asarray
-        self.n_starts, self.memory, self.n_even, self.bias_factor, self.seed = (
-            n_starts, memory, n_even, bias_factor, seed,
-        )  # fmt: skip
         for name, value in (("n_starts", n_starts), ("memory", memory), ("n_even", n_even)):
             if not isinstance(value, Integral) or value < 1:
-                raise ValueError(f"{name} must be a positive whole number, got {value!r}.")
+                raise ValueError(f"{name} must be a positive integer, got {value!r}.")
+        if not kT > 0:
+            raise ValueError(f"kT must be a positive number in the units of the energies, got {kT!r}.")
+        self.directory, self.kT = Path(directory), kT
+        self.simulate, self.fit, self.guide, self.describe = simulate, fit, guide or fit, describe or np.asarray
+        self.n_starts, self.memory, self.n_even = n_starts, memory, n_even
+        self.bias_factor, self.seed = bias_factor, seed
         self.directory.mkdir(parents=True, exist_ok=True)
         self.rounds: list[dict[str, Any]] = []
-        # Frames and weights of the round that was asked for last: the next round begins with them.
+        # Frames and weights of the last round requested, which the next round starts from.
         self._weighted: tuple[int, tuple[np.ndarray, np.ndarray, np.ndarray]] | None = None
         while (path := self._path(len(self.rounds), "json")).exists():
             self.rounds.append(json.loads(path.read_text()))
 
-    def run(self, max_rounds: int = 20, after: Callable[[Loop], None] | None = None) -> Loop:
-        """Run rounds until nothing changes, or until there are `max_rounds`; return self.
+    def run(self, max_rounds: int = 20, after: Callable[["Loop"], None] | None = None) -> "Loop":
+        """Run rounds until nothing changes, or until there are `max_rounds`, including earlier ones; return self.
 
-        Parameters
-        ----------
-        max_rounds : int, default=20
-            Those of earlier calls count.
-        after : callable, optional
-            Called with the loop after every round.
+        `after` is called with the loop after every round.
         """
         while len(self.rounds) < max_rounds and not self.settled:
             self._round(len(self.rounds))
@@ -133,39 +110,30 @@ class Loop:
                 after(self)
         return self
 
-    def write_page(self, path: PathLike | None = None, **options: Any) -> None:
-        """Write an HTML page that shows every finished round: rates, free energy, modes, where frames lie, warnings.
-
-        Parameters
-        ----------
-        path : path-like, optional
-            By default ``rounds.html`` in the directory.
-        **options
-            As in `kdmaps.report.render_rounds`.
-        """
-        from kdmaps.report import write_rounds  # output is built on simulation
-
-        write_rounds(self, self.directory / "rounds.html" if path is None else path, **options)
-
     @property
     def settled(self) -> bool:
         """Whether nothing has changed in the last rounds."""
         last = self.rounds[-IN_A_ROW:]
         return len(last) == IN_A_ROW and all(one["settled"] for one in last)
 
-    def model(self, number: int = -1) -> ModeTransformer:
+    def frames(self, number: int) -> np.ndarray:
+        """Return the frames of a round."""
+        with np.load(self._path(number, "npz")) as stored:
+            return stored["frames"]
+
+    def model(self, number: int = -1) -> Any:
         """Return the model of a finished round, fitted to the unbiased system."""
-        return _load(self._path(range(len(self.rounds))[number], "model.npz"))
+        return kdmaps.load(self._path(range(len(self.rounds))[number], "model.npz"))
 
     def bias(self, number: int) -> ModeBias | None:
-        """Return the bias of a round; None for the first, and the bias of the next one for the last plus one."""
+        """Return the bias of a round, or of the round after the last finished one; None for the first round."""
         if number == 0:
             return None
         with np.load(self._path(number - 1, "bias.npz")) as stored:
-            return ModeBias(_load(self._path(number - 1, "guide.npz")), 0, stored["places"], stored["energies"])
+            return ModeBias(kdmaps.load(self._path(number - 1, "guide.npz")), 0, stored["places"], stored["energies"])
 
     def weighted(self, number: int = -1) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return the frames that count in a round, X, and weights that reweight them to the unbiased system."""
+        """Return the frames used in a round, X, and the weights that reweight them to the unbiased system."""
         number = range(len(self.rounds) + 1)[number] if number >= 0 else range(len(self.rounds))[number]
         if self._weighted is not None and self._weighted[0] == number:
             return self._weighted[1]
@@ -180,7 +148,7 @@ class Loop:
         return self._weighted[1]
 
     def _round(self, number: int) -> None:
-        """Run what is missing of a round; its summary is written last."""
+        """Run the missing parts of a round; its summary is written last."""
         bias, path = self.bias(number), self._path(number, "npz")
         seed = int(np.random.SeedSequence([self.seed, number]).generate_state(1)[0])
         if not path.exists():
@@ -206,7 +174,7 @@ class Loop:
         self.rounds.append(summary)
 
     def _starts(self, number: int, bias: ModeBias | None, seed: int) -> np.ndarray | None:
-        """Draw frames of the last rounds by the law of a new bias."""
+        """Draw frames of the last rounds with the probabilities of a new bias."""
         if bias is None:
             return None
         frames, X, weight = self.weighted(number - 1)
@@ -216,7 +184,7 @@ class Loop:
         return frames[np.random.default_rng(seed).choice(len(frames), self.n_starts, p=p / p.sum())]
 
     def _summary(
-        self, number: int, model: ModeTransformer, X: np.ndarray, weight: np.ndarray, bias: ModeBias | None
+        self, number: int, model: Any, X: np.ndarray, weight: np.ndarray, bias: ModeBias | None
     ) -> dict[str, Any]:
         modes = model.transform(X)
         side = weight[modes[:, 0] > 0].sum() / weight.sum()
@@ -234,39 +202,26 @@ class Loop:
         if bias is not None:
             before = self.model(number - 1)
             found["outside"] = float(bias.model.extrapolates(self.describe(self.frames(number))).mean())
-            found["modes"] = float(1 - subspace_r2(before.transform(X), modes, weight))
+            found["modes"] = float(1 - kdmaps.metrics.subspace_r2(before.transform(X), modes, weight))
             found["settled"] = self._unchanged(self.rounds[number - 1], found)
         return found
 
     def _unchanged(self, before: dict[str, Any], now: dict[str, Any]) -> bool:
-        rates = np.abs(np.log(now["rates"]) - np.log(before["rates"])).max()
-        energy, height = (abs(now[name] - before[name]) / self.kT for name in ("free_energy", "height"))
         changes = {
-            "rates": rates,
-            "free_energy": energy,
-            "height": height,
+            "rates": np.abs(np.log(now["rates"]) - np.log(before["rates"])).max(),
+            "free_energy": abs(now["free_energy"] - before["free_energy"]) / self.kT,
+            "height": abs(now["height"] - before["height"]) / self.kT,
             "modes": now["modes"],
             "outside": now["outside"],
         }
         return all(bool(changes[name] <= limit) for name, limit in SETTLED.items())
 
-    def frames(self, number: int) -> np.ndarray:
-        """Return the frames of a round."""
-        with np.load(self._path(number, "npz")) as stored:
-            return stored["frames"]
-
     def _path(self, number: int, kind: str) -> Path:
         return self.directory / f"round_{number:03}.{kind}"
 
 
-def _load(path: Path) -> ModeTransformer:
-    from kdmaps.estimators.model_files import load  # output is built on simulation
-
-    return load(path)
-
-
 def spread(X: np.ndarray, n: int) -> np.ndarray:
-    """Return the indices of n rows, spread evenly: each is the row farthest from all before it."""
+    """Return the indices of n evenly spread rows: each is the farthest from all rows chosen before."""
     chosen = [0]
     distance = np.full(len(X), np.inf)
     while len(chosen) < min(n, len(X)):
