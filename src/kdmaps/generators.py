@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.spatial.distance import cdist
 
-from kdmaps.bases import Basis, FourierBasis, LandmarkBasis, ModeBasis, RandomPhaseBasis
-from kdmaps.forms.diffusion import DiffusionTensor, TensorLike, square_root
-from kdmaps.forms.generator import GeneratorMoments, generator_moments
+from kdmaps.bases import Basis, FourierBasis, LandmarkBasis, ModeBasis, RandomPhaseBasis, square_root
+from kdmaps.forms.diffusion import DiffusionTensor, TensorLike
+from kdmaps.forms.moments import GeneratorMoments, generator_moments
 from kdmaps.kernels import Kernel
 from kdmaps.problems.base import Problem
 from kdmaps.utils.threads import map_reduce, slices

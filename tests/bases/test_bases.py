@@ -7,7 +7,7 @@ from sklearn.cluster import KMeans
 
 from kdmaps import Factor, KernelDiffusionMap
 from kdmaps.bases import BASES, FourierBasis, ModeBasis, RandomPhaseBasis, make_basis, select_landmarks
-from kdmaps.bases.waves import BLOCK_ROWS
+from kdmaps.bases._fourier import BLOCK_ROWS
 from kdmaps.forms.diffusion import DiffusionTensor
 from kdmaps.forms.energy import compute_moments
 from kdmaps.forms.moments import Moments

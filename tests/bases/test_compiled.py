@@ -9,9 +9,9 @@ import pytest
 from joblib import cpu_count
 from numpy.testing import assert_allclose, assert_array_equal
 
-from kdmaps.bases import waves as waves_module
+from kdmaps.bases import _fourier as waves_module
+from kdmaps.bases._fourier import LARGE_ARGUMENT, cos_sin
 from kdmaps.bases.compiled import add_waves
-from kdmaps.bases.waves import LARGE_ARGUMENT, cos_sin
 from kdmaps.utils import threads as threads_module
 from kdmaps.utils.blas import add_gram, mirror
 from kdmaps.utils.threads import map_reduce, n_threads, slices

@@ -14,7 +14,7 @@ from sklearn.model_selection import KFold
 import kdmaps
 from kdmaps import KernelDiffusionMap, KernelSearchCV, problems
 from kdmaps.bases import make_basis
-from kdmaps.bases.waves import LARGE_ARGUMENT, cos_sin
+from kdmaps.bases._fourier import LARGE_ARGUMENT, cos_sin
 from kdmaps.exceptions import UnreliableModesWarning
 from kdmaps.forms import engines
 from kdmaps.forms.diffusion import DiffusionTensor

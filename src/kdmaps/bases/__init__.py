@@ -1,12 +1,9 @@
 """Bases turn points into features and compute the energy Gram matrix with few matrix products."""
 
-from kdmaps.bases._base import MIN_ROWS, Basis
-from kdmaps.bases._dictionary import DictionaryBasis, pair_blocks
-from kdmaps.bases._fourier import FourierBasis, RandomPhaseBasis
-from kdmaps.bases._landmarks import LandmarkBasis, select_landmarks
-from kdmaps.bases._make import BASES, check_basis, make_basis
-from kdmaps.bases._modes import ModeBasis
-from kdmaps.bases._spec import BasisSpec
+from kdmaps.bases._base import MIN_ROWS, Basis, ModeBasis, TensorRows, square_root
+from kdmaps.bases._fourier import FourierBasis, RandomPhaseBasis, cos_sin
+from kdmaps.bases._landmarks import DictionaryBasis, LandmarkBasis, pair_blocks, select_landmarks
+from kdmaps.bases._spec import BASES, BasisSpec, check_basis, make_basis
 
 __all__ = [
     "BASES",
@@ -18,8 +15,11 @@ __all__ = [
     "LandmarkBasis",
     "ModeBasis",
     "RandomPhaseBasis",
+    "TensorRows",
     "check_basis",
+    "cos_sin",
     "make_basis",
     "pair_blocks",
     "select_landmarks",
+    "square_root",
 ]

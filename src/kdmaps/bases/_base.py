@@ -3,18 +3,37 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import DTypeLike
 
-from kdmaps.forms.diffusion import DiffusionTensor, TensorRows
 from kdmaps.kernels import Kernel
 
 #: Target size in bytes of the features of one chunk; determines the number of samples in a chunk.
 CHUNK_BYTES = 4 * 2**20
 #: Smallest number of rows in a chunk; below it, the overhead of a call dominates.
 MIN_ROWS = 64
+
+
+class TensorRows(NamedTuple):
+    """The diffusion tensor at a chunk of samples: at most one field is set, none for a constant tensor."""
+
+    scalar: np.ndarray | None = None  # (n,)
+    factor: np.ndarray | None = None  # (n, d, k)
+
+
+def square_root(tensors: np.ndarray, tolerance: float = np.inf) -> np.ndarray:
+    """Return F = U√max(Λ, 0) with FFᵀ = D for positive semidefinite tensors D = UΛUᵀ of shape (..., d, d).
+
+    Unlike a Cholesky factor, it exists for singular tensors such as projectors. An eigenvalue below -tolerance times
+    the largest raises an error; other negative eigenvalues are rounding errors and count as 0.
+    """
+    values, vectors = np.linalg.eigh(tensors)
+    if np.any(values[..., 0] < -tolerance * np.maximum(values[..., -1], 1e-300)):
+        raise ValueError("diffusion must be positive semidefinite at every sample.")
+    return vectors * np.sqrt(np.maximum(values, 0))[..., None, :]
 
 
 class Basis(ABC):
@@ -94,5 +113,81 @@ class Basis(ABC):
         """
 
     @abstractmethod
-    def finish(self, states: list[Any], diffusion: DiffusionTensor) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return Σ w φ (p,), Σ w φφᵀ (p, p) and Σ w ∇φ a ∇φᵀ (p, p) over all accumulators."""
+    def finish(
+        self, states: list[Any], constant: np.ndarray | None, sign: float
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return Σ w φ (p,), Σ w φφᵀ (p, p) and Σ w ∇φ D ∇φᵀ (p, p) over all accumulators.
+
+        The factors F of `TensorRows` enter the diffusion tensor D = `constant` + `sign` FFᵀ with this sign.
+        """
+
+
+@dataclass
+class _State:
+    total: np.ndarray
+    gram: np.ndarray
+    energy: np.ndarray
+    directed: np.ndarray  # the part of the energy from a diffusion factor per sample
+
+
+class ModeBasis(Basis):
+    """Functions f_k = Σ_m a_mk φ_m - offset_k for coefficients a of shape (p, r).
+
+    Their Moments are r×r and cost O(N p r); they give the held-out score of given modes.
+    """
+
+    basis: Basis
+    coefficients: np.ndarray
+    offset: np.ndarray
+    kernel: Kernel
+    origin: np.ndarray
+
+    def __init__(self, basis: Basis, coefficients: np.ndarray, offset: np.ndarray):
+        self.basis, self.coefficients, self.offset = basis, coefficients, offset
+        self.kernel, self.origin = basis.kernel, basis.origin
+        self.n_features: int = coefficients.shape[1]
+
+    @property
+    def chunk_rows(self) -> int:
+        # The work arrays are (rows, p) features and, in a gradient, (rows, p, r) slopes.
+        return max(MIN_ROWS, self.basis.chunk_rows // (1 + self.n_features))
+
+    @property
+    def row_bytes(self) -> int:
+        return self.basis.row_bytes + 8 * self.basis.n_features * (1 + self.n_features)
+
+    @property
+    def ridge(self) -> np.ndarray | None:
+        ridge = self.basis.ridge
+        return self.coefficients.T @ (self.coefficients if ridge is None else ridge @ self.coefficients)
+
+    def features(self, X: np.ndarray, n_rows: float | None = None) -> np.ndarray:
+        return self.basis.combine(X, self.coefficients) - self.offset
+
+    def gradient(self, X: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
+        return self.basis.gradient(X, self.coefficients @ coefficients)
+
+    def start(self, rows: int, n_samples: int | None = None) -> _State:
+        r = self.n_features
+        return _State(np.zeros(r), *(np.zeros((r, r)) for _ in range(3)))
+
+    def step(
+        self, state: _State, X: np.ndarray, root_weight: np.ndarray, tensor: TensorRows, constant: np.ndarray | None
+    ) -> None:
+        values = self.features(X) * root_weight[:, None]
+        gradients = self.basis.gradient(X, self.coefficients) * root_weight[:, None, None]
+        if tensor.factor is not None:
+            flux = np.einsum("nrd,ndk->nrk", gradients, tensor.factor)
+            flux = np.swapaxes(flux, 1, 2).reshape(-1, self.n_features)
+            state.directed += flux.T @ flux
+        if constant is not None or tensor.scalar is not None:
+            flux = gradients @ constant if constant is not None else gradients * tensor.scalar[:, None, None]  # type: ignore[index]
+            state.energy += np.einsum("nrd,nsd->rs", flux, gradients, optimize=True)
+        state.gram += values.T @ values
+        state.total += root_weight @ values
+
+    def finish(
+        self, states: list[Any], constant: np.ndarray | None, sign: float
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        energy = sum(s.energy + sign * s.directed for s in states)
+        return sum(s.total for s in states), sum(s.gram for s in states), energy

@@ -10,12 +10,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
-from kdmaps.bases._base import Basis
-from kdmaps.bases.waves import BLOCK_ROWS, cos_sin, is_compiled
-from kdmaps.forms.diffusion import DiffusionTensor, TensorRows
+from kdmaps.bases._base import Basis, TensorRows
 from kdmaps.kernels import Kernel
 from kdmaps.utils.blas import add_gram, mirror
 from kdmaps.utils.threads import slices
+
+#: Rows of features per block: enough for BLAS, few enough for the second-level cache with a few hundred features.
+BLOCK_ROWS = 320
+#: Up to so many rows, nothing is compiled.
+FEW_ROWS = 2048
+#: Above these arguments the reduction by three parts of π loses digits, and NumPy's sin and cos are used instead.
+LARGE_ARGUMENT = {np.dtype(np.float64): 1e5, np.dtype(np.float32): 8192.0}
 
 
 @dataclass
@@ -178,7 +183,9 @@ class FourierBasis(Basis):
         out[q:, :q] = out[:q, q:].T
         return out
 
-    def finish(self, states: list[Any], diffusion: DiffusionTensor) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def finish(
+        self, states: list[Any], constant: np.ndarray | None, sign: float
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         gram, total = mirror(sum(state.gram for state in states)), sum(state.total for state in states)
         if self._shift:
             ones, weight = np.repeat([1.0, 0.0], self.frequencies.shape[0]), sum(state.weight for state in states)
@@ -186,15 +193,15 @@ class FourierBasis(Basis):
             gram += np.outer(ones, total) + np.outer(total - weight * ones, ones)
         pairs = self._pairs
         gram *= pairs
-        if diffusion.constant is not None:
-            energy = self._turned(gram, self.frequencies @ diffusion.constant @ self.frequencies.T)
+        if constant is not None:
+            energy = self._turned(gram, self.frequencies @ constant @ self.frequencies.T)
         elif states[0].scaled is not None:
             scaled = mirror(sum(state.scaled for state in states)) * pairs
             energy = self._turned(scaled, self.frequencies @ self.frequencies.T)
         else:
             energy = np.zeros_like(gram)
         if states[0].energy is not None:
-            energy += diffusion.sign * mirror(sum(state.energy for state in states)) * pairs
+            energy += sign * mirror(sum(state.energy for state in states)) * pairs
         return total * self._amplitude, gram, energy
 
 
@@ -237,7 +244,59 @@ class RandomPhaseBasis(FourierBasis):
     def gradient(self, X: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
         return super().gradient(X, np.tile(coefficients, (2, 1)) * self._mix[:, None])
 
-    def finish(self, states: list[Any], diffusion: DiffusionTensor) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        total, *grams = super().finish(states, diffusion)
+    def finish(
+        self, states: list[Any], constant: np.ndarray | None, sign: float
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        total, *grams = super().finish(states, constant, sign)
         gram, energy = (self._mixed(self._mixed(g, 0), 1) for g in grams)
         return self._mixed(total, 0), gram, energy
+
+
+def is_compiled(n_rows: float, dtype: np.dtype, bound: float = 0.0) -> bool:
+    """Whether compiled code computes the waves of so many samples, with angles up to a bound.
+
+    In single precision it always does, because it knows cos a - 1.
+    """
+    return (n_rows > FEW_ROWS or dtype == np.float32) and bound < LARGE_ARGUMENT[dtype]
+
+
+def cos_sin(
+    angles: np.ndarray,
+    row_scale: np.ndarray,
+    out: np.ndarray,
+    n_rows: float | None = None,
+    bound: float = np.inf,
+    shift: float = 0.0,
+) -> None:
+    """Write [cos a - shift, sin a]·row_scale to the rows of `out`, to two units in the last place of 1.
+
+    Any finite argument is allowed.
+
+    Parameters
+    ----------
+    angles : ndarray of shape (n, q)
+    row_scale : ndarray of shape (n,)
+    out : ndarray of shape (n, 2q)
+    n_rows : float, optional
+        How many rows there are in all, if this is a block of them.
+    bound : float
+        An upper bound of all arguments, if one is known; it saves computing their maximum.
+    shift : float
+        For single precision only.
+    """
+    n_rows = len(angles) if n_rows is None else n_rows
+    if is_compiled(n_rows, angles.dtype) and not bound < LARGE_ARGUMENT[angles.dtype]:
+        bound = float(max(angles.max(initial=0.0), -angles.min(initial=0.0)))
+    if is_compiled(n_rows, angles.dtype, bound):
+        from kdmaps.bases import compiled
+
+        if angles.dtype == np.float32:
+            compiled.cos_sin_rows_single(angles, row_scale, out, np.float32(shift))
+        else:
+            compiled.cos_sin_rows(angles, row_scale, out)
+        return
+    q = angles.shape[1]
+    np.cos(angles, out=out[:, :q])
+    np.sin(angles, out=out[:, q:])
+    out[:, :q] -= angles.dtype.type(shift)
+    out *= row_scale[:, None]

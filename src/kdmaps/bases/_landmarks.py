@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,8 +12,7 @@ from scipy.spatial.distance import cdist
 from sklearn.cluster import KMeans, MiniBatchKMeans
 from sklearn.utils import check_random_state
 
-from kdmaps.bases._base import Basis
-from kdmaps.forms.diffusion import DiffusionTensor, TensorRows, square_root
+from kdmaps.bases._base import Basis, TensorRows, square_root
 from kdmaps.kernels import Kernel
 from kdmaps.utils.blas import add_gram, mirror
 from kdmaps.utils.types import RandomStateLike
@@ -185,18 +185,20 @@ class LandmarkBasis(Basis):
                 add_gram(total, derivative * root[:, None])
         self._add_values(state, values, root_weight)
 
-    def finish(self, states: list[Any], diffusion: DiffusionTensor) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def finish(
+        self, states: list[Any], constant: np.ndarray | None, sign: float
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         total, gram = sum(state.total for state in states), mirror(sum(state.gram for state in states))
         energy = mirror(sum(state.energy for state in states))
         if states[0].directed is not None:
-            energy += diffusion.sign * mirror(sum(state.directed for state in states))
+            energy += sign * mirror(sum(state.directed for state in states))
         if states[0].cross is not None:
-            metric, zeta = self.metric(diffusion.constant), self.kernel.coordinates(self.centred_landmarks)
+            metric, zeta = self.metric(constant), self.kernel.coordinates(self.centred_landmarks)
             zeta = zeta * np.sqrt(metric) if np.ndim(metric) == 0 else zeta @ metric
             S = cdist(zeta, zeta, "sqeuclidean")
             cross = sum(state.cross for state in states)
             slopes = mirror(sum(state.slopes for state in states))
-            if diffusion.constant is not None and self.kernel.log_slope is not None:
+            if constant is not None and self.kernel.log_slope is not None:
                 slopes, factor = gram, (2 * self.kernel.log_slope) ** 2
             else:
                 factor = 1.0
@@ -269,3 +271,69 @@ def _pivoted_cholesky(kernel: Kernel, X: np.ndarray, n: int) -> np.ndarray:
         residual[pivot] = 0
         chosen[step] = pivot
     return np.sort(chosen)
+
+
+class DictionaryBasis(LandmarkBasis):
+    """All k_ℓ(·, z_m), kernel after kernel; the energy goes coordinate by coordinate, for kernels of any kind.
+
+    Parameters
+    ----------
+    kernels : sequence of Kernel
+    landmarks : ndarray of shape (p, d)
+    origin : ndarray of shape (d,)
+    """
+
+    kernels: tuple[Kernel, ...]
+    landmarks: np.ndarray
+    origin: np.ndarray
+
+    def __init__(self, kernels: Sequence[Kernel], landmarks: np.ndarray, origin: np.ndarray):
+        self.kernel: Any = _Stack(kernels)
+        self.kernels, self.landmarks, self.origin = tuple(kernels), landmarks, origin
+        self.n_features: int = len(kernels) * len(landmarks)
+        self.centred_landmarks: np.ndarray = landmarks - origin
+        self.radial = False
+
+    @property
+    def ridges(self) -> np.ndarray:
+        """W_ℓ of every kernel, with its jitter (eq:W-stab); (L, p, p)."""
+        return np.stack([LandmarkBasis(kernel, self.landmarks, self.origin).ridge for kernel in self.kernels])
+
+
+class _Stack:
+    """The kernel matrices of several kernels side by side."""
+
+    def __init__(self, kernels: Sequence[Kernel]):
+        self.kernels = kernels
+
+    def __call__(self, X: np.ndarray, Z: np.ndarray) -> np.ndarray:
+        return np.hstack([kernel(X, Z) for kernel in self.kernels])
+
+    def partials(self, X: np.ndarray, Z: np.ndarray) -> Iterator[np.ndarray]:
+        for parts in zip(*(kernel.partials(X, Z) for kernel in self.kernels), strict=True):
+            yield np.hstack(parts)
+
+
+def pair_blocks(matrices: np.ndarray, n_kernels: int) -> np.ndarray:
+    """Symmetric parts M_ℓm of ½(block ℓm + block mℓ) for every pair ℓ ≤ m of kernels, in the order of `triu_indices`.
+
+    With φ = Σ_ℓ β_ℓ φ_ℓ, the matrix of a mixture is Σ_ℓm β_ℓβ_m M_ℓm, up to its part that is not symmetric.
+
+    Parameters
+    ----------
+    matrices : ndarray of shape (C, L·p, L·p)
+        Matrices of products of the features of a `DictionaryBasis`.
+    n_kernels : int
+        L.
+
+    Returns
+    -------
+    blocks : ndarray of shape (L(L+1)/2, C, p, p)
+    """
+    c, p = matrices.shape[0], matrices.shape[1] // n_kernels
+    blocks = matrices.reshape(c, n_kernels, p, n_kernels, p)
+    out = np.empty((n_kernels * (n_kernels + 1) // 2, c, p, p))
+    for index, (first, second) in enumerate(zip(*np.triu_indices(n_kernels), strict=True)):
+        both = (blocks[:, first, :, second, :] + blocks[:, second, :, first, :]) / 2
+        out[index] = (both + np.swapaxes(both, 1, 2)) / 2
+    return out

@@ -2,15 +2,75 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils import check_random_state
 
 from kdmaps.bases._base import Basis
-from kdmaps.bases._make import check_basis, make_basis
+from kdmaps.bases._fourier import FourierBasis, RandomPhaseBasis
+from kdmaps.bases._landmarks import LandmarkBasis, select_landmarks
 from kdmaps.kernels import Kernel
+from kdmaps.utils.types import RandomStateLike
 from kdmaps.utils.validation import check_positive_integer
+
+BASES = ("fourier", "random-phase", "landmarks", "full")
+
+
+def check_basis(basis: Any, known: Sequence[str] = BASES) -> None:
+    """Raise a ValueError unless `basis` is one of the known names."""
+    if not isinstance(basis, str) or basis not in known:
+        raise ValueError(f"Unknown basis {basis!r}; choose one of {', '.join(known)}.")
+
+
+def make_basis(
+    basis: str,
+    kernel: Kernel,
+    X: np.ndarray,
+    n_features: int,
+    *,
+    sampling: str = "sobol",
+    landmarks: str | ArrayLike = "kmeans",
+    random_state: RandomStateLike = None,
+    sample_weight: np.ndarray | None = None,
+) -> Basis:
+    """Build a basis for the samples X.
+
+    Parameters
+    ----------
+    basis : {"fourier", "random-phase", "landmarks", "full"}
+        "full" places a landmark at every sample.
+    kernel : Kernel
+    X : ndarray of shape (n_samples, d)
+        Samples that determine the dimension, the origin and the landmarks.
+    n_features : int
+        p; rounded up to an even number for the pairs of "fourier".
+    sampling : {"sobol", "orthogonal", "iid"}
+        Sampling method of the frequencies.
+    landmarks : str or array
+        See `select_landmarks`.
+    random_state : int, RandomState instance or None
+    sample_weight : ndarray of shape (n_samples,), optional
+        Weights of the mean that is used as origin.
+    """
+    check_basis(basis)
+    rng = check_random_state(random_state)
+    dim = X.shape[1]
+    # With a weighted mean, an integer weight is equivalent to a repeated sample, including the sign of a mode.
+    counted = slice(2**16) if sample_weight is None else np.flatnonzero(sample_weight)[: 2**16]
+    origin = np.average(
+        X[counted].astype(np.float64), axis=0, weights=None if sample_weight is None else sample_weight[counted]
+    )
+    if basis == "fourier":
+        return FourierBasis(kernel, *kernel.sample_frequencies(-(-n_features // 2), dim, sampling, rng), origin)
+    if basis == "random-phase":
+        frequencies = kernel.sample_frequencies(n_features, dim, sampling, rng)
+        return RandomPhaseBasis(kernel, *frequencies, origin, rng.uniform(0, 2 * np.pi, n_features))
+    method = "all" if basis == "full" else landmarks
+    return LandmarkBasis(kernel, select_landmarks(X, n_features, method, kernel, rng), origin)
 
 
 @dataclass(frozen=True)

@@ -169,8 +169,8 @@ def add_waves(
     """Add Σ √w z and Σ zzᵀ (lower triangle) of z = √w [cos a, sin a], a = Y @ directions, to `total` and `gram`.
 
     One compiled function does it all: threads that return to the interpreter after every block would wait for the GIL.
-    No angle may exceed `LARGE_ARGUMENT` of `waves.py`. In float32, 1 is subtracted from the cosines and rows of Y are
-    summed in float32.
+    No angle may exceed `LARGE_ARGUMENT` of `_fourier.py`. In float32, 1 is subtracted from the cosines and the rows of
+    a chunk are summed in float32.
 
     Parameters
     ----------

@@ -20,7 +20,6 @@ import numpy as np
 from dask.base import get_scheduler
 from dask.delayed import Delayed, delayed
 
-from kdmaps.bases import Basis
 from kdmaps.data.formats.arrays import write_rows
 from kdmaps.data.sources import ArraySource, Form, Part, Sample, Source, as_rows, check_finite, draw_rows
 from kdmaps.utils.threads import blas_threads, n_threads, single_thread, slices
@@ -154,7 +153,7 @@ class DaskSource(Source):
     def moments(
         self,
         form: Form,
-        basis: Basis,
+        basis: Any,
         sample_weight: np.ndarray | None = None,
         labels: np.ndarray | None = None,
         sets: Sequence[tuple[int, int] | None] = (None,),
@@ -180,7 +179,7 @@ class DaskSource(Source):
         (total,) = self._compute(tasks)
         return form.unpack(total)
 
-    def project(self, basis: Basis, factors: np.ndarray, size: int, out: PathLike | None = None) -> Any:
+    def project(self, basis: Any, factors: np.ndarray, size: int, out: PathLike | None = None) -> Any:
         """Return a Dask array, not yet computed; with `out`, compute and write it."""
         dtype = self.array.dtype if self.array.dtype in (np.float32, np.float64) else np.dtype(np.float64)
         values = self.array.map_blocks(
@@ -346,7 +345,7 @@ def _add(parts: list[Sums]) -> Sums:
     return tuple(totals)
 
 
-def _project(block: Any, basis: Basis, factors: np.ndarray, block_info: Any = None) -> np.ndarray:
+def _project(block: Any, basis: Any, factors: np.ndarray, block_info: Any = None) -> np.ndarray:
     rows = as_rows(block, 0)
     start = block_info[0]["array-location"][0][0]
     try:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from kdmaps.bases import TensorRows, square_root
 from kdmaps.utils.types import Index
 
 
@@ -39,13 +40,6 @@ class Factor:
 CONTENT_NUMBERS = 2**20
 #: What `DiffusionTensor` takes.
 TensorLike: TypeAlias = ArrayLike | Callable[[np.ndarray], Any] | Factor | None
-
-
-class TensorRows(NamedTuple):
-    """The tensor at a chunk of samples: at most one field is set, none for a constant tensor."""
-
-    scalar: np.ndarray | None = None  # (n,)
-    factor: np.ndarray | None = None  # (n, d, k)
 
 
 class DiffusionTensor:
@@ -180,18 +174,6 @@ def mean_diffusion(tensor: DiffusionTensor, X: np.ndarray, index: Index) -> floa
     if factor is not None:
         trace += tensor.sign * float(np.sum(factor**2)) / len(X)
     return trace / tensor.dim
-
-
-def square_root(tensors: np.ndarray, tolerance: float = np.inf) -> np.ndarray:
-    """F = U√max(Λ, 0) of a = UΛUᵀ, so that F Fᵀ = a for symmetric positive semidefinite a of shape (..., d, d).
-
-    Singular tensors such as projectors have this root too, unlike that of Cholesky. Eigenvalues that rounding made
-    negative count as 0; one below -tolerance times the largest is an error.
-    """
-    values, vectors = np.linalg.eigh(tensors)
-    if np.any(values[..., 0] < -tolerance * np.maximum(values[..., -1], 1e-300)):
-        raise ValueError("diffusion must be positive semidefinite at every sample.")
-    return vectors * np.sqrt(np.maximum(values, 0))[..., None, :]
 
 
 def _read_only(X: np.ndarray) -> np.ndarray:

@@ -100,7 +100,7 @@ class EnergyForm:
             if len(weights) != n:
                 raise ValueError(f"sample_weight has {len(weights)} entries, but X has {n} samples.")
             weight, squared = float(weights.sum()), float(weights @ weights)
-        return Moments(n, weight, squared, *loop.finish(states, tensor))
+        return Moments(n, weight, squared, *loop.finish(states, tensor.constant, tensor.sign))
 
 
 def make_form(

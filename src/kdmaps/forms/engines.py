@@ -9,8 +9,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from kdmaps.bases import MIN_ROWS, Basis
-from kdmaps.forms.diffusion import DiffusionTensor, TensorRows
+from kdmaps.bases import MIN_ROWS, Basis, TensorRows
 from kdmaps.utils.optional import optional
 from kdmaps.utils.threads import n_threads
 
@@ -42,7 +41,9 @@ class Loop(ChunkSizes, Protocol):
     ) -> None:
         """Add a chunk of samples."""
 
-    def finish(self, states: list[Any], diffusion: DiffusionTensor) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def finish(
+        self, states: list[Any], constant: np.ndarray | None, sign: float
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the sums over all accumulators."""
 
 

@@ -11,9 +11,10 @@ from typing import Any, TypeAlias
 import numpy as np
 from sklearn.neighbors import NearestNeighbors
 
+from kdmaps.bases import TensorRows
 from kdmaps.data import ArraySource, Source
 from kdmaps.exceptions import DataWarning
-from kdmaps.forms.diffusion import DiffusionTensor, TensorLike, TensorRows
+from kdmaps.forms.diffusion import DiffusionTensor, TensorLike
 from kdmaps.utils.types import Index
 from kdmaps.utils.warn import warn
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from kdmaps.forms.diffusion import DiffusionTensor, TensorRows
+from kdmaps.bases import TensorRows
+from kdmaps.forms.diffusion import DiffusionTensor
 from kdmaps.utils.types import Index
 
 

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kdmaps.bases import FourierBasis
-from kdmaps.bases.waves import cos_sin
+from kdmaps.bases import FourierBasis, cos_sin
 from kdmaps.kernels import Kernel, Mixture
 from kdmaps.learn.parametrisation import Parametrisation, Pullback
 from kdmaps.learn.statistics import Chunk, Samples, Statistics

@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from kdmaps.bases import MIN_ROWS, LandmarkBasis
-from kdmaps.forms.diffusion import square_root
+from kdmaps.bases import MIN_ROWS, LandmarkBasis, square_root
 from kdmaps.kernels import Kernel, Mixture
 from kdmaps.learn.parametrisation import Parametrisation, Pullback, floored_softmax
 from kdmaps.learn.statistics import Chunk, Samples, Statistics

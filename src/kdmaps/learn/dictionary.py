@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from kdmaps.bases import DictionaryBasis, LandmarkBasis, pair_blocks
-from kdmaps.forms.generator import generator_moments
+from kdmaps.forms.moments import generator_moments
 from kdmaps.kernels import Kernel, Mixture
 from kdmaps.learn.parametrisation import Parametrisation, Pullback, floored_softmax
 from kdmaps.learn.statistics import Samples, Statistics

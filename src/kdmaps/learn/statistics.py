@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kdmaps.bases import Basis
-from kdmaps.forms.diffusion import DiffusionTensor, TensorRows
+from kdmaps.bases import Basis, TensorRows
+from kdmaps.forms.diffusion import DiffusionTensor
 from kdmaps.forms.energy import compute_moments
 from kdmaps.selection.folds import Folds
 from kdmaps.spectrum.pencil import ROUNDING
