@@ -20,7 +20,7 @@ METHODS, N_SAMPLES = ("CV+RFF", "kdmaps"), "500"
 def read_table(path: Path) -> list[dict[str, str]]:
     """Return the rows of the first table of a Markdown file."""
     block = re.search(r"(^\|.*\n)+", path.read_text(), re.MULTILINE)
-    assert block is not None, f"{path} holds no table"
+    assert block is not None, f"no table in {path}"
     lines = [[cell.strip() for cell in line.strip("|\n").split("|")] for line in block[0].splitlines()]
     return [dict(zip(lines[0], line, strict=True)) for line in lines[2:]]
 
@@ -45,39 +45,40 @@ def results() -> str:
     molecule = "; ".join(f"{_static(fit)} from {name}" for name, fit in fits.items())
     return "\n".join(
         [
-            "SubR², the share of the learned modes that lies in the span of the exact slow modes (1 is best), from",
-            f"{N_SAMPLES} samples, means over seeds (`results/paper`): the paper's method by",
-            "its own protocol (CV+RFF), and the default `AdaptiveDiffusionMap` on the same samples. The systems are",
+            "SubR² is the fraction of the learned modes in the span of the exact slow modes (1 is best). The table has",
+            f"means over seeds for {N_SAMPLES} samples (`results/paper`): the method of the paper with its own protocol",
+            "(CV+RFF), and the default `AdaptiveDiffusionMap` on the same samples. The systems are",
             "Ornstein–Uhlenbeck processes (`ou…`: linear drift, in 2 and 3 dimensions), double wells (`dw…`), a noisy",
-            "circle, and a double well beside fast coordinates (`mdlike-…`).",
-            "(The paper scores by [another reference](results/paper/findings.md), in order of polynomial degree.)",
+            "circle, and a double well with additional fast coordinates (`mdlike-…`). The paper uses",
+            "[a different reference](results/paper/findings.md), ordered by polynomial degree.",
             "",
             *table,
             "",
-            "Spectra of spheres from 10,000 samples, with tangent energy and cross-fitted rates; relative error, and",
-            f"the published one in brackets: {sphere}.",
+            "Spectra of spheres from 10,000 samples, with tangent energy and cross-fitted rates: relative errors, with",
+            f"published values in parentheses: {sphere}.",
             "",
             *trajectory_table(),
             "",
-            "Alanine dipeptide from static frames, correlation of eigenvectors 1 and 2 of a Markov state model with",
-            "the nearest mode, and in brackets with the span of four modes:",
+            "Alanine dipeptide from static frames: correlation of eigenvectors 1 and 2 of a Markov state model with",
+            "the nearest mode and, in parentheses, with the span of four modes:",
             f"{molecule}.",
-            "In units of length²/D the two modes of heavy atoms have nearly the same time scale, and they mix;",
-            "a trajectory tells them apart.",
+            "In units of length²/D the two modes of heavy atoms have nearly the same time scale and mix;",
+            "with a trajectory they are distinct.",
             "",
-            "The spectra of spheres were made with version 0.1.0, all other figures of this section with 0.2.0.",
+            "The spectra of spheres were computed with version 0.1.0, all other results of this section with 0.2.0.",
             "",
         ]
     )
 
 
 def trajectory_table() -> list[str]:
-    """Return the table of trajectory.md, without the settings of rivals."""
+    """Return the table of trajectory.md, without the settings of the other methods."""
     return [
-        "Alanine dipeptide, 20,000 frames every 5 ps: |correlation| of modes 1 and 2 with those of a Markov model of",
-        "seven times as many frames, in place (in brackets, of the nearest mode), and time scales; that model has",
-        "227 ps (162–337) and 8.7 ps. [How rivals were run](examples/alanine_dipeptide/trajectory.md); their seconds",
-        "were taken on a busy machine, where kdmaps took four times as long.",
+        "Alanine dipeptide, 20,000 frames every 5 ps: |correlation| of modes 1 and 2 with the same modes of a Markov",
+        "state model of seven times as many frames (in parentheses, of the nearest mode), and time scales. The time",
+        "scales of that model are 227 ps (162–337) and 8.7 ps. [Settings of the other",
+        "methods](examples/alanine_dipeptide/trajectory.md); their times were measured on a busy machine, on which",
+        "kdmaps took four times as long.",
         "",
         *trajectory_rows(),
     ]
@@ -90,7 +91,7 @@ def trajectory_rows() -> list[str]:
 
 
 def paper_table() -> str:
-    """Return the table of paper.md: methods with a clock, and TICA for VAMP, which equals it here."""
+    """Return the table of paper.md: methods with time scales in ps; VAMP, which equals TICA here, is left out."""
     rows = [row for row in trajectory_rows() if "static" not in row and not row.startswith("| VAMP")]
     return "\n".join(["", *rows, "", ""])
 

@@ -1,4 +1,4 @@
-"""Writes the pictures of the three doors: runs the code of their pages, `python tests/docs/doors.py`."""
+"""Run the code of the tutorials and store its figures in docs/images: `python tests/docs/tutorials.py`."""
 
 import os
 import re
@@ -13,14 +13,14 @@ DOCS = Path(__file__).resolve().parents[2] / "docs"
 
 def main():
     matplotlib.use("Agg")
-    for page in sorted((DOCS / "doors").glob("*.md")):
+    for page in sorted((DOCS / "tutorials").glob("*.md")):
         with tempfile.TemporaryDirectory() as folder:
             os.chdir(folder)
             names = {"__name__": page.stem}
             for block in re.findall(r"^```python\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL):
                 exec(compile(block, str(page), "exec"), names)
             for picture in Path(folder).glob("*.png"):
-                shutil.copy(picture, DOCS / "images" / f"door_{page.stem}_{picture.stem}.png")
+                shutil.copy(picture, DOCS / "images" / f"tutorial_{page.stem}_{picture.stem}.png")
             os.chdir(DOCS)
 
 
