@@ -1,9 +1,9 @@
-"""What 0.1.0 got wrong without a word: 23 cases, run with that version and with this one.
+"""Run 23 cases in which 0.1.0 was wrong without a warning, with that version and with this one.
 
-Each case returns the number that it gives and whether this is right; what is said about it, as a warning or as an
-error, is heard beside it. The column of 0.1.0 comes from commit 05c35dd of this repository and is run where it is
-missing, half an hour in a clone with jax and optax; that of this version is run every time, some minutes. Arguments are
-the numbers of cases to run. Results are in tests/references/silently_wrong.json, the table in results/silent.
+Each case returns a result and whether it is correct; warnings and errors are recorded. The results of 0.1.0 come from
+commit 05c35dd of this repository. They are computed if they are missing, which takes half an hour in a clone with jax
+and optax; the results of this version are computed every time, in some minutes. Arguments are the numbers of cases to
+run. Results are stored in tests/references/silently_wrong.json, the table in results/silent.
 """
 
 import json
@@ -14,23 +14,23 @@ import tempfile
 from pathlib import Path
 
 from release_0_1_0 import extract
-from silent import CASES, judge
+from silent import CASES, run_case
 
 ROOT = Path(__file__).resolve().parents[1]
 OUT, TABLE = ROOT / "tests" / "references" / "silently_wrong.json", ROOT / "results" / "silent" / "table.md"
 
 
 def kept() -> dict[str, dict[str, dict[str, str]]]:
-    """Return what the cases gave, by version and number."""
+    """Return the stored results, by version and number."""
     return json.loads(OUT.read_text()) if OUT.exists() else {}
 
 
 def run(version: str) -> None:
-    """Run the cases with the kdmaps that is imported, and write what they gave."""
+    """Run the cases with the kdmaps that is imported, and store the results."""
     wanted = [argument for argument in sys.argv if argument.isdigit()]
     for number, row in sorted(CASES.items()):
         if not wanted or str(number) in wanted:
-            new = judge(row)
+            new = run_case(row)
             print(version, number, *new.values(), sep=" | ", flush=True)
             found = kept()
             found.setdefault(version, {})[str(number)] = new
@@ -40,16 +40,16 @@ def run(version: str) -> None:
 def table() -> str:
     """Return a Markdown table of both versions."""
     found = kept()
-    rows = [["#", "what", "0.1.0", "now", "verdict", "test"], ["---"] * 6]
+    rows = [["#", "case", "0.1.0", "now", "outcome", "test"], ["---"] * 6]
     for number, row in sorted(CASES.items()):
         old, new = (found[version][str(number)] for version in ("0.1.0", "now"))
-        now = f"{new['gave']} {new['said']}".strip()
-        rows.append([str(number), row.what, old["gave"], now, new["verdict"], f"`{row.test}`"])
+        now = f"{new['result']} {new['message']}".strip()
+        rows.append([str(number), row.what, old["result"], now, new["outcome"], f"`{row.test}`"])
     return "\n".join("| " + " | ".join(cells) + " |" for cells in rows) + "\n"
 
 
 def main() -> None:
-    """Run 0.1.0 where it is missing, then this version, and write the table."""
+    """Run 0.1.0 if its results are missing, then this version, and write the table."""
     if len(kept().get("0.1.0", {})) < len(CASES):
         with tempfile.TemporaryDirectory() as folder:
             extract(folder)

@@ -1,6 +1,6 @@
-"""Cases in which 0.1.0 was wrong without a word, for compare/silently_wrong.py; written for both versions."""
+"""Cases in which 0.1.0 was wrong without a warning, for compare/silently_wrong.py; they run with both versions."""
 
 from silent import data, files, state, statistics, threads
-from silent.case import CASES, judge
+from silent.case import CASES, run_case
 
-__all__ = ["CASES", "data", "files", "judge", "state", "statistics", "threads"]
+__all__ = ["CASES", "data", "files", "run_case", "state", "statistics", "threads"]

@@ -1,4 +1,4 @@
-"""A row of the table: how it is run, heard and judged."""
+"""A case of the table: how it is run and what comes out."""
 
 import re
 import warnings
@@ -12,15 +12,15 @@ from kdmaps import problems
 
 SMALL = {"families": ["gaussian"], "bandwidths": [1.0], "max_extensions": 0, "n_features": 40, "random_state": 0}
 MARK = "⚠"
-#: From best to worst: the number is right; it is wrong, and this is said; it is wrong without a word.
-VERDICTS = ("right", "said", "open")
+#: From best to worst: the number is correct; it is wrong and reported; it is wrong without a warning.
+OUTCOMES = ("correct", "reported", "silent")
 
 
 class Case(NamedTuple):
-    """What is done, the words that tell of it, the test of it, and the variants to run it with."""
+    """A function, a pattern of the warning or error that reports the problem, the file with its test, and variants."""
 
     run: Callable[..., tuple[str, bool]]
-    said: str
+    message: str
     test: str
     variants: tuple[Any, ...]
 
@@ -33,34 +33,33 @@ class Case(NamedTuple):
 CASES: dict[int, Case] = {}
 
 
-def case(number: int, said: str, test: str, variants: Iterable[Any] = ()) -> Callable:
-    """Make a function a row; it gets each variant, if any, and returns its number and whether this is right."""
+def case(number: int, message: str, test: str, variants: Iterable[Any] = ()) -> Callable:
+    """Register a function as a case; called with each variant, it returns its result and whether this is correct."""
 
     def added(run: Callable[..., tuple[str, bool]]) -> Callable:
-        CASES[number] = Case(run, said, test, tuple(variants))
+        CASES[number] = Case(run, message, test, tuple(variants))
         return run
 
     return added
 
 
-def judge(row: Case) -> dict[str, str]:
-    """Return what all variants of a case gave and said, and the verdict on the worst: "right", "said" or "open"."""
-    texts, words, verdicts = [], [], []
+def run_case(row: Case) -> dict[str, str]:
+    """Return the results and messages of all variants of a case, and the outcome of the worst."""
+    results, messages, outcomes = [], [], []
     for variant in [(v,) for v in row.variants] or [()]:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             try:
-                text, right = row.run(*variant)
+                result, correct = row.run(*variant)
             except ValueError as error:
-                text, right = "refused", False
+                result, correct = "refused", False
                 caught.append(warnings.WarningMessage(error, UserWarning, "", 0))
-        heard = [match[0] for w in caught if (match := re.search(row.said, str(w.message)))]
-        words += heard[:1]
-        verdicts.append("right" if right else "said" if heard else "open")
-        texts.append(f"{text} {MARK}".strip() if heard else text)
-    worst = max(verdicts, key=VERDICTS.index)
-    gave, told = "; ".join(texts), " ".join(f"“{text}”" for text in dict.fromkeys(words))
-    return {"gave": gave, "said": told, "verdict": worst}
+        found = [match[0] for w in caught if row.message and (match := re.search(row.message, str(w.message)))]
+        messages += found[:1]
+        outcomes.append("correct" if correct else "reported" if found else "silent")
+        results.append(f"{result} {MARK}".strip() if found else result)
+    quoted = " ".join(f"“{message}”" for message in dict.fromkeys(messages))
+    return {"result": "; ".join(results), "message": quoted, "outcome": max(outcomes, key=OUTCOMES.index)}
 
 
 def numbers(values: Iterable[float]) -> str:
@@ -69,7 +68,7 @@ def numbers(values: Iterable[float]) -> str:
 
 
 def close(value: float, exact: float, factor: float = 2.0) -> bool:
-    """Tell whether a rate is within a factor of the exact one."""
+    """Return whether a rate is within a factor of the exact one."""
     return bool(exact / factor < value < exact * factor)
 
 
@@ -78,6 +77,6 @@ def dw() -> np.ndarray:
     return problems.load("dw1d").sample(600, random_state=0)
 
 
-def intervals(model: Any, X: np.ndarray, n: int = 50, **beside: Any) -> np.ndarray:
+def intervals(model: Any, X: np.ndarray, n: int = 50, **more: Any) -> np.ndarray:
     """Return 95 % intervals of the rates."""
-    return kdmaps.uncertainty.bootstrap(model, X, n_resamples=n, random_state=0, **beside).rate_intervals
+    return kdmaps.uncertainty.bootstrap(model, X, n_resamples=n, random_state=0, **more).rate_intervals

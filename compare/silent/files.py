@@ -19,7 +19,7 @@ from silent.case import case, close, dw
 
 
 def command(*arguments: object) -> None:
-    """Run a command; what it prints is said."""
+    """Run a command; its output becomes a warning."""
     result = CliRunner().invoke(app, [str(a) for a in arguments], env={"COLUMNS": "300", "NO_COLOR": "1"})
     warnings.warn(result.output, stacklevel=2)
 
@@ -27,10 +27,10 @@ def command(*arguments: object) -> None:
 @case(
     2,
     "is taken for the numbers of the columns, not for a sample",
-    "tests/data/test_text.py::test_the_command_tells_what_it_decided",
+    "tests/data/test_text.py",
 )
 def numeric_header() -> tuple[str, bool]:
-    """`pd.DataFrame(X).to_csv(…, index=False)`, read by `kdmaps fit`: the numbers of ten columns as a sample."""
+    """`pd.DataFrame(X).to_csv(…, index=False)`, read by `kdmaps fit`: the numbers of ten columns taken for a sample."""
     X = np.column_stack([dw(), 0.3 * np.random.default_rng(0).standard_normal((600, 9))])
     with tempfile.TemporaryDirectory() as folder:
         path, out = Path(folder, "f.csv"), Path(folder, "out")
@@ -49,7 +49,7 @@ def saved(folder: str) -> Path:
 @case(
     20,
     "was damaged or edited: its digest does not belong to its content",
-    "tests/estimators/test_archive.py::test_a_file_that_was_edited_is_refused",
+    "tests/estimators/test_archive.py",
 )
 def edited() -> tuple[str, bool]:
     """Model file whose rates were doubled, with valid checksums of its parts."""
@@ -65,10 +65,10 @@ def edited() -> tuple[str, bool]:
 @case(
     21,
     "claim to hold more than the file",
-    "tests/estimators/test_archive.py::test_nested_members_do_not_fill_the_memory",
+    "tests/estimators/test_archive.py",
 )
 def nested() -> tuple[str, bool]:
-    """Model file of 1 MB with 600 members that hold each other."""
+    """Model file of 1 MB with 600 members that contain each other."""
     with tempfile.TemporaryDirectory() as folder:
         path, blob, entries = saved(folder), bytes(10**6), []
         for number in range(600):
@@ -94,9 +94,9 @@ def nested() -> tuple[str, bool]:
     return f"{peak / 1e6:.0f} MB of memory", peak < 10e6
 
 
-@case(23, "no word is needed", "tests/data/test_text.py::test_a_group_is_not_executed")
+@case(23, "", "tests/data/test_text.py")
 def formula() -> tuple[str, bool]:
-    """Group label `=1+1`: how modes.csv begins its rows."""
+    """Group label `=1+1`: first cell of the rows of modes.csv."""
     with tempfile.TemporaryDirectory() as folder:
         path, out = Path(folder, "f.csv"), Path(folder, "out")
         X = problems.load("ou2d-4").sample(300, random_state=0)

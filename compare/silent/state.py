@@ -1,4 +1,4 @@
-"""What belongs to the samples, the settings or the checkpoint of one fit, and is used for another one."""
+"""Samples, settings or checkpoints of one fit that are used for another."""
 
 import re
 import tempfile
@@ -21,11 +21,11 @@ def field(x: np.ndarray) -> np.ndarray:
 @case(
     6,
     "diffusion was given per sample, and belongs to the samples of fit",
-    "tests/estimators/test_state.py::test_tensors_belong_to_the_samples_of_fit",
+    "tests/estimators/test_state.py",
     ["score", "partial_fit"],
 )
 def tensors(method: str) -> tuple[str, bool]:
-    """Tensors of the samples of `fit`, and as many new points: `score(X2)`, `partial_fit(X2)`."""
+    """Tensors of the samples of `fit`, used for as many new points: `score(X2)`, `partial_fit(X2)`."""
     X, X2 = (problems.load("ou2d-4").sample(300, random_state=seed) for seed in (0, 1))
     found = []
     for diffusion in (field(X), field):
@@ -34,9 +34,9 @@ def tensors(method: str) -> tuple[str, bool]:
     return f"{method}: {found[0]:.3g} instead of {found[1]:.3g}", bool(np.isclose(*found))
 
 
-@case(7, "no word is needed", "tests/data/test_streams.py::test_modes_are_those_of_the_array")
+@case(7, "", "tests/data/test_streams.py")
 def buffer() -> tuple[str, bool]:
-    """One buffer for all chunks of a generator."""
+    """One buffer, reused for all chunks of a generator."""
     X = problems.load("ou2d-4").sample(20_000, random_state=0)
 
     def reusing() -> Iterable[np.ndarray]:
@@ -56,7 +56,7 @@ def preferring(fold: Any, sign: float) -> float:
 
 
 def resumed(change: dict[str, Any], **first: Any) -> tuple[Any, Any]:
-    """Return a search that goes on from the checkpoint of another one, and the same search without it."""
+    """Return a search resumed from the checkpoint of another search, and the same search without it."""
     X = problems.load("ou2d-4").sample(600, random_state=0)
     settings = {**SMALL, "regularizations": [1e-3, 1e-2, 0.1]}
     with tempfile.TemporaryDirectory() as folder:
@@ -77,20 +77,20 @@ def chosen(stale: Any, fresh: Any) -> tuple[str, bool]:
 @case(
     9,
     "belongs to other data, settings or scoring",
-    "tests/selection/test_sweep.py::test_checkpoint_knows_a_score_by_its_content",
+    "tests/selection/test_sweep.py",
 )
 def checkpoint_of_a_score() -> tuple[str, bool]:
-    """Checkpoint, and another score of the same name (`functools.partial`)."""
+    """Checkpoint of another score with the same name (`functools.partial`)."""
     return chosen(*resumed({"scoring": partial(preferring, sign=-1)}, scoring=partial(preferring, sign=1)))
 
 
 @case(
     10,
     "belongs to other data, settings or scoring",
-    "tests/selection/test_sweep.py::test_checkpoint_knows_the_tensor_at_every_sample",
+    "tests/selection/test_sweep.py",
 )
 def checkpoint_of_a_tensor() -> tuple[str, bool]:
-    """Checkpoint, and a callable `diffusion` that differs after row 100."""
+    """Checkpoint of another callable `diffusion`, which differs after row 100."""
     late = problems.load("ou2d-4").sample(600, random_state=0)[100:, 0]
     other = {"diffusion": lambda x: np.where(np.isin(x[:, 0], late), 9.0, 1.0)}
     one, two = (search.best_score_ for search in resumed(other, diffusion=lambda x: np.ones(len(x))))
@@ -100,7 +100,7 @@ def checkpoint_of_a_tensor() -> tuple[str, bool]:
 @case(
     19,
     "(bandwidth|diffusion) changed after the first samples were summed",
-    "tests/estimators/test_state.py::test_parameters_of_the_sums_cannot_change",
+    "tests/estimators/test_state.py",
     [{"bandwidth": 0.3}, {"diffusion": 4.0}],
 )
 def changed(change: dict[str, float]) -> tuple[str, bool]:
@@ -115,7 +115,7 @@ def changed(change: dict[str, float]) -> tuple[str, bool]:
 @case(
     22,
     r"\d+ of \d+ lines of the checkpoint",
-    "tests/selection/test_sweep.py::test_a_changed_digit_is_noticed_and_judged_again",
+    "tests/selection/test_sweep.py",
 )
 def digit() -> tuple[str, bool]:
     """One digit of a checkpoint changed."""

@@ -1,4 +1,4 @@
-"""What belongs to the whole process."""
+"""Settings of the whole process."""
 
 import os
 import subprocess
@@ -18,7 +18,7 @@ from silent.case import SMALL, case, dw
 
 
 def overlap(fit: Callable[[Callable[[], None]], object], inside: Callable[[], object]) -> None:
-    """Fit in two threads: the second enters what `inside` tells of within the first, and leaves it later."""
+    """Fit in two threads: the second enters the state that `inside` reports during the first, and leaves it later."""
     entered, ended = [threading.Event(), threading.Event()], threading.Event()
 
     def run(number: int) -> None:
@@ -42,9 +42,9 @@ def overlap(fit: Callable[[Callable[[], None]], object], inside: Callable[[], ob
             each.result()
 
 
-@case(11, "no word is needed", "tests/utils/test_threads.py::test_a_search_sets_no_filter")
+@case(11, "", "tests/utils/test_threads.py")
 def filters() -> tuple[str, bool]:
-    """Two searches in threads: the filters of warnings afterwards."""
+    """Two searches in threads: warning filters afterwards."""
 
     def fit(wait: Callable[[], None]) -> None:
         def diffusion(x: np.ndarray) -> np.ndarray:
@@ -60,7 +60,7 @@ def filters() -> tuple[str, bool]:
 
 
 def blas_left() -> int:
-    """Return the threads of BLAS after two searches that overlap."""
+    """Return the number of BLAS threads after two overlapping searches."""
 
     def fit(wait: Callable[[], None]) -> None:
         def scoring(fold: Any) -> float:
@@ -73,10 +73,10 @@ def blas_left() -> int:
     return min(pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas")
 
 
-@case(12, "no word is needed", "tests/utils/test_threads.py::test_threads_that_overlap_give_the_threads_back")
+@case(12, "", "tests/utils/test_threads.py")
 def blas() -> tuple[str, bool]:
-    """Two searches in threads: the threads of BLAS afterwards, of 2."""
-    # In a process of its own, which begins with two threads.
+    """Two searches in threads: BLAS threads afterwards, of 2."""
+    # In a new process, which starts with two threads.
     code = "from silent.threads import blas_left; print(blas_left())"
     environment = {**os.environ, "OMP_NUM_THREADS": "2", "OPENBLAS_NUM_THREADS": "2", "MKL_NUM_THREADS": "2"}
     arguments = {"cwd": Path(__file__).parents[1], "env": environment, "capture_output": True, "check": True}

@@ -46,7 +46,7 @@ def results() -> str:
     return "\n".join(
         [
             "SubR² is the fraction of the learned modes in the span of the exact slow modes (1 is best). The table has",
-            f"means over seeds for {N_SAMPLES} samples (`results/paper`): the method of the paper with its own protocol",
+            f"means over seeds for {N_SAMPLES} samples (`results/paper`): the paper's method with its own protocol",
             "(CV+RFF), and the default `AdaptiveDiffusionMap` on the same samples. The systems are",
             "Ornstein–Uhlenbeck processes (`ou…`: linear drift, in 2 and 3 dimensions), double wells (`dw…`), a noisy",
             "circle, and a double well with additional fast coordinates (`mdlike-…`). The paper uses",
