@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 
 from experiments._runner import Row, load_samples, markdown, options_of, publish, rows_before, run_tasks
+from experiments.paper._protocol import uniform_mixture
 from kdmaps import metrics
-from kdmaps.baselines import UniformMixtureMap
 from kdmaps.bases import make_basis
 from kdmaps.data.distances import median_distance
 from kdmaps.estimators.adaptive import AdaptiveDiffusionMap
@@ -54,7 +54,9 @@ def _paper_methods(r: int, seed: int, X: np.ndarray, s: Settings) -> dict[str, C
         return lambda: VariationalKernelMap(r, objective=objective, n_features=s.n_landmarks, **steps, **shared)
 
     return {
-        "uniform": lambda: UniformMixtureMap(r, basis="landmarks", n_features=s.n_landmarks, **shared),
+        "uniform": lambda: KernelDiffusionMap(
+            r, kernel=uniform_mixture(median_distance(X)), basis="landmarks", n_features=s.n_landmarks, **shared
+        ),
         **{objective: learned(objective) for objective in ("sub-only", "eig-only", "combined")},
         "VarRFF": lambda: VariationalKernelMap(
             r, objective="varrff", basis="fourier", bandwidth=s.widest * median_distance(X), **steps, **shared

@@ -20,14 +20,13 @@ from sklearn.model_selection import KFold
 
 from experiments._runner import Row
 from kdmaps import metrics, problems
-from kdmaps.baselines import UniformMixtureMap
 from kdmaps.data.distances import median_distance
 from kdmaps.estimators.adaptive import AdaptiveDiffusionMap
 from kdmaps.estimators.kernel_map import KernelDiffusionMap
 from kdmaps.estimators.search import KernelSearchCV
 from kdmaps.estimators.transformer import ModeTransformer
 from kdmaps.estimators.variational import VariationalKernelMap
-from kdmaps.kernels import FAMILIES, Kernel, Matern, Metric, make_kernel
+from kdmaps.kernels import FAMILIES, Gaussian, Kernel, Matern, Metric, Mixture, make_kernel
 from kdmaps.utils.files import replacing
 
 #: Bandwidths in units of the median pairwise distance.
@@ -56,7 +55,8 @@ def _shared(r: int, seed: int, regularization: float) -> dict[str, Any]:
 
 def _cross_validated(scoring: str) -> Fit:
     def fit(X: np.ndarray, r: int, seed: int, regularization: float, n_features: int) -> ModeTransformer:
-        kernels = [printed_kernel(f, sigma) for f in FAMILIES for sigma in median_distance(X) * BANDWIDTHS]
+        sigmas = median_distance(X, random_state=seed) * BANDWIDTHS
+        kernels = [printed_kernel(family, sigma) for family in FAMILIES for sigma in sigmas]
         return KernelSearchCV(
             r,
             families=kernels,
@@ -75,13 +75,17 @@ def _cross_validated(scoring: str) -> Fit:
     return fit
 
 
+def uniform_mixture(median: float) -> Mixture:
+    """Return the kernel of the paper's baseline without selection: Gaussians of all bandwidths with equal weights."""
+    return Mixture([Gaussian(sigma) for sigma in median * BANDWIDTHS])
+
+
 def _uniform(basis: str) -> Fit:
     def fit(X: np.ndarray, r: int, seed: int, regularization: float, n_features: int) -> ModeTransformer:
         p = N_LANDMARKS if basis == "landmarks" else n_features
-        return UniformMixtureMap(
-            basis=basis, n_features=p, sampling="iid", bandwidth_range=BANDWIDTHS[[0, -1]],
-            **_shared(r, seed, regularization),
-        ).fit(X)  # fmt: skip
+        kernel = uniform_mixture(median_distance(X, random_state=seed))
+        shared = _shared(r, seed, regularization)
+        return KernelDiffusionMap(kernel=kernel, basis=basis, n_features=p, sampling="iid", **shared).fit(X)
 
     return fit
 
@@ -100,7 +104,7 @@ def _variational_fourier(X: np.ndarray, r: int, seed: int, regularization: float
     return VariationalKernelMap(
         objective="varrff",
         basis="fourier",
-        bandwidth=BANDWIDTHS[-1] * median_distance(X),
+        bandwidth=BANDWIDTHS[-1] * median_distance(X, random_state=seed),
         n_features=n_features,
         **_shared(r, seed, regularization),
     ).fit(X)
@@ -122,7 +126,7 @@ def without_search(r: int, median: float, seed: int) -> dict[str, KernelDiffusio
     shared = {"basis": "random-phase", "sampling": "iid", **_shared(r, seed, 0.01)}
     return {
         "CV+RFF": KernelDiffusionMap(bandwidth=BANDWIDTHS[-1] * median, **shared),
-        "Uniform+RFF": UniformMixtureMap(bandwidth_range=BANDWIDTHS[[0, -1]], **shared),
+        "Uniform+RFF": KernelDiffusionMap(kernel=uniform_mixture(median), **shared),
     }
 
 
@@ -196,7 +200,7 @@ def measure(
         model = METHODS[method](X, system.n_modes, seed, regularization, n_features)
     seconds = time.perf_counter() - start
     modes, printed, truth = model.transform(X), system.paper_reference(X), system.reference(X, system.n_modes)
-    median = median_distance(X)
+    median = median_distance(X, random_state=seed)
     row = {
         "method": method,
         "problem": problem,

@@ -9,7 +9,7 @@ from sklearn.base import clone
 from sklearn.model_selection import GroupKFold
 
 from kdmaps import AdaptiveDiffusionMap, Factor, KernelDiffusionMap, KernelSearchCV, VariationalKernelMap, problems
-from kdmaps.baselines import DiffusionMap, UniformMixtureMap
+from kdmaps.baselines import DiffusionMap
 from kdmaps.exceptions import DataWarning
 from shared import known_finding
 
@@ -190,7 +190,6 @@ ESTIMATORS = {
     ),
     "adaptive": AdaptiveDiffusionMap(2, families=["gaussian"], regularizations=[1e-2], n_features=20, random_state=0),
     "variational": VariationalKernelMap(2, n_features=20, adam_steps=1, lbfgs_steps=1, random_state=0),
-    "uniform": UniformMixtureMap(2, n_features=20, random_state=0),
     "classical": DiffusionMap(2, random_state=0),
 }
 TABLE = "X must be a table of real numbers, one row per sample: "

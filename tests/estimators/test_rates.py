@@ -111,7 +111,6 @@ MAKERS = {
     "subsample": partial(kdmaps.AdaptiveDiffusionMap, bandwidths=10, max_search_samples=200, refine=False, **SEARCH),
     "bandwidths": partial(kdmaps.VariationalKernelMap, basis="fourier", objective="eig-only", **STEPS),
     "weights": partial(kdmaps.VariationalKernelMap, learn_bandwidths=False, objective="eig-only", **STEPS),
-    "uniform": kdmaps.baselines.UniformMixtureMap,
 }
 
 

@@ -9,7 +9,6 @@ from sklearn.model_selection import GridSearchCV, KFold, PredefinedSplit, cross_
 
 import kdmaps
 from kdmaps import Factor, KernelDiffusionMap, KernelSearchCV, VariationalKernelMap
-from kdmaps.baselines import UniformMixtureMap
 from kdmaps.exceptions import DataWarning
 from kdmaps.kernels import Gaussian
 from shared import GRID, known_warning, scalar_field, square_factor, tensor_field
@@ -125,13 +124,6 @@ def test_parameters_of_the_sums_cannot_change(name, tmp_path):
         assert model.moments_.count == count
         model.set_params(**{name: before}).partial_fit(OTHERS)
         np.testing.assert_allclose(model.rates_, make().fit(X).partial_fit(OTHERS).rates_, rtol=1e-10)
-
-
-def test_the_mixture_of_bandwidths_cannot_change():
-    for change in ({"n_kernels": 4}, {"bandwidth_range": (1, 2)}):
-        model = UniformMixtureMap(2, n_kernels=3, n_features=30, random_state=0).fit(X).set_params(**change)
-        with pytest.raises(ValueError, match="changed after the first samples were summed"):
-            model.partial_fit(OTHERS)
 
 
 def test_values_that_change_in_place_are_noticed():

@@ -262,7 +262,6 @@ class TestEstimators:
             kdmaps.AdaptiveDiffusionMap(max_search_samples=200, refine=False, **search, **shared),
             kdmaps.VariationalKernelMap(basis="fourier", adam_steps=2, lbfgs_steps=2, **shared),
             kdmaps.VariationalKernelMap(learn_bandwidths=False, adam_steps=2, lbfgs_steps=2, **shared),
-            kdmaps.baselines.UniformMixtureMap(**shared),
         ):
             estimator.fit(X)
             assert estimator.tangents_.dimension == 1

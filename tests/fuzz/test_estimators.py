@@ -21,7 +21,6 @@ from sklearn.base import clone
 
 import kdmaps
 from kdmaps import KernelDiffusionMap, KernelSearchCV
-from kdmaps.baselines import UniformMixtureMap
 from kdmaps.kernels import Gaussian, Laplacian, Matern
 
 pytestmark = pytest.mark.slow
@@ -85,7 +84,6 @@ ESTIMATORS = {
         | {"regularizations": [1e-2], "max_extensions": 0, "n_jobs": 1},
         SEARCHED,
     ),
-    "uniform mixture": (UniformMixtureMap, {"n_components": 2, "n_features": 12, "random_state": 0}, {}),
 }
 #: What a message may speak of.
 ARGUMENTS = {*VALUES, *SEARCHED, "X", "x", "sample_weight", "groups", "Sample weights", "n_kernels", "bandwidth_range"}

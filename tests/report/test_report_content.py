@@ -285,7 +285,6 @@ def test_the_way_back(X, search):
             progress=True,
         ),
         kdmaps.KernelDiffusionMap(2, kernel=kdmaps.kernels.Matern(1.5, 2.0), n_features=30, random_state=0),
-        kdmaps.baselines.UniformMixtureMap(2, n_features=30, random_state=0),
         kdmaps.KernelDiffusionMap(2, n_features=30, diffusion=TENSORS, random_state=0),
         kdmaps.KernelSearchCV(
             2, families=["rq2", Mixture([kdmaps.kernels.Gaussian(2.0), kdmaps.kernels.Matern(2.5, 3.0)])],

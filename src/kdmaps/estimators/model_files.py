@@ -19,7 +19,6 @@ import scipy
 import sklearn
 from sklearn.utils.validation import check_is_fitted
 
-from kdmaps.baselines import UniformMixtureMap
 from kdmaps.bases import Basis, FourierBasis, LandmarkBasis, RandomPhaseBasis
 from kdmaps.data.distances import Support
 from kdmaps.diagnostics.evidence import Evidence
@@ -42,7 +41,7 @@ FORMAT = "kdmaps model"
 #: has version 2, which 0.1.0 reads.
 FORMAT_VERSION = 3
 #: Estimators that a file may name.
-ESTIMATORS: dict[str, type[ModeTransformer]] = {cls.__name__: cls for cls in (KernelDiffusionMap, UniformMixtureMap)}
+ESTIMATORS: dict[str, type[ModeTransformer]] = {"KernelDiffusionMap": KernelDiffusionMap}
 #: Bases that a file may name, and the shapes of the arrays that they are built from, in the order of their arguments.
 STORED_BASES: dict[str, tuple[Callable[..., Basis], dict[str, str]]] = {
     "FourierBasis": (FourierBasis, {"frequencies": "qd", "weights": "q", "origin": "d"}),
