@@ -1,14 +1,13 @@
 """Generators of diffusions, applied to basis functions in closed form: residuals 𝒢φ + λφ and Rayleigh estimates.
 
-Where the dynamics is known, a mode can be tested without a reference: 𝒢φ = -λφ (eq:gen-eigen) either holds or not, and
-thm:residual-gap turns the residual into a distance from the true mode (`kdmaps.certificates.residual_gap`).
+For known dynamics the equation 𝒢φ = -λφ (eq:gen-eigen) tests a mode without a reference, and thm:residual-gap bounds
+the distance from the true mode by the residual (`kdmaps.certificates.residual_gap`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,9 +16,8 @@ from scipy.spatial.distance import cdist
 
 from kdmaps.bases import Basis, FourierBasis, LandmarkBasis, ModeBasis, RandomPhaseBasis, square_root
 from kdmaps.forms.diffusion import DiffusionTensor, TensorLike
-from kdmaps.forms.moments import GeneratorMoments, generator_moments
 from kdmaps.kernels import Kernel
-from kdmaps.problems.base import Problem
+from kdmaps.problems.base import Diffusion, Problem
 from kdmaps.utils.threads import map_reduce, slices
 
 Field = Callable[[np.ndarray], Any]
@@ -27,7 +25,7 @@ Field = Callable[[np.ndarray], Any]
 
 @dataclass(frozen=True)
 class Residuals:
-    """How far modes are from eigenfunctions of a generator.
+    """Residuals of modes in the eigenvalue equation of a generator.
 
     Attributes
     ----------
@@ -36,9 +34,9 @@ class Residuals:
     rates : ndarray of shape (r,)
         Rayleigh estimates λ̂_k = -⟨φ_k, 𝒢φ_k⟩/⟨φ_k, φ_k⟩ (eq:app_rayleigh_closed).
     norms : ndarray of shape (r,)
-        ‖𝒢φ_k + λ̂_kφ_k‖/‖φ_k‖ in the law of the points: the residual of a mode of unit norm.
+        ‖𝒢φ_k + λ̂_kφ_k‖/‖φ_k‖ in the law of the points.
     means : ndarray of shape (r,)
-        E φ_k/‖φ_k‖: what a mode of unit norm has of the constant.
+        E φ_k/‖φ_k‖: the share of the constant in a mode of unit norm.
     """
 
     values: np.ndarray
@@ -48,14 +46,20 @@ class Residuals:
 
 
 def rayleigh_residuals(values: np.ndarray, images: np.ndarray, sample_weight: np.ndarray | None = None) -> Residuals:
-    """Residuals of functions of which `values` φ and `images` 𝒢φ (or G_hφ) are known at points.
+    """Compute residuals of functions from their values φ and images 𝒢φ (or G_hφ) at points.
 
     λ̂ = -⟨φ, 𝒢φ⟩/⟨φ, φ⟩ is the λ with the smallest residual (eq:app_rayleigh_ls, eq:app_rayleigh_closed).
 
     Parameters
     ----------
     values, images : ndarray of shape (n, r)
+        φ and 𝒢φ.
     sample_weight : ndarray of shape (n,), optional
+        Weights of the points.
+
+    Returns
+    -------
+    Residuals
     """
     weight = np.ones(len(values)) if sample_weight is None else sample_weight
     weight = weight / weight.sum()
@@ -66,18 +70,18 @@ def rayleigh_residuals(values: np.ndarray, images: np.ndarray, sample_weight: np
 
 
 class Generator:
-    """𝒢f = b·∇f + tr(a∇²f), the generator of dX = b dt + √2 σ dW with a = σσᵀ (eq:generator, whose σσᵀ is 2a).
+    """The generator 𝒢f = b·∇f + tr(a∇²f) of dX = b dt + √2 σ dW with a = σσᵀ (eq:generator, whose σσᵀ is 2a).
 
-    A generator is a function (kernel, X, Z) → 𝒢k(·, z_m)(x_i), which is what the term "pde" of
-    `kdmaps.VariationalKernelMap` asks for.
+    A generator is a function (kernel, X, Z) → 𝒢k(·, z_m)(x_i), as required by the term "pde" of
+    `kdmaps.VariationalKernelMap`.
 
     Parameters
     ----------
     drift : callable
         b: points (n, d) → (n, d).
     diffusion : None, number, array-like or callable, default=None
-        a, the `diffusion` of estimators: that of the energy E[∇f·a∇f] = -E[f𝒢f] of a reversible process. None is the
-        identity, that of √2 dW. A number, a diagonal (d,) or a matrix (d, d) if it is constant; otherwise points
+        The tensor a, as the `diffusion` of estimators: the energy of a reversible process is E[∇f·a∇f] = -E[f𝒢f]. None
+        is the identity (noise √2 dW). A number, a diagonal (d,) or a matrix (d, d) if it is constant; otherwise points
         (n, d) → (n,), (n, d), (n, d, d) or a `kdmaps.Factor` σ.
 
     Examples
@@ -97,7 +101,7 @@ class Generator:
         self._drift, self.diffusion = drift, diffusion
 
     def drift(self, X: np.ndarray) -> np.ndarray:
-        """Evaluate b at points; (n, d)."""
+        """Evaluate b at points X of shape (n, d); the result has the same shape."""
         b = np.asarray(self._drift(X), dtype=np.float64)
         if b.shape != X.shape:
             raise ValueError(f"The drift must have the shape {X.shape} of the points, got {b.shape}.")
@@ -106,10 +110,10 @@ class Generator:
         return b
 
     def _spread(self, X: np.ndarray) -> tuple[np.ndarray | None, np.ndarray | None]:
-        """Evaluate a at points: (diagonal (1 or n, d), None), or (None, σ (1 or n, d, k)) with a = σσᵀ."""
+        """Return (diagonal of a (1 or n, d), None), or (None, σ (1 or n, d, k)) with a = σσᵀ."""
         tensor = DiffusionTensor(self.diffusion, X.shape[1])
         if tensor.per_sample:
-            raise ValueError("A generator acts at any point: give diffusion as a callable, not as an array per sample.")
+            raise ValueError("A generator acts at any point: pass diffusion as a callable, not as an array per sample.")
         if tensor.constant is not None:
             diagonal = np.diagonal(tensor.constant)
             if np.array_equal(tensor.constant, np.diag(diagonal)):
@@ -120,13 +124,22 @@ class Generator:
 
     # --- on kernel functions and features -----------------------------------------------------------------------------
     def __call__(self, kernel: Kernel, X: np.ndarray, Z: np.ndarray) -> np.ndarray:
-        """𝒢k(·, z_m) at x_i; (n, p).
+        """Evaluate 𝒢k(·, z_m) at x_i; (n, p).
 
-        For k = κ(|y - ζ|²) in coordinates y = xT, 1/σ_j on the diagonal of T for instance, with r = T(y - ζ)
+        For k = κ(|y - ζ|²) in coordinates y = xT, for example with 1/σ_j on the diagonal of T, and r = T(y - ζ)
         (Appendix "Kernel derivative identities", for any profile κ):
 
             ∇k = 2κ' r,    ∇²k = 4κ'' rrᵀ + 2κ' TTᵀ,
             𝒢k = 2κ' b·r + 4κ'' rᵀar + 2κ' tr(TᵀaT).
+
+        Parameters
+        ----------
+        kernel : Kernel
+            A kernel that is C².
+        X : ndarray of shape (n, d)
+            Points x_i.
+        Z : ndarray of shape (p, d)
+            Landmarks z_m.
         """
         X, Z = np.asarray(X, dtype=np.float64), np.asarray(Z, dtype=np.float64)
         b, (diagonal, factor) = self.drift(X), self._spread(X)
@@ -136,11 +149,18 @@ class Generator:
         return images
 
     def apply(self, basis: Basis, X: np.ndarray) -> np.ndarray:
-        """𝒢φ_m(x_i) for all features φ of a basis; (n, p).
+        """Evaluate 𝒢φ_m(x_i) for all features φ of a basis; (n, p).
 
         With θ = wᵀx: 𝒢cos θ = -(b·w) sin θ - (wᵀaw) cos θ and 𝒢sin θ = (b·w) cos θ - (wᵀaw) sin θ. Fourier features
-        have all derivatives whatever the kernel (for one that is not C² their 𝒢 grows with the number of features);
-        landmarks need a C² kernel.
+        of any kernel are smooth (if the kernel is not C², 𝒢φ grows with the number of features); landmarks need a C²
+        kernel.
+
+        Parameters
+        ----------
+        basis : Basis
+            φ.
+        X : ndarray of shape (n, d)
+            Points x_i.
         """
         X = np.asarray(X, dtype=np.float64)
         if isinstance(basis, ModeBasis):
@@ -149,7 +169,7 @@ class Generator:
             return self(basis.kernel, X, basis.landmarks)
         if isinstance(basis, FourierBasis):
             return self._on_waves(basis, X)
-        raise TypeError(f"No closed form for {type(basis).__name__}; see Generator.finite_differences.")
+        raise TypeError(f"No closed form for {type(basis).__name__}; use Generator.finite_differences.")
 
     def _on_waves(self, basis: FourierBasis, X: np.ndarray) -> np.ndarray:
         W = basis.frequencies
@@ -160,16 +180,25 @@ class Generator:
             assert factor is not None
             decay = sum((column @ W.T) ** 2 for column in np.moveaxis(factor, 2, 0))
         along = self.drift(X) @ W.T
-        cosines, sines = np.hsplit(FourierBasis.features(basis, X), 2)  # the pairs, of random phases too
+        cosines, sines = np.hsplit(FourierBasis.features(basis, X), 2)  # pairs, also for random phases
         on_cosines, on_sines = -along * sines - decay * cosines, along * cosines - decay * sines
         if isinstance(basis, RandomPhaseBasis):  # √2 cos(θ + phase)
             return np.sqrt(2) * (np.cos(basis.phases) * on_cosines - np.sin(basis.phases) * on_sines)
         return np.hstack([on_cosines, on_sines])
 
     def finite_differences(self, function: Field, X: np.ndarray, step: float = 1e-3) -> np.ndarray:
-        """𝒢f for any function f of points, (n, d) → (n, ...), by central differences; its error is O(step²).
+        """Evaluate 𝒢f by central differences, with an error of O(step²).
 
-        Derivatives are taken along b and along the columns of σ only: tr(σσᵀ∇²f) = Σ_k ∂²f/∂σ_k².
+        Derivatives are taken only along b and along the columns of σ: tr(σσᵀ∇²f) = Σ_k ∂²f/∂σ_k².
+
+        Parameters
+        ----------
+        function : callable
+            f: points (n, d) → (n, ...).
+        X : ndarray of shape (n, d)
+            Points.
+        step : float, default=1e-3
+            Length of a step.
         """
         X = np.asarray(X, dtype=np.float64)
         diagonal, factor = self._spread(X)
@@ -190,15 +219,20 @@ class Generator:
 
     # --- on modes -----------------------------------------------------------------------------------------------------
     def residuals(self, estimator: Any, X: np.ndarray, sample_weight: np.ndarray | None = None) -> Residuals:
-        """𝒢φ_k + λ̂_kφ_k of the modes of a fitted estimator, with their Rayleigh estimates (eq:pde-loss).
+        """Compute 𝒢φ_k + λ̂_kφ_k of the modes of a fitted estimator, with their Rayleigh estimates (eq:pde-loss).
 
         Parameters
         ----------
         estimator : fitted estimator
             Anything with `basis_`, `coefficients_` and `modes_`.
         X : ndarray of shape (n, d)
-            Points of the stationary law; best those that the modes were not fitted to.
+            Points of the stationary law, preferably not the training samples.
         sample_weight : ndarray of shape (n,), optional
+            Weights of the points.
+
+        Returns
+        -------
+        Residuals
         """
         modes = ModeBasis(estimator.basis_, estimator.coefficients_, estimator.modes_.offset)
         values, images = np.empty((2, X.shape[0], modes.n_features))
@@ -210,19 +244,16 @@ class Generator:
         map_reduce(list(slices(X.shape[0], estimator.basis_.chunk_rows)), lambda: None, step)
         return rayleigh_residuals(values, images, sample_weight)
 
-    def moments(self, basis: Basis, X: np.ndarray, sample_weight: np.ndarray | None = None) -> GeneratorMoments:
-        """Return E (𝒢φ)(𝒢φ)ᵀ, E (𝒢φ)φᵀ and E 𝒢φ over the samples X, in chunks."""
-        return generator_moments(partial(self.apply, basis), basis, X, sample_weight)
-
 
 class OrnsteinUhlenbeck(Generator):
-    """𝒢f = -(Ax)·∇f + Δf, of dX = -AX dt + √2 dW (eq:app_ou_generator_kernel).
+    """The generator 𝒢f = -(Ax)·∇f + Δf of dX = -AX dt + √2 dW (eq:app_ou_generator_kernel).
 
-    Self-adjoint in its stationary law if A is symmetric, which is then N(0, A⁻¹) for positive A.
+    If A is symmetric and positive definite, the stationary law is N(0, A⁻¹), and the generator is self-adjoint in it.
 
     Parameters
     ----------
     A : array-like of shape (d, d), or (d,) for a diagonal
+        The matrix A.
     """
 
     def __init__(self, A: ArrayLike):
@@ -239,7 +270,7 @@ class OrnsteinUhlenbeck(Generator):
 
 
 class Langevin(Generator):
-    """𝒢f = -∇V·∇f + Δf, of dX = -∇V dt + √2 dW: self-adjoint in the law exp(-V), in any dimension.
+    """The generator 𝒢f = -∇V·∇f + Δf of dX = -∇V dt + √2 dW, self-adjoint in the law exp(-V).
 
     Parameters
     ----------
@@ -256,28 +287,42 @@ class Langevin(Generator):
 
 
 def for_problem(problem: Problem) -> Generator:
-    """Return the generator of one of `kdmaps.problems` that has a drift."""
-    if not hasattr(problem, "drift"):
+    """Return the generator of a problem with a drift.
+
+    Parameters
+    ----------
+    problem : kdmaps.problems.Diffusion
+        For example ``kdmaps.problems.load("dw1d")``.
+
+    Returns
+    -------
+    Generator
+    """
+    if not isinstance(problem, Diffusion):
         raise ValueError(
-            f"{problem.name!r} has no drift in closed form; give its drift to kdmaps.generators.Generator, or use "
-            "kdmaps.generators.sample_generator, which needs samples only."
+            f"{problem.name!r} does not have a drift in closed form; pass its drift to kdmaps.generators.Generator, or "
+            "use kdmaps.generators.sample_generator, which needs only samples."
         )
     return Generator(problem.drift, problem.diffusion)
 
 
 def sample_generator(X: np.ndarray, bandwidth: float) -> np.ndarray:
-    """G_h = (P - 1)/t on samples of exp(-V), for dynamics of which nothing else is known; (n, n).
+    """Approximate the generator on samples of exp(-V) by G_h = (P - 1)/t, for unknown V.
 
     P is the Markov matrix of `kdmaps.baselines.DiffusionMap` with α = 1/2 (eq:alpha-normalization, eq:markov-operator)
-    and t = σ²/2. (G_hf)_i → (𝒢f)(x_i), 𝒢f = -∇V·∇f + Δf, as t → 0 and n → ∞; the bias is O(t), and the variance
-    O(1/(n t^{1+d/2})) is largest where samples are few: a weak test of a mode where the drift is not known, and none in
-    high dimension.
+    and t = σ²/2. (G_hf)_i → (𝒢f)(x_i), 𝒢f = -∇V·∇f + Δf, as t → 0 and n → ∞. The bias is O(t), and the variance
+    O(1/(n t^{1+d/2})) is largest where samples are sparse: a weak test of a mode, and useless in high dimension.
 
     Parameters
     ----------
     X : ndarray of shape (n, d)
+        Samples.
     bandwidth : float
         σ.
+
+    Returns
+    -------
+    ndarray of shape (n, n)
     """
     K = np.exp(cdist(X, X, "sqeuclidean") / (-2 * bandwidth**2))
     root = np.sqrt(K.sum(axis=1))
@@ -287,12 +332,12 @@ def sample_generator(X: np.ndarray, bandwidth: float) -> np.ndarray:
 
 
 def _on_radial(kernel: Kernel, X: np.ndarray, Z: np.ndarray, b: np.ndarray, diagonal: Any, factor: Any) -> np.ndarray:
-    """𝒢k for one family; see `Generator.__call__`."""
+    """Evaluate 𝒢k for one family; see `Generator.__call__`."""
     T = kernel.linear_map
     if kernel.smoothness < 2 or T is None:
         raise ValueError(
-            f"{kernel!r} has no second derivative where points coincide, so a generator cannot act on it; use a C² "
-            "family (gaussian, matern32, matern52, rq2, rq5), or the basis 'fourier', whose features are smooth."
+            f"{kernel!r} is not twice differentiable where points coincide, so a generator cannot act on it; use a C² "
+            "family (gaussian, matern32, matern52, rq2, rq5), or basis='fourier', whose features are smooth."
         )
     centre = Z.mean(axis=0)
     y, zeta = kernel.coordinates(X - centre), kernel.coordinates(Z - centre)
@@ -301,7 +346,7 @@ def _on_radial(kernel: Kernel, X: np.ndarray, Z: np.ndarray, b: np.ndarray, diag
     if diagonal is not None and T.ndim == 2:
         diagonal, factor = None, np.sqrt(diagonal)[:, :, None] * np.eye(X.shape[1])
     if diagonal is None:
-        columns = kernel.coordinates(np.moveaxis(factor, 2, 0))  # those of Tᵀσ
+        columns = kernel.coordinates(np.moveaxis(factor, 2, 0))  # of Tᵀσ
         trace = (columns**2).sum(axis=(0, 2))
         if columns.shape[1] == 1:  # a is constant
             quadratic = cdist(y @ columns[:, 0].T, zeta @ columns[:, 0].T, "sqeuclidean")
@@ -314,12 +359,11 @@ def _on_radial(kernel: Kernel, X: np.ndarray, Z: np.ndarray, b: np.ndarray, diag
             quadratic = cdist(y * np.sqrt(diagonal), zeta * np.sqrt(diagonal), "sqeuclidean")
         else:
             quadratic = sum(w[:, None] * (x[:, None] - z) ** 2 for w, x, z in zip(diagonal.T, y.T, zeta.T, strict=True))
-    # κ'' may be infinite where x = z (Matérn 3/2). The rᵀar that multiplies it must be exactly zero there, which
-    # differences of matrix products are not.
+    # κ'' may be infinite at x = z (Matérn 3/2), and rᵀar must be exactly zero there, without rounding errors.
     curved = 4 * kernel.profile(s, 2) * np.where(s > 0, quadratic, 0)
     return 2 * kernel.profile(s, 1) * (along + trace[:, None]) + curved
 
 
 def _along(direction: np.ndarray, y: np.ndarray, zeta: np.ndarray) -> np.ndarray:
-    """(y_i - ζ_m)·c_i for a direction c at every point; (n, p)."""
+    """Return (y_i - ζ_m)·c_i for a direction c_i at every point; (n, p)."""
     return np.einsum("nd,nd->n", y, direction)[:, None] - direction @ zeta.T
