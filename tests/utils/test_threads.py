@@ -1,4 +1,4 @@
-"""What belongs to the whole process is given back as it was found, whichever thread ends first."""
+"""Numbers of BLAS threads and filters of warnings are restored, whichever thread ends first."""
 
 import threading
 import warnings
@@ -10,7 +10,7 @@ import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 import kdmaps
-from kdmaps.utils.threads import blas_threads
+from kdmaps.utils.threads import one_blas_thread
 from shared import SMALL_SEARCH, known_warning
 
 
@@ -29,54 +29,54 @@ def two_threads():
 
 @pytest.mark.usefixtures("two_threads")
 @pytest.mark.parametrize("order", [(0, 1), (1, 0)])
-def test_contexts_that_overlap_give_the_threads_back(order):
+def test_overlapping_contexts_restore_the_number(order):
     stacks = [ExitStack(), ExitStack()]
     for stack in stacks:
-        stack.enter_context(blas_threads(1))
+        stack.enter_context(one_blas_thread())
         assert set(blas()) == {1}
     stacks[order[0]].close()
-    assert set(blas()) == {1}  # the other context is still under way
+    assert set(blas()) == {1}  # the other context has not ended
     stacks[order[1]].close()
     assert set(blas()) == {2}
 
 
 @pytest.mark.usefixtures("two_threads")
 @pytest.mark.parametrize("order", [(0, 1), (1, 0)])
-def test_threads_that_overlap_give_the_threads_back(order):
-    """Of threads that live on, as those of a pool do: the one that sets the number last is not the first one."""
+def test_overlapping_threads_restore_the_number(order):
+    """The threads of a pool live on, and the last one to set the number is not the first one."""
     with ThreadPoolExecutor(1) as one, ThreadPoolExecutor(1) as two:
         pools, stacks = (one, two), (ExitStack(), ExitStack())
         for pool, stack in zip(pools, stacks, strict=True):
-            pool.submit(stack.enter_context, blas_threads(1)).result()
+            pool.submit(stack.enter_context, one_blas_thread()).result()
             assert set(blas()) == {1}
         pools[order[0]].submit(stacks[order[0]].close).result()
         assert set(blas()) == {1}
         pools[order[1]].submit(stacks[order[1]].close).result()
         assert set(blas()) == {2}
         with threadpool_limits(1, user_api="blas"):
-            assert set(blas()) == {1}  # nor do these threads keep others from it
+            assert set(blas()) == {1}  # other threads may still set it
 
 
 @pytest.mark.usefixtures("two_threads")
-def test_a_limit_within_a_limit():
-    with blas_threads(1):
-        with blas_threads(2):
+def test_nested_contexts():
+    with one_blas_thread():
+        with one_blas_thread():
             assert set(blas()) == {1}
         assert set(blas()) == {1}
     assert set(blas()) == {2}
 
 
 @pytest.mark.usefixtures("two_threads")
-def test_an_error_gives_the_threads_back():
-    with pytest.raises(ZeroDivisionError), blas_threads(1):
+def test_an_error_restores_the_number():
+    with pytest.raises(ZeroDivisionError), one_blas_thread():
         1 / 0  # noqa: B018
     assert set(blas()) == {2}
 
 
 @pytest.mark.usefixtures("two_threads")
 @known_warning()
-def test_searches_in_threads_leave_the_process_as_it_was(tmp_path):
-    """Of data in memory and of text, whose reader once set a filter; numbers are those of a search alone."""
+def test_concurrent_searches_restore_threads_and_filters(tmp_path):
+    """Results equal those of a single search, for data in memory and in text files."""
     X = kdmaps.problems.load("ou2d-4").sample(200, random_state=0)
     np.savetxt(tmp_path / "X.txt", X)
     start = threading.Barrier(4)
@@ -96,8 +96,8 @@ def test_searches_in_threads_leave_the_process_as_it_was(tmp_path):
 
 
 @known_warning()
-def test_a_search_sets_no_filter():
-    """Within a fit, filters are those of the caller; two threads that each set one leave one behind."""
+def test_a_search_sets_no_warning_filter():
+    """If two threads each set a filter, one of the filters would remain."""
     filters, seen = list(warnings.filters), []
 
     def diffusion(x):
@@ -110,8 +110,8 @@ def test_a_search_sets_no_filter():
     assert all(inside == filters for inside in seen)
 
 
-def test_readers_of_text_set_no_filter(tmp_path):
-    """A filter that one thread sets while another one reads is never taken away again."""
+def test_text_readers_set_no_warning_filter(tmp_path):
+    """A filter that one thread sets while another thread reads would never be removed."""
     (tmp_path / "X.txt").write_text("\n".join(["# x y", "", *["1.5 2.5", "", "# pause", "2.5 1.0"] * 200, ""]))
     filters, seen = list(warnings.filters), []
     blocks = kdmaps.data.open_table(tmp_path / "X.txt").blocks([0, 1])

@@ -22,7 +22,7 @@ from dask.delayed import Delayed, delayed
 
 from kdmaps.data.formats.arrays import write_rows
 from kdmaps.data.sources import ArraySource, Form, Part, Sample, Source, as_rows, check_finite, draw_rows
-from kdmaps.utils.threads import blas_threads, n_threads, single_thread, slices
+from kdmaps.utils.threads import n_threads, one_blas_thread, single_thread, slices
 from kdmaps.utils.types import PathLike
 
 #: Sums of a block as plain arrays (`Form.pack`).
@@ -296,7 +296,7 @@ class _Limit:
 
     @staticmethod
     def _hold(set_: threading.Event, over: threading.Event) -> None:
-        with blas_threads(1):
+        with one_blas_thread():
             set_.set()
             over.wait()
 

@@ -20,7 +20,7 @@ from kdmaps.selection.plan import SearchPlan
 from kdmaps.selection.result import SearchResult
 from kdmaps.selection.rules import chosen_scoring, select_by_timescale
 from kdmaps.selection.scores import FoldFit
-from kdmaps.utils.threads import blas_threads
+from kdmaps.utils.threads import one_blas_thread
 from kdmaps.utils.types import PathLike, RandomStateLike
 
 #: The refinement starts from a Gaussian at least this wide, in median distances. One bandwidth for all coordinates
@@ -184,7 +184,7 @@ class AdaptiveDiffusionMap(KernelSearchCV):
 
     def _refined(self, result: SearchResult) -> Refinement | None:
         median = result.data.median
-        with blas_threads(1):
+        with one_blas_thread():
             return refine(
                 result.data,
                 _start(result, START_WIDTH * median, self.regularizations),

@@ -15,7 +15,7 @@ from kdmaps.learn._leading import LeadingModes, solve_modes
 from kdmaps.learn.objective import Loss, Objective
 from kdmaps.learn.statistics import Statistics, map_arrays, rounding_variance
 from kdmaps.selection.rules import PooledScore
-from kdmaps.utils.threads import blas_threads, map_ordered
+from kdmaps.utils.threads import map_ordered, one_blas_thread
 
 #: Where the solver of each eigenproblem starts, by the number of the problem: `LeadingModes.reduced` of the last θ.
 Memory = dict[int, np.ndarray]
@@ -152,13 +152,13 @@ def heldout(
         Filled here; given again with similar statistics, it saves most of the work of the eigenproblems.
     """
     n, lam = objective.n_components, float(np.exp(log_regularization))
-    with blas_threads(1):  # several problems at once, and the same rounding for any number of threads
+    with one_blas_thread():  # several problems at once, and the same rounding for any number of threads
         fit = _fit(statistics, lam, objective, roles, {} if memory is None else memory)
     if fit is None:
         return _undetermined(statistics, n)
 
     def adjoint() -> tuple[Statistics, float]:
-        with blas_threads(1):
+        with one_blas_thread():
             by_forms = [-part for part in fit.score.lower_bound_adjoint(objective.caution)]
             adjoints, problems = _union_adjoints(fit, by_forms)
             totals, grams, energies = _class_adjoints(fit.unions, adjoints, objective.center)

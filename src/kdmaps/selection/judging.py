@@ -29,7 +29,7 @@ from kdmaps.spectrum.iteration import CLOSE_STEPS, LAGGED_BOUND, LAGGED_STEPS, s
 from kdmaps.spectrum.modes import Modes
 from kdmaps.spectrum.pencil import find_modes
 from kdmaps.utils.content import content_digest
-from kdmaps.utils.threads import blas_threads
+from kdmaps.utils.threads import one_blas_thread
 from kdmaps.utils.validation import check_samples
 
 #: Samples on which data that are expensive to pass over are searched, unless more are asked for.
@@ -205,7 +205,7 @@ class SearchData:
         sums, settings = [folded.whole, *trains, *tests], (n_components, [regularization], self.fit.center)
         iteration = {**self._iteration, "steps": CLOSE_STEPS}
         members = np.eye(len(sums), dtype=bool)
-        with blas_threads(1):
+        with one_blas_thread():
             sums = _seen(sums, members, folded.basis)
             return rough_cross_fit(sums, members, folded.basis.ridge, *settings, **iteration)[0]
 

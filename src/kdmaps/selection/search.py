@@ -23,7 +23,7 @@ from kdmaps.selection.result import SearchResult
 from kdmaps.selection.rules import make_scoring
 from kdmaps.spectrum.modes import MAX_CONDITION
 from kdmaps.utils.progress import track
-from kdmaps.utils.threads import blas_threads, map_unordered
+from kdmaps.utils.threads import map_unordered, one_blas_thread
 from kdmaps.utils.validation import seed_of
 
 #: Standard errors of the difference that a candidate may be worse by, if rounding spoils the best one.
@@ -56,7 +56,7 @@ def search(source: Source, weight: np.ndarray | None, groups: Any, plan: SearchP
     checkpoint = Checkpoint(plan.checkpoint)
     resumed = plan.random_state is None and checkpoint.seed is not None
     seed: int = checkpoint.seed if resumed else seed_of(plan.random_state)  # type: ignore[assignment]
-    with blas_threads(1):  # small problems, several at a time: threads of BLAS would spin on the cores of the others
+    with one_blas_thread():  # small problems, several at a time: threads of BLAS would spin on the cores of the others
         return _search(SearchData.gather(source, weight, groups, plan, seed), plan, checkpoint)
 
 

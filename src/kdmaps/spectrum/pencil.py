@@ -13,7 +13,7 @@ from kdmaps.forms.moments import Moments
 from kdmaps.spectrum.checks import or_fewer
 from kdmaps.spectrum.clock import NO_LAG, Clock
 from kdmaps.spectrum.modes import Modes
-from kdmaps.utils.threads import blas_threads
+from kdmaps.utils.threads import one_blas_thread
 from kdmaps.utils.warn import warn
 
 #: Rounding of a number in single precision, and how much of a mode's variance it may bound.
@@ -126,7 +126,7 @@ def find_modes(
     if n_components > p:
         raise ValueError(f"n_components={n_components} exceeds the number of features {p}; increase n_features.")
     # Small problems do not gain from threads, and lose badly where other threads want the cores too.
-    with blas_threads(1) if p <= 512 else nullcontext():
+    with one_blas_thread() if p <= 512 else nullcontext():
         solution = solve(covariance, energy, ridge, min(n_components + 1, p), regularization)
     values, coefficients, condition, trace = solution
     floor = rounding_variance(moments, coefficients)

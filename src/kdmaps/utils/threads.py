@@ -1,4 +1,4 @@
-"""One thread per core: chunks of samples are dealt to Python threads whose work holds no interpreter lock."""
+"""One thread per core: chunks of samples are given to Python threads whose work releases the interpreter lock."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence, Sized
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from contextlib import ExitStack, contextmanager
+from functools import cache
 from itertools import chain
 from typing import Any
 
@@ -16,11 +17,15 @@ from threadpoolctl import ThreadpoolController
 #: Tasks that wait for a busy thread: one is enough to keep it busy, and each holds a chunk of samples.
 QUEUED = 1
 _local = threading.local()
+# Contexts of `one_blas_thread`, over all threads, and the numbers of BLAS threads before the first of them.
+_lock = threading.Lock()
+_contexts = 0
+_before: list[int] = []
 
 
 @contextmanager
 def single_thread() -> Iterator[None]:
-    """Within this context, chunk loops of the calling thread stay in it: for callers that are parallel themselves."""
+    """Within this context, chunk loops of the calling thread start no other threads, since their caller does."""
     before, _local.single = getattr(_local, "single", False), True
     try:
         yield
@@ -29,33 +34,66 @@ def single_thread() -> Iterator[None]:
 
 
 class Cancelled(BaseException):
-    """Raised in a worker thread whose result nobody waits for any more."""
+    """Raised in a worker thread whose result is not needed any more."""
 
 
 def check_cancelled() -> None:
-    """Raise `Cancelled` in a worker of `map_unordered` that was told to stop."""
+    """Raise `Cancelled` in a worker of `map_unordered` after the iteration has ended."""
     stop = getattr(_local, "stop", None)
     if stop is not None and stop.is_set():
         raise Cancelled
 
 
 @contextmanager
-def blas_threads(limit: int) -> Iterator[None]:
-    """Within this context, BLAS uses at most `limit` threads per call.
+def one_blas_thread() -> Iterator[None]:
+    """Within this context, BLAS uses one thread per call.
 
     The number of threads belongs to the process (with OpenMP, to the calling thread). Contexts of several threads
-    overlap and end in any order, so the smallest of their limits holds, and the last one to end gives back what the
-    first one found.
+    overlap and end in any order: the first one sets the number, the last one restores it.
     """
-    own = _blas.enter(limit)
+    global _contexts, _before
+    process, openmp = _blas_libraries()
+    with _lock:
+        if _contexts == 0:
+            _before = _set_threads(process, [1] * len(process))
+        _contexts += 1
+    own = _set_threads(openmp, [1] * len(openmp))
     try:
         yield
     finally:
-        _blas.leave(limit, own)
+        _set_threads(openmp, own)
+        with _lock:
+            _contexts -= 1
+            if _contexts == 0:
+                _set_threads(process, _before)
+
+
+@cache  # scanning the loaded libraries takes milliseconds
+def _blas_libraries() -> tuple[list[Any], list[Any]]:
+    """Return BLAS libraries with one number of threads for the process, and OpenBLAS with one for each thread."""
+    found = ThreadpoolController().select(user_api="blas").lib_controllers
+    libraries: tuple[list[Any], list[Any]] = ([], [])
+    for library in found:
+        if library.num_threads is not None:
+            openmp = library.internal_api == "openblas" and getattr(library, "threading_layer", "") == "openmp"
+            libraries[openmp].append(library)
+    return libraries
+
+
+def _set_threads(libraries: list[Any], numbers: list[int]) -> list[int]:
+    """Set the numbers of threads and return the previous ones."""
+    previous = [library.num_threads for library in libraries]
+    for library, number in zip(libraries, numbers, strict=True):
+        # Since threadpoolctl 3.8, only the first thread that sets a number may set another.
+        release = getattr(library, "clear_controlling_thread", lambda **_: None)
+        release(force=True)
+        library.set_num_threads(number)
+        release()
+    return previous
 
 
 def n_threads() -> int:
-    """Threads for the chunk loop: one per core that this process may use."""
+    """Return the number of threads of the chunk loop: one per core that this process may use."""
     if getattr(_local, "single", False):
         return 1
     limit = int(os.environ.get("OMP_NUM_THREADS", "").split(",")[0] or 0)  # "2,4" limits nested levels too
@@ -64,7 +102,7 @@ def n_threads() -> int:
 
 
 def map_reduce(tasks: Iterable[Any], start: Callable[[], Any], step: Callable[[Any, Any], None]) -> list[Any]:
-    """Deal `tasks` to one thread per core; each thread folds its share into a state of its own.
+    """Deal `tasks` to one thread per core; each thread adds its share to its own state.
 
     Parameters
     ----------
@@ -74,7 +112,7 @@ def map_reduce(tasks: Iterable[Any], start: Callable[[], Any], step: Callable[[A
     start : callable
         Makes a state.
     step : callable
-        `step(state, task)` folds one task into a state, in place.
+        `step(state, task)` adds one task to a state, in place.
 
     Returns
     -------
@@ -91,7 +129,7 @@ def map_reduce(tasks: Iterable[Any], start: Callable[[], Any], step: Callable[[A
         return [state]
     states: list[Any] = []
     pending: list[deque[Future[Any]]] = [deque() for _ in range(workers)]
-    with blas_threads(1), ExitStack() as stack:
+    with one_blas_thread(), ExitStack() as stack:
         lanes = [stack.enter_context(ThreadPoolExecutor(1)) for _ in range(workers)]
         for number, task in enumerate(tasks):
             t = number % workers
@@ -106,13 +144,13 @@ def map_reduce(tasks: Iterable[Any], start: Callable[[], Any], step: Callable[[A
 
 
 def map_ordered(tasks: Iterable[Any], work: Callable[[Any], Any]) -> Iterator[Any]:
-    """`work(task)` for each task, computed by one thread per core a few tasks ahead, in the order of the tasks."""
+    """Yield `work(task)` in the order of the tasks, computed by one thread per core a few tasks ahead."""
     workers = n_threads()
     if workers == 1:
         yield from map(work, tasks)
         return
     pending: deque[Future[Any]] = deque()
-    with blas_threads(1), ThreadPoolExecutor(workers) as pool:
+    with one_blas_thread(), ThreadPoolExecutor(workers) as pool:
         for task in tasks:
             if len(pending) > QUEUED * workers:
                 yield pending.popleft().result()
@@ -122,7 +160,7 @@ def map_ordered(tasks: Iterable[Any], work: Callable[[Any], Any]) -> Iterator[An
 
 
 def map_unordered(tasks: Sequence[Any], work: Callable[[Any], Any], n_workers: int) -> Generator[tuple[int, Any]]:
-    """Yield (number, `work(task)`) of each task as it is finished, with one BLAS thread for each worker.
+    """Yield (number, `work(task)`) of each task when it is finished, with one BLAS thread for each worker.
 
     When the iteration ends early (Ctrl-C, an error), workers stop at their next chunk of samples and are waited for:
     close the iterator, e.g. with `contextlib.closing`.
@@ -134,7 +172,7 @@ def map_unordered(tasks: Sequence[Any], work: Callable[[Any], Any], n_workers: i
         with single_thread():
             return work(task)
 
-    with blas_threads(1):
+    with one_blas_thread():
         if n_workers == 1:
             with single_thread():
                 yield from enumerate(map(work, tasks))
@@ -149,65 +187,6 @@ def map_unordered(tasks: Sequence[Any], work: Callable[[Any], Any], n_workers: i
             pool.shutdown(wait=True, cancel_futures=True)
 
 
-class _BlasLimits:
-    """The limits that hold at the moment, and the numbers of threads without them."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._limits: list[int] = []
-        self._libraries: list[Any] | None = None
-        self._found: list[int] = []  # of each library, when the first context began
-
-    def enter(self, limit: int) -> list[tuple[Any, int]]:
-        """Begin a context; return what to give back in this thread: libraries with OpenMP, and their numbers."""
-        with self._lock:
-            if self._libraries is None:
-                # Scanning the loaded libraries takes milliseconds: do it once, when the BLAS libraries are loaded.
-                found = ThreadpoolController().select(user_api="blas").lib_controllers
-                self._libraries = [library for library in found if library.num_threads is not None]
-            shared = self._shared()
-            if not self._limits:
-                self._found = [library.num_threads for library in shared]
-            self._limits.append(limit)
-            self._apply(shared)
-        own = [(library, library.num_threads) for library in self._libraries if library not in shared]
-        for library, number in own:
-            library.set_num_threads(min(number, limit))
-        return own
-
-    def leave(self, limit: int, own: list[tuple[Any, int]]) -> None:
-        """End a context."""
-        with self._lock:
-            self._limits.remove(limit)
-            self._apply(self._shared())
-        for library, number in own:
-            library.set_num_threads(number)
-
-    def _shared(self) -> list[Any]:
-        """Return the libraries whose number of threads is that of the process."""
-        return [library for library in self._libraries or () if _layer(library) != "openmp"]
-
-    def _apply(self, shared: list[Any]) -> None:
-        for library, found in zip(shared, self._found, strict=True):
-            _set_threads(library, min([found, *self._limits]))
-
-
-def _set_threads(library: Any, number: int) -> None:
-    """Set the threads of a library, whichever thread did so before: since 3.8 threadpoolctl heeds the first alone."""
-    release = getattr(library, "clear_controlling_thread", lambda **_: None)
-    release(force=True)
-    library.set_num_threads(number)
-    release()
-
-
-def _layer(library: Any) -> str:
-    # That of MKL is the same number for all threads.
-    return getattr(library, "threading_layer", "") if library.internal_api == "openblas" else ""
-
-
-_blas = _BlasLimits()
-
-
 def slices(n: int, size: int) -> Iterator[slice]:
-    """Consecutive slices of at most `size` rows."""
+    """Return consecutive slices of at most `size` rows."""
     return (slice(start, min(start + size, n)) for start in range(0, n, size))
