@@ -161,6 +161,13 @@ def test_checkpoint_knows_the_pairs_of_frames(X, tmp_path):
             KernelSearchCV(**settings, **other).fit(X)
 
 
+def test_checkpoint_of_an_older_format_is_rejected(X, tmp_path):
+    path = tmp_path / "sweep.jsonl"
+    path.write_text('{"format": 4, "kdmaps": "0.2.0.dev0", "seed": 0}\n')
+    with pytest.raises(ValueError, match="has format 4"):
+        KernelSearchCV(**SMALL_SEARCH, checkpoint=path).fit(X)
+
+
 def test_a_changed_digit_is_noticed_and_judged_again(X, tmp_path):
     settings = {**SMALL_SEARCH, "checkpoint": tmp_path / "sweep.jsonl"}
     whole = KernelSearchCV(**settings).fit(X)

@@ -14,7 +14,7 @@ from kdmaps.utils.json_lines import append_line, is_intact, read_lines, sealed
 from kdmaps.utils.warn import warn
 
 #: Increase this when older versions can no longer read a checkpoint.
-CHECKPOINT_FORMAT = 4
+CHECKPOINT_FORMAT = 5
 
 
 class Checkpoint:
@@ -97,6 +97,11 @@ class Checkpoint:
             return
         if not self._header:  # another process has made it since
             self._read()
+        if (found := self._header.get("format", CHECKPOINT_FORMAT)) != CHECKPOINT_FORMAT:
+            raise ValueError(
+                f"checkpoint {self._path} has format {found}, but this version of kdmaps reads format "
+                f"{CHECKPOINT_FORMAT}; remove it or give another path."
+            )
         if self._header != header:
             raise ValueError(
                 f"checkpoint {self._path} belongs to other data, settings or scoring, or to another version of kdmaps "

@@ -1,9 +1,9 @@
-"""Digests of values and functions, by which a later call knows whether it is about the same ones."""
+"""Digests of values and functions, to find out whether a later call has the same arguments."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import fields, is_dataclass
 from functools import partial
 from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
@@ -11,20 +11,22 @@ from typing import Any
 
 import numpy as np
 
-#: Bytes of an array that are read at once: it may be mapped from a file.
+from kdmaps.utils.frames import column_names
+
+#: Bytes of an array that are read at a time: it may be mapped from a file.
 BLOCK_BYTES = 2**24
 
 
 def content_digest(*values: Any) -> str:
     """Return a digest of the content of values: numbers, text, arrays, containers, functions, plain objects.
 
-    A function is its code, defaults, closure and the global values of its own module that it names; functions of other
-    modules that it calls count with their code alone. Two values of equal content have the same digest.
+    A function counts with its code, defaults, closure and the global values of its module that it names; functions of
+    other modules that it calls count with their code alone. Values of equal content have the same digest.
 
     Raises
     ------
     ValueError
-        For an object whose content cannot be known, such as an open file.
+        For an object whose content is not accessible, such as an open file.
     """
     digest = _Digest()
     for value in values:
@@ -33,113 +35,92 @@ def content_digest(*values: Any) -> str:
 
 
 class _Digest:
-    """A digest to which values are added, each of them once."""
+    """A digest to which values are added."""
 
     def __init__(self) -> None:
         self.sha = hashlib.sha256()
-        self._within: list[int] = []  # what is being added: a recursive function names itself
+        self._within: list[int] = []  # values that contain this one: a recursive function names itself
         self._module: str | None = None  # of the function whose globals count
-
-    def _say(self, *words: Any) -> None:
-        self.sha.update(repr(words).encode())  # a repr has its own quotes: no two sequences of words look alike
 
     def add(self, value: Any) -> None:
         if id(value) in self._within:
-            self._say("again", self._within.index(id(value)))
+            self._update("again", self._within.index(id(value)))
             return
         self._within.append(id(value))
-        try:
-            self._add(value)
-        finally:
-            self._within.pop()
+        label, parts = self._parts(value)
+        self._update(*label)
+        for part in parts:
+            self.add(part)
+        self._within.pop()
 
-    def _add(self, value: Any) -> None:
+    def _update(self, *label: Any) -> None:
+        self.sha.update(repr(label).encode())  # a repr is quoted, so that different labels stay different
+
+    def _parts(self, value: Any) -> tuple[tuple[Any, ...], Iterable[Any]]:
+        """Return a plain label of a value, and the values that it is made of."""
         if value is None or value is Ellipsis or isinstance(value, bool | int | float | complex | str | bytes):
-            self._say(type(value).__name__, value)
-        elif isinstance(value, np.ndarray | np.generic):
-            self._add_array(np.asarray(value))
-        elif isinstance(value, tuple | list):
-            self._say("sequence", len(value))
-            self._add_all(value)
-        elif isinstance(value, dict):
-            self._say("dict", len(value))
-            self._add_all(part for item in value.items() for part in item)
-        elif isinstance(value, set | frozenset):
-            self._say("set", sorted(content_digest(part) for part in value))
-        elif isinstance(value, np.random.RandomState):
-            self._add(value.get_state())
-        elif isinstance(value, type):
-            self._add_class(value, followed=value.__module__ == self._module)
-        elif isinstance(value, ModuleType | BuiltinFunctionType | np.ufunc | np.dtype):
-            self._say("known by its name", getattr(value, "__module__", ""), getattr(value, "__qualname__", str(value)))
-        elif not self._add_function(value):
-            self._add_object(value)
-
-    def _add_all(self, values: Iterable[Any]) -> None:
-        for value in values:
-            self.add(value)
-
-    def _add_array(self, array: np.ndarray) -> None:
-        if array.dtype.hasobject:
-            self._say("array", array.shape)
-            self._add_all(array.ravel().tolist())
-            return
-        self._say("array", array.dtype.str, array.shape)
-        rows = max(1, BLOCK_BYTES // max(1, array[:1].nbytes)) if array.ndim else 1
-        for begin in range(0, len(array) if array.ndim else 1, rows):
-            self.sha.update(np.ascontiguousarray(array[begin : begin + rows] if array.ndim else array).tobytes())
-
-    def _add_function(self, value: Any) -> bool:
-        """Add a function, or what is made of one; return whether it is one."""
+            return (type(value).__name__, value), ()
+        if hasattr(value, "__array__") and not isinstance(value, type):  # arrays and numbers of numpy, data frames
+            return self._array_parts(np.asarray(value), column_names(value))
+        if isinstance(value, tuple | list):
+            return ("sequence", len(value)), value
+        if isinstance(value, dict):
+            return ("dict", len(value)), (part for item in value.items() for part in item)
+        if isinstance(value, set | frozenset):
+            return ("set", sorted(content_digest(part) for part in value)), ()
+        if isinstance(value, np.random.RandomState):
+            return ("generator",), value.get_state()
+        if isinstance(value, ModuleType | BuiltinFunctionType | np.ufunc | np.dtype):
+            return ("name", getattr(value, "__module__", ""), getattr(value, "__qualname__", str(value))), ()
+        if isinstance(value, type):
+            return _class_parts(value, followed=value.__module__ == self._module)
         if isinstance(value, CodeType):
-            self._say("code", value.co_code, value.co_names, value.co_varnames, value.co_freevars, value.co_flags)
-            self._add_all(value.co_consts)
-        elif isinstance(value, FunctionType):
-            self._say("function", value.__qualname__)
-            self._add_all([value.__code__, value.__defaults__, value.__kwdefaults__])
-            self._add_all(_cell(cell) for cell in value.__closure__ or ())
-            self._add_globals(value)
-        elif isinstance(value, partial):
-            self._say("partial")
-            self._add_all([value.func, value.args, value.keywords])
-        elif isinstance(value, MethodType):
-            self._say("method")
-            self._add_all([value.__func__, value.__self__])
-        else:
-            return False
-        return True
+            names = value.co_names, value.co_varnames, value.co_freevars
+            return ("code", value.co_code, *names, value.co_flags), value.co_consts
+        if isinstance(value, FunctionType):
+            return ("function", value.__qualname__), self._function_parts(value)
+        if isinstance(value, partial):
+            return ("partial",), (value.func, value.args, value.keywords)
+        if isinstance(value, MethodType):
+            return ("method",), (value.__func__, value.__self__)
+        if not hasattr(value, "__dict__"):
+            raise ValueError(f"the content of {value!r} is not accessible.")
+        label, functions = _class_parts(type(value), followed=callable(value))
+        plain = is_dataclass(value)  # whose other attributes are cached results
+        data = {f.name: getattr(value, f.name) for f in fields(value)} if plain else vars(value)
+        return label, (*functions, data)
 
-    def _add_globals(self, function: FunctionType) -> None:
-        """Add the global values that a function names: those of the outermost function's module alone."""
+    def _array_parts(self, array: np.ndarray, columns: list[str] | None) -> tuple[tuple[Any, ...], Iterable[Any]]:
+        label = ("array", array.dtype.str, array.shape, columns)
+        if array.dtype.hasobject:
+            return label, array.ravel().tolist()
+        self._update(*label)
+        rows = np.atleast_1d(array)
+        size = max(1, BLOCK_BYTES // max(1, rows[:1].nbytes))
+        for begin in range(0, len(rows), size):
+            self.sha.update(np.ascontiguousarray(rows[begin : begin + size]).view(np.uint8))
+        return ("end",), ()
+
+    def _function_parts(self, function: FunctionType) -> Iterator[Any]:
+        """Yield code, defaults and closure, and the named globals of the outermost function's module."""
+        yield from (function.__code__, function.__defaults__, function.__kwdefaults__)
+        yield from map(_cell, function.__closure__ or ())
         if self._module not in (None, function.__module__):
             return
         before, self._module = self._module, function.__module__
         for name in sorted(_names(function.__code__) & function.__globals__.keys()):
-            self._say("global", name)
-            self.add(function.__globals__[name])
+            yield from (name, function.__globals__[name])
         self._module = before
 
-    def _add_class(self, kind: type, followed: bool) -> None:
-        """Add a class by its name, and with its functions if they are to be followed."""
-        self._say("class", kind.__module__, kind.__qualname__)
-        for base in kind.__mro__ if followed else ():
-            self._add_all(value for value in vars(base).values() if isinstance(value, FunctionType))
 
-    def _add_object(self, value: Any) -> None:
-        """Add an object by its class and its plain data; what can be called, with the functions that it runs."""
-        self._add_class(type(value), followed=callable(value))
-        if hasattr(value, "to_dict"):  # kernels, data frames
-            self.add(value.to_dict())
-        elif is_dataclass(value):
-            self._add_all(getattr(value, field.name) for field in fields(value))
-        elif hasattr(value, "__dict__"):
-            self.add(vars(value))
-        else:
-            raise ValueError(f"the content of {value!r} cannot be known.")
+def _class_parts(kind: type, followed: bool) -> tuple[tuple[Any, ...], list[Any]]:
+    """Return the name of a class, and its functions if they are followed."""
+    found = [value for base in kind.__mro__ for value in vars(base).values() if isinstance(value, FunctionType)]
+    return ("class", kind.__module__, kind.__qualname__), found if followed else []
 
 
 def _cell(cell: Any) -> Any:
-    """Return what a closure holds; a name that is not bound yet holds nothing."""
+    """Return the content of a closure's cell, None for a name that is not bound yet."""
     try:
         return cell.cell_contents
     except ValueError:
