@@ -107,7 +107,7 @@ def test_a_trajectory_too_short_for_tests_is_fitted_all_the_same():
     np.save("short.npy", PATH[:40])
     result = run("fit", "short.npy", *QUICK, "--lag", 35, "--out", "out")
     assert result.exit_code == 0, result.output
-    assert "too short for" in result.stdout
+    assert "too short" in result.stdout
     assert np.isfinite(np.genfromtxt("out/modes.csv", delimiter=",", skip_header=1)).all()  # of rates without end, too
 
 

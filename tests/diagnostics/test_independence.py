@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import kdmaps
 from kdmaps.diagnostics import independence as module
-from kdmaps.words import independence_of
+from kdmaps.summary import describe_independence
 
 RNG = np.random.default_rng(0)
 x, y = RNG.uniform(0, np.pi, (2, 1000))
@@ -65,7 +65,7 @@ def test_noise_is_independent_however_many_modes_precede_it():
     assert found.independent.all()
     # Random errors of the prediction add to those of the mode: about 1 + 1/(2 · effective neighbours).
     assert_allclose(found.residuals[1:], 1.04, atol=0.08)
-    assert "Every mode is a new coordinate" in independence_of(found)
+    assert "Every mode is a new coordinate" in describe_independence(found)
 
 
 def test_units_signs_and_samples_without_weight_make_no_difference():
@@ -92,11 +92,11 @@ def test_a_sample_far_from_all_others_takes_the_value_of_its_neighbour():
     assert np.isfinite(kdmaps.independent_modes(modes).residuals).all()
 
 
-def test_words():
-    text = independence_of(kdmaps.independent_modes(STRIP[:300]))
-    assert text.startswith("Modes 1, 4 are new coordinates; ")
+def test_description():
+    text = describe_independence(kdmaps.independent_modes(STRIP[:300]))
+    assert "Modes 1, 4 are new" in text
     assert "2 (0.0" in text
-    assert independence_of(kdmaps.independent_modes(STRIP[:300, :2])).startswith("Mode 1 is the only coordinate; ")
+    assert "Mode 1 is the only" in describe_independence(kdmaps.independent_modes(STRIP[:300, :2]))
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from kdmaps import AdaptiveDiffusionMap, KernelDiffusionMap, KernelSearchCV, pro
 from kdmaps.diagnostics.trust import Trust, ratio
 from kdmaps.exceptions import UnreliableModesWarning
 from kdmaps.simulation import effective_sample_size
-from kdmaps.words import MARK, checks_of, timescale_rows
+from kdmaps.summary import MARK, summarise
 from shared import SMALL_SEARCH, known_finding, known_warning
 
 
@@ -174,11 +174,11 @@ def test_what_is_shown():
     model = KernelDiffusionMap(2, bandwidth=1.0, regularization=1e-8, random_state=0).fit(X)
     bad = int(np.flatnonzero(~model.trust_.ok)[0])
     assert "not to be trusted" in repr(model.trust_)
-    assert timescale_rows(model)[bad][0] == f"{MARK} {bad + 1}"
+    assert summarise(model).rows[bad][0] == f"{MARK} {bad + 1}"
     row = model.trust_.table()[bad]
     assert not row["ok"]
     assert "variance samples" in row["reasons"]
-    failed = [check for check in checks_of(model) if not check.passed]
+    failed = [check for check in summarise(model).checks if not check.passed]
     assert any("n_V" in check.what for check in failed)
     assert len(model.trust_.warnings()) == len(set(sum(model.trust_.reasons, ())))  # one for each reason
 

@@ -92,7 +92,7 @@ def test_intervals_of_time_scales(X, model):
         np.testing.assert_array_equal(segment, [[k + 1, end] for end in bars.timescale_intervals[k]])
     caps = next(line for line in ax.lines if len(line.get_xdata()) == 6)
     np.testing.assert_array_equal(np.sort(caps.get_ydata()), np.sort(bars.timescale_intervals.ravel()))
-    with pytest.raises(ValueError, match="uncertainty is that of 3 modes, but the model has 2"):
+    with pytest.raises(ValueError, match="uncertainty has 3 modes"):
         plot_timescales(kdmaps.KernelDiffusionMap(2, n_features=60).fit(X), uncertainty=bars)
 
 

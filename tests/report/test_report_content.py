@@ -93,7 +93,7 @@ def test_times_intervals_and_choice(X, search, bars):
         row = [str(k + 1), f"{search.timescales_[k]:.4g}", f"{low:.4g} – {high:.4g}", f"{search.rates_[k]:.4g}"]
         assert cells[5 * k : 5 * k + 4] == row
     items = "".join(Tree(page).texts["li"])
-    assert "12 candidates were judged by the time scales" in items
+    assert "12 candidates" in items
     assert (
         f"scores {search.best_selection_score_:.4g} ± {search.cv_results_['selection_error'][search.best_index_]:.2g}"
         in items
@@ -359,7 +359,7 @@ def test_bad_arguments(X, search, bars):
         render_report(search, X, feature_names=["x"])
     with pytest.raises(ValueError, match=r"groups has shape \(299,\); pass one for each of the 300 samples"):
         render_report(search, X, groups=GROUPS[1:])
-    with pytest.raises(ValueError, match="uncertainty is that of 3 modes, but the model has 2"):
+    with pytest.raises(ValueError, match="uncertainty has 3 modes"):
         render_report(kdmaps.KernelDiffusionMap(2, n_features=40).fit(X), X, uncertainty=bars)
 
 

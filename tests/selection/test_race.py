@@ -21,6 +21,7 @@ from kdmaps.selection.metric import FLOOR, metric_root
 from kdmaps.selection.rules import Score
 from kdmaps.selection.search import _Sweep
 from kdmaps.spectrum.clock import Clock
+from kdmaps.summary import summarise
 from shared import known_warning
 
 SETTINGS = {"n_components": 2, "n_features": 60, "random_state": 0}
@@ -78,7 +79,7 @@ def test_an_edge_is_reported(X, monkeypatch):
     monkeypatch.setattr(module, "WIDEST", 1.0)
     model = kdmaps.KernelSearchCV(**SETTINGS, families=["gaussian"]).fit(X)
     assert any("bandwidth" in text and "largest" in text for text in model.edges_)
-    assert any("edge" in text for text in kdmaps.words.reasons(model))
+    assert any("edge" in text for text in summarise(model).reasons)
 
 
 def test_only_what_the_user_gave_is_tried(X):

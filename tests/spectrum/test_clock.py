@@ -9,9 +9,9 @@ from numpy.testing import assert_array_equal
 from spectra import with_spectrum
 
 from kdmaps.dynamics import coarse_states, suggest_states
+from kdmaps.report.text import state_sentences
 from kdmaps.spectrum.clock import Clock, rate_ratios
 from kdmaps.spectrum.pencil import find_modes
-from kdmaps.state_words import state_words
 
 pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning")
 
@@ -29,10 +29,9 @@ def decayed():
 
 def test_modes_without_time_scales_are_behind_the_gap(decayed):
     assert_array_equal(np.isinf(decayed.rates), [False, True, True])
-    model = SimpleNamespace(modes_=decayed, rates_=decayed.rates)
-    assert suggest_states(model) == 2
+    assert suggest_states(SimpleNamespace(modes_=decayed)) == 2
     values = np.random.default_rng(0).normal(size=(50, 3))
-    assert "mode 2 relaxes within one lag" in state_words(coarse_states(values, 2), model)[1]
+    assert "mode 2 relaxes within one lag" in state_sentences(coarse_states(values, 2), decayed.rates)[1]
 
 
 @pytest.mark.parametrize(
@@ -49,7 +48,7 @@ def test_modes_without_time_scales_are_behind_the_gap(decayed):
 )
 def test_states_and_their_gap_in_words(rates, n_states, words):
     values = np.random.default_rng(0).normal(size=(50, len(rates)))
-    found = state_words(coarse_states(values, n_states), SimpleNamespace(rates_=np.array(rates)))
+    found = state_sentences(coarse_states(values, n_states), np.array(rates))
     assert words[0] in found[0]
     assert words[1] in found[1]
 

@@ -14,7 +14,7 @@ from kdmaps.cli._models import table_of
 from kdmaps.data import ArraySource
 from kdmaps.estimators.model_files import load, read_header
 from kdmaps.metrics import correlation_table, principal_angles, subspace_r2
-from kdmaps.words import chosen, time_unit
+from kdmaps.summary import summarise
 
 
 @app.command()
@@ -34,9 +34,9 @@ def compare(
     angles = np.degrees(principal_angles(ours[:, :r], theirs[:, :r]))
     console = Console()
     for name, path, model in (("A", first, a), ("B", second, b)):
-        unit = read_header(path).get("unit")
-        console.print(f"{name}: {path}, {chosen(model)}", highlight=False, soft_wrap=True, markup=False)
-        console.print(f"   {time_unit(model, unit)}", highlight=False, soft_wrap=True, markup=False)
+        summary = summarise(model, unit=read_header(path).get("unit"))
+        console.print(f"{name}: {path}, {summary.chosen}", highlight=False, soft_wrap=True, markup=False)
+        console.print(f"   {summary.time_unit}", highlight=False, soft_wrap=True, markup=False)
     rows = []
     for k in range(r):
         near = int(correlations[k].argmax())
@@ -52,7 +52,7 @@ def compare(
         highlight=False,
         soft_wrap=True,
     )
-    if (getattr(a, "lag_", None) is None) != (getattr(b, "lag_", None) is None):
+    if (a.lag_ is None) != (b.lag_ is None):
         console.print(
             "One model is of a trajectory and one of samples without order: their time scales have different units.",
             highlight=False,

@@ -16,7 +16,7 @@ from rich.console import Console
 from sklearn.model_selection import GroupKFold
 
 from kdmaps.cli._app import app
-from kdmaps.cli._models import mode_names, print_warning, table_of, timescale_table
+from kdmaps.cli._models import mode_names, print_warning, table_of
 from kdmaps.cli._options import KERNEL, OUTPUT, TRAJECTORY, HelpAllOption, in_options, require
 from kdmaps.cli._reading import Files, Samples, with_files
 from kdmaps.data import TABLE_FORMATS, make_writer
@@ -31,14 +31,14 @@ from kdmaps.estimators.model_files import write_model
 from kdmaps.estimators.search import KernelSearchCV
 from kdmaps.exceptions import DataWarning
 from kdmaps.kernels import FAMILIES
-from kdmaps.lag_words import implied_table, lag_reasons
 from kdmaps.report import render_report
+from kdmaps.report.text import implied_table, lag_sentences
 from kdmaps.selection.folds import BLOCKS, FOLDS, blocks_of
 from kdmaps.selection.plan import RATES
+from kdmaps.summary import describe_independence, summarise
 from kdmaps.uncertainty import Uncertainty, bootstrap
 from kdmaps.utils.files import check_writable, replacing
 from kdmaps.utils.progress import reporting, stage
-from kdmaps.words import chosen, independence_of, reasons, time_unit
 
 #: Basis functions of `--basis`.
 BASES = ("auto", "fourier", "landmarks")
@@ -333,18 +333,21 @@ def _estimator(
 
 
 def _print(console: Console, estimator: Any, findings: _Findings, unit: str | None) -> None:
-    console.print(timescale_table(estimator, findings.uncertainty, unit, findings.tests))
-    console.print(in_options(time_unit(estimator, unit)), highlight=False, soft_wrap=True, markup=False)
+    summary = summarise(estimator, unit=unit, intervals=findings.uncertainty, tests=findings.tests)
+    console.print(table_of(summary.columns, summary.rows))
+    console.print(in_options(summary.time_unit), highlight=False, soft_wrap=True, markup=False)
     if findings.tests is not None:
         console.print(table_of(*implied_table(findings.tests, unit)))
-    if estimator.lag_ is not None:
-        for reason in lag_reasons(estimator, findings.tests):
+    if summary.lag is not None:
+        for reason in lag_sentences(summary, findings.tests):
             if reason not in findings.of_modes:  # said once, as a warning
                 console.print(f"  {reason}", highlight=False, soft_wrap=True, markup=False)
-    console.print(f"Chosen: {chosen(estimator)}", highlight=False, soft_wrap=True, markup=False)
-    for reason in reasons(estimator):
+    console.print(f"Chosen: {summary.chosen}", highlight=False, soft_wrap=True, markup=False)
+    for reason in summary.reasons:
         console.print(f"  {reason}", highlight=False, soft_wrap=True, markup=False)
     if findings.independence is not None:
-        console.print(f"  {independence_of(findings.independence)}", highlight=False, soft_wrap=True, markup=False)
+        console.print(
+            f"  {describe_independence(findings.independence)}", highlight=False, soft_wrap=True, markup=False
+        )
     for warning in findings.of_modes:
         print_warning(console, warning)

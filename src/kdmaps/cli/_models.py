@@ -16,11 +16,9 @@ from kdmaps.cli._app import app
 from kdmaps.cli._options import OUTPUT, TRAJECTORY, HelpAllOption, ModelArgument, in_options
 from kdmaps.cli._reading import Files, places_of, split_names, texts_of, with_files
 from kdmaps.data import Source, Table, make_writer
-from kdmaps.dynamics import Validation
 from kdmaps.estimators.model_files import load, read_header
-from kdmaps.uncertainty import Uncertainty
+from kdmaps.summary import summarise
 from kdmaps.utils.files import check_writable, replacing
-from kdmaps.words import checks_of, chosen, time_unit, timescale_columns, timescale_rows, warnings_of
 
 
 @app.command()
@@ -73,20 +71,20 @@ def inspect(model: ModelArgument) -> None:
     """Show kernel, time scales, columns and checks of a stored model, and the versions it was made with."""
     header, fitted = read_header(model), load(model)
     console = Console()
-    console.print(f"{header['class']}, {fitted.moments_.count} samples", highlight=False)
-    unit = header.get("unit")
-    console.print(timescale_table(fitted, unit=unit))
-    console.print(in_options(time_unit(fitted, unit)), highlight=False, soft_wrap=True, markup=False)
+    summary = summarise(fitted, unit=header.get("unit"))
+    console.print(f"{header['class']}, {summary.n_samples} samples", highlight=False)
+    console.print(table_of(summary.columns, summary.rows))
+    console.print(in_options(summary.time_unit), highlight=False, soft_wrap=True, markup=False)
     names = header["feature_names_in"]
     lines = {
-        "Kernel": chosen(fitted),
+        "Kernel": summary.chosen,
         "Columns": f"{header['n_features_in']}" + (f": {', '.join(names)}" if names else ""),
-        **{check.what[0].upper() + check.what[1:]: f"{check.value} ({check.limit})" for check in checks_of(fitted)},
+        **{check.what[0].upper() + check.what[1:]: f"{check.value} ({check.limit})" for check in summary.checks},
         "Made with": ", ".join(f"{name} {version}" for name, version in header["libraries"].items()),
     }
     for label, text in lines.items():
         console.print(f"{label}: {text}", highlight=False, soft_wrap=True, markup=False)
-    for warning in warnings_of(fitted):
+    for warning in summary.warnings:
         console.print(f"Warning: {warning}", highlight=False, soft_wrap=True, markup=False)
 
 
@@ -112,13 +110,6 @@ def matching(fitted: Any, table: Table, files: Files) -> Source:
         )
     samples.feature_names = None  # columns that were chosen by hand may have other names
     return samples
-
-
-def timescale_table(
-    estimator: Any, uncertainty: Uncertainty | None = None, unit: str | None = None, tests: Validation | None = None
-) -> RichTable:
-    """Return time scales, with error bars if there are any, as a table for the terminal; doubtful modes are marked."""
-    return table_of(timescale_columns(uncertainty, unit), timescale_rows(estimator, uncertainty, tests))
 
 
 def table_of(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> RichTable:

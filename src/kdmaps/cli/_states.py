@@ -24,7 +24,7 @@ from kdmaps.dynamics import (
 )
 from kdmaps.estimators.model_files import load, read_header
 from kdmaps.estimators.transformer import ModeTransformer
-from kdmaps.state_words import state_columns, state_rows, state_words
+from kdmaps.report.text import state_sentences, state_table
 from kdmaps.utils.files import check_writable, replacing
 
 #: Means of modes, in standard deviations, from which rows are said to follow another law than the samples of the fit.
@@ -78,8 +78,8 @@ def states(
     console = Console()
     # Of several files, the number of the file and the row in it.
     named = [":".join(map(str, place)) for place in zip(*places.values(), strict=True)]
-    console.print(table_of(state_columns(), state_rows(found, found.representatives(X, 3), named)))
-    for sentence in (*_foreign(fitted, modes, weight), *state_words(found, fitted)):
+    console.print(table_of(*state_table(found, found.representatives(X, 3), named)))
+    for sentence in (*_foreign(fitted, modes, weight), *state_sentences(found, fitted.rates_)):
         console.print(sentence, highlight=False, soft_wrap=True)
     if passages is not None:
         _show_passages(console, *passages, fitted, n_states, read_header(model).get("unit"))

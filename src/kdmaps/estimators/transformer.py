@@ -26,10 +26,10 @@ from kdmaps.forms.lagged import LaggedForm
 from kdmaps.forms.moments import Moments
 from kdmaps.forms.tangent import DiffusionLike, TangentSpaces
 from kdmaps.kernels import Kernel
-from kdmaps.notebook import NotebookDisplay
 from kdmaps.selection.scores import timescale_score, vamp_score
 from kdmaps.spectrum.directed import directed_score
 from kdmaps.spectrum.modes import Modes
+from kdmaps.summary import NotebookDisplay
 from kdmaps.utils.frames import split_rows
 from kdmaps.utils.threads import map_reduce, slices
 from kdmaps.utils.types import PathLike, SamplesLike

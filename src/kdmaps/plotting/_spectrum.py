@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kdmaps.plotting._common import EXACT, LEARNED, integer_ticks, new_axes, plain_log_ticks
-from kdmaps.words import doubtful, timescale_columns, timescale_intervals
+from kdmaps.summary import summarise
 
 #: Height below the data for the words about the gap, relative to that of the data.
 ROOM = 0.1
@@ -47,7 +47,8 @@ def plot_timescales(
     last mode and the next one have nearly the same time scale.
     """
     ax = new_axes(1)[0] if ax is None else ax
-    timescales, gap = estimator.timescales_, estimator.modes_.timescale_gap
+    summary = summarise(estimator, intervals=uncertainty)
+    timescales, gap, doubts = summary.timescales, summary.gap, summary.doubtful
     number = np.arange(1, len(timescales) + 1)
     if np.isfinite(gap):
         last = timescales[-1]
@@ -64,14 +65,13 @@ def plot_timescales(
         )
     if exact is not None:
         ax.plot(number, exact, linestyle="none", marker="_", markersize=22, markeredgewidth=1.5, c=EXACT, label="exact")
-    ends = timescale_intervals(uncertainty, len(timescales))
-    if ends is not None:
+    if uncertainty is not None:
+        ends = uncertainty.timescale_intervals
         ends = np.where(np.isfinite(ends) & (ends > 0), ends, timescales[:, None] * np.array([1 / OPEN, OPEN]))
         # An interval that corrects for the optimism of a fit need not hold the estimate: draw it by its own ends.
-        ax.vlines(number, ends[:, 0], ends[:, 1], color=LEARNED, lw=1.6, label=timescale_columns(uncertainty)[2])
+        ax.vlines(number, ends[:, 0], ends[:, 1], color=LEARNED, lw=1.6, label=summary.columns[2])
         ax.plot(np.r_[number, number], ends.T.ravel(), ls="none", marker="_", ms=9, mew=1.6, color=LEARNED)
     ax.plot(number, timescales, linestyle="none", marker="o", color=LEARNED, label="learned")
-    doubts = doubtful(estimator)
     if doubts.any():
         ax.plot(number[doubts], timescales[doubts], "o", c=LEARNED, mfc="white", label="not to be trusted")
     ax.set(yscale="log", xlabel="mode", ylabel="time scale", xlim=(0.5, len(timescales) + 0.5))

@@ -11,9 +11,10 @@ import numpy as np
 from kdmaps.data.correlation import trajectories_of
 from kdmaps.data.sources import ArraySource
 from kdmaps.dynamics import Validation, validate
-from kdmaps.lag_words import implied_table, lag_reasons
 from kdmaps.report._energy import energy_figure, energy_rows
 from kdmaps.report._figures import SIZE, svg
+from kdmaps.report.text import implied_table, lag_sentences
+from kdmaps.summary import FitSummary
 from kdmaps.utils.warn import muted
 
 #: Frames of the series at most, in a row.
@@ -29,25 +30,28 @@ def lag_tests(model: Any, X: np.ndarray, groups: Any, weight: Any) -> Validation
     return None
 
 
-def dynamics_of(model: Any, X: np.ndarray, groups: Any, weight: Any, unit: str | None, tests: Any) -> dict[str, Any]:
+def dynamics_of(
+    model: Any, summary: FitSummary, X: np.ndarray, groups: Any, weight: Any, tests: Validation | None
+) -> dict[str, Any]:
     """Return words, a table and figures of a model with a lag; an empty dict for a model of samples."""
     from markupsafe import Markup
 
-    if getattr(model, "lag_", None) is None:
+    if summary.lag is None:
         return {}
+    unit = summary.unit
     rows, some = _series_rows(groups, len(X)), energy_rows(len(X))
     with muted():  # frames of the fit
         series, values = (np.asarray(model.transform(ArraySource(np.asarray(X[part])))) for part in (rows, some))
     weight = None if weight is None else np.asarray(weight)[some]
     figures = {
         **({} if tests is None else _tests(tests, unit)),
-        **_choice(model, unit),
+        **_choice(summary),
         "series": _series(model, series, unit),
         "energy": energy_figure(values, weight),
     }
     titles, table = ([], []) if tests is None else implied_table(tests, unit)
     return {
-        "reasons": lag_reasons(model, tests),
+        "reasons": lag_sentences(summary, tests),
         "columns": titles,
         "rows": table,
         "figures": {name: Markup(text) for name, text in figures.items()},
@@ -105,13 +109,12 @@ def _implied(result: Any, unit: str | None, ax: Any) -> None:
     ax.set(xlabel=_labelled("lag", unit), ylabel=_labelled("time scale", unit))
 
 
-def _choice(model: Any, unit: str | None) -> dict[str, str]:
+def _choice(summary: FitSummary) -> dict[str, str]:
     """Draw what decided about the lag, if it was to be chosen."""
-    choice = getattr(model, "lag_choice_", None)
-    if choice is None:
+    if summary.lag_choice is None:
         return {}
     text = "Implied time scales of a cheap model over the lag, which decided about the lag"
-    return {"choice": svg(partial(_implied, choice, unit), text, "choice")}
+    return {"choice": svg(partial(_implied, summary.lag_choice, summary.unit), text, "choice")}
 
 
 def _series(model: Any, series: np.ndarray, unit: str | None) -> str:

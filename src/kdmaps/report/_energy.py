@@ -21,14 +21,14 @@ def energy_rows(n_samples: int) -> np.ndarray:
     return np.arange(0, n_samples, -(-n_samples // ENERGY_SAMPLES))
 
 
-def weighted_energy(model: Any, X: np.ndarray, weight: Any) -> Any | None:
+def weighted_energy(model: Any, lag: int | None, X: np.ndarray, weight: Any) -> Any | None:
     """Draw the unbiased free energy along the slowest mode; None for samples without weights, or with a lag.
 
     Along one mode, because there the curve is complete, barriers too, which are why samples have weights.
     """
     from markupsafe import Markup
 
-    if weight is None or getattr(model, "lag_", None) is not None:
+    if weight is None or lag is not None:
         return None
     rows = energy_rows(len(X))
     with muted():  # samples of the fit

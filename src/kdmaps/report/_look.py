@@ -11,7 +11,7 @@ import numpy as np
 from kdmaps.data import ArraySource
 from kdmaps.dynamics import coarse_states, suggest_states
 from kdmaps.report._figures import svg
-from kdmaps.state_words import state_columns, state_rows, state_words
+from kdmaps.report.text import state_sentences, state_table
 from kdmaps.utils.frames import column_names
 from kdmaps.utils.warn import muted
 
@@ -99,10 +99,9 @@ def states_of(model: Any, X: np.ndarray, coordinates: dict[str, np.ndarray], wei
         return {}
     typical = found.representatives(np.asarray(X[rows]), TYPICAL)
     typical = np.where(typical < 0, -1, rows[typical])
-    table = [
-        (*row, *(f"{values[typical[k, 0]]:.4g}" for values in coordinates.values()))
-        for k, row in enumerate(state_rows(found, typical))
-    ]
+    titles, table = state_table(found, typical)
+    for k, row in enumerate(table):
+        row += [f"{values[typical[k, 0]]:.4g}" for values in coordinates.values()]
     points, names = _columns(coordinates, rows), list(coordinates)
 
     def draw(ax: Any) -> None:
@@ -110,9 +109,9 @@ def states_of(model: Any, X: np.ndarray, coordinates: dict[str, np.ndarray], wei
         _label(ax, names)
 
     return {
-        "columns": (*state_columns(), *(f"{name} of the first" for name in names)),
+        "columns": [*titles, *(f"{name} of the first" for name in names)],
         "rows": table,
-        "words": state_words(found, model),
+        "words": state_sentences(found, model.rates_),
         "figure": Markup(svg(draw, f"Samples of every state over {' and '.join(names)}", "states")),
     }
 

@@ -24,28 +24,13 @@ from kdmaps.report._energy import weighted_energy
 from kdmaps.report._figures import svg
 from kdmaps.report._look import checked_draw, coordinates_of, look_of, states_of
 from kdmaps.report._program import fingerprint, program, show_argument
+from kdmaps.summary import FitSummary, describe_independence, show_interval, summarise
 from kdmaps.uncertainty import Uncertainty
 from kdmaps.utils.files import replacing
 from kdmaps.utils.frames import column_names
 from kdmaps.utils.optional import optional
 from kdmaps.utils.types import PathLike
 from kdmaps.utils.warn import muted
-from kdmaps.words import (
-    agreement_of,
-    checks_of,
-    chosen,
-    has_unit_diffusion,
-    independence_of,
-    kept_refinement,
-    lag_of,
-    reasons,
-    search_of,
-    time_unit,
-    timescale_columns,
-    timescale_intervals,
-    timescale_rows,
-    warnings_of,
-)
 
 #: Samples in the interactive figure, and columns of X that its axes offer.
 MAX_POINTS, MAX_COLUMNS = 3000, 30
@@ -141,26 +126,32 @@ def render_report(
     X = X if isinstance(X, np.ndarray) else np.asarray(X)
     if X.ndim != 2 or X.shape[1] != model.n_features_in_:
         raise ValueError(f"X has shape {X.shape}; pass the samples, with {model.n_features_in_} columns.")
-    timescale_intervals(uncertainty, len(model.timescales_))  # raises before anything is drawn
     drawn = checked_draw(draw, len(X))
     coordinates = coordinates_of(model, X, names, drawn)
-    beside = _beside(model, len(X), sample_weight, groups)
+    for name, values in {"sample_weight": sample_weight, "groups": groups}.items():
+        if values is not None and np.shape(values) != (len(X),):
+            raise ValueError(f"{name} has shape {np.shape(values)}; pass one for each of the {len(X)} samples.")
     tests = lag_tests(model, X, groups, sample_weight) if validation is None else validation
+    summary = summarise(model, unit=unit, intervals=uncertainty, tests=tests)
+    beside = _beside(model, summary, sample_weight, groups)
     return _filled(
         title=title,
         look=look_of(model, X, coordinates, _mode_titles(model, unit)),
         states=states_of(model, X, coordinates, sample_weight),
-        facts=_facts(model, X, uncertainty, unit),
-        energy=weighted_energy(model, X, sample_weight),
-        dynamics=dynamics_of(model, X, groups, sample_weight, unit, tests),
-        notes=warnings_of(model, tests) if notes is None else list(notes),
+        facts=_facts(summary, len(X)),
+        energy=weighted_energy(model, summary.lag, X, sample_weight),
+        dynamics=dynamics_of(model, summary, X, groups, sample_weight, tests),
+        notes=summary.warnings if notes is None else list(notes),
         scatter=_scatter(model, X, names, drawn, list(coordinates), max_points),
         settings=_settings(model, X, names, beside),
-        certificates=_informative([*_certificate_of(model), *certificates]),
+        certificates=_informative([*_certificate_of(summary), *certificates]),
         command=command,
         python=program(model, beside, reading),
         fingerprint=fingerprint(X),
-        **_findings(model, uncertainty, unit, independence, tests),
+        summary=summary,
+        uncertainty=uncertainty,
+        independence=None if independence is None else describe_independence(independence),
+        figures=_figures(model, summary, uncertainty, independence),
     )
 
 
@@ -184,24 +175,6 @@ def _filled(**content: Any) -> str:
     return template_of("page.html").render(style=style, script=script, versions=library_versions(), **content)
 
 
-def _findings(
-    model: Any, uncertainty: Any, unit: str | None, independence: IndependentModes | None, tests: Validation | None
-) -> dict[str, Any]:
-    """Return time scales, the choice of the kernel, checks and figures."""
-    return {
-        "columns": timescale_columns(uncertainty, unit),
-        "rows": timescale_rows(model, uncertainty, tests),
-        "unit": time_unit(model, unit),
-        "unit_diffusion": has_unit_diffusion(model),
-        "uncertainty": uncertainty,
-        "chosen": chosen(model),
-        "reasons": reasons(model),
-        "independence": None if independence is None else independence_of(independence),
-        "checks": checks_of(model, tests),
-        "figures": _figures(model, uncertainty, unit, independence),
-    }
-
-
 def _column_names(model: Any, X: Any, given: Sequence[str] | None) -> list[str]:
     """Return the names of the columns: those given, those of a data frame, those of the fit, or x1, x2, …."""
     d = model.n_features_in_
@@ -213,35 +186,28 @@ def _column_names(model: Any, X: Any, given: Sequence[str] | None) -> list[str]:
     return names
 
 
-def _facts(model: Any, X: np.ndarray, uncertainty: Any, unit: str | None) -> list[tuple[str, str]]:
+def _facts(summary: FitSummary, n_samples: int) -> list[tuple[str, str]]:
     """Return the numbers at the top of the page."""
-    slowest = f"{model.timescales_[0]:.4g}"
-    if uncertainty is not None:
-        low, high = uncertainty.timescale_intervals[0]
-        slowest += f" ({low:.3g} – {high:.3g})".replace("inf", "∞")
-    agreement, lag, effective = agreement_of(model), lag_of(model, unit), _effective_count(model)
+    slowest, effective = f"{summary.timescales[0]:.4g}", summary.effective_samples
+    if summary.intervals is not None:
+        slowest += f" ({show_interval(summary.intervals.timescale_intervals[0])})"
     return [
         (
-            "samples" if lag is None else "frames",
-            f"{len(X):,}{'' if effective is None else f' ({effective:,.0f} effective)'}",
+            "samples" if summary.lag is None else "frames",
+            f"{n_samples:,}{'' if effective is None else f' ({effective:,.0f} effective)'}",
         ),
-        *([] if lag is None else [("lag", lag)]),
-        ("longest time scale", slowest if unit is None else f"{slowest} {unit}"),
-        (f"gap after mode {len(model.timescales_)}", f"{model.modes_.timescale_gap:.4g}"),
-        *([] if agreement is None else [("agreement of the folds", f"{agreement:.3f}")]),
+        *([] if summary.lag is None else [("lag", summary.lag_time)]),
+        ("longest time scale", slowest if summary.unit is None else f"{slowest} {summary.unit}"),
+        (f"gap after mode {len(summary.timescales)}", f"{summary.gap:.4g}"),
+        *([] if summary.search is None else [("agreement of the folds", f"{summary.search.fold_agreement:.3f}")]),
     ]
 
 
-def _beside(model: Any, n_samples: int, sample_weight: Any, groups: Any) -> dict[str, str]:
+def _beside(model: Any, summary: FitSummary, sample_weight: Any, groups: Any) -> dict[str, str]:
     """Describe what a fit was given beside the samples, by the name of the argument."""
-    given = {"sample_weight": sample_weight, "groups": groups}
-    for name, values in given.items():
-        if values is not None and np.shape(values) != (n_samples,):
-            raise ValueError(f"{name} has shape {np.shape(values)}; pass one for each of the {n_samples} samples.")
     words = {}
-    effective = _effective_count(model)
-    if effective is not None:
-        words["sample_weight"] = f"one for each sample; {effective:,.0f} effective samples"
+    if summary.effective_samples is not None:
+        words["sample_weight"] = f"one for each sample; {summary.effective_samples:,.0f} effective samples"
     elif sample_weight is not None:
         words["sample_weight"] = "one for each sample, all equal"
     if groups is not None:
@@ -249,14 +215,6 @@ def _beside(model: Any, n_samples: int, sample_weight: Any, groups: Any) -> dict
     elif _needs_groups(getattr(model, "cv", None)):
         words["groups"] = "the group of each sample"
     return words
-
-
-def _effective_count(model: Any) -> float | None:
-    """Return how many samples the weights of a fit leave; None without weights, and for equal ones, which leave all."""
-    moments = getattr(getattr(model, "best_estimator_", model), "moments_", None)
-    if moments is None or np.isclose(moments.effective_count, moments.count, rtol=1e-9):
-        return None
-    return float(moments.effective_count)
 
 
 def _needs_groups(cv: Any) -> bool:
@@ -280,17 +238,13 @@ def _settings(model: Any, X: np.ndarray, names: list[str], beside: dict[str, str
     ]
 
 
-def _certificate_of(model: Any) -> list[Certificate]:
+def _certificate_of(summary: FitSummary) -> list[Certificate]:
     """Bound the probability that a search missed its best candidate."""
-    search = search_of(model)
-    if search is None or not np.isfinite(search.certainty_["margin"]):
+    search = summary.search
+    if search is None or not np.isfinite(search.margin):
         return []
-    known, results = search.certainty_, search.cv_results_
-    n_folds = sum(name.startswith("split") for name in results)
-    size, concentration = known["fold_size"], known["concentration"]
-    bound = cv_consistency(
-        known["margin"], len(results["selection_score"]), search.n_components, n_folds, size, concentration
-    )
+    sizes = search.n_candidates, len(summary.timescales), search.n_folds
+    bound = cv_consistency(search.margin, *sizes, search.fold_size, search.concentration)
     return [bound] if bound.holds else []
 
 
@@ -299,7 +253,9 @@ def _informative(certificates: Sequence[Certificate]) -> list[Certificate]:
     return [certificate for certificate in certificates if certificate.informative or not certificate.holds]
 
 
-def _figures(model: Any, uncertainty: Any, unit: str | None, independence: IndependentModes | None) -> dict[str, Any]:
+def _figures(
+    model: Any, summary: FitSummary, uncertainty: Uncertainty | None, independence: IndependentModes | None
+) -> dict[str, Any]:
     """Draw the figures of the page, by name."""
     from markupsafe import Markup
 
@@ -307,8 +263,7 @@ def _figures(model: Any, uncertainty: Any, unit: str | None, independence: Indep
 
     def draw_timescales(ax: Any) -> None:
         plotting.plot_timescales(model, ax=ax, uncertainty=uncertainty)
-        if unit is not None:
-            ax.set_ylabel(f"time scale ({unit})")
+        ax.set_ylabel(summary.columns[1])
 
     made = {
         "timescales": svg(
@@ -321,25 +276,21 @@ def _figures(model: Any, uncertainty: Any, unit: str | None, independence: Indep
         made["independence"] = svg(
             lambda ax: plotting.plot_independence(independence, ax), "How much of each mode is new", "independence"
         )
-    search = search_of(model)
-    if search is not None and np.isfinite(search.cv_results_["param_bandwidth"]).any():
+    if summary.search is not None and np.isfinite(model.cv_results_["param_bandwidth"]).any():
         made["landscape"] = svg(
-            lambda ax: plotting.plot_landscape(search, ax), "Score over bandwidth for every kernel family", "landscape"
+            lambda ax: plotting.plot_landscape(model, ax), "Score over bandwidth for every kernel family", "landscape"
         )
         with suppress(ValueError):  # too few points for a map
             made["map"] = svg(
-                lambda ax: plotting.plot_regularization_map(search, ax=ax),
+                lambda ax: plotting.plot_regularization_map(model, ax=ax),
                 "Score over bandwidth and regularization for the chosen family",
                 "map",
             )
-    known = getattr(model, "relevance_details_", None)
-    if known is not None and len(known.names) > 1:
-        made["relevance"] = _relevance(known)
-    # What was learned and not kept is no part of the model.
-    history = getattr(model, "history_", getattr(kept_refinement(model), "history", None))
-    if history is not None and len(history["loss"]) > 2:  # one step makes no curve
+    if summary.relevance is not None and len(summary.relevance.names) > 1:
+        made["relevance"] = _relevance(summary.relevance)
+    if summary.history is not None and len(summary.history["loss"]) > 2:  # one step makes no curve
         made["history"] = svg(
-            lambda ax: plotting.plot_history(model, ax=ax), "Loss over the steps of the optimiser", "history"
+            lambda ax: plotting.plot_history(summary.history, ax=ax), "Loss over the steps of the optimiser", "history"
         )
     return {name: Markup(text) for name, text in made.items()}
 

@@ -1,0 +1,97 @@
+"""Tables and sentences about lags and states, for the page and the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from kdmaps.dynamics import CoarseStates, Validation
+from kdmaps.spectrum.clock import rate_ratios
+from kdmaps.summary import FitSummary, count_frames, show_interval
+
+#: Approximate number of lags in a table of implied time scales.
+IMPLIED_LAGS = 6
+#: If a smaller part of the samples is well inside a state, the modes have no plateaus.
+FEW_INSIDE = 0.5
+
+
+def lag_sentences(summary: FitSummary, tests: Validation | None) -> list[str]:
+    """Explain how the lag was chosen, and whether the tests of the fitted model find it long enough."""
+    choice, found = summary.lag_choice, []
+    if choice is not None and summary.lag is not None:
+        lag, tried = count_frames(summary.lag), len(choice.lags)
+        scan = f"The lag of {lag} was chosen from {tried} lags by a quick scan of implied time scales"
+        flat = "they are not flat at any lag" if choice.plateau is None else "from this lag on they are flat"
+        found.append(f"{scan}; {flat} within their errors." if tests is None else f"{scan}.")
+    if tests is not None:
+        return [*found, *validation_sentences(tests)]
+    if summary.directed:
+        return [*found, "Tests of the lag assume equilibrium and do not apply with reversible=False."]
+    return [*found, "The trajectories are too short to test the lag."]
+
+
+def validation_sentences(tests: Validation) -> list[str]:
+    """Describe the outcome of the tests, by their warnings if they fail."""
+    test = tests.chapman
+    if test is None:
+        return [tests.flat_words, "The trajectories are too short for a Chapman–Kolmogorov test."]
+    failed = str(tests.checks()[-1].warning)
+    passed = f"Chapman–Kolmogorov test of {len(test.steps)} lags {test.verdict}."
+    return [tests.flat_words, passed if test.passed else failed]
+
+
+def implied_table(tests: Validation, unit: str | None = None) -> tuple[list[str], list[list[str]]]:
+    """Return titles and rows of a table of implied time scales, at about six of the lags."""
+    implied = tests.implied
+    some = np.linspace(0, len(implied.lags) - 1, IMPLIED_LAGS).round().astype(int)
+    shown = np.union1d(some, np.flatnonzero(implied.lags == tests.lag))
+    inside = "" if unit is None else f" ({unit})"
+    titles = ["lag (frames)", f"lag{inside}" if unit else "lag (time)"]
+    titles += [f"time scale {k + 1}{inside}" for k in range(implied.timescales.shape[1])]
+    rows = []
+    for i in shown:
+        cells = [f"{implied.lags[i]}", f"{implied.times[i]:g}"]
+        for t, ends in zip(implied.timescales[i], implied.intervals[i], strict=True):
+            interval = "" if np.isnan(ends).any() else f" ({show_interval(ends)})"
+            cells.append(f"{t:.4g}{interval}" if t > implied.times[i] else "–")
+        rows.append(cells)
+    return titles, rows
+
+
+def state_table(
+    states: CoarseStates, representatives: np.ndarray, names: Sequence[str] | None = None
+) -> tuple[list[str], list[list[str]]]:
+    """Return titles and rows of a table of states, numbered from 1.
+
+    `representatives` holds rows of the data, -1 for none; `names` are the names of all rows, by default their numbers.
+    """
+    rows = []
+    for k, population in enumerate(states.populations):
+        own = states.labels == k
+        inside = np.mean(states.memberships[own, k] > states.crisp) if own.any() else 0.0
+        typical = ", ".join(str(row) if names is None else names[row] for row in representatives[k] if row >= 0)
+        rows.append([str(k + 1), f"{population:.1%}", str(int(own.sum())), f"{inside:.0%}", typical])
+    return ["state", "population", "samples", f"inside (membership > {states.crisp:g})", "typical rows"], rows
+
+
+def state_sentences(states: CoarseStates, rates: np.ndarray) -> list[str]:
+    """Describe the modes and the gap that the states come from, and warn if there may be no states."""
+    n = len(states.populations)
+    modes = "mode 1 is" if n == 2 else f"the first {n - 1} modes are"
+    found = [f"States are regions where {modes} nearly constant (PCCA+). Rows are counted from 0."]
+    if n - 1 < len(rates):
+        ratio = rate_ratios(rates)[n - 2]
+        # Two digits without an exponent: "about 2,600".
+        times = f"{ratio:.2g}" if ratio < 10 else f"about {float(f'{ratio:.2g}'):,.0f}"
+        gap = f"mode {n} relaxes {times} times as fast as mode {n - 1}"
+        if np.isinf(rates[n - 1]):
+            gap = f"mode {n} relaxes within one lag and has no time scale"
+        found.append(f"{n} states correspond to {n - 1} slow mode{'s' if n > 2 else ''} before a gap: {gap}.")
+    inside = np.mean(states.memberships.max(axis=1) > states.crisp)
+    if inside < FEW_INSIDE:
+        found.append(
+            f"Only {inside:.0%} of the samples are well inside a state: the modes have no plateaus. There may be no "
+            "metastable states, or a different number of them."
+        )
+    return found

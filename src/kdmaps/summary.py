@@ -1,0 +1,558 @@
+"""Summary of a fitted estimator, and the tables and sentences that command line, report and notebook make of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from html import escape
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+
+from kdmaps.bases import Basis
+from kdmaps.diagnostics.independence import IndependentModes
+from kdmaps.diagnostics.relevance import Relevance
+from kdmaps.diagnostics.trust import Trust
+from kdmaps.forms.moments import Moments
+from kdmaps.forms.tangent import TangentDiffusion
+from kdmaps.kernels import Kernel, Metric, Mixture
+from kdmaps.learn import Refinement
+from kdmaps.selection.candidate import MIN_AGREEMENT
+from kdmaps.selection.rules import chosen_scoring
+from kdmaps.spectrum.checks import Check, agreement_check
+from kdmaps.spectrum.modes import Modes
+
+#: What candidates are compared by, for each name of `kdmaps.selection.rules`.
+SCORINGS = {
+    "timescale": "the time scales of their modes on held-out samples",
+    "rayleigh": "the Rayleigh quotients of their modes on held-out samples",
+    "eigsum": "the sum of their eigenvalues on held-out samples",
+    "gap": "their spectral gap on held-out samples",
+    "vamp1": "the autocorrelations of their modes after the lag on held-out blocks",
+    "vamp2": "the squared autocorrelations of their modes after the lag on held-out blocks",
+    "vampe": "the share of the transfer operator that their modes explain on held-out blocks",
+}
+#: Definitions of their scores, for one mode and for several.
+SCORES = {
+    "timescale": ("square root of the held-out time scale", "sum of the square roots of the {r} held-out time scales"),
+    "vamp1": ("autocorrelation (at most 1)", "sum of the {r} autocorrelations (at most {r})"),
+    "vamp2": ("squared autocorrelation (at most 1)", "sum of the {r} squared autocorrelations (at most {r})"),
+}
+#: Marks the number of a mode that fails a check.
+MARK = "⚠"
+#: Number of inputs named for each mode, and their smallest share: shares are accurate to about 2 %.
+MOST_RELEVANT, SMALLEST_SHARE = 3, 0.02
+
+
+class FittedModel(Protocol):
+    """Attributes that every fitted estimator has."""
+
+    kernel_: Kernel
+    basis_: Basis
+    modes_: Modes
+    moments_: Moments
+    trust_: Trust | None
+    timescales_: np.ndarray
+    rates_: np.ndarray
+    right_modes_: Modes | None
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters."""
+        ...
+
+
+@runtime_checkable
+class SearchedModel(Protocol):
+    """Further attributes of an estimator that searched its kernel."""
+
+    cv_results_: dict[str, Any]
+    best_index_: int
+    best_params_: dict[str, Any]
+    best_selection_score_: float
+    certainty_: dict[str, float]
+    fold_agreement_: float
+    suggested_n_components_: int | None
+    extensions_: list[str]
+    edges_: list[str]
+    relevance_details_: Relevance
+
+
+@runtime_checkable
+class RefinedModel(Protocol):
+    """Further attribute of an estimator that refines the kernel of its search."""
+
+    refinement_: Refinement | None
+
+
+@runtime_checkable
+class LearnedModel(Protocol):
+    """Further attributes of an estimator that learned its kernel by gradient descent."""
+
+    objective: Any
+    regularization_: float
+    history_: dict[str, np.ndarray]
+
+
+class Intervals(Protocol):
+    """What a table of time scales shows of `kdmaps.uncertainty.Uncertainty`."""
+
+    @property
+    def timescale_intervals(self) -> np.ndarray:
+        """Shape (r, 2)."""
+        ...
+
+    @property
+    def mode_angles(self) -> np.ndarray:
+        """Shape (r,), in radians."""
+        ...
+
+    @property
+    def confidence(self) -> float:
+        """Level of both."""
+        ...
+
+
+class LagTests(Protocol):
+    """What a summary contains of `kdmaps.dynamics.Validation`."""
+
+    @property
+    def doubtful(self) -> np.ndarray:
+        """Which modes fail; (r,) of bool."""
+        ...
+
+    def checks(self) -> list[Check]:
+        """Return the tests."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class SearchSummary:
+    """Outcome of a search.
+
+    Attributes
+    ----------
+    n_candidates, n_folds : int
+    scoring : str or None
+        Name of the scoring; None for a function of the user.
+    on_grid : bool
+        True for a grid of bandwidths, False for an adaptive search.
+    score, score_error : float
+        Selection score of the chosen candidate, and its standard error.
+    margin, margin_errors : float
+        Its lead over the best candidate with a different kernel; also in standard errors of the difference.
+    fold_agreement : float
+        Mean squared cosine between the mode spaces of the folds, for the kernel that was kept.
+    fold_size, concentration : float
+        Constants of thm:cv-consistency.
+    suggested_n_components : int or None
+    extensions, edges : tuple of str
+        How the grid was extended, and on which ends of the search range the choice lies.
+    """
+
+    n_candidates: int
+    n_folds: int
+    scoring: str | None
+    on_grid: bool
+    score: float
+    score_error: float
+    margin: float
+    margin_errors: float
+    fold_agreement: float
+    fold_size: float
+    concentration: float
+    suggested_n_components: int | None
+    extensions: tuple[str, ...]
+    edges: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class FitSummary:
+    """What is shown of a fitted estimator.
+
+    Attributes
+    ----------
+    timescales, rates : ndarray of shape (r,)
+    doubtful : ndarray of shape (r,) of bool
+        Modes that fail a check.
+    gap : float
+        Spectral gap after the last mode.
+    intervals : Intervals or None
+        Error bars of the time scales.
+    unit : str or None
+        Unit of the time step between frames.
+    unit_diffusion : bool
+        Whether time scales assume a diffusion constant of 1.
+    lag : int or None
+        In frames; None for a model of samples.
+    time_step : float
+    lag_choice : kdmaps.dynamics.ImpliedTimescales or None
+        Scan that chose the lag; None if the lag was given.
+    directed : bool
+        Whether the direction of time matters (`reversible=False`).
+    n_samples : int
+    effective_samples : float or None
+        Number of samples that the weights leave; None without weights.
+    kernel : str
+        Description of the kernel.
+    in_metric : bool
+        Whether the kernel measures distances in a metric of its own.
+    regularization : float
+    n_features : int
+        Number of basis functions.
+    checks : tuple of Check
+        Everything that was checked, failed or not.
+    search : SearchSummary or None
+    refinement : kdmaps.learn.Refinement or None
+        None also if there was nothing to refine.
+    relevance : kdmaps.diagnostics.relevance.Relevance or None
+    objective : str
+        Of a kernel that was learned by gradient descent; "" otherwise.
+    history : dict of str to ndarray, or None
+        Steps of the optimiser, if the kernel comes from one.
+    """
+
+    timescales: np.ndarray
+    rates: np.ndarray
+    doubtful: np.ndarray
+    gap: float
+    intervals: Intervals | None
+    unit: str | None
+    unit_diffusion: bool
+    lag: int | None
+    time_step: float
+    lag_choice: Any
+    directed: bool
+    n_samples: int
+    effective_samples: float | None
+    kernel: str
+    in_metric: bool
+    regularization: float
+    n_features: int
+    checks: tuple[Check, ...]
+    search: SearchSummary | None
+    refinement: Refinement | None
+    relevance: Relevance | None
+    objective: str
+    history: dict[str, np.ndarray] | None
+
+    @property
+    def warnings(self) -> list[str]:
+        """Reasons not to trust the modes, each with its remedy."""
+        return [str(check.warning) for check in self.checks if not check.passed]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Titles of the table of time scales."""
+        time, rate = f"time scale{_in(self.unit)}", "rate" if self.unit is None else f"rate (1/{self.unit})"
+        if self.intervals is None:
+            return ("mode", time, rate)
+        level = f"{100 * self.intervals.confidence:g} %"
+        return ("mode", time, f"{level} interval", rate, f"uncertainty of direction ({level})")
+
+    @property
+    def rows(self) -> list[tuple[str, ...]]:
+        """Table of time scales, one row per mode; the numbers of doubtful modes are marked."""
+        rows: list[tuple[str, ...]] = []
+        for k, (time, rate) in enumerate(zip(self.timescales, self.rates, strict=True)):
+            number = f"{MARK} {k + 1}" if self.doubtful[k] else str(k + 1)
+            if self.intervals is None:
+                rows.append((number, f"{time:.4g}", f"{rate:.4g}"))
+                continue
+            interval = show_interval(self.intervals.timescale_intervals[k], 4)
+            angle = f"{np.degrees(self.intervals.mode_angles[k]):.0f}°"
+            rows.append((number, f"{time:.4g}", interval, f"{rate:.4g}", angle))
+        return rows
+
+    @property
+    def lag_time(self) -> str:
+        """The lag as a time and in frames; "" without one."""
+        if self.lag is None:
+            return ""
+        unit = "" if self.unit is None else f" {self.unit}"
+        return f"{self.lag * self.time_step:g}{unit} ({count_frames(self.lag)})"
+
+    @property
+    def time_unit(self) -> str:
+        """Sentence about the unit of the time scales."""
+        if self.lag is not None:
+            unit = self.unit or ("frames (time_step=1)" if self.time_step == 1 else "the unit of time_step")
+            return f"Time scales are in {unit}, from pairs of frames {self.lag_time} apart."
+        if self.unit_diffusion:
+            return "Time scales are in units of length²/D with D = 1: divide them by the diffusion constant D."
+        return "Time scales are in the time unit of the given diffusion tensor."
+
+    @property
+    def chosen(self) -> str:
+        """Kernel, regularization and basis in one line."""
+        return f"{self.kernel}, regularization {self.regularization:.3g}, {self.n_features} features"
+
+    @property
+    def reasons(self) -> list[str]:
+        """Sentences that explain the choice of the kernel, the most important first."""
+        if self.search is None:
+            if self.history is None:
+                return ["The kernel was given."]
+            loss, best = self.history["loss"], self.history["best_loss"][-1]
+            return [
+                f"The kernel was learned by minimising the objective {self.objective}: from {loss[0]:.4g} to "
+                f"{best:.4g} in {len(loss) - 1} steps."
+            ]
+        search, r = self.search, len(self.timescales)
+        agreement = (
+            f"Agreement of the mode spaces between folds: mean squared cosine {search.fold_agreement:.3f} (1 means "
+            f"identical; candidates below {MIN_AGREEMENT:g} are ranked last)."
+        )
+        metric = (
+            "The kernel uses a metric built from the gradients of the modes, because the held-out score rose by more "
+            "than one standard error of the difference."
+        )
+        suggested = search.suggested_n_components
+        gap = f"The largest spectral gap on which the folds agree is after mode {suggested}."
+        return [
+            _score_sentence(search, r),
+            *_margin_sentence(search),
+            agreement,
+            *([metric] if self.in_metric else []),
+            *_refinement_sentence(self.refinement),
+            *(f"The grid was extended: {text}." for text in search.extensions),
+            *(f"The choice lies on the edge of what was tried: {text}. Check the landscape." for text in search.edges),
+            *([] if suggested in (None, r) else [gap]),
+            *_relevance_sentence(self.relevance),
+        ]
+
+
+def summarise(
+    model: FittedModel, *, unit: str | None = None, intervals: Intervals | None = None, tests: LagTests | None = None
+) -> FitSummary:
+    """Return the summary of a fitted estimator.
+
+    Parameters
+    ----------
+    model : fitted estimator
+    unit : str, optional
+        Unit of the time step between frames.
+    intervals : kdmaps.uncertainty.Uncertainty, optional
+        Error bars of the time scales.
+    tests : kdmaps.dynamics.Validation, optional
+        Tests of the lag.
+    """
+    parameters, clock, trust, r = model.get_params(), model.modes_.clock, model.trust_, len(model.timescales_)
+    if intervals is not None and len(intervals.timescale_intervals) != r:
+        raise ValueError(
+            f"uncertainty has {len(intervals.timescale_intervals)} modes, but the model has {r}; pass the result of "
+            "bootstrap for this model."
+        )
+    search = _summarise_search(model, parameters, clock.lag) if isinstance(model, SearchedModel) else None
+    checks, doubtful = model.modes_.checks(), np.zeros(r, dtype=bool)
+    if search is not None:  # the folds have measured what a single fit estimates
+        measured = agreement_check(search.fold_agreement, search.suggested_n_components)
+        checks = [*(check for check in checks if not check.estimate), measured]
+    if trust is not None:
+        checks, doubtful = [*checks, *trust.summaries()], ~trust.ok
+    if tests is not None:
+        checks, doubtful = [*checks, *tests.checks()], doubtful | tests.doubtful
+    refinement = model.refinement_ if isinstance(model, RefinedModel) else None
+    history, objective = refinement.history if refinement is not None and refinement.preferred else None, ""
+    if isinstance(model, LearnedModel):
+        regularization, history, objective = model.regularization_, model.history_, repr(model.objective)
+    elif isinstance(model, SearchedModel):
+        regularization = model.best_params_["regularization"]
+    else:
+        regularization = parameters["regularization"]
+    return FitSummary(
+        timescales=model.timescales_,
+        rates=model.rates_,
+        doubtful=doubtful,
+        gap=model.modes_.timescale_gap,
+        intervals=intervals,
+        unit=unit,
+        unit_diffusion=clock.lag is None and isinstance(parameters["diffusion"], str | TangentDiffusion | None),
+        lag=clock.lag,
+        time_step=clock.time_step,
+        lag_choice=getattr(model, "lag_choice_", None),
+        directed=model.right_modes_ is not None,
+        n_samples=model.moments_.count,
+        effective_samples=float(model.moments_.effective_count) if model.moments_.weighted else None,
+        kernel=describe_kernel(model.kernel_),
+        in_metric=isinstance(model.kernel_, Metric),
+        regularization=regularization,
+        n_features=model.basis_.n_features,
+        checks=tuple(checks),
+        search=search,
+        refinement=refinement,
+        relevance=model.relevance_details_ if isinstance(model, SearchedModel) else None,
+        objective=objective,
+        history=history,
+    )
+
+
+def _summarise_search(model: SearchedModel, parameters: dict[str, Any], lag: int | None) -> SearchSummary:
+    # An estimator that contains a search has the parameters of the search under another name.
+    scoring, bandwidths = (
+        parameters.get(name, parameters.get(f"search__{name}", "auto")) for name in ("scoring", "bandwidths")
+    )
+    scoring = chosen_scoring(scoring, lag)
+    results, known = model.cv_results_, model.certainty_
+    return SearchSummary(
+        n_candidates=len(results["params"]),
+        n_folds=sum(name.startswith("split") for name in results),
+        scoring=scoring if isinstance(scoring, str) else None,
+        on_grid=not (isinstance(bandwidths, str) and bandwidths == "auto"),
+        score=model.best_selection_score_,
+        score_error=results["selection_error"][model.best_index_],
+        margin=known["margin"],
+        margin_errors=known["margin_in_standard_errors"],
+        fold_agreement=model.fold_agreement_,
+        fold_size=known["fold_size"],
+        concentration=known["concentration"],
+        suggested_n_components=model.suggested_n_components_,
+        extensions=tuple(model.extensions_),
+        edges=tuple(model.edges_),
+    )
+
+
+def describe_kernel(kernel: Kernel) -> str:
+    """Describe a kernel with rounded numbers, and a metric by the number of directions that count."""
+    if isinstance(kernel, Metric):
+        lengths = np.linalg.svd(kernel.root, compute_uv=False) ** 2
+        count = lengths.sum() ** 2 / max(np.sum(lengths**2), np.finfo(float).tiny)  # of equal ones, their number
+        metric = f"in a metric (about {count:.2g} of {len(lengths)} directions count)"
+        return f"{describe_kernel(kernel.kernel)} {metric}"
+    numbers = (item for item in kernel.to_dict().items() if item[0] not in ("family", "kernels"))
+    parts = [f"{name}={_rounded(value)}" for name, value in numbers]
+    if isinstance(kernel, Mixture):
+        parts.append("of " + ", ".join(describe_kernel(part) for part in kernel.kernels))
+    return f"{type(kernel).__name__}({', '.join(parts)})"
+
+
+def describe_independence(found: IndependentModes) -> str:
+    """Name the modes that are new coordinates, and the residuals of the others."""
+    new, old = found.indices + 1, np.flatnonzero(~found.independent)
+    if not old.size:
+        return "Every mode is a new coordinate; none is a function of earlier modes."
+    named = f"Modes {', '.join(map(str, new))} are new coordinates" if len(new) > 1 else "Mode 1 is the only coordinate"
+    rest = ", ".join(f"{k + 1} ({found.residuals[k]:.2g})" for k in old)
+    return f"{named}; the others are functions of earlier modes (residual of the prediction): {rest}."
+
+
+def count_frames(number: int) -> str:
+    """Return "1 frame", "2 frames", …."""
+    return f"{number} frame{'' if number == 1 else 's'}"
+
+
+def show_interval(ends: np.ndarray, digits: int = 3) -> str:
+    """Return an interval as text."""
+    return f"{ends[0]:.{digits}g} – {ends[1]:.{digits}g}".replace("inf", "∞")
+
+
+def _in(unit: str | None) -> str:
+    return "" if unit is None else f" ({unit})"
+
+
+def _rounded(value: Any) -> str:
+    numbers = np.atleast_1d(np.asarray(value, dtype=np.float64))
+    shown = [f"{number:.4g}" for number in numbers[:8]] + (["…"] if len(numbers) > 8 else [])
+    return shown[0] if np.ndim(value) == 0 else f"[{', '.join(shown)}]"
+
+
+def _score_sentence(search: SearchSummary, r: int) -> str:
+    compared = "a user-defined score" if search.scoring is None else SCORINGS[search.scoring]
+    sentence = (
+        f"{search.n_candidates} candidates were compared by {compared}. The best scores {search.score:.4g} ± "
+        f"{search.score_error:.2g} (standard error)"
+    )
+    if search.scoring not in SCORES:
+        return f"{sentence}."
+    score = SCORES[search.scoring][r > 1].format(r=r)
+    return f"{sentence}; the score is the {score} minus one standard error, and larger is better."
+
+
+def _margin_sentence(search: SearchSummary) -> list[str]:
+    """Compare with the best candidate that has a different kernel, if there is one."""
+    margin, errors = search.margin, search.margin_errors
+    if not np.isfinite(errors):
+        return []
+    size = f"{abs(margin):.2g} {'more' if errors < 0 else 'less'}, {abs(errors):.1f} standard errors of the difference"
+    if errors >= 0:
+        weight = "either would do" if errors < 1 else "a clear difference" if errors > 2 else "a small difference"
+        return [f"The best candidate with a different kernel scores {size}: {weight}."]
+    if search.on_grid:
+        return [
+            f"A candidate outside the initial grid scores {size}. The search leaves the grid only for a gain of more "
+            "than one standard error."
+        ]
+    return [
+        f"Another finalist scores {size}. It was not chosen because rounding errors would affect its modes, or because "
+        "its metric is not clearly better."
+    ]
+
+
+def _refinement_sentence(found: Refinement | None) -> list[str]:
+    """Give the outcome of the refinement, with the rule that decided (`Refinement.preferred`)."""
+    if found is None:
+        return []
+    change = f"{found.score_difference:+.3g} ± {found.difference_standard_error:.2g}"
+    if not found.preferred:
+        reason = (
+            f"were not kept: the held-out score changes by {change}. They are kept if the score rises by more than one "
+            "standard error, or falls by less than that while the folds agree better on the same modes; for other "
+            "modes, the score must rise"
+        )
+    elif found.score_difference > found.difference_standard_error:
+        reason = f"were kept: the held-out score changes by {change}, a rise of more than one standard error"
+    else:
+        reason = (
+            f"were kept: the held-out score changes by {change}, less than one standard error, and the folds agree "
+            f"better on the modes ({found.rival.agreement:.3f} before, {found.candidate.agreement:.3f} after)"
+        )
+    return [f"Separate bandwidths for each coordinate {reason}."]
+
+
+def _relevance_sentence(found: Relevance | None) -> list[str]:
+    """Name the inputs that each mode depends on most, if there are several inputs."""
+    if found is None or len(found.names) < 2:
+        return []
+    modes = (f"mode {k + 1}: {_main_inputs(found.names, shares)}" for k, shares in enumerate(found.shares))
+    return [f"Inputs by their share in the squared gradients of each mode: {'; '.join(modes)}."]
+
+
+def _main_inputs(names: tuple[str, ...], shares: np.ndarray) -> str:
+    order = np.argsort(-shares, kind="stable")
+    shown = [order[0], *(j for j in order[1:MOST_RELEVANT] if shares[j] >= SMALLEST_SHARE)]
+    rest = 1 - shares[shown].sum()
+    return ", ".join(f"{names[j]} ({shares[j]:.0%})" for j in shown) + (" …" if rest >= SMALLEST_SHARE else "")
+
+
+# --- notebook ---------------------------------------------------------------------------------------------------------
+_CELL = "padding: 0.15em 0.8em; text-align: right; border-bottom: 1px solid rgba(128, 128, 128, 0.4)"
+
+
+class NotebookDisplay:
+    """Mixin that adds the summary of a fitted estimator to scikit-learn's diagram of it."""
+
+    def _repr_html_inner(self) -> str:
+        return super()._repr_html_inner() + _html(self)  # type: ignore[misc]
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
+        bundle = super()._repr_mimebundle_(**kwargs)  # type: ignore[misc]
+        if "text/html" in bundle:  # absent if the user set scikit-learn to display text
+            bundle["text/html"] += _html(self)
+        return bundle
+
+
+def _html(estimator: Any) -> str:
+    """Return time scales, kernel, reasons and warnings as HTML in the surrounding colours; "" before a fit."""
+    if not hasattr(estimator, "modes_"):
+        return ""
+    summary = summarise(estimator)
+    head = "".join(f'<th style="{_CELL}">{escape(title)}</th>' for title in summary.columns)
+    body = "".join(
+        "<tr>" + "".join(f'<td style="{_CELL}">{escape(cell)}</td>' for cell in row) + "</tr>" for row in summary.rows
+    )
+    why = "".join(f"<li>{escape(reason)}</li>" for reason in summary.reasons)
+    warnings = "".join(f"<p>{MARK} {escape(text)}</p>" for text in summary.warnings)
+    return (
+        '<div class="kdmaps-summary" style="font-family: sans-serif; font-size: 0.9em; margin-top: 0.6em">'
+        f'<table style="border-collapse: collapse; margin: 0"><thead><tr>{head}</tr></thead>'
+        f"<tbody>{body}</tbody></table>"
+        f"<details><summary>{escape(summary.chosen)}</summary><ul>{why}</ul></details>{warnings}</div>"
+    )

@@ -1,0 +1,215 @@
+"""Summaries of fitted estimators: numbers, sentences, and their display in a notebook."""
+
+import re
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import sklearn
+from sklearn.base import BaseEstimator
+
+import kdmaps
+from kdmaps import summary
+from kdmaps.kernels import Gaussian, Matern, Metric, Mixture
+from kdmaps.report import render_report
+from kdmaps.selection import rules
+from kdmaps.summary import SearchSummary, describe_kernel, summarise
+from shared import GRID, known_warning
+
+SMALL = {"families": ["gaussian"], "n_features": 40, "random_state": 0}
+
+
+@pytest.fixture(scope="module")
+def double_well():
+    return kdmaps.problems.load("dw1d").sample(300, random_state=0)
+
+
+@pytest.fixture(scope="module")
+def model(double_well):
+    return kdmaps.KernelDiffusionMap(2, n_features=40, random_state=0).fit(double_well)
+
+
+# --- sentences --------------------------------------------------------------------------------------------------------
+def search_summary(**changes):
+    found = {"n_candidates": 5, "n_folds": 6, "scoring": "timescale", "on_grid": True, "score": 1.0, "score_error": 0.1}
+    found |= {"margin": np.inf, "margin_errors": np.inf, "fold_agreement": 0.99, "fold_size": 9.0, "concentration": 1.0}
+    found |= {"suggested_n_components": None, "extensions": (), "edges": ()}
+    return SearchSummary(**found | changes)
+
+
+@pytest.mark.parametrize(
+    ("margin", "errors", "on_grid", "fragments"),
+    [
+        (0.5, 3.0, True, ["scores 0.5 less, 3.0 standard errors", "a clear difference"]),
+        (0.5, 1.5, True, ["scores 0.5 less, 1.5 standard errors", "a small difference"]),
+        (0.5, 0.5, True, ["scores 0.5 less, 0.5 standard errors", "either"]),
+        (-0.5, -0.7, True, ["outside the initial grid", "scores 0.5 more, 0.7 standard errors"]),
+        (-0.5, -0.7, False, ["finalist", "scores 0.5 more, 0.7 standard errors"]),
+    ],
+)
+def test_margin_to_a_different_kernel(margin, errors, on_grid, fragments, model):
+    search = search_summary(margin=margin, margin_errors=errors, on_grid=on_grid)
+    text = replace(summarise(model), search=search).reasons[1]
+    assert all(fragment in text for fragment in fragments)
+
+
+def test_further_steps_of_a_search(model):
+    search = search_summary(extensions=("wider",), edges=("the largest bandwidth",), suggested_n_components=1)
+    found = replace(summarise(model), search=search).reasons
+    assert len(found) == 5  # no margin
+    for text, fragment in zip(found[2:], ["wider", "the largest bandwidth", "after mode 1"], strict=True):
+        assert fragment in text
+    user = replace(summarise(model), search=search_summary(scoring=None)).reasons[0]
+    assert "user-defined" in user
+
+
+def test_every_scoring_is_described():
+    assert summary.SCORINGS.keys() == rules.SCORINGS.keys() | rules.LAGGED_SCORINGS.keys()
+
+
+@pytest.mark.parametrize(
+    ("lengths", "count"),
+    [
+        ([1.0, 1.0, 1.0, 1.0], "4"),
+        ([3.0, 3.0, 0.0, 0.0], "2"),
+        ([2.0, 1.0, 0.0, 0.0], "1.5"),  # (4 + 1)²/(16 + 1)
+        ([0.0, 0.0, 0.0, 0.0], "0"),
+    ],
+)
+def test_kernels_in_a_metric(lengths, count):
+    turn = np.linalg.qr(np.random.default_rng(0).standard_normal((4, 4)))[0]
+    kernel = Metric(Gaussian(2.123456), turn * lengths)
+    text = describe_kernel(kernel)
+    assert "Gaussian(bandwidth=2.123)" in text
+    assert f"about {count} of 4 directions" in text
+    mixed = describe_kernel(Mixture([kernel, Matern(1.5, 2.0)]))
+    assert mixed == f"Mixture(weights=[0.5, 0.5], of {text}, Matern(nu=1.5, bandwidth=2))"
+
+
+def test_most_relevant_inputs(model):
+    shares = np.array([[0.9, 0.09, 0.005, 0.005], [0.1, 0.2, 0.3, 0.4], [0.0, 1.0, 0.0, 0.0]])
+    found = replace(summarise(model), search=search_summary())
+    several = replace(found, relevance=SimpleNamespace(names=("a", "b", "c", "d"), shares=shares)).reasons
+    assert "mode 1: a (90%), b (9%); mode 2: d (40%), c (30%), b (20%) …; mode 3: b (100%)" in several[-1]
+    single = replace(found, relevance=SimpleNamespace(names=("a",), shares=np.ones((2, 1)))).reasons
+    assert len(single) == len(several) - 1
+
+
+def test_uncertainty_of_another_model(model):
+    with pytest.raises(ValueError, match="uncertainty has 3 modes, but the model has 2"):
+        summarise(model, intervals=SimpleNamespace(timescale_intervals=np.ones((3, 2))))
+
+
+# --- search and refinement --------------------------------------------------------------------------------------------
+@pytest.mark.slow
+def test_inputs_of_a_search_with_one_mode():
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.standard_normal(400), 0.3 * rng.standard_normal(400)])
+    search = kdmaps.KernelSearchCV(1, **SMALL, bandwidths=3).fit(X)
+    found = summarise(search).reasons
+    assert f"mode 1: x1 ({search.relevance_details_.shares[0, 0]:.0%})" in found[-1]
+    assert "is the square root" in found[0]
+
+
+@pytest.fixture(scope="module")
+def refined(X):
+    return kdmaps.AdaptiveDiffusionMap(2, regularizations=[1e-3], **SMALL).fit(X)
+
+
+def with_refinement(model, gain, agreement):
+    """Return the model as if its refinement had changed the score by `gain` standard errors, to this agreement."""
+    found = model.refinement_
+    score = replace(found.candidate.score, value=found.rival.value + gain * found.difference_standard_error)
+    candidate, rival = replace(found.candidate, score=score, agreement=agreement), replace(found.rival, agreement=0.6)
+    model.refinement_ = replace(found, candidate=candidate, rival=rival)
+    model.fold_agreement_ = candidate.agreement if model.refinement_.preferred else rival.agreement
+    return model
+
+
+@pytest.fixture
+def restored(refined):
+    found, agreement = refined.refinement_, refined.fold_agreement_
+    yield refined
+    refined.refinement_, refined.fold_agreement_ = found, agreement
+
+
+@pytest.mark.slow
+def test_fold_agreement_of_the_kernel_that_was_kept(X, monkeypatch):
+    for kept in (True, False):
+        monkeypatch.setattr("kdmaps.learn.Refinement.preferred", property(lambda self, kept=kept: kept))
+        model = kdmaps.AdaptiveDiffusionMap(2, regularizations=[1e-3], **SMALL).fit(X)
+        refined, searched = model.refinement_.candidate, model.search_result_.best
+        assert refined.agreement != searched.agreement
+        assert model.fold_agreement_ == (refined if kept else searched).agreement
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("gain", "shown"), [(3, "0.654"), (-3, "0.600")])
+def test_fold_agreement_is_the_same_in_all_places(gain, shown, restored, X):
+    model = with_refinement(restored, gain, agreement=0.654)
+    found = summarise(model)
+    check = next(check for check in found.checks if "agreement" in check.what)
+    assert (check.value, check.passed) == (shown, False)
+    assert any("folds disagree" in text for text in found.warnings)
+    page = render_report(model, X)
+    assert f"<dt>agreement of the folds</dt><dd>{shown}</dd>" in page
+    assert f'<td class="broken">{shown}, too small</td>' in page
+    other = {"0.654": "0.600", "0.600": "0.654"}[shown]
+    for text in (page, shown_html(model), " ".join(found.reasons)):
+        assert f"mean squared cosine {shown}" in text
+        assert f"mean squared cosine {other}" not in text
+    # A loss curve belongs to the model only if the refinement was kept.
+    assert len(model.refinement_.history["loss"]) > 2
+    assert ("Loss over the steps of the optimiser" in page) == (gain > 0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("gain", "agreement", "fragment"),
+    [
+        (3, 0.9, "were kept: the held-out score changes by"),
+        (-0.5, 0.9, "(0.600 before, 0.900 after)"),
+        (-0.5, 0.5, "were not kept: the held-out score changes by"),
+        (-3, 0.9, "kept if the score rises"),
+    ],
+)
+def test_outcome_of_a_refinement(gain, agreement, fragment, restored):
+    assert any(fragment in text for text in summarise(with_refinement(restored, gain, agreement)).reasons)
+
+
+# --- notebook ---------------------------------------------------------------------------------------------------------
+def shown_html(estimator):
+    return estimator._repr_mimebundle_()["text/html"]
+
+
+def test_notebook_shows_time_scales_and_kernel(model):
+    assert "kdmaps-summary" not in shown_html(kdmaps.KernelDiffusionMap(2))  # not fitted
+    diagram, own = shown_html(model).split("kdmaps-summary")
+    assert "KernelDiffusionMap" in diagram
+    cells = re.findall(r"<td[^>]*>([^<]*)</td>", own)
+    assert cells == [
+        text for k in range(2) for text in (str(k + 1), f"{model.timescales_[k]:.4g}", f"{model.rates_[k]:.4g}")
+    ]
+    assert f"Gaussian(bandwidth={model.kernel_.bandwidth:.4g}), regularization 0.01, 40 features" in own
+    assert own in model._repr_html_()
+
+
+def test_notebook_shows_the_reasons_of_a_search(double_well):
+    search = kdmaps.KernelSearchCV(2, **GRID, n_features=40, random_state=0).fit(double_well)
+    assert "12 candidates" in shown_html(search)
+    assert f"The best scores {search.best_selection_score_:.4g}" in shown_html(search)
+
+
+@known_warning()
+def test_notebook_shows_warnings(double_well):
+    model = kdmaps.KernelDiffusionMap(4, random_state=0).fit(double_well[:15])
+    assert model.modes_.warnings()
+    for text in model.modes_.warnings():
+        assert f"⚠ {text}" in shown_html(model)
+
+
+def test_notebook_respects_display_as_text(model):
+    with sklearn.config_context(display="text"):
+        assert model._repr_mimebundle_() == BaseEstimator._repr_mimebundle_(model)
+        assert not hasattr(model, "_repr_html_")
