@@ -22,7 +22,7 @@ def sphere(n, dim, seed=0):
 
 
 def circle(n, noise, seed=0):
-    return kdmaps.problems.circle.NoisyCircle(noise).sample(n, random_state=seed)
+    return kdmaps.problems.NoisyCircle(noise).sample(n, random_state=seed)
 
 
 def plane(n, dim, noise, seed=0):

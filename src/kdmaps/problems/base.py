@@ -14,21 +14,21 @@ RandomState: TypeAlias = int | np.random.Generator | None
 
 
 def check_count(value: object, name: str) -> int:
-    """Return `value` as an int; raise a ValueError that names the argument unless it is a positive integer."""
+    """Return a positive integer as an int, or raise a ValueError that names the argument."""
     if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
         raise ValueError(f"{name} must be a positive integer, got {value!r}; pass {name}=1 or more.")
     return int(value)
 
 
 def check_positive(value: object, name: str) -> float:
-    """Return `value` as a float; raise a ValueError that names the argument unless it is positive and finite."""
+    """Return a positive finite number as a float, or raise a ValueError that names the argument."""
     if not isinstance(value, Real) or not np.isfinite(float(value)) or value <= 0:
         raise ValueError(f"{name} must be a positive finite number, got {value!r}.")
     return float(value)
 
 
 def check_points(X: ArrayLike, dim: int, name: str = "X") -> Array:
-    """Return `X` as a finite float64 array of shape (n, dim); raise a ValueError if that is impossible."""
+    """Return `X` as a finite float64 array of shape (n, dim), or raise a ValueError."""
     points = np.asarray(X, dtype=np.float64)
     if points.ndim != 2 or points.shape[1] != dim:
         raise ValueError(f"{name} must have shape (n, {dim}), got {points.shape}; pass one point in each row.")
@@ -38,12 +38,12 @@ def check_points(X: ArrayLike, dim: int, name: str = "X") -> Array:
 
 
 class Problem(ABC):
-    """A stationary reversible diffusion whose slow modes are known.
+    """A stationary reversible diffusion with known slow modes.
 
-    The generator G is that of dX = -D∇V dt + √(2D) dW, with stationary law π ∝ exp(-V), or of the Brownian motion
-    √(2D) dW on a manifold. Mode k = 1, 2, … solves -G φ_k = rate_k φ_k, in ascending order of rate and with
-    multiplicity; the constant (rate 0) is not counted. Rates are proportional to D, and estimators with
-    ``diffusion=problem.diffusion`` estimate them from samples; most problems have D = 1, the default of estimators.
+    G is the generator of dX = -D∇V dt + √(2D) dW, with stationary law π ∝ exp(-V), or of the Brownian motion √(2D) dW
+    on a manifold. Mode k = 1, 2, … solves -G φ_k = rate_k φ_k, in ascending order of rate and with multiplicity; the
+    constant (rate 0) is not counted. Rates are proportional to D, and estimators with ``diffusion=problem.diffusion``
+    estimate them from samples; most problems have D = 1, the default of estimators.
 
     Attributes
     ----------
@@ -61,7 +61,7 @@ class Problem(ABC):
     dim: int
     n_modes: int = 4
     diffusion: float = 1.0
-    # Rates that differ by less than this belong to one degenerate cluster.
+    # Relative difference of rates within a degenerate cluster.
     cluster_tolerance: float = 1e-9
 
     def sample(self, n_samples: int, random_state: RandomState = None) -> Array:
@@ -111,7 +111,7 @@ class Problem(ABC):
         return self._eigenfunctions(check_points(X, self.dim), check_count(k, "k"))
 
     def reference(self, X: ArrayLike, r: int) -> Array:
-        """Evaluate all modes whose rate does not exceed rate_r: the first r, with the last degenerate cluster complete.
+        """Evaluate the first r modes and all further modes of the last degenerate cluster.
 
         Parameters
         ----------
@@ -183,7 +183,7 @@ class Problem(ABC):
     def trajectory(
         self, n_frames: int, time_step: float, *, substeps: int = 10, random_state: RandomState = None
     ) -> Array:
-        """Simulate one trajectory in equilibrium, as an observer sees it who looks every `time_step`.
+        """Simulate one stationary trajectory with frames `time_step` apart.
 
         Parameters
         ----------
@@ -192,8 +192,8 @@ class Problem(ABC):
         time_step : float
             Time between frames.
         substeps : int, default=10
-            Steps of the scheme between two frames; its error in time scales is of the order of a step over the fastest
-            of them. Problems with an exact propagator need 1.
+            Steps of the scheme between two frames. The relative error of time scales is about the length of a step
+            divided by the fastest time scale; problems with an exact propagator need 1.
         random_state : int, numpy.random.Generator or None
             Seed or generator.
 
@@ -206,6 +206,7 @@ class Problem(ABC):
         return self.simulate(substeps * (n_frames - 1) + 1, step, random_state=random_state)[0, ::substeps].copy()
 
     def _complete_cluster(self, r: int) -> int:
+        """Return the number of modes up to the end of the cluster of mode r."""
         k = 2 * r
         while True:
             rates = self._rates(k)
@@ -233,7 +234,6 @@ class Markov(Problem):
     def _trajectories(self, start: Array, n_steps: int, dt: float, rng: np.random.Generator) -> Array:
         frames = np.empty((n_steps, *start.shape))
         frames[0] = start
-        # Divergence is reported once, by the error below.
         with np.errstate(over="ignore", invalid="ignore"):
             for step in range(1, n_steps):
                 frames[step] = self._step(frames[step - 1], dt, rng)
@@ -246,7 +246,10 @@ class Markov(Problem):
 
 
 class Diffusion(Markov):
-    """A problem in R^d with a drift; trajectories by Euler–Maruyama, X ← X - D∇V dt + √(2D dt) ξ, of weak order dt."""
+    """A problem in R^d with a drift.
+
+    Trajectories are simulated by Euler–Maruyama, X ← X - D∇V dt + √(2D dt) ξ, of weak order dt.
+    """
 
     def drift(self, X: ArrayLike) -> Array:
         """Evaluate the drift -D∇V.

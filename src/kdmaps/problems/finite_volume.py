@@ -1,4 +1,4 @@
-"""Compute eigenpairs of generators by finite volumes, and draw exact samples of e^{-V} in a box.
+"""Eigenpairs of generators by finite volumes, and exact samples of e^{-V} in a box.
 
 With masses e^{-V} at cell centres and fluxes e^{-V} at cell faces, -G φ = -e^V ∇·(e^{-V} ∇φ) becomes a matrix that is
 reversible with respect to the masses. Only differences of V between neighbours are exponentiated, which avoids
@@ -18,15 +18,17 @@ from scipy.sparse.linalg import eigsh
 
 from kdmaps.problems.base import Array
 
-# Cells with V this far above its minimum are left out: they hold no samples (e^{-50} = 2e-22) and no weight of modes of
-# moderate order, while e^{V/2} would amplify the rounding errors of the eigenvectors.
+# Cells with V this far above its minimum are left out: they contain no samples (e^{-50} = 2e-22) and contribute nothing
+# to modes of moderate order, while e^{V/2} would amplify the rounding errors of the eigenvectors.
 CUTOFF = 50.0
+# Relative change of the rates at which the refinement of an interval stops, and its largest number of cells.
+TOLERANCE, MAX_CELLS = 1e-7, 2**16
 
 
 class Interval:
     """Eigenpairs of -(w φ')'/w + q φ = rate φ with w = e^{-V} and no flux at the ends, counted from 0.
 
-    The grid is doubled until the extrapolated rates agree to `tolerance`.
+    The grid is doubled until the extrapolated rates agree to 1e-7.
 
     Parameters
     ----------
@@ -36,22 +38,16 @@ class Interval:
         The interval; it is trimmed to the range where V - min V < 50.
     killing : callable, optional
         q >= 0, elementwise; zero by default, in which case mode 0 is the constant.
-    tolerance : float
-        Relative change of the rates at which refinement stops.
     """
-
-    max_cells = 2**16
 
     def __init__(
         self,
         potential: Callable[[Array], Array],
         domain: tuple[float, float],
         killing: Callable[[Array], Array] | None = None,
-        tolerance: float = 1e-7,
     ) -> None:
         self.potential = potential
         self.killing = killing
-        self.tolerance = tolerance
         x = np.linspace(*domain, 4097)[1:-1]
         v = potential(x)
         if not np.isfinite(v).all():
@@ -79,25 +75,23 @@ class Interval:
     def _refine(self, k: int) -> None:
         if k <= len(self._rates):
             return
-        # Compute more modes than requested, so that increasing k step by step does not solve again each time.
+        # More modes than requested, so that increasing k step by step does not solve again each time.
         k = max(8, 2 * k)
         cells = max(512, 16 * k)
         coarse = self._solve(cells, k)
         previous = np.full(k, np.inf)
-        while (cells := 2 * cells) <= self.max_cells:
+        while (cells := 2 * cells) <= MAX_CELLS:
             fine = self._solve(cells, k)
             rates = fine[1] + (fine[1] - coarse[1]) / 3
-            # Rate 0 has no scale of its own; use that of the next rate.
-            if np.all(np.abs(rates - previous) <= self.tolerance * np.maximum(np.abs(rates), rates[1])):
+            # The tolerance of rate 0 is relative to the next rate.
+            if np.all(np.abs(rates - previous) <= TOLERANCE * np.maximum(np.abs(rates), rates[1])):
                 x, _, values = fine
                 values = values + (values - CubicSpline(*coarse[::2])(x)) / 3
                 self._functions = CubicSpline(x, values)
-                self._rates = rates  # last: it tells other threads that both are there
+                self._rates = rates  # assigned last: other threads test its length
                 return
             coarse, previous = fine, rates
-        raise ValueError(
-            f"{k} modes are not resolved by {self.max_cells} cells; pass a smaller k or a smoother potential."
-        )
+        raise ValueError(f"{k} modes are not resolved by {MAX_CELLS} cells; pass a smaller k or a smoother potential.")
 
     def _solve(self, cells: int, k: int) -> tuple[Array, Array, Array]:
         edges = np.linspace(*self.domain, cells + 1)
@@ -160,7 +154,7 @@ class Rectangle:
     def _refine(self, k: int) -> None:
         if k <= len(self._rates):
             return
-        # With a few modes beyond the k-th, the Procrustes step below can rotate a degenerate pair that k would split.
+        # With a few modes beyond the k-th, the Procrustes step below can rotate a degenerate pair split by k.
         k = max(10, k + 4)
         (_, r1, _), (axes2, r2, f2), (axes4, r4, f4) = (self._solve(m * self.cells, k) for m in (1, 2, 4))
         first, second = r2 + (r2 - r1) / 3, r4 + (r4 - r2) / 3
@@ -178,7 +172,7 @@ class Rectangle:
         overlap[np.abs(r4[:, None] - r4) > 1e-4 * r4[1]] = 0
         aligned = np.tensordot(polar(overlap)[0], coarse, axes=1)
         self._functions = [RectBivariateSpline(*axes4, f) for f in f4 + (f4 - aligned) / 3]
-        self._rates = rates  # last: it tells other threads that both are there
+        self._rates = rates  # assigned last: other threads test its length
 
     def _values(self, axes: tuple[Array, Array]) -> Array:
         grid = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1)
@@ -208,16 +202,16 @@ class Rectangle:
             (np.concatenate(entries), (np.concatenate(rows), np.concatenate(columns))), shape=2 * diagonal.shape
         )
         matrix = (diags_array(diagonal) + upper + upper.T).tocsc()
-        # A shift just below 0 keeps the factorized matrix positive definite; a random start overlaps with every mode.
+        # A shift below 0 keeps the factorized matrix positive definite; a random start overlaps with every mode.
         start = np.random.default_rng(0).standard_normal(len(diagonal))
         rates, vectors = eigsh(matrix, k, sigma=-0.1, v0=start)
         order = np.argsort(rates)
         root_mass = np.exp((v.min() - v[inside]) / 2)
         modes = vectors[:, order] * np.linalg.norm(root_mass) / root_mass[:, None]
-        # The sign is that of the product with a function without symmetries, so that it does not vanish by symmetry.
+        # The sign of the inner product with a function without symmetries, which does not vanish by symmetry.
         lopsided = np.exp(np.add.outer(np.linspace(0, 2, cells), np.linspace(0, 1, cells)))[inside]
         modes *= np.sign((root_mass**2 * lopsided) @ modes)
-        # Cells that were left out take the value of the nearest cell kept, so that the spline has a full grid.
+        # Cells left out take the value of the nearest remaining cell, so that the spline has a full grid.
         nearest = distance_transform_edt(~inside, return_distances=False, return_indices=True)
         return (x, y), rates[order], modes.T[:, number[tuple(nearest)]]
 
@@ -231,8 +225,8 @@ def sample_box(
 ) -> Array:
     """Draw `n` independent points with density ∝ e^{-V} in a box, by rejection.
 
-    The envelope is constant on each cell of a grid: e^{-V} at the corner where V is lowest, times e^{0.05} to allow for
-    lower values inside.
+    The envelope is constant on each cell of a grid: e^{-V} at the corner where V is lowest, times e^{0.05} because V
+    may be lower inside the cell.
 
     Parameters
     ----------

@@ -1,12 +1,13 @@
-"""Overdamped Langevin dynamics in one and two dimensions, for any smooth confining potential."""
+"""Overdamped Langevin dynamics in one and two dimensions: any smooth confining potential, and well-known ones."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from kdmaps.problems.base import Array, Diffusion, check_positive
+from kdmaps.problems.base import Array, Diffusion, RandomState, check_count, check_points, check_positive
 from kdmaps.problems.finite_volume import Interval, Rectangle, sample_box
 
 
@@ -21,7 +22,7 @@ class Langevin1D(Diffusion):
     """dX = -V'(X) dt + √2 dW on the line; trajectories by Euler–Maruyama.
 
     Modes solve -φ'' + V' φ' = rate φ by finite volumes, extrapolated until the rates agree to 1e-7, and are positive at
-    the right end. Samples are exact, by rejection.
+    the right end. Samples are drawn exactly, by rejection.
 
     Parameters
     ----------
@@ -64,8 +65,8 @@ class Langevin1D(Diffusion):
 class Langevin2D(Diffusion):
     """dX = -D∇V(X) dt + √(2D) dW in the plane; trajectories by Euler–Maruyama.
 
-    Modes solve D(-Δφ + ∇V·∇φ) = rate φ by finite volumes on three doubled grids with extrapolation. Samples are exact,
-    by rejection.
+    Modes solve D(-Δφ + ∇V·∇φ) = rate φ by finite volumes on three doubled grids with extrapolation. Samples are drawn
+    exactly, by rejection.
 
     Parameters
     ----------
@@ -85,7 +86,7 @@ class Langevin2D(Diffusion):
     dim = 2
     # Accuracy of the extrapolated rates.
     cluster_tolerance: float = 1e-6
-    # Cells along each side of the grid of the sampler, on each of which V must be nearly constant.
+    # Cells along each side of the sampling grid; V must be nearly constant on each.
     sampling_cells = 256
 
     def __init__(
@@ -122,7 +123,7 @@ def double_well(tilt: float = 0.0) -> Langevin1D:
 
 
 def triple_well() -> Langevin1D:
-    """Return the triple well V = 2.5 x² (x² - 2)² + 0.2 x: wells near 0 and ±√2, barriers of about 3."""
+    """Return the triple well V = 2.5 x² (x² - 2)² + 0.2 x, with wells near 0 and ±√2 and barriers of about 3."""
     return Langevin1D(
         lambda x: 2.5 * x**2 * (x**2 - 2) ** 2 + 0.2 * x,
         lambda x: 5 * x * (x**2 - 2) * (3 * x**2 - 2) + 0.2,
@@ -174,3 +175,99 @@ def triple_well_2d() -> Langevin2D:
         return -2 * np.einsum("nb,nbd->nd", bump, offset) + 0.8 * (X - quartic_centre) ** 3
 
     return Langevin2D(potential, gradient, ((-3.7, 3.7), (-3.4, 4.0)))
+
+
+class MullerBrown(Langevin2D):
+    """The Müller–Brown potential times 0.15, at temperature 1 and with D = 0.1: dX = -0.1 ∇V dt + √0.2 dW.
+
+    V = 0.15 Σ_i A_i e^{a_i u² + b_i uv + c_i v²} with u = x - x_i, v = y - y_i and four terms (K. Müller and L. D.
+    Brown, Theor. Chim. Acta 53, 75 (1979)). Its minima are -22.0 at (-0.56, 1.44), -16.2 at (0.62, 0.03) and -12.1 at
+    (-0.05, 0.47), with saddles at -6.1 and -10.8 between them. The last two wells have the probability 0.0033, the last
+    one 0.00013.
+
+    For D = 0.1 the slowest rates are 1.2474e-4 (exchange with the deepest well) and 0.35596 (between the other two); an
+    estimator needs ``diffusion=0.1``. The next modes, up to rate 3.4, belong to a plateau around (-1.8, 1.8), 26 above
+    the minimum, which no sample reaches; hence `n_modes` is 2. The third rate is 0.6746 in the plane, and larger if the
+    plateau is cut off by reflecting sides: 1.24 on (-1.7, 1.3) × (-0.5, 2.2).
+
+    Trajectories need a `dt` of about 1e-3: the stiffest direction relaxes at rate 61.
+    """
+
+    name = "muller-brown"
+    n_modes = 2
+    sampling_cells = 512
+    # The bias fills the wells to a level just above the highest saddle, and its height is limited, which leaves an
+    # effective sample size of about 40 %.
+    fill_level: float = -6.0
+    bias_factor: float = 6.0
+    fill_height: float = 12.0
+
+    def __init__(self) -> None:
+        super().__init__(_muller_brown, _muller_brown_gradient, ((-3.1, 1.4), (-1.1, 3.1)), cells=80, diffusion=0.1)
+
+    def bias(self, X: ArrayLike) -> Array:
+        """Evaluate the static bias U that `biased_sample` adds to V.
+
+        U = -log(e^{-u} + e^{-12}) with u = (1 - 1/6) max(-6 - V, 0): the bias of well-tempered metadynamics with bias
+        factor 6, filled up to the highest saddle and limited to 12.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, 2)
+            Points.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+        """
+        return self._bias(check_points(X, self.dim))
+
+    def biased_sample(self, n_samples: int, random_state: RandomState = None) -> tuple[Array, Array]:
+        """Draw independent points with density ∝ e^{-(V+U)} and their weights for the stationary law e^{-V}.
+
+        About 2.5 % of the points lie near the highest saddle, and the effective sample size is 0.4 `n_samples`.
+
+        Parameters
+        ----------
+        n_samples : int
+            Number of points.
+        random_state : int, numpy.random.Generator or None
+            Seed or generator.
+
+        Returns
+        -------
+        X : ndarray of shape (n_samples, 2)
+            The points.
+        weights : ndarray of shape (n_samples,)
+            e^U at the points, scaled to mean 1.
+        """
+        n, rng = check_count(n_samples, "n_samples"), np.random.default_rng(random_state)
+        X = sample_box(lambda Y: self.potential(Y) + self._bias(Y), self.domain, self.sampling_cells, n, rng)
+        weights = np.exp(self._bias(X))
+        return X, weights / weights.mean()
+
+    def _bias(self, X: Array) -> Array:
+        filling = (1 - 1 / self.bias_factor) * np.maximum(self.fill_level - self.potential(X), 0)
+        return -np.logaddexp(-filling, -self.fill_height)
+
+
+# Each exponent is a quadratic form dᵀ Q d with d = x - centre.
+_HEIGHTS = 0.15 * np.array([-200.0, -100.0, -170.0, 15.0])
+_CENTRES = np.array([[1, 0], [0, 0.5], [-0.5, 1.5], [-1, 1]])
+_FORMS = np.array([[[-1, 0], [0, -10]], [[-1, 0], [0, -10]], [[-6.5, 5.5], [5.5, -6.5]], [[0.7, 0.3], [0.3, 0.7]]])
+
+
+def _terms(X: Array) -> tuple[Array, Array]:
+    """Return Q_i (x - x_i), shape (n, 4, 2), and the four terms of V, shape (n, 4)."""
+    offset = X[:, None, :] - _CENTRES
+    image = np.einsum("ide,nie->nid", _FORMS, offset)
+    return image, _HEIGHTS * np.exp(np.sum(offset * image, axis=2))
+
+
+def _muller_brown(X: Array) -> Array:
+    return _terms(X)[1].sum(axis=1)
+
+
+def _muller_brown_gradient(X: Array) -> Array:
+    image, terms = _terms(X)
+    return 2 * np.einsum("ni,nid->nd", terms, image)

@@ -1,4 +1,4 @@
-"""Registry of problems by name."""
+"""Problems by name."""
 
 from __future__ import annotations
 
@@ -8,13 +8,9 @@ from copy import copy
 from functools import cache, partial
 
 from kdmaps.problems.base import Problem
-from kdmaps.problems.circle import NoisyCircle
-from kdmaps.problems.langevin import double_well, prinz, triple_well, triple_well_2d
-from kdmaps.problems.mdlike import MDLike
-from kdmaps.problems.muller_brown import MullerBrown
-from kdmaps.problems.nuisance import DEFAULT_STD, nuisance
-from kdmaps.problems.ornstein_uhlenbeck import OrnsteinUhlenbeck
-from kdmaps.problems.sphere import Sphere
+from kdmaps.problems.langevin import MullerBrown, double_well, prinz, triple_well, triple_well_2d
+from kdmaps.problems.manifolds import NoisyCircle, Sphere
+from kdmaps.problems.product import DEFAULT_STD, MDLike, OrnsteinUhlenbeck, nuisance
 
 _REGISTRY: dict[str, Callable[[], Problem]] = {
     "ou2d-4": partial(OrnsteinUhlenbeck, (1, 4)),
@@ -41,23 +37,23 @@ _REGISTRY: dict[str, Callable[[], Problem]] = {
 
 @cache
 def _built(name: str) -> Problem:
-    """Build a registered problem once: copies share the solutions of its eigenproblem, which may take seconds."""
+    """Build a registered problem once; copies share the solution of its eigenproblem, which may take seconds."""
     return _REGISTRY[name]()
 
 
 def names() -> list[str]:
-    """List the registered names; ``load`` also accepts "sphere-<d>" for any d >= 2, and any name with "+<k>"."""
+    """Return the registered names; ``load`` also accepts "sphere-<d>" for any d >= 2, and any name with "+<k>"."""
     return list(_REGISTRY)
 
 
 def load(name: str) -> Problem:
-    """Build the problem with the given name.
+    """Return the problem with the given name.
 
     Parameters
     ----------
     name : str
-        One of `names()`, or "sphere-<d>" with d >= 2. Any of them with "+<k>", or "+<k>x<std>", has k further Gaussian
-        coordinates: "triplewell2d+198x0.1" is ``nuisance(load("triplewell2d"), 198, 0.1)``.
+        One of `names()`, or "sphere-<d>" with d >= 2. A suffix "+<k>" or "+<k>x<std>" adds k Gaussian coordinates:
+        "triplewell2d+198x0.1" is ``nuisance(load("triplewell2d"), 198, 0.1)``.
 
     Returns
     -------
