@@ -15,8 +15,7 @@ from joblib import Parallel, delayed, parallel_config
 
 from kdmaps import problems
 from kdmaps.problems import Problem
-from kdmaps.utils.files import write_text
-from kdmaps.utils.json_lines import append_line, is_intact, read_lines, sealed
+from kdmaps.utils.files import append_line, is_intact, read_lines, sealed, write_text
 from kdmaps.utils.progress import track
 
 Row = dict[str, Any]

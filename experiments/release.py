@@ -20,7 +20,7 @@ from experiments._default import fit_default, mark
 from experiments._exact import slowest
 from experiments._runner import Row, markdown, options_of, publish, run_tasks
 from kdmaps import metrics, problems
-from kdmaps.utils.json_lines import read_lines
+from kdmaps.utils.files import read_lines
 
 OLD_ROWS = Path("results/release/release_0_1_0.jsonl")
 #: Problems and numbers of samples, as in compare/default_0_1_0.py.

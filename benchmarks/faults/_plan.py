@@ -9,7 +9,7 @@ from pathlib import Path
 
 from benchmarks.faults._process import Fault, run
 from benchmarks.faults._work import WORK, Work
-from kdmaps.utils.json_lines import read_lines
+from kdmaps.utils.files import read_lines
 
 #: Seeds of the files that are there before, and of those that replace them.
 BEFORE, AFTER = 1, 0

@@ -2,12 +2,12 @@
 
 
 class UnreliableModesWarning(UserWarning):
-    """The modes or time scales are finite but should not be trusted without a second look."""
+    """The modes or time scales are finite but possibly wrong; check them before use."""
 
 
 class UnresolvedModesWarning(UnreliableModesWarning):
-    """An estimate, for fits without folds, says that noise or regularization decides a mode."""
+    """A fit without folds has modes that are determined by noise or regularization, by an estimate."""
 
 
 class DataWarning(UserWarning):
-    """The data hold something that is probably not meant, such as a constant column."""
+    """The data have a probable mistake, such as a constant column."""

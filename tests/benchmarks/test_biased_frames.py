@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from benchmarks.biased_frames import table
-from kdmaps.utils.json_lines import read_lines
+from kdmaps.utils.files import read_lines
 
 FOLDER = Path(__file__).resolve().parents[2] / "results" / "biased_frames"
 ROWS = [row for line in read_lines(FOLDER / "rows.jsonl") for row in line["rows"]]

@@ -21,7 +21,7 @@ from kdmaps import AdaptiveDiffusionMap, KernelDiffusionMap, KernelSearchCV, Tan
 from kdmaps.data import PREVIEW_SAMPLES, as_source
 from kdmaps.forms.energy import compute_moments
 from kdmaps.forms.moments import Moments
-from kdmaps.utils.json_lines import read_lines
+from kdmaps.utils.files import read_lines
 from shared import GRID, assert_same_moments, known_finding, known_warning
 
 dask = pytest.importorskip("dask")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from benchmarks.faults.__main__ import FOUND, table
 from benchmarks.faults._work import WORK
-from kdmaps.utils.json_lines import is_intact, read_lines
+from kdmaps.utils.files import is_intact, read_lines
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "faults.md").read_text()

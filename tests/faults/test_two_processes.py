@@ -11,8 +11,7 @@ import pytest
 import kdmaps
 from kdmaps.exceptions import DataWarning
 from kdmaps.selection.checkpoint import Checkpoint
-from kdmaps.utils.files import create
-from kdmaps.utils.json_lines import append_line, is_intact, read_lines, sealed
+from kdmaps.utils.files import append_line, create, is_intact, read_lines, sealed
 from shared import GRID
 
 SETTINGS = {"n_components": 2, **GRID, "n_features": 30, "n_jobs": 1}

@@ -14,7 +14,7 @@ from sklearn.model_selection import KFold
 import kdmaps
 from kdmaps import KernelSearchCV
 from kdmaps.exceptions import DataWarning
-from kdmaps.utils.json_lines import sealed
+from kdmaps.utils.files import sealed
 from shared import SMALL_SEARCH, known_warning
 
 

@@ -18,7 +18,7 @@ def often(monkeypatch):
 
 @pytest.fixture
 def until(capsys):
-    """Wait until stderr shows a text, however busy the machine is; return all of it."""
+    """Return a function that waits until stderr shows a text, and returns all of it."""
     seen = ""
 
     def wait(text):
@@ -34,12 +34,12 @@ def until(capsys):
 
 
 @pytest.mark.parametrize("show", [False, True])
-def test_items_pass_through(show, capsys):
+def test_track_yields_all_items(show, capsys):
     assert list(progress.track(iter("abc"), 3, lambda: "label", show)) == ["a", "b", "c"]
     assert capsys.readouterr() == ("", "")  # stdout is for results, and a quick run is silent in a log
 
 
-def test_a_log_gets_lines_with_the_stage_even_within_a_step(often, until):
+def test_log_lines_show_the_stage(often, until):
     with progress.reporting(True):
         for item in progress.track(iter("ab"), 2, lambda: "search", True):
             until("search, 0/2" if item == "a" else "search, 1/2")
@@ -49,7 +49,7 @@ def test_a_log_gets_lines_with_the_stage_even_within_a_step(often, until):
     assert progress._log is None
 
 
-def test_one_log_for_all_that_is_nested(often, monkeypatch):
+def test_nested_stages_share_one_log(often, monkeypatch):
     made = []
     monkeypatch.setattr(progress, "_Log", lambda make=progress._Log: made.append(make()) or made[-1])
     with progress.reporting(True), progress.stage("outer", True):
@@ -58,7 +58,7 @@ def test_one_log_for_all_that_is_nested(often, monkeypatch):
     assert not made[0]._thread.is_alive()
 
 
-def test_without_rich_there_are_lines(monkeypatch):
+def test_bars_need_rich_and_a_terminal(monkeypatch):
     assert not progress._has_bars()
     monkeypatch.setattr(rich.console.Console, "is_terminal", True)
     assert progress._has_bars()

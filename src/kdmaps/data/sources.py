@@ -17,7 +17,7 @@ import numpy as np
 from kdmaps.data.formats.arrays import write_rows
 from kdmaps.data.formats.base import block_rows, made_by
 from kdmaps.data.formats.trajectories import coordinates
-from kdmaps.utils.files import NO_ROOM
+from kdmaps.utils.files import DISK_FULL
 from kdmaps.utils.threads import map_ordered, n_threads, slices
 from kdmaps.utils.types import PathLike
 from kdmaps.utils.validation import not_finite
@@ -426,7 +426,7 @@ def gather(source: Source) -> np.ndarray:
             file.flush()
             mapped = np.memmap(file, rows.dtype, "r", shape=source.shape)  # type: ignore[call-overload]
     except OSError as error:
-        if error.errno not in NO_ROOM:
+        if error.errno not in DISK_FULL:
             raise
         place = tempfile.gettempdir()
         raise OSError(f"{place} has no room for a copy of the samples; set TMPDIR to a directory that has.") from error

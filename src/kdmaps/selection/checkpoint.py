@@ -9,8 +9,7 @@ from typing import Any
 from kdmaps.exceptions import DataWarning
 from kdmaps.selection.candidate import Candidate, Trial
 from kdmaps.utils.content import content_digest
-from kdmaps.utils.files import as_path, create
-from kdmaps.utils.json_lines import append_line, is_intact, read_lines, sealed
+from kdmaps.utils.files import append_line, as_path, create, is_intact, read_lines, sealed
 from kdmaps.utils.warn import warn
 
 #: Increase this when older versions can no longer read a checkpoint.

@@ -1,1 +1,1 @@
-"""Tools that every room uses: checks of arguments, atomic files, threads, progress."""
+"""Tools that all packages use: checks of arguments, atomic files, threads, progress."""

@@ -1,7 +1,7 @@
-"""BLAS and LAPACK in place and without the interpreter lock, which SciPy's own wrappers hold.
+"""BLAS and LAPACK in place and without the interpreter lock, which SciPy's wrappers hold.
 
-They are called through the pointers that SciPy exports for Cython; ctypes gives the lock up for the call. Arrays are
-C-contiguous. LAPACK reads them by columns: a symmetric matrix is its own transpose, and rows become vectors.
+They are called through the pointers that SciPy exports for Cython; ctypes releases the lock during the call. Arrays are
+C-contiguous. LAPACK reads them by columns: a symmetric matrix equals its transpose, and rows become vectors.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def _pointer(module: Any, name: str) -> int:
 
 
 def _routine(address: int, n_arguments: int) -> Any:
-    """Return what calls a routine with so many pointers."""
+    """Return a function that calls a routine with pointers as arguments."""
     return ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * n_arguments)(address)
 
 
@@ -53,18 +53,18 @@ def mirror(lower: np.ndarray) -> np.ndarray:
 
 @lru_cache(maxsize=4)
 def _above_diagonal(size: int) -> np.ndarray:
-    """Return where the upper triangle is, without the diagonal."""
+    """Return a mask of the upper triangle without the diagonal."""
     return ~np.tri(size, dtype=bool)
 
 
 def factorise(matrix: np.ndarray) -> bool:
-    """Replace a symmetric matrix by its Cholesky factor, for `solve`; False if it is not positive definite."""
+    """Replace a symmetric matrix by its Cholesky factor; return False if it is not positive definite."""
     size, info = ctypes.byref(ctypes.c_int(len(matrix))), ctypes.c_int(0)
     _DPOTRF(_LOWER, size, matrix.ctypes.data, size, ctypes.byref(info))
     return info.value == 0
 
 
 def solve(factor: np.ndarray, rows: np.ndarray) -> None:
-    """Replace every row by the solution of the equations that were factorised, with that row as right-hand side."""
+    """Replace every row by the solution of the factorised equations with this row as right-hand side."""
     size, count = ctypes.byref(ctypes.c_int(len(factor))), ctypes.byref(ctypes.c_int(len(rows)))
     _DPOTRS(_LOWER, size, count, factor.ctypes.data, size, rows.ctypes.data, size, ctypes.byref(ctypes.c_int(0)))

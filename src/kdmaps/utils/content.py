@@ -98,7 +98,7 @@ class _Digest:
         rows = np.atleast_1d(array)
         size = max(1, BLOCK_BYTES // max(1, rows[:1].nbytes))
         for begin in range(0, len(rows), size):
-            self.sha.update(np.ascontiguousarray(rows[begin : begin + size]).view(np.uint8))
+            self.sha.update(np.ascontiguousarray(rows[begin : begin + size]).view(np.uint8).data)
         return ("end",), ()
 
     def _function_parts(self, function: FunctionType) -> Iterator[Any]:

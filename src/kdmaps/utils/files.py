@@ -1,8 +1,10 @@
-"""Files that appear whole or not at all."""
+"""Files that appear whole or not at all, and files of JSON lines to which finished work is appended."""
 
 from __future__ import annotations
 
 import errno
+import hashlib
+import json
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -13,12 +15,12 @@ from uuid import uuid4
 
 from kdmaps.utils.types import PathLike
 
-#: Numbers of the errors of a disk, a quota or a limit that has no room.
-NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+#: Error numbers of a full disk, an exhausted quota and a file-size limit.
+DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def as_path(name: str, path: Any) -> Path:
-    """`path` as a Path; `name` is the argument that holds it."""
+    """Return `path` as a Path; `name` is the argument that holds it."""
     try:
         return Path(path)
     except TypeError:
@@ -26,7 +28,7 @@ def as_path(name: str, path: Any) -> Path:
 
 
 def check_writable(option: str, directory: Path) -> None:
-    """Raise unless files can be made in `directory`, or in what it would be; nothing is left behind."""
+    """Raise unless files can be created in `directory`, which need not exist yet; nothing is left behind."""
     missing = [place for place in (directory, *directory.parents) if not place.exists()]
     try:
         directory.mkdir(parents=True, exist_ok=True)
@@ -34,7 +36,7 @@ def check_writable(option: str, directory: Path) -> None:
             pass
     except OSError as error:
         raise ValueError(
-            f"{option}: no file can be written in {directory} ({error.strerror}); choose another place."
+            f"{option}: no file can be written in {directory} ({error.strerror}); choose another directory."
         ) from error
     finally:
         for place in missing:
@@ -44,15 +46,15 @@ def check_writable(option: str, directory: Path) -> None:
 
 @contextmanager
 def naming_full_disk(*paths: Path) -> Iterator[None]:
-    """Name the files in the error of a disk, a quota or a limit that has no room for them, which names none."""
+    """Add the names of the files to the error of a full disk."""
     try:
         yield
     except OSError as error:
-        if error.errno not in NO_ROOM:
+        if error.errno not in DISK_FULL:
             raise
         names = ", ".join(map(str, paths))
         raise OSError(
-            error.errno, f"{error.strerror}: {names} could not be written. Make room, or choose another place"
+            error.errno, f"{error.strerror}: {names} could not be written. Free some space, or choose another directory"
         ) from error
 
 
@@ -60,15 +62,15 @@ def naming_full_disk(*paths: Path) -> Iterator[None]:
 def replacing(*paths: PathLike) -> Iterator[list[BinaryIO]]:
     """Binary files to write, which get their names only when the block ends without an exception.
 
-    Until then each has a temporary name in its directory, and what had its name before is untouched. None is renamed
-    before all of them are safely on the disk: after a failure, none of them is new.
+    Until then each has a temporary name in its directory, and existing files of these names are untouched. None is
+    renamed before all of them are safely on the disk: after a failure, none of them is new.
     """
     targets = [Path(path) for path in paths]
     for target in targets:
         if target.is_dir():
             raise IsADirectoryError(f"{target} is a directory; give the name of a file.")
         if not target.parent.is_dir():
-            raise FileNotFoundError(f"There is no directory {target.parent}; create it first.")
+            raise FileNotFoundError(f"Directory {target.parent} does not exist; create it first.")
     temporary = [path.with_name(f".{uuid4().hex}.tmp") for path in targets]
     try:
         with naming_full_disk(*targets), ExitStack() as stack:
@@ -92,7 +94,7 @@ def write_text(path: PathLike, text: str) -> None:
 
 
 def create(path: Path, content: bytes) -> bool:
-    """Write a new file, whole; return False, and leave it, if there is one by now, such as that of another process."""
+    """Write a new file, whole; return False if the file exists by now, for instance from another process."""
     if path.exists():
         return False
     temporary = path.with_name(f".{uuid4().hex}.tmp")
@@ -108,3 +110,36 @@ def create(path: Path, content: bytes) -> bool:
     finally:
         temporary.unlink(missing_ok=True)
     return True
+
+
+def read_lines(path: Path) -> list[dict[str, Any]]:
+    """Return the records of a file of JSON lines, without lines that a kill cut off; none if it does not exist."""
+    found = []
+    for line in path.read_text("utf-8", errors="replace").splitlines() if path.exists() else []:
+        try:
+            record = json.loads(line)
+        except (json.JSONDecodeError, RecursionError):
+            continue
+        if isinstance(record, dict):
+            found.append(record)
+    return found
+
+
+def append_line(path: Path, record: dict[str, Any]) -> None:
+    """Append a record on a new line, also after a line that was cut off."""
+    with naming_full_disk(path), path.open("ab") as file:
+        file.write(f"\n{json.dumps(record)}".encode())
+
+
+def sealed(record: dict[str, Any]) -> dict[str, Any]:
+    """Return a record with its checksum, from which `is_intact` detects changes."""
+    return {**record, "checksum": _checksum(record)}
+
+
+def is_intact(record: dict[str, Any]) -> bool:
+    """Return whether a record is unchanged since `sealed` made it."""
+    return record.get("checksum") == _checksum({key: value for key, value in record.items() if key != "checksum"})
+
+
+def _checksum(record: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(record, sort_keys=True).encode()).hexdigest()[:32]

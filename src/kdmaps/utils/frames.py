@@ -1,7 +1,4 @@
-"""Data frames of pandas and polars and tables of pyarrow, known by what they have; none of them is imported.
-
-And lists of arrays, one for each trajectory, whose rows are joined.
-"""
+"""Data frames of pandas and polars and tables of pyarrow, without importing them; lists of arrays of trajectories."""
 
 from __future__ import annotations
 
@@ -19,10 +16,10 @@ def column_names(X: Any) -> list[str] | None:
     return None if names is None or callable(names) else [str(name) for name in names]
 
 
-def check_row_labels(X: Any, **beside: Any) -> None:
-    """Raise if a column beside a data frame has the row labels of the frame in another order: rows go by place."""
+def check_row_labels(X: Any, **columns: Any) -> None:
+    """Raise if a column has the row labels of a data frame X in another order: rows are matched by position."""
     labels: Any = getattr(X, "index", None)
-    for name, column in beside.items():
+    for name, column in columns.items():
         own: Any = getattr(column, "index", None)
         if not hasattr(labels, "isin") or not hasattr(own, "isin") or len(own) != len(labels) or own.equals(labels):
             continue
@@ -34,14 +31,14 @@ def check_row_labels(X: Any, **beside: Any) -> None:
 
 
 def joined(frames: Sequence[Any]) -> Any:
-    """Return the rows of data frames of one library below one another."""
+    """Concatenate the rows of data frames of one library."""
     kind = _library(frames[0])
     concatenate = kind.concat_tables if hasattr(kind, "concat_tables") else kind.concat
     return concatenate(list(frames))
 
 
 def like(frame: Any, values: np.ndarray, names: Sequence[str]) -> Any:
-    """Return a data frame of the library of another one, with its index if it has one."""
+    """Return a data frame of the same library as `frame`, with its index if it has one."""
     kind = _library(frame)
     if hasattr(kind, "concat_tables"):
         return kind.table(dict(zip(names, values.T, strict=True)))
@@ -64,10 +61,10 @@ def join_rows(name: str, given: Any, lengths: Sequence[int] | None = None) -> An
     ----------
     name : str
         The argument, for messages.
-    given : list of array-like of shape (n_frames_i,), or anything else, which is returned as it is
-        A list of single numbers is no list of arrays.
+    given : list of array-like of shape (n_frames_i,), or anything else
+        Anything else, such as a list of single numbers, is returned unchanged.
     lengths : sequence of int, optional
-        Frames of each trajectory, where they are known: arrays in another order would be those of other frames.
+        Number of frames of each trajectory, where known, to detect arrays in another order.
     """
     if not isinstance(given, list | tuple) or not given or any(np.ndim(part) != 1 for part in given):
         return given

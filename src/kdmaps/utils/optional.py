@@ -1,4 +1,4 @@
-"""Optional packages: imported where they are needed, named with their extra where they are missing."""
+"""Optional packages: imported where needed; the error for a missing one names the extra that installs it."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ def optional(module: str, extra: str, what: str) -> ModuleType:
     Parameters
     ----------
     module : str
-        What to import, such as "pyarrow.parquet".
+        Module to import, such as "pyarrow.parquet".
     extra : str
         The extra of kdmaps that installs it.
     what : str
-        What needs it, as the subject of a sentence: "Parquet files".
+        Feature that needs it, as the subject of a sentence: "Parquet files".
 
     Raises
     ------

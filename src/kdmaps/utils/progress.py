@@ -1,4 +1,4 @@
-"""Progress: bars on a terminal, and lines at times in a log file."""
+"""Progress: bars on a terminal, and a line every few seconds in a log file."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import Any
 
-#: Seconds between two lines where there is no bar.
+#: Seconds between two lines of a log.
 LINE_EVERY = 10.0
 
 
 class _Log:
-    """Lines on stderr that say what is under way, from a thread of its own: one step may take longer than a line."""
+    """Lines on stderr with the current stage, printed by a thread, since one step may last for many lines."""
 
     def __init__(self) -> None:
         self.text, self._begin, self._ended = "", time.monotonic(), threading.Event()
@@ -37,7 +37,7 @@ _log: _Log | None = None
 
 @contextmanager
 def reporting(show: bool) -> Iterator[None]:
-    """Keep one log for all that `track` and `stage` report within; on a terminal they have bars instead."""
+    """Use one log for everything that `track` and `stage` report in this context; a terminal has bars instead."""
     global _log
     if not show or _log is not None or _has_bars():
         yield
@@ -52,7 +52,7 @@ def reporting(show: bool) -> Iterator[None]:
 
 @contextmanager
 def stage(name: str, show: bool) -> Iterator[None]:
-    """If `show`, report on stderr that something is under way whose steps are not counted."""
+    """If `show`, report on stderr the name of a stage whose steps are not counted."""
     if show and _has_bars():
         from rich.console import Console
 
@@ -60,9 +60,9 @@ def stage(name: str, show: bool) -> Iterator[None]:
             yield
         return
     with reporting(show):
-        _say(name)
+        _report(name)
         yield
-        _say("")
+        _report("")
 
 
 def track(items: Iterable[Any], total: int, label: Callable[[], str], show: bool) -> Iterator[Any]:
@@ -73,7 +73,7 @@ def track(items: Iterable[Any], total: int, label: Callable[[], str], show: bool
 
 
 def _has_bars() -> bool:
-    """Whether stderr shows bars: a terminal or a notebook, with rich."""
+    """Return whether stderr shows bars: a terminal or a notebook, with rich."""
     if find_spec("rich") is None:
         return False
     from rich.console import Console
@@ -96,12 +96,12 @@ def _bar(items: Iterable[Any], total: int, label: Callable[[], str]) -> Iterator
 
 def _lines(items: Iterable[Any], total: int, label: Callable[[], str]) -> Iterator[Any]:
     with reporting(True):
-        _say(f"{label()}, 0/{total}")
+        _report(f"{label()}, 0/{total}")
         for done, item in enumerate(items, start=1):
             yield item
-            _say(f"{label()}, {done}/{total}")
+            _report(f"{label()}, {done}/{total}")
 
 
-def _say(text: str) -> None:
+def _report(text: str) -> None:
     if _log is not None:
         _log.text = text

@@ -12,5 +12,5 @@ SamplesLike: TypeAlias = Any
 #: Rows of samples: a slice, or an array of row numbers.
 Index: TypeAlias = slice | np.ndarray
 PathLike: TypeAlias = str | os.PathLike[str]
-#: As scikit-learn's `check_random_state` takes it.
+#: Arguments of scikit-learn's `check_random_state`.
 RandomStateLike: TypeAlias = int | np.random.RandomState | None

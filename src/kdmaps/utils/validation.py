@@ -1,4 +1,4 @@
-"""Checks that all estimators share."""
+"""Checks of arguments that all estimators share."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 from kdmaps.utils.frames import column_names
 from kdmaps.utils.types import RandomStateLike
 
-#: Rows and columns that a message names.
+#: Largest number of rows or columns that a message names.
 NAMED = 5
 
 
 @contextmanager
 def all_or_nothing(estimator: Any) -> Iterator[None]:
-    """Give the estimator back as it was if its fit fails."""
+    """Restore the attributes of the estimator if its fit fails."""
     before = vars(estimator).copy()
     try:
         yield
@@ -34,19 +34,19 @@ def all_or_nothing(estimator: Any) -> Iterator[None]:
 
 
 def as_numbers(name: str, values: Any, what: str) -> np.ndarray:
-    """`values` as floats; `name` is the argument, which must be `what`."""
+    """Return `values` as floats; `name` is the argument, which must be `what`."""
     try:
         array = np.asarray(values)
-        # Objects may be numbers; text, dates and complex numbers are not.
+        # Objects may be numbers; text, dates and complex numbers are rejected.
         return array.astype(np.float64, casting="unsafe" if array.dtype.kind == "O" else "same_kind", copy=False)
     except (TypeError, ValueError):
         raise ValueError(f"{name} must be {what}, got {short(values)}.") from None
 
 
 def checked_samples(estimator: Any, X: Any, reset: bool, **options: Any) -> np.ndarray:
-    """X as an array of floats, by scikit-learn's `validate_data`, with errors that name X."""
+    """Return X as an array of floats, by scikit-learn's `validate_data`, with errors that name X."""
     if np.ma.is_masked(X):
-        raise ValueError("X holds masked values, which are no numbers; leave their rows out: X[~X.mask.any(axis=1)].")
+        raise ValueError("X has masked values; leave out their rows: X[~X.mask.any(axis=1)].")
     if getattr(getattr(X, "dtype", None), "kind", None) in ("m", "M"):
         raise ValueError("X holds dates or durations; divide differences by a unit, e.g. np.timedelta64(1, 's').")
     try:
@@ -64,7 +64,7 @@ def checked_samples(estimator: Any, X: Any, reset: bool, **options: Any) -> np.n
 
 
 def not_finite(values: np.ndarray, rows: np.ndarray, names: Sequence[str] | None, remedy: str) -> str:
-    """Say in which rows, of these numbers, and in which columns NaN or infinity is."""
+    """Return a message that names the rows, of these numbers, and the columns with NaN or infinity."""
     wrong = ~np.isfinite(values)
     what = "NaN" if np.isnan(values).any() else "infinity"
     bad = [str(row) for row in rows[wrong.any(axis=1)][: NAMED + 1]]
@@ -80,7 +80,7 @@ def _listed(items: Sequence[str]) -> str:
 
 
 def _text_columns(X: Any) -> str:
-    """Name the columns of a data frame that hold no numbers, or the rows of one that hold text among numbers."""
+    """Name the columns of a data frame that hold text, or the rows where only a few entries of a column do."""
     found = {name: rows for name in column_names(X) or [] if (rows := _text_rows(X[name]))}
     few = [f"row(s) {_listed(rows)} of {name}" for name, rows in found.items() if 2 * len(rows) < len(X)]
     if len(few) == len(found) > 0:
@@ -89,7 +89,7 @@ def _text_columns(X: Any) -> str:
 
 
 def _text_rows(column: Any) -> list[str]:
-    """Return the rows of a column that hold no number."""
+    """Return the rows of a column that hold something other than a number."""
 
     def is_text(value: Any) -> bool:
         try:
@@ -109,13 +109,13 @@ def check_positive_integer(name: str, value: Any) -> None:
 
 
 def seed_of(random_state: RandomStateLike) -> int:
-    """Return the seed of everything that is drawn: an integer itself, else one drawn from the generator."""
+    """Return an integer seed: `random_state` if it is an integer, else a number drawn from it."""
     rng = checked_random_state(random_state)
     return int(random_state) if isinstance(random_state, Integral) else int(rng.randint(2**31))
 
 
 def checked_random_state(random_state: RandomStateLike) -> np.random.RandomState:
-    """scikit-learn's `check_random_state`, with an error that names the argument."""
+    """Call scikit-learn's `check_random_state`, with an error that names the argument."""
     try:
         return check_random_state(random_state)
     except ValueError:
@@ -125,16 +125,16 @@ def checked_random_state(random_state: RandomStateLike) -> np.random.RandomState
 
 
 def checked_time(time: Any) -> float:
-    """`time` as a non-negative float."""
+    """Return `time` as a non-negative float."""
     if not isinstance(time, Real) or not 0 <= float(time) < np.inf:
         raise ValueError(f"time must be a non-negative number, got {time!r}.")
     return float(time)
 
 
 def checked_weight(sample_weight: ArrayLike | None, X: Any) -> np.ndarray | None:
-    """`sample_weight` as floats, one per sample, not negative, not all zero; None stays None.
+    """Return `sample_weight` as floats, one per sample, not negative, not all zero; None stays None.
 
-    X is an array or a Source; where a stream does not know its length yet, its moments are checked against it later.
+    X is an array or a Source. For a stream of unknown length, the number of weights is checked after the first pass.
     """
     if sample_weight is None:
         return None
@@ -147,14 +147,14 @@ def checked_weight(sample_weight: ArrayLike | None, X: Any) -> np.ndarray | None
         raise ValueError("sample_weight must hold at least one positive weight.")
     if not 1e-150 <= largest <= 1e150:  # its square is added up
         raise ValueError(
-            f"sample_weight has a largest entry of {largest:.1e}, whose square is no number any more; divide all "
-            "weights by it."
+            f"sample_weight has a largest entry of {largest:.1e}, whose square is out of range; divide all weights "
+            "by it."
         )
     return weight
 
 
 def checked_values(values: ArrayLike, n_samples: int) -> np.ndarray:
-    """`values` as finite floats of shape (n_samples,) or (n_samples, m)."""
+    """Return `values` as finite floats of shape (n_samples,) or (n_samples, m)."""
     what = f"one number, or one row of numbers, for each of the {n_samples} samples of X"
     array = as_numbers("values", values, what)
     if array.ndim not in (1, 2) or len(array) != n_samples:

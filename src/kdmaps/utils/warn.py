@@ -1,4 +1,4 @@
-"""Warnings that point at the user's own line, whichever estimator or helper found the reason."""
+"""Warnings that point at the user's line of code, wherever in kdmaps they are issued."""
 
 from __future__ import annotations
 
@@ -8,18 +8,16 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-#: Packages whose frames lie between a user's call and the place that warns.
+#: Packages whose frames lie between the user's call and the warning.
 _OURS = ("kdmaps", "sklearn", "joblib", "contextlib")
-
-
 _local = threading.local()
 
 
 @contextmanager
 def muted() -> Iterator[None]:
-    """Within this context, kdmaps issues no warnings in this thread: for fits that nobody will see.
+    """Within this context, kdmaps issues no warnings in this thread, e.g. for internal fits.
 
-    The filters of `warnings` are those of all threads.
+    The filters of `warnings` would apply to all threads.
     """
     before, _local.muted = getattr(_local, "muted", False), True
     try:
