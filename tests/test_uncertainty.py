@@ -96,7 +96,7 @@ class TestAgainstExplicitRefits:
         model = clone(model).fit(interleaved)
         grouped = bootstrap(model, interleaved, groups=groups, **{**options, "block_length": 25})
         assert_allclose(grouped.rate_samples, alone.rate_samples, rtol=1e-7)
-        with pytest.warns(DataWarning, match="as the frames of 40 walkers that take turns do"):
+        with pytest.warns(DataWarning, match="frames of 40 walkers"):
             noticed = bootstrap(model, interleaved, **{**options, "block_length": 25})
         assert_array_equal(noticed.rate_samples, grouped.rate_samples)
         # Every block of 20 rows contains half of all samples.
@@ -109,7 +109,7 @@ class TestAgainstExplicitRefits:
         problem = kdmaps.problems.load("dw1d")
         X = problem.simulate(200, dt=0.02, n_trajectories=20, random_state=0).swapaxes(0, 1).reshape(-1, 1)
         model = wide_map(n_components=1, bandwidth=2.0, regularization=1e-3).fit(X)
-        with pytest.warns(DataWarning, match="as the frames of 20 walkers that take turns do"):
+        with pytest.warns(DataWarning, match="frames of 20 walkers"):
             noticed = bootstrap(model, X, n_resamples=20)
         told = bootstrap(model, X, n_resamples=20, groups=np.arange(len(X)) % 20)
         assert_array_equal(noticed.rate_intervals, told.rate_intervals)
@@ -290,7 +290,7 @@ class TestInterface:
             ({"n_resamples": 5}, "n_resamples must be"),
             ({"max_blocks": 1}, "max_blocks must be"),
             ({"confidence": 95}, "confidence must be"),
-            ({"groups": [0, 1]}, "groups must hold"),
+            ({"groups": [0, 1]}, "groups must have"),
             ({"sample_weight": np.linspace(0, 1, 600)}, "model was not fitted to this X"),
         ],
     )

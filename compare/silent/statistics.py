@@ -13,7 +13,7 @@ CUTS = [("circle", 1, 1), ("circle", 3, 1), ("sphere-3", 2, 1), ("sphere-3", 1, 
 
 @case(
     13,
-    "as the frames of 20 walkers that take turns do",
+    "interleaved frames of 20 walkers",
     "tests/test_uncertainty.py",
 )
 def walkers() -> tuple[str, bool]:
@@ -55,7 +55,7 @@ def cut(variant: tuple[str, int, int]) -> tuple[str, bool]:
 
 @case(
     15,
-    r"folds are blocks of rows with a gap of that time",
+    r"folds are blocks of rows",
     "tests/selection/test_auto_folds.py",
     [0, 1],
 )

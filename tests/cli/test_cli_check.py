@@ -33,7 +33,7 @@ def test_check_lists_findings_with_remedies(data):
     assert result.exit_code == 1
     for text in ("time or index", "Column(s) time", "angles that wrap", "Column(s) phi", "outliers", "Row(s) 3 of X"):
         assert text in result.stdout
-    assert "leave it out of X (--columns" in result.stdout
+    assert "Leave them out of X (--columns" in result.stdout
     assert "kdmaps.data.angles(X, ['phi'])" in result.stdout
     result = run("check", data / "messy.csv", "--columns", "x,y", "--stride", 2)  # row 3 is not among them
     assert result.exit_code == 0
@@ -62,7 +62,7 @@ def test_check_shows_what_was_noticed_while_reading(data):
 def test_a_fit_stops_before_a_time(data):
     result = run("fit", data / "messy.csv", *QUICK, "--columns", "time,y", "--out", data / "out")
     assert result.exit_code == 2
-    assert "Column(s) time of X run on from row to row" in result.stderr
+    assert "Column(s) time of X look like a time" in result.stderr
     assert "add --keep-columns" in result.stderr
     assert not (data / "out").exists()
 
@@ -73,7 +73,7 @@ def test_it_goes_on_if_told_to_and_shows_what_was_found(data):
     assert result.exit_code == 0, result.output
     before, _, after = result.stdout.partition("┏")
     page = (data / "out" / "report.html").read_text()
-    for text in ("Column(s) time of X run on", "Column(s) phi of X fill [-π, π]", "Row(s) 3 of X"):
+    for text in ("Column(s) time of X look", "Column(s) phi of X fill [-π, π]", "Row(s) 3 of X"):
         assert f"Warning: {text}" in before
         assert text not in after
         assert text in page.partition('id="times"')[0]

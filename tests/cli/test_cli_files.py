@@ -185,7 +185,7 @@ def test_a_time_among_the_columns_is_noticed(sign):
     result = run("fit", "t.csv", *quick)
     assert result.exit_code == 2
     assert "t.csv, 300 samples of time, x, y\n" in result.stdout
-    warning = "Column(s) time of X run on from row to row"
+    warning = "Column(s) time of X look like a time"
     assert warning in result.stderr
     result = run("fit", "t.csv", *quick, "--keep-columns")
     assert f"Warning: {warning}" in result.stdout

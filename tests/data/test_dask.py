@@ -146,7 +146,7 @@ def test_chunks_of_partial_fit():
 
 
 @pytest.mark.parametrize("dtype", ["float32", "int64"])
-@known_finding("distinct values or fewer")  # of whole numbers
+@known_finding("distinct values")  # of whole numbers
 def test_types_of_blocks(dtype):
     values = (10 * X).astype(dtype)
     same = model(regularization=1e-4)  # in the unit of a rate, which is a hundred times smaller here
@@ -259,7 +259,7 @@ def test_checkpoint_knows_the_data_however_they_are_cut(tmp_path):
 
 # --- failures ---------------------------------------------------------------------------------------------------------
 @pytest.mark.slow
-@known_finding("sample_weight beside lag")
+@known_finding("sample_weight with lag")
 @pytest.mark.parametrize("lag", [None, 3])
 def test_a_worker_dies_in_the_middle_of_a_fit(client, tmp_path, lag):
     local = model(lag=lag).fit(PATH if lag else X, sample_weight=WEIGHT)

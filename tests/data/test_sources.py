@@ -256,7 +256,7 @@ def test_a_mapped_file_does_not_fill_memory(tmp_path):
     assert resident() < 2
 
 
-@known_finding("distinct values or fewer")
+@known_finding("distinct values")
 def test_columns_major_and_whole_numbers_on_disk(tmp_path):
     whole = np.asfortranarray(np.round(10 * X).astype(np.int32))
     np.save(tmp_path / "X.npy", whole)

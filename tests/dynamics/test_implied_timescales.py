@@ -62,7 +62,7 @@ class TestImpliedTimescales:
         assert first == "  lag 1 (time 1): 8 (7 – 9), 2.5 (1.5 – 3.5)"
         assert second == "  lag 4 (time 4): 9 (8 – 10), –"
 
-    @known_finding("sample_weight beside lag")
+    @known_finding("sample_weight with lag")
     def test_explicit_sums_over_pairs(self):
         """Frames of three trajectories that lie between one another, with weights: pairs counted one by one."""
         rng = np.random.default_rng(0)
@@ -133,7 +133,7 @@ class TestImpliedTimescales:
             ([0, 1], {}, "at least 1 frame"),
             ([1, 500], {}, "longest trajectory has 500; use shorter lags"),
             ([1, 50], {"groups": np.repeat(np.arange(10), 50)}, "longest trajectory has 50"),
-            ([1], {"groups": [1, 2]}, "groups must hold one entry per sample"),
+            ([1], {"groups": [1, 2]}, "groups must have one entry"),
             ([1], {"n_resamples": 3}, "n_resamples"),
             ([1], {"confidence": 95}, "confidence"),
             ([1], {"sample_weight": -np.ones(500)}, "[Nn]egative"),

@@ -13,7 +13,7 @@ from shared import known_finding, known_warning, wide_map
 pytestmark = [
     pytest.mark.filterwarnings(f"ignore:.*{text}:kdmaps.exceptions.UnreliableModesWarning")
     for text in ("relax within one lag", "same time scale", "weighs")
-] + [pytest.mark.filterwarnings("ignore:.*distinct values or fewer:kdmaps.exceptions.DataWarning")]
+] + [pytest.mark.filterwarnings("ignore:.*distinct values:kdmaps.exceptions.DataWarning")]
 
 #: A reversible chain of three states.
 THREE = np.array([[0.95, 0.04, 0.01], [0.04, 0.9, 0.06], [0.02, 0.12, 0.86]])

@@ -139,7 +139,7 @@ def test_weights_are_those_of_first_frames(ou):
 
 
 @quiet
-@known_finding("depend on the row")
+@known_finding("Rows depend on")
 @pytest.mark.parametrize("estimator", ESTIMATORS[:2], ids=lambda one: type(one).__name__)
 def test_a_time_step_without_a_lag_is_said_to_do_nothing(estimator, ou):
     with pytest.warns(DataWarning, match=r"time_step=0.05 has no effect without a lag.*Give lag=1"):
@@ -165,7 +165,7 @@ def test_weights_beside_a_lag_are_said_to_be_those_of_starts(make):
     else:
         settings |= {"bandwidth": 3.0, "regularization": 1e-6}
     model = make(1, **settings)
-    with pytest.warns(DataWarning, match="sample_weight beside lag.*leave out lag"):
+    with pytest.warns(DataWarning, match="sample_weight with lag.*leave out lag"):
         model.fit(X, sample_weight=weight, groups=groups)
     # The rate 1 of the process; 4,000 pairs, worth 2,400 by their weights, know it to about √(2/(2400·0.3)) = 5 %.
     assert_allclose(model.timescales_[0], 1.0, rtol=0.16)

@@ -48,7 +48,7 @@ def test_independent_rows_and_groups_are_cut_as_by_three():
 
 def test_frames_are_cut_into_blocks_with_a_gap_of_the_correlation_time():
     # 1 + 2 Σ e^{-0.02 t} = 100 frames for the slow coordinate; a tenth of the rows at most.
-    with pytest.warns(DataWarning, match="folds are blocks of rows, with a gap of that time"):
+    with pytest.warns(DataWarning, match="folds are blocks of rows"):
         cv = resolve_cv("auto", as_source(frames(n=20_000)), None)
     assert isinstance(cv, BlockedKFold)
     assert cv.n_splits == 5
@@ -58,7 +58,7 @@ def test_frames_are_cut_into_blocks_with_a_gap_of_the_correlation_time():
     assert blocks_of(Order(), 500).gap == 0
 
 
-@known_finding("walkers that take turns")
+@known_finding("interleaved frames")
 def test_walkers_are_held_out_as_a_whole():
     cv = resolve_cv("auto", as_source(walkers()), None)
     assert repr(cv) == "WalkerKFold(n_splits=3, n_walkers=8)"

@@ -1,4 +1,4 @@
-"""The data check: what samples hold that is probably not meant, found in a fraction of a second before a fit."""
+"""The data check: finds common mistakes in a fraction of a second before a fit."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kdmaps.data.correlation import Order, order_of
-from kdmaps.data.findings import Finding, Looked, curved_surface, run_checks, time_columns
+from kdmaps.data.findings import CheckedRows, Finding, curved_surface, run_checks, time_columns
 from kdmaps.data.inputs import as_source, join_trajectories
 from kdmaps.data.pairs import ArrayPairs, PairSource
 from kdmaps.data.sources import PREVIEW_SAMPLES, ArraySource, Sample, Source
@@ -26,23 +26,23 @@ def check_data(
     groups: ArrayLike | None = None,
     feature_names: Sequence[str] | None = None,
 ) -> list[Finding]:
-    """Look for what is probably not meant: before every fit this runs by itself, and each finding is a `DataWarning`.
+    """Check data for common mistakes. Every fit runs this check and issues each finding as a `DataWarning`.
 
-    The checks are for outliers, copies of rows, discrete and one-hot columns, columns that are a time or an index, or
-    weights by their names, angles that wrap, constant columns and columns of very different scales, weights that few
-    rows dominate, and rows in the order of time: consecutive frames or interleaved walkers. Samples on a curved surface
-    are noted, but not warned of before a fit.
+    It looks for outliers, repeated rows, discrete and one-hot columns, columns that are a time or an index, columns
+    with the names of weights, angles that wrap, constant columns, columns of very different scales, weights dominated
+    by a few rows, and rows in the order of time (consecutive frames or interleaved walkers). Samples on a curved
+    surface are noted here, but fits do not warn about them.
 
     Parameters
     ----------
     X : array-like of shape (n_samples, d), list of such arrays, path, stream of chunks
-        Anything that `kdmaps.data.as_source` takes; of what is not in memory, 10,000 random rows are looked at.
+        Anything that `kdmaps.data.as_source` takes. Data that are not in memory are represented by 10,000 random rows.
     sample_weight : array-like of shape (n_samples,), optional
         Rows of weight 0 are left out.
     groups : array-like of shape (n_samples,), optional
-        The trajectory of each row; the order of rows is then known.
+        The trajectory of each row; the order of rows is then not checked.
     feature_names : sequence of str, optional
-        Names of the columns, where X has none.
+        Names of the columns; by default the names in X, if any.
 
     Returns
     -------
@@ -64,72 +64,71 @@ def check_data(
     source = as_source(X)
     weight = checked_weight(sample_weight, source)
     preview = None if isinstance(source, ArraySource) else _preview(source, weight)
-    looked = _look(source, weight, groups, names, preview)
-    findings = run_checks(looked)
+    data = _rows_to_check(source, weight, groups, names, preview)
+    findings = run_checks(data)
     order = Order() if groups is not None else order_in(source, preview)
-    # Columns that are no coordinates make or hide surfaces; and a surface is no reason to warn before a fit.
-    surface = None if findings else curved_surface(looked.X)
+    surface = None if findings else curved_surface(data.X)
     return [*findings, *order_findings(order), *([] if surface is None else [surface])]
 
 
 def find_time(X: np.ndarray, groups: ArrayLike | None = None, names: Sequence[str] | None = None) -> Finding | None:
-    """Return the finding of columns that are a time or an index, if there are any: the first of the checks alone."""
-    return time_columns(_look(ArraySource(X), None, groups, names))
+    """Return the finding about columns that are a time or an index, if any."""
+    return time_columns(_rows_to_check(ArraySource(X), None, groups, names))
 
 
 def warn_of_array(
     source: Source, weight: np.ndarray | None, groups: Any, *, folds: bool = True, lag: int | None = None
 ) -> None:
-    """Warn of what is found in the rows of an array; other sources are looked at when their preview is drawn.
+    """Warn of findings in an array; other sources are checked when their preview is drawn.
 
     Parameters
     ----------
     source, weight, groups :
         The rows.
     folds : bool
-        Whether rows are held out. (What their order tells is said where folds are made of it.)
+        Set if rows are held out. (The code that makes folds warns of the order of rows.)
     lag : int, optional
-        With a lag rows are frames in order, unless they are those of walkers that take turns.
+        With a lag, rows are frames in order; only interleaved walkers are a mistake.
     """
     if not isinstance(source, ArraySource):
         return
-    warn_of(run_checks(_look(source, weight, groups), folds, lag is not None))
+    warn_of(run_checks(_rows_to_check(source, weight, groups), folds, lag is not None))
     if lag is not None and groups is None and (order := order_in(source)).n_walkers > 1:
         warn_of(order_findings(order))
 
 
 def warn_of_weighted_pairs(weight: np.ndarray | None, lag: Any) -> None:
-    """Warn of weights that differ beside a lag: of biased frames they do not mend what pairs show.
+    """Warn of unequal weights with a lag, which are wrong for biased simulations.
 
-    A pair has the weight of its first frame. With weights π/law this is the stationary law of pairs, if the runs
-    themselves are those of the system, and only their starts are not in equilibrium. Under a bias, what becomes of a
-    frame is the bias's doing too, and no weight of frames takes it back.
+    A pair has the weight of its first frame. This gives the stationary distribution of pairs if the runs follow the
+    dynamics of the system and only their starting points are out of equilibrium. A bias also changes the second frame,
+    which weights of frames cannot correct.
     """
     if lag is None or weight is None or np.ptp(weight[weight > 0]) == 0:
         return
     warn(
-        "sample_weight beside lag: a pair of frames has the weight of its first frame, which is right for runs without "
-        "a bias that begin out of equilibrium. Frames of a biased simulation follow one another as the bias wants, and "
-        "their time scales are wrong with any weights; leave out lag and keep sample_weight for them.",
+        "sample_weight with lag: each pair of frames has the weight of its first frame, which is correct for unbiased "
+        "runs that start out of equilibrium. Frames of a biased simulation follow the biased dynamics, and their time "
+        "scales are wrong with any weights. If there is a bias, leave out lag and keep sample_weight.",
         DataWarning,
     )
 
 
 def warn_of_time_step(time_step: float, lag: Any) -> None:
-    """Warn of a time step that nothing is done with."""
+    """Warn of a time step without a lag."""
     if lag is None and time_step != 1:
         warn(
             f"time_step={time_step:g} has no effect without a lag: time scales of samples are in units of length²/D. "
-            'Give lag=1 (or "auto") if X is a trajectory, or leave time_step out.',
+            'Give lag=1 (or "auto") if X is a trajectory; otherwise leave out time_step.',
             DataWarning,
         )
 
 
 def warn_of_preview(source: Source, preview: Sample, folds: bool = True) -> None:
-    """Warn of what is found in some rows of a source that is no array."""
+    """Warn of findings in a preview of a source that is not an array."""
     paired = isinstance(source, PairSource)
     if not isinstance(source.pairs if isinstance(source, PairSource) else source, ArraySource | ArrayPairs):
-        warn_of(run_checks(_look(source, preview.weight, preview=preview), folds, paired))
+        warn_of(run_checks(_rows_to_check(source, preview.weight, preview=preview), folds, paired))
 
 
 def warn_of(findings: Iterable[Finding]) -> None:
@@ -139,7 +138,7 @@ def warn_of(findings: Iterable[Finding]) -> None:
 
 
 def order_in(source: Source, preview: Sample | None = None) -> Order:
-    """Tell how the rows of a source depend on rows nearby; of what is no array, from the rows of a preview."""
+    """Return the order of the rows of a source, from a preview if it is not an array."""
     if isinstance(source, ArraySource):
         return order_of(source.array)
     sample = _preview(source) if preview is None else preview
@@ -147,7 +146,7 @@ def order_in(source: Source, preview: Sample | None = None) -> Order:
 
 
 def order_findings(order: Order) -> list[Finding]:
-    """Put the order of rows into words, with the folds that `cv="auto"` makes of it."""
+    """Describe the order of rows, and the folds that `cv="auto"` makes of it."""
     if order.n_walkers == 0:
         return []
     k, time = order.n_walkers, f"{order.correlation_time:.3g}"
@@ -156,21 +155,21 @@ def order_findings(order: Order) -> list[Finding]:
             Finding(
                 "consecutive frames",
                 (),
-                f"Rows depend on the rows before them (correlation time about {time} rows), as consecutive frames of a "
-                "trajectory do.",
-                "If they are, without a bias, use lag='auto' and time_step for time scales in real time. Without a lag "
-                "folds are blocks of rows, with a gap of that time between them. If rows are in no order of time, "
-                "shuffle them or pass cv=3.",
+                f"Rows depend on the preceding rows (correlation time about {time} rows), like consecutive frames of a "
+                "trajectory.",
+                "If they are frames of an unbiased simulation, use lag='auto' and time_step for time scales in real "
+                "time. Without a lag, folds are blocks of rows, separated by gaps of that time. If the order of rows "
+                "has no meaning, shuffle them or pass cv=3.",
             )
         ]
     return [
         Finding(
             "interleaved walkers",
             (),
-            f"Rows depend on the row {k} before them (correlation time about {time} such steps), as the frames of {k} "
-            "walkers that take turns do.",
-            f"Folds and the bootstrap keep each walker together; say so yourself with groups, the walker of each row "
-            f"(its number modulo {k}). If there are no walkers, shuffle the rows, or pass cv=3 or the right groups.",
+            f"Rows depend on the row {k} places before (correlation time about {time} such steps), like interleaved "
+            f"frames of {k} walkers.",
+            f"Folds and the bootstrap keep each walker together; pass groups, the walker of each row (its number "
+            f"modulo {k}), to state this explicitly. Otherwise shuffle the rows, or pass cv=3 or the right groups.",
         )
     ]
 
@@ -179,14 +178,14 @@ def _preview(source: Source, weight: np.ndarray | None = None) -> Sample:
     return source.sample(PREVIEW_SAMPLES, np.random.RandomState(0), weight, typical=False)
 
 
-def _look(
+def _rows_to_check(
     source: Source,
     weight: np.ndarray | None,
     groups: Any = None,
     names: Sequence[str] | None = None,
     preview: Sample | None = None,
-) -> Looked:
-    """Return the rows to look at: all of an array in memory, the first ones of a file, or those of a preview."""
+) -> CheckedRows:
+    """Return the rows to check: a preview, all rows of an array in memory, or the first rows of a file."""
     if preview is not None:
         X, rows = preview.X, preview.rows
     else:
@@ -198,4 +197,4 @@ def _look(
     if own_weight is not None and not own_weight.all():
         kept = np.flatnonzero(own_weight)
         X, rows, groups = X[kept], rows[kept], None if groups is None else groups[kept]
-    return Looked(X, rows, weight, groups, source.feature_names if names is None else names)
+    return CheckedRows(X, rows, weight, groups, source.feature_names if names is None else names)

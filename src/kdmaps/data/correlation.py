@@ -1,4 +1,4 @@
-"""Autocorrelation of time series from one or several trajectories."""
+"""Autocorrelation of trajectories, and the order of rows that it reveals."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from scipy.stats import rankdata
 PIECE = 2**16
 #: Number of lags searched first for the end of the window, to save memory with long series.
 FIRST_LAGS = 2**13
-#: Rows that show the order, and rows that measure the correlation time.
-LOOKED_AT, TIMED = 5_000, 100_000
-#: Columns that are searched for walkers, and columns (of the strongest correlation) that are timed.
+#: Number of first rows used to find the order, and to measure the correlation time.
+FIRST_ROWS, TIMED_ROWS = 5_000, 100_000
+#: Number of columns searched for walkers, and of columns (with the strongest correlation) whose time is measured.
 SEARCHED_COLUMNS, TIMED_COLUMNS = 64, 8
-#: Correlations of n independent rows are normal with standard deviation 1/√n. One lag of 64 columns exceeds 5 of them
-#: in 2 of 100,000 data sets, and one of 1,000 lags 6 of them in 1 of 10,000.
+#: Correlations of n independent rows are normal with standard deviation 1/√n. One lag of 64 columns exceeds 5 standard
+#: deviations in 2 of 100,000 data sets, and one of 1,000 lags exceeds 6 in 1 of 10,000.
 NEXT_ROW, ANY_LAG = 5.0, 6.0
-#: Below this integrated correlation time random folds do little harm: a row has less than one companion.
+#: Below this integrated correlation time random folds do little harm: a row has less than one correlated neighbour.
 LEAST_TIME = 2.0
-#: Fewer rows show nothing.
+#: Minimum number of rows for any statement about their order.
 MIN_ROWS = 20
-#: Lags whose correlation is this part of the largest one count as equally strong; the first of them is the period.
+#: Lags whose correlation reaches this fraction of the largest count as equally strong; the first is the period.
 NEARLY = 0.8
 
 
@@ -35,7 +35,7 @@ def trajectories_of(groups: ArrayLike | None, n_samples: int) -> list[np.ndarray
         return [np.arange(n_samples)]
     groups = np.asarray(groups)
     if groups.shape != (n_samples,):
-        raise ValueError(f"groups must hold one entry per sample, {n_samples} of them, got shape {groups.shape}.")
+        raise ValueError(f"groups must have one entry for each of {n_samples} samples, got shape {groups.shape}.")
     _, first, owner = np.unique(groups, return_index=True, return_inverse=True)
     return [np.flatnonzero(owner == g) for g in np.argsort(first)]
 
@@ -85,8 +85,8 @@ def autocorrelation(
 def integrated_correlation_time(series: ArrayLike, trajectories: Sequence[np.ndarray] | None = None) -> float:
     """Estimate the integrated correlation time g = 1 + 2 Σ_t |ρ_t|: n samples are worth about n/g independent ones.
 
-    Absolute values are summed, because oscillations of the correlation would cancel. The sum ends at the first lag of
-    at least five times g/2 (Sokal's window), beyond which the correlations are noise.
+    Absolute values are summed, because oscillations of the correlation would cancel. The sum ends at the first lag that
+    exceeds 2.5 g (Sokal's window), beyond which correlations are noise.
 
     Parameters
     ----------
@@ -110,12 +110,12 @@ def integrated_correlation_time(series: ArrayLike, trajectories: Sequence[np.nda
 
 @dataclass(frozen=True)
 class Order:
-    """How rows depend on rows nearby.
+    """Dependence of rows on nearby rows.
 
     Attributes
     ----------
     n_walkers : int
-        0 for independent rows, 1 for the consecutive frames of a trajectory, k for k walkers whose frames take turns.
+        0 for independent rows, 1 for consecutive frames of a trajectory, k for interleaved frames of k walkers.
     correlation_time : float
         Largest integrated correlation time of the columns, in rows of one walker; 1 for independent rows.
     """
@@ -129,40 +129,40 @@ class Order:
 
 
 def order_of(X: np.ndarray, spacing: float = 1.0) -> Order:
-    """Tell how the rows of X depend on rows nearby, from the autocorrelation of the ranks of its columns.
+    """Find the order of rows from the autocorrelation of the ranks of the columns.
 
-    Let ρ_t be the largest autocorrelation of all columns at lag t. Consecutive frames have their largest ρ_t at t = 1,
-    k interleaved walkers at t = k (and its multiples) while ρ_1 is small; of independent rows no ρ_t exceeds the noise.
+    Let ρ_t be the largest autocorrelation of all columns at lag t. For consecutive frames ρ_t is largest at t = 1; for
+    k interleaved walkers at t = k (and its multiples), while ρ_1 is small; for independent rows no ρ_t exceeds the
+    noise.
 
     Parameters
     ----------
     X : ndarray of shape (n_samples, d)
         Rows in their order.
     spacing : float
-        Number of rows of the data for one row of X, if X is a part of them.
+        Number of rows of the data for each row of X, if X is a part of them.
     """
-    columns, ranks = _ranks(X[:LOOKED_AT])
+    columns, ranks = _ranks(X[:FIRST_ROWS])
     n = len(ranks)
     if n < MIN_ROWS or not columns.size:
         return Order()
     picked = np.unique(np.linspace(0, len(columns) - 1, SEARCHED_COLUMNS).astype(int))
     by_lag = np.max([autocorrelation(ranks[:, j], n_lags=1 + n // 4) for j in picked], axis=0)[1:]
-    beside = np.mean(ranks[1:] * ranks[:-1], axis=0)  # of all columns, at lag 1
-    by_lag[0] = beside.max()
+    at_one = np.mean(ranks[1:] * ranks[:-1], axis=0)  # of all columns
+    by_lag[0] = at_one.max()
     period = 1 + int(np.argmax(by_lag >= NEARLY * by_lag.max()))
     if period > 1 and by_lag[period - 1] > ANY_LAG / np.sqrt(n) and by_lag[0] < by_lag[period - 1] / 2:
-        return Order(period, _time(X, columns[picked], period) * spacing)
+        return Order(period, _longest_time(X, columns[picked], period) * spacing)
     if by_lag[0] > NEXT_ROW / np.sqrt(n):
-        strongest = columns[np.argsort(-beside)[:TIMED_COLUMNS]]
-        time = _time(X, strongest, 1)
+        time = _longest_time(X, columns[np.argsort(-at_one)], 1)
         return Order(1, time * spacing) if time >= LEAST_TIME else Order()
     return Order()
 
 
 def is_clock(x: np.ndarray) -> bool:
-    """Return whether a column is a time or an index: it never turns back, or nearly always steps by the same amount.
+    """Return whether a column is a time or an index: monotonic, or with more than 90 % of its steps equal.
 
-    A clock may stand still (walkers with the same time) and restart (a trajectory in several pieces).
+    A time may stand still (walkers with the same time) and restart (a trajectory in several pieces).
     """
     steps = np.diff(x)
     moving = steps[steps != 0]
@@ -175,9 +175,9 @@ def is_clock(x: np.ndarray) -> bool:
 
 
 def _ranks(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the columns that vary and are no clocks, and their ranks with mean 0 and variance 1.
+    """Return the columns that vary and are not clocks, and their ranks with mean 0 and variance 1.
 
-    Ranks, because a few extreme values would hide the correlation of the others.
+    Extreme values would mask the correlation of the others; ranks do not have any.
     """
     columns = np.array([j for j in range(X.shape[1]) if not is_clock(X[:, j]) and np.ptp(X[:, j]) > 0], dtype=int)
     ranks = rankdata(X[:, columns], axis=0)
@@ -185,8 +185,8 @@ def _ranks(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return columns, ranks / ranks.std(axis=0)
 
 
-def _time(X: np.ndarray, columns: np.ndarray, n_walkers: int) -> float:
-    """Return the largest integrated correlation time of some columns along the frames of a walker."""
-    rows = X[:TIMED]
+def _longest_time(X: np.ndarray, columns: np.ndarray, n_walkers: int) -> float:
+    """Return the largest integrated correlation time of the first few of these columns along each walker."""
+    rows = X[:TIMED_ROWS]
     walkers = trajectories_of(np.arange(len(rows)) % n_walkers, len(rows))
     return max(integrated_correlation_time(rows[:, j], walkers) for j in columns[:TIMED_COLUMNS])

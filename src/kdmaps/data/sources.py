@@ -28,8 +28,6 @@ MAPPED_BYTES = 16 * 2**20
 FAULT_BYTES = 2**16
 #: Samples that decide the median bandwidth, the landmarks and the origin of larger data.
 PREVIEW_SAMPLES = 10_000
-#: Rows that a message names.
-MAX_ROWS_NAMED = 5
 #: Samples that take more bytes than this are copied to a temporary file, not to memory.
 IN_MEMORY_BYTES = 2**26
 
