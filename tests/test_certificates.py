@@ -23,7 +23,7 @@ def test_residual_of_a_perturbed_mode(angle):
         certificate = residual_gap(residual, rate, rates, [m])
         assert certificate.holds
         assert np.sin(angle) <= certificate.value * (1 + 1e-12)
-        # γ shrinks from λ_j-λ_m by the shift of the Rayleigh estimate, and by a factor if j is no neighbour of m.
+        # γ shrinks from λ_j-λ_m by the shift of the Rayleigh estimate, and by a factor if j is not next to m.
         if j == m + 1:
             assert certificate.value <= np.sin(angle) / np.cos(angle) ** 2
 

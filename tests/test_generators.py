@@ -76,7 +76,7 @@ def build(name, kernel):
 def test_features_against_finite_differences(name, kernel, generator):
     basis = build(name, kernel)
     expected = generator.finite_differences(basis.features, X, step=3e-4)
-    # Central differences are off by f''''·step²/12, and by |f'''|·step/3 for Matérn 3/2, which is no smoother.
+    # Central differences are off by f''''·step²/12, and by |f'''|·step/3 for Matérn 3/2, which is not C⁴.
     assert_allclose(generator.apply(basis, X), expected, rtol=0, atol=2e-5 * np.abs(expected).max())
 
 

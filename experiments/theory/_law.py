@@ -19,7 +19,7 @@ def nodes(problem: str) -> tuple[np.ndarray, np.ndarray]:
         products = np.meshgrid(*([w] * system.dim), indexing="ij")
         return np.stack([g.ravel() for g in grids], axis=1), np.prod([v.ravel() for v in products], axis=0)
     if not isinstance(system, problems.Langevin1D):
-        raise ValueError(f"There is no quadrature for {problem!r}.")
+        raise ValueError(f"The law of {problem!r} is not implemented.")
     x = np.linspace(-5, 5, 4001)
     weights = np.exp(-system.potential(x))
     kept = weights > 1e-16 * weights.max()

@@ -1,4 +1,4 @@
-"""How far the held-out score of a search exceeds its population value, and the bound on it."""
+"""Difference between the held-out score of a search and its population value, and the bound on it."""
 
 from __future__ import annotations
 

@@ -52,8 +52,8 @@ def constant_table(rows: list[Row]) -> str:
               "μ₀ outside its bounds by", "may win", "the edge wins"]  # fmt: skip
     words = (
         "## The constant\n\nSums of four uncentred eigenvalues on test folds over the paper's ten bandwidths. `may "
-        "win`: bandwidths that the bounds leave, whatever the modes are. Bounds are those of the kernel, eigenvalues "
-        f"those of 300 features of it. Wide kernels are those with q and mq/λ below {WIDE:g}."
+        "win`: number of bandwidths that the bounds do not exclude. The bounds are for the exact kernel, the "
+        f"eigenvalues for 300 features of it. Wide kernels have q and mq/λ below {WIDE:g}."
     )
     return f"{words}\n\n{markdown(header, lines)}"
 

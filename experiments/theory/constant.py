@@ -98,7 +98,7 @@ def eigenvalue_sum_choice(
 ) -> Certificate:
     """Count the kernels that a sum of r uncentred eigenvalues can choose, whatever the modes are.
 
-    All eigenvalues except that of the constant are bounded by time scales, μ_{k+1} ≤ t_k (Courant–Fischer), and μ₀ by
+    All eigenvalues except μ₀ are bounded by time scales, μ_{k+1} ≤ t_k (Courant–Fischer), and μ₀ is bounded by
     `constant_mode`. A kernel cannot be chosen if these bounds on its sum are below the lower bound of another kernel.
     With a wide kernel among the candidates this excludes σ < s/√(λT) to leading order, with T = t_1 + … + t_{r-1}.
 

@@ -12,7 +12,7 @@ NAMES = [
     "mdlike-6 mdlike-10 mdlike-20",
     "sphere-3 sphere-5 sphere-11 sphere-19",
 ]
-# Names that `load` composes; modes of planes are found on a fine grid.
+# Some names composed by `load`; modes in the plane need a fine grid.
 EVERY = [*problems.names(), "dw1d-asym+3x0.5", "circle+2"]
 PLANES = ("triplewell2d", "muller-brown")
 MARKED = {name: pytest.param(name, marks=pytest.mark.slow) if name in PLANES else name for name in EVERY}
@@ -41,13 +41,13 @@ class TestContract:
         for j in range(k):
             assert_mean(phi * phi[:, [j]], np.eye(k)[j])
 
-    def test_the_seed_decides_the_samples(self, loaded, name):
+    def test_seed_determines_samples(self, loaded, name):
         p = loaded[name]
         X = p.sample(50, random_state=3)
         np.testing.assert_array_equal(X, p.sample(50, random_state=3))
         assert np.all(np.any(p.sample(50, random_state=4) != X, axis=0))
 
-    def test_numbers(self, loaded, name):
+    def test_dimension_and_number_of_modes(self, loaded, name):
         """Dimension by name (ou10d, mdlike-6, sphere-3), modes as in the paper's tables or the first cluster."""
         p = loaded[name]
         assert p.name == name
@@ -59,7 +59,7 @@ class TestContract:
         X = p.sample(200, random_state=3)
         assert np.linalg.matrix_rank(p.paper_reference(X)) >= p.n_modes
 
-    def test_modes_and_rates_do_not_depend_on_how_many_are_asked_for(self, loaded, name):
+    def test_modes_do_not_depend_on_their_number(self, loaded, name):
         p = loaded[name]
         X = p.sample(50, random_state=3)
         np.testing.assert_array_equal(p.eigenfunctions(X, 3)[:, :2], p.eigenfunctions(X, 2))
@@ -87,7 +87,7 @@ class TestContract:
         np.testing.assert_array_equal(paths[:, 0], x0)
         together = p.simulate(2, 1e-3, n_trajectories=3, x0=x0[0], random_state=0)
         np.testing.assert_array_equal(together[:, 0], x0[[0, 0, 0]])
-        assert np.all(np.ptp(together[:, 1], axis=0) > 0)  # each with noise of its own
+        assert np.all(np.ptp(together[:, 1], axis=0) > 0)  # independent noise
 
     def test_arguments(self, loaded, name):
         p = loaded[name]
@@ -137,7 +137,7 @@ def test_modes_solve_the_eigenvalue_equation(loaded, name):
 
 
 @pytest.mark.parametrize("name", SDE)
-def test_only_these_have_a_drift(loaded, name):
+def test_drift_checks_its_argument(loaded, name):
     with pytest.raises(ValueError, match="X must"):
         loaded[name].drift(np.zeros((3, loaded[name].dim + 1)))
     assert not hasattr(loaded["circle"], "drift")

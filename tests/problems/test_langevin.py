@@ -61,7 +61,7 @@ def test_sampler_follows_the_distribution_function(name):
     weight = quad(lambda t: np.exp(-p.potential(t)), *p.domain, points=[-1, 0, 1], limit=200)[0]
     grid = np.linspace(*p.domain, 60)[1:-1]
     exact = [quad(lambda t: np.exp(-p.potential(t)), p.domain[0], g, limit=200)[0] / weight for g in grid]
-    # A sample restricted to the centres of cells would pass the test above without being continuous.
+    # A sample restricted to the centres of cells would pass the test below.
     assert len(np.unique(x)) == len(x)
     assert np.abs(np.searchsorted(x, grid) / len(x) - exact).max() < 2.5 / np.sqrt(len(x))
 
@@ -127,7 +127,7 @@ def test_infinite_potential():
 
 def test_too_many_modes():
     p = problems.load("triplewell2d")
-    with pytest.raises(ValueError, match="pass more cells or a smaller k"):
+    with pytest.raises(ValueError, match="more cells"):
         problems.Langevin2D(p.potential, p.gradient, p.domain, cells=10).rates(20)
 
 
@@ -149,11 +149,11 @@ def test_diverging_simulation():
         problems.load("dw1d").simulate(100, 5.0, n_trajectories=50, random_state=0)
 
 
-def test_problems_of_one_name_share_their_solution_and_nothing_else():
+def test_problems_of_one_name_share_only_their_solution():
     first, second = (problems.load("triplewell2d") for _ in range(2))
     rates = first.rates(2)
     assert second._modes is first._modes
-    rates *= 2  # what is returned belongs to who asked
+    rates *= 2  # a copy
     np.testing.assert_array_equal(2 * second.rates(2), rates)
     first.name, first.diffusion = "mine", 3.0
     assert (second.name, second.diffusion) == ("triplewell2d", 1.0)

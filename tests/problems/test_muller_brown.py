@@ -7,7 +7,7 @@ import kdmaps.problems as problems
 from kdmaps.generators import for_problem
 from kdmaps.simulation import boltzmann_weights, effective_sample_size
 
-pytestmark = pytest.mark.slow  # its modes are found on a fine grid
+pytestmark = pytest.mark.slow  # its modes need a fine grid
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +38,7 @@ def test_rates(problem):
     assert rates[2] == pytest.approx(0.6746, abs=5e-5)
 
 
-def test_the_third_rate_depends_on_reflecting_sides(problem):
+def test_third_rate_depends_on_reflecting_sides(problem):
     box = problems.Langevin2D(problem.potential, problem.gradient, ((-1.7, 1.3), (-0.5, 2.2)), 64, diffusion=0.1)
     np.testing.assert_allclose(box.rates(2), problem.rates(2), rtol=1e-6)
     assert box.rates(3)[2] == pytest.approx(1.24, abs=0.01)
