@@ -1,4 +1,4 @@
-"""Memberships of deeptime's PCCA+ for a small reversible chain, for tests/dynamics/test_dynamics.py to compare with."""
+"""Memberships of deeptime's PCCA+ for a small reversible chain, for tests/dynamics/test_states.py to compare with."""
 
 import json
 from pathlib import Path

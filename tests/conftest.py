@@ -17,7 +17,7 @@ hypothesis.settings.load_profile("unhurried")
 
 #: Examples in docstrings, which cannot carry a mark, that take longer than half a second.
 SLOW_EXAMPLES = {
-    "kdmaps.dynamics._chapman.chapman_kolmogorov",
+    "kdmaps.dynamics._validation.chapman_kolmogorov",
     "kdmaps.dynamics._passage.committor",
     "kdmaps.dynamics._passage.mean_first_passage_times",
     "kdmaps.uncertainty.bootstrap",

@@ -11,7 +11,7 @@ from sklearn.base import clone
 
 import kdmaps
 from kdmaps.data.correlation import autocorrelation, integrated_correlation_time
-from kdmaps.diagnostics.blocks import cut_blocks
+from kdmaps.diagnostics.resampling import cut_blocks
 from kdmaps.exceptions import DataWarning, UnreliableModesWarning
 from kdmaps.metrics import principal_angles
 from kdmaps.uncertainty import _Refit, bootstrap

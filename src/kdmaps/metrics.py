@@ -1,7 +1,7 @@
 """Agreement of learned modes with a reference: of subspaces (SubR², principal angles) and of single modes (alignment).
 
 Modes are columns of values at common samples. All functions centre the columns first, because modes are defined up to a
-constant, and use inner products under the empirical law.
+constant, and use inner products under the empirical distribution.
 """
 
 from __future__ import annotations
@@ -142,7 +142,9 @@ def align_modes(
     raise ValueError(f'method must be "procrustes" or "hungarian", got {method!r}.')
 
 
-def correlation_table(modes: ArrayLike, reference: ArrayLike) -> NDArray[np.float64]:
+def correlation_table(
+    modes: ArrayLike, reference: ArrayLike, sample_weight: ArrayLike | None = None
+) -> NDArray[np.float64]:
     """Return the absolute correlation of every learned mode with every reference mode.
 
     Parameters
@@ -151,6 +153,8 @@ def correlation_table(modes: ArrayLike, reference: ArrayLike) -> NDArray[np.floa
         Learned modes.
     reference : array-like of shape (n_samples, R)
         Reference modes.
+    sample_weight : array-like of shape (n_samples,), optional
+        Non-negative weights of the samples.
 
     Returns
     -------
@@ -165,7 +169,7 @@ def correlation_table(modes: ArrayLike, reference: ArrayLike) -> NDArray[np.floa
     array([[0.],
            [1.]])
     """
-    return np.abs(_correlations(*_check(modes, reference, None)))
+    return np.abs(_correlations(*_check(modes, reference, sample_weight)))
 
 
 def average_abs_correlation(modes: ArrayLike, reference: ArrayLike) -> float:
@@ -225,19 +229,19 @@ def _check(
         return first, second, np.full(len(first), 1 / len(first))
     weight = np.asarray(sample_weight, dtype=np.float64)
     if weight.shape != (len(first),) or not np.isfinite(weight).all() or (weight < 0).any() or weight.sum() == 0:
-        raise ValueError(f"sample_weight must hold {len(first)} finite weights >= 0, not all zero.")
+        raise ValueError(f"sample_weight must contain {len(first)} finite weights >= 0, not all zero.")
     return first, second, weight / weight.sum()
 
 
 def _unit_columns(values: NDArray[np.float64], weight: NDArray[np.float64]) -> NDArray[np.float64]:
     """Centre the columns, weight the rows by √w, and scale the columns to norm 1."""
     scale = np.abs(values).max(axis=0)
-    # Scale the largest entry to 1 first, so that extreme units neither overflow nor hide a constant column.
+    # Scale the largest entry to 1 first: extreme units would overflow or hide a constant column.
     values = values / np.where(scale > 0, scale, 1)
     centred = (values - weight @ values) * np.sqrt(weight)[:, None]
     norms = np.linalg.norm(centred, axis=0)
     if (norms <= 1e-13).any():
-        raise ValueError(f"Column {int(np.argmin(norms))} is constant on the samples; leave the constant mode out.")
+        raise ValueError(f"Column {int(np.argmin(norms))} is constant on the samples; leave out the constant mode.")
     return centred / norms
 
 

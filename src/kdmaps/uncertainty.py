@@ -22,8 +22,7 @@ from kdmaps.data.correlation import order_of, trajectories_of
 from kdmaps.data.inputs import join_trajectories
 from kdmaps.data.pairs import make_pairs, paired_rows
 from kdmaps.data.sources import Source
-from kdmaps.diagnostics.blocks import independent_blocks, most_blocks
-from kdmaps.diagnostics.resampling import Resampling, optimistic_intervals
+from kdmaps.diagnostics.resampling import Resampling, independent_blocks, most_blocks, optimistic_intervals
 from kdmaps.diagnostics.trust import Trust
 from kdmaps.estimators.transformer import ModeTransformer, checked_source
 from kdmaps.exceptions import UnreliableModesWarning

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from kdmaps.bases import Basis, ModeBasis
 from kdmaps.data.correlation import trajectories_of
 from kdmaps.data.sources import Source
-from kdmaps.diagnostics.blocks import MAX_BLOCKS, independent_blocks
+from kdmaps.diagnostics.resampling import MAX_BLOCKS, independent_blocks
 from kdmaps.forms.engines import chunk_rows
 from kdmaps.forms.moments import Moments, StackedMoments
 from kdmaps.spectrum.modes import Modes

@@ -1,23 +1,102 @@
-"""Resampling of approximately independent blocks, and the intervals that follow from it."""
+"""Block bootstrap: approximately independent blocks of samples, resamples of them, and intervals."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
+from math import ceil
 from numbers import Integral, Real
 
 import numpy as np
 from scipy import stats
 
+from kdmaps.bases import Basis
+from kdmaps.data.correlation import integrated_correlation_time
+from kdmaps.exceptions import UnreliableModesWarning
 from kdmaps.utils.types import RandomStateLike
 from kdmaps.utils.validation import checked_random_state
+from kdmaps.utils.warn import warn
 
+#: Default maximum number of blocks. B blocks give a standard error to a relative accuracy of about 1/√(2B); more blocks
+#: cost memory and time without a visible improvement of the intervals.
+MAX_BLOCKS = 50
+#: With fewer blocks the intervals are unreliable.
+MIN_BLOCKS = 10
+#: Memory in bytes for the moments of all blocks; many features mean fewer blocks (but not below twice MIN_BLOCKS).
+BLOCK_BYTES = 2**28
+#: Number of integrated correlation times g = 1 + 2 Σ |ρ_t| in a block. For ρ_t = e^{-t/τ}, g ≈ 2τ and the variance
+#: between blocks of length b underestimates the true one by a relative τ/b = 1/10.
+CORRELATION_TIMES_PER_BLOCK = 5
 #: Smallest number of resamples from which quantiles can be estimated.
 MIN_RESAMPLES = 20
 
 
+def independent_blocks(
+    modes: np.ndarray, weight: np.ndarray | None, trajectories: Sequence[np.ndarray], block_length: int | str, most: int
+) -> tuple[list[np.ndarray], int, float]:
+    """Return approximately independent blocks of samples, their length and the correlation time used."""
+    n = len(modes)
+    # Weights that vary from sample to sample lower the correlations, but not the time over which samples are dependent;
+    # correlated weights add to it.
+    weighted = iter(()) if weight is None else (weight * series for series in modes.T)
+    correlation_time = max(integrated_correlation_time(series, trajectories) for series in chain(modes.T, weighted))
+    length = _block_length(block_length, most, correlation_time, n)
+    blocks = cut_blocks(trajectories, length)
+    if len(blocks) < 2:
+        raise ValueError(
+            f"block_length={length} leaves {len(blocks)} block of {n} samples; pass a smaller block_length."
+        )
+    if len(blocks) < MIN_BLOCKS:
+        warn(
+            f"Intervals are probably too narrow: the samples form only {len(blocks)} blocks of {length}, and reliable "
+            f"intervals need {MIN_BLOCKS}. Use more samples, or a longer trajectory if they are frames.",
+            UnreliableModesWarning,
+        )
+    return blocks, length, correlation_time
+
+
+def cut_blocks(trajectories: Sequence[np.ndarray], length: int) -> list[np.ndarray]:
+    """Cut trajectories into blocks of at least `length` consecutive samples; shorter trajectories are joined."""
+    blocks: list[np.ndarray] = []
+    gathered: list[np.ndarray] = []
+    for rows in trajectories:
+        for piece in np.array_split(rows, max(1, len(rows) // length)):
+            gathered.append(piece)
+            if sum(map(len, gathered)) >= length:
+                blocks.append(gathered[0] if len(gathered) == 1 else np.concatenate(gathered))
+                gathered = []
+    if gathered:
+        blocks[-1:] = [np.concatenate([*blocks[-1:], *gathered])]
+    return blocks
+
+
+def most_blocks(basis: Basis) -> int:
+    """Return the default maximum number of blocks, limited by memory."""
+    fitting = BLOCK_BYTES // (8 * basis.n_features * (basis.n_features + 1))
+    return min(MAX_BLOCKS, max(2 * MIN_BLOCKS, fitting))
+
+
+def _block_length(block_length: int | str, max_blocks: int, correlation_time: float, n_samples: int) -> int:
+    least = ceil(n_samples / max_blocks)
+    if isinstance(block_length, str) and block_length == "auto":
+        wanted = ceil(CORRELATION_TIMES_PER_BLOCK * correlation_time)
+        longest = n_samples // MIN_BLOCKS
+        if wanted > longest:
+            warn(
+                f"Intervals are probably too narrow: the correlation time of the modes is {correlation_time:.0f} "
+                f"samples, too long for {n_samples} samples. Use a longer trajectory.",
+                UnreliableModesWarning,
+            )
+        return max(1, least, min(wanted, longest))
+    if not isinstance(block_length, Integral) or block_length < 1:
+        raise ValueError(f'block_length must be "auto" or a positive integer, got {block_length!r}.')
+    return max(int(block_length), least)
+
+
 @dataclass(frozen=True)
 class Resampling:
-    """Arguments of a block bootstrap; a ValueError if they make no sense.
+    """Arguments of a block bootstrap; raises a ValueError if they are invalid.
 
     Attributes
     ----------
@@ -37,7 +116,7 @@ class Resampling:
             raise ValueError(f"confidence must be a number between 0 and 1, got {self.confidence!r}.")
 
     def counts(self, n_blocks: int) -> np.ndarray:
-        """Return how often each block is drawn, one row for each resample."""
+        """Return the number of times each block is drawn, one row per resample."""
         rng = checked_random_state(self.random_state)
         return rng.multinomial(n_blocks, np.full(n_blocks, 1 / n_blocks), size=self.n_resamples)
 
@@ -45,11 +124,11 @@ class Resampling:
 def basic_intervals(estimate: np.ndarray, samples: np.ndarray, confidence: float, n_blocks: int) -> np.ndarray:
     """Return basic bootstrap intervals [2θ̂ - q_high, 2θ̂ - q_low], on a last axis, for quantiles q of the resamples.
 
-    Two corrections for small numbers, without which the intervals are too narrow. Of n resamples, the quantile p is the
-    one number (n + 1)p in their order, beyond which another value falls with just this probability. And the means of
-    resamples of B blocks vary by √((B - 1)/B) of what means of B blocks do, with a spread that is known to B - 1
-    degrees of freedom: distances from the median of the resamples are multiplied by √(B/(B - 1)) t/z, for the quantiles
-    t of Student's and z of the normal law.
+    Two corrections for small numbers, without which the intervals are too narrow. The quantile p of n resamples is the
+    value at rank (n + 1)p, which another value exceeds with probability 1 - p. The means of resamples of B blocks vary
+    by √((B - 1)/B) of the variation of means of B blocks, and this spread has B - 1 degrees of freedom: distances from
+    the median of the resamples are multiplied by √(B/(B - 1)) t/z, for the quantiles t of Student's law and z of the
+    normal law.
     """
     upper = (1 + confidence) / 2
     factor = np.sqrt(n_blocks / (n_blocks - 1)) * stats.t.ppf(upper, n_blocks - 1) / stats.norm.ppf(upper)
@@ -58,19 +137,19 @@ def basic_intervals(estimate: np.ndarray, samples: np.ndarray, confidence: float
 
 
 def joint_intervals(estimates: np.ndarray, samples: np.ndarray, confidence: float, n_blocks: int) -> np.ndarray:
-    """Return basic bootstrap intervals that all hold at once with the given confidence, shape (n, 2).
+    """Return basic bootstrap intervals that hold simultaneously with the given confidence, shape (n, 2).
 
     With medians m_j of the resamples θ*_j and root mean square deviations s_j from them, the largest |θ*_j - m_j|/s_j
-    of a resample exceeds its quantile q with the probability 1 - confidence, and intervals 2θ̂_j - m_j ± q s_j miss
-    together as often. Estimates that vary together, as those of neighbouring lags do, cost little, unlike with
-    Bonferroni. As in `basic_intervals`, q becomes √(B/(B - 1)) times the quantile of Student's law with B - 1 degrees
-    of freedom whose tail is that of q in the normal law.
+    of a resample exceeds its quantile q with probability 1 - confidence, and so do the intervals 2θ̂_j - m_j ± q s_j.
+    Correlated estimates, such as time scales at neighbouring lags, widen the intervals little, unlike with Bonferroni.
+    As in `basic_intervals`, q becomes √(B/(B - 1)) times the quantile of Student's law with B - 1 degrees of freedom
+    that has the same tail probability as q in the normal law.
 
     Parameters
     ----------
     estimates : ndarray of shape (n,)
     samples : ndarray of shape (n_resamples, n)
-        Values that are not finite, of resamples that know nothing of an estimate, are left out.
+        Values that are not finite are left out.
     confidence : float
     n_blocks : int
     """
@@ -87,12 +166,12 @@ def joint_intervals(estimates: np.ndarray, samples: np.ndarray, confidence: floa
 
 
 def optimistic_intervals(estimate: np.ndarray, samples: np.ndarray, confidence: float, n_blocks: int) -> np.ndarray:
-    """Return basic bootstrap intervals for any bias of the estimate between none and that of the resamples.
+    """Return basic bootstrap intervals for any bias of the estimate between zero and the bias of the resamples.
 
-    Slowest modes are found anew in every resample, and what is found in samples is slower there than in truth. A
-    resample holds 63 % of the blocks, some of them several times, and is more optimistic than the fit of all: what it
-    shows is an upper limit of the optimism that the reflection removes. Where it is larger than the spread, the
-    reflected interval alone would lie beside its own estimate; this one always contains it.
+    The slowest modes are found anew in every resample, and modes look slower on the samples they were fitted to. A
+    resample contains 63 % of the blocks, some of them several times, and is more optimistic than the fit of all blocks:
+    the reflection removes an upper limit of the optimism. If this exceeds the spread, the reflected interval alone
+    would not contain its own estimate; this one always does.
     """
     reflected = basic_intervals(estimate, samples, confidence, n_blocks)
     optimism = np.median(samples, axis=0) - estimate

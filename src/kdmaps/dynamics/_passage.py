@@ -1,4 +1,13 @@
-"""Where paths go next, and how long they take: committors and mean first passage times."""
+"""Committors and mean first passage times by the dynamical Galerkin approximation.
+
+Both solve E[u(x_σ) + h·σ | x] = u(x) outside of sets in which u is given, for stopped pairs of frames: σ is the lag, or
+the first time at which the path is in one of the sets, if that is earlier. Hence u = Σ_i c_i φ_i outside of the sets
+satisfies
+    Σ_i ⟨φ_j(x), φ_i(x) - φ_i(x_σ)⟩ c_i = ⟨φ_j(x), u(x_σ) + h·σ⟩,
+where φ_i = 0 in the sets, and u(x_σ) on the right counts only if the path has ended in one. Only the paths after x
+matter, so the frames need not be in equilibrium. Thiede, Giannakis, Dinner and Weare, J. Chem. Phys. 150, 244111
+(2019); stopped pairs: Strahan et al., J. Chem. Theory Comput. 17, 2948 (2021).
+"""
 
 from __future__ import annotations
 
@@ -11,9 +20,8 @@ from numpy.typing import ArrayLike
 from kdmaps.data.inputs import join_trajectories
 from kdmaps.diagnostics.projection import Projection
 from kdmaps.diagnostics.resampling import Resampling, basic_intervals
-from kdmaps.dynamics._galerkin import System, stopped_system
-from kdmaps.dynamics._model import project_model
 from kdmaps.dynamics._states import CoarseStates
+from kdmaps.dynamics._timescales import project_model
 from kdmaps.estimators.transformer import ModeTransformer
 from kdmaps.exceptions import UnreliableModesWarning
 from kdmaps.utils.frames import join_rows
@@ -21,13 +29,15 @@ from kdmaps.utils.threads import slices
 from kdmaps.utils.types import RandomStateLike, SamplesLike
 from kdmaps.utils.warn import warn
 
-#: Frames whose values in all resamples are held at a time.
+#: Frames whose values in all resamples are held in memory at a time.
 CHUNK_FRAMES = 2**14
+#: Combinations of functions with a smaller part of the variance outside of the sets are left out.
+RANK_TOLERANCE = 1e-5
 
 
 @dataclass(frozen=True)
 class Committor:
-    """Probabilities to reach the target before the source.
+    """Probability to reach the target before the source.
 
     Attributes
     ----------
@@ -57,7 +67,7 @@ class PassageTimes:
     labels : ndarray of shape (m,)
         The states.
     times : ndarray of shape (m, m)
-        From state i (the mean over its frames) to state j, in the unit of `time_step`; 0 on the diagonal.
+        From state i (averaged over its frames) to state j, in the unit of `time_step`; 0 on the diagonal.
     intervals : ndarray of shape (m, m, 2)
         Confidence intervals.
     confidence : float
@@ -114,9 +124,9 @@ def committor(
     X : array-like of shape (n_frames, d), list of such arrays, path of a file
         Frames at equal time steps; they need not be in equilibrium.
     source, target : array-like of bool of shape (n_frames,), list of such arrays, or int or sequence of int
-        Which frames are in the two sets; with `states`, labels of states.
+        Masks of the frames in the two sets; with `states`, labels of states.
     states : array-like of int of shape (n_frames,), list of such arrays, or CoarseStates, optional
-        The state of each frame; of `CoarseStates`, the cores (`CoarseStates.cores`).
+        State of each frame; for `CoarseStates`, the cores are used (`CoarseStates.cores`).
     groups : array-like of shape (n_frames,), optional
         Trajectory of each frame.
     n_resamples : int, default=100
@@ -129,9 +139,9 @@ def committor(
 
     Notes
     -----
-    Dynamical Galerkin approximation with stopped pairs: a pair ends when its path enters one of the sets, so that any
-    lag gives the same answer, up to errors of sampling and of the space. Paths are seen at the frames only; an
-    excursion into a set between two frames is missed.
+    Dynamical Galerkin approximation with stopped pairs: a pair ends when its path enters one of the sets, so the result
+    does not depend on the lag, up to errors of sampling and of the function space. Excursions into a set between two
+    frames are missed.
 
     Examples
     --------
@@ -145,8 +155,8 @@ def committor(
     """
     resampling = Resampling(n_resamples, 0.95, random_state)
     X, groups, lengths = join_trajectories(X, groups)
-    along = project_model(model, X, groups)
-    n, labels = len(along.rows), None if states is None else _labels(states, len(along.rows), lengths)
+    projection = project_model(model, X, groups)
+    n, labels = len(projection.rows), None if states is None else _labels(states, len(projection.rows), lengths)
     if labels is None:
         source, target = join_rows("source", source, lengths), join_rows("target", target, lengths)
     sets = [_mask(name, given, n, labels) for name, given in (("source", source), ("target", target))]
@@ -154,18 +164,20 @@ def committor(
         shared = np.count_nonzero(sets[0] & sets[1])
         raise ValueError(f"source and target share {shared} frames; they must not overlap.")
     if (sets[0] | sets[1]).all():
-        raise ValueError("source and target leave no frame between them; make them smaller.")
-    inside = [mask[along.rows] for mask in sets]
-    system = stopped_system(along, inside[0] | inside[1], inside[1].astype(np.float64), 0.0)
-    coefficients = [system.solve(row) for row in (np.ones(len(along.blocks)), *resampling.counts(len(along.blocks)))]
+        raise ValueError("source and target leave no frame between them; use smaller sets.")
+    inside = [mask[projection.rows] for mask in sets]
+    system = _stopped_system(projection, inside[0] | inside[1], inside[1].astype(np.float64), 0.0)
+    coefficients = [
+        system.solve(row) for row in (np.ones(len(projection.blocks)), *resampling.counts(len(projection.blocks)))
+    ]
     if not np.isfinite(coefficients[0]).all():
-        raise ValueError("No path of X reaches source or target; make them larger or use longer trajectories.")
+        raise ValueError("No path of X reaches source or target; use larger sets or longer trajectories.")
     values, errors = _values_and_errors(system, np.array(coefficients), inside[1])
-    return Committor(along.in_order_of_rows(values), along.in_order_of_rows(errors))
+    return Committor(projection.in_order_of_rows(values), projection.in_order_of_rows(errors))
 
 
-def _values_and_errors(system: System, coefficients: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return probabilities of all frames, and their spread over the resamples."""
+def _values_and_errors(system: _System, coefficients: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the committor at all frames, and its standard deviation over the resamples."""
     values, errors = np.empty(len(target)), np.empty(len(target))
     for part in slices(len(target), CHUNK_FRAMES):
         found = np.clip(system.functions[part] @ coefficients.T + target[part, None], 0, 1)
@@ -183,7 +195,7 @@ def mean_first_passage_times(
     confidence: float = 0.95,
     random_state: RandomStateLike = None,
 ) -> PassageTimes:
-    """Estimate the mean time that paths take from each state to each other one.
+    """Estimate the mean first passage time from each state to every other state.
 
     Parameters
     ----------
@@ -192,10 +204,9 @@ def mean_first_passage_times(
     X : array-like of shape (n_frames, d), list of such arrays, path of a file
         Frames at equal time steps.
     states : array-like of int of shape (n_frames,), list of such arrays, or CoarseStates
-        The state of each frame; frames with a negative label are in none. Of `CoarseStates`, the cores are used
-        (`CoarseStates.cores`). States that touch are left and entered again and again by paths at their border, and
-        the time to the next of these crossings is shorter than that to the other state: give cores, with -1 for the
-        frames between them.
+        State of each frame, negative for frames outside of all states. For `CoarseStates`, the cores are used
+        (`CoarseStates.cores`). If states touch, paths at their border leave and enter them repeatedly, and the time to
+        the next crossing is shorter than a real passage. Pass cores, with -1 for the frames between them.
     groups : array-like of shape (n_frames,), optional
         Trajectory of each frame.
     n_resamples : int, default=100
@@ -212,12 +223,12 @@ def mean_first_passage_times(
     Warns
     -----
     UnreliableModesWarning
-        If every frame is in a state, so that states touch.
+        If every frame belongs to a state, so that states touch.
 
     Notes
     -----
-    As in `committor`, with m(x) = E[m(x_σ) + σ | x] and m = 0 in the target, for one target at a time. The mean is over
-    the frames of the state in which paths begin.
+    As in `committor`, with m(x) = E[m(x_σ) + σ | x] and m = 0 in the target, for one target at a time. Times are
+    averaged over the frames of the initial state.
 
     Examples
     --------
@@ -231,21 +242,21 @@ def mean_first_passage_times(
     """
     resampling = Resampling(n_resamples, confidence, random_state)
     X, groups, lengths = join_trajectories(X, groups)
-    along = project_model(model, X, groups)
-    labels = _labels(states, len(along.rows), lengths)
+    projection = project_model(model, X, groups)
+    labels = _labels(states, len(projection.rows), lengths)
     names = np.unique(labels[labels >= 0])
     if len(names) < 2:
-        raise ValueError(f"states must hold at least two states (labels from 0 on), got {len(names)}.")
+        raise ValueError(f"states must contain at least two states (labels 0, 1, …), got {len(names)}.")
     if (labels >= 0).all():
         warn(
-            "Every frame is in a state: paths cross the border between two states back and forth, and passage times "
-            "to the next crossing are too short. Give cores of states, with the label -1 for frames between them, as "
-            "CoarseStates.cores does; only states that paths jump between have no frames there.",
+            "Every frame belongs to a state, so passage times are probably too short: paths cross the border between "
+            "two states back and forth. Label the frames between states -1, as CoarseStates.cores does. This does not "
+            "concern discrete states without intermediate frames.",
             UnreliableModesWarning,
         )
-    member = labels[along.rows] == names[:, None]
-    counts = np.vstack([np.ones(len(along.blocks)), resampling.counts(len(along.blocks))])
-    found = np.stack([_times_to(along, member, j, counts) for j in range(len(names))], -1)
+    member = labels[projection.rows] == names[:, None]
+    counts = np.vstack([np.ones(len(projection.blocks)), resampling.counts(len(projection.blocks))])
+    found = np.stack([_times_to(projection, member, j, counts) for j in range(len(names))], -1)
     with np.errstate(divide="ignore", invalid="ignore"):
         logs = np.log(np.where(found > 0, found, np.nan))
     between = ~np.eye(len(names), dtype=bool)
@@ -253,37 +264,96 @@ def mean_first_passage_times(
     known = logs[1:][usable[1:]]
     if not usable[0] or len(known) < 2:
         raise ValueError(
-            "X holds too few transitions between states for passage times; use fewer states or longer trajectories."
+            "X contains too few transitions between states for passage times; use fewer states or longer trajectories."
         )
-    intervals = np.exp(basic_intervals(logs[0], known, confidence, len(along.blocks)))
+    intervals = np.exp(basic_intervals(logs[0], known, confidence, len(projection.blocks)))
     intervals[~between] = 0
     return PassageTimes(names, found[0], intervals, float(confidence))
 
 
-def _times_to(along: Projection, member: np.ndarray, target: int, counts: np.ndarray) -> np.ndarray:
+def _times_to(projection: Projection, member: np.ndarray, target: int, counts: np.ndarray) -> np.ndarray:
     """Return the mean time from each state to a target, one row for each row of `counts`."""
-    system = stopped_system(along, member[target], np.zeros(len(along.rows)), along.time_step)
-    sums = np.array([member[:, block] @ system.functions[block] for block in along.blocks])
-    sizes = np.array([member[:, block].sum(axis=1) for block in along.blocks])
+    system = _stopped_system(projection, member[target], np.zeros(len(projection.rows)), projection.time_step)
+    sums = np.array([member[:, block] @ system.functions[block] for block in projection.blocks])
+    sizes = np.array([member[:, block].sum(axis=1) for block in projection.blocks])
     totals, numbers = np.tensordot(counts, sums, axes=1), counts @ sizes
     times = np.array([total @ system.solve(row) for total, row in zip(totals, counts, strict=True)])
     with np.errstate(divide="ignore", invalid="ignore"):
         return times / numbers
 
 
+@dataclass(frozen=True)
+class _System:
+    """Sums of every block: ⟨φφᵀ⟩, ⟨φ(x)(φ(x) - φ(x_σ))ᵀ⟩ and ⟨φ(x)·gain⟩.
+
+    Attributes
+    ----------
+    functions : ndarray of shape (n_frames, q)
+        The constant and the functions of the model, 0 in the sets.
+    gram, change : ndarray of shape (n_blocks, q, q)
+    gain : ndarray of shape (n_blocks, q)
+    """
+
+    functions: np.ndarray
+    gram: np.ndarray
+    change: np.ndarray
+    gain: np.ndarray
+
+    def solve(self, counts: np.ndarray) -> np.ndarray:
+        """Return c, with block b counted `counts[b]` times; NaN if the sets cannot be reached."""
+        gram, change, gain = (np.tensordot(counts, part, axes=1) for part in (self.gram, self.change, self.gain))
+        values, vectors = np.linalg.eigh(gram)
+        kept = values > RANK_TOLERANCE * values[-1]
+        frame = vectors[:, kept] / np.sqrt(values[kept])
+        try:
+            return frame @ np.linalg.solve(frame.T @ change @ frame, frame.T @ gain)
+        except np.linalg.LinAlgError:
+            return np.full(len(gain), np.nan)
+
+
+def _stopped_system(projection: Projection, boundary: np.ndarray, arrived: np.ndarray, per_frame: float) -> _System:
+    """Sum over the pairs that begin outside of the sets.
+
+    Parameters
+    ----------
+    projection : Projection
+    boundary : ndarray of bool of shape (n_frames,)
+        True for frames in one of the sets.
+    arrived : ndarray of shape (n_frames,)
+        u in the sets.
+    per_frame : float
+        h times the time step.
+    """
+    n = len(boundary)
+    outside = ~boundary
+    functions = np.column_stack([np.ones(n), projection.values]) * outside[:, None]
+    # For each frame, the next frame in a set, the frame itself included; n if there is none.
+    entered = np.minimum.accumulate(np.where(boundary, np.arange(n), n)[::-1])[::-1]
+    sums = []
+    for block in projection.blocks:
+        starts, ends = (np.arange(n)[rows] for rows in projection.pairs(projection.lag, block))
+        begin = outside[starts]
+        starts, ends = starts[begin], np.minimum(ends[begin], entered[starts[begin]])
+        here = functions[starts]
+        gain = np.where(boundary[ends], arrived[ends], 0.0) + per_frame * (ends - starts)
+        sums.append((here.T @ here, here.T @ (here - functions[ends]), here.T @ gain))
+    gram, change, gain = (np.array(part) for part in zip(*sums, strict=True))
+    return _System(functions, gram, change, gain)
+
+
 def _labels(states: Any, n_frames: int, lengths: list[int] | None) -> np.ndarray:
-    """Return the state of each frame; -1 outside the cores of coarse states, whose borders are crossed repeatedly."""
+    """Return the state of each frame, -1 outside the cores of coarse states."""
     labels = states.cores if isinstance(states, CoarseStates) else np.asarray(join_rows("states", states, lengths))
     if labels.shape != (n_frames,) or labels.dtype.kind not in "iu":
         raise ValueError(
-            f"states must hold an integer label for each of the {n_frames} frames, got {labels.dtype} of shape "
+            f"states must contain an integer label for each of the {n_frames} frames, got {labels.dtype} of shape "
             f"{labels.shape}."
         )
     return labels
 
 
 def _mask(name: str, given: Any, n_frames: int, labels: np.ndarray | None) -> np.ndarray:
-    """Return which frames are in a set."""
+    """Return a mask of the frames in a set."""
     array = np.asarray(given)
     if labels is not None:
         if array.dtype.kind not in "iu":
@@ -291,11 +361,11 @@ def _mask(name: str, given: Any, n_frames: int, labels: np.ndarray | None) -> np
         mask = np.isin(labels, array)
     elif array.shape != (n_frames,) or array.dtype != bool:
         raise ValueError(
-            f"{name} must say True or False for each of the {n_frames} frames, or be a label with states=..., got "
+            f"{name} must be True or False for each of the {n_frames} frames, or a label with states=..., got "
             f"{array.dtype} of shape {array.shape}."
         )
     else:
         mask = array
     if not mask.any():
-        raise ValueError(f"{name} holds no frame; use a larger set.")
+        raise ValueError(f"{name} contains no frame; use a larger set.")
     return mask

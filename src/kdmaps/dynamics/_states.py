@@ -17,32 +17,32 @@ from kdmaps.utils.types import SamplesLike
 
 #: With more modes than this, computing the convex hull costs more than it saves.
 HULL_MODES = 5
-#: Part of the samples of a state that is its core at least.
+#: Smallest fraction of the samples of a state that form its core.
 CORE = 0.1
 
 
 @dataclass(frozen=True)
 class CoarseStates:
-    """Assignment of the samples to states; those of several trajectories are one after another.
+    """Assignment of the samples to states; the samples of several trajectories are concatenated.
 
     Attributes
     ----------
     labels : ndarray of int of shape (n_samples,)
-        State of each sample, from 0 on: label 0 is that of state 1 (in texts and figures), of the largest population.
+        State of each sample, by decreasing population. Label 0 is called state 1 in texts and figures.
     memberships : ndarray of shape (n_samples, n_states)
         Degrees of membership of each sample in each state: non-negative, with sum 1. For two states they resemble
         committors.
     populations : ndarray of shape (n_states,)
-        Weighted shares of the samples with each label. (Mean memberships, those of a coarse Markov model, exceed the
-        population of a rare state: every sample of the others is a member of it to a small degree.)
+        Weighted shares of the samples with each label. (The mean membership of a rare state, as in a coarse Markov
+        model, exceeds its population, because every other sample is a member of it to a small degree.)
     transformation : ndarray of shape (n_states, n_states) or None
         A in memberships = [1, modes] A, before negative values (by rounding, or at points far from the samples) are
         set to 0; None for states by signs.
     signs : ndarray of bool of shape (n_states, n_modes) or None
-        Which modes are positive in each state; None for PCCA+.
+        Signs of the modes in each state, True for positive; None for PCCA+.
     """
 
-    #: Samples with a larger membership are well inside a state.
+    #: Membership of samples well inside a state.
     crisp: ClassVar[float] = 0.9
 
     labels: np.ndarray
@@ -62,11 +62,11 @@ class CoarseStates:
 
     @property
     def cores(self) -> np.ndarray:
-        """State of each sample that is well inside of one, -1 for all others, shape (n_samples,).
+        """State of each sample well inside a state, -1 for all other samples, shape (n_samples,).
 
-        The core of a state are its samples with a membership of at least 0.9, or the tenth of them with the largest one
-        if that is more. Paths that leave a core and come back have been between states; at the border of `labels`, a
-        path changes its state again and again within one crossing.
+        The core of a state consists of its samples with a membership of at least 0.9, or of the tenth with the largest
+        membership if that is more. At the border of `labels`, a path changes its state repeatedly within one crossing;
+        between cores it does not.
 
         Examples
         --------
@@ -83,16 +83,16 @@ class CoarseStates:
         return found
 
     def _core(self, state: int) -> np.ndarray:
-        """Return which samples have the membership of a core."""
+        """Return a mask of the samples whose membership is large enough for the core."""
         membership = self.memberships[:, state]
         own = membership[self.labels == state]
         least = np.quantile(own, 1 - CORE) if own.size else membership.max()
         return membership >= min(self.crisp, least)
 
     def representatives(self, X: SamplesLike, n: int = 1) -> np.ndarray:
-        """Return typical samples of every state: those of its core that are nearest to the mean of the core.
+        """Return typical samples of every state: the samples of its core nearest to the mean of the core.
 
-        Cores are those of `cores`; distances are in standard deviations of the columns.
+        Distances are in standard deviations of the columns.
 
         Parameters
         ----------
@@ -104,7 +104,7 @@ class CoarseStates:
         Returns
         -------
         ndarray of int of shape (n_states, n)
-            Rows of X (of all arrays of a list, joined), the most typical first; -1 where a core has fewer samples.
+            Rows of X (of a list of arrays, joined), the most typical first; -1 if a core has fewer samples.
 
         Examples
         --------
@@ -117,7 +117,7 @@ class CoarseStates:
         """
         X = np.asarray(join_trajectories(X)[0], dtype=np.float64)
         if X.ndim != 2 or len(X) != len(self.labels):
-            raise ValueError(f"X must hold the {len(self.labels)} samples of the states, got shape {X.shape}.")
+            raise ValueError(f"X must contain the {len(self.labels)} samples of the states, got shape {X.shape}.")
         scale = X.std(axis=0)
         X = X / np.where(scale > 0, scale, 1.0)
         rows = np.full((len(self.populations), n), -1)
@@ -139,7 +139,7 @@ class CoarseStates:
         Returns
         -------
         ndarray of shape (n_points, n_states)
-            Non-negative, with sum 1. Far from the samples, modes and memberships are meaningless.
+            Non-negative, with sum 1; meaningless far from the samples.
 
         Examples
         --------
@@ -156,20 +156,20 @@ class CoarseStates:
         assert table is not None  # exactly one of the two is set
         used = table.shape[1] - (self.signs is None)
         if modes.shape[1] < used:
-            raise ValueError(f"modes must hold the {used} modes used to find the states, got {modes.shape[1]}.")
+            raise ValueError(f"modes must contain the {used} modes used to find the states, got {modes.shape[1]}.")
         if self.signs is None:
             return _memberships(modes[:, :used], table)
         same = ((modes[:, None, :used] > 0) == self.signs).all(axis=2)
         if not same.any(axis=1).all():
             raise ValueError(
-                f"Point {int(np.argmin(same.any(axis=1)))} of modes has a combination of signs that no sample had, so "
-                'it belongs to no state. Use method="pcca", which defines memberships everywhere.'
+                f"Point {int(np.argmin(same.any(axis=1)))} of modes has a combination of signs that does not occur in "
+                'the samples. Use method="pcca", which defines memberships everywhere.'
             )
         return same.astype(np.float64)
 
 
 def suggest_states(model: Any) -> int:
-    """Return the number of states before the largest gap: one more than there are modes with slower relaxation.
+    """Suggest the number of states: one more than the number of modes before the largest gap in the rates.
 
     Parameters
     ----------
@@ -178,7 +178,7 @@ def suggest_states(model: Any) -> int:
     Returns
     -------
     int
-        k + 1 for the largest rate_{k+1}/rate_k; the rate after the last mode counts too.
+        k + 1 for the largest rate_{k+1}/rate_k, including the rate after the last mode.
 
     Examples
     --------
@@ -201,14 +201,14 @@ def coarse_states(
     Parameters
     ----------
     modes : array-like of shape (n_samples, r), or list of such arrays
-        Modes at the samples, slowest first (`model.transform(X)`). The arrays of a list, those of several trajectories,
-        are joined: labels and memberships are those of all rows, one trajectory after another.
+        Modes at the samples, slowest first (`model.transform(X)`). The arrays of a list (several trajectories) are
+        joined, and labels and memberships refer to the rows of the joined array.
     n_states : int or None, default=None
-        Number m ≥ 2 of states, found from the first m - 1 modes; None means r + 1. Choose one more than there are slow
-        modes before a gap in the time scales.
+        Number m ≥ 2 of states, found from the first m - 1 modes; None means r + 1. Choose one more than the number of
+        slow modes before a gap in the time scales (`suggest_states`).
     method : {"pcca", "sign"}, default="pcca"
         "pcca" is PCCA+: the linear map of (1, φ_1, …, φ_{m-1}) to non-negative memberships with sum 1 that are as crisp
-        as possible. "sign" makes one state of each combination of signs that occurs, at most 2^{m-1} states.
+        as possible. "sign" forms one state for each combination of signs that occurs, at most 2^{m-1} states.
     sample_weight : array-like of shape (n_samples,), or list of such arrays, optional
         Weights for the populations.
 
@@ -242,7 +242,7 @@ def coarse_states(
     given = join_rows("sample_weight", sample_weight)
     weight = np.ones(len(modes)) if given is None else np.asarray(given, dtype=np.float64)
     if weight.shape != (len(modes),) or (weight < 0).any() or not weight.sum() > 0:
-        raise ValueError(f"sample_weight must hold {len(modes)} weights >= 0, not all zero.")
+        raise ValueError(f"sample_weight must contain {len(modes)} weights >= 0, not all zero.")
     transformation = signs = None
     if method == "pcca":
         transformation = _pcca(modes)
@@ -277,7 +277,7 @@ def _memberships(modes: np.ndarray, transformation: np.ndarray) -> np.ndarray:
 
 
 def _pcca(modes: np.ndarray) -> np.ndarray:
-    """Return the feasible A of largest crispness Σ_ij A_ij²/A_0j, starting from the inner simplex."""
+    """Return the feasible A that maximises the crispness Σ_ij A_ij²/A_0j, starting from the inner simplex."""
     outer = _outermost(modes)
     start = _inner_simplex(np.column_stack([np.ones(len(outer)), outer]))
     shape = (start.shape[0] - 1, start.shape[1] - 1)

@@ -1,16 +1,20 @@
-"""Implied time scales of a fitted model."""
+"""Implied time scales of a fitted model, and the projection of models on trajectories."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from numpy.typing import ArrayLike
+from sklearn.utils.validation import check_is_fitted
 
+from kdmaps.data.inputs import join_trajectories
+from kdmaps.diagnostics.projection import Projection, project
 from kdmaps.diagnostics.resampling import Resampling
-from kdmaps.dynamics._model import check_reversible, project_model
-from kdmaps.estimators.transformer import ModeTransformer
+from kdmaps.estimators.transformer import ModeTransformer, checked_source
 from kdmaps.selection.lag import ImpliedTimescales, checked_lags, scan_lags
 from kdmaps.utils.types import RandomStateLike, SamplesLike
+from kdmaps.utils.validation import checked_weight
 
 
 def implied_timescales(
@@ -26,8 +30,8 @@ def implied_timescales(
 ) -> ImpliedTimescales:
     """Compute the time scales of a model's modes for several lags, in one pass over the data.
 
-    If the modes describe all that is slow, and the lag is long enough for the rest to be forgotten, then t = -τ/ln ν(τ)
-    does not depend on the lag τ. Time scales that still grow say: use a longer lag, or a better kernel.
+    If the modes describe all slow processes, and the lag τ is long enough for the fast ones to relax, then
+    t = -τ/ln ν(τ) does not depend on τ. Time scales that still grow call for a longer lag or a better kernel.
 
     Parameters
     ----------
@@ -39,7 +43,7 @@ def implied_timescales(
     groups : array-like of shape (n_frames,), optional
         Trajectory of each frame; pairs never cross trajectories.
     sample_weight : array-like of shape (n_frames,), optional
-        The weight of a pair is that of its first frame.
+        The weight of a pair is the weight of its first frame.
     n_resamples : int, default=100
         Number of resamples of the block bootstrap.
     confidence : float, default=0.95
@@ -53,15 +57,15 @@ def implied_timescales(
     Warns
     -----
     UnreliableModesWarning
-        If the trajectory holds too few correlation times for intervals.
+        If the trajectory is too short, in correlation times, for intervals.
 
     Notes
     -----
-    The frames are projected on at most 50 leading functions of the fitted eigenproblem, its modes among them. For each
+    The frames are projected on at most 50 leading functions of the fitted eigenproblem, including its modes. For each
     lag, the slowest combinations of these are found by Rayleigh–Ritz: L_τ v = (1 - ν) C₀ v. Intervals are basic
     bootstrap intervals of log t over blocks of at least five correlation times of the modes, as in
-    `kdmaps.uncertainty.bootstrap`: they hold any optimism of the time scales between none and that of the resamples,
-    and so the time scales themselves.
+    `kdmaps.uncertainty.bootstrap`. They allow for any optimism of the time scales between zero and the optimism of the
+    resamples, and therefore contain the time scales themselves.
 
     Examples
     --------
@@ -74,5 +78,55 @@ def implied_timescales(
     """
     resampling = Resampling(n_resamples, confidence, random_state)
     check_reversible(model)
-    along = project_model(model, X, groups, sample_weight)
-    return scan_lags(along, checked_lags(lags, along.longest), resampling)
+    projection = project_model(model, X, groups, sample_weight)
+    return scan_lags(projection, checked_lags(lags, projection.longest), resampling)
+
+
+def project_model(
+    model: ModeTransformer,
+    X: SamplesLike,
+    groups: ArrayLike | None,
+    sample_weight: ArrayLike | None = None,
+    n_functions: int | None = None,
+) -> Projection:
+    """Evaluate the leading functions of a model with a lag at all frames; `n_functions` as in `project`."""
+    _check_lag(model)
+    fitted: Any = getattr(model, "best_estimator_", model)
+    X, groups, _ = join_trajectories(X, groups)
+    source = checked_source(fitted, X)
+    return project(
+        fitted.basis_,
+        fitted.moments_,
+        fitted.modes_,
+        fitted.regularization,
+        source,
+        groups,
+        checked_weight(sample_weight, source),
+        n_functions=n_functions,
+        memory_limit=getattr(fitted, "memory_limit", None),
+    )
+
+
+def _check_lag(model: ModeTransformer) -> None:
+    """Raise unless a model was fitted to pairs of frames."""
+    check_is_fitted(model)
+    if hasattr(model, "named_steps"):
+        raise ValueError(
+            f"model is a {type(model).__name__}; pass its last step and the transformed frames: "
+            "(pipeline[-1], pipeline[:-1].transform(X), ...)."
+        )
+    modes = getattr(model, "modes_", None)
+    if modes is None or modes.clock.lag is None:
+        raise ValueError(
+            f"model ({type(model).__name__}) was fitted without a lag, so its time scales do not refer to time. Fit it "
+            "with lag=1 (in frames) and time_step."
+        )
+
+
+def check_reversible(model: ModeTransformer) -> None:
+    """Raise for a model fitted with reversible=False."""
+    if getattr(model, "right_modes_", None) is not None:
+        raise ValueError(
+            "model was fitted with reversible=False, but this analysis assumes equilibrium. Fit it with "
+            "reversible=True."
+        )

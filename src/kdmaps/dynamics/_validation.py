@@ -1,4 +1,4 @@
-"""Whether the lag of a model is long enough: implied time scales, and what one lag predicts for several."""
+"""Tests of a lag: the Chapman–Kolmogorov test, and this test together with implied time scales."""
 
 from __future__ import annotations
 
@@ -7,25 +7,263 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy import stats
 
 from kdmaps.data.inputs import as_source, join_trajectories
 from kdmaps.data.sources import ArraySource
 from kdmaps.diagnostics.projection import Projection
-from kdmaps.diagnostics.resampling import Resampling
-from kdmaps.dynamics._chapman import SMALL, ChapmanKolmogorov, chapman_kolmogorov
-from kdmaps.dynamics._model import check_reversible, project_model
+from kdmaps.diagnostics.resampling import Resampling, basic_intervals
+from kdmaps.dynamics._states import CoarseStates, coarse_states
+from kdmaps.dynamics._timescales import check_reversible, project_model
 from kdmaps.estimators.transformer import ModeTransformer
 from kdmaps.exceptions import UnreliableModesWarning
+from kdmaps.forms.moments import Moments
 from kdmaps.selection.lag import ImpliedTimescales, checked_lags, default_lags, scan_lags, some_frames
 from kdmaps.spectrum.checks import Check
 from kdmaps.utils.types import RandomStateLike, SamplesLike
-from kdmaps.utils.validation import checked_weight
+from kdmaps.utils.validation import check_positive_integer, checked_weight
 from kdmaps.utils.warn import muted, warn
 
-#: Frames that are looked at: what a hundred thousand do not show, hardly matters.
+#: Probability that a correct model fails the Chapman–Kolmogorov test by chance.
+LEVEL = 0.01
+#: Differences of autocorrelations or probabilities below this are negligible, even if they are significant.
+SMALL = 0.02
+#: Maximum number of frames used by `validate`; more would hardly change the result.
 MOST_FRAMES = 100_000
-#: Multiples of the lag that are predicted, where trajectories are long enough.
+#: Multiples of the lag that `validate` predicts, where trajectories are long enough.
 STEPS = 5
+
+
+@dataclass(frozen=True)
+class ChapmanKolmogorov:
+    """Predictions of one lag for several, compared with estimates.
+
+    The test fails if a difference exceeds both 0.02 and the range of chance (`limit`). In a long trajectory, negligible
+    differences can be many standard errors.
+
+    Attributes
+    ----------
+    steps : ndarray of int of shape (n_steps,)
+        1, 2, …: multiples of the lag.
+    times : ndarray of shape (n_steps,)
+        The same in the unit of `time_step`.
+    predicted, estimated : ndarray of shape (n_steps, r) or (n_steps, m, m)
+        Autocorrelations of the modes, or probabilities P_ij of states j after states i.
+    predicted_intervals, estimated_intervals : ndarray of shape (…, 2)
+        Confidence intervals.
+    deviations : ndarray of shape (n_steps, r) or (n_steps, m, m)
+        (estimated - predicted) in standard errors of this difference; 0 for the first step, which defines the
+        prediction.
+    confidence : float
+        Confidence level of the intervals.
+    n_blocks : int
+        Number of blocks that were resampled.
+    states : CoarseStates or None
+        Of a test of states, in the order of rows of X.
+    """
+
+    steps: np.ndarray
+    times: np.ndarray
+    predicted: np.ndarray
+    estimated: np.ndarray
+    predicted_intervals: np.ndarray
+    estimated_intervals: np.ndarray
+    deviations: np.ndarray
+    confidence: float
+    n_blocks: int
+    states: CoarseStates | None = None
+
+    @property
+    def limit(self) -> float:
+        """The largest deviation explained by chance, in standard errors, for all comparisons together (Bonferroni).
+
+        A standard error from resamples of B blocks is √((B - 1)/B) of the right one on average and has B - 1 degrees of
+        freedom, hence Student's quantile, as for intervals.
+        """
+        freedom = self.n_blocks - 1
+        quantile = stats.t.ppf(1 - LEVEL / (2 * max(self.deviations[1:].size, 1)), freedom)
+        return float(np.sqrt(self.n_blocks / freedom) * quantile)
+
+    @property
+    def failed(self) -> np.ndarray:
+        """True where a difference exceeds 0.02 and its deviation exceeds `limit`."""
+        return self._matters & (np.abs(self.deviations) > self.limit)
+
+    @property
+    def passed(self) -> bool:
+        """True if the test fails nowhere."""
+        return not self.failed.any()
+
+    @property
+    def worst(self) -> tuple[int, ...] | None:
+        """Index in `deviations` of the largest one whose difference exceeds 0.02; None if no difference does."""
+        sizes = np.where(self._matters, np.abs(self.deviations), 0.0)
+        place = tuple(int(i) for i in np.unravel_index(np.argmax(sizes), sizes.shape))
+        return place if sizes[place] > 0 else None
+
+    @property
+    def _matters(self) -> np.ndarray:
+        return np.abs(self.estimated - self.predicted) > SMALL
+
+    @property
+    def verdict(self) -> str:
+        """The result of the test in words, with the largest deviation and its limit."""
+        if self.worst is None:
+            return f"passed: largest deviation below {SMALL:g}"
+        size, error = (abs(array[self.worst]) for array in (self.estimated - self.predicted, self.deviations))
+        return (
+            f"{'passed' if self.passed else 'failed'}: largest deviation {size:.2g} ({self._name(self.worst[1:])}), "
+            f"{error:.1f} standard errors; limit {self.limit:.1f} for {self.deviations[1:].size} comparisons"
+        )
+
+    def _name(self, place: tuple[int, ...]) -> str:
+        if self.states is None:
+            return f"mode {place[0] + 1}"
+        return f"state {place[0] + 1} to {place[1] + 1} (labels {place[0]} and {place[1]})"
+
+    def table(self) -> list[dict[str, Any]]:
+        """Return one row of plain data per mode (or pair of states) and step, for example for `pandas.DataFrame`."""
+        rows = []
+        for place in np.ndindex(self.predicted.shape[1:]):
+            names = {"mode": place[0] + 1} if self.states is None else {"from": place[0], "to": place[1]}
+            for i, (step, time) in enumerate(zip(self.steps, self.times, strict=True)):
+                at = (i, *place)
+                rows.append(
+                    {
+                        **names,
+                        "step": int(step),
+                        "time": float(time),
+                        "predicted": float(self.predicted[at]),
+                        "estimated": float(self.estimated[at]),
+                        "estimated_low": float(self.estimated_intervals[at][0]),
+                        "estimated_high": float(self.estimated_intervals[at][1]),
+                    }
+                )
+        return rows
+
+    def __repr__(self) -> str:
+        what = "modes" if self.states is None else "states"
+        lines = [f"Chapman–Kolmogorov test of {self.predicted.shape[1]} {what}, steps of {self.times[0]:.4g} in time"]
+        for place in np.ndindex(self.predicted.shape[1:]):
+            pairs = zip(self.predicted[(..., *place)], self.estimated[(..., *place)], strict=True)
+            shown = ", ".join(f"{one:.3f}/{other:.3f}" for one, other in pairs)
+            lines.append(f"  {self._name(place)}: predicted/estimated {shown}")
+        lines.append(f"  {self.verdict}")
+        return "\n".join(lines)
+
+
+def chapman_kolmogorov(
+    model: ModeTransformer,
+    X: SamplesLike,
+    *,
+    steps: int = 5,
+    n_states: int | None = None,
+    groups: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+    n_resamples: int = 100,
+    confidence: float = 0.95,
+    random_state: RandomStateLike = None,
+) -> ChapmanKolmogorov:
+    """Test whether one lag predicts several: ν_k(sτ) = ν_k(τ)^s, or P(sτ) = P(τ)^s.
+
+    Parameters
+    ----------
+    model : fitted estimator, with a lag
+    X : array-like of shape (n_frames, d), list of such arrays, path of a file
+        Frames at equal time steps, e.g. the training data.
+    steps : int, default=5
+        Largest multiple s of the model's lag τ.
+    n_states : int, optional
+        Test coarse states (`coarse_states` of the modes) instead of single modes.
+    groups : array-like of shape (n_frames,), optional
+        Trajectory of each frame.
+    sample_weight : array-like of shape (n_frames,), optional
+        The weight of a pair is the weight of its first frame.
+    n_resamples : int, default=100
+        Number of resamples of the block bootstrap.
+    confidence : float, default=0.95
+        Confidence level of the intervals.
+    random_state : int, RandomState instance or None, default=None
+
+    Returns
+    -------
+    ChapmanKolmogorov
+
+    Notes
+    -----
+    Predictions come from the same frames as the estimates, at the first step. For memberships χ of states,
+    P(τ) = ⟨χχᵀ⟩⁻¹⟨χ(x_t)χ(x_{t+τ})ᵀ⟩, symmetrised over the direction of time: the propagator in the space that they
+    span. Its rows have sum 1; noise may make small entries negative.
+
+    Examples
+    --------
+    >>> import kdmaps
+    >>> path = kdmaps.problems.load("dw1d").simulate(5000, dt=0.1, random_state=0)[0]
+    >>> m = kdmaps.KernelDiffusionMap(1, lag=2, time_step=0.1, regularization=1e-4, random_state=0).fit(path)
+    >>> test = kdmaps.dynamics.chapman_kolmogorov(m, path, steps=4, random_state=0)
+    >>> bool(abs(test.estimated - test.predicted).max() < 0.05)
+    True
+    """
+    check_positive_integer("steps", steps)
+    resampling = Resampling(n_resamples, confidence, random_state)
+    check_reversible(model)
+    modes = project_model(model, X, groups, sample_weight, n_functions=1)
+    if steps * modes.lag >= modes.longest:
+        raise ValueError(
+            f"steps={steps} of lag {modes.lag} need more than {steps * modes.lag} frames, but the longest trajectory "
+            f"has {modes.longest}; use fewer steps or longer trajectories."
+        )
+    if n_states is None:
+        return _test_predictions(modes, steps, resampling)
+    states = coarse_states(modes.in_order_of_rows(modes.values), n_states, sample_weight=sample_weight)
+    return _test_predictions(modes.with_values(states.memberships[modes.rows]), steps, resampling, states)
+
+
+def _test_predictions(
+    projection: Projection, steps: int, resampling: Resampling, states: CoarseStates | None = None
+) -> ChapmanKolmogorov:
+    """Compare powers of the first propagator with the propagators of longer lags."""
+    number, n_blocks = np.arange(1, steps + 1), len(projection.blocks)
+    propagator = _autocorrelations if states is None else _transition_matrix
+    sums = [projection.moments(int(lag)) for lag in number * projection.lag]
+
+    def all_lags(counts: np.ndarray) -> np.ndarray:
+        return np.array([propagator(moments.combine(counts)) for moments in sums])
+
+    estimated = all_lags(np.ones(n_blocks))
+    samples = np.array([all_lags(counts) for counts in resampling.counts(n_blocks)])
+    predicted, predictions = _powers(estimated[0], number), np.array([_powers(each[0], number) for each in samples])
+    spread = (samples - predictions).std(axis=0, ddof=1)
+    spread[0] = np.inf  # the first step defines the prediction
+    return ChapmanKolmogorov(
+        steps=number,
+        times=number * projection.lag * projection.time_step,
+        predicted=predicted,
+        estimated=estimated,
+        predicted_intervals=basic_intervals(predicted, predictions, resampling.confidence, n_blocks),
+        estimated_intervals=basic_intervals(estimated, samples, resampling.confidence, n_blocks),
+        deviations=(estimated - predicted) / np.maximum(spread, np.finfo(float).tiny),
+        confidence=float(resampling.confidence),
+        n_blocks=n_blocks,
+        states=states,
+    )
+
+
+def _autocorrelations(moments: Moments) -> np.ndarray:
+    """Return the autocorrelation 1 - L_kk/C_kk of every mode."""
+    return 1 - np.diagonal(moments.mean_energy()) / np.diagonal(moments.covariance())
+
+
+def _transition_matrix(moments: Moments) -> np.ndarray:
+    """Return 1 - C⁻¹L, with C not centred, because the memberships span the constant."""
+    energy = moments.mean_energy()
+    return np.eye(len(energy)) - np.linalg.solve(moments.covariance(center=False), energy)
+
+
+def _powers(propagator: np.ndarray, number: np.ndarray) -> np.ndarray:
+    if propagator.ndim == 1:
+        return propagator ** number[:, None]
+    return np.array([np.linalg.matrix_power(propagator, int(s)) for s in number])
 
 
 @dataclass(frozen=True)
@@ -35,9 +273,9 @@ class Validation:
     Attributes
     ----------
     lag : int
-        Of the model, in frames.
+        Lag of the model, in frames.
     implied : ImpliedTimescales
-        Time scales over lags, that of the model among them.
+        Time scales over lags, including the lag of the model.
     chapman : ChapmanKolmogorov or None
         None if no trajectory has frames two lags apart.
     """
@@ -48,90 +286,76 @@ class Validation:
 
     @property
     def flat(self) -> bool:
-        """Whether the time scales do not depend on the lag any more, from the lag of the model on."""
+        """True if the time scales do not depend on the lag from the lag of the model on."""
         return self.implied.plateau is not None and self.implied.plateau <= self.lag
 
     @property
-    def limit(self) -> float:
-        """The largest deviation that chance explains, in standard errors: of all steps and modes (Bonferroni)."""
-        assert self.chapman is not None
-        return self.chapman.limit
-
-    @property
-    def worst(self) -> tuple[int, int] | None:
-        """Step and mode, counted from 0, of the largest deviation that is not small; None if all are."""
-        worst = None if self.chapman is None else self.chapman.worst
-        return None if worst is None else (worst[0], worst[1])
-
-    @property
     def predicts(self) -> bool | None:
-        """Whether what one lag predicts for several holds, by the rule of `ChapmanKolmogorov`; None if not tested."""
+        """True if the Chapman–Kolmogorov test is passed; None if it was not made."""
         return None if self.chapman is None else self.chapman.passed
 
     @property
     def doubtful(self) -> np.ndarray:
-        """Which modes fail the Chapman–Kolmogorov test; (r,) of bool."""
+        """True for modes that fail the Chapman–Kolmogorov test; (r,)."""
         r = self.implied.timescales.shape[1]
         return np.zeros(r, dtype=bool) if self.chapman is None else np.any(self.chapman.failed, axis=0)
 
     @property
     def flat_words(self) -> str:
-        """From which lag on the implied time scales are flat."""
+        """A sentence about the lag from which the implied time scales are flat."""
         flat = self.implied.plateau
         if flat is None:
-            return str(self._flat().warning)
-        where = (
-            f"Implied time scales of the fitted model are flat within their errors from a lag of {_frames(flat)} on."
-        )
+            return str(self._check_flat().warning)
+        text = f"Implied time scales of the fitted model are flat within their errors from a lag of {_frames(flat)} on."
         if self.flat:
-            return where + ("" if flat == self.lag else f" The lag of {_frames(self.lag)} is long enough.")
-        return f"{where} Those of the lag of {_frames(self.lag)} differ from them: compare with a fit of that lag."
+            return text + ("" if flat == self.lag else f" The lag of {_frames(self.lag)} is long enough.")
+        return f"{text} They differ at the lag of {_frames(self.lag)}; compare with a fit at {_frames(flat)}."
 
     def checks(self) -> list[Check]:
-        """Return what was tested, each with its limit and, where it is not kept, what to do."""
-        # One lag in twenty misses an interval by chance, and a small difference matters little: flat later on is no
-        # failure.
+        """Return the tests with their limits and, for failed tests, a warning."""
+        # A plateau that begins after the lag is not a failure: one lag in twenty misses an interval by chance, and the
+        # difference is usually small.
         later = self.implied.plateau is not None and not self.flat
-        return [*([] if later else [self._flat()]), *([] if self.chapman is None else [self._predicts(self.chapman)])]
+        return [*([] if later else [self._check_flat()]), *([] if self.chapman is None else [_check(self.chapman)])]
 
     def warnings(self) -> list[UnreliableModesWarning]:
-        """Return the reasons not to trust the time scales, each with its remedy; empty if the tests are passed."""
+        """Return the warnings of the failed tests."""
         return [check.warning for check in self.checks() if check.warning is not None]
 
-    def _flat(self) -> Check:
-        flat, longest = self.implied.plateau, int(self.implied.lags[-1])
-        what, limit = "lag in frames from which implied time scales are flat", f"{self.lag}, the lag, or less"
-        if flat is None:
-            warning = UnreliableModesWarning(
-                "Implied time scales of the fitted model are not flat within their errors at any lag up to "
-                f"{_frames(longest)}: use longer trajectories, or inputs that hold all that is slow."
-            )
-            return Check(what, "none", limit, warning)
-        return Check(what, str(flat), limit, None)
-
-    def _predicts(self, test: ChapmanKolmogorov) -> Check:
-        what, limit = "largest deviation of a Chapman–Kolmogorov test", f"at most {test.limit:.1f} standard errors"
-        if test.worst is None:
-            return Check(what, f"below {SMALL:g}", limit, None)
-        at = test.worst
-        size = abs(test.deviations[at])
+    def _check_flat(self) -> Check:
+        flat = self.implied.plateau
         warning = UnreliableModesWarning(
-            f"Chapman–Kolmogorov test of {len(test.steps)} lags failed: after {test.steps[at[0]]} of them the "
-            f"autocorrelation of mode {at[1] + 1} is {test.estimated[at]:.2f}, where {test.predicted[at]:.2f} is "
-            f"predicted, a difference of {size:.1f} standard errors; chance explains {test.limit:.1f}. Use a longer "
-            "lag, or inputs that hold all that is slow."
+            "Implied time scales of the fitted model are not flat within their errors at any lag up to "
+            f"{_frames(int(self.implied.lags[-1]))}: they depend on the lag. Use longer trajectories, or inputs that "
+            "contain every slow coordinate."
         )
-        return Check(what, f"{size:.1f}", limit, None if test.passed else warning)
+        return Check(
+            "lag in frames from which implied time scales are flat",
+            "none" if flat is None else str(flat),
+            f"{self.lag}, the lag, or less",
+            warning if flat is None else None,
+        )
 
     def __repr__(self) -> str:
-        flat = f"implied time scales are {'' if self.flat else 'not '}flat within their errors from it on"
-        predicts = {
-            True: "it predicts longer ones",
-            False: "it does not predict longer ones",
-            None: "nothing predicted",
-        }
-        lines = [f"Tests of a lag of {_frames(self.lag)}: {flat}; {predicts[self.predicts]}", repr(self.implied)]
-        return "\n".join(lines if self.chapman is None else [*lines, repr(self.chapman)])
+        flat = f"implied time scales are {'' if self.flat else 'not '}flat within their errors from this lag on"
+        predicts = {True: "passed", False: "failed", None: "not made"}[self.predicts]
+        first = f"Tests of a lag of {_frames(self.lag)}: {flat}; Chapman–Kolmogorov test {predicts}"
+        return "\n".join([first, repr(self.implied), *([] if self.chapman is None else [repr(self.chapman)])])
+
+
+def _check(test: ChapmanKolmogorov) -> Check:
+    what, limit = "largest deviation of a Chapman–Kolmogorov test", f"at most {test.limit:.1f} standard errors"
+    if test.worst is None:
+        return Check(what, f"below {SMALL:g}", limit, None)
+    at = test.worst
+    size = abs(test.deviations[at])
+    warning = UnreliableModesWarning(
+        f"Chapman–Kolmogorov test of {len(test.steps)} lags failed: after {test.steps[at[0]]} lags the autocorrelation "
+        f"of mode {at[1] + 1} is {test.estimated[at]:.2f}, but {test.predicted[at]:.2f} is predicted, a difference of "
+        f"{size:.1f} standard errors (limit {test.limit:.1f}). Use a longer lag, or inputs that contain every slow "
+        "coordinate."
+    )
+    return Check(what, f"{size:.1f}", limit, None if test.passed else warning)
 
 
 def _frames(number: int) -> str:
@@ -148,7 +372,7 @@ def validate(
     confidence: float = 0.95,
     random_state: RandomStateLike = 0,
 ) -> Validation:
-    """Test the lag of a model: `implied_timescales` and `chapman_kolmogorov` with settings that fit the trajectory.
+    """Test the lag of a model by `implied_timescales` and `chapman_kolmogorov`, with lags that suit the trajectory.
 
     Parameters
     ----------
@@ -158,8 +382,12 @@ def validate(
     groups : array-like of shape (n_frames,), optional
         Trajectory of each frame.
     sample_weight : array-like of shape (n_frames,), optional
-    n_resamples, confidence, random_state :
-        As in `implied_timescales`.
+        The weight of a pair is the weight of its first frame.
+    n_resamples : int, default=100
+        Number of resamples of the block bootstrap.
+    confidence : float, default=0.95
+        Confidence level of the intervals.
+    random_state : int, RandomState instance or None, default=0
 
     Returns
     -------
@@ -169,7 +397,7 @@ def validate(
     Warns
     -----
     UnreliableModesWarning
-        If a test is failed.
+        If a test fails.
 
     Raises
     ------
@@ -190,32 +418,35 @@ def validate(
     X, groups, _ = join_trajectories(X, groups)
     source = as_source(X)
     X, groups, weight = some_frames(source, groups, checked_weight(sample_weight, source), MOST_FRAMES)
-    frames = ArraySource(X)  # without names, which only the whole of X has
-    # What is to be said of the trajectory was said by the fit; a resample may hold no pair.
+    frames = ArraySource(X)  # without column names, which pieces of X do not have
+    # The fit has already warned of the trajectory; a resample may contain no pair.
     with muted(), np.errstate(invalid="ignore"):
-        along, implied = _scan(model, frames, groups, weight, resampling)
-        steps = min(STEPS, (along.longest - 1) // along.lag)
-        chapman = None
+        projection, implied = _scan(model, frames, groups, weight, resampling)
+        steps, chapman = min(STEPS, (projection.longest - 1) // projection.lag), None
         if steps > 1:
-            given: dict[str, Any] = {"n_resamples": n_resamples, "confidence": confidence, "random_state": random_state}
-            chapman = chapman_kolmogorov(model, frames, steps=steps, groups=groups, sample_weight=weight, **given)
-    tests = Validation(along.lag, implied, chapman)
+            modes = project_model(model, frames, groups, weight, n_functions=1)
+            chapman = _test_predictions(modes, steps, resampling)
+    tests = Validation(projection.lag, implied, chapman)
     for warning in tests.warnings():
         warn(warning)
     return tests
 
 
 def _scan(
-    model: ModeTransformer, frames: ArraySource, groups: ArrayLike | None, weight: np.ndarray | None, given: Resampling
+    model: ModeTransformer,
+    frames: ArraySource,
+    groups: ArrayLike | None,
+    weight: np.ndarray | None,
+    resampling: Resampling,
 ) -> tuple[Projection, ImpliedTimescales]:
-    """Return implied time scales, of the modes alone where few frames do not determine more functions."""
+    """Return implied time scales, computed from the modes alone if the frames do not determine more functions."""
     for n_functions in (None, 1):
-        along = project_model(model, frames, groups, weight, n_functions)
-        lags = default_lags(along)
-        if along.lag < along.longest:
-            lags = np.union1d(lags, along.lag)
+        projection = project_model(model, frames, groups, weight, n_functions)
+        lags = default_lags(projection)
+        if projection.lag < projection.longest:
+            lags = np.union1d(lags, projection.lag)
         try:
-            return along, scan_lags(along, checked_lags(lags, along.longest), given)
+            return projection, scan_lags(projection, checked_lags(lags, projection.longest), resampling)
         except np.linalg.LinAlgError:
             continue
     raise ValueError("X is too short for tests of the lag; use longer trajectories or a shorter lag.")

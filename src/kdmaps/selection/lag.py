@@ -110,13 +110,13 @@ class ImpliedTimescales:
         """The warning of `choose_lag` if no lag is flat."""
         if not self.resolved[0, 0]:
             return UnreliableModesWarning(
-                f"Nothing in these frames outlives a lag of {self.lags[0]} frame(s): they are not in the order of "
-                "time, or too far apart. Use frames as they were written, at shorter time steps."
+                f"No time scale is longer than a lag of {self.lags[0]} frame(s): the frames are not in temporal order, "
+                "or too far apart in time. Use frames in their original order, at shorter time steps."
             )
         return UnreliableModesWarning(
-            "Implied time scales of the cheap model that chooses the lag are not flat within their errors; a lag of "
-            f"{self.longest_resolved} frames is used, the longest one that the slowest time scale outlives. Test the "
-            "fit with kdmaps.dynamics.validate; use longer trajectories, or inputs that hold all that is slow."
+            "The quick scan of lags found no plateau of implied time scales: they change beyond their errors. A lag of "
+            f"{self.longest_resolved} frames is used, the longest one below the slowest time scale. Test the fit with "
+            "kdmaps.dynamics.validate; use longer trajectories, or inputs that contain every slow coordinate."
         )
 
     def table(self) -> list[dict[str, Any]]:
@@ -184,7 +184,7 @@ def choose_lag(
     sample_weight : array-like of shape (n_frames,), optional
         The weight of a pair is the weight of its first frame.
     n_components : int, default=2
-        Number of time scales that must be flat, as far as they are longer than the lag.
+        Number of time scales that must be flat if they are longer than the lag.
     time_step : float, default=1
         Time between frames.
     lags : sequence of int, optional

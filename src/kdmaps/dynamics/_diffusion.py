@@ -1,4 +1,4 @@
-"""Compare the modes of static samples with the trajectory that the samples come from."""
+"""Modes of static samples compared with a trajectory: which diffusion constant relates their time scales to time."""
 
 from __future__ import annotations
 
@@ -10,21 +10,30 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.utils.validation import check_is_fitted
 
 from kdmaps.data.correlation import integrated_correlation_time, trajectories_of
 from kdmaps.data.inputs import join_trajectories
-from kdmaps.diagnostics.blocks import cut_blocks
-from kdmaps.dynamics._clocks import common_value
-from kdmaps.estimators.transformer import ModeTransformer
+from kdmaps.diagnostics.projection import Projection
+from kdmaps.diagnostics.resampling import Resampling, cut_blocks
+from kdmaps.dynamics._timescales import check_reversible, project_model
+from kdmaps.estimators.summed import own_diffusion
+from kdmaps.estimators.transformer import ModeTransformer, checked_source
 from kdmaps.exceptions import UnreliableModesWarning
-from kdmaps.utils.types import SamplesLike
+from kdmaps.forms.energy import make_form
+from kdmaps.forms.moments import Moments, StackedMoments
+from kdmaps.metrics import correlation_table, principal_angles, subspace_r2
+from kdmaps.selection.lag import checked_lags
+from kdmaps.spectrum.clock import Clock
+from kdmaps.utils.types import RandomStateLike, SamplesLike
+from kdmaps.utils.validation import checked_weight
 from kdmaps.utils.warn import warn
 
 #: Number of parts of the trajectory for jackknife standard errors.
 JACKKNIFE_PARTS = 10
 #: Correlations below this are too noisy to fit their logarithm.
 SMALLEST_CORRELATION = 0.1
-#: Modes that differ from their common D by more than this many standard errors, of ten parts each, disagree.
+#: Modes disagree if one differs from the common D by more than this many standard errors.
 MOST_DISAGREEMENT = 4
 #: A smaller decay of log ρ over all lags is attributed to rounding.
 SMALLEST_DECAY = 1e-12
@@ -122,7 +131,7 @@ def compare_with_trajectory(
     time_step : float, default=1
         Time between samples.
     lags : array-like of int, optional
-        Lags in samples. By default about twenty, up to twice the longest correlation time.
+        At least two lags, in frames. By default about twenty, up to twice the longest correlation time.
     groups : array-like of shape (n_samples,), optional
         Trajectory of each sample.
 
@@ -133,12 +142,12 @@ def compare_with_trajectory(
     Warns
     -----
     UnreliableModesWarning
-        If the modes disagree about D beyond their errors: `common_diffusion` then means nothing, and pairs of frames
-        (`lag` of the estimators) give time scales without it.
+        If the modes imply different D beyond their errors. Then `common_diffusion` is meaningless; fit pairs of frames
+        (`lag` of the estimators), which need no D.
 
     See Also
     --------
-    compare_clocks : Modes of samples beside those of pairs of frames.
+    compare_clocks : Compare modes of samples with modes of pairs of frames.
 
     Notes
     -----
@@ -159,7 +168,7 @@ def compare_with_trajectory(
     X, groups, _ = join_trajectories(X, groups)
     modes = np.asarray(model.transform(X), dtype=np.float64)
     trajectories = trajectories_of(groups, len(modes))
-    lags = _checked_lags(lags, modes, trajectories)
+    lags = _lags(lags, modes, trajectories)
     times, rates = lags * float(time_step), np.asarray(model.rates_)
     sums = _sums_of_parts(modes, trajectories, lags)
     whole = sums.sum(axis=0)
@@ -168,12 +177,12 @@ def compare_with_trajectory(
     rho_error, (decay_error, _) = _jackknife_error(rho_left_out), _jackknife_error(fit_left_out)
     decaying = _decaying_modes(decay, decay_error, times, lags)
     precision = (decay[decaying] / decay_error[decaying]) ** 2
-    common, disagreement = common_value(decay[decaying] / rates[decaying], decay_error[decaying] / rates[decaying])
+    common, disagreement = _common_value(decay[decaying] / rates[decaying], decay_error[decaying] / rates[decaying])
     if disagreement > MOST_DISAGREEMENT and not _has_lag(model):
         warn(
-            f"The modes disagree about the diffusion constant, by up to {disagreement:.0f} standard errors: the metric "
-            "of X is not that of the noise, and common_diffusion turns no time scale into time. Fit pairs of frames: "
-            "use lag=1 and time_step.",
+            f"The modes imply different diffusion constants, by up to {disagreement:.0f} standard errors: the noise "
+            "does not have the same strength along all columns of X, and common_diffusion cannot convert time scales "
+            "to time. Fit pairs of frames with lag=1 and time_step.",
             UnreliableModesWarning,
         )
     # To first order, log D varies like the relative decay rates; this includes correlations between the modes.
@@ -195,29 +204,19 @@ def compare_with_trajectory(
 
 
 def _has_lag(model: Any) -> bool:
-    """Return whether the rates of a model are those of pairs of frames, which need no diffusion constant."""
     clock = getattr(getattr(model, "modes_", None), "clock", None)
     return clock is not None and clock.lag is not None
 
 
-def _checked_lags(lags: ArrayLike | None, modes: np.ndarray, trajectories: Sequence[np.ndarray]) -> np.ndarray:
+def _lags(lags: ArrayLike | None, modes: np.ndarray, trajectories: Sequence[np.ndarray]) -> np.ndarray:
     longest = max(map(len, trajectories))
     if lags is None:
         slowest = max(integrated_correlation_time(series, trajectories) for series in modes.T)
         most = max(2, min(len(modes) // (2 * JACKKNIFE_PARTS), longest - 1))
         lags = np.unique(np.geomspace(1, min(ceil(slowest), most), 20).round().astype(int))
-    else:
-        lags = np.atleast_1d(np.asarray(lags))
-        if not np.issubdtype(lags.dtype, np.integer) or lags.ndim != 1 or lags.size < 2 or np.any(np.diff(lags) <= 0):
-            raise ValueError("lags must hold at least two ascending integers.")
-        if lags[0] < 1:
-            raise ValueError(f"lags must be at least 1 sample, got {lags[0]}.")
-    if lags[-1] >= longest:
-        raise ValueError(
-            f"lags go up to {lags[-1]} samples, but the longest trajectory has {longest}; use shorter lags or longer "
-            "trajectories."
-        )
-    return lags
+    elif np.size(lags) < 2:
+        raise ValueError(f"lags must contain at least two lags, got {lags!r}.")
+    return checked_lags(lags, longest)
 
 
 def _sums_of_parts(modes: np.ndarray, trajectories: Sequence[np.ndarray], lags: np.ndarray) -> np.ndarray:
@@ -225,8 +224,8 @@ def _sums_of_parts(modes: np.ndarray, trajectories: Sequence[np.ndarray], lags: 
     parts = cut_blocks(trajectories, ceil(len(modes) / JACKKNIFE_PARTS))
     if len(parts) < 2 or lags[-1] >= min(map(len, parts)):
         raise ValueError(
-            f"lags go up to {lags[-1]} samples, too many for a trajectory of {len(modes)} samples in "
-            f"{JACKKNIFE_PARTS} parts; use shorter lags or a longer trajectory."
+            f"lags go up to {lags[-1]} frames, too many for a trajectory of {len(modes)} frames in {JACKKNIFE_PARTS} "
+            "parts; use shorter lags or a longer trajectory."
         )
     # In a part that joins several trajectories, pairs across their boundaries are not counted.
     owner = np.empty(len(modes), dtype=int)
@@ -242,15 +241,15 @@ def _jackknife_error(left_out: np.ndarray) -> np.ndarray:
 
 
 def _decaying_modes(decay: np.ndarray, error: np.ndarray, times: np.ndarray, lags: np.ndarray) -> np.ndarray:
-    """Return which modes have a known positive decay rate; raise a ValueError if none has."""
+    """Return a mask of the modes with a finite positive decay rate; raise a ValueError if there are none."""
     known = np.isfinite(decay + error)
     if not known.any():
         raise ValueError("No mode stays correlated over two lags; pass shorter lags, or samples at shorter time steps.")
     decaying = known & (decay * times[-1] > SMALLEST_DECAY)
     if not decaying.any():
         raise ValueError(
-            f"No correlated mode decays over lags of up to {lags[-1]} samples; within these lags it is constant along "
-            "every trajectory. Pass longer lags, or trajectories that are long enough to relax."
+            f"No correlated mode decays within {lags[-1]} frames; the modes are constant along every trajectory. Pass "
+            "longer lags, or trajectories that are long enough to relax."
         )
     return decaying
 
@@ -277,3 +276,163 @@ def _analyse(sums: np.ndarray, times: np.ndarray) -> tuple[np.ndarray, np.ndarra
             slope, intercept = np.polyfit(times[:n], np.log(series[:n]), 1, w=series[:n])
             fit[:, k] = -slope, np.exp(intercept)
     return rho, fit
+
+
+@dataclass(frozen=True)
+class ClockComparison:
+    """Modes of samples compared with modes of pairs of frames.
+
+    Attributes
+    ----------
+    angles : ndarray
+        Principal angles between the two spaces of modes, in radians, ascending.
+    subspace_r2 : float
+        Mean squared cosine between the two spaces.
+    correlations : ndarray of shape (r, R)
+        |Correlation| of each mode of pairs with each mode of samples.
+    rates, static_rates : ndarray of shape (r,)
+        For each mode of pairs, its rate in time, and its rate as a mode of samples with D = 1, from its gradients.
+    diffusion, diffusion_errors : ndarray of shape (r,)
+        D of each mode, rates/static_rates, and standard errors.
+    common_diffusion : float
+        From the mean of log D, weighted with the inverse variances.
+    disagreement : float
+        Largest distance of a log D from that mean, in its own standard errors.
+    """
+
+    angles: np.ndarray
+    subspace_r2: float
+    correlations: np.ndarray
+    rates: np.ndarray
+    static_rates: np.ndarray
+    diffusion: np.ndarray
+    diffusion_errors: np.ndarray
+    common_diffusion: float
+    disagreement: float
+
+    def table(self) -> list[dict[str, Any]]:
+        """Return one row of plain data per mode of pairs, for example for `pandas.DataFrame`."""
+        return [
+            {
+                "mode": k + 1,
+                "timescale": float(1 / self.rates[k]),
+                "static_mode": int(self.correlations[k].argmax()) + 1,
+                "correlation": float(self.correlations[k].max()),
+                "diffusion": float(self.diffusion[k]),
+                "diffusion_error": float(self.diffusion_errors[k]),
+            }
+            for k in range(len(self.rates))
+        ]
+
+    def __repr__(self) -> str:
+        degrees = ", ".join(f"{angle:.0f}°" for angle in np.degrees(self.angles))
+        lines = [f"Modes of pairs and of samples: SubR² {self.subspace_r2:.3f}, angles {degrees}"]
+        lines += [
+            f"  mode {row['mode']}: time scale {row['timescale']:.4g}, like mode {row['static_mode']} of samples "
+            f"(correlation {row['correlation']:.3f}), D = {row['diffusion']:.3g} ± {row['diffusion_error']:.2g}"
+            for row in self.table()
+        ]
+        lines.append(f"  D differs between modes by up to {self.disagreement:.1f} standard errors")
+        return "\n".join(lines)
+
+
+def compare_clocks(
+    static_model: ModeTransformer,
+    lagged_model: ModeTransformer,
+    X: SamplesLike,
+    *,
+    groups: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+    n_resamples: int = 100,
+    random_state: RandomStateLike = None,
+) -> ClockComparison:
+    """Compare modes of samples with modes of pairs of frames, and find the diffusion constant that relates their rates.
+
+    If X contains every slow coordinate, and the noise has the same strength D in all directions of X, then both models
+    have the same modes, and the rates of pairs are D times the rates of samples, with the same D for all modes.
+
+    Parameters
+    ----------
+    static_model : fitted estimator, without a lag
+    lagged_model : fitted estimator, with a lag
+    X : array-like of shape (n_frames, d), list of such arrays, path of a `.npy` file
+        Frames at equal time steps.
+    groups : array-like of shape (n_frames,), optional
+        Trajectory of each frame.
+    sample_weight : array-like of shape (n_frames,), optional
+        The weight of a pair is the weight of its first frame.
+    n_resamples : int, default=100
+        Number of resamples of the block bootstrap.
+    random_state : int, RandomState instance or None, default=None
+
+    Returns
+    -------
+    ClockComparison
+
+    Examples
+    --------
+    >>> import kdmaps
+    >>> path = kdmaps.problems.load("dw1d").simulate(5000, dt=0.1, random_state=0)[0]
+    >>> settings = {"n_components": 1, "regularization": 1e-3, "random_state": 0}
+    >>> static = kdmaps.KernelDiffusionMap(**settings).fit(path)
+    >>> lagged = kdmaps.KernelDiffusionMap(lag=2, time_step=0.1, **settings).fit(path)
+    >>> found = kdmaps.dynamics.compare_clocks(static, lagged, path, random_state=0)
+    >>> bool(found.subspace_r2 > 0.95 and abs(found.common_diffusion - 1) < 0.2)
+    True
+    """
+    check_is_fitted(static_model)
+    if static_model.modes_.clock.lag is not None:
+        raise ValueError("static_model was fitted with a lag; pass one without as the first model.")
+    resampling = Resampling(n_resamples, 0.95, random_state)
+    X, groups, _ = join_trajectories(X, groups)
+    check_reversible(lagged_model)
+    projection = project_model(lagged_model, X, groups, sample_weight, n_functions=1)
+    energies = _energies(static_model, lagged_model, X, sample_weight, projection)
+    clock, pairs = Clock(projection.lag, projection.time_step), projection.moments(projection.lag)
+    counts = np.vstack([np.ones(len(projection.blocks)), resampling.counts(len(projection.blocks))])
+    found = [(_rates(pairs.combine(row), clock), _rates(energies.combine(row), Clock())) for row in counts]
+    rates, static_rates = (np.array(part) for part in zip(*found, strict=True))
+    diffusion = rates / static_rates
+    errors = diffusion[0] * np.log(diffusion[1:]).std(axis=0, ddof=1)
+    common, disagreement = _common_value(diffusion[0], errors)
+    static = np.asarray(static_model.transform(X), dtype=np.float64)
+    both = (projection.in_order_of_rows(projection.values), static)
+    weight = None if projection.weight is None else projection.in_order_of_rows(projection.weight)
+    return ClockComparison(
+        angles=principal_angles(*both, weight),
+        subspace_r2=subspace_r2(*both, weight),
+        correlations=correlation_table(*both, weight),
+        rates=rates[0],
+        static_rates=static_rates[0],
+        diffusion=diffusion[0],
+        diffusion_errors=errors,
+        common_diffusion=common,
+        disagreement=disagreement,
+    )
+
+
+def _common_value(values: np.ndarray, errors: np.ndarray) -> tuple[float, float]:
+    """Return the geometric mean, weighted with inverse variances, and the largest distance in standard errors."""
+    precision = (values / errors) ** 2
+    mean = np.average(np.log(values), weights=precision)
+    return float(np.exp(mean)), float(np.max(np.abs(np.log(values) - mean) * np.sqrt(precision)))
+
+
+def _energies(
+    static: Any, lagged: Any, X: Any, sample_weight: ArrayLike | None, projection: Projection
+) -> StackedMoments:
+    """Sum values and gradients of the modes of pairs over the same blocks, with the diffusion of the static model."""
+    source = checked_source(static, X)
+    if not source.has_rows:
+        raise ValueError("X must be an array, a .npy file or Dask data, from which blocks of rows can be selected.")
+    weight, fitted = checked_weight(sample_weight, source), getattr(static, "best_estimator_", static)
+    form = make_form(own_diffusion(fitted), source, weight, spaces=fitted.tangents_)
+    labels = np.empty((len(projection.rows), 1), dtype=int)
+    for number, block in enumerate(projection.blocks):
+        labels[projection.rows[block], 0] = number
+    sets = [(0, number) for number in range(len(projection.blocks))]
+    return StackedMoments(source.moments(form, lagged._mode_basis(), weight, labels, sets))
+
+
+def _rates(moments: Moments, clock: Clock) -> np.ndarray:
+    return clock.rates(np.diagonal(moments.mean_energy()) / np.diagonal(moments.covariance()))

@@ -1,7 +1,5 @@
-"""Lagged autocorrelations and coarse states, against closed forms and other implementations."""
+"""Static modes compared with trajectories and with modes of pairs of frames, against closed forms."""
 
-import json
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -9,12 +7,10 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.signal import lfilter
 
-import kdmaps
-from kdmaps.dynamics import coarse_states, compare_with_trajectory
-from kdmaps.dynamics._lagged import _analyse
+from kdmaps.dynamics import compare_clocks, compare_with_trajectory
+from kdmaps.dynamics._diffusion import _analyse
+from kdmaps.exceptions import UnreliableModesWarning
 from shared import wide_map
-
-REFERENCES = Path(__file__).parents[1] / "references"
 
 
 def ou_trajectories(n, steps, diffusion, seed):
@@ -28,12 +24,12 @@ def ou_trajectories(n, steps, diffusion, seed):
     return np.column_stack(columns)
 
 
-class TestLaggedData:
-    def test_diffusion_constant_of_an_ornstein_uhlenbeck_process(self):
+class TestCompareWithTrajectory:
+    def test_ornstein_uhlenbeck_process(self):
         X, groups = ou_trajectories(4, 10_000, 0.02, 0), np.repeat(np.arange(4), 10_000)
         model = wide_map(2).fit(X)  # rates 1 and 2: x and x² - 1
         found = compare_with_trajectory(model, X, time_step=0.5, groups=groups)
-        # D = 0.02 per sample is 0.04 per unit of time. 40,000 samples hold 400 correlation times 2/0.02: about 7 %.
+        # D = 0.02 per sample is 0.04 per unit of time. 40,000 samples contain 400 correlation times 2/0.02: about 7 %.
         assert (found.diffusion_errors < 0.2 * 0.04).all()
         assert (np.abs(found.diffusion - 0.04) < 4 * found.diffusion_errors).all()
         assert found.common_diffusion == pytest.approx(0.04, rel=0.2)
@@ -56,7 +52,7 @@ class TestLaggedData:
         assert abs(1 / found.timescales[0] - 0.02) < 4 * found.timescale_errors[0] / found.timescales[0] ** 2
         assert found.diffusion[0] == pytest.approx(0.02 * 1.25, rel=0.25)
 
-    def test_lags_are_weighted_by_their_precision_and_noise_is_left_out(self):
+    def test_fit_weights_lags_and_excludes_noise(self):
         times, rho = np.arange(1.0, 8.0), np.array([0.9, 0.6, 0.5, 0.3, 0.05, 0.4, 0.2])
         sums = np.ones((8, 1, 2))
         sums[1:, 0, 0] = rho
@@ -67,7 +63,7 @@ class TestLaggedData:
         expected = np.linalg.solve(A.T @ weight @ A, A.T @ weight @ np.log(rho[:4]))
         assert_allclose([np.log(amplitude[0]), decay[0]], expected, rtol=1e-10)
 
-    def test_errors_are_those_of_repeated_trajectories(self):
+    def test_errors_match_repeated_trajectories(self):
         columns, runs = SimpleNamespace(transform=lambda X: X, rates_=np.array([1.0, 4.0])), []
         for seed in range(40):
             X = ou_trajectories(1, 4000, 0.05, seed) * [1.0, 2.0]
@@ -81,7 +77,7 @@ class TestLaggedData:
             ratio = np.sqrt(np.mean(errors**2, axis=0)) / np.std(values, axis=0, ddof=1)
             assert ((ratio > 0.65) & (ratio < 1.5)).all(), ratio
 
-    def test_the_common_constant_weights_modes_by_their_errors(self):
+    def test_common_diffusion_weights_modes_by_precision(self):
         columns = SimpleNamespace(transform=lambda X: X, rates_=np.array([1.0, 4.0]))
         found = compare_with_trajectory(columns, ou_trajectories(1, 4000, 0.05, 3), lags=[1, 2, 3, 4, 5])
         precision = (found.diffusion / found.diffusion_errors) ** 2  # 1/Var log D
@@ -89,7 +85,7 @@ class TestLaggedData:
         assert abs(expected - np.log(found.diffusion).mean()) > 0.01
         assert np.log(found.common_diffusion) == pytest.approx(expected, rel=1e-12)
 
-    def test_pairs_never_cross_trajectories(self):
+    def test_pairs_stay_within_trajectories(self):
         X, groups = ou_trajectories(1000, 4, 0.1, 0)[:, :1], np.repeat(np.arange(1000), 4)
         found = compare_with_trajectory(wide_map(1).fit(X), X, groups=groups)
         # Lags end with the trajectories. The standard error of ρ is at most √((1 - ρ²)/1000), 0.02; pairs across
@@ -97,10 +93,10 @@ class TestLaggedData:
         assert_array_equal(found.times, [1, 2, 3])
         assert_allclose(found.autocorrelations[:, 0], np.exp(-0.1 * found.times), atol=0.06)
 
-    def test_a_mode_that_is_constant_along_trajectories_has_no_time_scale(self):
+    def test_mode_constant_along_trajectories(self):
         rng = np.random.default_rng(0)
         stuck, groups = np.repeat(rng.standard_normal((400, 1)), 10, axis=0), np.repeat(np.arange(400), 10)
-        with pytest.raises(ValueError, match=r"No correlated mode decays over lags of up to 3 .* constant along"):
+        with pytest.raises(ValueError, match="No correlated mode decays within 3"):
             compare_with_trajectory(wide_map(1).fit(stuck), stuck, lags=[1, 2, 3], groups=groups)
         # If a second mode decays by 0.1 per sample, only that one counts; 400 trajectories give it to about 10 %.
         X = np.column_stack([stuck, ou_trajectories(400, 10, 0.1, 1)[:, 0]])
@@ -110,7 +106,7 @@ class TestLaggedData:
         assert found.common_diffusion == pytest.approx(found.diffusion[1], rel=1e-12)
         assert found.common_diffusion_error == pytest.approx(found.diffusion_errors[1], rel=1e-12)
 
-    def test_the_error_of_the_common_diffusion_constant_is_its_spread(self):
+    def test_error_of_common_diffusion_matches_its_spread(self):
         """Compare with the spread over independent trajectories whose coordinates are the modes, of rates 1 and 4."""
         columns = SimpleNamespace(transform=lambda X: X, rates_=np.array([1.0, 4.0]))
         draws = [
@@ -129,91 +125,78 @@ class TestLaggedData:
         ("options", "message"),
         [
             ({"time_step": 0}, "time_step"),
-            ({"lags": [1]}, "lags must hold"),
+            ({"lags": [1]}, "at least two lags"),
             ({"lags": [0, 1]}, "at least 1"),
             ({"lags": [1, 500]}, "too many"),
             ({"groups": [1]}, "groups"),
             ({"lags": [1, 50], "groups": np.repeat(np.arange(20), 50)}, "longest trajectory has 50"),
         ],
     )
-    def test_bad_arguments_are_named(self, options, message):
+    def test_rejects_bad_arguments(self, options, message):
         X = ou_trajectories(1, 1000, 0.1, 0)
         with pytest.raises(ValueError, match=message):
             compare_with_trajectory(wide_map().fit(X), X, **options)
 
 
-class TestCoarseStates:
-    def test_same_memberships_as_deeptime(self):
-        """Reference: a birth–death chain with three wells, computed by compare/deeptime_pcca.py."""
-        reference = json.loads((REFERENCES / "deeptime_pcca.json").read_text())
-        found = coarse_states(reference["modes"], 3, sample_weight=reference["stationary"])
-        expected = np.array(reference["memberships"])
-        expected = expected[:, np.argsort(-np.array(reference["stationary"]) @ expected)]
-        # Both optimise by Nelder–Mead to a relative 1e-4 in the matrix.
-        assert_allclose(found.memberships, expected, atol=2e-3)
-        lifted = np.column_stack([np.ones(len(expected)), reference["modes"]]) @ found.transformation
-        assert_allclose(lifted, found.memberships, atol=1e-9)
+def columns(n, diffusions, alphas, seed):
+    """Simulate dX_j = -α_j D_j X_j dt + √(2D_j) dW exactly at time steps of 1."""
+    rng, found = np.random.default_rng(seed), []
+    for diffusion, alpha in zip(diffusions, alphas, strict=True):
+        a = np.exp(-alpha * diffusion)
+        noise = rng.standard_normal(n) * np.sqrt((1 - a**2) / alpha)
+        found.append(lfilter([1.0], [1.0, -a], noise, zi=a * rng.standard_normal(1) / np.sqrt(alpha))[0])
+    return np.column_stack(found)
 
-    @pytest.mark.slow
-    def test_wells_of_a_triple_well(self):
-        problem = kdmaps.problems.load("triplewell2d")
-        X = problem.sample(4000, random_state=0)
-        modes = problem.eigenfunctions(X, 2)
-        found = coarse_states(modes, 3)
-        assert_allclose(found.populations, np.bincount(found.labels) / len(found.labels))
-        assert (np.diff(found.populations) <= 0).all()
-        # Every state is one region: its samples are those nearest to its corner in the space of the modes.
-        corners = np.linalg.inv(found.transformation)[:, 1:]
-        nearest = np.argmin(((modes[:, None] - corners) ** 2).sum(axis=2), axis=1)
-        crisp = found.memberships.max(axis=1) > 0.9
-        assert_array_equal(found.labels[crisp], nearest[crisp])
 
-    def test_population_of_a_rare_state_is_its_share_of_the_samples(self):
-        """20 samples of 4,000; mean memberships of the others in its state add up to more than itself."""
-        x = np.random.default_rng(0).normal(np.repeat([-1.0, 1.0], [3980, 20]), 0.2)
-        weight = np.repeat([1.0, 0.5], [3980, 20])
-        found = coarse_states(np.tanh(2 * x)[:, None], 2, sample_weight=weight)
-        assert_allclose(found.populations, [3980 / 3990, 10 / 3990])
-        assert weight @ found.memberships[:, 1] / weight.sum() > 4 * found.populations[1]
+def test_equal_diffusion_constants():
+    """D = 0.02, with α = 1 and 1.6: modes x (rate 1) and y (rate 1.6)."""
+    X = columns(40_000, [0.02, 0.02], [1.0, 1.6], 0)
+    static, lagged = wide_map(2).fit(X), wide_map(2, lag=3, time_step=0.5).fit(X)
+    found = compare_clocks(static, lagged, X, random_state=0)
+    assert found.subspace_r2 > 0.99
+    assert_allclose(found.correlations, np.eye(2), atol=0.15)
+    assert_allclose(found.static_rates, [1, 1.6], rtol=0.15)  # 800 correlation times: 5 % of a variance
+    assert (np.abs(found.diffusion - 0.04) < 4 * found.diffusion_errors).all()
+    assert (found.diffusion_errors < 0.1 * 0.04).all()
+    assert found.disagreement < 4
+    assert found.common_diffusion == pytest.approx(0.04, rel=0.15)
+    assert "SubR²" in repr(found)
+    assert [row["static_mode"] for row in found.table()] == [1, 2]
+    assert "standard errors" in repr(compare_with_trajectory(static, X, time_step=0.5))
 
-    def test_signs(self):
-        modes = np.array([[1.0, 1.0], [2.0, -1.0], [-1.0, 1.0], [1.0, 3.0]])
-        found = coarse_states(modes, method="sign")
-        assert_allclose(found.populations, [0.5, 0.25, 0.25])
-        assert found.labels[0] == found.labels[3] == 0
-        assert len(set(found.labels)) == 3
-        assert_array_equal(found.memberships_at(modes[::-1]), found.memberships[::-1])
-        with pytest.raises(ValueError, match="Point 1 of modes has a combination of signs that no sample had"):
-            found.memberships_at([[1.0, 1.0], [-1.0, -1.0]])
 
-    @pytest.mark.slow
-    def test_new_points(self):
-        """Memberships at new points equal those of the samples there, are linear in between and never negative."""
-        problem = kdmaps.problems.load("triplewell2d")
-        X = problem.sample(500, random_state=0)
-        modes = problem.eigenfunctions(X, 3)
-        found = coarse_states(modes, 3)  # uses two modes; the third is ignored
-        assert_allclose(found.memberships_at(modes), found.memberships, atol=1e-14)  # rounding
-        middle = (modes[:-1] + modes[1:]) / 2
-        assert_allclose(found.memberships_at(middle), (found.memberships[:-1] + found.memberships[1:]) / 2, atol=1e-12)
-        beyond = found.memberships_at(10 * modes)
-        assert (beyond >= 0).all()
-        assert_allclose(beyond.sum(axis=1), 1)
-        with pytest.raises(ValueError, match="modes must hold the 2 modes used to find the states, got 1"):
-            found.memberships_at(modes[:, :1])
+def test_warns_of_different_diffusion_constants():
+    """x (static rate 1) has D = 0.05 and y (1.6) D = 0.02: in time, y with 0.032 is slower than x with 0.05."""
+    X = columns(40_000, [0.05, 0.02], [1.0, 1.6], 1)
+    static, lagged = wide_map(2).fit(X), wide_map(2, lag=1).fit(X)
+    found = compare_clocks(static, lagged, X, random_state=0)
+    assert [row["static_mode"] for row in found.table()] == [2, 1]
+    assert (np.abs(found.diffusion - [0.02, 0.05]) < 4 * found.diffusion_errors + 0.001).all()
+    assert found.disagreement > 10
+    with pytest.warns(UnreliableModesWarning, match="imply different diffusion constants"):
+        comparison = compare_with_trajectory(static, X)
+    assert comparison.disagreement > 4
+    # Pairs of frames need no diffusion constant: the same decay, and no warning.
+    assert compare_with_trajectory(lagged, X).diffusion[0] == pytest.approx(1, abs=0.15)
 
-    def test_two_states_are_linear_in_the_mode(self):
-        mode = np.array([[-1.0], [0.0], [3.0]])
-        assert_allclose(coarse_states(mode).memberships, [[1, 0], [0.75, 0.25], [0, 1]], atol=1e-12)
 
-    @pytest.mark.parametrize(
-        ("arguments", "message"),
-        [
-            (([[1.0], [2.0]], 3), "n_states must be"),
-            ((np.zeros((9, 2)), 3), "linearly dependent"),
-            (([1.0, 2.0], 2), "modes must be"),
-        ],
+def test_clocks_with_weights_and_trajectories():
+    X = columns(3000, [0.1], [1.0], 2)
+    static, lagged = wide_map(1).fit(X), wide_map(1, lag=1).fit(X)
+    parts = compare_clocks(static, lagged, [X[:1000], X[1000:]], random_state=0)
+    whole = compare_clocks(
+        static, lagged, X, groups=np.arange(3000) >= 1000, sample_weight=np.full(3000, 2.0), random_state=0
     )
-    def test_bad_arguments_are_named(self, arguments, message):
-        with pytest.raises(ValueError, match=message):
-            coarse_states(*arguments)
+    assert_allclose(parts.diffusion, whole.diffusion, rtol=1e-10)
+    assert_allclose(parts.angles, whole.angles, atol=1e-6)
+
+
+def test_clocks_reject_wrong_models():
+    X = columns(1000, [0.1], [1.0], 0)
+    static, lagged = wide_map(1).fit(X), wide_map(1, lag=1).fit(X)
+    with pytest.raises(ValueError, match="static_model was fitted with a lag"):
+        compare_clocks(lagged, lagged, X)
+    with pytest.raises(ValueError, match="was fitted without a lag"):
+        compare_clocks(static, static, X)
+    with pytest.raises(ValueError, match="X has 2 features"):
+        compare_clocks(static, lagged, np.hstack([X, X]))
