@@ -14,7 +14,7 @@ from kdmaps.learn._coordinates import TensorInCoordinates
 from kdmaps.learn.anisotropy import Anisotropy
 from kdmaps.learn.objective import make_objective
 from kdmaps.learn.optimiser import Settings, minimise
-from kdmaps.learn.problem import Problem
+from kdmaps.learn.problem import Evaluation, Problem
 from kdmaps.learn.statistics import Samples
 from kdmaps.selection.candidate import Candidate
 from kdmaps.selection.folds import Folds
@@ -209,8 +209,8 @@ def descent_folds(folds: Folds) -> Folds:
     return folds.first if len(folds.first) > 1 else folds
 
 
-def _best_start(problem: Problem, lowest: float) -> tuple[np.ndarray | None, float]:
-    """Return the isotropic θ of the smallest loss, none below `lowest`, and by how much it is smaller than at θ = 0.
+def _best_start(problem: Problem, lowest: float) -> tuple[Evaluation | None, float]:
+    """Return J at the isotropic θ of the smallest loss, none below `lowest`, and by how much it is smaller than at 0.
 
     None if no loss is finite.
     """
@@ -219,8 +219,8 @@ def _best_start(problem: Problem, lowest: float) -> tuple[np.ndarray | None, flo
     for shift in (max(shift, lowest) for shift in START_SHIFTS):
         if all(abs(shift - other) > SAME_START for other in shifts):
             shifts.append(shift)
-    starts = [np.full_like(problem.start, shift) for shift in shifts]
-    losses = np.nan_to_num([problem.evaluate(theta).value for theta in starts], nan=np.inf)
+    starts = [problem.evaluate(np.full_like(problem.start, shift)) for shift in shifts]
+    losses = np.nan_to_num([start.value for start in starts], nan=np.inf)
     best = int(np.argmin(losses))
     return (starts[best], float(losses[0] - losses[best])) if np.isfinite(losses[best]) else (None, 0.0)
 

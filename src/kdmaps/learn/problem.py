@@ -25,10 +25,12 @@ NEEDS = {
 
 @dataclass(frozen=True)
 class Evaluation:
-    """J at θ; the gradient, which costs another pass over the samples, is computed when it is first asked for.
+    """J at θ; the gradient, which costs another pass over the samples, is computed on first use.
 
     Attributes
     ----------
+    theta : ndarray
+        θ.
     value : float
         J.
     terms : dict of str to float
@@ -38,6 +40,7 @@ class Evaluation:
         μ_r/μ_{r+1}.
     """
 
+    theta: np.ndarray
     value: float
     terms: dict[str, float]
     eigenvalues: np.ndarray
@@ -98,7 +101,8 @@ class Problem:
 
     def evaluate(self, theta: np.ndarray) -> Evaluation:
         """J and, on demand, its gradient at θ."""
-        parameters, log_lambda = self.split(np.asarray(theta, dtype=np.float64))
+        theta = np.asarray(theta, dtype=np.float64)
+        parameters, log_lambda = self.split(theta)
         statistics, pullback = self.parametrisation.forward(parameters)
         self._check_terms(statistics)
         parts = self._losses(statistics, log_lambda)
@@ -117,7 +121,7 @@ class Problem:
         value = sum(weight * loss.value for loss, weight in parts)
         found = {name: term for loss, _ in parts for name, term in loss.terms.items()}
         terms = {name: found[name] for name in self.objective.terms}
-        return Evaluation(float(value), terms, parts[0][0].eigenvalues, parts[0][0].gap, gradient)
+        return Evaluation(theta, float(value), terms, parts[0][0].eigenvalues, parts[0][0].gap, gradient)
 
     def _losses(self, statistics: Statistics, log_lambda: float) -> list[tuple[Loss, float]]:
         """Losses and their weights: the held-out score in numpy, the terms of the paper in JAX."""
