@@ -86,7 +86,7 @@ def minimise(
         return stale >= settings.patience
 
     label = lambda: f"learning {best.value:.5g}"  # noqa: E731
-    with closing(track((None for _ in range(total + 1)), total, label, progress)) as ticks:
+    with closing(track(range(total + 1), total, label, progress)) as ticks:
         next(ticks)
         _adam(problem, best, settings, record)
         stale = 0
@@ -129,7 +129,7 @@ def _lbfgs(problem: Problem, start: Evaluation, settings: Settings, record: Reco
         return
     # The first step is the gradient of the scaled objective; all others do not depend on the scale.
     scale = (min(1.0, norm) if settings.first_step is None else settings.first_step) / norm
-    here, tried = start, 0
+    here, trial, tried = start, start, 0
 
     def scaled(theta: np.ndarray) -> tuple[float, np.ndarray]:
         nonlocal trial, tried
@@ -146,7 +146,6 @@ def _lbfgs(problem: Problem, start: Evaluation, settings: Settings, record: Reco
         if record(Step("lbfgs", here, True, length, evaluations)):
             raise StopIteration
 
-    trial = start
     optimize.minimize(
         scaled,
         start.theta,

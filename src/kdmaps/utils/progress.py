@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import Any
@@ -65,11 +65,11 @@ def stage(name: str, show: bool) -> Iterator[None]:
         _report("")
 
 
-def track(items: Iterable[Any], total: int, label: Callable[[], str], show: bool) -> Iterator[Any]:
+def track(items: Iterable[Any], total: int, label: Callable[[], str], show: bool) -> Generator[Any]:
     """Pass on `items`; if `show`, report how many are done and `label()` on stderr."""
-    if not show:
-        return iter(items)
-    return (_bar if _has_bars() else _lines)(items, total, label)
+    if show:
+        items = (_bar if _has_bars() else _lines)(items, total, label)
+    yield from items
 
 
 def _has_bars() -> bool:
