@@ -1,4 +1,4 @@
-"""Classical diffusion maps: exact spectra, self-consistency, and scikit-learn's contract."""
+"""Classical diffusion maps: exact spectra, self-consistency, and the checks of scikit-learn."""
 
 import warnings
 
@@ -28,14 +28,14 @@ def captured(modes, reference):
 
 @parametrize_with_checks([DiffusionMap(n_components=2), DiffusionMap(n_components=2, n_neighbors=5)])
 @pytest.mark.slow
-def test_sklearn_contract(estimator, check):
+def test_sklearn_checks(estimator, check):
     with warnings.catch_warnings():
         # Some checks fit well-separated blobs or a few points, for which the warnings of DiffusionMap are correct.
         warnings.simplefilter("ignore", UserWarning)
         check(estimator)
 
 
-def test_rates_of_a_regular_circle_have_only_the_bias_of_the_bandwidth():
+def test_bias_of_rates_on_a_regular_circle():
     # Equidistant points: no sampling error. The chord is shorter than the arc, r² ≈ a² - a⁴/12, a relative bias O(σ²).
     X = circle(np.linspace(0, 2 * np.pi, 400, endpoint=False))
     errors = [np.abs(DiffusionMap(bandwidth=s).fit(X).rates_ / [1, 1, 4, 4] - 1).max() for s in (0.2, 0.1, 0.05)]
@@ -44,7 +44,7 @@ def test_rates_of_a_regular_circle_have_only_the_bias_of_the_bandwidth():
 
 
 @pytest.mark.slow
-def test_rates_of_a_random_circle_approach_the_exact_ones():
+def test_rates_on_a_random_circle_converge():
     # σ ~ N^(-1/5) balances bias σ² against variance 1/(N σ) of the degrees: the error falls like N^(-2/5), that is to
     # a third from 100 to 1,600 samples.
     def error(n, bandwidth, seed):
@@ -59,7 +59,7 @@ def test_rates_of_a_random_circle_approach_the_exact_ones():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("alpha", [0, 0.5, 1])
-def test_ou_rate_is_that_of_the_markov_operator_at_finite_bandwidth(alpha):
+def test_ou_rate_at_finite_bandwidth(alpha):
     # For X ~ N(0, s²) the Markov operator of bandwidth σ is itself Gaussian: it takes x to N(x/(1+βσ²), σ²/(1+βσ²))
     # with β = 1/s² - α/(s²+σ²), so its slowest rate is log(1+βσ²)/(σ²/2), which tends to 2(1-α)/s² as σ → 0.
     s2, bandwidth = 1, 0.9
@@ -86,7 +86,7 @@ def test_ou_slow_modes_with_the_automatic_bandwidth():
     assert np.mean(scores) > 0.95
 
 
-def test_alpha_one_does_not_depend_on_the_density_of_the_samples():
+def test_alpha_one_is_independent_of_the_density():
     # Density ∝ exp(cos θ) on the circle; cos θ, sin θ are the slowest modes of its Laplace–Beltrami operator, rate 1.
     angle = np.random.default_rng(0).vonmises(0, 1, size=1000)
     X = circle(angle)
@@ -105,7 +105,7 @@ def test_modes_have_mean_zero_unit_variance_and_a_fixed_sign():
 
 
 @pytest.mark.parametrize("alpha", [0, 0.5, 1])
-def test_all_neighbors_is_dense(alpha):
+def test_graph_of_all_neighbors_equals_dense(alpha):
     X = ou_samples(150, 0)
     dense = DiffusionMap(bandwidth=0.7, alpha=alpha).fit(X)
     graph = DiffusionMap(bandwidth=0.7, alpha=alpha, n_neighbors=150, random_state=0).fit(X)
@@ -115,7 +115,7 @@ def test_all_neighbors_is_dense(alpha):
     np.testing.assert_allclose(graph.transform(new), dense.transform(new), atol=1e-7)
 
 
-def test_neighbors_beyond_the_kernel_are_not_missed():
+def test_distant_neighbors_are_negligible():
     # 150 of 400 points on the circle reach 1.1, that is 11 σ, where the kernel is below 1e-26.
     X = circle(np.random.default_rng(0).uniform(0, 2 * np.pi, 400))
     dense, graph = (DiffusionMap(bandwidth=0.1, n_neighbors=k, random_state=0).fit(X) for k in (None, 150))
@@ -167,7 +167,7 @@ def test_disconnected_samples_give_rate_zero_and_a_warning():
     np.testing.assert_allclose(np.abs(model.embedding_[:, 0]), 1, rtol=1e-6)
 
 
-def test_warns_of_eigenvalues_at_rounding_level():
+def test_warns_of_eigenvalues_that_are_zero():
     with pytest.warns(UserWarning, match="zero within rounding"):
         DiffusionMap(20, bandwidth=50).fit(ou_samples(60, 0))
 
@@ -180,17 +180,17 @@ def test_warns_of_a_kernel_truncated_by_the_graph():
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"bandwidth": -1.0}, "bandwidth must be a positive number"),
-        ({"bandwidth": 0}, "bandwidth must be a positive number"),
-        ({"bandwidth": np.inf}, "bandwidth must be a positive number"),
-        ({"bandwidth": "median"}, "bandwidth must be a positive number"),
-        ({"n_neighbors": 1}, "n_neighbors must be None or an integer between 2 and n_samples = 20"),
-        ({"n_neighbors": 21}, "n_neighbors must be None or an integer between 2 and n_samples = 20"),
-        ({"n_neighbors": 2.5}, "n_neighbors must be None or an integer"),
-        ({"n_components": 0}, "n_components must be an integer between 1 and n_samples - 1 = 19"),
-        ({"n_components": 20}, "n_components must be an integer between 1 and n_samples - 1 = 19"),
-        ({"alpha": 1.5}, "alpha must be a number in"),
-        ({"alpha": np.nan}, "alpha must be a number in"),
+        ({"bandwidth": -1.0}, "bandwidth must be"),
+        ({"bandwidth": 0}, "bandwidth must be"),
+        ({"bandwidth": np.inf}, "bandwidth must be"),
+        ({"bandwidth": "median"}, "bandwidth must be"),
+        ({"n_neighbors": 1}, "n_neighbors must be .* 20"),
+        ({"n_neighbors": 21}, "n_neighbors must be .* 20"),
+        ({"n_neighbors": 2.5}, "n_neighbors must be"),
+        ({"n_components": 0}, "n_components must be .* 19"),
+        ({"n_components": 20}, "n_components must be .* 19"),
+        ({"alpha": 1.5}, "alpha must be"),
+        ({"alpha": np.nan}, "alpha must be"),
     ],
 )
 def test_bad_parameters_are_named(parameters, message):

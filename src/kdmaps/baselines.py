@@ -1,4 +1,4 @@
-"""Classical diffusion maps: the graph-Laplacian estimator that kernelized diffusion maps improve on."""
+"""An established method with the same interface, for comparison: classical diffusion maps."""
 
 from numbers import Integral, Real
 from typing import Any
@@ -22,8 +22,8 @@ from kdmaps.utils.warn import warn
 
 # Squared distances or kernel values: an ndarray of all pairs, or a csr_array of the edges of a graph, zeros stored.
 Pairs = Any
-
-__all__ = ["DiffusionMap"]
+#: Rows and bandwidths from which the automatic bandwidth is chosen.
+SLOPE_ROWS, SLOPE_BANDWIDTHS = 500, 60
 
 
 class DiffusionMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -51,10 +51,9 @@ class DiffusionMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         Number of modes, not counting the constant.
     bandwidth : float or "auto", default="auto"
         σ. The bias of the rates is O(σ²), so the median distance is usually too wide. "auto" maximises the log-log
-        slope of the kernel sum, see Notes.
+        slope of the kernel sum (Notes).
     alpha : float in [0, 1], default=0.5
-        The α above. With the default, the operator is the one that `KernelDiffusionMap` estimates, so that rates and
-        modes of the two can be compared.
+        The α above. With the default, rates and modes can be compared with those from `KernelDiffusionMap`.
     n_neighbors : int, default=None
         If None, use all pairs, with O(n²) memory. Otherwise k(x, y) is set to zero unless one of the two points is
         among the `n_neighbors` nearest training points of the other (a training point is its own first neighbour).
@@ -74,9 +73,9 @@ class DiffusionMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     bandwidth_ : float
         The σ used.
     n_features_in_ : int
-        Number of features seen by `fit`.
+        Number of columns of the training samples.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Their names, if `X` has string column names.
+        Names of the columns, if they are strings.
 
     See Also
     --------
@@ -84,10 +83,10 @@ class DiffusionMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
 
     Notes
     -----
-    **Normalisation.** P is self-adjoint under its own stationary law, with density ∝ π^{2(1-α)}; under that law its
-    modes are orthogonal and have mean zero. Like all modes in kdmaps, `embedding_` has mean zero and variance one under
-    the *empirical* law instead. The two laws agree, to leading order, only for α = 1/2; otherwise the modes are
-    correlated over the sample. The entry of largest magnitude of each mode is positive.
+    **Normalisation.** P is self-adjoint under its stationary law, with density ∝ π^{2(1-α)}; under that law its modes
+    are orthogonal and have mean zero. Like all modes in kdmaps, `embedding_` has mean zero and variance one under the
+    *empirical* law instead. The two laws agree, to leading order, only for α = 1/2; otherwise the modes are correlated
+    over the sample. The entry of largest magnitude of each mode is positive.
 
     **Automatic bandwidth.** S(σ) = Σ_xy k(x, y) grows like σ^d where the kernel covers a d-dimensional neighbourhood.
     It is flat for smaller σ, where only the diagonal is left, and for larger σ, where all pairs are connected [2]_.
@@ -95,10 +94,10 @@ class DiffusionMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
 
         d log S / d log σ² = Σ_xy k(x, y) |x-y|²/(2σ²) / S,
 
-    but not less than the largest distance of a sample to its nearest neighbour. Without this lower bound, dense regions
+    but at least the largest distance of a sample to its nearest neighbour. Without this lower bound, dense regions
     determine the slope and samples in the tails are isolated, each with a spurious mode of rate near zero. With it, a
-    single far outlier makes the kernel too wide; set σ by hand in that case. With `n_neighbors`, the slope is that of
-    the sum over the graph.
+    single outlier makes the kernel too wide; set σ by hand in that case. With `n_neighbors`, S is the sum over the
+    graph.
 
     **Out of sample.** `transform` is the Nyström extension φ(x) = P φ(x)/λ: at the training points it returns
     `embedding_` up to rounding errors of relative size 1e-16/λ.
@@ -154,7 +153,6 @@ class DiffusionMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         Returns
         -------
         DiffusionMap
-            The fitted estimator.
         """
         samples: np.ndarray = checked_samples(self, X, reset=True, ensure_min_samples=2)
         self._check_parameters(len(samples))
@@ -212,14 +210,19 @@ class DiffusionMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         """
         check_is_fitted(self)
         points: np.ndarray = checked_samples(self, X, reset=False)
-        # Batches of the size of the training set need no more memory than `fit`.
+        # Batches no larger than the training set need no more memory than `fit`.
         batches = gen_batches(len(points), len(self._points))
         return np.vstack([self._extend(points[batch].astype(np.float64)) for batch in batches]).astype(points.dtype)
 
     def _extend(self, points: np.ndarray) -> np.ndarray:
         squared = self._squared_distances(points)
         # A factor per row cancels in P; k(x, y)/max_y k(x, y) does not underflow far from the data.
-        kernel = _gaussian(_minus_row_minimum(squared), self.bandwidth_)
+        if sparse.issparse(squared):
+            minimum = np.minimum.reduceat(squared.data, squared.indptr[:-1])
+            squared.data -= np.repeat(minimum, np.diff(squared.indptr))
+        else:
+            squared -= squared.min(axis=1, keepdims=True)
+        kernel = _gaussian(squared, self.bandwidth_)
         average = kernel @ (self._weights[:, None] * (self.embedding_ + self._offset))
         return average / (kernel @ self._weights)[:, None] / self.eigenvalues_ - self._offset
 
@@ -227,7 +230,7 @@ class DiffusionMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         """Return squared distances from points to training points: of all pairs, or on the neighbour graph."""
         if self.n_neighbors is None:
             return cdist(points, self._points, "sqeuclidean")
-        # x ~ y if |x-y| ≤ max(r(x), r(y)): this rule holds for any two points, so `transform` is consistent with `fit`.
+        # x ~ y if |x-y| ≤ max(r(x), r(y)), for any two points: `transform` is consistent with `fit`.
         size = len(self._points)
         near, near_distance = self._tree.query_radius(points, self._neighbor_radii(points), return_distance=True)
         radii = self._radii.copy()  # query_radius rejects read-only radii, which a memory-mapped model has
@@ -273,20 +276,12 @@ class DiffusionMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
 
 
 def _gaussian(squared: Pairs, bandwidth: float) -> Pairs:
+    """Return the kernel at squared distances."""
     if sparse.issparse(squared):
         kernel = squared.copy()
         kernel.data = _gaussian(squared.data, bandwidth)
         return kernel
     return np.exp(squared / (-2 * bandwidth**2))
-
-
-def _minus_row_minimum(squared: Pairs) -> Pairs:
-    if sparse.issparse(squared):
-        shifted = squared.copy()
-        minimum = np.minimum.reduceat(squared.data, squared.indptr[:-1])
-        shifted.data = squared.data - np.repeat(minimum, np.diff(squared.indptr))
-        return shifted
-    return squared - squared.min(axis=1, keepdims=True)
 
 
 def _scale(weights: np.ndarray, kernel: Pairs) -> Pairs:
@@ -295,20 +290,20 @@ def _scale(weights: np.ndarray, kernel: Pairs) -> Pairs:
     return diagonal @ kernel @ diagonal
 
 
-def _slope_bandwidth(squared: Pairs, random: np.random.RandomState, rows: int = 500, grid: int = 60) -> float:
-    """Return the σ of steepest log-log slope of S(σ), estimated from at most `rows` complete rows."""
-    if squared.shape[0] > rows:
-        squared = squared[np.sort(random.choice(squared.shape[0], rows, replace=False))]
+def _slope_bandwidth(squared: Pairs, random: np.random.RandomState) -> float:
+    """Return the σ of steepest log-log slope of S(σ), estimated from a sample of complete rows."""
+    if squared.shape[0] > SLOPE_ROWS:
+        squared = squared[np.sort(random.choice(squared.shape[0], SLOPE_ROWS, replace=False))]
     values = squared.data if sparse.issparse(squared) else squared.ravel()
     if not values.max() > 0:
-        raise ValueError('bandwidth="auto" needs samples that differ, but all samples coincide.')
+        raise ValueError('bandwidth="auto" needs different samples, but all samples coincide.')
 
     def slope(bandwidth: float) -> float:
         exponent = values / (2 * bandwidth**2)
         kernel = np.exp(-exponent)
         return float(kernel @ exponent / kernel.sum())
 
-    candidates = np.sqrt(np.geomspace(values[values > 0].min(), values.max(), grid))
+    candidates = np.sqrt(np.geomspace(values[values > 0].min(), values.max(), SLOPE_BANDWIDTHS))
     return float(max(candidates, key=slope))
 
 
@@ -316,8 +311,8 @@ def _leading_modes(
     symmetric: Pairs, constant: np.ndarray, n_modes: int, random: np.random.RandomState
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the largest eigenvalues, descending, and their eigenvectors, all orthogonal to `constant`."""
-    # Moving its eigenvalue from 1 to -1 keeps the constant apart from other eigenvectors of eigenvalue 1, which exist
-    # if the graph is disconnected.
+    # Moving its eigenvalue from 1 to -1 separates the constant from other eigenvectors of eigenvalue 1, which exist if
+    # the graph is disconnected.
     size = len(constant)
     if sparse.issparse(symmetric):
         deflated = LinearOperator(
@@ -340,8 +335,8 @@ def _rates(eigenvalues: np.ndarray, time: float) -> np.ndarray:
     """Return -log(eigenvalue)/time; warn about eigenvalues that do not determine a rate."""
     if eigenvalues[0] > 1 - 1e-10:
         warn(
-            "The samples form clusters that the kernel does not connect; modes of rate zero only distinguish these "
-            "clusters. Increase bandwidth or n_neighbors.",
+            "The samples form clusters that the kernel does not connect: the largest eigenvalue is 1, and modes of "
+            "rate zero only distinguish the clusters. Increase bandwidth or n_neighbors.",
             UnreliableModesWarning,
         )
     if eigenvalues[-1] < 1e-8:
