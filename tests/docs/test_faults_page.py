@@ -1,4 +1,4 @@
-"""The page of faults claims what its tables count."""
+"""Claims of the page on faults, against its tables."""
 
 import re
 from pathlib import Path
@@ -6,6 +6,7 @@ from pathlib import Path
 from benchmarks.faults.__main__ import FOUND, table
 from benchmarks.faults._work import WORK
 from kdmaps.utils.files import is_intact, read_lines
+from pages import states
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "faults.md").read_text()
@@ -15,7 +16,7 @@ WRONG = ("half-written", "lost", "unequal", "unclear", "left behind")
 FUZZ = (ROOT / "results" / "fuzz" / "table.md").read_text()
 
 
-def test_the_plan_was_carried_out_and_found_nothing():
+def test_all_planned_faults_were_tried_without_a_failure():
     assert all(map(is_intact, LINES))
     tried = {}
     for row in ROWS:
@@ -27,19 +28,19 @@ def test_the_plan_was_carried_out_and_found_nothing():
     assert sum(row["interrupted"] for row in ROWS) > 0.9 * sum(tried.values())
 
 
-def test_the_table_is_that_of_the_rows():
+def test_the_table_matches_the_rows():
     text = (ROOT / "results" / "faults" / "table.md").read_text()
     assert text == "\n".join(table(ROWS, fault) for fault in FOUND)
 
 
-def test_what_the_page_says_of_the_fuzz():
+def test_outcomes_of_the_fuzz_tests():
     head, *rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in FUZZ.splitlines() if "|" in line]
     counts = {row[0]: dict(zip(head[1:], map(int, row[1:]), strict=True)) for row in rows if row[1].isdigit()}
     total = int(re.match(r"(\d+) cases", FUZZ)[1])
     assert total == sum(sum(row.values()) for row in counts.values())
     calls = sum(sum(row.values()) for name, row in counts.items() if ", " in name)
-    assert re.search(r"some (\w+) thousand calls", PAGE)[1] == {3: "three", 4: "four"}[round(calls / 1000)]
+    assert states(PAGE, "thousand calls", round(calls / 1000))
     assert re.match(r"\d+ cases, 2 failed", FUZZ)
     assert re.match(r"\d+ cases, 0 failed", (ROOT / "results" / "fuzz" / "mended.md").read_text())
-    unchecked = {name for name, row in counts.items() if row["other numbers"]}
-    assert unchecked <= {"a .csv", "a .tsv", "a .dat", "a .npy", "a .zarr"}  # text, .npy and Zarr
+    changed = {name for name, row in counts.items() if row["other numbers"]}
+    assert changed <= {"a .csv", "a .tsv", "a .dat", "a .npy", "a .zarr"}  # formats without checksums
