@@ -37,11 +37,12 @@ def block_of(n, n_blocks):
     return np.repeat(np.arange(n_blocks), [len(part) for part in np.array_split(np.arange(n), n_blocks)])
 
 
-def test_a_result_is_a_short_table(fitted):
-    """One line per mode with its numbers; an end that samples do not bound is infinite."""
+def test_repr_is_a_table(fitted):
+    """One line per mode; an end that samples do not bound is infinite."""
     found = bootstrap(*fitted, n_resamples=20, confidence=0.9)
     title, columns, *rows, angles = repr(found).splitlines()
-    assert title.startswith(f"Block bootstrap: 20 resamples of 50 blocks of at least {found.block_length} samples")
+    assert "20 resamples of 50 blocks" in title
+    assert f"at least {found.block_length} samples" in title
     assert columns.count("90 % interval") == 2
     assert len(rows) == len(found.rates)
     for k, row in enumerate(rows):
@@ -55,7 +56,7 @@ def test_a_result_is_a_short_table(fitted):
 
 
 class TestAgainstExplicitRefits:
-    def test_resamples_are_refits_with_integer_weights(self, fitted):
+    def test_resamples_equal_refits_with_integer_weights(self, fitted):
         model, X = fitted
         found = bootstrap(model, X, n_resamples=20, random_state=3)
         assert found.n_blocks == 50
@@ -67,7 +68,7 @@ class TestAgainstExplicitRefits:
             assert_allclose(rates, refit.rates_, rtol=1e-7)
             assert_allclose(angles, principal_angles(refit.transform(X), model.transform(X)), atol=1e-5)
 
-    def test_energies_on_tangent_spaces_are_those_of_the_fit(self):
+    def test_energies_use_the_tangent_spaces_of_the_fit(self):
         X = kdmaps.problems.load("circle").sample(500, random_state=0)
         model = wide_map(bandwidth=2.0, diffusion="tangent").fit(X)
         found = bootstrap(model, X, n_resamples=20)
@@ -97,25 +98,25 @@ class TestAgainstExplicitRefits:
         grouped = bootstrap(model, interleaved, groups=groups, **{**options, "block_length": 25})
         assert_allclose(grouped.rate_samples, alone.rate_samples, rtol=1e-7)
         with pytest.warns(DataWarning, match="frames of 40 walkers"):
-            noticed = bootstrap(model, interleaved, **{**options, "block_length": 25})
-        assert_array_equal(noticed.rate_samples, grouped.rate_samples)
+            detected = bootstrap(model, interleaved, **{**options, "block_length": 25})
+        assert_array_equal(detected.rate_samples, grouped.rate_samples)
         # Every block of 20 rows contains half of all samples.
         blind = bootstrap(model, interleaved, groups=np.zeros(1000), **options)
         assert blind.rate_errors[0] < 0.5 * grouped.rate_errors[0]
 
     @known_warning("too long for 4000 samples")
-    def test_walkers_that_take_turns_are_noticed(self):
-        # 20 walkers of 200 frames, 0.02 apart: rows beside each other are independent, those of a walker are not.
+    def test_interleaved_walkers_are_detected(self):
+        # 20 walkers of 200 frames, 0.02 apart: consecutive rows are independent, frames of one walker are not.
         problem = kdmaps.problems.load("dw1d")
         X = problem.simulate(200, dt=0.02, n_trajectories=20, random_state=0).swapaxes(0, 1).reshape(-1, 1)
         model = wide_map(n_components=1, bandwidth=2.0, regularization=1e-3).fit(X)
         with pytest.warns(DataWarning, match="frames of 20 walkers"):
-            noticed = bootstrap(model, X, n_resamples=20)
-        told = bootstrap(model, X, n_resamples=20, groups=np.arange(len(X)) % 20)
-        assert_array_equal(noticed.rate_intervals, told.rate_intervals)
+            detected = bootstrap(model, X, n_resamples=20)
+        given = bootstrap(model, X, n_resamples=20, groups=np.arange(len(X)) % 20)
+        assert_array_equal(detected.rate_intervals, given.rate_intervals)
         # (1+ρ)/(1-ρ) with ρ = e^{-0.02 rate}: 126; known to about a third from 4,000/126 independent samples.
         exact = 1 / np.tanh(0.01 * problem.rates(1)[0])
-        assert_allclose(noticed.correlation_time, exact, rtol=0.5)
+        assert_allclose(detected.correlation_time, exact, rtol=0.5)
 
 
 class TestCoverage:
@@ -176,7 +177,7 @@ class TestCoverage:
         assert np.mean(naive) == pytest.approx(np.sqrt(2 * short / n), rel=0.2)
 
     @pytest.mark.parametrize("turn", np.linspace(0, np.pi, 7))
-    def test_modes_that_swap_are_matched_again(self, turn):
+    def test_swapped_modes_are_matched(self, turn):
         """Modes 0 and 1 of the fit are a cluster; the resample finds mode 2 first, then the rotated cluster."""
         refit = SimpleNamespace(modes=SimpleNamespace(clusters=[np.array([0, 1]), np.array([2])]))
         correlation = np.zeros((3, 3))
@@ -204,7 +205,7 @@ class TestBlocks:
         rows = np.arange(len(series)).reshape(100, -1)
         assert integrated_correlation_time(series, list(rows)) == pytest.approx((1 + a) / (1 - a), rel=0.15)
         assert integrated_correlation_time(np.random.default_rng(0).permutation(series)) < 1.1
-        # With oscillations of 8 samples the sum nearly cancels; that of absolute values keeps the mean 2/π of |cos|.
+        # With oscillations of 8 samples the sum nearly cancels; absolute values have the mean 2/π of |cos|.
         oscillating = series * np.cos(np.arange(len(series)) * np.pi / 4)
         assert integrated_correlation_time(oscillating) == pytest.approx(2 / np.pi * (1 + a) / (1 - a), rel=0.15)
 
@@ -233,7 +234,7 @@ class TestBlocks:
         # The window drops e^{-M/20} of the tail, M = 40, and the sum over that many lags is known to 6 %.
         assert found.correlation_time == pytest.approx(1 + 2 * slow.sum() / (1 + c**2 * np.mean(u**2)), rel=0.3)
 
-    def test_autocorrelation_is_that_of_the_pairs(self):
+    def test_autocorrelation_averages_pairs_within_trajectories(self):
         series = np.random.default_rng(0).standard_normal(30)
         trajectories = [np.arange(0, 30, 2), np.arange(1, 21, 2)]  # interleaved, of 15 and 10 samples
         centred, found = series - series.mean(), autocorrelation(series, trajectories)
@@ -262,7 +263,7 @@ class TestBlocks:
 
 
 class TestInterface:
-    def test_same_seed_same_answer_for_a_search_too(self, fitted):
+    def test_search_and_its_best_estimator_give_the_same_result(self, fitted):
         X = fitted[1][:300]
         search = kdmaps.KernelSearchCV(2, families=["gaussian"], bandwidths=[6.0], regularizations=[1e-4])
         search.set_params(n_features=40, random_state=0, max_extensions=0).fit(X)
@@ -273,12 +274,12 @@ class TestInterface:
         assert rows[1]["timescale"] == search.timescales_[1]
         assert rows[1]["timescale_low"] == one.timescale_intervals[1, 0] < rows[1]["timescale"]
 
-    def test_mapped_files_but_no_streams(self, fitted, tmp_path):
+    def test_accepts_files_and_rejects_streams(self, fitted, tmp_path):
         model, X = fitted[:2]
         np.save(tmp_path / "X.npy", X)
         found = bootstrap(model, tmp_path / "X.npy", n_resamples=20)
         assert_array_equal(found.rate_samples, bootstrap(model, X, n_resamples=20).rate_samples)
-        with pytest.raises(ValueError, match=r"X must be an array or a \.npy file"):
+        with pytest.raises(ValueError, match="X must be an array"):
             bootstrap(model, lambda: iter([X]))
 
     @pytest.mark.parametrize(
@@ -291,7 +292,7 @@ class TestInterface:
             ({"max_blocks": 1}, "max_blocks must be"),
             ({"confidence": 95}, "confidence must be"),
             ({"groups": [0, 1]}, "groups must have"),
-            ({"sample_weight": np.linspace(0, 1, 600)}, "model was not fitted to this X"),
+            ({"sample_weight": np.linspace(0, 1, 600)}, "not fitted to this X"),
         ],
     )
     def test_bad_arguments_are_named(self, fitted, options, message):

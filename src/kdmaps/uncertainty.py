@@ -1,8 +1,8 @@
 """Statistical uncertainty of rates, time scales and modes by a block bootstrap on Moments.
 
-The samples are summed once, block by block. A resample draws as many blocks as there are, with replacement, and is a
-weighted sum of their Moments, so X is read only once. Blocks that are long compared with the correlation time of the
-modes are approximately independent, even if the samples of a trajectory are not.
+The samples are summed once, block by block. A resample draws blocks with replacement and is a weighted sum of their
+Moments. Blocks that are long compared with the correlation time of the modes are approximately independent, even if the
+samples of a trajectory are not.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from kdmaps.utils.types import RandomStateLike, SamplesLike
 from kdmaps.utils.validation import checked_weight
 from kdmaps.utils.warn import muted, warn
 
-#: The factor of λ that shows its bias.
+#: Factor of λ for the estimate of its bias.
 BIAS_STEP = 0.1
 
 
@@ -55,11 +55,11 @@ class Uncertainty:
     rate_errors, timescale_errors : ndarray of shape (r,)
         Standard errors.
     angles : ndarray of shape (r,)
-        Upper confidence bounds, in radians and ascending, of the principal angles between the span of all modes and
-        that of the resamples.
+        Upper confidence bounds, in radians and ascending, of the principal angles between the spans of all modes of the
+        model and of a resample.
     mode_angles : ndarray of shape (r,)
-        The same for each mode separately: its uncertainty of direction. Modes of a degenerate cluster are defined up to
-        a rotation; they share the largest angle between their span and that of the modes matched to them.
+        The same for each mode separately. Modes of a degenerate cluster are defined up to a rotation; they share the
+        largest angle between their span and the span of the matching modes.
     clusters : list of ndarray of int
         Indices of the modes in each degenerate cluster.
     confidence : float
@@ -142,34 +142,35 @@ def bootstrap(
     """Compute confidence intervals of the rates and time scales of a model, and the uncertainty of its modes.
 
     The intervals describe the variation over samples of the same law, for the kernel, the basis and λ of the model.
-    They are widened to the rates by kernels that score alike and by other random features (`Trust.alternatives`), and
-    open on a side that the samples do not bound: a rate that rests on a handful of samples may as well be 0, and one of
-    a mode that changes where no sample is may be any larger.
+    They are widened to include the rates for kernels with similar scores and for other random features
+    (`Trust.alternatives`). Their lower or upper end is 0 or infinite if the samples give no bound: a rate determined by
+    a few samples may be 0, and the rate of a mode that changes in a region without samples may be arbitrarily large.
 
     Parameters
     ----------
     model : fitted estimator
+        The model.
     X : array-like of shape (n_samples, d), memory map, or path of a .npy file
         The training samples, in temporal order if they come from a trajectory.
     sample_weight : array-like of shape (n_samples,), optional
         The weights used in the fit.
     groups : array-like of shape (n_samples,), optional
-        Trajectory of each sample. Blocks are cut within trajectories; short trajectories are joined as a whole. Without
-        groups, walkers whose frames take turns are noticed by the autocorrelation of the modes and are the groups, with
-        a `DataWarning`.
+        Trajectory of each sample. Blocks are cut within trajectories; short trajectories are joined. Without groups,
+        interleaved walkers are detected by the autocorrelation of the modes and used as groups, with a `DataWarning`.
     diffusion : optional
-        Diffusion tensor of these samples; by default that of the estimator.
+        Diffusion tensor of these samples; by default the `diffusion` of the estimator.
     n_resamples : int, default=200
         Number of resamples.
     block_length : int or "auto", default="auto"
         Smallest number of consecutive samples in a block. "auto" uses five times the largest integrated correlation
         time of the modes.
     max_blocks : int or None, default=None
-        Largest number of blocks; longer blocks are used if there would be more, which is conservative. None means 50,
-        or fewer if their moments (a p×p matrix each) would take more than 256 MB.
+        Maximum number of blocks, which makes blocks longer if necessary. None means 50, or fewer if their moments (a
+        p×p matrix each) would take more than 256 MB.
     confidence : float, default=0.95
         Confidence level of the intervals.
     random_state : int, RandomState instance or None, default=0
+        Seed of the resamples.
 
     Returns
     -------
@@ -178,17 +179,17 @@ def bootstrap(
     Warns
     -----
     UnreliableModesWarning
-        If there are fewer than ten blocks, the resamples do not determine all modes, or the bias of a λ that was given
-        exceeds an interval.
+        If there are fewer than ten blocks, the resamples do not determine all modes, or the bias of a given λ exceeds
+        an interval.
 
     Notes
     -----
     With c the multinomial counts of the blocks b, the operators of a resample are Σ_b c_b M_b / Σ_b c_b w_b. Its rates
-    are the λ-free Ritz values of its own modes, matched to those of the model by correlation. Intervals are basic
-    bootstrap intervals of log rate, [θ̂²/q_high, θ̂²/q_low] for quantiles q of the resampled rates: refitting each
-    resample reproduces the optimism of the fit, and the reflection removes it. Resamples hold fewer different samples
-    and are more optimistic than the fit; so intervals hold the ends without the reflection's shift, too. They are
-    corrected for the number of blocks, as Student's quantiles correct those of the normal law.
+    are the λ-free Ritz values of its modes, which are matched to the modes of the model by correlation. Intervals are
+    basic bootstrap intervals of log rate, [θ̂²/q_high, θ̂²/q_low] for quantiles q of the resampled rates: refitting each
+    resample reproduces the optimism of the fit, and the reflection removes it. Resamples contain fewer distinct samples
+    and are more optimistic than the fit, so the intervals also include the ends without the shift of the reflection.
+    They are corrected for the number of blocks, as Student's quantiles correct normal quantiles.
 
     References
     ----------
@@ -226,8 +227,8 @@ def bootstrap(
     rates, angles, mode_angles = _compare_resamples(refit, moments, resampling.counts(len(blocks)))
     on_samples, rates, mode_angles = refit.modes.rates[refit.order], rates[:, refit.order], mode_angles[:, refit.order]
     centre = np.asarray(fitted.rates_)
-    # Centred at the rates on the training samples, even if the model has cross-fitted rates: the reflection removes the
-    # optimism of a fit, which cross-fitted rates do not have.
+    # Centred at the rates on the training samples, even if the model has cross-fitted rates: these lack the optimism of
+    # a fit, which the reflection removes.
     intervals = np.exp(optimistic_intervals(np.log(on_samples), np.log(rates), confidence, len(blocks)))
     if not hasattr(model, "cv_results_"):
         _warn_of_bias(refit, intervals)
@@ -255,24 +256,24 @@ def bootstrap(
 def _observations(
     fitted: Any, X: ArraySource, weight: np.ndarray | None, groups: Any, diffusion: DiffusionLike
 ) -> tuple[Source, Any, np.ndarray | None, Any, slice | np.ndarray]:
-    """Return what was summed, its form, weights and groups, and the rows of X that stand for it."""
+    """Return the samples or pairs of frames, their form, weights, groups and rows in X."""
     lag = getattr(fitted, "lag_", None)
     if lag is None:
         spaces = fitted.tangents_ if diffusion is None else None
         tensor = checked_tensor(fitted.diffusion if diffusion is None else diffusion, X, weight, spaces=spaces)
         return X, EnergyForm(tensor), weight, groups, slice(None)
     if fitted.right_modes_ is not None:
-        raise ValueError("Error bars are those of modes that are the same at both ends of a lag: use reversible=True.")
+        raise ValueError("Error bars are not implemented for reversible=False; fit with reversible=True.")
     first = paired_rows(len(X.array), lag, None if groups is None else np.asarray(groups))[0]
-    with muted():  # the fit has said which trajectories are too short
+    with muted():  # the fit has warned of short trajectories
         pairs, weight, groups = make_pairs(X, lag, weight, groups)
     return pairs, LaggedForm(lag), weight, groups, first
 
 
 def _walkers(modes: np.ndarray) -> np.ndarray | None:
-    """Return the walker of each sample if the modes show walkers whose frames take turns, and say so; else None.
+    """Return the walker of each sample, with a warning, if the autocorrelation of the modes shows interleaved walkers.
 
-    Neighbours along the rows are then independent, and would hide that the frames of a walker are not.
+    Consecutive rows of different walkers are independent, which hides the correlation of the frames of one walker.
     """
     order = order_of(modes)
     if order.n_walkers < 2:
@@ -282,13 +283,13 @@ def _walkers(modes: np.ndarray) -> np.ndarray | None:
 
 
 def _widened(intervals: np.ndarray, trust: Trust | None) -> np.ndarray:
-    """Widen intervals of rates to the rates by other choices, and open the sides that the samples do not bound."""
+    """Widen intervals of rates to include alternative rates, and open the sides that the samples do not bound."""
     if trust is None:
         return intervals
     with np.errstate(divide="ignore"):
         others = np.log(np.vstack([trust.rates, trust.alternatives]) / trust.rates)
         low, high = np.log(intervals.T / trust.rates)
-    # In log rate, the squares of independent errors add; an interval that leaves out the rate moves as a whole.
+    # In log rate, the squares of independent errors add; an interval that excludes the rate moves as a whole.
     low = np.where(low < 0, -np.hypot(low, others.min(axis=0)), low + others.min(axis=0))
     high = np.where(high > 0, np.hypot(high, others.max(axis=0)), high + others.max(axis=0))
     low, high = np.where(trust.unbounded_below, -np.inf, low), np.where(trust.unbounded_above, np.inf, high)
@@ -302,14 +303,14 @@ def _inverse(values: np.ndarray) -> np.ndarray:
 
 
 def _warn_of_bias(refit: _Refit, intervals: np.ndarray) -> None:
-    """Warn if a tenth of λ leads to a rate below its interval: λ, which no fold has chosen, decides it."""
+    """Warn if a tenth of λ, which was not chosen by cross-validation, leads to a rate below its interval."""
     rates = refit.rates_at(BIAS_STEP)
     biased = np.flatnonzero(rates < intervals[:, 0])
     if biased.size:
         worst = int(biased[np.argmax(intervals[biased, 0] / rates[biased])])
         warn(
-            f"The regularization biases the rate of mode {worst + 1} by more than its interval: a tenth of it leads to "
-            f"{rates[worst]:.3g}. Decrease regularization, or let KernelSearchCV choose it.",
+            f"The regularization biases the rate of mode {worst + 1} by more than its interval: a tenth of the "
+            f"regularization leads to a rate of {rates[worst]:.3g}. Decrease regularization, or use KernelSearchCV.",
             UnreliableModesWarning,
         )
 
@@ -324,8 +325,8 @@ def _compare_resamples(
         raise ValueError(f"No resample determines the modes; use more samples{or_fewer(refit.n_modes - 1)}.")
     if len(found) < 0.9 * len(draws):
         warn(
-            f"{len(draws) - len(found)} of {len(draws)} resamples do not determine {refit.n_modes} modes: a few "
-            f"blocks dominate. Use more samples{or_fewer(refit.n_modes - 1)}.",
+            f"{len(draws) - len(found)} of {len(draws)} resamples do not determine {refit.n_modes} modes, because a "
+            f"few blocks dominate; the intervals are unreliable. Use more samples{or_fewer(refit.n_modes - 1)}.",
             UnreliableModesWarning,
         )
     rates, angles, mode_angles = (np.array(part) for part in zip(*found, strict=True))
@@ -333,7 +334,7 @@ def _compare_resamples(
 
 
 class _Refit:
-    """Recompute the modes of all samples from the moments, and compare those of resamples with them."""
+    """The modes of all samples, recomputed from the moments, and comparisons of resamples with them."""
 
     def __init__(self, fitted: Any, moments: Moments):
         self._ridge = fitted.basis_.ridge
@@ -341,8 +342,8 @@ class _Refit:
         self._center = fitted.center
         self._clock = fitted.modes_.clock
         self.n_modes, self._moments = len(fitted.eigenvalues_), moments
-        self.modes = self._solve(moments)  # in the order of μ, as those of the resamples
-        # The place of each mode of the model, which come in the order of their time scales.
+        self.modes = self._solve(moments)  # in the order of μ, as in the resamples
+        # Indices of the modes of the model, which are in the order of their time scales.
         self.order = np.argsort(np.argsort(-fitted.eigenvalues_, kind="stable"))
         # The tolerance allows for rounding of the sums, amplified by a condition number of at most 1e12.
         if not np.allclose(self.modes.eigenvalues[self.order], fitted.eigenvalues_, rtol=1e-3):
@@ -357,10 +358,10 @@ class _Refit:
         return find_modes(moments, self._ridge, self.n_modes, factor * self._regularization, self._center, self._clock)
 
     def rates_at(self, factor: float) -> np.ndarray:
-        """Return the rates at another regularization, slowest first as those of the model."""
+        """Return the rates, slowest first, with λ multiplied by a factor; NaN if the modes are not determined."""
         try:
             return np.sort(self._solve(self._moments, factor).rates)
-        except (ValueError, np.linalg.LinAlgError):  # it is needed to determine the modes
+        except (ValueError, np.linalg.LinAlgError):
             return np.full(self.n_modes, np.nan)
 
     def compare(self, moments: Moments) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:

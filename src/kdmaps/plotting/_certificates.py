@@ -1,4 +1,4 @@
-"""Residuals of modes, and certificates."""
+"""Plots of residuals of modes and of certificates."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     from kdmaps.certificates import Certificate
     from kdmaps.generators import Residuals
 
-#: Bounds below this are drawn there: a logarithmic axis has no zero.
+#: Smaller bounds are drawn here, because the axis is logarithmic.
 SMALLEST = 1e-16
 #: Characters in a line of a label.
 LABEL_WIDTH = 28
 
 
 def plot_residuals(residuals: Residuals, ax: Axes | None = None) -> Axes:
-    """Draw the residual ‖𝒢φ + λφ‖/‖φ‖ of every mode, beside its rate λ.
+    """Draw the residual ‖𝒢φ + λφ‖/‖φ‖ and the rate λ of every mode.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ def plot_residuals(residuals: Residuals, ax: Axes | None = None) -> Axes:
     Returns
     -------
     ax : Axes
-        A bar far below its mark belongs to a mode that is nearly an eigenfunction.
+        A mode whose bar is far below its mark is nearly an eigenfunction.
     """
     ax = new_axes(1)[0] if ax is None else ax
     number = np.arange(1, len(residuals.norms) + 1)
@@ -50,20 +50,21 @@ def plot_residuals(residuals: Residuals, ax: Axes | None = None) -> Axes:
 def plot_certificates(
     certificates: Sequence[Certificate], labels: Sequence[str] | None = None, ax: Axes | None = None
 ) -> Axes:
-    """Draw the bounds of certificates, one bar each; those whose assumptions fail are empty and say so.
+    """Draw the bounds of certificates, one bar each; bars are empty if an assumption fails.
 
     Parameters
     ----------
     certificates : sequence of kdmaps.certificates.Certificate
+        The certificates.
     labels : sequence of str, optional
-        By default what each of them bounds, in words.
+        By default the statement of each certificate.
     ax : Axes, optional
         By default a new figure.
 
     Returns
     -------
     ax : Axes
-        On a logarithmic axis. A bound of 1 on a distance or a probability says nothing; a line marks it.
+        With a logarithmic axis. A line marks 1, the trivial bound on a distance or a probability.
     """
     names = [fill(c.statement, LABEL_WIDTH) for c in certificates] if labels is None else list(labels)
     if len(names) != len(certificates) or not names:
