@@ -29,7 +29,7 @@ def basis(request, frames):
     return BasisSpec(request.param, 40).make(Gaussian(1.5), frames, None, 0)
 
 
-def textbook(basis, frames, weight=None, lag=LAG):
+def explicit(basis, frames, weight=None, lag=LAG):
     """Mean, C₀ and C₀ - C_τ of a basis, from the whole matrices of features."""
     features = basis.features(frames)
     here, there = features[:-lag], features[lag:]
@@ -41,12 +41,12 @@ def textbook(basis, frames, weight=None, lag=LAG):
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-def test_sums_are_those_of_the_textbook(frames, basis, weighted):
+def test_sums_against_explicit_matrices(frames, basis, weighted):
     weight = np.random.default_rng(1).random(len(frames)) if weighted else None
     source, own, _ = make_pairs(ArraySource(frames), LAG, weight)
     (found,) = source.moments(LaggedForm(LAG), basis, own)
-    total, gram, energy = textbook(basis, frames, weight)
-    # The difference C₀ - C_τ of the textbook loses digits, the sum of squares does not.
+    total, gram, energy = explicit(basis, frames, weight)
+    # The explicit difference C₀ - C_τ loses digits, the sum of squares does not.
     scale = np.abs(gram).max()
     assert_allclose(found.total, total, rtol=0, atol=1e-11 * np.abs(total).max())
     assert_allclose(found.gram, gram, rtol=0, atol=1e-11 * scale)
@@ -73,7 +73,7 @@ def test_chunks_add_up(frames, basis, cut):
         assert_allclose(getattr(chunked, name), getattr(whole, name), rtol=1e-10, atol=1e-10 * whole.count)
 
 
-def test_time_reversal_changes_nothing(frames, basis):
+def test_time_reversal_has_no_effect(frames, basis):
     (forward,), (backward,) = (
         make_pairs(ArraySource(X), LAG).source.moments(LaggedForm(LAG), basis) for X in (frames, frames[::-1].copy())
     )
@@ -81,7 +81,7 @@ def test_time_reversal_changes_nothing(frames, basis):
     assert_allclose(backward.gram, forward.gram, atol=1e-10)
 
 
-def test_a_small_memory_limit_is_refused(frames, basis):
+def test_memory_limit(frames, basis):
     source = make_pairs(ArraySource(frames), LAG).source
     with pytest.raises(ValueError, match="memory_limit"):
         source.moments(LaggedForm(LAG), basis, memory_limit=0.01)

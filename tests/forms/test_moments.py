@@ -1,4 +1,4 @@
-"""Moments are sums: however the samples are cut, weighted or dealt to threads, the same numbers come out."""
+"""Moments are sums: they do not depend on chunks and threads, and weights are repetitions."""
 
 import numpy as np
 import pytest
@@ -44,8 +44,8 @@ def small_chunks(monkeypatch):
     monkeypatch.setattr(_base, "CHUNK_BYTES", 0)  # the least number of rows, 64: eight chunks, the last one shorter
 
 
-class TestCuts:
-    def test_chunked_is_whole(self, basis, diffusion, monkeypatch):
+class TestChunks:
+    def test_chunks_add_up_to_the_whole(self, basis, diffusion, monkeypatch):
         monkeypatch.setattr(_base, "CHUNK_BYTES", 2**30)
         whole = compute_moments(basis, X, WEIGHT, diffusion)
         monkeypatch.setattr(_base, "CHUNK_BYTES", 0)
@@ -53,7 +53,7 @@ class TestCuts:
         assert_same_moments(compute_moments(basis, X, WEIGHT, diffusion), whole)
 
     @pytest.mark.usefixtures("small_chunks")
-    def test_one_thread_is_two(self, basis, diffusion, monkeypatch):
+    def test_number_of_threads_has_no_effect(self, basis, diffusion, monkeypatch):
         results = []
         for threads in (1, 2, 3):
             monkeypatch.setattr(threads_module, "n_threads", lambda threads=threads: threads)
@@ -66,7 +66,7 @@ class TestCuts:
         first = compute_moments(basis, X, WEIGHT, diffusion)
         assert_same_moments(compute_moments(basis, X, WEIGHT, diffusion), first, rtol=0)
 
-    def test_fold_subtracted_is_fold_left_out(self, basis, diffusion):
+    def test_subtracting_a_fold_leaves_it_out(self, basis, diffusion):
         fold = np.arange(N) % 3 == 0
         whole = compute_moments(basis, X, WEIGHT, diffusion)
         subtracted = whole - compute_moments(basis, X[fold], WEIGHT[fold], diffusion)
@@ -80,13 +80,13 @@ class TestCuts:
             compute_moments(basis, X[rows], WEIGHT[rows], diffusion),
         )
 
-    def test_weights_are_repetition(self, basis, diffusion):
+    def test_weights_are_repetitions(self, basis, diffusion):
         times = np.random.default_rng(3).integers(0, 4, N)
         weighted = compute_moments(basis, X, times.astype(float), diffusion)
         repeated = compute_moments(basis, np.repeat(X, times, axis=0), None, diffusion)
         assert_same_moments(weighted, repeated, names=("weight", "total", "gram", "energy"))
 
-    def test_scaling_is_scaling_of_weights(self, basis, diffusion):
+    def test_factor_scales_the_weights(self, basis, diffusion):
         assert_same_moments(
             3.5 * compute_moments(basis, X, WEIGHT, diffusion), compute_moments(basis, X, 3.5 * WEIGHT, diffusion)
         )
@@ -95,7 +95,7 @@ class TestCuts:
         parts = (compute_moments(basis, X[i : i + 77], WEIGHT[i : i + 77], diffusion) for i in range(0, N, 77))
         assert_same_moments(sum_moments(parts), compute_moments(basis, X, WEIGHT, diffusion))
 
-    def test_no_rows_add_nothing(self, basis, diffusion):
+    def test_empty_rows_are_zero(self, basis, diffusion):
         whole = compute_moments(basis, X, WEIGHT, diffusion)
         nothing = compute_moments(basis, X, WEIGHT, diffusion, rows=np.arange(0))
         assert_same_moments(whole + nothing, whole, rtol=0)
@@ -119,13 +119,22 @@ class TestCuts:
         ridge = np.eye(basis.n_features) if basis.ridge is None else basis.ridge
         assert_allclose(ModeBasis(basis, V, offset).ridge, V.T @ ridge @ V, rtol=1e-12)
 
+    def test_square_roots_that_are_kept(self, basis):
+        """Tensors (n, d, d) for many passes are factorised once."""
+        A = np.random.default_rng(5).standard_normal((N, DIM, DIM))
+        tensors = A @ np.swapaxes(A, 1, 2)
+        kept, plain = (compute_moments(basis, X, WEIGHT, DiffusionTensor(tensors, DIM, keep)) for keep in (True, False))
+        assert_same_moments(kept, plain)
+        with pytest.raises(ValueError, match="symmetric at every sample"):
+            DiffusionTensor(A, DIM, keep=True)
+
 
 class TestFarFromZero:
     @pytest.mark.parametrize("kernel", KERNELS.values(), ids=KERNELS)
     @pytest.mark.parametrize("name", BASES)
     def test_same_as_centred(self, name, kernel):
-        # Shifting by 2^20 rounds X to 2^-32: work with samples that are multiples of it, so that nothing else changes
-        # than the last bits of the origin.
+        # Shifting by 2^20 rounds X to 2^-32: samples are multiples of it, so that only the last bits of the origin
+        # change.
         grid = np.round(X[:150] * 2**30) / 2**30
         shift = 2.0**20 * np.array([1.0, -1.0, 2.0])
         options = {"landmarks": "uniform", "random_state": 0}
@@ -163,7 +172,7 @@ class TestStatistics:
         # Half of the samples at weight 3, half at 0: N/2 count.
         assert_allclose(compute_moments(basis, X, np.repeat([3.0, 0.0], N // 2)).effective_count, N / 2)
 
-    def test_moments_are_not_changed_by_reading(self):
+    def test_covariance_does_not_change_the_moments(self):
         basis = make_basis("fourier", Gaussian(1.5), X, P, random_state=0)
         moments = compute_moments(basis, X)
         gram = moments.gram.copy()

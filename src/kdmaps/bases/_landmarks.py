@@ -29,7 +29,7 @@ SELECTION_SAMPLES = 10_000
 class _State:
     total: np.ndarray  # Σ w φ
     gram: np.ndarray  # Σ w φφᵀ, lower triangle
-    energy: np.ndarray  # the part of Σ w ∇φ a ∇φᵀ that is a Gram, lower triangle
+    energy: np.ndarray  # the part of Σ w ∇φ D ∇φᵀ that is a Gram, lower triangle
     slopes: np.ndarray | None = None  # Σ w g gᵀ, lower triangle, g = 2κ'
     cross: np.ndarray | None = None  # Σ w (g∘s) gᵀ
     directed: np.ndarray | None = None  # Σ w ∇φ FFᵀ ∇φᵀ for a diffusion factor F per sample, lower triangle

@@ -1,1 +1,1 @@
-"""What is summed over samples, and what the sums mean."""
+"""Sums over samples, and the energies and correlations that they estimate."""

@@ -1,9 +1,9 @@
-"""The diffusion tensor a(x) of the energy E[∇fᵀ a(x) ∇f]."""
+"""The diffusion tensor D(x) of the energy E[∇fᵀ D(x) ∇f]."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -11,15 +11,23 @@ from numpy.typing import ArrayLike
 from kdmaps.bases import TensorRows, square_root
 from kdmaps.utils.types import Index
 
+if TYPE_CHECKING:
+    from kdmaps.forms.tangent import TangentSpaces
+
 
 class Factor:
-    """Marks an array (n, d, k) as a factor F of the tensor, a_i = F_i F_iᵀ, when k = d would make it look like a_i.
+    """Marks an array (n, d, k) as factors F of the tensor, D = FFᵀ, since for k = d it could also be the tensor itself.
 
-    Descriptors ξ(q) with Jacobian J = ∂ξ/∂q of a unit diffusion in q have a = J Jᵀ: pass `Factor(J)`.
+    Descriptors ξ(q) with Jacobian J = ∂ξ/∂q of a unit diffusion in q have D = JJᵀ: pass `Factor(J)`.
+
+    Parameters
+    ----------
+    array : array-like of shape (n_samples, d, k)
+        F at every sample.
 
     Examples
     --------
-    A coordinate in half its unit has a quarter of the diffusion, and the same rates:
+    A coordinate divided by two has a quarter of the diffusion, and the same rates:
 
     >>> import numpy as np
     >>> import kdmaps
@@ -36,31 +44,35 @@ class Factor:
             raise ValueError(f"A diffusion factor must have shape (n_samples, d, k), got {self.array.shape}.")
 
 
-#: Numbers in a block of tensors that a digest is made of.
+#: Numbers per block of tensors, for a digest.
 CONTENT_NUMBERS = 2**20
-#: What `DiffusionTensor` takes.
+#: Argument of `DiffusionTensor`.
 TensorLike: TypeAlias = ArrayLike | Callable[[np.ndarray], Any] | Factor | None
 
 
 class DiffusionTensor:
     """A validated diffusion tensor: constant (the energy then keeps its one-Gram cost) or given per sample.
 
-    In general a(x) = C ± F(x)F(x)ᵀ with a constant part C (`constant`, None is 0), the factor F of `rows` and the sign
+    In general D(x) = C ± F(x)F(x)ᵀ with a constant part C (`constant`, None is 0), the factor F of `rows` and the sign
     `sign`; only tangent spaces (`kdmaps.forms.tangent`) have both parts.
 
     Parameters
     ----------
     value : None, number, array, Factor or callable
         None is the identity. A number, (d,) diagonal or (d, d) matrix is constant. Per sample: an array (n, d, d), a
-        factor (n, d, k) with a = F Fᵀ (wrap it in `Factor` if k = d), or a callable that maps samples (n, d) to
-        an array (n,) of scalars, (n, d) of diagonals, (n, d, d), (n, d, k), or a `Factor`.
+        factor (n, d, k) with D = FFᵀ (wrap it in `Factor` if k = d), or a callable that maps samples (n, d) to an
+        array (n,) of scalars, (n, d) of diagonals, (n, d, d), (n, d, k), or a `Factor`.
     dim : int
         Number of columns of X.
+    keep : bool, default=False
+        Compute square roots of tensors (n, d, d) now, for many passes over X.
     """
 
     sign: float = 1.0
+    #: Tangent spaces that the tensor projects on.
+    spaces: TangentSpaces | None = None
 
-    def __init__(self, value: TensorLike, dim: int):
+    def __init__(self, value: TensorLike, dim: int, keep: bool = False):
         self.dim = dim
         self.constant: np.ndarray | None = None
         self._value: Any = None
@@ -76,7 +88,7 @@ class DiffusionTensor:
                     f"diffusion must be None, a number, an array or a callable, got {type(value).__name__}."
                 ) from None
             if array.ndim == 3:
-                self._value = array
+                self._value = Factor(_checked_root(array)) if keep and array.shape[1:] == (dim, dim) else array
             else:
                 self.constant = self._constant_matrix(array)
 
@@ -101,7 +113,7 @@ class DiffusionTensor:
 
     @property
     def per_sample(self) -> bool:
-        """Whether the tensor is an array with one entry per training sample (of no use at other points)."""
+        """Whether the tensor is an array with one entry per training sample, undefined at other points."""
         return self.constant is None and not callable(self._value)
 
     def check_rows(self, n_samples: int) -> None:
@@ -141,8 +153,7 @@ class DiffusionTensor:
                 f"diffusion per sample must have shape ({n},), ({n}, {dim}), ({n}, {dim}, {dim}) or ({n}, {dim}, k) "
                 f"for {n} samples, got {array.shape}."
             )
-        if not np.all(np.isfinite(array)):
-            raise ValueError("diffusion holds NaN or infinity.")
+        _check_finite(array)
         if array.ndim < 3:
             if np.any(array < 0):
                 raise ValueError("diffusion must be positive semidefinite: it holds negative values.")
@@ -154,7 +165,7 @@ class DiffusionTensor:
         return TensorRows(factor=_checked_root(array))
 
     def content(self, X: np.ndarray, index: np.ndarray) -> Iterator[np.ndarray]:
-        """Yield arrays by which this tensor is told from others: its values at the samples, block by block."""
+        """Yield arrays that identify this tensor: its values at the samples, block by block."""
         if self.constant is not None:
             yield self.constant
             return
@@ -166,7 +177,7 @@ class DiffusionTensor:
 
 
 def mean_diffusion(tensor: DiffusionTensor, X: np.ndarray, index: Index) -> float:
-    """E tr a(x)/d over the samples `X`, which are rows `index` of the whole array."""
+    """Return E tr D(x)/d over the samples `X`, which are rows `index` of the whole array."""
     scalar, factor = tensor.rows(X, index)
     trace = 0.0 if tensor.constant is None else float(np.trace(tensor.constant))
     if scalar is not None:
@@ -177,30 +188,36 @@ def mean_diffusion(tensor: DiffusionTensor, X: np.ndarray, index: Index) -> floa
 
 
 def _read_only(X: np.ndarray) -> np.ndarray:
-    """Return the samples for a user's function, which may not change them: they may be those of the user."""
+    """Return a view of the samples that a user's function cannot change."""
     view = X.view()
     view.flags.writeable = False
     return view
 
 
+def _check_finite(array: np.ndarray) -> None:
+    if not np.all(np.isfinite(array)):
+        raise ValueError("diffusion holds NaN or infinity.")
+
+
 def _checked_root(tensors: np.ndarray) -> np.ndarray:
-    """Return the square root of tensors that a user gave, one for each sample."""
+    """Return the square roots of tensors given by the user, one for each sample."""
+    _check_finite(tensors)
     if not np.allclose(tensors, np.swapaxes(tensors, 1, 2), rtol=1e-8, atol=1e-12):
         raise ValueError("diffusion must be symmetric at every sample; wrap a factor (n, d, d) in kdmaps.Factor.")
     return square_root(tensors, tolerance=1e-10)
 
 
 def is_per_sample(diffusion: Any) -> bool:
-    """Return whether an estimator's argument holds one tensor for each sample: it belongs to these samples alone."""
+    """Return whether an estimator's argument holds one tensor per sample, for these samples only."""
     if diffusion is None or callable(diffusion) or isinstance(diffusion, str):
         return False
     return isinstance(diffusion, Factor) or np.ndim(diffusion) == 3
 
 
 def tensors_of(diffusion: Any, rows: np.ndarray, n_samples: int | None) -> Any:
-    """Return the entries of a diffusion tensor that belong to `rows`; a constant or a callable has no entries.
+    """Return the tensors of these rows, if `diffusion` holds one per sample; anything else is returned unchanged.
 
-    `n_samples` is the number of all samples, if it is known.
+    `n_samples` is the total number of samples, if known.
     """
     if not is_per_sample(diffusion):
         return diffusion

@@ -1,8 +1,8 @@
 """The energy form: variance against Dirichlet energy, for samples in any order.
 
-A form says what is summed over samples and what the sums mean. This one sums features φ and their gradients:
-Σ = E φφᵀ - E φ E φᵀ and L = E ∇φ a ∇φᵀ with the diffusion tensor a, so that Σa = μ(L+λR)a has the relaxation times of
-the generator for eigenvalues.
+A form defines the sums over samples and their meaning. This one sums features φ and their gradients: with the
+covariance Σ = E φφᵀ - E φ E φᵀ and the energy L = E ∇φ D ∇φᵀ for a diffusion tensor D, the eigenvalues μ of
+Σa = μ(L+λR)a are the relaxation times of the generator.
 """
 
 from __future__ import annotations
@@ -30,22 +30,22 @@ class EnergyForm:
     Parameters
     ----------
     tensor : DiffusionTensor
-        The diffusion tensor a at the samples of one source.
+        The diffusion tensor D at the samples of one source.
     """
 
     tensor: DiffusionTensor
 
     @property
     def spaces(self) -> TangentSpaces | None:
-        """The tangent spaces that the tensor projects on, if it does."""
-        return getattr(self.tensor, "spaces", None)
+        """The tangent spaces that the tensor projects on, if any."""
+        return self.tensor.spaces
 
     def part(self, rows: slice) -> EnergyForm:
         """Return the form of these rows of the source alone."""
         tensor = self.tensor.part(rows)
         return self if tensor is self.tensor else EnergyForm(tensor)
 
-    # For the network: moments of several sets as plain arrays that add up, and back.
+    # For transfer between machines: moments of several sets as plain arrays that add up, and back.
     pack: ClassVar[staticmethod[[Iterable[Moments]], Packed]] = staticmethod(Moments.pack)
     unpack: ClassVar[staticmethod[[Packed], list[Moments]]] = staticmethod(Moments.unpack)
 
@@ -60,7 +60,7 @@ class EnergyForm:
         memory_limit: float | None = None,
         kept: int = 0,
     ) -> Moments:
-        """Sum over the samples of a source, in chunks over all cores; nothing larger than a chunk is ever formed.
+        """Sum over the samples of a source, in chunks over all cores; no array is larger than a chunk.
 
         Parameters
         ----------
@@ -71,11 +71,11 @@ class EnergyForm:
         rows : ndarray of int, optional
             Only these samples, of an array.
         engine : {"numba", "jax"} or None, default="numba"
-            See `kdmaps.forms.engines.make_loop`.
+            As in `kdmaps.forms.engines.make_loop`.
         memory_limit : float, optional
-            Megabytes, see `kdmaps.forms.engines.chunk_rows`.
+            Megabytes, as in `kdmaps.forms.engines.chunk_rows`.
         kept : int, default=0
-            Number of other p×p matrices that count towards the limit.
+            Number of additional p×p matrices that count towards the limit.
         """
         loop, tensor = make_loop(basis, engine), self.tensor
 
@@ -87,10 +87,10 @@ class EnergyForm:
 
         size = chunk_rows(loop, basis.n_features, memory_limit, kept)
         known = source.n_samples if rows is None else len(rows)
-        if known is not None:  # a power of two: few sizes to compile for, where sizes are compiled for
+        if known is not None:  # a power of two: JAX compiles for each size
             size = min(size, max(MIN_ROWS, 2 ** (known - 1).bit_length()))
         chosen = {} if rows is None else {"rows": rows}
-        # An accelerator is fed by one thread.
+        # One thread feeds an accelerator.
         with nullcontext() if loop is basis else single_thread():
             states = map_reduce(source.parts(size, **chosen), lambda: loop.start(size, source.n_samples), step)
         n = len(rows) if rows is not None else source.n_samples or 0
@@ -116,7 +116,7 @@ def make_form(
     Parameters
     ----------
     diffusion, source, sample_weight, spaces, keep :
-        See `kdmaps.forms.tangent.checked_tensor`.
+        As in `kdmaps.forms.tangent.checked_tensor`.
     """
     return EnergyForm(checked_tensor(diffusion, source, sample_weight, spaces=spaces, keep=keep))
 
@@ -129,10 +129,7 @@ def compute_moments(
     rows: np.ndarray | None = None,
     **options: Any,
 ) -> Moments:
-    """Sum over samples in an array or a source in this process, with the identity as the default diffusion tensor.
-
-    See `EnergyForm.moments`.
-    """
+    """Return `EnergyForm.moments` of an array or a source, with the identity as the default diffusion tensor."""
     source = X if isinstance(X, Source) else ArraySource(X, checked=True)
     form = EnergyForm(DiffusionTensor(None, basis.dim) if diffusion is None else diffusion)
     return form.moments(basis, source, sample_weight, rows, **options)

@@ -1,4 +1,4 @@
-"""What runs the sum over samples: the compiled loop of a basis on the CPU, or JAX on an accelerator."""
+"""Engines of the sum over samples: the compiled loop of a basis on the CPU, or JAX on an accelerator."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ ENGINES = ("numba", "jax")
 MATRICES_PER_THREAD, MATRICES = 4, 10
 
 
-class ChunkSizes(Protocol):
-    """What the size of a chunk depends on."""
+class Loop(Protocol):
+    """The part of a `Basis` that sums over samples."""
 
     @property
     def chunk_rows(self) -> int:
@@ -28,10 +28,6 @@ class ChunkSizes(Protocol):
     @property
     def row_bytes(self) -> int:
         """Bytes of work space per sample."""
-
-
-class Loop(ChunkSizes, Protocol):
-    """The part of a `Basis` that sums over samples."""
 
     def start(self, rows: int, n_samples: int | None = None) -> Any:
         """Return an empty accumulator."""
@@ -48,33 +44,29 @@ class Loop(ChunkSizes, Protocol):
 
 
 def make_loop(basis: Basis, engine: str | None) -> Loop:
-    """Return what sums the features of a basis over samples.
+    """Return the loop that sums the features of a basis over samples.
 
     Parameters
     ----------
     basis : Basis
     engine : {"numba", "jax"} or None
-        None selects JAX if an accelerator is available and JAX knows the basis, else the compiled loop, which is the
-        basis itself.
+        None selects JAX if an accelerator is available and `JaxLoop` supports the basis, else the compiled loop, which
+        is the basis itself.
     """
     if engine == "numba" or (engine is None and not has_accelerator()):
         return basis
     optional("jax", "learn", "Sums with engine='jax'")
     from kdmaps.forms.jax_loop import JaxLoop
 
-    if engine is None and not JaxLoop.knows(basis):
+    if engine is None and not JaxLoop.supports(basis):
         return basis
     return JaxLoop(basis)
 
 
 def check_engine(engine: Any, memory_limit: Any) -> None:
-    """Raise a ValueError for parameters that are not known."""
+    """Raise a ValueError for invalid settings."""
     if engine not in (*ENGINES, None):
         raise ValueError(f"engine must be None or one of {', '.join(ENGINES)}, got {engine!r}.")
-    _check_memory_limit(memory_limit)
-
-
-def _check_memory_limit(memory_limit: Any) -> None:
     if memory_limit is not None and (not isinstance(memory_limit, Real) or not 0 < float(memory_limit) < np.inf):
         raise ValueError(f"memory_limit must be None or a number of megabytes, got {memory_limit!r}.")
 
@@ -89,20 +81,22 @@ def has_accelerator() -> bool:
     return jax.default_backend() != "cpu"
 
 
-def chunk_rows(loop: ChunkSizes, n_features: int, memory_limit: float | None, kept: int = 0) -> int:
+def chunk_rows(
+    loop: Loop, n_features: int, memory_limit: float | None, kept: int = 0, row_bytes: int | None = None
+) -> int:
     """Return samples per chunk for which a fit stays within `memory_limit` megabytes, all threads together.
 
-    Counted are chunks, accumulators, the p×p matrices of the solve and `kept` more of them, not the samples themselves,
-    nor the libraries.
+    The limit covers chunks, accumulators, the p×p matrices of the solve and `kept` more of them, not the samples
+    themselves, nor the libraries. `row_bytes` defaults to the value of the loop.
     """
-    _check_memory_limit(memory_limit)  # it may have been changed since the fit
     if memory_limit is None:
         return loop.chunk_rows
-    threads = n_threads()
+    check_engine(None, memory_limit)  # the estimator's limit may have changed since the fit
+    threads, row_bytes = n_threads(), loop.row_bytes if row_bytes is None else row_bytes
     fixed = 8 * n_features**2 * (max(MATRICES_PER_THREAD * threads, MATRICES) + kept)
-    rows = int((float(memory_limit) * 2**20 - fixed) / (threads * loop.row_bytes))
+    rows = int((float(memory_limit) * 2**20 - fixed) / (threads * row_bytes))
     if rows < MIN_ROWS:
-        needed = (fixed + MIN_ROWS * threads * loop.row_bytes) / 2**20
+        needed = (fixed + MIN_ROWS * threads * row_bytes) / 2**20
         raise ValueError(
             f"memory_limit={memory_limit} MB is too small{f' for {n_features} features' if n_features else ''} on "
             f"{threads} thread(s), which need {np.ceil(needed):.0f} MB; increase it, or use fewer n_features."

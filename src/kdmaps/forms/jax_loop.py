@@ -1,7 +1,7 @@
-"""The sum over samples in JAX, on its default device: what runs on an accelerator, and the reference of the CPU loop.
+"""The sum over samples in JAX, on its default device: for accelerators, and as a reference of the CPU loop.
 
-Every function here is the chunk step of a basis, written once more in whole-array operations; the formulas are in the
-docstrings of `FourierBasis` and `LandmarkBasis`.
+Every function here is the chunk step of a basis in whole-array operations; the formulas are in the docstrings of
+`FourierBasis` and `LandmarkBasis`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class JaxLoop:
     """
 
     def __init__(self, basis: Basis):
-        if not self.knows(basis):
+        if not self.supports(basis):
             raise ValueError(
                 f"engine='jax' needs Fourier features or a smooth radial kernel, not {basis.kernel!r} at landmarks; "
                 "use engine='numba'."
@@ -39,12 +39,12 @@ class JaxLoop:
         self.chunk_rows: int = max(MIN_ROWS, CHUNK_BYTES // (basis.dtype.itemsize * basis.n_features))
 
     @staticmethod
-    def knows(basis: Basis) -> bool:
-        """Return whether the chunk step of a basis is written here."""
+    def supports(basis: Basis) -> bool:
+        """Return whether there is a chunk step for this basis."""
         return isinstance(basis, FourierBasis) or (isinstance(basis, LandmarkBasis) and basis.radial)
 
     def start(self, rows: int, n_samples: int | None = None) -> dict[str, Any]:
-        """No sums yet."""
+        """Return an accumulator without sums."""
         return {"rows": rows, "sums": None}
 
     def step(
@@ -56,7 +56,7 @@ class JaxLoop:
         constant: np.ndarray | None,
     ) -> None:
         """Add a chunk, without waiting for the device."""
-        # All chunks get the same shape, so that one compilation serves all: samples of weight 0 fill the last one.
+        # Samples of weight 0 fill the last chunk: all chunks have one shape, for which the code is compiled once.
         missing = state["rows"] - X.shape[0]
 
         def padded(a: np.ndarray | None) -> np.ndarray | None:

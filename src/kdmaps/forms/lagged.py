@@ -1,16 +1,15 @@
-"""The lagged form: variance against what changes in a lag, for pairs (x, y) = (x_t, x_{t+τ}) of a trajectory.
+"""The lagged form: variance against the change during a lag, for pairs (x, y) = (x_t, x_{t+τ}) of a trajectory.
 
 Symmetrised over the direction of time, C₀ = ½E[φ(x)φ(x)ᵀ + φ(y)φ(y)ᵀ] and C_τ = ½E[φ(x)φ(y)ᵀ + φ(y)φ(x)ᵀ] have the
-difference L_τ = C₀ - C_τ = ½E[(φ(y) - φ(x))(φ(y) - φ(x))ᵀ], the Dirichlet form of the chain that is seen every τ. With
-it, Σa = μ(L_τ+λR)a is the problem of the energy form: the quotient aᵀL_τa/aᵀΣa of a mode is 1 - ν with its
-autocorrelation ν, and the time scale is -τ/ln ν. Being a sum of squares, L_τ loses no digits for slow modes, and is not
-negative, whatever the samples.
+difference L_τ = C₀ - C_τ = ½E[(φ(y) - φ(x))(φ(y) - φ(x))ᵀ], the Dirichlet form of the chain observed every τ. With it,
+Σa = μ(L_τ+λR)a is the problem of the energy form: the quotient aᵀL_τa/aᵀΣa of a mode is 1 - ν with its autocorrelation
+ν, and the time scale is -τ/ln ν. As a sum of squares, L_τ loses no digits for slow modes and is never negative.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -23,13 +22,13 @@ from kdmaps.forms.moments import Moments, Packed
 from kdmaps.utils.blas import mirror
 from kdmaps.utils.threads import map_reduce, slices
 
-#: Pairs whose features are computed and used at a time: those of a few hundred features stay in the cache.
+#: Pairs per block: a few hundred features of so many pairs stay in the cache.
 BLOCK_PAIRS = 512
 
 
 @dataclass
 class _State:
-    """Σwssᵀ and Σwδδᵀ (lower triangles) and Σws, for s = φ(x) + φ(y) and δ = φ(y) - φ(x); Σwsδᵀ and Σwδ if wanted."""
+    """Σwssᵀ and Σwδδᵀ (lower triangles) and Σws, s = φ(x) + φ(y), δ = φ(y) - φ(x); Σwsδᵀ and Σwδ if not reversible."""
 
     sums: np.ndarray
     differences: np.ndarray
@@ -44,30 +43,15 @@ class _State:
 
 
 @dataclass(frozen=True)
-class _Loop:
-    """The sizes of chunks, for `chunk_rows`."""
-
-    basis: Basis = field(repr=False)
-
-    @property
-    def chunk_rows(self) -> int:
-        return self.basis.chunk_rows
-
-    @property
-    def row_bytes(self) -> int:
-        return 8 * (6 * self.basis.n_features + 6 * self.basis.dim)
-
-
-@dataclass(frozen=True)
 class LaggedForm:
     """Sums of features over pairs of frames; their `Moments` have L_τ for energy.
 
     Parameters
     ----------
     lag : int
-        Number of frames from the first to the second one of a pair.
+        Number of frames from the first to the second frame of a pair.
     reversible : bool, default=True
-        Whether the direction of time does not matter. If it does, there is a flow, too: one more product.
+        If False, the direction of time matters, and `Moments.flow` is summed too: one more product.
     """
 
     lag: int
@@ -75,10 +59,10 @@ class LaggedForm:
     spaces = None
 
     def part(self, rows: slice) -> LaggedForm:
-        """Return the form of these pairs alone, which is the same."""
+        """Return the form of these pairs alone, which is identical."""
         return self
 
-    # For the network: moments of several sets as plain arrays that add up, and back.
+    # For transfer between machines: moments of several sets as plain arrays that add up, and back.
     pack: ClassVar[staticmethod[[Iterable[Moments]], Packed]] = staticmethod(Moments.pack)
     unpack: ClassVar[staticmethod[[Packed], list[Moments]]] = staticmethod(Moments.unpack)
 
@@ -96,7 +80,7 @@ class LaggedForm:
         """Sum over the pairs of a source, in chunks over all cores.
 
         With s = φ(x) + φ(y) and δ = φ(y) - φ(x): Σw·½(φφᵀ of both frames) = ¼Σw(ssᵀ + δδᵀ), and L_τ sums ½wδδᵀ. Two
-        symmetric products are two thirds of the work of C₀ and C_τ by themselves.
+        symmetric products take two thirds of the work of computing C₀ and C_τ.
 
         Parameters
         ----------
@@ -107,7 +91,7 @@ class LaggedForm:
         rows : ndarray of int, optional
             Only these pairs.
         engine : ignored
-            There is one engine for pairs.
+            Pairs have one engine.
         memory_limit, kept :
             As in `EnergyForm.moments`.
         """
@@ -124,7 +108,7 @@ class LaggedForm:
             weight = np.ones(len(chunk)) if sample_weight is None else weights_at(sample_weight, index)
             self._add(state, basis, np.asarray(chunk, dtype=np.float64), weight)
 
-        size = chunk_rows(_Loop(basis), p, memory_limit, kept)
+        size = chunk_rows(basis, p, memory_limit, kept, row_bytes=8 * 6 * (p + basis.dim))
         chosen = {} if rows is None else {"rows": rows}
         states = map_reduce(source.parts(size, **chosen), start, step)
         sums, differences, total, count, weight, squared = (
@@ -144,7 +128,7 @@ class LaggedForm:
         state.weight += float(weight.sum())
         state.weight_squared += float(weight @ weight)
         root = np.sqrt(weight).astype(basis.dtype)
-        from kdmaps.bases.compiled import add_pair_grams  # which takes a while to load
+        from kdmaps.bases.compiled import add_pair_grams  # slow to load
 
         for part in slices(len(pairs), BLOCK_PAIRS):
             here, there = self._features(basis, *split_pairs(pairs[part]))
@@ -157,9 +141,9 @@ class LaggedForm:
                 state.change += root[part] @ difference
 
     def _features(self, basis: Basis, first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the features of both frames of each pair; those of frames in a row are computed once.
+        """Return the features of both frames of each pair; consecutive frames are computed once.
 
-        Compiled code is loaded for sums of pairs anyway, so that it computes the waves of few pairs too.
+        Sums of pairs load the compiled code anyway, so it is used for few pairs too.
         """
         lag = self.lag
         if lag < len(first) and np.array_equal(first[lag:], second[:-lag]):

@@ -1,7 +1,6 @@
-"""Moments: the only thing that ever sees all of X.
+"""Moments: sums over all samples, which everything else is computed from.
 
-They form a group: chunks, folds and the sums of machines add up. Streaming, cross-validation and sample weights are all
-sums of Moments.
+Moments of chunks, folds and machines add up: streaming, cross-validation and sample weights are sums of Moments.
 """
 
 from __future__ import annotations
@@ -9,6 +8,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields, replace
+from functools import reduce
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,8 +17,8 @@ from kdmaps.bases import Basis
 from kdmaps.utils.blas import add_gram, mirror
 from kdmaps.utils.threads import map_reduce, slices
 
-#: Moments of several sets of samples as plain arrays that add up: (count, Σw, Σw²), Σwφ, and both p×p matrices in one;
-#: then the flow, where there is one.
+#: Moments of several sets of samples as plain arrays that add up: (count, Σw, Σw²), Σwφ, both p×p matrices in one, and
+#: flow and change, if present.
 Packed = tuple[np.ndarray, ...]
 
 
@@ -37,12 +37,12 @@ class Moments:
     gram : ndarray of shape (p, p)
         Σ w φφᵀ.
     energy : ndarray of shape (p, p)
-        Σ w ∇φ a ∇φᵀ; of pairs (x, y) of frames ½Σ w δδᵀ, δ = φ(y) - φ(x).
+        Σ w ∇φ D ∇φᵀ with the diffusion tensor D; for pairs (x, y) of frames ½Σ w δδᵀ, δ = φ(y) - φ(x).
     flow : ndarray of shape (p, p) or None
-        ½Σ w sδᵀ, s = φ(x) + φ(y), of pairs whose direction in time matters: its antisymmetric part is that of
-        Σ w φ(x)φ(y)ᵀ, its symmetric part half of what Σ w φφᵀ gains from x to y.
+        ½Σ w sδᵀ, s = φ(x) + φ(y), for pairs whose direction in time matters. It has the same antisymmetric part as
+        Σ w φ(x)φ(y)ᵀ; its symmetric part is half the change of Σ w φφᵀ from x to y.
     change : ndarray of shape (p,) or None
-        ½Σ w δ of such pairs.
+        ½Σ w δ for such pairs.
     """
 
     count: int
@@ -92,7 +92,7 @@ class Moments:
 
     @property
     def weighted(self) -> bool:
-        """Whether samples had weights; equal ones are none, since they leave as many effective samples as there are."""
+        """Whether samples have unequal weights, which reduce the effective number of samples."""
         return not np.isclose(self.effective_count, self.count, rtol=1e-9)
 
     def covariance(self, center: bool = True) -> np.ndarray:
@@ -103,7 +103,7 @@ class Moments:
         return second
 
     def mean_energy(self) -> np.ndarray:
-        """Return L = E ∇φ a ∇φᵀ."""
+        """Return L = E ∇φ D ∇φᵀ."""
         return self.energy / self.weight
 
     def reduced(self, frame: np.ndarray) -> Moments:
@@ -113,10 +113,10 @@ class Moments:
         change = None if self.change is None else frame.T @ self.change
         return replace(self, total=frame.T @ self.total, gram=gram, energy=energy, flow=flow, change=change)
 
-    # --- for the network ----------------------------------------------------------------------------------------------
+    # --- for transfer between machines --------------------------------------------------------------------------------
     @staticmethod
     def pack(sets: Iterable[Moments]) -> Packed:
-        """Stack the moments of several sets; the halves of Gram and energy, which are symmetric, share one matrix."""
+        """Stack the moments of several sets; one triangle of Gram and one of energy, both symmetric, share a matrix."""
 
         def both(m: Moments) -> np.ndarray:
             p = len(m.total)
@@ -151,11 +151,7 @@ class Moments:
 
 def sum_moments(parts: Iterable[Moments]) -> Moments:
     """Add up moments, e.g. of the chunks of an iterator."""
-    parts = iter(parts)
-    total = next(parts)
-    for part in parts:
-        total = total + part
-    return total
+    return reduce(operator.add, parts)
 
 
 def add_exactly(
@@ -163,7 +159,7 @@ def add_exactly(
 ) -> tuple[Moments, Moments | None]:
     """Return `total` + `part`, and the rounding error of this sum, to be given as `carry` with the next part.
 
-    Compensated summation (Knuth's two-sum): the error after any number of parts is that of one addition.
+    Compensated summation (Knuth's two-sum): after any number of parts, the error is as small as for one addition.
     """
     if total is None:
         return part, None
@@ -210,14 +206,14 @@ class StackedMoments:
 
 
 class GeneratorMoments(NamedTuple):
-    """What the residual of any combination of features depends on.
+    """Sums that determine the residual of any combination of features under a generator 𝒢.
 
     Attributes
     ----------
     square, cross : ndarray of shape (p, p)
         E (𝒢φ)(𝒢φ)ᵀ and E (𝒢φ)φᵀ.
     image : ndarray of shape (p,)
-        E 𝒢φ: zero under the stationary law, and up to sampling error for its samples.
+        E 𝒢φ: zero under the stationary law; for its samples, a sampling error.
     """
 
     square: np.ndarray
@@ -228,7 +224,7 @@ class GeneratorMoments(NamedTuple):
 def generator_moments(
     images: Callable[[np.ndarray], np.ndarray], basis: Basis, X: np.ndarray, sample_weight: np.ndarray | None = None
 ) -> GeneratorMoments:
-    """Return E (𝒢φ)(𝒢φ)ᵀ, E (𝒢φ)φᵀ and E 𝒢φ over the samples X, in chunks: nothing of size n×p is ever formed.
+    """Return E (𝒢φ)(𝒢φ)ᵀ, E (𝒢φ)φᵀ and E 𝒢φ over the samples X, in chunks.
 
     Parameters
     ----------

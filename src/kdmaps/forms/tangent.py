@@ -1,4 +1,4 @@
-"""Tangent spaces of a data manifold by local principal components, and the energy that lives on them."""
+"""Tangent spaces of a data manifold by local principal components, and the energy along them."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from kdmaps.forms.diffusion import DiffusionTensor, TensorLike
 from kdmaps.utils.types import Index
 from kdmaps.utils.warn import warn
 
-#: A local spectrum ends with its first fall by this factor. In neighbourhoods of twenty samples or more that fill all
-#: dimensions, sampling alone makes smaller ones.
+#: A local spectrum ends where it first falls by this factor. In neighbourhoods of twenty samples or more that fill all
+#: dimensions, random falls are smaller.
 MIN_FALL = 2.0
-#: Neighbours for each dimension of a tangent space: fewer do not tell its last direction from the normal ones.
+#: Neighbours for each dimension of a tangent space; with fewer, its last direction mixes with the normal directions.
 NEIGHBORS_PER_DIMENSION = 10
-#: Neighbourhoods hold at least this many samples, and beyond what the dimension needs at most this fraction of all.
+#: Smallest size of neighbourhoods, and largest fraction of all samples unless the dimension needs more.
 SMALLEST, LARGEST_FRACTION = 20, 0.1
 #: Samples at which the size of the neighbourhoods, the dimension and the floor are estimated.
 PROBES = 500
-#: Up to this many columns a tree finds neighbours faster than all distances do.
+#: Up to this many columns, a tree is faster than computing all distances.
 TREE_COLUMNS = 8
 #: Numbers in the work array (samples, neighbours, columns) of a chunk.
 CHUNK_NUMBERS = 2**19
@@ -35,36 +35,36 @@ CHUNK_NUMBERS = 2**19
 
 @dataclass(frozen=True)
 class TangentDiffusion:
-    """The tensor a(x) = P(x) + ε(I - P(x)), P the projector on the tangent space of the samples at x.
+    """The tensor D(x) = P(x) + ε(I - P(x)), P the projector on the tangent space of the samples at x.
 
-    On samples of an embedded manifold the ambient energy E|∇f|² counts the derivative of f across the manifold, about
-    which the samples know nothing; with P∇f it is the energy of the manifold's own diffusion. A small ε > 0 keeps
-    functions of the normal direction from being free as soon as there is noise. Tangent spaces are spanned by the
-    leading principal components of the nearest samples.
+    On samples of an embedded manifold, the ambient energy E|∇f|² includes the derivative of f across the manifold,
+    which the samples do not determine; E|P∇f|² is the energy of diffusion on the manifold. With noise, functions of the
+    normal direction need a small ε > 0, or they would cost no energy. Tangent spaces are spanned by the leading
+    principal components of the nearest samples.
 
     Parameters
     ----------
     dimension : int or None, default=None
-        Dimension D of the manifold; None estimates it.
+        Dimension m of the manifold; None estimates it.
     n_neighbors : int or None, default=None
-        Samples in a neighbourhood; None takes the number for which tangent and normal directions are told apart best.
+        Samples in a neighbourhood; None chooses the number that separates tangent and normal directions best.
     floor : "auto" or float, default="auto"
         ε between 0 and 1. "auto" is the ratio of the largest normal to the mean tangential variance in a neighbourhood.
     max_samples : int, default=10000
-        Neighbours are searched among at most so many samples, drawn at random but always the same ones, so that memory
-        does not grow with the data.
+        Neighbours are searched among at most so many samples, drawn at random with a fixed seed, to limit memory.
 
     Notes
     -----
-    "auto" has this reason: a linear function of the normal direction with variance s² has the rate ε/s². For ε = s²/t²,
-    t² the tangential variance in a neighbourhood, that is 1/t²: normal functions relax as fast as tangential functions
-    that vary over one neighbourhood, so none of them comes before a mode that varies over longer distances. On a clean
-    manifold s² is due to curvature alone and ε falls with the neighbourhoods; where noise fills them, ε is 1.
+    Reason for "auto": a linear function of the normal direction with variance s² has the rate ε/s². For ε = s²/t², with
+    the tangential variance t² in a neighbourhood, the rate is 1/t²: normal functions relax as fast as tangential
+    functions that vary over one neighbourhood, so none of them precedes a mode that varies over longer distances. On a
+    clean manifold s² is due to curvature alone, and ε falls with the size of the neighbourhoods; where noise fills
+    them, ε is 1.
 
-    The mean local spectrum s_1 ≥ … ≥ s_d over the probes decides. The dimension is the first D with s_D ≥ 2 s_{D+1}
-    (the first, because curvature and torsion make further falls); of all neighbourhoods with at least ten samples for
-    each dimension, those with the smallest s_{D+1} relative to the mean of s_1..s_D are taken. If none has such a fall,
-    the samples fill all dimensions, and the tensor is the identity.
+    Dimension and size of the neighbourhoods follow from the mean local spectrum s_1 ≥ … ≥ s_d over the probes. The
+    dimension is the first m with s_m ≥ 2 s_{m+1} (curvature and torsion cause further falls). Among neighbourhoods with
+    at least ten samples for each dimension, the size with the smallest s_{m+1} relative to the mean of s_1..s_m is
+    chosen. If no spectrum has such a fall, the samples fill all dimensions, and the tensor is the identity.
 
     Examples
     --------
@@ -81,17 +81,18 @@ class TangentDiffusion:
     max_samples: int = 10_000
 
     def fit(self, X: np.ndarray, sample_weight: np.ndarray | None = None) -> TangentSpaces:
-        """Tangent spaces of the samples X; those of weight 0 do not count, other weights make no difference."""
+        """Return tangent spaces of the samples X; samples of weight 0 are left out, other weights have no effect."""
         X, sample_weight = self._drawn(ArraySource(X, checked=True), sample_weight)
         X = X if sample_weight is None else X[sample_weight > 0]
-        X = np.unique(np.asarray(X, dtype=np.float64), axis=0)  # repetitions are no neighbours
+        X = np.unique(np.asarray(X, dtype=np.float64), axis=0)  # without repetitions
         dim = X.shape[1]
         choices = [choice for choice in self._choices(X) if choice[2] < 1]
         if not choices:
             if self.dimension != dim and dim > 1:
                 warn(
-                    f"{len(X)} distinct samples show no tangent spaces of fewer than {dim} dimensions: the energy is "
-                    "the ambient one. Give TangentDiffusion the dimension if you know it, or more samples.",
+                    f"{len(X)} distinct samples show no tangent spaces of fewer than {dim} dimensions, so the "
+                    "ambient energy is used, which changes rates and modes on a manifold. Give TangentDiffusion the "
+                    "dimension, or fit more samples.",
                     DataWarning,
                 )
             return TangentSpaces(X[:1], dim, 0, 1.0)
@@ -99,22 +100,22 @@ class TangentDiffusion:
         return TangentSpaces(X, dimension, k, ratio if self.floor == "auto" else float(self.floor))
 
     def _drawn(self, source: Source, sample_weight: np.ndarray | None) -> tuple[np.ndarray, np.ndarray | None]:
-        """Return the samples among which neighbours are searched: the same ones, however the data are stored."""
+        """Return the samples among which neighbours are searched, independent of how the data are stored."""
         self._check(source.shape[1])
         return source.sample(self.max_samples, np.random.RandomState(0), sample_weight)[1:]
 
     def _choices(self, X: np.ndarray) -> Iterator[tuple[int, int, float]]:
-        """Neighbourhood size, dimension, and the ratio of normal to tangential variance there."""
+        """Yield size of neighbourhoods, dimension, and the ratio of normal to tangential variance."""
         n, dim = X.shape
         if self.dimension == dim or n < 3:
             return
         sizes = self._sizes(n, dim)
         for k, spectrum in zip(sizes, _mean_spectra(X, sizes), strict=True):
             falls = np.flatnonzero(spectrum[:-1] >= MIN_FALL * spectrum[1:])
-            D = self.dimension or (falls[0] + 1 if falls.size else dim)
-            enough = self.n_neighbors is not None or k >= NEIGHBORS_PER_DIMENSION * D
-            if dim > D and spectrum[0] > 0 and (enough or (self.dimension is not None and k == sizes[-1])):
-                yield k, int(D), float(min(spectrum[D] / spectrum[:D].mean(), 1))
+            m = self.dimension or (falls[0] + 1 if falls.size else dim)
+            enough = self.n_neighbors is not None or k >= NEIGHBORS_PER_DIMENSION * m
+            if dim > m and spectrum[0] > 0 and (enough or (self.dimension is not None and k == sizes[-1])):
+                yield k, int(m), float(min(spectrum[m] / spectrum[:m].mean(), 1))
 
     def _sizes(self, n: int, dim: int) -> list[int]:
         if self.n_neighbors is not None:
@@ -127,11 +128,11 @@ class TangentDiffusion:
         return sizes[::-1]
 
     def _check(self, dim: int) -> None:
-        D, k = self.dimension, self.n_neighbors
-        if D is not None and not (isinstance(D, Integral) and 1 <= D <= dim):
-            raise ValueError(f"dimension must be None or an integer from 1 to the {dim} columns of X, got {D!r}.")
-        if k is not None and not (isinstance(k, Integral) and k > (D or 1)):
-            raise ValueError(f"n_neighbors must be None or an integer above the dimension {D or 1}, got {k!r}.")
+        m, k = self.dimension, self.n_neighbors
+        if m is not None and not (isinstance(m, Integral) and 1 <= m <= dim):
+            raise ValueError(f"dimension must be None or an integer from 1 to the {dim} columns of X, got {m!r}.")
+        if k is not None and not (isinstance(k, Integral) and k > (m or 1)):
+            raise ValueError(f"n_neighbors must be None or an integer above the dimension {m or 1}, got {k!r}.")
         if self.floor != "auto" and not (isinstance(self.floor, Real) and 0 <= float(self.floor) <= 1):
             raise ValueError(f"floor must be 'auto' or a number from 0 to 1, got {self.floor!r}.")
         if not isinstance(self.max_samples, Integral) or self.max_samples < 3:
@@ -140,16 +141,16 @@ class TangentDiffusion:
 
 @dataclass(frozen=True, eq=False)
 class TangentSpaces:
-    """Tangent spaces at any point, from the principal components of the nearest ones of some samples.
+    """Tangent spaces at any point, from the principal components of the nearest samples.
 
     Attributes
     ----------
-    samples : ndarray of shape (m, d)
-        Those among which neighbours are searched.
+    samples : ndarray of shape (n, d)
+        Samples among which neighbours are searched.
     dimension : int
-        D.
+        m.
     n_neighbors : int
-        0 if the dimension is d: nothing is searched then.
+        0 if the dimension is d, without a search.
     floor : float
         ε.
     """
@@ -161,7 +162,7 @@ class TangentSpaces:
 
     @property
     def normal(self) -> bool:
-        """Whether `frames` spans the normal spaces: the fewer directions, the fewer products of the energy."""
+        """True if `frames` spans the normal spaces, which have fewer directions and so need fewer products."""
         dim = self.samples.shape[1]
         return 2 * self.dimension > dim and self.n_neighbors >= dim
 
@@ -170,17 +171,17 @@ class TangentSpaces:
         return _neighbors(self.samples, self.n_neighbors)
 
     def frames(self, X: np.ndarray) -> np.ndarray:
-        """Orthonormal columns that span the tangent space at each point of X, or the normal space (see `normal`)."""
-        D, normal = self.dimension, self.normal
-        out = np.empty((len(X), X.shape[1], X.shape[1] - D if normal else D))
+        """Return orthonormal columns that span the tangent space at each point of X (the normal space if `normal`)."""
+        m, normal = self.dimension, self.normal
+        out = np.empty((len(X), X.shape[1], X.shape[1] - m if normal else m))
         for part, deviations in _neighborhoods(self.samples, self._tree, X, self.n_neighbors):
             vectors = np.linalg.eigh(_smaller_product(deviations))[1]  # ascending
             if normal:
-                out[part] = vectors[:, :, :-D]
+                out[part] = vectors[:, :, :-m]
             elif vectors.shape[1] == X.shape[1]:
-                out[part] = vectors[:, :, -D:]
+                out[part] = vectors[:, :, -m:]
             else:
-                out[part] = np.linalg.qr(np.swapaxes(deviations, 1, 2) @ vectors[:, :, : -D - 1 : -1])[0]
+                out[part] = np.linalg.qr(np.swapaxes(deviations, 1, 2) @ vectors[:, :, : -m - 1 : -1])[0]
         return out
 
     def tensor(self, X: np.ndarray, keep: bool = False) -> TangentTensor:
@@ -190,9 +191,9 @@ class TangentSpaces:
 
 
 class TangentTensor(DiffusionTensor):
-    """a = εI + (1-ε)TTᵀ with the tangent directions T, or I - (1-ε)NNᵀ with the normal ones, whichever are fewer.
+    """D = εI + (1-ε)TTᵀ with tangent directions T, or I - (1-ε)NNᵀ with normal directions N, whichever are fewer.
 
-    The constant part costs nothing beyond the Gram, so the energy on a hypersurface costs one more product.
+    The constant part costs nothing beyond the Gram matrix, so the energy on a hypersurface costs one more product.
     """
 
     spaces: TangentSpaces
@@ -206,11 +207,11 @@ class TangentTensor(DiffusionTensor):
 
     @property
     def per_sample(self) -> bool:
-        """No: tangent spaces are known everywhere."""
+        """False: tangent spaces are defined at all points."""
         return False
 
     def check_rows(self, n_samples: int) -> None:
-        """Nothing to check: tangent spaces are known everywhere."""
+        """Do nothing: tangent spaces are defined at all points."""
 
     def part(self, index: slice) -> TangentTensor:
         """Return the tensor of these rows of X alone."""
@@ -224,12 +225,12 @@ class TangentTensor(DiffusionTensor):
         return TensorRows(factor=np.sqrt(1 - self.spaces.floor) * frames)
 
     def content(self, X: np.ndarray, index: np.ndarray) -> Iterator[np.ndarray]:
-        """Yield what the tangent spaces are found from."""
+        """Yield the data that determine the tangent spaces."""
         spaces = self.spaces
         yield from (spaces.samples, np.array([spaces.dimension, spaces.n_neighbors, spaces.floor]))
 
 
-#: What an estimator takes as `diffusion`; a string is "tangent".
+#: Argument `diffusion` of estimators; a string is "tangent".
 DiffusionLike: TypeAlias = TensorLike | TangentDiffusion
 
 
@@ -249,9 +250,9 @@ def checked_tensor(
     X : array of shape (n_samples, d), or Source
     sample_weight : ndarray of shape (n_samples,), optional
     spaces : TangentSpaces, optional
-        Used for "tangent" instead of tangent spaces of X.
+        Replaces the tangent spaces of X for "tangent".
     keep : bool, default=False
-        Whether there will be many passes over X.
+        Compute the tensor at all samples now, for many passes over X.
     """
     if isinstance(diffusion, str) and diffusion != "tangent":
         raise ValueError(f"diffusion must be None, 'tangent', a number, an array or a callable, got {diffusion!r}.")
@@ -260,7 +261,7 @@ def checked_tensor(
         if isinstance(X, Source) and spaces is None:
             X, sample_weight = wanted._drawn(X, sample_weight)
         return (wanted.fit(X, sample_weight) if spaces is None else spaces).tensor(X, keep)
-    tensor = DiffusionTensor(diffusion, X.shape[1])
+    tensor = DiffusionTensor(diffusion, X.shape[1], keep)
     if X.shape[0] is not None:
         tensor.check_rows(X.shape[0])
     elif tensor.per_sample:
@@ -275,7 +276,7 @@ def _neighbors(X: np.ndarray, k: int) -> NearestNeighbors:
 def _neighborhoods(
     samples: np.ndarray, tree: NearestNeighbors, X: np.ndarray, k: int
 ) -> Iterator[tuple[slice, np.ndarray]]:
-    """Deviations (chunk, k, d) of the k samples nearest to each point of X from their mean, chunk by chunk."""
+    """Yield deviations (chunk, k, d) of the k samples nearest to each point of X from their mean, chunk by chunk."""
     size = max(1, CHUNK_NUMBERS // (k * X.shape[1]))
     for start in range(0, len(X), size):
         part = slice(start, min(start + size, len(X)))
@@ -284,13 +285,13 @@ def _neighborhoods(
 
 
 def _smaller_product(deviations: np.ndarray) -> np.ndarray:
-    """AᵀA (d×d) or AAᵀ (k×k) for each k×d matrix A, whichever is smaller: they share their nonzero eigenvalues."""
+    """Return AᵀA (d×d) or AAᵀ (k×k) of each k×d matrix A, whichever is smaller; nonzero eigenvalues are equal."""
     transposed = np.swapaxes(deviations, 1, 2)
     return transposed @ deviations if deviations.shape[1] >= deviations.shape[2] else deviations @ transposed
 
 
 def _mean_spectra(X: np.ndarray, sizes: list[int]) -> list[np.ndarray]:
-    """Variances along the principal components of neighbourhoods of each size, descending, averaged over probes."""
+    """Return variances along principal components of neighbourhoods of each size, descending, averaged over probes."""
     probes = X[np.linspace(0, len(X) - 1, min(PROBES, len(X))).astype(int)]
     tree, spectra = _neighbors(X, max(sizes)), []
     for k in sizes:

@@ -10,14 +10,14 @@ from kdmaps.utils.types import Index
 
 
 class TensorInCoordinates(DiffusionTensor):
-    """HᵀaH, the tensor of the coordinates y = xH: the energy of a function is the same in x and in y.
+    """HᵀDH, the tensor of the coordinates y = xH: the energy of a function is the same in x and in y.
 
     Parameters
     ----------
     tensor : DiffusionTensor
-        a(x) = C ± FFᵀ, whose parts become HᵀCH and HᵀF; a scalar s(x) becomes the factor √s Hᵀ.
+        D(x) = C ± FFᵀ, whose parts become HᵀCH and HᵀF; a scalar s(x) becomes the factor √s Hᵀ.
     X : ndarray of shape (n, d)
-        The samples, at which a is known.
+        The samples, at which D is given.
     root : ndarray of shape (d, d)
         H.
     """

@@ -29,7 +29,7 @@ class Statistics(NamedTuple):
     totals : array of shape (C, p)
         Σ w φ.
     grams, energies : arrays of shape (C, p, p)
-        Σ w φφᵀ and Σ w ∇φ a ∇φᵀ.
+        Σ w φφᵀ and Σ w ∇φ D ∇φᵀ.
     ridge : array of shape (p, p) or None
         R; None is the identity.
     beta : array of shape (L,) or None
