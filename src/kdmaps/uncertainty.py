@@ -233,12 +233,14 @@ def bootstrap(
     if not hasattr(model, "cv_results_"):
         _warn_of_bias(refit, intervals)
     intervals = _widened(intervals, model.trust_)
+    with np.errstate(divide="ignore"):
+        timescale_intervals = 1 / intervals[:, ::-1]  # 1/0 = ∞
     spread = np.log(rates).std(axis=0, ddof=1)  # of log rate: the relative error of a rate and of its time scale
     return Uncertainty(
         rates=centre,
         timescales=1 / centre,
         rate_intervals=intervals,
-        timescale_intervals=_inverse(intervals[:, ::-1]),
+        timescale_intervals=timescale_intervals,
         rate_errors=spread * centre,
         timescale_errors=spread / centre,
         angles=np.quantile(angles, confidence, axis=0),
@@ -257,7 +259,7 @@ def _observations(
     fitted: Any, X: ArraySource, weight: np.ndarray | None, groups: Any, diffusion: DiffusionLike
 ) -> tuple[Source, Any, np.ndarray | None, Any, slice | np.ndarray]:
     """Return the samples or pairs of frames, their form, weights, groups and rows in X."""
-    lag = getattr(fitted, "lag_", None)
+    lag = fitted.modes_.clock.lag
     if lag is None:
         spaces = fitted.tangents_ if diffusion is None else None
         tensor = checked_tensor(fitted.diffusion if diffusion is None else diffusion, X, weight, spaces=spaces)
@@ -294,12 +296,6 @@ def _widened(intervals: np.ndarray, trust: Trust | None) -> np.ndarray:
     high = np.where(high > 0, np.hypot(high, others.max(axis=0)), high + others.max(axis=0))
     low, high = np.where(trust.unbounded_below, -np.inf, low), np.where(trust.unbounded_above, np.inf, high)
     return trust.rates[:, None] * np.exp(np.stack([low, high], axis=1))
-
-
-def _inverse(values: np.ndarray) -> np.ndarray:
-    """1/x, with 1/0 = ∞ and 1/∞ = 0."""
-    with np.errstate(divide="ignore"):
-        return 1 / values
 
 
 def _warn_of_bias(refit: _Refit, intervals: np.ndarray) -> None:
