@@ -158,8 +158,13 @@ class TestAlignment:
         values = gaussian(seed, N, r + big_r)
         expected = np.abs(np.corrcoef(values, rowvar=False)[:r, r:])
         assert_allclose(correlation_table(values[:, :r], values[:, r:]), expected, atol=1e-12)
+        weight = np.arange(N) % 4
+        covariance = np.cov(values, rowvar=False, aweights=weight)
+        scale = np.sqrt(np.diagonal(covariance))
+        expected = np.abs(covariance / np.outer(scale, scale))[:r, r:]
+        assert_allclose(correlation_table(values[:, :r], values[:, r:], weight), expected, atol=1e-12)
 
-    def test_unknown_method(self):
+    def test_rejects_unknown_method(self):
         with pytest.raises(ValueError, match="hungarian"):
             align_modes(trigonometric(), trigonometric(), method="greedy")
 
@@ -168,7 +173,7 @@ class TestAlignment:
     "function", [subspace_r2, principal_angles, align_modes, correlation_table, average_abs_correlation]
 )
 class TestArguments:
-    def test_bad_arrays(self, function):
+    def test_rejects_bad_arrays(self, function):
         good = gaussian(0, N, 2)
         bad = {
             "contains NaN": np.where(np.arange(N)[:, None] == 3, np.nan, good),
@@ -182,13 +187,13 @@ class TestArguments:
             with pytest.raises(ValueError, match=message):
                 function(good, values)
 
-    def test_different_samples(self, function):
+    def test_rejects_different_samples(self, function):
         with pytest.raises(ValueError, match="same points"):
             function(gaussian(0, N, 2), gaussian(0, N + 1, 2))
 
 
 @pytest.mark.parametrize("weight", [np.ones(N - 1), np.zeros(N), -np.ones(N), np.full(N, np.nan)])
-@pytest.mark.parametrize("function", [subspace_r2, principal_angles])
-def test_bad_weights(function, weight):
+@pytest.mark.parametrize("function", [subspace_r2, principal_angles, correlation_table])
+def test_rejects_bad_weights(function, weight):
     with pytest.raises(ValueError, match="sample_weight"):
         function(gaussian(0, N, 2), gaussian(1, N, 2), sample_weight=weight)

@@ -251,7 +251,7 @@ class TestBlocks:
         assert [block[0] for block in blocks] == [0, 13, 25, 37, 54, 66, 78]  # pieces of 3, 2 and 12 are joined
         assert_array_equal(cut_blocks([np.arange(3)], 12)[0], np.arange(3))
 
-    @known_warning("independent ones")
+    @known_warning("Too few independent samples")
     def test_few_blocks_warn(self, fitted):
         model, X = fitted
         with pytest.warns(UnreliableModesWarning, match="only 5 blocks"):

@@ -59,7 +59,7 @@ def test_time_scales_and_tests_of_the_lag():
     tests = kdmaps.dynamics.validate(model, PATH)
     assert f"from a lag of {tests.implied.plateau} frame" in result.stdout
     assert tests.predicts
-    assert f"Kolmogorov test of 5 lags {tests.chapman.verdict}." in result.stdout
+    assert f"Kolmogorov test of 5 lags {tests.chapman.outcome}." in result.stdout
 
 
 def test_a_model_remembers_lag_time_step_and_unit():

@@ -48,7 +48,7 @@ def circle_rate(kappa, n=400):
     return eigh(L, np.diag(pi), eigvals_only=True)[1]
 
 
-@known_warning("does not lie where")
+@known_warning("over-smooths")
 def test_a_well_at_the_ends_of_a_turn_has_the_rates_of_the_circle():
     phi = np.random.default_rng(0).vonmises(np.pi, 1.5, (4000, 1))
     exact = circle_rate(1.5)

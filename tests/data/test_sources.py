@@ -208,7 +208,7 @@ class TestLargeStream:
         # The origin is another one; the span of the features and their norm are the same.
         assert_allclose(model.rates_, make(bandwidth=2.0).fit(X).rates_, rtol=1e-9)
 
-    @known_warning("does not lie where")
+    @known_warning("over-smooths")
     def test_previews_are_seeded_and_the_same_for_all_sources(self, monkeypatch):
         monkeypatch.setattr("kdmaps.estimators.fitting.PREVIEW_SAMPLES", 100)
         one, two = make().fit(X), make().fit(lambda: cut(5, 400))

@@ -21,7 +21,7 @@ def gauss():
     return np.random.default_rng(0).standard_normal((4000, 1))
 
 
-def test_parts_between_values_add_up_to_the_variance():
+def test_transition_parts_sum_to_the_variance():
     """Summation by parts: Σ F(s)(s' - s) = Σ w s² for centred values, whatever the weights."""
     rng = np.random.default_rng(1)
     values, weight = rng.standard_normal(50) ** 3, rng.random(50)
@@ -30,34 +30,34 @@ def test_parts_between_values_add_up_to_the_variance():
     assert_allclose(transition_parts(values, weight).sum(), weight @ centred**2, rtol=1e-12)
 
 
-def test_an_equal_load_is_carried_by_all_and_a_single_one_by_one(gauss):
+def test_energy_samples_of_equal_and_single_loads(gauss):
     energies = np.column_stack([np.ones(4000), np.zeros(4000)])
     energies[7, 1] = 2.0
     found = evidence_of(np.tile(gauss, (1, 2)), energies, sample_of(gauss), 4000)
     assert_allclose(found.energy_samples, [4000, 1], rtol=1e-12)
-    # (Σx²)²/Σx⁴ = n/3 for Gaussian values, of which Σx⁴ knows √(96/9n) = 5 %.
+    # (Σx²)²/Σx⁴ = n/3 for Gaussian values, with a relative error of √(96/9n) = 5 %.
     assert_allclose(found.variance_samples, 4000 / 3, rtol=0.1)
 
 
-def test_weights_count_as_copies(gauss):
-    """A sample of weight 2 is worth less than two samples: counts with weights follow (Σw)²/Σw²."""
+def test_weights_reduce_counts(gauss):
+    """Equal energies with weights count as (Σw)²/Σw² samples."""
     weight = np.tile([1.0, 3.0], 2000)
     found = evidence_of(gauss, np.ones((4000, 1)), sample_of(gauss, weight), 4000)
     assert_allclose(found.energy_samples, weight.sum() ** 2 / (weight @ weight), rtol=1e-12)
 
 
-def test_a_subsample_stands_for_all(gauss):
+def test_counts_of_a_subsample_are_scaled(gauss):
     found = evidence_of(gauss[:1000], np.ones((1000, 1)), sample_of(gauss[:1000]), 4000)
     assert_allclose(found.energy_samples, 4000)
 
 
-def test_the_standard_error_of_a_rate(gauss):
+def test_standard_error_of_a_rate(gauss):
     """For φ = x the rate is 1/Var x, and log of it has the standard error √(2/n)."""
     found = evidence_of(gauss, np.ones((4000, 1)), sample_of(gauss), 4000)
-    assert_allclose(found.errors, np.sqrt(2 / 4000), rtol=0.1)  # of which Σx⁴ knows 5 %
+    assert_allclose(found.errors, np.sqrt(2 / 4000), rtol=0.1)  # Σx⁴ is accurate to 5 %
 
 
-def test_frames_of_a_trajectory_are_worth_fewer():
+def test_independent_samples_of_a_trajectory():
     a, n = 0.9, 40_000
     x = lfilter([1.0], [1.0, -a], np.random.default_rng(0).standard_normal(n))[:, None]
     found = evidence_of(x, np.ones((n, 1)), sample_of(x), n)
@@ -68,7 +68,7 @@ def test_frames_of_a_trajectory_are_worth_fewer():
     assert evidence_of(x, np.ones((n, 1)), sample_of(x), n, walkers).independent_samples[0] > 0.9 * n
 
 
-def test_an_exact_mode_has_its_energy_where_its_values_say(gauss):
+def test_misplaced_energy_of_exact_and_other_functions(gauss):
     """For Gaussian x, φ = x and φ = x² - 1 are modes, sign(x)√|x| and x³ are not."""
     x, weight = gauss[:, 0], np.full(4000, 1 / 4000)
     modes = {"x": (x, np.ones(4000)), "x² - 1": (x**2 - 1, 4 * x**2)}
@@ -80,7 +80,7 @@ def test_an_exact_mode_has_its_energy_where_its_values_say(gauss):
     assert min(wrong.values()) > 0.12
 
 
-def test_a_gap_without_samples_takes_the_transition():
+def test_gap_without_samples():
     """Two clusters at ±1: the part between them is 1 - O(width)."""
     x = np.r_[-1 + 0.01 * np.linspace(-1, 1, 100), 1 + 0.01 * np.linspace(-1, 1, 100)][:, None]
     found = evidence_of(x, np.ones((200, 1)), sample_of(x), 200)
@@ -88,10 +88,10 @@ def test_a_gap_without_samples_takes_the_transition():
     assert found.transition_samples[0] == pytest.approx(1, abs=0.05)
 
 
-@known_warning()  # a random factor is no energy that a mode could have
+@known_warning()  # of a random factor
 @pytest.mark.parametrize("kind", ["identity", "matrix", "callable scalar", "factor"])
-def test_energies_add_up_to_the_rate(kind):
-    """E ∇φᵀa∇φ over all samples is what the moments say, for every kind of tensor."""
+def test_energies_average_to_the_rate(kind):
+    """The mean of ∇φᵀa∇φ agrees with the moments for every kind of tensor."""
     X = kdmaps.problems.load("ou2d-4").sample(300, random_state=0)
     factor = np.random.default_rng(0).standard_normal((300, 2, 1))
     tensor = {
@@ -106,7 +106,7 @@ def test_energies_add_up_to_the_rate(kind):
 
 
 @known_warning("regularization weighs")
-def test_the_constant_of_a_fit_that_is_not_centred_needs_no_samples():
+def test_constant_mode_needs_no_samples():
     X = kdmaps.problems.load("dw1d").sample(500, random_state=0)
     model = kdmaps.KernelDiffusionMap(2, center=False, random_state=0).fit(X)
     assert model.energy_samples_[0] == 500

@@ -1,4 +1,4 @@
-"""Modes that are new coordinates, told from functions of earlier ones, where the answer is known."""
+"""Independent modes of systems whose coordinates are known."""
 
 import numpy as np
 import pytest
@@ -14,26 +14,26 @@ x, y = RNG.uniform(0, np.pi, (2, 1000))
 STRIP = np.column_stack([np.cos(x), np.cos(2 * x), np.cos(3 * x), np.cos(y), np.cos(x) * np.cos(y), np.cos(4 * x)])
 
 
-def test_a_strip_has_two_coordinates():
+def test_strip():
     found = kdmaps.independent_modes(STRIP)
     assert_array_equal(found.indices, [0, 3])
     assert_array_equal(found.independent, [True, False, False, True, False, False])
-    # cos(y) is independent of x: left out of its own prediction, it has an error of 1, and that of the fit above it.
+    # cos(y) is independent of x: its residual is 1, plus the error of the fit.
     assert found.residuals[3] == pytest.approx(1, abs=0.03)
     # The error of a line in a window of 1/24 of the median distance or more: largest for cos(4x), of degree four.
     assert (found.residuals[[1, 2, 4, 5]] < 0.1).all()
     assert found.residuals[0] == 1
 
 
-def test_a_circle_needs_both_of_its_waves():
-    """sin θ has two values for every cos θ: no function of it."""
+def test_circle_has_two_independent_modes():
+    """sin θ is not a function of cos θ."""
     found = kdmaps.independent_modes(np.column_stack([f(k * 2 * x) for k in (1, 2) for f in (np.cos, np.sin)]))
     assert_array_equal(found.indices, [0, 1])
     assert found.residuals[1] == pytest.approx(1, abs=0.03)
 
 
-def test_the_prediction_is_that_of_weighted_least_squares(monkeypatch):
-    """One least-squares problem for each sample, by LAPACK, without that sample; the best width counts."""
+def test_prediction_against_explicit_least_squares(monkeypatch):
+    """One weighted least-squares problem per sample, without that sample; the best width counts."""
     monkeypatch.setattr(module, "SHRINKAGE", 0.0)
     n = 60
     weight = RNG.uniform(0.5, 1.5, n)
@@ -58,8 +58,8 @@ def test_the_prediction_is_that_of_weighted_least_squares(monkeypatch):
     assert found.residuals[2] == pytest.approx(min(errors), rel=1e-6)  # conditioning of the local problems
 
 
-def test_noise_is_independent_however_many_modes_precede_it():
-    """A sample that predicted itself would make noise a function of earlier modes."""
+def test_noise_is_independent_of_many_modes():
+    """Without leaving samples out of their own prediction, noise would look like a function of earlier modes."""
     noise = RNG.normal(size=(400, 4))
     found = kdmaps.independent_modes(noise)
     assert found.independent.all()
@@ -68,7 +68,7 @@ def test_noise_is_independent_however_many_modes_precede_it():
     assert "Every mode is a new coordinate" in describe_independence(found)
 
 
-def test_units_signs_and_samples_without_weight_make_no_difference():
+def test_invariance_to_units_signs_and_zero_weights():
     known = kdmaps.independent_modes(STRIP[:400])
     scaled = kdmaps.independent_modes(STRIP[:400] * [1, -2, 1e6, 1e-6, -1, 3] + 7)
     assert_allclose(scaled.residuals, known.residuals, rtol=1e-6)
@@ -77,7 +77,7 @@ def test_units_signs_and_samples_without_weight_make_no_difference():
     assert_allclose(masked.residuals, known.residuals, rtol=1e-10)
 
 
-def test_a_sample_of_the_samples_is_enough():
+def test_subsample_gives_similar_residuals():
     all_of_them = kdmaps.independent_modes(STRIP)
     some = kdmaps.independent_modes(STRIP, max_samples=300, random_state=1)
     assert (all_of_them.n_samples, some.n_samples) == (1000, 300)
@@ -86,8 +86,8 @@ def test_a_sample_of_the_samples_is_enough():
     assert_array_equal(some.residuals, again.residuals)
 
 
-def test_a_sample_far_from_all_others_takes_the_value_of_its_neighbour():
-    """Weights that all vanish would leave nothing to divide by."""
+def test_outlier_is_predicted_by_its_neighbour():
+    """All kernel weights of an outlier underflow without rescaling."""
     modes = np.vstack([STRIP[:200], [[1e4, 2e4, 0, 0, 0, 0]]])
     assert np.isfinite(kdmaps.independent_modes(modes).residuals).all()
 
@@ -106,7 +106,7 @@ def test_description():
         (STRIP[:, :0], {}, r"r ≥ 1"),
         (np.where(STRIP > 0.99, np.nan, STRIP), {}, "modes contains NaN"),
         (np.column_stack([STRIP[:, 0], np.ones(1000)]), {}, r"Mode 2 \(column of modes\) is constant"),
-        (STRIP[:19], {}, "modes must hold 20 samples of positive weight or more, got 19"),
+        (STRIP[:19], {}, "at least 20 samples"),
         (STRIP, {"threshold": 1.0}, "threshold must be a number between 0 and 1, got 1.0"),
         (STRIP, {"threshold": "half"}, "threshold must be"),
         (STRIP, {"max_samples": 5}, "max_samples must be an integer of at least 20, got 5"),
@@ -114,6 +114,6 @@ def test_description():
         (STRIP, {"sample_weight": np.ones(3)}, "sample_weight"),
     ],
 )
-def test_bad_input(modes, options, message):
+def test_rejects_bad_input(modes, options, message):
     with pytest.raises(ValueError, match=message):
         kdmaps.independent_modes(modes, **options)

@@ -18,18 +18,18 @@ def fit(X, n=1, **options):
     return kdmaps.KernelDiffusionMap(n, **{**defaults, **options}).fit(X)
 
 
-def test_a_mode_of_one_input():
-    """The slow mode of a double well beside two Gaussian coordinates is a function of the first one alone."""
+def test_mode_of_one_input():
+    """The slow mode of a double well with two Gaussian coordinates depends on the first coordinate only."""
     found = kdmaps.relevance(fit(X), X)
     assert found.shares[0, 0] > 0.95
     assert found.overall[0] > 0.95
     assert found.combination_shares[0] > 0.95
-    assert found.combinations[0, 0] > 0.95  # cos of the angle to the first axis; the sign is that of its largest entry
+    assert found.combinations[0, 0] > 0.95  # cos of the angle to the first axis, positive by convention
     assert_allclose(found.shares.sum(axis=1), 1, rtol=1e-12)
 
 
-def test_a_result_is_a_short_table():
-    """Inputs by their mean share, ten of them at most; what is left is summed, so that columns add up to 100 %."""
+def test_repr_is_a_short_table():
+    """At most ten inputs, by their mean share; the others are summed, and columns add up to 100 %."""
     shares = np.array([[1.0, 4, 0] + [1] * 12, [3.0, 4, 2] + [1] * 12])
     shares /= shares.sum(axis=1, keepdims=True)
     names = tuple("abcdefghijklmno")
@@ -81,7 +81,7 @@ def test_against_finite_differences(kernel, weighted, monkeypatch):
         assert_allclose(scaled @ u, share * np.trace(scaled) * u, atol=1e-5 * np.trace(scaled))
 
 
-def test_another_unit_of_an_input_changes_nothing():
+def test_invariance_to_units():
     """The same system with its second column in other units has the same shares, and the same combinations."""
     unit = np.array([1.0, 250.0, 1.0])
     settings = {"basis": "landmarks", "landmarks": X[:60]}
@@ -96,13 +96,13 @@ def test_another_unit_of_an_input_changes_nothing():
 
 
 @pytest.mark.filterwarnings("ignore:.*are constant:kdmaps.exceptions.DataWarning")
-def test_an_input_that_never_changes_has_no_share():
+def test_constant_input_has_zero_share():
     constant = np.column_stack([X[:, 0], np.full(len(X), 3.0)])
     found = kdmaps.relevance(fit(constant), constant)
     assert_allclose(found.shares, [[1.0, 0.0]], atol=1e-15)  # a variance of rounding
 
 
-def test_many_samples_are_drawn(monkeypatch):
+def test_large_data_are_subsampled(monkeypatch):
     monkeypatch.setattr(module, "SAMPLES", 200)
     model = fit(X)
     one, same, other = (kdmaps.relevance(model, X, random_state=seed) for seed in (0, 0, 1))
@@ -120,7 +120,7 @@ def test_names():
     assert kdmaps.relevance(model, X).names == ("a", "b", "c")
     assert kdmaps.relevance(fit(X), X).names == ("x1", "x2", "x3")
     assert_array_equal(kdmaps.relevance(model, [X[:700], X[700:]]).shares, kdmaps.relevance(model, X).shares)
-    with pytest.raises(ValueError, match="the feature names of fit were a, b, c"):
+    with pytest.raises(ValueError, match="a, b, c"):
         kdmaps.relevance(model, frame[["b", "a", "c"]])
     with pytest.raises(ValueError, match="X has 2 features"):
         kdmaps.relevance(model, X[:, :2])
@@ -129,7 +129,7 @@ def test_names():
 
 
 @known_warning("have the same time scale")
-def test_memory_does_not_grow_with_features_times_inputs():
+def test_memory():
     """Gradients of the features, 2,000 × 100 × 300 numbers of 480 MB, are never held."""
     samples = np.random.default_rng(0).standard_normal((2000, 100))
     model = fit(samples, 3, bandwidth=30.0, n_features=300, basis="landmarks", landmarks="uniform")

@@ -1,4 +1,4 @@
-"""Intervals of resampled blocks, against Student's."""
+"""Bootstrap intervals against Student's intervals."""
 
 import numpy as np
 import pytest
@@ -13,17 +13,17 @@ def means_of_resamples(blocks, n_resamples, seed):
 
 
 @pytest.mark.parametrize("confidence", [0.8, 0.95])
-def test_the_mean_of_few_blocks_has_students_interval(confidence):
+def test_mean_of_few_blocks_against_student(confidence):
     blocks = np.random.default_rng(0).standard_normal(8)
     found = basic_intervals(blocks.mean(), means_of_resamples(blocks, 20_000, 0), confidence, len(blocks))
     exact = stats.t.interval(confidence, 7, blocks.mean(), stats.sem(blocks))
-    # Quantiles of 20,000 resamples are known to 2 % of the width; the resamples are not normal by another few.
+    # Quantiles of 20,000 resamples are accurate to 2 % of the width; deviations from normality add a few percent.
     np.testing.assert_allclose(found, exact, atol=0.05 * np.diff(exact)[0])
 
 
 @pytest.mark.parametrize("n_blocks", [10, 50])
-def test_intervals_hold_what_they_say(n_blocks):
-    """Without the corrections .88 and .93."""
+def test_coverage(n_blocks):
+    """Without the corrections the coverage is .88 and .93."""
     rng = np.random.default_rng(1)
     blocks = rng.standard_normal((2000, n_blocks))
     counts = rng.multinomial(n_blocks, np.full(n_blocks, 1 / n_blocks), size=(2000, 100))
@@ -34,8 +34,8 @@ def test_intervals_hold_what_they_say(n_blocks):
 
 
 @pytest.mark.parametrize("n_blocks", [10, 50])
-def test_joint_intervals_hold_together(n_blocks):
-    """Twelve independent means: intervals of one at a time hold all of them in 0.95¹² = 54 % of the cases."""
+def test_coverage_of_joint_intervals(n_blocks):
+    """Separate intervals contain all of twelve independent means in 0.95¹² = 54 % of the cases."""
     rng, n = np.random.default_rng(1), 600
     blocks = rng.standard_normal((n, n_blocks, 12))
     counts = rng.multinomial(n_blocks, np.full(n_blocks, 1 / n_blocks), size=(n, 100))
@@ -47,8 +47,8 @@ def test_joint_intervals_hold_together(n_blocks):
     assert abs(np.mean(together) - 0.95) < 3 * np.sqrt(0.95 * 0.05 / n) + 0.02
 
 
-def test_joint_intervals_of_what_varies_together():
-    """Copies in other units cost nothing, and resamples that know nothing of an estimate are left out."""
+def test_joint_intervals_of_correlated_estimates():
+    """Copies in other units do not widen the intervals, and infinite resamples are left out."""
     blocks = np.random.default_rng(0).standard_normal(20)
     samples = means_of_resamples(blocks, 2000, 0)
     scales = np.array([1.0, 10.0, 100.0])
@@ -65,6 +65,6 @@ def test_joint_intervals_of_what_varies_together():
     ("given", "named"),
     [((19, 0.95), "n_resamples"), ((20.0, 0.95), "n_resamples"), ((20, 0), "confidence"), ((20, 1.0), "confidence")],
 )
-def test_arguments(given, named):
+def test_rejects_bad_arguments(given, named):
     with pytest.raises(ValueError, match=f"^{named} must be"):
         Resampling(*given, 0)

@@ -52,7 +52,7 @@ def counted(states, n_states, lag):
     return counts
 
 
-@known_warning("too few for a rate")
+@known_warning("Too few independent samples")
 class TestChapmanKolmogorov:
     def test_states_of_a_chain(self):
         states = walk(THREE, 30_000, 0)
@@ -97,7 +97,7 @@ class TestChapmanKolmogorov:
         X = seen[:, None].astype(float)
         assert np.abs(chapman_kolmogorov(model, X, steps=5, random_state=0).deviations).max() > 6
 
-    @known_warning("independent ones")  # of 300 frames
+    @known_warning("Too few independent samples")  # of 300 frames
     @pytest.mark.parametrize(
         ("options", "message"),
         [
@@ -292,7 +292,7 @@ class TestPassages:
             committor(static, X, states == 0, states == 2)
 
 
-@known_warning("too few for a rate")
+@known_warning("Too few independent samples")
 @pytest.mark.parametrize("time", [-2.0, np.inf, np.nan])
 def test_rejects_negative_and_infinite_times(time, monkeypatch):
     """With too few transitions the system of equations is ill-conditioned and a time may become negative."""

@@ -122,7 +122,7 @@ def test_large_data_are_searched_on_a_subsample_and_fitted_whole():
 
 
 @pytest.mark.slow
-@known_warning("independent ones")
+@known_warning("Too few independent samples")
 def test_fifty_samples_are_enough_for_an_answer():
     problem = kdmaps.problems.load("ou2d-4")
     X = problem.sample(50, random_state=0)

@@ -104,7 +104,7 @@ def test_same_seed_same_answer_for_any_number_of_threads(X):
     np.testing.assert_allclose(one.transform(X), two.transform(X), atol=1e-9)
 
 
-@known_warning("does not lie where")
+@known_warning("over-smooths")
 def test_eigenvalue_sum_without_centring_runs_to_the_widest_kernel(X):
     """The paper's score measures how cheaply the kernel represents a constant, so it wants σ → ∞ (science of §3)."""
     settings = {**SMALL_SEARCH, "families": ["gaussian"], "bandwidth_range": (0.5, 50), "max_extensions": 0}
@@ -183,7 +183,7 @@ def test_kernels_and_mixtures_as_candidates(X):
     assert search.best_params_["kernel"] == mixture
 
 
-@known_warning("independent ones")
+@known_warning("Too few independent samples")
 @pytest.mark.parametrize("cv", [BlockedKFold(3, gap=5), GroupKFold(3)])
 @known_warning("score landscape is flat")
 @known_warning("regularization weighs")

@@ -95,7 +95,7 @@ def test_time_reversal(ou, turned):
     assert found.shape == (100, 2)
 
 
-@known_warning("independent ones")
+@known_warning("Too few independent samples")
 @quiet
 def test_chunks_are_the_whole(ou):
     """`partial_fit` loses no pair at the borders: the result is that of the whole trajectory."""

@@ -10,7 +10,7 @@ from kdmaps.exceptions import UnreliableModesWarning, UnresolvedModesWarning
 from shared import known_warning
 
 
-@known_warning("does not lie where")
+@known_warning("over-smooths")
 def test_cut_through_a_cluster():
     # The noisy circle: modes come in pairs, and three cut through the second.
     X = problems.load("circle").sample(1000, random_state=0)

@@ -35,7 +35,7 @@ def data(example):
 
 @pytest.mark.slow
 @known_warning("have the same time scale")  # modes 4 and 5
-@known_warning("does not lie where a mode of such values has it")  # README.md: static rates of mode 1 are not reliable
+@known_warning("over-smooths")  # README.md: static rates of mode 1 are not reliable
 @pytest.mark.parametrize("name", ["dihedrals", "heavy atoms"])
 def test_the_published_kernel_gives_the_published_agreement(example, data, name):
     alanine, analyse, _ = example

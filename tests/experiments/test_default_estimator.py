@@ -220,7 +220,7 @@ def test_release_table_compares_the_same_seeds():
     assert "1 fits have no counterpart" in text
 
 
-@known_warning("energy of mode 4 rests on")  # of 200 samples
+@known_warning("the energy of mode 4")  # of 200 samples
 def test_release_row_is_that_of_the_estimator():
     (row,) = release.run("dw1d", 200, 3, **SMALL)
     problem = kdmaps.problems.load("dw1d")

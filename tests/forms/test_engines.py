@@ -114,7 +114,7 @@ class TestSinglePrecision:
         Z = np.full((64 * 1000, DIM), 100.3)
         assert_allclose(compute_moments(basis, Z).gram, 1000 * compute_moments(basis, Z[:64]).gram, rtol=1e-12)
 
-    @known_warning("does not lie where")
+    @known_warning("over-smooths")
     @pytest.mark.parametrize("problem", ["ou2d-4", "dw1d", "circle"])
     @known_warning("regularization weighs")  # kernels so wide that cosines are nearly 1
     @known_warning("do not resolve mode")
@@ -129,7 +129,7 @@ class TestSinglePrecision:
         # Without the shift of the cosines, the fourth rate of the double well is off by half.
         assert_allclose(single.rates_, double.rates_, rtol=2e-3)
 
-    @known_warning("does not lie where")
+    @known_warning("over-smooths")
     @known_warning("regularization weighs")
     @known_warning("do not resolve mode")
     def test_warns_of_modes_lost_to_rounding(self):

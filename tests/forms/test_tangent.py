@@ -218,7 +218,7 @@ class TestEnergy:
 
 
 class TestEstimators:
-    @known_warning("does not lie where")
+    @known_warning("over-smooths")
     @known_warning("regularization weighs")  # linear modes need a kernel so wide
     def test_rates_of_the_sphere(self):
         # A kernel so wide that modes are linear, v·x: E|v|²/Var = 3 in space, 2 on the sphere. The variance of three

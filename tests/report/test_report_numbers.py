@@ -11,7 +11,7 @@ from kdmaps.report import render_report
 from shared import known_warning
 
 
-@known_warning("independent ones")
+@known_warning("Too few independent samples")
 def test_points_of_many_samples_are_drawn_at_random_over_all_of_them():
     X = np.sort(kdmaps.problems.load("dw1d").sample(2000, random_state=0), axis=0)  # as a slow trajectory may be
     model = kdmaps.KernelDiffusionMap(1, n_features=20, random_state=0).fit(X)

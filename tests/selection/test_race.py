@@ -136,7 +136,7 @@ def test_root_of_a_metric_has_a_floor():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("rotated", [False, True])
-@known_warning("does not lie where")
+@known_warning("over-smooths")
 def test_nuisance_coordinates_are_found_out(rotated):
     """A metric puts right what 38 coordinates of noise spoil, whichever way the inputs are turned."""
     rotation = 7 if rotated else None

@@ -1,1 +1,1 @@
-"""What follows from modes: error bars, relevance of inputs, coarse states, trajectories, certificates, metrics."""
+"""Diagnostics of modes: samples behind each mode, checks of rates, relevance of inputs, resampling, projections."""

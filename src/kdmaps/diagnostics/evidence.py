@@ -1,4 +1,4 @@
-"""How many samples stand behind each mode: those that carry its energy, its variance and its change."""
+"""Numbers of samples that carry the energy, the variance and the transition of each mode."""
 
 from __future__ import annotations
 
@@ -14,45 +14,44 @@ from kdmaps.data.sources import Sample
 from kdmaps.forms.diffusion import DiffusionTensor
 from kdmaps.utils.threads import map_reduce, slices
 
-#: Bytes of the work on a block of samples: little beside what a fit itself takes.
+#: Bytes of work space per block of samples, small compared with a fit.
 BLOCK_BYTES = 2**18
-#: A mode whose variance is less than this part of its second moment is the constant.
+#: A mode whose variance is less than this fraction of its second moment is the constant.
 CONSTANT = 0.1
-#: An integrated correlation time that exceeds 1 by less than this over √n is noise: of n independent samples, |ρ| has
-#: the mean 0.8/√n at each of some four lags, and counts twice.
+#: An integrated correlation time that exceeds 1 by less than this over √n is noise: for n independent samples, |ρ| has
+#: the mean 0.8/√n at each of about four lags, and counts twice.
 CORRELATED = 6.5
-#: The 95 % quantile of Kolmogorov's distance between n samples and their law is this over √n.
+#: The 95 % quantile of Kolmogorov's distance between n samples and their distribution is this over √n.
 KOLMOGOROV = 1.36
-#: Gradients are evaluated at most at this many samples after a search, and after a single fit, which takes less time.
+#: Maximum number of samples at which gradients are evaluated, after a search and after a (faster) single fit.
 MOST_AFTER_SEARCH, MOST_AFTER_FIT = 5_000, 2_000
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """How many samples stand behind each of r modes.
+    """Numbers of samples that determine each of r modes.
 
     With e_i = w_i ∇φᵀa∇φ and v_i = w_i φ² at sample i of weight w_i. Counts of a subsample are scaled to all samples.
 
     Attributes
     ----------
     energy_samples : ndarray of shape (r,)
-        n_E = (Σe)²/Σe²: how many samples carry the energy.
+        n_E = (Σe)²/Σe², the number of samples that carry the energy.
     variance_samples : ndarray of shape (r,)
-        n_V = (Σv)²/Σv²: how many samples carry the variance.
+        n_V = (Σv)²/Σv², the number of samples that carry the variance.
     transition_samples : ndarray of shape (r,)
         n_T = (Σs)²/Σs² for the parts s of the energy between neighbouring values of the mode (`transition_parts`).
     independent_samples : ndarray of shape (r,)
-        (Σw)²/Σw² over the integrated correlation time of the mode in the order of the samples, less the standard error
-        of this time.
+        (Σw)²/Σw² divided by the integrated correlation time of the mode in the order of the samples, after subtracting
+        the standard error of this time.
     errors : ndarray of shape (r,)
         Standard error of log rate, √Σ(w_i(e_i/rate - φ_i²))², with the correlation time of these terms.
     heaviest : ndarray of shape (r,)
-        Number of the row that carries most of the variance.
+        The row that carries most of the variance.
     heaviest_shares : ndarray of shape (r,)
-        Its part of the variance.
+        Fraction of the variance carried by this row.
     mismatch : ndarray of shape (r,)
-        Distance between where the mode has its energy and where an exact mode would have it (`misplaced_energy`), as
-        far as it exceeds what n_E samples show by chance.
+        Misplaced part of the energy (`misplaced_energy`), minus the part expected by chance with n_E samples.
     gap_error : float
         Standard error of the logarithm of the ratio of the last two rates.
     """
@@ -88,14 +87,13 @@ def evidence_of(
     values, energies : ndarray of shape (n, r)
         The modes and their energies at the samples.
     sample : Sample
-        All samples, or some of them drawn at random, in their order.
+        All samples, or a random subsample in the same order.
     n_samples : int
         Number of all samples.
     trajectories : sequence of ndarray of int, optional
         Places of the samples of each trajectory; one trajectory by default.
     local : bool, default=True
-        Whether energies belong to a place, as ∇φᵀa∇φ does; that of a pair of frames lies between two, and says nothing
-        about where the mode changes.
+        True for energies ∇φᵀa∇φ at the samples; False for energies of pairs of frames.
     """
     weight = np.ones(len(values)) if sample.weight is None else np.asarray(sample.weight, dtype=np.float64)
     weight = weight / weight.sum()
@@ -105,7 +103,7 @@ def evidence_of(
     rates = np.maximum(weight @ energies, np.finfo(float).tiny) / total
     terms = energies / (rates * total) - values**2 / total
     heaviest = np.argmax(variances, axis=0)
-    # Without centring the constant is a mode, which no sample has to show.
+    # Without centring the constant is a mode, which needs no samples.
     constant = total < CONSTANT * second
 
     def error(terms: np.ndarray) -> np.ndarray:
@@ -136,7 +134,7 @@ def evidence_of(
 
 
 def energies_at(modes: ModeBasis, X: np.ndarray, tensor: DiffusionTensor, index: np.ndarray) -> np.ndarray:
-    """∇φ_kᵀ a ∇φ_k at the samples X, which are rows `index` of all; (n, r). In blocks of samples."""
+    """Return ∇φ_kᵀ a ∇φ_k at the samples X, which are the rows `index` of all samples; (n, r)."""
     identity, out = np.eye(modes.n_features), np.empty((len(X), modes.n_features))
 
     def step(_: None, part: slice) -> None:
@@ -156,7 +154,7 @@ def energies_at(modes: ModeBasis, X: np.ndarray, tensor: DiffusionTensor, index:
 
 
 def values_at(modes: ModeBasis, X: np.ndarray) -> np.ndarray:
-    """φ_k at the samples X; (n, r). In blocks of samples."""
+    """Return φ_k at the samples X; (n, r)."""
     return np.concatenate([modes.features(X[part]) for part in _blocks(modes, X)])
 
 
@@ -165,12 +163,12 @@ def _blocks(modes: ModeBasis, X: np.ndarray) -> list[slice]:
 
 
 def transition_parts(values: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """Return the parts of the energy of an exact mode that lie between neighbouring values of it at the samples.
+    """Return the energy of an exact mode between neighbouring values of the mode at the samples.
 
     From -div(π a∇φ) = rate·π φ, the energy per unit of the mode's value s is rate·F(s) with F(s) = E[φ; φ > s]. Hence
-    F(s)(s' - s) over the variance is the part that belongs between the neighbouring values s and s' (they add up to 1):
-    it needs no gradient, and does not depend on what a kernel makes of the space without samples. A part near 1 says
-    that the mode changes where no sample is.
+    F(s)(s' - s) over the variance is the fraction between the neighbouring values s and s' (the fractions add up to 1).
+    It needs no gradients and does not depend on the kernel's interpolation between samples. If one fraction is near 1,
+    the mode changes in a region without samples.
     """
     order = np.argsort(values, kind="stable")
     values, weight = values[order], weight[order]
@@ -180,11 +178,12 @@ def transition_parts(values: np.ndarray, weight: np.ndarray) -> np.ndarray:
 
 
 def misplaced_energy(values: np.ndarray, weight: np.ndarray, energies: np.ndarray) -> float:
-    """Return Kuiper's distance between the energy over the values of a mode and that of an exact mode.
+    """Return Kuiper's distance between the energy distributions of a mode and of an exact mode, over the mode's values.
 
-    The largest difference, over all intervals of the mode's value, between the part of the energy that the samples in
-    it carry and the part that an exact mode has there (`transition_parts`). It is 0 for an exact mode and many samples;
-    a mode that regularization or a kernel has smoothed, or that jumps between samples, has its energy elsewhere.
+    It is the largest difference, over all intervals of the mode's value, between the fraction of the energy carried by
+    the samples in it and the fraction of an exact mode (`transition_parts`). For an exact mode it tends to 0 with the
+    number of samples; it is larger for modes smoothed by the regularization or the kernel, and for modes that jump
+    between samples.
     """
     order, parts = np.argsort(values, kind="stable"), transition_parts(values, weight)
     exact = np.append(0, np.cumsum(parts)) / max(parts.sum(), np.finfo(float).tiny)
@@ -194,23 +193,23 @@ def misplaced_energy(values: np.ndarray, weight: np.ndarray, energies: np.ndarra
 
 
 def _count(parts: np.ndarray) -> np.ndarray:
-    """(Σx)²/Σx² along the first axis: how many equal parts would be as uneven."""
-    largest = np.maximum(parts.max(axis=0, initial=0.0), np.finfo(float).tiny)  # one sample has no transitions
-    parts = parts / largest  # squares of tiny numbers vanish
+    """Return the effective number (Σx)²/Σx² of parts along the first axis."""
+    largest = np.maximum(parts.max(axis=0, initial=0.0), np.finfo(float).tiny)  # empty for a single sample
+    parts = parts / largest  # squares of tiny numbers underflow
     return np.sum(parts, axis=0) ** 2 / np.maximum(np.sum(parts**2, axis=0), np.finfo(float).tiny)
 
 
 def _at_least(times: np.ndarray, n_samples: int) -> np.ndarray:
-    """Return correlation times g less their standard error, as far as they exceed 1.
+    """Return correlation times g reduced by their standard error, at least 1.
 
-    Sokal's estimate from a window of M lags has the relative error √(2(2M + 1)/n), √(10g/n) for M = 2.5g. Without this,
-    one in six trajectories of 45 correlation times would count as fewer than 20.
+    Sokal's estimate from a window of M lags has the relative error √(2(2M + 1)/n), √(10g/n) for M = 2.5g. Without this
+    reduction, one in six trajectories of 45 correlation times would count as fewer than 20.
     """
     return 1 + (times - 1) / (1 + np.sqrt(10 * times / n_samples))
 
 
 def _correlation_times(series: np.ndarray, scale: float, trajectories: Sequence[np.ndarray] | None) -> np.ndarray:
-    """Integrated correlation times of the columns in steps of all samples, of which one in `scale` is here."""
+    """Return integrated correlation times of the columns, in samples before thinning by the factor `scale`."""
     excess = np.array([integrated_correlation_time(column, trajectories) for column in series.T]) - 1
-    noise = CORRELATED / np.sqrt(len(series)) * (1 if scale == 1 else 2)  # which a subsample multiplies
+    noise = CORRELATED / np.sqrt(len(series)) * (1 if scale == 1 else 2)  # amplified in a subsample
     return 1 + scale * np.where(excess < noise, 0, excess)

@@ -1,4 +1,4 @@
-"""Which modes are new coordinates, and which are functions of earlier ones, such as harmonics."""
+"""Distinguish modes that are new coordinates from functions of earlier modes, such as harmonics."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from kdmaps.utils.threads import slices
 from kdmaps.utils.types import RandomStateLike
 from kdmaps.utils.validation import as_numbers, checked_random_state, checked_weight
 
-#: Modes are regressed at no more than this many samples: residuals are then known to about 1/√2,000 = 2 %.
+#: Maximum number of samples of the regression: residuals are then accurate to about 1/√2,000 = 2 %.
 SAMPLES = 2_000
 #: Widths of the regression that are tried, in median distances; one third is the choice of Dsilva et al.
 WIDTHS = (1 / 3, 1 / 6, 1 / 12, 1 / 24)
-#: Slopes are shrunk as if the neighbours of a sample were scattered by this part of the squared width: where a sample
-#: has one neighbour, it takes its value.
+#: Slopes are shrunk by this fraction of the squared width, added to the variances of the predictors: a sample with a
+#: single neighbour is predicted by its value.
 SHRINKAGE = 1e-2
-#: Fewer samples tell nothing of a regression.
+#: Smallest number of samples of a regression.
 FEWEST = 20
 #: Numbers in the work array of a block of samples.
 BLOCK_NUMBERS = 2**20
@@ -29,7 +29,7 @@ BLOCK_NUMBERS = 2**20
 
 @dataclass(frozen=True)
 class IndependentModes:
-    """How much of each mode is new.
+    """Residuals of predicting each mode from earlier modes.
 
     Attributes
     ----------
@@ -37,12 +37,12 @@ class IndependentModes:
         Root mean square error of predicting mode k from the independent modes before it, over its standard deviation:
         near 0 for a function of them, near 1 for a new coordinate. The first mode has 1.
     independent : ndarray of shape (r,) of bool
-        Whether the residual is at least the threshold.
+        True if the residual is at least the threshold.
     indices : ndarray of int
         The independent modes, counted from 0.
     threshold : float
     n_samples : int
-        Samples that were used.
+        Number of samples used.
     """
 
     residuals: np.ndarray
@@ -60,23 +60,23 @@ def independent_modes(
     max_samples: int = SAMPLES,
     random_state: RandomStateLike = 0,
 ) -> IndependentModes:
-    r"""Tell modes that are new coordinates from functions of earlier modes.
+    r"""Find the modes that are new coordinates rather than functions of earlier modes.
 
-    Modes along a long direction of a manifold come before the first mode along a short one: cos(x), cos(2x), cos(3x) of
-    a strip say nothing that cos(x) does not. Each mode is predicted from the independent ones before it by local linear
-    regression, and is independent itself if that fails :cite:p:`dsilva`.
+    Several modes along a long direction of a manifold come before the first mode along a short one: on a strip, cos(2x)
+    and cos(3x) are functions of cos(x). Each mode is predicted from the independent ones before it by local linear
+    regression, and is independent itself if the prediction fails :cite:p:`dsilva`.
 
     Parameters
     ----------
     modes : array-like of shape (n_samples, r)
         Values of the modes at samples, slowest first, as `transform` returns them.
     threshold : float, default=0.5
-        Smallest residual of an independent mode, between 0 and 1. If residuals are not clearly below or above it, look
-        at `residuals`.
+        Smallest residual of an independent mode, between 0 and 1. If residuals are not clearly below or above it,
+        inspect `residuals`.
     sample_weight : array-like of shape (n_samples,), optional
-        Where the samples need weights to represent the stationary law.
+        Weights with which the samples represent the stationary distribution.
     max_samples : int, default=2000
-        Samples that are used, drawn at random if there are more. The time grows with its square.
+        Number of samples used, drawn at random if there are more. The time grows with its square.
     random_state : int, RandomState instance or None, default=0
         Draws the samples.
 
@@ -91,10 +91,10 @@ def independent_modes(
     .. math:: \min_{\alpha,\beta} \sum_{j\neq i} e^{-|\Phi_j-\Phi_i|^2/w^2}
         \bigl(\varphi_k(j) - \alpha - \beta\cdot(\Phi_j-\Phi_i)\bigr)^2,
 
-    and the residual is (Σ_i (φ_k(i) - α_i)²/Σ_i (φ_k(i) - φ̄_k)²)^½. Sample i is left out of its own prediction, so
-    that the smallest residual of several widths w, from 1/3 to 1/24 of the median distance in Φ, can be taken. Dsilva
-    et al. use 1/3 and *all* modes before φ_k; predictors that are functions of the others add dimensions to the
-    distances and no information.
+    and the residual is (Σ_i (φ_k(i) - α_i)²/Σ_i (φ_k(i) - φ̄_k)²)^½. A sample is not used for predicting itself, so the
+    smallest residual of several widths w, from 1/3 to 1/24 of the median distance in Φ, can be taken. Dsilva et al. use
+    1/3 and *all* modes before φ_k; predictors that are functions of the others add dimensions to the distances but no
+    information.
 
     Examples
     --------
@@ -134,7 +134,7 @@ def _checked(modes: Any, threshold: Any, sample_weight: Any, max_samples: Any) -
     if values.ndim != 2 or values.shape[1] < 1:
         raise ValueError(f"modes must have shape (n_samples, r) with r ≥ 1, got {values.shape}.")
     if not np.isfinite(values).all():
-        raise ValueError("modes contains NaN or infinity; leave such rows out.")
+        raise ValueError("modes contains NaN or infinity; leave out such rows.")
     if not isinstance(threshold, Real) or not 0 < float(threshold) < 1:
         raise ValueError(f"threshold must be a number between 0 and 1, got {threshold!r}.")
     if not isinstance(max_samples, Integral) or max_samples < FEWEST:
@@ -143,7 +143,7 @@ def _checked(modes: Any, threshold: Any, sample_weight: Any, max_samples: Any) -
     weight = np.ones(len(values)) if weight is None else weight
     values, weight = values[weight > 0], weight[weight > 0]
     if len(values) < FEWEST:
-        raise ValueError(f"modes must hold {FEWEST} samples of positive weight or more, got {len(values)}.")
+        raise ValueError(f"modes must contain at least {FEWEST} samples of positive weight, got {len(values)}.")
     return values, weight
 
 
@@ -155,7 +155,7 @@ def _residuals(predictors: np.ndarray, modes: np.ndarray, weight: np.ndarray) ->
     for part in slices(n, max(1, BLOCK_NUMBERS // n)):
         squares = cdist(predictors[part], predictors, "sqeuclidean")
         squares[np.arange(len(squares)), np.arange(n)[part]] = np.inf
-        squares -= squares.min(axis=1, keepdims=True)  # a common factor of the weights, lest all of them vanish
+        squares -= squares.min(axis=1, keepdims=True)  # a common factor of the weights, to avoid underflow
         for number, width in enumerate(WIDTHS):
             kernel = np.exp(-squares / (width * median) ** 2) * weight
             predicted = _local_linear(kernel, predictors, modes, predictors[part], SHRINKAGE * (width * median) ** 2)

@@ -1,4 +1,4 @@
-"""Which inputs, and which combinations of them, modes depend on: averages of products of their gradients."""
+"""Relevance of inputs, and of combinations of inputs, from averaged products of the modes' gradients."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from kdmaps.utils.threads import map_reduce, slices
 from kdmaps.utils.types import RandomStateLike, SamplesLike
 from kdmaps.utils.validation import checked_random_state, checked_weight
 
-#: Gradients are averaged over at most this many samples: shares are then known to about 1/√2,000 = 2 %.
+#: Maximum number of samples over which gradients are averaged: shares are then accurate to about 1/√2,000 = 2 %.
 SAMPLES = 2_000
-#: Combinations are kept until they explain this share, but no more than LEADING of them.
+#: Combinations are kept until they explain this share, up to LEADING of them.
 EXPLAINED, LEADING = 0.99, 10
-#: Inputs with a line of their own in the text of a result; the others are summed.
+#: Number of inputs listed in the text of a result; the others are summed.
 LISTED = 10
 #: Bytes of the gradients of a block of samples.
 BLOCK_BYTES = 2**24
@@ -30,14 +30,14 @@ BLOCK_BYTES = 2**24
 
 @dataclass(frozen=True)
 class Relevance:
-    """How much modes depend on each input.
+    """Dependence of modes on each input.
 
     Attributes
     ----------
     names : tuple of d str
         The inputs.
     shares : ndarray of shape (r, d)
-        share_kj = E[(∂_jφ_k)²] Var(x_j) / Σ_i E[(∂_iφ_k)²] Var(x_i): the part of input j in the slopes of mode k.
+        share_kj = E[(∂_jφ_k)²] Var(x_j) / Σ_i E[(∂_iφ_k)²] Var(x_i), the share of input j in the gradients of mode k.
         Rows sum to 1.
     overall : ndarray of shape (d,)
         Mean of the shares over the modes.
@@ -50,7 +50,7 @@ class Relevance:
         Rows are the leading eigenvectors u of DMD, D = diag(scales): the modes change most along
         Σ_j u_j x_j/scale_j. Unit vectors, whose largest entry is positive.
     combination_shares : ndarray of shape (m,)
-        Their eigenvalues as parts of the trace.
+        Their eigenvalues divided by the trace.
     """
 
     names: tuple[str, ...]
@@ -87,15 +87,15 @@ def relevance(
     """Find the inputs, and the combinations of inputs, that the modes of a fitted model depend on.
 
     The share of input j in mode k is E[(∂_jφ_k)²] Var(x_j), normalised over the inputs. The derivative alone would
-    change with the unit of x_j; times the variance it is the change of the mode over the range that x_j has.
+    depend on the unit of x_j; multiplied by the variance it is the change of the mode over the range of x_j.
 
     Parameters
     ----------
     model : fitted estimator
     X : array-like of shape (n_samples, d), or anything that `kdmaps.data.as_source` takes
-        Samples of the stationary law, of which at most 2,000 are drawn.
+        Samples of the stationary distribution, of which at most 2,000 are drawn.
     sample_weight : array-like of shape (n_samples,), optional
-        Where X needs weights to represent the stationary law.
+        Weights with which X represents the stationary distribution.
     random_state : int, RandomState instance or None, default=0
         Draws the samples.
 
@@ -105,9 +105,9 @@ def relevance(
 
     Notes
     -----
-    A partial derivative holds the other inputs fixed. Where inputs are correlated, what they have in common may be
-    divided between them in any way: two copies of an input have half of its share each, and either would do alone. The
-    combinations show such inputs together. Where samples lie on a curved surface, derivatives across it count too.
+    A partial derivative keeps the other inputs fixed. For correlated inputs, the division of their common part is
+    arbitrary: two copies of an input have half of its share each, although either would suffice. The combinations show
+    such inputs together. For samples on a curved surface, derivatives normal to it are included.
 
     Examples
     --------
@@ -133,7 +133,7 @@ def relevance(
 
 
 def relevance_at(model: Any, X: np.ndarray, weight: np.ndarray | None) -> Relevance:
-    """Return the relevance at these samples, all of them, with these weights."""
+    """Return the relevance at the given samples, all of which are used."""
     weight = np.ones(len(X)) if weight is None else weight
     weight = weight / weight.sum()
     points = np.asarray(X, dtype=np.float64)
@@ -160,7 +160,7 @@ def relevance_at(model: Any, X: np.ndarray, weight: np.ndarray | None) -> Releva
 
 
 def gradient_products(modes: ModeBasis, X: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """E ∇φ_k ∇φ_kᵀ of every mode, shape (r, d, d); in blocks of samples.
+    """Return E ∇φ_k ∇φ_kᵀ of every mode, shape (r, d, d).
 
     Parameters
     ----------
@@ -181,10 +181,10 @@ def gradient_products(modes: ModeBasis, X: np.ndarray, weight: np.ndarray) -> np
 
 
 def metric_matrix(products: np.ndarray, modes: Modes) -> np.ndarray:
-    """M = Σ_k E ∇φ_k ∇φ_kᵀ/rate_k of shape (d, d).
+    """Return M = Σ_k E ∇φ_k ∇φ_kᵀ/rate_k of shape (d, d).
 
     With E|∇φ_k|² = rate_k (for the identity as diffusion tensor) every mode adds 1 to its trace. Modes of pairs of
-    frames have rates in another unit, and are made to add 1.
+    frames, whose rates have another unit, are normalised to add 1.
 
     Parameters
     ----------
@@ -193,11 +193,11 @@ def metric_matrix(products: np.ndarray, modes: Modes) -> np.ndarray:
     modes : Modes
     """
     rates = modes.rates if modes.clock.lag is None else np.trace(products, axis1=1, axis2=2)
-    per_rate = np.divide(1, rates, out=np.zeros_like(rates), where=rates > 0)  # a mode of rate 0 has no slope
+    per_rate = np.divide(1, rates, out=np.zeros_like(rates), where=rates > 0)  # the gradient is 0 if the rate is 0
     return np.einsum("kij,k->ij", products, per_rate)
 
 
 def _normalised(parts: np.ndarray) -> np.ndarray:
-    """Divide rows by their sums; rows of zeros, of inputs that never change, stay."""
+    """Divide rows by their sums; rows of zeros stay zero."""
     total = parts.sum(axis=-1, keepdims=True)
     return parts / np.where(total > 0, total, 1)

@@ -1,4 +1,4 @@
-"""How far to trust the rate of every mode: a few numbers for each, their limits, and what to do beyond them."""
+"""Checks of the rate of every mode: numbers, their limits, and warnings with a remedy."""
 
 from __future__ import annotations
 
@@ -12,42 +12,43 @@ from kdmaps.exceptions import UnreliableModesWarning
 from kdmaps.spectrum.checks import Check, or_fewer
 from kdmaps.utils.columns import aligned
 
-#: A rate that rests on n samples has a relative error of about 1/√n. With 14 its 99 % interval spans a factor of 2 to
-#: either side, e^{2.58/√14} = 2: of rates that are not flagged, at most one in a hundred should be further off.
+#: A rate whose energy is carried by n samples has a relative error of about 1/√n. With 14 its 99 % interval spans a
+#: factor of 2 to either side, e^{2.58/√14} = 2: at most one in a hundred rates that pass should be further off.
 MIN_SAMPLES = 14
-#: With 8 its 95 % interval does, e^{2/√8} = 2; fewer do not bound a rate.
+#: With 8 the 95 % interval does, e^{2/√8} = 2; fewer samples do not bound a rate.
 MIN_BOUNDING = 8
 #: The same for the parts between neighbouring values: spacings vary, which halves the count, (Σs)²/Σs² = n/2.
 MIN_TRANSITION, MIN_BOUNDING_TRANSITION = MIN_SAMPLES / 2, MIN_BOUNDING / 2
-#: A mode with the variance of fewer rows than these is a mode of these rows; tails of Gaussian samples have more.
+#: With fewer rows, a mode describes these rows alone; even in the tails of Gaussian samples there are more.
 MIN_ROWS = 5
 #: A variance of n independent values has a relative error of about √(2/n): a third at 20.
 MIN_INDEPENDENT = 20
-#: Of 600 modes with rates that were right within 30 %, 1 % exceeded 0.05; a rate 1.7 times too large had 0.3.
+#: Among 600 modes with rates correct to 30 %, 1 % exceeded 0.05; a rate 1.7 times too large had 0.3.
 MAX_MISMATCH = 0.15
-#: The rate on held-out samples may differ by this factor.
+#: Largest factor between the rates on held-out and on training samples.
 MAX_RATIO = 2.0
-#: Rates by kernels that score alike, or with other features, may differ by this factor; intervals contain them.
+#: Largest factor between the rates of kernels with equally good scores, or of other random features; intervals include
+#: these rates.
 MAX_SPREAD = 3.0
 
 
 @dataclass(frozen=True, eq=False)
 class ModeCheck:
-    """A number for each mode, and the limit that it should keep.
+    """A number for each mode, with its limit.
 
     Attributes
     ----------
     name : str
-        What `Trust.reasons` calls it.
+        Name in `Trust.reasons`.
     what : str
-        What the number is.
+        Description of the number.
     values : ndarray of shape (r,)
-        NaN where it is not known.
+        NaN if unknown.
     limit : float
     least : bool
-        Whether the limit is the smallest value, or the largest one.
+        True if the limit is the smallest allowed value, False if it is the largest.
     warning : UnreliableModesWarning
-        What is wrong with the modes that fail, and what to do about it.
+        The warning about the modes that fail, with a remedy.
     """
 
     name: str
@@ -59,7 +60,7 @@ class ModeCheck:
 
     @property
     def failed(self) -> np.ndarray:
-        """Which modes do not keep the limit; (r,) of bool."""
+        """True for modes beyond the limit; (r,)."""
         with np.errstate(invalid="ignore"):
             return self.values < self.limit if self.least else self.values > self.limit
 
@@ -73,22 +74,22 @@ class ModeCheck:
 
 @dataclass(frozen=True, eq=False)
 class Trust:
-    """How far to trust the rate of every mode.
+    """Checks of the rate of every mode.
 
     Attributes
     ----------
     evidence : Evidence
-        How many samples stand behind each mode.
+        Numbers of samples that determine each mode.
     rates : ndarray of shape (r,)
-        The rates that are judged.
+        The rates to be checked.
     held_out : ndarray of shape (r,) or None
         Rates on samples that the modes were not fitted to.
     candidates : ndarray of shape (m, r)
-        Rates by kernels that score as well, within the standard error.
+        Rates of kernels whose scores are as good within the standard error.
     features : ndarray of shape (m, r)
         Rates with other random features.
     weighted : bool
-        Whether samples have different weights, which cost independent samples.
+        True if samples have different weights, which reduce the number of independent samples.
 
     Examples
     --------
@@ -108,7 +109,7 @@ class Trust:
 
     @property
     def checks(self) -> tuple[ModeCheck, ...]:
-        """What is known of every mode, with its limits."""
+        """The checks for which numbers are available."""
         found = self.evidence
         checks = [
             _energy(found.energy_samples, local=not np.isnan(found.transition_samples).all()),
@@ -127,12 +128,12 @@ class Trust:
 
     @property
     def alternatives(self) -> np.ndarray:
-        """Rates by other choices that are as good; (m, r)."""
+        """Rates of equally good kernels and of other random features; (m, r)."""
         return np.vstack([some.reshape(-1, len(self.rates)) for some in (self.candidates, self.features)])
 
     @property
     def ok(self) -> np.ndarray:
-        """Which modes keep all limits; (r,) of bool."""
+        """True for modes that pass all checks; (r,)."""
         return ~np.any([check.failed for check in self.checks], axis=0)
 
     @property
@@ -142,13 +143,13 @@ class Trust:
 
     @property
     def unbounded_below(self) -> np.ndarray:
-        """Which rates may be 0 as far as the samples tell: without the few that carry its energy or its change."""
+        """True for rates without a lower bound: too few samples carry the energy, the variance or the transition."""
         few = (self.evidence.energy_samples < MIN_BOUNDING) | (self.evidence.variance_samples < MIN_ROWS)
         return few | (self.evidence.transition_samples < MIN_BOUNDING_TRANSITION)
 
     @property
     def unbounded_above(self) -> np.ndarray:
-        """Which rates may be any larger: of modes that change, or have their variance, where hardly a sample is."""
+        """True for rates without an upper bound: too few samples carry the variance or the transition."""
         few = self.evidence.transition_samples < MIN_BOUNDING_TRANSITION
         return few | (self.evidence.variance_samples < MIN_ROWS)
 
@@ -166,11 +167,11 @@ class Trust:
         ]
 
     def summaries(self) -> list[Check]:
-        """Return every check of its worst mode, for tables."""
+        """Return the worst mode of every check, for tables."""
         return [check.summary() for check in self.checks]
 
     def warnings(self) -> list[UnreliableModesWarning]:
-        """Return one warning for each check that a mode fails."""
+        """Return one warning for each failed check."""
         return [check.warning for check in self.checks if check.failed.any()]
 
     def __repr__(self) -> str:
@@ -188,7 +189,7 @@ class Trust:
 
 
 def ratio(others: np.ndarray, rates: np.ndarray) -> np.ndarray:
-    """Return the largest factor, 1 or more, by which any of the others differs; infinite if one of them is 0."""
+    """Return the largest factor, at least 1, between any of the others and the rates; infinite if one of them is 0."""
     with np.errstate(divide="ignore", invalid="ignore"):
         factors = np.abs(np.log(others / rates))
     return np.exp(np.where(np.isnan(factors), np.inf, factors).max(axis=0))
@@ -205,41 +206,45 @@ def _named(failed: np.ndarray) -> str:
     return f"mode{'s' if len(numbers) > 1 else ''} {text}"
 
 
-def _before(failed: np.ndarray) -> int:
-    """Return how many modes come before the first that fails."""
-    return int(np.argmax(failed)) if failed.any() else 0
+def _by(factors: np.ndarray, limit: float) -> str:
+    """Describe the largest factor, which is infinite if a rate is 0."""
+    largest = factors.max()
+    return f"by a factor of {largest:.2g} (limit {limit:g})" if largest < np.inf else f"by more than {limit:g} times"
+
+
+def _or_fewer(failed: np.ndarray) -> str:
+    """Suggest as many modes as there are before the first that fails."""
+    return or_fewer(int(np.argmax(failed)) if failed.any() else 0)
 
 
 def _energy(counts: np.ndarray, local: bool) -> ModeCheck:
-    failed = counts < MIN_SAMPLES
-    # The frames of a biased run follow one another as the bias wants, so that it shows no pairs of the system.
-    remedy = "with a bias and weights" if local else "in a longer trajectory"
+    # Pairs of frames of a biased simulation follow the biased dynamics and would not help.
+    remedy = "in a biased simulation with weights" if local else "in a longer trajectory"
     warning = UnreliableModesWarning(
-        f"The energy of {_named(failed)} rests on {counts.min():.1f} samples: the rate may be wrong by more than a "
-        f"factor of 2. Sample the transition more often, for example {remedy}."
+        f"Too few samples carry the energy of {_named(counts < MIN_SAMPLES)}: {counts.min():.1f} (limit "
+        f"{MIN_SAMPLES}), so the rate may be off by more than a factor of 2. Sample the transition more often, for "
+        f"example {remedy}."
     )
-    what = "samples that carry the energy, n_E"
-    return ModeCheck("energy samples", what, counts, MIN_SAMPLES, True, warning)
+    return ModeCheck("energy samples", "samples that carry the energy, n_E", counts, MIN_SAMPLES, True, warning)
 
 
 def _variance(evidence: Evidence) -> ModeCheck:
     counts = evidence.variance_samples
-    failed, worst = counts < MIN_ROWS, int(np.argmin(counts))
+    worst = int(np.argmin(counts))
     share, row = evidence.heaviest_shares[worst], int(evidence.heaviest[worst])
     warning = UnreliableModesWarning(
-        f"The variance of {_named(failed)} rests on {counts[worst]:.1f} rows of X, {share:.0%} of it on row "
-        f"{row} (counted from 0). Remove such rows if they are outliers, or add "
+        f"Too few rows of X carry the variance of {_named(counts < MIN_ROWS)}: {counts[worst]:.1f} (limit {MIN_ROWS}), "
+        f"and row {row} (counted from 0) alone carries {share:.0%}. Remove such rows if they are outliers, or add "
         "samples like them."
     )
-    what = "samples that carry the variance, n_V"
-    return ModeCheck("variance samples", what, counts, MIN_ROWS, True, warning)
+    return ModeCheck("variance samples", "samples that carry the variance, n_V", counts, MIN_ROWS, True, warning)
 
 
 def _transition(counts: np.ndarray) -> ModeCheck:
     warning = UnreliableModesWarning(
-        f"Hardly a sample lies in the transition of {_named(counts < MIN_TRANSITION)}: what the kernel makes of the "
-        "space between the samples decides the rate. Add samples of the transition, for example with a bias and "
-        "weights."
+        f"Too few samples lie in the transition of {_named(counts < MIN_TRANSITION)}: {counts.min():.1f} (limit "
+        f"{MIN_TRANSITION:g}), so the rate depends on how the kernel interpolates. Add samples of the transition, for "
+        "example from a biased simulation with weights."
     )
     what = "samples over which the mode changes, n_T"
     return ModeCheck("transition samples", what, counts, MIN_TRANSITION, True, warning)
@@ -247,49 +252,47 @@ def _transition(counts: np.ndarray) -> ModeCheck:
 
 def _independent(counts: np.ndarray, weighted: bool) -> ModeCheck:
     why = "weights and their correlation in time" if weighted else "correlation in time"
-    milder = ", or a milder bias" if weighted else ""
+    weaker = ", or a weaker bias" if weighted else ""
     warning = UnreliableModesWarning(
-        f"The samples are worth {counts.min():.0f} independent ones for {_named(counts < MIN_INDEPENDENT)}, by their "
-        f"{why}: too few for a rate. Use more samples, of a longer trajectory if they are frames{milder}."
+        f"Too few independent samples for {_named(counts < MIN_INDEPENDENT)}: {counts.min():.0f} (limit "
+        f"{MIN_INDEPENDENT}), given their {why}. Use more samples, or a longer trajectory if they are frames{weaker}."
     )
-    what = "independent samples"
-    return ModeCheck("independent samples", what, counts, MIN_INDEPENDENT, True, warning)
+    return ModeCheck("independent samples", "independent samples", counts, MIN_INDEPENDENT, True, warning)
 
 
 def _mismatch(values: np.ndarray) -> ModeCheck:
     warning = UnreliableModesWarning(
-        f"The energy of {_named(values > MAX_MISMATCH)} does not lie where a mode of such values has it: the "
-        "kernel or the regularization does not fit, and the rate is biased. Use more samples, or if the kernel "
-        "was set by hand AdaptiveDiffusionMap."
+        f"The kernel or the regularization over-smooths {_named(values > MAX_MISMATCH)}: {values.max():.0%} of the "
+        f"energy is misplaced (limit {MAX_MISMATCH:.0%}), and the rate is usually too large. Use more samples or less "
+        "regularization; if the kernel was set by hand, use AdaptiveDiffusionMap."
     )
-    what = "misplaced part of the energy"
-    return ModeCheck("mismatch", what, values, MAX_MISMATCH, False, warning)
+    return ModeCheck("mismatch", "misplaced part of the energy", values, MAX_MISMATCH, False, warning)
 
 
 def _held_out(factors: np.ndarray) -> ModeCheck:
+    failed = factors > MAX_RATIO
     warning = UnreliableModesWarning(
-        f"On held-out samples the rate of {_named(factors > MAX_RATIO)} is another one, by a factor of "
-        f"{factors.max():.2g}: the mode follows its training samples. Use more "
-        f"samples{or_fewer(_before(factors > MAX_RATIO))}."
+        f"Overfitting of {_named(failed)}: on held-out samples the rate differs {_by(factors, MAX_RATIO)}. Use more "
+        f"samples{_or_fewer(failed)}."
     )
     what = "factor between the rates on held-out and on training samples"
     return ModeCheck("held-out factor", what, factors, MAX_RATIO, False, warning)
 
 
 def _candidates(factors: np.ndarray) -> ModeCheck:
+    failed = factors > MAX_SPREAD
     warning = UnreliableModesWarning(
-        f"Kernels that score alike differ in the rate of {_named(factors > MAX_SPREAD)} by a factor of "
-        f"{factors.max():.2g}: the samples do not tell which is right. Use more "
-        f"samples{or_fewer(_before(factors > MAX_SPREAD))}."
+        f"Kernels with equally good scores disagree on the rate of {_named(failed)} {_by(factors, MAX_SPREAD)}: the "
+        f"samples do not determine which is right. Use more samples{_or_fewer(failed)}."
     )
-    what = "factor between the rates of kernels that score alike"
+    what = "factor between the rates of kernels with equally good scores"
     return ModeCheck("kernel factor", what, factors, MAX_SPREAD, False, warning)
 
 
 def _features(factors: np.ndarray) -> ModeCheck:
     warning = UnreliableModesWarning(
-        f"Other random features change the rate of {_named(factors > MAX_SPREAD)} by a factor of {factors.max():.2g}. "
-        "Increase n_features."
+        f"Too few random features: another draw changes the rate of {_named(factors > MAX_SPREAD)} "
+        f"{_by(factors, MAX_SPREAD)}. Increase n_features."
     )
     what = "factor between the rates of different random features"
     return ModeCheck("feature factor", what, factors, MAX_SPREAD, False, warning)

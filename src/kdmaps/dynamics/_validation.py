@@ -106,7 +106,7 @@ class ChapmanKolmogorov:
         return np.abs(self.estimated - self.predicted) > SMALL
 
     @property
-    def verdict(self) -> str:
+    def outcome(self) -> str:
         """The result of the test in words, with the largest deviation and its limit."""
         if self.worst is None:
             return f"passed: largest deviation below {SMALL:g}"
@@ -148,7 +148,7 @@ class ChapmanKolmogorov:
             pairs = zip(self.predicted[(..., *place)], self.estimated[(..., *place)], strict=True)
             shown = ", ".join(f"{one:.3f}/{other:.3f}" for one, other in pairs)
             lines.append(f"  {self._name(place)}: predicted/estimated {shown}")
-        lines.append(f"  {self.verdict}")
+        lines.append(f"  {self.outcome}")
         return "\n".join(lines)
 
 

@@ -37,7 +37,7 @@ def validation_sentences(tests: Validation) -> list[str]:
     if test is None:
         return [tests.flat_words, "The trajectories are too short for a Chapman–Kolmogorov test."]
     failed = str(tests.checks()[-1].warning)
-    passed = f"Chapman–Kolmogorov test of {len(test.steps)} lags {test.verdict}."
+    passed = f"Chapman–Kolmogorov test of {len(test.steps)} lags {test.outcome}."
     return [tests.flat_words, passed if test.passed else failed]
 
 
