@@ -158,7 +158,7 @@ def test_unequal_time_steps_are_refused_with_a_lag():
     save("run.xtc", times)
     result = run("fit", "run.xtc", *ATOMS, "--lag", 1)
     assert result.exit_code == 2
-    assert "row 120 comes 8 after row 119, most rows 2" in result.output
+    assert "row 120 comes 8 after row 119" in result.output
     assert "--groups" in result.output
     assert run("fit", "run.xtc", *ATOMS).exit_code == 0  # samples have no order
 

@@ -76,7 +76,7 @@ def test_text_in_csv(tmp_path):
 
 
 def test_wrong_width():
-    with pytest.raises(ValueError, match="Chunk 1 of X has 2 columns, but the chunks before it have 3"):
+    with pytest.raises(ValueError, match="Chunk 1 of X has 2 columns, previous chunks have 3"):
         make().fit(lambda: iter([X[:9], X[:9, :2]]))
 
 
@@ -110,13 +110,13 @@ def test_read_twice():
 
 def test_other_rows_in_the_second_pass():
     lengths = iter([100, 100, 90])
-    with pytest.raises(ValueError, match="gave 90 rows where 100 were expected"):
+    with pytest.raises(ValueError, match="returned 90 rows instead of 100"):
         make().fit(lambda: iter([X[: next(lengths)]]))
 
 
 def test_exhausted():
     for chunks in ([], [X[:0]]):
-        with pytest.raises(ValueError, match=r"0 sample\(s\)\. An iterator that was read before is empty"):
+        with pytest.raises(ValueError, match=r"0 sample\(s\)\. An iterator is empty"):
             make().fit(iter(chunks))
 
 

@@ -1,9 +1,8 @@
-"""Samples in Dask arrays and data frames: the workers sum their blocks, the client gets one sum.
+"""Samples in Dask arrays and data frames: workers sum their blocks, and the client receives one sum.
 
-A block of samples becomes its Moments (about p² numbers, whatever the number of rows) on the worker that holds it.
-These are added up in a tree on the workers, and the p×p problem is solved by the client. An active
-`distributed.Client` is used; without one, Dask's own threads or processes are. Every task can be computed again from
-the graph, so the loss of a worker costs time and nothing else.
+A worker reduces each of its blocks to Moments (about p² numbers, whatever the number of rows). These are added up in a
+tree on the workers, and the client solves the p×p problem. An active `distributed.Client` is used; otherwise Dask's
+threads or processes. Every task can be recomputed from the graph, so the loss of a worker only costs time.
 """
 
 from __future__ import annotations
@@ -21,17 +20,17 @@ from dask.base import get_scheduler
 from dask.delayed import Delayed, delayed
 
 from kdmaps.data.formats.arrays import write_rows
-from kdmaps.data.sources import ArraySource, Form, Part, Sample, Source, as_rows, check_finite, draw_rows
+from kdmaps.data.sources import ArraySource, Form, Part, Source, as_rows, check_finite
 from kdmaps.utils.threads import n_threads, one_blas_thread, single_thread, slices
 from kdmaps.utils.types import PathLike
 
 #: Sums of a block as plain arrays (`Form.pack`).
 Sums = tuple[np.ndarray, ...]
-#: Sums that one task of the tree adds up.
+#: Number of sums added by one task of the tree.
 BRANCHES = 8
-#: A block of a subsample has at least this many rows: fewer are not worth a task.
+#: Minimum number of rows in a block of a subsample; fewer are not worth a task.
 MIN_BLOCK_ROWS = 5_000
-#: Blocks that `fetch` has under way for each thread of the workers.
+#: Number of blocks computed ahead by `_fetch` for each thread of the workers.
 BLOCKS_AHEAD = 2
 
 
@@ -41,7 +40,7 @@ class DaskSource(Source):
     Parameters
     ----------
     X : dask.array.Array of shape (n_samples, d), or dask.dataframe.DataFrame
-        Lengths of blocks that are not known are computed when row numbers matter, which is one more pass.
+        Unknown lengths of blocks are computed in an additional pass when row numbers are needed.
 
     Attributes
     ----------
@@ -70,7 +69,7 @@ class DaskSource(Source):
         if self.array.numblocks[1] > 1:
             self.array = self.array.rechunk({1: -1})
         self.n_features: int = self.array.shape[1]
-        # Threads of a sweep would not see a client or a setting that is local to the calling thread.
+        # A client or a setting may be local to the calling thread; the threads of a search need it too.
         self._get = get_scheduler(collections=[self.array])
         self._lock = threading.Lock()
         self._held: dict[int, tuple[Any, list[Delayed]]] = {}
@@ -96,11 +95,12 @@ class DaskSource(Source):
         """Number of rows."""
         return self._parts[-1].stop
 
-    def parts(self, size: int) -> Iterator[Part]:
+    def parts(self, size: int, rows: np.ndarray | None = None) -> Iterator[Part]:
+        assert rows is None  # sums over sets of rows are split by blocks (`moments`)
         for part, block in zip(self._parts, self._blocks, strict=True):
-            (rows,) = self._compute([delayed(_rows)(block, part.start)])
-            for cut in slices(len(rows), size):
-                yield slice(part.start + cut.start, part.start + cut.stop), rows[cut]
+            (values,) = self._compute([delayed(_rows)(block, part.start)])
+            for cut in slices(len(values), size):
+                yield slice(part.start + cut.start, part.start + cut.stop), values[cut]
 
     def read(self, part: Any) -> Part:
         return part
@@ -112,19 +112,8 @@ class DaskSource(Source):
             if first < last:
                 every = last - first == part.stop - part.start
                 chosen = slice(None) if every else rows[first:last] - part.start
-                tasks.append(delayed(_chosen_rows)(block, chosen, part.start))
+                tasks.append(delayed(_rows)(block, part.start, chosen))
         return np.concatenate(self._compute(tasks))
-
-    def sample(
-        self,
-        size: int | None,
-        random_state: np.random.RandomState,
-        weight: np.ndarray | None = None,
-        typical: bool = True,
-        run: int = 1,
-    ) -> Sample:
-        rows = draw_rows(self.n_samples, size, random_state, weight, run)
-        return Sample(rows, self.take(rows), None if weight is None else weight[rows])
 
     def subset(self, X: np.ndarray) -> Source:
         rows = max(MIN_BLOCK_ROWS, -(-len(X) // self._n_threads))
@@ -134,7 +123,7 @@ class DaskSource(Source):
     def paired(self, lag: int, rows: tuple[np.ndarray, np.ndarray] | None) -> Source:
         assert rows is not None  # the lengths of the blocks are known
         array, (starts, ends) = self._sized, rows
-        if len(starts) == self.n_samples - lag:  # one trajectory: slices need no row numbers
+        if len(starts) == self.n_samples - lag:  # one trajectory: slices are cheaper than row numbers
             first, second = array[:-lag], array[lag:]
         else:
             first, second = array[starts], array[ends]
@@ -160,7 +149,7 @@ class DaskSource(Source):
         *,
         engine: str | None = "numba",
         memory_limit: float | None = None,
-        kept: int = 0,  # matrices of the client, which the limit of a worker does not count
+        kept: int = 0,  # matrices of the client do not count for the limit of a worker
     ) -> list[Any]:
         options = {"engine": engine, "memory_limit": memory_limit}
         shared = delayed((basis, tuple(sets), options), traverse=False)
@@ -201,12 +190,12 @@ class DaskSource(Source):
         return np.concatenate(self._compute([delayed(_apply)(function, block, shared) for block in self._blocks]))
 
     def _spread(self, whole: Any, cut: Callable[[slice], Any]) -> list[Any]:
-        """Cut what has one entry per row into the parts of the blocks; it travels once, not for every candidate."""
+        """Split an object with one entry per row by blocks, and send it to the workers once for all candidates."""
         if whole is None:
             return [None] * len(self._parts)
         with self._lock:
             if id(whole) not in self._held:
-                if cut(slice(0)) is whole:  # nothing of it belongs to single rows
+                if cut(slice(0)) is whole:  # independent of rows
                     pieces = [delayed(whole, traverse=False)] * len(self._parts)
                 else:
                     pieces = [delayed(cut(part), traverse=False) for part in self._parts]
@@ -215,7 +204,7 @@ class DaskSource(Source):
                         kept = self._client.persist(list({piece.key: piece for piece in pieces}.values()))
                     by_key = {piece.key: piece for piece in kept}
                     pieces = [by_key[piece.key] for piece in pieces]
-                self._held[id(whole)] = whole, pieces  # with the object itself: its number must stay its own
+                self._held[id(whole)] = whole, pieces  # keeping the object keeps its id unique
             return self._held[id(whole)][1]
 
     # --- the scheduler ------------------------------------------------------------------------------------------------
@@ -235,7 +224,7 @@ class DaskSource(Source):
 
     @property
     def n_callers(self) -> int:
-        # While one is being solved, the blocks of the next are summed.
+        # One more, whose blocks are summed while the client solves.
         return max(n_threads(), -(-self._n_threads // len(self._parts)) + 1)
 
     def _compute(self, tasks: list[Delayed]) -> tuple[Any, ...]:
@@ -244,7 +233,7 @@ class DaskSource(Source):
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
-        """Errors of the cluster, in words that say what to do."""
+        """Convert errors of the cluster to messages with a remedy."""
         if self._client is None:
             yield
             return
@@ -257,70 +246,28 @@ class DaskSource(Source):
             yield
         except (CancelledError, CommClosedError) as error:
             raise ConnectionError(
-                "The Dask scheduler was lost, and with it what was being computed; nothing was changed or written. "
-                "Start a new Client and call again (a search goes on from its checkpoint, if it has one)."
+                "The connection to the Dask scheduler was lost; nothing was changed or written. Start a new Client and "
+                "call again (a search with a checkpoint continues from it)."
             ) from error
         except KilledWorker as error:
             raise RuntimeError(
-                "A block of X ended every worker that tried it, most likely for lack of memory; rechunk X into smaller "
-                "blocks, or give the workers more memory."
+                "Every worker that computed a certain block of X died, most likely for lack of memory; rechunk X into "
+                "smaller blocks, or give the workers more memory."
             ) from error
 
 
-# --- tasks: what runs on a worker -------------------------------------------------------------------------------------
-class _Limit:
-    """A limit of one thread on BLAS while any task runs.
-
-    The limit holds for the whole process, and only the thread that set it can take it back. Tasks come and go in many
-    threads, so a thread of its own sets it before the first of them and takes it back after the last one.
-    """
-
-    def __init__(self) -> None:
-        self._lock, self._running = threading.Lock(), 0
-
-    def __enter__(self) -> None:
-        with self._lock:
-            if self._running == 0:
-                set_, self._over = threading.Event(), threading.Event()
-                self._holder = threading.Thread(target=self._hold, args=(set_, self._over), daemon=True)
-                self._holder.start()
-                set_.wait()
-            self._running += 1
-
-    def __exit__(self, *_: object) -> None:
-        with self._lock:
-            self._running -= 1
-            if self._running == 0:
-                self._over.set()
-                self._holder.join()
-
-    @staticmethod
-    def _hold(set_: threading.Event, over: threading.Event) -> None:
-        with one_blas_thread():
-            set_.set()
-            over.wait()
-
-
-_limit = _Limit()
-
-
+# --- tasks, which run on a worker -------------------------------------------------------------------------------------
 @contextmanager
 def _one_core() -> Iterator[None]:
-    """Use the one core that Dask counts for a task: neither BLAS nor the chunk loop start threads."""
-    with _limit, single_thread():
+    """Use one core, as Dask assumes for a task: neither BLAS nor the chunk loop start threads."""
+    with one_blas_thread(), single_thread():
         yield
 
 
-def _rows(block: Any, start: int) -> np.ndarray:
+def _rows(block: Any, start: int, chosen: slice | np.ndarray = slice(None)) -> np.ndarray:
     rows = as_rows(block, 0)
-    check_finite(rows, slice(start, start + len(rows)))
-    return rows
-
-
-def _chosen_rows(block: Any, chosen: slice | np.ndarray, start: int) -> np.ndarray:
-    rows = as_rows(block, 0)
-    numbers = np.arange(start, start + len(rows))[chosen]
-    check_finite(rows[chosen], numbers)
+    numbers = np.arange(start, start + len(rows))
+    check_finite(rows[chosen], numbers[chosen])
     return rows[chosen]
 
 
@@ -338,7 +285,7 @@ def _block_sums(
 
 
 def _add(parts: list[Sums]) -> Sums:
-    totals = [np.array(column) for column in parts[0]]  # copies: results of tasks are not ours
+    totals = [np.array(column) for column in parts[0]]  # copies: results of tasks must not be changed
     for part in parts[1:]:
         for total, column in zip(totals, part, strict=True):
             total += column

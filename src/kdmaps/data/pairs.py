@@ -1,7 +1,7 @@
-"""Pairs of frames a lag apart: rows of a trajectory and what became of them.
+"""Pairs of frames of a trajectory, a lag apart.
 
-A pair is a row of 2d numbers, (x_t, x_{t+τ}). Whatever works on rows (chunks, folds, weights, random draws, Dask) works
-on pairs as it does on samples; only what is summed over them differs (`kdmaps.forms.lagged`).
+A pair is a row of 2d numbers, (x_t, x_{t+τ}). Chunks, folds, weights, random draws and Dask work on pairs as on
+samples; only the sums over them differ (`kdmaps.forms.lagged`).
 """
 
 from __future__ import annotations
@@ -15,32 +15,31 @@ import numpy as np
 
 from kdmaps.data.sources import ArraySource, Form, Part, Sample, Source, draw_rows
 from kdmaps.exceptions import DataWarning
-from kdmaps.utils.threads import slices
 from kdmaps.utils.warn import warn
 
-#: Trajectories that a warning names.
+#: Number of trajectories listed in a warning.
 NAMED = 5
-#: Pairs that are drawn together when pairs are thinned. A function that is large on a short excursion only is not slow,
-#: because the trajectory goes there and comes back; without the pairs that do, it would look slow for ever.
+#: Consecutive pairs that are drawn together. A function that is large on a short excursion only is fast, because the
+#: trajectory enters and leaves; without the pairs that do, it would appear infinitely slow.
 RUN = 100
-#: But at least so many runs are drawn: every block of a trajectory has some of them.
+#: Minimum number of runs drawn, so that every block of a trajectory has some.
 MIN_RUNS = 60
 
 
 class PairSource(Source):
-    """Pairs of frames, wherever they are.
+    """Pairs of frames from any source.
 
     Parameters
     ----------
     pairs : Source
         Rows of 2d numbers.
     order : ndarray of int, optional
-        Numbers of the pairs, trajectory after trajectory, where frames of several trajectories take turns.
+        Numbers of the pairs sorted by trajectory, if trajectories are interleaved.
 
     Attributes
     ----------
     n_features : int
-        d, the number of columns of a frame.
+        Number d of columns of a frame.
     """
 
     many_passes: bool
@@ -57,8 +56,8 @@ class PairSource(Source):
         """Number of pairs."""
         return self.pairs.n_samples
 
-    def parts(self, size: int, **chosen: Any) -> Iterable[Any]:
-        return self.pairs.parts(size, **chosen)
+    def parts(self, size: int, rows: np.ndarray | None = None) -> Iterable[Any]:
+        return self.pairs.parts(size, rows)
 
     def read(self, part: Any) -> Part:
         return self.pairs.read(part)
@@ -76,7 +75,7 @@ class PairSource(Source):
         return drawn._replace(X=split_pairs(drawn.X)[0])
 
     def second_frames(self, rows: np.ndarray) -> np.ndarray:
-        """Return the second frames of the pairs of these numbers, without another pass if they were drawn last."""
+        """Return the second frames of these pairs, without another pass if they were in the last sample."""
         drawn = self._drawn
         known = drawn is not None and np.isin(rows, drawn.rows, assume_unique=True).all()
         pairs = drawn.X[np.searchsorted(drawn.rows, rows)] if drawn is not None and known else self.pairs.take(rows)
@@ -85,7 +84,7 @@ class PairSource(Source):
     def thinned(
         self, size: int | None, random_state: np.random.RandomState, weight: np.ndarray | None = None, run: int = RUN
     ) -> tuple[np.ndarray, Source, np.ndarray | None]:
-        """Draw runs of consecutive pairs of a trajectory; shorter ones where `size` is small."""
+        """Draw runs of consecutive pairs of a trajectory, shorter runs if `size` is small."""
         if size is not None:
             run = max(1, min(run, size // MIN_RUNS))
         if self._order is None:
@@ -112,19 +111,18 @@ class PairSource(Source):
         return self.pairs.moments(form, basis, sample_weight, labels, sets, **options)
 
     def rowwise(self, function: Callable[..., np.ndarray], *arguments: Any) -> np.ndarray:
-        """Return whether `function`, a test of single rows, holds for both frames of each pair."""
+        """Apply `function`, a test of single frames, to both frames of each pair, and combine the results by and."""
         return self.pairs.rowwise(partial(_both, function), *arguments)
 
     def content(self, preview: Sample) -> tuple[np.ndarray, np.ndarray]:
         return self.pairs.content(preview)
 
     def bounds(self) -> tuple[np.ndarray, np.ndarray] | None:
-        """Return those of the frames."""
         return self.pairs.bounds()
 
 
 class ArrayPairs(Source):
-    """Pairs of rows of an array in memory, or mapped from a file: only those of a chunk are ever put side by side.
+    """Pairs of rows of an array in memory or mapped from a file; only one chunk of pairs is copied at a time.
 
     Parameters
     ----------
@@ -143,25 +141,9 @@ class ArrayPairs(Source):
         self.n_samples, self.n_features = len(starts), 2 * frames.n_features
         self.many_passes: bool = frames.many_passes
 
-    def parts(self, size: int, rows: np.ndarray | None = None) -> list[Any]:
-        if rows is None:
-            return list(slices(len(self._starts), size))
-        return [rows[part] for part in slices(len(rows), size)]
-
     def read(self, part: Any) -> Part:
         first, second = (self._frames.read(_run(index[part]))[1] for index in (self._starts, self._ends))
         return part, np.concatenate([first, second], axis=1)
-
-    def sample(
-        self,
-        size: int | None,
-        random_state: np.random.RandomState,
-        weight: np.ndarray | None = None,
-        typical: bool = True,
-        run: int = 1,
-    ) -> Sample:
-        rows = draw_rows(len(self._starts), size, random_state, weight, run)
-        return Sample(rows, self.read(rows)[1], None if weight is None else weight[rows])
 
     def content(self, preview: Sample) -> tuple[np.ndarray, np.ndarray]:
         return self._frames.array, self._starts
@@ -171,7 +153,7 @@ class ArrayPairs(Source):
 
 
 def _run(rows: np.ndarray) -> slice | np.ndarray:
-    """Return consecutive row numbers as a slice, which is read without a copy."""
+    """Return consecutive row numbers as a slice, which does not copy rows."""
     if len(rows) and rows[-1] - rows[0] == len(rows) - 1 and np.all(np.diff(rows) == 1):
         return slice(int(rows[0]), int(rows[-1]) + 1)
     return rows
@@ -189,7 +171,7 @@ def split_pairs(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 class PairedData(NamedTuple):
-    """Pairs of frames (or samples as they are), with weights and groups, those of the first frames of pairs."""
+    """Pairs of frames (or samples), with the weights and groups of the first frames."""
 
     source: Source
     weight: np.ndarray | None
@@ -207,18 +189,18 @@ def make_pairs(source: Source, lag: int, weight: np.ndarray | None = None, group
     weight : ndarray of shape (n_frames,), optional
         A pair has the weight of its first frame.
     groups : array-like of shape (n_frames,), optional
-        The trajectory of each frame; those of one trajectory are in their order in time. By default all frames are one
+        The trajectory of each frame, in temporal order within each trajectory. By default all frames are one
         trajectory.
 
     Raises
     ------
     ValueError
-        If the data have times, and steps between them are not all the same, or an empty line between rows.
+        If time steps differ, or if an empty line separates rows of a file without groups.
 
     Warns
     -----
     DataWarning
-        If a trajectory is too short for any pair.
+        If a trajectory is too short for a pair.
     """
     if source.times is not None:
         common_step(source.times(), groups)
@@ -226,7 +208,7 @@ def make_pairs(source: Source, lag: int, weight: np.ndarray | None = None, group
         refuse_gap(source.gap())
     known = [len(given) for given in (weight, groups) if given is not None]
     n = source.n_samples or (known[0] if known else None)
-    if n is None:  # a stream: what it holds is seen on the way
+    if n is None:  # a stream of unknown length
         return PairedData(PairSource(source.paired(lag, None)), None, None)
     labels = None if groups is None else np.asarray(groups)
     starts, ends = paired_rows(n, lag, labels)
@@ -236,53 +218,47 @@ def make_pairs(source: Source, lag: int, weight: np.ndarray | None = None, group
     order = None
     if labels is not None and np.any(ends - starts != lag):
         order = np.argsort(np.unique(labels[starts], return_inverse=True)[1].ravel(), kind="stable")
-    return PairedData(PairSource(source.paired(lag, (starts, ends)), order), *at_starts)
+    pairs = ArrayPairs(source, starts, ends) if isinstance(source, ArraySource) else source.paired(lag, (starts, ends))
+    return PairedData(PairSource(pairs, order), *at_starts)
 
 
 def _warn_of_short(groups: np.ndarray, lag: int) -> None:
-    """Name the trajectories that have no two frames a lag apart."""
+    """Warn of trajectories without two frames a lag apart."""
     names, lengths = np.unique(groups, return_counts=True)
     short = names[lengths <= lag]
     if short.size:
         shown = ", ".join(map(str, short[:NAMED])) + (", …" if short.size > NAMED else "")
         warn(
-            f"{short.size} of {names.size} trajectories ({shown}; those of a list count from 0) have no two frames "
-            f"lag={lag} apart and are ignored, unless a later chunk of partial_fit goes on with them. Use a shorter "
-            "lag, or leave them out.",
+            f"{short.size} of {names.size} trajectories ({shown}; counted from 0 in a list) are not longer than "
+            f"lag={lag} and are ignored, unless a later call of partial_fit continues them. Use a shorter lag, or "
+            "leave them out.",
             DataWarning,
         )
 
 
 def refuse_gap(where: str | None) -> None:
-    """Raise a ValueError if rows of a file are apart, without groups that say which belong together.
-
-    Parameters
-    ----------
-    where : str or None
-        What `Table.gap` says.
-    """
+    """Raise a ValueError for a gap between rows of a file, if `Table.gap` found one."""
     if where is not None:
         raise ValueError(
-            f"{where}, as between trajectories; a lag would make pairs of rows across it. Remove empty lines between "
-            "rows that follow one another, or say by groups (on the command line: --groups, or one file for each) "
-            "where another trajectory begins."
+            f"{where}, as between trajectories, and a lag would pair rows across it. Remove empty lines within a "
+            "trajectory, or mark the trajectories with groups (on the command line: --groups, or one file for each)."
         )
 
 
 def common_step(times: np.ndarray, groups: Any = None) -> float | None:
-    """Return the step between frames of trajectories; None if no trajectory has two frames.
+    """Return the time step between frames, or None if no trajectory has two frames.
 
     Parameters
     ----------
     times : ndarray of shape (n_frames,)
-        Often of single precision, whose rounding does not matter.
+        May have the rounding of single precision.
     groups : array-like of shape (n_frames,), optional
         The trajectory of each frame.
 
     Raises
     ------
     ValueError
-        If steps differ: a lag in frames is then no time.
+        If steps differ, because a lag in frames is then not a time.
     """
     if len(times) < 2:
         return None
@@ -297,10 +273,9 @@ def common_step(times: np.ndarray, groups: Any = None) -> float | None:
     if len(odd) or step <= 0:
         k = odd[0] if len(odd) else 0
         raise ValueError(
-            f"Frames are not at equal time steps: row {ends[k]} comes {steps[k]:.6g} after row {starts[k]}, most rows "
-            f"{step:.6g} after the one before. A lag counts frames, so that steps must be equal: take frames at equal "
-            "steps, or say by groups (on the command line: --groups, or one file for each) where another trajectory "
-            "begins."
+            f"Frames are not at equal time steps: row {ends[k]} comes {steps[k]:.6g} after row {starts[k]}, but most "
+            f"steps are {step:.6g}. A lag counts frames: take frames at equal steps, or mark the trajectories with "
+            "groups (on the command line: --groups, or one file for each)."
         )
     return step
 
@@ -315,12 +290,12 @@ def paired_rows(n_frames: int, lag: int, groups: np.ndarray | None = None) -> tu
     groups : ndarray of shape (n_frames,), optional
     """
     if groups is not None and groups.shape != (n_frames,):
-        raise ValueError(f"groups must hold one label for each of the {n_frames} frames, got shape {groups.shape}.")
+        raise ValueError(f"groups must have one label for each of {n_frames} frames, got shape {groups.shape}.")
     rows = np.arange(n_frames)
     if groups is None:
         starts, ends, longest = rows[: max(n_frames - lag, 0)], rows[lag:], n_frames
     else:
-        # Frames of a trajectory may lie between those of others: sort them together, each in its own order.
+        # Trajectories may be interleaved: sort by trajectory, without changing the order within each.
         owner = np.unique(groups, return_inverse=True)[1].ravel()
         order = np.argsort(owner, kind="stable")
         same = owner[order[lag:]] == owner[order[: max(n_frames - lag, 0)]]
@@ -336,14 +311,14 @@ def paired_rows(n_frames: int, lag: int, groups: np.ndarray | None = None) -> tu
 
 
 def paired_chunks(chunks: Iterable[np.ndarray], lag: int, starts: np.ndarray | None) -> Iterator[np.ndarray]:
-    """Pair the frames of consecutive chunks, those across their borders too.
+    """Pair the frames of consecutive chunks, including pairs across chunks.
 
     Parameters
     ----------
     chunks : iterable of ndarray of shape (n, d)
     lag : int
     starts : ndarray of int, optional
-        The frames that begin a pair; by default all that have another one `lag` frames later.
+        First frames of the pairs; by default all that have a frame `lag` later.
     """
     held: np.ndarray | None = None
     first, found = 0, False
@@ -367,7 +342,7 @@ def paired_chunks(chunks: Iterable[np.ndarray], lag: int, starts: np.ndarray | N
 
 @dataclass(frozen=True)
 class Tail:
-    """Frames of an array that still wait for the second frame of their pair, which a later array may hold.
+    """Last frames of an array, whose pairs are completed by the next array (`partial_fit` with a lag).
 
     Attributes
     ----------
@@ -382,7 +357,7 @@ class Tail:
 
     @classmethod
     def of(cls, source: Source, lag: int, weight: np.ndarray | None, groups: Any) -> Tail | None:
-        """Return the tail of an array: the last `lag` frames of each of its trajectories."""
+        """Return the last `lag` frames of each trajectory of an array."""
         if not isinstance(source, ArraySource):
             return None
         labels = None if groups is None else np.asarray(groups)
@@ -392,18 +367,18 @@ class Tail:
         return cls(np.array(source.array[waiting]), *of_each)
 
     def before(self, source: Source, weight: np.ndarray | None, groups: Any) -> tuple[Source, Any, Any]:
-        """Return the array with the frames that wait for it put before it.
+        """Return the array, weights and groups with these frames prepended.
 
-        Without groups, it goes on where the one before ended; with groups, each of its trajectories does.
+        Without groups, the array continues the previous one; with groups, trajectories with the same label continue.
         """
         if not isinstance(source, ArraySource) or (groups is None) != (self.groups is None):
             return source, weight, groups
-        going_on: Any = slice(None)
+        continued: Any = slice(None)
         if self.groups is not None:
-            going_on = np.isin(self.groups, groups)
-            groups = np.concatenate([self.groups[going_on], groups])
-        frames = self.frames[going_on]
+            continued = np.isin(self.groups, groups)
+            groups = np.concatenate([self.groups[continued], groups])
+        frames = self.frames[continued]
         if weight is not None or self.weight is not None:
             own = np.ones(source.n_samples or 0) if weight is None else weight
-            weight = np.concatenate([np.ones(len(frames)) if self.weight is None else self.weight[going_on], own])
+            weight = np.concatenate([np.ones(len(frames)) if self.weight is None else self.weight[continued], own])
         return ArraySource(np.concatenate([frames, source.array]), checked=True), weight, groups

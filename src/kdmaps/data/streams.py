@@ -1,4 +1,4 @@
-"""Samples that come in chunks, one after the other."""
+"""Samples from a stream of chunks."""
 
 from __future__ import annotations
 
@@ -11,30 +11,32 @@ from kdmaps.data.formats.base import block_rows
 from kdmaps.data.pairs import paired_chunks
 from kdmaps.data.sources import Part, Sample, Source, as_rows, check_finite, counted_rows, draw_by_keys, weights_at
 
-#: Sums of the same rows differ by rounding if their chunks are cut elsewhere, those of other rows by 1/√n and more.
+#: Tolerance for sums of the same rows in different chunks, which differ by rounding; sums of other rows differ by 1/√n.
 SAME = 1e-9
 
 
 def _place_sums(rows: np.ndarray, start: int) -> np.ndarray:
-    """Return the sums of each column times the number of its row, and those of its absolute values; shape (2, d)."""
+    """Return the sums of row number times value, and of row number times absolute value, for each column."""
     places = np.arange(start + 1, start + rows.shape[0] + 1, dtype=np.float64)
-    with np.errstate(over="ignore", invalid="ignore"):  # what is not finite equals anything
+    with np.errstate(over="ignore", invalid="ignore"):  # sums that are not finite are not compared
         return np.array([places @ rows, places @ np.abs(rows)])
 
 
 class StreamSource(Source):
-    """Chunks of rows, one after the other.
+    """Consecutive chunks of rows.
 
-    Whoever makes the chunks may reuse their memory for the next one: what is kept or read ahead is a copy.
+    Chunks may share one buffer that is overwritten: everything that is kept or read ahead is a copy.
 
     Parameters
     ----------
     start : callable
         Returns an iterator of chunks from the first row on.
     once : bool
-        Whether the chunks can be had only once.
+        True if the chunks can be read only once.
     n_samples : int, optional
+        Number of rows, if known.
     feature_names : list of str, optional
+        Names of the columns.
     """
 
     feature_names: list[str] | None
@@ -48,17 +50,17 @@ class StreamSource(Source):
     ):
         self._start, self._once = start, once
         self.n_samples, self.feature_names = n_samples, feature_names
-        self._head: list[np.ndarray] = []  # chunks of a one-time stream that were read, but not yet used
+        self._head: list[np.ndarray] = []  # chunks of a one-time stream that were read ahead
         self._rest: Iterator[np.ndarray] | None = None
         self._last: Any = None
-        self._sums: np.ndarray | None = None  # of the last whole pass, see `_place_sums`
+        self._sums: np.ndarray | None = None  # `_place_sums` of the last complete pass
         self.n_features: int = next(self._chunks(keep=True)).shape[1]
 
     def _open(self) -> Iterator[np.ndarray]:
         chunks = self._start()
         if not hasattr(chunks, "__next__"):
             if not hasattr(chunks, "__iter__"):
-                raise ValueError(f"X is a callable; it must return an iterator of chunks, got {chunks!r}.")
+                raise ValueError(f"X is a callable and must return an iterator of chunks, got {chunks!r}.")
             chunks = iter(chunks)
         if chunks is self._last:
             raise ValueError("X returned the same iterator twice; the callable must return a new one at every call.")
@@ -68,33 +70,33 @@ class StreamSource(Source):
             rows = as_rows(chunk, number)
             if number and rows.shape[1] != self.n_features:
                 raise ValueError(
-                    f"Chunk {number} of X has {rows.shape[1]} columns, but the chunks before it have "
-                    f"{self.n_features}; every chunk must have the same columns."
+                    f"Chunk {number} of X has {rows.shape[1]} columns, previous chunks have {self.n_features}; every "
+                    "chunk must have the same columns."
                 )
-            origin = origin if start or not len(rows) else rows[0].copy()  # a large offset would hide differences
+            origin = origin if start or not len(rows) else rows[0].copy()  # a large offset would mask differences
             sums = sums + _place_sums(rows - origin, start)
             check_finite(rows, slice(start, start := start + rows.shape[0]), self.feature_names)
             yield rows
         if self.n_samples not in (None, start):
             raise ValueError(
-                f"X gave {start} rows where {self.n_samples} were expected; it must give the same rows at every pass."
+                f"X returned {start} rows instead of {self.n_samples}; it must return the same rows in every pass."
             )
         if start == 0:
             raise ValueError(
-                "X is a stream of 0 sample(s). An iterator that was read before is empty: pass a callable that returns "
-                "a new one."
+                "X is a stream of 0 sample(s). An iterator is empty after it was read: pass a callable that returns a "
+                "new one."
             )
         if self._sums is not None and (np.abs(sums[0] - self._sums[0]) > SAME * self._sums[1]).any():
             raise ValueError(
-                "X gave other rows than in the pass before, or the same in another order; the callable must return the "
-                "same rows in the same order at every call: do not shuffle them, and draw them with a fixed seed."
+                "X returned different rows than in the previous pass, or the same rows in a different order; do not "
+                "shuffle rows, and draw random ones with a fixed seed."
             )
         self.n_samples, self._sums = start, sums
 
     def _chunks(self, keep: bool = False) -> Iterator[np.ndarray]:
-        """Return all chunks; those of a one-time stream only until they are taken without `keep`.
+        """Yield all chunks, or the remaining chunks of a one-time stream.
 
-        Without `keep`, a chunk is gone when the next one is asked for.
+        With `keep`, chunks are copies, and a one-time stream yields them again in the next call.
         """
         if not self._once:
             yield from map(np.array, self._open()) if keep else self._open()
@@ -111,7 +113,8 @@ class StreamSource(Source):
                 self._head.append(chunk)
             yield chunk
 
-    def parts(self, size: int) -> Iterator[Part]:
+    def parts(self, size: int, rows: np.ndarray | None = None) -> Iterator[Part]:
+        assert rows is None  # has_rows is False
         held: list[np.ndarray] = []
         count, start = 0, 0
         for chunk in self._chunks():
@@ -131,8 +134,8 @@ class StreamSource(Source):
     def paired(self, lag: int, rows: tuple[np.ndarray, np.ndarray] | None) -> Source:
         if rows is not None and np.any(rows[1] - rows[0] != lag):
             raise ValueError(
-                "groups mixes the frames of several trajectories, which a stream cannot pair; give the frames of each "
-                "trajectory one after the other, or an array."
+                "groups interleaves the frames of several trajectories, which cannot be paired in a stream; give the "
+                "frames of each trajectory consecutively, or give an array."
             )
         starts = None if rows is None else rows[0]
         n_pairs = None if starts is None else len(starts)
@@ -159,7 +162,7 @@ class StreamSource(Source):
         elif self._once:
             raise ValueError(
                 f"X is an iterator, which can be read only once, but the median bandwidth, landmarks and searches need "
-                f"a pass of their own over more than {size} samples. Pass a callable that returns a new iterator, give "
+                f"another pass over more than {size} samples. Pass a callable that returns a new iterator, give "
                 "bandwidth as a number (with Fourier features), or call partial_fit for each chunk."
             )
         else:

@@ -89,10 +89,9 @@ class EnergyForm:
         known = source.n_samples if rows is None else len(rows)
         if known is not None:  # a power of two: JAX compiles for each size
             size = min(size, max(MIN_ROWS, 2 ** (known - 1).bit_length()))
-        chosen = {} if rows is None else {"rows": rows}
         # One thread feeds an accelerator.
         with nullcontext() if loop is basis else single_thread():
-            states = map_reduce(source.parts(size, **chosen), lambda: loop.start(size, source.n_samples), step)
+            states = map_reduce(source.parts(size, rows), lambda: loop.start(size, source.n_samples), step)
         n = len(rows) if rows is not None else source.n_samples or 0
         weight, squared = float(n), float(n)
         if sample_weight is not None:

@@ -109,8 +109,7 @@ class LaggedForm:
             self._add(state, basis, np.asarray(chunk, dtype=np.float64), weight)
 
         size = chunk_rows(basis, p, memory_limit, kept, row_bytes=8 * 6 * (p + basis.dim))
-        chosen = {} if rows is None else {"rows": rows}
-        states = map_reduce(source.parts(size, **chosen), start, step)
+        states = map_reduce(source.parts(size, rows), start, step)
         sums, differences, total, count, weight, squared = (
             sum(getattr(state, name) for state in states)
             for name in ("sums", "differences", "total", "pairs", "weight", "weight_squared")
