@@ -16,21 +16,25 @@ JOBS ?= 2
 # Other libraries that kdmaps is measured against; networks have an environment each.
 RIVALS := rivals neural mlcolvar spectralnet
 
-.PHONY: demo check test lint docs bench reproduce compare rivals lowest dist sbom release-check browser clean
+.PHONY: setup demo check test lint docs bench reproduce compare rivals lowest dist sbom release-check browser clean
 
-# An installation that is there already, editable or not, is left as it is.
+# The minimum for `make check` and `make demo`: no JAX, Dask, OpenMM, mdtraj, … .
+setup: .venv/.installed-check
+
+# An existing installation, editable or not, is left unchanged.
 demo:
-	@test -x $(BIN)/kdmaps || $(MAKE) .venv/.installed
+	@test -x $(BIN)/kdmaps || $(MAKE) .venv/.installed-check
 	$(BIN)/kdmaps demo
 
-# Before every commit, in less than a minute; `make test` runs the tests marked slow too.
+# Before every commit, in minutes: tests that are not marked slow; those that need a missing package are skipped.
 check: lint
 	$(ONE_THREAD) $(BIN)/python -m pytest -q -n 2 -m "not slow"
 
-test: lint
-	$(ONE_THREAD) $(BIN)/python -m pytest -n 2
+# All tests, with all optional packages: a missing one is a failure.
+test: .venv/.installed-test lint
+	KDMAPS_ALL_PACKAGES=1 $(ONE_THREAD) $(BIN)/python -m pytest -n 2
 
-lint: .venv/.installed-test
+lint: .venv/.installed-check
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -60,7 +64,7 @@ rivals: $(RIVALS:%=.venv-%/.installed)
 
 # The tests not marked slow, with the lowest version of every package that pyproject.toml names.
 lowest: .venv-lowest/.installed
-	$(ONE_THREAD) .venv-lowest/$(PROGRAMS)/python -m pytest -q -n 2 -m "not slow"
+	KDMAPS_ALL_PACKAGES=1 $(ONE_THREAD) .venv-lowest/$(PROGRAMS)/python -m pytest -q -n 2 -m "not slow"
 
 # Wheel and sdist; the same bytes for the same sources.
 dist: .venv/.installed-release
@@ -97,9 +101,13 @@ clean:
 	$(BIN)/python -m pip install --quiet -e ".[all]"
 	touch $@
 
+.venv/.installed-check: pyproject.toml | .venv/.made
+	$(BIN)/python -m pip install --quiet -e ".[cli]" --group check
+	touch $@
+
 .venv/.installed-test: pyproject.toml | .venv/.made
-	$(BIN)/python -m pip install --quiet -e ".[all,openmm]" --group test
-	touch $@ .venv/.installed
+	$(BIN)/python -m pip install --quiet -e ".[all,openmm,mdanalysis]" --group test
+	touch $@ .venv/.installed .venv/.installed-check
 
 .venv/.installed-docs: pyproject.toml | .venv/.made
 	$(BIN)/python -m pip install --quiet -e ".[all]" --group docs
@@ -119,5 +127,5 @@ $(RIVALS:%=.venv-%/.installed): .venv-%/.installed: pyproject.toml | .venv-%/.ma
 
 .venv-lowest/.installed: pyproject.toml | .venv-lowest/.made
 	.venv-lowest/$(PROGRAMS)/python -m pip install --quiet uv
-	.venv-lowest/$(PROGRAMS)/uv pip install --quiet --python .venv-lowest --resolution lowest-direct -e ".[all,openmm]" --group test
+	.venv-lowest/$(PROGRAMS)/uv pip install --quiet --python .venv-lowest --resolution lowest-direct -e ".[all,openmm,mdanalysis]" --group test
 	touch $@

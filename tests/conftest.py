@@ -6,6 +6,7 @@ import hypothesis
 import pytest
 
 import kdmaps
+import optional_packages
 
 # Programs of JAX run once or twice here: compiling them takes longer than running them ever will.
 os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
@@ -26,6 +27,10 @@ SLOW_EXAMPLES = {
     "kdmaps.estimators.variational.VariationalKernelMap",
     "kdmaps.simulation.export.as_jax",
 }
+
+
+def pytest_configure(config):
+    config.pluginmanager.register(optional_packages)  # examples in docstrings too
 
 
 def pytest_collection_modifyitems(items):

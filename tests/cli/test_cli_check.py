@@ -122,6 +122,8 @@ def test_wrong_options(options, message, data):
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
 def test_columns_of_words_are_not_left_out_without_a_word(data, suffix):
+    if suffix == "parquet":
+        pytest.importorskip("pyarrow")
     frame = pd.DataFrame({"x": X[:, 0], "y": X[:, 1], "state": np.where(X[:, 0] > 0, "right", "left")})
     getattr(frame, f"to_{suffix}")(data / f"words.{suffix}", index=False)
     result = run("check", data / f"words.{suffix}")

@@ -129,6 +129,7 @@ def test_the_remedy_for_a_frame_removes_what_is_wrong():
 
 
 def test_a_stream_and_a_file_name_their_columns(tmp_path):
+    pytest.importorskip("pyarrow")
     bad = made("pandas")
     bad.loc[7, "right"] = np.inf
     bad.to_parquet(tmp_path / "bad.parquet")

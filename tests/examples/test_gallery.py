@@ -23,7 +23,7 @@ NEEDS = {"plot_brain": ["nitime"], "plot_elnino": ["statsmodels"], "plot_stocks"
 def test_a_script_runs_and_draws(script, monkeypatch):
     matplotlib.use("Agg")
     for package in NEEDS.get(script.stem, ()):
-        pytest.importorskip(package, reason=f"{script.name} shows data of {package}: pip install --group gallery")
+        pytest.importorskip(package)
     from matplotlib import pyplot as plt
 
     for name in ("KernelSearchCV", "VariationalKernelMap"):
