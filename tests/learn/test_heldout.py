@@ -12,15 +12,15 @@ from small_problems import DIFFUSIONS, gradient, make_parametrisation, make_samp
 
 from kdmaps.bases import make_basis
 from kdmaps.kernels import Gaussian, Matern
-from kdmaps.learn import _leading
 from kdmaps.learn._heldout import Rotation, heldout
-from kdmaps.learn._leading import solve_modes
 from kdmaps.learn.anisotropy import Anisotropy
 from kdmaps.learn.dictionary import Dictionary
 from kdmaps.learn.objective import Objective
 from kdmaps.learn.problem import Problem
 from kdmaps.learn.statistics import Samples
 from kdmaps.selection.folds import Folds, make_splits
+from kdmaps.spectrum import adjoint, iteration
+from kdmaps.spectrum.adjoint import leading_modes
 from kdmaps.utils.threads import single_thread
 
 LOG_LAMBDA = np.log(0.05)
@@ -190,7 +190,7 @@ def test_the_cut_through_a_cluster_is_finite():
     """μ = 2, 1, 1, 1, ½ cut after the third: the space is arbitrary in part, its derivative is guarded."""
     rng = np.random.default_rng(0)
     Q = np.linalg.qr(rng.standard_normal((5, 5)))[0]
-    modes = solve_modes(Q @ np.diag([2.0, 1.0, 1.0, 1.0, 0.5]) @ Q.T, np.eye(5), 3, 1e-15)
+    modes = leading_modes(Q @ np.diag([2.0, 1.0, 1.0, 1.0, 0.5]) @ Q.T, np.eye(5), 3, 1e-15)
     assert all(np.all(np.isfinite(part)) for part in modes.adjoint(rng.standard_normal((5, 3))))
 
 
@@ -204,8 +204,8 @@ def decaying_problem(p=150, gap=0.8, seed=0):
 
 def densely(monkeypatch, *arguments):
     with monkeypatch.context() as patch:
-        patch.setattr(_leading, "SMALLEST_ITERATED", 10_000)
-        return solve_modes(*arguments)
+        patch.setattr(adjoint, "SMALLEST_ITERATED", 10_000)
+        return leading_modes(*arguments)
 
 
 @pytest.mark.parametrize("start", ["random", "similar"])
@@ -213,9 +213,9 @@ def test_iterated_modes_and_their_adjoint_are_those_of_the_dense_solve(start, mo
     covariance, penalty, values = decaying_problem()
     other = None
     if start == "similar":
-        other = solve_modes(covariance + 1e-3 * np.eye(len(values)), penalty, 3, 1e-15).reduced
+        other = leading_modes(covariance + 1e-3 * np.eye(len(values)), penalty, 3, 1e-15).reduced
     found, dense = (
-        solve_modes(covariance, penalty, 3, 1e-15, other),
+        leading_modes(covariance, penalty, 3, 1e-15, other),
         densely(monkeypatch, covariance, penalty, 3, 1e-15),
     )
     assert found.reduced.shape == (150, 11)
@@ -233,21 +233,21 @@ def test_iterated_modes_and_their_adjoint_are_those_of_the_dense_solve(start, mo
 def test_where_iteration_cannot_help_the_dense_solve_does(monkeypatch):
     covariance, penalty, _ = decaying_problem()
     expected = densely(monkeypatch, covariance, penalty, 3, 1e-15)
-    monkeypatch.setattr(_leading, "MAX_FILTERS", 1)
-    found = solve_modes(covariance, penalty, 3, 1e-15)
+    monkeypatch.setattr(iteration, "MAX_FILTERS", 1)
+    found = leading_modes(covariance, penalty, 3, 1e-15)
     assert_allclose(found.vectors, expected.vectors, rtol=1e-12)
     monkeypatch.undo()
-    iterated = solve_modes(covariance, penalty, 3, 1e-15)
+    iterated = leading_modes(covariance, penalty, 3, 1e-15)
     by_vectors = np.random.default_rng(1).standard_normal((150, 3))
     converged = iterated.adjoint(by_vectors)
-    monkeypatch.setattr(_leading, "MAX_STEPS", 1)
+    monkeypatch.setattr(adjoint, "MAX_STEPS", 1)
     for part, reference in zip(iterated.adjoint(by_vectors), converged, strict=True):
         assert_allclose(part, reference, atol=1e-9 * np.abs(reference).max())
 
 
 def test_a_cut_through_equal_eigenvalues_has_a_finite_adjoint_among_many():
     covariance, penalty, _ = decaying_problem(gap=1.0)
-    modes = solve_modes(covariance, penalty, 3, 1e-15)
+    modes = leading_modes(covariance, penalty, 3, 1e-15)
     assert all(np.all(np.isfinite(part)) for part in modes.adjoint(np.random.default_rng(1).standard_normal((150, 3))))
 
 

@@ -157,7 +157,7 @@ def test_jackknife_error_of_a_mean_is_its_standard_error():
 @pytest.mark.parametrize("dense_blocks", [70, 0])  # 0: by iteration, whatever the size
 @pytest.mark.parametrize("kind", ["fourier", "landmarks"])
 def test_path_equals_direct_solve(kind, dense_blocks, X, monkeypatch):
-    monkeypatch.setattr(regularization_path, "_DENSE_BLOCKS", dense_blocks)
+    monkeypatch.setattr(regularization_path, "DENSE_BLOCKS", dense_blocks)
     kernel = Matern(1.5, 0.5)  # rough: no direction is left out
     basis = make_basis(kind, kernel, X, 200, random_state=0)
     moments = compute_moments(basis, X)

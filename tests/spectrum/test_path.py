@@ -18,7 +18,7 @@ from kdmaps.spectrum.pencil import find_modes
 @pytest.mark.parametrize(("p", "dense"), [(3, True), (40, True), (160, True), (160, False)])
 def test_against_scipy(p, dense, with_ridge, monkeypatch):
     if not dense:
-        monkeypatch.setattr(module, "_DENSE_BLOCKS", 0)
+        monkeypatch.setattr(module, "DENSE_BLOCKS", 0)
     covariance, energy = positive(0, p), positive(1, p)
     ridge = positive(2, p) if with_ridge else None
     path = RegularizationPath(covariance, energy, ridge)

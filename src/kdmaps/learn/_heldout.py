@@ -11,10 +11,10 @@ from typing import NamedTuple
 import numpy as np
 from scipy import linalg
 
-from kdmaps.learn._leading import LeadingModes, solve_modes
 from kdmaps.learn.objective import Loss, Objective
 from kdmaps.learn.statistics import Statistics, map_arrays, rounding_variance
 from kdmaps.selection.rules import PooledScore
+from kdmaps.spectrum.adjoint import LeadingModes, leading_modes
 from kdmaps.utils.threads import map_ordered, one_blas_thread
 
 #: Where the solver of each eigenproblem starts, by the number of the problem: `LeadingModes.reduced` of the last θ.
@@ -189,7 +189,7 @@ def _fit(statistics: Statistics, lam: float, objective: Objective, roles: np.nda
             penalty.flat[:: len(penalty) + 1] += lam
         else:
             penalty += lam * statistics.ridge
-        modes = solve_modes(covariance, penalty, objective.n_components, rounding, memory.get(index))
+        modes = leading_modes(covariance, penalty, objective.n_components, rounding, memory.get(index))
         return modes, covariance @ modes.vectors if modes is not None and index == 0 else None
 
     solved = list(map_ordered(range(1 + n_folds), solve))

@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 from jax.scipy.linalg import solve_triangular
 
-from kdmaps.learn.statistics import guarded_reciprocal
+from kdmaps.spectrum.adjoint import guarded_reciprocal
 
 
 class Spectrum(NamedTuple):

@@ -15,9 +15,6 @@ from kdmaps.selection.folds import Folds
 from kdmaps.spectrum.pencil import ROUNDING
 from kdmaps.utils.threads import map_reduce, slices
 
-#: Differences of eigenvalues below this fraction of μ_1 are not divided by.
-GUARD = 1e-11
-
 
 class Statistics(NamedTuple):
     """Operators for C classes of samples; its adjoint (the derivatives of a loss) has the same fields.
@@ -89,11 +86,6 @@ def rounding_variance(statistics: Statistics) -> Any:
     Four times `kdmaps.spectrum.pencil.rounding_variance`, on the safe side of the same test at the end of a fit.
     """
     return 8 * ROUNDING * statistics.grams.trace(axis1=1, axis2=2).sum() / statistics.weights.sum()
-
-
-def guarded_reciprocal(difference: Any, scale: Any) -> Any:
-    """1/x for differences x of eigenvalues, but 0 at x = 0; `scale` is the largest eigenvalue."""
-    return difference / (difference**2 + (GUARD * scale) ** 2)
 
 
 def _mixed(share: Any, matrices: Any) -> Any:

@@ -1,29 +1,89 @@
-"""The modes of folds for many λ by a few steps of subspace iteration: for races, where a rough answer will do."""
+"""Leading modes by subspace iteration: to rounding for one symmetric matrix, roughly for the folds of a search."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
+from scipy import linalg
 from scipy.linalg import lapack
 
 from kdmaps.forms.moments import Moments
 from kdmaps.spectrum.pencil import ROUNDING
 from kdmaps.utils.blas import factorise, solve
 
-#: Vectors that the iteration carries beyond the modes asked for: they take the slow convergence at the cut.
+#: Vectors that are iterated beyond the modes asked for: the more, the faster the modes converge.
 EXTRA = 8
-#: Steps of all samples from random vectors, and of the folds from the modes of all samples.
+#: Residuals |Cy - μy| that `leading_pairs` accepts, as fractions of μ_1.
+TOLERANCE = 1e-11
+#: Maximum number of filters in `leading_pairs`, and their maximum degree.
+MAX_FILTERS, MAX_DEGREE = 15, 10
+#: A filter enlarges no vector by more than this: rounding of the largest vector spills over the others.
+MAX_GROWTH = 1e8
+#: Steps of `cross_fit_path` for all samples from random vectors, and for the folds from the modes of all samples.
 STEPS = np.array([4, 1])
-#: The same for pairs of frames, whose fast modes are less far apart, and the eigenvalue of what changes in a lag.
+#: The same for pairs of frames, whose fast modes are closer together, and the eigenvalue of functions that forget all.
 LAGGED_STEPS, LAGGED_BOUND = np.array([8, 4]), 1.0
-#: Degree of Chebyshev's polynomials: more would let the slowest mode drown the others.
+#: Degree of the filters of `cross_fit_path`: a larger one would let the slowest mode drown the others.
 DEGREE = 4
-#: Modes need this many times the variance that rounding may leave: at the brink, an exact solve may find fewer.
+#: Modes need this many times the variance that rounding may leave: close to it, an exact solve may find fewer.
 MARGIN = 100
-#: Where more modes are wanted than those that are judged.
+#: Steps where more modes are computed than the score uses.
 CLOSE_STEPS = np.array([12, 6])
+
+
+def chebyshev(
+    apply: Callable[[np.ndarray], np.ndarray], vectors: np.ndarray, image: np.ndarray, bound: float, degree: int
+) -> np.ndarray:
+    """Return T_m(2A/b - 1)v with the Chebyshev polynomial T_m: at most 1 on [0, b], it grows fastest beyond.
+
+    Parameters
+    ----------
+    apply : callable
+        v → Av.
+    vectors, image : ndarray
+        v and Av.
+    bound, degree : float, int
+        b and m.
+    """
+    before, now = vectors, 2 / bound * image - vectors
+    for _ in range(degree - 1):
+        before, now = now, 2 * (2 / bound * apply(now) - now) - before
+    return now
+
+
+def leading_pairs(C: np.ndarray, n_modes: int, start: np.ndarray | None) -> tuple[np.ndarray, np.ndarray] | None:
+    """Return r + `EXTRA` leading eigenpairs of a symmetric matrix, the first r converged; None if these are not found.
+
+    Each round filters the vectors by the Chebyshev polynomial of [0, θ] with their smallest Ritz value θ.
+
+    Parameters
+    ----------
+    C : ndarray of shape (p, p)
+    n_modes : int
+        r.
+    start : ndarray of shape (p, r + EXTRA) or None
+        Eigenvectors of a similar matrix; otherwise the iteration starts from random vectors.
+    """
+    shape = (len(C), n_modes + EXTRA)
+    Y = np.random.default_rng(0).standard_normal(shape) if start is None or start.shape != shape else start
+    for _ in range(MAX_FILTERS):
+        Y = linalg.qr(Y, mode="economic", check_finite=False)[0]
+        image = C @ Y
+        values, turn = linalg.eigh(Y.T @ image, check_finite=False)
+        values, turn = values[::-1], turn[:, ::-1]
+        Y, image = Y @ turn, image @ turn
+        residuals = image[:, :n_modes] - Y[:, :n_modes] * values[:n_modes]
+        if np.linalg.norm(residuals, axis=0).max() <= TOLERANCE * values[0]:
+            return values, Y
+        if not values[-1] > MAX_GROWTH**-1 * values[0]:  # fewer directions with variance than vectors
+            break
+        ratio = 2 * values[0] / values[-1] - 1
+        degree = int(np.clip(np.log(MAX_GROWTH) / max(np.arccosh(max(ratio, 1.0)), 1e-9), 1, MAX_DEGREE))
+        Y = chebyshev(C.__matmul__, Y, image, values[-1], degree)
+        Y /= np.linalg.norm(Y, axis=0)
+    return None
 
 
 class FoldPath(NamedTuple):
@@ -32,7 +92,7 @@ class FoldPath(NamedTuple):
     Attributes
     ----------
     known : ndarray of shape (m,)
-        Whether the samples determine so many modes.
+        True where the samples determine all r modes.
     values : ndarray of shape (m, 1+F, r)
         μ, of all samples first.
     rates : ndarray of shape (m, r)
@@ -66,8 +126,8 @@ def cross_fit_path(
 ) -> FoldPath:
     """Fit the modes of all samples and of every fold by a few steps of subspace iteration, all λ at once.
 
-    Every step multiplies by (L+λR)⁻¹Σ; Rayleigh and Ritz end it. The modes of all samples are the start of the folds.
-    Scores of held-out samples then agree with those of exact modes to about 1 %.
+    Each step multiplies by (L+λR)⁻¹Σ; a Rayleigh–Ritz projection follows the last one. The folds start from the modes
+    of all samples. Held-out scores agree with the scores of exact modes to about 1 %.
 
     Parameters
     ----------
@@ -83,7 +143,7 @@ def cross_fit_path(
     steps : ndarray of two int
         As `STEPS`.
     bound : float
-        All μ that are not wanted are below this one; 0 if it is not known.
+        A known upper bound of all μ beyond the first r; 0 if there is none.
     """
     n_sets, m, p = 1 + len(members) // 2, len(lambdas), len(classes[0].total)
     S, L, weight, trace = _operators(members, classes, center)
@@ -140,33 +200,31 @@ def _forms(V: np.ndarray, A: np.ndarray, S: np.ndarray, L: np.ndarray, R: np.nda
 def _iterated(covariances: np.ndarray, factors: np.ndarray, start: np.ndarray, steps: int, bound: float) -> np.ndarray:
     """Return orthonormal rows after some steps with B⁻¹Σ from the rows of `start`, for the n sets at every λ.
 
-    If all unwanted μ are below a known `bound`, steps are those of Chebyshev's recurrence, which is small up to there.
-    NaN where rows vanished or became infinite.
-
     Parameters
     ----------
     covariances : ndarray of shape (n, p, p)
+        Σ.
     factors : ndarray of shape (m, n, p, p)
-        What `factorise` made of B.
+        Cholesky factors of B by `factorise`.
     start : ndarray of shape (m, n, k, p)
     steps, bound :
         As in `cross_fit_path`.
     """
-    vectors = previous = start
-    problems = list(np.ndindex(*start.shape[:2]))
-    for step in range(steps):
-        before, vectors = vectors, vectors @ covariances
-        for i in problems:
-            solve(factors[i], vectors[i])
-        together = step % 2 == 1 or step == steps - 1  # now and then is enough for the vectors to stay apart
+
+    def apply(rows: np.ndarray) -> np.ndarray:
+        rows = rows @ covariances
+        for i in np.ndindex(*start.shape[:2]):
+            solve(factors[i], rows[i])
+        return rows
+
+    vectors = start
+    for step in range(0, steps, DEGREE if bound > 0 else 1):
+        image, last = apply(vectors), step == steps - 1
         if bound > 0:
-            image = 2 / bound * vectors - before
-            vectors = image if step % DEGREE == 0 else 2 * image - previous
-            previous, together = before, step % DEGREE == DEGREE - 1 or step == steps - 1
-        if bound == 0 or together:  # the recurrence knows the lengths
-            with np.errstate(invalid="ignore"):
-                vectors = vectors / np.linalg.norm(vectors, axis=-1, keepdims=True)
-        if together:
+            image, last = chebyshev(apply, vectors, image, bound, min(DEGREE, steps - step)), True
+        with np.errstate(invalid="ignore"):
+            vectors = image / np.linalg.norm(image, axis=-1, keepdims=True)
+        if last or step % 2 == 1:  # every second step is enough for the vectors to stay apart
             vectors = np.linalg.qr(vectors.swapaxes(2, 3))[0].swapaxes(2, 3)
     return vectors
 
@@ -192,7 +250,7 @@ def _ritz(
 
 
 def seen_directions(second_moment: np.ndarray, energy: np.ndarray, worthwhile: float = 0.4) -> np.ndarray | None:
-    """Return orthonormal directions outside of which the samples see neither variance nor energy, to rounding.
+    """Return orthonormal directions outside of which the samples have neither variance nor energy, to rounding.
 
     By pivoted Cholesky decomposition of the sum of both matrices, each divided by its trace. None if these are more
     than the fraction `worthwhile` of all directions: a smooth kernel leaves few, a rough one nearly all.

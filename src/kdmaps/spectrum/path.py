@@ -6,16 +6,20 @@ import numpy as np
 from scipy import linalg
 from scipy.linalg import lapack
 
+from kdmaps.spectrum.iteration import EXTRA, leading_pairs
 from kdmaps.spectrum.pencil import ROUNDING, TOO_EXTREME, cholesky
+
+#: Up to this many times the number of iterated vectors, a dense solve for the leading pairs is as fast.
+DENSE_BLOCKS = 30
 
 
 class RegularizationPath:
     """Σa = μ(L+λR)a for many λ from one factorisation.
 
     R is made the identity by its Cholesky factor; then L = U D Uᵀ is diagonalised once, and for every λ the problem
-    is the symmetric one of (D+λ)^{-½} UᵀΣU (D+λ)^{-½}. Directions in which the samples see neither variance nor energy
-    (most of them, for a smooth kernel) are left out. Beyond a few hundred features (`_DENSE_BLOCKS`), a block Krylov
-    iteration starts from the modes of the λ before.
+    is the symmetric one of (D+λ)^{-½} UᵀΣU (D+λ)^{-½}. Directions in which the samples have neither variance nor energy
+    (most of them, for a smooth kernel) are left out. Beyond a few hundred features (`DENSE_BLOCKS`), subspace
+    iteration starts from the modes of the previous λ.
 
     Parameters
     ----------
@@ -45,7 +49,7 @@ class RegularizationPath:
 
     @property
     def frame(self) -> np.ndarray:
-        """B of shape (p, q) with BᵀRB = 1: the directions in which the samples see variance or energy."""
+        """B of shape (p, q) with BᵀRB = 1: the directions in which the samples have variance or energy."""
         return self._lifted(self._U)
 
     def _lifted(self, vectors: np.ndarray) -> np.ndarray:
@@ -57,47 +61,16 @@ class RegularizationPath:
         """At most `n_modes` leading eigenvalues μ, descending, and coefficients with aᵀ(L+λR)a = 1."""
         scale = 1 / np.sqrt(self._energies + regularization)
         matrix = scale[:, None] * self._S * scale
-        block = n_modes + _EXTRA
-        if len(scale) <= _DENSE_BLOCKS * block:
-            values, vectors = _leading(matrix, n_modes)
-        else:
-            if self._start is None or self._start.shape[1] < block:
-                self._start = np.linalg.qr(np.random.default_rng(0).standard_normal((len(scale), block)))[0]
-            values, vectors = _block_krylov(matrix, self._start, n_modes)
-            self._start = vectors
+        iterated = len(scale) > DENSE_BLOCKS * (n_modes + EXTRA)
+        pairs = leading_pairs(matrix, n_modes, self._start) if iterated else None
+        self._start = None if pairs is None else pairs[1]
+        values, vectors = _leading(matrix, n_modes) if pairs is None else pairs
         return values[:n_modes], self._lifted(self._U @ (scale[:, None] * vectors[:, :n_modes]))
 
     def condition_number(self, regularization: float) -> float:
         """Of L+λR relative to R, in the 2-norm."""
         largest, smallest = self._span
         return float((largest + regularization) / (smallest + regularization))
-
-
-# Up to this many times the size of the Krylov block, a dense solve for the leading pairs is faster than an iteration.
-_DENSE_BLOCKS = 70
-# Vectors that the Krylov block carries beyond the modes asked for: they take the slow convergence at the cut.
-_EXTRA = 4
-
-
-def _block_krylov(
-    matrix: np.ndarray, start: np.ndarray, n: int, tolerance: float = 1e-11
-) -> tuple[np.ndarray, np.ndarray]:
-    """Leading eigenpairs of a symmetric matrix, `start.shape[1]` of them, the first `n` to `tolerance`."""
-    V, block = start, start.shape[1]
-    for _ in range(6):  # more would cost more than the dense solve
-        blocks = [V]
-        for _ in range(3):
-            step = matrix @ blocks[-1]
-            blocks.append(step / np.linalg.norm(step, axis=0))
-        K = np.linalg.qr(np.hstack(blocks))[0]
-        image = matrix @ K
-        values, vectors = np.linalg.eigh(K.T @ image)
-        values, vectors = values[::-1][:block], vectors[:, ::-1][:, :block]
-        V = K @ vectors
-        residual = np.linalg.norm(image @ vectors[:, :n] - V[:, :n] * values[:n], axis=0).max()
-        if residual <= tolerance * values[0]:
-            return values, V
-    return _leading(matrix, block)
 
 
 def _leading(matrix: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:

@@ -1,42 +1,41 @@
 """The leading modes of Σa = μBa, and the derivative of a loss of the space that they span.
 
-In the coordinates y = Kᵀa of the Cholesky factor K of B = KKᵀ, the problem is Cy = μy with C = K⁻¹ΣK⁻ᵀ. Few pairs are
-needed, and the pairs of a similar kernel are known: Chebyshev-filtered subspace iteration costs a few products with C.
-The derivative needs all other pairs, but only through (μ_k - C)⁻¹, which conjugate gradients apply.
+In the coordinates y = Kᵀa of the Cholesky factor K of B = KKᵀ, the problem is Cy = μy with C = K⁻¹ΣK⁻ᵀ. Only few pairs
+are needed, and a similar kernel provides a start: Chebyshev-filtered subspace iteration takes a few products with C.
+The derivative involves all other pairs, but only through (μ_k - C)⁻¹, which conjugate gradients apply.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import linalg
 from scipy.linalg import blas, lapack
 
-from kdmaps.learn.statistics import guarded_reciprocal
+from kdmaps.spectrum.iteration import EXTRA, TOLERANCE, leading_pairs
 from kdmaps.utils.blas import mirror
 
-#: Vectors that are iterated beyond the modes asked for: the more, the faster the modes converge.
-EXTRA = 8
+#: Differences of eigenvalues below this fraction of μ_1 are not divided by.
+GUARD = 1e-11
 #: Smaller problems are solved densely.
 SMALLEST_ITERATED = 100
-#: Residuals |Cy - μy| that are accepted, as fractions of μ_1. Losses repeat to about this, divided by the relative gap.
-TOLERANCE = 1e-11
-#: Most filters of a solve, and most steps of the conjugate gradients, before the dense solve takes over.
-MAX_FILTERS, MAX_STEPS = 15, 80
-#: A filter enlarges no vector by more than this: what it enlarges, it spills over the others as rounding.
-MAX_GROWTH = 1e8
-#: Largest degree of a filter.
-MAX_DEGREE = 10
+#: Maximum number of steps of the conjugate gradients, before the dense solve takes over.
+MAX_STEPS = 80
+
+
+def guarded_reciprocal(difference: Any, scale: Any) -> Any:
+    """1/x for differences x of eigenvalues, but 0 at x = 0; `scale` is the largest eigenvalue. NumPy or JAX."""
+    return difference / (difference**2 + (GUARD * scale) ** 2)
 
 
 class LeadingModes(NamedTuple):
-    """The r leading eigenpairs of Σa = μBa, and what is known of the others.
+    """The r leading eigenpairs of Σa = μBa, and approximations of a few more.
 
     Attributes
     ----------
     values : ndarray of shape (b,)
-        μ, descending; those beyond the first r are approximate where b < p.
+        μ, descending; values beyond the first r are approximate where b < p.
     vectors : ndarray of shape (p, r)
         V, with VᵀΣV = 1.
     reduced : ndarray of shape (p, b)
@@ -56,7 +55,7 @@ class LeadingModes(NamedTuple):
     def adjoint(self, by_vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the left factors S and T of Σ̄ = sym(SVᵀ) and B̄ = sym(TVᵀ) for a loss of the space of the modes.
 
-        How the modes are turned inside their space does not matter to such a loss, so only pairs across the cut count,
+        Such a loss does not change when the modes are rotated inside their space, so only pairs across the cut count,
         and the derivative is exact where leading eigenvalues agree: with M = diag μ_k and all other pairs (μ_o, o),
 
             S = X - ½ V sym(VᵀV̄),    T = -XM,    X_k = Σ_o o oᵀV̄_k/(μ_k - μ_o),    oᵀBo = 1.
@@ -78,12 +77,10 @@ class LeadingModes(NamedTuple):
         return _divided(*_eigenpairs(self.operator), n, right) if refined is None else refined
 
 
-def solve_modes(
+def leading_modes(
     covariance: np.ndarray, penalty: np.ndarray, n_modes: int, rounding: float, start: np.ndarray | None = None
 ) -> LeadingModes | None:
     """Solve Σa = μBa; None where B is not positive definite or the samples do not determine the modes.
-
-    A kernel that is ever smoother ends with fewer modes than are asked for: such a kernel is no answer.
 
     Parameters
     ----------
@@ -92,9 +89,9 @@ def solve_modes(
     n_modes : int
         r.
     rounding : float
-        `rounding_variance` of the statistics.
+        A mode a is determined by the samples if μ exceeds this times |a|².
     start : ndarray of shape (p, b), optional
-        `reduced` of a similar problem: where to start.
+        `reduced` of a similar problem, to start from.
     """
     # Symmetric: the transpose is the same matrix in the order of LAPACK, which copies the other order.
     factor, info = lapack.dpotrf(penalty.T)
@@ -102,7 +99,9 @@ def solve_modes(
         return None
     operator = mirror(lapack.dsygst(covariance.T, factor)[0].T)
     try:
-        values, reduced = _leading_pairs(operator, n_modes, start)
+        iterated = len(operator) >= max(SMALLEST_ITERATED, 4 * (n_modes + EXTRA))
+        pairs = leading_pairs(operator, n_modes, start) if iterated else None
+        values, reduced = _eigenpairs(operator) if pairs is None else pairs
     except np.linalg.LinAlgError:
         return None
     leading = values[:n_modes]
@@ -118,47 +117,8 @@ def _eigenpairs(operator: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return values[::-1], vectors[:, ::-1]
 
 
-def _leading_pairs(C: np.ndarray, n_modes: int, start: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
-    """Return leading eigenpairs of C, the first r of them exact; all pairs if iteration does not find these.
-
-    Every round filters r + `EXTRA` vectors by the Chebyshev polynomial of [0, θ_b], θ_b their smallest Ritz value: it
-    is at most 1 there and grows fastest beyond.
-    """
-    p, size = len(C), n_modes + EXTRA
-    if p < max(SMALLEST_ITERATED, 4 * size):
-        return _eigenpairs(C)
-    if start is None or start.shape != (p, size):
-        start = np.random.default_rng(0).standard_normal((p, size))
-    Y = start
-    for _ in range(MAX_FILTERS):
-        Y = linalg.qr(Y, mode="economic", check_finite=False)[0]
-        image = C @ Y
-        values, turn = linalg.eigh(Y.T @ image, check_finite=False)
-        values, turn = values[::-1], turn[:, ::-1]
-        Y, image = Y @ turn, image @ turn
-        residuals = image[:, :n_modes] - Y[:, :n_modes] * values[:n_modes]
-        if np.linalg.norm(residuals, axis=0).max() <= TOLERANCE * values[0]:
-            return values, Y
-        if not values[-1] > MAX_GROWTH**-1 * values[0]:  # fewer directions with variance than vectors
-            break
-        Y = _filtered(C, Y, image, values)
-    return _eigenpairs(C)
-
-
-def _filtered(C: np.ndarray, Y: np.ndarray, image: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """Return T_m(2C/θ_b - 1)Y; `image` is CY."""
-    ratio = 2 * values[0] / values[-1] - 1
-    growth = np.log(ratio + np.sqrt(ratio**2 - 1)) if ratio > 1 else 0.0
-    degree = int(np.clip(np.log(MAX_GROWTH) / max(growth, 1e-9), 1, MAX_DEGREE))
-    scale = 2 / values[-1]
-    before, now = Y, scale * image - Y
-    for _ in range(degree - 1):
-        before, now = now, 2 * (scale * (C @ now) - now) - before
-    return now / np.linalg.norm(now, axis=0)
-
-
 def _divided(values: np.ndarray, Y: np.ndarray, n_modes: int, right: np.ndarray) -> np.ndarray:
-    """Σ_o y_o y_oᵀb_k/(μ_k - μ_o) over the known pairs beyond the modes."""
+    """Σ_o y_o y_oᵀb_k/(μ_k - μ_o) over the given pairs beyond the modes."""
     others = Y[:, n_modes:]
     reciprocal = guarded_reciprocal(values[:n_modes] - values[n_modes:, None], values[0])
     return others @ (others.T @ right * reciprocal)
