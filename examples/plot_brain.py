@@ -2,15 +2,15 @@
 A brain at rest: slow patterns of an fMRI recording
 ===================================================
 
-The activity (blood oxygenation) of 28 regions of the brain of one person at rest: 250 volumes, one every 1.89 s, with
-the package ``nitime``. What people in the field expect: the same region on both sides of the brain acts together;
-posterior cingulate and precuneus (the *default mode network*) form one pattern, striatum (caudate, putamen) and the
-medial frontal lobe another; and all of it is slow, below 0.1 Hz.
+The data are the activity (blood oxygenation) of 28 brain regions of one person at rest: 250 volumes, one every 1.89 s,
+from the package ``nitime``. Three results are expected from the literature: the activity of a region is similar on both
+sides of the brain; posterior cingulate and precuneus (the *default mode network*) form one pattern, striatum (caudate,
+putamen) and the medial frontal lobe another; and these patterns are slow, below 0.1 Hz.
 """
 
 # %%
-# The data check says that the first volume lies alone. Those who record such data know why: the magnetisation
-# has not settled when a recording starts. It is left out.
+# The data check reports the first volume as isolated: the magnetisation has not yet settled when a recording starts.
+# This volume is removed.
 
 import warnings
 from importlib.resources import files
@@ -32,7 +32,7 @@ STEP = 1.89  # seconds
 
 
 def fit(**settings):
-    """Fit two modes, and print what is said about them."""
+    """Fit two modes, and print their checks and all warnings."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         model = kdmaps.AdaptiveDiffusionMap(2, random_state=0, **settings).fit(X)
@@ -47,37 +47,37 @@ def loadings(model):
 
 
 def show(found):
-    """Print the regions that matter most."""
+    """Print the regions with the largest loadings."""
     for k, row in enumerate(found, start=1):
         print(f"mode {k}:", ", ".join(f"{names[j]} {row[j]:.2f}" for j in np.argsort(-np.abs(row))[:8]))
 
 
 # %%
-# **Without time**, folds are blocks of volumes all the same (``cv="auto"`` has seen that neighbours are alike).
+# **Without a lag.** Folds are blocks of volumes, because ``cv="auto"`` detects that consecutive volumes are correlated.
 
 static = fit()
 show(loadings(static))
 
 # %%
-# **With a lag** of two volumes, 3.8 s: the patterns that last longest.
+# **With a lag** of two volumes (3.8 s), the modes are the patterns that persist longest.
 
 lagged = fit(lag=2, time_step=STEP)
 patterns = loadings(lagged)
 show(patterns)
 
 # %%
-# Left and right. Nothing in the fit knows which regions are mirror images of each other; how alike are their loadings?
+# Left and right: the fit does not use the pairing of regions. How similar are the loadings of both sides?
 
 left = [name for name in names if name.startswith("L") and "R" + name[1:] in names]
 pairs = [(names.index(name), names.index("R" + name[1:])) for name in left]
 for k, row in enumerate(patterns, start=1):
     a, b = row[[i for i, _ in pairs]], row[[j for _, j in pairs]]
     others = [np.corrcoef(a, np.roll(b, shift))[0, 1] for shift in range(1, len(b))]
-    print(f"mode {k}: loadings left and right correlate by {np.corrcoef(a, b)[0, 1]:.2f}; of other pairs", end=" ")
-    print(f"by {np.mean(others):.2f} on average, {max(others):.2f} at most")
+    print(f"mode {k}: correlation of left and right loadings {np.corrcoef(a, b)[0, 1]:.2f}; for other pairs", end=" ")
+    print(f"{np.mean(others):.2f} on average, at most {max(others):.2f}")
 
 # %%
-# How slow? The error bars come from blocks of volumes.
+# Time scales, with error bars from blocks of volumes, and the share of slow frequencies:
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
@@ -92,8 +92,9 @@ share = power[frequency < 0.1].sum(axis=0) / power.sum(axis=0)
 print("share of the power below 0.1 Hz:", np.round(share, 2))
 
 # %%
-# The patterns are those of the textbooks, both sides of the brain agree, and they are slow. The numbers behind a time
-# scale are few: eight minutes hold a dozen or so independent states of these patterns, and ``trust_`` flags the rates.
+# All three expectations are met: the patterns agree with the literature, both sides of the brain agree, and the
+# patterns are slow. The time scales are uncertain: eight minutes contain about a dozen independent states of these
+# patterns, and ``trust_`` marks the rates as unreliable.
 
 figure, axes = plt.subplots(1, 2, figsize=(11, 4.6), layout="constrained", width_ratios=[1.2, 1])
 order = np.argsort(patterns[0][[i for i, _ in pairs]])

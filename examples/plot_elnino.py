@@ -2,16 +2,16 @@
 El Niño: the slow function of sea-surface temperatures
 ======================================================
 
-Monthly temperatures of the sea off Peru from 1950 to 2010 (``statsmodels.datasets.elnino``). What people in the field
-expect: once the annual cycle is removed, the slow variable is how warm the sea is; it forgets within half a year to a
-year; its extremes are the great El Niños of 1972, 1982 and 1997; and it comes back every three to seven years,
-without a strict period.
+Monthly temperatures of the sea off Peru from 1950 to 2010 (``statsmodels.datasets.elnino``). Four results are expected
+from the literature: after removal of the annual cycle, the slow variable is the warmth of the sea; it decorrelates
+within half a year to a year; its extremes are the great El Niños of 1972, 1982 and 1997; and it oscillates irregularly,
+with periods of three to seven years.
 """
 
 # %%
-# Anomalies: the mean of each calendar month is taken out, and its standard deviation divided by, since the sea varies
-# more in some months than in others. (With the means alone taken out, a window of months still tells the season by how
-# much it varies, and the slowest function of such windows is the calendar.) Windows of six months are the points.
+# The anomalies are standardised for each calendar month, because the temperature varies more in some months than in
+# others. (If only the means are subtracted, the season can be inferred from the amplitude of the variation in a window,
+# and the slowest function of such windows is the season.) The points are windows of six months.
 
 import warnings
 
@@ -29,7 +29,7 @@ year = 1950 + (np.arange(len(X)) + WINDOW / 2) / 12
 
 
 def fit(**settings):
-    """Fit, and print what is said about the modes."""
+    """Fit two modes, and print their checks and all warnings."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         model = kdmaps.AdaptiveDiffusionMap(2, random_state=0, **settings).fit(X)
@@ -43,8 +43,8 @@ def correlation(a, b):
 
 
 # %%
-# **Without time.** Months in their order are no independent samples; ``cv="auto"`` notices, and folds are blocks of
-# months with gaps between them. The first mode tells the great El Niños from everything else.
+# **Without a lag.** Consecutive months are not independent samples; ``cv="auto"`` detects this, and folds are blocks of
+# months with gaps between them. The first mode distinguishes the great El Niños from all other times.
 
 static = fit()
 first = static.transform(X)[:, 0]
@@ -53,7 +53,8 @@ print(f"mode 1: correlation with the mean anomaly {correlation(first, X.mean(axi
 print(sorted({int(y) for y in year[np.argsort(-first)[:20]]}))
 
 # %%
-# **With time.** Pairs of windows that do not overlap, half a year apart. The error bars are those of blocks of months.
+# **With a lag** of half a year, so that the two windows of a pair do not overlap. Error bars come from blocks of
+# months.
 
 lagged = fit(lag=WINDOW)
 slow = lagged.transform(X)[:, 0]
@@ -69,10 +70,10 @@ for row in bars.table():
 print(f"{bars.n_blocks} blocks of {bars.block_length} months;", *(str(warning.message) for warning in caught))
 
 # %%
-# Does it come back? A time scale is how fast a reversible process forgets, and knows of no return. The autocorrelation
-# of the mode does: it is negative after two years. Chance alone gives that now and then. What would a process without a
-# return give, one that only forgets at the same speed? Of 500 such series as long as this one, how many are as negative
-# at their lowest point, and how many have as much power between three and seven years?
+# Does the mode oscillate? The time scale of a reversible process describes decay only. The autocorrelation of the mode
+# is negative after two years, which suggests an oscillation, but could be chance. It is compared with 500 series of the
+# same length from a process that decays at the same rate and does not oscillate: how many of them have an
+# autocorrelation that is as negative, and how many have as much power at periods between three and seven years?
 
 lags = np.arange(1, 85)
 
@@ -101,7 +102,7 @@ surrogates = surrogates[:, 200:]
 own, others = memory(slow), np.array([memory(x) for x in surrogates])
 lowest = own[:48].min()
 print(f"lowest autocorrelation {lowest:.2f}, after {lags[own[:48].argmin()]} months;", end=" ")
-print(f"as low in {np.mean(others[:, :48].min(axis=1) <= lowest):.0%} of the series without a return")
+print(f"as low in {np.mean(others[:, :48].min(axis=1) <= lowest):.0%} of the series without oscillations")
 print(f"power between three and seven years: {share(slow):.0%};", end=" ")
 print(f"as much in {np.mean([share(x) >= share(slow) for x in surrogates]):.0%} of them")
 
@@ -115,7 +116,7 @@ for event in (1972, 1982, 1997):
 axes[0].set_ylim(top=slow.max() + 0.8)
 axes[0].set(xlabel="year", ylabel="slow mode", title="sixty years")
 low, high = np.quantile(others, [0.025, 0.975], axis=0)
-axes[1].fill_between(lags / 12, low, high, color="0.9", label="without a return (95 %)")
+axes[1].fill_between(lags / 12, low, high, color="0.9", label="no oscillation (95 %)")
 axes[1].plot(lags / 12, own, color="C0", label="slow mode")
 axes[1].axhline(0, color="0.8", lw=0.8)
 axes[1].set(xlabel="years", ylabel="autocorrelation", title="memory")

@@ -67,8 +67,8 @@ kdmaps.plotting.plot_regularization_map(search)
 plt.show()
 
 # %%
-# Inputs that matter
-# ------------------
+# Relevance of inputs
+# -------------------
 # :func:`kdmaps.plotting.plot_relevance`: the share of each input in each mode, from the gradients of the modes, and the
 # combinations of inputs along which the modes change most.
 
@@ -85,7 +85,7 @@ plt.show()
 # A trajectory
 # ------------
 # With consecutive frames of the same triple well, modes are fitted to pairs of frames, and time scales are times.
-# :func:`kdmaps.plotting.plot_implied_timescales`: time scales over the lag, beside the exact ones. In the shaded region
+# :func:`kdmaps.plotting.plot_implied_timescales`: time scales over the lag, and exact values. In the shaded region
 # a mode relaxes within the lag; a dotted line marks the lag from which time scales are flat within their errors.
 
 path = problem.trajectory(8000, 0.1, random_state=1)
@@ -95,8 +95,8 @@ kdmaps.plotting.plot_implied_timescales(timescales, 1 / problem.rates(2))
 plt.show()
 
 # %%
-# :func:`kdmaps.plotting.plot_chapman_kolmogorov`: what one lag predicts for several (lines), and what these show
-# (points), here for transitions between three coarse states.
+# :func:`kdmaps.plotting.plot_chapman_kolmogorov`: predictions of one lag for several (lines), and estimates at these
+# lags (points), here for transitions between three coarse states.
 
 test = kdmaps.dynamics.chapman_kolmogorov(lagged, path, steps=6, n_states=3, random_state=0)
 kdmaps.plotting.plot_chapman_kolmogorov(test)
@@ -121,8 +121,8 @@ kdmaps.plotting.plot_states(kdmaps.dynamics.coarse_states(lagged.transform(path)
 plt.show()
 
 # %%
-# :func:`kdmaps.plotting.plot_lag_comparison`: autocorrelations along a trajectory, beside the decay that the rates of
-# a model predict.
+# :func:`kdmaps.plotting.plot_lag_comparison`: autocorrelations along a trajectory, and the decay predicted by the rates
+# of a model.
 
 kdmaps.plotting.plot_lag_comparison(kdmaps.dynamics.compare_with_trajectory(search, path, time_step=0.1))
 plt.show()
@@ -149,7 +149,7 @@ plt.show()
 
 # %%
 # :func:`kdmaps.plotting.plot_certificates`: bounds on the distance of each mode from the exact one, from these
-# residuals and the exact rates. A bound of 1 carries no information.
+# residuals and the exact rates. A bound of 1 is vacuous.
 
 bounds = certify_modes(generator, search, fresh, rates=problem.rates(6))
 kdmaps.plotting.plot_certificates(bounds, labels=[f"mode {k + 1}" for k in range(3)])

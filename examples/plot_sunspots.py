@@ -36,8 +36,8 @@ print(*(str(warning.message) for warning in caught), sep="\n")
 # %%
 # Neighbouring windows share ten of their eleven years, and the phase of the cycle is correlated over decades. The
 # bootstrap draws blocks that are long compared with the correlation time of the modes; three centuries contain few such
-# blocks, and a warning says so. The time scales are those of a diffusion on the loop, in units of X; the solar cycle
-# itself runs in one direction, which no reversible diffusion describes.
+# blocks, and a warning is raised. The time scales describe a diffusion on the loop, in units of X; the solar cycle
+# itself runs in one direction, so it is not a reversible diffusion.
 
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")

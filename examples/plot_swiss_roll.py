@@ -3,16 +3,16 @@ Swiss roll: the second coordinate, not the harmonic of the first
 ================================================================
 
 A sheet, 90 long and 21 wide, is rolled up in three dimensions. Its slowest modes are functions of the position along
-the sheet, one half wave, two half waves, three …; only the fifth or so changes across it. A picture of the first two
-modes is a parabola: the second one says nothing that the first one does not. Modes that are *functionally* independent
-of earlier ones are what one wants to look at.
+the sheet: one half wave, two half waves, three …; only about the fifth mode varies across it. A plot of the first two
+modes is a parabola, because the second is a function of the first. For a useful plot, select modes that are
+*functionally* independent of earlier ones.
 """
 
 # %%
-# Fit more modes than coordinates are expected, and ask which of them are new. Each mode is predicted from the
-# independent ones before it by local linear regression; the residual is near 0 for a function of them, near 1 for a new
-# coordinate. :func:`kdmaps.plotting.plot_independence` draws it. (The method is that of Dsilva, Talmon, Coifman and
-# Kevrekidis, 2018.)
+# Fit more modes than the expected number of coordinates, and test which of them are new. Each mode is predicted from
+# the previous independent modes by local linear regression; the residual is near 0 for a function of them, and near 1
+# for a new coordinate (Dsilva, Talmon, Coifman and Kevrekidis, 2018). :func:`kdmaps.plotting.plot_independence` plots
+# it.
 
 import numpy as np
 from matplotlib import pyplot as plt
@@ -34,8 +34,8 @@ kdmaps.plotting.plot_independence(found)
 plt.show()
 
 # %%
-# The first two modes, and the first two that are independent, coloured by the position across the sheet. Rank
-# correlations with the two coordinates of the sheet tell what each mode is.
+# The first two modes, and the first two independent modes, coloured by the position across the sheet. Rank correlations
+# identify each independent mode with a coordinate of the sheet.
 
 first, second = found.indices[:2]
 figure, axes = plt.subplots(1, 3, figsize=(12, 3.8), layout="constrained", width_ratios=[1.2, 1, 1])
@@ -54,7 +54,8 @@ for name, k, coordinate in [("along", first, along), ("across", second, across)]
 plt.show()
 
 # %%
-# Rates say why the order is as it is. A flat sheet with uniform samples has (πk/length)² along and (π/width)² across.
+# The rates explain the order of the modes: a flat sheet with uniform samples has the rates (πk/length)² along it and
+# (π/width)² across it.
 
 length, width = np.ptp(along), 21
 print("half waves along: ", ((np.pi * np.arange(1, 6) / length) ** 2).round(4))

@@ -211,11 +211,11 @@ def table(results: dict) -> str:
         "# Alanine dipeptide: static frames",
         "",
         "Written by `analyse.py`. |corr| is the absolute correlation of eigenvectors 1 and 2 of the reference Markov",
-        "model with the learned mode nearest to each.",
+        "state model with the learned mode nearest to each.",
         "",
         *methods_table(fits),
         "",
-        "¹ From the decay of the modes along the trajectory. What a lag adds is in [trajectory.md](trajectory.md).",
+        "¹ From the decay of the modes along the trajectory. Results with a lag are in [trajectory.md](trajectory.md).",
         "",
         *selection_table(fits),
         "",
@@ -296,14 +296,14 @@ def goals(fits: dict) -> list[str]:
         for k, goal in enumerate(GOALS[name]):
             if goal is not None:
                 found = [run["within_space"][k] for run in result["seeds"]]
-                verdict, always = "met" if found[0] >= goal else "missed", min(found) >= goal
+                outcome, always = "met" if found[0] >= goal else "missed", min(found) >= goal
                 seeds = " by every seed" if always else ", not by every seed"
-                lines.append(f"- {name}, eigenvector {k + 1}: goal {goal}, {verdict}{seeds}")
+                lines.append(f"- {name}, eigenvector {k + 1}: goal {goal}, {outcome}{seeds}")
     return lines
 
 
 def _kernel(data: dict) -> str:
-    """Name a kernel: its family, and whether it is one in a metric."""
+    """Return the family of a kernel, and whether it has a metric."""
     if data["family"] == "Metric":
         return f"{_kernel(data['kernel'])}, in a learned metric"
     return data["family"] + (f", ν={data['nu']}" if "nu" in data else "")

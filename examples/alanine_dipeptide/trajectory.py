@@ -16,14 +16,14 @@ from kdmaps.plotting import plot_chapman_kolmogorov, plot_implied_timescales
 #: Target correlations with eigenvectors 1 and 2, in place, and time scales in ps.
 GOALS = {"dihedrals": (0.998, 0.995), "heavy atoms": (0.996, 0.992)}
 TIMES = ((150, 340), (8.4, 9.2))
-#: Around the table in README.md.
+#: Markers around the table in README.md.
 BEGIN, END = "<!-- table: python examples/alanine_dipeptide/trajectory.py -->\n", "<!-- end of table -->\n"
 #: Two modes are slower than a frame.
 MODES = 4
 
 
 def fit(X) -> tuple[kdmaps.AdaptiveDiffusionMap, float]:
-    """Fit the default estimator, with nothing but lag and time step; return it and the seconds that it takes."""
+    """Fit the default estimator with a lag and a time step only; return it and the seconds of the fit."""
     begin = time.perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # modes 3 and 4 are faster than a frame
@@ -53,15 +53,16 @@ def analyse(X, reference) -> tuple[dict, kdmaps.dynamics.Validation]:
     return row, tests
 
 
-def table(results: dict, static: dict, rivals: dict) -> str:
+def table(results: dict, static: dict, others: dict) -> str:
     """Return the text of trajectory.md."""
     lines = [
         "# Alanine dipeptide: a trajectory",
         "",
         "Written by `trajectory.py`. |corr| is the absolute correlation of learned modes 1 and 2 with eigenvectors 1",
-        "and 2 of the reference Markov model, in place; in brackets, that of the nearest learned mode, where that is",
-        "another one. Reference: 227 ps (162–337) and 8.7 ps (8.4–8.8). Seconds include the choice of settings; those",
-        "of other libraries were taken on a busy machine, where kdmaps took four times as long.",
+        "and 2 of the reference Markov state model; in parentheses, the correlation of the nearest learned mode, if",
+        "this is a different one. Reference: 227 ps (162–337) and 8.7 ps (8.4–8.8). Seconds include the selection of",
+        "settings; the seconds of other libraries were measured on a busy machine, on which kdmaps took four times as",
+        "long.",
         "",
         "| method | coordinates | \\|corr\\| 1 | \\|corr\\| 2 | t1 (ps) | t2 (ps) | seconds |",
         "|---|---|---:|---:|---:|---:|---:|",
@@ -74,17 +75,17 @@ def table(results: dict, static: dict, rivals: dict) -> str:
             f"{value:.3f}" if mode == k + 1 else f"({value:.3f}, mode {mode})"
             for k, (value, mode) in enumerate(zip(fitted["correlations"], fitted["nearest_mode"], strict=True))
         ]
-        lines.append(f"| kdmaps, static frames | {name} | {cells[0]} | {cells[1]} | no clock | no clock | |")
-    lines += [_row(row["method"], row["coordinates"], row) for row in rivals["methods"]]
-    versions = ", ".join(f"{name} {version}" for name, version in rivals["versions"].items())
-    said = [
-        f"- {r['method']}, {r['coordinates']}: {r['settings']}" for r in rivals["methods"] if "best" in r["settings"]
+        lines.append(f"| kdmaps, static frames | {name} | {cells[0]} | {cells[1]} | – | – | |")
+    lines += [_row(row["method"], row["coordinates"], row) for row in others["methods"]]
+    versions = ", ".join(f"{name} {version}" for name, version in others["versions"].items())
+    settings = [
+        f"- {r['method']}, {r['coordinates']}: {r['settings']}" for r in others["methods"] if "best" in r["settings"]
     ]
     return "\n".join([
         *lines, "",
-        f"Rivals: {versions}, lag {rivals['lag_ps']:.0f} ps, run by `compare/alanine_trajectory.py`. What their",
-        "documentation leaves to the user was chosen on held-out frames:", "",
-        *said, "", *goals(results), "",
+        f"Other libraries: {versions}, lag {others['lag_ps']:.0f} ps, run by `compare/alanine_trajectory.py`. Settings",
+        "that their documentation leaves to the user were selected on held-out frames:", "",
+        *settings, "", *goals(results), "",
     ])  # fmt: skip
 
 

@@ -1,6 +1,6 @@
-"""What the runs of `run.py` found, as numbers, a table and a picture.
+"""Results of `run.py` as numbers, a table and a figure.
 
-`python examples/bias_alanine/report.py` writes `results.md` from the files `results_seed*.json` beside it.
+`python examples/bias_alanine/report.py` writes `results.md` from the files `results_seed*.json` in this folder.
 """
 
 import json
@@ -15,7 +15,7 @@ import kdmaps
 from kdmaps.simulation import effective_sample_size
 
 HERE = Path(__file__).resolve().parent
-#: φ > 0 means φ in (0°, 130°): beyond it the β region goes on. A crossing leads from one core to the other.
+#: φ > 0 means φ in (0°, 130°), up to the β region. A crossing leads from one core to the other.
 RIGHT, CORES = (0.0, 130.0), ((-150.0, -40.0), (30.0, 110.0))
 BLOCKS, FITTED = 10, 2000
 NAMES = {
@@ -31,7 +31,7 @@ def angles(X):
 
 
 def crossings(phi):
-    """Return how often φ went from either core to the other."""
+    """Return the number of crossings between the two cores."""
     core = np.full(len(phi), -1)
     for number, (low, high) in enumerate(CORES):
         core[(phi > low) & (phi < high)] = number
@@ -55,7 +55,7 @@ def free_energy(X, weight):
 
 
 def analyse(run, X, weight, phi):
-    """Return what one run found, with the time scales of a static fit of its weighted frames, in units of 1/D."""
+    """Return the results of one run, with the time scales of a static fit of its weighted frames, in units of 1/D."""
     value, error = free_energy(X, weight)
     rows = np.linspace(0, len(X) - 1, min(len(X), FITTED)).astype(int)
     model = kdmaps.AdaptiveDiffusionMap(2, random_state=0).fit(X[rows], sample_weight=weight[rows])

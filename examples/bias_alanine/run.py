@@ -1,12 +1,12 @@
-"""Cross to φ > 0 in alanine dipeptide at 300 K: metadynamics along learned modes, weights, a new fit, again.
+"""Cross to φ > 0 in alanine dipeptide at 300 K: metadynamics along learned modes, in two rounds.
 
     python examples/bias_alanine/run.py --quick          # 1 ns a run, six minutes; writes into ./alanine
     python examples/bias_alanine/run.py --out somewhere  # 5 ns a run, half an hour
 
-It needs OpenMM (`pip install 'kdmaps[openmm]'`). A plain simulation at 300 K saw no crossing in 19 ns. Frames of 400 K,
-of which a thirtieth is at φ > 0, show the first modes; round 1 is biased along them at 300 K, its weighted frames show
-new modes, and round 2 is biased along those. A reference run is biased along φ and ψ themselves. Finished runs
-are kept: after an interruption, the same command goes on with the run that it was in.
+It needs OpenMM (`pip install 'kdmaps[openmm]'`). An unbiased simulation at 300 K contained no crossing in 19 ns. The
+first modes come from frames at 400 K, a thirtieth of which is at φ > 0. Round 1 is biased along them at 300 K, its
+weighted frames give new modes, and round 2 is biased along these. A reference run is biased along φ and ψ themselves.
+Finished runs are stored: after an interruption, the same command continues with the current run.
 """
 
 import argparse
@@ -80,7 +80,7 @@ def metadynamics(molecule, variables, nanoseconds, seed):
 
 
 def kept(path, make):
-    """Return the arrays of a file, which is made if it is not there."""
+    """Return the arrays of a file, which is created if it does not exist."""
     if not path.exists():
         arrays = make()
         temporary = path.with_suffix(".part.npz")
@@ -93,7 +93,7 @@ def kept(path, make):
 def weighted(run, inputs):
     """Return X and weights of a run, after the time in which the bias grows fast."""
     grids, start = run["grids"].astype(np.float64), int(GROWING * len(run["frames"]))
-    # No frame was ever where there is hardly a hill: F is infinite there, and not -U. In a very short run, all are low.
+    # Without hills the system has never been there: F is infinite, not -U. In a very short run all hills are low.
     visited = grids[-1] > min(KT, grids[-1].max() / 2)
     weight = metadynamics_weights(run["energies"][start:], grids[start:, visited], KT, FACTOR)
     return descriptors(inputs, run["frames"][start:]), weight

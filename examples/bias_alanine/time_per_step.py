@@ -24,13 +24,13 @@ RESULTS = Path(__file__).resolve().parents[2] / "results" / "time_per_step"
 PAGE = """# Microseconds per step with a bias along a mode
 
 Alanine dipeptide, 22 atoms in implicit solvent, on one core, with OpenMM's platforms CPU (one thread) and Reference
-(which always has one, and hardly any cost of its own for so few atoms); a harmonic restraint of the slowest mode, of
-{features} features, continued flat where there were no samples (an expression has no continuation). "trivial" is a
-`PythonForce` that computes nothing, restrained likewise: the least that Python in the simulation costs. CPU time, the
-least of {repeats} runs of {steps} steps, which take turns. Made by `python examples/bias_alanine/time_per_step.py` with
-OpenMM {openmm} and kdmaps {kdmaps}. A larger system takes longer per step; what the bias adds stays the same. The CPU
-platform hands its work to a thread: its times differed between runs by up to a factor of four, those of Reference by
-one and a half.
+(always one thread, with little overhead for so few atoms). The bias is a harmonic restraint of the slowest mode with
+{features} features, which is constant beyond the samples (an expression is not continued). "trivial" is a `PythonForce`
+that computes nothing, with the same restraint: the minimal cost of Python in a simulation. Times are CPU times, the
+minimum of {repeats} interleaved runs of {steps} steps, measured by `python examples/bias_alanine/time_per_step.py` with
+OpenMM {openmm} and kdmaps {kdmaps}. A larger system takes longer per step, but the cost of the bias is the same. The
+CPU platform passes its work to a thread: its times differed between runs by up to a factor of four, the times of
+Reference by a factor of one and a half.
 
 {table}
 """
@@ -49,7 +49,7 @@ def along(force):
 
 
 def main():
-    """Measure the CPU time of all cases in turns; the least of several counts."""
+    """Measure the CPU time of all cases in turn, several times, and keep the minimum."""
     molecule = Molecule()
     frames = molecule.frames(molecule.data["xyz_aligned"][::10])
     nothing = [openmm.PythonForce(trivial, {}, molecule.heavy) for _ in range(2)]
@@ -89,7 +89,7 @@ def main():
 
 
 def publish(costs):
-    """Print and write the table, and the numbers as they are."""
+    """Print and write the table, and write the numbers."""
     heads = ["case", *(head for platform in costs for head in (f"{platform}, µs per step", "of which the bias"))]
     lines = [heads, ["---"] * len(heads)]
     for name in costs["CPU"]:

@@ -1,7 +1,7 @@
-"""Runs the commands and the Python of docs/quickstart.md in order, in the current directory, with this interpreter.
+"""Run the commands and the Python code of docs/quickstart.md in order, in the current directory, with this interpreter.
 
-Prints a list of [line, output, output on the page] as JSON. `python tests/docs/session.py --update` writes the outputs
-into the page.
+Print a list of [line, output, output on the page] as JSON. `python tests/docs/session.py --update` writes the outputs
+to the page.
 """
 
 import contextlib
@@ -19,7 +19,7 @@ BLOCK = re.compile(r"^```(sh|python|text)\n(.*?)^```$", re.MULTILINE | re.DOTALL
 
 
 def run(kind, code, names):
-    """What a block prints."""
+    """Return the output of a block."""
     if kind == "sh":
         path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
         done = subprocess.run(
@@ -35,7 +35,7 @@ def run(kind, code, names):
 
 
 def session(text):
-    """(match of the text, output of the block before it) for every text; the first block is the installation."""
+    """Yield each output block with the output of the code before it; the first block, the installation, is skipped."""
     names, output = {"__name__": "quickstart"}, ""
     for match in list(BLOCK.finditer(text))[1:]:
         if match[1] == "text":

@@ -1,4 +1,4 @@
-"""`make demo` uses what is installed."""
+"""`make demo` uses an existing installation."""
 
 import shutil
 import subprocess
@@ -9,8 +9,8 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 
 
-@pytest.mark.skipif(shutil.which("make") is None, reason="there is no make")
-def test_a_demo_leaves_an_installation_alone(tmp_path):
+@pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
+def test_demo_does_not_change_an_installation(tmp_path):
     for name in ("Makefile", "pyproject.toml"):
         shutil.copy(ROOT / name, tmp_path)
     command = tmp_path / ".venv" / "bin" / "kdmaps"

@@ -1,4 +1,4 @@
-"""The Python on the pages of the documentation and of the README runs as it stands, page by page."""
+"""The Python code of the documentation and of the README runs, page by page."""
 
 import re
 from pathlib import Path
@@ -8,7 +8,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 matplotlib.use("Agg")
-#: The quick start has a test of its own, from a wheel; the first page shows the code of the README.
+#: The quick start is tested with a wheel; the first page shows the code of the README.
 TESTED_ELSEWHERE = ("quickstart", "index")
 PAGES = [
     page
@@ -18,7 +18,7 @@ PAGES = [
 
 
 def python_blocks(page):
-    """The blocks of a page, each with the line it starts on, so that an error names the place."""
+    """Code blocks of a page with their line numbers, which appear in errors."""
     text = page.read_text()
     for match in re.finditer(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
         yield text[: match.start(1)].count("\n"), match[1]
@@ -26,9 +26,9 @@ def python_blocks(page):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_the_code_of_a_page_runs(page, tmp_path, monkeypatch):
+def test_code_of_a_page_runs(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "examples").symlink_to(ROOT / "examples")  # pages are read in a clone
+    (tmp_path / "examples").symlink_to(ROOT / "examples")  # as in a clone
     names = {"__name__": page.stem}
     for line, block in python_blocks(page):
         exec(compile("\n" * line + block, str(page), "exec"), names)

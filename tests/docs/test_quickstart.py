@@ -1,4 +1,4 @@
-"""The quick start, executed as a stranger would: from a built wheel, in an environment without the source tree."""
+"""The quick start runs with a built wheel, in an environment without the source tree."""
 
 import json
 import os
@@ -12,18 +12,18 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-#: Rounding of another machine moves the last digits; a number that is wrong moves more.
+#: Rounding on another machine changes the last digits; a wrong number differs by more.
 TOLERANCE = 0.05
 
 
 @pytest.fixture(scope="module")
-def stranger(tmp_path_factory):
-    """The interpreter of a new environment that holds the wheel.
+def installed(tmp_path_factory):
+    """The interpreter of a new environment with the wheel.
 
-    kdmaps' dependencies are not installed a second time: a .pth file leads to those of this interpreter. What it names
-    comes after the environment's own packages, and .pth files found there (an editable kdmaps, say) are not followed.
+    The dependencies of kdmaps are not installed again: a .pth file points to the packages of this interpreter. They
+    come after the packages of the environment, and .pth files among them (of an editable kdmaps, say) have no effect.
     """
-    folder = tmp_path_factory.mktemp("stranger")
+    folder = tmp_path_factory.mktemp("installed")
     pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
     build = [*pip, "wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", str(folder), str(ROOT)]
     subprocess.run(build, check=True, capture_output=True, text=True)
@@ -35,14 +35,14 @@ def stranger(tmp_path_factory):
     ask = [python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"]
     packages = Path(subprocess.run(ask, check=True, capture_output=True, text=True).stdout.strip())
     (packages / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
-    lend_machine_code(packages / "kdmaps")
+    copy_machine_code(packages / "kdmaps")
     return python
 
 
-def lend_machine_code(package):
-    """Copy what numba has compiled here so far, which takes it half a minute, to the same sources installed elsewhere.
+def copy_machine_code(package):
+    """Copy machine code, which numba compiles in half a minute, to the same sources installed elsewhere.
 
-    numba knows sources by their dates and sizes, so those with machine code get the dates that they have here.
+    numba identifies sources by date and size, so sources with machine code get the same dates.
     """
     own = ROOT / "src" / "kdmaps"
     for code in own.rglob("__pycache__/*.nb[ic]"):
@@ -60,7 +60,7 @@ def tokens(text):
 
 
 def same(found, expected):
-    """Whether words agree, and numbers to the tolerance (and one unit of their last digit)."""
+    """Whether words are equal, and numbers up to the tolerance (and one unit of the last digit)."""
     try:
         number, target = float(found), float(expected)
     except ValueError:
@@ -70,18 +70,18 @@ def same(found, expected):
 
 
 @pytest.mark.slow
-def test_the_session_gives_what_the_page_says(stranger, tmp_path):
+def test_outputs_match_the_page(installed, tmp_path):
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     location = subprocess.run(
-        [stranger, "-c", "import kdmaps; print(kdmaps.__file__)"],
+        [installed, "-c", "import kdmaps; print(kdmaps.__file__)"],
         cwd=tmp_path,
         env=environment,
         check=True,
         capture_output=True,
         text=True,
     )
-    assert Path(location.stdout.strip()).is_relative_to(stranger.parents[1])  # the wheel, not the source tree
-    session = [stranger, ROOT / "tests" / "docs" / "session.py"]
+    assert Path(location.stdout.strip()).is_relative_to(installed.parents[1])  # the wheel, not the source tree
+    session = [installed, ROOT / "tests" / "docs" / "session.py"]
     done = subprocess.run(session, cwd=tmp_path, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     outputs = json.loads(done.stdout)
@@ -90,11 +90,11 @@ def test_the_session_gives_what_the_page_says(stranger, tmp_path):
         found, wanted = tokens(output), tokens(expected)
         wrong = [(f, w) for f, w in zip(found, wanted, strict=False) if not same(f, w)]
         now = f"docs/quickstart.md, line {line}: the output is now\n{output}"
-        assert not wrong, f"{now}\nIf it should be, run python tests/docs/session.py --update. Different: {wrong[:5]}"
+        assert not wrong, f"{now}\nIf intended, run python tests/docs/session.py --update. Different: {wrong[:5]}"
         assert len(found) == len(wanted), now
 
 
-def test_the_comparison_tells_numbers_apart():
+def test_comparison_of_words_and_numbers():
     assert same("2.47", "2.473")
     assert not same("2.2", "2.473")
     assert not same("Gaussian", "Laplacian")

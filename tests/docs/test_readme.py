@@ -1,4 +1,4 @@
-"""The numbers of the README are those of the files under results/."""
+"""The numbers of the README come from the files under results/."""
 
 import re
 from pathlib import Path
@@ -16,19 +16,19 @@ def readme(monkeypatch):
     return readme
 
 
-def test_the_numbers_are_those_of_the_results(readme):
+def test_generated_sections_are_up_to_date(readme):
     assert readme.README.read_text() == readme.updated(), "run python docs/_ext/readme.py"
     assert readme.PAPER.read_text() == readme.updated_paper(), "run python docs/_ext/readme.py"
 
 
-def test_a_number_of_the_table_by_hand(readme):
+def test_one_number_of_the_table(readme):
     lines = (ROOT / "results" / "paper" / "summary.csv").read_text().splitlines()
     cells = next(line for line in lines if line.startswith("ou3d,kdmaps,500,300,")).split(",")
     row = next(line for line in readme.README.read_text().splitlines() if line.startswith("| ou3d |"))
     assert row.endswith(f"| {float(cells[8]):.3f} |")  # r2_mean
 
 
-def test_links_lead_somewhere():
+def test_links_exist():
     text = (ROOT / "README.md").read_text()
     missing = [
         link

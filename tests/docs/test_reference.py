@@ -1,4 +1,4 @@
-"""The reference lists every public name, and every picture that the library draws is in the gallery."""
+"""The reference lists every public name, and the gallery shows every plot."""
 
 import ast
 import importlib
@@ -11,7 +11,6 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = (
     "kdmaps",
     "kdmaps.baselines",
-    "kdmaps.bases",
     "kdmaps.certificates",
     "kdmaps.data",
     "kdmaps.dynamics",
@@ -22,7 +21,7 @@ PACKAGES = (
     "kdmaps.report",
     "kdmaps.simulation",
 )
-#: Packages whose functions and classes show an example in their docstrings.
+#: Packages whose functions and classes have an example in their docstrings.
 SHOWN = (
     "kdmaps",
     "kdmaps.baselines",
@@ -32,7 +31,7 @@ SHOWN = (
     "kdmaps.simulation",
     "kdmaps.uncertainty",
 )
-#: Results of functions that show an example, and parts of others.
+#: Results of functions that have an example, and their parts.
 RESULTS = {
     "ChapmanKolmogorov",
     "ClockComparison",
@@ -85,7 +84,7 @@ def test_every_name_of_the_reference_exists():
 
 
 @pytest.mark.parametrize("package", SHOWN)
-def test_public_objects_show_an_example(package):
+def test_public_objects_have_an_example(package):
     without = [
         name
         for name, value in public(package).items()
@@ -94,7 +93,7 @@ def test_public_objects_show_an_example(package):
     assert without == []
 
 
-def test_every_picture_is_in_the_gallery():
+def test_every_plot_is_in_the_gallery():
     tree = ast.parse((ROOT / "examples" / "plot_pictures.py").read_text())
     called = {node.func.attr for node in ast.walk(tree) if isinstance(node, ast.Call) and hasattr(node.func, "attr")}
     assert set(importlib.import_module("kdmaps.plotting").__all__) <= called

