@@ -1,6 +1,8 @@
-"""The command line says what the library finds."""
+"""`kdmaps --version` and `kdmaps demo`."""
 
 import re
+import subprocess
+import sys
 from functools import partial
 
 import numpy as np
@@ -9,8 +11,41 @@ from matplotlib.image import imread
 
 import kdmaps
 from commands import run
+from kdmaps.cli import _options
 from kdmaps.cli._demo import _matched
+from kdmaps.data import DESCRIPTORS, TABLE_FORMATS
+from kdmaps.diagnostics.resampling import MIN_RESAMPLES
+from kdmaps.kernels import FAMILIES
+from kdmaps.selection.plan import RATES
+from kdmaps.summary import summarise
 from shared import known_warning
+
+#: Runs commands that need no data, and prints the modules that are slow to import after each.
+LIGHT = """
+import sys
+from kdmaps.cli import app
+commands = ["--help", "fit --help-all", "fit missing.npy", "inspect missing.npz", "states m x", "fit --nope"]
+for command in commands:
+    try:
+        app(command.split())
+    except SystemExit as end:
+        slow = {"numpy", "scipy", "sklearn", "numba", "matplotlib", "jax"} & sys.modules.keys()
+        print(command, "ends with", end.code, "and", sorted(slow))
+"""
+
+
+def test_help_and_errors_need_no_slow_imports(tmp_path):
+    done = subprocess.run([sys.executable, "-c", LIGHT], cwd=tmp_path, capture_output=True, text=True)
+    ends = [line.partition("ends with ")[2] for line in done.stdout.splitlines() if "ends with" in line]
+    assert ends == ["0 and []"] * 2 + ["2 and []"] * 4, done.stderr
+
+
+def test_values_of_options_are_those_of_the_library():
+    assert tuple(FAMILIES) == _options.FAMILIES
+    assert tuple(DESCRIPTORS) == _options.DESCRIPTORS
+    assert tuple(RATES) == _options.RATES
+    assert _options.TABLE_FORMATS == TABLE_FORMATS
+    assert _options.MIN_RESAMPLES == MIN_RESAMPLES
 
 
 def test_version():
@@ -22,8 +57,8 @@ def test_version():
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["dw1d", "mdlike-6"])
 @known_warning("score landscape is flat")
-def test_demo_prints_the_numbers_of_the_library(name, tmp_path, monkeypatch):
-    # What is tested is what the demo says of its fit; one family and few features keep the fit short.
+def test_demo(name, tmp_path, monkeypatch):
+    # One family and few features keep the fit short.
     small = partial(kdmaps.AdaptiveDiffusionMap, families=["gaussian"], n_features=60)
     monkeypatch.setattr(kdmaps, "AdaptiveDiffusionMap", small)
     result = run("demo", "--problem", name, "--samples", 400, "--seed", 3, "--out", tmp_path / "new" / "dir")
@@ -43,14 +78,14 @@ def test_demo_prints_the_numbers_of_the_library(name, tmp_path, monkeypatch):
     np.testing.assert_allclose(rows[:, 3], 100 * (model.timescales_ / exact - 1), atol=0.06)
     agreement = kdmaps.metrics.subspace_r2(model.transform(X), problem.reference(X, r))
     assert f"SubR² = {agreement:.4f}" in result.stdout
-    assert f"{model.kernel_}, regularization {model.best_params_['regularization']:.3g}" in result.stdout
+    assert summarise(model).chosen in result.stdout
 
     picture = tmp_path / "new" / "dir" / "modes.png"
     assert f"Modes drawn in {picture}" in result.stdout
-    assert len(np.unique(imread(picture).reshape(-1, 4), axis=0)) > 10  # more than an empty sheet
+    assert len(np.unique(imread(picture).reshape(-1, 4), axis=0)) > 10  # not empty
 
 
-def test_an_unknown_problem_is_answered_with_the_names():
+def test_unknown_problem():
     result = run("demo", "--problem", "nowhere")
     assert result.exit_code == 2
     for name in kdmaps.problems.names():
@@ -62,7 +97,7 @@ def test_bad_options(arguments):
     assert run("demo", *arguments).exit_code == 2
 
 
-def test_exact_modes_are_turned_within_clusters_only():
+def test_exact_modes_are_rotated_only_within_clusters():
     problem = kdmaps.problems.load("circle")  # two modes for each rate
     X = problem.sample(500, random_state=0)
     exact = problem.eigenfunctions(X, 4)

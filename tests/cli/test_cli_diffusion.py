@@ -1,4 +1,4 @@
-"""`kdmaps fit --diffusion` and `--rates`: what the estimators get is what the options say."""
+"""`kdmaps fit --diffusion` and `--rates`."""
 
 import numpy as np
 import pytest
@@ -47,7 +47,7 @@ def assert_fitted(result, model):
     ],
 )
 @pytest.mark.slow
-def test_the_tensor_reaches_the_estimator(text, value):
+def test_tensors(text, value):
     assert_fitted(fit("--diffusion", text), given(diffusion=value).fit(X))
 
 
@@ -60,7 +60,7 @@ def test_tangent_spaces():
 
 
 @known_warning()
-def test_tensors_are_thinned_with_the_rows():
+def test_stride_thins_tensors():
     assert_fitted(fit("--diffusion", "tensors.npy", "--stride", 2), given(diffusion=TENSORS[::2]).fit(X[::2]))
 
 
@@ -73,7 +73,7 @@ def test_tensors_are_thinned_with_the_rows():
     ],
     ids=["random", "ordered", "groups"],
 )
-def test_rates_are_read_on_the_folds_of_the_data(options, cv, groups):
+def test_cross_fitted_rates_use_the_folds_of_the_data(options, cv, groups):
     model = given(rates="cross-fitted", cv=cv).fit(X, groups=groups)
     assert np.all(model.rates_ > given().fit(X).rates_)  # without the optimism of the fit
     assert_fitted(fit("--rates", "cross-fitted", *options), model)
@@ -81,7 +81,7 @@ def test_rates_are_read_on_the_folds_of_the_data(options, cv, groups):
 
 @pytest.mark.slow
 @known_warning("same time scale")
-def test_frames_of_a_trajectory_are_in_the_order_of_time():
+def test_trajectory_frames_are_ordered():
     mdtraj = pytest.importorskip("mdtraj")
     frames = np.random.default_rng(0).standard_normal((60, 3, 3))
     trajectory = mdtraj.Trajectory(frames, topology(1, ("N", "CA", "C")))
@@ -95,9 +95,9 @@ def test_frames_of_a_trajectory_are_in_the_order_of_time():
 
 
 @pytest.mark.slow
-@known_warning("score landscape is flat")  # one kernel is no landscape
-def test_searches_take_them_too():
-    np.save("one.npy", TENSORS[:, :1, :1])  # one column: nothing is refined, which takes seconds
+@known_warning("score landscape is flat")
+def test_searches():
+    np.save("one.npy", TENSORS[:, :1, :1])  # with one column there is no slow refinement
     options = ("samples.npy", "--modes", 2, "--features", 30, "--resamples", 0, "--columns", 0, "--kernel", "rq2")
     options = (*options, "--diffusion", "one.npy", "--rates", "cross-fitted")
     settings = {"n_features": 30, "diffusion": TENSORS[:, :1, :1], "rates": "cross-fitted", "random_state": 0}
@@ -117,10 +117,10 @@ def test_searches_take_them_too():
         (("--diffusion", "nowhere.npy"), "--diffusion nowhere.npy: .*No such file"),
         (("--diffusion", "run.npy"), "--diffusion run.npy: .*shape (240,) does not fit X with 2 columns"),
         (("--diffusion", "short.npy"), "--diffusion short.npy: diffusion holds 7 tensors but X has 240 samples"),
-        (("--rates", "guessed"), "--rates.*'guessed' is none of ritz, cross-fitted"),
+        (("--rates", "guessed"), "--rates.*'guessed' is not one of ritz, cross-fitted"),
     ],
 )
-def test_errors_name_the_option_and_the_remedy(options, message, tmp_path):
+def test_errors_name_option_and_remedy(options, message, tmp_path):
     np.save("short.npy", TENSORS[:7])
     result = fit(*options)
     assert result.exit_code == 2
@@ -128,7 +128,6 @@ def test_errors_name_the_option_and_the_remedy(options, message, tmp_path):
     assert first in result.stderr
     assert rest in result.stderr
     if "--diffusion" in options:
-        assert (
-            "Give a number, one number per column as in 1,0.5, tangent, or a .npy file of shape (2, 2)" in result.stderr
-        )
+        assert "Give a number" in result.stderr
+        assert "(2, 2)" in result.stderr
     assert not (tmp_path / "kdmaps-fit").exists()

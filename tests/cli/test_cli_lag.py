@@ -1,4 +1,4 @@
-"""`kdmaps fit --lag`: the library's time scales, tests of the lag, and the time step of files that tell it."""
+"""`kdmaps fit --lag`: time scales, tests of the lag, and time steps of trajectory files."""
 
 import re
 from pathlib import Path
@@ -49,7 +49,7 @@ def test_time_scales_and_tests_of_the_lag():
     assert [row[1] for row in times] == [f"{t:.4g}" for t in model.timescales_]
     assert "time scale (ns)" in result.stdout
     assert "Time scales are in ns, from pairs of frames 0.2 ns (2 frames) apart." in result.stdout
-    # Those that the library finds for the same lags, which are longer than the lag.
+    # Time scales of the library, where longer than the lag.
     lags = [int(row[0]) for row in implied]
     assert 2 in lags
     found = kdmaps.dynamics.implied_timescales(model, PATH, lags, random_state=0)
@@ -62,7 +62,7 @@ def test_time_scales_and_tests_of_the_lag():
     assert f"Kolmogorov test of 5 lags {tests.chapman.outcome}." in result.stdout
 
 
-def test_a_model_remembers_lag_time_step_and_unit():
+def test_model_files_store_lag_time_step_and_unit():
     assert run("fit", "path.npy", *QUICK, "--lag", 3, "--time-step", 0.1, "--unit", "ns", "--out", "out").exit_code == 0
     parameters = read_header("out/model.npz")["parameters"]
     assert (parameters["lag"], parameters["time_step"]) == (3, 0.1)
@@ -72,7 +72,7 @@ def test_a_model_remembers_lag_time_step_and_unit():
 
 
 @known_warning("relax within one lag")
-def test_a_stride_is_counted_in():
+def test_stride_multiplies_the_time_step():
     result = run("fit", "path.npy", *QUICK, "--lag", 1, "--time-step", 0.1, "--stride", 2, "--out", "out")
     assert result.exit_code == 0, result.output
     model = given(lag=1, time_step=0.2).fit(PATH[::2])
@@ -80,13 +80,13 @@ def test_a_stride_is_counted_in():
 
 
 @pytest.mark.parametrize("lag", ["1", "auto"])
-def test_a_lag_is_judged_once(lag):
-    """Noise that is no part of the process: what fails is a warning, a mark in the table and on the page."""
+def test_failed_lag_tests_are_reported_once(lag):
+    """Observation noise: a failed test is a warning and a mark, in the table and on the page."""
     np.save("noisy.npy", PATH + np.random.default_rng(0).normal(0, 1, PATH.shape))
     result = run("fit", "noisy.npy", *QUICK, "--modes", 1, "--lag", lag, "--out", "out")
     assert result.exit_code == 0, result.output
-    verdicts = re.findall("(?:not )?flat within their errors", result.stdout)
-    assert len(verdicts) == 1
+    found = re.findall("(?:not )?flat within their errors", result.stdout)
+    assert len(found) == 1
     if lag == "1":
         assert result.stdout.count("Warning: Chapman–Kolmogorov test of 5 lags failed") == 1
         assert tables(result.stdout)[0][0][0] == "⚠ 1"
@@ -95,37 +95,37 @@ def test_a_lag_is_judged_once(lag):
         assert "⚠ 1" in page
 
 
-def test_an_automatic_lag_says_why():
+def test_automatic_lag():
     result = run("fit", "path.npy", *QUICK, "--lag", "auto", "--out", "out")
     chosen = fitted(lag="auto")
     frames = "1 frame" if chosen.lag_ == 1 else f"{chosen.lag_} frames"
     assert f"The lag of {frames} was chosen from {len(chosen.lag_choice_.lags)} lags" in result.stdout
-    assert "What the lag was chosen by" in Path("out/report.html").read_text()
+    assert "choose the lag" in Path("out/report.html").read_text()
 
 
-def test_a_trajectory_too_short_for_tests_is_fitted_all_the_same():
+def test_trajectory_too_short_for_tests():
     np.save("short.npy", PATH[:40])
     result = run("fit", "short.npy", *QUICK, "--lag", 35, "--out", "out")
     assert result.exit_code == 0, result.output
     assert "too short" in result.stdout
-    assert np.isfinite(np.genfromtxt("out/modes.csv", delimiter=",", skip_header=1)).all()  # of rates without end, too
+    assert np.isfinite(np.genfromtxt("out/modes.csv", delimiter=",", skip_header=1)).all()  # with infinite rates too
 
 
-@pytest.mark.parametrize(("options", "told"), [(("--time-step", 2), "add --lag"), (("--unit", "ps"), "with --lag")])
-def test_time_without_a_lag_is_refused(options, told):
+@pytest.mark.parametrize(("options", "fragment"), [(("--time-step", 2), "add --lag"), (("--unit", "ps"), "with --lag")])
+def test_time_options_need_a_lag(options, fragment):
     result = run("fit", "path.npy", *QUICK, *options)
     assert result.exit_code == 2
-    assert told in result.output
+    assert fragment in result.output
 
 
 @pytest.mark.parametrize("step", ["0", "-1", "nan", "inf"])
-def test_a_time_step_is_positive(step):
+def test_time_steps_are_positive(step):
     result = run("fit", "path.npy", *QUICK, "--lag", 1, "--time-step", step)
     assert result.exit_code == 2
     assert "--time-step" in result.output
 
 
-# --- files that know their times --------------------------------------------------------------------------------------
+# --- trajectory files -------------------------------------------------------------------------------------------------
 def save(name, times, seed=0):
     """A molecule of three atoms, one of which moves as the path does."""
     mdtraj = pytest.importorskip("mdtraj")
@@ -142,7 +142,7 @@ ATOMS = ("--topology", "t.pdb", "--features", 40, "--modes", 1, "--kernel", "gau
 ATOMS = (*ATOMS, "--lambda", 0.0001, "--resamples", 0, "--out", "out")
 
 
-def test_a_trajectory_file_tells_its_time_step():
+def test_time_step_of_a_trajectory_file():
     save("run.xtc", 250.0 + 2.5 * np.arange(600))
     result = run("fit", "run.xtc", *ATOMS, "--lag", 2, "--stride", 2)
     assert result.exit_code == 0, result.output
@@ -152,7 +152,7 @@ def test_a_trajectory_file_tells_its_time_step():
     assert "pairs of frames 14 (2 frames) apart" in given_by_hand.stdout
 
 
-def test_unequal_time_steps_are_refused_with_a_lag():
+def test_refuses_unequal_time_steps_with_a_lag():
     times = 2.0 * np.arange(300)
     times[120:] += 6
     save("run.xtc", times)
@@ -163,7 +163,7 @@ def test_unequal_time_steps_are_refused_with_a_lag():
     assert run("fit", "run.xtc", *ATOMS).exit_code == 0  # samples have no order
 
 
-def test_files_are_trajectories_with_clocks_of_their_own():
+def test_every_file_has_its_own_time_origin():
     save("a.xtc", 2.0 * np.arange(300))
     save("b.xtc", 50 + 2.0 * np.arange(300), seed=1)
     assert run("fit", "a.xtc", "b.xtc", *ATOMS, "--lag", 1).exit_code == 0
@@ -171,7 +171,7 @@ def test_files_are_trajectories_with_clocks_of_their_own():
     assert "not at equal time steps" in run("fit", "a.xtc", "b.xtc", *ATOMS, "--lag", 1).output
 
 
-def test_objects_with_unequal_times_are_refused():
+def test_refuses_trajectory_objects_with_unequal_times():
     mdtraj = pytest.importorskip("mdtraj")
     frames = mdtraj.Trajectory(PATH[:300].reshape(-1, 1, 1) * np.ones(3), None)
     model = kdmaps.KernelDiffusionMap(1, n_features=20, lag=1, random_state=0)
@@ -182,7 +182,7 @@ def test_objects_with_unequal_times_are_refused():
     assert model.fit(frames, groups=np.repeat([0, 1], 150)).lag_ == 1
 
 
-def test_rounding_of_times_is_no_step():
+def test_time_steps_allow_rounding():
     late = np.float32(1e6) + np.arange(1000, dtype=np.float32) * np.float32(0.3)  # steps of 0.25, 0.3125, …
     assert common_step(late) == pytest.approx(0.3, abs=0.05)
     assert common_step(np.array([5.0])) is None
@@ -190,14 +190,14 @@ def test_rounding_of_times_is_no_step():
         common_step(np.zeros(5))
 
 
-def test_weights_of_a_biased_run_are_refused_beside_a_lag():
+def test_refuses_weights_with_a_lag():
     np.save("weights.npy", np.random.default_rng(0).random(len(PATH)))
     result = run("fit", "path.npy", *QUICK, "--lag", 1, "--weights", "weights.npy")
     assert result.exit_code == 2
-    assert "--weights cannot mend that" in re.sub(r"[\s│]+", " ", result.output)
+    assert "biased dynamics" in re.sub(r"[\s│]+", " ", result.output)
 
 
-def test_a_stride_without_a_lag_is_no_time_step():
+def test_stride_without_a_lag():
     result = run("fit", "path.npy", *QUICK, "--stride", 2, "--out", "out")
     assert result.exit_code == 0, result.output
     assert "time_step" not in result.output
@@ -205,8 +205,8 @@ def test_a_stride_without_a_lag_is_no_time_step():
 
 @known_warning()  # sixty frames show little
 @pytest.mark.parametrize("name", ["two.csv", "two.txt"])
-def test_an_empty_line_ends_a_trajectory(name):
-    """Empty lines before, after and under the names are none between rows, nor does a comment part them."""
+def test_empty_lines_end_trajectories(name):
+    """Except empty lines at the start, at the end and below the names; comments do not end trajectories."""
     mark = "," if name.endswith("csv") else " "
     rows = [f"{x}{mark}{-x}\n" for x in PATH[:60, 0]]
     head = f"\na{mark}b\n\n"

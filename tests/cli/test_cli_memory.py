@@ -22,7 +22,7 @@ def little_memory(monkeypatch):
     monkeypatch.setattr("kdmaps.data.formats.base.BLOCK_BYTES", 2**17)
     monkeypatch.setattr("kdmaps.data.sources.IN_MEMORY_BYTES", 0)
     monkeypatch.setattr("kdmaps.estimators.fitting.PREVIEW_SAMPLES", 500)
-    # Pictures do not depend on the number of samples, and take seconds while memory is traced.
+    # Figures do not depend on the number of samples, and are slow while memory is traced.
     monkeypatch.setattr("kdmaps.report._write._figures", lambda *_: {"timescales": ""})
     monkeypatch.setattr("kdmaps.report._write.look_of", lambda *_: {"figures": [], "coordinates": "", "modes": 1})
     monkeypatch.setattr("kdmaps.report._write.states_of", lambda *_: {})
@@ -31,7 +31,7 @@ def little_memory(monkeypatch):
 
 @pytest.fixture(scope="module", autouse=True)
 def warm(tmp_path_factory):
-    """What is imported and compiled once counts for nobody."""
+    """Import and compile before memory is measured."""
     folder = tmp_path_factory.mktemp("warm")
     write(folder / "X.csv", 100)
     run("fit", folder / "X.csv", *GIVEN, "--out", folder)
@@ -106,7 +106,7 @@ def test_a_full_disk(tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "TemporaryFile", Full)
     result = run("fit", tmp_path / "X.csv", *GIVEN, "--out", tmp_path / "out")
     assert result.exit_code == 2
-    assert "for a copy of the samples; set TMPDIR" in result.stderr
+    assert "TMPDIR" in result.stderr
     assert not (tmp_path / "out").exists()
 
 

@@ -1,4 +1,4 @@
-"""`python -m kdmaps`, and what is said where an extra is not installed."""
+"""`python -m kdmaps`, its imports, and messages for missing extras."""
 
 import subprocess
 import sys
@@ -21,11 +21,11 @@ def without(names, script):
     return python("-c", f"import sys; sys.modules |= dict.fromkeys({names!r}); " + script)
 
 
-def test_the_module_is_the_command(tmp_path):
+def test_module_is_the_command(tmp_path):
     assert python("-m", "kdmaps", "--version").stdout == f"kdmaps {kdmaps.__version__}\n"
     failed = python("-m", "kdmaps", "inspect", str(tmp_path / "nothing.npz"))
     assert failed.returncode == 2
-    assert "There is no model" in failed.stderr
+    assert "does not exist" in failed.stderr
     assert "Usage: kdmaps " in python("-m", "kdmaps", "fit", "--help").stdout  # not __main__.py
 
 
@@ -38,14 +38,14 @@ def test_the_module_is_the_command(tmp_path):
     ],
     ids=["typer", "rich", "matplotlib and jinja2"],
 )
-def test_a_missing_package_is_one_line_that_names_the_extra(start, names):
+def test_missing_packages(start, names):
     done = without(names, start)
     assert done.returncode == 2
     assert done.stdout == ""
     assert done.stderr == f"The command line needs {', '.join(names)}: pip install 'kdmaps[cli]'\n"
 
 
-#: Refuses optional packages and notes who was asked for.
+#: Makes imports of optional packages fail, and records them.
 REFUSE = f"""
 import sys
 asked = set()
@@ -58,19 +58,19 @@ sys.meta_path.insert(0, Refuse)
 """
 
 
-def test_the_library_imports_nothing_optional():
+def test_library_imports_nothing_optional():
     light = python("-c", "import sys, kdmaps; print(*sys.modules)").stdout.split()
-    assert not {"numpy", "sklearn", "numba", *OPTIONAL} & set(light)  # names are imported when they are used
+    assert not {"numpy", "sklearn", "numba", *OPTIONAL} & set(light)
     everything = "import kdmaps; [getattr(kdmaps, name) for name in kdmaps.__all__]; import kdmaps.plotting"
     done = python("-c", f"{REFUSE}{everything}; print(*sys.modules); print(*asked)")
     assert done.returncode == 0
     imported, asked = (set(line.split()) for line in done.stdout.split("\n")[:2])
     assert {"kdmaps.plotting", "kdmaps.estimators.adaptive"} <= imported
-    # scikit-learn itself imports rich where it is installed; kdmaps does without.
+    # scikit-learn imports rich if it is installed.
     assert asked <= {"rich"}
 
 
-def test_pictures_and_reports_name_their_extra():
+def test_missing_packages_of_figures_and_reports():
     script = """
 import sys
 import kdmaps

@@ -7,22 +7,22 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from kdmaps.cli._app import FOUND, app
-from kdmaps.cli._options import HelpAllOption
-from kdmaps.cli._reading import Files, with_files
-from kdmaps.data import check_data
+from kdmaps.cli._app import FOUND, app, say
+from kdmaps.cli._options import Files, HelpAllOption, with_files
 
 
 @app.command()
 @with_files("diffusion", "draw")
 def check(files: Files, help_all: HelpAllOption = False) -> None:
-    """Look for what is probably not meant in samples, without a fit: exit code 1 if something is found, else 0."""
-    samples = files.read()
+    """Check data for common mistakes. The exit code is 1 if there are findings, 0 otherwise."""
+    from kdmaps.cli._reading import read_samples
+    from kdmaps.data import check_data
+
+    samples = read_samples(files)
     findings = check_data(samples.source, samples.weight, samples.group)
-    console = Console()
-    console.print(f"{files.name}, {samples.describe()}", highlight=False, soft_wrap=True, markup=False)
+    say(f"{files.name}, {samples.describe()}")
     if not findings and not samples.notes:
-        console.print("Nothing suspicious was found.", highlight=False)
+        say("Nothing suspicious was found.")
         return
     table = Table(show_lines=True)
     for title in ("check", "found", "what to do"):
@@ -32,6 +32,6 @@ def check(files: Files, help_all: HelpAllOption = False) -> None:
     for finding in findings:
         style = "red" if finding.severity == "error" else ""
         table.add_row(*(Text(part, style) for part in (finding.name, finding.found, finding.remedy)))
-    console.print(table)
+    Console().print(table)
     if samples.notes or any(finding.severity != "note" for finding in findings):
         raise typer.Exit(FOUND)

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-import numpy as np
 import typer
-from rich.console import Console
-from rich.table import Table
 
 import kdmaps
-from kdmaps.cli._app import app
-from kdmaps.estimators.transformer import ModeTransformer
-from kdmaps.problems import Problem
-from kdmaps.utils.files import replacing
+from kdmaps.cli._app import app, print_table, say
 
-#: Modes in the picture of the demo; more would not be readable side by side.
+if TYPE_CHECKING:
+    import numpy as np
+
+    from kdmaps.estimators.transformer import ModeTransformer
+    from kdmaps.problems import Problem
+
+#: Number of modes in the picture.
 MAX_PICTURES = 3
 
 
@@ -32,37 +32,38 @@ def demo(
         system = kdmaps.problems.load(problem)
     except ValueError as error:
         raise typer.BadParameter(str(error), param_hint="--problem") from None
+    from kdmaps.summary import summarise
+
     X = system.sample(samples, random_state=seed)
     model = kdmaps.AdaptiveDiffusionMap(
         system.n_modes, diffusion=system.diffusion, random_state=seed, progress=True
     ).fit(X)
-
     modes, exact = model.transform(X), 1 / system.rates(system.n_modes)
-    table = Table(title=f"{problem}, {samples} samples")
-    for column in ("mode", "time scale", "exact", "relative error"):
-        table.add_column(column, justify="right")
-    for k, (found, true) in enumerate(zip(model.timescales_, exact, strict=True), start=1):
-        table.add_row(str(k), f"{found:.4f}", f"{true:.4f}", f"{found / true - 1:+.1%}")
-    console = Console()
-    console.print(table)
-    chosen = f"{model.kernel_}, regularization {model.best_params_['regularization']:.3g}"
-    console.print(f"Chosen of {len(model.cv_results_['selection_score'])} candidates: {chosen}", highlight=False)
+    say(f"{problem}, {samples} samples")
+    print_table(
+        ("mode", "time scale", "exact", "relative error"),
+        (
+            (str(k), f"{found:.4f}", f"{true:.4f}", f"{found / true - 1:+.1%}")
+            for k, (found, true) in enumerate(zip(model.timescales_, exact, strict=True), start=1)
+        ),
+    )
+    say(f"Chosen from {len(model.cv_results_['selection_score'])} candidates: {summarise(model).chosen}")
     agreement = kdmaps.metrics.subspace_r2(modes, system.reference(X, system.n_modes))
-    console.print(f"Agreement of the modes with the exact ones: SubR² = {agreement:.4f}", highlight=False)
-
+    say(f"Agreement of the modes with the exact ones: SubR² = {agreement:.4f}")
     out.mkdir(parents=True, exist_ok=True)
-    picture = out / "modes.png"
-    _draw_demo(model, system, X, modes, exact, picture)
-    console.print(f"Modes drawn in {picture}", highlight=False, soft_wrap=True)
+    _draw_demo(model, system, X, modes, exact, out / "modes.png")
+    say(f"Modes drawn in {out / 'modes.png'}")
 
 
 def _draw_demo(
     model: ModeTransformer, system: Problem, X: np.ndarray, modes: np.ndarray, exact: np.ndarray, path: Path
 ) -> None:
     """Draw learned modes above exact ones, or both in one frame over a single coordinate; time scales on the right."""
-    from matplotlib.figure import Figure  # not pyplot, which wants a display
+    import numpy as np
+    from matplotlib.figure import Figure  # pyplot needs a display
 
     from kdmaps.plotting import plot_modes, plot_timescales
+    from kdmaps.utils.files import replacing
 
     r = min(modes.shape[1], MAX_PICTURES)
     reference = _matched(system, X, modes)[:, :r]
@@ -84,7 +85,9 @@ def _draw_demo(
 
 
 def _matched(system: Problem, X: np.ndarray, modes: np.ndarray) -> np.ndarray:
-    """Return exact modes with signs, and rotations within degenerate clusters, that match the learned ones."""
+    """Return exact modes with the signs, and the rotations within degenerate clusters, of the learned ones."""
+    import numpy as np
+
     r = modes.shape[1]
     reference = system.reference(X, r)
     rates = system.rates(reference.shape[1])

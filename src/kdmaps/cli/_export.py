@@ -4,20 +4,15 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
 
-from kdmaps.cli._app import app
-from kdmaps.cli._models import print_warning
-from kdmaps.cli._options import ModelArgument, require
-from kdmaps.cli._reading import split_names
-from kdmaps.estimators.model_files import load
-from kdmaps.simulation import Distance, Torsion, jax_program, openmm_cv, plumed_input
-from kdmaps.simulation.inputs import Input
-from kdmaps.utils.files import check_writable, replacing
-from kdmaps.utils.optional import optional
+from kdmaps.cli._app import app, print_warning, say
+from kdmaps.cli._options import ModelArgument, require, require_one_of, split_names
+
+if TYPE_CHECKING:
+    from kdmaps.simulation.inputs import Input
 
 #: Programs, and the usual names of their files.
 TARGETS = {"plumed": "mode{}.dat", "openmm": "mode{}.xml", "jax": "mode{}.py"}
@@ -33,8 +28,8 @@ def export(
     inputs: Annotated[
         str | None,
         typer.Option(
-            help="What the columns of the model are, with atoms counted from 0: torsion:4-6-8-14,distance:1-5. A "
-            "torsion stands for two columns, its cosine and sine. (openmm needs it)"
+            help="Definition of the columns, with atoms counted from 0: torsion:4-6-8-14,distance:1-5. A torsion "
+            "stands for two columns, its cosine and sine. (required for openmm)"
         ),
     ] = None,
     labels: Annotated[
@@ -44,11 +39,16 @@ def export(
     out: Annotated[Path | None, typer.Option(help="The file. (default: mode1.dat, .xml or .py)")] = None,
 ) -> None:
     """Write a mode as a collective variable: PLUMED input, an OpenMM force (XML), or a Python module for JAX."""
-    require(to in TARGETS, "--to", f"{to!r} is none of {', '.join(TARGETS)}.")
+    require_one_of(tuple(TARGETS), "--to", to)
+    require(to != "openmm" or inputs is not None, "--inputs", "OpenMM needs the atoms, as in torsion:4-6-8-14.")
+    from kdmaps.estimators.model_files import load
+    from kdmaps.simulation import jax_program, plumed_input
+    from kdmaps.utils.files import check_writable, replacing
+
+    columns = [_input(text) for text in split_names(inputs)]
     fitted = load(model)
     r = len(fitted.timescales_)
     require(mode <= r, "--mode", f"the model has {r} modes.")
-    columns = [] if inputs is None else [_input(text) for text in split_names(inputs)]
     path = Path(TARGETS[to].format(mode)) if out is None else out
     check_writable("--out", path.parent)
     notes: list[str] = []
@@ -57,28 +57,24 @@ def export(
     elif to == "jax":
         text = jax_program(fitted, mode - 1)
     else:
-        require(bool(columns), "--inputs", "OpenMM needs the atoms: --inputs torsion:4-6-8-14,distance:1-5")
         text = _openmm(fitted, mode - 1, columns, notes)
     path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path) as (file,):
         file.write(text.encode())
-    console = Console()
-    console.print(f"Written: {path}", highlight=False, soft_wrap=True)
-    notes.append("Far from the samples of the fit a mode is arbitrary: hold simulations near them (docs, Bias).")
+    say(f"Written: {path}")
+    notes.append("Far from the samples of the fit, modes are arbitrary: restrain simulations (see the docs on bias).")
     for note in notes:
-        print_warning(console, note)
+        print_warning(note)
 
 
 def _input(text: str) -> Input:
     """Return the input that a text such as torsion:4-6-8-14 describes."""
+    from kdmaps.simulation import Distance, Torsion
+
     kind, _, atoms = text.partition(":")
     numbers = atoms.split("-")
     known = len(numbers) == INPUTS.get(kind) and all(re.fullmatch(r"\d+", number) for number in numbers)
-    require(
-        known,
-        "--inputs",
-        f"{text!r} is not understood; give torsion:i-j-k-l or distance:i-j, with atoms counted from 0.",
-    )
+    require(known, "--inputs", f"{text!r} is neither torsion:i-j-k-l nor distance:i-j, with atoms counted from 0.")
     places = tuple(map(int, numbers))
     return Torsion(places) if kind == "torsion" else Distance(*places)
 
@@ -89,15 +85,16 @@ def _labels(fitted: Any, given: str | None) -> list[str]:
         return split_names(given)
     names = getattr(fitted, "feature_names_in_", [])
     require(
-        len(names) > 0,
-        "--labels",
-        "the columns of the model have no names; give their PLUMED labels, or --inputs with their atoms.",
+        len(names) > 0, "--labels", "the model has no column names; give PLUMED labels, or the atoms with --inputs."
     )
     return [re.sub(r"[^A-Za-z0-9_.]+", "_", str(name)).strip("_") for name in names]
 
 
 def _openmm(fitted: Any, mode: int, columns: list[Input], notes: list[str]) -> str:
-    """Return an OpenMM force as XML: a table of one or two torsions, else an expression."""
+    """Return an OpenMM force as XML: a table of one or two torsions, or else an expression."""
+    from kdmaps.simulation import openmm_cv
+    from kdmaps.utils.optional import optional
+
     openmm = optional("openmm", "openmm", "Modes as OpenMM forces")
     try:
         force = openmm_cv(fitted, mode, columns, method="table")
@@ -105,5 +102,5 @@ def _openmm(fitted: Any, mode: int, columns: list[Input], notes: list[str]) -> s
         if "method='table'" not in str(error):
             raise
         force = openmm_cv(fitted, mode, columns, method="expression", outside="free")
-        notes.append("The force is an expression without a flat continuation; add kdmaps.simulation.openmm_walls.")
+        notes.append("The force is an expression that is not flat outside the samples; add simulation.openmm_walls.")
     return str(openmm.XmlSerializer.serialize(force))

@@ -2,46 +2,42 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 import sys
 import warnings
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
-import numpy as np
-import typer
-from rich.console import Console
-from sklearn.model_selection import GroupKFold
+from kdmaps.cli._app import app, print_table, print_warning, say
+from kdmaps.cli._options import (
+    FAMILIES,
+    KERNEL,
+    MIN_RESAMPLES,
+    OUTPUT,
+    RATES,
+    TABLE_FORMATS,
+    TRAJECTORY,
+    Files,
+    HelpAllOption,
+    in_options,
+    option,
+    require,
+    require_one_of,
+    with_files,
+)
 
-from kdmaps.cli._app import app
-from kdmaps.cli._models import mode_names, print_warning, table_of
-from kdmaps.cli._options import KERNEL, OUTPUT, TRAJECTORY, HelpAllOption, in_options, require
-from kdmaps.cli._reading import Files, Samples, with_files
-from kdmaps.data import TABLE_FORMATS, make_writer
-from kdmaps.data.check import find_time
-from kdmaps.data.correlation import order_of
-from kdmaps.diagnostics.independence import IndependentModes, independent_modes
-from kdmaps.diagnostics.resampling import MIN_RESAMPLES
-from kdmaps.dynamics import Validation, validate
-from kdmaps.estimators.adaptive import AdaptiveDiffusionMap
-from kdmaps.estimators.kernel_map import KernelDiffusionMap
-from kdmaps.estimators.model_files import write_model
-from kdmaps.estimators.search import KernelSearchCV
-from kdmaps.exceptions import DataWarning
-from kdmaps.kernels import FAMILIES
-from kdmaps.report import render_report
-from kdmaps.report.text import implied_table, lag_sentences
-from kdmaps.selection.folds import BLOCKS, FOLDS, blocks_of
-from kdmaps.selection.plan import RATES
-from kdmaps.summary import describe_independence, summarise
-from kdmaps.uncertainty import Uncertainty, bootstrap
-from kdmaps.utils.files import check_writable, replacing
-from kdmaps.utils.progress import reporting, stage
+if TYPE_CHECKING:
+    import numpy as np
 
-#: Basis functions of `--basis`.
-BASES = ("auto", "fourier", "landmarks")
+    from kdmaps.cli._reading import Samples
+    from kdmaps.diagnostics.independence import IndependentModes
+    from kdmaps.dynamics import Validation
+    from kdmaps.uncertainty import Uncertainty
+
+#: Kernels of `--kernel` and basis functions of `--basis`.
+KERNELS, BASES = ("auto", *FAMILIES), ("auto", "fourier", "landmarks")
 
 
 @app.command()
@@ -49,129 +45,99 @@ BASES = ("auto", "fourier", "landmarks")
 def fit(
     files: Files,
     lag: Annotated[
-        str | None,
-        typer.Option(
-            metavar="N|auto",
-            help="Rows are a trajectory: use pairs N rows apart.",
-            rich_help_panel=TRAJECTORY,
-        ),
+        str | None, option(panel=TRAJECTORY, metavar="N|auto", help="Rows are a trajectory: use pairs N rows apart.")
     ] = None,
     time_step: Annotated[
-        float | None,
-        typer.Option(min=0, metavar="T", help="Time between rows, with --lag.", rich_help_panel=TRAJECTORY),
+        float | None, option(panel=TRAJECTORY, min=0, metavar="T", help="Time between rows, with --lag.")
     ] = None,
     unit: Annotated[
-        str | None, typer.Option(metavar="UNIT", help="Unit of the time step, such as ps.", rich_help_panel=TRAJECTORY)
+        str | None, option(panel=TRAJECTORY, metavar="UNIT", help="Unit of the time step, such as ps.")
     ] = None,
     ordered: Annotated[
         bool | None,
-        typer.Option(
-            help="Without --lag: whether rows are in the order of time; folds are then blocks. (default: noticed)",
-            rich_help_panel=TRAJECTORY,
-            hidden=True,
+        option(
+            panel=TRAJECTORY,
+            help="Without --lag: whether rows are in temporal order, so that folds are blocks. (default: detected)",
+            rare=True,
         ),
     ] = None,
     keep_columns: Annotated[
         bool,
-        typer.Option(
-            "--keep-columns",
-            help="Fit a column even if it looks like a time or an index.",
-            rich_help_panel=KERNEL,
-            hidden=True,
-        ),
+        option("--keep-columns", panel=KERNEL, help="Fit columns that look like a time or an index too.", rare=True),
     ] = False,
-    modes: Annotated[int, typer.Option(min=1, metavar="N", help="Number of modes.", rich_help_panel=KERNEL)] = 4,
-    kernel: Annotated[
-        str, typer.Option(help=f"auto, {', '.join(FAMILIES)}.", rich_help_panel=KERNEL, hidden=True)
-    ] = "auto",
+    modes: Annotated[int, option(panel=KERNEL, min=1, metavar="N", help="Number of modes.")] = 4,
+    kernel: Annotated[str, option(panel=KERNEL, help=f"{', '.join(KERNELS)}.", rare=True)] = "auto",
     bandwidth: Annotated[
-        float | None,
-        typer.Option(min=0, help="Bandwidth of the kernel. (default: searched)", rich_help_panel=KERNEL, hidden=True),
+        float | None, option(panel=KERNEL, min=0, help="Bandwidth of the kernel. (default: searched)", rare=True)
     ] = None,
     regularization: Annotated[
-        float | None,
-        typer.Option(
-            "--lambda", min=0, help="Regularization λ. (default: searched)", rich_help_panel=KERNEL, hidden=True
-        ),
+        float | None, option("--lambda", panel=KERNEL, min=0, help="Regularization λ. (default: searched)", rare=True)
     ] = None,
     basis: Annotated[
         str,
-        typer.Option(
-            help=f"Basis functions: {', '.join(BASES)}; only fourier is for PLUMED.",
-            rich_help_panel=KERNEL,
-            hidden=True,
-        ),
+        option(panel=KERNEL, help=f"Basis functions: {', '.join(BASES)}. PLUMED input needs fourier.", rare=True),
     ] = "auto",
-    features: Annotated[
-        int, typer.Option(min=2, help="Number of basis functions.", rich_help_panel=KERNEL, hidden=True)
-    ] = 300,
+    features: Annotated[int, option(panel=KERNEL, min=2, help="Number of basis functions.", rare=True)] = 300,
     rates: Annotated[
         str,
-        typer.Option(
-            help=f"Samples that rates are read from: {' (all) or '.join(RATES)} (held-out).",
-            rich_help_panel=KERNEL,
-            hidden=True,
+        option(
+            panel=KERNEL, help=f"Samples that rates come from: {RATES[0]} (all) or {RATES[1]} (held-out).", rare=True
         ),
     ] = "ritz",
     independent: Annotated[
         bool,
-        typer.Option(
+        option(
             "--independent",
-            help="Tell modes that are new coordinates from functions of earlier modes.",
-            rich_help_panel=KERNEL,
-            hidden=True,
+            panel=KERNEL,
+            help="Distinguish modes that are new coordinates from functions of earlier modes.",
+            rare=True,
         ),
     ] = False,
     seed: Annotated[
-        int,
-        typer.Option(min=0, help="Seed; the same seed gives the same results.", rich_help_panel=KERNEL, hidden=True),
+        int, option(panel=KERNEL, min=0, help="Seed; the same seed gives the same results.", rare=True)
     ] = 0,
     resamples: Annotated[
         int,
-        typer.Option(
+        option(
+            panel=OUTPUT,
             min=0,
-            help="Resamples of the block bootstrap for the error bars: 0 for none, else 20 or more.",
-            rich_help_panel=OUTPUT,
-            hidden=True,
+            help=f"Resamples of the block bootstrap for the error bars: 0 for none, else {MIN_RESAMPLES} or more.",
+            rare=True,
         ),
     ] = 200,
-    out: Annotated[
-        Path, typer.Option(file_okay=False, metavar="DIR", help="Directory of the results.", rich_help_panel=OUTPUT)
-    ] = Path("kdmaps-fit"),
+    out: Annotated[Path, option(panel=OUTPUT, file_okay=False, metavar="DIR", help="Directory of the results.")] = Path(
+        "kdmaps-fit"
+    ),
     table_format: Annotated[
-        str,
-        typer.Option(
-            "--table", help=f"Format of the modes: {', '.join(TABLE_FORMATS)}.", rich_help_panel=OUTPUT, hidden=True
-        ),
+        str, option("--table", panel=OUTPUT, help=f"Format of the modes: {', '.join(TABLE_FORMATS)}.", rare=True)
     ] = "csv",
     help_all: HelpAllOption = False,
 ) -> None:
-    """Find the slow modes of samples, and write model.npz, the modes and report.html."""
-    require(table_format in TABLE_FORMATS, "--table", f"{table_format!r} is none of {', '.join(TABLE_FORMATS)}.")
-    require(kernel in ("auto", *FAMILIES), "--kernel", f"{kernel!r} is none of auto, {', '.join(FAMILIES)}.")
-    require(basis in BASES, "--basis", f"{basis!r} is none of {', '.join(BASES)}.")
-    require(rates in RATES, "--rates", f"{rates!r} is none of {', '.join(RATES)}.")
-    require(bandwidth != 0, "--bandwidth", "give a positive number, or leave it out to have it searched.")
-    require(regularization != 0, "--lambda", "give a positive number, or leave it out to have it searched.")
-    _check_time(lag, time_step, unit)
-    require(
-        lag is None or files.weights is None,
-        "--lag",
-        "frames of a biased simulation follow one another as the bias wants, and --weights cannot mend that. Leave out "
-        "--lag: with --weights, time scales come from the samples. (Runs without a bias that begin out of equilibrium: "
-        "fit with lag and sample_weight in Python.)",
-    )
+    """Find the slow modes of samples; write model.npz, the modes and report.html."""
+    require_one_of(TABLE_FORMATS, "--table", table_format)
+    require_one_of(KERNELS, "--kernel", kernel)
+    require_one_of(BASES, "--basis", basis)
+    require_one_of(RATES, "--rates", rates)
+    require(bandwidth != 0, "--bandwidth", "give a positive number, or omit it to search for one.")
+    require(regularization != 0, "--lambda", "give a positive number, or omit it to search for one.")
     require(resamples == 0 or resamples >= MIN_RESAMPLES, "--resamples", f"give 0, or {MIN_RESAMPLES} or more.")
-    write_modes = make_writer(f".{table_format}")  # which may need a package that is missing
+    frames = _lag(lag)
+    _check_time(lag, time_step, unit, files)
+    from kdmaps.cli._reading import read_samples
+    from kdmaps.data import make_writer
+    from kdmaps.data.check import find_time
+    from kdmaps.estimators.model_files import write_model
+    from kdmaps.utils.files import check_writable, replacing
+    from kdmaps.utils.progress import reporting
+
+    write_modes = make_writer(f".{table_format}")  # may need a package that is missing
     check_writable("--out", out)
-    files = replace(files, timed=lag is not None)
-    samples = files.read()
-    console = Console()
-    console.print(f"{files.name}, {samples.describe()}", highlight=False, soft_wrap=True, markup=False)
+    samples = read_samples(files, timed=lag is not None)
+    say(f"{files.name}, {samples.describe()}")
     _check_modes(modes, features, len(samples.X))
     time = None if keep_columns else find_time(samples.X, samples.group, samples.names)
     if time is not None:
-        raise ValueError(f"{time} If it is a coordinate all the same, add --keep-columns.")
+        raise ValueError(f"{time} To fit it as a coordinate, add --keep-columns.")
     step, unit = _step(samples, time_step, files.stride, unit)
     settings = {
         "n_features": features,
@@ -179,113 +145,22 @@ def fit(
         "rates": rates,
         "cv": _folds(samples, ordered) if lag is None else "auto",
         "random_state": seed,
-        "lag": _lag(lag),
+        "lag": frames,
         "time_step": 1.0 if lag is None else step,
         **({} if basis == "auto" else {"basis": basis}),
     }
     estimator = _estimator(modes, kernel, bandwidth, regularization, settings)
     with reporting(True):
-        findings = _find(console, estimator, samples, resamples, seed, independent)
-    _print(console, estimator, findings, unit)
+        findings = _find(estimator, samples, resamples, seed, independent)
+    _show(estimator, findings, unit)
     page = _page(estimator, files, samples, findings, unit)
     paths = [out / name for name in ("model.npz", f"modes.{table_format}", "report.html")]
     out.mkdir(parents=True, exist_ok=True)
     with replacing(*paths) as (model_file, modes_file, report_file):
         write_model(estimator, model_file, unit)
-        write_modes(modes_file, findings.modes, mode_names(modes), samples.places)
+        write_modes(modes_file, findings.modes, list(estimator.get_feature_names_out()), samples.places)
         report_file.write(page.encode())
-    console.print(f"Written: {', '.join(map(str, paths))}", highlight=False, soft_wrap=True)
-
-
-def _check_modes(modes: int, features: int, n_samples: int) -> None:
-    """Refuse more modes than the samples or the features can have."""
-    require(
-        modes < n_samples,
-        "--modes",
-        f"{n_samples} samples cannot show {modes} modes; each one needs hundreds. Ask for a few (--modes 4).",
-    )
-    require(
-        modes <= features,
-        "--modes",
-        f"{modes} modes need as many features, here {features}; ask for fewer, or increase --features.",
-    )
-
-
-def _check_time(lag: str | None, time_step: float | None, unit: str | None) -> None:
-    """Raise an error for a time step or a unit that no trajectory has."""
-    require(time_step is None or 0 < time_step < np.inf, "--time-step", "give a positive number.")
-    require(lag is not None or time_step is None, "--time-step", "time needs a trajectory: add --lag.")
-    require(
-        lag is not None or unit is None,
-        "--unit",
-        "time scales of samples are in units of length²/D; a unit of time is that of a trajectory, with --lag.",
-    )
-
-
-class _Findings(NamedTuple):
-    """Modes at the samples, error bars, tests of a lag, which modes are new coordinates; warnings of data and modes."""
-
-    modes: np.ndarray
-    uncertainty: Uncertainty | None
-    tests: Validation | None
-    independence: IndependentModes | None
-    of_data: list[str]
-    of_modes: list[str]
-
-
-def _find(
-    console: Console, estimator: Any, samples: Samples, resamples: int, seed: int, independent: bool
-) -> _Findings:
-    """Fit the estimator, and resample for error bars; what the data check finds is shown before the fit."""
-    uncertainty, source = None, samples.source
-    told: dict[str, type[Warning]] = {}
-
-    def hear(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
-        if issubclass(category, UserWarning) and str(message) not in told:
-            told[str(message)] = category
-            if issubclass(category, DataWarning):
-                print_warning(console, str(message))
-
-    for note in samples.notes:
-        hear(note, DataWarning)
-    with warnings.catch_warnings():
-        warnings.simplefilter("always")
-        warnings.showwarning = hear
-        beside: dict[str, Any] = {"sample_weight": samples.weight, "groups": samples.group}
-        estimator.fit(source, **beside)
-        if resamples:
-            with stage("error bars", True):
-                uncertainty = bootstrap(estimator, source, **beside, n_resamples=resamples, random_state=seed)
-        modes = np.asarray(estimator.transform(source))
-        tests = None
-        with suppress(ValueError), stage("tests of the lag", estimator.lag_ is not None):  # no lag, or too few frames
-            tests = validate(estimator, source, **beside)
-    choice = getattr(estimator, "lag_choice_", None)
-    if choice is not None and tests is not None:  # the fitted model is judged, not the cheap one that chose the lag
-        told.pop(str(choice.why_not_flat), None)
-    data = [text for text, category in told.items() if issubclass(category, DataWarning)]
-    new = independent_modes(modes, sample_weight=samples.weight, random_state=seed) if independent else None
-    return _Findings(modes, uncertainty, tests, new, data, [text for text in told if text not in data])
-
-
-def _page(estimator: Any, files: Files, samples: Samples, findings: _Findings, unit: str | None) -> str:
-    """Render report.html."""
-    return render_report(
-        estimator,
-        samples.X,
-        sample_weight=samples.weight,
-        groups=samples.group,
-        uncertainty=findings.uncertainty,
-        unit=unit,
-        validation=findings.tests,
-        independence=findings.independence,
-        notes=[*findings.of_data, *findings.of_modes],
-        title=files.name,
-        feature_names=samples.names,
-        command=shlex.join(["kdmaps", *sys.argv[1:]]),
-        reading=files.program(),
-        draw=samples.drawn or None,
-    )
+    say(f"Written: {', '.join(map(str, paths))}")
 
 
 def _lag(text: str | None) -> int | str | None:
@@ -296,19 +171,56 @@ def _lag(text: str | None) -> int | str | None:
     return int(text)
 
 
+def _check_time(lag: str | None, time_step: float | None, unit: str | None, files: Files) -> None:
+    """Raise an error for options of time that contradict each other."""
+    require(time_step is None or 0 < time_step < math.inf, "--time-step", "give a positive number.")
+    require(lag is not None or time_step is None, "--time-step", "a time step needs a trajectory: add --lag.")
+    require(
+        lag is not None or unit is None,
+        "--unit",
+        "without a trajectory, time scales are in units of length²/D; give a unit only with --lag.",
+    )
+    require(
+        lag is None or files.weights is None,
+        "--lag",
+        "weights do not correct the biased dynamics between frames. Omit --lag: with --weights, time scales come from "
+        "the samples. (For unbiased runs that start out of equilibrium, use lag and sample_weight in Python.)",
+    )
+
+
+def _check_modes(modes: int, features: int, n_samples: int) -> None:
+    """Raise an error for more modes than the samples or the features determine."""
+    require(
+        modes < n_samples,
+        "--modes",
+        f"{n_samples} samples do not determine {modes} modes; each needs hundreds. Use fewer, such as --modes 4.",
+    )
+    require(
+        modes <= features,
+        "--modes",
+        f"{modes} modes need as many features, here {features}; use fewer, or increase --features.",
+    )
+
+
 def _step(samples: Samples, given: float | None, stride: int, unit: str | None) -> tuple[float, str | None]:
-    """Return the time between the rows that are used, and its unit: those given, or those of a trajectory file."""
+    """Return the time between the rows that are used, and its unit: as given, or from a trajectory file."""
     if given is None and samples.time_step is not None:
         return samples.time_step, "ps" if unit is None else unit
     return (1.0 if given is None else given) * stride, unit
 
 
 def _folds(samples: Samples, ordered: bool | None) -> Any:
-    """Keep samples that depend on one another, by time or by trajectory, on the same side of a split."""
+    """Return folds that keep samples of one trajectory, or of one stretch of time, together."""
+    import numpy as np
+    from sklearn.model_selection import GroupKFold
+
+    from kdmaps.data.correlation import order_of
+    from kdmaps.selection.folds import BLOCKS, FOLDS, blocks_of
+
     if samples.group is not None:
         count = len(np.unique(samples.group))
         if count < 2:
-            raise ValueError("--groups names one group only; held-out groups need two or more. Leave it out.")
+            raise ValueError("--groups has only one group; held-out groups need two or more. Omit it.")
         return GroupKFold(min(BLOCKS, count))
     if ordered is None:
         ordered = samples.ordered or None
@@ -319,6 +231,8 @@ def _estimator(
     n_modes: int, kernel: str, bandwidth: float | None, regularization: float | None, settings: dict[str, Any]
 ) -> Any:
     """Return the estimator that searches for everything that was not given."""
+    from kdmaps import AdaptiveDiffusionMap, KernelDiffusionMap, KernelSearchCV
+
     if kernel != "auto" and bandwidth is not None and regularization is not None:
         return KernelDiffusionMap(
             n_modes, kernel=kernel, bandwidth=bandwidth, regularization=regularization, **settings
@@ -332,22 +246,98 @@ def _estimator(
     return KernelSearchCV(n_modes, bandwidths=[bandwidth], progress=True, **settings)
 
 
-def _print(console: Console, estimator: Any, findings: _Findings, unit: str | None) -> None:
+class _Findings(NamedTuple):
+    """Modes at the samples, error bars, tests of the lag, new coordinates; warnings about data and modes."""
+
+    modes: np.ndarray
+    uncertainty: Uncertainty | None
+    tests: Validation | None
+    independence: IndependentModes | None
+    of_data: list[str]
+    of_modes: list[str]
+
+
+def _find(estimator: Any, samples: Samples, resamples: int, seed: int, independent: bool) -> _Findings:
+    """Fit the estimator and resample for error bars; findings of the data check are printed before the fit."""
+    import numpy as np
+
+    from kdmaps.diagnostics.independence import independent_modes
+    from kdmaps.dynamics import validate
+    from kdmaps.exceptions import DataWarning
+    from kdmaps.uncertainty import bootstrap
+    from kdmaps.utils.progress import stage
+
+    uncertainty, tests, source = None, None, samples.source
+    raised: dict[str, type[Warning]] = {}
+
+    def record(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
+        if issubclass(category, UserWarning) and str(message) not in raised:
+            raised[str(message)] = category
+            if issubclass(category, DataWarning):
+                print_warning(str(message))
+
+    for note in samples.notes:
+        record(note, DataWarning)
+    given: dict[str, Any] = {"sample_weight": samples.weight, "groups": samples.group}
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        warnings.showwarning = record
+        estimator.fit(source, **given)
+        if resamples:
+            with stage("error bars", True):
+                uncertainty = bootstrap(estimator, source, **given, n_resamples=resamples, random_state=seed)
+        modes = np.asarray(estimator.transform(source))
+        with suppress(ValueError), stage("tests of the lag", estimator.lag_ is not None):  # no lag, or too few frames
+            tests = validate(estimator, source, **given)
+    choice = getattr(estimator, "lag_choice_", None)
+    if choice is not None and tests is not None:  # the tests of the fitted model replace the scan
+        raised.pop(str(choice.why_not_flat), None)
+    data = [text for text, category in raised.items() if issubclass(category, DataWarning)]
+    new = independent_modes(modes, sample_weight=samples.weight, random_state=seed) if independent else None
+    return _Findings(modes, uncertainty, tests, new, data, [text for text in raised if text not in data])
+
+
+def _show(estimator: Any, findings: _Findings, unit: str | None) -> None:
+    """Print the results."""
+    from kdmaps.report.text import implied_table, lag_sentences
+    from kdmaps.summary import describe_independence, summarise
+
     summary = summarise(estimator, unit=unit, intervals=findings.uncertainty, tests=findings.tests)
-    console.print(table_of(summary.columns, summary.rows))
-    console.print(in_options(summary.time_unit), highlight=False, soft_wrap=True, markup=False)
+    print_table(summary.columns, summary.rows)
+    say(in_options(summary.time_unit))
     if findings.tests is not None:
-        console.print(table_of(*implied_table(findings.tests, unit)))
+        print_table(*implied_table(findings.tests, unit))
     if summary.lag is not None:
-        for reason in lag_sentences(summary, findings.tests):
-            if reason not in findings.of_modes:  # said once, as a warning
-                console.print(f"  {reason}", highlight=False, soft_wrap=True, markup=False)
-    console.print(f"Chosen: {summary.chosen}", highlight=False, soft_wrap=True, markup=False)
-    for reason in summary.reasons:
-        console.print(f"  {reason}", highlight=False, soft_wrap=True, markup=False)
+        for sentence in lag_sentences(summary, findings.tests):
+            if sentence not in findings.of_modes:  # printed as a warning below
+                say(f"  {sentence}")
+    say(f"Chosen: {summary.chosen}")
+    for sentence in summary.reasons:
+        say(f"  {sentence}")
     if findings.independence is not None:
-        console.print(
-            f"  {describe_independence(findings.independence)}", highlight=False, soft_wrap=True, markup=False
-        )
+        say(f"  {describe_independence(findings.independence)}")
     for warning in findings.of_modes:
-        print_warning(console, warning)
+        print_warning(warning)
+
+
+def _page(estimator: Any, files: Files, samples: Samples, findings: _Findings, unit: str | None) -> str:
+    """Return the content of report.html."""
+    from kdmaps.cli._reading import reading_program
+    from kdmaps.report import render_report
+
+    return render_report(
+        estimator,
+        samples.X,
+        sample_weight=samples.weight,
+        groups=samples.group,
+        uncertainty=findings.uncertainty,
+        unit=unit,
+        validation=findings.tests,
+        independence=findings.independence,
+        notes=[*findings.of_data, *findings.of_modes],
+        title=files.name,
+        feature_names=samples.names,
+        command=shlex.join(["kdmaps", *sys.argv[1:]]),
+        reading=reading_program(files),
+        draw=samples.drawn or None,
+    )

@@ -1,24 +1,33 @@
-"""`kdmaps transform` and `kdmaps inspect`: stored models."""
+"""`kdmaps transform`, `kdmaps inspect` and `kdmaps compare`: stored models."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.markup import escape
-from rich.table import Table as RichTable
 
-from kdmaps.cli._app import app
-from kdmaps.cli._options import OUTPUT, TRAJECTORY, HelpAllOption, ModelArgument, in_options
-from kdmaps.cli._reading import Files, places_of, split_names, texts_of, with_files
-from kdmaps.data import Source, Table, make_writer
-from kdmaps.estimators.model_files import load, read_header
-from kdmaps.summary import summarise
-from kdmaps.utils.files import check_writable, replacing
+from kdmaps.cli._app import app, print_table, print_warning, say
+from kdmaps.cli._options import (
+    OUTPUT,
+    TABLE_FORMATS,
+    TRAJECTORY,
+    Files,
+    HelpAllOption,
+    ModelArgument,
+    existing,
+    in_options,
+    option,
+    require,
+    split_names,
+    with_files,
+)
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from kdmaps.data import Source, Table
 
 
 @app.command()
@@ -26,107 +35,162 @@ from kdmaps.utils.files import check_writable, replacing
 def transform(
     model: ModelArgument,
     files: Files,
-    out: Annotated[
-        Path, typer.Option(help="File of the modes: .csv, .parquet, .npy or .npz.", rich_help_panel=OUTPUT)
-    ] = Path("modes.csv"),
+    out: Annotated[Path, option(panel=OUTPUT, help="File of the modes: .csv, .parquet, .npy or .npz.")] = Path(
+        "modes.csv"
+    ),
     reference: Annotated[
         Path | None,
-        typer.Option(
-            exists=True,
-            dir_okay=False,
-            help="The trajectory of the fit, the first of several.",
-            rich_help_panel=TRAJECTORY,
-        ),
+        option(panel=TRAJECTORY, exists=True, dir_okay=False, help="Trajectory of the fit, or the first of several."),
     ] = None,
     help_all: HelpAllOption = False,
 ) -> None:
     """Evaluate the modes of a stored model at new samples."""
+    require_table(out)
+    from kdmaps.cli._reading import messages, open_files, places_of
+    from kdmaps.data import make_writer
+    from kdmaps.estimators.model_files import load
+    from kdmaps.utils.files import check_writable, replacing
+
     write = make_writer(out.suffix.lower())
     check_writable("--out", out.parent)
     fitted = load(model)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        table = files.open(reference)
-    notes = texts_of(caught)
+        table = open_files(files, reference)
+    notes = messages(caught)
     if files.topology is not None and files.descriptor == "heavy-atoms" and reference is None:
         notes.append(
             f"atoms are superposed on the first frame of {files.data[0]}. If the model was fitted to another "
-            "trajectory, name that one with --reference; else the coordinates are not those of the fit."
+            "trajectory, give it with --reference; otherwise the coordinates differ from those of the fit."
         )
     for note in notes:
-        Console(stderr=True).print(f"Warning: {note}", highlight=False, soft_wrap=True, markup=False)
-    samples = matching(fitted, table, files)
+        print_warning(note, error=True)
+    samples = select_columns(fitted, table, files)
     out.parent.mkdir(parents=True, exist_ok=True)
-    if out.suffix.lower() == ".npy":  # of any size
+    if out.suffix.lower() == ".npy":  # written in chunks, however large
         modes = fitted.transform(samples, out=out)
     else:
         modes = fitted.transform(samples)
         with replacing(out) as (file,):
-            write(file, modes, mode_names(modes.shape[1]), places_of(table, len(modes), files.stride))
-    Console().print(f"{len(modes)} samples, {modes.shape[1]} modes: {out}", highlight=False, soft_wrap=True)
+            write(file, modes, list(fitted.get_feature_names_out()), places_of(files, table, len(modes)))
+    say(f"{len(modes)} samples, {modes.shape[1]} modes: {out}")
 
 
 @app.command()
 def inspect(model: ModelArgument) -> None:
-    """Show kernel, time scales, columns and checks of a stored model, and the versions it was made with."""
-    header, fitted = read_header(model), load(model)
-    console = Console()
-    summary = summarise(fitted, unit=header.get("unit"))
-    console.print(f"{header['class']}, {summary.n_samples} samples", highlight=False)
-    console.print(table_of(summary.columns, summary.rows))
-    console.print(in_options(summary.time_unit), highlight=False, soft_wrap=True, markup=False)
+    """Show kernel, time scales, columns, checks and library versions of a stored model."""
+    from kdmaps.estimators.model_files import load, read_header
+    from kdmaps.summary import summarise
+
+    header = read_header(model)
+    summary = summarise(load(model), unit=header.get("unit"))
+    say(f"{header['class']}, {summary.n_samples} samples")
+    print_table(summary.columns, summary.rows)
+    say(in_options(summary.time_unit))
     names = header["feature_names_in"]
-    lines = {
-        "Kernel": summary.chosen,
-        "Columns": f"{header['n_features_in']}" + (f": {', '.join(names)}" if names else ""),
-        **{check.what[0].upper() + check.what[1:]: f"{check.value} ({check.limit})" for check in summary.checks},
-        "Made with": ", ".join(f"{name} {version}" for name, version in header["libraries"].items()),
-    }
-    for label, text in lines.items():
-        console.print(f"{label}: {text}", highlight=False, soft_wrap=True, markup=False)
+    say(f"Kernel: {summary.chosen}")
+    say(f"Columns: {header['n_features_in']}" + (f": {', '.join(names)}" if names else ""))
+    for check in summary.checks:
+        say(f"{check.what[0].upper()}{check.what[1:]}: {check.value} ({check.limit})")
+    say("Made with: " + ", ".join(f"{name} {version}" for name, version in header["libraries"].items()))
     for warning in summary.warnings:
-        console.print(f"Warning: {warning}", highlight=False, soft_wrap=True, markup=False)
+        print_warning(warning)
 
 
-def matching(fitted: Any, table: Table, files: Files) -> Source:
-    """Select the columns that the model was fitted to: those given, else those of the same names, else all."""
+@app.command()
+def compare(
+    first: Annotated[Path, typer.Argument(metavar="A", callback=existing, help="A model.", show_default=False)],
+    second: Annotated[
+        Path,
+        typer.Argument(metavar="B", callback=existing, help="Another model of the same columns.", show_default=False),
+    ],
+) -> None:
+    """Compare two models: time scales, correlations of modes, and angles between the mode spaces.
+
+    Modes are compared at the samples that both model files contain.
+    """
+    import numpy as np
+
+    from kdmaps.data import ArraySource
+    from kdmaps.estimators.model_files import load, read_header
+    from kdmaps.metrics import correlation_table, principal_angles, subspace_r2
+    from kdmaps.summary import summarise
+
+    a, b = load(first), load(second)
+    points = _common_points(first, a, second, b)
+    ours, theirs = (np.asarray(model.transform(ArraySource(points))) for model in (a, b))
+    r = min(ours.shape[1], theirs.shape[1])
+    correlations = np.abs(correlation_table(ours, theirs))
+    angles = np.degrees(principal_angles(ours[:, :r], theirs[:, :r]))
+    for name, path, model in (("A", first, a), ("B", second, b)):
+        summary = summarise(model, unit=read_header(path).get("unit"))
+        say(f"{name}: {path}, {summary.chosen}")
+        say(f"   {summary.time_unit}")
+    rows = []
+    for k in range(r):
+        near = int(correlations[k].argmax())
+        nearest = f"{correlations[k, near]:.3f} (mode {near + 1})"
+        times = a.timescales_[k], b.timescales_[k]
+        rows.append((str(k + 1), f"{times[0]:.4g}", f"{times[1]:.4g}", f"{times[1] / times[0]:.3g}",
+                     f"{correlations[k, k]:.3f}", nearest, f"{angles[k]:.1f}°"))  # fmt: skip
+    print_table(
+        ("mode", "time scale A", "time scale B", "B/A", "|correlation|", "nearest mode of B", "principal angle"), rows
+    )
+    agreement = subspace_r2(ours[:, :r], theirs[:, :r])
+    say(
+        f"Agreement of the spaces of the first {r} modes: SubR² = {agreement:.4f} (1 means identical), at "
+        f"{len(points)} samples of both fits."
+    )
+    if (a.lag_ is None) != (b.lag_ is None):
+        say("One model is of a trajectory, the other of unordered samples: their time scales have different units.")
+
+
+def _common_points(first: Path, a: Any, second: Path, b: Any) -> np.ndarray:
+    """Return samples of both fits."""
+    import numpy as np
+
+    if a.n_features_in_ != b.n_features_in_:
+        raise ValueError(
+            f"{first} was fitted to {a.n_features_in_} columns and {second} to {b.n_features_in_}; only models of the "
+            "same columns can be compared. Compare tables of modes with kdmaps.metrics.principal_angles."
+        )
+    names = [list(getattr(model, "feature_names_in_", [])) for model in (a, b)]
+    if all(names) and names[0] != names[1]:
+        raise ValueError(f"{first} was fitted to {', '.join(names[0])}, but {second} to {', '.join(names[1])}.")
+    kept = [model.support_.samples for model in (a, b) if model.support_ is not None]
+    if not kept:
+        raise ValueError(f"{first} and {second} were written by an old version and contain no samples; fit again.")
+    return np.concatenate(kept)
+
+
+def require_table(path: Path, formats: tuple[str, ...] = TABLE_FORMATS) -> None:
+    """Raise an error unless a table can be written to a file of this name."""
+    endings = ", ".join(f".{name}" for name in formats)
+    require(
+        path.suffix.lower()[1:] in formats, "--out", f"{path}: unknown ending {path.suffix!r}; use one of {endings}."
+    )
+
+
+def select_columns(fitted: Any, table: Table, files: Files) -> Source:
+    """Select the columns that the model was fitted to: as given, or else by name, or else all."""
+    from kdmaps.cli._reading import with_angles
+
     names = getattr(fitted, "feature_names_in_", None)
     if files.columns is None and names is not None and table.names is not None:
-        if files.angles is not None:
-            made = {f"{f}({name})": name for name in split_names(files.angles) for f in ("cos", "sin")}
-            names = list(dict.fromkeys(made.get(name, name) for name in names))
+        made = {f"{f}({name})": name for name in split_names(files.angles) for f in ("cos", "sin")}
+        names = list(dict.fromkeys(made.get(name, name) for name in names))
         missing = [name for name in names if name not in (*table.names, *table.extras)]
         if missing:
             raise ValueError(
-                f"The model was fitted to columns that are missing here: {', '.join(missing)}. Rename columns, or say "
-                "with --columns which ones to take, and with --angles which of them are angles."
+                f"Columns of the fit are missing here: {', '.join(missing)}. Rename columns, or select them with "
+                "--columns, and name angles with --angles."
             )
-        return files.with_angles(table.select(list(names)))
-    samples = files.with_angles(table.select(files.columns, leave_out=files.left_out))
+        return with_angles(files, table.select(names))
+    samples = with_angles(files, table.select(files.columns, leave_out=files.left_out))
     if samples.n_features != fitted.n_features_in_:
         raise ValueError(
-            f"The model was fitted to {fitted.n_features_in_} columns, but here are {samples.n_features}; choose them "
+            f"The model was fitted to {fitted.n_features_in_} columns, but here are {samples.n_features}; select them "
             "with --columns."
         )
-    samples.feature_names = None  # columns that were chosen by hand may have other names
+    samples.feature_names = None  # selected columns may have other names
     return samples
-
-
-def table_of(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> RichTable:
-    """Return a table for the terminal."""
-    table = RichTable()
-    for title in titles:
-        table.add_column(escape(title), justify="right")
-    for row in rows:
-        table.add_row(*row)
-    return table
-
-
-def mode_names(n: int) -> list[str]:
-    """Return the names of the columns of a table of modes."""
-    return [f"mode{k + 1}" for k in range(n)]
-
-
-def print_warning(console: Console, text: str) -> None:
-    """Print a warning."""
-    console.print(f"Warning: {in_options(text)}", style="yellow", highlight=False, soft_wrap=True, markup=False)

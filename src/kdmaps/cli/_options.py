@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import re
-from functools import partial
+from collections.abc import Callable
+from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_type_hints
 
 import typer
 
-from kdmaps.data import DESCRIPTORS
-
 #: Groups of options in `--help`, in this order.
 PANELS = DATA, TRAJECTORY, KERNEL, OUTPUT = "Data", "Trajectory", "Modes and kernel", "Output"
+#: Values of options, copied from the library because importing it takes seconds; tests/cli compares them.
+FAMILIES = ("gaussian", "laplacian", "matern32", "matern52", "rq2", "rq5")
+DESCRIPTORS = ("heavy-atoms", "dihedrals")
+TABLE_FORMATS = ("csv", "parquet", "npy", "npz")
+RATES = ("ritz", "cross-fitted")
+MIN_RESAMPLES = 20
 
 #: Options by the arguments of estimators that they set.
 OPTIONS = {
@@ -22,8 +29,8 @@ OPTIONS = {
     "sample_weight": "--weights",
     "time_step": "--time-step",
 }
-#: What stands for the arguments in messages of the library; a lag without a value is a word of the language.
-_WORDS = (
+#: Arguments in messages of the library; "lag" without a value is an ordinary word.
+_ARGUMENTS = (
     *((re.compile(rf"\b{name}\b(?:=([\w.]*\w))?"), option) for name, option in OPTIONS.items()),
     (re.compile(r"\blag='?(\w+)'?"), "--lag"),
     (re.compile(r"\bpass cv=3\b()"), "add --no-ordered"),
@@ -32,104 +39,188 @@ _WORDS = (
 
 def in_options(text: str) -> str:
     """Return a message of the library with options in place of arguments: "n_components=4" is "--modes 4"."""
-    for pattern, option in _WORDS:
-        text = pattern.sub(partial(_given, option), text)
+    for pattern, name in _ARGUMENTS:
+        text = pattern.sub(functools.partial(_given, name), text)
     return text
 
 
-def _given(option: str, found: re.Match[str]) -> str:
-    """Return an option with the value that was found, if there is one."""
-    return f"{option} {found[1]}" if found[1] else option
+def _given(name: str, found: re.Match[str]) -> str:
+    return f"{name} {found[1]}" if found[1] else name
+
+
+def require(condition: bool, name: str, message: str) -> None:
+    """Raise an error that names an option unless a condition holds."""
+    if not condition:
+        raise typer.BadParameter(message, param_hint=name)
+
+
+def require_one_of(values: tuple[str, ...], name: str, given: str) -> None:
+    """Raise an error unless an option has one of these values."""
+    require(given in values, name, f"{given!r} is not one of {', '.join(values)}.")
+
+
+def option(*names: str, panel: str, help: str, rare: bool = False, **settings: Any) -> Any:
+    """Return an option in a group of `--help`; rare ones are shown by `--help-all` only."""
+    return typer.Option(*names, help=help, rich_help_panel=panel, hidden=rare, **settings)
 
 
 def _show_all(ctx: Any, asked: bool) -> None:
-    """Print the help with the options that `--help` leaves out, and exit."""
+    """Print the help with the rare options, and exit."""
     if asked:
-        for option in ctx.command.params:
-            option.hidden = False
+        for parameter in ctx.command.params:
+            parameter.hidden = False
         typer.echo(ctx.get_help())
         raise typer.Exit()
 
 
-def require(condition: bool, option: str, message: str) -> None:
-    """Raise an error that names an option unless a condition holds."""
-    if not condition:
-        raise typer.BadParameter(message, param_hint=option)
+def existing(paths: Any) -> Any:
+    """Return a path or a list of paths; raise unless all of them exist."""
+    for path in paths if isinstance(paths, list) else [paths]:
+        if not path.exists():
+            remedy = " Remove the quotes, so that the shell expands the *." if "*" in str(path) else ""
+            raise FileNotFoundError(f"{path} does not exist.{remedy}")
+    return paths
 
 
-DataArgument = Annotated[
-    list[Path],
-    typer.Argument(
-        metavar="DATA",
-        help="Files of samples (.npy .npz .csv .tsv .txt .dat .parquet .zarr, trajectories); each is a run of its own.",
-        show_default=False,
-    ),
-]
-ColumnsOption = Annotated[
-    str | None, typer.Option(metavar="NAMES", help="Columns to use, as in x,y or 0:3; else all.", rich_help_panel=DATA)
-]
-AnglesOption = Annotated[
-    str | None,
-    typer.Option(metavar="NAMES", help="Columns that are angles: use cosine and sine.", rich_help_panel=DATA),
-]
-DegreesOption = Annotated[
-    bool,
-    typer.Option("--degrees", help="Whether angles are in degrees, not radians.", rich_help_panel=DATA, hidden=True),
-]
-WeightsOption = Annotated[
-    str | None,
-    typer.Option(metavar="NAME", help="Weights of a biased simulation: a column or file.", rich_help_panel=DATA),
-]
-StrideOption = Annotated[int, typer.Option(min=1, help="Use every n-th row.", rich_help_panel=DATA, hidden=True)]
-ArrayOption = Annotated[
-    str | None, typer.Option(help="Name of the array in an .npz or .zarr file.", rich_help_panel=DATA, hidden=True)
-]
-HeaderOption = Annotated[
-    bool | None,
-    typer.Option(
-        "--header/--no-header",
-        help="Whether the first line of text holds names of columns. (default: if it holds no number, or 0, 1, 2, …)",
-        rich_help_panel=DATA,
-        hidden=True,
-    ),
-]
-TopologyOption = Annotated[
-    Path | None,
-    typer.Option(
-        exists=True,
-        dir_okay=False,
-        metavar="FILE",
-        help="Topology (.pdb …) of a trajectory.",
-        rich_help_panel=TRAJECTORY,
-    ),
-]
-DescriptorOption = Annotated[
-    str,
-    typer.Option(metavar="NAME", help=f"Coordinates of it: {' or '.join(DESCRIPTORS)}.", rich_help_panel=TRAJECTORY),
-]
-GroupsOption = Annotated[
-    str | None,
-    typer.Option(
-        help="Trajectory of each row: a column, or a file with one. (default: each file is one)",
-        rich_help_panel=TRAJECTORY,
-        hidden=True,
-    ),
-]
-DrawOption = Annotated[
-    str | None,
-    typer.Option(metavar="NAMES", help="Columns or files to draw modes over; not fitted.", rich_help_panel=OUTPUT),
-]
-DiffusionOption = Annotated[
-    str | None,
-    typer.Option(
-        help="Diffusion tensor: a number, a diagonal as in 1,0.5, tangent, or a .npy file of one matrix or one per "
-        "row. (default: identity)",
-        rich_help_panel=KERNEL,
-        hidden=True,
-    ),
-]
 HelpAllOption = Annotated[
-    bool,
-    typer.Option("--help-all", callback=_show_all, is_eager=True, help="Show the rare options too."),
+    bool, typer.Option("--help-all", callback=_show_all, is_eager=True, help="Show the rare options too.")
 ]
-ModelArgument = Annotated[Path, typer.Argument(help="A model that `kdmaps fit` or `save` wrote.", show_default=False)]
+ModelArgument = Annotated[
+    Path,
+    typer.Argument(callback=existing, help="A model written by `kdmaps fit` or `save`.", show_default=False),
+]
+
+
+@dataclass(frozen=True)
+class Files:
+    """Options that name the samples and what belongs to them."""
+
+    data: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="DATA",
+            callback=existing,
+            help="Files of samples (.npy .npz .csv .tsv .txt .dat .parquet .zarr, trajectories), one for each run.",
+            show_default=False,
+        ),
+    ]
+    columns: Annotated[
+        str | None, option(panel=DATA, metavar="NAMES", help="Columns to use, as in x,y or 0:3. (default: all)")
+    ] = None
+    angles: Annotated[
+        str | None, option(panel=DATA, metavar="NAMES", help="Columns that are angles: use cosine and sine.")
+    ] = None
+    degrees: Annotated[
+        bool, option("--degrees", panel=DATA, help="Angles are in degrees instead of radians.", rare=True)
+    ] = False
+    weights: Annotated[
+        str | None, option(panel=DATA, metavar="NAME", help="Weights of a biased simulation: a column or file.")
+    ] = None
+    stride: Annotated[int, option(panel=DATA, min=1, help="Use every n-th row.", rare=True)] = 1
+    array: Annotated[str | None, option(panel=DATA, help="Name of the array in an .npz or .zarr file.", rare=True)] = (
+        None
+    )
+    header: Annotated[
+        bool | None,
+        option(
+            "--header/--no-header",
+            panel=DATA,
+            help="Whether the first line of text contains column names. (default: if it has no number, or 0, 1, 2, …)",
+            rare=True,
+        ),
+    ] = None
+    topology: Annotated[
+        Path | None,
+        option(
+            panel=TRAJECTORY, exists=True, dir_okay=False, metavar="FILE", help="Topology (.pdb …) of a trajectory."
+        ),
+    ] = None
+    descriptor: Annotated[
+        str, option(panel=TRAJECTORY, metavar="NAME", help=f"Coordinates to compute: {' or '.join(DESCRIPTORS)}.")
+    ] = "heavy-atoms"
+    groups: Annotated[
+        str | None,
+        option(panel=TRAJECTORY, help="Trajectory of each row: a column or file. (default: one per file)", rare=True),
+    ] = None
+    diffusion: Annotated[
+        str | None,
+        option(
+            panel=KERNEL,
+            help="Diffusion tensor: a number, a diagonal as in 1,0.5, tangent, or a .npy file of one matrix or one per "
+            "row. (default: identity)",
+            rare=True,
+        ),
+    ] = None
+    draw: Annotated[
+        str | None, option(panel=OUTPUT, metavar="NAMES", help="Columns or files to draw modes over, not fitted.")
+    ] = None
+
+    def __post_init__(self) -> None:
+        require_one_of(DESCRIPTORS, "--descriptor", self.descriptor)
+
+    @property
+    def name(self) -> str:
+        """Name of the data."""
+        more = len(self.data) - 1
+        return self.data[0].name + (f" and {more} more" if more else "")
+
+    @property
+    def drawn(self) -> list[str]:
+        """Columns or files to draw over."""
+        return split_names(self.draw)
+
+    @property
+    def roles(self) -> dict[str, str]:
+        """Columns or files of weights and groups, by the argument of `fit` that they are for."""
+        given = {"sample_weight": self.weights, "groups": self.groups}
+        return {name: where for name, where in given.items() if where is not None}
+
+    @property
+    def left_out(self) -> list[str]:
+        """Columns that are not fitted unless `columns` or `angles` names them."""
+        angles = split_names(self.angles)
+        return [*self.roles.values(), *(name for name in self.drawn if name not in angles)]
+
+
+def split_names(text: str | None) -> list[str]:
+    """Return the names in a comma-separated list."""
+    return [] if text is None else [name.strip() for name in text.split(",")]
+
+
+def with_files(*leave_out: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command the options of `Files`, except those left out, in place of its parameter `files`."""
+    hints = get_type_hints(Files, include_extras=True)
+    shared = [
+        inspect.Parameter(
+            one.name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=inspect.Parameter.empty if one.default is MISSING else one.default,
+            annotation=hints[one.name],
+        )
+        for one in fields(Files)
+        if one.name not in leave_out
+    ]
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        @functools.wraps(command)
+        def run(**given: Any) -> None:
+            read = {one.name: given.pop(one.name) for one in shared}
+            command(files=Files(**read), **given)
+
+        known = get_type_hints(command, include_extras=True)
+        parameters = []
+        for name, one in inspect.signature(command).parameters.items():
+            own = one.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=known[name])
+            parameters += shared if name == "files" else [own]
+        parameters.sort(key=_panel)
+        run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        run.__annotations__ = {one.name: one.annotation for one in parameters}
+        return run
+
+    return decorate
+
+
+def _panel(one: inspect.Parameter) -> int:
+    """Return the place of an option among the groups of `--help`; arguments and `--help-all` come first."""
+    panel = getattr(one.annotation.__metadata__[0], "rich_help_panel", None)
+    return PANELS.index(panel) if panel in PANELS else -1
