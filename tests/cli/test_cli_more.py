@@ -151,7 +151,7 @@ def test_typical_rows_lie_in_the_core():
     typical = states.representatives(rows, 2)
     # The mean of 0 … 49 is 24.5: rows 24 and 25 are the nearest, and 74 and 75 of the other state.
     assert {frozenset(pair) for pair in typical.tolist()} == {frozenset((24, 25)), frozenset((74, 75))}
-    with pytest.raises(ValueError, match="X must hold the 100 samples"):
+    with pytest.raises(ValueError, match="the 100 samples"):
         states.representatives(rows[:3])
 
 
