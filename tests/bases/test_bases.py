@@ -58,7 +58,7 @@ def jacobian(basis, X):
 
 
 def explicit(basis, tensors, X=X, weight=WEIGHT):
-    """Compute n, Σ w, Σ w², Σ w φ, Σ w φφᵀ and Σ w ∇φ a ∇φᵀ by definition, for tensors (n, d, d)."""
+    """Compute n, Σ w, Σ w², Σ w φ, Σ w φφᵀ and Σ w ∇φ D ∇φᵀ by definition, for tensors (n, d, d)."""
     phi, J = basis.features(X), jacobian(basis, X)
     gram, energy = np.einsum("n,np,nq->pq", weight, phi, phi), np.einsum("n,npi,nij,nqj->pq", weight, J, tensors, J)
     return Moments(len(X), weight.sum(), (weight**2).sum(), weight @ phi, gram, energy)
@@ -185,7 +185,7 @@ class TestEnergy:
 
     @every_basis
     @pytest.mark.parametrize("diffusion", ["none", "matrix", "callable-scalars", "callable-matrices"])
-    def test_memory_order_does_not_matter(self, name, diffusion):
+    def test_memory_order_has_no_effect(self, name, diffusion):
         # BLAS gets raw pointers, so a transposed array must not be read in memory order.
         basis = build(name, KERNELS["matern52"])
         argument, tensors = DIFFUSIONS[diffusion]
@@ -210,7 +210,7 @@ class TestEnergy:
             assert eigenvalues[0] > -1e-10 * eigenvalues[-1]
 
 
-def textbook_pivoted_cholesky(K, n):
+def explicit_pivoted_cholesky(K, n):
     """Compute pivots by explicit Schur complements of the kernel matrix (cf. Golub and Van Loan, algorithm 4.2.4)."""
     S, pivots = K.copy(), []
     for _ in range(n):
@@ -235,10 +235,10 @@ class TestLandmarks:
 
     def test_greedy_is_pivoted_cholesky(self):
         distinct = np.unique(X, axis=0)
-        pivots = textbook_pivoted_cholesky(self.kernel(distinct), 10)
+        pivots = explicit_pivoted_cholesky(self.kernel(distinct), 10)
         assert_array_equal(self.select("greedy"), distinct[np.sort(pivots)])
 
-    def test_greedy_represents_better_than_uniform(self):
+    def test_greedy_has_smaller_residual_than_uniform(self):
         # Greedy pivots are near-optimal where the spectrum of the kernel matrix decays fast (Harbrecht et al. 2012).
         kernel = Gaussian(3.0)
 
@@ -248,7 +248,7 @@ class TestLandmarks:
 
         assert residual("greedy", 0) < 0.7 * np.mean([residual("uniform", seed) for seed in range(5)])
 
-    def test_greedy_stops_when_nothing_is_left(self):
+    def test_greedy_stops_at_the_numerical_rank(self):
         # With a bandwidth of 1e4 the kernel matrix of 60 points has a numerical rank of a few.
         chosen = select_landmarks(X, 50, "greedy", Gaussian(1e4), 0)
         assert 2 <= len(chosen) < 20
@@ -282,7 +282,7 @@ class TestLandmarks:
         assert_array_equal(landmarks, np.unique(X[:4], axis=0))
 
     @pytest.mark.parametrize("method", ["kmeans", "uniform"])
-    def test_the_seed_decides(self, method):
+    def test_seed(self, method):
         one, two, other = (self.select(method, seed=seed) for seed in (3, 3, 4))
         assert_array_equal(one, two)
         assert np.abs(one - other).max() > 0.1
@@ -292,11 +292,11 @@ class TestLandmarks:
         found = {name: select_landmarks(many, 12, name, self.kernel, 0) for name in ("kmeans", "uniform", "greedy")}
         for name in ("uniform", "greedy"):
             assert len(set(self.rows_of(found[name], many))) == 12
-        # A subsample of 10,000 finds centres about as good as those of all samples by scikit-learn.
+        # Centres of a subsample of 10,000 are about as good as scikit-learn's centres of all samples.
         inertia = np.sum((many[:, None] - found["kmeans"]) ** 2, axis=2).min(axis=1).sum()
         assert inertia < 1.05 * KMeans(12, n_init=3, random_state=0).fit(many).inertia_
 
-    def test_array_is_used_unchanged(self):
+    def test_array_of_landmarks(self):
         Z = X[[5, 5, 1]] + 0.5
         landmarks = self.select(Z)
         assert_array_equal(landmarks, Z)
@@ -316,7 +316,7 @@ class TestLandmarks:
 
 
 def test_unknown_basis():
-    with pytest.raises(ValueError, match="Unknown basis 'splines'; choose one of fourier"):
+    with pytest.raises(ValueError, match="Unknown basis 'splines'"):
         make_basis("splines", Gaussian(), X, 10)
 
 
@@ -324,9 +324,7 @@ def test_odd_number_of_features_is_rounded_up_to_pairs():
     assert make_basis("fourier", Gaussian(), X, 7, random_state=0).n_features == 8
 
 
-def test_a_factor_of_another_width_is_refused_with_the_number_of_samples():
+def test_factor_of_wrong_width():
     samples = np.zeros((100_000, 2))  # more than a chunk
-    with pytest.raises(
-        ValueError, match=r"shape \(100000, 2, 2\), or \(100000, 2, k\) for a factor, got \(100000, 3, 1\)"
-    ):
+    with pytest.raises(ValueError, match=r"diffusion .* \(100000, 2, k\) .* got \(100000, 3, 1\)"):
         KernelDiffusionMap(diffusion=Factor(np.ones((100_000, 3, 1)))).fit(samples)

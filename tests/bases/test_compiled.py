@@ -1,20 +1,16 @@
-"""The inner loop, compiled or not, against NumPy."""
+"""Waves and Gram matrices, compiled or not, against NumPy."""
 
 import subprocess
 import sys
-import threading
 
 import numpy as np
 import pytest
-from joblib import cpu_count
 from numpy.testing import assert_allclose, assert_array_equal
 
 from kdmaps.bases import _fourier as waves_module
 from kdmaps.bases._fourier import LARGE_ARGUMENT, cos_sin
 from kdmaps.bases.compiled import add_waves
-from kdmaps.utils import threads as threads_module
 from kdmaps.utils.blas import add_gram, mirror
-from kdmaps.utils.threads import map_reduce, n_threads, slices
 
 TWO_UNITS = 2 * 2.0**-52  # in the last place of 1
 
@@ -36,7 +32,7 @@ class TestCosSin:
         angles = np.random.default_rng(0).uniform(-size, size, (200, 7))
         assert_allclose(waves(angles), np.hstack([np.cos(angles), np.sin(angles)]), rtol=0, atol=TWO_UNITS)
 
-    def test_at_and_around_multiples_of_half_pi(self):
+    def test_near_multiples_of_half_pi(self):
         # The argument reduction cancels here, which shows in the relative accuracy of the sine. Multiples up to 6e4
         # lose 1e-16 without the third part of π; with it, the error is about 1e-21.
         k = np.r_[np.arange(-400, 401), np.arange(-60_000, 60_001, 997)]
@@ -97,8 +93,8 @@ class TestGram:
         assert_array_equal(mirrored, expected)
 
 
-def test_a_small_fit_compiles_nothing():
-    """Loading numba takes half a second: nothing that a default fit of a few hundred samples needs is compiled."""
+def test_small_fit_does_not_load_numba():
+    """Loading numba takes half a second."""
     script = (
         "import sys, kdmaps\n"
         "X = kdmaps.problems.load('dw1d').sample(300, random_state=0)\n"
@@ -106,58 +102,3 @@ def test_a_small_fit_compiles_nothing():
         "assert 'numba' not in sys.modules\n"
     )
     subprocess.run([sys.executable, "-W", "ignore", "-c", script], check=True)
-
-
-class TestMapReduce:
-    @pytest.mark.parametrize("threads", [1, 2, 3, 8])
-    @pytest.mark.parametrize("n_tasks", [0, 1, 2, 7])
-    def test_every_task_once(self, monkeypatch, threads, n_tasks):
-        monkeypatch.setattr(threads_module, "n_threads", lambda: threads)
-        states = map_reduce(list(range(n_tasks)), list, lambda state, task: state.append(task))
-        assert len(states) == max(1, min(threads, n_tasks))
-        assert sorted(task for state in states for task in state) == list(range(n_tasks))
-
-    def test_deterministic(self, monkeypatch):
-        # With terms of very different size, another split or order would round differently.
-        monkeypatch.setattr(threads_module, "n_threads", lambda: 2)
-        values = np.random.default_rng(4).standard_normal(1000) * 10.0 ** np.arange(-8, 8).repeat(63)[:1000]
-
-        def step(state, i):
-            state += values[i]
-
-        sums = {float(sum(map_reduce(list(range(1000)), lambda: np.zeros(()), step))) for _ in range(20)}
-        assert len(sums) == 1
-
-    def test_threads_run_together(self, monkeypatch):
-        monkeypatch.setattr(threads_module, "n_threads", lambda: 2)
-        meeting = threading.Barrier(2, timeout=10)  # breaks unless both threads are inside a step at once
-        map_reduce([0, 1], lambda: None, lambda state, task: meeting.wait())
-
-    def test_errors_reach_the_caller(self, monkeypatch):
-        monkeypatch.setattr(threads_module, "n_threads", lambda: 2)
-
-        def step(state, task):
-            if task == 3:
-                raise ValueError("task 3 is bad")
-
-        with pytest.raises(ValueError, match="task 3 is bad"):
-            map_reduce(list(range(6)), list, step)
-
-    @pytest.mark.parametrize(("value", "expected"), [("1", 1), ("1,4", 1)])
-    def test_n_threads_obeys_openmp(self, monkeypatch, value, expected):
-        # "1,4" is OpenMP's own syntax for one thread with up to four nested ones.
-        monkeypatch.setenv("OMP_NUM_THREADS", value)
-        assert n_threads() == expected
-
-    def test_n_threads_has_no_more_than_the_cores(self, monkeypatch):
-        monkeypatch.setenv("OMP_NUM_THREADS", "100000")
-        many = n_threads()
-        monkeypatch.setenv("OMP_NUM_THREADS", "")
-        assert many == n_threads() == cpu_count()
-
-
-@pytest.mark.parametrize(("n", "size"), [(0, 3), (1, 3), (6, 3), (7, 3), (2, 100)])
-def test_slices_cover_every_row_once(n, size):
-    parts = [np.arange(n)[part] for part in slices(n, size)]
-    assert_array_equal(np.concatenate([np.arange(0), *parts]), np.arange(n))
-    assert all(0 < len(part) <= size for part in parts)

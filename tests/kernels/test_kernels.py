@@ -24,7 +24,7 @@ from kdmaps.kernels import (
     simplex_floor,
     softmax,
 )
-from kdmaps.kernels._spectral import apportion
+from kdmaps.kernels._base import _apportion
 from shared import ANISOTROPIC, ISOTROPIC_KERNELS, KERNELS, ROOT
 
 DIM = 3
@@ -85,7 +85,7 @@ class TestValue:
 
     @every_kernel
     def test_far_away(self, kernel):
-        """Where all squares overflow single precision: only the powers of rational quadratics are left."""
+        """Squares overflow single precision: only the powers of rational quadratics are not 0."""
         far = np.full((1, DIM), 1e20)
         value, slopes = 0.0, np.zeros(DIM)
         for beta, part in kernel.components():
@@ -115,8 +115,8 @@ class TestDerivatives:
         assert_allclose(diagonal, 0, atol=1e-300)
 
     @pytest.mark.parametrize("name", sorted(set(KERNELS) - set(SMOOTH)))
-    def test_laplacian_refused(self, name):
-        with pytest.raises(ValueError, match="no second derivative"):
+    def test_laplacian_of_rough_kernels(self, name):
+        with pytest.raises(ValueError, match="not twice differentiable"):
             KERNELS[name].laplacian(points(5, 7), points(6, 6))
 
     @every_smooth_kernel
@@ -140,7 +140,7 @@ class TestDerivatives:
         assert_allclose(np.diagonal(kernel.laplacian(X, X)), np.diagonal(difference), rtol=5e-5)
 
     @pytest.mark.parametrize("name", sorted(set(KERNELS) - set(RADIAL)))
-    def test_profile_refused(self, name):
+    def test_profile_of_nonradial_kernels(self, name):
         with pytest.raises(NotImplementedError, match="is not radial"):
             KERNELS[name].profile(np.ones(1))
 
@@ -214,20 +214,20 @@ class TestSpectralLaw:
         assert np.abs(self.deviations(frequencies, weights, kernel)).max() < 5
 
     @pytest.mark.parametrize("nu", [0.5, 1.5, 2.5])
-    def test_the_bound_catches_wrong_degrees_of_freedom(self, nu):
+    def test_bound_detects_wrong_degrees_of_freedom(self, nu):
         # Student-t with ν instead of 2ν degrees: w = g √(ν/χ²_ν), a factor of 2 that loose bounds would not detect.
         rng = np.random.default_rng(0)
         wrong = rng.standard_normal((self.n, DIM)) * np.sqrt(nu / rng.chisquare(nu, self.n))[:, None]
         assert np.abs(self.deviations(wrong, np.full(self.n, 1 / self.n), Matern(nu))).max() > 15
 
-    def test_the_bound_catches_a_chi_square_per_coordinate(self):
+    def test_bound_detects_a_chi_square_per_coordinate(self):
         rng = np.random.default_rng(0)
         wrong = rng.standard_t(3, (self.n, DIM))
         assert np.abs(self.deviations(wrong, np.full(self.n, 1 / self.n), Matern(1.5))).max() > 10
 
     @pytest.mark.parametrize("method", ["orthogonal", "sobol"])
     @pytest.mark.parametrize("name", ["gaussian", "matern52", "rq2"])
-    def test_spread_draws_beat_independent_ones(self, name, method):
+    def test_stratified_draws_have_smaller_errors(self, name, method):
         # The methods should have a smaller mean squared error at equal n. 40 draws distinguish ratios below 0.7 from 1.
         kernel = ISOTROPIC_KERNELS[name]
         squares = {
@@ -270,7 +270,7 @@ class TestMixture:
         assert np.bincount(owner).tolist() == [20, 30, 50]
         assert_allclose(weights, 1 / 100, rtol=1e-12)
 
-    def test_weights_repair_rounded_counts(self):
+    def test_weights_correct_rounded_counts(self):
         kernel = Mixture([Gaussian(1e-4), Gaussian(1e4)], [0.98, 0.02])
         frequencies, weights = kernel.sample_frequencies(10, 8, "iid", random_state=0)
         wide = np.linalg.norm(frequencies, axis=1) < 1
@@ -280,7 +280,7 @@ class TestMixture:
     @given(st.lists(st.floats(0, 1), min_size=1, max_size=6).filter(lambda w: sum(w) > 1e-3), st.integers(1, 200))
     def test_apportion(self, raw, n):
         weights = np.array(raw) / sum(raw)
-        counts = apportion(weights, n)
+        counts = _apportion(weights, n)
         assert counts.sum() == n
         assert (counts >= 0).all()
         assert (counts[weights == 0] == 0).all()
@@ -297,11 +297,11 @@ class TestMixture:
         assert_allclose(KERNELS["mixture-of-metrics"].linear_map, ROOT / 1.4)
         assert_allclose(KERNELS["metric-matern32"].linear_map, ROOT / ANISOTROPIC)
 
-    def test_a_number_is_proportional_to_a_multiple_of_the_identity(self):
+    def test_number_is_proportional_to_the_identity(self):
         assert_allclose(Mixture([Gaussian(2.0), Metric(Gaussian(), np.eye(3))]).linear_map, 0.5)
         assert Mixture([Gaussian([1.0, 2.0]), Metric(Gaussian(), np.eye(3))]).linear_map is None
 
-    def test_as_smooth_as_the_roughest(self):
+    def test_smoothness_is_the_smallest(self):
         assert Mixture([Gaussian(), Laplacian()]).smoothness == 0
         assert Mixture([Gaussian(), Matern(2.5), Matern(1.5)]).smoothness == 2
 
@@ -339,7 +339,7 @@ class TestMixture:
         assert_allclose(jacobian, 0.9 * (np.diag(beta) - np.outer(beta, beta)), rtol=1e-12)
 
 
-class TestIdentity:
+class TestEquality:
     @every_kernel
     def test_round_trip(self, kernel):
         again = kernel_from_dict(json.loads(json.dumps(kernel.to_dict())))

@@ -1,4 +1,4 @@
-"""Numbers of BLAS threads and filters of warnings are restored, whichever thread ends first."""
+"""Loops over tasks; numbers of BLAS threads and filters of warnings are restored, whichever thread ends first."""
 
 import threading
 import warnings
@@ -7,10 +7,13 @@ from contextlib import ExitStack
 
 import numpy as np
 import pytest
+from joblib import cpu_count
+from numpy.testing import assert_array_equal
 from threadpoolctl import threadpool_info, threadpool_limits
 
 import kdmaps
-from kdmaps.utils.threads import one_blas_thread
+from kdmaps.utils import threads as threads_module
+from kdmaps.utils.threads import map_reduce, n_threads, one_blas_thread, slices
 from shared import SMALL_SEARCH, known_warning
 
 
@@ -76,7 +79,7 @@ def test_an_error_restores_the_number():
 @pytest.mark.usefixtures("two_threads")
 @known_warning()
 def test_concurrent_searches_restore_threads_and_filters(tmp_path):
-    """Results equal those of a single search, for data in memory and in text files."""
+    """Rates equal the rates of a single search, for data in memory and in text files."""
     X = kdmaps.problems.load("ou2d-4").sample(200, random_state=0)
     np.savetxt(tmp_path / "X.txt", X)
     start = threading.Barrier(4)
@@ -123,3 +126,58 @@ def test_text_readers_set_no_warning_filter(tmp_path):
             assert warnings.filters == inside
     assert sum(seen) == 400
     assert warnings.filters == filters
+
+
+class TestMapReduce:
+    @pytest.mark.parametrize("threads", [1, 2, 3, 8])
+    @pytest.mark.parametrize("n_tasks", [0, 1, 2, 7])
+    def test_every_task_once(self, monkeypatch, threads, n_tasks):
+        monkeypatch.setattr(threads_module, "n_threads", lambda: threads)
+        states = map_reduce(list(range(n_tasks)), list, lambda state, task: state.append(task))
+        assert len(states) == max(1, min(threads, n_tasks))
+        assert sorted(task for state in states for task in state) == list(range(n_tasks))
+
+    def test_deterministic(self, monkeypatch):
+        # With terms of very different size, another split or order would round differently.
+        monkeypatch.setattr(threads_module, "n_threads", lambda: 2)
+        values = np.random.default_rng(4).standard_normal(1000) * 10.0 ** np.arange(-8, 8).repeat(63)[:1000]
+
+        def step(state, i):
+            state += values[i]
+
+        sums = {float(sum(map_reduce(list(range(1000)), lambda: np.zeros(()), step))) for _ in range(20)}
+        assert len(sums) == 1
+
+    def test_threads_run_together(self, monkeypatch):
+        monkeypatch.setattr(threads_module, "n_threads", lambda: 2)
+        meeting = threading.Barrier(2, timeout=10)  # breaks unless both threads are inside a step at once
+        map_reduce([0, 1], lambda: None, lambda state, task: meeting.wait())
+
+    def test_error_in_a_step(self, monkeypatch):
+        monkeypatch.setattr(threads_module, "n_threads", lambda: 2)
+
+        def step(state, task):
+            if task == 3:
+                raise ValueError("task 3 is bad")
+
+        with pytest.raises(ValueError, match="task 3 is bad"):
+            map_reduce(list(range(6)), list, step)
+
+    @pytest.mark.parametrize(("value", "expected"), [("1", 1), ("1,4", 1)])
+    def test_n_threads_from_openmp(self, monkeypatch, value, expected):
+        # "1,4" is OpenMP's syntax for one thread with up to four nested threads.
+        monkeypatch.setenv("OMP_NUM_THREADS", value)
+        assert n_threads() == expected
+
+    def test_n_threads_is_at_most_the_number_of_cores(self, monkeypatch):
+        monkeypatch.setenv("OMP_NUM_THREADS", "100000")
+        many = n_threads()
+        monkeypatch.setenv("OMP_NUM_THREADS", "")
+        assert many == n_threads() == cpu_count()
+
+
+@pytest.mark.parametrize(("n", "size"), [(0, 3), (1, 3), (6, 3), (7, 3), (2, 100)])
+def test_slices_cover_every_row_once(n, size):
+    parts = [np.arange(n)[part] for part in slices(n, size)]
+    assert_array_equal(np.concatenate([np.arange(0), *parts]), np.arange(n))
+    assert all(0 < len(part) <= size for part in parts)

@@ -1,4 +1,4 @@
-"""Bases turn points into features and compute the energy Gram matrix with few matrix products."""
+"""Bases map points to features and compute the energy Gram matrix with few matrix products."""
 
 from kdmaps.bases._base import MIN_ROWS, Basis, ModeBasis, TensorRows, square_root
 from kdmaps.bases._fourier import FourierBasis, RandomPhaseBasis, cos_sin

@@ -1,4 +1,4 @@
-"""Base class of bases."""
+"""Base class of bases, and fixed combinations of the functions of a basis."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from numpy.typing import DTypeLike
 
 from kdmaps.kernels import Kernel
 
-#: Target size in bytes of the features of one chunk; determines the number of samples in a chunk.
+#: Size in bytes of the features of one chunk, which determines the number of samples per chunk.
 CHUNK_BYTES = 4 * 2**20
-#: Smallest number of rows in a chunk; below it, the overhead of a call dominates.
+#: Smallest number of rows per chunk; with fewer, the overhead of a call dominates.
 MIN_ROWS = 64
 
 
@@ -39,8 +39,7 @@ def square_root(tensors: np.ndarray, tolerance: float = np.inf) -> np.ndarray:
 class Basis(ABC):
     """p functions φ_1, …, φ_p of x in R^d whose span is searched for modes.
 
-    A basis is immutable. `kdmaps.forms.energy` calls `start`, `step` and `finish` to sum over the samples in chunks
-    and threads.
+    A basis is immutable. Forms call `start`, `step` and `finish` to sum over the samples in chunks and threads.
 
     Attributes
     ----------
@@ -50,7 +49,7 @@ class Basis(ABC):
     n_features : int
         p.
     dtype : dtype
-        Floating type of the features in the sum over samples; the sums of chunks are always added in float64.
+        Floating type of the features in the sum over samples; sums of chunks are added in float64.
     """
 
     kernel: Kernel
@@ -85,11 +84,11 @@ class Basis(ABC):
     @property
     @abstractmethod
     def ridge(self) -> np.ndarray | None:
-        """R of the penalty aᵀRa = ‖Σ_m a_m φ_m‖² in the kernel's Hilbert space; None means the identity."""
+        """R of the penalty aᵀRa = ‖Σ_m a_m φ_m‖² in the Hilbert space of the kernel; None is the identity."""
 
     @abstractmethod
     def features(self, X: np.ndarray, n_rows: float | None = None) -> np.ndarray:
-        """Return φ_m(x_i), shape (n, p); X may be a block of `n_rows` rows, by which compiled code is chosen."""
+        """Return φ_m(x_i), shape (n, p); X may be part of `n_rows` rows, whose number decides on compiled code."""
 
     def combine(self, X: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
         """Return Σ_m a_mk φ_m(x_i), shape (n, r), for coefficients a of shape (p, r)."""
@@ -133,7 +132,13 @@ class _State:
 class ModeBasis(Basis):
     """Functions f_k = Σ_m a_mk φ_m - offset_k for coefficients a of shape (p, r).
 
-    Their Moments are r×r and cost O(N p r); they give the held-out score of given modes.
+    Their Moments are r×r and cost O(N p r); the held-out score of given modes follows from them.
+
+    Parameters
+    ----------
+    basis : Basis
+    coefficients : ndarray of shape (p, r)
+    offset : ndarray of shape (r,)
     """
 
     basis: Basis

@@ -1,4 +1,9 @@
-"""Random Fourier features, in cosine/sine pairs or with random phases."""
+"""Random Fourier features, in pairs of cosine and sine or with random phases.
+
+Their waves are computed by compiled code, or by NumPy for few samples: loading compiled code takes about a second in
+every process (and much more to compile it for the first time), longer than NumPy needs for a search with some thousand
+samples.
+"""
 
 from __future__ import annotations
 
@@ -15,11 +20,11 @@ from kdmaps.kernels import Kernel
 from kdmaps.utils.blas import add_gram, mirror
 from kdmaps.utils.threads import slices
 
-#: Rows of features per block: enough for BLAS, few enough for the second-level cache with a few hundred features.
+#: Rows per block of features: enough for BLAS, and a few hundred features fit into the second-level cache.
 BLOCK_ROWS = 320
-#: Up to so many rows, nothing is compiled.
+#: Up to so many rows, NumPy computes the waves.
 FEW_ROWS = 2048
-#: Above these arguments the reduction by three parts of π loses digits, and NumPy's sin and cos are used instead.
+#: For larger arguments the reduction by three parts of π loses digits, and NumPy's sin and cos are used instead.
 LARGE_ARGUMENT = {np.dtype(np.float64): 1e5, np.dtype(np.float32): 8192.0}
 
 
@@ -29,10 +34,10 @@ class _State:
     waves: np.ndarray  # (block, 2q) workspace: [cos, sin]
     total: np.ndarray  # Σ w [cos, sin]
     gram: np.ndarray  # Σ w [cos, sin][cos, sin]ᵀ, lower triangle
-    n_samples: float  # how many there are in all
+    n_samples: float  # total number of samples
     work: np.ndarray | None = None  # Gram in single precision
     weight: float = 0.0  # Σ w
-    scaled: np.ndarray | None = None  # the same with weights w·a(x), for a scalar diffusion per sample
+    scaled: np.ndarray | None = None  # gram with weights w·D(x), for a scalar diffusion per sample
     energy: np.ndarray | None = None  # Σ w ∇φ FFᵀ ∇φᵀ, lower triangle, for a diffusion factor F per sample
     flux: np.ndarray | None = None  # (block, 2q) workspace: √w ∇φ F for one column of F
 
@@ -40,15 +45,15 @@ class _State:
 class FourierBasis(Basis):
     """Pairs of random Fourier features √v_i cos(w_iᵀx), √v_i sin(w_iᵀx), so that φ(x)ᵀφ(z) ≈ k(x, z).
 
-    With the Gram matrix G = Σ φφᵀ in blocks (cc, cs; sc, ss), the energy Gram matrix for a constant diffusion matrix a
+    With the Gram matrix G = Σ φφᵀ in blocks (cc, cs; sc, ss), the energy Gram matrix for a constant diffusion matrix D
     is
 
-        [[ss, -sc], [-cs, cc]] ∘ (W a Wᵀ tiled 2×2):
+        [[ss, -sc], [-cs, cc]] ∘ (W D Wᵀ tiled 2×2):
 
     one symmetric product gives both operators, for any d.
 
-    In single precision the sums are those of cos - 1 and sin: wide kernels have cosines close to 1, whose variance and
-    energy would be lost to rounding. The 1 is added back in double precision.
+    In single precision cos - 1 and sin are summed: wide kernels have cosines close to 1, whose variance and energy
+    would be lost to rounding. The 1 is added back in double precision.
 
     Parameters
     ----------
@@ -95,7 +100,7 @@ class FourierBasis(Basis):
 
     @cached_property
     def _pairs(self) -> np.ndarray:
-        """Products of amplitudes."""
+        """Products of amplitudes, (p, p)."""
         return np.outer(self._amplitude, self._amplitude)
 
     @property
@@ -108,7 +113,7 @@ class FourierBasis(Basis):
         return Y, max(Y.max(initial=0.0), -Y.min(initial=0.0)) * self._reach
 
     def _waves(self, X: np.ndarray, n_rows: float | None = None) -> np.ndarray:
-        """Return [cos, sin] of the angles; X may be a block of `n_rows` rows."""
+        """Return [cos, sin] of the angles; X may be part of `n_rows` rows."""
         Y, bound = self._centred(X)
         out = np.empty((X.shape[0], 2 * self._directions.shape[1]), dtype=self.dtype)
         cos_sin(Y @ self._directions, np.ones(X.shape[0], self.dtype), out, n_rows, bound)
@@ -127,7 +132,7 @@ class FourierBasis(Basis):
     def gradient(self, X: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
         q, r = self.frequencies.shape[0], coefficients.shape[1]
         a = coefficients * self._amplitude[:, None]
-        turned = np.concatenate([a[q:], -a[:q]])  # differentiation swaps cosine and sine
+        turned = np.concatenate([a[q:], -a[:q]])  # differentiation exchanges cosine and sine
         directed = turned[:, :, None] * np.tile(self.frequencies, (2, 1))[:, None, :]  # (2q, r, d)
         return (self._waves(X) @ directed.reshape(2 * q, -1)).reshape(X.shape[0], r, -1)
 
@@ -174,7 +179,7 @@ class FourierBasis(Basis):
                 _add_gram(state.energy, flux, state.work)
 
     def _turned(self, gram: np.ndarray, metric: np.ndarray) -> np.ndarray:
-        """Return [[ss, -sc], [-cs, cc]] ∘ metric: differentiation swaps cosine and sine."""
+        """Return [[ss, -sc], [-cs, cc]] ∘ metric: differentiation exchanges cosine and sine."""
         q = self.frequencies.shape[0]
         out = np.empty_like(gram)
         np.multiply(gram[q:, q:], metric, out=out[:q, :q])
@@ -216,7 +221,7 @@ def _add_gram(out: np.ndarray, A: np.ndarray, work: np.ndarray | None) -> None:
 
 
 class RandomPhaseBasis(FourierBasis):
-    """The paper's features √(2 v_i) cos(w_iᵀx + b_i), b uniform on [0, 2π); noisier than pairs, kept for comparison.
+    """The paper's features √(2 v_i) cos(w_iᵀx + b_i), b uniform on [0, 2π); noisier than pairs, for comparison.
 
     They are computed as the combinations √2 (cos b cos(wᵀx) - sin b sin(wᵀx)) of the pairs.
     """
@@ -253,9 +258,9 @@ class RandomPhaseBasis(FourierBasis):
 
 
 def is_compiled(n_rows: float, dtype: np.dtype, bound: float = 0.0) -> bool:
-    """Whether compiled code computes the waves of so many samples, with angles up to a bound.
+    """Return whether compiled code computes the waves of `n_rows` samples, with angles up to a bound.
 
-    In single precision it always does, because it knows cos a - 1.
+    In single precision it always does, because it computes cos θ - 1 without loss of digits.
     """
     return (n_rows > FEW_ROWS or dtype == np.float32) and bound < LARGE_ARGUMENT[dtype]
 
@@ -268,19 +273,18 @@ def cos_sin(
     bound: float = np.inf,
     shift: float = 0.0,
 ) -> None:
-    """Write [cos a - shift, sin a]·row_scale to the rows of `out`, to two units in the last place of 1.
-
-    Any finite argument is allowed.
+    """Write [cos θ - shift, sin θ]·row_scale to the rows of `out`, to two units in the last place of 1.
 
     Parameters
     ----------
     angles : ndarray of shape (n, q)
+        θ, any finite numbers.
     row_scale : ndarray of shape (n,)
     out : ndarray of shape (n, 2q)
     n_rows : float, optional
-        How many rows there are in all, if this is a block of them.
+        Total number of rows, if this is a block of them.
     bound : float
-        An upper bound of all arguments, if one is known; it saves computing their maximum.
+        Upper bound of |θ|, if known, so that the maximum need not be computed.
     shift : float
         For single precision only.
     """

@@ -1,4 +1,4 @@
-"""Kernel functions at landmarks (Nyström)."""
+"""Kernel functions at landmarks (Nyström), for one kernel or for several with any weights."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from kdmaps.utils.blas import add_gram, mirror
 from kdmaps.utils.types import RandomStateLike
 from kdmaps.utils.validation import as_numbers
 
-#: Jitter ε_W of eq:W-stab relative to the trace of W. With much less, the norm of directions in which W is numerically
-#: singular is a rounding error, which gives spurious modes with impossible time scales.
+#: Jitter ε_W of eq:W-stab relative to the trace of W. With much less, rounding determines the norm of functions where W
+#: is numerically singular, which gives spurious modes with impossible time scales.
 JITTER = 1e-9
 #: Landmarks are chosen among at most this many samples.
 SELECTION_SAMPLES = 10_000
@@ -29,7 +29,7 @@ SELECTION_SAMPLES = 10_000
 class _State:
     total: np.ndarray  # Σ w φ
     gram: np.ndarray  # Σ w φφᵀ, lower triangle
-    energy: np.ndarray  # the part of Σ w ∇φ D ∇φᵀ that is a Gram, lower triangle
+    energy: np.ndarray  # part of Σ w ∇φ D ∇φᵀ summed as a Gram matrix, lower triangle
     slopes: np.ndarray | None = None  # Σ w g gᵀ, lower triangle, g = 2κ'
     cross: np.ndarray | None = None  # Σ w (g∘s) gᵀ
     directed: np.ndarray | None = None  # Σ w ∇φ FFᵀ ∇φᵀ for a diffusion factor F per sample, lower triangle
@@ -39,13 +39,13 @@ class LandmarkBasis(Basis):
     """Kernel functions φ_m(x) = k(x, z_m) at p landmarks z.
 
     For a radial kernel in its coordinates y = xT (`Kernel.linear_map`), with g_m = 2κ'(|y - ζ_m|²) and the metric
-    M = TᵀaT, the energy Gram needs no array with a coordinate axis, since
+    M = TᵀDT of the diffusion tensor D, the energy Gram matrix needs no array with a coordinate axis, since
     (y - ζ_m)ᵀM(y - ζ_n) = ½(s_m + s_n - S_mn), s_m = |y - ζ_m|²_M, S_mn = |ζ_m - ζ_n|²_M:
 
         Σ_i g_m g_n (y_i - ζ_m)ᵀM(y_i - ζ_n) = ½[(g∘s)ᵀg + gᵀ(g∘s)] - ½ S∘(gᵀg).
 
     Kernels that are not radial (Laplacian, mixtures of different anisotropy) are treated coordinate by coordinate.
-    Landmarks that are samples contribute to the sums like all other samples; k-means centres do not.
+    Landmarks that are samples are also part of the sums; k-means centres are not.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ class LandmarkBasis(Basis):
         if not self.radial:
             parts = [partial @ coefficients for partial in self.kernel.partials(X, self.centred_landmarks)]
             return np.stack(parts, axis=-1)
-        # Σ_m a_m g_m (y - ζ_m), in products that need no array with an axis for landmarks and one for coordinates.
+        # Σ_m a_m g_m (y - ζ_m), without an array that has an axis for landmarks and one for coordinates.
         y, zeta, T = self.kernel.coordinates(X), self.kernel.coordinates(self.centred_landmarks), self.kernel.linear_map
         slopes = 2 * np.asarray(self.kernel.profile(_squared_distances(y, zeta), 1))
         (n, d), r = y.shape, coefficients.shape[1]
@@ -129,35 +129,31 @@ class LandmarkBasis(Basis):
         if state.cross is None:
             state.cross, state.slopes = np.zeros_like(state.gram), np.zeros_like(state.gram)
         metric = self.metric(constant)
-        log_slope = self.kernel.log_slope if tensor.scalar is None else None
-        self_similar = log_slope is not None  # g is a multiple of φ, and so is its Gram
-        if self_similar:
-            self._add_values(state, values, root_weight)
-            slopes = values
+        self._add_values(state, values, root_weight)
+        if self.kernel.log_slope is not None and tensor.scalar is None:
+            slopes = values  # g is a multiple of φ, and so is its Gram matrix
         else:
             root = root_weight if tensor.scalar is None else root_weight * np.sqrt(tensor.scalar)
             slopes = (2 * root)[:, None] * self.kernel.profile(s, 1)
-            self._add_values(state, values, root_weight)
             add_gram(state.slopes, slopes)  # type: ignore[arg-type]
         weighted = s * metric if np.ndim(metric) == 0 else _squared_distances(y @ metric, zeta @ metric)
         weighted *= slopes
         state.cross += weighted.T @ slopes
 
     def metric(self, constant: np.ndarray | None) -> Any:
-        """Return `_metric_of`, found once for each matrix: chunks and classes of samples share it."""
+        """Return `_metric_of`, computed once for each matrix and shared by all chunks."""
         key = None if constant is None else constant.tobytes()
         if key not in self._metrics:
             self._metrics[key] = self._metric_of(constant)
         return self._metrics[key]
 
     def _metric_of(self, constant: np.ndarray | None) -> np.ndarray:
-        """Return c if M = TᵀaT = c·1, otherwise a root B with M = B Bᵀ."""
-        a = np.eye(self.dim) if constant is None else constant
-        M = self.kernel.coordinates(self.kernel.coordinates(a).T)
+        """Return c if M = TᵀDT = c·1, otherwise a root B with M = BBᵀ; D is `constant`, or the identity for None."""
+        D = np.eye(self.dim) if constant is None else constant
+        M = self.kernel.coordinates(self.kernel.coordinates(D).T)
         if np.array_equal(M, M[0, 0] * np.eye(self.dim)):
             return M[0, 0]
-        root = np.eye(self.dim) if constant is None else square_root(constant)
-        return self.kernel.coordinates(root.T).T
+        return self.kernel.coordinates(square_root(D).T).T
 
     def _step_coordinates(
         self, state: _State, X: np.ndarray, root_weight: np.ndarray, tensor: TensorRows, constant: np.ndarray | None
@@ -207,7 +203,7 @@ class LandmarkBasis(Basis):
 
 
 def _squared_distances(A: np.ndarray, B: np.ndarray) -> np.ndarray:
-    """Return |a_i - b_m|² from one product; rounding is relative to |a|² + |b|², so both should be centred."""
+    """Return |A_i - B_m|² from one product; rounding is relative to |A_i|² + |B_m|², so both should be centred."""
     s = A @ (-2 * B.T)
     s += np.einsum("ij,ij->i", A, A)[:, None]
     s += np.einsum("ij,ij->i", B, B)
@@ -223,11 +219,11 @@ def select_landmarks(
     ----------
     X : ndarray of shape (n_samples, d)
     n : int
-        Number of landmarks (fewer if X has fewer distinct samples).
+        Number of landmarks; fewer if X has fewer distinct samples.
     method : {"kmeans", "uniform", "greedy", "all"} or array of shape (p, d)
         k-means centres; samples drawn uniformly; samples by pivoted Cholesky decomposition of the kernel matrix (each
-        next landmark is the sample that the span of the others represents worst); every sample; or the landmarks
-        themselves. All but "all" use a random subsample of at most 10,000 samples.
+        next landmark is the sample farthest from the span of the others); every sample; or the landmarks themselves.
+        All but "all" use a random subsample of at most 10,000 samples.
     kernel : Kernel
         Used by "greedy".
     random_state : int, RandomState instance or None
@@ -260,10 +256,11 @@ def select_landmarks(
 
 
 def _pivoted_cholesky(kernel: Kernel, X: np.ndarray, n: int) -> np.ndarray:
+    """Return the first n pivots of the kernel matrix, in ascending order."""
     residual, factor, chosen = np.ones(X.shape[0]), np.zeros((X.shape[0], n)), np.empty(n, dtype=int)
     for step in range(n):
         pivot = int(np.argmax(residual))
-        if residual[pivot] <= 1e-12:  # the span already represents every sample
+        if residual[pivot] <= 1e-12:  # all samples are in the span
             return np.sort(chosen[:step])
         column = kernel(X, X[pivot : pivot + 1])[:, 0] - factor[:, :step] @ factor[pivot, :step]
         factor[:, step] = column / np.sqrt(residual[pivot])
@@ -274,7 +271,7 @@ def _pivoted_cholesky(kernel: Kernel, X: np.ndarray, n: int) -> np.ndarray:
 
 
 class DictionaryBasis(LandmarkBasis):
-    """All k_ℓ(·, z_m), kernel after kernel; the energy goes coordinate by coordinate, for kernels of any kind.
+    """All k_ℓ(·, z_m), kernel after kernel; the energy is summed coordinate by coordinate, for kernels of any kind.
 
     Parameters
     ----------
@@ -315,9 +312,9 @@ class _Stack:
 
 
 def pair_blocks(matrices: np.ndarray, n_kernels: int) -> np.ndarray:
-    """Symmetric parts M_ℓm of ½(block ℓm + block mℓ) for every pair ℓ ≤ m of kernels, in the order of `triu_indices`.
+    """Return symmetric parts M_ℓm of ½(block ℓm + block mℓ) for all pairs ℓ ≤ m of kernels, ordered as `triu_indices`.
 
-    With φ = Σ_ℓ β_ℓ φ_ℓ, the matrix of a mixture is Σ_ℓm β_ℓβ_m M_ℓm, up to its part that is not symmetric.
+    With φ = Σ_ℓ β_ℓ φ_ℓ, the symmetric part of the matrix of a mixture is Σ_ℓm β_ℓβ_m M_ℓm.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What basis: the settings that estimators, searches and refinements hand on together."""
+"""Settings of a basis, and the basis made from them."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ from kdmaps.utils.types import RandomStateLike
 from kdmaps.utils.validation import check_positive_integer
 
 BASES = ("fourier", "random-phase", "landmarks", "full")
+#: Samples whose mean is the origin of a basis.
+ORIGIN_SAMPLES = 2**16
 
 
 def check_basis(basis: Any, known: Sequence[str] = BASES) -> None:
@@ -51,31 +53,29 @@ def make_basis(
     sampling : {"sobol", "orthogonal", "iid"}
         Sampling method of the frequencies.
     landmarks : str or array
-        See `select_landmarks`.
+        As in `select_landmarks`.
     random_state : int, RandomState instance or None
     sample_weight : ndarray of shape (n_samples,), optional
         Weights of the mean that is used as origin.
     """
-    check_basis(basis)
     rng = check_random_state(random_state)
-    dim = X.shape[1]
     # With a weighted mean, an integer weight is equivalent to a repeated sample, including the sign of a mode.
-    counted = slice(2**16) if sample_weight is None else np.flatnonzero(sample_weight)[: 2**16]
-    origin = np.average(
-        X[counted].astype(np.float64), axis=0, weights=None if sample_weight is None else sample_weight[counted]
-    )
+    rows = slice(ORIGIN_SAMPLES) if sample_weight is None else np.flatnonzero(sample_weight)[:ORIGIN_SAMPLES]
+    weight = None if sample_weight is None else sample_weight[rows]
+    origin = np.average(X[rows].astype(np.float64), axis=0, weights=weight)
     if basis == "fourier":
-        return FourierBasis(kernel, *kernel.sample_frequencies(-(-n_features // 2), dim, sampling, rng), origin)
+        return FourierBasis(kernel, *kernel.sample_frequencies(-(-n_features // 2), X.shape[1], sampling, rng), origin)
     if basis == "random-phase":
-        frequencies = kernel.sample_frequencies(n_features, dim, sampling, rng)
+        frequencies = kernel.sample_frequencies(n_features, X.shape[1], sampling, rng)
         return RandomPhaseBasis(kernel, *frequencies, origin, rng.uniform(0, 2 * np.pi, n_features))
+    check_basis(basis)
     method = "all" if basis == "full" else landmarks
     return LandmarkBasis(kernel, select_landmarks(X, n_features, method, kernel, rng), origin)
 
 
 @dataclass(frozen=True)
 class BasisSpec:
-    """What basis a kernel is given.
+    """Settings of a basis, without the kernel.
 
     Attributes
     ----------
@@ -83,11 +83,11 @@ class BasisSpec:
     n_features : int
         p.
     sampling : {"sobol", "orthogonal", "iid"}
-        How frequencies are drawn.
+        Sampling method of the frequencies.
     landmarks : str or ndarray
-        How landmarks are chosen, or the landmarks.
+        Method that selects the landmarks, or the landmarks.
     dtype : str or dtype
-        Of the features.
+        Type of the features.
     """
 
     basis: str = "fourier"
@@ -97,7 +97,7 @@ class BasisSpec:
     dtype: Any = "float64"
 
     def check(self, n_components: int) -> None:
-        """Raise a ValueError for settings that no data could make sense of."""
+        """Raise a ValueError for settings that are invalid for all data."""
         check_basis(self.basis)
         check_positive_integer("n_features", self.n_features)
         if self.basis != "full" and n_components > self.n_features:
@@ -110,17 +110,17 @@ class BasisSpec:
 
     @property
     def needs_typical_samples(self) -> bool:
-        """Whether the samples decide more than the origin of the basis."""
+        """True if the samples determine more than the origin of the basis."""
         return self.basis not in ("fourier", "random-phase")
 
     def at_most(self, n_features: int) -> BasisSpec:
-        """Return the same with at most that many features; of given landmarks, the first ones."""
+        """Return the same settings with at most `n_features` features, and the first ones of given landmarks."""
         chosen = self.landmarks if isinstance(self.landmarks, str) else self.landmarks[:n_features]
         return replace(self, n_features=min(self.n_features, n_features), landmarks=chosen)
 
     def make(self, kernel: Kernel, X: np.ndarray, sample_weight: np.ndarray | None, random_state: Any) -> Basis:
         """Make the basis of a kernel for samples like X."""
-        return make_basis(
+        made = make_basis(
             self.basis,
             kernel,
             X,
@@ -129,4 +129,5 @@ class BasisSpec:
             landmarks=self.landmarks,
             random_state=random_state,
             sample_weight=sample_weight,
-        ).astype(self.dtype)
+        )
+        return made.astype(self.dtype)

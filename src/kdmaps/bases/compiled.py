@@ -1,8 +1,8 @@
 """Compiled chunk step: features and Gram matrix of a chunk at the speed of one BLAS `syrk`, without the GIL.
 
-BLAS is called through the pointers of `kdmaps.utils.blas`, arguments of the compiled code because that code is cached
-for other processes; sin/cos is a compiled polynomial. Within a chunk, features are computed and used in blocks that fit
-into the second-level cache.
+BLAS is called through the pointers of `kdmaps.utils.blas`. They are arguments, because the compiled code is cached for
+other processes. Sine and cosine are compiled polynomials. Features are computed and used in blocks that fit into the
+second-level cache.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def _syrk(address, A, beta, out):
         address, letters.ctypes.data, letters[1:].ctypes.data, columns, rows,
         scalars.ctypes.data, A.ctypes.data, columns, scalars[1:].ctypes.data, out.ctypes.data, columns,
     )  # fmt: skip
-    letters[0] = size[0] = scalars[0] = 0  # only their addresses were used above: they must live until here
+    letters[0] = size[0] = scalars[0] = 0  # only their addresses are used above: this keeps the arrays alive
 
 
 @njit(nogil=True, cache=True)
@@ -50,7 +50,7 @@ def _add_lower(out, work):
 
 
 def add_single_gram(out: np.ndarray, A: np.ndarray, work: np.ndarray) -> None:
-    """Add AᵀA of a float32 A, computed in `work` of its type, to the lower triangle of float64 `out`, in place."""
+    """Add AᵀA of a float32 A, computed in float32 `work`, to the lower triangle of float64 `out`, in place."""
     _syrk(SYRK[A.dtype], A, 0.0, work)
     _add_lower(out, work)
 
@@ -114,7 +114,7 @@ _C7, _C8 = 4.7778772907686911104e-14, -1.5218559264094550689e-16
 
 @njit(nogil=True, cache=True, fastmath={"contract", "nsz", "arcp"}, error_model="numpy")
 def cos_sin_rows(angles: np.ndarray, row_scale: np.ndarray, out: np.ndarray) -> None:
-    """Write [cos a, sin a]·row_scale into the two halves of each row of `out`."""
+    """Write [cos θ, sin θ]·row_scale into the two halves of each row of `out`."""
     n, q = angles.shape
     for i in range(n):
         scale, row, cosines, sines = row_scale[i], angles[i], out[i, :q], out[i, q:]
@@ -140,7 +140,7 @@ _FC1, _FC2, _FC3, _FC4 = _F(4.1666666078e-2), _F(-1.3888812506e-3), _F(2.4786076
 
 @njit(nogil=True, cache=True, fastmath={"contract", "nsz", "arcp"}, error_model="numpy")
 def cos_sin_rows_single(angles: np.ndarray, row_scale: np.ndarray, out: np.ndarray, shift: np.float32) -> None:
-    """Float32 version of `cos_sin_rows` that subtracts `shift` from the cosine; cos a - 1 is accurate for small a."""
+    """Float32 version of `cos_sin_rows` that subtracts `shift` from the cosine; cos θ - 1 is accurate for small θ."""
     n, q = angles.shape
     for i in range(n):
         scale, row, cosines, sines = row_scale[i], angles[i], out[i, :q], out[i, q:]
@@ -166,9 +166,9 @@ def add_waves(
     gram: np.ndarray,
     work: np.ndarray | None = None,
 ) -> None:
-    """Add Σ √w z and Σ zzᵀ (lower triangle) of z = √w [cos a, sin a], a = Y @ directions, to `total` and `gram`.
+    """Add Σ √w z and Σ zzᵀ (lower triangle) of z = √w [cos θ, sin θ], θ = Y @ directions, to `total` and `gram`.
 
-    One compiled function does it all: threads that return to the interpreter after every block would wait for the GIL.
+    One compiled function: threads that return to the interpreter after every block would wait for the GIL.
     No angle may exceed `LARGE_ARGUMENT` of `_fourier.py`. In float32, 1 is subtracted from the cosines and the rows of
     a chunk are summed in float32.
 

@@ -1,7 +1,7 @@
 """Kernels: the formula of each, its derivatives and its spectral distribution.
 
-A radial kernel is k(x, z) = κ(s) with s = Σ_j (x_j - z_j)²/σ_j², so a family is its *profile* κ and the first two
-derivatives κ', κ'' with respect to s; everything else follows:
+A radial kernel is k(x, z) = κ(s) with s = Σ_j (x_j - z_j)²/σ_j², so a family consists of its *profile* κ and the first
+two derivatives κ', κ'' with respect to s; everything else follows:
 
     ∂_j k = 2 κ' (x_j - z_j)/σ_j²,        Δ_x k = Σ_j [2 κ'/σ_j² + 4 κ'' (x_j - z_j)²/σ_j⁴].
 

@@ -1,15 +1,17 @@
-"""Base class of kernels."""
+"""Base class of kernels, and random points that kernels map to frequencies."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
+from scipy import special
+from scipy.stats import qmc
 from sklearn.utils import check_random_state
 
-from kdmaps.kernels._spectral import apportion, spectral_points
 from kdmaps.utils.types import RandomStateLike
 
 
@@ -45,13 +47,13 @@ class Kernel(ABC):
 
     @abstractmethod
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data from which `kernel_from_dict` rebuilds the kernel."""
+        """Return plain data from which `kernel_from_dict` makes an equal kernel."""
 
     @property
     def linear_map(self) -> np.ndarray | None:
-        """T of the coordinates y = xT in which the kernel is radial, k = κ(|y - ζ|²); None if there are none.
+        """T of the coordinates y = xT in which the kernel is radial, k = κ(|y - ζ|²); None for a kernel that is not.
 
-        A number, one number per coordinate, or a matrix (d, d): 1/σ, and the H/σ of a metric.
+        A number, one number per coordinate, or a matrix (d, d): 1/σ, or H/σ for a metric.
         """
         return None
 
@@ -70,6 +72,12 @@ class Kernel(ABC):
         if T is None:
             raise NotImplementedError(f"{self!r} is not radial")
         return X @ T if T.ndim == 2 else X * T
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Kernel) and self.to_dict() == other.to_dict()
+
+    def __hash__(self) -> int:
+        return hash(repr(self.to_dict()))
 
     def gradient(self, X: np.ndarray, Z: np.ndarray) -> np.ndarray:
         """Return the array (n, m, d) of ∂k(x_i, z_m)/∂x_ij."""
@@ -96,9 +104,9 @@ class Kernel(ABC):
         """
         rng = check_random_state(random_state)
         parts = self.components()
-        counts = apportion(np.array([beta for beta, _ in parts]), n)
-        normals, uniforms = spectral_points(n, dim, method, rng)
-        # Interleave the components, so that each gets its share of every orthogonal block and of the Sobol sequence.
+        counts = _apportion(np.array([beta for beta, _ in parts]), n)
+        normals, uniforms = _spectral_points(n, dim, method, rng)
+        # Interleave the components: each has its share of every orthogonal block and of the Sobol sequence.
         owner = rng.permutation(np.repeat(np.arange(len(parts)), counts))
         frequencies, weights = np.empty((n, dim)), np.empty(n)
         for component, ((beta, kernel), count) in enumerate(zip(parts, counts, strict=True)):
@@ -111,3 +119,47 @@ class Kernel(ABC):
 def namespace(a: Any) -> Any:
     """Return the array namespace (numpy, jax.numpy) of `a`."""
     return a.__array_namespace__() if hasattr(a, "__array_namespace__") else np
+
+
+def _apportion(weights: np.ndarray, n: int) -> np.ndarray:
+    """Return integers in proportion to `weights` with sum `n` (largest remainders), positive wherever possible."""
+    counts = np.floor(weights * n).astype(int)
+    counts = np.maximum(counts, (weights > 0).astype(int) if n >= np.count_nonzero(weights) else 0)
+    while counts.sum() != n:
+        excess = counts - weights * n
+        if counts.sum() > n:
+            counts[np.argmax(np.where(counts > 1, excess, -np.inf))] -= 1
+        else:
+            counts[np.argmin(excess)] += 1
+    return counts
+
+
+def _spectral_points(n: int, dim: int, method: str, rng: np.random.RandomState) -> tuple[np.ndarray, np.ndarray]:
+    """Draw standard normals (n, dim) and uniforms (n,) by the given method."""
+    if method == "iid":
+        return rng.standard_normal((n, dim)), rng.uniform(size=n)
+    if method == "orthogonal":
+        blocks = rng.standard_normal((-(-n // dim), dim, dim))
+        q, r = np.linalg.qr(blocks)
+        q *= np.sign(np.diagonal(r, axis1=1, axis2=2))[:, None, :]  # Haar measure
+        directions = np.swapaxes(q, 1, 2).reshape(-1, dim)[:n]
+        # Radii and the scale mixture are stratified too: one stratum of the uniform distribution per frequency.
+        radii = np.sqrt(2 * special.gammaincinv(dim / 2, _strata(n, rng)))
+        return directions * radii[:, None], _strata(n, rng)
+    if method == "sobol":
+        points = _scrambled(n, dim + 1, rng.randint(2**31))
+        return special.ndtri(points[:, :-1]), points[:, -1]
+    raise ValueError(f"sampling must be 'iid', 'orthogonal' or 'sobol', got {method!r}.")
+
+
+@lru_cache(maxsize=4)  # all kernels of a search start from the same points
+def _scrambled(n: int, dim: int, seed: int) -> np.ndarray:
+    """Return the first points of a scrambled Sobol sequence in the open unit cube, read-only."""
+    sequence = qmc.Sobol(dim, rng=np.random.default_rng(seed))
+    points = np.clip(sequence.random_base2((n - 1).bit_length())[:n], 1e-12, 1 - 1e-12)
+    points.flags.writeable = False
+    return points
+
+
+def _strata(n: int, rng: np.random.RandomState) -> np.ndarray:
+    return (rng.permutation(n) + rng.uniform(size=n)) / n

@@ -1,4 +1,4 @@
-"""Kernel families; a radial family is defined by its profile and its spectral distribution."""
+"""Kernel families; a profile and a spectral distribution define a radial family."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from scipy.spatial.distance import cdist
 from kdmaps.kernels._base import Kernel, namespace
 from kdmaps.utils.validation import as_numbers
 
-# Profiles with a singular derivative at s = 0 are evaluated at this s instead. The value is finite, and every
-# derivative of the kernel multiplies it by (x_j - z_j) = 0 there.
+# Profiles with a singular derivative at s = 0 are evaluated at this s instead: the value is finite, and derivatives of
+# the kernel multiply it by (x_j - z_j) = 0.
 _TINY = 1e-300
 
 
@@ -51,12 +51,6 @@ class _Family(Kernel):
                 "per column, or a single number."
             )
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Kernel) and self.to_dict() == other.to_dict()
-
-    def __hash__(self) -> int:
-        return hash(repr(self.to_dict()))
-
     def __repr__(self) -> str:
         arguments = ", ".join(f"{k}={np.round(v, 6).tolist()}" for k, v in self._parameters().items())
         return f"{type(self).__name__}({arguments})"
@@ -86,7 +80,7 @@ class _Radial(_Family):
 
     def laplacian(self, X: np.ndarray, Z: np.ndarray) -> np.ndarray:
         if self.smoothness < 2:
-            raise ValueError(f"{self!r} has no second derivative at coincident points; use a smoother family.")
+            raise ValueError(f"{self!r} is not twice differentiable where points coincide; use a smoother family.")
         s, inverse = self._s(X, Z), self._inverse_square(X)
         weighted = cdist(X * inverse, Z * inverse, "sqeuclidean")  # Σ_j (x_j - z_j)²/σ_j⁴
         return 2 * self.profile(s, 1) * inverse.sum() + 4 * self.profile(s, 2) * weighted
@@ -102,6 +96,11 @@ class _Radial(_Family):
 
 class Gaussian(_Radial):
     """Gaussian kernel k(x, z) = exp(-s/2); w ~ N(0, σ⁻²).
+
+    Parameters
+    ----------
+    bandwidth : float or array-like of shape (d,), default=1.0
+        σ.
 
     Examples
     --------
@@ -127,7 +126,14 @@ class Matern(_Radial):
 
     With g_ν(t) = √(2/π) t^ν K_ν(t): g_{1/2} = e^{-t}, g_{3/2} = (1+t) e^{-t}, g_{ν+1} = 2ν g_ν + t² g_{ν-1} and
     g_ν' = -t g_{ν-1}, so that κ = g_ν/g_ν(0), κ' = -ν g_{ν-1}/g_ν(0) and κ'' = ν² g_{ν-2}/g_ν(0).
-    For ν = 3/2 and 5/2 these are (1+t) e^{-t} and (1+t+t²/3) e^{-t}.
+    For ν = 3/2 and 5/2, κ is (1+t) e^{-t} and (1+t+t²/3) e^{-t}.
+
+    Parameters
+    ----------
+    nu : float, default=1.5
+        ν, a positive half-integer.
+    bandwidth : float or array-like of shape (d,), default=1.0
+        σ.
 
     Examples
     --------
@@ -159,6 +165,13 @@ class Matern(_Radial):
 
 class RationalQuadratic(_Radial):
     """Rational quadratic kernel k(x, z) = (1 + s/(2α))^{-α}; w = √τ g/σ with τ ~ Gamma(α, 1/α).
+
+    Parameters
+    ----------
+    alpha : float, default=2.0
+        α > 0.
+    bandwidth : float or array-like of shape (d,), default=1.0
+        σ.
 
     Examples
     --------
@@ -192,6 +205,11 @@ class Laplacian(_Family):
     Not radial, and not differentiable where x_j = z_j: the derivative is set to 0 there (the mean of the one-sided
     derivatives), and second derivatives raise an error.
 
+    Parameters
+    ----------
+    bandwidth : float or array-like of shape (d,), default=1.0
+        σ.
+
     Examples
     --------
     >>> from kdmaps.kernels import Laplacian
@@ -213,7 +231,7 @@ class Laplacian(_Family):
             yield -np.sign(x[:, None] - z[None, :]) / sigma * value
 
     def laplacian(self, X: np.ndarray, Z: np.ndarray) -> np.ndarray:
-        raise ValueError("The Laplacian kernel has no second derivative where coordinates coincide; use a C² family.")
+        raise ValueError(f"{self!r} is not twice differentiable where coordinates coincide; use a smoother family.")
 
     def frequencies(self, normals: np.ndarray, uniforms: np.ndarray) -> np.ndarray:
         self._check_dim(normals)
@@ -233,7 +251,7 @@ def _bessel_profile(nu: float, t: Any, xp: Any) -> Any:
     return polynomial * xp.exp(-t)
 
 
-#: Families by the names that estimators and the command line accept; each is called with a bandwidth.
+#: Families by the names that estimators and the command line accept, to be called with a bandwidth.
 FAMILIES: dict[str, Callable[..., Kernel]] = {
     "gaussian": Gaussian,
     "laplacian": Laplacian,
@@ -245,7 +263,14 @@ FAMILIES: dict[str, Callable[..., Kernel]] = {
 
 
 def make_kernel(kernel: str | Kernel, bandwidth: ArrayLike = 1.0) -> Kernel:
-    """Build a kernel from the name of its family and a bandwidth; a Kernel is returned unchanged.
+    """Build a kernel from the name of its family and a bandwidth.
+
+    Parameters
+    ----------
+    kernel : str or Kernel
+        A name in `FAMILIES`; a Kernel is returned unchanged.
+    bandwidth : float or array-like of shape (d,), default=1.0
+        σ.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""A kernel in linear coordinates of its own: directions that matter are stretched, the others shrunk."""
+"""A kernel in other linear coordinates, which stretch directions that matter and shrink the others."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from kdmaps.utils.validation import as_numbers
 class Metric(Kernel):
     """k(x, z) = k₀(xH, zH): a kernel k₀ in the coordinates y = xH, so that distances are |x - z|² = (x-z)ᵀHHᵀ(x-z).
 
-    Only the kernel sees the metric: the energy of its functions is that of x, so that the generator stays the same.
+    The metric is part of the kernel alone: the energy of functions is still computed in x, with the same generator.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ class Metric(Kernel):
         if X.shape[1] != self.root.shape[0]:
             raise ValueError(f"The metric has {self.root.shape[0]} coordinates but X has {X.shape[1]} columns.")
         if self.smoothness < 1:
-            # At a kink, coincident points must stay coincident; BLAS may round a row by its place in the matrix.
+            # At a kink, coincident points must stay coincident; in BLAS, rounding depends on the position of a row.
             return np.einsum("nd,dk->nk", X, self.root)
         return X @ self.root
 
@@ -99,17 +99,19 @@ class Metric(Kernel):
         return cdist(self.coordinates(X), self.coordinates(Z), "sqeuclidean")
 
     def laplacian(self, X: np.ndarray, Z: np.ndarray) -> np.ndarray:
-        """Return Δ_x k = 2κ' tr(TTᵀ) + 4κ'' |TTᵀ(x - z)|² of a radial k₀; that of a mixture is summed."""
+        """Return Δ_x k = 2κ' tr(TTᵀ) + 4κ'' |TTᵀ(x - z)|² of a radial k₀, summed over the components of a mixture."""
         parts = self.components()
         if len(parts) > 1:
             return sum(beta * part.laplacian(X, Z) for beta, part in parts)  # type: ignore[return-value]
         T = self.linear_map
         if T is None or self.smoothness < 2:
-            raise ValueError(f"{self!r} has no second derivative at coincident points; use a smoother radial family.")
-        self._y(X[:1])  # which checks the number of columns
+            raise ValueError(
+                f"{self!r} is not twice differentiable where points coincide; use a smoother radial family."
+            )
+        self._y(X[:1])  # checks the number of columns
         s = self._s(X, Z)
         weighted = cdist(X @ (T @ T.T), Z @ (T @ T.T), "sqeuclidean")
-        # κ'' may be infinite at s = 0 (Matérn 3/2), where x = z but two products may round differently.
+        # κ'' may be infinite at s = 0 (Matérn 3/2), where two products of x = z may be rounded differently.
         curved = 4 * self.profile(s, 2) * np.where(s > 0, weighted, 0)
         return 2 * self.profile(s, 1) * np.sum(T**2) + curved
 
@@ -126,6 +128,7 @@ class Metric(Kernel):
     def to_dict(self) -> dict[str, Any]:
         return {"family": "Metric", "kernel": self.kernel.to_dict(), "root": self.root.tolist()}
 
+    # Without lists of d² numbers.
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Metric) and self.kernel == other.kernel and np.array_equal(self.root, other.root)
 

@@ -19,7 +19,9 @@ class Mixture(Kernel):
     Parameters
     ----------
     kernels : sequence of Kernel
-    weights : array-like on the simplex, default uniform
+        k_ℓ.
+    weights : array-like of shape (n_kernels,), optional
+        β, non-negative with sum 1; equal by default.
 
     Examples
     --------
@@ -38,8 +40,8 @@ class Mixture(Kernel):
         if beta.shape != (len(kernels),):
             raise ValueError(f"weights must hold one number per kernel ({len(kernels)}), got shape {beta.shape}.")
         if not np.all(np.isfinite(beta)) or np.any(beta < 0) or not np.isclose(beta.sum(), 1, rtol=0, atol=1e-8):
-            raise ValueError("weights must be non-negative and sum to 1; see kdmaps.kernels.softmax.")
-        # Weights that sum to 1 within rounding are kept, so that a mixture read from a file equals the stored one.
+            raise ValueError("weights must be non-negative and sum to 1, as from kdmaps.kernels.softmax.")
+        # Weights that sum to 1 within rounding are unchanged, so that a mixture read from a file equals the original.
         self.weights: np.ndarray = beta if abs(beta.sum() - 1) < 1e-12 else beta / beta.sum()
         self.kernels: tuple[Kernel, ...] = tuple(kernels)
 
@@ -98,18 +100,12 @@ class Mixture(Kernel):
             "kernels": [kernel.to_dict() for kernel in self.kernels],
         }
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Kernel) and self.to_dict() == other.to_dict()
-
-    def __hash__(self) -> int:
-        return hash(repr(self.to_dict()))
-
     def __repr__(self) -> str:
         return f"Mixture({list(self.kernels)!r}, weights={np.round(self.weights, 6).tolist()})"
 
 
 def _ratio(T: np.ndarray | None, first: np.ndarray) -> float | None:
-    """Return c if T = c·first for two linear maps, None if they are not proportional or T is None."""
+    """Return c if T = c·first, None if these linear maps are not proportional or T is None."""
     if T is None or len({*T.shape, *first.shape}) > 1:
         return None
     if max(T.ndim, first.ndim) == 2:  # a number, or one per coordinate, is a diagonal matrix
@@ -123,7 +119,7 @@ def _ratio(T: np.ndarray | None, first: np.ndarray) -> float | None:
 
 
 def kernel_from_dict(data: dict[str, Any]) -> Kernel:
-    """Build a kernel from its plain data: the inverse of `Kernel.to_dict`."""
+    """Build a kernel from its plain data, the inverse of `Kernel.to_dict`."""
     classes = {c.__name__: c for c in (Gaussian, Laplacian, Matern, RationalQuadratic)}
     fields = dict(data)
     family = fields.pop("family", None)
