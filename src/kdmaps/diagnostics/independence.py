@@ -173,14 +173,7 @@ def _local_linear(
 ) -> np.ndarray:
     """Predict modes by a weighted linear fit at each point: ȳ + β·(x - x̄) with weighted means and β = (C + s)⁻¹c.
 
-    Parameters
-    ----------
-    kernel : ndarray of shape (m, n)
-        Weights of the n samples for each of m points.
-    predictors, modes : ndarray of shape (n, q) and (n, r)
-    at : ndarray of shape (m, q)
-    shrinkage : float
-        s, added to the variances of the predictors.
+    `kernel` contains the weights of the n samples for each of m points, and s is the shrinkage.
     """
     (n, q), both = predictors.shape, np.hstack([predictors, modes])
     products = (predictors[:, :, None] * both[:, None, :]).reshape(n, -1)

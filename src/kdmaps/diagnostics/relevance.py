@@ -160,15 +160,7 @@ def relevance_at(model: Any, X: np.ndarray, weight: np.ndarray | None) -> Releva
 
 
 def gradient_products(modes: ModeBasis, X: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """Return E ∇φ_k ∇φ_kᵀ of every mode, shape (r, d, d).
-
-    Parameters
-    ----------
-    modes : ModeBasis
-    X : ndarray of shape (n, d)
-    weight : ndarray of shape (n,)
-        Sums to 1.
-    """
+    """Return E ∇φ_k ∇φ_kᵀ of every mode, shape (r, d, d), with weights of sum 1."""
     (r, d), identity = (modes.n_features, X.shape[1]), np.eye(modes.n_features)
 
     def step(sums: np.ndarray, part: slice) -> None:
@@ -184,13 +176,7 @@ def metric_matrix(products: np.ndarray, modes: Modes) -> np.ndarray:
     """Return M = Σ_k E ∇φ_k ∇φ_kᵀ/rate_k of shape (d, d).
 
     With E|∇φ_k|² = rate_k (for the identity as diffusion tensor) every mode adds 1 to its trace. Modes of pairs of
-    frames, whose rates have another unit, are normalised to add 1.
-
-    Parameters
-    ----------
-    products : ndarray of shape (r, d, d)
-        `gradient_products`.
-    modes : Modes
+    frames, whose rates have another unit, are normalised to add 1. `products` come from `gradient_products`.
     """
     rates = modes.rates if modes.clock.lag is None else np.trace(products, axis1=1, axis2=2)
     per_rate = np.divide(1, rates, out=np.zeros_like(rates), where=rates > 0)  # the gradient is 0 if the rate is 0

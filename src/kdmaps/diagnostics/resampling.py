@@ -96,14 +96,7 @@ def _block_length(block_length: int | str, max_blocks: int, correlation_time: fl
 
 @dataclass(frozen=True)
 class Resampling:
-    """Arguments of a block bootstrap; raises a ValueError if they are invalid.
-
-    Attributes
-    ----------
-    n_resamples : int
-    confidence : float
-    random_state : int, RandomState instance or None
-    """
+    """Arguments of a block bootstrap; raises a ValueError if they are invalid."""
 
     n_resamples: int
     confidence: float
@@ -143,15 +136,7 @@ def joint_intervals(estimates: np.ndarray, samples: np.ndarray, confidence: floa
     of a resample exceeds its quantile q with probability 1 - confidence, and so do the intervals 2θ̂_j - m_j ± q s_j.
     Correlated estimates, such as time scales at neighbouring lags, widen the intervals little, unlike with Bonferroni.
     As in `basic_intervals`, q becomes √(B/(B - 1)) times the quantile of Student's law with B - 1 degrees of freedom
-    that has the same tail probability as q in the normal law.
-
-    Parameters
-    ----------
-    estimates : ndarray of shape (n,)
-    samples : ndarray of shape (n_resamples, n)
-        Values that are not finite are left out.
-    confidence : float
-    n_blocks : int
+    that has the same tail probability as q in the normal law. Samples that are not finite are left out.
     """
     centre = np.median(samples, axis=0)
     with np.errstate(divide="ignore", invalid="ignore"):

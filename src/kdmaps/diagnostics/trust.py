@@ -139,7 +139,8 @@ class Trust:
     @property
     def reasons(self) -> tuple[tuple[str, ...], ...]:
         """The names of the checks that each mode fails."""
-        return tuple(tuple(c.name for c in self.checks if c.failed[k]) for k in range(len(self.rates)))
+        failed = [(check.name, check.failed) for check in self.checks]
+        return tuple(tuple(name for name, modes in failed if modes[k]) for k in range(len(self.rates)))
 
     @property
     def unbounded_below(self) -> np.ndarray:
@@ -155,15 +156,16 @@ class Trust:
 
     def table(self) -> list[dict[str, Any]]:
         """Return one row of plain data per mode, for example for `pandas.DataFrame`."""
+        checks = self.checks
         return [
             {
                 "mode": k + 1,
-                "ok": bool(self.ok[k]),
+                "ok": not reasons,
                 "rate": float(self.rates[k]),
-                **{check.name: float(check.values[k]) for check in self.checks},
-                "reasons": ", ".join(self.reasons[k]),
+                **{check.name: float(check.values[k]) for check in checks},
+                "reasons": ", ".join(reasons),
             }
-            for k in range(len(self.rates))
+            for k, reasons in enumerate(self.reasons)
         ]
 
     def summaries(self) -> list[Check]:
@@ -175,15 +177,12 @@ class Trust:
         return [check.warning for check in self.checks if check.failed.any()]
 
     def __repr__(self) -> str:
-        names = [check.name for check in self.checks]
-        lines = [["mode", "rate", *names, ""]]
-        for k, row in enumerate(self.table()):
-            cells = [
-                f"{row[name]:.3g}{'!' if check.failed[k] else ''}"
-                for name, check in zip(names, self.checks, strict=True)
-            ]
-            lines.append([str(k + 1), f"{row['rate']:.4g}", *cells, "ok" if row["ok"] else "not to be trusted"])
-        limits = [f"{'≥' if check.least else '≤'} {check.limit:g}" for check in self.checks]
+        checks, ok = self.checks, self.ok
+        lines = [["mode", "rate", *(check.name for check in checks), ""]]
+        for k, rate in enumerate(self.rates):
+            cells = [f"{check.values[k]:.3g}{'!' if check.failed[k] else ''}" for check in checks]
+            lines.append([str(k + 1), f"{rate:.4g}", *cells, "ok" if ok[k] else "not to be trusted"])
+        limits = [f"{'≥' if check.least else '≤'} {check.limit:g}" for check in checks]
         lines.append(["", "limit", *limits, ""])
         return "\n".join(aligned(lines))
 

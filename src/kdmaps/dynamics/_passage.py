@@ -284,20 +284,12 @@ def _times_to(projection: Projection, member: np.ndarray, target: int, counts: n
 
 @dataclass(frozen=True)
 class _System:
-    """Sums of every block: ⟨φφᵀ⟩, ⟨φ(x)(φ(x) - φ(x_σ))ᵀ⟩ and ⟨φ(x)·gain⟩.
+    """Linear equations of every block."""
 
-    Attributes
-    ----------
-    functions : ndarray of shape (n_frames, q)
-        The constant and the functions of the model, 0 in the sets.
-    gram, change : ndarray of shape (n_blocks, q, q)
-    gain : ndarray of shape (n_blocks, q)
-    """
-
-    functions: np.ndarray
-    gram: np.ndarray
-    change: np.ndarray
-    gain: np.ndarray
+    functions: np.ndarray  # the constant and the functions of the model, 0 in the sets, (n_frames, q)
+    gram: np.ndarray  # ⟨φφᵀ⟩, (n_blocks, q, q)
+    change: np.ndarray  # ⟨φ(x)(φ(x) - φ(x_σ))ᵀ⟩, (n_blocks, q, q)
+    gain: np.ndarray  # ⟨φ(x)(u(x_σ) + h·σ)⟩, (n_blocks, q)
 
     def solve(self, counts: np.ndarray) -> np.ndarray:
         """Return c, with block b counted `counts[b]` times; NaN if the sets cannot be reached."""
@@ -312,18 +304,7 @@ class _System:
 
 
 def _stopped_system(projection: Projection, boundary: np.ndarray, arrived: np.ndarray, per_frame: float) -> _System:
-    """Sum over the pairs that begin outside of the sets.
-
-    Parameters
-    ----------
-    projection : Projection
-    boundary : ndarray of bool of shape (n_frames,)
-        True for frames in one of the sets.
-    arrived : ndarray of shape (n_frames,)
-        u in the sets.
-    per_frame : float
-        h times the time step.
-    """
+    """Sum over the pairs that begin outside of the sets (`boundary`), in which u is `arrived`; h is `per_frame`."""
     n = len(boundary)
     outside = ~boundary
     functions = np.column_stack([np.ones(n), projection.values]) * outside[:, None]
