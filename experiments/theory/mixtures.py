@@ -78,7 +78,7 @@ class DictionaryOperators:
         """
         weights, kernels = zip(*mixture.components(), strict=True)
         basis = DictionaryBasis(kernels, landmarks, landmarks.mean(axis=0))
-        moments = compute_moments(basis, X, None, checked_tensor(diffusion, X, keep=True))
+        moments = compute_moments(basis, X, None, checked_tensor(diffusion, X))
         blocks = pair_blocks(np.stack([moments.covariance(center), moments.mean_energy()]), len(kernels))
         pairs = np.empty((2, len(kernels), len(kernels), *blocks.shape[2:]))
         first, second = np.triu_indices(len(kernels))

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 from kdmaps.bases import BASES, ModeBasis, _base, make_basis
-from kdmaps.forms.diffusion import DiffusionTensor
+from kdmaps.forms.diffusion import DiffusionTensor, Factor
 from kdmaps.forms.energy import compute_moments
 from kdmaps.forms.moments import Moments, sum_moments
 from kdmaps.kernels import Gaussian
@@ -119,14 +119,16 @@ class TestChunks:
         ridge = np.eye(basis.n_features) if basis.ridge is None else basis.ridge
         assert_allclose(ModeBasis(basis, V, offset).ridge, V.T @ ridge @ V, rtol=1e-12)
 
-    def test_square_roots_that_are_kept(self, basis):
-        """Tensors (n, d, d) for many passes are factorised once."""
+    def test_tensors_of_some_samples(self, basis):
         A = np.random.default_rng(5).standard_normal((N, DIM, DIM))
         tensors = A @ np.swapaxes(A, 1, 2)
-        kept, plain = (compute_moments(basis, X, WEIGHT, DiffusionTensor(tensors, DIM, keep)) for keep in (True, False))
-        assert_same_moments(kept, plain)
+        rows = np.arange(3, N, 7)
+        for value in (tensors, Factor(A), A[:, :, :2]):
+            tensor = DiffusionTensor(value, DIM)
+            part = compute_moments(basis, X[rows], WEIGHT[rows], tensor.at(X[rows], rows))
+            assert_same_moments(part, compute_moments(basis, X, WEIGHT, tensor, rows=rows))
         with pytest.raises(ValueError, match="symmetric at every sample"):
-            DiffusionTensor(A, DIM, keep=True)
+            DiffusionTensor(A, DIM).at(X, slice(None))
 
 
 class TestFarFromZero:

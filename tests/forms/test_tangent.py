@@ -11,7 +11,7 @@ from kdmaps.bases import BASES, ModeBasis, make_basis
 from kdmaps.exceptions import DataWarning
 from kdmaps.forms.diffusion import DiffusionTensor
 from kdmaps.forms.energy import compute_moments
-from kdmaps.forms.tangent import TangentSpaces
+from kdmaps.forms.tangent import TangentSpaces, TangentTensor
 from kdmaps.kernels import make_kernel
 from kdmaps.metrics import subspace_r2
 from shared import known_warning
@@ -133,7 +133,7 @@ class TestDimension:
         with pytest.warns(DataWarning, match="show no tangent spaces"):
             spaces = TangentDiffusion().fit(X)
         assert spaces.dimension == dim
-        tensor = spaces.tensor(X)
+        tensor = TangentTensor(spaces)
         np.testing.assert_array_equal(tensor.constant, np.eye(dim))
         assert tensor.rows(X, slice(None)) == (None, None)
 
@@ -193,8 +193,8 @@ class TestEnergy:
         assert spaces.normal == (dimension == 2)
         basis = make_basis(name, make_kernel(kernel, 1.5), X, 30, random_state=0)
         explicit = compute_moments(basis, X, weight, DiffusionTensor(tensors(spaces, X), 3))
-        for keep in (False, True):
-            found = compute_moments(basis, X, weight, spaces.tensor(X, keep))
+        for tensor in (TangentTensor(spaces), TangentTensor(spaces).at(X, slice(None))):
+            found = compute_moments(basis, X, weight, tensor)
             scale = np.abs(explicit.energy).max()
             np.testing.assert_allclose(found.energy, explicit.energy, atol=1e-12 * scale)
             np.testing.assert_allclose(found.gram, explicit.gram, rtol=1e-13)
@@ -206,7 +206,7 @@ class TestEnergy:
         full = make_basis("fourier", make_kernel("gaussian", 1.5), X, 30, random_state=0)
         basis = ModeBasis(full, np.random.default_rng(0).standard_normal((30, 4)), np.zeros(4))
         explicit = compute_moments(basis, X, None, DiffusionTensor(tensors(spaces, X), 3), rows)
-        found = compute_moments(basis, X, None, spaces.tensor(X, keep=True), rows)
+        found = compute_moments(basis, X, None, TangentTensor(spaces).at(X, slice(None)), rows)
         np.testing.assert_allclose(found.energy, explicit.energy, rtol=1e-11)
 
     def test_energy_of_radial_functions_is_the_floor(self):

@@ -36,7 +36,7 @@ def ornstein_uhlenbeck_action(kernel, X, Z):
 def make_samples(diffusion=None, weighted=True):
     weight = np.random.default_rng(2).uniform(0.5, 1.5, len(COORDINATES)) if weighted else None
     folds = Folds(make_splits(3, COORDINATES, None, 3, 0), len(COORDINATES))
-    return Samples.of(COORDINATES, weight, checked_tensor(diffusion, COORDINATES, keep=True), folds)
+    return Samples.of(COORDINATES, weight, checked_tensor(diffusion, COORDINATES).at(COORDINATES, slice(None)), folds)
 
 
 def make_parametrisation(name, samples):

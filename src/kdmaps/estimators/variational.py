@@ -218,7 +218,7 @@ class VariationalKernelMap(ModeTransformer):
         with all_or_nothing(self):
             X = checked_samples(self, X, reset=True)
             weight = checked_weight(sample_weight, X)
-            form = make_form(self.diffusion, X, weight, keep=True)
+            form = make_form(self.diffusion, X, weight).at(X, slice(None))
             source = ArraySource(X, checked=True)
             source.feature_names = getattr(self, "feature_names_in_", None)
             warn_of_array(source, weight, groups, folds=self.rates == "cross-fitted")

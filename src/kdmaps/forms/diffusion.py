@@ -64,15 +64,13 @@ class DiffusionTensor:
         array (n,) of scalars, (n, d) of diagonals, (n, d, d), (n, d, k), or a `Factor`.
     dim : int
         Number of columns of X.
-    keep : bool, default=False
-        Compute square roots of tensors (n, d, d) now, for many passes over X.
     """
 
     sign: float = 1.0
     #: Tangent spaces that the tensor projects on.
     spaces: TangentSpaces | None = None
 
-    def __init__(self, value: TensorLike, dim: int, keep: bool = False):
+    def __init__(self, value: TensorLike, dim: int):
         self.dim = dim
         self.constant: np.ndarray | None = None
         self._value: Any = None
@@ -88,7 +86,7 @@ class DiffusionTensor:
                     f"diffusion must be None, a number, an array or a callable, got {type(value).__name__}."
                 ) from None
             if array.ndim == 3:
-                self._value = Factor(_checked_root(array)) if keep and array.shape[1:] == (dim, dim) else array
+                self._value = array
             else:
                 self.constant = self._constant_matrix(array)
 
@@ -113,7 +111,7 @@ class DiffusionTensor:
 
     @property
     def per_sample(self) -> bool:
-        """Whether the tensor is an array with one entry per training sample, undefined at other points."""
+        """True if the tensor is an array with one entry per training sample, undefined at other points."""
         return self.constant is None and not callable(self._value)
 
     def check_rows(self, n_samples: int) -> None:
@@ -137,6 +135,10 @@ class DiffusionTensor:
             return self
         value = self._value
         return DiffusionTensor(Factor(value.array[index]) if isinstance(value, Factor) else value[index], self.dim)
+
+    def at(self, X: np.ndarray, index: Index) -> DiffusionTensor:
+        """Return the tensor of the samples `X`, which are rows `index` of the whole array, for many passes over X."""
+        return DiffusionTensor(Factor(self.rows(X, index).factor), self.dim) if self.per_sample else self  # type: ignore[arg-type]
 
     def rows(self, X: np.ndarray, index: Index) -> TensorRows:
         """Return the tensor at the samples `X`, which are rows `index` of the whole array."""
@@ -212,21 +214,3 @@ def is_per_sample(diffusion: Any) -> bool:
     if diffusion is None or callable(diffusion) or isinstance(diffusion, str):
         return False
     return isinstance(diffusion, Factor) or np.ndim(diffusion) == 3
-
-
-def tensors_of(diffusion: Any, rows: np.ndarray, n_samples: int | None) -> Any:
-    """Return the tensors of these rows, if `diffusion` holds one per sample; anything else is returned unchanged.
-
-    `n_samples` is the total number of samples, if known.
-    """
-    if not is_per_sample(diffusion):
-        return diffusion
-    factor = isinstance(diffusion, Factor)
-    tensors = diffusion.array if factor else np.asarray(diffusion)
-    n = rows.max(initial=-1) + 1 if n_samples is None else n_samples
-    if len(tensors) < n or (n_samples is not None and len(tensors) > n):
-        raise ValueError(
-            f"diffusion holds {len(tensors)} tensors but X has {n} samples{' or more' if n_samples is None else ''}; "
-            "pass one tensor per sample, or a callable."
-        )
-    return Factor(tensors[rows]) if factor else tensors[rows]

@@ -21,6 +21,7 @@ from kdmaps.forms.engines import chunk_rows, make_loop
 from kdmaps.forms.moments import Moments, Packed
 from kdmaps.forms.tangent import DiffusionLike, TangentSpaces, checked_tensor
 from kdmaps.utils.threads import map_reduce, single_thread
+from kdmaps.utils.types import Index
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,10 @@ class EnergyForm:
         """Return the form of these rows of the source alone."""
         tensor = self.tensor.part(rows)
         return self if tensor is self.tensor else EnergyForm(tensor)
+
+    def at(self, X: np.ndarray, rows: Index) -> EnergyForm:
+        """Return the form of the samples X, which are these rows of the source, for many passes over X."""
+        return EnergyForm(self.tensor.at(X, rows))
 
     # For transfer between machines: moments of several sets as plain arrays that add up, and back.
     pack: ClassVar[staticmethod[[Iterable[Moments]], Packed]] = staticmethod(Moments.pack)
@@ -108,16 +113,15 @@ def make_form(
     sample_weight: np.ndarray | None = None,
     *,
     spaces: TangentSpaces | None = None,
-    keep: bool = False,
 ) -> EnergyForm:
     """Make the form of an estimator's argument `diffusion` at the samples of a source (or of an array).
 
     Parameters
     ----------
-    diffusion, source, sample_weight, spaces, keep :
+    diffusion, source, sample_weight, spaces :
         As in `kdmaps.forms.tangent.checked_tensor`.
     """
-    return EnergyForm(checked_tensor(diffusion, source, sample_weight, spaces=spaces, keep=keep))
+    return EnergyForm(checked_tensor(diffusion, source, sample_weight, spaces=spaces))
 
 
 def compute_moments(

@@ -92,7 +92,7 @@ class Moments:
 
     @property
     def weighted(self) -> bool:
-        """Whether samples have unequal weights, which reduce the effective number of samples."""
+        """True if samples have unequal weights, which reduce the effective number of samples."""
         return not np.isclose(self.effective_count, self.count, rtol=1e-9)
 
     def covariance(self, center: bool = True) -> np.ndarray:

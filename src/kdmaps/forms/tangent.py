@@ -184,11 +184,6 @@ class TangentSpaces:
                 out[part] = np.linalg.qr(np.swapaxes(deviations, 1, 2) @ vectors[:, :, : -m - 1 : -1])[0]
         return out
 
-    def tensor(self, X: np.ndarray, keep: bool = False) -> TangentTensor:
-        """Return the diffusion tensor at the samples X; `keep` computes all frames now, for many passes over X."""
-        frames = self.frames(np.asarray(X, dtype=np.float64)) if keep and self.n_neighbors else None
-        return TangentTensor(self, frames)
-
 
 class TangentTensor(DiffusionTensor):
     """D = εI + (1-ε)TTᵀ with tangent directions T, or I - (1-ε)NNᵀ with normal directions N, whichever are fewer.
@@ -217,6 +212,12 @@ class TangentTensor(DiffusionTensor):
         """Return the tensor of these rows of X alone."""
         return self if self._frames is None else TangentTensor(self.spaces, self._frames[index])
 
+    def at(self, X: np.ndarray, index: Index) -> TangentTensor:
+        """Return the tensor of the samples X with all frames, for many passes over X."""
+        if not self.spaces.n_neighbors:
+            return self
+        return TangentTensor(self.spaces, self.spaces.frames(np.asarray(X, dtype=np.float64)))
+
     def rows(self, X: np.ndarray, index: Index) -> TensorRows:
         """Return the frames at the samples `X`, which are rows `index` of the whole array."""
         if not self.spaces.n_neighbors:
@@ -240,7 +241,6 @@ def checked_tensor(
     sample_weight: np.ndarray | None = None,
     *,
     spaces: TangentSpaces | None = None,
-    keep: bool = False,
 ) -> DiffusionTensor:
     """Return the diffusion tensor of an estimator's argument at the samples X.
 
@@ -251,8 +251,6 @@ def checked_tensor(
     sample_weight : ndarray of shape (n_samples,), optional
     spaces : TangentSpaces, optional
         Replaces the tangent spaces of X for "tangent".
-    keep : bool, default=False
-        Compute the tensor at all samples now, for many passes over X.
     """
     if isinstance(diffusion, str) and diffusion != "tangent":
         raise ValueError(f"diffusion must be None, 'tangent', a number, an array or a callable, got {diffusion!r}.")
@@ -260,8 +258,8 @@ def checked_tensor(
         wanted = TangentDiffusion() if isinstance(diffusion, str) else diffusion
         if isinstance(X, Source) and spaces is None:
             X, sample_weight = wanted._drawn(X, sample_weight)
-        return (wanted.fit(X, sample_weight) if spaces is None else spaces).tensor(X, keep)
-    tensor = DiffusionTensor(diffusion, X.shape[1], keep)
+        return TangentTensor(wanted.fit(X, sample_weight) if spaces is None else spaces)
+    tensor = DiffusionTensor(diffusion, X.shape[1])
     if X.shape[0] is not None:
         tensor.check_rows(X.shape[0])
     elif tensor.per_sample:

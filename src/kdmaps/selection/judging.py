@@ -14,8 +14,8 @@ from kdmaps.bases import Basis, BasisSpec, select_landmarks
 from kdmaps.data.check import warn_of_preview
 from kdmaps.data.distances import median_distance
 from kdmaps.data.sources import PREVIEW_SAMPLES, ArraySource, Sample, Source
-from kdmaps.forms.diffusion import mean_diffusion, tensors_of
-from kdmaps.forms.energy import EnergyForm, make_form
+from kdmaps.forms.diffusion import mean_diffusion
+from kdmaps.forms.energy import EnergyForm
 from kdmaps.forms.lagged import LaggedForm
 from kdmaps.forms.moments import Moments
 from kdmaps.kernels import Gaussian, Kernel
@@ -116,9 +116,8 @@ class SearchData:
         check_samples(used, n_components)
         warn_of_preview(source, preview)
         median = median_distance(preview.X, preview.weight, seed)
-        if isinstance(searched, ArraySource):
-            tensors = tensors_of(plan.fit.diffusion, rows, source.n_samples)
-            form = make_form(tensors, searched.array, weight, spaces=form.spaces, keep=True)
+        if isinstance(searched, ArraySource) and isinstance(form, EnergyForm):
+            form = form.at(searched.array, rows)
         spec, *others = (_with_landmarks(b, used, median, n_components, seed) for b in plan.bases)
         rival = _without_samples(others[0], used, n_components) if others else None
         fit = plan.fit.with_folds(source, groups, preview)
