@@ -75,10 +75,12 @@ def landmarks(seed: int) -> list[Row]:
         model = AdaptiveDiffusionMap(
             r,
             basis="landmarks",
-            landmarks=KMeans(N_LANDMARKS, n_init=1, random_state=seed).fit(source).cluster_centers_,
             n_features=N_LANDMARKS,
             cv=[(train, np.setdiff1d(test, untested)) for train, test in folds],
             random_state=seed,
+            search=KernelSearchCV(
+                landmarks=KMeans(N_LANDMARKS, n_init=1, random_state=seed).fit(source).cluster_centers_
+            ),
         ).fit(X)
         rows.append(
             {

@@ -1,6 +1,7 @@
-"""Fixtures that several rooms share. Data and helper functions to import are in shared.py and commands.py."""
+"""Fixtures shared by several test folders. Data and helper functions are in shared.py and commands.py."""
 
 import os
+import sys
 
 import hypothesis
 import pytest
@@ -10,6 +11,9 @@ import optional_packages
 
 # Programs of JAX run once or twice here: compiling them takes longer than running them ever will.
 os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
+
+# Figures are drawn without a screen.
+os.environ["MPLBACKEND"] = "Agg"
 
 # No deadline: a correct result must not fail on a busy machine.
 hypothesis.settings.register_profile("unhurried", deadline=None)
@@ -47,11 +51,18 @@ def X():
     return samples
 
 
+@pytest.fixture(autouse=True)
+def _close_figures():
+    yield
+    if "matplotlib.pyplot" in sys.modules:
+        sys.modules["matplotlib.pyplot"].close("all")
+
+
 @pytest.fixture
 def undrawn(monkeypatch):
     """Leave figures of reports empty: laying them out takes most of the time of `kdmaps fit` with small samples.
 
-    For tests of what a command computes, says and writes; tests/output looks at the figures.
+    For tests of what a command computes, says and writes; tests/report looks at the figures.
     """
     from matplotlib.figure import Figure
 

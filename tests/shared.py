@@ -173,3 +173,10 @@ def topology(n_residues, atoms):
         for name in atoms:
             made.add_atom(name, mdtraj.element.get_by_symbol(name[0]), residue)
     return made
+
+
+def adaptive(n_components=4, **settings):
+    """AdaptiveDiffusionMap; settings of its search are given like its own."""
+    own = kdmaps.AdaptiveDiffusionMap._get_param_names()
+    rest = {name: settings.pop(name) for name in set(settings) - set(own)}
+    return kdmaps.AdaptiveDiffusionMap(n_components, search=kdmaps.KernelSearchCV(**rest) if rest else None, **settings)

@@ -9,12 +9,14 @@ import numpy as np
 
 from experiments._runner import Row
 from experiments.theory._law import nodes
+from experiments.theory.optimism import fold_modes, optimism_of
 from kdmaps import problems
+from kdmaps.data import ArraySource
 from kdmaps.estimators.search import KernelSearchCV
 from kdmaps.forms.energy import compute_moments
-from kdmaps.selection.optimism import fold_modes
-from kdmaps.selection.result import SearchResult
+from kdmaps.selection.result import Search
 from kdmaps.selection.rules import ritz_pairs
+from kdmaps.selection.search import search
 
 #: Problems with the number of modes and of samples.
 CASES = (("dw1d", 2, 500), ("ou2d-4", 2, 500))
@@ -29,11 +31,11 @@ N_FEATURES = 60
 def run(problem: str, n_modes: int, n: int, seed: int) -> list[Row]:
     """Return the row of one search: the best score, its population value and the bound on their difference."""
     X = problems.load(problem).sample(n, random_state=seed)
-    search = KernelSearchCV(n_modes, **GRID, cv=3, n_features=N_FEATURES, random_state=seed, n_jobs=1)
+    plan = KernelSearchCV(n_modes, **GRID, cv=3, n_features=N_FEATURES, random_state=seed, n_jobs=1)._plan()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        search.fit(X)
-    found = search.search_result_.optimism()
+        searched = search(ArraySource(X), None, None, plan)
+    found = optimism_of(searched)
     score = found.constants["score"]
     return [
         {
@@ -43,7 +45,7 @@ def run(problem: str, n_modes: int, n: int, seed: int) -> list[Row]:
             "n": n,
             "seed": seed,
             "score": score,
-            "population": _population(search.search_result_, problem),
+            "population": _population(searched, problem),
             "exact": float(np.sum(1 / problems.load(problem).rates(n_modes))),
             "bound": found.value,
             "q": found.constants["q"],
@@ -52,9 +54,9 @@ def run(problem: str, n_modes: int, n: int, seed: int) -> list[Row]:
     ]
 
 
-def _population(result: SearchResult, problem: str) -> float:
+def _population(found: Search, problem: str) -> float:
     """Return the pooled score of the best candidate with averages of the stationary law in place of test samples."""
-    data, best = result.data, result.best
+    data, best = found.data, found.result.best
     folded = data.fold(best.kernel, best.basis)
     (fit,) = data.fit_folds(folded, [best.regularization])
     if fit is None:

@@ -18,7 +18,7 @@ from .diagnostics.independence import independent_modes as independent_modes
 from .diagnostics.relevance import relevance as relevance
 from .estimators.adaptive import AdaptiveDiffusionMap as AdaptiveDiffusionMap
 from .estimators.kernel_map import KernelDiffusionMap as KernelDiffusionMap
-from .estimators.model_files import load as load
+from .estimators.kernel_map import load as load
 from .estimators.search import KernelSearchCV as KernelSearchCV
 from .estimators.variational import VariationalKernelMap as VariationalKernelMap
 from .forms.diffusion import Factor as Factor

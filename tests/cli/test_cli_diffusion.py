@@ -7,7 +7,7 @@ from sklearn.model_selection import GroupKFold
 import kdmaps
 from commands import GIVEN, given, run
 from kdmaps.data import gather, open_table
-from shared import known_warning, topology
+from shared import adaptive, known_warning, topology
 
 pytestmark = pytest.mark.usefixtures("undrawn")
 
@@ -101,8 +101,8 @@ def test_searches():
     options = ("samples.npy", "--modes", 2, "--features", 30, "--resamples", 0, "--columns", 0, "--kernel", "rq2")
     options = (*options, "--diffusion", "one.npy", "--rates", "cross-fitted")
     settings = {"n_features": 30, "diffusion": TENSORS[:, :1, :1], "rates": "cross-fitted", "random_state": 0}
-    adaptive = kdmaps.AdaptiveDiffusionMap(2, families=("rq2",), regularizations=(0.01,), **settings)
-    assert_fitted(run("fit", *options, "--lambda", 0.01), adaptive.fit(X[:, :1]))
+    refined = adaptive(2, families=("rq2",), regularizations=(0.01,), **settings)
+    assert_fitted(run("fit", *options, "--lambda", 0.01), refined.fit(X[:, :1]))
     search = kdmaps.KernelSearchCV(2, families=("rq2",), bandwidths=[3.0], **settings)
     assert_fitted(run("fit", *options, "--bandwidth", 3), search.fit(X[:, :1]))
 

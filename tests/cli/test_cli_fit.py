@@ -18,7 +18,7 @@ from kdmaps.estimators import model_files
 from kdmaps.kernels import Gaussian, Metric
 from kdmaps.selection import search
 from kdmaps.summary import describe_independence
-from shared import known_warning
+from shared import adaptive, known_warning
 
 pytestmark = pytest.mark.usefixtures("undrawn")
 
@@ -114,7 +114,7 @@ def test_searches_everything_that_is_not_given(data):
     result = run("fit", data / "samples.npy", *options, "--ordered")
     assert result.exit_code == 0, result.output
     settings = {"n_features": 30, "random_state": 0, "cv": kdmaps.BlockedKFold(5)}
-    model = kdmaps.AdaptiveDiffusionMap(2, families=["rq2"], **settings).fit(X)
+    model = adaptive(2, families=["rq2"], **settings).fit(X)
     np.testing.assert_array_equal(kdmaps.load(data / "out" / "model.npz").timescales_, model.timescales_)
     assert f"{len(model.cv_results_['selection_score'])} candidates" in result.stdout
     assert f"scores {model.best_selection_score_:.4g} ±" in result.stdout

@@ -21,7 +21,7 @@ GIVEN = ("--modes", 1, "--features", 16, "--kernel", "gaussian", "--bandwidth", 
 def little_memory(monkeypatch):
     monkeypatch.setattr("kdmaps.data.formats.base.BLOCK_BYTES", 2**17)
     monkeypatch.setattr("kdmaps.data.sources.IN_MEMORY_BYTES", 0)
-    monkeypatch.setattr("kdmaps.estimators.fitting.PREVIEW_SAMPLES", 500)
+    monkeypatch.setattr("kdmaps.estimators.fit.PREVIEW_SAMPLES", 500)
     # Figures do not depend on the number of samples, and are slow while memory is traced.
     monkeypatch.setattr("kdmaps.report._write._figures", lambda *_: {"timescales": ""})
     monkeypatch.setattr("kdmaps.report._write.look_of", lambda *_: {"figures": [], "coordinates": "", "modes": 1})

@@ -13,7 +13,7 @@ from kdmaps.data.check import warn_of_array
 from kdmaps.data.correlation import order_of
 from kdmaps.data.findings import surface_dimension
 from kdmaps.exceptions import DataWarning
-from shared import known_warning
+from shared import adaptive, known_warning
 
 DOUBLE_WELL = kdmaps.problems.load("dw1d")
 QUICK = {"families": ["gaussian"], "bandwidths": 2, "regularizations": [1e-3], "n_features": 40, "random_state": 0}
@@ -192,7 +192,7 @@ def test_dominating_weights_and_rows_of_weight_zero():
 
 
 # --- where findings appear --------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("estimator", [kdmaps.KernelDiffusionMap, kdmaps.KernelSearchCV, kdmaps.AdaptiveDiffusionMap])
+@pytest.mark.parametrize("estimator", [kdmaps.KernelDiffusionMap, kdmaps.KernelSearchCV, adaptive])
 def test_every_fit_warns_at_the_line_of_the_user(estimator):
     X = pd.DataFrame(samples(200), columns=["x", "y"])
     X.loc[7, "x"] = 60.0

@@ -17,12 +17,12 @@ from scipy.signal import lfilter
 from sklearn.base import clone
 from sklearn.model_selection import GroupKFold
 
-from kdmaps import AdaptiveDiffusionMap, KernelDiffusionMap, KernelSearchCV, TangentDiffusion
+from kdmaps import KernelDiffusionMap, KernelSearchCV, TangentDiffusion
 from kdmaps.data import PREVIEW_SAMPLES, as_source
 from kdmaps.forms.energy import compute_moments
 from kdmaps.forms.moments import Moments
 from kdmaps.utils.files import read_lines
-from shared import GRID, assert_same_moments, known_finding, known_warning
+from shared import GRID, adaptive, assert_same_moments, known_finding, known_warning
 
 dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
@@ -239,7 +239,7 @@ def test_samples_beyond_the_preview():
 @pytest.mark.slow
 def test_adaptive_search():
     settings = {"families": ["gaussian"], "random_state": 0, "n_features": 30, "max_search_samples": 600}
-    local, remote = (AdaptiveDiffusionMap(2, refine=False, **settings).fit(x) for x in (X, da.from_array(X, chunks=90)))
+    local, remote = (adaptive(2, refine=False, **settings).fit(x) for x in (X, da.from_array(X, chunks=90)))
     assert remote.best_params_ == local.best_params_
     assert_allclose(remote.timescales_, local.timescales_, rtol=1e-7)  # rounding, times a condition of 1e8
 

@@ -11,7 +11,7 @@ from scipy import stats
 import kdmaps
 from kdmaps import KernelDiffusionMap
 from kdmaps.data import ArraySource, StreamSource, as_source
-from shared import known_finding, known_warning, traced_peak
+from shared import adaptive, known_finding, known_warning, traced_peak
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:X (has|does not have) (valid )?feature names"),
@@ -201,7 +201,7 @@ def test_partial_fit_takes_sources(tmp_path):
 
 class TestLargeStream:
     def test_iterator_with_a_given_bandwidth(self, monkeypatch):
-        monkeypatch.setattr("kdmaps.estimators.fitting.PREVIEW_SAMPLES", 100)
+        monkeypatch.setattr("kdmaps.estimators.fit.PREVIEW_SAMPLES", 100)
         with pytest.raises(ValueError, match=r"Pass a callable .* give bandwidth as a number"):
             make().fit(cut(64, 64))
         model = make(bandwidth=2.0).fit(cut(64, 64))
@@ -210,7 +210,7 @@ class TestLargeStream:
 
     @known_warning("over-smooths")
     def test_previews_are_seeded_and_the_same_for_all_sources(self, monkeypatch):
-        monkeypatch.setattr("kdmaps.estimators.fitting.PREVIEW_SAMPLES", 100)
+        monkeypatch.setattr("kdmaps.estimators.fit.PREVIEW_SAMPLES", 100)
         one, two = make().fit(X), make().fit(lambda: cut(5, 400))
         assert one.kernel_.bandwidth == two.kernel_.bandwidth
         assert_array_equal(one.coefficients_, two.coefficients_)
@@ -280,23 +280,23 @@ class TestSearch:
         grid = {**self.options, "bandwidths": 2, "regularizations": [1e-2], "max_search_samples": 200}
         blocks = kdmaps.BlockedKFold(3, gap=20)
         search = kdmaps.KernelSearchCV(**grid, cv=blocks).fit(lambda: cut(100, 1), sample_weight=WEIGHT)
-        assert search.search_result_.data.folds.assignment.shape == (200, 3)
+        assert search.search_result_.assignment.shape == (200, 3)
         assert search.best_estimator_.moments_.count == N
         # The same draw from an array; and gaps of 20 of all samples, not of the subsample, between the sets.
         array = kdmaps.KernelSearchCV(**grid, cv=blocks).fit(X, sample_weight=WEIGHT)
         assert_array_equal(array.cv_results_["selection_score"], search.cv_results_["selection_score"])
         rows = as_source(X).sample(200, np.random.RandomState(0), WEIGHT).rows
-        for roles in search.search_result_.data.folds.assignment.T:
+        for roles in search.search_result_.assignment.T:
             test, train = rows[roles == 2], rows[roles == 1]
             assert np.abs(test[:, None] - train).min() > 20
 
     @known_warning("score landscape is flat")  # for a Gaussian law any wide kernel will do
     def test_adaptive(self):
         options = {**self.options, "refine": False, "regularizations": [1e-2], "max_search_samples": 150}
-        one, two = (kdmaps.AdaptiveDiffusionMap(**options).fit(source) for source in (X, lambda: cut(31, 500)))
+        one, two = (adaptive(**options).fit(source) for source in (X, lambda: cut(31, 500)))
         assert_array_equal(one.rates_, two.rates_)
         assert two.best_estimator_.moments_.count == N
-        assert len(two.search_result_.data.folds.assignment) == 150
+        assert len(two.search_result_.assignment) == 150
 
 
 def test_one_source_object_serves_many_passes():

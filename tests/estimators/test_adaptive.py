@@ -8,14 +8,16 @@ import pytest
 from sklearn.base import clone
 
 import kdmaps
-from kdmaps import AdaptiveDiffusionMap, KernelSearchCV
+from kdmaps import KernelSearchCV
+from kdmaps.data import ArraySource
 from kdmaps.estimators.adaptive import START_LAMBDAS, _start
 from kdmaps.exceptions import UnresolvedModesWarning
 from kdmaps.kernels import Gaussian, Metric
-from kdmaps.selection.candidate import Trial
+from kdmaps.selection.candidate import Stage, Trial
 from kdmaps.selection.folds import BlockedKFold
 from kdmaps.selection.rules import select_by_timescale
-from shared import known_warning
+from kdmaps.selection.search import search
+from shared import adaptive, known_warning
 
 
 @pytest.fixture(scope="module")
@@ -25,22 +27,22 @@ def X():
 
 def _searched(X, families):
     settings = {"families": families, "regularizations": [1e-3, 1e-2], "n_features": 40, "random_state": 0}
-    return AdaptiveDiffusionMap(2, refine=False, bandwidths=10, **settings).fit(X)
+    return search(ArraySource(X), None, None, KernelSearchCV(2, bandwidths=10, **settings)._plan())
 
 
 def test_refinement_starts_from_a_wide_gaussian_in_the_metric_of_the_choice(X):
-    result = _searched(X, ["laplacian", "gaussian"]).search_result_
+    found = _searched(X, ["laplacian", "gaussian"])
+    result = found.result
     turned = Metric(result.best.kernel, np.array([[0.0, 2.0], [0.5, 0.0]]))
     for kernel, inner in ((result.best.kernel, lambda k: k), (turned, lambda k: k.kernel)):
         best = replace(result.best, kernel=kernel)
-        start = _start(replace(result, best=best), 5.0)
+        start = _start(found._replace(result=replace(result, best=best)), 5.0)
         assert type(start.kernel) is (Metric if kernel is turned else Gaussian)
         assert inner(start.kernel) in (Gaussian(5.0), Gaussian(10.0))
-        # The best of all that were tried, each judged by itself.
         lambdas = [float(f"{factor / max(best.timescales):.3g}") for factor in START_LAMBDAS]
         wide = [k if kernel is not turned else Metric(k, turned.root) for k in (Gaussian(5.0), Gaussian(10.0))]
-        trials = [Trial("gaussian", k, "fourier", (lam,), "on all folds") for k in wide for lam in lambdas]
-        scores = [result.data.judge(trial, select_by_timescale)[0].value for trial in trials]
+        trials = [Trial("gaussian", k, "fourier", (lam,), Stage.ALL_FOLDS) for k in wide for lam in lambdas]
+        scores = [found.data.evaluate(trial, select_by_timescale)[0].value for trial in trials]
         assert start.regularization in lambdas
         assert start.value == pytest.approx(max(scores), rel=0.02)  # a path of λ is solved roughly
 
@@ -48,7 +50,7 @@ def test_refinement_starts_from_a_wide_gaussian_in_the_metric_of_the_choice(X):
 @known_warning("score landscape is flat")
 def test_one_coordinate_leaves_nothing_to_refine(X):
     settings = {"families": ["gaussian"], "regularizations": [1e-2], "n_features": 40, "random_state": 0}
-    model = AdaptiveDiffusionMap(1, **settings).fit(X[:, :1])
+    model = adaptive(1, **settings).fit(X[:, :1])
     assert model.refinement_ is None
     searched = KernelSearchCV(1, **settings).fit(X[:, :1])
     np.testing.assert_array_equal(model.transform(X[:, :1]), searched.transform(X[:, :1]))
@@ -57,8 +59,8 @@ def test_one_coordinate_leaves_nothing_to_refine(X):
 @pytest.mark.slow
 def test_another_scoring_is_not_refined_by_held_out_time_scales(X):
     settings = {"families": ["gaussian"], "regularizations": [1e-2], "n_features": 40, "random_state": 0}
-    assert AdaptiveDiffusionMap(2, scoring="rayleigh", **settings).fit(X).refinement_ is None
-    assert AdaptiveDiffusionMap(2, **settings).fit(X).refinement_ is not None
+    assert adaptive(2, scoring="rayleigh", **settings).fit(X).refinement_ is None
+    assert adaptive(2, **settings).fit(X).refinement_ is not None
 
 
 @known_warning()
@@ -68,7 +70,7 @@ def test_what_the_folds_have_measured_is_not_estimated_again(max_search_samples)
     X = np.random.default_rng(0).standard_normal((60, 10))
     settings = {"families": [Gaussian(3.0)], "regularizations": [1e-4], "n_features": 100, "random_state": 0}
     settings["basis"] = "fourier"
-    model = AdaptiveDiffusionMap(4, max_search_samples=max_search_samples, refine=False, **settings)
+    model = adaptive(4, max_search_samples=max_search_samples, refine=False, **settings)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         model.fit(X)
@@ -83,8 +85,8 @@ def test_a_checkpoint_without_a_random_state_is_resumed_on_the_same_samples(tmp_
     X = kdmaps.problems.load("dw1d").sample(400, random_state=0)
     settings = {"families": ["gaussian"], "regularizations": [1e-2], "n_features": 30, "max_search_samples": 100}
     settings["checkpoint"] = tmp_path / "search.jsonl"
-    first = AdaptiveDiffusionMap(1, **settings).fit(X)
-    again = AdaptiveDiffusionMap(1, **settings).fit(X)
+    first = adaptive(1, **settings).fit(X)
+    again = adaptive(1, **settings).fit(X)
     np.testing.assert_array_equal(again.cv_results_["selection_score"], first.cv_results_["selection_score"])
     # The times come from the file: nothing was computed again but the exact solve of the winner, which is the last.
     np.testing.assert_array_equal(again.cv_results_["mean_fit_time"][:-1], first.cv_results_["mean_fit_time"][:-1])
@@ -94,7 +96,7 @@ def test_a_checkpoint_without_a_random_state_is_resumed_on_the_same_samples(tmp_
 def test_regularization_is_not_rounded_by_a_refinement():
     X = kdmaps.problems.load("ou2d-16").sample(300, random_state=0)
     settings = {"families": ["gaussian"], "regularizations": [1e-4], "n_features": 40, "random_state": 0}
-    assert AdaptiveDiffusionMap(2, **settings).fit(X).refinement_.candidate.regularization == 1e-4
+    assert adaptive(2, **settings).fit(X).refinement_.candidate.regularization == 1e-4
 
 
 @pytest.mark.slow
@@ -102,7 +104,7 @@ def test_regularization_is_not_rounded_by_a_refinement():
 def test_selected_modes_are_close_to_the_truth(name):
     problem = kdmaps.problems.load(name)
     X = problem.sample(1000, random_state=3)
-    modes = AdaptiveDiffusionMap(problem.n_modes, random_state=0).fit_transform(X)
+    modes = adaptive(problem.n_modes, random_state=0).fit_transform(X)
     # Twice the mean error at N=500 in `python -m experiments.regret`, with twice the samples.
     assert kdmaps.metrics.subspace_r2(modes, problem.reference(X, problem.n_modes)) > 0.95
 
@@ -112,9 +114,7 @@ def test_selected_modes_are_close_to_the_truth(name):
 def test_large_data_are_searched_on_a_subsample_and_fitted_whole():
     problem = kdmaps.problems.load("ou2d-4")
     X = problem.sample(20_000, random_state=0)
-    model = AdaptiveDiffusionMap(2, random_state=0, families=["gaussian"], n_features=100, max_search_samples=1000).fit(
-        X
-    )
+    model = adaptive(2, random_state=0, families=["gaussian"], n_features=100, max_search_samples=1000).fit(X)
     assert model.best_estimator_.moments_.count == 20_000
     assert len(model.cv_results_["selection_score"]) >= 70
     # 20,000 samples: relative errors of the first two rates of order √(2/2e4)·few.
@@ -126,7 +126,7 @@ def test_large_data_are_searched_on_a_subsample_and_fitted_whole():
 def test_fifty_samples_are_enough_for_an_answer():
     problem = kdmaps.problems.load("ou2d-4")
     X = problem.sample(50, random_state=0)
-    modes = AdaptiveDiffusionMap(random_state=0).fit_transform(X)
+    modes = adaptive(random_state=0).fit_transform(X)
     first = kdmaps.metrics.subspace_r2(modes, problem.eigenfunctions(X, 1))
     assert first > 0.9  # x itself is found, whatever becomes of the faster modes
 
@@ -136,11 +136,11 @@ def test_blocks_and_gaps_keep_their_meaning_on_a_subsample():
     problem = kdmaps.problems.load("dw1d")
     trajectory = problem.simulate(3000, 0.05, random_state=0)[0]
     folds = BlockedKFold(3, gap=400)  # 400 of 3,000 frames: more than a third of a subsample of 1,000
-    model = AdaptiveDiffusionMap(
+    model = adaptive(
         2, random_state=0, families=["gaussian"], n_features=40, cv=folds, max_search_samples=1000, refine=False
     )
     assert model.fit(trajectory).best_estimator_.moments_.count == 3000
-    for roles in model.search_result_.data.folds.assignment.T:
+    for roles in model.search_result_.assignment.T:
         assert len(roles) == 1000
         assert np.count_nonzero(roles == 1) > 300
         assert np.count_nonzero(roles == 2) > 300
@@ -154,16 +154,16 @@ def test_refinement_is_kept_only_if_held_out_samples_say_so(monkeypatch):
     problem = kdmaps.problems.load("ou3d")
     X = problem.sample(500, random_state=0)
     settings = {"families": ["gaussian"], "regularizations": [1e-4], "n_features": 200, "random_state": 0}
-    model = AdaptiveDiffusionMap(4, **settings).fit(X)
+    model = adaptive(4, **settings).fit(X)
     found = model.refinement_
     assert found.preferred
     assert model.kernel_ == found.candidate.kernel
     assert model.kernel_.bandwidth[1:].min() > model.kernel_.bandwidth[0]
     r2 = kdmaps.metrics.subspace_r2
-    plain = AdaptiveDiffusionMap(4, refine=False, **settings).fit(X)
+    plain = adaptive(4, refine=False, **settings).fit(X)
     assert r2(model.transform(X), problem.reference(X, 4)) > r2(plain.transform(X), problem.reference(X, 4))
     searched = KernelSearchCV(4, **settings).fit(X)
     np.testing.assert_array_equal(plain.transform(X), searched.transform(X))
     monkeypatch.setattr(type(found), "preferred", property(lambda self: False))
-    kept = AdaptiveDiffusionMap(4, **settings).fit(X)
+    kept = adaptive(4, **settings).fit(X)
     np.testing.assert_array_equal(kept.transform(X), plain.transform(X))

@@ -7,6 +7,7 @@ import zlib
 import numpy as np
 import pytest
 
+import kdmaps
 from kdmaps import KernelDiffusionMap
 from kdmaps.estimators import model_files as io
 from shared import known_warning, traced_peak
@@ -75,8 +76,8 @@ def test_a_file_that_was_edited_is_refused(edit, good, tmp_path):
     path = tmp_path / "edited.npz"
     path.write_bytes(good.read_bytes())
     edited(path, lambda arrays: None)
-    io.load(path)  # written anew, but the same
-    for read in (io.load, io.read_header):
+    kdmaps.load(path)  # written anew, but the same
+    for read in (kdmaps.load, io.read_header):
         with pytest.raises(ValueError, match=r"edited\.npz (was damaged or|is not a usable .* its digest is missing)"):
             read(edited(path, EDITS[edit]))
         path.write_bytes(good.read_bytes())
@@ -88,7 +89,7 @@ def test_a_member_that_is_named_twice(good, tmp_path):
     with zipfile.ZipFile(path, "a") as archive, pytest.warns(UserWarning, match="Duplicate name"):
         archive.writestr("modes.rates.npy", members["modes.rates.npy"])
     with pytest.raises(ValueError, match="names a member twice"):
-        io.load(tmp_path / "twice.npz")
+        kdmaps.load(tmp_path / "twice.npz")
 
 
 def nested(path, count, size):
@@ -124,7 +125,7 @@ def test_nested_members_do_not_fill_the_memory(good, tmp_path):
 
     def load():
         with pytest.raises(ValueError, match="claim to hold more than the file"):
-            io.load(path)
+            kdmaps.load(path)
 
     assert traced_peak(load) < 3e6  # in 0.1.0 769 MB
 
@@ -137,6 +138,6 @@ def test_a_shape_beyond_the_file_takes_no_memory(good, tmp_path):
 
     def load():
         with pytest.raises(ValueError, match=r"modes\.rates does not have the size of its shape"):
-            io.load(write_members(tmp_path / "huge.npz", members))
+            kdmaps.load(write_members(tmp_path / "huge.npz", members))
 
     assert traced_peak(load) < 1e6  # the file has some 20 kB

@@ -8,10 +8,10 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.model_selection import GroupKFold
 
-from kdmaps import AdaptiveDiffusionMap, Factor, KernelDiffusionMap, KernelSearchCV, VariationalKernelMap, problems
+from kdmaps import Factor, KernelDiffusionMap, KernelSearchCV, VariationalKernelMap, problems
 from kdmaps.baselines import DiffusionMap
 from kdmaps.exceptions import DataWarning
-from shared import known_finding
+from shared import adaptive, known_finding
 
 N = 60
 X = np.random.default_rng(0).standard_normal((N, 2))
@@ -188,7 +188,7 @@ ESTIMATORS = {
     "search": KernelSearchCV(
         2, families=["gaussian"], bandwidths=2, regularizations=[1e-2], n_features=20, random_state=0
     ),
-    "adaptive": AdaptiveDiffusionMap(2, families=["gaussian"], regularizations=[1e-2], n_features=20, random_state=0),
+    "adaptive": adaptive(2, families=["gaussian"], regularizations=[1e-2], n_features=20, random_state=0),
     "variational": VariationalKernelMap(2, n_features=20, adam_steps=1, lbfgs_steps=1, random_state=0),
     "classical": DiffusionMap(2, random_state=0),
 }
@@ -272,7 +272,7 @@ def test_number_of_tensors_for_a_search(make, n):
 def test_an_objective_is_checked_before_the_search(monkeypatch):
     monkeypatch.setattr("kdmaps.estimators.search.search", lambda *_, **__: pytest.fail("searched first"))
     with pytest.raises(ValueError, match="Unknown objective 'x'"):
-        clone(ESTIMATORS["adaptive"]).set_params(objective="x").fit(X)
+        clone(ESTIMATORS["adaptive"]).set_params(refine="x").fit(X)
 
 
 @pytest.mark.parametrize("method", ["transform", "gradient", "score"])

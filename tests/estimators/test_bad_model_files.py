@@ -8,6 +8,7 @@ import zipfile
 import numpy as np
 import pytest
 
+import kdmaps
 from kdmaps import KernelDiffusionMap
 from kdmaps.estimators import model_files as io
 from shared import known_warning
@@ -69,7 +70,7 @@ HEADERS = {
     "metric kernel": (in_metric(np.eye(3), {"family": "Gaussian", "bandwidth": [1, 2]}), "bandwidth has shape"),
     "metric alone": ({"kernel": {"family": "Metric", "root": np.eye(3).tolist()}}, "damaged"),
     "mixture": ({"kernel": {"family": "Mixture"}}, "kernels"),
-    "parameter": ({"parameters": {"evil": 1}}, "has no parameter evil"),
+    "parameter": ({"parameters": {"evil": 1, "dtype": "float64"}}, "has no parameter evil"),
     "parameter kind": ({"parameters": {"kernel": {"pickle": "x"}}}, "unknown kind of parameter 'pickle'"),
     "parameter array": ({"parameters": {"landmarks": {"array": "nowhere"}}}, "nowhere"),
     "dimension": ({"n_features_in": 4}, "basis.frequencies has shape"),
@@ -84,21 +85,21 @@ def test_bad_headers(case, good, tmp_path):
     change, message = HEADERS[case]
     arrays, header = contents(good)
     with pytest.raises(ValueError, match=message) as caught:
-        io.load(write(tmp_path / "bad.npz", arrays, {**header, **change}))
+        kdmaps.load(write(tmp_path / "bad.npz", arrays, {**header, **change}))
     assert "bad.npz" in str(caught.value)
 
 
 @pytest.mark.parametrize("text", [b"", b"\xff\xfe", b"[1]", b"{", b"null"])
 def test_headers_that_are_no_header(text, good, tmp_path):
     with pytest.raises(ValueError, match="its header"):
-        io.load(write(tmp_path / "bad.npz", contents(good)[0], text))
+        kdmaps.load(write(tmp_path / "bad.npz", contents(good)[0], text))
 
 
 def test_a_header_without_a_field(good, tmp_path):
     arrays, header = contents(good)
     for name in set(header) - {"libraries"}:
         with pytest.raises(ValueError, match=r"bad\.npz is"):
-            io.load(write(tmp_path / "bad.npz", arrays, {k: v for k, v in header.items() if k != name}))
+            kdmaps.load(write(tmp_path / "bad.npz", arrays, {k: v for k, v in header.items() if k != name}))
 
 
 def test_every_array_is_checked(good, tmp_path):
@@ -113,15 +114,15 @@ def test_every_array_is_checked(good, tmp_path):
             del bad["shape"]
         for value in bad.values():
             with pytest.raises(ValueError, match=name.replace(".", r"\.")):
-                io.load(write(tmp_path / "bad.npz", {**arrays, name: value}, header))
+                kdmaps.load(write(tmp_path / "bad.npz", {**arrays, name: value}, header))
         with pytest.raises(ValueError, match=name.replace(".", r"\.")):
-            io.load(write(tmp_path / "bad.npz", {k: v for k, v in arrays.items() if k != name}, header))
+            kdmaps.load(write(tmp_path / "bad.npz", {k: v for k, v in arrays.items() if k != name}, header))
 
 
 def test_moments_without_samples(good, tmp_path):
     arrays, header = contents(good)
     with pytest.raises(ValueError, match="no samples"):
-        io.load(write(tmp_path / "bad.npz", {**arrays, "moments.weight": np.array(0.0)}, header))
+        kdmaps.load(write(tmp_path / "bad.npz", {**arrays, "moments.weight": np.array(0.0)}, header))
 
 
 class Bomb:
@@ -132,10 +133,10 @@ class Bomb:
 def test_pickled_content_is_never_run(good, tmp_path):
     arrays, header = contents(good)
     with pytest.raises(ValueError, match="Object arrays cannot be loaded"):
-        io.load(write(tmp_path / "bad.npz", {**arrays, "evil": np.array([Bomb()], dtype=object)}, header))
+        kdmaps.load(write(tmp_path / "bad.npz", {**arrays, "evil": np.array([Bomb()], dtype=object)}, header))
     (tmp_path / "bad.pkl").write_bytes(pickle.dumps(Bomb()))
     with pytest.raises(ValueError, match=r"not an \.npz archive"):
-        io.load(tmp_path / "bad.pkl")
+        kdmaps.load(tmp_path / "bad.pkl")
 
 
 def test_a_compressed_file_is_not_unpacked(good, tmp_path):
@@ -143,7 +144,7 @@ def test_a_compressed_file_is_not_unpacked(good, tmp_path):
     text = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
     np.savez_compressed(tmp_path / "bomb.npz", header=text, **arrays, more=np.zeros(10**6))
     with pytest.raises(ValueError, match="it is compressed, as no kdmaps model is"):
-        io.load(tmp_path / "bomb.npz")
+        kdmaps.load(tmp_path / "bomb.npz")
 
 
 def test_an_array_that_claims_to_be_huge(good, tmp_path):
@@ -155,21 +156,21 @@ def test_an_array_that_claims_to_be_huge(good, tmp_path):
                 member = member[:10] + header.ljust(117) + b"\n" + member[128:]
             target.writestr(name, member)
     with pytest.raises(ValueError, match="not a kdmaps model, or is truncated"):
-        io.load(tmp_path / "huge.npz")
+        kdmaps.load(tmp_path / "huge.npz")
 
 
 def test_foreign_files(tmp_path):
     path = tmp_path / "foreign"
     np.savez(tmp_path / "foreign.npz", a=np.ones(3))
     with pytest.raises(ValueError, match="no header"):
-        io.load(tmp_path / "foreign.npz")
+        kdmaps.load(tmp_path / "foreign.npz")
     for content in (b"", b"PK\x05\x06", b"time,x\n0,1\n", b"\x93NUMPY"):
         path.write_bytes(content)
         with pytest.raises(ValueError, match="not a kdmaps model, or is truncated"):
-            io.load(path)
+            kdmaps.load(path)
         with pytest.raises(ValueError, match=rf"^{path} is not a kdmaps model, or is truncated"):  # said once
             io.read_header(path)
-    for read in (io.load, io.read_header):
+    for read in (kdmaps.load, io.read_header):
         with pytest.raises(FileNotFoundError, match=r"There is no model .*nowhere"):
             read(tmp_path / "nowhere")
         with pytest.raises(IsADirectoryError, match=r"give the model\.npz in it"):
@@ -182,19 +183,19 @@ def test_a_truncated_file_is_never_read(good, tmp_path):
     for size in range(0, len(content), 97):
         path.write_bytes(content[:size])
         with pytest.raises(ValueError, match=r"short\.npz is not"):
-            io.load(path)
+            kdmaps.load(path)
 
 
 def test_a_flipped_byte_is_found_or_harmless(good, tmp_path):
     content = good.read_bytes()
     path = tmp_path / "flipped.npz"
-    expected = io.load(good).transform(X)
+    expected = kdmaps.load(good).transform(X)
     for position in range(0, len(content), 61):
         changed = bytearray(content)
         changed[position] ^= 0xFF
         path.write_bytes(changed)
         try:
-            found = io.load(path)
+            found = kdmaps.load(path)
         except ValueError:
             continue
         # Not found: a date in the archive's directory, for example.
@@ -202,13 +203,13 @@ def test_a_flipped_byte_is_found_or_harmless(good, tmp_path):
 
 
 def test_a_file_of_0_1_0_has_no_digest(good, tmp_path):
-    old, new = io.load(write(tmp_path / "old.npz", *contents(good))), io.load(good)
+    old, new = kdmaps.load(write(tmp_path / "old.npz", *contents(good))), kdmaps.load(good)
     np.testing.assert_array_equal(old.transform(X), new.transform(X), strict=True)
     np.testing.assert_array_equal(old.rates_, new.rates_)
 
 
 def test_a_nested_header_is_refused(good, tmp_path):
     arrays, _ = contents(good)
-    for read in (io.load, io.read_header):
+    for read in (kdmaps.load, io.read_header):
         with pytest.raises(ValueError, match=r"bad\.npz is a damaged kdmaps model"):
             read(write(tmp_path / "bad.npz", arrays, b"[" * 100_000))

@@ -9,8 +9,8 @@ from sklearn.base import clone
 import kdmaps
 from kdmaps.forms.energy import EnergyForm
 from kdmaps.forms.tangent import TangentDiffusion
-from kdmaps.selection import judging as search_data
-from shared import GRID, known_warning
+from kdmaps.selection import evaluation as search_data
+from shared import GRID, adaptive, known_warning
 
 pytestmark = known_warning("have the same time scale")
 
@@ -41,9 +41,9 @@ def count_calls(monkeypatch, target, name):
     return calls
 
 
-@pytest.mark.parametrize("make", [kdmaps.KernelSearchCV, kdmaps.AdaptiveDiffusionMap])
+@pytest.mark.parametrize("make", [kdmaps.KernelSearchCV, adaptive])
 def test_each_candidate_is_summed_once_and_the_winner_again_and_with_other_features(make, X, passes):
-    settings = {"refine": False} if make is kdmaps.AdaptiveDiffusionMap else {}
+    settings = {"refine": False} if make is adaptive else {}
     model = make(**SETTINGS, **GRID, **settings).fit(X)
     winner = repr(model.kernel_)
     assert len(passes) == 2 * 3
@@ -53,7 +53,7 @@ def test_each_candidate_is_summed_once_and_the_winner_again_and_with_other_featu
 
 
 def test_a_refinement_adds_a_pass_for_each_kernel_that_it_tries(X, passes):
-    model = kdmaps.AdaptiveDiffusionMap(**SETTINGS, **GRID).fit(X)
+    model = adaptive(**SETTINGS, **GRID).fit(X)
     found = model.refinement_
     searched = {repr(candidate.kernel) for candidate in model.search_result_.candidates}
     tried = {kernel: n / len(X) for kernel, n in passes.items() if kernel not in searched}
@@ -63,7 +63,7 @@ def test_a_refinement_adds_a_pass_for_each_kernel_that_it_tries(X, passes):
 
 
 def test_a_subsample_is_searched_and_all_samples_are_summed_once(X, passes):
-    model = kdmaps.AdaptiveDiffusionMap(**SETTINGS, **GRID, refine=False, max_search_samples=100).fit(X)
+    model = adaptive(**SETTINGS, **GRID, refine=False, max_search_samples=100).fit(X)
     assert (
         passes.pop(repr(model.kernel_)) == 100 + 100 + 100 + 200
     )  # judged, looked at closely, with other features, fitted
@@ -73,18 +73,18 @@ def test_a_subsample_is_searched_and_all_samples_are_summed_once(X, passes):
 def test_the_median_and_the_tangent_spaces_are_found_once(X, monkeypatch):
     medians = count_calls(monkeypatch, search_data, "median_distance")
     spaces = count_calls(monkeypatch, TangentDiffusion, "fit")
-    model = kdmaps.AdaptiveDiffusionMap(**SETTINGS, **GRID, diffusion=TangentDiffusion(dimension=1, floor=0.3))
+    model = adaptive(**SETTINGS, **GRID, diffusion=TangentDiffusion(dimension=1, floor=0.3))
     model.fit(X)
     assert len(medians) == len(spaces) == 1
 
 
 def test_the_same_seed_draws_the_same_frequencies_and_folds_everywhere(X):
     searched = kdmaps.KernelSearchCV(**SETTINGS, **GRID).fit(X)
-    adaptive = kdmaps.AdaptiveDiffusionMap(**SETTINGS, **GRID, refine=False).fit(X)
+    default = adaptive(**SETTINGS, **GRID, refine=False).fit(X)
     single = kdmaps.KernelDiffusionMap(**SETTINGS, **searched.best_params_).fit(X)
-    for model in (adaptive, single):
+    for model in (default, single):
         np.testing.assert_array_equal(model.basis_.frequencies, searched.basis_.frequencies)
-    folds = [model.search_result_.data.folds.assignment for model in (searched, adaptive)]
+    folds = [model.search_result_.assignment for model in (searched, default)]
     np.testing.assert_array_equal(*folds)
     # Cross-fitted rates come from the folds: those of a search and of a single fit agree to rounding.
     rates = {"rates": "cross-fitted"}
@@ -138,12 +138,12 @@ def test_a_candidate_without_a_score_says_why(X):
 @known_warning("regularization weighs")
 def test_the_best_estimator_is_plain_and_can_be_cloned(X):
     groups = np.arange(200) // 20
-    model = kdmaps.AdaptiveDiffusionMap(**SETTINGS, **GRID, cv=kdmaps.BlockedKFold(3), max_search_samples=100).fit(X)
+    model = adaptive(**SETTINGS, **GRID, cv=kdmaps.BlockedKFold(3), max_search_samples=100).fit(X)
     again = clone(model.best_estimator_).fit(X)
     np.testing.assert_allclose(again.transform(X), model.transform(X), atol=1e-10)
     assert isinstance(model.best_estimator_.cv, kdmaps.BlockedKFold)
-    grouped = kdmaps.AdaptiveDiffusionMap(**SETTINGS, **GRID).fit(X, groups=groups)
-    for roles in grouped.search_result_.data.folds.assignment.T:
+    grouped = adaptive(**SETTINGS, **GRID).fit(X, groups=groups)
+    for roles in grouped.search_result_.assignment.T:
         assert all(len(set(roles[groups == g])) == 1 for g in range(10))
 
 
@@ -231,7 +231,7 @@ class Fixed(kdmaps.kernels.Kernel):
 
 
 def test_a_kernel_without_a_bandwidth_is_not_refined(X):
-    model = kdmaps.AdaptiveDiffusionMap(**{**SETTINGS, **GRID, "families": [Fixed()]}).fit(X)
+    model = adaptive(**{**SETTINGS, **GRID, "families": [Fixed()]}).fit(X)
     assert model.refinement_ is None
     same = kdmaps.KernelSearchCV(**{**SETTINGS, **GRID, "families": [Fixed.own]}).fit(X)
     np.testing.assert_array_equal(model.rates_, same.rates_)

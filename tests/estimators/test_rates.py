@@ -11,7 +11,7 @@ from kdmaps import KernelDiffusionMap
 from kdmaps.bases import ModeBasis
 from kdmaps.forms.energy import compute_moments
 from kdmaps.spectrum.pencil import find_modes
-from shared import known_finding, known_warning
+from shared import adaptive, known_finding, known_warning
 
 pytestmark = known_warning("have the same time scale")
 
@@ -160,11 +160,11 @@ def test_bad_arguments(wrong, message):
         KernelDiffusionMap(**{**SETTINGS, **wrong}).fit(ornstein_uhlenbeck())
 
 
-@pytest.mark.parametrize("cls", [KernelDiffusionMap, kdmaps.KernelSearchCV, kdmaps.AdaptiveDiffusionMap])
-def test_streams_have_no_folds(cls):
+@pytest.mark.parametrize("make", [KernelDiffusionMap, kdmaps.KernelSearchCV, adaptive])
+def test_streams_have_no_folds(make):
     X = ornstein_uhlenbeck()
     with pytest.raises(ValueError, match="rates='cross-fitted' needs samples that can be cut into folds"):
-        cls(2, rates="cross-fitted").fit(lambda: iter([X[:150], X[150:]]))
+        make(2, rates="cross-fitted").fit(lambda: iter([X[:150], X[150:]]))
 
 
 @known_finding("rows repeat others")

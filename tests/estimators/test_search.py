@@ -10,21 +10,21 @@ from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, ShuffleSpli
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import kdmaps
-from kdmaps import AdaptiveDiffusionMap, KernelDiffusionMap, KernelSearchCV
+from kdmaps import KernelDiffusionMap, KernelSearchCV
 from kdmaps.bases import make_basis
 from kdmaps.data import ArraySource
 from kdmaps.exceptions import UnreliableModesWarning
 from kdmaps.forms.diffusion import DiffusionTensor
 from kdmaps.forms.energy import EnergyForm, compute_moments
 from kdmaps.kernels import Gaussian, Mixture
-from kdmaps.selection import judging
+from kdmaps.selection import evaluation
 from kdmaps.selection.candidate import Candidate
 from kdmaps.selection.cross_fit import CrossFit
+from kdmaps.selection.evaluation import SearchData
 from kdmaps.selection.folds import BlockedKFold, Folds, make_splits
-from kdmaps.selection.judging import SearchData
 from kdmaps.selection.rules import Score
 from kdmaps.selection.scores import FoldFit
-from shared import SMALL_SEARCH, known_finding, known_warning
+from shared import SMALL_SEARCH, adaptive, known_finding, known_warning
 
 LAMBDAS = [1e-3, 1e-2, 1e-1]
 
@@ -45,9 +45,7 @@ def X(problem):
         KernelSearchCV(
             n_components=1, families=("gaussian",), bandwidths=2, regularizations=(1e-2,), cv=2, n_features=20
         ),
-        AdaptiveDiffusionMap(
-            1, families=("gaussian",), bandwidths=3, regularizations=(1e-2,), cv=2, n_features=20, refine=False
-        ),
+        adaptive(1, families=("gaussian",), bandwidths=3, regularizations=(1e-2,), cv=2, n_features=20, refine=False),
     ]
 )
 @known_warning()  # the checks fit blobs and a few points
@@ -198,7 +196,7 @@ def test_splitters_for_trajectories(cv, problem):
         held_out = best.fit(trajectory[train]).score(trajectory[test])
         # As in the comparison with scikit-learn.
         assert search.cv_results_[f"split{f}_test_score"][search.best_index_] == pytest.approx(held_out, rel=1e-7)
-    np.testing.assert_array_equal(search.search_result_.data.folds.assignment, roles)
+    np.testing.assert_array_equal(search.search_result_.assignment, roles)
 
 
 @pytest.mark.parametrize("landmarks", ["uniform", "greedy"])
@@ -214,7 +212,7 @@ def test_landmarks_that_are_samples_do_not_test_themselves(landmarks, X):
     )
     search.set_params(n_features=30, random_state=0, max_extensions=0).fit(X)
     chosen = np.isin(X[:, 0], search.best_estimator_.basis_.landmarks)
-    roles = search.search_result_.data.folds.assignment
+    roles = search.search_result_.assignment
     assert chosen.sum() == search.best_estimator_.basis_.n_features > 10
     for f, (train, test) in enumerate(KFold(3).split(X)):
         assert (roles[train, f] == 1).all()  # a landmark trains like any other sample
@@ -288,7 +286,7 @@ def test_callable_scoring_is_averaged_over_folds(X):
 def test_failed_fits_leave_nothing_behind(X):
     for estimator in (
         KernelSearchCV(**SMALL_SEARCH),
-        AdaptiveDiffusionMap(2, families=["gaussian"], n_features=20, refine=False),
+        adaptive(2, families=["gaussian"], n_features=20, refine=False),
     ):
         with pytest.raises(ValueError, match="n_components"):
             clone(estimator).set_params(n_components=200).fit(X)
@@ -372,14 +370,14 @@ def test_a_winner_of_a_grid_that_rounding_spoils_gives_way_to_the_next(monkeypat
     X = kdmaps.problems.load("dw1d").sample(200, random_state=0)
     settings = {"families": ("gaussian",), "bandwidths": [0.5, 1.0], "regularizations": [1e-3, 1e-2], "random_state": 0}
     first = kdmaps.KernelSearchCV(2, **settings).fit(X)
-    spoiled, solve = first.best_params_["regularization"], judging.find_modes
+    spoiled, solve = first.best_params_["regularization"], evaluation.find_modes
 
     def find_modes(moments, ridge, n, regularization, center):
         if regularization == spoiled:
             raise ValueError("The samples determine only 1 mode")
         return solve(moments, ridge, n, regularization, center)
 
-    monkeypatch.setattr(judging, "find_modes", find_modes)
+    monkeypatch.setattr(evaluation, "find_modes", find_modes)
     second = kdmaps.KernelSearchCV(2, **settings).fit(X)
     scores = first.cv_results_["selection_score"]
     others = first.cv_results_["param_regularization"] != spoiled

@@ -12,7 +12,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import kdmaps
 from kdmaps.exceptions import DataWarning
 from kdmaps.problems import load
-from shared import known_finding, known_warning
+from shared import adaptive, known_finding, known_warning
 
 LAG, STEP = 2, 0.05
 ESTIMATORS = [
@@ -20,7 +20,7 @@ ESTIMATORS = [
     kdmaps.KernelSearchCV(
         2, lag=LAG, time_step=STEP, families=["gaussian"], bandwidths=3, n_features=60, random_state=0
     ),
-    kdmaps.AdaptiveDiffusionMap(2, lag=LAG, time_step=STEP, n_features=60, families=["gaussian"], random_state=0),
+    adaptive(2, lag=LAG, time_step=STEP, n_features=60, families=["gaussian"], random_state=0),
 ]
 quiet = known_warning()  # short trajectories, as tests need them
 
@@ -236,7 +236,7 @@ def test_model_files(ou, tmp_path):
         ({"lag": 6000}, "lag=6000 leaves no pair"),
         ({"time_step": 0}, "time_step must be a positive number"),
         ({"time_step": np.nan}, "time_step must be a positive number"),
-        ({"diffusion": 2.0}, "diffusion belongs to the energy"),
+        ({"diffusion": 2.0}, "diffusion cannot be combined with lag"),
         ({"center": False}, "center=False"),
         ({"engine": "jax"}, "engine='jax'"),
     ],
@@ -376,7 +376,7 @@ SMALL = {"families": ["gaussian"], "bandwidths": 2, "regularizations": [1e-2], "
         kdmaps.KernelDiffusionMap(1, n_features=20, lag=1),
         kdmaps.KernelDiffusionMap(1, n_features=20, lag=1, reversible=False),
         kdmaps.KernelSearchCV(1, lag=1, **SMALL),
-        kdmaps.AdaptiveDiffusionMap(1, lag=1, **SMALL),
+        adaptive(1, lag=1, **SMALL),
     ],
     expected_failed_checks=lambda estimator: NOT_FOR_TRAJECTORIES,
 )

@@ -7,12 +7,12 @@ import pytest
 from numpy.testing import assert_allclose
 
 import kdmaps
-from kdmaps import AdaptiveDiffusionMap, Factor, KernelDiffusionMap, KernelSearchCV, TangentDiffusion
+from kdmaps import Factor, KernelDiffusionMap, KernelSearchCV, TangentDiffusion
 from kdmaps.exceptions import UnresolvedModesWarning
 from kdmaps.forms.diffusion import DiffusionTensor, mean_diffusion
 from kdmaps.forms.tangent import TangentTensor
 from kdmaps.selection.grid import REGULARIZATIONS, rate_unit, regularization_grid
-from shared import known_warning
+from shared import adaptive, known_warning
 
 X = kdmaps.problems.load("ou2d-4").sample(300, random_state=0)
 
@@ -38,8 +38,8 @@ def test_a_search_does_not_see_units(length, diffusion):
 @pytest.mark.slow
 def test_a_refinement_does_not_see_units():
     settings = {"families": ["gaussian"], "n_features": 60, "random_state": 0}
-    plain = AdaptiveDiffusionMap(2, **settings).fit(X)
-    scaled = AdaptiveDiffusionMap(2, **settings).fit(X * 1e3)
+    plain = adaptive(2, **settings).fit(X)
+    scaled = adaptive(2, **settings).fit(X * 1e3)
     assert scaled.refinement_.preferred == plain.refinement_.preferred
     # Both maximise the same score; where they stop depends on rounding.
     assert_allclose(scaled.rates_ * 1e6, plain.rates_, rtol=1e-2)

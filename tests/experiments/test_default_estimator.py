@@ -8,7 +8,7 @@ from experiments import _default, coverage, nuisance, rare_events, release, stea
 from experiments._default import fit_default
 from experiments._runner import finished
 from pages import read_page, states
-from shared import known_warning
+from shared import adaptive, known_warning
 
 #: A search of two candidates.
 SMALL = {
@@ -225,7 +225,7 @@ def test_release_row_is_that_of_the_estimator():
     (row,) = release.run("dw1d", 200, 3, **SMALL)
     problem = kdmaps.problems.load("dw1d")
     X = problem.sample(200, random_state=3)
-    model = kdmaps.AdaptiveDiffusionMap(problem.n_modes, random_state=3, **SMALL)
+    model = adaptive(problem.n_modes, random_state=3, **SMALL)
     modes = model.fit_transform(X)
     assert row["r2"] == pytest.approx(kdmaps.metrics.subspace_r2(modes, problem.reference(X, problem.n_modes)))
     assert row["exact"] == problem.rates(problem.n_modes).tolist()

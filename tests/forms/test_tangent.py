@@ -14,7 +14,7 @@ from kdmaps.forms.energy import compute_moments
 from kdmaps.forms.tangent import TangentSpaces, TangentTensor
 from kdmaps.kernels import make_kernel
 from kdmaps.metrics import subspace_r2
-from shared import known_warning
+from shared import adaptive, known_warning
 
 
 def sphere(n, dim, seed=0):
@@ -259,7 +259,7 @@ class TestEstimators:
         search = {"families": ["gaussian"], "regularizations": [1e-3, 1e-2]}
         for estimator in (
             kdmaps.KernelSearchCV(bandwidths=3, max_extensions=0, **search, **shared),
-            kdmaps.AdaptiveDiffusionMap(max_search_samples=200, refine=False, **search, **shared),
+            adaptive(max_search_samples=200, refine=False, **search, **shared),
             kdmaps.VariationalKernelMap(basis="fourier", adam_steps=2, lbfgs_steps=2, **shared),
             kdmaps.VariationalKernelMap(learn_bandwidths=False, adam_steps=2, lbfgs_steps=2, **shared),
         ):

@@ -23,8 +23,8 @@ from kdmaps.learn.problem import Problem
 from kdmaps.learn.statistics import Samples
 from kdmaps.metrics import subspace_r2
 from kdmaps.selection.candidate import Candidate, Trial
+from kdmaps.selection.evaluation import SearchData
 from kdmaps.selection.folds import Folds
-from kdmaps.selection.judging import SearchData
 from kdmaps.selection.rules import Score, select_by_timescale
 from shared import known_warning
 
@@ -36,7 +36,7 @@ def searched(X, n_components, n_features, **settings):
 
 
 def judged(data, kernel, lam):
-    return data.judge(Trial(repr(kernel), kernel, "fourier", (lam,)), select_by_timescale)[0]
+    return data.evaluate(Trial(repr(kernel), kernel, "fourier", (lam,)), select_by_timescale)[0]
 
 
 @pytest.mark.slow
@@ -50,7 +50,7 @@ def test_refinement_of_ornstein_uhlenbeck_modes(objective):
     data = searched(X, 4, 80, cv=KFold(3, shuffle=True, random_state=0))
     start = judged(data, kernel, lam)
     settings = {"max_steps": 12, "objective": objective}
-    refined = refine(data, start, start, **settings)
+    refined, _ = refine(data, start, start, **settings)
     found = refined.candidate
     assert refined.history["best_loss"][-1] <= refined.history["loss"][0]
     assert np.all(np.abs(np.log(found.kernel.bandwidth / kernel.bandwidth)) <= 2)
@@ -65,7 +65,7 @@ def test_refinement_of_ornstein_uhlenbeck_modes(objective):
             return subspace_r2(model.transform(X), problem.reference(X, 4))
 
         assert quality(found.kernel) > quality(kernel)
-        again = refine(data, start, start, **settings)
+        again, _ = refine(data, start, start, **settings)
         np.testing.assert_array_equal(found.kernel.bandwidth, again.candidate.kernel.bandwidth)
 
 
@@ -104,7 +104,7 @@ def test_a_refinement_is_kept_by_score_or_by_agreement():
             )
 
         refined, rival = candidate(after, differences, agreement), candidate(before, np.zeros(3), 0.9)
-        return Refinement(refined, rival, None, exchanged, history={})
+        return Refinement(refined, rival, exchanged, history={})
 
     assert made().difference_standard_error == pytest.approx(0.1)
     assert made().preferred  # the score is higher, beyond chance: agreement is not asked
@@ -123,7 +123,7 @@ def test_a_refinement_is_kept_by_score_or_by_agreement():
 def test_a_refinement_does_not_depend_on_its_rival():
     data = searched(kdmaps.problems.load("ou2d-4").sample(150, random_state=0), 2, 40)
     start, rival = judged(data, RationalQuadratic(5.0, 6.0), 1e-3), judged(data, RationalQuadratic(5.0, 3.0), 1e-2)
-    alone, compared = (refine(data, start, other, max_steps=2) for other in (start, rival))
+    alone, compared = (refine(data, start, other, max_steps=2)[0] for other in (start, rival))
     np.testing.assert_array_equal(compared.candidate.kernel.bandwidth, alone.candidate.kernel.bandwidth)
     X = data.source.array  # both angles, from models fitted by themselves
     for one, other in ((alone, start), (compared, rival)):
@@ -142,7 +142,7 @@ def test_descent_does_not_start_on_the_bound():
     data = searched(kdmaps.problems.load("ou2d-4").sample(150, random_state=3), 2, 40)
     # narrower than `narrowest`, so that narrowing has the smallest bound there is, and narrower still scores best
     start = judged(data, RationalQuadratic(5.0, 6.0), 1e-3)
-    x, y = refine(data, start, start, max_steps=3, narrowest=10.0).candidate.kernel.bandwidth
+    x, y = refine(data, start, start, max_steps=3, narrowest=10.0)[0].candidate.kernel.bandwidth
     assert x == pytest.approx(6.0, rel=2e-3)  # bound 1e-3
     assert y > 7.0
 
@@ -180,7 +180,7 @@ def test_the_bandwidths_of_a_metric_are_those_of_its_coordinates():
         (searched(X @ ROOT, 2, 40, diffusion=ROOT.T @ ROOT), kernel),
     ):
         start = judged(data, k, 1e-3)
-        found.append(refine(data, start, start, max_steps=3, narrowest=2.0))
+        found.append(refine(data, start, start, max_steps=3, narrowest=2.0)[0])
     metric, plain = (refined.candidate for refined in found)
     np.testing.assert_array_equal(metric.kernel.root, ROOT)
     assert isinstance(metric.kernel.kernel, RationalQuadratic)
@@ -220,7 +220,8 @@ warnings.simplefilter("ignore")
 import kdmaps
 X = kdmaps.problems.load("ou2d-4").sample(150, random_state=0)
 settings = {"n_components": 2, "n_features": 40, "random_state": 0}
-found = kdmaps.AdaptiveDiffusionMap(**settings, families=("gaussian",), regularizations=[1e-3]).fit(X)
+search = kdmaps.KernelSearchCV(families=("gaussian",), regularizations=[1e-3])
+found = kdmaps.AdaptiveDiffusionMap(**settings, search=search).fit(X)
 assert len(found.refinement_.history["loss"]) > 2
 learned = kdmaps.VariationalKernelMap(**settings, objective="heldout", adam_steps=2, lbfgs_steps=2).fit(X)
 assert learned.best_loss_ < learned.history_["loss"][0]

@@ -15,7 +15,7 @@ import kdmaps
 from kdmaps.certificates import Certificate, cv_consistency
 from kdmaps.kernels import Metric, Mixture
 from kdmaps.report import render_report, write_report
-from shared import GRID, known_warning
+from shared import GRID, adaptive, known_warning
 
 # Pages of small fits: three modes of 300 samples, of a Gaussian law for which any wide kernel will do.
 pytestmark = [
@@ -316,7 +316,7 @@ WEIGHT = np.random.default_rng(0).uniform(0, 2, 300)
     [
         kdmaps.KernelDiffusionMap(2, n_features=30, rates="cross-fitted", cv=GroupKFold(3), random_state=0),
         kdmaps.KernelSearchCV(2, families=["rq2"], bandwidths=2, cv=GroupKFold(3), n_features=30, random_state=0),
-        kdmaps.AdaptiveDiffusionMap(
+        adaptive(
             2, families=["rq2"], cv=GroupKFold(3), refine=False, rates="cross-fitted", n_features=30, random_state=0
         ),
     ],

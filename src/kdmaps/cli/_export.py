@@ -41,7 +41,7 @@ def export(
     """Write a mode as a collective variable: PLUMED input, an OpenMM force (XML), or a Python module for JAX."""
     require_one_of(tuple(TARGETS), "--to", to)
     require(to != "openmm" or inputs is not None, "--inputs", "OpenMM needs the atoms, as in torsion:4-6-8-14.")
-    from kdmaps.estimators.model_files import load
+    from kdmaps.estimators.kernel_map import load
     from kdmaps.simulation import jax_program, plumed_input
     from kdmaps.utils.files import check_writable, replacing
 

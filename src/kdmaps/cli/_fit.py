@@ -237,13 +237,15 @@ def _estimator(
         return KernelDiffusionMap(
             n_modes, kernel=kernel, bandwidth=bandwidth, regularization=regularization, **settings
         )
-    if kernel != "auto":
-        settings["families"] = (kernel,)
+    of_search: dict[str, Any] = {} if kernel == "auto" else {"families": (kernel,)}
     if regularization is not None:
-        settings["regularizations"] = (regularization,)
-    if bandwidth is None:
-        return AdaptiveDiffusionMap(n_modes, progress=True, **settings)
-    return KernelSearchCV(n_modes, bandwidths=[bandwidth], progress=True, **settings)
+        of_search["regularizations"] = (regularization,)
+    if bandwidth is not None:
+        return KernelSearchCV(n_modes, bandwidths=[bandwidth], progress=True, **of_search, **settings)
+    own = AdaptiveDiffusionMap._get_param_names()
+    of_search |= {name: settings.pop(name) for name in set(settings) - set(own)}
+    search = KernelSearchCV(**of_search) if of_search else None
+    return AdaptiveDiffusionMap(n_modes, progress=True, search=search, **settings)
 
 
 class _Findings(NamedTuple):

@@ -48,7 +48,7 @@ def transform(
     require_table(out)
     from kdmaps.cli._reading import messages, open_files, places_of
     from kdmaps.data import make_writer
-    from kdmaps.estimators.model_files import load
+    from kdmaps.estimators.kernel_map import load
     from kdmaps.utils.files import check_writable, replacing
 
     write = make_writer(out.suffix.lower())
@@ -79,7 +79,8 @@ def transform(
 @app.command()
 def inspect(model: ModelArgument) -> None:
     """Show kernel, time scales, columns, checks and library versions of a stored model."""
-    from kdmaps.estimators.model_files import load, read_header
+    from kdmaps.estimators.kernel_map import load
+    from kdmaps.estimators.model_files import read_header
     from kdmaps.summary import summarise
 
     header = read_header(model)
@@ -112,7 +113,8 @@ def compare(
     import numpy as np
 
     from kdmaps.data import ArraySource
-    from kdmaps.estimators.model_files import load, read_header
+    from kdmaps.estimators.kernel_map import load
+    from kdmaps.estimators.model_files import read_header
     from kdmaps.metrics import correlation_table, principal_angles, subspace_r2
     from kdmaps.summary import summarise
 

@@ -57,7 +57,8 @@ def states(
     from kdmaps.cli._reading import open_files, places_of, weights_of
     from kdmaps.data import ArraySource, gather, make_writer
     from kdmaps.dynamics import coarse_states, suggest_states
-    from kdmaps.estimators.model_files import load, read_header
+    from kdmaps.estimators.kernel_map import load
+    from kdmaps.estimators.model_files import read_header
     from kdmaps.report.text import state_sentences, state_table
     from kdmaps.utils.files import check_writable, replacing
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from kdmaps.bases import ModeBasis
+from kdmaps.bases import Basis, ModeBasis
 from kdmaps.data.inputs import as_source, check_columns, join_trajectories
 from kdmaps.spectrum.modes import Modes
 from kdmaps.utils.columns import aligned
@@ -129,25 +130,25 @@ def relevance(
     check_columns(model, source, reset=False)
     weight = checked_weight(sample_weight, source)
     drawn = source.sample(SAMPLES, checked_random_state(random_state), weight)
-    return relevance_at(model, drawn.X, drawn.weight)
+    return relevance_at(model.basis_, model.modes_, drawn.X, drawn.weight, getattr(model, "feature_names_in_", None))
 
 
-def relevance_at(model: Any, X: np.ndarray, weight: np.ndarray | None) -> Relevance:
-    """Return the relevance at the given samples, all of which are used."""
+def relevance_at(
+    basis: Basis, modes: Modes, X: np.ndarray, weight: np.ndarray | None, names: Sequence[str] | None = None
+) -> Relevance:
+    """Return the relevance of the inputs, averaged over all of these samples."""
     weight = np.ones(len(X)) if weight is None else weight
     weight = weight / weight.sum()
     points = np.asarray(X, dtype=np.float64)
     scales = np.sqrt(weight @ (points - weight @ points) ** 2)
-    modes = ModeBasis(model.basis_, model.coefficients_, model.modes_.offset)
-    products = gradient_products(modes, points, weight)
-    matrix = metric_matrix(products, model.modes_)
+    products = gradient_products(ModeBasis(basis, modes.coefficients, modes.offset), points, weight)
+    matrix = metric_matrix(products, modes)
     shares = _normalised(np.diagonal(products, axis1=1, axis2=2) * scales**2)
     values, vectors = np.linalg.eigh(matrix * np.outer(scales, scales))
     parts = _normalised(np.maximum(values[::-1], 0))
     kept = min(int(np.searchsorted(np.cumsum(parts), EXPLAINED)) + 1, LEADING, len(parts))
     rows = vectors.T[::-1][:kept]
     largest = np.take_along_axis(rows, np.argmax(np.abs(rows), axis=1)[:, None], axis=1)
-    names = getattr(model, "feature_names_in_", None)
     return Relevance(
         names=tuple(f"x{j + 1}" for j in range(len(scales))) if names is None else tuple(map(str, names)),
         shares=shares,

@@ -17,7 +17,6 @@ from kdmaps.data.inputs import join_trajectories
 from kdmaps.diagnostics.projection import Projection
 from kdmaps.diagnostics.resampling import Resampling, cut_blocks
 from kdmaps.dynamics._timescales import check_reversible, project_model
-from kdmaps.estimators.summed import own_diffusion
 from kdmaps.estimators.transformer import ModeTransformer, checked_source
 from kdmaps.exceptions import UnreliableModesWarning
 from kdmaps.forms.energy import make_form
@@ -426,7 +425,7 @@ def _energies(
     if not source.has_rows:
         raise ValueError("X must be an array, a .npy file or Dask data, from which blocks of rows can be selected.")
     weight, fitted = checked_weight(sample_weight, source), getattr(static, "best_estimator_", static)
-    form = make_form(own_diffusion(fitted), source, weight, spaces=fitted.tangents_)
+    form = make_form(fitted._own_diffusion(), source, weight, spaces=fitted.tangents_)
     labels = np.empty((len(projection.rows), 1), dtype=int)
     for number, block in enumerate(projection.blocks):
         labels[projection.rows[block], 0] = number

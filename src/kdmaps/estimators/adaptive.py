@@ -2,89 +2,131 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike
+from numpy.typing import ArrayLike
 
-from kdmaps.estimators.search import KernelSearchCV
+from kdmaps.estimators.search import KernelSearchCV, SearchedModes
 from kdmaps.forms.tangent import DiffusionLike
-from kdmaps.kernels import FAMILIES, Gaussian, Kernel, Metric
+from kdmaps.kernels import Gaussian, Kernel, Metric
 from kdmaps.learn import Refinement, make_objective, refine
-from kdmaps.selection.candidate import JUDGED, Candidate, Trial
-from kdmaps.selection.grid import BANDWIDTH_RANGE, positive, rounded
-from kdmaps.selection.judging import FoldedMoments
+from kdmaps.selection.candidate import Candidate, Stage, Trial
+from kdmaps.selection.grid import positive, rounded
 from kdmaps.selection.plan import SearchPlan
-from kdmaps.selection.result import SearchResult
-from kdmaps.selection.rules import chosen_scoring, select_by_timescale
-from kdmaps.selection.scores import FoldFit
+from kdmaps.selection.result import Search
+from kdmaps.selection.rules import select_by_timescale
 from kdmaps.utils.threads import one_blas_thread
-from kdmaps.utils.types import PathLike, RandomStateLike
+from kdmaps.utils.types import PathLike, RandomStateLike, SamplesLike
 
 #: The refinement starts from a Gaussian at least this wide, in median distances. One bandwidth for all coordinates
-#: needs a rough or narrow kernel for the fastest of them; with one for each, a smooth one does better in the tails.
+#: requires a rough or narrow kernel for the fastest one; with one for each, a smooth kernel does better in the tails.
 START_WIDTH = 3.0
 #: Regularizations from which the refinement starts, in units of the slowest rate.
 START_LAMBDAS = (1e-3, 1e-4, 1e-5)
 #: Refined bandwidths stay above this many median distances: in narrower ones, modes jump between samples.
 NARROWEST = 3.0
-
-
 #: Samples, and pairs of frames, that are searched by default.
 SEARCHED_SAMPLES, SEARCHED_PAIRS = 5_000, 20_000
+#: Parameters that replace those of `search`.
+OWN = (
+    *("n_components", "lag", "time_step", "reversible", "diffusion", "basis", "n_features", "cv"),
+    *("random_state", "n_jobs", "checkpoint", "progress"),
+)
 
 
-class AdaptiveDiffusionMap(KernelSearchCV):
+class AdaptiveDiffusionMap(SearchedModes):
     """Find slow modes with everything chosen automatically: the recommended estimator.
 
-    The kernel family, its bandwidth, the basis and the regularization are searched by cross-validation as in
-    `KernelSearchCV`, on at most `max_search_samples` samples. The gradients of the modes that were found define a
-    metric for the kernel, M = E Σ_k ∇φ_k ∇φ_kᵀ / rate_k, in which inputs that do not matter are shrunk; the search goes
-    on in this metric, and again, as long as the held-out score rises by more than the standard error of the difference.
-    Then every coordinate gets a bandwidth of its own, by gradient ascent of the same score (`kdmaps.learn.refine`) from
-    the best wide Gaussian. This replaces the choice of the search only if its score is higher by more than the standard
+    The kernel family, its bandwidth, the basis and the regularization are found by cross-validation as in
+    `KernelSearchCV`, on a subsample. The gradients of the modes define a metric for the kernel,
+    M = E Σ_k ∇φ_k ∇φ_kᵀ / rate_k, in which inputs that do not matter are shrunk; the search continues in this metric,
+    and again, as long as the held-out score rises by more than the standard error of the difference. Then every
+    coordinate gets its own bandwidth, by gradient ascent of the same score (`kdmaps.learn.refine`) from the best wide
+    Gaussian. The refined kernel replaces the choice of the search only if its score is higher by more than the standard
     error of the difference, or not lower by more than that while the folds agree better on the modes (if one of these
-    is another one: not lower at all). The result is fitted on all samples. Metric and bandwidths change the kernel
-    only: the energy is that of the inputs.
+    was exchanged: not lower at all). The result is fitted on all samples. Metric and bandwidths change the kernel only:
+    the energy is measured in the original inputs.
 
     Parameters
     ----------
     n_components : int, default=4
-        Number r of modes.
-    families, bandwidths, bandwidth_range, regularizations, max_extensions, scoring :
-        As in `KernelSearchCV`.
-    max_search_samples : "auto", int or None, default="auto"
-        Kernels are searched and refined on a random subsample of at most this size; the chosen one is fitted on all
-        samples. "auto" is 5,000 samples, or 20,000 pairs of frames, in runs of consecutive ones; None is all.
+        Number r of modes, the constant not counted.
+    lag : int or "auto", optional
+        X is a trajectory (or several: `groups`, or a list of arrays) of frames at equal time steps; the modes are the
+        slow modes of the transfer operator, found from pairs of frames this many apart. "auto" is the smallest lag from
+        which implied time scales are flat within their errors (`kdmaps.dynamics.choose_lag`). By default X is samples
+        in any order.
+    time_step : float, default=1
+        Time between frames, in any unit, which becomes the unit of `timescales_`. Needs a lag.
+    reversible : bool, default=True
+        Whether pairs of frames count in both directions of time, as for a system in equilibrium. If False, modes are
+        the singular functions of the transfer operator, which differ at the two ends of a lag
+        (`transform(X, end="second")`).
+    diffusion : None, float, array-like, callable, "tangent" or TangentDiffusion, default=None
+        Diffusion tensor a of the energy E[∇fᵀ a ∇f]: identity, scalar, diagonal (d,), matrix (d, d), per sample
+        (n, d, d), a factor (`kdmaps.Factor`), a callable of the samples, or the projector on the tangent spaces of a
+        manifold (`kdmaps.TangentDiffusion`). Not with a lag.
+    basis : {"auto", "fourier", "landmarks", "random-phase"}, default="auto"
+        Basis functions; "auto" compares random Fourier features with kernel functions at landmarks.
+    n_features : int, default=300
+        Number p of basis functions.
     metric_rounds : int, default=5
-        Most metrics that are tried one after the other; 0 for none. Needs `bandwidths="auto"` and more than one input.
-    refine : bool, default=True
-        If True, refine (Fourier features, more than one coordinate and the default `scoring` only).
-    objective : str or mapping, default="heldout"
-        What the refinement minimises: the score of the search, or an objective of the paper (`kdmaps.learn.PRESETS`).
-    basis, n_features, sampling, landmarks, center, diffusion, rates, cv, dtype, engine, memory_limit :
-        As in `KernelSearchCV`.
-    random_state, n_jobs, checkpoint, progress :
-        As in `KernelSearchCV`.
+        Maximum number of metric updates; 0 for none. Needs more than one input, and a search from coarse to fine.
+    refine : bool, str or mapping, default=True
+        Whether to find one bandwidth per coordinate. True maximises the held-out score; the name of an objective of the
+        paper, or its weights, minimises that instead (`kdmaps.learn.PRESETS`). Needs more than one coordinate, Fourier
+        features and the default score; not with a lag.
+    cv : "auto", int or scikit-learn splitter, default="auto"
+        Folds. A number is that many random folds, drawn twice; with `groups`, that many folds of whole groups. "auto"
+        is 3, unless rows depend on rows nearby: then five blocks with gaps (`kdmaps.BlockedKFold`), with a warning.
+    random_state : int, RandomState instance or None, default=None
+        Seed of frequencies, landmarks, folds and subsamples.
+    n_jobs : int or None, default=-1
+        Number of threads; -1 is one per core, None is 1.
+    checkpoint : path, optional
+        File for finished candidates; an interrupted search with the same data and settings resumes from it.
+    progress : bool, default=False
+        Whether to show progress.
+    search : KernelSearchCV, optional
+        Settings of the search that are not listed above: families, bandwidths, regularizations, scoring, sampling,
+        landmarks, centring, rates, precision, engine, memory limit, and how many samples are searched
+        (`max_search_samples`; "auto" is 5,000 samples or 20,000 pairs of frames).
 
     Attributes
     ----------
-    refinement_ : kdmaps.learn.Refinement or None
-        What the refinement found; `refinement_.preferred` tells whether it was kept.
-    best_params_ : dict
-        The chosen arguments of `KernelDiffusionMap`.
-    best_estimator_ : KernelDiffusionMap
-        Fitted on all samples.
-    search_result_, cv_results_, best_index_, best_score_, best_selection_score_, certainty_, extensions_, edges_ :
-        The search, as in `KernelSearchCV`.
-    fold_agreement_, suggested_n_components_, relevance_, relevance_details_ :
-        As in `KernelSearchCV`.
-    timescales_, rates_, eigenvalues_, coefficients_, kernel_, basis_, modes_, energy_samples_, variance_samples_ :
-        Those of `best_estimator_`.
+    timescales_ : ndarray of shape (n_components,)
+        Relaxation times 1/`rates_`, longest first.
+    rates_ : ndarray of shape (n_components,)
+        Relaxation rates of the modes, free of λ.
     trust_ : kdmaps.diagnostics.trust.Trust
+        How far to trust the rate of each mode, as in `KernelSearchCV`.
+    energy_samples_, variance_samples_ : ndarray of shape (n_components,)
+        Number of samples that carry the energy and the variance of each mode.
+    kernel_ : Kernel
+        The chosen kernel.
+    lag_ : int or None
+        The lag, in frames.
+    lag_choice_ : kdmaps.dynamics.ImpliedTimescales or None
+        The time scales that determined the lag, for `lag="auto"`.
+    best_score_ : float
+        Held-out score of the best candidate of the search: the mean over the folds.
+    best_params_ : dict
+        Arguments of `KernelDiffusionMap` for the choice.
+    best_estimator_ : KernelDiffusionMap
+        The choice, fitted on all samples.
+    refinement_ : kdmaps.learn.Refinement or None
+        Result of the refinement; `refinement_.preferred` is True if it was kept.
+    fold_agreement_ : float
+        Mean squared cosine between the mode spaces of the folds and of all samples, for the choice.
+    search_result_, cv_results_, best_index_, best_selection_score_, certainty_, extensions_, edges_ :
+        The search, as in `KernelSearchCV`.
+    suggested_n_components_, relevance_, relevance_details_ :
         As in `KernelSearchCV`.
+    eigenvalues_, coefficients_, basis_, modes_, right_modes_, moments_, tangents_ :
+        As in `KernelDiffusionMap`.
 
     See Also
     --------
@@ -97,112 +139,125 @@ class AdaptiveDiffusionMap(KernelSearchCV):
     >>> modes = kdmaps.AdaptiveDiffusionMap(n_components=2, random_state=0).fit_transform(X)
     """
 
-    refinement_: Refinement | None
-
     def __init__(
         self,
         n_components: int = 4,
         *,
-        families: Sequence[str | Kernel] = tuple(FAMILIES),
-        bandwidths: str | int | ArrayLike = "auto",
-        bandwidth_range: ArrayLike = BANDWIDTH_RANGE,
-        regularizations: str | ArrayLike = "auto",
-        max_extensions: int = 3,
-        scoring: str | Callable[[FoldFit], float] = "auto",
-        max_search_samples: str | int | None = "auto",
-        metric_rounds: int = 5,
-        refine: bool = True,
-        objective: str | Mapping[str, float] = "heldout",
-        basis: str = "auto",
-        n_features: int = 300,
-        sampling: str = "sobol",
-        landmarks: str | ArrayLike = "kmeans",
-        center: bool = True,
-        diffusion: DiffusionLike = None,
         lag: int | str | None = None,
         time_step: float = 1.0,
         reversible: bool = True,
-        rates: str = "ritz",
+        diffusion: DiffusionLike = None,
+        basis: str = "auto",
+        n_features: int = 300,
+        metric_rounds: int = 5,
+        refine: bool | str | Mapping[str, float] = True,
         cv: Any = "auto",
-        dtype: DTypeLike = "float64",
-        engine: str | None = None,
-        memory_limit: float | None = None,
         random_state: RandomStateLike = None,
         n_jobs: int | None = -1,
         checkpoint: PathLike | None = None,
         progress: bool = False,
+        search: KernelSearchCV | None = None,
     ):
         self.n_components = n_components
-        self.families = families
-        self.bandwidths = bandwidths
-        self.bandwidth_range = bandwidth_range
-        self.regularizations = regularizations
-        self.max_extensions = max_extensions
-        self.scoring = scoring
-        self.max_search_samples = max_search_samples
-        self.metric_rounds = metric_rounds
-        self.refine = refine
-        self.objective = objective
-        self.basis = basis
-        self.n_features = n_features
-        self.sampling = sampling
-        self.landmarks = landmarks
-        self.center = center
-        self.diffusion = diffusion
         self.lag: Any = lag
         self.time_step = time_step
         self.reversible = reversible
-        self.rates = rates
+        self.diffusion = diffusion
+        self.basis = basis
+        self.n_features = n_features
+        self.metric_rounds = metric_rounds
+        self.refine = refine
         self.cv = cv
-        self.dtype = dtype
-        self.engine = engine
-        self.memory_limit = memory_limit
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.checkpoint = checkpoint
         self.progress = progress
+        self.search = search
 
-    def _plan(self) -> SearchPlan:
-        make_objective(self.objective, self.n_components)  # what the search does not use is checked before it
-        most: Any = self.max_search_samples
+    def fit(
+        self, X: SamplesLike, y: Any = None, sample_weight: ArrayLike | None = None, groups: ArrayLike | None = None
+    ) -> Self:
+        """Choose the kernel and fit the modes.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, d), list of such arrays, path, stream of chunks
+            Anything that `kdmaps.data.as_source` takes. A list of arrays is several trajectories.
+        y : ignored
+        sample_weight : array-like of shape (n_samples,), optional
+            Non-negative; biased samples are reweighted to the stationary law.
+        groups : array-like of shape (n_samples,), optional
+            The trajectory of each sample, for example: folds keep groups together.
+
+        Returns
+        -------
+        self
+        """
+        settings = self._search_settings()
+        goal = "heldout" if isinstance(self.refine, bool) else self.refine
+        make_objective(goal, self.n_components)  # an invalid objective is reported before the search
+
+        def refined(found: Search) -> tuple[Refinement, Search] | None:
+            return _refined(found, goal, settings.regularizations, self.progress)
+
+        plan = self._plan(settings)
+        # The refinement maximises the default score of samples without a lag; it does not apply to other scores.
+        wanted = self.refine is not False and self.lag is None and plan.scoring == "timescale"
+        return self._fit_plan(plan, X, sample_weight, groups, refined if wanted else None)
+
+    def _search_settings(self) -> KernelSearchCV:
+        """Return the search with the parameters of this estimator."""
+        if self.search is not None and not isinstance(self.search, KernelSearchCV):
+            raise ValueError(f"search must be a KernelSearchCV or None, got {self.search!r}.")
+        given = {} if self.search is None else self.search.get_params(deep=False)
+        defaults = KernelSearchCV().get_params(deep=False)
+        if doubled := [name for name in OWN if name in given and not _equal(given[name], defaults[name])]:
+            raise ValueError(
+                f"search has {', '.join(f'{name}={given[name]!r}' for name in doubled)}; give "
+                f"{'it' if len(doubled) == 1 else 'them'} to AdaptiveDiffusionMap."
+            )
+        own = {name: getattr(self, name) for name in OWN}
+        return KernelSearchCV(**{**given, **own})
+
+    def _plan(self, settings: KernelSearchCV) -> SearchPlan:
+        most: Any = settings.max_search_samples
         if isinstance(most, str) and most == "auto":
             most = SEARCHED_SAMPLES if self.lag is None else SEARCHED_PAIRS
-        return replace(super()._plan(), metric_rounds=self.metric_rounds, max_search_samples=most)
+        return replace(settings._plan(), metric_rounds=self.metric_rounds, max_search_samples=most)
 
-    def _choose(self, result: SearchResult) -> tuple[Candidate, FoldedMoments]:
-        """Refine the best kernel of the search, and return the better one of the two."""
-        data = result.data
-        scaled = all(hasattr(part, "bandwidth") for _, part in result.best.kernel.components())
-        possible = data.basis.basis == "fourier" and self.n_features_in_ > 1 and scaled and data.is_small
-        possible = possible and self.lag is None  # its gradients are those of the energy
-        # What is refined by one score is not judged by another.
-        wanted = self.refine and possible and chosen_scoring(self.scoring, self.lag) == "timescale"
-        self.refinement_ = self._refined(result) if wanted else None
-        if self.refinement_ is None or not self.refinement_.preferred:
-            return super()._choose(result)
-        return self.refinement_.candidate, self.refinement_.moments
-
-    def _refined(self, result: SearchResult) -> Refinement | None:
-        median = result.data.median
-        with one_blas_thread():
-            return refine(
-                result.data,
-                _start(result, START_WIDTH * median, self.regularizations),
-                result.best,
-                objective=self.objective,
-                narrowest=NARROWEST * median,
-                progress=self.progress,
-                rival_moments=result.moments,
-            )
+    @property
+    def _memory_limit(self) -> float | None:
+        return None if self.search is None else self.search.memory_limit
 
 
-def _start(result: SearchResult, width: float, regularizations: str | ArrayLike = "auto") -> Candidate:
-    """Return the best of a few wide Gaussians in the metric of the search's choice, at regularizations of the user's.
+def _refined(
+    found: Search, objective: str | Mapping[str, float], regularizations: str | ArrayLike, progress: bool
+) -> tuple[Refinement, Search] | None:
+    """Refine the best kernel of a search, if it can be refined."""
+    result, data = found.result, found.data
+    scaled = all(hasattr(part, "bandwidth") for _, part in result.best.kernel.components())
+    if not (data.basis.basis == "fourier" and data.source.n_features > 1 and scaled and data.is_small):
+        return None
+    with one_blas_thread():
+        refined = refine(
+            data,
+            _start(found, START_WIDTH * data.median, regularizations),
+            result.best,
+            objective=objective,
+            narrowest=NARROWEST * data.median,
+            progress=progress,
+            rival_moments=found.moments,
+        )
+    return None if refined is None else (refined[0], found._replace(moments=refined[1]))
 
-    With a bandwidth for each coordinate a kernel can follow the samples more closely than the isotropic ones of the
-    search, and needs more regularization than they do.
+
+def _start(found: Search, width: float, regularizations: str | ArrayLike = "auto") -> Candidate:
+    """Return the best of a few wide Gaussians in the metric of the search's choice.
+
+    With one bandwidth per coordinate a kernel can follow the samples more closely than an isotropic one, and needs more
+    regularization.
     """
-    best = result.best
+    best = found.result.best
     slowest = 1 / max(best.timescales)
     lambdas = tuple(rounded(factor * slowest) for factor in START_LAMBDAS)
     if not isinstance(regularizations, str):
@@ -210,7 +265,11 @@ def _start(result: SearchResult, width: float, regularizations: str | ArrayLike 
     kernels: list[Kernel] = [Gaussian(factor * width) for factor in (1.0, 2.0)]
     if isinstance(best.kernel, Metric):
         kernels = [Metric(kernel, best.kernel.root) for kernel in kernels]
-    trials = (Trial("gaussian", kernel, "fourier", lambdas, JUDGED[1]) for kernel in kernels)
-    found = [c for trial in trials for c in result.data.judge(trial, select_by_timescale)]
-    start = max(found, key=lambda c: c.key)
+    trials = (Trial("gaussian", kernel, "fourier", lambdas, Stage.ALL_FOLDS) for kernel in kernels)
+    candidates = [c for trial in trials for c in found.data.evaluate(trial, select_by_timescale)]
+    start = max(candidates, key=lambda c: c.order)
     return start if np.isfinite(start.value) else best
+
+
+def _equal(value: Any, default: Any) -> bool:
+    return value is default or (np.isscalar(value) and value == default)

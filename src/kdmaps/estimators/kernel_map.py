@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
-from numbers import Real
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
+from sklearn.model_selection import PredefinedSplit
 
-from kdmaps.data.check import warn_of_array, warn_of_time_step, warn_of_weighted_pairs
-from kdmaps.data.distances import resolve_bandwidth
+from kdmaps.bases import BasisSpec
 from kdmaps.data.inputs import join_trajectories
-from kdmaps.data.pairs import Tail
-from kdmaps.estimators.fitting import basis_spec, check_folds, choose_lag_for, fit_source, fit_spec, fit_warnings
-from kdmaps.estimators.summed import check_more_samples, own_diffusion
-from kdmaps.estimators.transformer import ModeTransformer, checked_source
+from kdmaps.estimators.fit import ModelSpec, fit_modes, spec_of
+from kdmaps.estimators.model_files import read_model
+from kdmaps.estimators.transformer import Columns, ModeTransformer, checked_source, read_samples
 from kdmaps.forms.tangent import DiffusionLike
-from kdmaps.kernels import Kernel, make_kernel
-from kdmaps.utils.types import RandomStateLike, SamplesLike
-from kdmaps.utils.validation import all_or_nothing, checked_weight
+from kdmaps.kernels import Kernel
+from kdmaps.selection.plan import FitSpec
+from kdmaps.utils.types import PathLike, RandomStateLike, SamplesLike
+from kdmaps.utils.validation import checked_weight, seed_of
 from kdmaps.utils.warn import warn
 
 
@@ -129,8 +129,6 @@ class KernelDiffusionMap(ModeTransformer):
     (2000, 2)
     """
 
-    lag_: int | None
-
     def __init__(
         self,
         n_components: int = 4,
@@ -195,7 +193,15 @@ class KernelDiffusionMap(ModeTransformer):
         -------
         self
         """
-        return self._accumulate(X, sample_weight, self.diffusion, groups, reset=True)
+        spec = self._spec()
+        X, groups, _ = join_trajectories(X, groups, sample_weight)
+        source, columns = read_samples(self, X)
+        fitted = fit_modes(source, spec, checked_weight(sample_weight, source), groups)
+        fitted = replace(fitted, partial=replace(fitted.partial, folds=None))  # only partial_fit keeps them
+        self._publish(columns, fitted)
+        for warning in fitted.warnings():
+            warn(warning)
+        return self
 
     def partial_fit(
         self,
@@ -230,59 +236,86 @@ class KernelDiffusionMap(ModeTransformer):
         -------
         self
         """
-        first = not hasattr(self, "moments_")
-        if not first:
-            check_more_samples(self, given=set() if diffusion is None else {"diffusion"})
-        if diffusion is None:
-            diffusion = self.diffusion if first else own_diffusion(self)
-        return self._accumulate(X, sample_weight, diffusion, groups, reset=first)
-
-    def _accumulate(
-        self,
-        X: SamplesLike,
-        sample_weight: ArrayLike | None,
-        diffusion: DiffusionLike,
-        groups: ArrayLike | None = None,
-        *,
-        reset: bool,
-    ) -> Self:
-        self._check_parameters()
-        X, groups, _ = join_trajectories(X, groups, sample_weight)
-        with all_or_nothing(self):
-            source = checked_source(self, X, reset)
-            check_folds(source, fit_spec(self))
-            weight = checked_weight(sample_weight, source)
-            if reset:
-                warn_of_array(source, weight, groups, folds=self.rates == "cross-fitted", lag=self.lag)
-                warn_of_weighted_pairs(weight, self.lag)
-                warn_of_time_step(self.time_step, self.lag)
-                self.lag_ = choose_lag_for(self, source, weight, groups)
-            spec = replace(fit_spec(self), diffusion=diffusion)
-            tail = getattr(self, "_tail", None)
-            if not reset and tail is not None:
-                source, weight, groups = tail.before(source, weight, groups)
-            self._tail = None if spec.lag is None else Tail.of(source, spec.lag, weight, groups)
-            source, weight, groups = spec.observations(source, weight, groups)
-            form = spec.form(source, weight, spaces=None if reset else self.tangents_)
-            summed = getattr(self, "_summed", {})
-            fit_source(self, source, form, weight, groups, reset)
-            if not reset:  # the parameters of the first samples
-                self._summed = summed
-        for warning in fit_warnings(self, self.trust_):
+        if not hasattr(self, "moments_"):
+            X, groups, _ = join_trajectories(X, groups, sample_weight)
+            source, columns = read_samples(self, X)
+            spec, before, summed = self._spec(diffusion), None, None
+        else:
+            self._check_more_samples(given=set() if diffusion is None else {"diffusion"})
+            X, groups, _ = join_trajectories(X, groups, sample_weight)
+            source, columns = checked_source(self, X), self._columns
+            spec = self._spec(self._own_diffusion() if diffusion is None else diffusion)
+            before, summed = self._fitted(), self._summed
+        fitted = fit_modes(source, spec, checked_weight(sample_weight, source), groups, before)
+        self._publish(columns, fitted, summed)
+        for warning in fitted.warnings():
             warn(warning)
         return self
 
-    def _check_parameters(self) -> None:
-        """Raise a ValueError for parameters that no data could make sense of."""
-        replace(fit_spec(self), lag=self.lag).check()
-        if not isinstance(self.regularization, Real) or not 0 < float(self.regularization) < np.inf:
-            raise ValueError(f"regularization must be a positive number, got {self.regularization!r}.")
-        basis_spec(self).check(self.n_components)
-        if self.rates == "cross-fitted" and self.basis == "full":
-            raise ValueError("basis='full' leaves no sample to test on; use another basis or rates='ritz'.")
+    def _spec(self, diffusion: DiffusionLike = None) -> ModelSpec:
+        """Return the checked settings; `diffusion` replaces the parameter."""
+        fit = spec_of(FitSpec, self)
+        spec = ModelSpec(
+            kernel=self.kernel,
+            bandwidth=self.bandwidth,
+            regularization=self.regularization,
+            basis=spec_of(BasisSpec, self),
+            fit=fit if diffusion is None else replace(fit, diffusion=diffusion),
+            seed=seed_of(self.random_state),
+        )
+        spec.check()
+        return spec
 
-    def _make_kernel(self, X: np.ndarray, weight: np.ndarray | None, seed: int) -> Kernel:
-        """Return the kernel that the parameters describe, for samples like these."""
-        if isinstance(self.kernel, Kernel):
-            return self.kernel
-        return make_kernel(self.kernel, resolve_bandwidth(self.bandwidth, X, weight, seed))
+    def _check_more_samples(self, given: set[str]) -> None:
+        """Raise a ValueError if samples cannot be added; parameters `given` with them may differ."""
+        if changed := [name for name in self._changed_parameters() if name not in given]:
+            raise ValueError(
+                f"{', '.join(changed)} changed after the first samples were summed; set it back, or fit all samples "
+                "again."
+            )
+        rows_given = isinstance(self.cv, PredefinedSplit) or (np.iterable(self.cv) and not isinstance(self.cv, str))
+        if self.rates == "cross-fitted" and rows_given:
+            raise ValueError(
+                "cv is a list of rows, which belong to the samples of fit; pass a splitter, with groups where it needs "
+                "them, or rates='ritz'."
+            )
+
+
+def load(path: PathLike) -> KernelDiffusionMap:
+    """Read a model that `save` wrote.
+
+    Parameters
+    ----------
+    path : path-like
+
+    Returns
+    -------
+    estimator : KernelDiffusionMap
+        Fitted; its modes, gradients and scores are those of the saved model, and `partial_fit` adds samples to it.
+
+    Raises
+    ------
+    ValueError
+        If the file is truncated, damaged, of a newer version or not a kdmaps model. Nothing in it is ever executed.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import kdmaps
+    >>> X = kdmaps.problems.load("dw1d").sample(500, random_state=0)
+    >>> m = kdmaps.KernelDiffusionMap(n_components=2, random_state=0).fit(X)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     m.save(f"{folder}/model.npz")
+    ...     same = kdmaps.load(f"{folder}/model.npz")
+    >>> bool((same.transform(X) == m.transform(X)).all())
+    True
+    """
+    parameters, n_features, names, fitted, changed = read_model(path)
+    if unknown := set(parameters) - set(KernelDiffusionMap._get_param_names()):
+        raise ValueError(
+            f"{os.fspath(path)} is not a usable kdmaps model: KernelDiffusionMap has no parameter "
+            f"{', '.join(sorted(unknown))}."
+        )
+    model = KernelDiffusionMap(**parameters)
+    summed = model._summed_parameters() | dict.fromkeys(changed, "as in the fit")
+    return model._publish(Columns(n_features, names), fitted, summed)

@@ -1,18 +1,18 @@
-"""Fitted models on disk: one `.npz` of plain arrays and a JSON header, without pickle on either side.
+"""Fitted models on disk: one `.npz` of plain arrays and a JSON header, without pickle.
 
-The header says what the arrays are: format version, class, constructor parameters, kernel, kind of basis, feature names
-and the versions of the libraries. Reading a file builds objects of known classes only and runs nothing from it, and
-takes memory in proportion to its size. One digest covers the whole file (`archive`): what was damaged or
-edited is refused.
+The header has the format version, class, constructor parameters, kernel, basis, feature names and library versions.
+Reading a file builds objects of known classes only, executes nothing from it, and takes memory in proportion to its
+size. One digest covers the whole file (`archive`): a damaged or edited file is refused.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 import scipy
@@ -24,10 +24,8 @@ from kdmaps.data.distances import Support
 from kdmaps.diagnostics.evidence import Evidence
 from kdmaps.diagnostics.trust import Trust
 from kdmaps.estimators.archive import DIGEST, read_archive, write_archive
-from kdmaps.estimators.kernel_map import KernelDiffusionMap
+from kdmaps.estimators.fit import Fit
 from kdmaps.estimators.stored import check_shape, decode, encode, put, take
-from kdmaps.estimators.summed import changed_parameters
-from kdmaps.estimators.transformer import ModeTransformer, set_modes, set_trust
 from kdmaps.forms.moments import Moments
 from kdmaps.forms.tangent import TangentSpaces
 from kdmaps.kernels import Kernel, Metric, Mixture, kernel_from_dict
@@ -37,11 +35,11 @@ from kdmaps.utils.files import as_path, replacing
 from kdmaps.utils.types import PathLike
 
 FORMAT = "kdmaps model"
-#: Increase this when older versions can no longer read a file. Version 3 knows kernels in a metric; a file without one
+#: Increase this when older versions can no longer read a file. Version 3 has kernels in a metric; a file without one
 #: has version 2, which 0.1.0 reads.
 FORMAT_VERSION = 3
-#: Estimators that a file may name.
-ESTIMATORS: dict[str, type[ModeTransformer]] = {"KernelDiffusionMap": KernelDiffusionMap}
+#: The only estimator that a file may name.
+ESTIMATOR = "KernelDiffusionMap"
 #: Bases that a file may name, and the shapes of the arrays that they are built from, in the order of their arguments.
 STORED_BASES: dict[str, tuple[Callable[..., Basis], dict[str, str]]] = {
     "FourierBasis": (FourierBasis, {"frequencies": "qd", "weights": "q", "origin": "d"}),
@@ -82,112 +80,89 @@ TRUST = {"held_out": "r", "candidates": "cr", "features": "fr"}
 SUPPORT = {"samples": "sd", "low": "d", "high": "d", "radius": ""}
 
 
-def save_model(estimator: ModeTransformer, path: PathLike) -> None:
+class StoredModel(NamedTuple):
+    """The content of a model file: parameters and columns of an estimator, and its fit."""
+
+    parameters: dict[str, Any]
+    n_features: int
+    names: np.ndarray | None
+    fit: Fit
+    changed: list[str]
+
+
+def save_model(estimator: Any, path: PathLike) -> None:
     """Write a fitted estimator to `path`, under exactly that name.
 
-    The file appears whole or not at all: it is written under a temporary name beside `path` and then renamed.
+    The file appears whole or not at all: it is written under a temporary name in the same directory and then renamed.
 
     Parameters
     ----------
     estimator : ModeTransformer
-        Fitted. Of a search, its `best_estimator_` is written: the model, without the candidates that lost.
+        Fitted. For a search, its `best_estimator_` is written, without the other candidates.
     path : path-like
         An existing file is replaced.
 
     Raises
     ------
     ValueError
-        If a parameter is not plain data. A callable `diffusion` is refused, because a model that silently scored with
-        another energy would be worse than none: set it to None first and give it to `score` and `partial_fit` of the
-        loaded model.
+        If a parameter is not plain data. A callable `diffusion` is refused, because the loaded model would score with
+        another energy: set it to None first and give it to `score` and `partial_fit` of the loaded model.
 
     Notes
     -----
-    Sequences come back as arrays. A random generator comes back as None, since its state is not that of the fit; so
-    does a `cv` that is no number.
+    Sequences come back as arrays. A random generator, and a `cv` that is not a number, come back as None.
     """
     with replacing(as_path("path", path)) as (file,):
         write_model(estimator, file)
 
 
-def write_model(estimator: ModeTransformer, file: BinaryIO, unit: str | None = None) -> None:
-    """Write a fitted estimator to an open binary file, as `save_model` does; `unit` is that of its time step."""
+def write_model(estimator: Any, file: BinaryIO, unit: str | None = None) -> None:
+    """Write a fitted estimator to an open binary file, as `save_model` does; `unit` is the unit of its time step."""
     check_is_fitted(estimator)
-    estimator = cast(ModeTransformer, getattr(estimator, "best_estimator_", estimator))
+    estimator = getattr(estimator, "best_estimator_", estimator)
     name = type(estimator).__name__
-    if ESTIMATORS.get(name) is not type(estimator):
-        raise ValueError(f"{name} cannot be saved; a saved model is one of {', '.join(ESTIMATORS)}.")
-    kind = type(estimator.basis_).__name__
-    kernel = estimator.kernel_.to_dict()
-    kernel_from_dict(kernel)  # a kernel of the user's own would make a file that nobody can read
+    if name != ESTIMATOR:
+        raise ValueError(f"{name} cannot be saved; a saved model is a {ESTIMATOR}.")
+    fitted: Fit = estimator._fitted()
+    kind, kernel, clock = type(fitted.basis).__name__, fitted.basis.kernel, fitted.modes.clock
+    kernel_from_dict(kernel.to_dict())  # a kernel class of the user could not be read back
+    # The arrays belong to these parameters, whatever was set since the fit.
+    of_fit: dict[str, Any] = {"dtype": fitted.basis.dtype.name, "lag": clock.lag}
+    if clock.lag is not None:
+        of_fit["time_step"] = clock.time_step
     arrays: dict[str, np.ndarray] = {}
-    of_fit = _parameters_of_fit(estimator)
     parameters = {key: encode(key, value, arrays) for key, value in (estimator.get_params(deep=False) | of_fit).items()}
-    put(arrays, "basis", estimator.basis_, STORED_BASES[kind][1])
-    put(arrays, "modes", estimator.modes_, MODES)
-    put(arrays, "moments", estimator.moments_, MOMENTS)
-    if estimator.tangents_ is not None:
-        put(arrays, "tangents", estimator.tangents_, TANGENTS)
-    _put_trust(arrays, estimator)
-    if estimator.right_modes_ is not None:
-        put(arrays, "directed", estimator.moments_, DIRECTED_MOMENTS)
-        put(arrays, "right", estimator.right_modes_, RIGHT_MODES)
-    names = getattr(estimator, "feature_names_in_", None)
+    arrays |= _arrays_of(fitted)
+    names = estimator._columns.names
     header = {
         "format": FORMAT,
-        "version": FORMAT_VERSION if _has_metric(estimator.kernel_) else 2,
+        "version": FORMAT_VERSION if _has_metric(kernel) else 2,
         "class": name,
         "parameters": parameters,
-        "kernel": kernel,
+        "kernel": kernel.to_dict(),
         "basis": kind,
         "n_features_in": estimator.n_features_in_,
         "feature_names_in": None if names is None else list(names),
         **({} if unit is None else {"unit": unit}),
         "libraries": library_versions(),
         "sealed": True,
-        "changed": [key for key in changed_parameters(estimator) if key not in of_fit],
+        "changed": [key for key in estimator._changed_parameters() if key not in of_fit],
     }
-    text = json.dumps(header, allow_nan=False)
-    arrays["header"] = np.frombuffer(text.encode(), dtype=np.uint8)
+    arrays["header"] = np.frombuffer(json.dumps(header, allow_nan=False).encode(), dtype=np.uint8)
     write_archive(file, arrays)
 
 
-def load(path: PathLike) -> ModeTransformer:
-    """Read a model that `save` wrote.
-
-    Parameters
-    ----------
-    path : path-like
-
-    Returns
-    -------
-    estimator : ModeTransformer
-        Fitted; its modes, gradients and scores are those of the saved one, and `partial_fit` goes on from there.
+def read_model(path: PathLike) -> StoredModel:
+    """Read a model file.
 
     Raises
     ------
     ValueError
         If the file is truncated, damaged, of a newer version or not a kdmaps model. Nothing in it is ever executed.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> import kdmaps
-    >>> X = kdmaps.problems.load("dw1d").sample(500, random_state=0)
-    >>> m = kdmaps.KernelDiffusionMap(n_components=2, random_state=0).fit(X)
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     m.save(f"{folder}/model.npz")
-    ...     same = kdmaps.load(f"{folder}/model.npz")
-    >>> bool((same.transform(X) == m.transform(X)).all())
-    True
     """
     arrays = read_archive(path)
-    try:
-        return _build(_read_header(arrays), arrays)
-    except ValueError as error:
-        raise ValueError(f"{os.fspath(path)} is not a usable kdmaps model: {error}") from error
-    except (KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
-        raise ValueError(f"{os.fspath(path)} is a damaged kdmaps model: {error!r}.") from error
+    with _naming(path):
+        return _read(_read_header(arrays), arrays)
 
 
 def read_header(path: PathLike) -> dict[str, Any]:
@@ -196,37 +171,46 @@ def read_header(path: PathLike) -> dict[str, Any]:
     Raises
     ------
     ValueError
-        As `load`.
+        As `read_model`.
     """
     arrays = read_archive(path)
-    try:
+    with _naming(path):
         return _read_header(arrays)
-    except (KeyError, RecursionError) as error:
-        raise ValueError(f"{os.fspath(path)} is a damaged kdmaps model: {error!r}.") from error
+
+
+@contextmanager
+def _naming(path: PathLike) -> Iterator[None]:
+    """Turn the errors of unusable content into a ValueError that names the file."""
+    try:
+        yield
     except ValueError as error:
         raise ValueError(f"{os.fspath(path)} is not a usable kdmaps model: {error}") from error
+    except (KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
+        raise ValueError(f"{os.fspath(path)} is a damaged kdmaps model: {error!r}.") from error
 
 
 # --- writing ----------------------------------------------------------------------------------------------------------
-def _parameters_of_fit(estimator: ModeTransformer) -> dict[str, Any]:
-    """Return the parameters that the arrays are read with, as they were in the fit, whatever was set since."""
-    found: dict[str, Any] = {"dtype": estimator.basis_.dtype.name, "lag": estimator.lag_}
-    if estimator.lag_ is not None:
-        found["time_step"] = estimator.modes_.clock.time_step
-    return {name: value for name, value in found.items() if name in estimator.get_params(deep=False)}
-
-
-def _put_trust(arrays: dict[str, np.ndarray], estimator: ModeTransformer) -> None:
-    """Add what is known of how far to trust the modes."""
-    if estimator.modes_.next_coefficients is not None:
-        put(arrays, "following", estimator.modes_, FOLLOWING)
-    if estimator.support_ is not None:
-        put(arrays, "support", estimator.support_, SUPPORT)
-    if estimator.trust_ is not None:
-        put(arrays, "evidence", estimator.trust_.evidence, EVIDENCE)
-        values = ((name, getattr(estimator.trust_, name)) for name in TRUST)
+def _arrays_of(fitted: Fit) -> dict[str, np.ndarray]:
+    """Return the arrays of a fit."""
+    arrays: dict[str, np.ndarray] = {}
+    put(arrays, "basis", fitted.basis, STORED_BASES[type(fitted.basis).__name__][1])
+    put(arrays, "modes", fitted.modes, MODES)
+    put(arrays, "moments", fitted.moments, MOMENTS)
+    if fitted.tangents is not None:
+        put(arrays, "tangents", fitted.tangents, TANGENTS)
+    if fitted.modes.next_coefficients is not None:
+        put(arrays, "following", fitted.modes, FOLLOWING)
+    if fitted.support is not None:
+        put(arrays, "support", fitted.support, SUPPORT)
+    if fitted.trust is not None:
+        put(arrays, "evidence", fitted.trust.evidence, EVIDENCE)
+        values = ((name, getattr(fitted.trust, name)) for name in TRUST)
         known = {name: "" for name, value in values if value is not None and np.size(value)}
-        put(arrays, "trust", estimator.trust_, known)
+        put(arrays, "trust", fitted.trust, known)
+    if fitted.right_modes is not None:
+        put(arrays, "directed", fitted.moments, DIRECTED_MOMENTS)
+        put(arrays, "right", fitted.right_modes, RIGHT_MODES)
+    return arrays
 
 
 def _has_metric(kernel: Kernel) -> bool:
@@ -260,65 +244,62 @@ def _read_header(arrays: dict[str, np.ndarray]) -> dict[str, Any]:
     return header
 
 
-def _build(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> ModeTransformer:
-    cls = _lookup(ESTIMATORS, header["class"], "estimator")
-    make_basis, basis_arrays = _lookup(STORED_BASES, header["basis"], "basis")
-    parameters = header["parameters"]
-    if unknown := set(parameters) - set(cls._get_param_names()):
-        raise ValueError(f"{cls.__name__} has no parameter {', '.join(sorted(unknown))}.")
-    estimator = cls(**{name: decode(value, arrays) for name, value in parameters.items()})
-
-    kernel = kernel_from_dict(header["kernel"])
-    sizes = {"d": header["n_features_in"]}
-    if type(sizes["d"]) is not int:
-        raise ValueError(f"its number of features {sizes['d']!r} is not an integer.")
+def _read(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> StoredModel:
+    if header["class"] != ESTIMATOR:
+        raise ValueError(f"unknown estimator {header['class']!r}; this version can read {ESTIMATOR}.")
+    if header["basis"] not in STORED_BASES:
+        raise ValueError(f"unknown basis {header['basis']!r}; this version can read {', '.join(STORED_BASES)}.")
+    make_basis, basis_arrays = STORED_BASES[header["basis"]]
+    parameters = {name: decode(value, arrays) for name, value in header["parameters"].items()}
+    kernel, d, names = kernel_from_dict(header["kernel"]), header["n_features_in"], header["feature_names_in"]
+    if type(d) is not int:
+        raise ValueError(f"its number of features {d!r} is not an integer.")
+    if names is not None and (not all(isinstance(name, str) for name in names) or len(names) != d):
+        raise ValueError(f"its feature names are not {d} strings.")
+    sizes = {"d": d}
     _check_kernel(kernel, sizes)
-    basis = make_basis(kernel, *take(arrays, "basis", basis_arrays, sizes).values()).astype(estimator.dtype)
+    basis = make_basis(kernel, *take(arrays, "basis", basis_arrays, sizes).values()).astype(parameters["dtype"])
     sizes["p"] = basis.n_features
-    clock = Clock(getattr(estimator, "lag", None), getattr(estimator, "time_step", 1.0))
-    # A mode that a lag leaves nothing of has an infinite rate.
+
+    def group(prefix: str, shapes: dict[str, str], may_be_nan: Sequence[str] = UNKNOWN) -> dict[str, Any]:
+        present = any(key.startswith(f"{prefix}.") for key in arrays)
+        return take(arrays, prefix, shapes, sizes, may_be_nan) if present else {}
+
+    modes = _modes(Clock(parameters.get("lag"), parameters.get("time_step", 1.0)), arrays, sizes)
+    moments = take(arrays, "moments", MOMENTS, sizes)
+    if min(moments["count"], moments["weight"], moments["weight_squared"]) <= 0:
+        raise ValueError("its moments hold no samples.")
+    sums = Moments(**{**moments, "count": int(moments["count"])} | group("directed", DIRECTED_MOMENTS, ()))
+    tangents, right, support = (
+        group("tangents", TANGENTS, ()),
+        group("right", RIGHT_MODES, ()),
+        group("support", SUPPORT),
+    )
+    fitted = Fit(
+        basis,
+        # Files of 0.1.0 are in the order of μ.
+        replace(modes.by_timescale(), **group("following", FOLLOWING)),
+        sums,
+        _tangents(tangents, sizes) if tangents else None,
+        replace(modes, **right).by_timescale() if right else None,
+        support=Support(**support) if support else None,
+    )
+    if evidence := group("evidence", EVIDENCE):
+        known = {name: shape for name, shape in TRUST.items() if f"trust.{name}" in arrays}
+        others = take(arrays, "trust", known, sizes, tuple(TRUST))  # a rate may be infinite
+        trust = Trust(Evidence(**evidence), fitted.modes.rates, **others, weighted=sums.weighted)
+        fitted = replace(fitted, trust=trust)
+    names = None if names is None else np.array(names, dtype=object)
+    return StoredModel(parameters, d, names, fitted, list(header.get("changed", ())))
+
+
+def _modes(clock: Clock, arrays: dict[str, np.ndarray], sizes: dict[str, int]) -> Modes:
+    # A mode that has decayed within the lag has an infinite rate.
     unbounded = ("next_eigenvalue",) if clock.lag is None else ("next_eigenvalue", "rates")
     stored = take(arrays, "modes", MODES, sizes, may_be_nan=unbounded)
     if np.isnan(stored["rates"]).any():
         raise ValueError("array modes.rates holds NaN.")
-    modes = Modes(quotients=clock.quotients(stored.pop("rates")), clock=clock, **stored)
-    moments = take(arrays, "moments", MOMENTS, sizes)
-    if min(moments["count"], moments["weight"], moments["weight_squared"]) <= 0:
-        raise ValueError("its moments hold no samples.")
-    sums = Moments(**{**moments, "count": int(moments["count"])})
-    estimator.n_features_in_ = sizes["d"]
-    has_tangents = any(key.startswith("tangents.") for key in arrays)
-    tangents = _tangents(take(arrays, "tangents", TANGENTS, sizes), sizes) if has_tangents else None
-    right = None
-    if any(key.startswith("directed.") for key in arrays):
-        sums = replace(sums, **take(arrays, "directed", DIRECTED_MOMENTS, sizes))
-        right = replace(modes, **take(arrays, "right", RIGHT_MODES, sizes)).by_timescale()
-    # Files of 0.1.0 are in the order of μ.
-    set_modes(estimator, basis, modes.by_timescale(), sums, tangents, right)
-    estimator._summed |= dict.fromkeys(header.get("changed", ()), "that of the fit")
-    _take_trust(estimator, arrays, sizes)
-    if (names := header["feature_names_in"]) is not None:
-        if not all(isinstance(name, str) for name in names) or len(names) != sizes["d"]:
-            raise ValueError(f"its feature names are not {sizes['d']} strings.")
-        estimator.feature_names_in_ = np.array(names, dtype=object)
-    return estimator
-
-
-def _take_trust(estimator: ModeTransformer, arrays: dict[str, np.ndarray], sizes: dict[str, int]) -> None:
-    """Set what is known of how far to trust the modes, where the file has it."""
-
-    def group(prefix: str, shapes: dict[str, str]) -> dict[str, Any]:
-        present = any(key.startswith(f"{prefix}.") for key in arrays)
-        return take(arrays, prefix, shapes, sizes, UNKNOWN) if present else {}
-
-    if following := group("following", FOLLOWING):
-        estimator.modes_ = replace(estimator.modes_, **following)
-    if support := group("support", SUPPORT):
-        estimator.support_ = Support(**support)
-    if evidence := group("evidence", EVIDENCE):
-        known = {name: shape for name, shape in TRUST.items() if f"trust.{name}" in arrays}
-        others = take(arrays, "trust", known, sizes, tuple(TRUST))  # a rate may be infinite
-        set_trust(estimator, Trust(Evidence(**evidence), estimator.rates_, **others))
+    return Modes(quotients=clock.quotients(stored.pop("rates")), clock=clock, **stored)
 
 
 def _check_kernel(kernel: Any, sizes: dict[str, int]) -> None:
@@ -338,9 +319,3 @@ def _tangents(fields: dict[str, Any], sizes: dict[str, int]) -> TangentSpaces:
     if not (1 <= dimension <= sizes["d"] and 0 <= neighbors <= sizes["m"] and 0 <= floor <= 1):
         raise ValueError("its tangent spaces are impossible.")
     return TangentSpaces(fields["samples"], dimension, neighbors, floor)
-
-
-def _lookup(table: dict[str, Any], name: object, what: str) -> Any:
-    if not isinstance(name, str) or name not in table:
-        raise ValueError(f"unknown {what} {name!r}; this version knows {', '.join(table)}.")
-    return table[name]

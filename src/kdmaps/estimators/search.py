@@ -3,52 +3,212 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
-from kdmaps.data.check import warn_of_array, warn_of_time_step, warn_of_weighted_pairs
+from kdmaps.bases import BasisSpec
+from kdmaps.data.distances import Support
 from kdmaps.data.inputs import join_trajectories
+from kdmaps.data.sources import Source
 from kdmaps.diagnostics.relevance import Relevance, relevance_at
-from kdmaps.estimators.fitting import (
-    basis_spec,
+from kdmaps.estimators.fit import (
+    Fit,
     check_folds,
-    choose_lag_for,
-    fit_source,
-    fit_spec,
+    fit_observations,
     fit_sums,
-    fit_warnings,
+    parameters_of,
+    spec_of,
+    warn_of_data,
+    with_lag,
 )
 from kdmaps.estimators.kernel_map import KernelDiffusionMap
-from kdmaps.estimators.transformer import ModeTransformer, checked_source, copy_columns, copy_modes
-from kdmaps.estimators.verdict import judge_search
+from kdmaps.estimators.reliability import is_readable, trust_after_search
+from kdmaps.estimators.transformer import ModeTransformer, read_samples
 from kdmaps.exceptions import UnresolvedModesWarning
 from kdmaps.forms.tangent import DiffusionLike
 from kdmaps.kernels import FAMILIES, Kernel
+from kdmaps.learn import Refinement
 from kdmaps.selection.candidate import Candidate
 from kdmaps.selection.grid import BANDWIDTH_RANGE
-from kdmaps.selection.judging import FoldedMoments
-from kdmaps.selection.plan import SearchPlan
-from kdmaps.selection.result import SearchResult
+from kdmaps.selection.plan import FitSpec, SearchPlan
+from kdmaps.selection.result import Search, SearchResult
 from kdmaps.selection.rules import chosen_scoring
 from kdmaps.selection.scores import FoldFit
 from kdmaps.selection.search import search
 from kdmaps.spectrum.checks import agreement_check
 from kdmaps.utils.progress import reporting, stage
 from kdmaps.utils.types import PathLike, RandomStateLike, SamplesLike
-from kdmaps.utils.validation import all_or_nothing, checked_weight
+from kdmaps.utils.validation import checked_weight
 from kdmaps.utils.warn import warn
 
-#: Parameters that a search hands to the model that it fits.
-SHARED = (
-    *("n_components", "basis", "n_features", "sampling", "landmarks", "center", "diffusion", "rates", "cv"),
-    *("dtype", "engine", "memory_limit", "lag", "time_step", "reversible"),
-)
+#: Refines the choice of a search; returns None, or the refinement and the search with the sums of the refined kernel.
+Refine = Callable[[Search], tuple[Refinement, Search] | None]
 
 
-class KernelSearchCV(ModeTransformer):
+@dataclass(frozen=True, eq=False)
+class SearchFit:
+    """The result of a search and the fit of its choice on all samples.
+
+    Attributes
+    ----------
+    fit : Fit
+    model : KernelDiffusionMap
+        Unfitted, with the parameters of the choice.
+    result : SearchResult
+    chosen : Candidate
+        The best candidate of the search, or the refined one.
+    refinement : Refinement or None
+    suggested_n_components : int or None
+    relevance : Relevance
+    """
+
+    fit: Fit
+    model: KernelDiffusionMap
+    result: SearchResult
+    chosen: Candidate
+    refinement: Refinement | None
+    suggested_n_components: int | None
+    relevance: Relevance
+
+    def attributes(self) -> dict[str, Any]:
+        """Return the fitted attributes of an estimator that are about the search."""
+        result, table = self.result, self.result.table()
+        return {
+            "best_estimator_": self.model,
+            "best_params_": self.chosen.params,
+            "best_index_": result.best_index,
+            "best_score_": float(table["mean_test_score"][result.best_index]),
+            "best_selection_score_": result.best.value,
+            "cv_results_": table,
+            "search_result_": result,
+            "refinement_": self.refinement,
+            "certainty_": result.certainty,
+            "extensions_": list(result.extensions),
+            "edges_": list(result.edges),
+            "fold_agreement_": self.chosen.agreement,
+            "suggested_n_components_": self.suggested_n_components,
+            "relevance_details_": self.relevance,
+            "relevance_": self.relevance.overall,
+        }
+
+    def warnings(self) -> list[Warning]:
+        """Return reasons not to trust the choice or the modes."""
+        found = [agreement_check(self.chosen.agreement, self.suggested_n_components).warning, self.result.flatness()]
+        # Whether the samples resolve a mode was measured by the folds; the estimate is for fits without folds.
+        of_fit = [w for w in self.fit.warnings() if not isinstance(w, UnresolvedModesWarning)]
+        return [*filter(None, found), *of_fit]
+
+
+def search_modes(
+    source: Source,
+    plan: SearchPlan,
+    weight: np.ndarray | None = None,
+    groups: ArrayLike | None = None,
+    refine: Refine | None = None,
+) -> SearchFit:
+    """Search for a kernel and fit the modes of all samples with it.
+
+    Parameters
+    ----------
+    source : Source
+        Samples or frames.
+    plan : SearchPlan
+        Checked.
+    weight : ndarray of shape (n_samples,) or None
+    groups : array-like of shape (n_samples,) or None
+    refine : callable, optional
+        Refines the choice of the search.
+    """
+    check_folds(source, plan.fit)
+    warn_of_data(source, weight, groups, plan.fit)
+    fit, choice = with_lag(plan.fit, source, weight, groups, plan.random_state)
+    plan, names = replace(plan, fit=fit), source.feature_names
+    source, weight, groups = fit.observations(source, weight, groups)
+    found = search(source, weight, groups, plan)
+    result, chosen, refinement = found.result, found.result.best, None
+    refined = None if refine is None else refine(found)
+    if refined is not None:
+        refinement = refined[0]
+        if refinement.preferred:
+            chosen, found = refinement.candidate, refined[1]
+    data, moments = found.data, found.moments
+    model = _model(plan, found, chosen)
+    spec = model._spec()
+    # The sums of the search ignore the memory limit and the direction of time.
+    if data.complete and fit.memory_limit is None and fit.reversible:
+        fitted = fit_sums(spec, moments, data.whole_form.spaces)
+    else:
+        fitted = fit_observations(source, spec, data.whole_form, weight, groups)
+    with stage("checks of the modes", plan.progress):
+        fitted = replace(fitted, support=Support.of(data.preview.X, data.seed).extended(source.bounds()))
+        if is_readable(data.source, data.form):
+            modes, trust = trust_after_search(fitted.basis, fitted.modes, fitted.moments, found, chosen, groups)
+            fitted = replace(fitted, modes=modes, trust=trust)
+    relevance = relevance_at(fitted.basis, fitted.modes, *data.typical, names)
+    suggested = data.suggest_n_components(moments, chosen.regularization)
+    partial = replace(fitted.partial, folds=None)
+    fitted = replace(fitted, lag_choice=choice, partial=partial)
+    return SearchFit(fitted, model, result, chosen, refinement, suggested, relevance)
+
+
+def _model(plan: SearchPlan, found: Search, chosen: Candidate) -> KernelDiffusionMap:
+    """Return an estimator with the parameters of the chosen candidate."""
+    data = found.data
+    settings = {
+        **parameters_of(plan.basis),
+        **parameters_of(plan.fit),
+        "landmarks": data.spec(chosen.basis).landmarks,
+        "cv": data.fit.cv,
+        "random_state": data.seed,
+        **chosen.params,
+    }
+    return KernelDiffusionMap(**settings)
+
+
+class SearchedModes(ModeTransformer):
+    """Modes whose kernel was found by a search."""
+
+    best_estimator_: KernelDiffusionMap
+    best_params_: dict[str, Any]
+    best_index_: int
+    best_score_: float
+    best_selection_score_: float
+    cv_results_: dict[str, Any]
+    search_result_: SearchResult
+    refinement_: Refinement | None
+    certainty_: dict[str, float]
+    extensions_: list[str]
+    edges_: list[str]
+    fold_agreement_: float
+    suggested_n_components_: int | None
+    relevance_details_: Relevance
+    relevance_: np.ndarray
+
+    def _fit_plan(
+        self,
+        plan: SearchPlan,
+        X: SamplesLike,
+        sample_weight: ArrayLike | None,
+        groups: ArrayLike | None,
+        refine: Refine | None = None,
+    ) -> Self:
+        """Run the search and publish its results."""
+        plan.check()
+        X, groups, _ = join_trajectories(X, groups, sample_weight)
+        with reporting(plan.progress):
+            source, columns = read_samples(self, X)
+            found = search_modes(source, plan, checked_weight(sample_weight, source), groups, refine)
+        found.model._publish(columns, found.fit)
+        self._publish(columns, found.fit, **found.attributes())
+        for warning in found.warnings():
+            warn(warning)
+        return self
+
+
+class KernelSearchCV(SearchedModes):
     """Find slow modes with the kernel chosen by cross-validation; no ground truth is needed.
 
     Every candidate (basis, family, bandwidth, regularization) is fitted on training folds and judged by the time scales
@@ -80,10 +240,11 @@ class KernelSearchCV(ModeTransformer):
         and the default is "vamp2", Σ_k ν_k² of the autocorrelations ν_k after the lag, likewise; "vamp1" is Σ_k ν_k,
         and "vampe" the part of the transfer operator that the modes explain. A callable gets a
         `kdmaps.selection.scores.FoldFit` and returns a number; its mean over the folds is maximised.
-    max_search_samples : int or None, default=None
-        Candidates are judged on a random subsample of at most this size; the best one is fitted on all samples. None
-        is all samples of an array in memory or of Dask data, and 20,000 of other data that are read in chunks. Pairs of
-        frames are drawn in runs of up to 100 consecutive ones.
+    max_search_samples : "auto", int or None, default="auto"
+        Candidates are evaluated on a random subsample of at most this size; the best one is fitted on all samples.
+        "auto" and None stand for all samples of an array in memory or of Dask data, and for 20,000 samples of data that
+        are read in chunks. (Within an `AdaptiveDiffusionMap`, "auto" is 5,000 samples or 20,000 pairs of frames.) Pairs
+        of frames are drawn in runs of up to 100 consecutive ones.
     basis : {"auto", "fourier", "landmarks", "random-phase"}, default="auto"
         As in `KernelDiffusionMap`. "auto" races Fourier features and landmarks; in a grid it is "fourier". Landmarks
         are chosen once for all candidates, at most a quarter as many as there are samples, and no sample that is tested
@@ -159,21 +320,6 @@ class KernelSearchCV(ModeTransformer):
     ['bandwidth', 'basis', 'kernel', 'regularization']
     """
 
-    lag_: int | None
-    best_estimator_: KernelDiffusionMap
-    best_params_: dict[str, Any]
-    fold_agreement_: float
-    suggested_n_components_: int | None
-    relevance_details_: Relevance
-    relevance_: np.ndarray
-    cv_results_: dict[str, Any]
-    best_index_: int
-    best_score_: float
-    best_selection_score_: float
-    certainty_: dict[str, float]
-    extensions_: list[str]
-    edges_: list[str]
-
     def __init__(
         self,
         n_components: int = 4,
@@ -184,7 +330,7 @@ class KernelSearchCV(ModeTransformer):
         regularizations: str | ArrayLike = "auto",
         max_extensions: int = 3,
         scoring: str | Callable[[FoldFit], float] = "auto",
-        max_search_samples: int | None = None,
+        max_search_samples: str | int | None = "auto",
         basis: str = "auto",
         n_features: int = 300,
         sampling: str = "sobol",
@@ -251,79 +397,19 @@ class KernelSearchCV(ModeTransformer):
         -------
         self
         """
-        plan = self._plan()
-        plan.check()
-        X, groups, _ = join_trajectories(X, groups, sample_weight)
-        with all_or_nothing(self), reporting(self.progress):
-            source = checked_source(self, X, reset=True)
-            check_folds(source, plan.fit)
-            weight = checked_weight(sample_weight, source)
-            warn_of_array(source, weight, groups, lag=self.lag)
-            warn_of_weighted_pairs(weight, self.lag)
-            warn_of_time_step(self.time_step, self.lag)
-            self.lag_ = choose_lag_for(self, source, weight, groups)
-            plan = replace(plan, fit=replace(plan.fit, lag=self.lag_))
-            source, weight, groups = plan.fit.observations(source, weight, groups)
-            result = search(source, weight, groups, plan)
-            self._report(result)
-            chosen, moments = self._choose(result)
-            self.best_params_, self.fold_agreement_ = chosen.params, chosen.agreement
-            self.suggested_n_components_ = result.data.suggest_n_components(moments, chosen.regularization)
-            data = result.data
-            shared = {name: getattr(self, name) for name in SHARED}
-            shared |= {
-                "landmarks": data.spec(chosen.basis).landmarks,
-                "random_state": data.seed,
-                "cv": data.fit.cv,
-                "lag": self.lag_,
-            }
-            model = KernelDiffusionMap(**shared).set_params(**self.best_params_)
-            copy_columns(self, model)
-            # The sums of the search know no limit, and no direction of time.
-            if data.complete and self.memory_limit is None and self.reversible:
-                fit_sums(model, moments, data.whole_form.spaces)
-            else:
-                fit_source(model, source, data.whole_form, weight, groups)
-            with stage("checks of the modes", self.progress):
-                judge_search(model, source, result, chosen, moments, groups)
-            self.best_estimator_ = model
-            copy_modes(model, self)
-            self.relevance_details_ = relevance_at(model, *data.typical)
-            self.relevance_ = self.relevance_details_.overall
-        disagreement = agreement_check(chosen.agreement, self.suggested_n_components_).warning
-        # The estimate of what the samples resolve is for fits without folds; here the folds have measured it.
-        found = [w for w in fit_warnings(model, model.trust_) if not isinstance(w, UnresolvedModesWarning)]
-        for warning in filter(None, [disagreement, result.flatness(), *found]):
-            warn(warning)
-        return self
+        return self._fit_plan(self._plan(), X, sample_weight, groups)
 
     def _plan(self) -> SearchPlan:
+        names = ("families", "bandwidths", "bandwidth_range", "regularizations", "max_extensions")
         return SearchPlan(
-            basis=basis_spec(self),
-            fit=replace(fit_spec(self), lag=self.lag),
-            families=self.families,
-            bandwidths=self.bandwidths,
-            bandwidth_range=self.bandwidth_range,
-            regularizations=self.regularizations,
+            basis=spec_of(BasisSpec, self),
+            fit=spec_of(FitSpec, self),
+            **{name: getattr(self, name) for name in names},
             scoring=chosen_scoring(self.scoring, self.lag),
-            max_extensions=self.max_extensions,
             metric_rounds=0,
-            max_search_samples=self.max_search_samples,
+            max_search_samples=None if self.max_search_samples == "auto" else self.max_search_samples,
             n_jobs=self.n_jobs,
             checkpoint=self.checkpoint,
             progress=self.progress,
             random_state=self.random_state,
         )
-
-    def _report(self, result: SearchResult) -> None:
-        """Set the attributes that tell about the search."""
-        self.search_result_ = result
-        self.cv_results_, self.best_index_ = result.table(), result.best_index
-        self.best_score_ = float(self.cv_results_["mean_test_score"][self.best_index_])
-        self.best_selection_score_ = result.best.value
-        self.certainty_ = result.certainty
-        self.extensions_, self.edges_ = list(result.extensions), list(result.edges)
-
-    def _choose(self, result: SearchResult) -> tuple[Candidate, FoldedMoments]:
-        """Return the candidate to fit, and its sums over the samples searched."""
-        return result.best, result.moments

@@ -1,11 +1,8 @@
-"""What every fitted set of modes can do, whichever estimator found them."""
+"""Everything that fitted modes can do, whichever estimator found them."""
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable
-from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -18,30 +15,42 @@ from kdmaps.data.inputs import as_source, check_columns, is_array_like, join_tra
 from kdmaps.data.pairs import make_pairs
 from kdmaps.data.sources import ArraySource, Source
 from kdmaps.diagnostics.trust import Trust
-from kdmaps.estimators.summed import changed_parameters, own_diffusion, summed_parameters
+from kdmaps.estimators.fit import Fit, PartialState
+from kdmaps.estimators.model_files import save_model
 from kdmaps.exceptions import UnreliableModesWarning
+from kdmaps.forms.diffusion import is_per_sample
 from kdmaps.forms.energy import make_form
 from kdmaps.forms.engines import chunk_rows
 from kdmaps.forms.lagged import LaggedForm
 from kdmaps.forms.moments import Moments
 from kdmaps.forms.tangent import DiffusionLike, TangentSpaces
 from kdmaps.kernels import Kernel
+from kdmaps.selection.lag import ImpliedTimescales
 from kdmaps.selection.scores import timescale_score, vamp_score
 from kdmaps.spectrum.directed import directed_score
 from kdmaps.spectrum.modes import Modes
 from kdmaps.summary import NotebookDisplay
+from kdmaps.utils.content import content_digest
 from kdmaps.utils.frames import split_rows
 from kdmaps.utils.threads import map_reduce, slices
 from kdmaps.utils.types import PathLike, SamplesLike
 from kdmaps.utils.validation import checked_samples, checked_time, checked_values, checked_weight
 from kdmaps.utils.warn import warn
 
+#: Parameters that the sums over samples depend on.
+SUMMED = {"kernel", "bandwidth", "diffusion", "lag", "reversible"}
+SUMMED |= {"basis", "n_features", "sampling", "landmarks", "dtype"}
 
-class ModeTransformer(NotebookDisplay, TransformerMixin, BaseEstimator):
-    """What every fitted set of modes can do, whichever estimator found them.
 
-    Subclasses fit `basis_`, `modes_`, the public attributes that derive from them, and `tangents_`.
-    """
+class Columns(NamedTuple):
+    """Number and names of the columns of X."""
+
+    n_features: int
+    names: np.ndarray | None
+
+
+class ArrayTransformer(NotebookDisplay, TransformerMixin, BaseEstimator):
+    """Evaluation of fitted modes at the rows of one array or source."""
 
     basis_: Basis
     kernel_: Kernel
@@ -51,13 +60,17 @@ class ModeTransformer(NotebookDisplay, TransformerMixin, BaseEstimator):
     rates_: np.ndarray
     timescales_: np.ndarray
     moments_: Moments
-    tangents_: TangentSpaces | None = None
-    trust_: Trust | None = None
-    energy_samples_: np.ndarray | None = None
-    variance_samples_: np.ndarray | None = None
-    support_: Support | None = None
-    right_modes_: Modes | None = None
+    tangents_: TangentSpaces | None
+    trust_: Trust | None
+    energy_samples_: np.ndarray | None
+    variance_samples_: np.ndarray | None
+    support_: Support | None
+    right_modes_: Modes | None
     lag_: int | None
+    lag_choice_: ImpliedTimescales | None
+    n_features_in_: int
+    feature_names_in_: np.ndarray
+    _partial: PartialState
     _summed: dict[str, str]
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
@@ -69,6 +82,47 @@ class ModeTransformer(NotebookDisplay, TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self)
         return np.array(mode_names(self.coefficients_.shape[1]), dtype=object)
+
+    def transform(self, X: SamplesLike, *, time: float = 0.0, end: str = "first", out: PathLike | None = None) -> Any:
+        """Evaluate the modes at the rows of one array or source; see `ModeTransformer.transform`."""
+        check_is_fitted(self)
+        time = checked_time(time)
+        decay = np.exp(-self.rates_ * time) if time else np.ones_like(self.rates_)  # a rate may be infinite
+        source = checked_source(self, X)
+        self._warn_of_extrapolation(source)
+        size = chunk_rows(self.basis_, 0, self._memory_limit)
+        return source.project(self._mode_basis(end), decay, size, out)
+
+    def _warn_of_extrapolation(self, source: Source) -> None:
+        """Warn of rows of an array in memory that lie far outside the samples of the fit."""
+        if self.support_ is None or not (isinstance(source, ArraySource) and source.many_passes):
+            return
+        rows = self.support_.outside(source.array)
+        if rows.size:
+            warn(
+                f"{rows.size} of {len(source.array)} rows of X lie far outside the samples of the fit, such as row "
+                f"{rows[0]} (counted from 0): modes there are what the kernel makes of them. See extrapolates.",
+                UnreliableModesWarning,
+            )
+
+    def _mode_basis(self, end: str = "first") -> ModeBasis:
+        if end not in ("first", "second"):
+            raise ValueError(f"end must be 'first' or 'second', got {end!r}.")
+        right = self.right_modes_ if end == "second" else None
+        modes = self.modes_ if right is None else right
+        return ModeBasis(self.basis_, modes.coefficients, modes.offset)
+
+    @property
+    def _memory_limit(self) -> float | None:
+        return self.get_params(deep=False).get("memory_limit")
+
+
+class ModeTransformer(ArrayTransformer, auto_wrap_output_keys=None):  # type: ignore[call-arg]
+    """Everything that fitted modes can do, whichever estimator found them.
+
+    scikit-learn wraps `ArrayTransformer.transform` for `set_output`; the `transform` of this class, which is not
+    wrapped, accepts lists of arrays, too.
+    """
 
     def transform(self, X: SamplesLike, *, time: float = 0.0, end: str = "first", out: PathLike | None = None) -> Any:
         """Evaluate the modes at new points.
@@ -91,13 +145,9 @@ class ModeTransformer(NotebookDisplay, TransformerMixin, BaseEstimator):
             In the floating type of X; with `out`, mapped from that file. For Dask data a Dask array, not yet computed;
             for a list of arrays a list.
         """
-        check_is_fitted(self)
-        time = checked_time(time)
-        decay = np.exp(-self.rates_ * time) if time else np.ones_like(self.rates_)  # a rate may be infinite
-        source = checked_source(self, X)
-        self._warn_of_extrapolation(source)
-        size = chunk_rows(self.basis_, 0, getattr(self, "memory_limit", None))
-        return source.project(self._mode_basis(end), decay, size, out)
+        X, _, lengths = join_trajectories(X)
+        modes = super().transform(X, time=time, end=end, out=out)
+        return modes if lengths is None else split_rows(modes, lengths)
 
     def extrapolates(self, X: SamplesLike) -> np.ndarray:
         """Tell which points lie far from all samples of the fit, where modes are what the kernel makes of them.
@@ -120,28 +170,9 @@ class ModeTransformer(NotebookDisplay, TransformerMixin, BaseEstimator):
             raise ValueError("This model does not know where its samples were, as older files do not; fit it again.")
         return source.rowwise(self.support_.far)
 
-    def _warn_of_extrapolation(self, source: Source) -> None:
-        """Warn of rows of an array in memory that lie far outside the samples of the fit."""
-        if self.support_ is None or not (isinstance(source, ArraySource) and source.many_passes):
-            return
-        rows = self.support_.outside(source.array)
-        if rows.size:
-            warn(
-                f"{rows.size} of {len(source.array)} rows of X lie far outside the samples of the fit, such as row "
-                f"{rows[0]} (counted from 0): modes there are what the kernel makes of them. See extrapolates.",
-                UnreliableModesWarning,
-            )
-
     def _modes_at(self, X: SamplesLike) -> np.ndarray:
-        """Return the modes as floats, those of several trajectories below one another."""
-        return np.asarray(ModeTransformer.transform(self, join_trajectories(X)[0]), dtype=np.float64)
-
-    def _mode_basis(self, end: str = "first") -> ModeBasis:
-        if end not in ("first", "second"):
-            raise ValueError(f"end must be 'first' or 'second', got {end!r}.")
-        right = self.right_modes_ if end == "second" else None
-        modes = self.modes_ if right is None else right
-        return ModeBasis(self.basis_, modes.coefficients, modes.offset)
+        """Return the modes as floats; the rows of several trajectories follow one another."""
+        return np.asarray(ArrayTransformer.transform(self, join_trajectories(X)[0]), dtype=np.float64)
 
     def gradient(self, X: ArrayLike) -> np.ndarray:
         """Evaluate the gradients ∇φ_k of the modes at any points, in closed form.
@@ -199,11 +230,7 @@ class ModeTransformer(NotebookDisplay, TransformerMixin, BaseEstimator):
         weight = np.ones(len(phi)) / len(phi) if weight is None else weight / weight.sum()
         mean = weight @ values
         overlaps = (phi * weight[:, None]).T @ (values - mean)
-        points = (
-            phi
-            if at is None
-            else np.asarray(ModeTransformer.transform(self, join_trajectories(at)[0]), dtype=np.float64)
-        )
+        points = phi if at is None else self._modes_at(at)
         return mean + (points * np.exp(-self.rates_ * checked_time(time))) @ overlaps
 
     def score(
@@ -241,14 +268,14 @@ class ModeTransformer(NotebookDisplay, TransformerMixin, BaseEstimator):
         X, groups, _ = join_trajectories(X, groups, sample_weight)
         source = checked_source(self, X)
         weight = checked_weight(sample_weight, source)
-        lag, limit = getattr(self, "lag_", None), getattr(self, "memory_limit", None)
-        if "lag" in changed_parameters(self):
-            raise ValueError("lag is not that of the fit any more; set it back, or fit again.")
+        lag, limit = self.lag_, self._memory_limit
+        if "lag" in self._changed_parameters():
+            raise ValueError("lag was changed after the fit; set it back, or fit again.")
         if lag is not None:
             source, weight, _ = make_pairs(source, lag, weight, groups)
             return self._lagged_score(source, weight, LaggedForm(lag, self.right_modes_ is None), limit)
         if diffusion is None:
-            form = make_form(own_diffusion(self), source, weight, spaces=self.tangents_)
+            form = make_form(self._own_diffusion(), source, weight, spaces=self.tangents_)
         else:
             form = make_form(diffusion, source, weight)
         (held_out,) = source.moments(form, self._mode_basis(), weight, memory_limit=limit)
@@ -264,11 +291,80 @@ class ModeTransformer(NotebookDisplay, TransformerMixin, BaseEstimator):
         return directed_score(pairs)
 
     def save(self, path: PathLike) -> None:
-        """Write the fitted model to `path` as plain data (.npz, no pickle); `kdmaps.load` reads it back."""
-        from kdmaps.estimators.model_files import save_model
+        """Write the fitted model to `path` as plain data (.npz, no pickle); `kdmaps.load` reads it back.
 
-        check_is_fitted(self)
+        The file appears whole or not at all; an existing one is replaced.
+        """
         save_model(self, path)
+
+    def _publish(self, columns: Columns, fitted: Fit, summed: dict[str, str] | None = None, **others: Any) -> Self:
+        """Replace all fitted attributes: the only place that sets them.
+
+        Parameters
+        ----------
+        columns : Columns
+        fitted : Fit
+        summed : dict, optional
+            Digests of the parameters that the sums depend on, if they are not the present parameters.
+        **others : Any
+            Further attributes.
+        """
+        for name in [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]:
+            delattr(self, name)
+        self.n_features_in_ = columns.n_features
+        if columns.names is not None:
+            self.feature_names_in_ = columns.names
+        for name, value in {**fitted.attributes(), **others}.items():
+            setattr(self, name, value)
+        self._partial = fitted.partial
+        self._summed = self._summed_parameters() if summed is None else summed
+        return self
+
+    @property
+    def _columns(self) -> Columns:
+        return Columns(self.n_features_in_, getattr(self, "feature_names_in_", None))
+
+    def _fitted(self) -> Fit:
+        """Return the published fit."""
+        return Fit(
+            self.basis_,
+            self.modes_,
+            self.moments_,
+            self.tangents_,
+            self.right_modes_,
+            self.trust_,
+            self.support_,
+            self.lag_choice_,
+            self._partial,
+        )
+
+    def _summed_parameters(self) -> dict[str, str]:
+        """Return digests of the parameters that the sums over samples depend on."""
+        found = {}
+        for name in SUMMED & set(self._get_param_names()):
+            value = getattr(self, name)
+            try:
+                found[name] = content_digest(value)
+            except (ValueError, RecursionError):  # only the same object is equal
+                found[name] = f"{type(value)} {id(value)}"
+        return found
+
+    def _changed_parameters(self) -> list[str]:
+        """Return the parameters that the sums over samples depend on and that were changed since the fit."""
+        now = self._summed_parameters()
+        return sorted(name for name, digest in self._summed.items() if now[name] != digest)
+
+    def _own_diffusion(self) -> DiffusionLike:
+        """Return the diffusion tensor for samples other than those of `fit`."""
+        given = self.get_params(deep=False)["diffusion"]
+        if is_per_sample(given):
+            raise ValueError(
+                "diffusion was given per sample and belongs to the samples of fit; pass the tensors at these samples "
+                "as diffusion=…, or give the estimator a callable."
+            )
+        if "diffusion" in self._changed_parameters():
+            raise ValueError("diffusion was changed after the fit; pass the one of these samples, or fit again.")
+        return given
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -276,80 +372,39 @@ class ModeTransformer(NotebookDisplay, TransformerMixin, BaseEstimator):
         return tags
 
 
-def _for_lists(transform: Callable[..., Any]) -> Callable[..., Any]:
-    """Make a `transform` one that takes a list of arrays or data frames, too, and returns a list.
-
-    scikit-learn wraps the method itself for `set_output`, which knows no lists; this goes around that.
-    """
-
-    @functools.wraps(transform)
-    def run(self: ModeTransformer, X: SamplesLike, **options: Any) -> Any:
-        X, _, lengths = join_trajectories(X)
-        modes = transform(self, X, **options)
-        return modes if lengths is None else split_rows(modes, lengths)
-
-    return run
-
-
-ModeTransformer.transform = _for_lists(ModeTransformer.transform)  # type: ignore[method-assign]
-
-
 def mode_names(n: int) -> list[str]:
     """Return the names of modes in data frames, files and tables."""
     return [f"mode{k + 1}" for k in range(n)]
 
 
-def checked_source(estimator: ModeTransformer, X: SamplesLike, reset: bool = False) -> Source:
-    """Return a source of X, whose columns are those of `estimator`; with `reset` they become them."""
+def read_samples(estimator: ModeTransformer, X: SamplesLike) -> tuple[Source, Columns]:
+    """Return a source of the samples of a fit, and their columns; the estimator is left as it is."""
+    record = type(estimator).__new__(type(estimator))  # scikit-learn records the columns on this object
+    source = _source(record, X, reset=True)
+    return source, record._columns
+
+
+def checked_source(estimator: ModeTransformer, X: SamplesLike) -> Source:
+    """Return a source of X, whose columns must be those of the fit."""
+    return _source(estimator, X, reset=False)
+
+
+def read_array(estimator: ModeTransformer, X: SamplesLike) -> tuple[ArraySource, Columns]:
+    """Return the samples of a fit that needs an array in memory, and their columns."""
+    record = type(estimator).__new__(type(estimator))
+    return _array(record, X, reset=True), record._columns
+
+
+def _source(estimator: ModeTransformer, X: SamplesLike, reset: bool) -> Source:
     if is_array_like(X):
-        array = ArraySource(checked_samples(estimator, X, reset), checked=True)
-        names = getattr(estimator, "feature_names_in_", None)
-        array.feature_names = None if names is None else list(names)
-        return array
+        return _array(estimator, X, reset)
     source = as_source(X)
     check_columns(estimator, source, reset)
     return source
 
 
-def set_modes(
-    estimator: ModeTransformer,
-    basis: Basis,
-    modes: Modes,
-    moments: Moments,
-    tangents: TangentSpaces | None,
-    right: Modes | None = None,
-) -> None:
-    """Set the fitted attributes that all estimators share."""
-    estimator.basis_, estimator.kernel_, estimator.modes_ = basis, basis.kernel, modes
-    estimator.coefficients_ = modes.coefficients
-    estimator.eigenvalues_ = modes.eigenvalues
-    estimator.rates_ = modes.rates
-    estimator.timescales_ = modes.timescales
-    estimator.moments_, estimator.tangents_, estimator.right_modes_ = moments, tangents, right
-    estimator.lag_ = modes.clock.lag
-    estimator._summed = summed_parameters(estimator)
-
-
-def set_trust(estimator: ModeTransformer, trust: Trust | None) -> None:
-    """Set the attributes that tell how far to trust modes; None for modes of which no samples are at hand."""
-    if trust is not None:
-        trust = replace(trust, weighted=estimator.moments_.weighted)
-    estimator.trust_ = trust
-    estimator.energy_samples_ = None if trust is None else trust.evidence.energy_samples
-    estimator.variance_samples_ = None if trust is None else trust.evidence.variance_samples
-
-
-def copy_modes(fitted: ModeTransformer, target: ModeTransformer) -> None:
-    """Copy the fitted modes of one estimator to another."""
-    set_modes(target, fitted.basis_, fitted.modes_, fitted.moments_, fitted.tangents_, fitted.right_modes_)
-    both = target._summed.keys() & fitted._summed.keys() & {"diffusion", "lag"}
-    target._summed |= {name: fitted._summed[name] for name in both}  # those of the fit, whatever they are now
-    set_trust(target, fitted.trust_)
-    target.support_ = fitted.support_
-
-
-def copy_columns(fitted: ModeTransformer, target: ModeTransformer) -> None:
-    """Copy the number and the names of the columns of one estimator to another."""
-    target.n_features_in_ = fitted.n_features_in_
-    if hasattr(fitted, "feature_names_in_"):
-        target.feature_names_in_ = fitted.feature_names_in_
+def _array(estimator: ModeTransformer, X: Any, reset: bool) -> ArraySource:
+    source = ArraySource(checked_samples(estimator, X, reset), checked=True)
+    names = estimator._columns.names
+    source.feature_names = None if names is None else list(names)
+    return source

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, Self
 
@@ -12,21 +12,24 @@ from numpy.typing import ArrayLike
 
 from kdmaps.bases import Basis, BasisSpec, check_basis
 from kdmaps.data.check import warn_of_array
-from kdmaps.data.distances import resolve_bandwidth
+from kdmaps.data.distances import Support, resolve_bandwidth
 from kdmaps.data.inputs import join_trajectories
 from kdmaps.data.sources import PREVIEW_SAMPLES, ArraySource
-from kdmaps.estimators.fitting import fit_warnings, solve_modes
+from kdmaps.diagnostics.trust import Trust
+from kdmaps.estimators.fit import fit_sums
 from kdmaps.estimators.kernel_map import KernelDiffusionMap
-from kdmaps.estimators.transformer import ModeTransformer, copy_columns, copy_modes, set_modes
-from kdmaps.estimators.verdict import judge_fit
+from kdmaps.estimators.reliability import evidence_of_fit
+from kdmaps.estimators.transformer import ModeTransformer, read_array
 from kdmaps.forms.energy import EnergyForm, make_form
+from kdmaps.forms.moments import Moments
 from kdmaps.forms.tangent import DiffusionLike
 from kdmaps.kernels import Gaussian, Kernel, Mixture, make_kernel
 from kdmaps.learn import make_objective
+from kdmaps.selection.evaluation import FoldedMoments
 from kdmaps.selection.folds import Folds, make_folds, make_splits
 from kdmaps.selection.plan import FitSpec
 from kdmaps.utils.types import RandomStateLike, SamplesLike
-from kdmaps.utils.validation import all_or_nothing, check_samples, checked_samples, checked_weight, seed_of
+from kdmaps.utils.validation import check_samples, checked_weight, seed_of
 from kdmaps.utils.warn import warn
 
 if TYPE_CHECKING:
@@ -112,6 +115,8 @@ class VariationalKernelMap(ModeTransformer):
         The learned kernel.
     regularization_ : float
         λ.
+    best_estimator_ : KernelDiffusionMap
+        The learned kernel as a fitted `KernelDiffusionMap`, which `save` writes.
     best_loss_ : float
         The objective of the learned kernel.
     history_ : dict of str to ndarray
@@ -140,6 +145,7 @@ class VariationalKernelMap(ModeTransformer):
     (300, 2)
     """
 
+    best_estimator_: KernelDiffusionMap
     regularization_: float
     history_: dict[str, np.ndarray]
     best_loss_: float
@@ -212,58 +218,63 @@ class VariationalKernelMap(ModeTransformer):
         -------
         self
         """
-        spec, fit = self._basis_spec(), self._fit_spec()
+        spec = self._basis_spec()
+        fit = FitSpec(self.n_components, self.center, self.diffusion, self.rates, self.cv)
         self._check_parameters(spec, fit)
         X, groups, _ = join_trajectories(X, groups, sample_weight)
-        with all_or_nothing(self):
-            X = checked_samples(self, X, reset=True)
-            weight = checked_weight(sample_weight, X)
-            form = make_form(self.diffusion, X, weight).at(X, slice(None))
-            source = ArraySource(X, checked=True)
-            source.feature_names = getattr(self, "feature_names_in_", None)
-            warn_of_array(source, weight, groups, folds=self.rates == "cross-fitted")
-            samples = _Samples(source, weight, form, groups, seed_of(self.random_state))
-            learned, self.regularization_ = self._learn(spec, fit, samples)
-            if self.rates == "cross-fitted":
-                moments, parts = samples.folds(fit, learned).moments(samples.source, form, learned, weight)
-            else:
-                (moments,), parts = samples.source.moments(form, learned, weight), []
-            modes = solve_modes(learned, moments, parts, self.regularization_, fit)
-            set_modes(self, learned, modes, moments, form.spaces)
-            everything = samples.source.sample(None, np.random.RandomState(0), weight)
-            judge_fit(self, samples.source, everything, form, groups, samples.seed)
-        for warning in fit_warnings(self, self.trust_):
+        source, columns = read_array(self, X)
+        weight = checked_weight(sample_weight, source)
+        form = make_form(self.diffusion, source.array, weight).at(source.array, slice(None))
+        warn_of_array(source, weight, groups, folds=self.rates == "cross-fitted")
+        samples = _Samples(source, weight, form, groups, seed_of(self.random_state))
+        basis, regularization, history = self._learn(spec, fit, samples)
+        model = self._model(basis, regularization)
+        model_spec = model._spec()
+        parts: list[tuple[Moments, Moments]] = []
+        if self.rates == "cross-fitted":
+            moments, parts = samples.folds(fit, basis).moments(source, form, basis, weight)
+        else:
+            (moments,) = source.moments(form, basis, weight)
+        fitted = fit_sums(model_spec, FoldedMoments(basis, moments, parts), form.spaces)
+        everything = source.sample(None, np.random.RandomState(0), weight)
+        sample = (source, everything, form, groups, samples.seed)
+        modes, evidence = evidence_of_fit(basis, fitted.modes, moments, *sample)
+        trust = Trust(evidence, modes.rates, weighted=moments.weighted)
+        support = Support.of(everything.X, samples.seed).extended(source.bounds())
+        fitted = replace(fitted, modes=modes, trust=trust, support=support)
+        self._publish(
+            columns,
+            fitted,
+            best_estimator_=model._publish(columns, fitted),
+            regularization_=regularization,
+            history_=history,
+            best_loss_=float(history["best_loss"][-1]),
+        )
+        for warning in fitted.warnings():
             warn(warning)
         return self
 
-    @property
-    def best_estimator_(self) -> KernelDiffusionMap:
-        """The learned kernel as a fitted `KernelDiffusionMap`: what `save` writes."""
-        model = KernelDiffusionMap(
+    def _model(self, basis: Basis, regularization: float) -> KernelDiffusionMap:
+        """Return a `KernelDiffusionMap` with the learned kernel."""
+        return KernelDiffusionMap(
             n_components=self.n_components,
-            kernel=self.kernel_,
+            kernel=basis.kernel,
             basis=self.basis,
-            n_features=self.basis_.n_features,
-            regularization=self.regularization_,
+            n_features=basis.n_features,
+            regularization=regularization,
             center=self.center,
             diffusion=self.diffusion,
             rates=self.rates,
             cv=self.cv,
         )
-        copy_columns(self, model)
-        copy_modes(self, model)
-        return model
 
     def _basis_spec(self) -> BasisSpec:
         check_basis(self.basis, tuple(N_FEATURES))
         n_features = N_FEATURES[self.basis] if self.n_features is None else self.n_features
         return BasisSpec(self.basis, n_features, self.sampling, self.landmarks)
 
-    def _fit_spec(self) -> FitSpec:
-        return FitSpec(self.n_components, self.center, self.diffusion, self.rates, self.cv)
-
-    def _learn(self, spec: BasisSpec, fit: FitSpec, samples: _Samples) -> tuple[Basis, float]:
-        """Return the learned basis and λ."""
+    def _learn(self, spec: BasisSpec, fit: FitSpec, samples: _Samples) -> tuple[Basis, float, dict[str, np.ndarray]]:
+        """Return the learned basis, λ and the history of the optimiser."""
         from kdmaps.learn.optimiser import Settings, minimise
         from kdmaps.learn.problem import Problem
         from kdmaps.learn.statistics import Samples
@@ -280,9 +291,8 @@ class VariationalKernelMap(ModeTransformer):
         parametrisation = self._make_parametrisation(data, kernels, basis)
         problem = Problem(parametrisation, objective, self.regularization, self.learn_regularization)
         settings = Settings(self.adam_steps, self.lbfgs_steps, self.learning_rate)
-        theta, self.history_ = minimise(problem, settings, self.progress)
-        self.best_loss_ = float(self.history_["best_loss"][-1])
-        return parametrisation.basis(problem.split(theta)[0]), problem.regularization(theta)
+        theta, history = minimise(problem, settings, self.progress)
+        return parametrisation.basis(problem.split(theta)[0]), problem.regularization(theta), history
 
     def _check_parameters(self, spec: BasisSpec, fit: FitSpec) -> None:
         fit.check()

@@ -17,8 +17,8 @@ from kdmaps.learn.optimiser import Settings, minimise
 from kdmaps.learn.problem import Evaluation, Problem
 from kdmaps.learn.statistics import Samples
 from kdmaps.selection.candidate import Candidate
+from kdmaps.selection.evaluation import FoldedMoments, SearchData
 from kdmaps.selection.folds import Folds
-from kdmaps.selection.judging import FoldedMoments, SearchData
 from kdmaps.selection.rules import select_by_timescale
 from kdmaps.utils.threads import single_thread
 
@@ -51,8 +51,6 @@ class Refinement:
         After the refinement.
     rival : Candidate
         The choice of the search.
-    moments : FoldedMoments
-        The sums of the refined kernel.
     exchanged : float
         How many modes are others: Σ_k sin²θ_k of the principal angles between the mode spaces of the two.
     history : dict of str to ndarray
@@ -61,7 +59,6 @@ class Refinement:
 
     candidate: Candidate
     rival: Candidate
-    moments: FoldedMoments
     exchanged: float
     history: dict[str, np.ndarray]
 
@@ -108,7 +105,7 @@ def refine(
     max_steps: int = 15,
     progress: bool = False,
     rival_moments: FoldedMoments | None = None,
-) -> Refinement | None:
+) -> tuple[Refinement, FoldedMoments] | None:
     """Give every coordinate its own bandwidth σ_j = σ·exp(c·tanh θ_j), for modes that do better on held-out samples.
 
     Only the kernel's lengths change, never the metric of the energy, which would change the generator. The bandwidths
@@ -136,9 +133,12 @@ def refine(
 
     Returns
     -------
-    refinement : Refinement or None
-        None if the samples do not determine the modes at any start, or if the best start is so far behind the rival
-        that refinement cannot win (`HOPELESS`).
+    refinement : Refinement
+    moments : FoldedMoments
+        The sums of the refined kernel.
+
+    None is returned instead if the samples do not determine the modes at any start, or if the best start is so far
+    behind the rival that refinement cannot win (`HOPELESS`).
     """
     goal = make_objective(objective, data.fit.n_components, data.fit.center)
     narrowing = _narrowing(start.kernel, narrowest)
@@ -163,10 +163,10 @@ def refine(
     kernel = parametrisation.kernel(theta)
     kernel = Metric(kernel, start.kernel.root) if isinstance(start.kernel, Metric) else kernel
     moments = data.fold(kernel)
-    (candidate,) = data.judge_sums(repr(kernel), moments, [start.regularization], select_by_timescale)
+    (candidate,) = data.evaluate_sums(repr(kernel), moments, [start.regularization], select_by_timescale)
     rival_moments = data.fold(rival.kernel, rival.basis) if rival_moments is None else rival_moments
     exchanged = _exchanged(data, (moments, candidate), (rival_moments, rival))
-    return Refinement(candidate, rival, moments, exchanged, history)
+    return Refinement(candidate, rival, exchanged, history), moments
 
 
 def _exchanged(data: SearchData, *fits: tuple[FoldedMoments, Candidate]) -> float:

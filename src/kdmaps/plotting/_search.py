@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kdmaps.plotting._common import new_axes, plain_log_ticks
-from kdmaps.selection.candidate import JUDGED
+from kdmaps.selection.candidate import Stage
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -32,7 +32,7 @@ def plot_landscape(search: Any, ax: Axes | None = None) -> Axes:
     ax = new_axes(1)[0] if ax is None else ax
     results = search.cv_results_
     sigmas, score, labels = results["param_bandwidth"], results["selection_score"], _curves(results)
-    level = np.array([JUDGED.index(how) for how in results["judged"]])
+    level = np.array([list(Stage).index(Stage(how)) for how in results["stage"]])
     for number, label in enumerate(dict.fromkeys(labels)):
         at = np.unique(sigmas[(labels == label) & np.isfinite(sigmas)])
         if not len(at):  # kernels with a bandwidth of their own have no place on this axis

@@ -1,8 +1,9 @@
-"""A candidate: a kernel with a regularization, and what held-out samples say of it."""
+"""Candidates of a search: a kernel with a regularization, and its held-out score."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any
 
 import numpy as np
@@ -10,17 +11,27 @@ import numpy as np
 from kdmaps.kernels import FAMILIES, Kernel, Metric, kernel_from_dict
 from kdmaps.selection.rules import Score, jackknife_error
 
-#: How closely candidates are looked at: on the folds that test every sample once, with at most `HEAT_FEATURES`
-#: features; on all folds, with all features; the same, with eigenproblems solved to the last digit.
-JUDGED = ("on the first folds", "on all folds", "exactly")
-HEAT_FEATURES = 150
-#: Folds agree on the modes from this mean squared cosine on.
+#: Features used for screening.
+SCREENING_FEATURES = 150
+#: Folds agree on the modes if their mean squared cosine is at least this large.
 MIN_AGREEMENT = 0.9
+
+
+class Stage(StrEnum):
+    """How closely a candidate was evaluated; only scores of one stage are comparable.
+
+    Screening uses the folds that test every sample once and at most `SCREENING_FEATURES` features; the next stage uses
+    all folds and all features; the last one also solves the eigenproblems to full precision.
+    """
+
+    SCREENED = "screened"
+    ALL_FOLDS = "all folds"
+    EXACT = "exact"
 
 
 @dataclass(frozen=True)
 class Trial:
-    """A kernel to be judged at some regularizations.
+    """A kernel to be evaluated at some regularizations.
 
     Attributes
     ----------
@@ -29,20 +40,19 @@ class Trial:
     kernel : Kernel
     basis : str
     lambdas : tuple of float
-    judged : str
-        One of `JUDGED`.
+    stage : Stage
     """
 
     label: str
     kernel: Kernel
     basis: str
     lambdas: tuple[float, ...]
-    judged: str = "exactly"
+    stage: Stage = Stage.EXACT
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A kernel with a regularization, judged on the folds.
+    """A kernel with a regularization, evaluated on the folds.
 
     Attributes
     ----------
@@ -52,21 +62,20 @@ class Candidate:
     regularization : float
         λ.
     score : Score
-        What selection maximises; -inf if there is no score.
+        The quantity that selection maximises; -inf if there is no score.
     agreement : float
         Mean squared cosine between the mode spaces of the folds and of all samples.
     condition_number : float
         Of L+λR.
     timescales : tuple of float
-        On all samples searched; of pairs of frames the inverse quotients 1/(1-ν).
+        On all samples searched; for pairs of frames the inverse quotients 1/(1-ν).
     fit_seconds, score_seconds : tuple of float
         Time of each fold: its share of the sums over samples and its solve; its score.
     rejected : str
         Why it has no score; empty if it has one.
     basis : str
-        What the kernel's functions are made of.
-    judged : str
-        One of `JUDGED`.
+        Name of the basis.
+    stage : Stage
     """
 
     label: str
@@ -80,25 +89,25 @@ class Candidate:
     score_seconds: tuple[float, ...] = ()
     rejected: str = ""
     basis: str = "fourier"
-    judged: str = "exactly"
+    stage: Stage = Stage.EXACT
 
     @property
     def agreed(self) -> bool:
         """Whether the folds agree on the modes.
 
-        A mode that rests on a few samples shows no energy on others: it scores high, but every fold has another one.
+        A mode that rests on a few samples has no energy on others: its score is high, but it differs between folds.
         """
         return self.agreement >= MIN_AGREEMENT
 
     @property
-    def key(self) -> tuple[bool, float]:
-        """What a race maximises: the score, of those candidates first whose modes the folds agree on."""
+    def order(self) -> tuple[bool, float]:
+        """Sort key: fold agreement first, then score."""
         return self.agreed, self._score
 
     @property
     def _score(self) -> float:
-        """The score, without its standard error where few folds would have to tell that."""
-        return self.score.plain if self.judged == JUDGED[0] and np.isfinite(self.value) else self.value
+        """The score; after screening without its standard error, which needs more folds."""
+        return self.score.plain if self.stage == Stage.SCREENED and np.isfinite(self.value) else self.value
 
     @property
     def value(self) -> float:
@@ -124,11 +133,11 @@ class Candidate:
         return {"kernel": self.label, "bandwidth": self.bandwidth, **settings}
 
     def lead_error(self, other: Candidate) -> float:
-        """Return the standard error of the difference of two scores, which see the same samples."""
+        """Return the standard error of the difference of two scores on the same samples."""
         return jackknife_error(self.score.replicates - other.score.replicates)
 
     def standardised_lead(self, other: Candidate) -> float:
-        """Return by how many standard errors of the difference this candidate scores more than another one."""
+        """Return the lead over another candidate in standard errors of the difference."""
         return (self._score - other._score) / max(self.lead_error(other), np.finfo(float).tiny)
 
     def to_dict(self) -> dict[str, Any]:
@@ -142,4 +151,5 @@ class Candidate:
         value, replicates, fold_values, plain = data["score"]
         lists = {name: tuple(entry) for name, entry in data.items() if isinstance(entry, list)}
         score = Score(value, np.array(replicates), np.array(fold_values), plain)
-        return cls(**{**data, **lists, "kernel": kernel_from_dict(data["kernel"]), "score": score})
+        objects = {"kernel": kernel_from_dict(data["kernel"]), "score": score, "stage": Stage(data["stage"])}
+        return cls(**{**data, **lists, **objects})

@@ -1,4 +1,4 @@
-"""The checkpoint of a search: finished candidates in a file, from which an interrupted search goes on."""
+"""The checkpoint of a search: a file of finished candidates from which an interrupted search resumes."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ CHECKPOINT_FORMAT = 5
 class Checkpoint:
     """Candidates that are finished already; nothing is read or written if `path` is None.
 
-    Every line has a checksum and names the search. What a changed line says, or one of a search whose file this was
-    before, is not used, and its candidates are judged again: the result is then that of a search from the start,
-    whereas an error would throw away the lines that are sound. Two processes may share a file: each adds whole lines.
+    Every line has a checksum and names the search. A line that was changed, or that belongs to an earlier search,
+    is ignored and its candidates are evaluated again, so the result is the same as without the file. Two
+    processes may share a file: each adds whole lines.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ class Checkpoint:
         if len(sound) < len(lines):
             warn(
                 f"{len(lines) - len(sound)} of {len(lines)} lines of the checkpoint {self._path} were changed after "
-                "they were written, or belong to another search; their candidates are judged again.",
+                "they were written, or belong to another search; their candidates are evaluated again.",
                 DataWarning,
             )
 

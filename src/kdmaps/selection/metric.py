@@ -8,7 +8,7 @@ from kdmaps.bases import ModeBasis
 from kdmaps.data.distances import median_distance
 from kdmaps.diagnostics.relevance import gradient_products, metric_matrix
 from kdmaps.selection.candidate import Candidate
-from kdmaps.selection.judging import SearchData
+from kdmaps.selection.evaluation import SearchData
 from kdmaps.spectrum.pencil import find_modes
 
 #: Smallest eigenvalue of the metric relative to its largest: no direction is shrunk by more than its root.

@@ -1,4 +1,4 @@
-"""Settings that travel together: how modes are fitted, and how a kernel is searched."""
+"""Settings of a fit and of a search."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ RATES = ("ritz", "cross-fitted")
 
 @dataclass(frozen=True)
 class FitSpec:
-    """What is fitted with a given basis.
+    """Settings of a fit in a given basis.
 
     Attributes
     ----------
@@ -37,11 +37,11 @@ class FitSpec:
     diffusion : None, float, array-like, callable, "tangent" or TangentDiffusion
         The diffusion tensor of the energy.
     rates : {"ritz", "cross-fitted"}
-        Where rates are read.
+        Which samples the rates are estimated from.
     cv : "auto", int, scikit-learn splitter or list of index pairs
         The folds.
     engine : {"numba", "jax"} or None
-        What runs the sum over samples.
+        Engine of the sums over samples.
     memory_limit : float or None
         Megabytes.
     lag : int or None
@@ -49,7 +49,7 @@ class FitSpec:
     time_step : float
         Time between frames.
     reversible : bool
-        Whether the direction of time does not matter.
+        Whether pairs count in both directions of time.
     """
 
     n_components: int = 4
@@ -64,7 +64,7 @@ class FitSpec:
     reversible: bool = True
 
     def check(self) -> None:
-        """Raise a ValueError for settings that no data could make sense of."""
+        """Raise a ValueError for settings that are invalid for any data."""
         check_positive_integer("n_components", self.n_components)
         check_engine(self.engine, self.memory_limit)
         if self.rates not in RATES:
@@ -81,49 +81,49 @@ class FitSpec:
             raise ValueError("reversible=False needs pairs of frames; give a lag.")
 
     def _check_lagged(self) -> None:
-        """Raise a ValueError for settings that pairs of frames do not know."""
+        """Raise a ValueError for settings that do not apply to pairs of frames."""
         if self.diffusion is not None:
             raise ValueError(
-                "diffusion belongs to the energy of samples; pairs of frames show how fast they move. Leave diffusion "
-                "or lag out."
+                "diffusion cannot be combined with lag: pairs of frames show the diffusion themselves. Leave out "
+                "diffusion or lag."
             )
         if self.engine == "jax":
-            raise ValueError("engine='jax' sums samples only; with a lag use engine=None.")
+            raise ValueError("engine='jax' does not support a lag; use engine=None.")
         if not self.reversible and self.rates == "cross-fitted":
             raise ValueError("rates='cross-fitted' needs reversible=True; use rates='ritz'.")
         if not self.center:
-            raise ValueError("center=False has the constant for a mode, which no lag changes; with a lag use True.")
+            raise ValueError("center=False makes the constant a mode, which never decays; use center=True with a lag.")
 
     def observations(self, source: Source, weight: np.ndarray | None, groups: Any) -> PairedData:
-        """Return what is summed, with its weights and groups: the samples as they are, or pairs of frames."""
+        """Return the samples or pairs of frames that are summed, with their weights and groups."""
         if self.lag is None:
             return PairedData(source, weight, groups)
         return make_pairs(source, self.lag, weight, groups)
 
     def form(self, source: Source, weight: np.ndarray | None, **options: Any) -> EnergyForm | LaggedForm:
-        """Return what is summed of them; `options` are those of `make_form`."""
+        """Return the form that is summed; `options` are passed to `make_form`."""
         if self.lag is not None:
             return LaggedForm(self.lag, self.reversible)
         return make_form(self.diffusion, source, weight, **options)
 
     @property
     def clock(self) -> Clock:
-        """What quotients say about time."""
+        """Conversion of quotients to rates."""
         return Clock(self.lag, float(self.time_step))
 
     def with_folds(self, source: Source, groups: Any, preview: Sample | None = None) -> FitSpec:
-        """Return the settings with the folds that `cv="auto"` stands for; pairs of frames are in order anyway."""
+        """Return the settings with `cv="auto"` replaced by folds; pairs of frames need no test of their order."""
         if self.lag is not None:
             return replace(self, cv=FOLDS) if is_auto(self.cv) else self
         return replace(self, cv=resolve_cv(self.cv, source, groups, preview))
 
     @property
     def splitter(self) -> Any:
-        """The folds; numbers of folds of a trajectory are blocks of it, since neighbours in time are alike."""
+        """The folds; with a lag, a number of folds stands for blocks, since neighbouring frames are alike."""
         if self.lag is None or not isinstance(self.cv, Integral):
             return self.cv
         check_positive_integer("cv", self.cv)
-        # Blocks cannot be drawn twice, as random folds are; twice as many test as often.
+        # Random folds are drawn twice, blocks cannot be: use twice as many.
         return BlockedKFold(REPEATS * int(self.cv), gap=int(self.lag))
 
     @property
@@ -134,7 +134,7 @@ class FitSpec:
 
 @dataclass(frozen=True)
 class SearchPlan:
-    """Which candidates are tried, and how.
+    """Settings of a search.
 
     Attributes
     ----------
@@ -145,7 +145,7 @@ class SearchPlan:
     metric_rounds : int
         As in `AdaptiveDiffusionMap`.
     max_search_samples : int or None
-        Candidates are judged on a random subsample of at most this size; pairs of frames are drawn in runs.
+        Candidates are evaluated on a random subsample of at most this size; pairs of frames are drawn in runs.
     random_state : int, RandomState instance or None
     """
 
@@ -165,27 +165,27 @@ class SearchPlan:
     random_state: Any
 
     @property
-    def raced(self) -> bool:
-        """Whether bandwidths and regularizations are found from coarse to fine, instead of trying a whole grid."""
+    def adaptive(self) -> bool:
+        """Whether bandwidths and regularizations are searched from coarse to fine instead of on a grid."""
         return isinstance(self.bandwidths, str) and self.bandwidths == "auto"
 
     @property
     def bases(self) -> tuple[BasisSpec, ...]:
-        """The basis, or those that are candidates."""
+        """The bases that are tried."""
         if self.basis.basis != "auto":
             return (self.basis,)
-        # Single precision cannot tell kernel functions at landmarks apart.
-        names = ("fourier", "landmarks") if self.raced and np.dtype(self.basis.dtype) == np.float64 else ("fourier",)
+        # In single precision, kernel functions at landmarks are numerically dependent.
+        names = ("fourier", "landmarks") if self.adaptive and np.dtype(self.basis.dtype) == np.float64 else ("fourier",)
         return tuple(replace(self.basis, basis=name) for name in names)
 
     def check(self) -> None:
-        """Raise a ValueError for settings that no data could make sense of."""
+        """Raise a ValueError for settings that are invalid for any data."""
         self.fit.check()
         check_basis(self.basis.basis, (*BASES, "auto"))
         for basis in self.bases:
             basis.check(self.fit.n_components)
         make_scoring(self.scoring, self.fit.lag)
-        sigmas = np.ones(1) if self.raced else bandwidth_grid(self.bandwidths, self.bandwidth_range, median=1.0)
+        sigmas = np.ones(1) if self.adaptive else bandwidth_grid(self.bandwidths, self.bandwidth_range, median=1.0)
         kernels_of(self.families, sigmas)
         regularization_grid(self.regularizations, unit=1.0)
         most = self.max_search_samples
@@ -201,6 +201,6 @@ class SearchPlan:
             raise ValueError("basis='full' leaves no sample to test on; use basis='landmarks' or 'fourier'.")
         if self.scoring == "timescale" and not self.fit.center:
             raise ValueError(
-                "scoring='timescale' needs center=True: the constant, a mode if nothing is centred, has an unbounded "
+                "scoring='timescale' needs center=True: without centring the constant is a mode, with an unbounded "
                 "time scale."
             )

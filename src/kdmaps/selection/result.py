@@ -1,65 +1,68 @@
-"""What a search found."""
+"""The result of a search."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from kdmaps.certificates import Certificate, cv_consistency
+from kdmaps.certificates import cv_consistency
 from kdmaps.exceptions import UnreliableModesWarning
 from kdmaps.kernels import Kernel, Metric
-from kdmaps.selection.candidate import JUDGED, Candidate
-from kdmaps.selection.judging import FoldedMoments, SearchData
+from kdmaps.selection.candidate import Candidate, Stage
+from kdmaps.selection.evaluation import FoldedMoments, SearchData
+from kdmaps.spectrum.clock import Clock
 
 
 @dataclass(frozen=True, eq=False)
 class SearchResult:
-    """Every candidate, the best one, and how far to trust the choice.
+    """Every candidate, the best one, and how certain the choice is. It holds no samples.
 
     Attributes
     ----------
-    data : SearchData
-        The samples that judged, the folds, the settings.
     candidates : tuple of Candidate
-        In the order of the grid, its extensions last; one without a score says why (`Candidate.rejected`).
+        In the order of evaluation; a candidate without a score has a reason (`Candidate.rejected`).
     best : Candidate
     extensions : tuple of str
         How the grid was extended.
     edges : tuple of str
-        On which ends of what was tried the best candidate lies.
-    moments : FoldedMoments
-        The sums of the best kernel.
+        Ends of the search range on which the best candidate lies.
+    assignment : ndarray of shape (n_samples, n_folds)
+        1 where a sample that was searched trains, 2 where it tests, 0 where it does neither.
+    n_components : int
+    clock : Clock
+        Converts quotients to rates.
     """
 
-    data: SearchData
     candidates: tuple[Candidate, ...]
     best: Candidate
     extensions: tuple[str, ...]
     edges: tuple[str, ...]
-    moments: FoldedMoments
+    assignment: np.ndarray
+    n_components: int
+    clock: Clock
 
     @property
     def best_index(self) -> int:
-        """The place of the best candidate."""
+        """Position of the best candidate."""
         return self.candidates.index(self.best)
 
     @cached_property
     def certainty(self) -> dict[str, float]:
         """Margin to the best candidate of another kernel, and the bound of thm:cv-consistency."""
-        best, data = self.best, self.data
-        # In a race, all that reached the final were judged alike, the best one among them.
-        final = [c for c in self.candidates if c.judged == JUDGED[1]] or list(self.candidates)
+        best, r = self.best, self.n_components
+        # After screening, all remaining candidates were evaluated at the same stage.
+        final = [c for c in self.candidates if c.stage == Stage.ALL_FOLDS] or list(self.candidates)
         best = max((c for c in final if c.kernel == best.kernel), key=lambda c: c.value, default=best)
         others = [c for c in final if c.kernel != best.kernel and np.isfinite(c.value)]
         second = max(others, key=lambda c: c.value, default=None)
         margin = best.value - second.value if second else np.inf
         # A score of standard error s over independent folds of N_f of N samples has the variance s² N/N_f in one fold.
         # A sub-Gaussian law of that variance has c N_f = N_f/(2 N s²) for the sum of r terms, r² as much for each.
-        n_samples, fold_size, r = len(data.rows), data.folds.mean_test_size, data.fit.n_components
+        n_samples, fold_size = len(self.assignment), float(np.count_nonzero(self.assignment == 2, axis=0).mean())
         variance = max(best.standard_error**2, np.finfo(float).tiny) * n_samples / fold_size
         concentration = r**2 / (2 * variance * fold_size)
         sizes = (len(self.candidates), r, len(best.score.fold_values))
@@ -70,12 +73,6 @@ class SearchResult:
             "fold_size": fold_size,
             "concentration": concentration,
         }
-
-    def optimism(self, blocks: np.ndarray | None = None, **options: Any) -> Certificate:
-        """Bound how much of the held-out time scales of the best candidate may be chance; see `optimism_of`."""
-        from kdmaps.selection.optimism import optimism_of
-
-        return optimism_of(self, blocks, **options)
 
     def flatness(self) -> UnreliableModesWarning | None:
         """Return a warning if all kernels score the same."""
@@ -92,10 +89,10 @@ class SearchResult:
 
     def table(self) -> dict[str, Any]:
         """Return scikit-learn's `cv_results_`, one entry per candidate."""
-        candidates, n_folds, clock = self.candidates, len(self.data.folds), self.data.fit.clock
+        candidates, n_folds, clock = self.candidates, self.assignment.shape[1], self.clock
 
         def per_fold(rows: Iterable[Sequence[float] | np.ndarray]) -> np.ndarray:
-            """Return rows as an array; NaN in folds that were not judged."""
+            """Return rows as an array; NaN in folds that were not evaluated."""
             out = np.full((len(candidates), n_folds), np.nan)
             for line, row in zip(out, rows, strict=True):
                 line[: len(row)] = row
@@ -126,17 +123,25 @@ class SearchResult:
             "fold_agreement": np.array([c.agreement for c in candidates]),
             "condition_number": np.array([c.condition_number for c in candidates]),
             "timescales": [(1 / clock.rates(1 / np.array(c.timescales))).tolist() for c in candidates],
-            "judged": [c.judged for c in candidates],
+            "stage": [c.stage.value for c in candidates],
             "rejected": [c.rejected for c in candidates],
         }
 
 
+class Search(NamedTuple):
+    """A finished search: its result, and the samples and sums that the final fit still needs."""
+
+    result: SearchResult
+    data: SearchData
+    moments: FoldedMoments
+
+
 def _over_folds(statistic: Any, values: np.ndarray) -> np.ndarray:
-    """Return a statistic of each row over the folds that were judged, which come first; NaN if there are none."""
-    judged, out = np.count_nonzero(~np.isnan(values), axis=1), np.full(len(values), np.nan)
+    """Return a statistic of each row over its evaluated folds, which come first; NaN if there are none."""
+    evaluated, out = np.count_nonzero(~np.isnan(values), axis=1), np.full(len(values), np.nan)
     with np.errstate(invalid="ignore"):  # the spread of scores that are -inf is NaN
-        for n in set(judged.tolist()) - {0}:
-            out[judged == n] = statistic(values[judged == n, :n], axis=1)
+        for n in set(evaluated.tolist()) - {0}:
+            out[evaluated == n] = statistic(values[evaluated == n, :n], axis=1)
     return out
 
 

@@ -1,4 +1,4 @@
-"""The search: (samples, plan) → `SearchResult`. Every candidate is judged once; the winner is summed once more."""
+"""The search: (samples, plan) → `Search`. Every candidate is evaluated once."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ from joblib import effective_n_jobs
 from kdmaps.data.sources import Source
 from kdmaps.forms.engines import chunk_rows, make_loop
 from kdmaps.kernels import Gaussian, Kernel, make_kernel
-from kdmaps.selection.candidate import JUDGED, Candidate, Trial
+from kdmaps.selection.candidate import Candidate, Stage, Trial
 from kdmaps.selection.checkpoint import Checkpoint
+from kdmaps.selection.coarse_to_fine import coarse_to_fine
+from kdmaps.selection.evaluation import FoldedMoments, SearchData
 from kdmaps.selection.grid import bandwidth_grid, edge_of, kernels_of, regularization_grid, rounded
-from kdmaps.selection.judging import FoldedMoments, SearchData
 from kdmaps.selection.plan import SearchPlan
-from kdmaps.selection.race import race
-from kdmaps.selection.result import SearchResult
+from kdmaps.selection.result import Search, SearchResult
 from kdmaps.selection.rules import make_scoring
 from kdmaps.spectrum.modes import MAX_CONDITION
 from kdmaps.utils.progress import track
 from kdmaps.utils.threads import map_unordered, one_blas_thread
 from kdmaps.utils.validation import seed_of
 
-#: Standard errors of the difference that a candidate may be worse by, if rounding spoils the best one.
+#: If rounding spoils the best candidate, another may replace it that is worse by less than this many standard errors.
 FORGIVEN = 2.0
-#: Regularizations that are tried then, in units of that of the best candidate.
+#: Regularizations tried in that case, relative to the regularization of the best candidate.
 FIRMER = (1e1, 1e2, 1e3)
-#: Up to so many samples, the products of a heat are so short that threads would mostly wait for the interpreter.
+#: Up to this many samples, screening takes so little time that threads would mostly wait for the interpreter.
 FEW_SAMPLES = 1000
 
 
-def search(source: Source, weight: np.ndarray | None, groups: Any, plan: SearchPlan) -> SearchResult:
-    """Judge every candidate of a plan on held-out samples.
+def search(source: Source, weight: np.ndarray | None, groups: Any, plan: SearchPlan) -> Search:
+    """Evaluate every candidate of a plan on held-out samples.
 
     Parameters
     ----------
@@ -56,27 +56,27 @@ def search(source: Source, weight: np.ndarray | None, groups: Any, plan: SearchP
     checkpoint = Checkpoint(plan.checkpoint)
     resumed = plan.random_state is None and checkpoint.seed is not None
     seed: int = checkpoint.seed if resumed else seed_of(plan.random_state)  # type: ignore[assignment]
-    with one_blas_thread():  # small problems, several at a time: threads of BLAS would spin on the cores of the others
+    with one_blas_thread():  # several small problems at a time: more BLAS threads would compete for the cores
         return _search(SearchData.gather(source, weight, groups, plan, seed), plan, checkpoint)
 
 
-def _search(data: SearchData, plan: SearchPlan, checkpoint: Checkpoint) -> SearchResult:
+def _search(data: SearchData, plan: SearchPlan, checkpoint: Checkpoint) -> Search:
     sweep = _Sweep(data, plan, checkpoint)
-    if plan.fit.memory_limit is not None:  # the sums of a search know no limit; that of the fit is checked before it
+    if plan.fit.memory_limit is not None:  # applies to the final fit only; checked before the search
         basis = data.basis.make(Gaussian(data.median), data.preview.X, data.preview.weight, data.seed)
         chunk_rows(make_loop(basis, plan.fit.engine), basis.n_features, plan.fit.memory_limit)
-    if plan.raced:
-        best, edges = race(data, plan, sweep.run)
+    if plan.adaptive:
+        best, edges = coarse_to_fine(data, plan, sweep.run)
         _check_found(best, plan)
         best, moments = sweep.confirmed(best)
-        return SearchResult(data, tuple(sweep.candidates), best, (), edges, moments)
+        return sweep.finished(best, moments, edges=edges)
     sigmas = bandwidth_grid(plan.bandwidths, plan.bandwidth_range, data.median)
     lambdas = regularization_grid(plan.regularizations, data.rate_unit)
     sweep.grid(kernels_of(plan.families, sigmas), lambdas)
     _check_found(sweep.best, plan)
     best, extensions = _extend(sweep, plan.max_extensions)
     best, moments = sweep.determined(best)
-    return SearchResult(data, tuple(sweep.candidates), best, tuple(extensions), (), moments)
+    return sweep.finished(best, moments, extensions=tuple(extensions))
 
 
 def _check_found(best: Candidate, plan: SearchPlan) -> None:
@@ -89,7 +89,7 @@ def _check_found(best: Candidate, plan: SearchPlan) -> None:
 
 
 class _Sweep:
-    """Candidates judged so far, in the order in which they were asked for."""
+    """Candidates evaluated so far, in the order of the requests."""
 
     def __init__(self, data: SearchData, plan: SearchPlan, checkpoint: Checkpoint):
         self.data, self._plan, self._checkpoint = data, plan, checkpoint
@@ -99,25 +99,33 @@ class _Sweep:
         if checkpoint.used:
             checkpoint.begin(data.seed, data.fingerprint(), plan.scoring)
 
+    def finished(
+        self, best: Candidate, moments: FoldedMoments, extensions: tuple[str, ...] = (), edges: tuple[str, ...] = ()
+    ) -> Search:
+        """Return the finished search."""
+        data, fit = self.data, self.data.fit
+        found = (tuple(self.candidates), best, extensions, edges)
+        return Search(SearchResult(*found, data.folds.assignment, fit.n_components, fit.clock), data, moments)
+
     @property
     def best(self) -> Candidate:
-        """The candidate of the largest score; the first one asked for among equals."""
+        """The candidate with the largest score; the first of equals."""
         return max(self.candidates, key=lambda candidate: candidate.value)
 
     def confirmed(self, best: Candidate) -> tuple[Candidate, FoldedMoments]:
-        """Solve the best candidate exactly, or the next best one that rounding does not spoil.
+        """Solve the best candidate to full precision, or the next best one that rounding does not spoil.
 
-        The next best ones are those that are worse by less than `FORGIVEN` standard errors of the difference, and all
-        others where rounding leaves the best one too few modes.
+        Candidates qualify as next best if they are worse by less than `FORGIVEN` standard errors of the difference; all
+        do if rounding leaves the best one too few modes.
         """
         chosen: tuple[Candidate, FoldedMoments] | None = None
         for candidate in self._in_order(best):
             worse = candidate.kernel == best.kernel and candidate.regularization < best.regularization
-            spoiled = chosen is not None and not chosen[0].rejected  # there is an answer, though a poor one
+            spoiled = chosen is not None and not chosen[0].rejected  # usable, but ill-conditioned
             if spoiled and (worse or not best.standardised_lead(candidate) < FORGIVEN):
                 continue
             moments = self.data.fold(candidate.kernel, candidate.basis)
-            (exact,) = self.data.judge_sums(candidate.label, moments, [candidate.regularization], self._scoring)
+            (exact,) = self.data.evaluate_sums(candidate.label, moments, [candidate.regularization], self._scoring)
             exact = replace(exact, basis=candidate.basis)
             sound = not exact.rejected and self._is_sound(moments, candidate.regularization)
             if sound or chosen is None or chosen[0].rejected:
@@ -130,35 +138,35 @@ class _Sweep:
         return exact, moments
 
     def _in_order(self, best: Candidate) -> Iterator[Candidate]:
-        """Yield the best candidate, then the other finalists and the same kernel with more regularization."""
+        """Yield the best candidate, then the others of its stage and the same kernel with more regularization."""
         yield best
         if isinstance(self._plan.regularizations, str):
             lambdas = tuple(rounded(factor * best.regularization) for factor in FIRMER)
-            self.run([Trial(best.label, best.kernel, best.basis, lambdas, best.judged)], "more regularization")
-        scored = (c for c in self.candidates if c.judged == best.judged and not c.rejected and c is not best)
-        yield from sorted(scored, key=lambda c: c.key, reverse=True)
+            self.run([Trial(best.label, best.kernel, best.basis, lambdas, best.stage)], "more regularization")
+        scored = (c for c in self.candidates if c.stage == best.stage and not c.rejected and c is not best)
+        yield from sorted(scored, key=lambda c: c.order, reverse=True)
 
     def determined(self, best: Candidate) -> tuple[Candidate, FoldedMoments]:
-        """Return the best candidate with its sums, or the next best one of whose modes rounding leaves enough."""
+        """Return the best candidate for which rounding leaves enough modes, with its sums."""
         scored = (c for c in self.candidates if c is not best and not c.rejected)
         for candidate in (best, *sorted(scored, key=lambda c: c.value, reverse=True)):
             moments = self.data.fold(candidate.kernel)
             if self.data.modes(moments, candidate.regularization) is not None:
                 return candidate, moments
-        return best, self.data.fold(best.kernel)  # whose fit says what is wrong
+        return best, self.data.fold(best.kernel)  # its fit raises the error
 
     def _is_sound(self, moments: FoldedMoments, regularization: float) -> bool:
-        """Whether a fit with all samples would not warn of rounding."""
+        """Whether a fit with all samples is well conditioned."""
         modes = self.data.modes(moments, regularization)
         return modes is not None and modes.condition_number <= MAX_CONDITION
 
     def grid(self, kernels: Sequence[tuple[str, Kernel]], regularizations: Iterable[float]) -> list[Candidate]:
-        """Judge every kernel at every λ and return the new candidates."""
+        """Evaluate every kernel at every λ and return the new candidates."""
         lambdas, basis = tuple(float(lam) for lam in regularizations), self.data.basis.basis
         return self.run([Trial(label, kernel, basis, lambdas) for label, kernel in kernels])
 
     def run(self, trials: Sequence[Trial], stage: str = "grid") -> list[Candidate]:
-        """Judge trials of a stage and return their candidates, in the order of the trials; none is judged twice."""
+        """Evaluate trials and return their candidates, in the order of the trials; none is evaluated twice."""
         new = [trial for trial in dict.fromkeys(trials) if trial not in self._found]
         for trial in new:
             stored = self._checkpoint.finished(trial)
@@ -167,19 +175,19 @@ class _Sweep:
         missing = [trial for trial in new if trial not in self._found]
         jobs = self._plan.n_jobs
         workers = self.data.source.n_callers if jobs == -1 else effective_n_jobs(jobs)
-        if (self.data.source.n_samples or np.inf) <= FEW_SAMPLES and all(t.judged == JUDGED[0] for t in missing):
+        if (self.data.source.n_samples or np.inf) <= FEW_SAMPLES and all(t.stage == Stage.SCREENED for t in missing):
             workers = 1
         leader = sorted(self.candidates, key=lambda candidate: candidate.value)  # the best so far comes last
 
-        def judged(trial: Trial) -> list[Candidate]:
-            return self.data.judge(trial, self._scoring)
+        def evaluate(trial: Trial) -> list[Candidate]:
+            return self.data.evaluate(trial, self._scoring)
 
-        with closing(map_unordered(missing, judged, workers)) as finished:
+        with closing(map_unordered(missing, evaluate, workers)) as finished:
             for number, found in track(finished, len(missing), lambda: _label(stage, leader), self._plan.progress):
                 self._found[missing[number]] = found
                 self._checkpoint.record(missing[number], found)
                 leader[:] = [max(leader + found, key=lambda candidate: candidate.value)]
-        # In the order of the trials, whichever thread was first: ties are broken the same way in every run.
+        # In the order of the trials, whichever thread was first, so that ties are always broken the same way.
         self.candidates += [candidate for trial in new for candidate in self._found[trial]]
         return [candidate for trial in trials for candidate in self._found[trial]]
 
@@ -194,14 +202,14 @@ def _label(stage: str, leader: list[Candidate]) -> str:
 
 
 def _extend(sweep: _Sweep, most: int) -> tuple[Candidate, list[str]]:
-    """Return the best candidate, after the grid has grown beyond every edge on which it lay, and what was done.
+    """Extend the grid beyond edges on which the best candidate lies; return the best one and what was done.
 
-    Beyond the grid a candidate has to be better by more than the standard error of the difference: that far out the
-    held-out score is noisier, and a landscape that has merely levelled off is no reason to go on.
+    A candidate beyond the grid has to be better by more than the standard error of the difference: the held-out score
+    is noisier there, and a plateau is no reason to continue.
     """
     best = sweep.best
     extensions: list[str] = []
-    tried: set[tuple[str, float]] = set()  # ends of axes beyond which nothing better was found
+    tried: set[tuple[str, float]] = set()  # ends of axes that were extended already
     while len(extensions) < most:
         family = [c for c in sweep.candidates if c.label == best.label]
         axis, beyond = edge_of(family, best, tried)

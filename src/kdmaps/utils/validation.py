@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from numbers import Integral, Real
 from reprlib import repr as short
 from typing import Any
@@ -19,18 +18,6 @@ from kdmaps.utils.types import RandomStateLike
 
 #: Largest number of rows or columns that a message names.
 NAMED = 5
-
-
-@contextmanager
-def all_or_nothing(estimator: Any) -> Iterator[None]:
-    """Restore the attributes of the estimator if its fit fails."""
-    before = vars(estimator).copy()
-    try:
-        yield
-    except BaseException:
-        vars(estimator).clear()
-        vars(estimator).update(before)
-        raise
 
 
 def as_numbers(name: str, values: Any, what: str) -> np.ndarray:

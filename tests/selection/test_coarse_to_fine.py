@@ -1,4 +1,4 @@
-"""The race: the same answer on any number of threads, in any units, within what the user allows; and its metrics."""
+"""The search from coarse to fine: threads, units, limits set by the user, metrics."""
 
 from dataclasses import replace
 from types import SimpleNamespace
@@ -12,17 +12,17 @@ from kdmaps import metrics
 from kdmaps.bases import FourierBasis, ModeBasis
 from kdmaps.diagnostics.relevance import gradient_products, metric_matrix
 from kdmaps.kernels import Gaussian, Metric, Mixture
-from kdmaps.selection import race as module
+from kdmaps.selection import coarse_to_fine as module
 from kdmaps.selection import search as search_module
-from kdmaps.selection.candidate import JUDGED
+from kdmaps.selection.candidate import Stage
+from kdmaps.selection.evaluation import SearchData
 from kdmaps.selection.grid import rounded
-from kdmaps.selection.judging import SearchData
 from kdmaps.selection.metric import FLOOR, metric_root
 from kdmaps.selection.rules import Score
 from kdmaps.selection.search import _Sweep
 from kdmaps.spectrum.clock import Clock
 from kdmaps.summary import summarise
-from shared import known_warning
+from shared import adaptive, known_warning
 
 SETTINGS = {"n_components": 2, "n_features": 60, "random_state": 0}
 
@@ -33,46 +33,46 @@ def X():
 
 
 @pytest.fixture(scope="module")
-def raced(X):
-    return kdmaps.AdaptiveDiffusionMap(**SETTINGS, refine=False).fit(X)
+def found(X):
+    return adaptive(**SETTINGS, refine=False).fit(X)
 
 
-def test_the_answer_does_not_depend_on_the_number_of_threads(X, raced):
-    alone = kdmaps.AdaptiveDiffusionMap(**SETTINGS, refine=False, n_jobs=1).fit(X)
-    np.testing.assert_array_equal(alone.cv_results_["selection_score"], raced.cv_results_["selection_score"])
-    np.testing.assert_array_equal(alone.transform(X), raced.transform(X))
+def test_the_answer_does_not_depend_on_the_number_of_threads(X, found):
+    alone = adaptive(**SETTINGS, refine=False, n_jobs=1).fit(X)
+    np.testing.assert_array_equal(alone.cv_results_["selection_score"], found.cv_results_["selection_score"])
+    np.testing.assert_array_equal(alone.transform(X), found.transform(X))
 
 
-def test_every_candidate_says_how_it_was_judged(raced):
-    candidates = raced.search_result_.candidates
-    n_folds = {"on the first folds": 3, "on all folds": 6, "exactly": 6}
-    assert {c.judged for c in candidates} == set(JUDGED)
-    assert all(len(c.score.replicates) == n_folds[c.judged] for c in candidates if not c.rejected)
-    assert raced.search_result_.best.judged == "exactly"
-    table = raced.cv_results_
-    early = np.array(table["judged"]) == JUDGED[0]
+def test_candidates_reach_every_stage(found):
+    candidates = found.search_result_.candidates
+    n_folds = {Stage.SCREENED: 3, Stage.ALL_FOLDS: 6, Stage.EXACT: 6}
+    assert {c.stage for c in candidates} == set(Stage)
+    assert all(len(c.score.replicates) == n_folds[c.stage] for c in candidates if not c.rejected)
+    assert found.search_result_.best.stage is Stage.EXACT
+    table = found.cv_results_
+    early = np.array(table["stage"]) == Stage.SCREENED
     assert np.isnan(table["split5_test_score"][early]).all()
     assert np.isfinite(table["mean_test_score"][early & (np.array(table["rejected"]) == "")]).all()
 
 
-def test_rough_scores_are_close_to_exact_ones(raced):
-    """The winner is judged roughly and exactly; the difference is small against the standard error."""
-    best = raced.search_result_.best
-    same = [c for c in raced.search_result_.candidates if (c.kernel, c.basis) == (best.kernel, best.basis)]
-    rough = next(c for c in same if c.regularization == best.regularization and c.judged == "on all folds")
+def test_rough_scores_are_close_to_exact_ones(found):
+    """The best candidate is evaluated roughly and exactly; the difference is small against the standard error."""
+    best = found.search_result_.best
+    same = [c for c in found.search_result_.candidates if (c.kernel, c.basis) == (best.kernel, best.basis)]
+    rough = next(c for c in same if c.regularization == best.regularization and c.stage is Stage.ALL_FOLDS)
     assert abs(rough.value - best.value) < 0.3 * best.standard_error
 
 
-def test_the_race_is_at_least_as_good_as_a_grid(X):
+def test_coarse_to_fine_is_at_least_as_good_as_a_grid(X):
     grid = kdmaps.KernelSearchCV(**SETTINGS, bandwidths=6, families=("gaussian", "matern32"), max_extensions=0).fit(X)
-    raced = kdmaps.KernelSearchCV(**SETTINGS).fit(X)
-    assert raced.best_selection_score_ > grid.best_selection_score_ - 0.5 * grid.cv_results_["selection_error"].min()
+    found = kdmaps.KernelSearchCV(**SETTINGS).fit(X)
+    assert found.best_selection_score_ > grid.best_selection_score_ - 0.5 * grid.cv_results_["selection_error"].min()
 
 
 @pytest.mark.parametrize("unit", [1e-9, 1e6])
-def test_the_answer_does_not_depend_on_the_unit_of_length(X, raced, unit):
-    scaled = kdmaps.AdaptiveDiffusionMap(**SETTINGS, refine=False, diffusion=unit**2).fit(unit * X)
-    assert_allclose(scaled.rates_, raced.rates_, rtol=0.02)  # λ is rounded to three digits on both paths
+def test_the_answer_does_not_depend_on_the_unit_of_length(X, found, unit):
+    scaled = adaptive(**SETTINGS, refine=False, diffusion=unit**2).fit(unit * X)
+    assert_allclose(scaled.rates_, found.rates_, rtol=0.02)  # λ is rounded to three digits on both paths
 
 
 def test_an_edge_is_reported(X, monkeypatch):
@@ -92,10 +92,10 @@ def test_only_what_the_user_gave_is_tried(X):
     assert {c.label for c in found} == {"matern52", repr(Gaussian(3.0))}
 
 
-def test_kernels_alone_can_race(X):
+def test_only_kernels_without_a_bandwidth(X):
     stretched = Metric(Gaussian(2.0), [[1.0, 0.0], [0.0, 0.5]])
     for kernels in ([Gaussian(2.0), Mixture([Gaussian(1.0), Gaussian(4.0)])], [stretched]):
-        model = kdmaps.AdaptiveDiffusionMap(**SETTINGS, families=kernels, refine=False).fit(X)
+        model = adaptive(**SETTINGS, families=kernels, refine=False).fit(X)
         assert model.kernel_ in kernels
 
 
@@ -143,8 +143,8 @@ def test_nuisance_coordinates_are_found_out(rotated):
     problem = kdmaps.problems.nuisance(kdmaps.problems.load("triplewell2d"), 38, 0.25, rotation)
     X = problem.sample(600, random_state=0)
     truth, settings = problem.reference(X, 2), {"random_state": 0, "refine": False}
-    plain = kdmaps.AdaptiveDiffusionMap(2, **settings, metric_rounds=0).fit(X)
-    model = kdmaps.AdaptiveDiffusionMap(2, **settings).fit(X)
+    plain = adaptive(2, **settings, metric_rounds=0).fit(X)
+    model = adaptive(2, **settings).fit(X)
     assert isinstance(model.kernel_, Metric)
     before, after = (metrics.subspace_r2(m.transform(X), truth) for m in (plain, model))
     assert 1 - after < 0.5 * (1 - before)  # half of the error, at least
@@ -154,7 +154,7 @@ def test_nuisance_coordinates_are_found_out(rotated):
 def test_no_metric_where_all_directions_are_alike():
     """Isotropic samples: the metric of the modes is the identity up to noise, and is not worth a step."""
     X = np.random.default_rng(1).standard_normal((300, 2))
-    model = kdmaps.AdaptiveDiffusionMap(2, n_features=60, random_state=0, refine=False).fit(X)
+    model = adaptive(2, n_features=60, random_state=0, refine=False).fit(X)
     root = model.kernel_.root if isinstance(model.kernel_, Metric) else np.eye(2)
     lengths = np.linalg.svd(root, compute_uv=False)
     assert lengths[0] < 2 * lengths[-1]
@@ -167,14 +167,14 @@ def test_modes_that_all_features_do_not_determine_have_no_metric(X, monkeypatch)
         raise ValueError("The samples determine only 1 mode")
 
     monkeypatch.setattr("kdmaps.selection.metric.find_modes", too_few)
-    model = kdmaps.AdaptiveDiffusionMap(**SETTINGS, refine=False).fit(X)
+    model = adaptive(**SETTINGS, refine=False).fit(X)
     assert not isinstance(model.kernel_, Metric)
 
 
-def test_the_next_best_candidate_stands_in_for_one_that_rounding_spoils(X, raced, monkeypatch):
+def test_the_next_best_candidate_stands_in_for_one_that_rounding_spoils(X, found, monkeypatch):
     """The exact solve of the winner fails: the next one is taken, however far behind it is."""
-    result, winner = raced.search_result_, raced.search_result_.best
-    judge = SearchData.judge_sums
+    result, winner = found.search_result_, found.search_result_.best
+    judge = SearchData.evaluate_sums
 
     def failing(self, label, folded, lambdas, scoring, seconds=0.0):
         found = judge(self, label, folded, lambdas, scoring, seconds)
@@ -183,21 +183,21 @@ def test_the_next_best_candidate_stands_in_for_one_that_rounding_spoils(X, raced
             replace(c, score=Score(-np.inf, np.empty(0), np.empty(0)), rejected="x") if spoiled else c for c in found
         ]
 
-    monkeypatch.setattr(SearchData, "judge_sums", failing)
-    again = kdmaps.AdaptiveDiffusionMap(**SETTINGS, refine=False).fit(X)
-    final = [c for c in result.candidates if c.judged == JUDGED[1] and c.kernel != winner.kernel]
-    best = max(final, key=lambda c: c.key)
+    monkeypatch.setattr(SearchData, "evaluate_sums", failing)
+    again = adaptive(**SETTINGS, refine=False).fit(X)
+    final = [c for c in result.candidates if c.stage == Stage.ALL_FOLDS and c.kernel != winner.kernel]
+    best = max(final, key=lambda c: c.order)
     assert (again.kernel_, again.best_params_["regularization"]) == (best.kernel, best.regularization)
 
 
-def test_a_kernel_that_rounding_spoils_gets_more_regularization(X, raced, monkeypatch):
+def test_a_kernel_that_rounding_spoils_gets_more_regularization(X, found, monkeypatch):
     """Rounding spoils modes below a limit of λ: the same kernel above it is taken if it scores nearly as well."""
-    winner = raced.search_result_.best
-    own = (JUDGED[1], winner.kernel, winner.regularization)
-    best = next(c for c in raced.search_result_.candidates if (c.judged, c.kernel, c.regularization) == own)
+    winner = found.search_result_.best
+    own = (Stage.ALL_FOLDS, winner.kernel, winner.regularization)
+    best = next(c for c in found.search_result_.candidates if (c.stage, c.kernel, c.regularization) == own)
     monkeypatch.setattr(module, "_final", lambda *arguments: best)
     monkeypatch.setattr(_Sweep, "_is_sound", lambda self, moments, lam: lam > 5 * winner.regularization)
     monkeypatch.setattr(search_module, "FORGIVEN", np.inf)
-    again = kdmaps.AdaptiveDiffusionMap(**SETTINGS, refine=False).fit(X)
+    again = adaptive(**SETTINGS, refine=False).fit(X)
     assert again.kernel_ == winner.kernel
     assert again.best_params_["regularization"] == rounded(10 * winner.regularization)

@@ -1,4 +1,4 @@
-"""Judging candidates: what is the same for all of them (samples, folds, settings), and what one is worth there."""
+"""Evaluation of candidates: samples, folds and settings, which are the same for all, and the score of each."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from kdmaps.forms.energy import EnergyForm
 from kdmaps.forms.lagged import LaggedForm
 from kdmaps.forms.moments import Moments
 from kdmaps.kernels import Gaussian, Kernel
-from kdmaps.selection.candidate import HEAT_FEATURES, JUDGED, MIN_AGREEMENT, Candidate, Trial
+from kdmaps.selection.candidate import MIN_AGREEMENT, SCREENING_FEATURES, Candidate, Stage, Trial
 from kdmaps.selection.cross_fit import CrossFit, cross_fit, rough_cross_fit
 from kdmaps.selection.folds import Folds, is_free, make_folds, splits_at, united
 from kdmaps.selection.grid import rate_unit
@@ -32,9 +32,9 @@ from kdmaps.utils.content import content_digest
 from kdmaps.utils.threads import one_blas_thread
 from kdmaps.utils.validation import check_samples
 
-#: Samples on which data that are expensive to pass over are searched, unless more are asked for.
+#: Samples that are searched, unless more are asked for, if a pass over the data is expensive.
 SEARCH_SAMPLES = 20_000
-#: Samples over which gradients of modes are averaged: their means are then known to 2 %.
+#: Samples over which gradients of modes are averaged, for an error of 2 %.
 TYPICAL_SAMPLES = 2_000
 
 Scoring = Callable[[CrossFit], Score]
@@ -50,12 +50,12 @@ class FoldedMoments(NamedTuple):
 
 @dataclass(frozen=True)
 class SearchData:
-    """Everything that is the same for all candidates.
+    """Samples, folds and settings, which are the same for all candidates.
 
     Attributes
     ----------
     source : Source
-        The samples that judge the candidates.
+        The samples on which candidates are evaluated.
     rows : ndarray of int
         Their numbers among all samples.
     complete : bool
@@ -66,16 +66,16 @@ class SearchData:
     whole_form : EnergyForm or LaggedForm
         At all samples.
     preview : Sample
-        Those of them that decide the median distance, the landmarks and the origin.
+        Samples that determine the median distance, the landmarks and the origin.
     median : float
         Median distance of the preview.
     folds : Folds
     basis : BasisSpec
-        With the landmarks themselves, which are the same for all candidates.
-    rival_basis : BasisSpec or None
-        Landmarks, where the basis is a candidate too.
+        With the landmarks, which are the same for all candidates.
+    second_basis : BasisSpec or None
+        Landmarks, if two bases are compared.
     fit : FitSpec
-        With the folds that `cv="auto"` stands for.
+        With `cv="auto"` replaced by folds.
     seed : int
     """
 
@@ -89,13 +89,13 @@ class SearchData:
     median: float
     folds: Folds
     basis: BasisSpec
-    rival_basis: BasisSpec | None
+    second_basis: BasisSpec | None
     fit: FitSpec
     seed: int
 
     @classmethod
     def gather(cls, source: Source, weight: np.ndarray | None, groups: Any, plan: SearchPlan, seed: int) -> SearchData:
-        """Draw the samples that judge, split them, and look at them once.
+        """Draw the samples for the evaluation and split them.
 
         Parameters
         ----------
@@ -105,9 +105,9 @@ class SearchData:
         seed : int
         """
         rows, searched, own_weight = _drawn(source, weight, plan.max_search_samples, seed)
-        # After the draw, which tells the length of a stream.
+        # After the draw, when the length of a stream is known.
         whole_form = plan.fit.form(source, weight)
-        # Kernels are judged by what pairs say in both directions of time.
+        # Kernels are evaluated on pairs in both directions of time.
         form = replace(whole_form, reversible=True) if isinstance(whole_form, LaggedForm) else whole_form
         weight = own_weight
         preview = searched.sample(PREVIEW_SAMPLES, np.random.RandomState(seed), weight)
@@ -119,22 +119,22 @@ class SearchData:
         if isinstance(searched, ArraySource) and isinstance(form, EnergyForm):
             form = form.at(searched.array, rows)
         spec, *others = (_with_landmarks(b, used, median, n_components, seed) for b in plan.bases)
-        rival = _without_samples(others[0], used, n_components) if others else None
+        second = _without_samples(others[0], used, n_components) if others else None
         fit = plan.fit.with_folds(source, groups, preview)
         splits = splits_at(fit.splitter, source, groups, rows, n_components, seed)
         chosen = spec.landmarks if spec.basis == "landmarks" else None
         folds = make_folds(splits, searched, weight, n_components, chosen)
         complete = len(rows) == source.n_samples
-        settings = (folds, spec, rival, fit, seed)
+        settings = (folds, spec, second, fit, seed)
         return cls(searched, rows, complete, weight, form, whole_form, preview, median, *settings)
 
     def spec(self, basis: str) -> BasisSpec:
         """Return the settings of a basis by its name."""
-        return next(b for b in (self.basis, self.rival_basis) if b is not None and b.basis == basis)
+        return next(b for b in (self.basis, self.second_basis) if b is not None and b.basis == basis)
 
     @property
     def is_small(self) -> bool:
-        """Whether the samples are, or may well be, in the memory of this process."""
+        """Whether the samples fit in the memory of this process."""
         return isinstance(self.source, ArraySource) or len(self.rows) <= SEARCH_SAMPLES
 
     @cached_property
@@ -144,30 +144,27 @@ class SearchData:
 
     @cached_property
     def typical(self) -> tuple[np.ndarray, np.ndarray | None]:
-        """A few of the samples at random, with their weights: for averages over them."""
+        """A random subsample with its weights, for averages."""
         X, weight = self.preview.X, self.preview.weight
         rows = np.sort(np.random.RandomState(self.seed).permutation(len(X))[:TYPICAL_SAMPLES])
         return np.asarray(X[rows], dtype=np.float64), None if weight is None else weight[rows]
 
     @property
     def rate_unit(self) -> float:
-        """The unit of λ: of the order of the quotients of the samples.
-
-        Those of pairs of frames are fractions of the variance.
-        """
+        """The unit of λ: of the order of the quotients, which for pairs of frames are fractions of the variance."""
         if isinstance(self.form, LaggedForm):
             return 1.0
         return rate_unit(self.median, mean_diffusion(self.form.tensor, self.preview.X, self.preview.rows))
 
     def fingerprint(self) -> str:
-        """Return a digest of the data and the settings, by which a checkpoint knows that it belongs to them."""
+        """Return a digest of data and settings that identifies the checkpoint of this search."""
         X, rows = self.source.content(self.preview)
-        basis, fit, rival = self.basis, self.fit, self.rival_basis
+        basis, fit, second = self.basis, self.fit, self.second_basis
         of_basis = (basis.basis, basis.n_features, basis.sampling, str(np.dtype(basis.dtype)))
         settings = (*of_basis, fit.n_components, fit.center, fit.lag, fit.reversible, self.seed)
-        landmarks = [spec.landmarks for spec in (basis, rival) if spec is not None and spec.basis == "landmarks"]
+        landmarks = [spec.landmarks for spec in (basis, second) if spec is not None and spec.basis == "landmarks"]
         arrays = (X, rows, self.weight, *landmarks, self.folds.assignment)  # of pairs, rows are their first frames
-        # A callable tensor is known by its values at these samples: one pass, where the search makes hundreds.
+        # A callable tensor is identified by its values at these samples.
         blocks = self.form.tensor.content(X, rows) if isinstance(self.form, EnergyForm) else ()
         tensor = [content_digest(block) for block in blocks]
         return content_digest(self.source.shape, settings, arrays, tensor)
@@ -189,7 +186,7 @@ class SearchData:
         return cross_fit(folded.whole, folded.parts, folded.basis.ridge, fit.n_components, lambdas, fit.center)
 
     def modes(self, folded: FoldedMoments, regularization: float) -> Modes | None:
-        """Return the modes of all samples; None if rounding leaves fewer than are wanted."""
+        """Return the modes of all samples; None if rounding leaves fewer than requested."""
         fit = self.fit
         try:
             return find_modes(folded.whole, folded.basis.ridge, fit.n_components, regularization, fit.center)
@@ -197,7 +194,7 @@ class SearchData:
             return None
 
     def fit_more(self, folded: FoldedMoments, regularization: float, n_components: int) -> CrossFit | None:
-        """Fit more modes than are wanted, on the folds that test every sample once, by subspace iteration."""
+        """Fit more modes than requested, by subspace iteration on the folds that test every sample once."""
         if n_components > folded.basis.n_features:
             return None
         trains, tests = zip(*folded.parts[: len(self.folds.first)], strict=True)
@@ -205,7 +202,7 @@ class SearchData:
         iteration = {**self._iteration, "steps": CLOSE_STEPS}
         members = np.eye(len(sums), dtype=bool)
         with one_blas_thread():
-            sums = _seen(sums, members, folded.basis)
+            sums = _reduced(sums, members, folded.basis)
             return rough_cross_fit(sums, members, folded.basis.ridge, *settings, **iteration)[0]
 
     @property
@@ -214,7 +211,7 @@ class SearchData:
         return {} if self.fit.lag is None else {"steps": LAGGED_STEPS, "bound": LAGGED_BOUND}
 
     def suggest_n_components(self, folded: FoldedMoments, regularization: float) -> int | None:
-        """Return where the largest spectral gap lies among those that the folds agree on; None if there is none."""
+        """Return the position of the largest spectral gap among mode spaces on which the folds agree, if any."""
         most = min(2 * self.fit.n_components + 2, self.folds.smallest - 1)
         fit = self.fit_more(folded, regularization, most) if most > 1 else None
         if fit is None:
@@ -223,24 +220,24 @@ class SearchData:
         agreed = [k for k in range(1, most) if fit.agreement(k) >= MIN_AGREEMENT and times[k] > 0]
         return max(agreed, key=lambda k: times[k - 1] / times[k], default=None)
 
-    def judge(self, trial: Trial, scoring: Scoring) -> list[Candidate]:
+    def evaluate(self, trial: Trial, scoring: Scoring) -> list[Candidate]:
         """Return the candidates of one trial, one for each λ."""
         start = time.perf_counter()
-        if trial.judged == "exactly":
+        if trial.stage is Stage.EXACT:
             folded = self.fold(trial.kernel, trial.basis)
-            found = self.judge_sums(trial.label, folded, list(trial.lambdas), scoring, time.perf_counter() - start)
+            found = self.evaluate_sums(trial.label, folded, list(trial.lambdas), scoring, time.perf_counter() - start)
         else:
-            found = self._judge_roughly(trial, scoring)
-        return [replace(c, basis=trial.basis, judged=trial.judged) for c in found]
+            found = self._evaluate_roughly(trial, scoring)
+        return [replace(c, basis=trial.basis, stage=trial.stage) for c in found]
 
-    def _judge_roughly(self, trial: Trial, scoring: Scoring) -> list[Candidate]:
-        """Judge by `rough_cross_fit`, in the directions that the samples see."""
+    def _evaluate_roughly(self, trial: Trial, scoring: Scoring) -> list[Candidate]:
+        """Evaluate by `rough_cross_fit`, in the directions with variance or energy."""
         start, spec, folds = time.perf_counter(), self.spec(trial.basis), self.folds
-        if trial.judged == JUDGED[0]:
-            spec, folds = spec.at_most(HEAT_FEATURES), folds.first
+        if trial.stage == Stage.SCREENED:
+            spec, folds = spec.at_most(SCREENING_FEATURES), folds.first
         basis = spec.make(trial.kernel, self.preview.X, self.preview.weight, self.seed)
         sums, members = folds.sums(self.source, self.form, basis, self.weight, engine=self.fit.engine)
-        sums = _seen(sums, members, basis)
+        sums = _reduced(sums, members, basis)
         share = (time.perf_counter() - start) / (len(trial.lambdas) * len(folds))
         problem = (basis.ridge, self.fit.n_components, trial.lambdas, self.fit.center)
         fits = rough_cross_fit(sums, members, *problem, **self._iteration)
@@ -249,7 +246,7 @@ class SearchData:
             for lam, fit in zip(trial.lambdas, fits, strict=True)
         ]
 
-    def judge_sums(
+    def evaluate_sums(
         self, label: str, folded: FoldedMoments, lambdas: list[float], scoring: Scoring, seconds: float = 0.0
     ) -> list[Candidate]:
         """Return the candidates of a kernel whose sums over the samples took `seconds`."""
@@ -258,8 +255,8 @@ class SearchData:
         return [_candidate(label, kernel, lam, fit, scoring, share) for lam, fit in zip(lambdas, fits, strict=True)]
 
 
-def _seen(sums: list[Moments], members: np.ndarray, basis: Basis) -> list[Moments]:
-    """Return sums in the directions that the samples see, where these are few; R = 1 is the same in all of them."""
+def _reduced(sums: list[Moments], members: np.ndarray, basis: Basis) -> list[Moments]:
+    """Return sums in the directions with variance or energy, if these are few; needs R = 1."""
     if basis.ridge is not None:
         return sums
     whole = united(sums, members[0])
@@ -270,7 +267,7 @@ def _seen(sums: list[Moments], members: np.ndarray, basis: Basis) -> list[Moment
 def _candidate(
     label: str, kernel: Kernel, lam: float, fit: CrossFit | None, scoring: Scoring, share: float
 ) -> Candidate:
-    """Return a fit with its score; `share` is the time of the sums over samples that belongs to one fold."""
+    """Return a fit with its score; `share` is the time for the sums per fold."""
     if fit is None:
         nothing = Score(-np.inf, np.empty(0), np.empty(0))
         return Candidate(label, kernel, lam, nothing, rejected="the samples of a fold do not determine the modes")
@@ -295,7 +292,7 @@ def _candidate(
 def _drawn(
     source: Source, weight: np.ndarray | None, most: int | None, seed: int
 ) -> tuple[np.ndarray, Source, np.ndarray | None]:
-    """Return row numbers, a source and the weights of the samples that judge the candidates."""
+    """Return row numbers, a source and the weights of the samples for the evaluation."""
     if most is None and not source.many_passes:
         most = SEARCH_SAMPLES
     if source.many_passes and (most is None or (source.n_samples or 0) <= most):
@@ -304,7 +301,7 @@ def _drawn(
 
 
 def _with_landmarks(spec: BasisSpec, X: np.ndarray, median: float, n_components: int, seed: int) -> BasisSpec:
-    """Choose the landmarks once: a quarter of the samples at most, since the others test what is fitted at these."""
+    """Choose the landmarks: at most a quarter of the samples, so that the others can test."""
     if spec.basis != "landmarks":
         return spec
     most = min(spec.n_features, max(n_components + 1, len(X) // 4))
@@ -312,9 +309,6 @@ def _with_landmarks(spec: BasisSpec, X: np.ndarray, median: float, n_components:
 
 
 def _without_samples(spec: BasisSpec, X: np.ndarray, n_components: int) -> BasisSpec | None:
-    """Leave out landmarks that are samples: they would test their own functions, or leave the tests of other bases.
-
-    None if too few are left.
-    """
+    """Leave out landmarks that are samples, which would test their own functions; None if too few are left."""
     landmarks = spec.landmarks[is_free(spec.landmarks, X)]
     return replace(spec, landmarks=landmarks) if len(landmarks) > n_components else None

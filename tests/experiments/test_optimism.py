@@ -7,10 +7,11 @@ import pytest
 from numpy.testing import assert_allclose
 
 import kdmaps
+from experiments.theory.optimism import fold_modes, influence_of, optimism_of
 from kdmaps.data import ArraySource
 from kdmaps.forms.energy import compute_moments
-from kdmaps.selection.optimism import fold_modes, influence_of
 from kdmaps.selection.rules import ritz_pairs
+from kdmaps.selection.search import search
 
 
 @pytest.fixture(scope="module")
@@ -18,15 +19,15 @@ def searched():
     X = kdmaps.problems.load("ou2d-4").sample(150, random_state=0)
     grid = {"families": ["gaussian"], "bandwidths": [1.0, 3.0], "regularizations": [1e-3, 1e-1]}
     weight = np.random.default_rng(1).uniform(0.5, 1.5, len(X))
-    search = kdmaps.KernelSearchCV(2, **grid, n_features=20, cv=3, diffusion=[1.0, 2.0], random_state=0, n_jobs=1)
+    model = kdmaps.KernelSearchCV(2, **grid, n_features=20, cv=3, diffusion=[1.0, 2.0], random_state=0, n_jobs=1)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return X, weight, search.fit(X, sample_weight=weight)
+        return X, weight, search(ArraySource(X), weight, None, model._plan())
 
 
 def test_influence_is_the_derivative_of_the_pooled_score(searched):
-    X, weight, search = searched
-    data, best = search.search_result_.data, search.search_result_.best
+    X, weight, found = searched
+    data, best = found.data, found.result.best
     folded = data.fold(best.kernel, best.basis)
     (fit,) = data.fit_folds(folded, [best.regularization])
     score, psi = influence_of(data, folded, fit)
@@ -51,18 +52,19 @@ def test_influence_is_the_derivative_of_the_pooled_score(searched):
 
 
 def test_search_bounds_its_optimism(searched):
-    _, _, search = searched
-    found = search.search_result_.optimism(n_draws=500)
-    assert found.constants["M"] == len(search.search_result_.candidates)
+    _, _, finished = searched
+    found = optimism_of(finished, n_draws=500)
+    assert found.constants["M"] == len(finished.result.candidates)
     assert found.informative
     assert found.value > 1.6 * found.constants["s"]  # at least one normal variable
 
 
 def test_optimism_rejects_lagged_pairs():
     path = kdmaps.problems.load("dw1d").simulate(300, dt=0.1, random_state=0)[0]
-    search = kdmaps.KernelSearchCV(1, families=["gaussian"], bandwidths=[1.0], n_features=20, lag=1, random_state=0)
+    model = kdmaps.KernelSearchCV(1, families=["gaussian"], bandwidths=[1.0], n_features=20, lag=1, random_state=0)
+    plan = model._plan()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        search.fit(path)
+        finished = search(plan.fit.observations(ArraySource(path), None, None).source, None, None, plan)
     with pytest.raises(ValueError, match="lag=None"):
-        search.search_result_.optimism()
+        optimism_of(finished)

@@ -1,8 +1,8 @@
-"""How much of the held-out score of the chosen candidate may be chance, by what every sample adds to all scores."""
+"""Bound on how much of the best held-out score may be chance, from the influence of every sample on all scores."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
 
@@ -11,22 +11,20 @@ from kdmaps.certificates import Certificate, score_optimism
 from kdmaps.diagnostics.evidence import energies_at, values_at
 from kdmaps.forms.energy import EnergyForm
 from kdmaps.kernels import Kernel
-from kdmaps.selection.candidate import JUDGED, Candidate
+from kdmaps.selection.candidate import Candidate, Stage
 from kdmaps.selection.cross_fit import CrossFit
-from kdmaps.selection.judging import FoldedMoments, SearchData
+from kdmaps.selection.evaluation import FoldedMoments, SearchData
+from kdmaps.selection.result import Search
 from kdmaps.selection.rules import pooled_parts, ritz_pairs
 
-if TYPE_CHECKING:
-    from kdmaps.selection.result import SearchResult
 
-
-def optimism_of(result: SearchResult, blocks: np.ndarray | None = None, **options: Any) -> Certificate:
+def optimism_of(found: Search, blocks: np.ndarray | None = None, **options: Any) -> Certificate:
     """Bound how far the pooled time scales of the best candidate, Σ_k t_k, exceed those of its modes in the population.
 
     Parameters
     ----------
-    result : SearchResult
-        Of samples, without a lag. Every candidate that was judged with all features is fitted again.
+    found : Search
+        Of samples, without a lag. Every candidate that was evaluated with all features is fitted again.
     blocks : ndarray of shape (n_samples,), optional
         Number of the block of every sample that was searched, where samples are correlated.
     **options : Any
@@ -36,17 +34,18 @@ def optimism_of(result: SearchResult, blocks: np.ndarray | None = None, **option
     -------
     Certificate
     """
-    if not isinstance(result.data.form, EnergyForm):
-        raise ValueError("The optimism of a score is known for samples without a lag; search with lag=None.")
-    best, data = result.best, result.data
-    judged = [c for c in result.candidates if c.judged != JUDGED[0] and not c.rejected and c is not best]
-    found: list[tuple[float, np.ndarray]] = []
-    for group in _by_kernel([best, *judged]):
+    result, data = found.result, found.data
+    if not isinstance(data.form, EnergyForm):
+        raise ValueError("The optimism of a score is defined for samples without a lag; search with lag=None.")
+    best = result.best
+    others = [c for c in result.candidates if c.stage != Stage.SCREENED and not c.rejected and c is not best]
+    terms: list[tuple[float, np.ndarray]] = []
+    for group in _by_kernel([best, *others]):
         folded = data.fold(group[0].kernel, group[0].basis)
         fits = data.fit_folds(folded, [c.regularization for c in group])
-        found += [influence_of(data, folded, fit) for fit in fits if fit is not None]
-    found = [(score, psi) for score, psi in found if np.isfinite(score)]  # no energy on the test samples: no score
-    return score_optimism(np.array([psi for _, psi in found]), found[0][0], 0, blocks=blocks, **options)
+        terms += [influence_of(data, folded, fit) for fit in fits if fit is not None]
+    terms = [(score, psi) for score, psi in terms if np.isfinite(score)]  # no energy on the test samples: no score
+    return score_optimism(np.array([psi for _, psi in terms]), terms[0][0], 0, blocks=blocks, **options)
 
 
 def _by_kernel(candidates: list[Candidate]) -> list[list[Candidate]]:

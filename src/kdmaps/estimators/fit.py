@@ -1,0 +1,346 @@
+"""One fit: sums over a source, the eigenproblem, and how reliable its modes are. `fit_modes` returns a `Fit`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields, replace
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from kdmaps.bases import Basis, BasisSpec, LandmarkBasis
+from kdmaps.data.check import warn_of_array, warn_of_preview, warn_of_time_step, warn_of_weighted_pairs
+from kdmaps.data.distances import Support, resolve_bandwidth
+from kdmaps.data.pairs import Tail
+from kdmaps.data.sources import PREVIEW_SAMPLES, Sample, Source
+from kdmaps.diagnostics.trust import Trust
+from kdmaps.estimators.reliability import evidence_of_fit, is_readable
+from kdmaps.forms.energy import EnergyForm
+from kdmaps.forms.lagged import LaggedForm
+from kdmaps.forms.moments import Moments, add_exactly
+from kdmaps.forms.tangent import TangentSpaces
+from kdmaps.kernels import Kernel, make_kernel
+from kdmaps.selection.cross_fit import cross_fitted_quotients
+from kdmaps.selection.evaluation import FoldedMoments
+from kdmaps.selection.folds import make_folds, make_splits
+from kdmaps.selection.lag import ImpliedTimescales, choose_lag
+from kdmaps.selection.plan import FitSpec
+from kdmaps.spectrum.directed import find_directed_modes
+from kdmaps.spectrum.modes import Modes
+from kdmaps.spectrum.pencil import find_modes, single_precision_warnings
+from kdmaps.utils.types import RandomStateLike
+from kdmaps.utils.validation import check_samples, seed_of
+
+#: For lag="auto", at most this many time scales have to be flat: later ones are often shorter than any lag.
+MOST_FLAT = 2
+
+
+@dataclass(frozen=True)
+class ModelSpec:
+    """Settings of a model with one kernel.
+
+    Attributes
+    ----------
+    kernel, bandwidth, regularization :
+        As in `KernelDiffusionMap`.
+    basis : BasisSpec
+    fit : FitSpec
+    seed : int
+    """
+
+    kernel: str | Kernel
+    bandwidth: Any
+    regularization: float
+    basis: BasisSpec
+    fit: FitSpec
+    seed: int
+
+    def check(self) -> None:
+        """Raise a ValueError for settings that are invalid for any data."""
+        self.fit.check()
+        if not isinstance(self.regularization, Real) or not 0 < float(self.regularization) < np.inf:
+            raise ValueError(f"regularization must be a positive number, got {self.regularization!r}.")
+        self.basis.check(self.fit.n_components)
+        if self.fit.rates == "cross-fitted" and self.basis.basis == "full":
+            raise ValueError("basis='full' leaves no sample to test on; use another basis or rates='ritz'.")
+
+    def make_kernel(self, X: np.ndarray, weight: np.ndarray | None) -> Kernel:
+        """Return the kernel for samples like these."""
+        if isinstance(self.kernel, Kernel):
+            return self.kernel
+        return make_kernel(self.kernel, resolve_bandwidth(self.bandwidth, X, weight, self.seed))
+
+
+@dataclass(frozen=True, eq=False)
+class PartialState:
+    """Everything that `partial_fit` needs of the chunks before.
+
+    Attributes
+    ----------
+    carry : Moments or None
+        Rounding error of the sums.
+    tail : Tail or None
+        Frames whose partners may be in the next chunk.
+    folds : list of (Moments, Moments) or None
+        Sums over the training and test samples of every fold, for cross-fitted rates.
+    splitter : splitter or None
+        The cut of every chunk into folds.
+    """
+
+    carry: Moments | None = None
+    tail: Tail | None = None
+    folds: list[tuple[Moments, Moments]] | None = None
+    splitter: Any = None
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """Fitted modes and everything that is known about them.
+
+    Attributes
+    ----------
+    basis : Basis
+    modes : Modes
+    moments : Moments
+    tangents : TangentSpaces or None
+    right_modes : Modes or None
+        The modes at the second end of a lag, for `reversible=False`.
+    trust : Trust or None
+    support : Support or None
+        Where the samples are.
+    lag_choice : ImpliedTimescales or None
+        The time scales that determined the lag, for `lag="auto"`.
+    partial : PartialState
+    """
+
+    basis: Basis
+    modes: Modes
+    moments: Moments
+    tangents: TangentSpaces | None = None
+    right_modes: Modes | None = None
+    trust: Trust | None = None
+    support: Support | None = None
+    lag_choice: ImpliedTimescales | None = None
+    partial: PartialState = field(default_factory=PartialState)
+
+    def attributes(self) -> dict[str, Any]:
+        """Return the fitted attributes of an estimator."""
+        modes, evidence = self.modes, None if self.trust is None else self.trust.evidence
+        return {
+            "basis_": self.basis,
+            "kernel_": self.basis.kernel,
+            "modes_": modes,
+            "coefficients_": modes.coefficients,
+            "eigenvalues_": modes.eigenvalues,
+            "rates_": modes.rates,
+            "timescales_": modes.timescales,
+            "moments_": self.moments,
+            "tangents_": self.tangents,
+            "right_modes_": self.right_modes,
+            "lag_": modes.clock.lag,
+            "lag_choice_": self.lag_choice,
+            "trust_": self.trust,
+            "energy_samples_": None if evidence is None else evidence.energy_samples,
+            "variance_samples_": None if evidence is None else evidence.variance_samples,
+            "support_": self.support,
+        }
+
+    def warnings(self) -> list[Warning]:
+        """Return reasons not to trust the modes."""
+        found: list[Warning] = list(self.modes.warnings())
+        if self.basis.dtype == np.float32:
+            found += single_precision_warnings(self.moments, self.modes.coefficients)
+        return found if self.trust is None else [*found, *self.trust.warnings()]
+
+
+def parameters_of(spec: Any) -> dict[str, Any]:
+    """Return the fields of a spec, which are named like the parameters of estimators."""
+    return {f.name: getattr(spec, f.name) for f in fields(spec)}
+
+
+def spec_of(cls: Any, estimator: Any) -> Any:
+    """Return a spec with the parameters of an estimator."""
+    return cls(**{f.name: getattr(estimator, f.name) for f in fields(cls)})
+
+
+def fit_modes(
+    source: Source,
+    spec: ModelSpec,
+    weight: np.ndarray | None = None,
+    groups: ArrayLike | None = None,
+    before: Fit | None = None,
+) -> Fit:
+    """Fit the modes of the samples of a source.
+
+    Parameters
+    ----------
+    source : Source
+        Samples or frames.
+    spec : ModelSpec
+        Checked.
+    weight : ndarray of shape (n_samples,) or None
+    groups : array-like of shape (n_samples,) or None
+    before : Fit, optional
+        The fit of earlier chunks, to which these samples are added.
+    """
+    check_folds(source, spec.fit)
+    tail, choice = None, None
+    if before is None:
+        warn_of_data(source, weight, groups, spec.fit, folds=spec.fit.rates == "cross-fitted")
+        fit, choice = with_lag(spec.fit, source, weight, groups, spec.seed)
+    else:
+        fit = replace(spec.fit, lag=before.modes.clock.lag)
+        if before.partial.tail is not None:
+            source, weight, groups = before.partial.tail.before(source, weight, groups)
+        choice = before.lag_choice
+    if fit.lag is not None:
+        tail = Tail.of(source, fit.lag, weight, groups)
+    source, weight, groups = fit.observations(source, weight, groups)
+    form = fit.form(source, weight, spaces=None if before is None else before.tangents)
+    fitted = fit_observations(source, replace(spec, fit=fit), form, weight, groups, before)
+    return replace(fitted, lag_choice=choice, partial=replace(fitted.partial, tail=tail))
+
+
+def check_folds(source: Source, spec: FitSpec) -> None:
+    """Raise a ValueError if rates need folds but the samples cannot be cut into folds."""
+    if spec.rates == "cross-fitted" and not source.has_rows:
+        raise ValueError(
+            "rates='cross-fitted' needs samples that can be cut into folds: an array, a .npy file or Dask data. For a "
+            "stream fit a KernelDiffusionMap by partial_fit, chunk by chunk."
+        )
+
+
+def warn_of_data(
+    source: Source, weight: np.ndarray | None, groups: ArrayLike | None, spec: FitSpec, folds: bool = True
+) -> None:
+    """Warn of probable mistakes in the data and of settings that do not suit them."""
+    warn_of_array(source, weight, groups, folds=folds, lag=spec.lag)
+    warn_of_weighted_pairs(weight, spec.lag)
+    warn_of_time_step(spec.time_step, spec.lag)
+
+
+def with_lag(
+    spec: FitSpec, source: Source, weight: np.ndarray | None, groups: ArrayLike | None, random_state: RandomStateLike
+) -> tuple[FitSpec, ImpliedTimescales | None]:
+    """Return the settings with a number for `lag="auto"`, and the time scales that determined it."""
+    if spec.lag != "auto":  # type: ignore[comparison-overlap]
+        return spec, None
+    try:
+        choice = choose_lag(
+            source,
+            groups=groups,
+            sample_weight=weight,
+            n_components=min(spec.n_components, MOST_FLAT),
+            time_step=spec.time_step,
+            random_state=seed_of(random_state),
+        )
+    except np.linalg.LinAlgError as error:
+        raise ValueError('lag="auto" finds no time scales in X; give lag a number of frames.') from error
+    return replace(spec, lag=choice.lag), choice.timescales
+
+
+def fit_observations(
+    source: Source,
+    spec: ModelSpec,
+    form: EnergyForm | LaggedForm,
+    weight: np.ndarray | None,
+    groups: ArrayLike | None,
+    before: Fit | None = None,
+) -> Fit:
+    """Fit the modes of samples or pairs of frames.
+
+    Parameters
+    ----------
+    source : Source
+        Samples, or pairs of frames if there is a lag.
+    spec : ModelSpec
+        With a number for the lag.
+    form : EnergyForm or LaggedForm
+    weight, groups, before :
+        As in `fit_modes`.
+    """
+    sample = _preview(source, spec, weight)
+    basis = _make_basis(source, spec, sample) if before is None else before.basis
+    folds, splitter = None, None
+    if spec.fit.rates == "cross-fitted":
+        moments, folds, splitter = _fold_sums(source, spec, form, basis, weight, groups, before)
+    else:
+        (moments,) = source.moments(form, basis, weight, **spec.fit.summing)
+    earlier = (None, None) if before is None else (before.moments, before.partial.carry)
+    total, carry = add_exactly(moments, *earlier)
+    tangents = form.spaces if before is None else before.tangents
+    fitted = fit_sums(spec, FoldedMoments(basis, total, folds or []), tangents)
+    support = before.support if before is not None and before.support is not None else Support.of(sample.X, spec.seed)
+    support = support.extended((sample.X.min(axis=0), sample.X.max(axis=0))).extended(source.bounds())
+    fitted = replace(fitted, support=support, partial=PartialState(carry, None, folds, splitter))
+    # The samples of a later chunk alone say little about all samples.
+    if before is not None or not is_readable(source, form):
+        return fitted
+    modes, evidence = evidence_of_fit(basis, fitted.modes, total, source, sample, form, groups, spec.seed)
+    trust = Trust(evidence, modes.rates, weighted=total.weighted)
+    return replace(fitted, modes=modes, trust=trust)
+
+
+def fit_sums(spec: ModelSpec, folded: FoldedMoments, tangents: TangentSpaces | None) -> Fit:
+    """Solve the eigenproblem of sums over samples; sums over folds are for cross-fitted rates."""
+    basis, moments, parts = folded
+    if not spec.fit.reversible:
+        problem = (moments, basis.ridge, spec.fit.n_components, spec.regularization, spec.fit.clock)
+        modes, right = find_directed_modes(*problem)
+        return Fit(basis, modes, moments, tangents, right)
+    settings = (basis.ridge, spec.fit.n_components, spec.regularization, spec.fit.center)
+    modes = find_modes(moments, *settings, spec.fit.clock)
+    if spec.fit.rates == "cross-fitted":
+        modes = replace(modes, quotients=cross_fitted_quotients(moments, parts, *settings))
+    return Fit(basis, modes.by_timescale(), moments, tangents)
+
+
+def _fold_sums(
+    source: Source,
+    spec: ModelSpec,
+    form: EnergyForm | LaggedForm,
+    basis: Basis,
+    weight: np.ndarray | None,
+    groups: ArrayLike | None,
+    before: Fit | None,
+) -> tuple[Moments, list[tuple[Moments, Moments]], Any]:
+    """Return the sums over these samples, the sums over the folds of all samples so far, and the splitter."""
+    fit, earlier = spec.fit, None if before is None else before.partial.folds
+    if before is not None and earlier is None:
+        raise ValueError(
+            "rates='cross-fitted' needs the folds of all samples, which only partial_fit keeps; fit the first samples "
+            "by partial_fit, too, or call set_params(rates='ritz')."
+        )
+    cv = fit.with_folds(source, groups).splitter if before is None else before.partial.splitter
+    splits = make_splits(cv, source.rows_for_splitters, groups, fit.n_components, spec.seed)
+    landmarks = basis.landmarks if isinstance(basis, LandmarkBasis) else None
+    folds = make_folds(splits, source, weight, fit.n_components, landmarks)
+    moments, parts = folds.moments(source, form, basis, weight, **fit.summing)
+    if earlier is not None:
+        if len(parts) != len(earlier):
+            raise ValueError(
+                f"These samples are cut into {len(parts)} folds, those before into {len(earlier)}; every chunk "
+                "needs as many groups as cv has folds. Pass another cv or groups, or rates='ritz'."
+            )
+        parts = [(a + c, b + d) for (a, b), (c, d) in zip(earlier, parts, strict=True)]
+    return moments, parts, cv
+
+
+def _preview(source: Source, spec: ModelSpec, weight: np.ndarray | None) -> Sample:
+    """Draw the samples that determine the median distance, the landmarks and the origin."""
+    needs_median = isinstance(spec.bandwidth, str) and not isinstance(spec.kernel, Kernel)
+    # Given frequencies only need an origin, for which the first rows of a stream will do.
+    typical = spec.basis.needs_typical_samples or needs_median
+    most = None if spec.basis.basis == "full" else PREVIEW_SAMPLES
+    return source.sample(most, np.random.RandomState(spec.seed), weight, typical)
+
+
+def _make_basis(source: Source, spec: ModelSpec, sample: Sample) -> Basis:
+    """Make the basis for samples like these."""
+    _, X, weight = sample
+    if weight is not None:
+        X, weight = X[weight > 0], weight[weight > 0]
+    check_samples(X, spec.fit.n_components)
+    warn_of_preview(source, sample, folds=spec.fit.rates == "cross-fitted")
+    return spec.basis.make(spec.make_kernel(X, weight), X, weight, spec.seed)

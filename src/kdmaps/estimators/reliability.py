@@ -1,0 +1,157 @@
+"""How reliable the modes of a fit or a search are: evidence, held-out rates, other candidates, other features."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from kdmaps.bases import Basis, FourierBasis, ModeBasis
+from kdmaps.data.correlation import trajectories_of
+from kdmaps.data.pairs import PairSource
+from kdmaps.data.sources import Sample, Source
+from kdmaps.diagnostics.evidence import (
+    MOST_AFTER_FIT,
+    MOST_AFTER_SEARCH,
+    Evidence,
+    energies_at,
+    evidence_of,
+    values_at,
+)
+from kdmaps.diagnostics.trust import Trust
+from kdmaps.forms.energy import EnergyForm
+from kdmaps.forms.lagged import LaggedForm
+from kdmaps.forms.moments import Moments
+from kdmaps.selection.candidate import Candidate, Stage
+from kdmaps.selection.evaluation import FoldedMoments, SearchData
+from kdmaps.selection.result import Search, SearchResult
+from kdmaps.selection.rules import pooled_ritz_timescales
+from kdmaps.spectrum.modes import Modes
+from kdmaps.spectrum.pencil import find_modes
+
+
+def is_readable(source: Source, form: EnergyForm | LaggedForm) -> bool:
+    """Whether single samples can be read; pairs of a stream cannot."""
+    return isinstance(form, EnergyForm) or (isinstance(source, PairSource) and source.has_rows and source.many_passes)
+
+
+def evidence_of_fit(
+    basis: Basis,
+    modes: Modes,
+    moments: Moments,
+    source: Source,
+    sample: Sample,
+    form: EnergyForm | LaggedForm,
+    groups: ArrayLike | None,
+    seed: int,
+    most: int = MOST_AFTER_FIT,
+) -> tuple[Modes, Evidence]:
+    """Return the modes with the error of the gap after them, and the evidence for each.
+
+    Parameters
+    ----------
+    basis, modes, moments :
+        The fit.
+    source : Source
+        The samples that `sample` was drawn from.
+    sample : Sample
+        Samples of the fit, of which at most `most` are used.
+    form : EnergyForm or LaggedForm
+    groups : array-like or None
+        Trajectories of all samples of the source.
+    seed : int
+    most : int
+    """
+    sample = _thinned(sample, most, seed)
+    trajectories = None if groups is None else trajectories_of(np.asarray(groups)[sample.rows], len(sample.X))
+    coefficients, offset, r = modes.coefficients, modes.offset, len(modes.rates)
+    if modes.next_coefficients is not None:  # it determines the error of the gap
+        coefficients, offset = np.column_stack([coefficients, modes.next_coefficients]), np.append(offset, 0.0)
+    projected, X = ModeBasis(basis, coefficients, offset), np.asarray(sample.X, dtype=np.float64)
+    values, settings = values_at(projected, X), (sample, moments.count, trajectories)
+    if isinstance(form, EnergyForm):
+        found = evidence_of(values, energies_at(projected, X, form.tensor, sample.rows), *settings)
+    else:
+        later = np.asarray(source.second_frames(sample.rows), dtype=np.float64)  # type: ignore[attr-defined]
+        found = evidence_of(values, (values_at(projected, later) - values) ** 2 / 2, *settings, local=False)
+    if modes.next_coefficients is not None:
+        stretch = modes.clock.stretch(np.array([modes.next_quotient]))[0]
+        modes = replace(modes, gap_error=stretch * found.gap_error)
+    return modes, found.first(r)
+
+
+def trust_after_search(
+    basis: Basis, modes: Modes, moments: Moments, found: Search, chosen: Candidate, groups: ArrayLike | None
+) -> tuple[Modes, Trust]:
+    """Return the modes with the error of the gap after them, and how far each can be trusted after a search.
+
+    Parameters
+    ----------
+    basis, modes, moments :
+        The fit on all samples.
+    found : Search
+        With the sums of the chosen candidate.
+    chosen : Candidate
+        The candidate that was fitted.
+    groups : array-like of shape (n_samples,) or None
+        Trajectories of all samples.
+    """
+    data, weighted = found.data, moments.weighted
+    own = None if groups is None else np.asarray(groups)[data.rows]
+    settings = (data.source, data.preview, data.form, own, data.seed, MOST_AFTER_SEARCH)
+    modes, evidence = evidence_of_fit(basis, modes, moments, *settings)
+    evidence = replace(evidence, heaviest=data.rows[evidence.heaviest])
+    held_out = _held_out(found, chosen) if data.fit.center else None  # the rate of a constant is rounding error
+    if held_out is None:
+        return modes, Trust(evidence, modes.rates, weighted=weighted)
+    # The quotients of the samples searched are compared with one another, then scaled to all samples.
+    unit = modes.quotients / _quotients(np.array(chosen.timescales))
+    alike = [_quotients(np.array(c.timescales)) for c in _equally_good(found.result, chosen)]
+    others = _other_features(data, found.moments, chosen.regularization)
+    candidates, features = (modes.clock.rates(np.array(some).reshape(-1, len(unit)) * unit) for some in (alike, others))
+    return modes, Trust(evidence, modes.rates, modes.clock.rates(held_out * unit), candidates, features, weighted)
+
+
+def _thinned(sample: Sample, most: int, seed: int) -> Sample:
+    """Return at most this many of the rows, in their order."""
+    if len(sample.X) <= most:
+        return sample
+    kept = np.sort(np.random.RandomState(seed).permutation(len(sample.X))[:most])
+    return Sample(sample.rows[kept], sample.X[kept], None if sample.weight is None else sample.weight[kept])
+
+
+def _quotients(timescales: np.ndarray) -> np.ndarray:
+    """Return quotients, slowest first; infinite where there is no time scale."""
+    with np.errstate(divide="ignore"):
+        return np.sort(1 / np.maximum(timescales, 0))
+
+
+def _held_out(found: Search, chosen: Candidate) -> np.ndarray | None:
+    """Return the quotients on held-out samples, from the score or by fitting the folds again."""
+    if chosen.score.timescales is not None and chosen.stage is Stage.EXACT:
+        return _quotients(chosen.score.timescales)
+    fit = found.data.fit_folds(found.moments, [chosen.regularization])[0]
+    return None if fit is None else _quotients(pooled_ritz_timescales(fit))
+
+
+def _equally_good(result: SearchResult, chosen: Candidate) -> list[Candidate]:
+    """Return the candidates whose score is within one standard error of the chosen one."""
+    lowest = chosen.value - chosen.standard_error
+    final = (c for c in result.candidates if c.stage is not Stage.SCREENED and not c.rejected and c.agreed)
+    return [c for c in final if c.value >= lowest]
+
+
+def _other_features(data: SearchData, moments: FoldedMoments, regularization: float) -> list[np.ndarray]:
+    """Return the quotients with another draw of random features, if there are such and the samples are in memory."""
+    basis, fit = moments.basis, data.fit
+    if not (data.is_small and type(basis) is FourierBasis):
+        return []
+    spec = replace(data.basis, n_features=basis.n_features)
+    other = spec.make(basis.kernel, data.preview.X, data.preview.weight, data.seed + 1)
+    (sums,) = data.source.moments(data.form, other, data.weight, engine=fit.engine)
+    try:
+        modes = find_modes(sums, other.ridge, fit.n_components, regularization, fit.center)
+    except ValueError:  # it determines fewer modes
+        return []
+    return [np.sort(modes.quotients)]

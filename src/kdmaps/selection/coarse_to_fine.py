@@ -1,0 +1,301 @@
+"""Search from coarse to fine over bandwidth, regularization, family and basis, then in metrics defined by the modes.
+
+Every round is evaluated before the next one is set up, so the outcome does not depend on the number of threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.spatial import cKDTree
+
+from kdmaps.kernels import Kernel, Metric, make_kernel
+from kdmaps.selection.candidate import Candidate, Stage, Trial
+from kdmaps.selection.evaluation import SearchData
+from kdmaps.selection.grid import regularization_grid, rounded
+from kdmaps.selection.metric import metric_of
+from kdmaps.selection.plan import SearchPlan
+
+#: Bandwidths lie between these multiples of the median distance; sparse samples raise the lower end.
+NARROWEST, WIDEST = 0.1, 50.0
+#: A kernel narrower than this many nearest-neighbour distances resolves single samples.
+NEIGHBOURS = 2.0
+#: Kernels rougher than a Gaussian start from this many medians.
+ROUGH = 0.5
+#: Ratio of neighbouring bandwidths in the first round and in later ones.
+COARSE_RATIO, FINE_RATIO = 2.5, 1.58
+#: Regularizations of the first round, and the ends of the range, in units of the slowest rate.
+COARSE_LAMBDAS, LAMBDA_ENDS = (1e-1, 1e-3, 1e-5, 1e-7), (1e-10, 1e3)
+#: Regularizations around the best one of a kernel in later rounds.
+FINE_LAMBDAS = tuple(10.0 ** (step / 2) for step in (2, 1, 0, -1, -2))
+#: Families from the smoothest to the roughest.
+SMOOTHNESS = ("gaussian", "rq5", "rq2", "matern52", "matern32", "laplacian")
+#: Families of the first round, for each basis.
+PILOTS = {"fourier": ("gaussian", "matern32", "laplacian"), "landmarks": ("gaussian", "matern32")}
+#: Standard errors of the difference by which another metric has to be better.
+METRIC_LEAD = 1.0
+#: Kernels evaluated on all folds, and how often neighbours of the best one are tried.
+FINALISTS, CLIMBS = 3, 2
+#: The same in a new metric, where later rounds are already neighbours of the best kernel.
+METRIC_FINALISTS, METRIC_CLIMBS = 1, 0
+#: Bandwidths of the first round in a new metric, in medians.
+METRIC_SIGMAS = (1.0, 2.5, 6.0)
+#: Evaluates trials, given a label for the progress bar.
+Run = Callable[[list[Trial], str], list[Candidate]]
+
+
+@dataclass(frozen=True)
+class SearchRange:
+    """Families, bases, bandwidths and regularizations that may be tried.
+
+    Attributes
+    ----------
+    families : tuple of str
+        Named families, smoothest first.
+    given : tuple of (str, Kernel)
+        Kernels given by the user, with their labels.
+    bases : tuple of str
+    sigmas : (float, float)
+        Narrowest and widest bandwidth.
+    lambdas : (float, float)
+        Ends of the regularizations.
+    fixed_lambdas : tuple of float
+        Regularizations given by the user; empty if they are free.
+    slowest : float
+        The slowest rate, to a power of ten.
+    """
+
+    families: tuple[str, ...]
+    given: tuple[tuple[str, Kernel], ...]
+    bases: tuple[str, ...]
+    sigmas: tuple[float, float]
+    lambdas: tuple[float, float]
+    fixed_lambdas: tuple[float, ...]
+    slowest: float
+
+    @property
+    def coarse_lambdas(self) -> tuple[float, ...]:
+        """λ of a first round."""
+        return self.fixed_lambdas or tuple(rounded(lam * self.slowest) for lam in COARSE_LAMBDAS)
+
+    def fine_lambdas(self, lam: float) -> tuple[float, ...]:
+        """λ around one of them."""
+        low, high = self.lambdas
+        near = {rounded(float(np.clip(lam * factor, low, high))) for factor in FINE_LAMBDAS}
+        return self.fixed_lambdas or tuple(sorted(near, reverse=True))
+
+    def finest_lambdas(self, lam: float) -> tuple[float, ...]:
+        """λ next to one of them."""
+        return self.fixed_lambdas or self.fine_lambdas(lam)[1:-1] or (lam,)
+
+    def pilots(self, basis: str) -> tuple[str, ...]:
+        """Families of a first round."""
+        usual = tuple(family for family in PILOTS.get(basis, PILOTS["fourier"]) if family in self.families)
+        return usual or self.families[:1]
+
+
+def coarse_to_fine(data: SearchData, plan: SearchPlan, run: Run) -> tuple[Candidate, tuple[str, ...]]:
+    """Return the best candidate, and a sentence for each end of the search range on which it lies.
+
+    Parameters
+    ----------
+    data : SearchData
+    plan : SearchPlan
+    run : callable
+        Evaluates trials and returns their candidates.
+    """
+    limits = _search_range(data, plan, run)
+    finalists = _refined_leaders(run(_first_round(limits, data.median), "kernels"), limits, run, FINALISTS, CLIMBS)
+    leader, rounds = max(finalists, key=_order), []
+    for number in range(plan.metric_rounds if data.source.n_features > 1 and limits.families else 0):
+        root = metric_of(data, leader) if np.isfinite(leader.value) else None
+        if root is None:
+            break
+        tried = run(_metric_round(limits, leader, root, data.median, first=number == 0), f"metric {number + 1}")
+        challenger = _refined_leaders(tried, limits, run, METRIC_FINALISTS, METRIC_CLIMBS)[0]
+        if not _is_better(challenger, leader):
+            break
+        leader = challenger
+        rounds.append(challenger)
+    best = _final(finalists, rounds, limits, run)
+    return best, _edges(best, limits)
+
+
+def _final(finalists: list[Candidate], rounds: list[Candidate], limits: SearchRange, run: Run) -> Candidate:
+    """Evaluate the finalists, and those of each metric, on all folds; a later metric has to be clearly better.
+
+    λ may change once more: the first folds determine it poorly.
+    """
+    found = run(
+        [_trial(c, limits.finest_lambdas(c.regularization), Stage.ALL_FOLDS) for c in (*finalists, *rounds)],
+        "finalists",
+    )
+
+    def best_of(some: list[Candidate]) -> Candidate:
+        kernels = {(c.kernel, c.basis) for c in some}
+        return max((c for c in found if (c.kernel, c.basis) in kernels), key=_order)
+
+    best = best_of(finalists)
+    for challenger in (best_of([c]) for c in rounds):
+        best = challenger if _is_better(challenger, best) else best
+    return best
+
+
+def _edges(best: Candidate, limits: SearchRange) -> tuple[str, ...]:
+    """Return a sentence for each end of the search range on which a candidate lies."""
+    found = []
+    for axis, ends in (("bandwidth", limits.sigmas), ("regularization", limits.lambdas)):
+        value = getattr(best, axis)
+        for end, side in zip(ends, ("smallest", "largest"), strict=True):
+            if value is not None and np.isclose(value, end, rtol=1e-2, atol=0):
+                found.append(f"{axis} {value:.3g} is the {side} one that was tried")
+    return tuple(found)
+
+
+def _search_range(data: SearchData, plan: SearchPlan, run: Run) -> SearchRange:
+    """Return the search range for these samples; one quick fit finds the slowest rate."""
+    families = tuple(f for f in SMOOTHNESS if f in plan.families)
+    given = tuple((repr(f), f) for f in plan.families if isinstance(f, Kernel))
+    bases = tuple(basis.basis for basis in (data.basis, data.second_basis) if basis is not None)
+    unit = data.rate_unit
+    free = isinstance(plan.regularizations, str)
+    fixed = () if free else tuple(regularization_grid(plan.regularizations, unit)[::-1].tolist())
+    sigmas = _bandwidth_ends(data)
+    limits = SearchRange(families, given, bases, sigmas, (0.0, np.inf), fixed, unit)
+    if free:
+        label, kernel = (families[0], make_kernel(families[0], data.median)) if families else given[0]
+        lambdas = tuple(unit * 10.0**step for step in (-1, -3, -5, -7, -9))
+        pilot = max(run([Trial(label, kernel, bases[0], lambdas, Stage.SCREENED)], "pilot"), key=_order)
+        slowest = 1 / max(pilot.timescales) if pilot.timescales else unit
+        slowest = float(10.0 ** np.round(np.log10(slowest))) if 0 < slowest < np.inf else unit
+        low, high = LAMBDA_ENDS
+        limits = replace(limits, slowest=slowest, lambdas=(low * slowest, high * slowest))
+    return limits
+
+
+def _bandwidth_ends(data: SearchData) -> tuple[float, float]:
+    """Return the narrowest and the widest bandwidth for these samples."""
+    X = np.unique(data.typical[0], axis=0)
+    spacing = float(np.median(cKDTree(X).query(X, k=2)[0][:, 1])) if len(X) > 1 else data.median
+    narrowest = min(max(NARROWEST * data.median, NEIGHBOURS * spacing), data.median)
+    return narrowest, WIDEST * data.median
+
+
+def _first_round(limits: SearchRange, median: float) -> list[Trial]:
+    """Return the trials of the first round: every pilot family at coarsely spaced bandwidths."""
+    low, high = limits.sigmas
+    sigmas = np.geomspace(low, high, 1 + int(np.ceil(np.log(high / low) / np.log(COARSE_RATIO))))
+    trials = []
+    for basis in limits.bases:
+        # Half as many bandwidths for the second basis.
+        chosen = sigmas if basis == limits.bases[0] else sigmas[::2]
+        kernels = [
+            (f, make_kernel(f, float(s)))
+            for f in limits.pilots(basis)
+            # A kernel that is both rough and narrow resolves single samples.
+            for s in (chosen if f == "gaussian" else chosen[chosen >= ROUGH * median])
+        ]
+        trials += [
+            Trial(label, kernel, basis, limits.coarse_lambdas, Stage.SCREENED)
+            for label, kernel in (*kernels, *limits.given)
+        ]
+    return trials
+
+
+def _metric_round(limits: SearchRange, best: Candidate, root: np.ndarray, median: float, first: bool) -> list[Trial]:
+    """Return the trials in a new metric: a wide range in the first, around the best kernel in later ones."""
+    if first or best.bandwidth is None:
+        families = {*limits.pilots(best.basis), best.label} & set(limits.families)
+        sigmas, lambdas = [median * factor for factor in METRIC_SIGMAS], limits.coarse_lambdas
+    else:
+        families = {best.label}
+        sigmas = [best.bandwidth / FINE_RATIO, best.bandwidth, best.bandwidth * FINE_RATIO]
+        lambdas = limits.fine_lambdas(best.regularization)[::2]
+    kernels = [(f, Metric(make_kernel(f, s), root)) for f in SMOOTHNESS if f in families for s in sigmas]
+    return [Trial(label, kernel, best.basis, lambdas, Stage.SCREENED) for label, kernel in kernels]
+
+
+def _refined_leaders(tried: list[Candidate], limits: SearchRange, run: Run, n: int, climbs: int) -> list[Candidate]:
+    """Return the best candidates after a round, one for each of `n` kernels, the best one first.
+
+    The best kernels of the round are evaluated at more regularizations, then neighbours of the best one, then their
+    neighbours.
+    """
+    seen = {(c.kernel, c.basis) for c in tried}
+    found = run(
+        [_trial(c, limits.fine_lambdas(c.regularization), Stage.SCREENED) for c in _leaders(tried, limits, n)],
+        "regularizations",
+    )
+    for _ in range(climbs):
+        best = _leaders(found, limits, 1)[0]
+        near = [trial for trial in _neighbours(best, limits) if (trial.kernel, trial.basis) not in seen]
+        new = run(near, "neighbours")
+        seen |= {(trial.kernel, trial.basis) for trial in near}
+        found += new
+        if not new or max(c.order for c in new) <= best.order:
+            break
+    return _leaders(found, limits, n)
+
+
+def _leaders(candidates: list[Candidate], limits: SearchRange, n: int) -> list[Candidate]:
+    """Return the best candidates of the `n` best kernels of the main basis, best first, and the best of the other."""
+    peaks: dict[tuple[Kernel, str], Candidate] = {}
+    for c in candidates:
+        own = (c.kernel, c.basis)
+        if own not in peaks or c.order > peaks[own].order:
+            peaks[own] = c
+    ranked, main = sorted(peaks.values(), key=_order, reverse=True), _main_basis(candidates, limits)
+    return [*[c for c in ranked if c.basis == main][:n], *[c for c in ranked if c.basis != main][:1]]
+
+
+def _main_basis(candidates: list[Candidate], limits: SearchRange) -> str:
+    """Return the first basis that was tried."""
+    return next(basis for basis in limits.bases if any(c.basis == basis for c in candidates))
+
+
+def _trial(candidate: Candidate, lambdas: Iterable[float], stage: Stage) -> Trial:
+    """Return a trial with the kernel of a candidate."""
+    return Trial(candidate.label, candidate.kernel, candidate.basis, tuple(lambdas), stage)
+
+
+def _neighbours(best: Candidate, limits: SearchRange) -> list[Trial]:
+    """Return trials next to a candidate: a little wider or narrower, a little smoother or rougher."""
+    if best.bandwidth is None:
+        return []
+    lambdas, (low, high) = limits.fine_lambdas(best.regularization)[::2], limits.sigmas
+    if isinstance(best.kernel, Metric):  # in a metric with fewer directions, samples are closer
+        low *= NARROWEST
+
+    def like(label: str, sigma: float) -> Trial:
+        kernel = make_kernel(label, sigma)
+        kernel = Metric(kernel, best.kernel.root) if isinstance(best.kernel, Metric) else kernel
+        return Trial(label, kernel, best.basis, lambdas, Stage.SCREENED)
+
+    widths = [best.bandwidth * FINE_RATIO, best.bandwidth / FINE_RATIO]
+    # At landmarks, a kernel that is not radial is slow: it is summed coordinate by coordinate.
+    known = [f for f in limits.families if best.basis != "landmarks" or f != "laplacian" or f == best.label]
+    place = known.index(best.label)
+    families = [known[i] for i in (place - 1, place + 1) if 0 <= i < len(known)]
+    return [
+        *(like(best.label, float(np.clip(s, low, high))) for s in widths),
+        *(like(f, best.bandwidth) for f in families),
+    ]
+
+
+def _is_better(challenger: Candidate, best: Candidate) -> bool:
+    """Whether a candidate of another metric replaces the best one.
+
+    Its score has to be higher by more than the standard error of the difference, since the metric was estimated from
+    the samples of the evaluation.
+    """
+    if challenger.rejected or best.rejected:
+        return not challenger.rejected
+    if challenger.agreed != best.agreed:
+        return challenger.agreed
+    return bool(challenger.standardised_lead(best) > METRIC_LEAD)
+
+
+def _order(candidate: Candidate) -> tuple[bool, float]:
+    return candidate.order
