@@ -21,7 +21,7 @@ def mirror(root: Path, out: Path) -> None:
         for folder in sorted((root / kind).iterdir()):
             if folder.is_dir():
                 _copy_pages(folder, out / kind / folder.name)
-    _clear(out / "paper")  # a chapter of its own
+    _clear(out / "paper")  # a separate chapter
     if (out / "results" / "paper").is_dir():
         (out / "results" / "paper").rename(out / "paper")
     _clear(out / "lists")
