@@ -275,18 +275,8 @@ def cos_sin(
 ) -> None:
     """Write [cos θ - shift, sin θ]·row_scale to the rows of `out`, to two units in the last place of 1.
 
-    Parameters
-    ----------
-    angles : ndarray of shape (n, q)
-        θ, any finite numbers.
-    row_scale : ndarray of shape (n,)
-    out : ndarray of shape (n, 2q)
-    n_rows : float, optional
-        Total number of rows, if this is a block of them.
-    bound : float
-        Upper bound of |θ|, if known, so that the maximum need not be computed.
-    shift : float
-        For single precision only.
+    Angles θ (n, q) may be any finite numbers, in a block of `n_rows` rows; `bound` is an upper bound of |θ|, if known,
+    which saves computing it. Only single precision has a shift.
     """
     n_rows = len(angles) if n_rows is None else n_rows
     if is_compiled(n_rows, angles.dtype) and not bound < LARGE_ARGUMENT[angles.dtype]:

@@ -314,18 +314,8 @@ class _Stack:
 def pair_blocks(matrices: np.ndarray, n_kernels: int) -> np.ndarray:
     """Return symmetric parts M_ℓm of ½(block ℓm + block mℓ) for all pairs ℓ ≤ m of kernels, ordered as `triu_indices`.
 
+    `matrices` (C, L·p, L·p) hold products of the features of a `DictionaryBasis`; the result is (L(L+1)/2, C, p, p).
     With φ = Σ_ℓ β_ℓ φ_ℓ, the symmetric part of the matrix of a mixture is Σ_ℓm β_ℓβ_m M_ℓm.
-
-    Parameters
-    ----------
-    matrices : ndarray of shape (C, L·p, L·p)
-        Matrices of products of the features of a `DictionaryBasis`.
-    n_kernels : int
-        L.
-
-    Returns
-    -------
-    blocks : ndarray of shape (L(L+1)/2, C, p, p)
     """
     c, p = matrices.shape[0], matrices.shape[1] // n_kernels
     blocks = matrices.reshape(c, n_kernels, p, n_kernels, p)

@@ -68,17 +68,8 @@ def add_pair_grams(
 ) -> None:
     """Write s = √w(φ(y) + φ(x)) and δ = √w(φ(y) - φ(x)) to `both` and `difference`, and add Σssᵀ, Σδδᵀ and Σ√w s.
 
+    Features φ(x) `here` and φ(y) `there` have the shape (n, p); of `sums` and `differences` the lower triangle is used.
     One compiled function, as for `add_waves`; `work` is for float32, as in `add_single_gram`.
-
-    Parameters
-    ----------
-    here, there : ndarray of shape (n, p)
-        φ(x) and φ(y).
-    root_weight : ndarray of shape (n,)
-    both, difference : ndarray of shape (n, p)
-        C-contiguous, of the type of the features.
-    sums, differences, total : float64 ndarrays of shape (p, p), (p, p) and (p,)
-        Matrices have their lower triangle only.
     """
     _add_pair_grams(SYRK[both.dtype], here, there, root_weight, both, difference, sums, differences, total, work)
 
@@ -170,18 +161,8 @@ def add_waves(
 
     One compiled function: threads that return to the interpreter after every block would wait for the GIL.
     No angle may exceed `LARGE_ARGUMENT` of `_fourier.py`. In float32, 1 is subtracted from the cosines and the rows of
-    a chunk are summed in float32.
-
-    Parameters
-    ----------
-    Y : ndarray of shape (n, d)
-    directions : ndarray of shape (d, q)
-    root_weight : ndarray of shape (n,)
-    angles, waves : ndarrays of shape (b, q) and (b, 2q)
-        Workspace for b rows at a time.
-    total, gram : float64 ndarrays of shape (2q,) and (2q, 2q)
-    work : ndarray of shape (2q, 2q), for float32 only
-        Workspace.
+    a chunk are summed in float32. Workspace: `angles` (b, q) and `waves` (b, 2q) for b rows at a time, and `work`
+    (2q, 2q) for float32.
     """
     _add_waves(SYRK[Y.dtype], Y, directions, root_weight, angles, waves, total, gram, work)
 

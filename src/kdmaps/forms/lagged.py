@@ -82,18 +82,7 @@ class LaggedForm:
         With s = φ(x) + φ(y) and δ = φ(y) - φ(x): Σw·½(φφᵀ of both frames) = ¼Σw(ssᵀ + δδᵀ), and L_τ sums ½wδδᵀ. Two
         symmetric products take two thirds of the work of computing C₀ and C_τ.
 
-        Parameters
-        ----------
-        basis : Basis
-        source : Source
-            Rows are pairs.
-        sample_weight : ndarray of shape (n_pairs,), optional
-        rows : ndarray of int, optional
-            Only these pairs.
-        engine : ignored
-            Pairs have one engine.
-        memory_limit, kept :
-            As in `EnergyForm.moments`.
+        Parameters are as in `EnergyForm.moments`, with pairs for samples; `engine` is ignored, since pairs have one.
         """
         p, single = basis.n_features, basis.dtype == np.float32
 

@@ -224,17 +224,7 @@ class GeneratorMoments(NamedTuple):
 def generator_moments(
     images: Callable[[np.ndarray], np.ndarray], basis: Basis, X: np.ndarray, sample_weight: np.ndarray | None = None
 ) -> GeneratorMoments:
-    """Return E (𝒢φ)(𝒢φ)ᵀ, E (𝒢φ)φᵀ and E 𝒢φ over the samples X, in chunks.
-
-    Parameters
-    ----------
-    images : callable
-        𝒢φ at points: (n, d) → (n, p).
-    basis : Basis
-        φ.
-    X : ndarray of shape (n, d)
-    sample_weight : ndarray of shape (n,), optional
-    """
+    """Return E (𝒢φ)(𝒢φ)ᵀ, E (𝒢φ)φᵀ and E 𝒢φ over the samples X, in chunks; `images` maps points (n, d) to 𝒢φ (n, p)."""
     p = basis.n_features
     weight = np.ones(X.shape[0]) if sample_weight is None else sample_weight
 

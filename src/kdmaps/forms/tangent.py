@@ -200,14 +200,6 @@ class TangentTensor(DiffusionTensor):
         self.sign: float = -1.0 if spaces.normal else 1.0
         self.constant = (1.0 if spaces.normal or not spaces.n_neighbors else spaces.floor) * np.eye(self.dim)
 
-    @property
-    def per_sample(self) -> bool:
-        """False: tangent spaces are defined at all points."""
-        return False
-
-    def check_rows(self, n_samples: int) -> None:
-        """Do nothing: tangent spaces are defined at all points."""
-
     def part(self, index: slice) -> TangentTensor:
         """Return the tensor of these rows of X alone."""
         return self if self._frames is None else TangentTensor(self.spaces, self._frames[index])
@@ -255,10 +247,10 @@ def checked_tensor(
     if isinstance(diffusion, str) and diffusion != "tangent":
         raise ValueError(f"diffusion must be None, 'tangent', a number, an array or a callable, got {diffusion!r}.")
     if isinstance(diffusion, str | TangentDiffusion):
-        wanted = TangentDiffusion() if isinstance(diffusion, str) else diffusion
+        settings = TangentDiffusion() if isinstance(diffusion, str) else diffusion
         if isinstance(X, Source) and spaces is None:
-            X, sample_weight = wanted._drawn(X, sample_weight)
-        return TangentTensor(wanted.fit(X, sample_weight) if spaces is None else spaces)
+            X, sample_weight = settings._drawn(X, sample_weight)
+        return TangentTensor(settings.fit(X, sample_weight) if spaces is None else spaces)
     tensor = DiffusionTensor(diffusion, X.shape[1])
     if X.shape[0] is not None:
         tensor.check_rows(X.shape[0])

@@ -7,21 +7,9 @@ from types import ModuleType
 
 
 def optional(module: str, extra: str, what: str) -> ModuleType:
-    """Import an optional package.
+    """Import an optional module, e.g. `optional("pyarrow.parquet", "tables", "Parquet files")`.
 
-    Parameters
-    ----------
-    module : str
-        Module to import, such as "pyarrow.parquet".
-    extra : str
-        The extra of kdmaps that installs it.
-    what : str
-        Feature that needs it, as the subject of a sentence: "Parquet files".
-
-    Raises
-    ------
-    ImportError
-        If it is not installed; the message names the extra.
+    If it is missing, the error names the extra of kdmaps that installs it, and the feature `what` that needs it.
     """
     try:
         return import_module(module)
