@@ -3,12 +3,12 @@
 import sys
 from importlib.util import find_spec
 
-#: What the extra `cli` installs; commands draw and write reports, so they need all of it.
+#: Packages of the extra `cli`; commands need all of them, because they draw and write reports.
 NEEDED = ("typer", "rich", "matplotlib", "jinja2")
 
 
 def main() -> None:
-    """Run the command line, or say how to install what it needs."""
+    """Run the command line, or print how to install missing packages."""
     missing = [name for name in NEEDED if find_spec(name) is None]
     if missing:
         print(f"The command line needs {', '.join(missing)}: pip install 'kdmaps[cli]'", file=sys.stderr)

@@ -21,7 +21,7 @@ from kdmaps.selection.rules import chosen_scoring
 from kdmaps.spectrum.checks import Check, agreement_check
 from kdmaps.spectrum.modes import Modes
 
-#: What candidates are compared by, for each name of `kdmaps.selection.rules`.
+#: Quantities that candidates are compared by, for each name of `kdmaps.selection.rules`.
 SCORINGS = {
     "timescale": "the time scales of their modes on held-out samples",
     "rayleigh": "the Rayleigh quotients of their modes on held-out samples",
@@ -93,7 +93,7 @@ class LearnedModel(Protocol):
 
 
 class Intervals(Protocol):
-    """What a table of time scales shows of `kdmaps.uncertainty.Uncertainty`."""
+    """Part of `kdmaps.uncertainty.Uncertainty` that a table of time scales shows."""
 
     @property
     def timescale_intervals(self) -> np.ndarray:
@@ -112,11 +112,11 @@ class Intervals(Protocol):
 
 
 class LagTests(Protocol):
-    """What a summary contains of `kdmaps.dynamics.Validation`."""
+    """Part of `kdmaps.dynamics.Validation` that a summary contains."""
 
     @property
     def doubtful(self) -> np.ndarray:
-        """Which modes fail; (r,) of bool."""
+        """True for modes that fail; (r,) of bool."""
         ...
 
     def checks(self) -> list[Check]:
@@ -166,7 +166,7 @@ class SearchSummary:
 
 @dataclass(frozen=True, eq=False)
 class FitSummary:
-    """What is shown of a fitted estimator.
+    """Everything that is shown of a fitted estimator.
 
     Attributes
     ----------
@@ -180,21 +180,21 @@ class FitSummary:
     unit : str or None
         Unit of the time step between frames.
     unit_diffusion : bool
-        Whether time scales assume a diffusion constant of 1.
+        True if time scales assume a diffusion constant of 1.
     lag : int or None
         In frames; None for a model of samples.
     time_step : float
     lag_choice : kdmaps.dynamics.ImpliedTimescales or None
         Scan that chose the lag; None if the lag was given.
     directed : bool
-        Whether the direction of time matters (`reversible=False`).
+        True for `reversible=False`.
     n_samples : int
     effective_samples : float or None
         Number of samples that the weights leave; None without weights.
     kernel : str
         Description of the kernel.
     in_metric : bool
-        Whether the kernel measures distances in a metric of its own.
+        True if the kernel has a metric.
     regularization : float
     n_features : int
         Number of basis functions.

@@ -23,9 +23,9 @@ def little_memory(monkeypatch):
     monkeypatch.setattr("kdmaps.data.sources.IN_MEMORY_BYTES", 0)
     monkeypatch.setattr("kdmaps.estimators.fit.PREVIEW_SAMPLES", 500)
     # Figures do not depend on the number of samples, and are slow while memory is traced.
-    monkeypatch.setattr("kdmaps.report._write._figures", lambda *_: {"timescales": ""})
-    monkeypatch.setattr("kdmaps.report._write.look_of", lambda *_: {"figures": [], "coordinates": "", "modes": 1})
-    monkeypatch.setattr("kdmaps.report._write.states_of", lambda *_: {})
+    monkeypatch.setattr("kdmaps.report._figures.fit_figures", lambda *_: {"timescales": ""})
+    monkeypatch.setattr("kdmaps.report._page._look", lambda *_: {"figures": [], "coordinates": "", "modes": 1})
+    monkeypatch.setattr("kdmaps.report._page._states", lambda *_: {})
     monkeypatch.setattr("kdmaps.bases._base.CHUNK_BYTES", 2**17)
 
 

@@ -1,4 +1,4 @@
-"""The page in a browser: both widths, light and dark, mouse and keyboard, no complaint in the console."""
+"""The page in a browser: both widths, light and dark, mouse and keyboard, no messages in the console."""
 
 import warnings
 
@@ -52,7 +52,7 @@ def report(X, search, tmp_path_factory):
 
 
 def position(values, low_side, high_side, i):
-    """Where the figure draws a value, between two sides of its frame."""
+    """Position of a value between two sides of the frame."""
     room = ROOM * np.ptp(values)
     return low_side + (values[i] - values.min() + room) / (np.ptp(values) + 2 * room) * (high_side - low_side)
 
@@ -66,7 +66,7 @@ def box_of(page, selector):
 
 @pytest.mark.parametrize("kind", ["report", "trajectory"])
 @pytest.mark.parametrize(("width", "dark"), SCREENS)
-def test_no_complaint_no_request_no_overflow(page, request, kind, width, dark):
+def test_no_messages_requests_or_overflow(page, request, kind, width, dark):
     report = request.getfixturevalue(kind)
     page.open(report, width, 900, dark)
     assert page.problems == []
@@ -82,7 +82,7 @@ def test_no_complaint_no_request_no_overflow(page, request, kind, width, dark):
 
 @pytest.mark.parametrize("kind", ["report", "trajectory"])
 @pytest.mark.parametrize(("width", "dark"), SCREENS)
-def test_every_text_stands_out_from_its_ground(page, request, kind, width, dark):
+def test_contrast_of_text(page, request, kind, width, dark):
     """Contrast of at least 4.5 (WCAG AA) for every element with text, the figures included."""
     page.open(request.getfixturevalue(kind), width, 900, dark)
     worst = page.run("""(() => {
@@ -121,7 +121,7 @@ def choose(page, *columns):
         )
 
 
-def test_it_begins_with_the_first_mode_over_two_columns(page, report):
+def test_initial_axes(page, report):
     page.open(report)
     label = page.run("document.getElementById('scatter').getAttribute('aria-label')")
     assert label.endswith("coloured by mode 1.")
@@ -131,7 +131,7 @@ def test_it_begins_with_the_first_mode_over_two_columns(page, report):
     assert page.problems == []
 
 
-def test_pointing_at_a_sample_reads_it(page, report, X, search):
+def test_pointing_at_a_sample(page, report, X, search):
     page.open(report)
     choose(page, 0, 1, 2)
     page.run("document.getElementById('modes').scrollIntoView()")
@@ -149,7 +149,7 @@ def test_pointing_at_a_sample_reads_it(page, report, X, search):
     assert page.problems == []
 
 
-def test_colours_tell_the_sign(page, report, X, search):
+def test_colours_show_the_sign(page, report, X, search):
     page.open(report)
     choose(page, 0, 1, 2)
     modes = search.transform(X)
@@ -164,7 +164,7 @@ def test_colours_tell_the_sign(page, report, X, search):
         assert colour[stronger] == max(colour[:3])  # red above zero, blue below
 
 
-def test_axes_are_chosen_by_keyboard(page, report, X, search):
+def test_choosing_axes_by_keyboard(page, report, X, search):
     page.open(report)
     choose(page, 0, 1, 2)
     page.run("document.getElementById('axis-x').focus()")
@@ -190,7 +190,7 @@ def test_axes_are_chosen_by_keyboard(page, report, X, search):
 
 
 @pytest.mark.parametrize("width", [1280, 390])
-def test_everything_is_reached_by_tab(page, report, width):
+def test_tab_reaches_everything(page, report, width):
     page.open(report, width)
     wanted = page.run("document.querySelectorAll('a, select, canvas, summary, pre, .wide').length")
     reached = []
@@ -210,7 +210,7 @@ def test_everything_is_reached_by_tab(page, report, width):
     assert page.run("document.querySelector('details').open") is True
 
 
-def test_a_resize_and_a_change_of_scheme_draw_again(page, report):
+def test_resizing_and_changing_the_scheme(page, report):
     page.open(report)
     before = page.run("document.getElementById('scatter').toDataURL()")
     page.send("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "dark"}])

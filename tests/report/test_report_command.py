@@ -1,4 +1,4 @@
-"""The page of `kdmaps fit` has a program that reads the same data and fits the same model."""
+"""The page of `kdmaps fit` contains a program that reads the same data and fits the same model."""
 
 import html
 import re
@@ -37,7 +37,7 @@ def folder(tmp_path, monkeypatch):
 )
 @pytest.mark.parametrize("searched", [False, True])
 @known_warning()  # half of the rows, with weights, are few
-def test_the_program_fits_what_the_command_has_fitted(options, arguments, searched, folder):
+def test_program_repeats_the_command(options, arguments, searched, folder):
     given = GIVEN[: GIVEN.index("--lambda")] if searched else GIVEN
     result = run("fit", *options, *given, "--resamples", 0, "--out", "out")
     assert result.exit_code == 0, result.output

@@ -1,4 +1,4 @@
-"""What the page says is what the fit found, and nothing that a user wrote is taken for code."""
+"""Content of the page: results of the fit, escaped text of users, and the program that repeats the fit."""
 
 import json
 import os
@@ -60,7 +60,7 @@ class Tree(HTMLParser):
 
 
 def program(page):
-    """The Python that a page says fits the model again."""
+    """The program of a page."""
     return next(text for text in Tree(page).texts["code"] if text.startswith("from "))
 
 
@@ -85,7 +85,7 @@ def drawn(X, search, bars):
     return [render_report(search, X, uncertainty=bars) for _ in range(2)]
 
 
-def test_times_intervals_and_choice(X, search, bars):
+def test_time_scales_intervals_and_choice(X, search, bars):
     page = render_report(search, X, uncertainty=bars)
     cells = Tree(page).texts["td"]
     for k in range(3):
@@ -102,16 +102,16 @@ def test_times_intervals_and_choice(X, search, bars):
     labels = [attributes["aria-label"] for attributes in Tree(page).all("svg")]
     first = ["Mode", "Mode", "Mode", "Time", "Samples", "Share", "Score", "Score"]
     assert [label.split()[0] for label in labels] == first
-    assert "Trajectory" not in page  # samples have no time
+    assert "Trajectory" not in page
 
 
-def test_time_scales_without_a_diffusion_constant_are_ratios(X, search):
-    assert "Samples alone do not determine D" in render_report(search, X)
+def test_unknown_diffusion_constant(X, search):
+    assert "do not determine D" in render_report(search, X)
     scaled = kdmaps.KernelDiffusionMap(2, n_features=40, diffusion=3.0, random_state=0).fit(X)
-    assert "Samples alone do not determine D" not in render_report(scaled, X)
+    assert "do not determine D" not in render_report(scaled, X)
     circle = kdmaps.problems.load("circle").sample(300, random_state=0)
     tangent = kdmaps.KernelDiffusionMap(2, n_features=40, diffusion="tangent", random_state=0).fit(circle)
-    assert "Samples alone do not determine D" in render_report(tangent, circle)
+    assert "do not determine D" in render_report(tangent, circle)
 
 
 def test_points_are_the_modes_at_the_samples(X, search):
@@ -125,22 +125,22 @@ def test_points_are_the_modes_at_the_samples(X, search):
     np.testing.assert_allclose(few["values"][3], X[few["rows"], 0], rtol=6e-4)
 
 
-def test_modes_are_drawn_over_what_the_user_names(X, search):
-    beside = {"angle": np.arctan2(X[:, 1], X[:, 0]), "radius": np.hypot(X[:, 0], X[:, 1])}
-    tree = Tree(render_report(search, X, draw=beside))
+def test_modes_over_given_coordinates(X, search):
+    given = {"angle": np.arctan2(X[:, 1], X[:, 0]), "radius": np.hypot(X[:, 0], X[:, 1])}
+    tree = Tree(render_report(search, X, draw=given))
     labels = [a["aria-label"] for a in tree.all("svg")]
     assert labels[:3] == [f"Mode {k} over angle and radius" for k in (1, 2, 3)]
     points = tree.points()
     assert points["names"] == ["mode 1", "mode 2", "mode 3", "angle", "radius", "x1", "x2"]
     assert points["start"] == [3, 4, 0]
-    np.testing.assert_allclose(points["values"][4], beside["radius"], rtol=6e-4)
-    one = Tree(render_report(search, X, draw=beside["radius"])).points()
+    np.testing.assert_allclose(points["values"][4], given["radius"], rtol=6e-4)
+    one = Tree(render_report(search, X, draw=given["radius"])).points()
     assert (one["names"][3], one["start"]) == ("drawn 1", [3, 0, 1])
-    with pytest.raises(ValueError, match="draw: column a must hold one number for each of the 300 samples"):
+    with pytest.raises(ValueError, match="draw: column a must have one number"):
         render_report(search, X, draw={"a": X[:5, 0]})
 
 
-def test_states_of_the_page_are_those_of_the_library(X, search):
+def test_states(X, search):
     cells = Tree(render_report(search, X)).texts["td"]
     n = kdmaps.dynamics.suggest_states(search)
     states = kdmaps.dynamics.coarse_states(search.transform(X), n)
@@ -150,21 +150,20 @@ def test_states_of_the_page_are_those_of_the_library(X, search):
         assert cells[start + 4 : start + 6] == [f"{value:.4g}" for value in X[row[0]]]
 
 
-def test_the_page_begins_with_warnings_and_pictures(X, search):
+def test_order_of_sections(X, search):
     page = render_report(search, X, notes=["Beware."])
-    places = [page.index(text) for text in ("Beware.", "What the modes look like", 'id="times"', 'id="states"',
+    places = [page.index(text) for text in ("Beware.", 'id="modes"', 'id="times"', 'id="states"',
                                             'id="inputs"', 'id="choice"', 'id="settings"', 'id="again"')]  # fmt: skip
     assert places == sorted(places)
-    assert "ratios of time scales" not in page
 
 
-def test_certificates_say_what_they_rest_on(X, search):
+def test_certificates(X, search):
     own = cv_consistency(
         search.certainty_["margin"], 12, 3, 6, search.certainty_["fold_size"], search.certainty_["concentration"]
     )
     other = Certificate("thm:residual-gap", 0.25, {"γ": 2.0}, ("it is so",))
     broken = Certificate("thm:mine", 1.0, {}, (), ("The gap is zero.",))
-    assert own.value == 1  # it says nothing, and is left out
+    assert own.value == 1  # trivial, and left out
     trivial = Certificate("thm:residual-gap", 1.0, trivial=1.0)
     page = render_report(search, X, certificates=[other, trivial, broken])
     tree = Tree(page)
@@ -172,14 +171,14 @@ def test_certificates_say_what_they_rest_on(X, search):
     assert len(titles) == 2
     assert not any("missed the best candidate" in title for title in titles)
     assert "at most 1<" not in page
-    assert "thm:residual-gap" not in page  # a label of the paper, which readers of the page do not know
+    assert "thm:residual-gap" not in page  # a label of the paper
     assert "Distance of a mode from the exact one: at most 0.25" in titles
     assert "γ = 2" in tree.texts["span"]
     assert "Thm:mine: no bound" in titles
     assert "The gap is zero." in tree.texts["p"]
 
 
-def test_checks_of_a_search_are_those_of_its_folds(X, search):
+def test_checks_of_a_search(X, search):
     cells = Tree(render_report(search, X)).texts["td"]
     agreement = search.cv_results_["fold_agreement"][search.best_index_]
     start = cells.index("agreement of the folds on the modes, mean squared cosine")
@@ -188,8 +187,8 @@ def test_checks_of_a_search_are_those_of_its_folds(X, search):
 
 
 @pytest.mark.parametrize("few", [40, 300])
-@known_warning()  # warnings are the point
-def test_a_check_that_fails_says_so(few, X):
+@known_warning()
+def test_failed_checks_are_marked(few, X):
     model = kdmaps.KernelDiffusionMap(4, n_features=60, bandwidth=2.5, random_state=0).fit(X[:few])
     modes, cells = model.modes_, Tree(render_report(model, X[:few])).texts["td"]
     assert f"{modes.condition_number:.2g}" in cells
@@ -198,18 +197,18 @@ def test_a_check_that_fails_says_so(few, X):
     assert f"{error:.3g}" + ", too large" * int(error > 0.5) in cells
     assert f"{gap:.4g}" + ", too small" * int(gap < modes.smallest_gap) in cells
     assert f"{gap:.4g}" in Tree(render_report(model, X[:few])).texts["dd"]  # one gap, in all places
-    assert (error > 0.5) == (few == 40)  # so that both cases are seen
+    assert (error > 0.5) == (few == 40)  # both cases
 
 
-def test_columns_with_names_do_not_warn(X):
+def test_column_names_cause_no_warning(X):
     frame = pd.DataFrame(X, columns=["left", "right"])
     model = kdmaps.KernelDiffusionMap(2, n_features=40, random_state=0).fit(frame)
     with warnings.catch_warnings():
-        warnings.simplefilter("error")  # that an array has no feature names, above all
+        warnings.simplefilter("error")
         assert Tree(render_report(model, X)).points()["names"][2:] == ["left", "right"]
 
 
-def test_what_users_write_stays_text(X, search):
+def test_user_text_is_escaped(X, search):
     page = render_report(
         search, X, title=HOSTILE, feature_names=[HOSTILE, "y"], command=HOSTILE, notes=[HOSTILE],
         certificates=[Certificate(HOSTILE, 0.5, {HOSTILE: 1.0}, (HOSTILE,), (HOSTILE,))],
@@ -223,7 +222,7 @@ def test_what_users_write_stays_text(X, search):
     assert "49" not in "".join(tree.texts["h1"])
 
 
-def test_nothing_is_fetched(drawn):
+def test_page_is_self_contained(drawn):
     tree = Tree(drawn[0])
     for tag, attributes in tree.elements:
         for name in ("src", "href", "xlink:href", "action", "data"):
@@ -233,19 +232,19 @@ def test_nothing_is_fetched(drawn):
     assert "http" not in policy
 
 
-def test_names_that_figures_share_are_different(drawn):
+def test_identifiers_are_unique(drawn):
     names = [attributes["id"] for _, attributes in Tree(drawn[0]).elements if "id" in attributes]
-    assert len(names) > 50  # of clip paths, markers and images
+    assert len(names) > 50
     assert len(names) == len(set(names))
 
 
-def test_the_same_fit_gives_the_same_page(drawn):
+def test_pages_are_reproducible(drawn):
     assert drawn[0] == drawn[1]
 
 
-@known_warning()  # warnings are the point
-def test_a_given_kernel_has_no_landscape_and_shows_its_warnings(X):
-    few = X[:40]  # too few to tell modes 4 and 5 apart
+@known_warning()
+def test_given_kernel(X):
+    few = X[:40]  # too few to distinguish modes 4 and 5
     model = kdmaps.KernelDiffusionMap(4, n_features=60, bandwidth=2.5, random_state=0).fit(few)
     assert model.modes_.warnings()
     tree = Tree(render_report(model, few))
@@ -257,10 +256,10 @@ def test_a_given_kernel_has_no_landscape_and_shows_its_warnings(X):
     assert set(map(str, model.modes_.warnings())) <= set(tree.texts["li"])
     assert "The kernel was given." in tree.texts["li"]
     values = tree.texts["td"]
-    assert {"2.5", "60"} <= set(values)  # what was asked, as far as it is not the default
+    assert {"2.5", "60"} <= set(values)  # settings other than the defaults
 
 
-def test_learning_is_drawn_and_told(X):
+def test_learned_kernel(X):
     model = kdmaps.VariationalKernelMap(2, adam_steps=3, lbfgs_steps=2, n_features=20, random_state=0).fit(X)
     tree = Tree(render_report(model, X))
     assert "Loss over the steps of the optimiser" in [a["aria-label"] for a in tree.all("svg")]
@@ -268,7 +267,7 @@ def test_learning_is_drawn_and_told(X):
     assert any(f"to {model.best_loss_:.4g} in {steps} steps" in text for text in tree.texts["li"])
 
 
-def test_the_way_back(X, search):
+def test_command_and_fingerprint(X, search):
     tree = Tree(render_report(search, X, command="kdmaps fit 'a b.npy'"))
     assert "kdmaps fit 'a b.npy'" in tree.texts["code"]
     other = X.copy()
@@ -297,7 +296,7 @@ def test_the_way_back(X, search):
     ],
     ids=lambda model: type(model).__name__,
 )  # fmt: skip
-def test_the_program_of_the_page_fits_the_same_model(model, X):
+def test_program_repeats_the_fit(model, X):
     code = program(render_report(model.fit(X), X))
     assert "progress" not in code
     assert ("array of shape (300, 2, 2)" in code) == (model.get_params().get("diffusion") is TENSORS)
@@ -310,7 +309,7 @@ GROUPS = np.repeat(["a", "b", "c", "d", "e", "f"], 50)
 WEIGHT = np.random.default_rng(0).uniform(0, 2, 300)
 
 
-@pytest.mark.parametrize("told", [False, True])
+@pytest.mark.parametrize("given", [False, True])
 @pytest.mark.parametrize(
     "model",
     [
@@ -323,31 +322,29 @@ WEIGHT = np.random.default_rng(0).uniform(0, 2, 300)
     ids=lambda model: type(model).__name__,
 )
 @known_warning()
-def test_the_program_of_the_page_takes_weights_and_groups(model, told, X):
-    """Also where the page was not told of them: the moments show weights, and the splitter asks for groups."""
+def test_program_with_weights_and_groups(model, given, X):
+    """Also if the page did not receive them: the moments show weights, and the splitter needs groups."""
     model.fit(X, sample_weight=WEIGHT, groups=GROUPS)
-    beside = {"sample_weight": WEIGHT, "groups": GROUPS} if told else {}
-    page = render_report(model, X, **beside)
+    page = render_report(model, X, **({"sample_weight": WEIGHT, "groups": GROUPS} if given else {}))
     names = {"X": X, "sample_weight": WEIGHT, "groups": GROUPS}
     exec(program(page), names)
     np.testing.assert_array_equal(names["model"].rates_, model.rates_)
     plain = clone(model).set_params(cv=3).fit(X)
-    assert not np.allclose(plain.rates_, model.rates_, rtol=1e-3)  # so that it matters
+    assert not np.allclose(plain.rates_, model.rates_, rtol=1e-3)  # weights and groups matter
     cells = Tree(page).texts["td"]
     effective = WEIGHT.sum() ** 2 / (WEIGHT**2).sum()
     assert f"one for each sample; {effective:,.0f} effective samples" in cells
     assert f"300 ({effective:,.0f} effective)" in Tree(page).texts["dd"]
-    # Of weights that the page was not told of, it has the number only.
-    assert ("Free energy along mode 1, in units of kT" in [a["aria-label"] for a in Tree(page).all("svg")]) == told
-    assert ("6 groups of samples" if told else "the group of each sample") in cells
+    assert ("Free energy along mode 1, in units of kT" in [a["aria-label"] for a in Tree(page).all("svg")]) == given
+    assert ("6 groups of samples" if given else "the group of each sample") in cells
 
 
-def test_a_plain_fit_asks_for_no_weights(X, search):
+def test_program_without_weights(X, search):
     page = render_report(search, X)
     assert "model.fit(X)" in program(page)
     assert "groups" not in program(page)
     equal = kdmaps.KernelDiffusionMap(2, n_features=40, random_state=0).fit(X, sample_weight=np.full(300, 0.1))
-    assert "model.fit(X)" in program(render_report(equal, X))  # equal weights are none
+    assert "model.fit(X)" in program(render_report(equal, X))  # equal weights change nothing
     assert "300" in Tree(page).texts["dd"]
     assert "Free energy" not in page
 
@@ -355,15 +352,15 @@ def test_a_plain_fit_asks_for_no_weights(X, search):
 def test_bad_arguments(X, search, bars):
     with pytest.raises(ValueError, match="X has shape"):
         render_report(search, X[:, :1])
-    with pytest.raises(ValueError, match="feature_names holds 1 names for 2 columns"):
+    with pytest.raises(ValueError, match="feature_names has 1 names for 2"):
         render_report(search, X, feature_names=["x"])
-    with pytest.raises(ValueError, match=r"groups has shape \(299,\); pass one for each of the 300 samples"):
+    with pytest.raises(ValueError, match=r"groups has shape \(299,\)"):
         render_report(search, X, groups=GROUPS[1:])
     with pytest.raises(ValueError, match="uncertainty has 3 modes"):
         render_report(kdmaps.KernelDiffusionMap(2, n_features=40).fit(X), X, uncertainty=bars)
 
 
-def test_a_failed_write_leaves_the_old_page(X, search, tmp_path, monkeypatch):
+def test_failed_write_keeps_the_old_page(X, search, tmp_path, monkeypatch):
     path = tmp_path / "report.html"
     path.write_text("old")
 

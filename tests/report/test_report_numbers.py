@@ -1,4 +1,4 @@
-"""Numbers of the report's page that no one reads off a picture."""
+"""Numbers of the page: points of the interactive figure, and the certificate of a search."""
 
 import json
 import re
@@ -12,7 +12,7 @@ from shared import known_warning
 
 
 @known_warning("Too few independent samples")
-def test_points_of_many_samples_are_drawn_at_random_over_all_of_them():
+def test_points_are_a_random_subset_of_the_samples():
     X = np.sort(kdmaps.problems.load("dw1d").sample(2000, random_state=0), axis=0)  # as a slow trajectory may be
     model = kdmaps.KernelDiffusionMap(1, n_features=20, random_state=0).fit(X)
     page = render_report(model, X, max_points=200)
@@ -27,7 +27,7 @@ def test_points_of_many_samples_are_drawn_at_random_over_all_of_them():
 
 
 @pytest.mark.slow
-def test_the_certificate_of_a_search_counts_candidates_and_folds():
+def test_certificate_of_a_search():
     X = kdmaps.problems.load("dw1d").sample(300, random_state=0)
     search = kdmaps.KernelSearchCV(1, families=["gaussian"], bandwidths=[1.0, 2.0], regularizations=[1e-3])
     search.set_params(n_features=40, random_state=0, max_extensions=0).fit(X)

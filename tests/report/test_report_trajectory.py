@@ -1,4 +1,4 @@
-"""The page of a model with a lag: tests of the lag, modes against time, free energy, all in the unit that was given."""
+"""The page of a model with a lag: tests of the lag, modes against time, free energy."""
 
 import numpy as np
 import pytest
@@ -31,7 +31,7 @@ def model():
 
 @pytest.fixture(scope="module")
 def page(model):
-    """With all figures, and tests of the lag of its own."""
+    """With all figures; the page computes the tests of the lag."""
     return render_report(model, PATH, unit="ns")
 
 
@@ -40,7 +40,7 @@ def validation(model):
     return kdmaps.dynamics.validate(model, PATH)
 
 
-def test_the_tests_of_the_lag_are_those_of_the_library(model, page, validation):
+def test_tests_of_the_lag(model, page, validation):
     cells = Tree(page).texts["td"]
     first = cells.index("1", 6)  # after two rows of time scales
     assert cells[first : first + 2] == ["1", "0.1"]
@@ -52,7 +52,7 @@ def test_the_tests_of_the_lag_are_those_of_the_library(model, page, validation):
 
 
 @pytest.mark.usefixtures("undrawn")
-def test_numbers_have_the_unit(model, page, validation):
+def test_units(model, page, validation):
     heads, values = Tree(page).texts["th"], Tree(page).texts["dd"]
     assert {"time scale (ns)", "rate (1/ns)", "lag (ns)", "time scale 1 (ns)"} <= set(heads)
     assert "0.1 ns (1 frame)" in values
@@ -65,7 +65,7 @@ def test_numbers_have_the_unit(model, page, validation):
 
 
 @pytest.mark.usefixtures("undrawn")
-def test_every_figure_is_there(page):
+def test_figures(page):
     names = ["Mode 1 over", "Mode 2 over", "Time scale of", "Modes against time", "Free energy"]
     names += ["Implied time scales", "Chapman–Kolmogorov test", "Samples of every state"]
     labels = figures(page)
@@ -76,15 +76,15 @@ def test_every_figure_is_there(page):
 
 
 @pytest.mark.usefixtures("undrawn")
-def test_an_automatic_lag_shows_what_it_was_chosen_by():
+def test_automatic_lag():
     model = fit(lag="auto")
     page = render_report(model, PATH)
-    assert any("which decided about the lag" in label for label in figures(page))
+    assert any("choose the lag" in label for label in figures(page))
     assert any(item.startswith("The lag of ") for item in Tree(page).texts["li"])
 
 
 @pytest.mark.usefixtures("undrawn")
-def test_frames_with_a_direction_have_no_test():
+def test_directed_model_has_no_tests():
     page = render_report(fit(reversible=False), PATH)
     assert "reversible=False" in page
     labels = figures(page)
@@ -93,11 +93,11 @@ def test_frames_with_a_direction_have_no_test():
 
 
 @pytest.mark.usefixtures("undrawn")
-def test_a_series_is_one_trajectory_in_its_order():
-    """Of trajectories that take turns, the longest one is drawn, in the order of its frames."""
+def test_series_of_the_longest_trajectory():
+    """Among interleaved trajectories, in the order of its frames."""
     groups = np.repeat([0, 1], [1200, 800])
     order = np.argsort(np.r_[np.arange(1200.0), np.arange(800.0)], kind="stable")
     model = kdmaps.KernelDiffusionMap(1, lag=1, n_features=40, regularization=1e-4, random_state=0)
     model.fit(PATH[order], groups=groups[order])
     page = render_report(model, PATH[order], groups=groups[order])
-    assert "Modes against time in 1200 frames of the longest trajectory" in page
+    assert "1200 frames of the longest trajectory" in page

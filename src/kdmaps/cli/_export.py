@@ -62,7 +62,7 @@ def export(
     with replacing(path) as (file,):
         file.write(text.encode())
     say(f"Written: {path}")
-    notes.append("Far from the samples of the fit, modes are arbitrary: restrain simulations (see the docs on bias).")
+    notes.append("Far from the samples of the fit, modes are arbitrary: restrain simulations to their vicinity.")
     for note in notes:
         print_warning(note)
 
@@ -84,9 +84,7 @@ def _labels(fitted: Any, given: str | None) -> list[str]:
     if given is not None:
         return split_names(given)
     names = getattr(fitted, "feature_names_in_", [])
-    require(
-        len(names) > 0, "--labels", "the model has no column names; give PLUMED labels, or the atoms with --inputs."
-    )
+    require(len(names) > 0, "--labels", "the model lacks column names; give PLUMED labels, or the atoms with --inputs.")
     return [re.sub(r"[^A-Za-z0-9_.]+", "_", str(name)).strip("_") for name in names]
 
 

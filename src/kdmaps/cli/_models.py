@@ -61,7 +61,7 @@ def transform(
     if files.topology is not None and files.descriptor == "heavy-atoms" and reference is None:
         notes.append(
             f"atoms are superposed on the first frame of {files.data[0]}. If the model was fitted to another "
-            "trajectory, give it with --reference; otherwise the coordinates differ from those of the fit."
+            "trajectory, give it with --reference; otherwise the coordinates differ from the fit."
         )
     for note in notes:
         print_warning(note, error=True)

@@ -1,5 +1,5 @@
 """The HTML report of a fit."""
 
-from kdmaps.report._write import render_report, write_report
+from kdmaps.report._page import render_report, write_report
 
 __all__ = ["render_report", "write_report"]

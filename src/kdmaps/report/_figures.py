@@ -1,23 +1,41 @@
-"""Figures for a page: SVG that takes the colours of the text around it, light or dark."""
+"""Figures of the page: SVG in the colours of the surrounding text, light or dark."""
 
 from __future__ import annotations
 
 import io
 import re
 from collections.abc import Callable
-from typing import Any
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
-#: Colours of the plots that a page gives its own meaning.
+import numpy as np
+
+from kdmaps import plotting
+from kdmaps.diagnostics.independence import IndependentModes
+from kdmaps.diagnostics.relevance import Relevance
+from kdmaps.dynamics import ChapmanKolmogorov, CoarseStates, ImpliedTimescales, Validation
+from kdmaps.summary import FitSummary
+from kdmaps.uncertainty import Uncertainty
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
+
+#: Colours of the plots that the page replaces by its own.
 THEMED = {
     "#000000": "currentColor",
     "#ffffff": "var(--panel)",
     **dict.fromkeys(("#e6e6e6", "#e0e0e0", "#d9d9d9"), "var(--line)"),
     **dict.fromkeys(("#595959", "#666666", "#4d4d4d", "#808080", "#999999", "#cccccc"), "var(--muted)"),
 }
-#: Inches. A page shows them as wide as a phone, where this makes text of ten pixels.
-SIZE = (4.9, 3.1)
-#: Pixels per inch of what is drawn as an image, because it has too many points.
+#: Inches. At the width of a phone, text then has ten pixels.
+SIZE, MODE_SIZE = (4.9, 3.1), (4.2, 3.2)
+#: Pixels per inch of parts with many points, which are drawn as images.
 PIXELS = 150
+#: Number of modes drawn side by side, or above one another against time.
+DRAWN_MODES = 4
+#: Number of inputs in the figure of relevance.
+RELEVANT_INPUTS = 15
 
 
 def svg(
@@ -27,27 +45,27 @@ def svg(
     *,
     shape: tuple[int, int] | None = None,
     size: tuple[float, float] = SIZE,
-) -> str:
-    """Return what `draw(ax)` draws, as an SVG element for a page.
+) -> Markup:
+    """Return the drawing of `draw(ax)` as an SVG element.
 
     Parameters
     ----------
     draw : callable
-        Gets an Axes, or with a shape a matrix of Axes.
+        Receives an Axes, or a matrix of Axes if there is a shape.
     description : str
-        For those who do not see it; escaped here.
+        Text for screen readers; escaped here.
     salt : str
-        Different for every figure of a page, whose names of clip paths must not be the same.
+        Different for every figure of a page, so that the names of clip paths differ.
     shape : tuple of int, optional
         Rows and columns of Axes.
     size : tuple of float
-        Width and height in inches. What is wider than SIZE has smaller text on a phone.
+        Width and height in inches. Figures wider than SIZE have smaller text on a phone.
     """
-    from markupsafe import escape
+    from markupsafe import Markup, escape
     from matplotlib import rc_context
-    from matplotlib.figure import Figure  # not pyplot, which wants a display
+    from matplotlib.figure import Figure  # pyplot needs a display
 
-    # Text stays text: it can be found, read aloud, and takes the font of the page.
+    # Text stays text, so that it can be searched and read aloud, in the font of the page.
     with rc_context({"svg.fonttype": "none", "svg.hashsalt": salt, "font.family": "sans-serif"}):
         figure = Figure(figsize=size, layout="constrained")
         draw(figure.add_subplot() if shape is None else figure.subplots(*shape, squeeze=False))
@@ -56,7 +74,7 @@ def svg(
     text = buffer.getvalue()
     text = text[text.index("<svg") :]
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
-    text = re.sub(r'<g id="[^"]*">', "<g>", text)  # the same names in every figure, and nobody refers to them
+    text = re.sub(r'<g id="[^"]*">', "<g>", text)  # the same names in every figure, never referred to
     text = re.sub(r'(\bid="|href="#|url\(#)', rf"\1{salt}-", text)
     text = re.sub(r"\d'DejaVu Sans'[^;\"]*", "sans-serif", text)
     for colour, meaning in THEMED.items():
@@ -64,4 +82,155 @@ def svg(
     view = re.search(r'viewBox="[^"]*"', text)
     assert view is not None
     start = f'<svg role="img" aria-label="{escape(description)}" {view[0]} xmlns:xlink="http://www.w3.org/1999/xlink">'
-    return re.sub(r"<svg[^>]*>", lambda _: start, text, count=1)
+    return Markup(re.sub(r"<svg[^>]*>", lambda _: start, text, count=1))
+
+
+def fit_figures(
+    model: Any, summary: FitSummary, uncertainty: Uncertainty | None, independence: IndependentModes | None
+) -> dict[str, Markup]:
+    """Draw time scales and the choice of the kernel, by name."""
+
+    def timescales(ax: Any) -> None:
+        plotting.plot_timescales(model, ax=ax, uncertainty=uncertainty)
+        ax.set_ylabel(summary.columns[1])
+
+    text = "Time scale of every mode, on a logarithmic axis, and the gap after the last one"
+    made = {"timescales": svg(timescales, text, "timescales")}
+    if independence is not None:
+        draw = partial(plotting.plot_independence, independence)
+        made["independence"] = svg(draw, "How much of each mode is new", "independence")
+    if summary.search is not None and np.isfinite(model.cv_results_["param_bandwidth"]).any():
+        draw = partial(plotting.plot_landscape, model)
+        made["landscape"] = svg(draw, "Score over bandwidth for every kernel family", "landscape")
+        with suppress(ValueError):  # too few points for a map
+            draw = partial(plotting.plot_regularization_map, model, None)
+            made["map"] = svg(draw, "Score over bandwidth and regularization for the chosen family", "map")
+    if summary.relevance is not None and len(summary.relevance.names) > 1:
+        made["relevance"] = _relevance(summary.relevance)
+    if summary.history is not None and len(summary.history["loss"]) > 2:  # one step is not a curve
+        draw = partial(plotting.plot_history, summary.history, "loss")
+        made["history"] = svg(draw, "Loss over the steps of the optimiser", "history")
+    return made
+
+
+def mode_figures(values: np.ndarray, coordinates: dict[str, np.ndarray], summary: FitSummary) -> list[Markup]:
+    """Draw the first modes at samples over coordinates of the same samples."""
+    names, points = list(coordinates), np.column_stack(list(coordinates.values()))
+    unit = "" if summary.unit is None else f" {summary.unit}"
+
+    def draw(ax: Any, k: int) -> None:
+        title = f"mode {k + 1}: {summary.timescales[k]:.3g}{unit}"
+        plotting.plot_modes(values[:, [k]], points, axes=[ax], titles=[title])
+        _label(ax, names)
+
+    over = " and ".join(names)
+    return [
+        svg(partial(draw, k=k), f"Mode {k + 1} over {over}", f"look{k}", size=MODE_SIZE)
+        for k in range(min(values.shape[1], DRAWN_MODES))
+    ]
+
+
+def state_figure(states: CoarseStates, coordinates: dict[str, np.ndarray]) -> Markup:
+    """Draw the samples of every state over coordinates of the same samples."""
+    names, points = list(coordinates), np.column_stack(list(coordinates.values()))
+
+    def draw(ax: Any) -> None:
+        plotting.plot_states(states, points, ax=ax)
+        _label(ax, names)
+
+    return svg(draw, f"Samples of every state over {' and '.join(names)}", "states")
+
+
+def _label(ax: Any, names: list[str]) -> None:
+    """Name the axes, and draw the thousands of points as an image."""
+    ax.set_xlabel(names[0])
+    if len(names) > 1:
+        ax.set_ylabel(names[1])
+    for part in (*ax.collections, *ax.lines[1:]):
+        part.set_rasterized(True)
+
+
+def energy_figure(values: np.ndarray, weight: np.ndarray | None, bins: int = 50) -> Markup:
+    """Draw the free energy along the first two modes, or the only one."""
+
+    def draw(ax: Any) -> None:
+        plotting.plot_free_energy(values, sample_weight=weight, bins=bins, ax=ax)
+        for part in ax.collections:
+            part.set_rasterized(True)
+
+    along = "the first two modes" if values.shape[1] > 1 else "mode 1"
+    return svg(draw, f"Free energy along {along}, in units of kT", "energy")
+
+
+def lag_figures(summary: FitSummary, tests: Validation | None) -> dict[str, Markup]:
+    """Draw the scan that chose the lag and the tests of the lag, by name."""
+    made = {}
+    if tests is not None:
+        draw = partial(_implied, tests.implied, summary.unit)
+        made["implied"] = svg(draw, "Implied time scales over the lag, with intervals", "implied")
+        if tests.chapman is not None:
+            made["chapman"] = _chapman(tests.chapman, summary.unit)
+    if summary.lag_choice is not None:
+        draw = partial(_implied, summary.lag_choice, summary.unit)
+        made["choice"] = svg(draw, "Quick scan of implied time scales over the lag, used to choose the lag", "choice")
+    return made
+
+
+def _implied(result: ImpliedTimescales, unit: str | None, ax: Any) -> None:
+    plotting.plot_implied_timescales(result, ax=ax)
+    ax.set(xlabel=_with_unit("lag", unit), ylabel=_with_unit("time scale", unit))
+
+
+def _chapman(test: ChapmanKolmogorov, unit: str | None) -> Markup:
+    r = test.predicted.shape[1]
+    columns = min(r, 2)
+    n_rows = -(-r // columns)
+
+    def draw(axes: np.ndarray) -> None:
+        for ax in axes.flat[r:]:
+            ax.remove()
+        plotting.plot_chapman_kolmogorov(test, axes.flat[:r])
+        for ax in axes.flat[:r]:
+            ax.set_xlabel("")
+        for ax in axes.flat[max(r - columns, 0) : r]:
+            ax.set_xlabel(_with_unit("time", unit))
+        for ax in axes[:, 1:].flat[: r // 2]:
+            ax.set_ylabel("")
+
+    text = "Chapman–Kolmogorov test: predicted and estimated autocorrelation of every mode"
+    height = SIZE[1] if n_rows == 1 else 1.75 * n_rows + 0.4
+    return svg(draw, text, "chapman", shape=(n_rows, columns), size=(SIZE[0], height))
+
+
+def series_figure(series: np.ndarray, summary: FitSummary) -> Markup:
+    """Draw the slowest modes against time, their thousands of points as images."""
+    r = min(series.shape[1], DRAWN_MODES)
+
+    def draw(axes: np.ndarray) -> None:
+        plotting.plot_modes_in_time(series[:, :r], time_step=summary.time_step, axes=axes[:, 0])
+        for ax in axes[:, 0]:
+            ax.lines[0].set_rasterized(True)
+        for ax in axes[:-1, 0]:
+            ax.tick_params(labelbottom=False)
+        axes[-1, 0].set_xlabel(_with_unit("time", summary.unit))
+
+    return svg(draw, "Modes against time", "series", shape=(r, 1), size=(SIZE[0], 0.5 + 1.1 * r))
+
+
+def _with_unit(label: str, unit: str | None) -> str:
+    return label if unit is None else f"{label} ({unit})"
+
+
+def _relevance(known: Relevance) -> Markup:
+    """Draw the shares of the inputs, over the full width of the page."""
+    r = len(known.shares)
+
+    def draw(axes: np.ndarray) -> None:
+        plotting.plot_relevance(known, max_inputs=RELEVANT_INPUTS, axes=axes[0])
+        axes[0, -1].remove()  # combinations, whose colours and numbers suit a white page only
+        places = axes[0, 0].figure.add_gridspec(1, r)
+        for k in range(r):
+            axes[0, k].set_subplotspec(places[k])
+
+    size = (1.8 + 1.5 * r, 0.9 + 0.24 * max(4, min(RELEVANT_INPUTS + 1, len(known.names))))
+    return svg(draw, "Share of every input in the gradients of every mode", "relevance", shape=(1, r + 1), size=size)

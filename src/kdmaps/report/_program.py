@@ -1,4 +1,4 @@
-"""How to fit the model of a page again: a program, and a fingerprint of the samples."""
+"""Program that repeats the fit of a page, and fingerprint of the samples."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from kdmaps.forms.diffusion import Factor
 
 
 def show_argument(value: Any) -> str:
-    """Write an argument on one line; of an array, such as a diffusion tensor, its shape."""
+    """Write an argument on one line, arrays by their shape."""
     if isinstance(value, np.ndarray):
         return f"array of shape {value.shape}"
     if isinstance(value, Factor):
@@ -24,8 +24,8 @@ def show_argument(value: Any) -> str:
     return textwrap.shorten(repr(value), 200, placeholder=" …")
 
 
-def program(model: Any, beside: dict[str, str], reading: str | None) -> str:
-    """Write a program that fits the model again; arguments that cannot be written as code are names in it."""
+def program(model: Any, given: dict[str, str], reading: str | None) -> str:
+    """Write a program that repeats the fit; arguments that cannot be written as code are names in it."""
     parameters = model.get_params(deep=False)
     named = {name: value for name, value in parameters.items() if not _is_code(value)}
     changes: dict[str, Any] = {name: _Name(name) for name in named}
@@ -36,19 +36,19 @@ def program(model: Any, beside: dict[str, str], reading: str | None) -> str:
     classes = {type(model), *_classes_in(written)}
     imports = {f"from {_public_module(c)} import {c.__name__}" for c in classes if c.__module__ != "builtins"}
     if reading is None:
-        needed = [f"# {name}: the {show_argument(value)} that was given" for name, value in named.items()]
-        needed += [f"# {name}: what was given to fit, {words}" for name, words in beside.items()]
+        needed = [f"# {name}: the given {show_argument(value)}" for name, value in named.items()]
+        needed += [f"# {name}: as given to fit, {text}" for name, text in given.items()]
     else:
         lines = reading.splitlines()
         imports |= {line for line in lines if line.startswith(("from ", "import "))}
         needed = [line for line in lines if line not in imports]
-    arguments = ", ".join(["X", *(f"{name}={name}" for name in beside)])
+    arguments = ", ".join(["X", *(f"{name}={name}" for name in given)])
     made = f"model = {plain.__repr__(N_CHAR_MAX=10**6)}"
     return "\n".join([*sorted(imports), "", *needed, made, f"model.fit({arguments})"])
 
 
 def _classes_in(value: Any) -> Iterator[type]:
-    """Yield the class of an argument, and of the kernels or other objects that it holds."""
+    """Yield the class of an argument, and of the kernels or other objects in it."""
     inside = value if isinstance(value, list | tuple) else getattr(value, "kernels", ())
     yield type(value)
     for item in inside:
@@ -56,7 +56,7 @@ def _classes_in(value: Any) -> Iterator[type]:
 
 
 def _is_code(value: Any) -> bool:
-    """Return whether the representation of an argument, with its classes imported, makes it again."""
+    """Return whether evaluating the representation of an argument, with its classes imported, reproduces it."""
     try:
         tree = ast.parse(repr(value), mode="eval")
     except SyntaxError:
@@ -66,14 +66,14 @@ def _is_code(value: Any) -> bool:
 
 
 class _Name(str):
-    """A string that shows itself without quotes."""
+    """A string represented without quotes."""
 
     __slots__ = ()
     __repr__ = str.__str__
 
 
 def _public_module(cls: type) -> str:
-    """Return where users import a class from: kdmaps itself if it is there, else its module up to what is private."""
+    """Return the module that users import a class from: kdmaps itself, or else its module up to the private part."""
     import kdmaps
 
     return "kdmaps" if getattr(kdmaps, cls.__name__, None) is cls else cls.__module__.partition("._")[0]
@@ -81,7 +81,7 @@ def _public_module(cls: type) -> str:
 
 def fingerprint(X: np.ndarray) -> str:
     """Return the SHA-256 of the samples as 64-bit floats, row by row."""
-    digest, source = hashlib.sha256(), ArraySource(X, checked=True)  # which gives the pages of a file back
+    digest, source = hashlib.sha256(), ArraySource(X, checked=True)  # reads a mapped file in parts
     for part in source.parts(2**16):
         digest.update(np.ascontiguousarray(source.read(part)[1], dtype="<f8").tobytes())
     return digest.hexdigest()

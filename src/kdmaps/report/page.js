@@ -8,11 +8,11 @@
   const pen = canvas.getContext("2d");
   const selects = ["x", "y", "c"].map((axis) => document.getElementById("axis-" + axis));
   const RADIUS = 3, REACH = 14, MARGIN = { left: 58, right: 64, top: 14, bottom: 46 };
-  let chosen = -1; // index of the sample that is read out
-  let places = []; // its place on the canvas, for each sample
+  let chosen = -1; // index of the selected sample
+  let places = []; // position of each sample on the canvas
 
   // --- columns -------------------------------------------------------------------------------------------------------
-  // To begin with: the first mode over the coordinates that were named. The colour may be none.
+  // Initially the first mode over the given coordinates; the colour may be none.
   selects.forEach((select, which) => {
     data.names.forEach((name, column) => select.add(new Option(name, column)));
     if (which === 2) select.add(new Option("none", -1));
@@ -29,8 +29,8 @@
   function extent(values) {
     let low = Infinity, high = -Infinity;
     for (const value of values) { low = Math.min(low, value); high = Math.max(high, value); }
-    const room = (high - low || Math.abs(high) || 1) * 0.04;
-    return [low - room, high + room];
+    const margin = (high - low || Math.abs(high) || 1) * 0.04;
+    return [low - margin, high + margin];
   }
 
   function ticks([low, high], most) {
@@ -82,7 +82,7 @@
     const none = c < 0, strength = none ? data.values[x] : data.values[c];
     const scale = none ? { low: 0, high: 0, shade: () => theme("--accent") } : colours(c);
     places = data.rows.map((_, i) => [toX(data.values[x][i]), toY(data.values[y][i])]);
-    // Strong values last: rare samples are what a mode tells, and would be hidden by the crowd.
+    // Draw large values last, because the rare samples that define a mode would be hidden by the others.
     const middle = (scale.low + scale.high) / 2;
     const order = [...places.keys()].sort((i, j) => Math.abs(strength[i] - middle) - Math.abs(strength[j] - middle));
     for (const i of order) {
@@ -192,7 +192,7 @@
     return best;
   }
 
-  // The next sample along an axis: arrows walk through the samples in the order of their values.
+  // Select the next sample along an axis, in the order of values.
   function step(which, direction) {
     const values = data.values[column(which)];
     const order = [...values.keys()].sort((i, j) => values[i] - values[j] || i - j);

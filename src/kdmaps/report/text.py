@@ -12,7 +12,7 @@ from kdmaps.summary import FitSummary, count_frames, show_interval
 
 #: Approximate number of lags in a table of implied time scales.
 IMPLIED_LAGS = 6
-#: If a smaller part of the samples is well inside a state, the modes have no plateaus.
+#: Smallest part of the samples well inside a state if modes have plateaus.
 FEW_INSIDE = 0.5
 
 
@@ -76,7 +76,7 @@ def state_table(
 
 
 def state_sentences(states: CoarseStates, rates: np.ndarray) -> list[str]:
-    """Describe the modes and the gap that the states come from, and warn if there may be no states."""
+    """Describe the modes and the gap that define the states, and warn if the modes lack plateaus."""
     n = len(states.populations)
     modes = "mode 1 is" if n == 2 else f"the first {n - 1} modes are"
     found = [f"States are regions where {modes} nearly constant (PCCA+). Rows are counted from 0."]
@@ -91,7 +91,7 @@ def state_sentences(states: CoarseStates, rates: np.ndarray) -> list[str]:
     inside = np.mean(states.memberships.max(axis=1) > states.crisp)
     if inside < FEW_INSIDE:
         found.append(
-            f"Only {inside:.0%} of the samples are well inside a state: the modes have no plateaus. There may be no "
-            "metastable states, or a different number of them."
+            f"Only {inside:.0%} of the samples are well inside a state: the modes lack plateaus. Metastable states "
+            "may not exist, or their number may differ."
         )
     return found
