@@ -17,9 +17,8 @@ from benchmarks._timing import best_times, peak_memory_above
 from kdmaps import KernelDiffusionMap
 from kdmaps.bases import make_basis
 from kdmaps.kernels import Gaussian, Matern
-from kdmaps.learn.anisotropy import Anisotropy
-from kdmaps.learn.dictionary import Dictionary
-from kdmaps.learn.objective import make_objective
+from kdmaps.learn.objectives import make_objective
+from kdmaps.learn.parametrisations import Anisotropy, Dictionary
 from kdmaps.learn.problem import Problem
 from kdmaps.learn.statistics import Samples
 from kdmaps.utils.threads import n_threads

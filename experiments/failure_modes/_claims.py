@@ -17,7 +17,7 @@ from experiments.failure_modes._laboratory import (
     WIDE,
     residual_norms,
 )
-from kdmaps.learn.objective import PRESETS
+from kdmaps.learn.objectives import PRESETS
 
 
 class Landscape:

@@ -14,12 +14,10 @@ from kdmaps.data import ArraySource
 from kdmaps.data.distances import median_distance
 from kdmaps.forms.energy import EnergyForm
 from kdmaps.kernels import Kernel, make_kernel
-from kdmaps.learn.anisotropy import frequency_adjoint, scale_bandwidths
-from kdmaps.learn.bandwidths import Bandwidths
-from kdmaps.learn.objective import PRESETS, make_objective
+from kdmaps.learn.objectives import PRESETS, make_objective
 from kdmaps.learn.optimiser import Settings as DescentSettings
 from kdmaps.learn.optimiser import minimise
-from kdmaps.learn.parametrisation import Parametrisation, Pullback
+from kdmaps.learn.parametrisations import Bandwidths, Parametrisation, Pullback, frequency_adjoint, scale_bandwidths
 from kdmaps.learn.problem import Problem
 from kdmaps.learn.statistics import Samples, Statistics
 from kdmaps.selection.cross_fit import CrossFit, cross_fit

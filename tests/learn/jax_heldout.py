@@ -5,8 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.scipy.linalg import solve_triangular
 
-from kdmaps.learn._pencil import top_modes
-from kdmaps.learn.statistics import make_operators
+from kdmaps.learn._variational import top_modes
 
 
 @jax.custom_vjp
@@ -43,7 +42,11 @@ def heldout(statistics, log_regularization, objective, roles):
     ridge = jnp.eye(statistics.totals.shape[-1]) if statistics.ridge is None else statistics.ridge
     r, F = objective.n_components, roles.shape[1]
     members = np.vstack([np.ones(len(roles)), roles.T == 1, roles.T == 2])
-    weight, _, covariance, energy = make_operators(statistics, members, objective.center)
+    weight = members @ statistics.weights
+    share = members / weight[:, None]
+    mean, covariance, energy = (jnp.tensordot(share, sums, 1) for sums in statistics[1:4])
+    if objective.center:
+        covariance = covariance - mean[:, :, None] * mean[:, None, :]
 
     def modes(covariance, energy):
         vectors = top_modes(covariance, energy + jnp.exp(log_regularization) * ridge, r).vectors

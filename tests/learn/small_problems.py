@@ -5,9 +5,7 @@ import numpy as np
 from kdmaps.bases import make_basis
 from kdmaps.forms.tangent import TangentDiffusion, checked_tensor
 from kdmaps.kernels import Gaussian, Laplacian, Matern, Mixture, RationalQuadratic
-from kdmaps.learn.anisotropy import Anisotropy
-from kdmaps.learn.bandwidths import Bandwidths
-from kdmaps.learn.dictionary import Dictionary
+from kdmaps.learn.parametrisations import Anisotropy, Bandwidths, Dictionary
 from kdmaps.learn.statistics import Samples
 from kdmaps.selection.folds import Folds, make_splits
 from shared import diffusion_arguments

@@ -7,7 +7,7 @@ import pytest
 from scipy import linalg
 from small_problems import slope
 
-from kdmaps.learn._pencil import top_modes
+from kdmaps.learn._variational import top_modes
 
 pytestmark = pytest.mark.slow
 

@@ -8,9 +8,8 @@ import pytest
 from small_problems import DIFFUSIONS, gradient, make_parametrisation, make_samples
 
 from kdmaps.kernels import Gaussian, Matern
-from kdmaps.learn.bandwidths import Bandwidths
-from kdmaps.learn.dictionary import Dictionary
-from kdmaps.learn.objective import PRESETS, TERMS, Objective, make_objective
+from kdmaps.learn.objectives import PRESETS, TERMS, Objective, make_objective
+from kdmaps.learn.parametrisations import Bandwidths, Dictionary
 from kdmaps.learn.problem import Problem
 from kdmaps.learn.statistics import Samples
 from kdmaps.selection.folds import Folds, make_splits
@@ -80,7 +79,7 @@ def test_gradient_of_every_preset(samples, name, preset):
 @pytest.mark.parametrize("name", ["anisotropy", "bandwidths"])
 def test_gradient_of_the_timescale_score(samples, name):
     parametrisation, theta = make_parametrisation(name, samples)
-    check(Problem(parametrisation, make_objective("heldout", 3, power=1.0, caution=0.0), 0.05), theta)
+    check(Problem(parametrisation, Objective(("heldout",), (1.0,), 3, power=1.0, caution=0.0), 0.05), theta)
 
 
 @pytest.mark.parametrize("diffusion", DIFFUSIONS)

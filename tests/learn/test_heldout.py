@@ -13,9 +13,8 @@ from small_problems import DIFFUSIONS, gradient, make_parametrisation, make_samp
 from kdmaps.bases import make_basis
 from kdmaps.kernels import Gaussian, Matern
 from kdmaps.learn._heldout import Rotation, heldout
-from kdmaps.learn.anisotropy import Anisotropy
-from kdmaps.learn.dictionary import Dictionary
-from kdmaps.learn.objective import Objective
+from kdmaps.learn.objectives import Objective
+from kdmaps.learn.parametrisations import Anisotropy, Dictionary
 from kdmaps.learn.problem import Problem
 from kdmaps.learn.statistics import Samples
 from kdmaps.selection.folds import Folds, make_splits

@@ -11,8 +11,8 @@ from kdmaps.data import ArraySource
 from kdmaps.forms.energy import EnergyForm, compute_moments
 from kdmaps.kernels import Matern
 from kdmaps.learn import PRESETS, soft_selection
-from kdmaps.learn.anisotropy import Anisotropy
-from kdmaps.learn.objective import Objective, make_objective
+from kdmaps.learn.objectives import Objective, make_objective
+from kdmaps.learn.parametrisations import Anisotropy
 from kdmaps.learn.problem import Problem
 from kdmaps.learn.statistics import Samples
 from kdmaps.selection.cross_fit import cross_fit
@@ -78,7 +78,7 @@ def test_heldout_is_the_score_of_the_search(samples):
     fit = cross_fit(*parts, basis.ridge, 3, [0.05])[0]
     found = -Problem(parametrisation, make_objective("heldout", 3), 0.05).evaluate(theta).value
     assert found == pytest.approx(select_by_timescale(fit).value, rel=1e-7)
-    timescale = make_objective("heldout", 3, power=1.0, caution=0.0)
+    timescale = Objective(("heldout",), (1.0,), 3, power=1.0, caution=0.0)
     found = -Problem(parametrisation, timescale, 0.05).evaluate(theta).value
     assert found == pytest.approx(pooled_ritz_timescales(fit).sum(), rel=1e-7)
 

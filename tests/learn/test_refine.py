@@ -15,10 +15,9 @@ from kdmaps.data.distances import median_distance
 from kdmaps.forms.energy import compute_moments
 from kdmaps.kernels import Gaussian, Matern, Metric, Mixture, RationalQuadratic
 from kdmaps.learn import Refinement, refine
-from kdmaps.learn._coordinates import TensorInCoordinates
-from kdmaps.learn._refine import descent_folds
-from kdmaps.learn.anisotropy import Anisotropy
-from kdmaps.learn.objective import make_objective
+from kdmaps.learn._refine import TensorInCoordinates, descent_folds
+from kdmaps.learn.objectives import make_objective
+from kdmaps.learn.parametrisations import Anisotropy
 from kdmaps.learn.problem import Problem
 from kdmaps.learn.statistics import Samples
 from kdmaps.metrics import subspace_r2

@@ -33,8 +33,7 @@ from kdmaps.utils.validation import check_samples, checked_weight, seed_of
 from kdmaps.utils.warn import warn
 
 if TYPE_CHECKING:
-    from kdmaps.learn.dictionary import GeneratorAction
-    from kdmaps.learn.parametrisation import Parametrisation
+    from kdmaps.learn.parametrisations import GeneratorAction, Parametrisation
     from kdmaps.learn.statistics import Samples
 
 #: Number of basis functions, as in the paper's experiments.
@@ -326,13 +325,13 @@ class VariationalKernelMap(ModeTransformer):
 
     def _make_parametrisation(self, samples: Samples, kernels: list[Kernel], basis: Any) -> Parametrisation:
         if self.basis == "fourier":
-            from kdmaps.learn.anisotropy import Anisotropy
+            from kdmaps.learn.parametrisations import Anisotropy
 
             return Anisotropy(samples, basis, self.bound)
         if self.learn_bandwidths:
-            from kdmaps.learn.bandwidths import Bandwidths
+            from kdmaps.learn.parametrisations import Bandwidths
 
             return Bandwidths(samples, kernels, basis.landmarks, basis.origin, self.floor)
-        from kdmaps.learn.dictionary import Dictionary
+        from kdmaps.learn.parametrisations import Dictionary
 
         return Dictionary(samples, kernels, basis.landmarks, basis.origin, self.floor, self.generator)

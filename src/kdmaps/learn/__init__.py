@@ -1,10 +1,9 @@
-"""Variational kernel learning: kernels that minimise an objective of the modes that they lead to.
+"""Kernels that minimise an objective of their modes, found by gradients through the eigenproblem.
 
-JAX is imported only where the objective has one of the paper's variational terms.
+JAX is imported only for the paper's variational terms.
 """
 
 from kdmaps.learn._refine import Refinement, refine
-from kdmaps.learn._selection import soft_selection
-from kdmaps.learn.objective import PRESETS, TERMS, make_objective
+from kdmaps.learn.objectives import PRESETS, TERMS, make_objective, soft_selection
 
 __all__ = ["PRESETS", "TERMS", "Refinement", "make_objective", "refine", "soft_selection"]

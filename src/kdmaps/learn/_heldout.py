@@ -1,4 +1,4 @@
-"""The held-out term and its derivative in closed form: what the refinement of a kernel minimises.
+"""The held-out term, which refinements minimise, and its derivative in closed form.
 
 Everything is linear algebra of size p×p. Modes solve Σa = μBa with B = L+λR; a bar denotes the derivative of the loss.
 Derivatives by p×p matrices have the low rank of the modes, and stay factored until they are added up for each class.
@@ -11,13 +11,13 @@ from typing import NamedTuple
 import numpy as np
 from scipy import linalg
 
-from kdmaps.learn.objective import Loss, Objective
+from kdmaps.learn.objectives import Loss, Objective
 from kdmaps.learn.statistics import Statistics, map_arrays, rounding_variance
 from kdmaps.selection.rules import PooledScore
 from kdmaps.spectrum.adjoint import LeadingModes, leading_modes
 from kdmaps.utils.threads import map_ordered, one_blas_thread
 
-#: Where the solver of each eigenproblem starts, by the number of the problem: `LeadingModes.reduced` of the last θ.
+#: Start of the solver for each eigenproblem, by number: `LeadingModes.reduced` at the previous θ.
 Memory = dict[int, np.ndarray]
 
 
@@ -52,7 +52,7 @@ class _Union:
     ----------
     statistics : Statistics
     members : ndarray of shape (C,)
-        Which classes belong to the union.
+        1 for classes that belong to the union, 0 for the others.
     center : bool
         If False, m = 0.
     """
@@ -77,7 +77,7 @@ class _Union:
 
 
 class _Fold(NamedTuple):
-    """Modes of the training samples of a fold, turned towards those of all samples, and its test samples."""
+    """Modes of the training samples of a fold, turned towards the modes of all samples, and its test samples."""
 
     modes: LeadingModes
     rotation: Rotation
@@ -88,7 +88,7 @@ class _Fold(NamedTuple):
 
     @classmethod
     def of(cls, modes: LeadingModes, target: np.ndarray, test: _Union) -> _Fold:
-        """Turn the modes towards those of all samples."""
+        """Turn the modes towards the modes of all samples."""
         rotation = Rotation.nearest(modes.vectors.T @ target)
         turned = modes.vectors @ rotation.matrix
         return cls(modes, rotation, turned, test.weight, *test.images(turned))
@@ -138,7 +138,7 @@ def heldout(
 
     Modes V of the training samples of each fold, and A of all samples, have VᵀΣV = 1. With T = ΣA and the rotation Q
     nearest to VᵀT, the modes U = VQ are scored on the test samples of their fold. This depends on spaces only and has
-    an exact derivative, that of the rotations included.
+    an exact derivative, through the rotations, too.
 
     Parameters
     ----------
@@ -183,23 +183,19 @@ def _fit(statistics: Statistics, lam: float, objective: Objective, roles: np.nda
     members = np.vstack([np.ones(len(roles)), roles.T == 1, roles.T == 2])
     unions = [_Union(statistics, row, objective.center) for row in members]
 
-    def solve(index: int) -> tuple[LeadingModes | None, np.ndarray | None]:
+    def solve(index: int) -> LeadingModes | None:
         covariance, penalty = unions[index].matrices()
         if statistics.ridge is None:
             penalty.flat[:: len(penalty) + 1] += lam
         else:
             penalty += lam * statistics.ridge
-        modes = leading_modes(covariance, penalty, objective.n_components, rounding, memory.get(index))
-        return modes, covariance @ modes.vectors if modes is not None and index == 0 else None
+        return leading_modes(covariance, penalty, objective.n_components, rounding, memory.get(index))
 
-    solved = list(map_ordered(range(1 + n_folds), solve))
-    spectra = [modes for modes, _ in solved if modes is not None]
-    if len(spectra) < len(solved):
+    spectra = [modes for modes in map_ordered(range(1 + n_folds), solve) if modes is not None]
+    if len(spectra) < 1 + n_folds:
         return None
     memory.update(enumerate(modes.reduced for modes in spectra))
-    target = solved[0][1]
-    assert target is not None
-    tests = unions[1 + n_folds :]
+    target, tests = unions[0].images(spectra[0].vectors)[0], unions[1 + n_folds :]
     folds = [_Fold.of(modes, target, test) for modes, test in zip(spectra[1:], tests, strict=True)]
     P, E = (np.stack(forms) for forms in zip(*(fold.forms() for fold in folds), strict=True))
     coverage = sum(fold.weight for fold in folds) / unions[0].weight
@@ -214,7 +210,7 @@ def _undetermined(statistics: Statistics, n_modes: int) -> Loss:
 
 
 def _union_adjoints(fit: _Fit, by_forms: list[np.ndarray]) -> tuple[list[_Adjoint], list[_Adjoint]]:
-    """Return the derivatives by the operators of all unions, and those through B of the eigenproblems alone.
+    """Return the derivatives by the operators of all unions, and by Σ and B of the eigenproblems alone.
 
     Of each fold V̄ = ŪQᵀ + TM̄ᵀ and T̄ = VM̄ for M = VᵀT with Q̄ = VᵀŪ; of T = ΣA then Σ̄ = sym(T̄Aᵀ) and Ā = ΣT̄.
     """
@@ -236,7 +232,7 @@ def _union_adjoints(fit: _Fit, by_forms: list[np.ndarray]) -> tuple[list[_Adjoin
 def _class_adjoints(
     unions: list[_Union], adjoints: list[_Adjoint], center: bool
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the derivatives by totals, Grams and energies of every class from those by the unions of classes."""
+    """Return the derivatives by totals, Grams and energies of classes, from the derivatives by unions of classes."""
     shares = np.stack([union.share for union in unions])
     totals = np.zeros((shares.shape[1], len(adjoints[0].right)))
     if center:

@@ -1,4 +1,4 @@
-"""Bounded anisotropic refinement of a kernel that a search has found."""
+"""Refinement of the kernel of a search: one bandwidth per coordinate, within bounds."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from kdmaps.bases import ModeBasis
+from kdmaps.bases import ModeBasis, TensorRows
+from kdmaps.forms.diffusion import DiffusionTensor
 from kdmaps.forms.energy import EnergyForm
 from kdmaps.kernels import Kernel, Metric
-from kdmaps.learn._coordinates import TensorInCoordinates
-from kdmaps.learn.anisotropy import Anisotropy
-from kdmaps.learn.objective import make_objective
+from kdmaps.learn.objectives import make_objective
 from kdmaps.learn.optimiser import Settings, minimise
+from kdmaps.learn.parametrisations import Anisotropy
 from kdmaps.learn.problem import Evaluation, Problem
 from kdmaps.learn.statistics import Samples
 from kdmaps.selection.candidate import Candidate
@@ -21,29 +21,30 @@ from kdmaps.selection.evaluation import FoldedMoments, SearchData
 from kdmaps.selection.folds import Folds
 from kdmaps.selection.rules import select_by_timescale
 from kdmaps.utils.threads import single_thread
+from kdmaps.utils.types import Index
 
 #: c of σ_j = σ·exp(c·tanh θ_j).
 BOUND = 2.0
-#: Descent starts from the best of these isotropic θ: where the kernel is too smooth for one of the modes, it is stuck.
+#: Descent starts from the best of these isotropic θ: it cannot leave a kernel that is too smooth for a mode.
 START_SHIFTS = (0.0, -0.6, -0.3, 0.3, 0.6)
-#: Mode spaces that differ by more have another mode.
+#: If `Refinement.exchanged` is larger, one of the modes has been replaced.
 MOST_EXCHANGED = 0.4
-#: Starts that are closer than this are the same.
+#: Starts closer than this count as one.
 SAME_START = 0.05
-#: The bandwidths are found with at most this many features; all of them judge the kernel that is found.
+#: Descent uses at most this many features; the score of the refined kernel uses all.
 DESCENT_FEATURES = 100
 #: Descent ends when each of `PATIENCE` steps gains less than this fraction of the standard error of the score.
 SMALLEST_GAIN, PATIENCE = 0.005, 3
-#: Length of the first step in θ that is tried: gradients of a score that is flat are short, the way is not.
+#: Length of the first step in θ: where the score is flat, the gradient is short but the minimum may be far away.
 FIRST_STEP = 0.5
-#: A start is not refined if it is behind the rival by more than so many standard errors of the difference, and of its
-#: own score: refinement gains about one of the latter, where it gains most.
+#: A start is not refined if its score is lower than the rival's by more than this many standard errors of the
+#: difference, and of its own score: refinement gains one of the latter at most, as a rule.
 HOPELESS = (3.0, 2.0)
 
 
 @dataclass(frozen=True, eq=False)
 class Refinement:
-    """A refined kernel beside the candidate that it has to beat, both judged by the same folds.
+    """A refined kernel and the candidate that it is compared with, scored on the same folds.
 
     Attributes
     ----------
@@ -52,7 +53,7 @@ class Refinement:
     rival : Candidate
         The choice of the search.
     exchanged : float
-        How many modes are others: Σ_k sin²θ_k of the principal angles between the mode spaces of the two.
+        Σ_k sin²θ_k of the principal angles between the two mode spaces: about the number of modes that were replaced.
     history : dict of str to ndarray
         One row per step of the optimiser.
     """
@@ -64,32 +65,33 @@ class Refinement:
 
     @property
     def score_difference(self) -> float:
-        """How much more the refined kernel scores than its rival."""
+        """Score of the refined kernel minus the score of its rival."""
         return self.candidate.value - self.rival.value
 
     @property
     def difference_standard_error(self) -> float:
-        """Standard error of that difference. Both scores see the same samples, so it is smaller than that of either."""
+        """Standard error of that difference, smaller than of either score, since both use the same samples."""
         if self.candidate.rejected:
             return np.nan
         return self.candidate.lead_error(self.rival)
 
     @property
     def steadier(self) -> bool:
-        """Whether the folds agree better on the refined modes."""
+        """True if the folds agree better on the refined modes."""
         return self.candidate.agreement > self.rival.agreement
 
     @property
     def preferred(self) -> bool:
-        """Whether the refinement is kept.
+        """True if the refinement is kept.
 
-        It is if its score is higher by more than the standard error of the difference, or not lower by more than that
-        while the folds agree better. A score alone prefers modes that level off in the tails: there the few samples of
-        one fold give a mode that grows a shorter time scale than it has. Where scores cannot tell, a kernel that suits
-        the system makes the modes of different samples more alike, one that suits this sample does not.
+        Its score has to be higher by more than the standard error of the difference, or not lower by more than that
+        if the folds agree better on its modes. The score alone prefers modes that level off in the tails, because the
+        few samples that a fold has there shorten the time scale of a mode that grows. Where scores are equal within
+        their error, a kernel that suits the system makes the modes of different samples more alike; a kernel that
+        suits only this sample does not.
 
-        If one of the modes is another one, folds that agree better on it do not tell that it is the slower one: then
-        the score must be higher, too.
+        If a mode was replaced, better agreement is no evidence that the new mode is slower: then the score has to be
+        higher, too.
         """
         allowed = 1 if not self.steadier else -1 if self.exchanged <= MOST_EXCHANGED else 0
         return bool(self.score_difference > allowed * self.difference_standard_error)
@@ -106,30 +108,31 @@ def refine(
     progress: bool = False,
     rival_moments: FoldedMoments | None = None,
 ) -> tuple[Refinement, FoldedMoments] | None:
-    """Give every coordinate its own bandwidth σ_j = σ·exp(c·tanh θ_j), for modes that do better on held-out samples.
+    """Give every coordinate its own bandwidth σ_j = σ·exp(c·tanh θ_j), to raise the score on held-out samples.
 
-    Only the kernel's lengths change, never the metric of the energy, which would change the generator. The bandwidths
-    of a `Metric` are those of its coordinates y = xH. The folds of the first draw decide where to go; all folds, and
-    all features, judge the kernel that is found.
+    Only the bandwidths of the kernel change, never the metric of the energy, which would change the generator. For a
+    `Metric` these are the bandwidths in its coordinates y = xH. Descent uses the folds of the first draw and few
+    features; the refined kernel is scored with all folds and all features.
 
     Parameters
     ----------
     data : SearchData
         Samples, folds and settings of the search, with Fourier features.
     start : Candidate
-        Where to start.
+        The kernel to refine.
     rival : Candidate
-        What the refinement has to beat: the choice of the search.
+        The choice of the search, with which the result is compared.
     objective : str or mapping
-        What is minimised; see `kdmaps.learn.PRESETS`. The scores are held-out time scales in any case.
+        The objective of the descent, as in `kdmaps.learn.PRESETS`. The scores are held-out time scales in any case.
     narrowest : float, optional
-        No σ_j becomes smaller than this (or than σ, if that is smaller): in coordinates that are too narrow, modes jump
-        between samples, where no energy is seen.
+        Lower bound of σ_j (or σ, if that is smaller): modes of a narrower kernel jump between samples, where no sample
+        measures their energy.
     max_steps : int
-        Most steps of L-BFGS.
+        Maximum number of steps of L-BFGS.
     progress : bool
+        Whether to show a progress bar.
     rival_moments : FoldedMoments, optional
-        The sums of the rival, if they are at hand.
+        The sums of the rival, if they have been computed.
 
     Returns
     -------
@@ -137,8 +140,8 @@ def refine(
     moments : FoldedMoments
         The sums of the refined kernel.
 
-    None is returned instead if the samples do not determine the modes at any start, or if the best start is so far
-    behind the rival that refinement cannot win (`HOPELESS`).
+    None is returned instead if the samples do not determine the modes at any start, or if the score of the best start
+    is far below the rival's (`HOPELESS`).
     """
     goal = make_objective(objective, data.fit.n_components, data.fit.center)
     narrowing = _narrowing(start.kernel, narrowest)
@@ -170,7 +173,7 @@ def refine(
 
 
 def _exchanged(data: SearchData, *fits: tuple[FoldedMoments, Candidate]) -> float:
-    """Return `Refinement.exchanged` of two candidates with their sums; all modes if rounding leaves fewer."""
+    """Return `Refinement.exchanged` of two candidates with their sums; r if one of them has fewer than r modes."""
     (X, weight), frames = data.typical, []
     root = np.ones(len(X)) if weight is None else np.sqrt(weight)
     for sums, candidate in fits:
@@ -184,7 +187,7 @@ def _exchanged(data: SearchData, *fits: tuple[FoldedMoments, Candidate]) -> floa
 
 
 def _narrowing(kernel: Kernel, narrowest: float | None) -> float:
-    """Return how far the logarithm of a bandwidth may fall."""
+    """Return the largest decrease of the logarithm of a bandwidth."""
     if narrowest is None:
         return BOUND
     smallest = min(float(np.min(part.bandwidth)) for _, part in kernel.components())  # type: ignore[attr-defined]
@@ -204,17 +207,40 @@ def _parametrised(data: SearchData, kernel: Kernel, narrowing: float) -> Anisotr
     return Anisotropy(samples, basis, BOUND, narrowing)  # type: ignore[arg-type]
 
 
+class TensorInCoordinates(DiffusionTensor):
+    """HᵀDH, the diffusion tensor in the coordinates y = xH: a function has the same energy in x and in y.
+
+    Parameters
+    ----------
+    tensor : DiffusionTensor
+        D(x) = C ± FFᵀ, whose parts become HᵀCH and HᵀF; a scalar s(x) becomes the factor √s Hᵀ.
+    X : ndarray of shape (n, d)
+        The samples, at which D is given.
+    root : ndarray of shape (d, d)
+        H.
+    """
+
+    def __init__(self, tensor: DiffusionTensor, X: np.ndarray, root: np.ndarray):
+        self.dim, self.sign = tensor.dim, tensor.sign
+        self.constant = None if tensor.constant is None else root.T @ tensor.constant @ root
+        self._tensor, self._X, self._root = tensor, X, root
+
+    def rows(self, X: np.ndarray, index: Index) -> TensorRows:
+        """Return the tensor at the samples of these numbers."""
+        scalar, factor = self._tensor.rows(self._X[index], index)
+        if scalar is not None:
+            return TensorRows(factor=np.sqrt(scalar)[:, None, None] * self._root.T)
+        return TensorRows(factor=None if factor is None else self._root.T @ factor)
+
+
 def descent_folds(folds: Folds) -> Folds:
-    """Return the folds of the first draw: another one costs as much and tells less. A jackknife needs two folds."""
+    """Return the folds of the first draw, since a second draw adds little; a jackknife needs two folds, though."""
     return folds.first if len(folds.first) > 1 else folds
 
 
 def _best_start(problem: Problem, lowest: float) -> tuple[Evaluation | None, float]:
-    """Return J at the isotropic θ of the smallest loss, none below `lowest`, and by how much it is smaller than at 0.
-
-    None if no loss is finite.
-    """
-    # At the bound on narrowing the slope is 0, and descent would end where it starts.
+    """Return J at the best isotropic θ ≥ `lowest`, None if J is not finite at any, and its gain over θ = 0."""
+    # At the bound on narrowing the slope is 0, and descent would not leave it.
     shifts: list[float] = []
     for shift in (max(shift, lowest) for shift in START_SHIFTS):
         if all(abs(shift - other) > SAME_START for other in shifts):
@@ -226,10 +252,10 @@ def _best_start(problem: Problem, lowest: float) -> tuple[Evaluation | None, flo
 
 
 def _is_hopeless(start: Candidate, rival: Candidate, gain: float) -> bool:
-    """Whether the start, whose score the best isotropic shift raises by `gain`, is far behind the rival."""
+    """Return whether the score of the start, raised by `gain`, is still far below the rival's."""
     if start.rejected or rival.rejected:
         return False
-    # One of them may have been judged on fewer folds: such scores have no error of their difference.
+    # The error of a difference requires scores of the same folds.
     alike = len(start.score.replicates) == len(rival.score.replicates)
     errors = (start.lead_error(rival) if alike else 0.0, start.standard_error)
     return start.value + gain - rival.value < -max(np.multiply(HOPELESS, errors))

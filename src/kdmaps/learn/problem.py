@@ -9,16 +9,16 @@ from functools import cached_property, partial, reduce
 import numpy as np
 
 from kdmaps.learn._heldout import Memory, heldout
-from kdmaps.learn.objective import Loss, Objective
-from kdmaps.learn.parametrisation import Parametrisation
+from kdmaps.learn.objectives import Loss, Objective
+from kdmaps.learn.parametrisations import Parametrisation
 from kdmaps.learn.statistics import Statistics, map_arrays
 from kdmaps.utils.optional import optional
 
-#: The statistics that a term needs, and how to have them.
+#: The statistics that a term needs, and how to obtain them.
 NEEDS = {
     "entropy": ("beta", "the weights of a mixture: use basis='landmarks'"),
     "gini": ("beta", "the weights of a mixture: use basis='landmarks'"),
-    "anchor": ("log_bandwidths", "bandwidths that are learned: use learn_bandwidths=True, or basis='fourier'"),
+    "anchor": ("log_bandwidths", "learned bandwidths: use learn_bandwidths=True, or basis='fourier'"),
     "pde": ("residual", "a generator: give generator, with basis='landmarks' and learn_bandwidths=False"),
 }
 
@@ -65,10 +65,6 @@ class Problem:
     learn_regularization : bool
     """
 
-    parametrisation: Parametrisation
-    objective: Objective
-    learn_regularization: bool
-
     def __init__(
         self,
         parametrisation: Parametrisation,
@@ -78,9 +74,7 @@ class Problem:
     ):
         self.parametrisation, self.objective = parametrisation, objective
         self.learn_regularization, self._log_lambda = learn_regularization, float(np.log(regularization))
-        self.start: np.ndarray = (
-            np.append(parametrisation.start, 0.0) if learn_regularization else parametrisation.start
-        )
+        self.start = np.append(parametrisation.start, 0.0) if learn_regularization else parametrisation.start
         if "heldout" in objective.terms and not parametrisation.samples.roles.size:
             raise ValueError("The term 'heldout' needs folds.")
         self._variational, self._memory = objective.without("heldout"), Memory()
@@ -96,11 +90,11 @@ class Problem:
         return float(np.exp(self.split(theta)[1]))
 
     def describe(self, theta: np.ndarray) -> dict[str, np.ndarray | float]:
-        """Return what θ means: `beta`, `sigma`, `regularization`."""
+        """Return `beta` and `sigma`, where they are learned, and `regularization` at θ."""
         return {**self.parametrisation.describe(self.split(theta)[0]), "regularization": self.regularization(theta)}
 
     def evaluate(self, theta: np.ndarray) -> Evaluation:
-        """J and, on demand, its gradient at θ."""
+        """Return J at θ."""
         theta = np.asarray(theta, dtype=np.float64)
         parameters, log_lambda = self.split(theta)
         statistics, pullback = self.parametrisation.forward(parameters)
@@ -109,10 +103,9 @@ class Problem:
 
         def gradient() -> np.ndarray:
             # Adjoints are added before the pullback, which is a pass over the samples.
-            adjoints = [(loss.adjoint(), weight) for loss, weight in parts]
             scaled = [
-                adjoint if weight == 1 else map_arrays(partial(np.multiply, weight), adjoint)
-                for adjoint, weight in adjoints
+                loss.adjoint() if weight == 1 else map_arrays(partial(np.multiply, weight), loss.adjoint())
+                for loss, weight in parts
             ]
             by_statistics, by_lambda = map_arrays(lambda *arrays: reduce(np.add, arrays), *scaled)
             kernel_part = pullback(Statistics(*by_statistics))
@@ -124,14 +117,14 @@ class Problem:
         return Evaluation(theta, float(value), terms, parts[0][0].eigenvalues, parts[0][0].gap, gradient)
 
     def _losses(self, statistics: Statistics, log_lambda: float) -> list[tuple[Loss, float]]:
-        """Losses and their weights: the held-out score in numpy, the terms of the paper in JAX."""
+        """Return the losses and their weights: the held-out score in NumPy, the terms of the paper in JAX."""
         losses = []
         if self._variational.terms:
-            from kdmaps.learn._terms import variational
+            from kdmaps.learn._variational import variational
 
             losses.append((variational(statistics, log_lambda, self._variational), 1.0))
         if "heldout" in self.objective.terms:
-            # Solvers start where the last one ended, and end where the same θ ends from any start.
+            # Solvers start from the previous solution; the result does not depend on it.
             loss = heldout(statistics, log_lambda, self.objective, self.parametrisation.samples.roles, self._memory)
             losses.append((loss, self.objective.weight_of("heldout")))
         return losses

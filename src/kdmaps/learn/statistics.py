@@ -1,4 +1,4 @@
-"""What an objective sees of the samples: sums of size p×p for each class of samples that the folds tell apart."""
+"""Sums over the samples of size p×p, one for each class of samples with the same role in all folds."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ class Statistics(NamedTuple):
     totals : array of shape (C, p)
         Σ w φ.
     grams, energies : arrays of shape (C, p, p)
-        Σ w φφᵀ and Σ w ∇φ D ∇φᵀ.
+        Σ w φφᵀ and Σ w ∇φ D ∇φᵀ with the diffusion tensor D.
     ridge : array of shape (p, p) or None
         R; None is the identity.
     beta : array of shape (L,) or None
         Weights of a mixture.
     log_bandwidths : array or None
-        log σ/σ_start of every bandwidth that is learned.
+        log σ/σ_start of every learned bandwidth.
     residual : three arrays of shape (p, p), (p, p) and (p,), or None
         E (𝒢φ)(𝒢φ)ᵀ, E (𝒢φ)φᵀ and E 𝒢φ for a generator 𝒢.
     """
@@ -47,50 +47,12 @@ class Statistics(NamedTuple):
     residual: Any = None
 
 
-class Operators(NamedTuple):
-    """Operators of S unions of classes; the first axis of every array is the union's.
-
-    Attributes
-    ----------
-    weight : array of shape (S,)
-        Σ w.
-    mean : array of shape (S, p)
-        E φ.
-    covariance, energy : arrays of shape (S, p, p)
-        Σ and L.
-    """
-
-    weight: Any
-    mean: Any
-    covariance: Any
-    energy: Any
-
-
-def make_operators(statistics: Statistics, members: np.ndarray, center: bool) -> Operators:
-    """Operators of the unions of classes that the rows of `members` (S, C) are, for arrays of numpy or JAX.
-
-    One product for all unions: indexing would make the adjoint a scatter, which XLA does slowly.
-    """
-    weight = members @ statistics.weights
-    share = members / weight[:, None]
-    mean = share @ statistics.totals
-    covariance, energy = (_mixed(share, sums) for sums in (statistics.grams, statistics.energies))
-    if center:
-        covariance = covariance - mean[:, :, None] * mean[:, None, :]
-    return Operators(weight, mean, covariance, energy)
-
-
 def rounding_variance(statistics: Statistics) -> Any:
-    """Return the variance c|a|² that rounding may leave in Σ_m a_m φ_m where there is none, as the factor c.
+    """Return c such that rounding may leave a variance of c|a|² in a constant function Σ_m a_m φ_m.
 
-    Four times `kdmaps.spectrum.pencil.rounding_variance`, on the safe side of the same test at the end of a fit.
+    Four times `kdmaps.spectrum.pencil.rounding_variance`, so that the same test at the end of a fit passes, too.
     """
     return 8 * ROUNDING * statistics.grams.trace(axis1=1, axis2=2).sum() / statistics.weights.sum()
-
-
-def _mixed(share: Any, matrices: Any) -> Any:
-    """Weighted sums of a stack of matrices, one for each row of `share`."""
-    return (share @ matrices.reshape(len(matrices), -1)).reshape(-1, *matrices.shape[1:])
 
 
 def map_arrays(function: Callable[..., Any], *parts: Any) -> Any:
@@ -103,7 +65,7 @@ def map_arrays(function: Callable[..., Any], *parts: Any) -> Any:
 
 
 class Chunk(NamedTuple):
-    """A few samples of one class, for a pass over the samples."""
+    """Some samples of one class."""
 
     owner: int
     X: np.ndarray
@@ -113,7 +75,7 @@ class Chunk(NamedTuple):
 
 @dataclass(frozen=True)
 class Samples:
-    """The samples, their weights and their folds.
+    """Samples, their weights and their folds.
 
     Attributes
     ----------
@@ -123,7 +85,7 @@ class Samples:
     rows : list of index arrays
         The classes.
     roles : ndarray of shape (C, F)
-        1 where a class is trained on in a fold, 2 where it is tested on, 0 for neither.
+        1 where a class is used for training in a fold, 2 where for testing, 0 for neither.
     """
 
     X: np.ndarray
@@ -147,7 +109,7 @@ class Samples:
         return cls(X, sample_weight, diffusion, rows, roles)
 
     def statistics(self, basis: Basis, **fields: Any) -> Statistics:
-        """One pass over the samples; `fields` are the rest of the `Statistics`."""
+        """Sum over the samples; `fields` are the other fields of the `Statistics`."""
         parts = [compute_moments(basis, self.X, self.sample_weight, self.diffusion, rows) for rows in self.rows]
         return Statistics(
             np.array([m.weight for m in parts]),

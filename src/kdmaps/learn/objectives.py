@@ -1,4 +1,4 @@
-"""What is minimised: a weighted sum of named terms."""
+"""Objectives: weighted sums of named terms."""
 
 from __future__ import annotations
 
@@ -6,19 +6,20 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from math import isfinite
 from numbers import Real
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from kdmaps.kernels import softmax
 from kdmaps.learn.statistics import Statistics
 from kdmaps.selection.rules import CAUTION
 
-#: The terms by name; each is a function of `kdmaps.learn._terms`, "heldout" of `kdmaps.learn._heldout`.
+#: The terms by name: functions of `kdmaps.learn._variational`, and "heldout" of `kdmaps.learn._heldout`.
 TERMS = ("eig", "sub", "rkhs", "pde", "entropy", "gini", "spread", "dirichlet", "anchor", "heldout")
-#: Terms that look at single modes, not only at their space.
+#: Terms that depend on single modes, not only on their space.
 SINGLE_VECTOR_TERMS = frozenset({"pde", "spread"})
 
-#: Weights of eq:total-objective: τ (eig), α (sub), γ (rkhs), ζ (pde), ρ (entropy or gini). The paper names which are
+#: Weights of eq:total-objective: τ (eig), α (sub), γ (rkhs), ζ (pde), ρ (entropy or gini). The paper lists which are
 #: positive in each ablation, and prints a value only for the γ of VarRFF; the others are 1 here.
 PRESETS: dict[str, dict[str, float]] = {
     "eig-only": {"eig": 1.0},
@@ -30,7 +31,7 @@ PRESETS: dict[str, dict[str, float]] = {
 
 
 class Loss(NamedTuple):
-    """What some terms of an objective say of the statistics.
+    """Some terms of an objective at given statistics.
 
     Attributes
     ----------
@@ -60,7 +61,7 @@ class Objective:
     ----------
     terms : tuple of str
     weights : tuple of float
-        Not compared, so that objectives that differ in nothing else share one compiled program.
+        Not compared, so that objectives with the same terms share one compiled program.
     n_components : int
         r.
     center : bool
@@ -68,10 +69,10 @@ class Objective:
     eta : float
         η of eq:anchor-loss. (The modes of the eigenproblem are orthogonal: it multiplies zero.)
     power : float
-        p of the held-out score Σ_k t_k^p: 1 is the timescale score, ½ what `KernelSearchCV` selects by.
+        p of the held-out score Σ_k t_k^p: 1 is the timescale score, ½ the score of `KernelSearchCV`.
     caution : float
-        How many jackknife standard errors over the folds are subtracted from the held-out score; the default is that
-        of `KernelSearchCV`.
+        Number of jackknife standard errors over the folds that are subtracted from the held-out score; by default as
+        in `KernelSearchCV`.
     """
 
     terms: tuple[str, ...]
@@ -93,18 +94,12 @@ class Objective:
 
     @property
     def single_vectors(self) -> bool:
-        """Whether a term looks at single modes."""
+        """True if a term depends on single modes."""
         return not SINGLE_VECTOR_TERMS.isdisjoint(self.terms)
 
 
-def make_objective(
-    objective: str | Mapping[str, float],
-    n_components: int,
-    center: bool = True,
-    power: float = 0.5,
-    caution: float = CAUTION,
-) -> Objective:
-    """Return the preset of that name, or the weights themselves; terms of weight 0 are left out."""
+def make_objective(objective: str | Mapping[str, float], n_components: int, center: bool = True) -> Objective:
+    """Return the objective of a preset or of given weights, without terms of weight 0."""
     if isinstance(objective, str):
         if objective not in PRESETS:
             raise ValueError(f"Unknown objective {objective!r}; choose one of {', '.join(PRESETS)}, or give weights.")
@@ -118,9 +113,43 @@ def make_objective(
             f"Unknown term(s) {', '.join(sorted(map(str, unknown)))} of objective; choose from {', '.join(TERMS)}."
         )
     if not all(isinstance(weight, Real) and isfinite(weight) for weight in objective.values()):
-        raise ValueError(f"objective must give every term a finite number for a weight, got {dict(objective)!r}.")
+        raise ValueError(f"objective must give every term a finite number as its weight, got {dict(objective)!r}.")
     terms = tuple(name for name in TERMS if objective.get(name, 0.0) != 0.0)
     if not terms:
         raise ValueError("objective must give at least one term a weight other than 0.")
-    weights = tuple(float(objective[name]) for name in terms)
-    return Objective(terms, weights, n_components, center, power=float(power), caution=float(caution))
+    return Objective(terms, tuple(float(objective[name]) for name in terms), n_components, center)
+
+
+def soft_selection(scores: Any, temperature: float) -> tuple[Any, Any]:
+    """Select the best candidate, differentiably: π = softmax(scores/T), and the expected score Σ_ℓ π_ℓ scores_ℓ.
+
+    For T → 0 this is the cross-validated selector, for T → ∞ the mean of all candidates. Its derivative by the
+    parameters θ that the candidates share is the implicit one through the selector,
+    Σ_ℓ π_ℓ [1 + (s_ℓ - Σπs)/T] ds_ℓ/dθ, which `jax.grad` computes.
+
+    Parameters
+    ----------
+    scores : array-like of shape (L,)
+        Scores of the candidates, larger is better: numbers or a JAX array, for example the scores of a dictionary in
+        `KernelSearchCV.cv_results_`.
+    temperature : float
+        T > 0, in the units of the scores.
+
+    Returns
+    -------
+    weights : array of shape (L,)
+        π.
+    score : array of shape ()
+
+    Examples
+    --------
+    >>> from kdmaps.learn import soft_selection
+    >>> weights, score = soft_selection([1.0, 3.0, 2.0], temperature=0.5)
+    >>> weights.round(3), score.round(3)
+    (array([0.016, 0.867, 0.117]), np.float64(2.851))
+    """
+    if not isinstance(temperature, Real) or not 0 < float(temperature) < np.inf:
+        raise ValueError(f"temperature must be a positive number, got {temperature!r}.")
+    scores = scores if hasattr(scores, "__array_namespace__") else np.asarray(scores, dtype=np.float64)
+    weights = softmax(scores / temperature)
+    return weights, (weights * scores).sum()
