@@ -26,7 +26,7 @@ def command(*arguments: object) -> None:
 
 @case(
     2,
-    "is taken for the numbers of the columns, not for a sample",
+    "was read as the numbers of the columns",
     "tests/data/test_text.py",
 )
 def numeric_header() -> tuple[str, bool]:

@@ -182,7 +182,7 @@ def test_inspect_a_kernel_in_a_metric(tmp_path):
     ("arguments", "message"),
     [
         (["nothing.npy"], "nothing.npy does not exist"),
-        (["samples.csv", "--columns", "q"], "There is no column 'q'"),
+        (["samples.csv", "--columns", "q"], "Column 'q' does not exist"),
         (["samples.csv", "--weights", "q"], "--weights: 'q' is neither a column nor a file"),
         (["samples.csv", "--columns", "x", "--weights", "run"], "--weights: run has"),
         (["samples.csv", "--columns", "x", "--weights", "negative.npy"], "--weights: negative.npy has"),

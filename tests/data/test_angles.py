@@ -30,7 +30,7 @@ def test_arrays_frames_and_sources():
 
 
 def test_unknown_columns():
-    with pytest.raises(ValueError, match=r"there is no column 'psi' that could be an angle. .* named x, phi, y"):
+    with pytest.raises(ValueError, match=r"column 'psi'.* named x, phi, y"):
         angles(pd.DataFrame(X, columns=["x", "phi", "y"]), ["psi"])
     with pytest.raises(ValueError, match="numbered 0 to 2"):
         angles(X, [3])
@@ -49,12 +49,12 @@ def circle_rate(kappa, n=400):
 
 
 @known_warning("over-smooths")
-def test_a_well_at_the_ends_of_a_turn_has_the_rates_of_the_circle():
+def test_well_at_the_ends_of_a_turn_has_the_rates_of_the_circle():
     phi = np.random.default_rng(0).vonmises(np.pi, 1.5, (4000, 1))
     exact = circle_rate(1.5)
     settings = {"regularization": 1e-3, "random_state": 0}
     right = kdmaps.KernelDiffusionMap(2, **settings).fit(angles(phi))
     np.testing.assert_allclose(right.rates_[0], exact, rtol=0.1)  # 4,000 samples: a few per cent, and the bias of λ
-    with pytest.warns(kdmaps.exceptions.DataWarning, match=r"Column\(s\) 0 of X fill \[-π, π\] up to both ends"):
+    with pytest.warns(kdmaps.exceptions.DataWarning, match="up to both ends"):
         wrong = kdmaps.KernelDiffusionMap(1, **settings).fit(phi)
     assert wrong.rates_[0] < exact / 10

@@ -1,4 +1,4 @@
-"""Sources that cannot be read: what is wrong with them is said, and nothing half-written is left."""
+"""Errors of sources that cannot be read; files are not left incomplete."""
 
 import numpy as np
 import pytest
@@ -49,15 +49,12 @@ def test_not_an_array(tmp_path):
 
 def test_several_arrays(tmp_path):
     np.savez(tmp_path / "X.npz", a=X, b=X)
-    with pytest.raises(
-        ValueError,
-        match=r"X: .*a \(700, 3\), b \(700, 3\); say which one is the samples \(array, --array\), or call it X",
-    ):
+    with pytest.raises(ValueError, match=r"X: .*a \(700, 3\), b \(700, 3\); choose .* --array"):
         make().fit(tmp_path / "X.npz")
 
 
 def test_first_line_of_a_csv(tmp_path):
-    # A byte-order mark is no name, and numbers with a gap are a broken sample, not names that swallow it.
+    # A byte-order mark is not a name, and numbers with a gap are a broken sample, not a header.
     path = tmp_path / "marked.csv"
     path.write_text("1,2\n3,4\n", encoding="utf-8-sig")
     assert_array_equal(as_source(path).sample(None, np.random.RandomState(0)).X, [[1, 2], [3, 4]])
@@ -71,7 +68,7 @@ def test_text_in_csv(tmp_path):
     with pytest.raises(ValueError, match=r"X\.csv, .*'six'"):
         make().fit(tmp_path / "X.csv")
     (tmp_path / "X.csv").write_text("a,b\n3,four\n")
-    with pytest.raises(ValueError, match=r"X: .*X\.csv has columns of text: b; leave them out"):
+    with pytest.raises(ValueError, match=r"X: .*X\.csv has columns of text: b"):
         make().fit(tmp_path / "X.csv")
 
 
@@ -102,19 +99,19 @@ def test_huge_numbers_are_not_infinity():
     check_finite(np.full((4, 2), 1e308), slice(0, 4))
 
 
-def test_read_twice():
+def test_same_iterator_twice():
     chunks = cut(50)
     with pytest.raises(ValueError, match="same iterator twice"):
         make().fit(lambda: chunks)
 
 
-def test_other_rows_in_the_second_pass():
+def test_fewer_rows_in_the_second_pass():
     lengths = iter([100, 100, 90])
     with pytest.raises(ValueError, match="returned 90 rows instead of 100"):
         make().fit(lambda: iter([X[: next(lengths)]]))
 
 
-def test_exhausted():
+def test_empty_iterator():
     for chunks in ([], [X[:0]]):
         with pytest.raises(ValueError, match=r"0 sample\(s\)\. An iterator is empty"):
             make().fit(iter(chunks))
@@ -127,16 +124,16 @@ def test_weights_of_a_stream(length):
 
 
 def test_tensors_of_a_stream():
-    with pytest.raises(ValueError, match="diffusion cannot be given per sample for a stream of unknown length"):
+    with pytest.raises(ValueError, match=r"diffusion .* stream of unknown length"):
         make(diffusion=np.tile(np.eye(DIM), (N, 1, 1))).fit(lambda: cut(100))
 
 
-def test_out_has_another_suffix(tmp_path):
+def test_suffix_of_out(tmp_path):
     with pytest.raises(ValueError, match=r"out must be the name of a \.npy file"):
         make().fit(X).transform(X, out=tmp_path / "modes.csv")
 
 
-def test_nothing_half_written(tmp_path):
+def test_failed_transform_keeps_the_old_file(tmp_path):
     model = make().fit(X)
     (tmp_path / "modes.npy").write_text("before")
     with pytest.raises(ValueError, match="contains NaN"):

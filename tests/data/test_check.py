@@ -1,4 +1,4 @@
-"""The data check: what each check finds, with a near miss that it must not find."""
+"""The data check: each check finds its mistake, but not a near miss."""
 
 import warnings
 
@@ -20,7 +20,7 @@ QUICK = {"families": ["gaussian"], "bandwidths": 2, "regularizations": [1e-3], "
 
 
 def samples(n=600, d=2, seed=0):
-    """A double well beside Gaussian columns."""
+    """A double well and Gaussian columns."""
     rng = np.random.default_rng(seed)
     return np.column_stack([DOUBLE_WELL.sample(n, random_state=seed), rng.standard_normal((n, d - 1))])
 
@@ -29,8 +29,8 @@ def names(*arguments, **options):
     return [finding.name for finding in check_data(*arguments, **options)]
 
 
-def suspicions(X):
-    """Names of findings without notes, such as those of surfaces."""
+def mistakes(X):
+    """Names of findings that are not notes."""
     return [finding.name for finding in check_data(X) if finding.severity != "note"]
 
 
@@ -39,9 +39,9 @@ def only(*arguments, **options):
     return finding
 
 
-# --- the rows of data that gave wrong numbers without a word ----------------------------------------------------------
+# --- outliers, discrete columns and angles ----------------------------------------------------------------------------
 @pytest.mark.parametrize("value", [5.0, 1e3, 1e200])
-def test_an_outlier(value):
+def test_outlier(value):
     X = DOUBLE_WELL.sample(600, random_state=0)
     assert check_data(X) == []
     X[17] = value
@@ -49,15 +49,15 @@ def test_an_outlier(value):
     assert (finding.name, finding.where) == ("outliers", (17,))
 
 
-def test_a_few_outliers_but_no_state():
+def test_outliers_and_a_small_state():
     X = samples()
-    X[[3, 50]] += [0, 20.0]  # two rows that keep each other company
+    X[[3, 50]] += [0, 20.0]  # two rows close to each other
     assert only(X).where == (3, 50)
     X[[3, 50, 51, 52, 53]] = np.add(samples(5, seed=1), [0, 20.0])  # five rows are a state
     assert check_data(X) == []
 
 
-def test_a_row_between_clusters_is_a_transition():
+def test_row_between_clusters_is_not_an_outlier():
     X = samples() + [30.0, 0] * np.random.default_rng(0).integers(0, 2, (600, 1))
     X[0] = [15.0, 0]
     assert check_data(X) == []
@@ -74,7 +74,7 @@ def test_one_hot_columns():
     codes = np.eye(3)[np.random.default_rng(0).integers(0, 3, 600)]
     finding = only(np.column_stack([samples(), codes]))
     assert (finding.name, finding.where) == ("one-hot columns", (2, 3, 4))
-    assert only(np.column_stack([samples(), codes[:, 0]])).name == "discrete columns"  # one code alone is no set
+    assert only(np.column_stack([samples(), codes[:, 0]])).name == "discrete columns"  # an incomplete set
 
 
 def angle(n=600, centre=np.pi, width=0.5):
@@ -90,21 +90,21 @@ def angle(n=600, centre=np.pi, width=0.5):
         (np.mod(np.degrees(angle(centre=0)), 360), True),
         (angle(centre=0), False),  # far from both ends
         (np.cos(angle()), False),
-        (angle() * 0.95, False),  # no full turn
+        (angle() * 0.95, False),  # less than a full turn
         (np.clip(np.random.default_rng(0).standard_normal(600), -np.pi, np.pi), False),
     ],
 )
 def test_angles_that_wrap(phi, found):
     X = np.column_stack([samples(), phi])
-    assert suspicions(X) == (["angles that wrap"] if found else [])
+    assert mistakes(X) == (["angles that wrap"] if found else [])
     if found:
         assert ("degrees=True" in only(X).remedy) == (np.ptp(phi) > 7)
-        assert names(kdmaps.data.angles(X, [2], degrees=np.ptp(phi) > 7)) == ["surface"]  # which a circle is
+        assert names(kdmaps.data.angles(X, [2], degrees=np.ptp(phi) > 7)) == ["surface"]  # a circle
 
 
 # --- the order of rows ------------------------------------------------------------------------------------------------
 def walkers(n_walkers, n_frames=100, dt=0.05, seed=0):
-    """Frames of walkers that take turns."""
+    """Interleaved frames of walkers."""
     paths = DOUBLE_WELL.simulate(n_frames, dt=dt, n_trajectories=n_walkers, random_state=seed)
     return paths.transpose(1, 0, 2).reshape(-1, 1)
 
@@ -134,7 +134,7 @@ def test_consecutive_frames_and_their_correlation_time():
     assert order_of(x[::50, None]).n_walkers == 0
 
 
-def test_a_time_does_not_make_independent_rows_frames():
+def test_time_column_does_not_imply_consecutive_frames():
     assert names(np.column_stack([np.arange(600), samples()])) == ["time or index"]
 
 
@@ -154,11 +154,11 @@ def test_time_and_index_columns(name):
     assert (finding.name, finding.where, finding.severity) == ("time or index", ("t",), "error")
 
 
-def test_sorted_rows_are_no_clock():
+def test_sorted_rows_are_not_a_time():
     assert check_data(np.sort(DOUBLE_WELL.sample(600, random_state=0), axis=0)) == []
 
 
-def test_an_index_within_trajectories():
+def test_index_within_trajectories():
     X = np.column_stack([samples(), np.tile(np.random.default_rng(0).random(200).cumsum(), 3)])
     assert names(X, groups=np.repeat([0, 1, 2], 200)) == ["time or index"]
 
@@ -191,9 +191,9 @@ def test_dominating_weights_and_rows_of_weight_zero():
     assert check_data(X, weight) == []
 
 
-# --- where findings appear --------------------------------------------------------------------------------------------
+# --- warnings of fits -------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("estimator", [kdmaps.KernelDiffusionMap, kdmaps.KernelSearchCV, adaptive])
-def test_every_fit_warns_at_the_line_of_the_user(estimator):
+def test_fits_warn_at_the_line_of_the_user(estimator):
     X = pd.DataFrame(samples(200), columns=["x", "y"])
     X.loc[7, "x"] = 60.0
     settings = {"n_features": 40, "random_state": 0} if estimator is kdmaps.KernelDiffusionMap else QUICK
@@ -201,12 +201,12 @@ def test_every_fit_warns_at_the_line_of_the_user(estimator):
         warnings.simplefilter("always")
         estimator(1, **settings).fit(X)
     (warning,) = [w for w in caught if w.category is DataWarning]
-    assert str(warning.message).startswith("Row(s) 7 of X (counted from 0) lie alone")
+    assert str(warning.message).startswith("Row(s) 7 of X")
     assert warning.filename == __file__
 
 
 @known_warning()
-def test_streams_are_looked_at_in_their_preview():
+def test_streams_are_checked_by_a_preview():
     X = samples(400)
     X[7] = 60.0
     with pytest.warns(DataWarning, match=r"Row\(s\) 7 of X"):
@@ -214,25 +214,25 @@ def test_streams_are_looked_at_in_their_preview():
     assert check_data(lambda: iter(np.split(X, 4))) == check_data(X)
 
 
-def test_a_list_of_trajectories_is_in_order():
+def test_list_of_trajectories_has_a_known_order():
     paths = DOUBLE_WELL.simulate(300, dt=0.05, n_trajectories=2, random_state=0)
     assert check_data([*paths]) == []
     assert names(paths[0]) == ["consecutive frames"]
 
 
 # --- false alarms -----------------------------------------------------------------------------------------------------
-#: 500 samples hold one to three of the second well: too few for its modes, and that is what is said.
+#: 500 samples include one to three of the second well, which are too few for its modes and rightly found.
 RARE = {"muller-brown"}
 
 
 @pytest.mark.parametrize("name", [*sorted({*kdmaps.problems.names()} - RARE), "triplewell2d+48"])
-def test_samples_of_the_problems_are_not_suspicious(name):
+def test_no_findings_in_samples_of_the_problems(name):
     problem = kdmaps.problems.load(name)
-    assert [finding for seed in range(5) for finding in suspicions(problem.sample(500, random_state=seed))] == []
+    assert [finding for seed in range(5) for finding in mistakes(problem.sample(500, random_state=seed))] == []
 
 
-def test_digits_and_a_roll():
-    assert [f for seed in range(5) for f in suspicions(make_swiss_roll(500, random_state=seed)[0])] == []
+def test_digits_and_swiss_roll():
+    assert [f for seed in range(5) for f in mistakes(make_swiss_roll(500, random_state=seed)[0])] == []
     constant, discrete = check_data(load_digits().data)
     assert (constant.name, constant.where) == ("constant columns", (0, 32, 39))
     assert (discrete.name, len(discrete.where)) == ("discrete columns", 61)
@@ -262,7 +262,7 @@ def torus(n=600, seed=0):
     ],
     ids=["circle", "sphere in 3", "sphere in 5", "swiss roll", "torus"],
 )
-def test_a_surface_is_noted_and_no_warning(X, dimension):
+def test_surface_is_noted_without_warning(X, dimension):
     finding = only(X)
     assert (finding.name, finding.severity) == ("surface", "note")
     assert f"surface of dimension {dimension} in {X.shape[1]} columns" in finding.found
@@ -276,20 +276,20 @@ def test_a_surface_is_noted_and_no_warning(X, dimension):
     "name",
     ["circle", "ou2d-4", "ou2d-16", "ou10d", "triplewell2d", "muller-brown", "mdlike-6", "triplewell2d+8x0.1"],
 )
-def test_noise_thin_slabs_and_wells_are_no_surfaces(name, seed):
-    """On ou2d-16 the tangent energy would cost a mode; a circle with noise needs a floor that nobody has checked."""
+def test_noise_slabs_and_wells_are_not_surfaces(name, seed):
+    """On ou2d-16 the tangent energy would lose a mode."""
     assert surface_dimension(kdmaps.problems.load(name).sample(600, random_state=seed)) is None
 
 
 @pytest.mark.parametrize("thickness", [0.0, 0.003, 0.03, 0.1])
 def test_flat_is_not_curved(thickness):
-    """Normal directions that are everywhere the same cost nothing."""
+    """A flat slab is not a surface, however thin."""
     X = np.random.default_rng(0).uniform(size=(1000, 3)) * [1, 1, thickness]
     turn = np.linalg.qr(np.random.default_rng(1).normal(size=(3, 3)))[0]
     assert surface_dimension(X @ turn) is None
 
 
-def test_a_column_of_weights_by_its_name():
+def test_column_with_the_name_of_a_weight():
     X = pd.DataFrame(samples(d=3), columns=["x", "y", "metad.bias"])
     finding = only(X)
     assert (finding.name, finding.where, finding.severity) == ("weights", ("metad.bias",), "warning")

@@ -1,4 +1,4 @@
-"""Autocorrelations computed piece by piece equal those of the whole series, with little memory."""
+"""Autocorrelations computed in pieces equal the results for the whole series and need little memory."""
 
 import numpy as np
 import pytest
@@ -26,7 +26,7 @@ def explicit(series, trajectories, n_lags):
 @pytest.mark.parametrize("piece", [1, 7, 16, 1000])
 @pytest.mark.parametrize("n_lags", [1, 5, 17, None])
 @pytest.mark.parametrize("groups", [None, GROUPS])
-def test_pieces_find_every_pair_once(piece, n_lags, groups, monkeypatch):
+def test_pieces_count_every_pair_once(piece, n_lags, groups, monkeypatch):
     monkeypatch.setattr(correlation, "PIECE", piece)
     trajectories = trajectories_of(groups, 100)
     longest = max(map(len, trajectories))
@@ -38,7 +38,7 @@ def test_pieces_find_every_pair_once(piece, n_lags, groups, monkeypatch):
 
 
 @pytest.mark.parametrize("memory", [0.0, 0.9, 0.999])
-def test_the_window_is_found_among_few_lags(memory, monkeypatch):
+def test_window_is_found_with_few_lags(memory, monkeypatch):
     noise = np.random.default_rng(1).standard_normal(3000)
     series = np.empty(3000)
     series[0] = noise[0]
@@ -53,7 +53,7 @@ def test_the_window_is_found_among_few_lags(memory, monkeypatch):
     )
 
 
-def test_a_long_series_takes_little_memory():
+def test_memory_of_a_long_series():
     series, rows = np.random.default_rng(0).standard_normal(1_000_000), [np.arange(1_000_000)]
     assert integrated_correlation_time(series, rows) < 1.1  # white noise: 1
     # Half the size of the series; its padded spectrum alone would take 16 MB.

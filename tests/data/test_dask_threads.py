@@ -1,4 +1,4 @@
-"""Dask counts one core for a task, and that is all that a task uses."""
+"""A Dask task uses one core, as Dask assumes."""
 
 import threading
 
@@ -17,14 +17,14 @@ tasks = pytest.importorskip("kdmaps.data.dask")
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(cpu_count() < 2, reason="on one core there is one thread, with or without a limit"),
+    pytest.mark.skipif(cpu_count() < 2, reason="needs two cores"),
 ]
 X = np.random.default_rng(0).standard_normal((1200, 3)) * [1.0, 0.8, 0.4]
 
 
 @pytest.fixture(scope="module")
 def client():
-    """A worker process in which BLAS and the chunk loop would use two threads each, if they were left to themselves."""
+    """A worker process in which BLAS and the chunk loop use two threads each by default."""
     threads = {"OMP_NUM_THREADS": "2", "OPENBLAS_NUM_THREADS": "2"}
     local = {"threads_per_worker": 1, "processes": True, "dashboard_address": None}
     with distributed.Client(n_workers=1, env=threads, **local, set_as_default=False) as client:
@@ -36,12 +36,12 @@ def threads_of_blas():
 
 
 def measured(samples):
-    """A diffusion "tensor" 1 + 10 (threads of BLAS - 1) + 100 (threads of the chunk loop - 1), where it is computed."""
+    """A diffusion "tensor" 1 + 10 (threads of BLAS - 1) + 100 (threads of the chunk loop - 1), on the worker."""
     return np.full(len(samples), 1.0 + 10 * (threads_of_blas() - 1) + 100 * (n_threads() - 1))
 
 
-def test_a_task_uses_one_thread(client):
-    assert client.submit(measured, X[:1]).result(timeout=120) == [111.0]  # what the limits have to overcome
+def test_fit_uses_one_thread(client):
+    assert client.submit(measured, X[:1]).result(timeout=120) == [111.0]  # without limits
     model = KernelDiffusionMap(2, n_features=40, random_state=0)
     local = model.fit(X).rates_
     with client.as_current():
@@ -51,7 +51,7 @@ def test_a_task_uses_one_thread(client):
 
 
 def threads_while_projecting(block):
-    """Threads of BLAS and of the chunk loop while the features of a transform are made."""
+    """Threads of BLAS and of the chunk loop during the evaluation of features."""
     seen = []
 
     class Basis:
@@ -65,12 +65,12 @@ def threads_while_projecting(block):
     return seen
 
 
-def test_a_transform_uses_one_thread_too(client):
+def test_transform_uses_one_thread(client):
     assert client.submit(threads_while_projecting, X[:100]).result(timeout=120) == [1, 1]
 
 
 def threads_of_overlapping_tasks():
-    """Threads of BLAS before, while the second of two tasks is at work alone, and after."""
+    """Threads of BLAS before, while only the second of two tasks is running, and after."""
     entered, leave = threading.Event(), threading.Event()
 
     def task():
@@ -88,5 +88,5 @@ def threads_of_overlapping_tasks():
     return [*seen, threads_of_blas()]
 
 
-def test_the_limit_on_threads_ends_with_the_last_task(client):
+def test_limit_ends_with_the_last_task(client):
     assert client.submit(threads_of_overlapping_tasks).result(timeout=120) == [2, 1, 2]

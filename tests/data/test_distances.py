@@ -14,13 +14,13 @@ X = np.random.default_rng(0).standard_normal((150, 3)) * [1.0, 2.0, 0.5]
 whole_weights = st.lists(st.integers(0, 4), min_size=8, max_size=8).filter(lambda w: np.count_nonzero(w) > 1)
 
 
-def test_is_the_median_of_all_pairs():
+def test_median_of_all_pairs():
     assert_allclose(median_distance(X), np.median(pdist(X)), rtol=1e-14)
     assert_allclose(median_distance(X, np.ones(150)), np.median(pdist(X)), rtol=1e-14)
 
 
 @given(whole_weights, st.booleans())
-def test_weights_are_repetition(times, ties):
+def test_weights_are_repetitions(times, ties):
     Z = np.arange(8)[:, None] // 2 * 1.0 if ties else X[:8]  # equal distances, and equal samples
     assume(len(np.unique(Z[np.array(times) > 0], axis=0)) > 1)
     weighted = median_distance(Z, np.array(times, dtype=float))
@@ -30,7 +30,7 @@ def test_weights_are_repetition(times, ties):
     assert_allclose(median_distance(np.repeat(Z, times, axis=0)), weighted, rtol=1e-12)
 
 
-def test_large_samples_are_represented_by_a_seeded_subsample():
+def test_subsample_of_large_data():
     many = np.random.default_rng(1).standard_normal((20 * MEDIAN_SAMPLES, 3))
     # |x - z|² is 2 χ²_3, whose median is 2·2·P⁻¹(3/2, 1/2).
     exact = np.sqrt(4 * gammaincinv(1.5, 0.5))
@@ -46,7 +46,7 @@ def test_large_samples_are_represented_by_a_seeded_subsample():
 
 
 @pytest.mark.parametrize("c", [1e-6, 1e6])
-def test_scales_with_the_samples(c):
+def test_median_scales_with_the_samples(c):
     assert_allclose(median_distance(c * X), c * median_distance(X), rtol=1e-12)
 
 
@@ -61,17 +61,17 @@ def test_median_of_many_values(n, kind):
     elif kind == "two groups":
         values[: n // 2] += 5
     elif kind == "misleading":
-        values[::97] += 5  # what the short cut looks at says nothing about the others
+        values[::97] += 5  # the values that the shortcut uses are not representative
     assert _median(values) == np.median(values)
 
 
 @pytest.mark.parametrize("n", [5, 2 * MEDIAN_SAMPLES])
-def test_equal_samples_have_no_median(n):
+def test_equal_samples(n):
     with pytest.raises(ValueError, match="All samples of X are equal"):
         median_distance(np.ones((n, 2)))
 
 
-def test_resolve():
+def test_resolve_bandwidth():
     assert resolve_bandwidth(2.5, X) == 2.5
     assert resolve_bandwidth("median", X) == median_distance(X)
     with pytest.raises(ValueError, match="bandwidth must be 'median'"):

@@ -1,4 +1,4 @@
-"""Data frames of pandas and polars and tables of pyarrow: in, out, and in messages."""
+"""Data frames of pandas and polars and tables of pyarrow as input, as output and in messages."""
 
 import re
 import warnings
@@ -40,19 +40,19 @@ def library(request):
 @pytest.fixture(autouse=True)
 def no_warnings():
     with warnings.catch_warnings():
-        warnings.simplefilter("error")  # that X has no feature names, above all
+        warnings.simplefilter("error")  # in particular about missing feature names
         warnings.simplefilter("ignore", UnreliableModesWarning)  # of 120 samples
         yield
 
 
 @pytest.mark.parametrize("output", ["default", "pandas", "polars"])
-def test_frames_go_in_and_out(library, output):
+def test_frames_as_input_and_output(library, output):
     made(output.replace("default", "numpy"))  # or skip
     frame = made(library)
     model = given().set_output(transform=output).fit(frame)
     assert list(model.feature_names_in_) == NAMES
     modes = model.transform(frame)
-    assert_allclose(np.asarray(modes), ARRAY, rtol=0, atol=1e-12)  # columns lie elsewhere in memory: rounding
+    assert_allclose(np.asarray(modes), ARRAY, rtol=0, atol=1e-12)  # rounding depends on the memory layout
     parts = model.transform([made(library, X[:50]), made(library, X[50:])])
     assert [len(part) for part in parts] == [50, 70]
     assert_allclose(np.vstack([np.asarray(part) for part in parts]), ARRAY, rtol=0, atol=1e-12)
@@ -62,7 +62,7 @@ def test_frames_go_in_and_out(library, output):
     assert model.gradient(frame).shape == (120, 2, 2)
 
 
-def test_a_list_of_frames_is_several_trajectories(library):
+def test_list_of_frames_is_several_trajectories(library):
     parts = [made(library, X[:50]), made(library, X[50:])]
     expected = given(lag=1).fit([X[:50], X[50:]]).timescales_
     assert_allclose(given(lag=1).fit(parts).timescales_, expected, rtol=1e-9)
@@ -71,7 +71,7 @@ def test_a_list_of_frames_is_several_trajectories(library):
         given().fit([parts[0], other])
 
 
-def test_a_pipeline_of_frames_does_not_warn():
+def test_pipeline_of_frames_does_not_warn():
     for output in ("pandas", "default"):
         pipe = make_pipeline(StandardScaler(), given(), StandardScaler()).set_output(transform=output)
         frame = made("pandas")
@@ -82,7 +82,7 @@ def test_a_pipeline_of_frames_does_not_warn():
     assert list(pipe.transform(frame)) == ["mode1", "mode2"]
 
 
-def test_what_is_made_of_frames_keeps_their_names(library):
+def test_results_keep_the_names_of_columns(library):
     frame = made(library)
     model = given().fit(frame)
     assert list(kdmaps.relevance(model, frame).names) == NAMES
@@ -98,9 +98,7 @@ def test_messages_name_columns(library):
     bad = X.copy()
     bad[7, 1] = np.nan
     for call in (given().fit, given().fit(made(library)).transform):
-        with pytest.raises(
-            ValueError, match=r"X contains NaN in row\(s\) 7 \(counted from 0\), column\(s\) right;"
-        ) as error:
+        with pytest.raises(ValueError, match=r"NaN in row\(s\) 7 .*column\(s\) right;") as error:
             call(made(library, bad))
         assert "HistGradientBoosting" not in str(error.value)
     constant = np.column_stack([X, np.ones(120)])
@@ -108,17 +106,17 @@ def test_messages_name_columns(library):
     assert "Column(s) still" in found.found
 
 
-def test_columns_of_text_are_named():
-    with pytest.raises(ValueError, match=r"could not convert string to float.*Leave out column\(s\) kind, name\."):
+def test_messages_name_columns_of_text():
+    with pytest.raises(ValueError, match=r"column\(s\) kind, name\."):
         given().fit(made("pandas").assign(kind="a", name="b"))
     one = made("pandas").astype({"right": object})
     one.loc[7, "right"] = "oops"
-    with pytest.raises(ValueError, match=r"Repair or leave out row\(s\) 7 of right \(counted from 0\)\."):
+    with pytest.raises(ValueError, match=r"row\(s\) 7 of right"):
         given().fit(one)
 
 
-def test_the_remedy_for_a_frame_removes_what_is_wrong():
-    """dropna leaves infinities where they are."""
+def test_remedy_for_a_frame_works():
+    """dropna does not remove infinity."""
     for value, remedy in ((np.nan, "X.dropna()"), (np.inf, "X[np.isfinite(X).all(axis=1)]")):
         bad = made("pandas")
         bad.loc[7, "right"] = value
@@ -128,12 +126,12 @@ def test_the_remedy_for_a_frame_removes_what_is_wrong():
         assert list(repaired.index) == [row for row in range(120) if row != 7]
 
 
-def test_a_stream_and_a_file_name_their_columns(tmp_path):
+def test_messages_name_columns_of_files(tmp_path):
     pytest.importorskip("pyarrow")
     bad = made("pandas")
     bad.loc[7, "right"] = np.inf
     bad.to_parquet(tmp_path / "bad.parquet")
-    with pytest.raises(ValueError, match=r"infinity in row\(s\) 7 \(counted from 0\), column\(s\) right"):
+    with pytest.raises(ValueError, match=r"infinity in row\(s\) 7 .*column\(s\) right"):
         given().fit(tmp_path / "bad.parquet")
     (tmp_path / "bad.csv").write_text("left,right\n1,2\n3,\n")
     with pytest.raises(ValueError, match="line 3: column right is empty"):

@@ -1,4 +1,4 @@
-"""Pairs of frames: which ones there are, however the frames are stored."""
+"""Pairs of frames do not depend on how frames are stored."""
 
 from functools import partial
 
@@ -22,7 +22,7 @@ def rng():
 
 
 def brute_force(groups, lag):
-    """All pairs, by walking along every trajectory."""
+    """All pairs, by iterating over every trajectory."""
     found = set()
     for label in set(groups):
         rows = [i for i, other in enumerate(groups) if other == label]
@@ -31,8 +31,8 @@ def brute_force(groups, lag):
 
 
 @given(st.lists(st.integers(0, 3), min_size=1, max_size=40), st.integers(1, 6))
-def test_pairs_by_hand(groups, lag):
-    """Pairs never cross trajectories, none is lost, and they come in the order of their first frames."""
+def test_pairs_against_brute_force(groups, lag):
+    """Pairs never cross trajectories, none is missing, and they are sorted by their first frames."""
     expected = brute_force(groups, lag)
     if not expected:
         with pytest.raises(ValueError, match="leaves no pair"):
@@ -55,7 +55,7 @@ def pair_set(paired):
 @pytest.mark.parametrize("cut", [1, 3, 7, 40])
 @pytest.mark.parametrize("grouped", [False, True])
 @pytest.mark.parametrize("lag", [1, 2, 5])
-def test_streams_pair_across_their_chunks(rng, cut, grouped, lag):
+def test_streams_pair_across_chunks(rng, cut, grouped, lag):
     X = rng.standard_normal((40, 2))
     groups = np.repeat([4, 1, 7], [20, 6, 14]) if grouped else None
     weight = rng.random(40)
@@ -69,14 +69,14 @@ def test_streams_pair_across_their_chunks(rng, cut, grouped, lag):
     assert_array_equal(all_pairs(whole.source, 100)[:, :2], X[starts])
 
 
-def test_a_stream_of_unknown_length(rng):
+def test_stream_of_unknown_length(rng):
     X = rng.standard_normal((30, 3))
     stream = make_pairs(as_source(iter(np.array_split(X, 4))), 3).source
     assert_array_equal(all_pairs(stream, 8), np.hstack([X[:-3], X[3:]]))
     assert stream.n_samples == 27
 
 
-def test_draws_are_first_frames(rng):
+def test_samples_are_first_frames(rng):
     X = np.arange(50.0)[:, None]
     source = make_pairs(ArraySource(X), 4).source
     rows, drawn, _ = source.sample(10, np.random.RandomState(0))
@@ -88,7 +88,7 @@ def test_draws_are_first_frames(rng):
 
 
 @given(st.integers(1, 9), st.integers(1, 60), st.lists(st.integers(1, 30), min_size=1, max_size=8), st.integers(0, 99))
-def test_runs_are_drawn_whole_however_the_rows_are_cut(run, size, lengths, seed):
+def test_runs_are_complete_for_any_chunks(run, size, lengths, seed):
     rows = np.arange(sum(lengths))
     size = min(size, len(rows))
     (whole,) = draw_by_keys([(rows,)], size, seed, run)
@@ -102,7 +102,7 @@ def test_runs_are_drawn_whole_however_the_rows_are_cut(run, size, lengths, seed)
         assert_array_equal(whole[whole // run == number], number * run + np.arange(drawn[number]))
 
 
-def test_every_run_is_drawn_as_often(rng):
+def test_all_runs_are_equally_likely(rng):
     """30 of 100 runs, 400 times: a count has a standard error of √(400·.3·.7) = 9."""
     counts = np.zeros(100)
     for seed in range(400):
@@ -110,26 +110,26 @@ def test_every_run_is_drawn_as_often(rng):
     assert np.abs(counts - 120).max() < 5 * 9.2
 
 
-def test_a_thinned_trajectory_keeps_the_way_into_an_excursion_and_back():
-    """Of each excursion of 5 frames, some pairs leave it; without them, a function of it alone would never decay."""
+def test_thinning_keeps_transitions_of_excursions():
+    """Some pairs leave each excursion of 5 frames; without them, its indicator function would not decay."""
     n, size, every = 80_000, 20_000, 1000
     X = np.zeros((n, 1))
     for k in range(n // every):
         X[every // 2 + k * every + np.arange(5)] = k + 1
 
     def without_end(**options):
-        """Return the share of the excursions seen that no pair enters or leaves."""
+        """Return the share of sampled excursions without a pair that enters or leaves."""
         rows = make_pairs(ArraySource(X), 1).source.thinned(size, np.random.RandomState(0), **options)[0]
         here, there = X[rows, 0], X[rows + 1, 0]
         seen, crossed = (set(np.concatenate([here[which], there[which]])) for which in (here >= 0, here != there))
         return 1 - len(crossed - {0}) / len(seen - {0})
 
     assert without_end(run=1) > 0.25
-    assert without_end() <= 0.05  # a run of 100 may end inside of an excursion of 5
+    assert without_end() <= 0.05  # a run of 100 may end within an excursion of 5
 
 
 @pytest.mark.parametrize("n_walkers", [3, 500])
-def test_runs_of_walkers_that_take_turns_are_as_long(n_walkers):
+def test_length_of_runs_of_interleaved_walkers(n_walkers):
     n_frames = 120_000 // n_walkers
     groups = np.tile([f"walker {k}" for k in range(n_walkers)], n_frames)
     X = np.arange(float(len(groups)))[:, None]
@@ -140,12 +140,12 @@ def test_runs_of_walkers_that_take_turns_are_as_long(n_walkers):
     assert_array_equal(second - first, np.full((30_000, 1), float(n_walkers)))
     assert_array_equal(first[:, 0], rows)
     assert_array_equal(drawn, np.ones(30_000))
-    frames = np.sort(rows % n_walkers * (n_frames + 1) + rows // n_walkers)  # in trajectories, with a gap between them
+    frames = np.sort(rows % n_walkers * (n_frames + 1) + rows // n_walkers)  # along trajectories, with gaps
     lengths = np.diff(np.flatnonzero(np.diff(np.concatenate([[-2], frames, [10**9]])) > 1))
-    assert np.mean(lengths) > 0.9 * RUN  # those at the end of a trajectory are shorter
+    assert np.mean(lengths) > 0.9 * RUN  # runs at the end of a trajectory are shorter
 
 
-def test_runs_along_trajectories_are_the_same_with_dask():
+def test_thinning_with_dask():
     dask_array = pytest.importorskip("dask.array")
     X, groups = np.arange(40_000.0)[:, None], np.tile(np.arange(4), 10_000)
     drawn = [
@@ -158,9 +158,9 @@ def test_runs_along_trajectories_are_the_same_with_dask():
 
 @pytest.mark.filterwarnings("ignore:.*trajectories .* are not longer:kdmaps.exceptions.DataWarning")
 @given(st.lists(st.integers(0, 2), min_size=12, max_size=40), st.integers(1, 3), st.integers(5, 11), st.booleans())
-def test_tails_lose_no_pair(groups, lag, cut, weighted):
-    """Two arrays, one after the other, have the pairs of both together but for trajectories that pause."""
-    groups = np.sort(groups)  # trajectories one after the other
+def test_tails_complete_all_pairs(groups, lag, cut, weighted):
+    """Two consecutive arrays have the pairs of the joined array."""
+    groups = np.sort(groups)  # consecutive trajectories
     X, weight = np.arange(float(len(groups)))[:, None], np.arange(1.0, len(groups) + 1) if weighted else None
     try:
         expected = pair_set(make_pairs(ArraySource(X), lag, weight, groups))
@@ -170,7 +170,7 @@ def test_tails_lose_no_pair(groups, lag, cut, weighted):
         )
         source, own, labels = tail.before(ArraySource(X[cut:]), None if weight is None else weight[cut:], groups[cut:])
         later = make_pairs(source, lag, own, labels)
-    except ValueError:  # a part without any pair
+    except ValueError:  # a part without pairs
         return
     second = pair_set(later)
     assert first | second == expected
@@ -179,7 +179,7 @@ def test_tails_lose_no_pair(groups, lag, cut, weighted):
         assert_array_equal(later.weight, all_pairs(later.source, 99)[:, 0] + 1)
 
 
-def test_a_stream_cannot_pair_mixed_trajectories(rng):
+def test_stream_of_interleaved_trajectories(rng):
     stream = as_source(lambda: iter([rng.standard_normal((6, 2))]))
     with pytest.raises(ValueError, match="interleaves"):
         make_pairs(stream, 1, groups=[0, 1, 0, 1, 0, 1])
@@ -195,8 +195,8 @@ def test_lag_longer_than_a_trajectory(rng):
 
 
 @pytest.mark.filterwarnings("ignore::kdmaps.exceptions.UnreliableModesWarning")  # the frames are noise
-def test_trajectories_without_a_pair_are_named(rng):
-    """One of as many frames as the lag has none, one of a frame more has one."""
+def test_short_trajectories_are_named(rng):
+    """A trajectory of `lag` frames is too short, one of `lag + 1` frames has a pair."""
     groups = np.repeat(["a", "b", "c", "d"], [4, 3, 2, 5])
     with pytest.warns(DataWarning, match=r"^2 of 4 trajectories \(b, c; .* lag=3 and are ignored"):
         paired = make_pairs(ArraySource(rng.standard_normal((14, 2))), 3, groups=groups)
@@ -218,7 +218,7 @@ def test_dask_pairs(rng, grouped):
     blocks = make_pairs(as_source(da.from_array(X, chunks=(7, 2))), 3, None, groups)
     assert_array_equal(all_pairs(blocks.source, 5), all_pairs(whole.source, 5))
     assert blocks.source.n_samples == whole.source.n_samples
-    for source in (blocks.source, whole.source):  # first and second frames of a draw, and of pairs that were not drawn
+    for source in (blocks.source, whole.source):  # frames of pairs in and outside of a sample
         starts, ends = paired_rows(60, 3, groups)
         rows = np.array([0, 5, len(starts) - 1])
         assert_array_equal(source.second_frames(rows), X[ends[rows]])
@@ -230,7 +230,7 @@ def test_dask_pairs(rng, grouped):
 
 @pytest.mark.parametrize("form", ["fit", "search"])
 @known_warning()
-def test_a_lag_with_dask_is_as_in_memory(rng, form):
+def test_lag_with_dask_as_in_memory(rng, form):
     da = pytest.importorskip("dask.array")
     X = np.cumsum(rng.standard_normal((400, 2)), axis=0) / 10
     grid = {"families": ["gaussian"], "bandwidths": [2.0, 4.0], "regularizations": [1e-2]}

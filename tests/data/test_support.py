@@ -17,12 +17,12 @@ def model():
 
 
 def test_transform_far_outside_warns(model):
-    with pytest.warns(UnreliableModesWarning, match=r"1 of 2 rows of X lie far outside .* such as row 1 "):
+    with pytest.warns(UnreliableModesWarning, match="1 of 2 rows of X .* row 1 "):
         model.transform([[0.0], [5.0]])
     assert model.extrapolates([[0.0], [1.5], [5.0]]).tolist() == [False, False, True]
 
 
-def test_other_samples_of_the_law_are_silent(model):
+def test_no_warning_for_samples_of_the_same_distribution(model):
     X = problems.load("dw1d").sample(20_000, random_state=1)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -30,7 +30,7 @@ def test_other_samples_of_the_law_are_silent(model):
     assert model.extrapolates(X).mean() < 0.003
 
 
-def test_a_hole_is_far_from_all_samples_but_not_outside():
+def test_hole_is_far_from_samples_but_not_outside():
     ring = problems.load("circle").sample(500, random_state=0)
     support = Support.of(ring, 0)
     assert support.far(np.zeros((1, 2))).tolist() == [True]

@@ -1,4 +1,4 @@
-"""Text: which line holds names, which column is an index, and what a spreadsheet would execute."""
+"""Text files: headers, index columns, and labels that a spreadsheet would execute."""
 
 import csv
 import io
@@ -15,15 +15,15 @@ from kdmaps.exceptions import DataWarning
 from shared import known_warning
 
 X = np.random.default_rng(0).standard_normal((60, 10))
-NUMBERS = "is taken for the numbers of the columns, not for a sample"
-INDEX = "has no name: it is taken for the index of a data frame and left out"
+NUMBERS = "was read as the numbers of the columns"
+INDEX = "was left out as the index of a data frame"
 
 
 # --- names ------------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("width", [1, 2, 3, 10])
 @pytest.mark.parametrize(("ending", "mark"), [("csv", ","), ("tsv", "\t"), ("csv", ";"), ("txt", " ")])
 @pytest.mark.parametrize("first", [0, 1])
-def test_numbers_of_columns_are_no_sample(width, ending, mark, first, tmp_path):
+def test_numbers_of_columns_are_a_header(width, ending, mark, first, tmp_path):
     path = tmp_path / f"f.{ending}"
     frame = pd.DataFrame(X[:, :width], columns=range(first, first + width))
     frame.to_csv(path, index=False, sep=mark)
@@ -38,7 +38,7 @@ def test_numbers_of_columns_are_no_sample(width, ending, mark, first, tmp_path):
 
 
 @pytest.mark.parametrize("columns", [range(3), list("abc")], ids=["numbers", "names"])
-def test_an_index_is_no_coordinate(columns, tmp_path):
+def test_index_is_left_out(columns, tmp_path):
     pd.DataFrame(X[:, :3], columns=columns).to_csv(tmp_path / "f.csv")
     with pytest.warns(DataWarning) as caught:
         table = open_table(tmp_path / "f.csv")
@@ -47,8 +47,8 @@ def test_an_index_is_no_coordinate(columns, tmp_path):
     assert table.labels == [str(name) for name in columns]
 
 
-def test_numbers_beside_names(tmp_path):
-    """Of a frame to which a column of weights and one of labels was added."""
+def test_numbers_and_names(tmp_path):
+    """A data frame of numbered columns with additional columns of weights and labels."""
     frame = pd.DataFrame(X[:, :3]).assign(weight=0.5, run="a")
     frame.to_csv(tmp_path / "f.csv", index=False)
     with pytest.warns(DataWarning, match=NUMBERS):
@@ -61,15 +61,15 @@ def test_numbers_beside_names(tmp_path):
 @pytest.mark.parametrize(
     "lines",
     [
-        "0,1\n1,0\n0,0",  # two columns of integers may begin so
+        "0,1\n1,0\n0,0",  # two columns of integers may start like this
         "0\n0\n1",
-        "0.0,1.0,2.0\n0.5,0.5,0.5",  # no names of columns are written so
+        "0.0,1.0,2.0\n0.5,0.5,0.5",  # names of columns are not written like this
         "1,0,2\n0.5,0.5,0.5",
         "2,3,4\n0.5,0.5,0.5",
-        "0,1,2",  # nothing below it
+        "0,1,2",  # no samples below it
     ],
 )
-def test_samples_that_are_no_numbers_of_columns(lines, tmp_path):
+def test_integers_that_are_a_sample(lines, tmp_path):
     (tmp_path / "f.csv").write_text(lines + "\n")
     table = open_table(tmp_path / "f.csv")
     np.testing.assert_array_equal(
@@ -77,7 +77,7 @@ def test_samples_that_are_no_numbers_of_columns(lines, tmp_path):
     )
 
 
-def test_header_decides(tmp_path):
+def test_header_given(tmp_path):
     (tmp_path / "f.csv").write_text("0,1,2\n0.5,0.5,0.5\n")
     assert gather(open_table(tmp_path / "f.csv", header=False).select()).shape == (2, 3)
     table = open_tables([tmp_path / "f.csv"] * 2, header=True)
@@ -85,12 +85,12 @@ def test_header_decides(tmp_path):
     (tmp_path / "g.csv").write_text("0.1,0.2\n0.5,0.5\n")
     assert open_table(tmp_path / "g.csv", header=True).names == ["0.1", "0.2"]
     np.save(tmp_path / "f.npy", X)
-    with pytest.raises(ValueError, match="header=True: only text has a line of names; leave it out"):
+    with pytest.raises(ValueError, match="header=True: only text"):
         open_table(tmp_path / "f.npy", header=True)
 
 
 @known_warning()
-def test_the_command_tells_what_it_decided(tmp_path):
+def test_command_reports_the_header(tmp_path):
     path, out = tmp_path / "f.csv", tmp_path / "out"
     pd.DataFrame(X[:, :2]).to_csv(path, index=False)
     result = run("fit", path, *GIVEN, "--resamples", 0, "--out", out)
@@ -107,10 +107,10 @@ def test_the_command_tells_what_it_decided(tmp_path):
     assert "header=False" in (out / "report.html").read_text()
 
 
-def test_a_line_without_end_is_refused(tmp_path, monkeypatch):
+def test_endless_line(tmp_path, monkeypatch):
     monkeypatch.setattr(text, "MAX_LINE", 1000)
     (tmp_path / "f.csv").write_text("1," * 1000)
-    with pytest.raises(ValueError, match=r"f\.csv cannot be read as text: line 1 is longer than 1000 characters"):
+    with pytest.raises(ValueError, match=r"f\.csv .*line 1 is longer than 1000"):
         open_table(tmp_path / "f.csv")
 
 
@@ -119,7 +119,7 @@ LABELS = ["=1+1", "+A1", "-A1", "@SUM(A1)", "\t=1", "\r=1", " =1+1", '=HYPERLINK
 
 
 def test_labels_are_not_executed():
-    """Numbers and other labels are as they were; what begins as a formula begins with an apostrophe."""
+    """Labels that look like formulas get an apostrophe; numbers and other labels are unchanged."""
     file = io.BytesIO()
     make_writer(".csv")(file, np.zeros((len(LABELS), 1)), ["mode1"], {"group": np.array(LABELS), "=2": np.arange(12)})
     names, *rows = csv.reader(io.StringIO(file.getvalue().decode(), newline=""))
@@ -129,7 +129,7 @@ def test_labels_are_not_executed():
 
 
 @known_warning()
-def test_a_group_is_not_executed(tmp_path):
+def test_groups_are_not_executed(tmp_path):
     groups = np.repeat(["=1+1", "b", "c"], 20)
     pd.DataFrame(X[:, :2], columns=["x", "y"]).assign(run=groups).to_csv(tmp_path / "f.csv", index=False)
     result = run("fit", tmp_path / "f.csv", *GIVEN, "--groups", "run", "--resamples", 0, "--out", tmp_path / "out")

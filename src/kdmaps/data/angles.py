@@ -15,23 +15,23 @@ from kdmaps.utils.frames import column_names, like
 
 
 def angles(X: Any, columns: Sequence[str | int] | None = None, degrees: bool = False) -> Any:
-    """Replace angles by their cosine and sine, which do not jump where a turn ends.
+    """Replace angles by their cosine and sine, which are continuous at the end of a turn.
 
-    The pair (cos φ, sin φ) has the metric of φ: dcos² + dsin² = dφ², so rates of modes in radians do not change.
+    The pair (cos φ, sin φ) has the metric of φ, d(cos φ)² + d(sin φ)² = dφ², so rates in radians do not change.
 
     Parameters
     ----------
     X : array-like of shape (n_samples, d), data frame or Source
+        Samples; a source is converted in parts.
     columns : sequence of str or int, optional
-        The angles, by the names of a data frame (or of a source), or by numbers; by default all columns.
+        Names or numbers of the columns with angles; by default all columns.
     degrees : bool, default=False
-        Whether angles are in degrees instead of radians.
+        Set if angles are in degrees instead of radians.
 
     Returns
     -------
-    array, data frame or Source of d plus the number of angles columns
-        Cosine and sine stand in the place of each angle, named "cos(phi)" and "sin(phi)" if the angle is "phi". A
-        source is read in parts.
+    array, data frame or Source
+        Each angle is replaced by two columns, named "cos(phi)" and "sin(phi)" if the angle is "phi".
 
     Examples
     --------
@@ -62,14 +62,14 @@ def angles(X: Any, columns: Sequence[str | int] | None = None, degrees: bool = F
 
 
 def _on_circles(X: np.ndarray, chosen: set[int], degrees: bool) -> np.ndarray:
-    """Return the columns with cosine and sine in the places of angles."""
+    """Replace angles by cosine and sine."""
     values = np.deg2rad(X) if degrees else X
     parts = [(np.cos(values[:, j]), np.sin(values[:, j])) if j in chosen else (X[:, j],) for j in range(X.shape[1])]
     return np.column_stack([column for part in parts for column in part])
 
 
 def _numbers(columns: Sequence[str | int] | None, names: list[str] | None, width: int) -> set[int]:
-    """Return the numbers of the columns that are angles."""
+    """Return the numbers of the columns with angles."""
     if columns is None:
         return set(range(width))
     if isinstance(columns, str):
@@ -79,7 +79,7 @@ def _numbers(columns: Sequence[str | int] | None, names: list[str] | None, width
     unknown = [column for column in columns if column not in known]
     if unknown:
         there = f"Columns are numbered 0 to {width - 1}" + (f", named {', '.join(names)}." if names else ".")
-        raise ValueError(f"columns: there is no column {unknown[0]!r} that could be an angle. {there}")
+        raise ValueError(f"columns: X does not have a column {unknown[0]!r}. {there}")
     return {known[column] for column in columns}
 
 

@@ -1,4 +1,4 @@
-"""Length scales of a data set."""
+"""Length scales of a data set: the median distance, and the support of the samples."""
 
 from __future__ import annotations
 
@@ -12,29 +12,29 @@ from sklearn.utils import check_random_state
 
 from kdmaps.utils.types import RandomStateLike
 
-#: Up to this many samples the median is over all pairs; beyond, over the pairs of a seeded subsample.
+#: Number of samples up to which the median is over all pairs; beyond, it is over the pairs of a random subsample.
 MEDIAN_SAMPLES = 1_000
-#: Size of that subsample. A larger one would dominate the cost of a fit apart from its sums, for digits that no
-#: bandwidth needs.
+#: Size of that subsample. A larger one would dominate the cost of a fit apart from its sums, and a bandwidth does not
+#: need more digits.
 SUBSAMPLE = 500
-#: Message for samples whose squared distances exceed the largest float.
+#: Message for samples whose squared distances overflow.
 OVERFLOW = "Squared distances between samples of X overflow; give X in larger units, so that its numbers are smaller."
-#: Samples that are kept to measure distances to, and those whose own distances say what is far.
+#: Number of samples stored, and number of samples whose nearest neighbours define the radius.
 KEPT, MEASURED = 1_000, 300
-#: A point is far if its nearest sample is further than this many times a distance that 99 % of the samples keep.
+#: Radius in units of the 99 % quantile of distances to the nearest sample.
 FAR = 3.0
-#: Coordinates that leave the range of the samples by more than this part of it are outside. (Of 1e6 Gaussian samples
-#: the extremes are 1.3 times those of the 1e4 that are looked at: 0.16 of the range.)
+#: Fraction of the range of the samples by which coordinates may exceed it. (The range of 1e6 Gaussian samples exceeds
+#: the range of the 1e4 that are examined by 0.16 of it on each side.)
 MARGIN = 0.25
 
 
 def median_distance(
     X: np.ndarray, sample_weight: np.ndarray | None = None, random_state: RandomStateLike = None
 ) -> float:
-    """Return the median Euclidean distance over pairs of different samples; a pair counts with the product of weights.
+    """Return the median Euclidean distance over pairs of different samples, weighted by the product of their weights.
 
-    Pairs of equal samples do not count, so that an integer weight is equivalent to repeating the sample. A large X is
-    represented by a seeded subsample.
+    Pairs of equal samples are excluded, so that an integer weight is equivalent to repeating the sample. A large X is
+    represented by a random subsample.
     """
     n = X.shape[0]
     weight = np.ones(n) if sample_weight is None else sample_weight
@@ -52,18 +52,18 @@ def median_distance(
         pairs = np.triu_indices(X.shape[0], 1)
         median = _weighted_median(distances, weight[pairs[0]] * weight[pairs[1]] * (distances > 0))
     if not median > 0:
-        raise ValueError("All samples of X are equal (0 median pairwise distance): there are no modes to find.")
+        raise ValueError("All samples of X are equal (0 median pairwise distance), so modes do not exist.")
     if not median < np.inf:
         raise ValueError(OVERFLOW)
     return float(median)
 
 
 def _median(values: np.ndarray) -> float:
-    """Return `np.median`, a few times faster for many values: only the tenth of them around the median is sorted."""
+    """Return `np.median`, a few times faster for many values, by sorting only the tenth around the median."""
     low, high = np.quantile(values[::97], (0.45, 0.55))
     middle = values[(values >= low) & (values <= high)]
     below, ranks = np.count_nonzero(values < low), np.array([(values.size - 1) // 2, values.size // 2])
-    if ranks[0] < below or ranks[1] >= below + middle.size:  # every 97th value was not typical
+    if ranks[0] < below or ranks[1] >= below + middle.size:  # every 97th value is not representative
         return np.median(values)
     return np.partition(middle, ranks - below)[ranks - below].mean()
 
@@ -96,16 +96,16 @@ def resolve_bandwidth(
 
 @dataclass(frozen=True)
 class Support:
-    """Where the samples of a fit are.
+    """The region covered by the samples of a fit.
 
     Attributes
     ----------
     samples : ndarray of shape (m, d)
-        Some of them.
+        A random subset.
     low, high : ndarray of shape (d,)
         The smallest and the largest value of each coordinate.
     radius : float
-        Points whose nearest sample is further than this are far from all samples.
+        A point is far from the samples if its nearest sample is further away than this.
     """
 
     samples: np.ndarray
@@ -115,7 +115,7 @@ class Support:
 
     @classmethod
     def of(cls, X: np.ndarray, seed: int) -> Support:
-        """Look at these samples."""
+        """Return the support of these samples."""
         X = np.asarray(X, dtype=np.float64)
         kept = X[np.sort(np.random.RandomState(seed).permutation(len(X))[:KEPT])]
         distinct = np.unique(kept, axis=0)
@@ -124,18 +124,18 @@ class Support:
         return cls(kept, X.min(axis=0), X.max(axis=0), FAR * float(np.quantile(nearest, 0.99)))
 
     def extended(self, bounds: tuple[np.ndarray, np.ndarray] | None) -> Support:
-        """Return the support of other samples too, of which the smallest and the largest values are known."""
+        """Return the support extended by the smallest and largest values of further samples."""
         if bounds is None:
             return self
         return replace(self, low=np.minimum(self.low, bounds[0]), high=np.maximum(self.high, bounds[1]))
 
     def far(self, X: np.ndarray) -> np.ndarray:
-        """Return which points are far from all samples; (n,) of bool."""
+        """Return which points are far from all samples."""
         distances, _ = cKDTree(self.samples).query(np.asarray(X, dtype=np.float64))
         return np.asarray(distances > self.radius)
 
     def outside(self, X: np.ndarray) -> np.ndarray:
-        """Return the rows with a coordinate far outside the range of the samples: all are far, and quickly found."""
+        """Return the rows with a coordinate far outside the range of the samples: a fast sufficient test of `far`."""
         margin = MARGIN * (self.high - self.low)
         low, high = self.low - margin, self.high + margin
         if np.all(X.min(axis=0) >= low) and np.all(X.max(axis=0) <= high):

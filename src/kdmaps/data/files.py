@@ -32,21 +32,21 @@ def open_table(
         `.npy` (mapped), `.npz`, `.csv`, `.tsv`, `.txt`, `.dat` (with or without a line of names; PLUMED's `#! FIELDS`
         too), `.parquet` (pyarrow), `.zarr` (zarr), or, with a topology, any trajectory that mdtraj reads.
     array : str, optional
-        Name of the array of samples in an `.npz` file or a Zarr group; by default "X", or the only array of two or
+        Name of the array of samples in an `.npz` file or a Zarr group; by default "X", or the only array with two or
         more dimensions. Axes after the first are flattened.
     header : bool, optional
-        Of text: whether the first line holds the names of the columns. By default it does if it holds no number, or
-        the numbers of the columns (0, 1, 2, …), as data frames without names write them; of the latter, and of an index
-        that is left out, a DataWarning tells.
+        Set if the first line of text contains the names of the columns. By default it does if none of its fields is a
+        number, or if they are the numbers of the columns (0, 1, 2, …), as written by data frames without names. The
+        latter, and an index that is left out, cause a DataWarning.
     stride : int, default=1
-        Take every stride-th row.
+        Read every stride-th row.
     topology : path-like, optional
         Topology of a trajectory.
     descriptor : {"heavy-atoms", "dihedrals"}, default="heavy-atoms"
-        Columns computed from a trajectory: coordinates of all atoms except hydrogen, superposed on the first frame;
-        or cosine and sine of the backbone dihedrals φ and ψ.
+        Columns computed from a trajectory: coordinates of all atoms except hydrogen, superposed on the first frame of
+        `reference`; or cosine and sine of the backbone dihedrals φ and ψ.
     reference : path-like, optional
-        Trajectory on whose first frame atoms are superposed; by default `path`.
+        Trajectory with the frame of reference; by default `path`.
 
     Returns
     -------
@@ -56,16 +56,16 @@ def open_table(
     if stride < 1:
         raise ValueError(f"stride must be 1 or more, got {stride}.")
     if not path.exists():
-        remedy = " Leave the quotes out: it is the shell that turns a * into names." if "*" in str(path) else ""
+        remedy = " Remove the quotes, so that the shell expands the *." if "*" in str(path) else ""
         raise FileNotFoundError(f"{path} does not exist.{remedy}")
     if descriptor not in DESCRIPTORS:
         raise ValueError(f"descriptor must be one of {', '.join(DESCRIPTORS)}, got {descriptor!r}.")
     known = FORMATS.get(path.suffix.lower()) if topology is None else None
     if array is not None and not (known and known.named_arrays):
         archives = " and ".join(suffix for suffix, known in FORMATS.items() if known.named_arrays)
-        raise ValueError(f"array={array!r}: only {archives} hold arrays with names; leave it out for {path}.")
+        raise ValueError(f"array={array!r}: only {archives} contain named arrays; leave it out for {path}.")
     if header is not None and not (known and known.text):
-        raise ValueError(f"header={header!r}: only text has a line of names; leave it out for {path}.")
+        raise ValueError(f"header={header!r}: only text files can have a header; leave it out for {path}.")
     if topology is not None:
         table = open_trajectory(path, Path(topology), descriptor, Path(reference or path))
     elif known is not None:
@@ -75,21 +75,32 @@ def open_table(
         raise ValueError(f"{path} is a directory; give a file in it.")
     else:
         raise ValueError(
-            f"{path}: cannot tell the format from the ending {path.suffix!r}; known are {', '.join(FORMATS)}. A "
-            "trajectory needs its topology (--topology); other data come from a callable that returns an iterator of "
-            "chunks."
+            f"{path}: unknown format {path.suffix!r}; known are {', '.join(FORMATS)}. For a trajectory, give its "
+            "topology (--topology); for other data, pass a callable that returns an iterator of chunks."
         )
     if table.n_samples == 0:
-        raise ValueError(f"{path} holds no samples.")
+        raise ValueError(f"{path} contains no samples.")
     return table.every(stride)
 
 
 def open_tables(
     paths: Sequence[PathLike], *, stride: int = 1, reference: PathLike | None = None, **options: Any
 ) -> Table:
-    """Inspect files with the same columns and join their rows; of the joined rows, take every stride-th.
+    """Inspect files with the same columns and join their rows.
 
-    The reference of trajectories is the first path by default. The other options are those of `open_table`.
+    Parameters
+    ----------
+    paths : sequence of path-like
+    stride : int, default=1
+        Read every stride-th of the joined rows.
+    reference : path-like, optional
+        Trajectory with the frame of reference; by default the first path.
+    **options
+        As in `open_table`.
+
+    Returns
+    -------
+    table : Table
     """
     if len(paths) == 1:
         return open_table(paths[0], stride=stride, reference=reference, **options)
@@ -98,9 +109,17 @@ def open_tables(
 
 
 def read_column(where: str, table: Table, what: str, stride: int = 1) -> np.ndarray:
-    """Return one number or label per sample: the column `where` of the table, or the only column of the file `where`.
+    """Return one number or label per sample: the column `where` of a table, or the only column of the file `where`.
 
-    `what` is the option that asked for it, for messages.
+    Parameters
+    ----------
+    where : str
+        Name of a column or path of a file.
+    table : Table
+    what : str
+        The option that asks for the column, for messages.
+    stride : int, default=1
+        Read every stride-th row of the file.
     """
     column = table.column(where)
     if column is not None:
@@ -110,5 +129,5 @@ def read_column(where: str, table: Table, what: str, stride: int = 1) -> np.ndar
     other = open_table(where, stride=stride)
     names = [*other.labels, *other.extras]
     if len(names) != 1:
-        raise ValueError(f"{what}: {where} holds {len(names)} columns, not one.")
+        raise ValueError(f"{what}: {where} has {len(names)} columns instead of one.")
     return np.asarray(other.column(names[0]))

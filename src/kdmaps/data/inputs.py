@@ -1,4 +1,4 @@
-"""Whatever an estimator accepts as X, turned into a `Source`."""
+"""Conversion of anything that an estimator accepts as X to a `Source`."""
 
 from __future__ import annotations
 
@@ -71,12 +71,12 @@ def join_trajectories(
     Raises
     ------
     ValueError
-        If groups (or weights) do not belong to X: labels are missing, or are those of data frames in another order.
+        If groups (or weights) do not match X: labels are missing, or rows of data frames are in a different order.
 
     Returns
     -------
-    X : array, or whatever was given if it is no list of arrays
-    groups : array of shape (n_samples,) or what was given
+    X : array, or the argument if it is not a list of arrays
+    groups : array of shape (n_samples,), or the argument
         The trajectory of each row.
     lengths : list of int or None
         Number of rows of each trajectory.
@@ -85,27 +85,29 @@ def join_trajectories(
         raise ValueError("X is a list of files; read them with kdmaps.data.open_tables(paths).select().")
     frames.check_row_labels(X, groups=groups, sample_weight=sample_weight)
     if (missing := _missing(groups)).any():
-        raise ValueError(f"groups has no label for row {missing.argmax()}; give every row one, or leave it out of X.")
+        raise ValueError(
+            f"groups: the label of row {missing.argmax()} is missing; label every row, or leave the row out of X."
+        )
     if not isinstance(X, list | tuple) or not X or not all(len(getattr(part, "shape", ())) == 2 for part in X):
         return X, groups, None
     if any(hasattr(part, "tocsr") for part in X):
-        raise TypeError("X holds sparse matrices, but dense data is required; use toarray().")
+        raise TypeError("X contains sparse matrices, but dense data is required; use toarray().")
     if groups is not None:
-        raise ValueError("groups is not needed beside a list of arrays: each array is a group. Leave it out.")
+        raise ValueError("groups cannot be combined with a list of arrays, each of which is a group; leave it out.")
     widths = {part.shape[1] for part in X}
     if len(widths) > 1:
-        raise ValueError(f"The arrays of X have {', '.join(map(str, sorted(widths)))} columns; all need the same.")
+        raise ValueError(f"The arrays of X have {', '.join(map(str, sorted(widths)))} columns; all must have the same.")
     lengths = [part.shape[0] for part in X]
     names = [column_names(part) for part in X]
     if any(each != names[0] for each in names):
-        raise ValueError("The data frames of X have different columns; give all of them the same, in the same order.")
+        raise ValueError("The data frames of X have different columns; all must have the same, in the same order.")
     joined = np.concatenate(X) if names[0] is None else frames.joined(X)
-    # One trajectory has no others to be held out for: its rows are samples as those of an array.
+    # With a single trajectory there is no other group to hold out: its rows are treated as an array.
     return joined, np.repeat(np.arange(len(X)), lengths) if len(X) > 1 else None, lengths
 
 
 def _missing(groups: ArrayLike | None) -> np.ndarray:
-    """Return which labels are missing: None, NaN, and what data frames have in their place."""
+    """Return which labels are missing (None, NaN, NaT, NA)."""
     labels = np.asarray(groups).ravel()
     if groups is None or labels.dtype.kind in "biuSU":
         return np.zeros(1, dtype=bool)
@@ -115,7 +117,7 @@ def _missing(groups: ArrayLike | None) -> np.ndarray:
 
 
 def is_array_like(X: Any) -> bool:
-    """Return whether X is numbers in memory, which scikit-learn validates."""
+    """Return whether X is an array, a data frame or a list in memory, which scikit-learn validates."""
     if isinstance(X, str | os.PathLike | np.memmap | Source) or hasattr(X, "__next__"):
         return False
     if object_reader(X) is not None or is_dask(X):
@@ -127,7 +129,7 @@ def _open_path(path: Path) -> Source:
     try:
         table = open_table(path)
         if table.names is not None and table.extras:
-            raise ValueError(f"{path} has columns of text: {', '.join(table.extras)}; leave them out of the file.")
+            raise ValueError(f"{path} has columns of text: {', '.join(table.extras)}; remove them from the file.")
         return table.select()
     except (ValueError, FileNotFoundError) as error:
         kind = FileNotFoundError if isinstance(error, FileNotFoundError) else ValueError
@@ -135,7 +137,7 @@ def _open_path(path: Path) -> Source:
 
 
 def check_columns(estimator: Any, source: Source, reset: bool) -> None:
-    """Remember the number and the names of the columns, or compare them with those of `fit`."""
+    """Set the number and the names of the columns, or compare them with the columns of `fit`."""
     names = source.feature_names
     if reset:
         estimator.n_features_in_ = source.n_features
@@ -150,4 +152,4 @@ def check_columns(estimator: Any, source: Source, reset: bool) -> None:
         )
     known = getattr(estimator, "feature_names_in_", None)
     if names is not None and known is not None and list(known) != names:
-        raise ValueError(f"X has the columns {', '.join(names)}; the feature names of fit were {', '.join(known)}.")
+        raise ValueError(f"X has the columns {', '.join(names)}, but the feature names of fit were {', '.join(known)}.")

@@ -1,4 +1,4 @@
-"""Columns of a file, and the choice of samples among them."""
+"""Columns of a file, and the selection of samples among them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 if TYPE_CHECKING:
     from kdmaps.data.sources import Source
 
-#: Names of columns that a message lists.
+#: Number of names of columns listed in a message.
 _SHOWN_NAMES = 12
 
 Blocks = Iterator[np.ndarray]
@@ -25,29 +25,29 @@ class Table:
     Attributes
     ----------
     width : int
-        Number d of columns of numbers.
+        Number d of numeric columns.
     blocks : callable
-        Takes a list of indices of columns of numbers; yields blocks of their rows, from the first row on.
+        Takes a list of indices of numeric columns; yields blocks of their rows, from the first row on.
     names : list of str or None
-        Names of the columns of numbers, if the file has them.
+        Names of the numeric columns, if any.
     extras : dict of str to callable
-        Other columns, text or further arrays of an archive: each function yields the blocks of one column.
+        Other columns, such as text or further arrays of an archive: each function yields the blocks of one column.
     words : tuple of str
-        Those of them that stand beside the columns of numbers, but hold something else.
+        Extras that are columns of text in the same table.
     array : ndarray or None
-        The columns of numbers, if they are in memory or mapped.
+        The numeric columns, if they are in memory or mapped.
     n_samples : int or None
-        Number of rows, if the file tells it.
+        Number of rows, if known.
     ordered : bool
-        Whether the rows are known to be in the order of time.
+        True if the rows are known to be in temporal order.
     times : callable or None
-        Returns the times of the rows, where the file has them.
+        Returns the times of the rows, if the file contains them.
     lengths : list of int
-        Numbers of rows of the files that were joined, complete after a pass over the blocks; empty for one file.
+        Numbers of rows of the joined files, complete after a pass over the blocks; empty for a single file.
     gap : callable or None
-        Says where rows are apart, such as by an empty line of text, or returns None if they are nowhere.
+        Returns a description of the first gap between rows, such as an empty line of text, or None.
     hint : str
-        Added to the error that no column is left, for a file without columns of numbers.
+        Added to the error message for a file without numeric columns.
     """
 
     width: int
@@ -65,7 +65,7 @@ class Table:
 
     @classmethod
     def from_blocks(cls, width: int, start: Callable[[], Blocks], **fields: Any) -> Table:
-        """Make a table of a function that yields blocks of all columns of numbers; `fields` are further attributes."""
+        """Make a table from a function that yields blocks of all numeric columns; `fields` are further attributes."""
 
         def blocks(columns: list[int]) -> Blocks:
             return start() if columns == list(range(width)) else (block[:, columns] for block in start())
@@ -74,11 +74,11 @@ class Table:
 
     @property
     def labels(self) -> list[str]:
-        """Names of the columns of numbers, or their numbers if they have no names."""
+        """Names of the numeric columns, or their numbers if they are not named."""
         return [str(j) for j in range(self.width)] if self.names is None else self.names
 
     def column(self, name: str) -> np.ndarray | None:
-        """Return a column by its label or the name of an extra; None if there is no such column."""
+        """Return a column by its label or the name of an extra; None if it does not exist."""
         if name in self.extras:
             blocks = self.extras[name]()
         elif name in self.labels:
@@ -94,11 +94,17 @@ class Table:
         ----------
         columns : str or sequence of str, optional
             Names, numbers and slices of numbers, in a sequence or separated by commas: "phi,psi", "0:3", "0,2:". By
-            default all columns of numbers.
+            default all numeric columns.
         leave_out : iterable of str
-            Columns with another role, such as weights, which the default leaves out.
+            Columns for other purposes, such as weights, that are left out by default.
+
+        Returns
+        -------
+        source : Source
         """
-        from kdmaps.data.sources import ArraySource  # sources write files, and so know the formats, which know tables
+        from kdmaps.data.sources import (
+            ArraySource,  # sources write files and import the formats, which import this module
+        )
         from kdmaps.data.streams import StreamSource
 
         if columns is None:
@@ -112,7 +118,7 @@ class Table:
         labels = self.labels
         names = [pick if isinstance(pick, str) else labels[pick] for pick in picks]
         if len(set(names)) < len(names):
-            raise ValueError(f"columns={columns!r} takes a column twice.")
+            raise ValueError(f"columns={columns!r} contains a column twice.")
         numbers = [pick for pick in picks if isinstance(pick, int)]
         array = self._view(numbers) if len(numbers) == len(picks) else self._read(names)
         known = None if self.names is None and len(numbers) == len(picks) else names
@@ -149,7 +155,7 @@ class Table:
         )
 
     def describe_columns(self) -> str:
-        """Return a sentence that tells which columns there are."""
+        """Return a sentence that lists the columns."""
         known = [*(self.names or []), *self.extras]
         named = f", named {', '.join(known[:_SHOWN_NAMES])}{' …' if len(known) > _SHOWN_NAMES else ''}" if known else ""
         if self.width:
@@ -157,7 +163,7 @@ class Table:
         return f"Columns are{named.removeprefix(', named')}. {self.hint}".strip()
 
     def _view(self, numbers: list[int]) -> np.ndarray | None:
-        """Return some columns of the array; None if that would copy them from a file."""
+        """Return columns of the array; None if this would copy them from a file."""
         if self.array is None:
             return None
         if numbers == list(range(numbers[0], numbers[-1] + 1)):
@@ -165,11 +171,11 @@ class Table:
         return None if isinstance(self.array, np.memmap) else self.array[:, numbers]
 
     def _read(self, names: list[str]) -> np.ndarray:
-        """Read whole columns, of which some are extras."""
+        """Read complete columns, including extras."""
         columns = {name: np.asarray(self.column(name)) for name in names}
         for name, column in columns.items():
             if column.dtype.kind not in "fiub":
-                raise ValueError(f"Column {name!r} holds text, not numbers; leave it out.")
+                raise ValueError(f"Column {name!r} is text, not numbers; leave it out.")
         return np.column_stack([*columns.values()])
 
     def _shape(self) -> str:
@@ -187,7 +193,7 @@ class Table:
             )
             if where and all(0 <= j < self.width for j in where):
                 return list(where)
-        raise ValueError(f"There is no column {item!r}. {self.describe_columns()}")
+        raise ValueError(f"Column {item!r} does not exist. {self.describe_columns()}")
 
 
 def join(tables: Sequence[Table], paths: Sequence[object]) -> Table:
@@ -196,13 +202,13 @@ def join(tables: Sequence[Table], paths: Sequence[object]) -> Table:
     for table, path in zip(tables, paths, strict=True):
         if (table.names is None) != (first.names is None) or table.width != first.width:
             raise ValueError(
-                f"{path} has {table._shape()}, but {paths[0]} has {first._shape()}; files that are joined need the "
-                "same columns."
+                f"{path} has {table._shape()}, but {paths[0]} has {first._shape()}; joined files must have the same "
+                "columns."
             )
         if differing := set(table.names or ()) ^ set(first.names or ()):
             raise ValueError(
-                f"{path} and {paths[0]} differ in columns: {', '.join(sorted(differing))}; files that are joined need "
-                "the same ones."
+                f"{path} and {paths[0]} differ in columns: {', '.join(sorted(differing))}; joined files must have the "
+                "same columns."
             )
     lengths: list[int] = []
 
@@ -224,19 +230,19 @@ def join(tables: Sequence[Table], paths: Sequence[object]) -> Table:
 
         return counted(start)
 
-    def beside(name: str) -> Blocks:
+    def extra(name: str) -> Blocks:
         return counted(lambda table: table.extras[name]())
 
-    clocks = [table.times for table in tables if table.times is not None]
+    timed = [table.times for table in tables if table.times is not None]
     counts = [table.n_samples for table in tables]
     return Table(
         first.width,
         numbers,
         first.names,
-        {name: partial(beside, name) for name in first.extras if all(name in table.extras for table in tables)},
+        {name: partial(extra, name) for name in first.extras if all(name in table.extras for table in tables)},
         n_samples=None if None in counts else sum(filter(None, counts)),
         ordered=first.ordered,
-        times=None if len(clocks) < len(tables) else lambda: np.concatenate([times() for times in clocks]),
+        times=None if len(timed) < len(tables) else lambda: np.concatenate([times() for times in timed]),
         lengths=lengths,
         hint=first.hint,
         words=tuple(dict.fromkeys(name for table in tables for name in table.words)),

@@ -1,1 +1,1 @@
-"""File formats: one module for each, with its reader, its writer, and the reader of the objects of its library."""
+"""File formats: one module for each, with its reader, its writer, and readers of objects of its library."""

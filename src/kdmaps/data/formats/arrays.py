@@ -1,4 +1,4 @@
-"""NumPy's `.npy` and `.npz` files, and the choice of the samples among arrays with names."""
+"""NumPy's `.npy` and `.npz` files, and the selection of samples among named arrays."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
-from kdmaps.data.formats.base import Beside, block_rows, reading, row_blocks
+from kdmaps.data.formats.base import Extras, block_rows, reading, row_blocks
 from kdmaps.data.table import Blocks, Table
 from kdmaps.utils.files import as_path, replacing
 
-#: Bytes that must be in memory at once, a row or an array stored column by column, for each byte of a file. Numbers are
-#: compressed to a tenth at best, zeros to a thousandth: a file that claims more is made to fill the memory.
+#: Bytes that must be in memory at once (a row, or an array in column-major order) for each byte of a file. Numbers
+#: compress to a tenth at best, and zeros to a thousandth: larger ratios are malicious.
 MAX_UNPACKED = 100
 
 
@@ -26,21 +26,21 @@ def open_npy(path: Path) -> Table:
         mapped = np.load(path, mmap_mode="r", allow_pickle=False)
         _check_numbers(mapped.shape, mapped.dtype, "it")
         if path.stat().st_size != mapped.offset + mapped.nbytes:
-            raise ValueError(f"it does not have the size of its shape {mapped.shape}.")
-    if mapped.ndim > 2:  # frames of atoms and trajectories of frames look the same
+            raise ValueError(f"its size does not match its shape {mapped.shape}.")
+    if mapped.ndim > 2:  # ambiguous: frames of atoms, or trajectories of frames
         raise ValueError(
-            f"{path} holds an array of shape {mapped.shape}; samples are rows of a table. Of (trajectory, frame, "
-            "coordinate), save X.reshape(-1, X.shape[-1]) and give groups = np.repeat(np.arange(X.shape[0]), "
-            "X.shape[1]); of (frame, atom, xyz), save X.reshape(len(X), -1)."
+            f"{path} contains an array of shape {mapped.shape}, but samples are rows of a table. For (trajectory, "
+            "frame, coordinate), save X.reshape(-1, X.shape[-1]) and give groups = np.repeat(np.arange(X.shape[0]), "
+            "X.shape[1]); for (frame, atom, xyz), save X.reshape(len(X), -1)."
         )
     return _from_array(mapped.reshape(len(mapped), math.prod(mapped.shape[1:])))
 
 
-def write_npy(file: BinaryIO, values: np.ndarray, names: Sequence[str], beside: Beside) -> None:
-    """Write the values of a table as one array; names and columns beside them are left out."""
+def write_npy(file: BinaryIO, values: np.ndarray, names: Sequence[str], extras: Extras) -> None:
+    """Write the values of a table as one array, without names and extras."""
     values = np.ascontiguousarray(values)
     np.lib.format.write_array_header_1_0(file, np.lib.format.header_data_from_array_1_0(values))
-    file.write(values.data)  # np.save would not say why a full disk took only some of it
+    file.write(values.data)  # np.save does not report a full disk
 
 
 def write_rows(path: Any, chunks: Iterable[np.ndarray]) -> np.memmap:
@@ -56,14 +56,14 @@ def write_rows(path: Any, chunks: Iterable[np.ndarray]) -> np.memmap:
                 np.lib.format.write_array_header_1_0(file, header)
             file.write(np.ascontiguousarray(chunk).data)
             count += chunk.shape[0]
-        # numpy leaves room for a number of rows that grows, so the final header is as long as the first.
+        # numpy pads the header for a larger number of rows, so the final header has the length of the first.
         file.seek(0)
         np.lib.format.write_array_header_1_0(file, {**header, "shape": (count, *header["shape"][1:])})
     return np.load(path, mmap_mode="r")
 
 
 class NamedArray(NamedTuple):
-    """An array of an archive; `blocks` reads its rows, with the axes after the first flattened."""
+    """An array of an archive; `blocks` yields its rows, with the axes after the first flattened."""
 
     shape: tuple[int, ...]
     dtype: np.dtype
@@ -73,23 +73,23 @@ class NamedArray(NamedTuple):
 def open_npz(path: Path, array: str | None) -> Table:
     """Inspect a `.npz` archive and return its columns."""
     with reading(path, "an archive of arrays, or is truncated"), zipfile.ZipFile(path) as archive:
-        for name in archive.namelist():  # a damaged name of an array may look like that of something else
+        for name in archive.namelist():  # a damaged name may no longer end in .npy
             archive.open(name).close()
         members = [name for name in archive.namelist() if name.endswith(".npy")]
         stored = {name.removesuffix(".npy"): _open_member(path, archive, name) for name in members}
     return choose_samples(path, stored, array)
 
 
-def write_npz(file: BinaryIO, values: np.ndarray, names: Sequence[str], beside: Beside) -> None:
-    """Write the values of a table as the array "modes", and each column beside them as an array of its name."""
-    with zipfile.ZipFile(file, "w") as archive:  # numpy.savez takes no array called "file"
-        for name, array in {**beside, "modes": values}.items():
+def write_npz(file: BinaryIO, values: np.ndarray, names: Sequence[str], extras: Extras) -> None:
+    """Write the values of a table as the array "modes", and each extra as an array of its name."""
+    with zipfile.ZipFile(file, "w") as archive:  # numpy.savez does not accept an array called "file"
+        for name, array in {**extras, "modes": values}.items():
             with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
                 np.lib.format.write_array(member, np.asarray(array), allow_pickle=False)
 
 
 def _open_member(path: Path, archive: zipfile.ZipFile, name: str) -> NamedArray:
-    """Inspect an array of an archive, which is decompressed while it is read."""
+    """Inspect an array of an archive, which is decompressed in blocks."""
 
     def header(file: Any) -> tuple[tuple[int, ...], bool, np.dtype]:
         version = np.lib.format.read_magic(file)
@@ -99,19 +99,19 @@ def _open_member(path: Path, archive: zipfile.ZipFile, name: str) -> NamedArray:
         shape, fortran, dtype = header(file)
         length = archive.getinfo(name).file_size - file.tell()
     if dtype.hasobject:
-        raise ValueError(f"{name} holds Python objects.")
+        raise ValueError(f"{name} contains Python objects.")
     if math.prod(shape) * dtype.itemsize != length:
-        raise ValueError(f"{name} does not have the size of its shape {shape}.")
+        raise ValueError(f"the size of {name} does not match its shape {shape}.")
     if (row := math.prod(shape if fortran else shape[1:]) * dtype.itemsize) > MAX_UNPACKED * path.stat().st_size:
-        raise ValueError(f"{name} unpacks to {row} bytes that have to be in memory at once; store it uncompressed.")
+        raise ValueError(f"{name} needs {row} bytes of memory at once when unpacked; store it uncompressed.")
     if archive.getinfo(name).compress_size > path.stat().st_size:
-        raise ValueError(f"{name} claims to hold more than the file.")
+        raise ValueError(f"{name} claims to be larger than the file.")
 
     def blocks() -> Blocks:
         width = math.prod(shape[1:])
         with reading(path, "an archive of arrays"), zipfile.ZipFile(path) as archive, archive.open(name) as file:
             header(file)
-            if fortran:  # stored column by column, so rows need the whole array
+            if fortran:  # rows of column-major data need the whole array
                 yield np.frombuffer(file.read(), dtype).reshape(shape[::-1]).T.reshape(shape[0], width)
                 return
             while data := file.read(block_rows(width) * width * dtype.itemsize):
@@ -121,38 +121,38 @@ def _open_member(path: Path, archive: zipfile.ZipFile, name: str) -> NamedArray:
 
 
 def choose_samples(path: Path, stored: dict[str, NamedArray], array: str | None) -> Table:
-    """Choose the samples among named arrays; one-dimensional arrays of the same length are columns beside them.
+    """Select the samples among named arrays; one-dimensional arrays of the same length become extras.
 
-    By default the samples are "X", or the only array of two or more dimensions, or else all columns of numbers.
+    By default the samples are "X", or the only array with two or more dimensions, or else all numeric columns.
     """
     known = ", ".join(f"{name} {item.shape}" for name, item in stored.items())
     wide = [name for name, item in stored.items() if len(item.shape) > 1]
     if array is None:
         array = "X" if "X" in stored else wide[0] if len(wide) == 1 else None
     if array is not None and array not in stored:
-        raise ValueError(f"{path} holds no array {array!r}; it holds {known}.")
+        raise ValueError(f"{path} does not contain an array {array!r}, but {known}.")
     flat = {name: item for name, item in stored.items() if len(item.shape) == 1 and name != array}
     if array is None and not flat:
         raise ValueError(
-            f"{path} holds {known or 'no array'}; say which one is the samples (array, --array), or call it X."
+            f"{path} contains {known or 'no array'}; choose the array of samples (array, --array), or name it X."
         )
     length = max(item.shape[0] for item in flat.values()) if array is None else stored[array].shape[0]
-    beside = {name: item.blocks for name, item in flat.items() if item.shape[0] == length}
+    extras = {name: item.blocks for name, item in flat.items() if item.shape[0] == length}
     if array is not None:
         samples = stored[array]
         _check_numbers(samples.shape, samples.dtype, f"{path}, array {array}")
-        return Table.from_blocks(math.prod(samples.shape[1:]), samples.blocks, extras=beside, n_samples=length)
+        return Table.from_blocks(math.prod(samples.shape[1:]), samples.blocks, extras=extras, n_samples=length)
     if wide:
-        choice = f"Say which array is the samples: {', '.join(wide)}."
-        return Table(0, lambda j: iter(()), extras=beside, n_samples=length, hint=choice)
-    names = [name for name in beside if stored[name].dtype.kind in "fiub"]
-    values = np.hstack([np.empty((length, 0)), *(np.concatenate([*beside.pop(name)()]) for name in names)])
-    return replace(_from_array(values), names=names, extras=beside)
+        choice = f"Choose the array of samples: {', '.join(wide)}."
+        return Table(0, lambda j: iter(()), extras=extras, n_samples=length, hint=choice)
+    names = [name for name in extras if stored[name].dtype.kind in "fiub"]
+    values = np.hstack([np.empty((length, 0)), *(np.concatenate([*extras.pop(name)()]) for name in names)])
+    return replace(_from_array(values), names=names, extras=extras)
 
 
 def _check_numbers(shape: tuple[int, ...], dtype: np.dtype, where: str) -> None:
     if len(shape) == 0 or dtype.kind not in "fiub":
-        raise ValueError(f"{where} holds {dtype} of shape {shape}; samples are rows of numbers.")
+        raise ValueError(f"{where} contains {dtype} of shape {shape}, but samples are rows of numbers.")
 
 
 def _from_array(array: np.ndarray) -> Table:

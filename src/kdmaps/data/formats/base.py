@@ -1,4 +1,4 @@
-"""What readers and writers share: blocks of rows, and errors that name the file."""
+"""Helpers of readers and writers: blocks of rows, and errors that name the file."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ BLOCK_BYTES = 4 * 2**20
 #: Rows written to a file at once.
 WRITTEN_ROWS = 2**16
 
-#: Columns written beside the values, such as row numbers: anything that can be sliced.
-Beside = Mapping[str, Sequence[Any] | np.ndarray]
-#: Writes (file, values, names of their columns, columns beside them).
-Writer = Callable[[BinaryIO, np.ndarray, Sequence[str], Beside], None]
+#: Additional columns of a written table, such as row numbers: anything that can be sliced.
+Extras = Mapping[str, Sequence[Any] | np.ndarray]
+#: Writes (file, values, names of their columns, additional columns).
+Writer = Callable[[BinaryIO, np.ndarray, Sequence[str], Extras], None]
 
 
 def block_rows(n_columns: int) -> int:
-    """Return the number of rows of a block."""
+    """Return the number of rows read at once."""
     return max(1, BLOCK_BYTES // (8 * max(n_columns, 1)))
 
 
 def row_blocks(array: Any, chunk: int = 1) -> Iterator[np.ndarray]:
-    """Yield blocks of rows of an array, axes after the first flattened.
+    """Yield blocks of rows of an array, with the axes after the first flattened.
 
-    A block holds whole chunks of `chunk` rows, so that each stored chunk is decompressed once.
+    A block consists of complete chunks of `chunk` rows, so that each stored chunk is decompressed once.
     """
     width = math.prod(array.shape[1:])
     rows = max(1, block_rows(width) // chunk) * chunk
@@ -41,22 +41,21 @@ def row_blocks(array: Any, chunk: int = 1) -> Iterator[np.ndarray]:
         yield block.reshape(len(block), width)
 
 
-def column_blocks(values: np.ndarray, names: Sequence[str], beside: Beside) -> Iterator[dict[str, np.ndarray]]:
-    """Yield blocks of rows to write, as columns with their names; those of `beside` come first."""
+def column_blocks(values: np.ndarray, names: Sequence[str], extras: Extras) -> Iterator[dict[str, np.ndarray]]:
+    """Yield blocks of rows to write, as named columns; the extras come first."""
     for part in slices(len(values), WRITTEN_ROWS):
-        columns = {name: np.asarray(column[part]) for name, column in beside.items()}
+        columns = {name: np.asarray(column[part]) for name, column in extras.items()}
         yield {**columns, **dict(zip(names, values[part].T, strict=True))}
 
 
 def made_by(X: Any, module: str, *classes: str) -> bool:
-    """Return whether X is an instance of one of these classes of a library, without importing the library."""
-    # A library that has not been imported cannot have made X.
+    """Return whether X is an instance of one of these classes, without importing their library."""
     return module in sys.modules and isinstance(X, tuple(getattr(sys.modules[module], name, ()) for name in classes))
 
 
 @contextmanager
 def reading(path: Path, what: str) -> Iterator[None]:
-    """Convert any error that a library raises for a damaged file into a ValueError that names the file."""
+    """Convert any error of a library about a damaged file to a ValueError that names the file."""
     try:
         yield
     except Exception as error:

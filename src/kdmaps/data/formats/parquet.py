@@ -9,7 +9,7 @@ from typing import BinaryIO
 
 import numpy as np
 
-from kdmaps.data.formats.base import Beside, block_rows, column_blocks, reading
+from kdmaps.data.formats.base import Extras, block_rows, column_blocks, reading
 from kdmaps.data.table import Blocks, Table
 
 
@@ -36,13 +36,13 @@ def open_parquet(path: Path) -> Table:
     )
 
 
-def write_parquet(file: BinaryIO, values: np.ndarray, names: Sequence[str], beside: Beside) -> None:
+def write_parquet(file: BinaryIO, values: np.ndarray, names: Sequence[str], extras: Extras) -> None:
     """Write a table as Parquet."""
     import pyarrow
     from pyarrow.parquet import ParquetWriter
 
     writer = None
-    for block in column_blocks(values, names, beside):
+    for block in column_blocks(values, names, extras):
         table = pyarrow.table({name: np.ascontiguousarray(column) for name, column in block.items()})
         writer = writer or ParquetWriter(file, table.schema, write_page_checksum=True)
         writer.write_table(table)

@@ -1,4 +1,4 @@
-"""Text files: columns of numbers and of words, with or without a line of names."""
+"""Text files: columns of numbers and of text, with or without a header."""
 
 from __future__ import annotations
 
@@ -11,49 +11,46 @@ from typing import BinaryIO, NamedTuple
 
 import numpy as np
 
-from kdmaps.data.formats.base import Beside, block_rows, column_blocks, reading
+from kdmaps.data.formats.base import Extras, block_rows, column_blocks, reading
 from kdmaps.data.table import Blocks, Table
 from kdmaps.exceptions import DataWarning
 from kdmaps.utils.warn import warn
 
-#: Formats of columns of these kinds of numbers; other columns hold labels.
+#: Formats of numbers by kind; other columns are labels.
 _NUMBER_FORMATS = {"f": "%.10g", **dict.fromkeys("iub", "%d")}
-#: Lines that decide whether the first one holds names.
-LOOKED_AT = 20
-#: Characters of a line; a longer one is no table.
+#: Number of lines used to decide whether the first one is a header.
+FIRST_LINES = 20
+#: Maximum number of characters in a line.
 MAX_LINE = 2**26
-#: What a formula begins with in a spreadsheet.
+#: First characters of a formula in a spreadsheet.
 FORMULA_MARKS = ("=", "+", "-", "@", "\t", "\r")
 
 
 def open_text(path: Path, header: bool | None = None) -> Table:
-    """Inspect a text file and return its columns.
-
-    `header` says whether the first line holds names; None decides by what it holds.
-    """
+    """Inspect a text file and return its columns; without `header`, the first lines decide whether there is one."""
     comment, lines = _first_lines(path)
     first = lines[0].text if lines else ""
-    # In this order, since a comma may also be that of a decimal number.
+    # In this order, since a comma may also be a decimal comma.
     delimiter = next((mark for mark in ("\t", ";", ",") if mark in first), None)
     with reading(path, "text"):
         fields, *rows = (_split(line.text, delimiter) for line in lines or [_Line(0, "")])
     named = bool(lines) and _are_names(path, fields, rows) if header is None else header
     if len(lines) < 1 + named:
-        raise ValueError(f"{path} holds no samples.")
+        raise ValueError(f"{path} contains no samples.")
     layout = _Layout(path, delimiter, begin=lines[0].before + named, width=len(fields))
     names = fields if named else layout.names_in_comment(comment)
     if names is not None and len(set(names)) < layout.width:
-        raise ValueError(f"{path} names a column twice; give every column a name of its own.")
+        raise ValueError(f"{path} has two columns of the same name; rename one.")
     layout, row = layout._replace(names=names), rows[0] if named else fields
     text = layout.text_columns(row, lines[named].before)
     left_out = _index_column(path, names) | set(text)
     numeric = [j for j in range(layout.width) if j not in left_out]
-    if names is None and text:  # columns are numbered with those of text
+    if names is None and text:  # numbers of columns include columns of text
         names = [str(j) for j in range(layout.width)]
     shown = [names[j] for j in numeric] if names else None
-    if not text and shown == [str(j) for j in range(len(numeric))]:  # the numbers that columns without names have
+    if not text and shown == [str(j) for j in range(len(numeric))]:  # the default names
         shown = None
-    hint = f"Line {lines[named].before + 1} of {path} holds no number, but {', '.join(map(repr, row[:3]))}."
+    hint = f"Line {lines[named].before + 1} of {path} is {', '.join(map(repr, row[:3]))}, without a number."
     words: dict[str, Callable[[], Blocks]] = {}
     if names:
         words = {names[j]: partial(layout.blocks, [j], str) for j in text if names[j]}
@@ -68,10 +65,10 @@ def open_text(path: Path, header: bool | None = None) -> Table:
     )
 
 
-def write_csv(file: BinaryIO, values: np.ndarray, names: Sequence[str], beside: Beside) -> None:
-    """Write a table as comma-separated text with a line of names."""
-    header = ",".join(_quote(str(name)) for name in [*beside, *names])
-    for block in column_blocks(values, names, beside):
+def write_csv(file: BinaryIO, values: np.ndarray, names: Sequence[str], extras: Extras) -> None:
+    """Write a table as comma-separated text with a header."""
+    header = ",".join(_quote(str(name)) for name in [*extras, *names])
+    for block in column_blocks(values, names, extras):
         formats = [_NUMBER_FORMATS.get(column.dtype.kind, "%s") for column in block.values()]
         columns = [
             column if form != "%s" else np.array([_quote(str(label)) for label in column], dtype=object)
@@ -83,21 +80,21 @@ def write_csv(file: BinaryIO, values: np.ndarray, names: Sequence[str], beside: 
 
 
 class _Line(NamedTuple):
-    """A line that is neither empty nor a comment, and how many lines come before it."""
+    """A line that is neither empty nor a comment, and the number of lines before it."""
 
     before: int
     text: str
 
 
 def _first_lines(path: Path) -> tuple[str, list[_Line]]:
-    """Return the comment right before the first line that is neither empty nor a comment, and the first such lines."""
+    """Return the first lines that are neither empty nor comments, and the comment directly before them."""
     before, comment, found = "", "", list[_Line]()
     with reading(path, "text"), open(path, encoding="utf-8-sig") as file:
         for index in count():
             line = file.readline(MAX_LINE)
             if len(line) == MAX_LINE:
                 raise ValueError(f"line {index + 1} is longer than {MAX_LINE} characters.")
-            if not line or len(found) == LOOKED_AT:
+            if not line or len(found) == FIRST_LINES:
                 break
             line = line.strip()
             if line and not line.startswith("#"):
@@ -108,11 +105,11 @@ def _first_lines(path: Path) -> tuple[str, list[_Line]]:
 
 
 def _are_names(path: Path, fields: list[str], rows: list[list[str]]) -> bool:
-    """Whether the first line holds names of columns, not a sample.
+    """Return whether the first line is a header.
 
-    Words are names. A line of numbers with a gap or a word in it is a sample that cannot be read. But the numbers of
-    the columns, 0, 1, … or 1, 2, …, are what a data frame without names writes, beside the names that it has: no sample
-    of three coordinates is just that, and none of one or two where the samples below are not written as integers.
+    Fields that are not numbers are names. A line with some numbers is a sample, unless its numbers are 0, 1, … or
+    1, 2, …, as written by a data frame without names: three or more of them are not a sample by chance, nor are one or
+    two above samples that are not integers.
     """
     numbers = [part for part in fields if _is_number(part.replace(",", "."))]
     if not numbers:
@@ -124,27 +121,27 @@ def _are_names(path: Path, fields: list[str], rows: list[list[str]]) -> bool:
         return False
     shown = ", ".join(fields[:4]) + (", …" if len(fields) > 4 else "")
     warn(
-        f"The first line of {path} ({shown}) is taken for the numbers of the columns, not for a sample. If it is a "
-        "sample, say header=False (--no-header).",
+        f"The first line of {path} ({shown}) was read as the numbers of the columns, not as a sample. If it is a "
+        "sample, give header=False (--no-header).",
         DataWarning,
     )
     return True
 
 
 def _index_column(path: Path, names: list[str] | None) -> set[int]:
-    """Return the first column if it has no name among columns that have: it is the index of a data frame."""
+    """Return the first column if only its name is empty: it is the index of a data frame."""
     if not names or names[0] or len(names) == 1:
         return set()
     warn(
-        f"The first column of {path} has no name: it is taken for the index of a data frame and left out. If it is a "
-        "coordinate, give it a name.",
+        f"The first column of {path} is unnamed and was left out as the index of a data frame. If it is a coordinate, "
+        "give it a name.",
         DataWarning,
     )
     return {0}
 
 
 class _Layout(NamedTuple):
-    """Where the samples of a text file begin, and how a line becomes fields."""
+    """Position of the samples in a text file, and separator of fields."""
 
     path: Path
     delimiter: str | None  # None is any white space
@@ -153,14 +150,14 @@ class _Layout(NamedTuple):
     names: list[str] | None = None
 
     def names_in_comment(self, line: str) -> list[str] | None:
-        """Return the names of the columns if a comment holds one for each."""
+        """Return the names of the columns if a comment has one for each."""
         names = _split(line.lstrip("#! ").removeprefix("FIELDS").strip(), self.delimiter)
         return names if len(names) == self.width else None
 
     def text_columns(self, row: list[str], index: int) -> list[int]:
-        """Return the columns that hold words, judged by the first sample, which is line `index`."""
+        """Return the columns of text in the first sample, which is line `index`."""
         if len(row) != self.width:
-            raise self._error(index, f"{len(row)} columns under {self.width} names")
+            raise self._error(index, f"{len(row)} columns below {self.width} names")
         text = [j for j, part in enumerate(row) if not _is_number(part) and part]
         for j in text:
             if _is_number(row[j].replace(",", ".")):
@@ -177,8 +174,7 @@ class _Layout(NamedTuple):
             ndmin=2,
             quotechar='"',
         )
-        # Empty lines and comments are left out here, since numpy warns of them, and a filter of warnings would be one
-        # of the whole process.
+        # numpy would warn of empty lines and comments, and a warning filter would affect the whole process.
         numbered = islice(self._lines(), self.begin, None)
         lines = (line for line in numbered if (start := line.lstrip()) and start[0] != "#")
         for first in lines:
@@ -186,12 +182,12 @@ class _Layout(NamedTuple):
                 block: np.ndarray = load(chain([first], lines), dtype)
             except ValueError as error:
                 raise self._first_error(columns, dtype) or ValueError(f"{self.path}: {error}") from error
-            if block.shape[1] != len(columns):  # all rows of this block are too wide, or too narrow
+            if block.shape[1] != len(columns):  # all rows of this block have the wrong width
                 raise self._first_error(columns, dtype) or ValueError(f"{self.path} is ragged.")
             yield block
 
     def gap(self) -> str | None:
-        """Say where an empty line lies between two rows, as between trajectories; None if it does nowhere."""
+        """Describe the first empty line between two rows, as between trajectories; None if there is none."""
         empty, rows = 0, False
         for number, line in enumerate(islice(self._lines(), self.begin, None), self.begin + 1):
             if not line.strip():
@@ -211,27 +207,25 @@ class _Layout(NamedTuple):
                 raise ValueError(f"{self.path} cannot be read as text: {error}") from error
 
     def _first_error(self, columns: list[int], dtype: type) -> ValueError | None:
-        """Find the first line that is not a row, as `numpy.loadtxt` cannot tell its number in the file."""
+        """Find the first line that is not a row, because errors of `numpy.loadtxt` lack its number in the file."""
         for index, line in enumerate(self._lines()):
             if index < self.begin or not (line := line.partition("#")[0].strip()):
                 continue
             row = _split(line, self.delimiter)
             if len(row) != self.width:
-                return self._error(index, f"{len(row)} columns where the rows before have {self.width}")
+                return self._error(index, f"{len(row)} columns instead of {self.width}")
             for j in columns if dtype is np.float64 else ():
                 if not _is_number(row[j]):
-                    what = f"holds {row[j]!r}, which is no number" if row[j] else "is empty"
+                    what = f"contains {row[j]!r}, not a number" if row[j] else "is empty"
                     return self._error(index, f"column {self._label(j)} {what}")
         return None
 
     def _label(self, j: int) -> str:
-        """Name a column, or count it from 0."""
+        """Return the name or the number of a column."""
         return f"{j} (from 0)" if self.names is None else self.names[j]
 
     def _error(self, index: int, what: str) -> ValueError:
-        return ValueError(
-            f"{self.path}, line {index + 1}: {what}. Every row needs the same columns, with a number in each."
-        )
+        return ValueError(f"{self.path}, line {index + 1}: {what}. Every row must have a number in every column.")
 
 
 def _split(line: str, delimiter: str | None) -> list[str]:
@@ -252,7 +246,7 @@ def _is_integer(text: str) -> bool:
 
 
 def _quote(label: str) -> str:
-    """Return a label as a field: without effect in a spreadsheet, which would execute it, and in quotes if needed."""
+    """Return a label as a field that a spreadsheet does not execute as a formula, in quotes if needed."""
     if label.lstrip(" ")[:1] in FORMULA_MARKS and not _is_number(label):
         label = f"'{label}"
     return '"' + label.replace('"', '""') + '"' if set(label) & set(',"\r\n') else label

@@ -13,17 +13,14 @@ from kdmaps.data.formats.base import block_rows, reading, row_blocks
 from kdmaps.data.table import Blocks, Table
 from kdmaps.utils.optional import optional
 
-#: Formats that store the time of every frame, in ps; of others mdtraj counts frames.
+#: Formats that store the time of every frame, in ps; for others mdtraj counts frames.
 TIMED = (".xtc", ".trr", ".tng", ".h5", ".hdf5", ".nc", ".netcdf", ".ncdf")
-#: Names of the columns of a descriptor, and the function that computes them for some frames.
+#: Names of the columns of a descriptor, and the function that computes them.
 Descriptor = tuple[list[str], Callable[[Any], np.ndarray]]
 
 
 def open_trajectory(path: Path, topology: Path, descriptor: str, reference: Path) -> Table:
-    """Inspect a trajectory file and return the columns of a descriptor.
-
-    The heavy atoms are superposed on the first frame of the trajectory `reference`.
-    """
+    """Inspect a trajectory file and return the columns of a descriptor; `reference` has the frame of reference."""
     mdtraj = optional("mdtraj", "trajectories", "Trajectories")
     what = f"a trajectory with the topology {topology}"
     with reading(path, what):
@@ -31,7 +28,7 @@ def open_trajectory(path: Path, topology: Path, descriptor: str, reference: Path
         first = next(mdtraj.iterload(str(reference), top=atoms, chunk=1))
     names, describe = _DESCRIPTORS[descriptor](first)
     if not names:
-        raise ValueError(f"{topology} has no {descriptor}; choose another descriptor ({', '.join(DESCRIPTORS)}).")
+        raise ValueError(f"{topology} lacks {descriptor}; choose another descriptor ({', '.join(DESCRIPTORS)}).")
 
     seen: list[np.ndarray] = []  # the times of the last pass over the frames
 
@@ -59,7 +56,7 @@ def open_trajectory(path: Path, topology: Path, descriptor: str, reference: Path
 
 
 def _backbone(mdtraj: Any, first: Any, frames: Callable[[], Iterator[Any]]) -> dict[str, Callable[[], Blocks]]:
-    """Return the backbone dihedrals in radians as further columns: "phi ALA2", and "phi" if there is only one."""
+    """Return the backbone dihedrals in radians as extras: "phi ALA2", or also "phi" if there is only one."""
     found: dict[str, Callable[[], Blocks]] = {}
     for kind, compute, own in _dihedral_kinds(mdtraj):
         quartets = compute(first)[0]
@@ -75,15 +72,15 @@ def _backbone(mdtraj: Any, first: Any, frames: Callable[[], Iterator[Any]]) -> d
 
 
 def _dihedral_kinds(mdtraj: Any) -> tuple[tuple[str, Any, int], ...]:
-    """Return names and functions of the backbone dihedrals, and the atom whose residue names an angle.
+    """Return names and functions of the backbone dihedrals, and the position of an atom of the residue named.
 
-    That is the second atom of φ (C N CA C), and the first atom of ψ (N CA C N).
+    This is the second atom of φ (C N CA C), and the first atom of ψ (N CA C N).
     """
     return ("phi", mdtraj.compute_phi, 1), ("psi", mdtraj.compute_psi, 0)
 
 
 def _heavy_atoms(first: Any) -> Descriptor:
-    """Coordinates of all atoms except hydrogen, superposed on the first frame."""
+    """Return the coordinates of all atoms except hydrogen, superposed on the first frame."""
     atoms = first.topology
     heavy = [atom.index for atom in atoms.atoms if atom.element is None or atom.element.symbol != "H"]
     names = [f"{axis} {atoms.atom(i)}" for i in heavy for axis in "xyz"]
@@ -91,7 +88,7 @@ def _heavy_atoms(first: Any) -> Descriptor:
 
 
 def _dihedrals(first: Any) -> Descriptor:
-    """Cosine and sine of the backbone dihedrals φ and ψ."""
+    """Return cosine and sine of the backbone dihedrals φ and ψ."""
     import mdtraj
 
     names = []
@@ -107,12 +104,12 @@ def _dihedrals(first: Any) -> Descriptor:
 
 
 _DESCRIPTORS = {"heavy-atoms": _heavy_atoms, "dihedrals": _dihedrals}
-#: What a trajectory file can be described by.
+#: Names of the descriptors of a trajectory file.
 DESCRIPTORS = tuple(_DESCRIPTORS)
 
 
 def coordinates(frames: Any, atoms: Any = slice(None)) -> np.ndarray:
-    """Return the coordinates of an mdtraj trajectory, one row for each frame."""
+    """Return the coordinates of an mdtraj trajectory, one row per frame."""
     return frames.xyz[:, atoms].reshape(len(frames), -1)
 
 

@@ -31,7 +31,7 @@ def open_zarr(path: Path, array: str | None) -> Table:
 def from_stored(array: Any) -> Table:
     """Return the columns of an open Zarr array or HDF5 data set."""
     if len(array.shape) != 2:
-        raise ValueError(f"X must have two dimensions, got a stored array of shape {array.shape}.")
+        raise ValueError(f"X must have two dimensions, got a stored array of shape {array.shape}; reshape it.")
     return Table.from_blocks(array.shape[1], lambda: _blocks(array), n_samples=array.shape[0])
 
 
