@@ -1,7 +1,7 @@
-"""The default fit in this fresh process, timed: run by bench_default.py with the kdmaps that PYTHONPATH names.
+"""Time the default fit in this fresh process; bench_default.py runs it with the kdmaps that PYTHONPATH names.
 
-Arguments: samples (.npy), number of fits (0 only compiles what is kept on disk), where the modes go (.npy).
-Prints one line of JSON. Must run with version 0.1.0 too.
+Arguments: samples (.npy), number of fits (0 only fills the caches on disk), file of the modes (.npy).
+Prints one line of JSON. Must also run with version 0.1.0.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Time and memory of functions, measured so that a busy machine disturbs all of them alike."""
+"""Time and memory of functions; runs alternate, so that a busy machine affects all of them equally."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-#: Threads of BLAS spin for about 30 ms after a call, on the cores of whoever comes next: wait until they sleep.
+#: Threads of BLAS spin for about 30 ms after a call and would slow the next function down: wait until they sleep.
 REST = 0.1
 
 
 def best_times(functions: dict[str, Callable[[], object]], repeats: int) -> dict[str, float]:
     """Shortest of `repeats` run times of each function, in seconds.
 
-    The functions take turns, so that a slow phase of the machine hits baseline and candidate. Each runs once before,
-    untimed: compilation and the start of thread pools are not what is measured.
+    The functions alternate, so that a slow phase of the machine affects all of them. Each runs once before, untimed,
+    for compilation and the start of thread pools.
     """
     for function in functions.values():
         function()
@@ -31,7 +31,7 @@ def best_times(functions: dict[str, Callable[[], object]], repeats: int) -> dict
 
 
 def peak_memory_above(prepare: str, run: str) -> float:
-    """Megabytes by which the resident memory of a fresh process rises at most while it executes `run` (Linux only).
+    """Peak of the resident memory of a fresh process while it executes `run`, in MB above its start (Linux only).
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ def peak_memory_above(prepare: str, run: str) -> float:
 def resident(field: str) -> float:
     """VmRSS (now) or VmHWM (highest so far) of this process in MB.
 
-    Not `getrusage`: a new process inherits the high-water mark of the one that started it.
+    `getrusage` would not do: a new process inherits the high-water mark of its parent.
     """
     with open("/proc/self/status") as status:
         return next(float(line.split()[1]) / 1024 for line in status if line.startswith(field))

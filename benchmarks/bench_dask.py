@@ -1,8 +1,8 @@
-"""What a second worker gains: the same fits and the same search on one and on two single-thread Dask workers.
+"""Speed-up by a second worker: the same fits and the same search on one and on two single-thread Dask workers.
 
-Run `python -m benchmarks.bench_dask` from the root of the repository, on a machine with two idle cores; `--rows` takes
-fewer samples than 4,000,000. Every worker is a process of its own, which makes its blocks of random numbers itself. A
-fit with a lag sums pairs of rows, those across two blocks too, in the blocks' order.
+Run `python -m benchmarks.bench_dask` from the root of the repository, on a machine with two idle cores; `--rows` sets
+the number of samples (4,000,000). Every worker is a process that draws its blocks of random numbers itself. A fit with
+a lag sums pairs of consecutive rows, including pairs across two blocks.
 """
 
 from __future__ import annotations
@@ -14,9 +14,8 @@ import warnings
 import dask.array as da
 import numpy as np
 from distributed import Client, LocalCluster
-from rich.table import Table
 
-from benchmarks._show import show
+from benchmarks._show import at_least, make_table, show
 from kdmaps import KernelDiffusionMap, KernelSearchCV
 
 ROWS, DIM, FEATURES, BLOCK_ROWS = 4_000_000, 10, 300, 100_000
@@ -38,7 +37,7 @@ def lagged_fit(n: int) -> np.ndarray:
 
 
 def search(n: int) -> np.ndarray:
-    """Scores of four candidates on a tenth of the samples, and the fit of the best on these."""
+    """Return the scores of four candidates on a tenth of the samples; the best one is fitted to these."""
     settings = {"families": ["gaussian"], "bandwidths": [4.0, 8.0, 16.0, 32.0], "regularizations": [1e-3, 1e-2]}
     model = KernelSearchCV(4, n_features=FEATURES, random_state=0, max_extensions=0, **settings)
     return model.fit(samples(n // 10)).cv_results_["selection_score"]
@@ -50,10 +49,9 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=2, help="runs of which the best counts")
     arguments = parser.parse_args()
     n, best, results = arguments.rows, {}, {}
-    # Random numbers have no slow modes, as the estimator rightly says.
-    warnings.simplefilter("ignore")
+    warnings.simplefilter("ignore")  # warnings about modes of random numbers
     for _ in range(arguments.repeats):
-        for workers in (1, 2):  # in turns: a slow phase of the machine hits both
+        for workers in (1, 2):  # in turns, so that a slow phase of the machine affects both
             cluster = LocalCluster(n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=None)
             with cluster, Client(cluster):
                 for task in (fit, lagged_fit, search):
@@ -62,17 +60,16 @@ def main() -> None:
                     results[task, workers] = task(n)
                     seconds = time.perf_counter() - start
                     best[task, workers] = min(seconds, best.get((task, workers), np.inf))
-    table = Table(title=f"Dask, N={n:,}, d={DIM}, p={FEATURES}, blocks of {BLOCK_ROWS:,}, best of {arguments.repeats}")
-    for column in ("what", "one worker", "two workers", "gain", "goal", "relative difference"):
-        table.add_column(column, justify="left" if column == "what" else "right", no_wrap=True)
+    title = f"Dask, N={n:,}, d={DIM}, p={FEATURES}, blocks of {BLOCK_ROWS:,}, best of {arguments.repeats}"
+    table = make_table(title, "what", "one worker", "two workers", "gain", "goal", "relative difference")
     names = {fit: "fit", lagged_fit: f"fit with a lag, N={n // 2:,}", search: f"search, N={n // 10:,}, 4 kernels × 2 λ"}
     for task, name in names.items():
         one, two = best[task, 1], best[task, 2]
         difference = np.max(np.abs(results[task, 2] / results[task, 1] - 1))
-        goal = f"≥ {GOAL} {'✓' if one / two >= GOAL else '✗'}"
+        goal = at_least(one / two, GOAL)
         table.add_row(name, f"{one:.2f} s", f"{two:.2f} s", f"{one / two:.2f}", goal, f"{difference:.0e}")
     if n < ROWS:
-        table.caption = f"The goal is meant for N={ROWS:,}, where what does not grow with N hardly counts."
+        table.caption = f"The goal is meant for N={ROWS:,}, where costs that do not grow with N are negligible."
     show(table, None if n < ROWS else "dask")
 
 

@@ -1,11 +1,11 @@
 """Seconds of the default, `AdaptiveDiffusionMap().fit(X)`: against 0.1.0 and against the textbook sweep.
 
-Every fit is the first one of a fresh process; "import" and a second fit in the same process stand beside it. What
-Python and numba compile is on disk already. The textbook is that of bench_search.py with as many candidates as the grid
-of 0.1.0 had: the mean time of some, spread over that grid, times their number; nothing is refined. Version 0.1.0 comes
-from the history of the repository and needs jax and optax; its seconds are kept in results/default/release_0_1_0.json
-and measured again on a machine whose `syrk` takes another time. SubR²: mean squared cosine with the true slow modes,
-where they are known. "data check": the share of a second fit that looking at the samples before it takes.
+Every fit is the first one of a fresh process; the seconds of the import and of a second fit are listed too. Bytecode
+and compiled code are already on disk. The textbook sweep (benchmarks/textbook.py) has as many candidates as the grid
+of 0.1.0: its time is the mean time of some candidates, spread over that grid, times their number; nothing is refined.
+Version 0.1.0 comes from the history of the repository and needs jax and optax; its seconds are kept in
+results/default/release_0_1_0.json and measured again on a machine of different speed. SubR²: mean squared cosine with
+the true slow modes, if they are known. "data check": time of the data check, relative to a second fit.
 
 Run `python -m benchmarks.bench_default` from the root of the repository, on an idle machine; `--quick` takes two cases.
 """
@@ -84,7 +84,7 @@ def fresh(source: Path, case: str, X: np.ndarray, n_fits: int) -> dict[str, Any]
     Raises
     ------
     RuntimeError
-        If the process fails, with the last line that it said.
+        If the process fails, with the last line of its error output.
     """
     with tempfile.TemporaryDirectory() as folder:
         np.save(f"{folder}/X.npy", X)
@@ -102,7 +102,7 @@ def fresh(source: Path, case: str, X: np.ndarray, n_fits: int) -> dict[str, Any]
 
 
 def syrk_seconds() -> float:
-    """Return the shortest of some run times of one fixed syrk: the speed of this machine, as it is now."""
+    """Return the shortest of some run times of one fixed syrk, a measure of the current speed of this machine."""
     Z = np.random.default_rng(0).standard_normal((20_000, 300))
     return best_times({"syrk": lambda: Z.T @ Z}, 10)["syrk"]
 
@@ -114,7 +114,7 @@ def same_machine(entry: dict[str, Any], machine: dict[str, float]) -> bool:
 
 
 class OldVersion:
-    """Seconds of 0.1.0: those in a file, if this machine is as fast as the one that made them, or new ones."""
+    """Seconds of 0.1.0: stored ones if they come from a machine of the same speed, or new ones."""
 
     def __init__(self, path: Path, machine: dict[str, float], folder: str, measure: bool = True):
         self.path, self.machine, self.folder = path, machine, Path(folder)
@@ -145,11 +145,11 @@ class OldVersion:
 
 
 def textbook_seconds(X: np.ndarray, quick: bool = False) -> float:
-    """Return the seconds of the textbook sweep over N_CANDIDATES, from those of a few."""
+    """Return the seconds of the textbook sweep over N_CANDIDATES, extrapolated from a few candidates."""
     splits = list(KFold(3, shuffle=True, random_state=0).split(X))
     median = median_distance(X, random_state=0)
     times = []
-    # The first one runs twice, untimed before: it starts the threads of BLAS.
+    # The first candidate runs once more, untimed, to start the threads of BLAS.
     for family, width, lam in (TIMED[0], *TIMED[: 1 if quick else None]):
         basis = make_basis("fourier", make_kernel(family, width * median), X, N_FEATURES, random_state=0)
         amplitude = np.tile(np.sqrt(basis.weights), 2)
@@ -229,8 +229,8 @@ def make_table(rows: list[dict[str, Any]]) -> Table:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="two cases, one process each, one candidate of a textbook")
-    parser.add_argument("--cases", nargs="+", choices=CASES, help="some cases only; results/default stays as it is")
-    parser.add_argument("--no-old", action="store_true", help="do not run 0.1.0; show its seconds if they are known")
+    parser.add_argument("--cases", nargs="+", choices=CASES, help="some cases only; results/default is not changed")
+    parser.add_argument("--no-old", action="store_true", help="do not run 0.1.0; show its seconds if they are stored")
     parser.add_argument("--processes", type=int, default=2, help="fresh processes for each case; the best counts")
     arguments = parser.parse_args()
     cases = arguments.cases or (QUICK if arguments.quick else list(CASES))

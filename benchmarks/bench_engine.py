@@ -1,4 +1,4 @@
-"""What a fit costs, in units of the one product it cannot do without: a bare symmetric product ZᵀZ of N×p features.
+"""Cost of a fit, in units of the one product that every fit needs: the symmetric product ZᵀZ of N×p features.
 
 Run `python -m benchmarks.bench_engine` from the root of the repository; `--quick` takes a tenth of the samples.
 """
@@ -12,7 +12,7 @@ import numpy as np
 from rich.table import Table
 from scipy.linalg.blas import dsyrk
 
-from benchmarks._show import show
+from benchmarks._show import at_most, make_table, show
 from benchmarks._timing import best_times, peak_memory_above
 from kdmaps import KernelDiffusionMap
 from kdmaps.bases import select_landmarks
@@ -50,8 +50,8 @@ def time_fit(n: int, d: int, p: int, repeats: int, **parameters) -> dict[str, fl
 def fit_rows(table: Table, name: str, times: dict[str, float], goal: float | None) -> None:
     syrk = times["syrk"]
     rest = times["fit"] - times["gram"] - times["solve"]
-    table.add_row(name, f"{times['fit'] / syrk:.2f} syrk", verdict(times["fit"] / syrk, goal), f"{times['fit']:.3f} s")
-    # Each is the best of its own runs, so that the sum of the parts may exceed the best whole.
+    table.add_row(name, f"{times['fit'] / syrk:.2f} syrk", at_most(times["fit"] / syrk, goal), f"{times['fit']:.3f} s")
+    # Each part has its own best run, so their sum may exceed the best time of the whole.
     remainder = "rest" if rest >= 0 else "rest, negative: parts timed apart exceed the whole"
     for part, seconds in (("features and Gram", times["gram"]), ("solve", times["solve"]), (remainder, rest)):
         table.add_row(f"    {part}", f"{seconds / syrk:.2f} syrk", "", f"{seconds:.3f} s")
@@ -59,8 +59,16 @@ def fit_rows(table: Table, name: str, times: dict[str, float], goal: float | Non
     table.add_row(f"    bare syrk ({faster})", "", "", f"{syrk:.3f} s")
 
 
-def verdict(value: float, goal: float | None) -> str:
-    return "" if goal is None else f"≤ {goal:g} {'✓' if value <= goal else '✗'}"
+def memory_of_fit(n: int, **parameters) -> float:
+    """Megabytes that a fit of n samples needs at its peak, in addition to the samples."""
+    return peak_memory_above(
+        "import warnings; warnings.simplefilter('ignore')\n"
+        "import numpy as np; from kdmaps import KernelDiffusionMap\n"
+        f"model = KernelDiffusionMap(n_features=300, random_state=0, **{parameters})\n"
+        "model.fit(np.random.default_rng(1).standard_normal((100, 10)))\n"  # loads compiled code
+        f"X = np.random.default_rng(0).standard_normal(({n}, 10))",
+        "model.fit(X)",
+    )
 
 
 def main() -> None:
@@ -71,20 +79,16 @@ def main() -> None:
     shrink = 10 if arguments.quick else 1
     repeats = arguments.repeats or (3 if arguments.quick else 7)
     n, n_memory = 100_000 // shrink, 1_000_000 // shrink
-    # Random numbers have no slow modes, as the estimator rightly says.
-    warnings.simplefilter("ignore")
-
-    table = Table(title=f"Engine, N={n:,}, {n_threads()} threads, best of {repeats}")
+    warnings.simplefilter("ignore")  # warnings about modes of random numbers
+    table = make_table(f"Engine, N={n:,}, {n_threads()} threads, best of {repeats}", "what", "cost", "goal", "time")
     if arguments.quick:
-        table.caption = "The goals are meant for N=100,000, where what does not grow with N hardly counts."
-    for column in ("what", "cost", "goal", "time"):
-        table.add_column(column, justify="left" if column == "what" else "right", no_wrap=True)
+        table.caption = "The goals are meant for N=100,000, where costs that do not grow with N are negligible."
 
     small = time_fit(n, 10, 300, repeats)
     fit_rows(table, "fourier, d=10, p=300", small, 1.3)
     wide = time_fit(n, 60, 300, repeats)
     beyond = (wide["fit"] - wide["XW"]) / (small["fit"] - small["XW"])
-    table.add_row("fourier, p=300, d=60 / d=10, without XWᵀ", f"{beyond:.2f}", verdict(beyond, 1.3), "")
+    table.add_row("fourier, p=300, d=60 / d=10, without XWᵀ", f"{beyond:.2f}", at_most(beyond, 1.3), "")
     table.add_section()
     fit_rows(table, "fourier, d=60, p=1024", time_fit(n, 60, 1024, max(2, repeats // 2)), 1.3)
     table.add_section()
@@ -98,16 +102,9 @@ def main() -> None:
     table.add_row("choice of 300 landmarks by k-means", "", "", f"{kmeans:.3f} s")
     table.add_section()
 
-    memory = peak_memory_above(
-        "import warnings; warnings.simplefilter('ignore')\n"
-        "import numpy as np; from kdmaps import KernelDiffusionMap\n"
-        "model = KernelDiffusionMap(n_features=300, random_state=0)\n"
-        "model.fit(np.random.default_rng(1).standard_normal((100, 10)))\n"  # compiled code is not data
-        f"X = np.random.default_rng(0).standard_normal(({n_memory}, 10))",
-        "model.fit(X)",
-    )
+    memory = memory_of_fit(n_memory)
     table.add_row(
-        f"peak memory above X, N={n_memory:,}, d=10, p=300", f"{memory:.0f} MB", verdict(memory, MEMORY_GOAL), ""
+        f"peak memory above X, N={n_memory:,}, d=10, p=300", f"{memory:.0f} MB", at_most(memory, MEMORY_GOAL), ""
     )
     show(table, None if arguments.quick else "engine")
 

@@ -1,4 +1,4 @@
-"""Which draw of frequencies has the smallest variance: the reason for the default `sampling`.
+"""Variance of three ways to draw frequencies: the reason for the default `sampling`.
 
 Root mean square error of the Fourier approximation of the kernel, over pairs of points and draws, for 150 frequencies.
 Run `python -m benchmarks.bench_frequencies` from the root of the repository.
@@ -7,9 +7,8 @@ Run `python -m benchmarks.bench_frequencies` from the root of the repository.
 from __future__ import annotations
 
 import numpy as np
-from rich.table import Table
 
-from benchmarks._show import show
+from benchmarks._show import make_table, show
 from kdmaps.kernels import FAMILIES, make_kernel
 
 METHODS, DRAWS, FREQUENCIES = ("iid", "orthogonal", "sobol"), 50, 150
@@ -26,9 +25,7 @@ def error(kernel, X: np.ndarray, method: str) -> float:
 
 
 def main() -> None:
-    table = Table(title=f"RMS error of the kernel, {FREQUENCIES} frequencies, {DRAWS} draws")
-    for column in ("d", "family", *METHODS):
-        table.add_column(column, justify="right")
+    table = make_table(f"RMS error of the kernel, {FREQUENCIES} frequencies, {DRAWS} draws", "d", "family", *METHODS)
     for d in (1, 2, 10):
         X = np.random.default_rng(0).normal(size=(40, d))
         for family in FAMILIES:

@@ -1,4 +1,4 @@
-"""What learning a kernel costs: a step on mixture weights, a step of VarRFF and the memory that it needs.
+"""Cost of learning a kernel: a step on mixture weights, and time and memory of a step of VarRFF.
 
 Run `python -m benchmarks.bench_learn` from the root of the repository; `--quick` takes a tenth of the samples.
 """
@@ -10,10 +10,10 @@ import warnings
 from collections.abc import Callable
 
 import numpy as np
-from rich.table import Table
 
-from benchmarks._show import show
+from benchmarks._show import at_most, make_table, show
 from benchmarks._timing import best_times, peak_memory_above
+from benchmarks.bench_engine import samples
 from kdmaps import KernelDiffusionMap
 from kdmaps.bases import make_basis
 from kdmaps.kernels import Gaussian, Matern
@@ -27,15 +27,11 @@ N_MODES, REGULARIZATION = 4, 1e-2
 GOAL_GROWTH, GOAL_FITS, GOAL_MEMORY = 1.2, 4, 1000  # ratio, fits, MB
 
 
-def samples(n: int, d: int) -> np.ndarray:
-    return np.random.default_rng(0).standard_normal((n, d))
-
-
 def weights_step(n: int, d: int = 2, n_kernels: int = 10, p: int = 60) -> Callable[[], object]:
     """Value and gradient of the combined objective by the weights of a dictionary."""
     X = samples(n, d)
     kernels = [Gaussian(sigma) for sigma in np.geomspace(0.5, 5.0, n_kernels)]
-    # Any landmarks will do: choosing them is not what is measured.
+    # Any landmarks will do, because their selection is not timed.
     dictionary = Dictionary(Samples.of(X), kernels, X[:p], np.zeros(d))
     problem = Problem(dictionary, make_objective("combined", N_MODES), REGULARIZATION)
     theta = np.linspace(-0.5, 0.5, n_kernels)
@@ -51,10 +47,6 @@ def varrff_step(n: int, d: int, p: int) -> Callable[[], object]:
     return lambda: problem.evaluate(theta).gradient
 
 
-def verdict(value: float, goal: float) -> str:
-    return f"≤ {goal:g} {'✓' if value <= goal else '✗'}"
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="a tenth of the samples, fewer repeats")
@@ -63,17 +55,14 @@ def main() -> None:
     shrink = 10 if arguments.quick else 1
     repeats = arguments.repeats or (5 if arguments.quick else 15)
     many, some, few = 100_000 // shrink, 10_000 // shrink, 1_000
-    warnings.simplefilter("ignore")  # random numbers have no slow modes
+    warnings.simplefilter("ignore")  # warnings about modes of random numbers
 
-    table = Table(title=f"Learning, {n_threads()} threads, best of {repeats}")
-    for column in ("what", "cost", "goal", "time"):
-        table.add_column(column, justify="left" if column == "what" else "right", no_wrap=True)
-
+    table = make_table(f"Learning, {n_threads()} threads, best of {repeats}", "what", "cost", "goal", "time")
     times = best_times({"few": weights_step(few), "many": weights_step(many)}, 4 * repeats)
     growth = times["many"] / times["few"]
     table.add_row(f"step on β, L=10, p=60, N={few:,}", "", "", f"{1e3 * times['few']:.2f} ms")
     table.add_row(f"step on β, L=10, p=60, N={many:,}", "", "", f"{1e3 * times['many']:.2f} ms")
-    table.add_row("    ratio", f"{growth:.2f}", verdict(growth, GOAL_GROWTH), "")
+    table.add_row("    ratio", f"{growth:.2f}", at_most(growth, GOAL_GROWTH), "")
     table.add_section()
 
     X = samples(some, 10)
@@ -81,14 +70,14 @@ def main() -> None:
     times = best_times({"fit": lambda: model.fit(X), "step": varrff_step(some, 10, 300)}, repeats)
     cost = times["step"] / times["fit"]
     table.add_row(f"fit, N={some:,}, d=10, p=300", "", "", f"{1e3 * times['fit']:.1f} ms")
-    table.add_row("step of VarRFF, the same size", f"{cost:.2f} fits", verdict(cost, GOAL_FITS),
+    table.add_row("step of VarRFF, the same size", f"{cost:.2f} fits", at_most(cost, GOAL_FITS),
                   f"{1e3 * times['step']:.1f} ms")  # fmt: skip
     table.add_section()
 
-    # All of it: the interpreter aside, the samples, the libraries and what compiling takes are counted.
+    # Everything except the interpreter: samples, libraries and compilation are counted.
     memory = peak_memory_above("", f"from benchmarks.bench_learn import varrff_step; varrff_step({many}, 50, 300)()")
     table.add_row(
-        f"peak memory of a VarRFF step, N={many:,}, d=50, p=300", f"{memory:.0f} MB", verdict(memory, GOAL_MEMORY), ""
+        f"peak memory of a VarRFF step, N={many:,}, d=50, p=300", f"{memory:.0f} MB", at_most(memory, GOAL_MEMORY), ""
     )
     show(table, None if arguments.quick else "learn")
 

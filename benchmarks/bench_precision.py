@@ -1,7 +1,7 @@
-"""float32 features against float64 on every built-in problem, and what they gain in time.
+"""float32 features against float64 on every built-in problem, and their speed-up.
 
 Run `python -m benchmarks.bench_precision` from the root of the repository; it writes results/precision/table.md.
-`--quick` prints the speed alone, on a tenth of the samples.
+`--quick` prints only the speed, on a tenth of the samples.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ SPEED_GOAL, AGREEMENT_GOAL = 1.6, 1e-3
 
 
 def fitted(X: np.ndarray, r: int, bandwidth: float, dtype: str) -> tuple[KernelDiffusionMap, bool]:
-    """Return a model, and whether it says that single precision spoils it."""
+    """Return a model, and whether it warns about single precision."""
     model = KernelDiffusionMap(
         r, n_features=FEATURES, bandwidth=bandwidth, regularization=REGULARIZATION, random_state=0, dtype=dtype
     )
@@ -56,7 +56,7 @@ def speed(n: int, d: int, p: int, repeats: int) -> str:
     X = np.random.default_rng(0).standard_normal((n, d))
     models = {dtype: KernelDiffusionMap(n_features=p, random_state=0, dtype=dtype) for dtype in ("float64", "float32")}
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # random numbers have no slow modes
+        warnings.simplefilter("ignore")  # warnings about modes of random numbers
         times = best_times({dtype: lambda m=model: m.fit(X) for dtype, model in models.items()}, repeats)
     gain = times["float64"] / times["float32"]
     mark = "✓" if gain >= SPEED_GOAL else "✗"
@@ -65,7 +65,7 @@ def speed(n: int, d: int, p: int, repeats: int) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="speed alone, on a tenth of the samples")
+    parser.add_argument("--quick", action="store_true", help="only the speed, on a tenth of the samples")
     arguments = parser.parse_args()
     n, repeats = (10_000, 3) if arguments.quick else (100_000, 7)
     lines = [

@@ -10,11 +10,10 @@ import time
 import warnings
 
 import numpy as np
-from rich.table import Table
 
 import kdmaps
 from benchmarks import textbook
-from benchmarks._show import show
+from benchmarks._show import at_least, at_most, make_table, show
 from kdmaps.bases import make_basis
 from kdmaps.kernels import FAMILIES, make_kernel
 from kdmaps.selection.folds import make_splits
@@ -46,36 +45,21 @@ def main() -> None:
         kernel = make_kernel(params["kernel"], params["bandwidth"])
         basis = make_basis("fourier", kernel, X, search.n_features, random_state=seed)
         amplitude = np.tile(np.sqrt(basis.weights), 2)
-        scores.append(
-            textbook.score(
-                X - basis.origin,
-                splits,
-                basis.frequencies,
-                amplitude,
-                search.n_components,
-                params["regularization"],
-                CAUTION,
-            )
-        )
+        features = (basis.frequencies, amplitude)
+        solve = (search.n_components, params["regularization"], CAUTION)
+        scores.append(textbook.score(X - basis.origin, splits, *features, *solve))
     theirs = time.perf_counter() - start
 
-    # Where the fourth mode is a rounding error of the covariance, kdmaps refuses the candidate; a textbook does not.
+    # kdmaps rejects candidates whose fourth mode is a rounding error of the covariance; the textbook does not.
     compared = np.isfinite(search.cv_results_["selection_score"])
     difference = np.abs(search.cv_results_["selection_score"] - scores)[compared]
-    table = Table(
-        title=f"Default sweep, {arguments.problem}, N={len(X)}, p={search.n_features}, {len(scores)} candidates"
-    )
-    for column in ("what", "value", "goal"):
-        table.add_column(column, justify="left" if column == "what" else "right")
+    title = f"Default sweep, {arguments.problem}, N={len(X)}, p={search.n_features}, {len(scores)} candidates"
+    table = make_table(title, "what", "value", "goal")
     table.add_row("textbook", f"{theirs:.2f} s", "")
     table.add_row("KernelSearchCV (with its final fit)", f"{ours:.2f} s", "")
-    table.add_row("speed-up", f"{theirs / ours:.1f}×", f"≥ {GOAL_SPEED} {'✓' if theirs / ours >= GOAL_SPEED else '✗'}")
+    table.add_row("speed-up", f"{theirs / ours:.1f}×", at_least(theirs / ours, GOAL_SPEED))
     worst = difference.max()
-    table.add_row(
-        "largest difference of scores",
-        f"{worst:.1e}",
-        f"≤ {GOAL_AGREEMENT:g} {'✓' if worst <= GOAL_AGREEMENT else '✗'}",
-    )
+    table.add_row("largest difference of scores", f"{worst:.1e}", at_most(worst, GOAL_AGREEMENT))
     table.add_row("median difference", f"{np.median(difference):.1e}", "")
     table.add_row("candidates refused as not determined", str(int((~compared).sum())), "")
     show(table, None if arguments.quick else "search")

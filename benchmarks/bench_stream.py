@@ -1,4 +1,4 @@
-"""Fits and transforms of data that are not in memory: time, peak memory, growth with N, and exactness of the sums.
+"""Fits and transforms of data on disk: time, peak memory, growth with N, and exactness of the sums.
 
 Run `python -m benchmarks.bench_stream` from the root of the repository; `--rows` takes fewer samples. The samples are
 written to a temporary file first (80 bytes each), in `--directory`.
@@ -13,9 +13,8 @@ import warnings
 from pathlib import Path
 
 import numpy as np
-from rich.table import Table
 
-from benchmarks._show import show
+from benchmarks._show import at_most, make_table, show
 from benchmarks._timing import best_times, peak_memory_above
 from kdmaps import KernelDiffusionMap
 from kdmaps.data import ArraySource
@@ -24,8 +23,8 @@ from kdmaps.utils.threads import map_reduce, n_threads, slices
 
 ROWS, DIM, FEATURES = 10_000_000, 10, 300
 MEMORY_GOAL, TIME_GOAL, GROWTH_GOAL = 500, 1.3, 0.1
-#: Rounding errors of N random signs grow like √N, relative to a sum like 1/√N: the sums lose no digit if their error
-#: stays near the rounding of one number.
+#: The relative rounding error of a sum of N numbers falls like 1/√N: the sums lose no digit if their error stays near
+#: the rounding error of one number.
 EXACTNESS_GOAL = 1e-14
 
 
@@ -49,7 +48,7 @@ def bare_products(path: Path, chunk_rows: int) -> np.ndarray:
 
 
 def memory(statement: str) -> float:
-    """Megabytes above an interpreter that has compiled and loaded everything."""
+    """Peak memory in MB above an interpreter that has loaded all libraries and compiled code."""
     return peak_memory_above(
         "import warnings; warnings.simplefilter('ignore')\n"
         "import numpy as np; from kdmaps import KernelDiffusionMap\n"
@@ -79,10 +78,6 @@ def exactness(rows: int) -> float:
     return float(max(errors))
 
 
-def verdict(value: float, goal: float) -> str:
-    return f"≤ {goal:g} {'✓' if value <= goal else '✗'}"
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=ROWS)
@@ -90,13 +85,10 @@ def main() -> None:
     parser.add_argument("--directory", type=Path, help="where the samples are written (a temporary directory)")
     arguments = parser.parse_args()
     rows = arguments.rows
-    warnings.simplefilter("ignore")  # random numbers have no slow modes, as the estimator rightly says
+    warnings.simplefilter("ignore")  # warnings about modes of random numbers
 
-    table = Table(
-        title=f"Streams, N={rows:,}, d={DIM}, p={FEATURES}, {n_threads()} threads, best of {arguments.repeats}"
-    )
-    for column in ("what", "value", "goal", "time"):
-        table.add_column(column, justify="left" if column == "what" else "right", no_wrap=True)
+    title = f"Streams, N={rows:,}, d={DIM}, p={FEATURES}, {n_threads()} threads, best of {arguments.repeats}"
+    table = make_table(title, "what", "value", "goal", "time")
     with tempfile.TemporaryDirectory(dir=arguments.directory) as directory:
         path, tenth, out = (Path(directory) / name for name in ("X.npy", "tenth.npy", "modes.npy"))
         write_samples(path, rows)
@@ -118,12 +110,12 @@ def main() -> None:
         transform = time.perf_counter() - start
         ratio, growth = times["fit"] / times["bare"], times["fit"] / times["tenth"] / 10
         table.add_row("bare products + reading", "", "", f"{times['bare']:.2f} s")
-        table.add_row("fit from a .npy file", f"{ratio:.2f} bare", verdict(ratio, TIME_GOAL), f"{times['fit']:.2f} s")
+        table.add_row("fit from a .npy file", f"{ratio:.2f} bare", at_most(ratio, TIME_GOAL), f"{times['fit']:.2f} s")
         table.add_row("    in float32", f"{times['single'] / times['bare']:.2f} bare", "", f"{times['single']:.2f} s")
         table.add_row(
             "    a tenth of the samples, per sample: excess",
             f"{growth - 1:+.1%}",
-            verdict(abs(growth - 1), GROWTH_GOAL),
+            at_most(abs(growth - 1), GROWTH_GOAL),
             f"{times['tenth']:.2f} s",
         )
         table.add_row("transform to a .npy file", "", "", f"{transform:.2f} s")
@@ -133,9 +125,9 @@ def main() -> None:
             ("transform", f"model.transform({str(path)!r}, out={str(out)!r})"),
         ):
             peak = memory(statement)
-            table.add_row(f"peak memory, {name}", f"{peak:.0f} MB", verdict(peak, MEMORY_GOAL), "")
+            table.add_row(f"peak memory, {name}", f"{peak:.0f} MB", at_most(peak, MEMORY_GOAL), "")
     error = exactness(rows)
-    table.add_row("error of sums, p=6, mean far from zero", f"{error:.1e}", verdict(error, EXACTNESS_GOAL), "")
+    table.add_row("error of sums, p=6, mean far from zero", f"{error:.1e}", at_most(error, EXACTNESS_GOAL), "")
     show(table, None if rows < ROWS else "stream")
 
 

@@ -2,17 +2,18 @@
 
 Both learn the two slow modes of the Müller–Brown potential (exact rates 1.2474e-4 and 0.35596) from 2,000 frames of a
 simulation with a static bias and their weights, some 800 of them effective. mlcolvar's Generator trains neural networks
-for the same variational problem, all frames in every step; its settings are those of its tutorial on this potential
-(networks, learning rate, η, α), with 15,000 epochs, the least that the tutorial recommends. kdmaps is given the
-diffusion constant alone. SubR² is the mean squared cosine of the learned modes with the two true ones under the
+for the same variational problem, all frames in every step; its settings are taken from its tutorial on this potential
+(networks, learning rate, η, α), with 15,000 epochs, the least that the tutorial recommends. kdmaps is given only the
+diffusion constant. SubR² is the mean squared cosine of the learned modes with the two true ones under the
 unbiased law, at 20,000 other frames; "mode 2" is the squared correlation of the second pair alone. Seconds are CPU time
-of one thread, which other jobs on the machine hardly change.
+of one thread.
 
-Of the three eigenvalues of mlcolvar the first is taken for the constant, as mlcolvar does itself; a negative rate means
-that the training left something else there. mlcolvar publishes 2.19e-4 and 0.335 in its tutorial and 1.43e-4 and 0.363
-in its paper (30,000 epochs), from other frames of the same potential, more of them.
+The first of the three eigenvalues of mlcolvar belongs to the constant, as in mlcolvar itself; a negative rate means
+that the training did not find the constant. mlcolvar publishes 2.19e-4 and 0.335 in its tutorial and 1.43e-4 and 0.363
+in its paper (30,000 epochs), from more frames of the same potential.
 
-It needs the group `mlcolvar`, in an environment of its own (`make rivals`, half an hour of it); rows are kept.
+The benchmark needs the dependency group `mlcolvar` in a separate environment (`make rivals`), and half an hour; rows
+are kept.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from kdmaps.problems import MullerBrown
 
 #: The first three draws of the experiment `rare_events`.
 FRAMES, FIRST_SEED, EPOCHS = 2000, 9000, 15_000
-#: Where modes are compared with the exact ones.
+#: Frames at which modes are compared with the exact ones.
 OTHER_FRAMES, OTHER_SEED = 20_000, 1
 #: As in mlcolvar's tutorial "Learning the infinitesimal generator".
 NETWORK: dict[str, Any] = {"r": 3, "layers": [2, 20, 20, 1], "eta": 0.05, "alpha": 0.1, "n_dim": 2}
@@ -87,7 +88,7 @@ def _generator(X: np.ndarray, weights: np.ndarray, epochs: int, seed: int, diffu
     frames, friction = dataset(X, weights), torch.tensor([diffusion])  # kT / (γ m), which is D
     options = {"nn": {"activation": "tanh"}, "optimizer": OPTIMIZER}
     model = Generator(**NETWORK, friction=friction, options=options)
-    # What the tutorial sets, without its pictures of progress.
+    # As in the tutorial, without its progress bar.
     trainer = lightning.Trainer(
         accelerator="cpu", max_epochs=epochs, num_sanity_val_steps=0, limit_val_batches=0, enable_checkpointing=False,
         enable_progress_bar=False, enable_model_summary=False, logger=False,

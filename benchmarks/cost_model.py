@@ -1,4 +1,4 @@
-"""What a fit costs, as a formula fitted to measurements, and what it says about sizes beyond one machine.
+"""Cost of a fit as a formula fitted to measurements, with predictions for sizes beyond one machine.
 
     seconds = N (a p² + b p d + c p + e d) + s p³
 
@@ -28,7 +28,7 @@ from kdmaps.kernels import Gaussian
 from kdmaps.spectrum.pencil import find_modes
 from kdmaps.utils.threads import n_threads
 
-#: (N, p, d). Streams repeat one block of rows, so that nothing but the fit is measured.
+#: (N, p, d). Streams repeat one block of rows, so that only the fit is measured.
 CASES = (
     *((10**k, 100, 10) for k in (4, 5, 6, 7, 8)),
     *((10**k, 300, 10) for k in (4, 5, 6, 7)),
@@ -57,7 +57,7 @@ def measure(n: int, p: int, d: int) -> dict:
     block = np.random.default_rng(0).standard_normal((min(n, BLOCK), d))
     basis = make_basis("fourier", Gaussian(np.sqrt(2 * d)), block, p, random_state=0)
     source = StreamSource(lambda: repeat(block, n // len(block)), n_samples=n)
-    compute_moments(basis, block)  # compilation and threads are not what is measured
+    compute_moments(basis, block)  # compiles, and starts threads
     start = time.perf_counter()
     moments = compute_moments(basis, source)
     middle = time.perf_counter()
@@ -116,10 +116,10 @@ def tables(rows: list[dict], k: np.ndarray) -> str:
     parts.append(markdown(header, lines))
     ratio = k[4] / k[0]
     parts.append(
-        f"The solve costs as much as the Gram where a node has N = {ratio:.0f} p samples; with fewer, it leads. It "
-        f"is direct (Cholesky, and LAPACK for the leading pairs): p³, and about {MATRICES} matrices of 8 p² bytes. "
-        "Where that hurts, a block Krylov iteration needs p² for each step and vector instead, as searches use it for "
-        "many λ beyond a few hundred features; and with few samples for each feature, fewer features lose little."
+        f"The solve costs as much as the Gram if a node has N = {ratio:.0f} p samples, and more with fewer samples. It "
+        f"is direct (Cholesky, and LAPACK for the leading pairs): p³, and about {MATRICES} matrices of 8 p² bytes. If "
+        "that is too much, a block Krylov iteration needs only p² for each step and vector; searches use it for many λ "
+        "beyond a few hundred features. With few samples per feature, fewer features lose little."
     )
     return "\n\n".join(parts) + "\n"
 
@@ -144,9 +144,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--most", type=float, default=2e12, help="skip cases with more than this many N p² (flops)")
     parser.add_argument("--out", type=Path, default=Path("results/cost_model"))
-    parser.add_argument("--show", action="store_true", help="tables and figure from the rows that are there")
+    parser.add_argument("--show", action="store_true", help="tables and figure from stored rows")
     options = parser.parse_args()
-    warnings.simplefilter("ignore")  # random numbers have no slow modes, as the estimator rightly says
+    warnings.simplefilter("ignore")  # warnings about modes of random numbers
     rows = json.loads((options.out / "rows.json").read_text()) if options.show else []
     for n, p, d in () if options.show else CASES:
         if n * p**2 <= options.most:

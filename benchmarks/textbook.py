@@ -1,7 +1,7 @@
-"""The cross-validated choice as a textbook would write it: the baseline of bench_search.py.
+"""Cross-validated kernel selection as in a textbook: the baseline of bench_search.py and bench_default.py.
 
 Explicit (N·d)×p derivative matrix, `np.cos` and `np.sin`, a full `scipy.linalg.eigh`, every fold and every
-regularization from scratch. Frequencies, folds and score are those of kdmaps, so the scores must agree.
+regularization from scratch. Frequencies, folds and score are the same as in kdmaps, so the scores must agree.
 """
 
 import numpy as np

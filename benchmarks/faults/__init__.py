@@ -1,1 +1,1 @@
-"""What kills, full disks and lost workers leave behind: `python -m benchmarks.faults` from the root."""
+"""Files left behind by kills, full disks and lost workers: `python -m benchmarks.faults` from the root."""

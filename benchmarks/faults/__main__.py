@@ -1,7 +1,7 @@
-"""Interrupt every kind of work many times, and write what was found to results/faults/table.md.
+"""Interrupt every kind of work many times, and write the counts to results/faults/table.md.
 
-Run `python -m benchmarks.faults` from the root of the repository; `--times` says how often. What has been tried is in
-rows.jsonl beside the table and not tried again.
+Run `python -m benchmarks.faults` from the root of the repository; `--times` sets how often. Finished trials are kept in
+rows.jsonl, next to the table, and not repeated.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from benchmarks.faults._work import WORK
 from experiments._runner import Row, markdown, run_tasks
 from kdmaps.utils.files import write_text
 
-#: What is counted of each kind of fault.
+#: Counts of each kind of fault.
 FOUND = {
     "kill": ("tried", "interrupted", "half-written", "lost", "unequal"),
     "full": ("tried", "interrupted", "half-written", "lost", "unequal", "unclear", "left behind"),
@@ -26,7 +26,7 @@ FOUND = {
 }
 WORDS = {
     "kill": "Killed at a random moment, at a call that opens or renames a file, or in the middle of a file:",
-    "full": "No room for a file, from a random byte on:",
+    "full": "Disk full from a random byte of a file on:",
     "worker": "A Dask worker killed while it loads a block, at places spread over the whole search:",
 }
 #: Faults of one row.
@@ -34,7 +34,7 @@ PART = 10
 
 
 def interrupt(fault: str, work: str, times: int, part: int) -> list[Row]:
-    """Return what `times` faults do to a kind of work; parts have faults of their own."""
+    """Return the counts of `times` faults in one kind of work; every part draws different faults."""
     found: Counter[str] = Counter()
     if fault == "worker":
         found = lose_workers(times)
@@ -48,7 +48,7 @@ def interrupt(fault: str, work: str, times: int, part: int) -> list[Row]:
 
 
 def table(rows: list[Row], fault: str) -> str:
-    """Return the counts of one kind of fault, with its words above."""
+    """Return the counts of one kind of fault, with a description above."""
     works = dict.fromkeys(row["work"] for row in rows if row["fault"] == fault)
     own = {work: [row for row in rows if (row["fault"], row["work"]) == (fault, work)] for work in works}
     cells = [[work, *(str(sum(row[what] for row in parts)) for what in FOUND[fault])] for work, parts in own.items()]

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 #: Rows of a block.
 ROWS = 50
-#: Seconds until a lost worker must be back. A local cluster gives it up after 15, which a busy machine needs to start
-#: one; what it would have computed is then waited for without end.
+#: Seconds until a lost worker must be back. A local cluster gives up after 15, too early on a busy machine, and then
+#: waits for its results forever.
 PATIENCE = 300
 
 
@@ -45,7 +45,7 @@ def blocks_of(X: NDArray[np.float64], folder: Path, at: int = 0) -> Any:
 
 
 def lose_workers(times: int) -> Counter[str]:
-    """Search `times` times, with a worker killed at places spread evenly over the loads, and compare with no loss."""
+    """Search `times` times, killing a worker at loads spread evenly over the search; compare with a whole search."""
     import dask
     import distributed
 

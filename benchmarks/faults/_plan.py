@@ -1,4 +1,4 @@
-"""Interrupt work many times, look at what is left, and do the work again."""
+"""Interrupt work many times, examine the files, and do the work again."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from benchmarks.faults._process import Fault, run
 from benchmarks.faults._work import WORK, Work
 from kdmaps.utils.files import read_lines
 
-#: Seeds of the files that are there before, and of those that replace them.
+#: Seeds of the existing files, and of the files that replace them.
 BEFORE, AFTER = 1, 0
 KILLS = ("moment", "call", "byte")
 
 
 class Trials:
-    """One kind of work: what it makes if nothing happens, and faults that it is tried with.
+    """One kind of work: its files without a fault, and trials with faults.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ class Trials:
         return Fault(kind, rng.uniform(0, last) if kind == "moment" else rng.randint(1, last))
 
     def attempt(self, number: int, fault: Fault) -> Counter[str]:
-        """Do the work with a fault, then without, and count what went wrong.
+        """Do the work with a fault, then without, and count the failures.
 
         Keys are "tried", "interrupted", "half-written" (a file that is neither the one before nor the new one), "lost"
         (the file before is gone, or a finished part of the work was done again) and "unequal" (after doing it again).

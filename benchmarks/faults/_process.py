@@ -1,4 +1,4 @@
-"""Work in a process of its own that ends, or meets a full disk, where it is told to."""
+"""Work in a separate process that is killed, or finds the disk full, at a given point."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from typing import Any, NamedTuple
 
 from benchmarks.faults._work import WORK
 
-#: Seconds after which work is taken to hang.
+#: Seconds after which work is considered to hang.
 PATIENCE = 120.0
-#: What opens, renames, links and removes files: the moments at which files change their names.
+#: Calls that open, rename, link or remove files.
 CALLS = ("open", "os.rename", "os.link", "os.remove")
 SERVER = get_context("forkserver")
 SERVER.set_forkserver_preload(["benchmarks.faults._ready"])
 
 
 class Fault(NamedTuple):
-    """Where a process fails.
+    """Point at which a process fails.
 
     "moment": killed after so many seconds; "call": at its n-th call of `CALLS` in the folder; "byte": when a file would
     have more than n bytes; "full": as "byte", but the write is an error, as on a full disk; "none".

@@ -1,4 +1,4 @@
-"""What the server imports that forks the processes to be killed, so that each of them begins with its work at once."""
+"""Imported by the server that forks the processes, so that each process starts its work immediately."""
 
 import warnings
 
@@ -7,4 +7,4 @@ from benchmarks.faults._work import X, make_search
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
-    kdmaps.report.render_report(make_search(0).fit(X), X)  # loads what is compiled, and the libraries of the report
+    kdmaps.report.render_report(make_search(0).fit(X), X)  # loads compiled code and the libraries of the report

@@ -82,11 +82,11 @@ def _row(seed: int) -> list[dict[str, float]]:
 
 
 class Work(NamedTuple):
-    """What is done in a folder, and the files of it."""
+    """Work done in a folder, and its files."""
 
     run: Callable[[Path, int], None]
     files: tuple[str, ...]  # that appear whole
-    #: To which finished parts are added; without such a file, those of a fit before are replaced.
+    #: File to which finished parts are appended; without one, the files of an earlier fit are replaced.
     grows: str | None = None
 
 

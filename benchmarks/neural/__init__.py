@@ -2,23 +2,22 @@
 
 SpectralNet [1], the generator networks of mlcolvar [2], VAMPnets of deeptime [3] (pairs of samples a lag apart), and
 two losses for the Dirichlet energy, written here with one common network and training loop: NeuralEF [4] and Deep Ritz
-[5], [6]. Each library runs in an environment of its own, with one thread.
+[5], [6]. Each library runs in a separate environment, with one thread.
 
-**Their budget.** Settings are those of each library's documentation (last table). The learning rate is the best of
-three on samples that are not reported (500 of them, for all sizes), by the exact modes, for each method. Training stops
-after three seconds of processor time, with 100,000 samples after fifteen: for samples, the default of kdmaps takes less
-with 500 and with 100,000, and up to twice as long with 5,000. The table *More training* shows what five times as much
-gives. SpectralNet has no such limit, but as many steps as take about that long with 500 samples; with more they take
-two to five times as long. The networks of this folder, as VAMPnets, hold a fifth of the samples out and keep the
-parameters of the best held-out score; a training that diverges keeps those from before. kdmaps has its defaults, for
-samples and, as `lag=1`, for pairs.
+**Training budget.** Settings follow each library's documentation (last table). For each method, the learning rate is
+the best of three, compared with the exact modes on 500 samples that are not reported. Training stops after three
+seconds of processor time, with 100,000 samples after fifteen. From samples, the default of kdmaps takes less with 500
+and with 100,000 samples, and up to twice as long with 5,000. The table *More training* shows results with five times as
+much. SpectralNet has no such limit; its number of steps takes about that long with 500 samples, and two to five times
+as long with more. The networks of this folder and VAMPnets hold out a fifth of the samples and keep the parameters of
+the best held-out score; a training that diverges keeps its last good parameters. kdmaps is used with its defaults, for
+samples and, with `lag=1`, for pairs.
 
-SubR² is that of the rivals' table (against the true slow modes, complete clusters), at 2,000 *new* samples (of
-muller-brown, whose modes live in wells that few samples visit, 100,000); at the training samples it is in the rows.
-Modes are taken from the span of a network's outputs, without the constant, by Rayleigh–Ritz where there is an energy or
-a lag: no method loses by the order of its outputs. Rate errors are means of |rate/exact - 1| over the modes. Seconds
-are processor time of a fit, so that a busy machine does not count; memory is that of the first fit of a process, above
-what it held before.
+SubR² is measured against the true slow modes (complete clusters) at 2,000 *new* samples; 100,000 for muller-brown,
+whose modes live in wells that few samples visit. The rows also contain SubR² at the training samples. Modes are taken
+from the span of a network's outputs, without the constant, by Rayleigh–Ritz if there is an energy or a lag, so that the
+order of the outputs does not matter. Rate errors are means of |rate/exact - 1| over the modes. Seconds are processor
+time of a fit; memory is the peak of the first fit of a process, above the memory that it held before.
 
 - [1] U. Shaham et al., SpectralNet: spectral clustering using deep neural networks, ICLR 2018.
 - [2] T. Devergne, V. Kostic, M. Pontil, M. Parrinello, J. Chem. Phys. (2025), doi 10.1063/5.0246248.

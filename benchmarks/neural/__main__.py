@@ -2,7 +2,7 @@
 
 make rivals                                         # the environments, then everything
 python -m benchmarks.neural run --sizes 500
-python -m benchmarks.neural show                    # table and picture of what there is
+python -m benchmarks.neural show                    # table and figure of the stored rows
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from typing import Any
 import numpy as np
 
 from benchmarks.neural._measure import PROBLEMS, measure
-from benchmarks.neural._peers import PEERS
-from benchmarks.neural._tables import draw, page
+from benchmarks.neural._methods import PEERS
+from benchmarks.neural._page import draw, page
 from experiments._runner import Row, finished, run_tasks
 from kdmaps.utils.files import write_text
 
 SOME = ("ou10d", "triplewell2d", "triplewell2d+48")
-#: Samples, problems and seeds that are reported, in the order of the run; learning rates are tuned on others. Seeds
-#: that are added have a line of their own: finished tasks, which are known by all their seeds, are kept.
+#: Samples, problems and seeds that are reported, in the order of the run; learning rates are tuned on others. Added
+#: seeds get a separate line, because a finished task is identified by all of its seeds.
 CASES: tuple[tuple[int, tuple[str, ...], tuple[int, ...]], ...] = (
     (500, PROBLEMS, (0, 1, 2)),
     (500, PROBLEMS, (3, 4)),
@@ -35,9 +35,9 @@ CASES: tuple[tuple[int, tuple[str, ...], tuple[int, ...]], ...] = (
 )
 SIZES = tuple(sorted({case[0] for case in CASES}))
 TUNING_PROBLEMS, TUNING_SEED = ("ou2d-4", "triplewell2d"), 900
-#: Processor time of the training of a network, in seconds: about that of the default of kdmaps.
+#: Processor time of the training of a network in seconds, about as long as the default fit of kdmaps.
 TRAINING = {500: 3.0, 5_000: 3.0, 100_000: 15.0}
-#: Samples that are also learned for so many times as long.
+#: Samples that are also trained for PATIENCE times as long.
 PATIENT, PATIENCE = {500: "ou2d-4", 5_000: "ou10d"}, 5
 
 

@@ -1,6 +1,6 @@
 """Two losses for the slow modes of a diffusion, on one network: NeuralEF and Deep Ritz, for the Dirichlet energy.
 
-Both see samples only through the covariance C_ij = Cov(f_i, f_j) and the energy E_ij = E[∇f_i · ∇f_j] of the outputs.
+Both depend on samples only through covariance C_ij = Cov(f_i, f_j) and energy E_ij = E[∇f_i · ∇f_j] of the outputs.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def sums(values: torch.Tensor, gradient: torch.Tensor) -> tuple[torch.Tensor, to
 
 
 def neural_ef(values: torch.Tensor, gradient: torch.Tensor) -> torch.Tensor:
-    """Return -Σ_j [C_jj - Σ_{i<j} C_ij² / C_ii] of outputs of energy 1; the earlier output i has no gradient there.
+    """Return -Σ_j [C_jj - Σ_{i<j} C_ij² / C_ii] of outputs of energy 1; gradients ignore the earlier output i.
 
     This is NeuralEF for the operator whose quadratic form is the variance, in the inner product of the energy: it is
     positive and compact, and its largest eigenvalues are the time scales.
@@ -73,8 +73,8 @@ def train(
 ) -> tuple[Callable[[np.ndarray], np.ndarray], np.ndarray]:
     """Fit a network by Adam; return its modes as a function of points, and their rates.
 
-    The parameters of the best held-out sum of time scales are kept. The modes are those of the pencil (E, C) of all
-    samples in the span of the outputs.
+    The parameters of the best held-out sum of time scales are kept. The modes solve the pencil (E, C) of all samples
+    in the span of the outputs.
     """
     torch.manual_seed(seed)
     data = torch.as_tensor(X, dtype=torch.float32)[torch.randperm(len(X))]

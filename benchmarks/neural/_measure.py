@@ -13,7 +13,7 @@ import numpy as np
 from joblib import Memory
 
 from benchmarks._timing import resident
-from benchmarks.neural._peers import PEERS, ROOT
+from benchmarks.neural._methods import PEERS, ROOT
 from benchmarks.rivals._measure import answer, draw, forget_peak, run_limited
 from benchmarks.rivals._methods import Data
 from experiments._runner import Row
@@ -21,13 +21,13 @@ from kdmaps import metrics, problems
 
 #: Limits of a process, which makes many fits.
 SECONDS, GIGABYTES = 3600.0, 12.0
-#: New samples at which modes are compared. The modes of muller-brown live in wells that three samples of a thousand,
-#: and fewer, visit: of 2,000, five to ten would decide the first mode, and one or none the second.
+#: New samples at which modes are compared. The modes of muller-brown live in wells that at most three in a thousand
+#: samples visit: of 2,000 samples, five to ten would determine the first mode, and one or none the second.
 N_NEW, N_NEW_RARE = 2000, {"muller-brown": 100_000}
 PROBLEMS = ("ou2d-4", "ou10d", "triplewell2d", "muller-brown", "sphere-3", "circle", "triplewell2d+48")
-#: Pairs are kept: to simulate them may take longer than a fit.
+#: Pairs are kept, because their simulation may take longer than a fit.
 PAIRS = ROOT / "results" / "neural" / "runs"
-#: Modes beyond the wells are those inside of a well.
+#: Faster modes are inside of single wells.
 N_MODES = {"triplewell2d": 2, "triplewell2d+48": 2}
 
 
@@ -58,7 +58,7 @@ def work(
 ) -> Row:
     """Fit every problem, seed and learning rate in this process; training stops after so much processor time."""
     chosen = PEERS[peer]
-    fit = getattr(importlib.import_module("benchmarks.neural._adapters"), chosen.adapter)
+    fit = getattr(importlib.import_module("benchmarks.neural._methods"), chosen.adapter)
     for package in chosen.packages:
         importlib.import_module(package)
     get = Memory(PAIRS, verbose=0).cache(samples) if chosen.lagged else samples

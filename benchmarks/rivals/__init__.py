@@ -1,4 +1,4 @@
-"""kdmaps and what people would use instead: accuracy, time and memory on the same samples.
+"""kdmaps and other libraries: accuracy, time and memory on the same samples.
 
 python -m benchmarks.rivals --help
 """

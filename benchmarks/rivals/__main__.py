@@ -1,7 +1,7 @@
 """Measure kdmaps and its rivals on the same samples, one process after the other.
 
-`accuracy` depends on nothing but the samples; `times` wants an otherwise idle machine. Finished measurements are kept
-and never repeated; `show` rewrites tables and pictures from what there is.
+`accuracy` depends only on the samples; `times` needs an idle machine. Finished measurements are kept and never
+repeated; `show` rewrites tables and figures from stored rows.
 
     make rivals                                            # the environment, then everything
     .venv-rivals/bin/python -m benchmarks.rivals accuracy
@@ -14,18 +14,16 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from benchmarks.rivals._goals import goals
 from benchmarks.rivals._measure import measure, measure_accuracy
 from benchmarks.rivals._methods import RIVALS
-from benchmarks.rivals._pictures import draw_error_by_time, draw_time_by_size
-from benchmarks.rivals._tables import goals_table, load_rows, page
+from benchmarks.rivals._page import draw_error_by_time, draw_time_by_size, goals, goals_table, load_rows, page
 from experiments._runner import Row, run_tasks
 from kdmaps.utils.files import replacing
 
 PROBLEMS = ("ou2d-4", "ou10d", "dw1d", "circle", "triplewell1d", "sphere-3", "sphere-19")
 SIZES = (500, 1_000, 5_000, 20_000, 100_000)
 ACCURACY_SAMPLES = 500
-#: What the goals on speed compare beyond the sizes above.
+#: Further sizes that the goals on speed compare.
 EXTRA = [
     {"rival": rival, "problem": problem, "n": 10_000, "n_modes": 4, "options": options}
     for problem, rivals, options in (
@@ -47,7 +45,7 @@ def accuracy(rivals: list[str], systems: list[str], seeds: int, limits: dict, pa
 
 
 def times(rivals: list[str], systems: list[str], sizes: list[int], limits: dict, path: Path) -> list[Row]:
-    """Rows by size; a rival that met a limit on a problem is spared the larger samples of it."""
+    """Rows by size; a rival that exceeded a limit on a problem skips its larger samples."""
     timed = [name for name in rivals if RIVALS[name].timed]
     rows: list[Row] = []
     over: set[tuple[str, str]] = set()
@@ -66,7 +64,7 @@ def times(rivals: list[str], systems: list[str], sizes: list[int], limits: dict,
 
 
 def show(measured: list[Row], timed: list[Row], out: Path) -> None:
-    """Write table.md and the pictures, print the goals."""
+    """Write table.md and the figures, print the goals."""
     out.mkdir(parents=True, exist_ok=True)
     with replacing(out / "table.md") as (file,):
         file.write(page(measured, timed).encode())

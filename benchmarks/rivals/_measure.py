@@ -1,6 +1,6 @@
-"""One rival on one sample in a process of its own, with a limit on time and memory.
+"""One rival on one sample in a separate process, with a limit on time and memory.
 
-The process is this module: it writes what it measured to a file, or the message of what went wrong.
+The process runs this module, which writes its measurement, or an error message, to a file.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from kdmaps import metrics, problems
 from kdmaps.utils.threads import n_threads
 
 ROOT = Path(__file__).parents[2]
-#: A rival runs again, up to so often, as long as all its runs take less than this many seconds; the shortest counts.
+#: A rival runs up to REPEATS times, as long as all runs together take less than REPEAT_SECONDS; the shortest counts.
 REPEATS, REPEAT_SECONDS = 5, 5
 #: Largest step of simulated trajectories.
 TIME_STEP = 1e-3
-#: A simulation with more numbers than this (4 GB) goes step by step and keeps the last frame alone.
+#: A simulation with more numbers than this (4 GB) goes step by step and keeps only the last frame.
 FRAMES = 5 * 10**8
 IMPORTS = {"scikit-learn": "sklearn"}
 
 
 def measure(rival: str, seconds: float, gigabytes: float, options: dict[str, Any] | None = None, **task) -> list[Row]:
-    """One row for one task: accuracy, time and memory, or why there are none.
+    """One row for one task: accuracy, time and memory, or the error.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ def measure(rival: str, seconds: float, gigabytes: float, options: dict[str, Any
 
 
 def measure_accuracy(**task) -> list[Row]:
-    """Return the row of `measure` without what depends on the load of the machine; one run is enough."""
+    """Return the row of one run of `measure` without the values that depend on the load of the machine."""
     (row,) = measure(repeats=1, **task)
     return [{name: value for name, value in row.items() if name not in ("seconds", "runs", "peak_mb", "repeats")}]
 
@@ -85,7 +85,7 @@ def run_limited(
         if written.exists():
             return json.loads(written.read_text())
         last = (done.stderr.strip().splitlines() or ["no message"])[-1]
-        # The kernel kills what takes too much memory.
+        # The kernel kills processes that take too much memory.
         return {"error": f"exit code {done.returncode}: {last}", "limit": done.returncode == -9}
 
 
@@ -100,7 +100,7 @@ def work(
     n_modes: int | None = None,
     repeats: int = REPEATS,
 ) -> Row:
-    """Run an adapter in this process; see `Rival` for the first arguments."""
+    """Run an adapter in this process; the first arguments are attributes of `Rival`."""
     module, name = function.split(":")
     fit = getattr(importlib.import_module(module), name)
     for package in packages:
@@ -128,7 +128,7 @@ def work(
 
 
 def draw(system: problems.Problem, n: int, seed: int, n_modes: int, lagged: bool) -> Data:
-    """Return the samples of a task, the same for every rival; with where each of them goes, if wanted."""
+    """Return the samples of a task, the same for every rival, and their later positions if `lagged`."""
     X = system.sample(n, random_state=seed)
     if not lagged:
         return Data(X, n_modes, seed)
@@ -156,12 +156,12 @@ def score(system: problems.Problem, data: Data, found: Found) -> Row:
 
 
 def forget_peak() -> None:
-    """Start the high-water mark of this process anew (Linux)."""
+    """Reset the high-water mark of this process (Linux)."""
     Path("/proc/self/clear_refs").write_text("5")
 
 
 def answer(work: Callable[..., Row], arguments: str, gigabytes: str, path: str) -> None:
-    """Write what `work` returns, or the message of what went wrong, as JSON: what a process of `run_limited` does."""
+    """Write the result of `work`, or its error, as JSON; called in a process of `run_limited`."""
     import resource
 
     limit = int(float(gigabytes) * 2**30)

@@ -1,8 +1,8 @@
-"""How each rival is called: one function for one library, which is imported only there.
+"""Rivals: one function per library, which imports it.
 
-A function takes `Data` and returns the modes at the samples, and the rates if the library has an opinion on them.
-Where a library asks for a Gaussian bandwidth and offers no rule, it gets the one that kdmaps starts from: the median
-pairwise distance σ in exp(-|x - z|²/(2σ²)).
+A function takes `Data` and returns the modes at the samples, and the rates if the library estimates them. A library
+that needs a Gaussian bandwidth but offers no rule gets the starting value of kdmaps: the median pairwise distance σ
+in exp(-|x - z|²/(2σ²)).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ N_FEATURES = 300
 
 
 class Data(NamedTuple):
-    """What a rival may see: samples, how many modes are wanted, and where each sample is after a time `lag`."""
+    """Input of a rival: samples, number of modes, and the position of each sample after a time `lag`."""
 
     X: np.ndarray
     n_modes: int
@@ -43,15 +43,15 @@ class Rival:
     function : str
         "module:function" of the adapter.
     packages : tuple of str
-        Distributions whose versions are reported; modules of these names are imported before the clock starts.
+        Distributions whose versions are reported; modules of these names are imported before timing starts.
     settings, source : str
-        What was set, and who recommends it.
+        Settings, and where they are recommended.
     options : dict
         Keyword arguments of the adapter.
     lagged : bool
-        Whether it needs pairs of samples a time lag apart.
+        True if it needs pairs of samples a time lag apart.
     timed : bool
-        Whether it takes part in the measurements of time, or only in those of accuracy.
+        False if only its accuracy is measured.
     """
 
     function: str
@@ -85,7 +85,7 @@ def kdmaps_adaptive(data: Data, diffusion: str | None = None) -> Found:
 
 
 def textbook(data: Data, n_features: int = N_FEATURES) -> Found:
-    """Return the formulas of the paper as they stand, for the frequencies of `kdmaps_fit`."""
+    """Evaluate the formulas of the paper directly, with the frequencies of `kdmaps_fit`."""
     from benchmarks.textbook import modes
     from kdmaps.bases import make_basis
     from kdmaps.kernels import make_kernel
@@ -99,7 +99,7 @@ def textbook(data: Data, n_features: int = N_FEATURES) -> Found:
 
 
 def paper_cv(data: Data) -> Found:
-    """Return the paper's selection: eigenvalue sums, nothing centred; the first of r + 1 modes is its constant."""
+    """Return the paper's selection: eigenvalue sums, not centred; the first of r + 1 modes is the constant."""
     from experiments.paper._protocol import METHODS
 
     model = METHODS["CV+RFF"](data.X, data.n_modes + 1, data.seed, regularization=1e-2, n_features=N_FEATURES)
@@ -118,7 +118,7 @@ def klap(data: Data, n_features: int = N_FEATURES, regularization: float = 0.0) 
 def kooplearn(data: Data) -> Found:
     from kooplearn.kernel import GeneratorDirichlet
 
-    # dX = a dt + b dW with b = √2; r modes beside the constant.
+    # dX = a dt + b dW with b = √2; r modes and the constant.
     model = GeneratorDirichlet(np.sqrt(2), data.n_modes + 1, gamma=1 / (2 * _sigma(data) ** 2)).fit(data.X)
     values, functions = model.eig(eval_right_on=data.X)
     return Found(real_modes(values, functions)[:, 1:], -np.real(values[1:]))

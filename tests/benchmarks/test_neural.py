@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 
 from benchmarks.neural import __main__ as command
-from benchmarks.neural import _adapters, _measure
-from benchmarks.neural._peers import PEERS
-from benchmarks.neural._tables import failures_table, first, means, page
+from benchmarks.neural import _measure, _methods
+from benchmarks.neural._methods import PEERS
+from benchmarks.neural._page import first, means, page
 from benchmarks.rivals import _measure as rivals_measure
 from benchmarks.rivals._measure import draw
+from benchmarks.rivals._page import failures_table
 from kdmaps import problems
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -49,14 +50,14 @@ def test_slowest_functions_of_a_span_leave_the_constant_out():
     gradients = np.hstack([np.zeros_like(x), np.ones_like(x), 2 * x])
     mixing = rng.normal(size=(3, 3))
     values, gradients = values @ mixing, gradients @ mixing
-    rates, coefficients = _adapters.slowest(gradients.T @ gradients / 5000, np.cov(values.T, bias=True), 2)
+    rates, coefficients = _methods.slowest(gradients.T @ gradients / 5000, np.cov(values.T, bias=True), 2)
     # Monte-Carlo error of fourth moments: about 3 % each, three times.
     np.testing.assert_allclose(rates, [1, 2], rtol=0.1)
     assert np.cov((values @ coefficients).T, bias=True) == pytest.approx(np.eye(2), abs=1e-6)
 
 
 def test_a_fit_that_fails_is_a_row(monkeypatch):
-    monkeypatch.setattr(_adapters, "kdmaps_default", lambda data, rate, seconds: 1 / 0)
+    monkeypatch.setattr(_methods, "kdmaps_default", lambda data, rate, seconds: 1 / 0)
     (found,) = _measure.work("kdmaps", 50, ["dw1d"], [0], [None], 1.0)["rows"]
     assert found["error"] == "ZeroDivisionError: division by zero"
     assert (found["problem"], found["seed"]) == ("dw1d", 0)
@@ -67,7 +68,7 @@ def test_a_process_that_dies_is_a_row(monkeypatch):
     (found,) = _measure.measure("VAMPnet", 500, ["circle"], 3.0, seeds=[0])
     died = {"peer": "VAMPnet", "n": 500, "problem": "circle", "training": 3.0, "error": "exit code 3", "limit": False}
     assert found == died
-    assert "| VAMPnet | 500 | circle | exit code 3 |" in failures_table([found])
+    assert "| VAMPnet | 500 | circle | exit code 3 |" in failures_table([found], "peer")
     # A mean of the other seeds would hide it.
     assert ("VAMPnet", "circle") not in means([found, row("VAMPnet", "circle", seed=1)])
 

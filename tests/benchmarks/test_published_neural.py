@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from benchmarks.neural.__main__ import TRAINING, load
-from benchmarks.neural._peers import OURS, PEERS
-from benchmarks.neural._tables import first, limits, means, page, usual
+from benchmarks.neural._methods import OURS, PEERS
+from benchmarks.neural._page import first, limits, means, page, usual
 from pages import read_page, states
 
 ROOT = Path(__file__).resolve().parents[2]

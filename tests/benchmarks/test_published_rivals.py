@@ -6,8 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.rivals._goals import goals, mean_accuracy
-from benchmarks.rivals._tables import goals_table, load_rows, page
+from benchmarks.rivals._page import goals, goals_table, load_rows, mean_accuracy, page
 from pages import read_page, states
 
 ROOT = Path(__file__).resolve().parents[2]

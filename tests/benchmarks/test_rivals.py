@@ -6,10 +6,9 @@ import pytest
 from benchmarks.rivals import __main__ as command
 from benchmarks.rivals import _measure
 from benchmarks.rivals import _methods as methods
-from benchmarks.rivals._goals import goals, mean_accuracy
 from benchmarks.rivals._measure import draw, run_limited, score, work
 from benchmarks.rivals._methods import Data, Found
-from benchmarks.rivals._tables import load_rows, page, times_table
+from benchmarks.rivals._page import goals, load_rows, mean_accuracy, page, times_table
 from kdmaps import metrics, problems
 
 FAKES = """

@@ -1,4 +1,4 @@
-"""The page and the picture of the neural methods, from rows."""
+"""Tables and figure of the comparison with neural methods, from rows."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+from matplotlib.figure import Figure
 
 from benchmarks.neural._measure import PROBLEMS
-from benchmarks.neural._peers import OURS, PEERS
+from benchmarks.neural._methods import OURS, PEERS
+from benchmarks.rivals._page import failures_table, present, settings_table
 from experiments._runner import Row, markdown
 from kdmaps.utils.files import replacing
 
@@ -36,9 +38,9 @@ def page(rows: list[Row], tuning: list[Row]) -> str:
         "Mean SubR² at new samples on the samples for tuning (two problems); bold: used above.",
         tuning_table(tuning),
         "## Failures",
-        failures_table(rows + tuning),
+        failures_table(rows + tuning, "peer", "method"),
         "## Settings",
-        settings_table(rows),
+        settings_table(rows, "peer", PEERS),
     ]
     return "\n\n".join(parts) + "\n"
 
@@ -65,7 +67,7 @@ def means(rows: list[Row], name: str = "subr2") -> dict[tuple[str, str], float]:
 
 
 def first(rows: list[Row], lagged: bool) -> dict[str, str]:
-    """Return the most accurate method of each problem, of those that see samples or of those that see pairs."""
+    """Return the most accurate method of each problem, among methods for samples or among methods for pairs."""
     found = {key: value for key, value in means(rows).items() if PEERS[key[0]].lagged == lagged}
     names = dict.fromkeys(problem for _, problem in found)
     return {p: max((peer for peer, q in found if q == p), key=lambda peer, p=p: found[peer, p]) for p in names}
@@ -81,7 +83,7 @@ def _by_problem(
     names, known = _problems(rows), means(rows, name)
     winners = {(peer, p) for lagged in (False, True) for p, peer in first(rows, lagged).items()} if best else set()
     lines = []
-    for peer in _peers(rows):
+    for peer in present(rows, "peer", PEERS):
         cells = []
         for p in names:
             mine = [row for row in rows if (row["peer"], row.get("problem")) == (peer, p)]
@@ -102,7 +104,7 @@ def patience_table(rows: list[Row]) -> str:
     long = [row for row in rows if row.get("training", 0) > limit[row["n"]]]
     cases = sorted({(row["n"], row["problem"]) for row in long})
     lines = []
-    for peer in _peers(long):
+    for peer in present(long, "peer", PEERS):
         cells = []
         for n, problem in cases:
             mine = [row for row in rows if (row["peer"], row["n"], row.get("problem")) == (peer, n, problem)]
@@ -116,7 +118,7 @@ def patience_table(rows: list[Row]) -> str:
 def tuning_table(rows: list[Row]) -> str:
     """Return the mean SubR² of each learning rate."""
     lines = []
-    for peer in _peers(rows):
+    for peer in present(rows, "peer", PEERS):
         rates = PEERS[peer].learning_rates
         mean = [
             np.mean([row.get("subr2", 0.0) for row in rows if (row["peer"], row.get("learning_rate")) == (peer, rate)])
@@ -128,32 +130,6 @@ def tuning_table(rows: list[Row]) -> str:
     return markdown(["", "low", "middle", "high"], lines)
 
 
-def failures_table(rows: list[Row]) -> str:
-    """Return one line for each method, size and message."""
-    found: dict[tuple[str, int, str], list[str]] = {}
-    for row in rows:
-        if "error" in row:
-            message = " ".join(row["error"].split()).replace("|", "\\|")[:300]
-            found.setdefault((row["peer"], row["n"], message), []).append(row.get("problem", "all"))
-    lines = [[peer, f"{n:,}", ", ".join(dict.fromkeys(met)), message] for (peer, n, message), met in found.items()]
-    return markdown(["method", "N", "problems", "message"], lines) if lines else "None."
-
-
-def settings_table(rows: list[Row]) -> str:
-    """Return versions, settings and their sources."""
-    versions = {row["peer"]: row["packages"] for row in rows if "packages" in row}
-    lines = []
-    for peer in _peers(rows):
-        named = ", ".join(f"{name} {v}" for name, v in versions.get(peer, {}).items())
-        lines.append([peer, named or "did not run", PEERS[peer].settings, PEERS[peer].source])
-    return markdown(["", "version", "settings", "source"], lines)
-
-
-def _peers(rows: list[Row]) -> list[str]:
-    present = {row["peer"] for row in rows}
-    return [name for name in PEERS if name in present]
-
-
 def _problems(rows: list[Row]) -> list[str]:
     present = {row["problem"] for row in rows if "problem" in row}
     return [name for name in PROBLEMS if name in present]
@@ -161,8 +137,6 @@ def _problems(rows: list[Row]) -> list[str]:
 
 def draw(rows: list[Row], path: Path) -> None:
     """Draw the error against the number of samples: mean, smallest and largest, one panel for each problem."""
-    from matplotlib.figure import Figure
-
     limit = limits(rows)
     rows = [row for row in rows if "subr2" in row and row["training"] == limit[row["n"]]]
     names, sizes = _problems(rows), sorted(limit)
