@@ -42,6 +42,21 @@ def mirror(root: Path, out: Path) -> None:
     for stale in source.iterdir():
         if not (root / "examples" / stale.name).exists():
             stale.unlink()
+    names = reference_names(root / "docs" / "api.rst")
+    for page in (out / "api").glob("*.rst"):
+        if page.stem not in names:
+            page.unlink()
+
+
+def reference_names(page: Path) -> set[str]:
+    """Return the full names in the tables of the reference."""
+    names, module = set(), ""
+    for line in page.read_text().splitlines():
+        if match := re.match(r"\.\. currentmodule:: (\S+)", line):
+            module = match[1]
+        elif match := re.match(r"   (\w[\w.]*)$", line):
+            names.add(f"{module}.{match[1]}")
+    return names
 
 
 def _write_list(out: Path, kind: str) -> None:

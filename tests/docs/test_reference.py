@@ -2,7 +2,6 @@
 
 import ast
 import importlib
-import re
 from pathlib import Path
 
 import pytest
@@ -50,15 +49,13 @@ RESULTS = {
 }
 
 
-def listed():
+@pytest.fixture
+def listed(monkeypatch):
     """Full names in the tables of docs/api.rst."""
-    names, module = set(), ""
-    for line in (ROOT / "docs" / "api.rst").read_text().splitlines():
-        if match := re.match(r"\.\. currentmodule:: (\S+)", line):
-            module = match[1]
-        elif match := re.match(r"   (\w[\w.]*)$", line):
-            names.add(f"{module}.{match[1]}")
-    return names
+    monkeypatch.syspath_prepend(str(ROOT / "docs" / "_ext"))
+    import mirror
+
+    return mirror.reference_names(ROOT / "docs" / "api.rst")
 
 
 def public(package):
@@ -70,15 +67,15 @@ def public(package):
 
 
 @pytest.mark.parametrize("package", PACKAGES)
-def test_every_public_name_is_in_the_reference(package):
-    parts = (name.rpartition(".") for name in listed())
+def test_every_public_name_is_in_the_reference(package, listed):
+    parts = (name.rpartition(".") for name in listed)
     objects = {id(getattr(importlib.import_module(module), name, None)) for module, _, name in parts}
     missing = [name for name, value in public(package).items() if callable(value) and id(value) not in objects]
     assert missing == []
 
 
-def test_every_name_of_the_reference_exists():
-    for name in listed():
+def test_every_name_of_the_reference_exists(listed):
+    for name in listed:
         module, _, attribute = name.rpartition(".")
         assert hasattr(importlib.import_module(module), attribute), name
 
