@@ -1,4 +1,4 @@
-"""Plots of trajectories show the numbers that were found."""
+"""Plots of trajectories and states show the numbers of the analysis."""
 
 import numpy as np
 import pytest
@@ -25,7 +25,7 @@ def model(path):
     return kdmaps.KernelDiffusionMap(2, **settings).fit(path)
 
 
-def test_implied_time_scales_over_lags(model, path):
+def test_implied_timescales(model, path):
     found = kdmaps.dynamics.implied_timescales(model, path, [1, 2, 4], random_state=0)
     ax = plot_implied_timescales(found, exact=[1.26, 0.28])
     curves = {line.get_label(): line for line in ax.get_lines()}
@@ -38,7 +38,7 @@ def test_implied_time_scales_over_lags(model, path):
     assert len(diagonal) == 1
 
 
-def test_predictions_and_estimates(model, path):
+def test_chapman_kolmogorov(model, path):
     for n_states, shape in ((None, (2,)), (2, (2, 2))):
         found = kdmaps.dynamics.chapman_kolmogorov(model, path, steps=3, n_states=n_states, random_state=0)
         axes = plot_chapman_kolmogorov(found)
@@ -48,12 +48,12 @@ def test_predictions_and_estimates(model, path):
             start = float(len(shape) == 1 or place[0] == place[1])
             assert_allclose(curves["predicted"], np.r_[start, found.predicted[(..., *place)]])
             assert_allclose(curves["estimated"], found.estimated[(..., *place)])
-    with pytest.raises(ValueError, match="axes holds 1 Axes, but the test has 4 parts"):
+    with pytest.raises(ValueError, match="axes has 1 Axes"):
         plot_chapman_kolmogorov(found, [Figure().subplots()])
 
 
-def test_free_energy_of_known_values():
-    """Cells of a histogram: 30, 10 and 0 of equal width are 0 and ln 3 above the minimum; weights count."""
+def test_free_energy():
+    """Cells with 30 and 10 samples are 0 and ln 3 above the minimum; cells without weight are empty."""
     values = np.repeat([0.1, 0.5, 0.9], [30, 10, 20])[:, None]
     weight = np.repeat([1.0, 1.0, 0.0], [30, 10, 20])
     ax = plot_free_energy(values, components=0, bins=3, sample_weight=weight)
@@ -64,8 +64,8 @@ def test_free_energy_of_known_values():
     assert np.ma.count(shown) == 3
 
 
-def test_the_free_energy_along_one_mode_shows_its_barrier():
-    """A frame of weight e^-12 on a barrier is drawn at 12 kT; a map leaves it white, and its colours end at 8 kT."""
+def test_free_energy_of_a_barrier():
+    """A frame of weight e^-12 is drawn at 12 kT along one mode, and left white in a map, whose colours end at 8 kT."""
     values = np.array([0.1, 0.5, 0.9])
     weight = np.exp([0.0, -12.0, -1.0])
     ax = plot_free_energy(values[:, None], bins=3, sample_weight=weight)
@@ -88,8 +88,8 @@ def test_modes_in_time(model, path):
     assert long[0].get_lines()[0].get_xdata()[-1] > 49_990
 
 
-def test_lists_are_trajectories(model, path):
-    """Of unequal lengths; between them, nothing is drawn."""
+def test_lists_of_trajectories(model, path):
+    """With unequal lengths and a gap between them."""
     from kdmaps.plotting import plot_modes, plot_states
 
     parts, values = [path[:2000], path[2000:]], model.transform(path)
@@ -116,17 +116,17 @@ def test_lists_are_trajectories(model, path):
     [
         (lambda m, X: plot_free_energy(m), "X must be given"),
         (lambda m, X: plot_free_energy(m, X, components=(0, 5)), "components must be one or two modes"),
-        (lambda m, X: plot_free_energy(m, X, sample_weight=[1]), "sample_weight must hold 3000 weights"),
+        (lambda m, X: plot_free_energy(m, X, sample_weight=[1]), "sample_weight"),
         (lambda m, X: plot_modes_in_time(X[:, 0]), "one row per sample"),
-        (lambda m, X: plot_modes_in_time(m, X, axes=[Figure().subplots()]), "axes holds 1 Axes for 2 modes"),
+        (lambda m, X: plot_modes_in_time(m, X, axes=[Figure().subplots()]), "axes has 1 Axes for 2 modes"),
     ],
 )
-def test_bad_arguments_are_named(model, path, draw, message):
+def test_bad_arguments(model, path, draw, message):
     with pytest.raises(ValueError, match=message):
         draw(model, path)
 
 
-def test_states_have_their_samples():
+def test_states():
     from kdmaps.plotting import plot_states
 
     X = np.column_stack([np.r_[np.zeros(30), np.ones(10)], np.arange(40.0)])
@@ -138,11 +138,11 @@ def test_states_have_their_samples():
     assert [text.get_text() for text in ax.get_legend().get_texts()] == ["state 1 (75%)", "state 2 (25%)"]
     counts = [patch.get_height() for patch in plot_states(states, X[:, :1]).patches]
     assert sum(counts) == 40
-    with pytest.raises(ValueError, match="X must hold the 40 samples"):
+    with pytest.raises(ValueError, match="the 40 samples"):
         plot_states(states, X[:3])
 
 
-def test_a_comparison_with_a_trajectory(path):
+def test_lag_comparison(path):
     from kdmaps.plotting import plot_lag_comparison
 
     static = kdmaps.KernelDiffusionMap(2, regularization=1e-3, n_features=40, random_state=0).fit(path)
@@ -152,13 +152,13 @@ def test_a_comparison_with_a_trajectory(path):
         curves = {line.get_label(): line.get_ydata() for line in ax.get_lines()}
         assert_allclose(curves["rates of the model"], found.predicted[:, k])
         assert_allclose(ax.containers[0][0].get_ydata(), found.autocorrelations[:, k])
-    with pytest.raises(ValueError, match="axes holds 1 Axes for 2 modes"):
+    with pytest.raises(ValueError, match="axes has 1 Axes for 2 modes"):
         plot_lag_comparison(found, [Figure().subplots()])
 
 
 @pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
-def test_data_frames_are_drawn_as_the_arrays_in_them(library):
-    """A data frame of pandas has a `transform`, and is no estimator for that."""
+def test_data_frames(library):
+    """Data frames of pandas have a method `transform`, but are not estimators."""
     from kdmaps.plotting import plot_embedding, plot_independence, plot_modes, plot_states
 
     values = np.random.default_rng(0).standard_normal((200, 2))

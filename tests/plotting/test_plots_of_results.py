@@ -1,4 +1,4 @@
-"""Embedding, error bars, learning, residuals and certificates: what is drawn is what was found."""
+"""Plots of embeddings, error bars, learning, residuals, certificates, relevance and independence."""
 
 from types import SimpleNamespace
 
@@ -20,9 +20,10 @@ from kdmaps.plotting import (
     plot_residuals,
     plot_timescales,
 )
+from kdmaps.summary import SearchedModel
 from shared import known_warning
 
-# The model of three modes, which gives an embedding two axes and a colour.
+# An embedding needs three modes: two axes and a colour.
 pytestmark = known_warning("have the same time scale")
 
 
@@ -43,7 +44,7 @@ def sorted_rows(points, colour):
     return points[order], colour[order]
 
 
-def test_an_embedding_has_modes_on_its_axes_and_the_next_as_colour(X, model):
+def test_embedding(X, model):
     ax = plot_embedding(model, X)
     modes = model.transform(X)
     points, colour = sorted_rows(modes[:, :2], modes[:, 2])
@@ -54,7 +55,7 @@ def test_an_embedding_has_modes_on_its_axes_and_the_next_as_colour(X, model):
     assert ax.figure.axes[1].get_ylabel() == "mode 3"
 
 
-def test_an_embedding_of_given_modes_and_colours(X, model):
+def test_embedding_of_given_modes_and_colours(X, model):
     modes = model.transform(X)
     mine = Figure().subplots()
     assert plot_embedding(modes, components=(2, 0), color=X[:, 1], ax=mine) is mine
@@ -64,7 +65,7 @@ def test_an_embedding_of_given_modes_and_colours(X, model):
     np.testing.assert_array_equal(found_colour, colour)
     assert mine.get_xlabel() == "mode 3"
     plain = plot_embedding(modes[:, :2])
-    assert drawn_points(plain)[1] is None  # no mode is left for a colour
+    assert drawn_points(plain)[1] is None  # all modes are on the axes
     assert len(plain.figure.axes) == 1
 
 
@@ -84,7 +85,7 @@ def test_bad_embeddings(X, model, arguments, message):
 
 # --- error bars -------------------------------------------------------------------------------------------------------
 @known_warning("biases the rate")
-def test_intervals_of_time_scales(X, model):
+def test_intervals(X, model):
     bars = kdmaps.uncertainty.bootstrap(model, X, n_resamples=20, confidence=0.9)
     ax = plot_timescales(model, uncertainty=bars)
     lines = next(c for c in ax.collections if c.get_label() == "90 % interval")
@@ -113,7 +114,7 @@ def test_history_of_the_loss():
     np.testing.assert_array_equal(lines["best so far"].get_ydata(), HISTORY["best_loss"])
     assert [text.get_text() for text in ax.texts] == ["lbfgs"]
     mark = next(line for line in ax.lines if len(line.get_xdata()) == 2)
-    assert list(mark.get_xdata()) == [2.5, 2.5]  # between the last step of one rule and the first of the next
+    assert list(mark.get_xdata()) == [2.5, 2.5]  # between two algorithms
 
 
 def test_history_of_several_values():
@@ -128,22 +129,22 @@ def test_history_of_several_values():
 def test_history_of_estimators(X, model):
     learned = kdmaps.VariationalKernelMap(2, adam_steps=3, lbfgs_steps=2, n_features=20, random_state=0).fit(X)
     np.testing.assert_array_equal(plot_history(learned).lines[0].get_ydata(), learned.history_["loss"])
-    with pytest.raises(ValueError, match="KernelDiffusionMap has no history"):
+    with pytest.raises(ValueError, match="KernelDiffusionMap without a history"):
         plot_history(model)
-    with pytest.raises(ValueError, match="quantity must be one of loss, best_loss, sigma; got 'phase'"):
+    with pytest.raises(ValueError, match="loss, best_loss, sigma; got 'phase'"):
         plot_history(HISTORY, "phase")
 
 
 # --- residuals and certificates ---------------------------------------------------------------------------------------
-def test_residuals_beside_rates():
+def test_residuals():
     residuals = Residuals(np.zeros((1, 2)), np.array([1.0, 4.0]), np.array([0.3, 5.0]), np.zeros(2))
     ax = plot_residuals(residuals)
     assert [(bar.get_x() + bar.get_width() / 2, bar.get_height()) for bar in ax.patches] == [(1.0, 0.3), (2.0, 5.0)]
     np.testing.assert_array_equal(ax.lines[0].get_xydata(), [[1, 1.0], [2, 4.0]])
-    assert ax.get_ylim()[0] == 0  # bars that start elsewhere lie
+    assert ax.get_ylim()[0] == 0
 
 
-def test_certificates_end_at_their_bounds():
+def test_certificates():
     bounds = [Certificate("thm:a", 1e-3), Certificate("thm:b", 0.5), Certificate("thm:c", 1.0, violations=("no gap",))]
     ax = plot_certificates(bounds)
     ends = [bar.get_x() + bar.get_width() for bar in ax.patches]
@@ -153,10 +154,10 @@ def test_certificates_end_at_their_bounds():
     filled = [bar.get_facecolor()[3] > 0 for bar in ax.patches]
     assert filled == [True, True, False]
     assert ax.patches[0].get_facecolor()[:3] == to_rgba("tab:blue")[:3]
-    assert ax.yaxis_inverted()  # the first one is at the top
+    assert ax.yaxis_inverted()  # the first is at the top
     assert ax.get_xlim()[0] < 1e-3
-    words = plot_certificates([Certificate("thm:residual-gap", 0.5)], ax=Figure().subplots())
-    text = words.get_yticklabels()[0].get_text()
+    described = plot_certificates([Certificate("thm:residual-gap", 0.5)], ax=Figure().subplots())
+    text = described.get_yticklabels()[0].get_text()
     assert text.replace("\n", " ") == "distance of a mode from the exact one"
     named = plot_certificates(bounds, labels=["one", "two", "three"], ax=Figure().subplots())
     assert named.get_yticklabels()[1].get_text() == "two"
@@ -164,7 +165,7 @@ def test_certificates_end_at_their_bounds():
         plot_certificates(bounds, labels=["a", "b"])
 
 
-def test_a_bound_of_zero_can_be_drawn():
+def test_certificate_of_zero():
     ax = plot_certificates([Certificate("thm:a", 0.0)])
     assert 0 < ax.get_xlim()[0] < 1e-15
 
@@ -189,7 +190,7 @@ def row_names(ax):
     return [label.get_text() for label in ax.get_yticklabels()]
 
 
-def test_relevance_is_drawn_from_the_most_relevant_input_down():
+def test_relevance_in_descending_order():
     found = made_relevance(6)
     axes = plot_relevance(found)
     order = np.argsort(-found.overall)
@@ -197,13 +198,13 @@ def test_relevance_is_drawn_from_the_most_relevant_input_down():
     for ax, share in zip(axes, found.shares, strict=False):
         np.testing.assert_allclose([bar.get_width() for bar in ax.patches], 100 * share[order])
     (image,) = axes[2].images
-    np.testing.assert_allclose(image.get_array(), found.combinations[:2, order].T)  # the third has less than 1 %
+    np.testing.assert_allclose(image.get_array(), found.combinations[:2, order].T)  # the third is below 1 %
     assert [label.get_text() for label in axes[2].get_xticklabels()] == ["70 %", "29 %"]
     assert [ax.get_title() for ax in axes] == ["mode 1", "mode 2", "combinations"]
 
 
 @pytest.mark.parametrize("max_inputs", [5, 30])
-def test_other_inputs_are_summed(max_inputs):
+def test_relevance_sums_the_other_inputs(max_inputs):
     found = made_relevance(200)
     axes = plot_relevance(found, max_inputs=max_inputs)
     order = np.argsort(-found.overall)
@@ -225,21 +226,22 @@ def test_relevance_of_a_model(X, model):
     np.testing.assert_allclose(widths, 100 * found.shares[2, np.argsort(-found.overall)])
     with pytest.raises(ValueError, match="X must be given"):
         plot_relevance(model)
-    with pytest.raises(ValueError, match="axes holds 3 Axes for 3 modes"):
+    with pytest.raises(ValueError, match="axes has 3 Axes for 3 modes"):
         plot_relevance(model, X, axes=mine[:3])
     with pytest.raises(ValueError, match="max_inputs"):
         plot_relevance(found, max_inputs=0)
 
 
-def test_a_model_that_has_its_relevance(X, model):
+def test_relevance_of_a_search(X, model):
     found = made_relevance(2, r=3)
-    carrier = SimpleNamespace(relevance_details_=found)
-    widths = [bar.get_width() for bar in plot_relevance(carrier)[0].patches]
+    names = [name for name in SearchedModel.__annotations__ if name != "relevance_details_"]
+    search = SimpleNamespace(relevance_details_=found, **dict.fromkeys(names))
+    widths = [bar.get_width() for bar in plot_relevance(search)[0].patches]
     np.testing.assert_allclose(widths, 100 * found.shares[0, np.argsort(-found.overall)])
 
 
 # --- independence -----------------------------------------------------------------------------------------------------
-def test_bars_are_residuals_and_functions_of_earlier_modes_are_grey():
+def test_independence():
     t = np.linspace(0.1, 3, 60)
     found = kdmaps.independent_modes(
         np.column_stack([np.cos(t), np.cos(2 * t), np.random.default_rng(0).normal(size=60)])

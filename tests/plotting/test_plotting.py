@@ -1,4 +1,4 @@
-"""What is drawn is what was found."""
+"""Plots of modes, time scales and scores show the numbers of the fit."""
 
 import dataclasses
 import itertools
@@ -35,7 +35,7 @@ def in_order_of_samples(points, X):
     return np.lexsort(points.T)[np.argsort(np.lexsort(X.T))]
 
 
-def test_a_scatter_shows_each_sample_in_the_colour_of_its_mode(plane):
+def test_scatter_of_modes(plane):
     X, model = plane
     axes = plot_modes(model, X)
     for k, ax in enumerate(axes):
@@ -46,21 +46,21 @@ def test_a_scatter_shows_each_sample_in_the_colour_of_its_mode(plane):
         assert f"time scale {model.timescales_[k]:.3g}" in ax.get_title()
 
 
-def test_zero_has_the_middle_colour(plane):
+def test_colours_are_symmetric_about_zero(plane):
     X, model = plane
     (drawn,) = plot_modes(model, X)[0].collections
     assert drawn.norm(0.0) == 0.5
     np.testing.assert_allclose(drawn.norm.halfrange, np.quantile(np.abs(model.transform(X)[:, 0]), 0.99))
     opposite = np.array(drawn.cmap([0.25, 0.75]))
     lightness = opposite[:, :3] @ [0.2126, 0.7152, 0.0722]
-    assert abs(lightness[0] - lightness[1]) < 0.1  # the same distance from zero looks equally strong
+    assert abs(lightness[0] - lightness[1]) < 0.1  # equal distances from zero look equally strong
 
 
-def test_rare_values_are_drawn_on_top(plane):
+def test_large_values_are_drawn_on_top(plane):
     X, model = plane
     (drawn,) = plot_modes(model, X)[0].collections
     assert (np.diff(np.abs(drawn.get_array())) >= 0).all()
-    values = model.transform(drawn.get_offsets().data)[:, 0]  # every value at its own sample
+    values = model.transform(drawn.get_offsets().data)[:, 0]
     np.testing.assert_allclose(drawn.get_array(), values, atol=1e-12)
 
 
@@ -77,7 +77,7 @@ def test_given_modes_coordinates_and_axes(plane):
     np.testing.assert_array_equal(offsets[in_order_of_samples(offsets, X[:, ::-1])], X[:, ::-1])
 
 
-def test_a_curve_runs_from_left_to_right_beside_its_reference(line):
+def test_curve_with_a_reference(line):
     X, model, exact = line
     order = np.argsort(X[:, 0])
     for k, ax in enumerate(plot_modes(model, X, reference=exact)):
@@ -88,7 +88,7 @@ def test_a_curve_runs_from_left_to_right_beside_its_reference(line):
         assert curves["exact"].get_linestyle() == "--"
 
 
-def test_over_one_coordinate_of_two_there_are_points_and_no_curve(plane):
+def test_one_coordinate_of_two_gives_points(plane):
     X, model = plane
     drawn = plot_modes(model, X, coordinates=(1,))[0].lines[-1]
     np.testing.assert_array_equal(drawn.get_xdata(), np.sort(X[:, 1]))
@@ -120,7 +120,7 @@ def test_timescales_and_gap(line):
     (band,) = ax.patches
     last = model.timescales_[-1]
     drawn_from, drawn_to = band.get_extents().transformed(ax.transData.inverted()).intervaly
-    # The next time scale, where regularization does not change the ratio; the check of the gap has the same number.
+    # The same number as in the check of the gap.
     gap = min(model.modes_.gap, model.modes_.next_quotient / model.rates_[-1])
     np.testing.assert_allclose([drawn_from, drawn_to], [last / gap, last])
     assert ax.texts[0].get_text() == f"gap {gap:.4g}"
@@ -129,9 +129,8 @@ def test_timescales_and_gap(line):
 
 
 @pytest.mark.parametrize("n_components", [1, 2, 4])
-@known_warning()  # of a gap of 1
-def test_the_words_about_the_gap_are_clear_of_the_band(n_components, line):
-    """However thin the band is, and inside the axes."""
+@known_warning()
+def test_label_of_the_gap_is_outside_the_band(n_components, line):
     X, _, _ = line
     model = kdmaps.KernelDiffusionMap(n_components, n_features=60, random_state=0).fit(X)
     for next_quotient in (model.rates_[-1], 30 * model.rates_[-1]):
@@ -140,7 +139,7 @@ def test_the_words_about_the_gap_are_clear_of_the_band(n_components, line):
             next_quotient=next_quotient,
             next_eigenvalue=model.modes_.eigenvalues[-1] * model.rates_[-1] / next_quotient,
         )
-        figure = Figure(figsize=(4.9, 3.1), layout="constrained")  # that of the report
+        figure = Figure(figsize=(4.9, 3.1), layout="constrained")  # as in the report
         ax = plot_timescales(model, ax=figure.subplots())
         figure.draw_without_rendering()
         text, band = ax.texts[0].get_window_extent(), ax.patches[0].get_window_extent()
@@ -150,14 +149,14 @@ def test_the_words_about_the_gap_are_clear_of_the_band(n_components, line):
         assert [tick for tick in ax.get_xticks() if 0.5 < tick < n_components + 0.5] == [*range(1, n_components + 1)]
 
 
-def test_no_gap_is_drawn_where_no_mode_is_left(line):
+def test_no_gap_after_the_last_possible_mode(line):
     X, _, _ = line
     model = kdmaps.KernelDiffusionMap(2, basis="landmarks", landmarks=X[:2]).fit(X)
     assert list(plot_timescales(model, ax=Figure().subplots()).patches) == []
 
 
 @pytest.mark.slow
-def test_matplotlib_is_imported_only_to_draw():
+def test_matplotlib_is_imported_late():
     code = "import sys, kdmaps.plotting, kdmaps.cli; sys.exit('matplotlib' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
@@ -168,7 +167,7 @@ def search():
     return kdmaps.KernelSearchCV(2, **GRID, n_features=40, random_state=0).fit(X)
 
 
-def test_landscape_shows_the_best_regularization_of_every_bandwidth(search):
+def test_landscape(search):
     results = search.cv_results_
     ax = plot_landscape(search)
     curves = {line.get_label(): line for line in ax.lines}
@@ -179,7 +178,7 @@ def test_landscape_shows_the_best_regularization_of_every_bandwidth(search):
     np.testing.assert_allclose(star.get_xydata()[0], [search.best_params_["bandwidth"], search.best_selection_score_])
 
 
-def test_map_holds_the_scores_of_the_chosen_family(search):
+def test_regularization_map(search):
     results = search.cv_results_
     ax = plot_regularization_map(search)
     family = search.best_params_["kernel"]
@@ -193,7 +192,7 @@ def test_map_holds_the_scores_of_the_chosen_family(search):
 @pytest.mark.parametrize("width", [2.2, 3.2, 6.0])
 @pytest.mark.parametrize(("low", "high"), [(0.2, 200), (0.8, 9), (1e-3, 2e3), (1, 500)])
 @pytest.mark.parametrize("name", ["x", "y"])
-def test_labels_of_logarithmic_axes_do_not_touch(width, low, high, name):
+def test_labels_of_logarithmic_axes_do_not_overlap(width, low, high, name):
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
     figure = Figure(figsize=(width, width), layout="constrained")

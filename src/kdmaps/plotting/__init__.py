@@ -1,6 +1,5 @@
 """Figures. Every function draws on Axes and returns them; matplotlib is imported only when one is called."""
 
-from kdmaps.plotting._certificates import plot_certificates, plot_residuals
 from kdmaps.plotting._dynamics import (
     plot_chapman_kolmogorov,
     plot_free_energy,
@@ -8,13 +7,10 @@ from kdmaps.plotting._dynamics import (
     plot_lag_comparison,
     plot_modes_in_time,
 )
-from kdmaps.plotting._independence import plot_independence
-from kdmaps.plotting._learning import plot_history
-from kdmaps.plotting._modes import plot_embedding, plot_modes
+from kdmaps.plotting._modes import plot_embedding, plot_independence, plot_modes, plot_states
 from kdmaps.plotting._relevance import plot_relevance
-from kdmaps.plotting._search import plot_landscape, plot_regularization_map
-from kdmaps.plotting._spectrum import plot_timescales
-from kdmaps.plotting._states import plot_states
+from kdmaps.plotting._search import plot_history, plot_landscape, plot_regularization_map
+from kdmaps.plotting._spectrum import plot_certificates, plot_residuals, plot_timescales
 
 __all__ = [
     "plot_certificates",

@@ -1,4 +1,4 @@
-"""What all figures share: colours, axes and labels."""
+"""Colours, axes and labels that all figures share."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from kdmaps.utils.frames import column_names, split_rows
 from kdmaps.utils.optional import optional
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.axis import Axis
+    from matplotlib.cm import ScalarMappable
 
 #: Moreland's diverging map, uniform in lightness towards both ends: equal steps of a mode look equally large.
 DIVERGING = "coolwarm"
 LEARNED, EXACT = "tab:blue", "black"
-#: Modes grow without bound where samples are rare; colours span this part of their values, the rest is saturated.
-SHOWN = 0.99
 
 
 def new_axes(n: int) -> np.ndarray:
@@ -27,18 +27,37 @@ def new_axes(n: int) -> np.ndarray:
     return plt.subplots(1, n, figsize=(max(5.0, 3.2 * n), 3.0), layout="constrained", squeeze=False)[1][0]
 
 
+def one_axes(ax: Axes | None) -> Axes:
+    """Return the given Axes, or new ones."""
+    return new_axes(1)[0] if ax is None else ax
+
+
+def mode_axes(axes: Sequence[Axes] | np.ndarray | None, r: int) -> np.ndarray:
+    """Return the given Axes, one for each mode, or new ones side by side."""
+    axes = new_axes(r) if axes is None else np.ravel(np.asarray(axes, dtype=object))
+    if len(axes) != r:
+        raise ValueError(f"axes has {len(axes)} Axes for {r} modes; pass one for each.")
+    return axes
+
+
+def add_colorbar(drawn: ScalarMappable, ax: Axes, **options: Any) -> None:
+    """Add a colour bar next to an Axes."""
+    figure = ax.get_figure()
+    assert figure is not None
+    figure.colorbar(drawn, ax=ax, **options)
+
+
 def integer_ticks(axis: Axis) -> None:
-    """Put ticks at whole numbers only: there is no half mode."""
+    """Put ticks at whole numbers only."""
     from matplotlib.ticker import MaxNLocator
 
-    # One tick is enough where there is one mode: more of them would be halves.
-    axis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
+    axis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))  # with more, a single mode would have half ticks
 
 
 def plain_log_ticks(axis: Axis) -> None:
-    """Label plain numbers: 1, 2 and 5 of each decade, 1 and 3 or powers of ten, as many as fit without touching.
+    """Label plain numbers: 1, 2 and 5 of each decade, or 1 and 3, or powers of ten, as many as fit.
 
-    Time scales and bandwidths often span a decade or less, and sometimes three.
+    Time scales and bandwidths often span less than a decade, and sometimes three.
     """
     from matplotlib.ticker import LogLocator, NullFormatter
 
@@ -53,12 +72,11 @@ def plain_log_ticks(axis: Axis) -> None:
 
 
 def _fitting_subs(axis: Axis, low: float, high: float) -> tuple[int, ...]:
-    """Return the multiples of powers of ten whose labels fit; 1, 2 and 5 are as near as log₁₀ 2 of a decade."""
+    """Return the multiples of powers of ten whose labels fit; the closest of 1, 2 and 5 are log₁₀ 2 decades apart."""
     from matplotlib.axis import XAxis
 
     wide = isinstance(axis, XAxis)
-    space = axis.get_tick_space()
-    length = (3 if wide else 2) * space  # in font sizes: what matplotlib allows for a label
+    length = (3 if wide else 2) * axis.get_tick_space()  # in font sizes: the space that matplotlib allows for a label
     ends = [f"{10.0 ** np.floor(np.log10(end)):g}" for end in (low, high) if end > 0]
     needed = 0.65 * max(map(len, ends), default=1) + 0.6 if wide else 1.4  # of a label, with a space
     decades = abs(np.log10(high / low)) if low > 0 and high > 0 else 0.0
@@ -68,23 +86,28 @@ def _fitting_subs(axis: Axis, low: float, high: float) -> tuple[int, ...]:
     return (1,)
 
 
-def coordinate_labels(X: Any) -> list[str]:
-    """Return labels of the columns of X: its names if it has any, else x₁, x₂, …."""
-    names = column_names(X)
-    return [f"$x_{{{j + 1}}}$" for j in range(np.shape(X)[1])] if names is None else names
+def coordinates_of(X: Any, coordinates: Sequence[int]) -> tuple[np.ndarray, list[int], list[str]]:
+    """Return the samples, the one or two columns to draw over, and their labels: names if X has any, else x₁, x₂, …."""
+    X = join_trajectories(X)[0]
+    names, X = column_names(X), np.asarray(X)
+    d = X.shape[1] if X.ndim == 2 else 0
+    shown = [*coordinates][:d]
+    if len(shown) not in (1, 2) or not all(0 <= j < d for j in shown):
+        raise ValueError(f"coordinates must be one or two columns of X (0 to {d - 1}), got {coordinates!r}.")
+    return X, shown, [f"$x_{{{j + 1}}}$" if names is None else names[j] for j in shown]
 
 
 def mode_values(modes: Any, X: Any = None) -> np.ndarray:
-    """Return modes at samples, (n_samples, r): those of an estimator at X, or the array or data frame that is given.
+    """Return modes at samples, (n_samples, r): of an estimator at X, or of the given array or data frame.
 
-    Lists of arrays are trajectories, whose rows come one after another.
+    Lists of arrays are trajectories, whose rows are joined.
     """
     return np.concatenate(mode_series(modes, X))
 
 
 def mode_series(modes: Any, X: Any = None) -> list[np.ndarray]:
-    """Return the modes along each trajectory, (n_frames_i, r); what is no list of arrays is one trajectory."""
-    # Data frames of pandas have a `transform` of their own.
+    """Return the modes along each trajectory, (n_frames_i, r); anything but a list of arrays is one trajectory."""
+    # Data frames of pandas have a `transform` too.
     if hasattr(modes, "transform") and column_names(modes) is None:
         if X is None:
             raise ValueError("X must be given with an estimator: the samples to draw.")

@@ -9,7 +9,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kdmaps.plotting._common import EXACT, LEARNED, mode_series, mode_values, new_axes, plain_log_ticks
+from kdmaps.plotting._common import (
+    EXACT,
+    LEARNED,
+    add_colorbar,
+    mode_axes,
+    mode_series,
+    mode_values,
+    new_axes,
+    one_axes,
+    plain_log_ticks,
+)
 from kdmaps.utils.frames import join_rows
 from kdmaps.utils.types import SamplesLike
 
@@ -18,7 +28,7 @@ if TYPE_CHECKING:
 
     from kdmaps.dynamics import ChapmanKolmogorov, ImpliedTimescales, LagComparison
 
-#: Points of a series that are drawn; a longer one is thinned.
+#: Largest number of points in a series; longer ones are thinned.
 MOST_POINTS = 20_000
 
 
@@ -28,6 +38,7 @@ def plot_implied_timescales(result: ImpliedTimescales, exact: ArrayLike | None =
     Parameters
     ----------
     result : kdmaps.dynamics.ImpliedTimescales
+        From `kdmaps.dynamics.implied_timescales`.
     exact : array-like of shape (r,), optional
         Exact time scales, drawn as dashed lines.
     ax : Axes, optional
@@ -36,10 +47,10 @@ def plot_implied_timescales(result: ImpliedTimescales, exact: ArrayLike | None =
     Returns
     -------
     ax : Axes
-        Below the line t = lag (shaded), what a time scale stands for has relaxed within the lag. A dotted line marks
-        the lag from which time scales are flat within their errors.
+        In the shaded region, time scales are shorter than the lag and cannot be resolved. A dotted line marks the lag
+        from which time scales are flat within their errors.
     """
-    ax = new_axes(1)[0] if ax is None else ax
+    ax = one_axes(ax)
     times = result.times
     for k, (values, bands) in enumerate(zip(result.timescales.T, np.moveaxis(result.intervals, 1, 0), strict=True)):
         known = values > 0
@@ -64,11 +75,12 @@ def plot_implied_timescales(result: ImpliedTimescales, exact: ArrayLike | None =
 
 
 def plot_chapman_kolmogorov(result: ChapmanKolmogorov, axes: Sequence[Axes] | np.ndarray | None = None) -> np.ndarray:
-    """Draw what one lag predicts (a line) and what several lags show (points), with intervals.
+    """Draw the predictions of one lag (lines) and the estimates at several lags (points), with intervals.
 
     Parameters
     ----------
     result : kdmaps.dynamics.ChapmanKolmogorov
+        From `kdmaps.dynamics.chapman_kolmogorov`.
     axes : sequence of Axes, optional
         One for each mode, or m×m for m states; by default a new figure.
 
@@ -79,7 +91,7 @@ def plot_chapman_kolmogorov(result: ChapmanKolmogorov, axes: Sequence[Axes] | np
     shape = result.predicted.shape[1:]
     axes = _grid(shape) if axes is None else np.asarray(axes, dtype=object)
     if axes.size != np.prod(shape):
-        raise ValueError(f"axes holds {axes.size} Axes, but the test has {np.prod(shape)} parts; pass one for each.")
+        raise ValueError(f"axes has {axes.size} Axes, but the test has {np.prod(shape)} parts; pass one for each.")
     axes = axes.reshape(shape)
     times = np.r_[0, result.times]
     for place in np.ndindex(shape):
@@ -128,24 +140,25 @@ def plot_free_energy(
     Parameters
     ----------
     modes : fitted estimator, or array or data frame of shape (n_samples, r), or list of them
-        The modes themselves, or what finds them at X.
+        The modes at the samples, or an estimator that evaluates them at X.
     X : array-like of shape (n_samples, d), or list of such arrays, optional
         The samples, for an estimator.
     components : int, or one or two int, default=(0, 1)
-        The modes on the axes, counted from 0; of a single mode, that one.
+        The modes on the axes, counted from 0; a single mode is drawn alone.
     sample_weight : array-like of shape (n_samples,), or list of such arrays, optional
+        Weights of the samples.
     bins : int, default=50
         Cells along each axis of the histogram.
     highest : float, default=8
-        Along two modes, free energies above this are left white: colours then resolve the wells. Along one mode the
-        curve is complete, since the top of a barrier is what one looks for.
+        Along two modes, higher free energies are left white, so that the colours resolve the wells. Along one mode the
+        curve is complete, because barriers matter.
     ax : Axes, optional
         By default a new figure.
 
     Returns
     -------
     ax : Axes
-        Cells without samples are empty. -ln p depends on the coordinate: it is that of the mode, not that of X.
+        Cells without samples are empty. The free energy refers to the mode as the coordinate, not to X.
     """
     values = mode_values(modes, X)
     chosen = tuple(np.atleast_1d(np.asarray(components)).tolist())[: values.shape[1]]
@@ -155,21 +168,19 @@ def plot_free_energy(
     weight = None if given is None else np.asarray(given, dtype=np.float64)
     if weight is not None and weight.shape != (len(values),):
         raise ValueError(f"sample_weight must hold {len(values)} weights, got shape {weight.shape}.")
-    ax = new_axes(1)[0] if ax is None else ax
+    ax = one_axes(ax)
     density, edges = np.histogramdd(values[:, chosen], bins=bins, weights=weight, density=True)
     with np.errstate(divide="ignore"):
         energy = -np.log(density / density.max())
     ax.set_xlabel(f"mode {chosen[0] + 1}")
     if len(chosen) == 1:
-        energy[np.isinf(energy)] = np.nan  # a gap of the curve
+        energy[np.isinf(energy)] = np.nan  # a gap in the curve
         ax.stairs(energy, edges[0], baseline=None, color=LEARNED, lw=1.4)
         ax.set(ylabel="free energy (kT)", ylim=(0, None))
         return ax
     energy[energy > highest] = np.nan
     drawn = ax.pcolormesh(*edges, energy.T, vmin=0, vmax=highest, cmap="viridis")
-    figure = ax.get_figure()
-    assert figure is not None
-    figure.colorbar(drawn, ax=ax, label="free energy (kT)")
+    add_colorbar(drawn, ax, label="free energy (kT)")
     ax.set_ylabel(f"mode {chosen[1] + 1}")
     return ax
 
@@ -181,18 +192,18 @@ def plot_modes_in_time(
     time_step: float | None = None,
     axes: Sequence[Axes] | np.ndarray | None = None,
 ) -> np.ndarray:
-    """Draw each mode along a trajectory, above one another, with a histogram of its values at the side.
+    """Draw each mode along a trajectory, with a histogram of its values at the side.
 
     Several trajectories are drawn one after another, with a gap between them.
 
     Parameters
     ----------
     modes : fitted estimator, or array or data frame of shape (n_frames, r), or list of them
-        The modes themselves, or what finds them at X.
+        The modes at the samples, or an estimator that evaluates them at X.
     X : array-like of shape (n_frames, d), or list of such arrays, optional
         The frames of a trajectory, or of several, in their order, for an estimator.
     time_step : float, optional
-        Time between frames; by default that of the estimator, or 1.
+        Time between frames. By default the time step of the estimator, or 1.
     axes : sequence of r Axes, optional
         By default a new figure.
 
@@ -210,22 +221,20 @@ def plot_modes_in_time(
         figure.clear()
         figure.set_size_inches(7.0, 0.6 + 1.3 * r)
         axes = figure.subplots(r, 1, squeeze=False, sharex=True)[:, 0]
-    axes = np.ravel(np.asarray(axes, dtype=object))
-    if len(axes) != r:
-        raise ValueError(f"axes holds {len(axes)} Axes for {r} modes; pass one for each.")
+    axes = mode_axes(axes, r)
     times, points = _one_after_another(series, -(-len(values) // MOST_POINTS))
     for k, ax in enumerate(axes):
         ax.plot(times * time_step, points[:, k], lw=0.5, color=LEARNED)
         ax.set(ylabel=f"mode {k + 1}", xlim=(0, max(times[-1], 1) * time_step))
-        beside = ax.inset_axes((1.01, 0, 0.08, 1), sharey=ax)
-        beside.hist(values[:, k], bins=60, orientation="horizontal", color=LEARNED, alpha=0.6)
-        beside.axis("off")
+        side = ax.inset_axes((1.01, 0, 0.08, 1), sharey=ax)
+        side.hist(values[:, k], bins=60, orientation="horizontal", color=LEARNED, alpha=0.6)
+        side.axis("off")
     axes[-1].set_xlabel("time" if len(series) == 1 else f"time, {len(series)} trajectories one after another")
     return axes
 
 
 def _one_after_another(series: Sequence[np.ndarray], stride: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return every `stride`-th frame of each trajectory and its number; NaN, which is not drawn, between them."""
+    """Return the number and the modes of every `stride`-th frame, with NaN between trajectories."""
     starts = np.cumsum([0, *map(len, series)])
     times = [np.arange(start, end, stride, dtype=np.float64) for start, end in pairwise(starts)]
     gap = np.full((1, series[0].shape[1]), np.nan)
@@ -235,7 +244,7 @@ def _one_after_another(series: Sequence[np.ndarray], stride: int) -> tuple[np.nd
 
 
 def plot_lag_comparison(result: LagComparison, axes: Sequence[Axes] | np.ndarray | None = None) -> np.ndarray:
-    """Draw the autocorrelation of every mode along a trajectory, and the decay that the rates of the model predict.
+    """Draw the autocorrelation of every mode along a trajectory, and the decay predicted by the rates of the model.
 
     Parameters
     ----------
@@ -249,9 +258,7 @@ def plot_lag_comparison(result: LagComparison, axes: Sequence[Axes] | np.ndarray
     axes : ndarray of r Axes
     """
     r = len(result.diffusion)
-    axes = new_axes(r) if axes is None else np.ravel(np.asarray(axes, dtype=object))
-    if len(axes) != r:
-        raise ValueError(f"axes holds {len(axes)} Axes for {r} modes; pass one for each.")
+    axes = mode_axes(axes, r)
     for k, ax in enumerate(axes):
         found, error = result.autocorrelations[:, k], 2 * result.autocorrelation_errors[:, k]
         ax.errorbar(result.times, found, error, fmt="o", markersize=3, color=LEARNED, label="trajectory")

@@ -1,4 +1,4 @@
-"""Which inputs modes depend on."""
+"""Relevance of the inputs."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from kdmaps.diagnostics.relevance import Relevance, relevance
 from kdmaps.plotting._common import DIVERGING, LEARNED
+from kdmaps.summary import SearchedModel
 from kdmaps.utils.optional import optional
 from kdmaps.utils.types import SamplesLike
 from kdmaps.utils.validation import check_positive_integer
@@ -18,13 +19,13 @@ from kdmaps.utils.validation import check_positive_integer
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-#: Inputs and combinations with a smaller share are not drawn one by one, except for the first FEW inputs.
+#: Inputs and combinations with a smaller share are summed, except for the first FEW inputs.
 SMALL, FEW = 0.01, 10
-#: Combinations that are drawn at most.
+#: Largest number of combinations.
 COMBINATIONS = 5
-#: Entries of combinations from which on they are written.
+#: Smaller entries of combinations are not written.
 WRITTEN = 0.1
-#: Characters of the name of an input.
+#: Largest number of characters of a name.
 NAME_WIDTH = 24
 
 
@@ -43,11 +44,12 @@ def plot_relevance(
     modes : fitted estimator or Relevance
         From `kdmaps.relevance`.
     X : array-like of shape (n_samples, d), optional
-        The samples, for an estimator that was not searched.
+        The samples, for an estimator without a search.
     sample_weight : array-like of shape (n_samples,), optional
+        Weights of the samples.
     max_inputs : int, default=30
-        Inputs with a row of their own at most, the most relevant first; the others, and those beyond the tenth with
-        less than 1 % in the mean over the modes, are summed in the last row.
+        Largest number of inputs, the most relevant first. The last row sums the others, and inputs beyond the tenth
+        whose mean share is less than 1 %.
     axes : sequence of r + 1 Axes, optional
         One for every mode and one for the combinations. By default a new figure.
 
@@ -68,7 +70,7 @@ def plot_relevance(
     r = len(found.shares)
     axes = _new_axes(r, len(names)) if axes is None else np.ravel(np.asarray(axes, dtype=object))
     if len(axes) != r + 1:
-        raise ValueError(f"axes holds {len(axes)} Axes for {r} modes; pass one for each, and one for the combinations.")
+        raise ValueError(f"axes has {len(axes)} Axes for {r} modes; pass one for each, and one for the combinations.")
     for k, (ax, share) in enumerate(zip(axes, found.shares, strict=False)):
         _bars(ax, np.append(share[shown], [share[rest].sum()] * (len(rest) > 0)), len(rest) > 0)
         ax.set(title=f"mode {k + 1}", xlabel="share (%)")
@@ -87,10 +89,9 @@ def _relevance_of(modes: Any, X: SamplesLike, sample_weight: ArrayLike | None) -
         return modes
     if X is not None:
         return relevance(modes, X, sample_weight)
-    found = getattr(modes, "relevance_details_", None)
-    if not isinstance(found, Relevance):
-        raise ValueError("X must be given with this estimator: the samples at which the gradients of modes are taken.")
-    return found
+    if not isinstance(modes, SearchedModel):
+        raise ValueError("X must be given with this estimator: the samples at which gradients are evaluated.")
+    return modes.relevance_details_
 
 
 def _new_axes(r: int, rows: int) -> np.ndarray:
@@ -104,19 +105,19 @@ def _bars(ax: Axes, shares: np.ndarray, has_rest: bool) -> None:
     colors = [LEARNED] * len(shares)
     if has_rest:
         colors[-1] = "0.6"
-    height = 0.7 * min(1, len(shares) / 4)  # one bar alone would fill the figure
+    height = 0.7 * min(1, len(shares) / 4)  # a single bar would fill the figure
     ax.barh(range(len(shares)), 100 * shares, height=height, color=colors, alpha=0.85)
     for row, share in enumerate(shares):
         if share >= 0.01:
             ax.annotate(f" {100 * share:.0f}", (100 * share, row), va="center", fontsize="small", color="0.35")
-    ax.set_xlim(0, 119)  # with room for the number beside a full bar
+    ax.set_xlim(0, 119)  # with space for the number at the end of a full bar
     ax.set_xticks([0, 50, 100])
     ax.spines[["top", "right"]].set_visible(False)
 
 
 def _combinations(ax: Axes, found: Relevance, shown: np.ndarray, rows: int) -> None:
     n = min(COMBINATIONS, max(1, int(np.count_nonzero(found.combination_shares >= SMALL))))
-    entries = np.full((rows, n), np.nan)  # the row of the other inputs stays empty: their entries have no sum
+    entries = np.full((rows, n), np.nan)  # the row of the other inputs stays empty
     entries[: len(shown)] = found.combinations[:n, shown].T
     ax.imshow(entries, cmap=DIVERGING, vmin=-1, vmax=1, aspect="auto", interpolation="none")
     for row, column in np.argwhere(np.abs(entries) >= WRITTEN):
