@@ -17,7 +17,7 @@ from benchmarks._show import at_least, at_most, make_table, show
 from kdmaps.bases import make_basis
 from kdmaps.kernels import FAMILIES, make_kernel
 from kdmaps.selection.folds import make_splits
-from kdmaps.selection.rules import CAUTION
+from kdmaps.selection.scores import CAUTION
 
 GOAL_SPEED, GOAL_AGREEMENT = 15, 1e-8
 

@@ -33,8 +33,7 @@ from kdmaps.problems.base import Problem
 from kdmaps.selection.cross_fit import CrossFit, cross_fit
 from kdmaps.selection.folds import Folds, make_splits
 from kdmaps.selection.grid import BANDWIDTH_RANGE, REGULARIZATIONS
-from kdmaps.selection.rules import SCORINGS, Score, pooled_ritz_timescales, pooled_score
-from kdmaps.selection.scores import timescale_score
+from kdmaps.selection.scores import SCORINGS, Score, pooled_ritz_timescales, pooled_score, timescale_score
 
 PROBLEMS = (
     "ou2d-4",

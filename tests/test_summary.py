@@ -13,7 +13,7 @@ import kdmaps
 from kdmaps import summary
 from kdmaps.kernels import Gaussian, Matern, Metric, Mixture
 from kdmaps.report import render_report
-from kdmaps.selection import rules
+from kdmaps.selection import scores
 from kdmaps.summary import SearchSummary, describe_kernel, summarise
 from shared import GRID, known_warning
 
@@ -65,7 +65,7 @@ def test_further_steps_of_a_search(model):
 
 
 def test_every_scoring_is_described():
-    assert summary.SCORINGS.keys() == rules.SCORINGS.keys() | rules.LAGGED_SCORINGS.keys()
+    assert summary.SCORINGS.keys() == scores.SCORINGS.keys() | scores.LAGGED_SCORINGS.keys()
 
 
 @pytest.mark.parametrize(

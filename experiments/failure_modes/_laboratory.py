@@ -23,7 +23,7 @@ from kdmaps.learn.statistics import Samples, Statistics
 from kdmaps.selection.cross_fit import CrossFit, cross_fit
 from kdmaps.selection.folds import Folds, make_splits
 from kdmaps.selection.grid import REGULARIZATIONS
-from kdmaps.selection.rules import select_by_timescale
+from kdmaps.selection.scores import select_by_timescale
 from kdmaps.utils.types import Index
 
 #: (problem, kernel, basis): first the case of the paper's claims, then variations of it.

@@ -15,7 +15,7 @@ from kdmaps.data import ArraySource
 from kdmaps.estimators.search import KernelSearchCV
 from kdmaps.forms.energy import compute_moments
 from kdmaps.selection.result import Search
-from kdmaps.selection.rules import ritz_pairs
+from kdmaps.selection.scores import ritz_pairs
 from kdmaps.selection.search import search
 
 #: Problems with the number of modes and of samples.

@@ -15,7 +15,7 @@ from kdmaps.selection.candidate import Candidate, Stage
 from kdmaps.selection.cross_fit import CrossFit
 from kdmaps.selection.evaluation import FoldedMoments, SearchData
 from kdmaps.selection.result import Search
-from kdmaps.selection.rules import pooled_parts, ritz_pairs
+from kdmaps.selection.scores import pooled_parts, ritz_pairs
 
 
 def optimism_of(found: Search, blocks: np.ndarray | None = None, **options: Any) -> Certificate:

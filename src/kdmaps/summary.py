@@ -17,11 +17,11 @@ from kdmaps.forms.tangent import TangentDiffusion
 from kdmaps.kernels import Kernel, Metric, Mixture
 from kdmaps.learn import Refinement
 from kdmaps.selection.candidate import MIN_AGREEMENT
-from kdmaps.selection.rules import chosen_scoring
+from kdmaps.selection.scores import chosen_scoring
 from kdmaps.spectrum.checks import Check, agreement_check
 from kdmaps.spectrum.modes import Modes
 
-#: Quantities that candidates are compared by, for each name of `kdmaps.selection.rules`.
+#: Quantities that candidates are compared by, for each name of `kdmaps.selection.scores`.
 SCORINGS = {
     "timescale": "the time scales of their modes on held-out samples",
     "rayleigh": "the Rayleigh quotients of their modes on held-out samples",

@@ -15,7 +15,7 @@ from kdmaps.exceptions import UnresolvedModesWarning
 from kdmaps.kernels import Gaussian, Metric
 from kdmaps.selection.candidate import Stage, Trial
 from kdmaps.selection.folds import BlockedKFold
-from kdmaps.selection.rules import select_by_timescale
+from kdmaps.selection.scores import select_by_timescale
 from kdmaps.selection.search import search
 from shared import adaptive, known_warning
 

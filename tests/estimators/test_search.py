@@ -19,11 +19,10 @@ from kdmaps.forms.energy import EnergyForm, compute_moments
 from kdmaps.kernels import Gaussian, Mixture
 from kdmaps.selection import evaluation
 from kdmaps.selection.candidate import Candidate
-from kdmaps.selection.cross_fit import CrossFit
+from kdmaps.selection.cross_fit import CrossFit, FoldFit
 from kdmaps.selection.evaluation import SearchData
 from kdmaps.selection.folds import BlockedKFold, Folds, make_splits
-from kdmaps.selection.rules import Score
-from kdmaps.selection.scores import FoldFit
+from kdmaps.selection.scores import Score
 from shared import SMALL_SEARCH, adaptive, known_finding, known_warning
 
 LAMBDAS = [1e-3, 1e-2, 1e-1]

@@ -10,7 +10,7 @@ import kdmaps
 from experiments.theory.optimism import fold_modes, influence_of, optimism_of
 from kdmaps.data import ArraySource
 from kdmaps.forms.energy import compute_moments
-from kdmaps.selection.rules import ritz_pairs
+from kdmaps.selection.scores import ritz_pairs
 from kdmaps.selection.search import search
 
 

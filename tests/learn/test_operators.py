@@ -17,7 +17,7 @@ from kdmaps.learn.problem import Problem
 from kdmaps.learn.statistics import Samples
 from kdmaps.selection.cross_fit import cross_fit
 from kdmaps.selection.folds import Folds, make_splits
-from kdmaps.selection.rules import pooled_ritz_timescales, select_by_timescale
+from kdmaps.selection.scores import pooled_ritz_timescales, select_by_timescale
 
 
 @pytest.mark.parametrize("diffusion", DIFFUSIONS)

@@ -24,7 +24,7 @@ from kdmaps.metrics import subspace_r2
 from kdmaps.selection.candidate import Candidate, Trial
 from kdmaps.selection.evaluation import SearchData
 from kdmaps.selection.folds import Folds
-from kdmaps.selection.rules import Score, select_by_timescale
+from kdmaps.selection.scores import Score, select_by_timescale
 from shared import known_warning
 
 

@@ -18,7 +18,7 @@ from kdmaps.selection.candidate import Stage
 from kdmaps.selection.evaluation import SearchData
 from kdmaps.selection.grid import rounded
 from kdmaps.selection.metric import FLOOR, metric_root
-from kdmaps.selection.rules import Score
+from kdmaps.selection.scores import Score
 from kdmaps.selection.search import _Sweep
 from kdmaps.spectrum.clock import Clock
 from kdmaps.summary import summarise

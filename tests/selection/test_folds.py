@@ -15,7 +15,7 @@ from kdmaps.kernels import Gaussian, Matern
 from kdmaps.selection import scores
 from kdmaps.selection.cross_fit import cross_fit
 from kdmaps.selection.folds import BlockedKFold, Folds, make_splits, splits_at
-from kdmaps.selection.rules import SCORINGS, jackknife_error, make_scoring, pooled_score, ritz_pairs
+from kdmaps.selection.scores import SCORINGS, jackknife_error, make_scoring, pooled_score, ritz_pairs
 from kdmaps.spectrum import path as regularization_path
 from kdmaps.spectrum.path import RegularizationPath
 from kdmaps.spectrum.pencil import find_modes, solve
@@ -132,7 +132,10 @@ def test_pooled_score_of_one_fold_is_its_score(X, basis):
     )
     fit = cross_fit(whole, folds, basis.ridge, R, [1e-2])[0]
     # A trace does not see the rotation of the modes.
-    alone, pooled = [scores.timescale(fold) for fold in fit.folds], pooled_score(fit, power=1)
+    alone, pooled = (
+        [scores.timescale_score(fold.test_covariance, fold.test_energy) for fold in fit.folds],
+        pooled_score(fit, power=1),
+    )
     np.testing.assert_allclose(pooled.left_out, alone[::-1], rtol=1e-10)
     np.testing.assert_allclose(pooled.fold_timescales.sum(axis=1), alone, rtol=1e-10)
 

@@ -17,7 +17,7 @@ from kdmaps.selection.candidate import Candidate, Stage, Trial
 from kdmaps.selection.grid import positive, rounded
 from kdmaps.selection.plan import SearchPlan
 from kdmaps.selection.result import Search
-from kdmaps.selection.rules import select_by_timescale
+from kdmaps.selection.scores import select_by_timescale
 from kdmaps.utils.threads import one_blas_thread
 from kdmaps.utils.types import PathLike, RandomStateLike, SamplesLike
 

@@ -26,7 +26,7 @@ from kdmaps.forms.moments import Moments
 from kdmaps.selection.candidate import Candidate, Stage
 from kdmaps.selection.evaluation import FoldedMoments, SearchData
 from kdmaps.selection.result import Search, SearchResult
-from kdmaps.selection.rules import pooled_ritz_timescales
+from kdmaps.selection.scores import pooled_ritz_timescales
 from kdmaps.spectrum.modes import Modes
 from kdmaps.spectrum.pencil import find_modes
 

@@ -32,11 +32,11 @@ from kdmaps.forms.tangent import DiffusionLike
 from kdmaps.kernels import FAMILIES, Kernel
 from kdmaps.learn import Refinement
 from kdmaps.selection.candidate import Candidate
+from kdmaps.selection.cross_fit import FoldFit
 from kdmaps.selection.grid import BANDWIDTH_RANGE
 from kdmaps.selection.plan import FitSpec, SearchPlan
 from kdmaps.selection.result import Search, SearchResult
-from kdmaps.selection.rules import chosen_scoring
-from kdmaps.selection.scores import FoldFit
+from kdmaps.selection.scores import chosen_scoring
 from kdmaps.selection.search import search
 from kdmaps.spectrum.checks import agreement_check
 from kdmaps.utils.progress import reporting, stage
@@ -236,10 +236,10 @@ class KernelSearchCV(SearchedModes):
         Number of times that a grid may grow when the best candidate lies on its edge.
     scoring : "auto", {"timescale", "rayleigh", "eigsum", "gap", "vamp1", "vamp2", "vampe"} or callable, default="auto"
         "timescale" is Σ_k √t_k of the pooled held-out time scales t_k minus one standard error
-        (`kdmaps.selection.rules.select_by_timescale`): the default for samples. For pairs of frames t_k is 1/(1-ν_k),
+        (`kdmaps.selection.scores.select_by_timescale`): the default for samples. For pairs of frames t_k is 1/(1-ν_k),
         and the default is "vamp2", Σ_k ν_k² of the autocorrelations ν_k after the lag, likewise; "vamp1" is Σ_k ν_k,
         and "vampe" the part of the transfer operator that the modes explain. A callable gets a
-        `kdmaps.selection.scores.FoldFit` and returns a number; its mean over the folds is maximised.
+        `kdmaps.selection.cross_fit.FoldFit` and returns a number; its mean over the folds is maximised.
     max_search_samples : "auto", int or None, default="auto"
         Candidates are evaluated on a random subsample of at most this size; the best one is fitted on all samples.
         "auto" and None stand for all samples of an array in memory or of Dask data, and for 20,000 samples of data that

@@ -13,7 +13,7 @@ from scipy import linalg
 
 from kdmaps.learn.objectives import Loss, Objective
 from kdmaps.learn.statistics import Statistics, map_arrays, rounding_variance
-from kdmaps.selection.rules import PooledScore
+from kdmaps.selection.scores import PooledScore
 from kdmaps.spectrum.adjoint import LeadingModes, leading_modes
 from kdmaps.utils.threads import map_ordered, one_blas_thread
 

@@ -19,7 +19,7 @@ from kdmaps.learn.statistics import Samples
 from kdmaps.selection.candidate import Candidate
 from kdmaps.selection.evaluation import FoldedMoments, SearchData
 from kdmaps.selection.folds import Folds
-from kdmaps.selection.rules import select_by_timescale
+from kdmaps.selection.scores import select_by_timescale
 from kdmaps.utils.threads import single_thread
 from kdmaps.utils.types import Index
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from kdmaps.kernels import softmax
 from kdmaps.learn.statistics import Statistics
-from kdmaps.selection.rules import CAUTION
+from kdmaps.selection.scores import CAUTION
 
 #: The terms by name: functions of `kdmaps.learn._variational`, and "heldout" of `kdmaps.learn._heldout`.
 TERMS = ("eig", "sub", "rkhs", "pde", "entropy", "gini", "spread", "dirichlet", "anchor", "heldout")

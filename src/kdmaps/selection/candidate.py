@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from kdmaps.kernels import FAMILIES, Kernel, Metric, kernel_from_dict
-from kdmaps.selection.rules import Score, jackknife_error
+from kdmaps.selection.scores import Score, jackknife_error
 
 #: Features used for screening.
 SCREENING_FEATURES = 150

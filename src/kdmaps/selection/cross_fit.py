@@ -11,11 +11,50 @@ import numpy as np
 
 from kdmaps.forms.moments import Moments
 from kdmaps.selection.folds import united
-from kdmaps.selection.scores import FoldFit
 from kdmaps.spectrum.iteration import STEPS, FoldPath, cross_fit_path
 from kdmaps.spectrum.path import RegularizationPath
 from kdmaps.spectrum.pencil import rounding_variance
 from kdmaps.utils.threads import check_cancelled, map_ordered
+
+
+@dataclass(frozen=True)
+class FoldFit:
+    """Modes V fitted on the training samples of a fold, and the operators of its test samples.
+
+    Attributes
+    ----------
+    coefficients : ndarray of shape (p, r)
+        V, with unit variance on the training samples.
+    eigenvalues : ndarray of shape (r,)
+        μ on the training samples.
+    regularization : float
+        λ.
+    test_weight : float
+        Total weight of the test samples.
+    test_covariance, test_energy, test_ridge : ndarray of shape (r, r)
+        VᵀΣV, VᵀLV (test samples) and VᵀRV.
+    train_energy : ndarray of shape (r, r)
+        VᵀLV (training samples); there VᵀΣV = 1.
+    test_path : callable
+        Returns the eigenproblem of the test samples themselves, a `RegularizationPath`.
+    """
+
+    coefficients: np.ndarray
+    eigenvalues: np.ndarray
+    regularization: float
+    test_weight: float
+    test_covariance: np.ndarray
+    test_energy: np.ndarray
+    test_ridge: np.ndarray
+    train_energy: np.ndarray
+    test_path: Callable[[], RegularizationPath]
+
+    @cached_property
+    def test_eigenvalues(self) -> np.ndarray:
+        """μ_1..μ_{r+1} of the test samples' own eigenproblem, padded with 0."""
+        n = self.coefficients.shape[1] + 1
+        values, _ = self.test_path().solve(n, self.regularization)
+        return np.pad(values, (0, n - len(values)))
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from kdmaps.selection.cross_fit import CrossFit, cross_fit, rough_cross_fit
 from kdmaps.selection.folds import Folds, is_free, make_folds, splits_at, united
 from kdmaps.selection.grid import rate_unit
 from kdmaps.selection.plan import FitSpec, SearchPlan
-from kdmaps.selection.rules import Score, pooled_ritz_timescales
+from kdmaps.selection.scores import Score, pooled_ritz_timescales
 from kdmaps.spectrum.iteration import CLOSE_STEPS, LAGGED_BOUND, LAGGED_STEPS, seen_directions
 from kdmaps.spectrum.modes import Modes
 from kdmaps.spectrum.pencil import find_modes

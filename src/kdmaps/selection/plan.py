@@ -16,7 +16,7 @@ from kdmaps.forms.engines import check_engine
 from kdmaps.forms.lagged import LaggedForm
 from kdmaps.selection.folds import FOLDS, REPEATS, BlockedKFold, is_auto, resolve_cv
 from kdmaps.selection.grid import bandwidth_grid, kernels_of, regularization_grid
-from kdmaps.selection.rules import make_scoring
+from kdmaps.selection.scores import make_scoring
 from kdmaps.spectrum.clock import Clock
 from kdmaps.utils.validation import check_positive_integer
 

@@ -1,55 +1,255 @@
-"""What cross-validation maximises: small functions of modes fitted on training samples and of held-out samples."""
+"""Scores of candidates: functions of modes fitted on training samples and of held-out samples."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from scipy import linalg
 
-from kdmaps.spectrum.path import RegularizationPath
+from kdmaps.selection.cross_fit import CrossFit, FoldFit
 
 
-@dataclass(frozen=True)
-class FoldFit:
-    """Modes V fitted on the training samples of a fold, and the operators of its test samples.
+@dataclass(frozen=True, eq=False)
+class Score:
+    """A score of held-out samples.
 
     Attributes
     ----------
-    coefficients : ndarray of shape (p, r)
-        V, with unit variance on the training samples.
-    eigenvalues : ndarray of shape (r,)
-        μ on the training samples.
-    regularization : float
-        λ.
-    test_weight : float
-        Total weight of the test samples.
-    test_covariance, test_energy, test_ridge : ndarray of shape (r, r)
-        VᵀΣV, VᵀLV (test samples) and VᵀRV.
-    train_energy : ndarray of shape (r, r)
-        VᵀLV (training samples); there VᵀΣV = 1.
-    test_path : callable
-        Returns the eigenproblem of the test samples themselves, a `RegularizationPath`.
+    value : float
+        What selection maximises.
+    replicates : ndarray of shape (n_folds,)
+        The score without each fold in turn, for `jackknife_error`.
+    fold_values : ndarray of shape (n_folds,)
+        The score of each fold by itself.
+    plain : float
+        The score before a standard error is subtracted: of a few folds, that error is little more than a guess.
+    timescales : ndarray of shape (r,) or None
+        The time scales on the test samples of all folds, where the score is made of them.
     """
 
-    coefficients: np.ndarray
-    eigenvalues: np.ndarray
-    regularization: float
-    test_weight: float
-    test_covariance: np.ndarray
-    test_energy: np.ndarray
-    test_ridge: np.ndarray
-    train_energy: np.ndarray
-    test_path: Callable[[], RegularizationPath]
+    value: float
+    replicates: np.ndarray
+    fold_values: np.ndarray
+    plain: float = -np.inf
+    timescales: np.ndarray | None = None
+
+
+def jackknife_error(replicates: np.ndarray) -> float:
+    """Return the standard error √((F-1)/F Σ_f (θ_f - θ̄)²) of a score from its values θ_f without fold f.
+
+    Of the difference of two candidates' replicates, it is the standard error of the difference of their scores.
+    """
+    n = len(replicates)
+    if n == 0:
+        return np.nan
+    return float(np.sqrt((n - 1) / n * np.sum((replicates - np.mean(replicates)) ** 2)))
+
+
+def jackknife_replicates(left_out: np.ndarray, coverage: float) -> np.ndarray:
+    """Return the jackknife replicates from the scores without each fold, if every sample is tested `coverage` times.
+
+    If every sample is tested c times, a fold left out takes away only 1/c of what its samples contribute, and F folds
+    are worth F/c independent ones: deviations are √c too small.
+    """
+    mean = left_out.mean()
+    return mean + (left_out - mean) * np.sqrt(max(coverage, 1.0))
+
+
+def ritz_pairs(covariance: np.ndarray, energy: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Solve Pw = tEw with wᵀEw = 1 for stacks of matrices; (n, r) and (n, r, r).
+
+    Time scales t, ascending and at least 0, and directions w; t = -inf where E is not positive: no energy on the test
+    samples, no time scale.
+    """
+    try:
+        root = np.linalg.inv(np.linalg.cholesky(energy))
+    except np.linalg.LinAlgError:
+        if len(energy) > 1:  # one by one, since any of them spoils the whole stack
+            pairs = [ritz_pairs(P[None], E[None]) for P, E in zip(covariance, energy, strict=True)]
+            times, directions = (np.concatenate(part) for part in zip(*pairs, strict=True))
+            return times, directions
+        return np.full(energy.shape[:-1], -np.inf), np.full_like(energy, np.nan)
+    transposed = np.swapaxes(root, 1, 2)
+    times, turn = np.linalg.eigh(root @ covariance @ transposed)
+    return np.maximum(times, 0), transposed @ turn
+
+
+class PooledScore:
+    """Σ_k t_k^p of the time scales t on the test samples of all folds, its jackknife, and their derivatives.
+
+    The t are the eigenvalues of (Σ_f P_f, Σ_f E_f), P_f = n_f UᵀΣ_fU and E_f = n_f UᵀL_fU for the modes U of fold f and
+    the operators of its n_f test samples. The modes of every fold are turned towards those of all samples first, so
+    that their r×r matrices may be added. Pooling keeps one fold with a nearly singular UᵀL_fU from deciding the score.
+
+    Parameters
+    ----------
+    covariances, energies : ndarray of shape (F, r, r)
+        P_f and E_f.
+    coverage : float
+        How often a sample is tested, on average.
+    power : float, default=0.5
+        p.
+    """
+
+    coverage: float
+    power: float
+
+    def __init__(self, covariances: np.ndarray, energies: np.ndarray, coverage: float, power: float = 0.5):
+        parts = np.stack([covariances, energies])
+        sums = parts.sum(axis=1, keepdims=True)
+        # Of all folds, of all but each one, and of each one alone.
+        self._times, self._directions = ritz_pairs(*np.concatenate([sums, sums - parts, parts], axis=1))
+        self._n, self.coverage, self.power = len(covariances), max(coverage, 1.0), power
+
+    @property
+    def timescales(self) -> np.ndarray:
+        """Time scales of all folds, ascending; -inf if there is no energy."""
+        return self._times[0]
+
+    @property
+    def fold_timescales(self) -> np.ndarray:
+        """Time scales of each fold alone; (F, r)."""
+        return self._times[1 + self._n :]
+
+    def _score(self, times: np.ndarray) -> np.ndarray:
+        """Return the score of time scales, in the last axis; -inf where there are none."""
+        known = np.all(times >= 0, axis=-1)
+        return np.where(known, np.sum(np.maximum(times, 0) ** self.power, axis=-1), -np.inf)
 
     @cached_property
-    def test_eigenvalues(self) -> np.ndarray:
-        """μ_1..μ_{r+1} of the test samples' own eigenproblem, padded with 0."""
-        n = self.coefficients.shape[1] + 1
-        values, _ = self.test_path().solve(n, self.regularization)
-        return np.pad(values, (0, n - len(values)))
+    def _scores(self) -> np.ndarray:
+        """The score of all folds, of all but each one, and of each one alone; (1+2F,)."""
+        return self._score(self._times)
+
+    @property
+    def left_out(self) -> np.ndarray:
+        """The score without each fold; (F,)."""
+        return self._scores[1 : 1 + self._n]
+
+    @cached_property
+    def replicates(self) -> np.ndarray:
+        """Replicates for `jackknife_error`; (F,)."""
+        known = np.all(np.isfinite(self.left_out))
+        return jackknife_replicates(self.left_out, self.coverage) if known else self.left_out
+
+    def lower_bound(self, caution: float) -> float:
+        """Return the score minus `caution` jackknife standard errors; -inf where there are no time scales."""
+        value = float(self._scores[0])
+        if caution == 0:
+            return value
+        return value - caution * jackknife_error(self.replicates) if np.all(np.isfinite(self.left_out)) else -np.inf
+
+    def lower_bound_adjoint(self, caution: float) -> tuple[np.ndarray, np.ndarray]:
+        """Return the derivatives of `lower_bound` by the P_f and the E_f, each of shape (F, r, r).
+
+        dt_k = w_kᵀ(dP - t_k dE)w_k; the fold f is part of all sums but that without itself.
+        """
+        adjoint = self._score_adjoint(0)[:, None]
+        if caution == 0:
+            adjoint = np.repeat(adjoint, self._n, axis=1)
+        else:
+            n, deviations = len(self.left_out), self.left_out - self.left_out.mean()
+            error = jackknife_error(self.replicates)
+            slopes = caution * (n - 1) / n * self.coverage * deviations / error if error > 0 else np.zeros(n)
+            parts = np.stack([slope * self._score_adjoint(1 + f) for f, slope in enumerate(slopes)])
+            adjoint = adjoint - np.moveaxis(parts.sum(axis=0) - parts, 0, 1)
+        return adjoint[0], adjoint[1]
+
+    def _score_adjoint(self, i: int) -> np.ndarray:
+        """Return the derivatives of Σ_k t_k^p by P and E, of the i-th of the pairs; (2, r, r)."""
+        times, directions = self._times[i], self._directions[i]
+        by_time = self.power * times ** (self.power - 1)
+        return np.stack([(directions * c) @ directions.T for c in (by_time, -by_time * times)])
+
+
+class PooledAutocorrelations(PooledScore):
+    """Σ_k f(ν_k) of the autocorrelations ν = 1 - 1/t on the test pairs of all folds, and its jackknife.
+
+    Parameters
+    ----------
+    covariances, energies, coverage :
+        As in `PooledScore`, of pairs of frames.
+    measure : callable
+        f, of autocorrelations that are not negative.
+    """
+
+    def __init__(
+        self,
+        covariances: np.ndarray,
+        energies: np.ndarray,
+        coverage: float,
+        measure: Callable[[np.ndarray], np.ndarray],
+    ):
+        super().__init__(covariances, energies, coverage)
+        self._measure = measure
+
+    def _score(self, times: np.ndarray) -> np.ndarray:
+        # What has turned to its opposite after a lag is noise, and no slow mode.
+        values = np.sum(self._measure(1 - 1 / np.maximum(times, 1)), axis=-1)
+        return np.where(np.all(times >= 0, axis=-1), values, -np.inf)
+
+    @property
+    def fold_values(self) -> np.ndarray:
+        """The score of each fold alone; (F,)."""
+        return self._scores[1 + self._n :]
+
+
+def pooled_parts(fit: CrossFit) -> tuple[np.ndarray, np.ndarray, float]:
+    """Return P_f, E_f and the coverage of `PooledScore`, each fold's modes turned towards those of all samples."""
+    weight = np.array([fold.test_weight for fold in fit.folds])[:, None, None]
+    turned = np.swapaxes(fit.rotations, 1, 2)
+    covariances, energies = (
+        weight * (turned @ np.stack([getattr(fold, name) for fold in fit.folds]) @ fit.rotations)
+        for name in ("test_covariance", "test_energy")
+    )
+    return covariances, energies, fit.coverage
+
+
+def pooled_score(fit: CrossFit, power: float = 0.5) -> PooledScore:
+    """Return the score of a cross-fit on its test samples."""
+    return PooledScore(*pooled_parts(fit), power)
+
+
+def pooled_ritz_timescales(fit: CrossFit) -> np.ndarray:
+    """Return the time scales of the fold modes on the test samples of all folds."""
+    return pooled_score(fit).timescales
+
+
+#: How many standard errors are subtracted from the score; see `python -m experiments.regret`.
+CAUTION = 1.0
+
+
+def select_by_timescale(fit: CrossFit) -> Score:
+    """Σ_k √t_k of the pooled held-out time scales t_k, minus one jackknife standard error.
+
+    By Courant and Fischer, every t_k of a fixed function space is at most the k-th longest time scale of the system (in
+    the population), so any increasing function of them is maximal for the true slow modes. The square root keeps the
+    sampling fluctuation of the slowest mode, which all candidates share, from drowning the differences in the others;
+    the lower bound prefers, of two candidates that look alike, the one that the folds agree on.
+    """
+    pooled = pooled_score(fit)
+    fold_values = pooled.fold_timescales.sum(axis=1)  # `scores.timescale`
+    bounds = pooled.lower_bound(CAUTION), pooled.lower_bound(0)
+    return Score(bounds[0], pooled.replicates, fold_values, bounds[1], pooled.timescales)
+
+
+def select_by_autocorrelation(power: int) -> Callable[[CrossFit], Score]:
+    """Select by Σ_k ν_k^power of the pooled held-out autocorrelations ν_k, minus one jackknife standard error.
+
+    These are the VAMP scores of a reversible chain. By the variational principle every ν_k of a fixed function space
+    is at most the k-th autocorrelation of the system after the lag (in the population), as for `select_by_timescale`.
+    """
+
+    def select(fit: CrossFit) -> Score:
+        pooled = PooledAutocorrelations(*pooled_parts(fit), lambda nu: nu**power)
+        bounds = pooled.lower_bound(CAUTION), pooled.lower_bound(0)
+        return Score(bounds[0], pooled.replicates, pooled.fold_values, bounds[1])
+
+    return select
 
 
 def timescale_score(covariance: np.ndarray, energy: np.ndarray) -> float:
@@ -79,11 +279,6 @@ def vamp_score(covariance: np.ndarray, energy: np.ndarray, power: int = 2) -> fl
     return float(np.sum(np.maximum(correlations, 0) ** power))
 
 
-def vamp(fold: FoldFit, power: int = 2) -> float:
-    """Return the VAMP score of the training modes on the test pairs."""
-    return vamp_score(fold.test_covariance, fold.test_energy, power)
-
-
 def vampe(fold: FoldFit) -> float:
     """2 Σ_k ν_k (C_τ)_kk - Σ_kl ν_k ν_l (C₀)_kl² on the test pairs, with the autocorrelations ν of the training pairs.
 
@@ -92,11 +287,6 @@ def vampe(fold: FoldFit) -> float:
     nu = 1 - np.diagonal(fold.train_energy)
     lagged = fold.test_covariance - fold.test_energy
     return float(2 * nu @ np.diagonal(lagged) - nu @ fold.test_covariance**2 @ nu)
-
-
-def timescale(fold: FoldFit) -> float:
-    """Return the timescale score of the training modes on the test samples."""
-    return timescale_score(fold.test_covariance, fold.test_energy)
 
 
 def rayleigh(fold: FoldFit) -> float:
@@ -114,3 +304,50 @@ def gap(fold: FoldFit) -> float:
     """μ_r/μ_{r+1} of the test samples' own eigenproblem (rem:gap-cv-preferred)."""
     below = fold.test_eigenvalues[-1]
     return float(fold.test_eigenvalues[-2] / below) if below > 0 else -np.inf
+
+
+def mean_over_folds(score: Callable[[FoldFit], float]) -> Callable[[CrossFit], Score]:
+    """Select by the plain mean of a score over the folds."""
+
+    def select(fit: CrossFit) -> Score:
+        values = np.array([score(fold) for fold in fit.folds], dtype=np.float64)
+        left_out = (values.sum() - values) / (len(values) - 1)
+        mean = float(values.mean())
+        return Score(mean, jackknife_replicates(left_out, fit.coverage), values, mean)
+
+    return select
+
+
+SCORINGS: dict[str, Callable[[CrossFit], Score]] = {
+    "timescale": select_by_timescale,
+    "rayleigh": mean_over_folds(rayleigh),
+    "eigsum": mean_over_folds(eigsum),
+    "gap": mean_over_folds(gap),
+}
+#: Those that need pairs of frames.
+LAGGED_SCORINGS: dict[str, Callable[[CrossFit], Score]] = {
+    "vamp1": select_by_autocorrelation(1),
+    "vamp2": select_by_autocorrelation(2),
+    "vampe": mean_over_folds(vampe),
+}
+#: What "auto" stands for, for samples and for pairs of frames.
+DEFAULT_SCORING, DEFAULT_LAGGED_SCORING = "timescale", "vamp2"
+
+
+def chosen_scoring(scoring: Any, lag: int | None) -> Any:
+    """Return what `scoring`, the argument of an estimator, stands for."""
+    if not isinstance(scoring, str) or scoring != "auto":
+        return scoring
+    return DEFAULT_SCORING if lag is None else DEFAULT_LAGGED_SCORING
+
+
+def make_scoring(scoring: str | Callable[[FoldFit], float], lag: int | None = None) -> Callable[[CrossFit], Score]:
+    """Return the scoring of that name; a callable of one `FoldFit` is averaged over the folds."""
+    if callable(scoring):
+        return mean_over_folds(scoring)
+    known = SCORINGS if lag is None else SCORINGS | LAGGED_SCORINGS
+    if isinstance(scoring, str) and scoring in known:
+        return known[scoring]
+    if isinstance(scoring, str) and scoring in LAGGED_SCORINGS:
+        raise ValueError(f"scoring={scoring!r} is a score of pairs of frames; give a lag, or use 'timescale'.")
+    raise ValueError(f"Unknown scoring {scoring!r}; choose one of auto, {', '.join(known)}, or give a callable.")

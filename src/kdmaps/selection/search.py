@@ -20,7 +20,7 @@ from kdmaps.selection.evaluation import FoldedMoments, SearchData
 from kdmaps.selection.grid import bandwidth_grid, edge_of, kernels_of, regularization_grid, rounded
 from kdmaps.selection.plan import SearchPlan
 from kdmaps.selection.result import Search, SearchResult
-from kdmaps.selection.rules import make_scoring
+from kdmaps.selection.scores import make_scoring
 from kdmaps.spectrum.modes import MAX_CONDITION
 from kdmaps.utils.progress import track
 from kdmaps.utils.threads import map_unordered, one_blas_thread
