@@ -251,6 +251,8 @@ def _bessel_profile(nu: float, t: Any, xp: Any) -> Any:
     return polynomial * xp.exp(-t)
 
 
+#: Classes by the names in stored kernels.
+CLASSES: dict[str, Callable[..., Kernel]] = {c.__name__: c for c in (Gaussian, Laplacian, Matern, RationalQuadratic)}
 #: Families by the names that estimators and the command line accept, to be called with a bandwidth.
 FAMILIES: dict[str, Callable[..., Kernel]] = {
     "gaussian": Gaussian,

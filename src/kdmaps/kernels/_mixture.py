@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kdmaps.kernels._base import Kernel, namespace
-from kdmaps.kernels._families import Gaussian, Laplacian, Matern, RationalQuadratic
+from kdmaps.kernels._families import CLASSES
 from kdmaps.kernels._metric import Metric
 
 
@@ -120,16 +120,15 @@ def _ratio(T: np.ndarray | None, first: np.ndarray) -> float | None:
 
 def kernel_from_dict(data: dict[str, Any]) -> Kernel:
     """Build a kernel from its plain data, the inverse of `Kernel.to_dict`."""
-    classes = {c.__name__: c for c in (Gaussian, Laplacian, Matern, RationalQuadratic)}
     fields = dict(data)
     family = fields.pop("family", None)
     if family == "Mixture":
         return Mixture([kernel_from_dict(part) for part in fields["kernels"]], fields["weights"])
     if family == "Metric":
         return Metric(kernel_from_dict(fields["kernel"]), fields["root"])
-    if family not in classes:
+    if family not in CLASSES:
         raise ValueError(f"Unknown kernel family {family!r} in stored kernel.")
-    return classes[family](**fields)
+    return CLASSES[family](**fields)
 
 
 def softmax(u: Any) -> Any:
