@@ -1,4 +1,4 @@
-"""A disk that is full: an error that names the file, nothing half-written, and what was there is as it was."""
+"""A full disk: the error names the file, and existing files are unchanged."""
 
 import errno
 import subprocess
@@ -24,19 +24,19 @@ def disk(tmp_path_factory):
     except FileNotFoundError:
         mounted = False
     if not mounted:
-        pytest.skip("no file system can be mounted here")
+        pytest.skip("cannot mount a file system")
     yield place
     subprocess.run(["umount", str(place)], check=True)
 
 
 @pytest.fixture
 def full(disk):
-    """The same file system with room for no more than 4 kB."""
+    """The same file system with 4 kB of free space."""
     for path in disk.iterdir():
         path.unlink()
     (disk / "ballast").write_bytes(bytes(SIZE - 3 * 4096))
     for name in ("model.npz", "modes.npy"):
-        (disk / name).write_bytes(b"what was there")
+        (disk / name).write_bytes(b"old content")
     return disk
 
 
@@ -65,7 +65,7 @@ WAYS |= {suffix: written(suffix) for suffix in (".npy", ".npz", ".csv", ".parque
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_a_full_disk(way, full, X):
+def test_full_disk(way, full, X):
     model = kdmaps.KernelDiffusionMap(2, n_features=80, bandwidth=3.0, random_state=0).fit(X)
     before = {path.name: path.read_bytes() for path in full.iterdir()}
     with pytest.raises(OSError, match=r"(model|modes|report)\.\w+ could not be written") as caught:
@@ -74,7 +74,7 @@ def test_a_full_disk(way, full, X):
     assert {path.name: path.read_bytes() for path in full.iterdir()} == before
 
 
-def test_a_search_goes_on_when_there_is_room_again(full, X):
+def test_search_continues_after_space_was_freed(full, X):
     settings = {"n_components": 2, **GRID, "n_features": 30, "random_state": 0, "n_jobs": 1}
     whole = kdmaps.KernelSearchCV(**settings).fit(X)
     search = kdmaps.KernelSearchCV(**settings, checkpoint=full / "search.jsonl")
@@ -85,10 +85,10 @@ def test_a_search_goes_on_when_there_is_room_again(full, X):
     assert begun >= 2  # the header, and a kernel at least
     (full / "ballast").unlink()
     np.testing.assert_array_equal(search.fit(X).transform(X), whole.transform(X))
-    assert len(read_lines(full / "search.jsonl")) == 1 + 6  # one line for each kernel, those from before included
+    assert len(read_lines(full / "search.jsonl")) == 1 + 6  # one line for each kernel, including the first ones
 
 
-def test_a_line_that_found_no_room_stays_apart(full):
+def test_incomplete_line_is_ignored(full):
     path = full / "rows.jsonl"
     append_line(path, {"a": 1})
     with pytest.raises(OSError, match=r"rows\.jsonl could not be written"):
@@ -98,7 +98,7 @@ def test_a_line_that_found_no_room_stays_apart(full):
     assert read_lines(path) == [{"a": 1}, {"c": 3}]
 
 
-def test_a_new_file_that_finds_no_room_is_not_there(full):
+def test_incomplete_new_file_is_removed(full):
     with pytest.raises(OSError, match=r"new\.jsonl could not be written"):
         create(full / "new.jsonl", bytes(SIZE))
     with pytest.raises(OSError, match=r"table\.md could not be written"):

@@ -1,4 +1,4 @@
-"""Reads that fail in the middle of a stream: the error of whoever reads arrives, and the estimator is as it was."""
+"""Errors while a stream is read are raised, and leave the estimator unchanged."""
 
 import os
 import pickle
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::kdmaps.exceptions.UnreliableMod
 
 
 class Broken:
-    """Chunks of X, of which the one before row `at` of pass number `run` cannot be read."""
+    """Chunks of X; reading fails at row `at` in pass number `run`."""
 
     def __init__(self, X, at, run):
         self.X, self.at, self.run, self.runs, self.failed = X, at, run, 0, False
@@ -39,7 +39,7 @@ class Broken:
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)
-def test_every_pass_of_a_fit(name, X):
+def test_failure_in_any_pass_of_a_fit(name, X):
     make, whole = ESTIMATORS[name], Broken(X, None, None)
     model = make().fit(whole)
     assert whole.runs > 1
@@ -47,16 +47,16 @@ def test_every_pass_of_a_fit(name, X):
         for at in (0, 120):
             broken, tried = Broken(X, at, run), pickle.loads(pickle.dumps(model))
             before = pickle.dumps(vars(tried))
-            tried.n_features_in_ = 99  # what only a fit that ends sets right
+            tried.n_features_in_ = 99  # corrected only by a successful fit
             with suppress(OSError):
                 tried.fit(broken)
-            # Some passes look at the first chunk alone; of the others, none becomes a fit.
+            # Some passes read only the first chunk; all others must fail.
             assert (tried.n_features_in_ == 99) == broken.failed
             tried.n_features_in_ = 2
             assert pickle.dumps(vars(tried)) == before or not broken.failed
 
 
-def test_transform_and_score(X, tmp_path):
+def test_failure_in_transform_and_score(X, tmp_path):
     model = ESTIMATORS["one kernel"]().fit(X)
     out = tmp_path / "modes.npy"
     model.transform(X, out=out)
@@ -70,7 +70,7 @@ def test_transform_and_score(X, tmp_path):
     assert os.listdir(tmp_path) == ["modes.npy"]
 
 
-def test_the_fit_after_the_failure_is_the_same(X):
+def test_fit_after_a_failure(X):
     model, whole = (ESTIMATORS["one kernel"]() for _ in range(2))
     with pytest.raises(OSError, match="Input/output error"):
         model.fit(Broken(X, 120, 2))

@@ -1,4 +1,4 @@
-"""The locale, the time zone and the clock: the same numbers and the same files, whatever they are."""
+"""Numbers and files do not depend on the locale, the time zone and the clock."""
 
 import hashlib
 import json
@@ -42,7 +42,7 @@ OPTIONS = "--modes 2 --features 30 --kernel gaussian --bandwidth 3 --lambda 0.00
 
 
 def files_in(folder, **environment):
-    """The decimal point, and the digests of the files that PROGRAM writes with these variables of the environment."""
+    """The decimal point, and the digests of the files that PROGRAM writes with these environment variables."""
     samples = kdmaps.problems.load("ou2d-4").sample(80, random_state=0)
     lines = ["grün,x", *(",".join(map(repr, row)) for row in samples.tolist())]
     folder.mkdir()
@@ -69,29 +69,29 @@ def usual(tmp_path_factory):
 
 
 @pytest.mark.slow
-def test_an_encoding_without_umlauts(usual, tmp_path):
-    """Neither UTF-8 nor a locale that Python replaces by UTF-8; only the screen is told to take such letters."""
+def test_encoding_without_umlauts(usual, tmp_path):
+    """Neither UTF-8 nor a locale that Python replaces by UTF-8, except for standard output."""
     plain = {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0", "PYTHONIOENCODING": "utf-8"}
     assert files_in(tmp_path / "here", **plain, TZ="Asia/Tokyo")[1] == usual[1]
 
 
 @pytest.mark.slow
-def test_a_comma_for_a_point_and_another_time_zone(usual, tmp_path):
+def test_decimal_comma_and_time_zone(usual, tmp_path):
     locales = tmp_path / "locales"
     locales.mkdir()
     made = ["localedef", "-i", "de_DE", "-f", "UTF-8", str(locales / "de_DE.UTF-8")]
     try:
         subprocess.run(made, capture_output=True, check=True)
     except (FileNotFoundError, subprocess.CalledProcessError):
-        pytest.skip("no German locale can be made here")
+        pytest.skip("cannot make a German locale")
     point, found = files_in(tmp_path / "here", LOCPATH=str(locales), LC_ALL="de_DE.UTF-8", TZ="America/St_Johns")
     assert point == ","
     assert found == usual[1]
 
 
 @pytest.mark.parametrize("clock", ["backwards", "jumps"])
-def test_a_clock_that_is_set(clock, X, tmp_path, monkeypatch):
-    """Neither files nor choices depend on the time of day."""
+def test_clock_changes(clock, X, tmp_path, monkeypatch):
+    """Files and results do not depend on the time of day."""
     settings = {"n_components": 2, **GRID, "n_features": 30, "random_state": 0, "n_jobs": 1}
     digests = []
     for name in ("usual", "set"):

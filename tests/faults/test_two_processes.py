@@ -1,4 +1,4 @@
-"""Two processes on one checkpoint, or on one folder: files stay whole, and each process has the result of its own."""
+"""Two processes that use one checkpoint or one folder: files stay complete, and results are correct."""
 
 import json
 import sys
@@ -38,7 +38,7 @@ def both(target, *arguments):
     return processes
 
 
-def test_lines_of_two_processes_do_not_mix(tmp_path):
+def test_lines_of_two_processes_are_not_mixed(tmp_path):
     path = tmp_path / "rows.jsonl"
     for process in both(append_many, (path, "a", 200), (path, "b", 200)):
         process.join()
@@ -48,7 +48,7 @@ def test_lines_of_two_processes_do_not_mix(tmp_path):
     assert all(map(is_intact, found))
 
 
-def test_a_model_is_one_of_the_two_at_any_time(tmp_path, X):
+def test_model_file_is_always_complete(tmp_path, X):
     paths = [tmp_path / name for name in ("a.npz", "b.npz", "both.npz")]
     for seed, path in enumerate(paths[:2]):
         save_many(path, 1, X, seed)
@@ -64,8 +64,8 @@ def test_a_model_is_one_of_the_two_at_any_time(tmp_path, X):
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(path.name for path in paths)
 
 
-def test_a_new_file_has_one_maker(tmp_path):
-    """Of many at once, one makes it, and all the others are told that it is there."""
+def test_new_file_is_created_once(tmp_path):
+    """Of many concurrent attempts, exactly one creates the file."""
     path, made = tmp_path / "new", []
     gate = threading.Barrier(16)
 
@@ -83,8 +83,8 @@ def test_a_new_file_has_one_maker(tmp_path):
     assert [path] == [*tmp_path.iterdir()]
 
 
-def test_a_checkpoint_that_another_search_has_begun_meanwhile(tmp_path, X):
-    """Both looked at the file before it was there: the same search joins in, another one is refused."""
+def test_checkpoint_created_by_another_search(tmp_path, X):
+    """A file created after both searches looked for it: the same search continues, a different one is refused."""
     path = tmp_path / "search.jsonl"
     first, same, other = (Checkpoint(path) for _ in range(3))
     first.begin(0, "these data", "score")
@@ -95,7 +95,7 @@ def test_a_checkpoint_that_another_search_has_begun_meanwhile(tmp_path, X):
     assert len(read_lines(path)) == 1
 
 
-def test_two_searches_on_one_checkpoint_have_the_result_of_one(tmp_path, X):
+def test_two_searches_on_one_checkpoint(tmp_path, X):
     path = tmp_path / "search.jsonl"
     whole = kdmaps.KernelSearchCV(**SETTINGS, random_state=0).fit(X)
     searches = [kdmaps.KernelSearchCV(**SETTINGS, random_state=0, checkpoint=path) for _ in range(2)]
@@ -110,15 +110,15 @@ def test_two_searches_on_one_checkpoint_have_the_result_of_one(tmp_path, X):
         np.testing.assert_array_equal(search.transform(X), whole.transform(X))
 
 
-def test_lines_of_a_search_whose_file_was_taken_are_not_used(tmp_path, X):
-    """A search goes on adding lines to a file by its name, even if the file was removed and is that of other data."""
+def test_lines_of_another_search_are_ignored(tmp_path, X):
+    """A search appends to its file by name, even if the file was replaced by another search."""
     path, old = tmp_path / "search.jsonl", tmp_path / "old.jsonl"
     kdmaps.KernelSearchCV(**SETTINGS, random_state=1, checkpoint=old).fit(X)
     kdmaps.KernelSearchCV(**SETTINGS, random_state=0, checkpoint=path).fit(X)
     own, foreign = read_lines(path), read_lines(old)
     path.write_text("\n".join(map(json.dumps, [own[0], *foreign[1:]])))
     search = kdmaps.KernelSearchCV(**SETTINGS, random_state=0, checkpoint=path)
-    with pytest.warns(DataWarning, match=r"6 of 6 lines .* belong to another search"):
+    with pytest.warns(DataWarning, match="6 of 6 lines"):
         search.fit(X)
     whole = kdmaps.KernelSearchCV(**SETTINGS, random_state=0).fit(X)
     np.testing.assert_array_equal(search.transform(X), whole.transform(X))

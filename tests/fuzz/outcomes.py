@@ -1,11 +1,11 @@
-"""How many cases were tried, and how they ended; conftest.py writes them to a table if it is told to."""
+"""Numbers of fuzz cases by outcome, which conftest.py can write to a table."""
 
 import os
 from collections import Counter
 
-#: How many times as many cases as usual; other ones, of the seed of `--hypothesis-seed`.
+#: Factor of the number of cases; with more than 1, cases depend on `--hypothesis-seed`.
 TIMES = int(os.environ.get("KDMAPS_FUZZ_TIMES", "1"))
-#: Counts of (what was tried, how it ended).
+#: Counts of (kind of case, outcome).
 OUTCOMES = Counter()
 
 

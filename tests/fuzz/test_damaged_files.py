@@ -1,7 +1,7 @@
-"""Files with flipped, missing and foreign bytes: a ValueError that names the file, or the content that was written.
+"""Files with flipped, missing and inserted bytes give a ValueError that names the file, or the original content.
 
-Text, `.npy` and Zarr have no checksums: a changed digit is another number. For these, what is read instead of an error
-must still be a table of as many columns, in bounded memory.
+Text, `.npy` and Zarr do not have checksums, so a changed digit cannot be detected; for these, the result must still be
+a table read in bounded memory.
 """
 
 import json
@@ -23,9 +23,9 @@ from shared import GRID, traced_peak
 
 pytestmark = pytest.mark.slow
 ROWS = np.random.default_rng(0).standard_normal((60, 2))
-#: Bytes that reading a damaged file of a few kilobytes may take: blocks of 4 MB, a few at once.
+#: Maximum memory for reading a damaged file of a few kilobytes: a few blocks of 4 MB.
 MAX_MEMORY = 64 * 2**20
-#: More rows than a file of a few kilobytes holds: a damaged size of a Zarr array, whose missing chunks are zeros.
+#: Number of rows after which reading stops: missing chunks of a Zarr array with a damaged size are zeros.
 MANY = 10**6
 USUAL = settings(
     deadline=None,
@@ -37,7 +37,7 @@ USUAL = settings(
 
 @st.composite
 def damages(draw):
-    """Return a function of bytes that flips a few, cuts off the end, leaves out, repeats or inserts some."""
+    """Return a function that flips, truncates, removes, repeats or inserts bytes."""
     kind = draw(st.sampled_from(["flip", "flip", "cut", "leave out", "repeat", "insert"]))
     places = draw(st.lists(st.floats(0, 1, exclude_max=True), min_size=2, max_size=4))
     mask, foreign = draw(st.integers(1, 255)), draw(st.binary(min_size=1, max_size=8))

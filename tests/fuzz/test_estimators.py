@@ -1,6 +1,6 @@
-"""Any parameters with any data, in any order of calls: finite modes, or an error that names an argument.
+"""Any parameters with any data, in any order of calls, give finite modes or an error that names an argument.
 
-What fails leaves the estimator as it was, and what is fitted twice has the same bits.
+A failed call leaves the estimator unchanged, and a repeated fit gives identical results.
 """
 
 import re
@@ -25,7 +25,7 @@ from kdmaps.kernels import Gaussian, Laplacian, Matern
 
 pytestmark = pytest.mark.slow
 
-#: Values of parameters, sound ones first and more often. Few features: thousands of fits.
+#: Values of parameters, valid ones first. Few features, for thousands of fits.
 VALUES = {
     "n_components": [1, 2, 3, 40, 0, -1, 1.5, "two", None],
     "kernel": [
@@ -85,20 +85,20 @@ ESTIMATORS = {
         SEARCHED,
     ),
 }
-#: What a message may speak of.
+#: Words of which an error message must contain one.
 ARGUMENTS = {*VALUES, *SEARCHED, "X", "x", "sample_weight", "groups", "Sample weights", "n_kernels", "bandwidth_range"}
 ARGUMENTS |= {"not fitted", "feature names", "Chunk", "samples", "max_search_samples", "scoring"}
 NAMED = re.compile(r"|".join(rf"\b{re.escape(name)}\b" for name in ARGUMENTS))
 
 
 def values_of(options):
-    """Sound values, which are the first ones, more often than others."""
+    """Draw the first values, which are valid, more often than others."""
     return st.one_of(st.sampled_from(options[:3]), st.sampled_from(options))
 
 
 @st.composite
 def tables(draw):
-    """Samples of any kind, as whoever has them may give them."""
+    """Samples of any kind in any container."""
     n = draw(st.sampled_from([40] * 6 + [60, 25, 3, 2, 1, 0]))
     d = draw(st.sampled_from([2] * 6 + [1, 3]))
     rng = np.random.default_rng(draw(st.integers(0, 3)))
@@ -153,8 +153,8 @@ CONTAINERS = {
 }
 
 
-def beside(draw, X):
-    """Weights and groups, or none, that may not fit X."""
+def weights_and_groups(draw, X):
+    """Weights and groups, or none, which may not match X."""
     parts = X if isinstance(X, list) and X and hasattr(X[0], "shape") else [X]
     n = sum(part.shape[0] if hasattr(part, "shape") else len(part) if isinstance(part, list) else 40 for part in parts)
     weights = [None, None, None, np.ones(n), np.linspace(0, 1, n), np.zeros(n), np.full(n, 1e300), np.full(n, 1e-300)]
@@ -167,7 +167,7 @@ def beside(draw, X):
 
 
 def fingerprint(model):
-    """A digest of everything that a model holds; functions are known by their names."""
+    """A digest of all attributes of a model, with functions replaced by their names."""
     plain = {name: repr(value) if callable(value) else value for name, value in vars(model).items()}
     return joblib.hash(plain)
 
@@ -177,16 +177,16 @@ class Calls(RuleBasedStateMachine):
 
     @initialize(name=st.sampled_from([*ESTIMATORS]), data=st.data())
     def make(self, name, data):
-        cls, sound, others = ESTIMATORS[name]
+        cls, valid, others = ESTIMATORS[name]
         self.pool = {key: VALUES[key] for key in VALUES if key in cls._get_param_names()} | others
-        self.name, self.model, self.sound = name, cls(**sound), cls(**sound).get_params()
+        self.name, self.model, self.valid = name, cls(**valid), cls(**valid).get_params()
         if data.draw(st.booleans()):
             self.attempt("fit", lambda: self.model.fit(np.random.default_rng(9).standard_normal((60, 2))))
         for key in data.draw(st.lists(st.sampled_from([*self.pool]), max_size=2, unique=True)):
             self.model.set_params(**{key: data.draw(values_of(self.pool[key]))})
 
     def attempt(self, what, call):
-        """Make a call; return its result, or None after an error of the kind that is allowed."""
+        """Make a call; return its result, or None after an allowed error."""
         before = fingerprint(self.model)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -202,9 +202,9 @@ class Calls(RuleBasedStateMachine):
 
     @rule(X=tables(), data=st.data())
     def fit(self, X, data):
-        given = beside(data.draw, X)
+        given = weights_and_groups(data.draw, X)
         if self.attempt("fit", lambda: self.model.fit(X, **given)) is None:
-            self.model.set_params(**self.sound)  # for the calls that follow
+            self.model.set_params(**self.valid)  # for the calls that follow
         else:
             assert_finite(self.model)
             with warnings.catch_warnings():
@@ -216,7 +216,7 @@ class Calls(RuleBasedStateMachine):
     @precondition(lambda self: hasattr(self.model, "partial_fit"))
     @rule(X=tables(), data=st.data())
     def partial_fit(self, X, data):
-        given = beside(data.draw, X)
+        given = weights_and_groups(data.draw, X)
         if self.attempt("partial_fit", lambda: self.model.partial_fit(X, **given)) is not None:
             assert_finite(self.model)
 

@@ -1,4 +1,4 @@
-"""What damaged files and odd calls brought to light, each as a case of its own."""
+"""Defects found by fuzzing, each as a separate test."""
 
 import numpy as np
 import pytest
@@ -10,25 +10,25 @@ from shared import known_finding, known_warning, traced_peak
 
 
 @known_warning()
-def test_one_more_sample(X):
-    """A chunk of one row has no transitions to count."""
+def test_partial_fit_of_one_sample(X):
+    """A chunk of a single row."""
     model = kdmaps.KernelDiffusionMap(2, n_features=30, bandwidth=3.0, random_state=0)
     model.fit(X[:-1]).partial_fit(X[-1:])
     features = model.basis_.features(X)
     np.testing.assert_allclose(model.moments_.gram, features.T @ features, rtol=1e-10, atol=1e-10)  # rounding
 
 
-def test_a_limit_changed_after_the_fit(X):
+def test_memory_limit_changed_after_the_fit(X):
     model = kdmaps.KernelDiffusionMap(2, n_features=30, bandwidth=3.0, random_state=0).fit(X)
     model.set_params(memory_limit="much")
     for call in (model.transform, model.score):
-        with pytest.raises(ValueError, match="memory_limit must be None or a number of megabytes, got 'much'"):
+        with pytest.raises(ValueError, match="memory_limit must be"):
             call(X)
 
 
-def test_a_parameter_that_no_file_holds(X, tmp_path):
+def test_parameter_that_cannot_be_stored(X, tmp_path):
     model = kdmaps.KernelDiffusionMap(2, n_features=30, bandwidth=3.0, random_state=0).fit(X)
-    with pytest.raises(ValueError, match="regularization=inf cannot be stored; set it to what it was"):
+    with pytest.raises(ValueError, match="regularization=inf cannot be stored"):
         model.set_params(regularization=np.inf).save(tmp_path / "model.npz")
     assert [*tmp_path.iterdir()] == []
 
@@ -36,7 +36,7 @@ def test_a_parameter_that_no_file_holds(X, tmp_path):
 @known_warning()
 @known_finding()
 @pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning")
-def test_a_model_whose_distances_overflow_is_read_again(tmp_path):
+def test_model_with_overflowing_distances_can_be_loaded(tmp_path):
     far = np.random.default_rng(0).standard_normal((40, 2))
     far[0, 0] = 1e300
     model = kdmaps.KernelDiffusionMap(1, n_features=8, bandwidth=1.0, random_state=0).fit(far)
@@ -45,13 +45,13 @@ def test_a_model_whose_distances_overflow_is_read_again(tmp_path):
     np.testing.assert_array_equal(kdmaps.load(tmp_path / "model.npz").rates_, model.rates_)
 
 
-def test_a_matrix_without_eigenvalues():
+def test_matrix_without_eigenvalues():
     with pytest.raises(np.linalg.LinAlgError, match=r"L has no eigenvalues .* rescale or repair them"):
         RegularizationPath(np.eye(3), np.full((3, 3), np.nan))
 
 
-def test_an_array_shorter_than_its_file(tmp_path):
-    """numpy maps the first rows of such a file, and says nothing of the others."""
+def test_array_shorter_than_its_file(tmp_path):
+    """numpy maps the first rows of such a file without an error."""
     path = tmp_path / "t.npy"
     np.save(path, np.ones((60, 2)))
     path.write_bytes(path.read_bytes().replace(b"(60, 2)", b"(20, 2)"))
@@ -60,21 +60,21 @@ def test_an_array_shorter_than_its_file(tmp_path):
         open_table(path)
 
 
-def test_bytes_that_are_no_text_far_down(tmp_path):
+def test_invalid_text_in_a_late_line(tmp_path):
     path = tmp_path / "t.csv"
     path.write_bytes(b"x,y\n" + 50 * b"1.0,2.0\n" + b"1.0,\xc6\n")
     with pytest.raises(ValueError, match=r"t\.csv cannot be read as text: .*0xc6"):
         open_table(path).column("x")
 
 
-def test_a_field_too_long_for_a_table(tmp_path):
+def test_field_too_long(tmp_path):
     path = tmp_path / "t.csv"
     path.write_bytes(b"x," + 200_000 * b"y" + b"\n1.0,2.0\n")
     with pytest.raises(ValueError, match=r"t\.csv cannot be read as text: field larger than field limit"):
         open_table(path)
 
 
-def test_a_flipped_bit_in_a_page_of_parquet(tmp_path):
+def test_flipped_bit_in_parquet(tmp_path):
     pytest.importorskip("pyarrow")
     path, values = tmp_path / "t.parquet", np.random.default_rng(0).standard_normal((60, 2))
     with path.open("wb") as file:
@@ -86,20 +86,20 @@ def test_a_flipped_bit_in_a_page_of_parquet(tmp_path):
         open_table(path).column("x")
 
 
-def test_a_chunk_of_zarr_that_cannot_be_unpacked(tmp_path):
+def test_damaged_chunk_of_zarr(tmp_path):
     zarr = pytest.importorskip("zarr")
     path = tmp_path / "t.zarr"
     zarr.create_array(str(path), shape=(60, 2), chunks=(16, 2), dtype=float)[:] = np.ones((60, 2))
     chunk = max((place for place in path.rglob("*") if place.is_file()), key=lambda place: "c" in place.parts)
-    chunk.write_bytes(b"nothing of the kind")
+    chunk.write_bytes(b"garbage")
     with pytest.raises(ValueError, match=r"t\.zarr cannot be read as Zarr"):
         open_table(path).column("0")
 
 
 @known_warning()
 @known_finding()
-def test_a_direction_of_time_changed_after_the_fit(X, tmp_path):
-    """What a file has is what was fitted, whatever the parameter says since."""
+def test_reversible_changed_after_the_fit(X, tmp_path):
+    """The file contains the fitted model, not the changed parameter."""
     model = kdmaps.KernelDiffusionMap(2, n_features=30, bandwidth=3.0, lag=1, random_state=0).fit(X)
     model.set_params(reversible=False).save(tmp_path / "model.npz")
     np.testing.assert_array_equal(kdmaps.load(tmp_path / "model.npz").transform(X), model.transform(X))
@@ -108,15 +108,15 @@ def test_a_direction_of_time_changed_after_the_fit(X, tmp_path):
 @known_warning()
 @known_finding()
 @pytest.mark.parametrize("changed", [{"dtype": "nonsense"}, {"dtype": "float32"}, {"time_step": "soon"}, {"lag": 7}])
-def test_what_a_file_is_read_with_changed_after_the_fit(changed, X, tmp_path):
-    """A model was written that did not load, or loaded with other features or another clock."""
+def test_parameters_changed_after_the_fit(changed, X, tmp_path):
+    """The file contains the parameters of the fit."""
     model = kdmaps.KernelDiffusionMap(2, n_features=30, bandwidth=3.0, lag=1, random_state=0).fit(X)
     model.set_params(**changed).save(tmp_path / "model.npz")
     loaded = kdmaps.load(tmp_path / "model.npz")
     np.testing.assert_array_equal(loaded.transform(X), model.transform(X), strict=True)
     np.testing.assert_array_equal(loaded.rates_, model.rates_)
     assert loaded.modes_.clock == model.modes_.clock
-    loaded.partial_fit(X)  # it has the parameters of the fit again
+    loaded.partial_fit(X)  # with the parameters of the fit
 
 
 def claiming(content, name, size):
@@ -127,8 +127,8 @@ def claiming(content, name, size):
 
 
 @pytest.mark.parametrize("order", "CF")
-def test_a_size_that_the_file_does_not_have(order, X, tmp_path):
-    """zipfile asks for as much memory as the directory of an archive claims that a member takes."""
+def test_member_larger_than_the_file(order, X, tmp_path):
+    """zipfile allocates as much memory as the directory of an archive claims for a member."""
     path, claim = tmp_path / "model.npz", 2**30
     kdmaps.KernelDiffusionMap(2, n_features=30, bandwidth=3.0, random_state=0).fit(X).save(path)
     path.write_bytes(claiming(path.read_bytes(), "digest.npy", claim))
@@ -144,8 +144,8 @@ def test_a_size_that_the_file_does_not_have(order, X, tmp_path):
     assert traced_peak(attempt) < claim / 100
 
 
-def test_an_array_whose_damaged_name_looks_like_another_file(tmp_path):
-    """The column was left out, and the others were taken for all."""
+def test_damaged_name_of_an_array(tmp_path):
+    """The column must not be left out silently."""
     path = tmp_path / "t.npz"
     np.savez(path, x=np.zeros(60), y=np.ones(60))
     content = path.read_bytes()

@@ -1,4 +1,4 @@
-"""Frames of a small chain, models of its descriptors, and what OpenMM says of a force."""
+"""Frames of a small chain, models of its descriptors, and evaluation of forces by OpenMM."""
 
 import numpy as np
 
@@ -19,7 +19,7 @@ INPUTS = {
 
 
 def frames(n=400, spread=0.1, seed=0):
-    """Return noisy chains, each moved and turned as a whole."""
+    """Return noisy chains, each translated and rotated."""
     rng = np.random.default_rng(seed)
     noisy = CHAIN + spread * rng.uniform(-1, 1, (n, *CHAIN.shape))
     turns = np.linalg.qr(rng.standard_normal((n, 3, 3)))[0]

@@ -1,4 +1,4 @@
-"""A bias along a mode: its slopes, its force in OpenMM, and how it fills wells of known depth."""
+"""A bias along a mode: its gradient, its force in OpenMM, and wells of known depth that it fills."""
 
 import sys
 
@@ -37,10 +37,10 @@ def test_force_in_openmm(bias):
 
 
 @pytest.mark.parametrize("stiffness", [0.0, -0.5])
-def test_filling_is_the_negative_free_energy(stiffness):
-    """Of N(0, 1) the slowest mode is x, and F = kT x²/2: the bias falls by (1 - 1/γ) F from the middle.
+def test_filling_of_a_harmonic_well(stiffness):
+    """For N(0, 1) the slowest mode is x, and F = kT x²/2: the bias decreases by (1 - 1/γ) F from the middle.
 
-    So it does from frames with the bias kx²/2, which are N(0, 1/(1+k)), with their weights.
+    The same holds for weighted frames with the bias kx²/2, which are N(0, 1/(1+k)).
     """
     X, kT, factor = np.random.default_rng(0).standard_normal((20_000, 1)) / np.sqrt(1 + stiffness), 2.5, 4.0
     weight = boltzmann_weights(stiffness * X[:, 0] ** 2 / 2, 1.0) if stiffness else None
@@ -53,7 +53,7 @@ def test_filling_is_the_negative_free_energy(stiffness):
     assert bias.energy(last[None] + 50.0) == pytest.approx(bias.energy(last[None]), abs=1e-9)
 
 
-def test_bad_weights_are_named():
+def test_invalid_arguments():
     X = np.random.default_rng(0).standard_normal((100, 1))
     model = wide_map(1).fit(X)
     with pytest.raises(ValueError, match="sample_weight"):
@@ -64,7 +64,7 @@ def test_bad_weights_are_named():
         ModeBias.filling(model, 1, X, None, 1.0)
 
 
-def test_frames_without_weights_count_alike():
+def test_equal_weights():
     X = np.random.default_rng(0).standard_normal((500, 1))
     model = wide_map(1).fit(X)
     without, equal = (ModeBias.filling(model, 0, X, weight, 1.0) for weight in (None, np.full(500, 7.0)))
@@ -72,7 +72,7 @@ def test_frames_without_weights_count_alike():
     assert without.height > 1
 
 
-def test_without_openmm_the_extra_is_named(bias, monkeypatch):
+def test_openmm_missing(bias, monkeypatch):
     monkeypatch.setitem(sys.modules, "openmm", None)
     with pytest.raises(ImportError, match=r"pip install 'kdmaps\[openmm\]'"):
         bias.force(INPUTS["distances"])

@@ -1,4 +1,4 @@
-"""Modes exported as JAX functions and PLUMED input, against `transform`."""
+"""Modes exported as JAX functions and PLUMED input, compared with `transform`."""
 
 import re
 
@@ -65,8 +65,8 @@ def test_plumed_input_computes_the_mode(X, basis):
 
 
 @known_warning()  # of a small fit of noise
-def test_plumed_input_computes_columns_too():
-    """The same from positions: two distances and a torsion, which PLUMED counts from 1."""
+def test_plumed_input_computes_columns():
+    """From positions: two distances and a torsion, with atoms counted from 1."""
     positions = frames()
     inputs = [Distance(0, 3), Torsion((2, 3, 4, 5)), Distance(1, 6)]
     columns = descriptors(inputs, positions)
@@ -74,14 +74,14 @@ def test_plumed_input_computes_columns_too():
     text = plumed_input(model, inputs, mode=1, label="slow")
     measured = {"1,4": columns[:, 0], "3,4,5,6": np.arctan2(columns[:, 2], columns[:, 1]), "2,7": columns[:, 3]}
     assert_allclose(run_plumed(text, {}, measured)["slow"], model.transform(columns)[:, 1], atol=1e-9)
-    with pytest.raises(ValueError, match="AlignedPositions cannot be written for PLUMED"):
+    with pytest.raises(ValueError, match="AlignedPositions cannot"):
         plumed_input(
             make(n_features=10).fit(np.tile(columns[:, :3], 3)), [AlignedPositions((0, 2, 5), CHAIN[[0, 2, 5]])]
         )
 
 
 def run_plumed(text, values, measured=None):
-    """Return the values of all actions, given those of arguments, or of groups of atoms."""
+    """Return the values of all actions, given the values of arguments or of groups of atoms."""
     for line in text.splitlines():
         label, action, rest = re.fullmatch(r"(\S+): (\S+) (.*)", line).groups()
         keys = dict(word.split("=", 1) for word in rest.removesuffix(" NOPBC").split(" "))
@@ -105,7 +105,7 @@ def run_plumed(text, values, measured=None):
     return values
 
 
-def test_bad_arguments_are_named(X):
+def test_invalid_arguments(X):
     model = make().fit(X)
     for labels in (["a"], ["a", "b c", "d"], "abc"):
         with pytest.raises(ValueError, match="3 PLUMED labels"):

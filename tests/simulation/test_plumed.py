@@ -1,4 +1,4 @@
-"""Exported modes as PLUMED computes them (compare/plumed_driver.py), against `transform` and `gradient`."""
+"""Exported modes computed by PLUMED (compare/plumed_driver.py), compared with `transform` and `gradient`."""
 
 import json
 import sys
@@ -28,7 +28,7 @@ def compare():
 @pytest.mark.parametrize("name", REFERENCE["cases"])
 @known_warning()
 @known_finding()  # frames of a trajectory
-def test_plumed_computes_the_mode_and_its_slopes(compare, name):
+def test_plumed_computes_the_mode_and_its_gradient(compare, name):
     inputs, case = compare.INPUTS[name], REFERENCE["cases"][name]
     model, positions = compare.fit(inputs), compare.frames(compare.COMPARED)
     columns = Columns(inputs)
@@ -46,5 +46,5 @@ def text_of(model, inputs):
 
 
 def words(line):
-    """A line without its numbers: PLUMED read the same actions that are written now."""
+    """A line without its numbers, to compare actions."""
     return [word.partition("=")[0] for word in line.split()]

@@ -1,4 +1,4 @@
-"""Weights of biased samples, against closed forms."""
+"""Weights of biased samples, compared with closed forms."""
 
 from unittest import mock
 
@@ -12,7 +12,7 @@ from kdmaps.simulation.weights import _check_overlap
 from shared import wide_map
 
 
-def test_biased_samples_show_the_rates_of_the_system():
+def test_rates_of_reweighted_samples():
     """V = x²/2 with the bias x²/4 is sampled as N(0, 2/3); reweighted, it has the rates 1 and 2 of V."""
     X = np.sqrt(2 / 3) * np.random.default_rng(0).standard_normal((20_000, 1))
     weights = boltzmann_weights(X[:, 0] ** 2 / 4, kT=1.0)
@@ -37,18 +37,18 @@ def test_only_differences_of_energy_matter():
 
 
 @pytest.mark.parametrize(("energy", "kT", "name"), [([0.0], 0, "kT"), ([np.nan], 1, "bias"), ([[0.0]], 1, "bias")])
-def test_bad_arguments_are_named(energy, kT, name):
+def test_invalid_arguments(energy, kT, name):
     with pytest.raises(ValueError, match=name):
         boltzmann_weights(energy, kT)
 
 
 def tempered(s, bias_factor, height):
-    """The bias of converged well-tempered metadynamics in the well F = s²/2 at kT = 1, and a constant that grows."""
+    """The bias of converged well-tempered metadynamics in the well F = s²/2 at kT = 1, and a growing constant."""
     return -(1 - 1 / bias_factor) * s**2 / 2 + height
 
 
 def test_metadynamics_weights_of_a_harmonic_well():
-    """However high the bias has grown, c(t) leaves e^{-(1-1/γ)F} √γ: ∫ e^{-F/γ} over ∫ e^{-F} is √γ."""
+    """c(t) removes the height of the bias and leaves e^{-(1-1/γ)F} √γ: ∫ e^{-F/γ} over ∫ e^{-F} is √γ."""
     factor, kT = 5.0, 2.5
     grid = np.linspace(-25, 25, 2001)  # e^{-F/γ} is 1e-27 at the ends
     s, heights = np.random.default_rng(0).normal(size=50), np.linspace(0, 40, 50)
@@ -64,7 +64,7 @@ def test_metadynamics_weights_of_a_harmonic_well():
     assert_allclose(metadynamics_weights(energies, plane, kT, factor, rows), weights, rtol=1e-10)
 
 
-def test_metadynamics_that_is_not_tempered():
+def test_metadynamics_without_tempering():
     """γ → ∞: c = kT log of the mean of e^{U/kT} over the grid."""
     grid, frames = np.array([[0.0, np.log(3.0)], [0.0, np.log(7.0)]]), np.array([0.0, np.log(7.0)])
     expected = np.array([1 / 2, 7 / 4])  # e^U over the means (1 + 3)/2 and (1 + 7)/2
@@ -72,14 +72,14 @@ def test_metadynamics_that_is_not_tempered():
     assert_allclose(metadynamics_weights(frames, grid, 1.0, 1e9), expected / expected.mean(), rtol=1e-6)
 
 
-def test_metadynamics_whose_bias_changes_its_shape():
+def test_metadynamics_with_a_bias_of_changing_shape():
     """γ = 2: e^{c/kT} = Σ e^{2U/kT} / Σ e^{U/kT}, of U/kT = (0, log 3) 10/4, of (0, log 7) 50/8."""
     grid, frames, kT = 2.5 * np.array([[0.0, np.log(3.0)], [0.0, np.log(7.0)]]), 2.5 * np.array([0.0, np.log(7.0)]), 2.5
     expected = np.array([4 / 10, 7 * 8 / 50])
     assert_allclose(metadynamics_weights(frames, grid, kT, 2.0), expected / expected.mean(), rtol=1e-12)
 
 
-def test_umbrella_windows_show_the_well_they_are_in():
+def test_umbrella_windows_in_a_harmonic_well():
     """Windows k/2 (x - c)² in V = x²/2 are N(ck/(1+k), 1/(1+k)); together they give the moments of N(0, 1)."""
     rng, stiffness, centres = np.random.default_rng(0), 3.0, np.array([-3.0, -1.0, 1.0, 3.0])
     mean, deviation, n = centres * stiffness / (1 + stiffness), (1 + stiffness) ** -0.5, np.array([3, 1, 5, 3]) * 1000
@@ -87,7 +87,7 @@ def test_umbrella_windows_show_the_well_they_are_in():
     X = mean[window] + deviation * rng.standard_normal(len(window))
     energies = kT * stiffness / 2 * (X[:, None] - centres) ** 2
     weights = umbrella_weights(energies, window, kT)
-    # The error of free energies of neighbours, √(2/1000)/overlap of about 0.1, moves weight between windows.
+    # The error of free-energy differences, √(2/1000)/overlap of about 0.1, shifts weight between windows.
     assert weights @ X / len(X) == pytest.approx(0, abs=0.1)
     assert weights @ X**2 / len(X) == pytest.approx(1, abs=0.1)
     # The defining equations of MBAR: under the biases, each window has the share of its frames.
@@ -101,7 +101,7 @@ def test_umbrella_windows_show_the_well_they_are_in():
 
 @pytest.mark.filterwarnings("ignore:The weights leave")
 def test_windows_without_overlap():
-    """The error of free energies of two windows of N(±c, 1), against draws; without frames in common it is unknown."""
+    """The standard error for two windows of N(±c, 1), compared with repeated draws."""
     rng, found = np.random.default_rng(0), []
     window, n = np.repeat([0, 1], 200), 400
 
@@ -120,7 +120,7 @@ def test_windows_without_overlap():
     with mock.patch("kdmaps.simulation.weights.MAX_ERROR", 1.25 * spread):  # 5 % of the spread of 200, as much of H
         _check_overlap(shares, np.arange(2))
     for c, shift in ((5.0, 0.0), (30.0, 7.0)):
-        with pytest.warns(DataWarning, match="windows 0 and 1 differ by an amount that is known to"):
+        with pytest.warns(DataWarning, match="Windows 0 and 1 hardly overlap"):
             umbrella_weights(draw(c)[0] + [0.0, shift], window, 1.0)
 
 
@@ -129,7 +129,7 @@ def test_one_window_is_a_static_bias():
     assert_allclose(umbrella_weights(energy[:, None], np.zeros(3, int), 0.7), boltzmann_weights(energy, 0.7))
 
 
-def test_all_weights_warn_if_a_few_frames_dominate():
+def test_warns_if_a_few_frames_dominate():
     energy = np.r_[np.zeros(999), 100.0]
     with pytest.warns(DataWarning, match=r"1\.0 effective samples of 1000"):
         metadynamics_weights(energy, np.zeros((1000, 4)), 1.0, 10.0)
@@ -137,20 +137,20 @@ def test_all_weights_warn_if_a_few_frames_dominate():
         umbrella_weights(energy[:, None], np.zeros(1000, int), 1.0)
 
 
-def test_bad_arguments_of_other_weights_are_named():
+def test_invalid_arguments_of_other_weights():
     frames, grid = np.zeros(3), np.zeros((3, 5))
     for arguments, name in [
         ((frames[:2], grid, 1.0, 5.0), "3 snapshots for 2 frames"),
         ((frames, grid, 1.0, 1.0), "bias_factor"),
         ((frames, grid[0], 1.0, 5.0), "bias_on_grid"),
-        ((frames, grid, 1.0, 5.0, [0, 1]), "snapshot must hold one integer for each of 3"),
+        ((frames, grid, 1.0, 5.0, [0, 1]), "snapshot must be one integer for each of 3"),
         ((frames, grid, 1.0, 5.0, [0, 1, 3]), "3 snapshots for 3 frames"),
     ]:
         with pytest.raises(ValueError, match=name):
             metadynamics_weights(*arguments)
     for arguments, name in [
         ((frames, [0, 0, 0], 1.0), "bias_energies"),
-        ((grid, [0, 0], 1.0), "window must hold one integer for each of 3 frames"),
+        ((grid, [0, 0], 1.0), "window must be one integer for each of 3"),
         ((grid, [0, 0, 5], 1.0), "window must be from 0 to 4"),
         ((grid, [0, 0, 1], 0.0), "kT"),
     ]:

@@ -1,4 +1,4 @@
-"""Using modes with simulations: weights of biased samples, modes as collective variables."""
+"""Modes and simulations: weights of biased samples, modes as collective variables."""
 
 from kdmaps.data.findings import effective_sample_size
 from kdmaps.simulation.bias import ModeBias

@@ -18,19 +18,20 @@ from kdmaps.simulation.weights import checked_kT
 from kdmaps.utils.optional import optional
 from kdmaps.utils.validation import checked_weight
 
-#: Bins of the free energy along a mode, and frames that a bin needs to be known.
+#: Number of bins of the free energy along a mode, and minimum number of frames in a reliable bin.
 BINS, LEAST_FRAMES = 60, 5
 
 
 class ModeBias:
-    """A static bias U(x) = u(φ(x)) along one mode, constant where the fit had no samples.
+    """A static bias U(x) = u(φ(x)) along one mode, constant far from the samples of the fit.
 
     Parameters
     ----------
     model : fitted estimator
     mode : int
+        Index of the mode; 0 is the slowest.
     places, energies : array-like of shape (n,)
-        u at values of the mode, in ascending order; splines between them, constant beyond.
+        Values of the mode in ascending order, and u there; splines in between, constant beyond.
 
     Examples
     --------
@@ -51,7 +52,7 @@ class ModeBias:
         self.model, self.mode = model, mode
         self.places, self.energies = (np.asarray(values, dtype=np.float64) for values in (places, energies))
         self._field = ModeField(model, mode, flat=True)
-        self._spline = CubicSpline(self.places, self.energies, bc_type="natural")  # as OpenMM's tables
+        self._spline = CubicSpline(self.places, self.energies, bc_type="natural")  # as in tables of OpenMM
 
     @classmethod
     def filling(
@@ -63,20 +64,27 @@ class ModeBias:
         kT: float,
         bias_factor: float = 8.0,
     ) -> ModeBias:
-        """Return u = (1 - 1/γ)(F_max - F): wells of the free energy F along a mode, filled as metadynamics would.
+        """Return the bias u = (1 - 1/γ)(F_max - F), which fills wells as converged metadynamics does.
 
-        F = -kT log of the weighted density of the mode at X; F_max is the largest that enough frames have reached.
+        F = -kT log of the weighted density of the mode at X; F_max is its largest value in bins with enough frames.
 
         Parameters
         ----------
         model : fitted estimator
         mode : int
+            Index of the mode; 0 is the slowest.
         X : ndarray of shape (n_frames, d)
+            Frames in the columns of the model.
         sample_weight : array-like of shape (n_frames,), optional
             Weights that reweight X to the unbiased system.
         kT : float
+            Temperature times Boltzmann's constant.
         bias_factor : float, default=8
-            γ; what is left of barriers is F/γ.
+            γ; the bias reduces the free energy to F/γ.
+
+        Returns
+        -------
+        bias : ModeBias
         """
         weight = checked_weight(sample_weight, X)
         values = ModeField(model, mode, flat=True).values(np.asarray(X, dtype=np.float64))
@@ -90,11 +98,11 @@ class ModeBias:
 
     @property
     def height(self) -> float:
-        """The largest difference of the bias: how high wells are filled."""
+        """Difference between the largest and the smallest bias energy."""
         return float(np.ptp(self.energies))
 
     def values(self, X: np.ndarray) -> np.ndarray:
-        """Return the mode at rows of X, continued flat where there were no samples; shape (n,)."""
+        """Return the mode at rows of X, continued flat far from the samples; shape (n,)."""
         return self._field.values(np.asarray(X, dtype=np.float64))
 
     def energy(self, X: np.ndarray) -> np.ndarray:
@@ -108,12 +116,24 @@ class ModeBias:
         return np.where(clipped == values, self._spline(clipped, 1), 0.0)[:, None] * np.array(slopes)
 
     def force(self, inputs: Sequence[Input], system: Any = None, method: str = "auto") -> Any:
-        """Return the bias as an OpenMM force to add to a system; see `openmm_cv`."""
+        """Return the bias as an OpenMM force to add to a system.
+
+        Parameters
+        ----------
+        inputs : sequence of Torsion, Distance and AlignedPositions
+            Definition of the columns of the samples.
+        system, method :
+            As in `openmm_cv`.
+
+        Returns
+        -------
+        force : openmm.CustomCVForce
+        """
         openmm = optional("openmm", "openmm", "Biases as forces of a simulation")
         low, high = float(self.places[0]), float(self.places[-1])
         force = openmm.CustomCVForce(f"bias(min(max(mode, {low!r}), {high!r}))")
         force.addCollectiveVariable("mode", openmm_cv(self.model, self.mode, inputs, system=system, method=method))
-        places = np.linspace(low, high, len(self.places))  # a table of OpenMM is even
+        places = np.linspace(low, high, len(self.places))  # OpenMM needs an even grid
         table = openmm.Continuous1DFunction(self._spline(places).tolist(), low, high)
         force.addTabulatedFunction("bias", table)
         force.setName(f"bias along mode {self.mode + 1}, {self.height:.3g} kJ/mol high")

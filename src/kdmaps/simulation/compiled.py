@@ -1,4 +1,4 @@
-"""Compiled inner loops of a simulation step: descriptors, their chain rule, waves and distances to samples."""
+"""Compiled loops of a simulation step: descriptors and their gradients, waves and distances to samples."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def internal_pull(
 
 @njit(nogil=True, cache=True)
 def superpose(x: np.ndarray, atoms: np.ndarray, reference: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return atoms of x, centred and turned onto a centred reference by least squares (Kabsch), and the rotation R."""
+    """Return atoms of x, centred and rotated onto a centred reference by least squares (Kabsch), and the rotation."""
     count = atoms.shape[0]
     centred = np.empty((count, 3))
     for k in range(count):
@@ -111,8 +111,8 @@ def superposed_pull(
 ) -> None:
     """Add Σ_j slope_j ∇y_j of superposed coordinates y to `out`.
 
-    At the optimum Σ y×r = 0 with the reference r. A change u of the coordinates, seen in the turned frame, therefore
-    turns the fit by ω = K⁻¹ Σ u×r with K = tr(M) I - M, M = Σ y rᵀ, and δy = u + ω×y. Hence ∂f/∂u = g + r×q with
+    At the optimum Σ y×r = 0 with the reference r. A change u of the coordinates in the rotated frame therefore
+    rotates the fit by ω = K⁻¹ Σ u×r with K = tr(M) I - M, M = Σ y rᵀ, and δy = u + ω×y. Hence ∂f/∂u = g + r×q with
     q = K⁻¹ Σ y×g for the slopes g; the mean is removed because the centre follows.
     """
     y, rotation = superpose(x, atoms, reference)

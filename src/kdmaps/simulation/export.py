@@ -1,4 +1,4 @@
-"""Export a mode as a JAX function, as a program that needs JAX only, or as PLUMED input."""
+"""Export of a mode as a JAX function, as a program that needs only JAX, or as PLUMED input."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from kdmaps.utils.optional import optional
 
 
 def as_jax(model: ModeTransformer, mode: int = 0) -> Callable[[Any], Any]:
-    """Return mode φ_k as a pure JAX function of x, for use with `jax.grad`, `jax.jit` and `jax.vmap`.
+    """Return a mode as a pure JAX function of x, for use with `jax.grad`, `jax.jit` and `jax.vmap`.
 
     Parameters
     ----------
     model : fitted estimator
     mode : int, default=0
-        Index k; 0 is the slowest mode.
+        Index of the mode; 0 is the slowest.
 
     Returns
     -------
@@ -91,7 +91,7 @@ def mode(x):
 
 
 def jax_program(model: ModeTransformer, mode: int = 0) -> str:
-    """Write a Python module with a function `mode` of x that needs JAX, but neither kdmaps nor the model.
+    """Return a Python module with a function `mode` of x that needs only JAX, not kdmaps or the model.
 
     Parameters
     ----------
@@ -133,7 +133,7 @@ def jax_program(model: ModeTransformer, mode: int = 0) -> str:
 def plumed_input(
     model: ModeTransformer, arguments: Sequence[str] | Sequence[Input], mode: int = 0, label: str = "mode"
 ) -> str:
-    """Write PLUMED input that computes a mode and its derivatives as a collective variable.
+    """Return PLUMED input that computes a mode and its derivatives as a collective variable.
 
     With φ(x) = Σ_i r_i cos(w_iᵀ(x - x_0) + b_i) - c, each frequency becomes one COMBINE (the angle) and one CUSTOM (the
     cosine), and a final COMBINE adds them: a few hundred cheap actions, exact to rounding and differentiated by PLUMED.
@@ -143,7 +143,7 @@ def plumed_input(
     model : fitted estimator
         Fitted with Fourier features.
     arguments : sequence of d str, or of Torsion and Distance
-        The inputs of the columns of X, whose PLUMED actions are written too ("mode_input1", …). Or labels of the PLUMED
+        Definition of the columns of X, whose PLUMED actions are written too ("mode_input1", …). Or labels of PLUMED
         values that correspond to the columns of X, in the same order and units. They must not be periodic: for the
         cosine of a torsion, for example, use the label of a CUSTOM action with FUNC=cos(x). Cartesian coordinates of an
         aligned molecule need FIT_TO_TEMPLATE before POSITION.
@@ -155,12 +155,12 @@ def plumed_input(
     Returns
     -------
     str
-        Lines of a PLUMED input file; they must follow those that define the labels in `arguments`.
+        Lines of a PLUMED input file, to be placed after the definitions of the labels in `arguments`.
 
     Notes
     -----
-    Outside the region covered by samples, the values of a mode are arbitrary. A bias can drive a simulation there:
-    restrain it with walls to the sampled region, and refit with the new samples.
+    Outside the region covered by samples, the values of a mode are arbitrary, and a bias can drive a simulation there.
+    Restrain it with walls to the sampled region, and refit with the new samples.
 
     Examples
     --------
@@ -177,7 +177,7 @@ def plumed_input(
     basis, a, offset = _fourier_mode(model, mode, "PLUMED", "`as_jax`")
     names, lines = _columns(list(arguments), label)
     if isinstance(arguments, str) or len(names) != basis.dim or not all(map(_is_label, names)):
-        raise ValueError(f"arguments must hold {basis.dim} PLUMED labels, one per column of X, got {arguments!r}.")
+        raise ValueError(f"arguments must be {basis.dim} PLUMED labels, one per column of X, got {arguments!r}.")
     if len(set(names)) < len(names):
         raise ValueError(f"arguments must be distinct labels, one per column of X, got {arguments!r}.")
     if not _is_label(label):
@@ -196,7 +196,7 @@ def plumed_input(
 
 
 def checked_mode(model: ModeTransformer, mode: int) -> tuple[Any, np.ndarray, float]:
-    """Return the basis, coefficients and offset of one mode."""
+    """Return the basis, the coefficients and the offset of one mode."""
     check_is_fitted(model)
     r = model.coefficients_.shape[1]
     if not isinstance(mode, Integral) or not 0 <= mode < r:
@@ -205,7 +205,7 @@ def checked_mode(model: ModeTransformer, mode: int) -> tuple[Any, np.ndarray, fl
 
 
 def _fourier_mode(model: ModeTransformer, mode: int, target: str, instead: str) -> tuple[Any, np.ndarray, float]:
-    """Return basis, coefficients and offset of a mode of Fourier features."""
+    """Return the basis, the coefficients and the offset of a mode of Fourier features."""
     found = checked_mode(model, mode)
     if not isinstance(found[0], FourierBasis):
         raise ValueError(
@@ -243,7 +243,7 @@ def _kernel_values(kernel: Kernel, x: Any, z: np.ndarray, jnp: Any) -> Any:
 
 
 def _columns(arguments: list[Any], label: str) -> tuple[list[str], list[str]]:
-    """Return the labels of the columns, and the lines that define them if they are given as inputs."""
+    """Return the labels of the columns, and lines that define them if they are given as inputs."""
     if not any(isinstance(one, Input) for one in arguments):
         return arguments, []
     defined = [one.plumed(f"{label}_input{i}") for i, one in enumerate(Columns(arguments).inputs, start=1)]

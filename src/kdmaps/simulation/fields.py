@@ -1,4 +1,4 @@
-"""Values and slopes at one point, as a step of a simulation needs them: a mode, its flat continuation, walls."""
+"""Values and gradients at a single point for a simulation step: a mode, its flat continuation, walls."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from kdmaps.estimators.transformer import ModeTransformer
 from kdmaps.simulation import compiled
 from kdmaps.simulation.export import checked_mode, mode_waves
 
-#: Width of the weights of samples around a point, relative to the distance from which points are far.
+#: Width of the weights of samples around a point, relative to the radius of the support.
 WIDTH = 1 / 3
 
 
 def checked_support(model: ModeTransformer, remedy: str) -> Support:
-    """Return where the samples of a model were."""
+    """Return the support of a model, or raise with a remedy."""
     support = model.support_
     if support is None:
-        raise ValueError(f"This model does not know where its samples were, as older files do not; {remedy}.")
+        raise ValueError(f"This model has no record of its samples, because it is from an older file; {remedy}.")
     if support.radius <= 0:
-        raise ValueError(f"The samples of this model are all the same point; {remedy}.")
+        raise ValueError(f"All samples of this model are equal; {remedy}.")
     return support
 
 
@@ -36,11 +36,11 @@ class Field(Protocol):
         """Return the values at rows of X."""
 
     def near(self, X: np.ndarray) -> np.ndarray:
-        """Return which rows of X are where accuracy matters."""
+        """Return which rows of X are near samples, where accuracy matters."""
 
 
 class Nearness:
-    """How far a point is from the samples of a fit, smoothly: s = -2h² log Σ_i e^{-|x-x_i|²/2h²}, h = radius/3.
+    """Smooth squared distance to the samples of a fit: s = -2h² log Σ_i e^{-|x-x_i|²/2h²}, h = radius/3.
 
     s is at most the squared distance to the nearest sample, and close to it far from all samples.
     """
@@ -54,11 +54,11 @@ class Nearness:
         self._squares = np.empty(len(self.samples))
 
     def near(self, x: np.ndarray) -> bool:
-        """Return whether a sample is within the radius; fills the squared distances for `soft`."""
+        """Return whether a sample is within the radius, and store the squared distances for `soft`."""
         return bool(compiled.squared_distances(x, self.samples, self._squares) <= self.radius**2)
 
     def soft(self, x: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
-        """Return s at the point of the last call of `near`, ∇s = 2(x - Σ p_i x_i), and the weights p of samples."""
+        """Return s at the point of the last call of `near`, ∇s = 2(x - Σ p_i x_i), and the weights p of the samples."""
         exponents = self._squares / (-2 * self.width**2)
         largest = exponents.max()
         p = np.exp(exponents - largest)
@@ -69,18 +69,18 @@ class Nearness:
 
 
 class ModeField:
-    """The value and the gradient of one mode, continued flat where there were no samples.
+    """The value and the gradient of one mode, continued flat far from the samples.
 
     The continuation is φ̃ = w φ + (1 - w) φ̄. φ̄ = Σ p_i φ(x_i), p_i ∝ e^{-|x-x_i|²/2h²}, is the mode at the samples
-    nearest to x, hence nearly constant far away and never outside the range of the samples. w falls from 1 at s = r²
-    to 0 at s = (2r)² (`Nearness`), so that φ̃ = φ wherever `extrapolates` is False.
+    nearest to x, hence nearly constant far away and never outside the range of the samples. w decreases from 1 at
+    s = r² to 0 at s = (2r)² (`Nearness`), so that φ̃ = φ wherever `extrapolates` is False.
 
     Parameters
     ----------
     model : fitted estimator
     mode : int
     flat : bool
-        Whether to continue it; else φ itself.
+        Continue the mode flat; otherwise φ itself is used everywhere.
     """
 
     basis: Basis
@@ -115,7 +115,7 @@ class ModeField:
         return np.array([self._continued(x, value, unused)[0] for x, value in zip(X, values, strict=True)])
 
     def near(self, X: np.ndarray) -> np.ndarray:
-        """Return which rows of X have the values of the mode itself."""
+        """Return at which rows of X the mode itself is used."""
         return np.array([self.nearness is None or self.nearness.near(x) for x in X])
 
     def _continued(self, x: np.ndarray, value: float, slope: np.ndarray) -> tuple[float, np.ndarray]:
@@ -150,7 +150,7 @@ class ModeField:
 
 
 class WallField:
-    """The energy k/2 (√s - r - margin)² beyond a distance r + margin from all samples, 0 before it.
+    """The energy k/2 (√s - r - margin)² further than r + margin from all samples, 0 elsewhere.
 
     Parameters
     ----------
@@ -182,5 +182,5 @@ class WallField:
         return np.array([self(x)[0] for x in X])
 
     def near(self, X: np.ndarray) -> np.ndarray:
-        """Return which rows of X have no wall."""
+        """Return which rows of X are within the walls."""
         return np.array([self.nearness.near(x) for x in X])

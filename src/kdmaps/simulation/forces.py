@@ -1,4 +1,4 @@
-"""Modes, and walls around the samples of a fit, as forces of OpenMM."""
+"""OpenMM forces: modes, and walls around the samples of a fit."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from kdmaps.simulation.inputs import AlignedPositions, Columns, Distance, Input,
 from kdmaps.utils.optional import optional
 
 METHODS = ("auto", "table", "python", "expression")
-#: Points of a table along each torsion: as few as are accurate enough.
+#: Numbers of points of a table along each torsion; the first that is accurate enough is used.
 TABLE_SIZES = (120, 240, 360)
-#: Error that splines of a table may have among samples. (Modes have variance 1.) Slopes err by some ten times that over
-#: the spacing; for 1e-6 in forces too a table would need 1,500 points a side and 500 MB, and would still not follow the
-#: fine waves of a rough kernel. Hence it is not the default.
+#: Largest error of splines of a table near samples. (Modes have variance 1.) The error of slopes is about ten times as
+#: large, divided by the spacing; 1e-6 in forces would need 1,500 points per side and 500 MB, and a rough kernel even
+#: more. Hence a table is not the default.
 TABLE_TOLERANCE = 1e-6
-#: Points of a table in which the error of a spline falls by a factor of 200: so far from the edge of the samples, where
-#: a continuation or a wall begins that is less smooth, the tolerance must be kept.
+#: Distance, in points of a table, from the edge of the samples, where the continuation or the wall is less smooth. The
+#: error of a spline decreases by a factor of 200 over this distance; the tolerance applies beyond it.
 EDGE = 4
 
 
@@ -41,9 +41,9 @@ def openmm_cv(
 ) -> Any:
     """Return an OpenMM force whose energy is the value of a mode, in kJ/mol.
 
-    It is a collective variable for `CustomCVForce`, hence for umbrella and steered runs, and for
-    `openmm.app.metadynamics.BiasVariable`. Do not add it to a system by itself: it would be a bias of 1 kJ/mol times
-    the mode.
+    Use it as a collective variable in a `CustomCVForce`, for umbrella and steered runs, or in an
+    `openmm.app.metadynamics.BiasVariable`. Do not add it to a system directly: it would be a bias of 1 kJ/mol times the
+    mode.
 
     Parameters
     ----------
@@ -52,25 +52,25 @@ def openmm_cv(
     mode : int
         Index of the mode; 0 is the slowest.
     inputs : sequence of Torsion, Distance and AlignedPositions
-        The columns of the samples.
+        Definition of the columns of the samples.
     system : openmm.System, optional
-        The system that the force is for. An atom that it does not have is an error; OpenMM itself would not notice.
+        The system that the force is for. An atom that does not exist is then an error; OpenMM does not check this.
     method : {"auto", "table", "python", "expression"}, default="auto"
-        "python": a `PythonForce` with the closed-form gradient; values and forces are those of `transform` and
-        `gradient` to rounding. "table" (one or two torsions and nothing else): splines of a table, by a
-        `CustomCompoundBondForce`, without Python in the simulation; values within 1e-6 except at the edge of the
-        samples, forces within about 1e-4 of the largest (they are the slopes of the splines). "expression": a
-        `CustomCVForce` with the sum of waves as an expression, of Fourier features of torsions and distances; exact and
-        without Python, but slow where there are many distances. "auto" is "python".
+        "python": a `PythonForce` with the closed-form gradient; values and forces agree with `transform` and `gradient`
+        to rounding. "table" (only for one or two torsions): splines of a table in a `CustomCompoundBondForce`, without
+        Python during the simulation; values are accurate to 1e-6 except at the edge of the samples, and forces, the
+        slopes of the splines, to about 1e-4 of the largest. "expression": a `CustomCVForce` with the sum of Fourier
+        features of torsions and distances as an expression; exact and without Python, but slow for many distances.
+        "auto" is "python".
     outside : {"flat", "free"}, default="flat"
-        What the mode is far from all samples of the fit, where its values are arbitrary. "flat": it goes over into
-        the value at the nearest samples, so that a bias does not push there; equal to the mode wherever
-        `model.extrapolates` is False. "free": the mode itself, the only choice of "expression".
+        Continuation of the mode far from the samples of the fit, where its values are arbitrary. "flat": a smooth
+        transition to its value at the nearest samples, so that a bias exerts no force there; equal to the mode wherever
+        `model.extrapolates` is False. "free": the mode itself, which is required for "expression".
 
     Returns
     -------
     force : openmm.Force
-        Its name tells what it is.
+        Its name describes the mode, the method and the continuation.
 
     Examples
     --------
@@ -88,7 +88,7 @@ def openmm_cv(
     columns = _columns_of(model, inputs, system)
     if method == "expression":
         if outside != "free":
-            raise ValueError("method='expression' has no flat continuation; use outside='free' and openmm_walls.")
+            raise ValueError("method='expression' needs outside='free'; add openmm_walls.")
         return _expression(model, mode, columns)
     field = ModeField(model, mode, outside == "flat")
     force, how = _force(field, columns, method)
@@ -105,22 +105,24 @@ def openmm_walls(
     margin: float = 0.0,
     method: str = "auto",
 ) -> Any:
-    """Return an OpenMM force that holds a simulation near the samples of a fit.
+    """Return an OpenMM force that keeps a simulation near the samples of a fit.
 
-    The energy is k/2 (d - r - margin)² where the (smooth) distance d to the nearest samples exceeds r + margin, with
-    the r beyond which `model.extrapolates` is True; 0 elsewhere. Add it to the system, and count it as part of the
-    bias when frames are weighted.
+    The energy is k/2 (d - r - margin)² where the (smooth) distance d to the nearest samples exceeds r + margin, and 0
+    elsewhere; `model.extrapolates` is True beyond r. Add the force to the system, and include its energy in the bias
+    when you compute weights.
 
     Parameters
     ----------
     model : fitted estimator
+        Fitted to `descriptors(inputs, frames)`.
     inputs : sequence of Torsion, Distance and AlignedPositions
+        Definition of the columns of the samples.
     strength : float
-        k, in kJ/mol per square unit of the columns.
+        Force constant k, in kJ/mol per square unit of the columns.
     system : openmm.System, optional
         As in `openmm_cv`.
     margin : float, default=0
-        In units of the columns.
+        Additional distance, in units of the columns.
     method : {"auto", "table", "python"}, default="auto"
         As in `openmm_cv`.
 
@@ -151,12 +153,12 @@ def openmm_walls(
 
 
 class PointForce:
-    """The function of a `PythonForce`: columns of the positions, a field of them, and the chain rule back.
+    """Energy and forces of a `PythonForce`: a field of the columns, and the chain rule to positions.
 
     Parameters
     ----------
     columns : Columns
-        Of the atoms that the force is given.
+        Of the atoms of the force.
     field : Field
     """
 
@@ -175,12 +177,12 @@ class PointForce:
 
 
 def _force(field: Field, columns: Columns, method: str) -> tuple[Any, str]:
-    """Return a force with the energy of a field, and how it is computed."""
+    """Return a force with the energy of a field, and a description of its method."""
     openmm = _openmm()
     if method == "table":
         torsions = [one for one in columns.inputs if isinstance(one, Torsion)]
         if not len(torsions) == len(columns.inputs) <= 2:
-            raise ValueError("method='table' needs inputs of one or two torsions and nothing else; use 'python'.")
+            raise ValueError("method='table' needs one or two torsions as inputs; use 'python'.")
         table = _table(field, len(torsions))
         return _table_force(openmm, torsions, table), f"table of {len(table)} points"
     particles = sorted({atom for one in columns.inputs for atom in one.atoms})
@@ -196,9 +198,9 @@ def _renumbered(one: Input, number: dict[int, int]) -> Input:
 
 
 def _table(field: Field, n_torsions: int) -> np.ndarray:
-    """Return values (n, n) on a grid of two torsions (n, 1 of one), with as few points as are accurate.
+    """Return values on the smallest grid of torsions that is accurate: (n, n) for two torsions, (n, 1) for one.
 
-    Splines of every other point show the error at the points between them, 16 times that of splines of all points.
+    The error is estimated with splines through every other point, which is 16 times as large as with all points.
     """
     for size in TABLE_SIZES:
         angles = 2 * np.pi * np.arange(size) / size
@@ -210,13 +212,13 @@ def _table(field: Field, n_torsions: int) -> np.ndarray:
         if error <= TABLE_TOLERANCE:
             return table
     raise ValueError(
-        f"method='table': a table of {TABLE_SIZES[-1]} points is not accurate enough for so rough a function; use "
+        f"method='table': a table of {TABLE_SIZES[-1]} points is not accurate enough for such a rough function; use "
         "method='python'."
     )
 
 
 def _spline_error(table: np.ndarray, known: np.ndarray) -> float:
-    """Estimate the error of periodic splines along the first axis, near samples, by those of every other point."""
+    """Estimate the error of periodic splines along the first axis near samples."""
     places = np.arange(0, len(table) + 1, 2)
     spline = CubicSpline(places, table[places % len(table)], bc_type="periodic")
     error = np.abs(spline(np.arange(1, len(table), 2)) - table[1::2])
@@ -224,15 +226,15 @@ def _spline_error(table: np.ndarray, known: np.ndarray) -> float:
 
 
 def _table_force(openmm: Any, torsions: list[Torsion], table: np.ndarray) -> Any:
-    """Return the splines of a table of one or two torsions.
+    """Return a force with the splines of a table of one or two torsions.
 
-    (`CMAPTorsionForce` is meant for this, but copies its table in every step, which takes 10 ms for one of this size.)
+    (`CMAPTorsionForce` copies its table in every step, which takes 10 ms for a table of this size.)
     """
     atoms = sorted({atom for one in torsions for atom in one.atoms})
     angles = [f"dihedral({','.join(f'p{atoms.index(atom) + 1}' for atom in one.atoms)})" for one in torsions]
     force = openmm.CustomCompoundBondForce(len(atoms), f"table({','.join(angles)})")
     force.addBond(atoms, [])
-    # The angles are between -π and π. A periodic function holds its first values again as the last.
+    # Angles are between -π and π, and the last value of a periodic function repeats the first.
     size = len(table)
     places = (np.arange(size + 1) - size // 2) % size
     if len(torsions) == 1:
@@ -245,7 +247,7 @@ def _table_force(openmm: Any, torsions: list[Torsion], table: np.ndarray) -> Any
 
 
 def _expression(model: ModeTransformer, mode: int, columns: Columns) -> Any:
-    """Return a `CustomCVForce` of torsions and distances with the sum of waves as its expression."""
+    """Return a `CustomCVForce` of torsions and distances with a sum of waves as its expression."""
     openmm = _openmm()
     basis, a, offset = checked_mode(model, mode)
     if not isinstance(basis, FourierBasis):
@@ -254,7 +256,7 @@ def _expression(model: ModeTransformer, mode: int, columns: Columns) -> Any:
     definitions, forces = [], {}
     for number, one in enumerate(columns.inputs, start=1):
         if isinstance(one, AlignedPositions):
-            raise ValueError("method='expression' needs inputs of torsions and distances alone; use 'python'.")
+            raise ValueError("method='expression' needs torsions and distances as inputs; use 'python'.")
         if isinstance(one, Torsion):
             forces[f"t{number}"] = inner = openmm.CustomTorsionForce("theta")
             inner.addTorsion(*one.atoms)
@@ -287,8 +289,8 @@ def _columns_of(model: ModeTransformer, inputs: Sequence[Input], system: Any) ->
         columns.check(system.getNumParticles())
     if columns.n_columns != model.basis_.dim:
         raise ValueError(
-            f"inputs make {columns.n_columns} columns, but the model was fitted to {model.basis_.dim}; give the inputs "
-            "of the fit, in the same order. (A torsion makes two columns, aligned positions three for each atom.)"
+            f"inputs define {columns.n_columns} columns, but the model was fitted to {model.basis_.dim}; give the "
+            "inputs of the fit, in the same order. (A torsion has two columns, aligned positions three for each atom.)"
         )
     return columns
 

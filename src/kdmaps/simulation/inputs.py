@@ -1,4 +1,4 @@
-"""Which columns a model has, described once: computed from frames and inside simulations, written for PLUMED."""
+"""Definition of the columns of a model: computed from frames and during simulations, exported to PLUMED."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from kdmaps.simulation import compiled
 
 
 def _checked_atoms(atoms: Sequence[int], least: int, most: int | None = None) -> tuple[int, ...]:
-    """Return atom numbers as a tuple of different ints."""
+    """Return atom numbers as a tuple of distinct ints."""
     numbers = tuple(np.asarray(atoms, dtype=object).ravel().tolist())
     if not all(isinstance(i, Integral) and int(i) >= 0 for i in numbers) or len(set(numbers)) < len(numbers):
-        raise ValueError(f"atoms must be different numbers of atoms, counted from 0, got {atoms!r}.")
+        raise ValueError(f"atoms must be distinct atom numbers, counted from 0, got {atoms!r}.")
     if len(numbers) < least or (most is not None and len(numbers) > most):
         wanted = f"{least}" if most == least else f"at least {least}"
-        raise ValueError(f"atoms must hold {wanted} atoms, got {len(numbers)}.")
+        raise ValueError(f"atoms must be {wanted} atom numbers, got {len(numbers)}.")
     return tuple(int(i) for i in numbers)
 
 
 @dataclass(frozen=True)
 class Torsion:
-    """The cosine and the sine of the torsion of four atoms: two columns.
+    """Cosine and sine of the torsion angle of four atoms: two columns.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ class Torsion:
 
 @dataclass(frozen=True)
 class Distance:
-    """The distance of two atoms in nm: one column.
+    """Distance of two atoms in nm: one column.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ class Distance:
 
     def plumed(self, label: str) -> tuple[list[str], list[str]]:
         """Return the lines of PLUMED input that define the columns, and the labels of the columns."""
-        # PLUMED would take the nearest image of an atom by default, which frames of whole molecules do not.
+        # By default PLUMED uses the nearest periodic image, unlike frames of whole molecules.
         return [f"{label}: DISTANCE ATOMS={self.i + 1},{self.j + 1} NOPBC"], [label]
 
 
@@ -103,15 +103,15 @@ class Distance:
 class AlignedPositions:
     """Positions of atoms in nm after superposition on a reference: three columns for each atom.
 
-    The atoms are centred and turned so that Σ |y_a - r_a|² is least (Kabsch), without weights. Gradients contain the
-    derivative of the superposition: the columns do not change if the molecule moves or turns as a whole.
+    The atoms are centred and rotated so that Σ |y_a - r_a|² is smallest (Kabsch), without weights. Gradients include
+    the derivative of the superposition: the columns do not change if the molecule is translated or rotated.
 
     Parameters
     ----------
     atoms : sequence of at least 3 int
         Numbers of the atoms, counted from 0.
     reference : array-like of shape (n_atoms, 3)
-        Positions of these atoms in the reference; they are centred. They must not lie on a line.
+        Positions of these atoms in the reference, not all on a line; they are centred.
 
     Examples
     --------
@@ -131,13 +131,13 @@ class AlignedPositions:
         reference = np.array(self.reference, dtype=np.float64)
         if reference.shape != (len(self.atoms), 3) or not np.isfinite(reference).all():
             raise ValueError(
-                f"reference must hold three finite coordinates for each of {len(self.atoms)} atoms, got an array of "
+                f"reference must be three finite coordinates for each of {len(self.atoms)} atoms, got an array of "
                 f"shape {reference.shape}."
             )
         reference -= reference.mean(axis=0)
         extent = np.linalg.svd(reference, compute_uv=False)
         if extent[1] < 1e-6 * extent[0]:
-            raise ValueError("reference: its atoms lie on a line, so that superposition is not unique; add atoms.")
+            raise ValueError("reference: its atoms lie on a line, so the superposition is not unique; add atoms.")
         object.__setattr__(self, "reference", reference)
 
     @property
@@ -146,7 +146,7 @@ class AlignedPositions:
         return 3 * len(self.atoms)
 
     def plumed(self, label: str) -> tuple[list[str], list[str]]:
-        """Refuse: a template of PLUMED has three decimals, which is another superposition."""
+        """Raise an error: PLUMED rounds templates to three decimals, which changes the superposition."""
         raise ValueError(
             "inputs: AlignedPositions cannot be written for PLUMED, whose FIT_TO_TEMPLATE reads a rounded PDB file; "
             "use torsions and distances, or openmm_cv."
@@ -157,7 +157,7 @@ Input = Torsion | Distance | AlignedPositions
 
 
 class Columns:
-    """The columns of several inputs side by side, and the chain rule back to positions.
+    """The columns of several inputs, and the chain rule to positions.
 
     Parameters
     ----------
@@ -188,7 +188,7 @@ class Columns:
         """Raise a ValueError if an atom does not exist."""
         if self.n_atoms > n_atoms:
             raise ValueError(
-                f"inputs: there is no atom {self.n_atoms - 1}; the system has {n_atoms} atoms, counted from 0."
+                f"inputs: atom {self.n_atoms - 1} does not exist; the system has {n_atoms} atoms, counted from 0."
             )
 
     def values(self, frames: np.ndarray) -> np.ndarray:
@@ -220,8 +220,9 @@ def descriptors(inputs: Sequence[Input], frames: ArrayLike) -> np.ndarray:
     Parameters
     ----------
     inputs : sequence of Torsion, Distance and AlignedPositions
+        Definition of the columns.
     frames : array-like of shape (n_frames, n_atoms, 3)
-        Positions in nm, of whole molecules: nothing is done about periodic images.
+        Positions in nm, of whole molecules; periodic images are not resolved.
 
     Returns
     -------

@@ -13,15 +13,15 @@ from kdmaps.data.findings import effective_sample_size, is_dominated
 from kdmaps.exceptions import DataWarning
 from kdmaps.utils.warn import warn
 
-#: Largest standard error of differences of free energies between windows, in kT: weights are wrong by a factor of e.
+#: Largest standard error of a free-energy difference between windows, in kT: a factor of e in the weights.
 MAX_ERROR = 1.0
 
 
 def boltzmann_weights(bias_energy: ArrayLike, kT: float) -> np.ndarray:
     """Return the weights e^{U/kT}, scaled to mean 1, of samples simulated with a bias U added to the energy V.
 
-    Samples of e^{-(V+U)/kT} with these weights represent e^{-V/kT}; pass them to `fit` as `sample_weight`. A simulation
-    at another temperature is a bias too: samples of e^{-V/kT'} represent e^{-V/kT} with U = V (kT/kT' - 1).
+    Samples of e^{-(V+U)/kT} with these weights represent e^{-V/kT}; pass them to `fit` as `sample_weight`. A different
+    temperature is also a bias: samples of e^{-V/kT'} represent e^{-V/kT} with U = V (kT/kT' - 1).
 
     Parameters
     ----------
@@ -55,8 +55,8 @@ def metadynamics_weights(
 ) -> np.ndarray:
     """Return the weights e^{(U(s,t) - c(t))/kT}, scaled to mean 1, of frames of (well-tempered) metadynamics.
 
-    While the bias U(s, t) grows, frames of different times are compared by c(t), the work that it has done (P. Tiwary
-    and M. Parrinello, J. Phys. Chem. B 119, 736 (2015)), with the bias factor γ:
+    While the bias U(s, t) grows, frames at different times are made comparable by c(t), the work done by the bias
+    (P. Tiwary and M. Parrinello, J. Phys. Chem. B 119, 736 (2015)), with the bias factor γ:
 
         c(t) = kT log ∫ e^{γ/(γ-1) U(s,t)/kT} ds / ∫ e^{1/(γ-1) U(s,t)/kT} ds.
 
@@ -65,13 +65,13 @@ def metadynamics_weights(
     bias_energy : array-like of shape (n_frames,)
         U at each frame, at its own time.
     bias_on_grid : array-like of shape (n_snapshots, ...)
-        U on an even grid of the collective variables that covers all that was visited, at several times.
+        U at several times, on a regular grid of the collective variables that covers the visited region.
     kT : float
         Temperature times Boltzmann's constant, in the units of the energies.
     bias_factor : float
-        γ > 1; infinity for metadynamics that is not tempered.
+        γ > 1; infinity for metadynamics without tempering.
     snapshot : array-like of shape (n_frames,) of int, optional
-        The snapshot of `bias_on_grid` that each frame was simulated with; by default there is one for each frame.
+        The snapshot of `bias_on_grid` for each frame; by default there is one snapshot for each frame.
 
     Returns
     -------
@@ -84,7 +84,7 @@ def metadynamics_weights(
 
     Examples
     --------
-    The second frame was simulated when the bias was higher by 1 everywhere, which means nothing:
+    The second frame was simulated when the bias was higher by 1 everywhere, which does not matter:
 
     >>> import numpy as np
     >>> from kdmaps.simulation import metadynamics_weights
@@ -98,11 +98,11 @@ def metadynamics_weights(
         raise ValueError(f"bias_factor must be a number greater than 1 (or infinity), got {bias_factor!r}.")
     rows = np.arange(len(energy)) if snapshot is None else np.asarray(snapshot)
     if rows.shape != energy.shape or rows.dtype.kind not in "iu":
-        raise ValueError(f"snapshot must hold one integer for each of {len(energy)} frames.")
+        raise ValueError(f"snapshot must be one integer for each of {len(energy)} frames.")
     if rows.min() < 0 or rows.max() >= len(grid) or (snapshot is None and len(grid) != len(energy)):
         raise ValueError(
-            f"bias_on_grid holds {len(grid)} snapshots for {len(energy)} frames: give one for each frame, or tell with "
-            "snapshot which one each frame was simulated with."
+            f"bias_on_grid has {len(grid)} snapshots for {len(energy)} frames: give one for each frame, or give the "
+            "number of the snapshot for each frame with snapshot."
         )
     tempering = 1 / (float(bias_factor) - 1)
     flat = beta * grid.reshape(len(grid), -1)
@@ -113,15 +113,15 @@ def metadynamics_weights(
 def umbrella_weights(bias_energies: ArrayLike, window: ArrayLike, kT: float) -> np.ndarray:
     """Return the weights, scaled to mean 1, of frames of several simulations with different static biases.
 
-    All frames together are reweighted to the unbiased system by MBAR (M. R. Shirts and J. D. Chodera, J. Chem. Phys.
-    129, 124105 (2008)): w_n ∝ 1/Σ_k N_k e^{f_k - U_k(x_n)/kT}, where the free energies f of the windows make each of
-    them consistent with its number of frames N_k; they minimise the convex Σ_n log Σ_k N_k e^{f_k - U_k(x_n)/kT} -
-    Σ_k N_k f_k. An unbiased simulation is a window with U = 0.
+    All frames are reweighted to the unbiased system by MBAR (M. R. Shirts and J. D. Chodera, J. Chem. Phys. 129, 124105
+    (2008)): w_n ∝ 1/Σ_k N_k e^{f_k - U_k(x_n)/kT} with N_k frames in window k. The free energies f of the windows
+    minimise the convex function Σ_n log Σ_k N_k e^{f_k - U_k(x_n)/kT} - Σ_k N_k f_k. An unbiased simulation is a window
+    with U = 0.
 
     Parameters
     ----------
     bias_energies : array-like of shape (n_frames, n_windows)
-        U_k(x_n): the bias of every window at every frame, of whichever window the frame is.
+        U_k(x_n): the bias of every window at every frame, including frames of other windows.
     window : array-like of shape (n_frames,) of int
         The window that each frame was simulated in, from 0.
     kT : float
@@ -146,7 +146,7 @@ def umbrella_weights(bias_energies: ArrayLike, window: ArrayLike, kT: float) -> 
     energies = _checked_energies("bias_energies", bias_energies, 2) / checked_kT(kT)
     rows = np.asarray(window)
     if rows.shape != energies.shape[:1] or rows.dtype.kind not in "iu":
-        raise ValueError(f"window must hold one integer for each of {len(energies)} frames.")
+        raise ValueError(f"window must be one integer for each of {len(energies)} frames.")
     if rows.min() < 0 or rows.max() >= energies.shape[1]:
         raise ValueError(f"window must be from 0 to {energies.shape[1] - 1}, the columns of bias_energies.")
     used = np.unique(rows)
@@ -161,7 +161,7 @@ def umbrella_weights(bias_energies: ArrayLike, window: ArrayLike, kT: float) -> 
         gradient = np.exp(terms - total[:, None]).sum(axis=0) - counts
         return float(total.sum() - counts[1:] @ f) / len(rows), gradient[1:] / len(rows)
 
-    # A frame of window k has U_k of about -log of its share of the unbiased law: a start within a few kT.
+    # Within a few kT of the solution: frames of window k have U_k of about minus the logarithm of its share.
     start = np.array([energies[rows == k, j].mean() for j, k in enumerate(used)])
     found = minimize(
         objective, start[1:] - start[0], jac=True, method="BFGS", options={"gtol": 1e-9, "maxiter": 10_000}
@@ -173,22 +173,22 @@ def umbrella_weights(bias_energies: ArrayLike, window: ArrayLike, kT: float) -> 
 
 
 def _check_overlap(shares: np.ndarray, windows: np.ndarray) -> None:
-    """Warn if the difference of the free energies of two windows is unknown.
+    """Warn if the free-energy difference of two windows is uncertain.
 
     Its variance is v·H⁺v - 1/N_i - 1/N_j with v = e_i - e_j and the second derivatives H = diag(Σ_n p_n) - Σ_n p_n p_nᵀ
     of the objective (C. J. Geyer 1994), where p_n are the shares of the windows in frame n.
     """
     counts = shares.sum(axis=0)
     values, vectors = np.linalg.eigh(np.diag(counts) - shares.T @ shares)
-    # The first is the constant, of eigenvalue 0; rounding leaves 1e-16 of the number of frames of the others.
+    # The first eigenvector is constant, with eigenvalue 0; rounding errors are 1e-16 of the number of frames.
     scaled = vectors[:, 1:] / np.sqrt(np.maximum(values[1:], 1e-12 * len(shares)))
     variance = ((scaled[:, None] - scaled) ** 2).sum(axis=2) - (1 / counts[:, None] + 1 / counts)
     i, j = np.unravel_index(variance.argmax(), variance.shape)
     if (error := np.sqrt(max(variance[i, j], 0.0))) > MAX_ERROR:
         warn(
-            f"The free energies of windows {windows[i]} and {windows[j]} differ by an amount that is known to "
-            f"{min(error, 100):.2g} kT at best, and so are the weights of their frames: hardly a frame is likely in "
-            "both. Add windows between them, or make biases softer.",
+            f"Windows {windows[i]} and {windows[j]} hardly overlap: the standard error of their free-energy difference "
+            f"is at least {min(error, 100):.2g} kT, and the weights of their frames are as uncertain. Add windows "
+            "between them, or use softer biases.",
             DataWarning,
         )
 
@@ -201,11 +201,11 @@ def checked_kT(kT: float) -> float:
 
 
 def _checked_energies(name: str, energies: ArrayLike, ndim: int | None = None) -> np.ndarray:
-    """Return finite energies, one row for each frame."""
+    """Return finite energies, one row per frame."""
     array = np.asarray(energies, dtype=np.float64)
     if (array.ndim != ndim if ndim else array.ndim < 2) or array.size == 0 or not np.isfinite(array).all():
         what = "one finite energy per sample" if ndim == 1 else "a row of finite energies per frame"
-        raise ValueError(f"{name} must hold {what}, got an array of shape {array.shape}.")
+        raise ValueError(f"{name} must be {what}, got an array of shape {array.shape}.")
     return array
 
 
@@ -217,7 +217,7 @@ def _scaled(logarithms: np.ndarray) -> np.ndarray:
     if is_dominated(n, effective):
         warn(
             f"The weights leave {effective:.1f} effective samples of {n}: a few samples dominate the result. Check the "
-            "units of the bias and kT, discard the time in which the bias was still growing, or sample longer.",
+            "units of the bias and kT, discard frames from the time when the bias was still growing, or sample longer.",
             DataWarning,
         )
     return weights
