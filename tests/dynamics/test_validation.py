@@ -106,7 +106,7 @@ def test_pieces_of_a_long_trajectory(monkeypatch):
 @known_warning("have the same time scale")
 @known_warning("relax within one lag")
 @known_warning("lie far outside the samples")
-@known_warning("decides this mode")
+@known_warning("regularization weighs")
 @known_warning("Too few independent samples")
 @known_warning("not flat within their errors")
 def test_rejects_models_and_reports_short_trajectories():

@@ -18,8 +18,6 @@ from kdmaps.learn.parametrisations import Anisotropy, Dictionary
 from kdmaps.learn.problem import Problem
 from kdmaps.learn.statistics import Samples
 from kdmaps.selection.folds import Folds, make_splits
-from kdmaps.spectrum import adjoint, iteration
-from kdmaps.spectrum.adjoint import leading_modes
 from kdmaps.utils.threads import single_thread
 
 LOG_LAMBDA = np.log(0.05)
@@ -31,7 +29,7 @@ def objective(**change):
 
 @cache
 def oracle(n_components, center, roles, n_folds):
-    """The oracle for some roles of the parts, given as bytes: compiled once for every power and caution."""
+    """The oracle for given roles of the classes, as bytes: compiled once for every power and caution."""
     roles = np.frombuffer(roles, dtype=np.int64).reshape(-1, n_folds)
 
     def loss(statistics, log_lambda, power, caution):
@@ -65,7 +63,7 @@ def check(statistics, goal, roles, tolerance=1e-9):
         if reference is None:
             assert adjoint is None
             continue
-        # Only the symmetric part of a derivative by a symmetric matrix means anything.
+        # Only the symmetric part of a derivative by a symmetric matrix is defined.
         reference = reference if name == "totals" else symmetric(reference)
         # By symmetry the derivative by the totals may be zero.
         scale = max(np.abs(reference).max(), np.abs(expected.grams).max())
@@ -86,7 +84,7 @@ GOALS = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("goal", GOALS.values(), ids=GOALS)
-def test_value_and_adjoint_are_those_of_automatic_differentiation(samples, goal):
+def test_value_and_adjoint_against_automatic_differentiation(samples, goal):
     parametrisation, theta = make_parametrisation("dictionary", samples)
     check(parametrisation.forward(theta)[0], goal, samples.roles)
 
@@ -155,7 +153,7 @@ def test_adjoint_against_differences(samples, case):
     assert by_lambda == pytest.approx(expected, rel=1e-6)
 
 
-def test_the_number_of_threads_does_not_matter(samples, monkeypatch):
+def test_same_result_for_any_number_of_threads(samples, monkeypatch):
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     parametrisation, theta = make_parametrisation("dictionary", samples)
     statistics, _ = parametrisation.forward(theta)
@@ -171,7 +169,7 @@ def test_the_number_of_threads_does_not_matter(samples, monkeypatch):
         np.testing.assert_array_equal(first, second)
 
 
-def test_samples_that_do_not_determine_the_modes_have_no_loss(samples):
+def test_loss_is_nan_if_the_samples_do_not_determine_the_modes(samples):
     parametrisation, theta = make_parametrisation("dictionary", samples)
     statistics, _ = parametrisation.forward(theta)
     assert np.isfinite(heldout(statistics, LOG_LAMBDA, objective(), samples.roles).value)
@@ -185,72 +183,7 @@ def test_samples_that_do_not_determine_the_modes_have_no_loss(samples):
         assert np.all(np.isnan(loss.adjoint()[0].grams))
 
 
-def test_the_cut_through_a_cluster_is_finite():
-    """μ = 2, 1, 1, 1, ½ cut after the third: the space is arbitrary in part, its derivative is guarded."""
-    rng = np.random.default_rng(0)
-    Q = np.linalg.qr(rng.standard_normal((5, 5)))[0]
-    modes = leading_modes(Q @ np.diag([2.0, 1.0, 1.0, 1.0, 0.5]) @ Q.T, np.eye(5), 3, 1e-15)
-    assert all(np.all(np.isfinite(part)) for part in modes.adjoint(rng.standard_normal((5, 3))))
-
-
-def decaying_problem(p=150, gap=0.8, seed=0):
-    """Σ and B of which the eigenvalues of Σa = μBa are known: 1, ¾, ½, then `gap`·½ and falling by ⅞ each."""
-    rng = np.random.default_rng(seed)
-    values = np.concatenate([[1.0, 0.75, 0.5], 0.5 * gap * 0.875 ** np.arange(p - 3)])
-    A = np.linalg.qr(rng.standard_normal((p, p)))[0] * rng.uniform(0.5, 2.0, p)
-    return symmetric(A @ np.diag(values) @ A.T), symmetric(A @ A.T), values
-
-
-def densely(monkeypatch, *arguments):
-    with monkeypatch.context() as patch:
-        patch.setattr(adjoint, "SMALLEST_ITERATED", 10_000)
-        return leading_modes(*arguments)
-
-
-@pytest.mark.parametrize("start", ["random", "similar"])
-def test_iterated_modes_and_their_adjoint_are_those_of_the_dense_solve(start, monkeypatch):
-    covariance, penalty, values = decaying_problem()
-    other = None
-    if start == "similar":
-        other = leading_modes(covariance + 1e-3 * np.eye(len(values)), penalty, 3, 1e-15).reduced
-    found, dense = (
-        leading_modes(covariance, penalty, 3, 1e-15, other),
-        densely(monkeypatch, covariance, penalty, 3, 1e-15),
-    )
-    assert found.reduced.shape == (150, 11)
-    assert dense.reduced.shape == (150, 150)
-    # Eigenvalues are as good as the square of the residuals, 1e-11: rounding remains.
-    assert_allclose(found.values[:3], values[:3], rtol=1e-12)
-    signs = np.sign(np.sum(found.vectors * (penalty @ dense.vectors), axis=0))
-    assert_allclose(found.vectors, dense.vectors * signs, atol=1e-9 * np.abs(dense.vectors).max())
-    by_vectors = np.random.default_rng(1).standard_normal((150, 3))
-    for part, expected in zip(found.adjoint(by_vectors * signs), dense.adjoint(by_vectors), strict=True):
-        # The residuals, enlarged by the relative gap of 1/10.
-        assert_allclose(part * signs, expected, atol=1e-9 * np.abs(expected).max())
-
-
-def test_where_iteration_cannot_help_the_dense_solve_does(monkeypatch):
-    covariance, penalty, _ = decaying_problem()
-    expected = densely(monkeypatch, covariance, penalty, 3, 1e-15)
-    monkeypatch.setattr(iteration, "MAX_FILTERS", 1)
-    found = leading_modes(covariance, penalty, 3, 1e-15)
-    assert_allclose(found.vectors, expected.vectors, rtol=1e-12)
-    monkeypatch.undo()
-    iterated = leading_modes(covariance, penalty, 3, 1e-15)
-    by_vectors = np.random.default_rng(1).standard_normal((150, 3))
-    converged = iterated.adjoint(by_vectors)
-    monkeypatch.setattr(adjoint, "MAX_STEPS", 1)
-    for part, reference in zip(iterated.adjoint(by_vectors), converged, strict=True):
-        assert_allclose(part, reference, atol=1e-9 * np.abs(reference).max())
-
-
-def test_a_cut_through_equal_eigenvalues_has_a_finite_adjoint_among_many():
-    covariance, penalty, _ = decaying_problem(gap=1.0)
-    modes = leading_modes(covariance, penalty, 3, 1e-15)
-    assert all(np.all(np.isfinite(part)) for part in modes.adjoint(np.random.default_rng(1).standard_normal((150, 3))))
-
-
-def test_the_loss_does_not_depend_on_where_the_solvers_start():
+def test_same_loss_from_any_start_of_the_solvers():
     X = np.random.default_rng(0).standard_normal((200, 2))
     samples = Samples.of(X, folds=Folds(make_splits(3, X, None, 3, 0), len(X)))
     parametrisation = Anisotropy(samples, make_basis("fourier", Gaussian(3.0), X, 120, random_state=0), bound=2.0)

@@ -16,7 +16,7 @@ from kdmaps.spectrum.pencil import find_modes
 pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning")
 
 
-def test_equal_rates_have_the_ratio_one_whatever_they_are():
+def test_equal_rates_have_the_ratio_one():
     assert_array_equal(rate_ratios(np.array([0, 0, 2, 5, np.inf, np.inf])), [1, np.inf, 2.5, np.inf, 1])
 
 
@@ -27,7 +27,7 @@ def decayed():
     return dataclasses.replace(modes, clock=Clock(lag=1))
 
 
-def test_modes_without_time_scales_are_behind_the_gap(decayed):
+def test_modes_without_time_scales_follow_the_gap(decayed):
     assert_array_equal(np.isinf(decayed.rates), [False, True, True])
     assert suggest_states(SimpleNamespace(modes_=decayed)) == 2
     values = np.random.default_rng(0).normal(size=(50, 3))
@@ -53,6 +53,6 @@ def test_states_and_their_gap_in_words(rates, n_states, words):
     assert words[1] in found[1]
 
 
-def test_the_gap_after_a_mode_without_time_scale_is_that_of_the_eigenvalues(decayed):
+def test_eigenvalues_give_the_gap_after_a_mode_without_time_scale(decayed):
     gap = next(check for check in decayed.checks() if check.what.startswith("gap after"))
     assert gap.value == f"{decayed.gap:.4g}"

@@ -1,4 +1,4 @@
-"""The quick path of a race against exact solves, and the directions that samples see."""
+"""The rough solution for all folds against exact solves, and directions without variance or energy."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ from kdmaps.kernels import Gaussian, Matern
 from kdmaps.selection import folds as folds_module
 from kdmaps.selection.cross_fit import cross_fit
 from kdmaps.selection.folds import Folds, make_splits
-from kdmaps.spectrum.iteration import cross_fit_path, seen_directions
+from kdmaps.spectrum.iteration import EXTRA, cross_fit_path, seen_directions
 from kdmaps.spectrum.path import RegularizationPath
 
 X = np.random.default_rng(0).standard_normal((400, 2))
@@ -24,24 +24,23 @@ X = np.random.default_rng(0).standard_normal((400, 2))
 EVERYTHING = np.ones((1, 1), dtype=bool)
 
 
-def exact_values(covariance, penalty, n):
-    return linalg.eigh(covariance, penalty, eigvals_only=True)[::-1][:n]
-
-
 def as_moments(covariance, energy):
     """Moments with these operators, if they are not centred."""
     return Moments(10, 1.0, 0.1, np.zeros(len(energy)), covariance, energy)
 
 
 @pytest.mark.parametrize("with_ridge", [False, True])
-def test_many_steps_converge_to_the_exact_pairs(with_ridge):
+@pytest.mark.parametrize(("n_steps", "bounded"), [(200, False), (70, True)])
+def test_many_steps_converge_to_the_exact_pairs(with_ridge, n_steps, bounded):
+    """Chebyshev steps need a bound of all eigenvalues beyond the modes, and converge faster."""
     p = 60
     covariance, energy, ridge = positive(0, p), positive(1, p), positive(2, p) if with_ridge else None
     penalty = energy + 0.1 * (np.eye(p) if ridge is None else ridge)
-    steps = np.array([200, 200])
-    found = cross_fit_path(EVERYTHING, [as_moments(covariance, energy)], ridge, np.array([0.1]), 3, False, steps)
-    expected, a = exact_values(covariance, penalty, 3), found.modes[0, 0].T
-    assert_allclose(found.values[0, 0], expected, rtol=1e-9)
+    exact = linalg.eigh(covariance, penalty, eigvals_only=True)[::-1]
+    steps, bound = np.array([n_steps, 1]), exact[3 + EXTRA] if bounded else 0.0
+    found = cross_fit_path(EVERYTHING, [as_moments(covariance, energy)], ridge, np.array([0.1]), 3, False, steps, bound)
+    a = found.modes[0, 0].T
+    assert_allclose(found.values[0, 0], exact[:3], rtol=1e-9)
     assert_allclose(a.T @ covariance @ a, np.eye(3), atol=1e-9)
     assert_allclose(found.rates[0], np.diag(a.T @ energy @ a), rtol=1e-9)
 
@@ -61,8 +60,8 @@ def test_a_few_steps_are_close(kernel):
 
 @pytest.mark.parametrize("center", [True, False])
 @pytest.mark.parametrize("basis", ["fourier", "landmarks"])
-def test_folds_are_those_of_an_exact_fit(basis, center):
-    """With enough steps, every number of every fold is that of `cross_fit`."""
+def test_folds_agree_with_an_exact_fit(basis, center):
+    """With enough steps, every number of every fold agrees with `cross_fit`."""
     made = make_basis(basis, Gaussian(2.0), X, 40, random_state=0)
     folds = Folds(make_splits(3, X, None, 3, 0), len(X))
     arguments = (ArraySource(X, checked=True), EnergyForm(DiffusionTensor(None, 2)), made)
@@ -81,7 +80,7 @@ def test_folds_are_those_of_an_exact_fit(basis, center):
         assert_allclose(np.sum(path.forms[0, f, 4] ** 2), np.sum(exact.overlaps[f] ** 2), rtol=1e-5)
 
 
-def test_folds_that_are_not_cut_into_classes_are_the_same():
+def test_folds_summed_without_classes_are_the_same():
     splits = make_splits(3, X, None, 3, 0)
     made = make_basis("fourier", Gaussian(2.0), X, 40, random_state=0)
     arguments = (ArraySource(X, checked=True), EnergyForm(DiffusionTensor(None, 2)), made)
@@ -94,12 +93,12 @@ def test_folds_that_are_not_cut_into_classes_are_the_same():
     assert_allclose(*values, rtol=1e-9)
 
 
-def test_a_pencil_that_is_not_definite_has_no_modes():
+def test_an_indefinite_pencil_has_no_modes():
     moments = as_moments(positive(0, 5), -positive(1, 5))
     assert not cross_fit_path(EVERYTHING, [moments], None, np.array([1e-3, 1e-4]), 2).known.any()
 
 
-def test_nothing_is_lost_in_the_directions_that_samples_see():
+def test_reduced_moments_have_the_same_eigenvalues():
     basis = make_basis("fourier", Gaussian(6.0), X, 200, random_state=0)
     moments = compute_moments(basis, X)
     frame = seen_directions(moments.gram, moments.energy)
@@ -108,7 +107,7 @@ def test_nothing_is_lost_in_the_directions_that_samples_see():
     small = moments.reduced(frame)
     whole = RegularizationPath(moments.covariance(), moments.mean_energy())
     reduced = RegularizationPath(small.covariance(), small.mean_energy())
-    for lam in (1e-2, 1e-6):  # what is left out has 1e-15 of the variance: of 1e-6 of λ, that is 1e-9
+    for lam in (1e-2, 1e-6):  # the omitted directions have 1e-15 of the variance, 1e-9 relative to λ = 1e-6
         assert_allclose(reduced.solve(4, lam)[0], whole.solve(4, lam)[0], rtol=1e-8)
 
 

@@ -1,4 +1,4 @@
-"""What is said about modes: clusters, checks with their limits, and warnings."""
+"""Clusters of modes, checks with their limits, and warnings."""
 
 import numpy as np
 import pytest
@@ -11,6 +11,10 @@ from kdmaps.exceptions import UnresolvedModesWarning
 from kdmaps.spectrum.checks import agreement_check, or_fewer
 from kdmaps.spectrum.clock import Clock
 from kdmaps.spectrum.pencil import find_modes
+
+
+def texts(modes):
+    return [str(warning) for warning in modes.warnings()]
 
 
 @given(st.lists(st.integers(1, 3), min_size=1, max_size=4), st.integers(0, 100))
@@ -26,20 +30,19 @@ def test_degenerate_clusters(multiplicities, seed):
 
 def test_cut_through_a_cluster():
     moments = with_spectrum([1.0, 0.5, 0.5, 0.5, 0.1])
-    assert "Modes 3 and 4 have the same time scale" in str(find_modes(moments, None, 3, 1e-9).warnings()[0])
+    assert "Modes 3 and 4 have the same time scale" in texts(find_modes(moments, None, 3, 1e-9))[0]
     assert not find_modes(moments, None, 4, 1e-9).warnings()
     assert_allclose(find_modes(moments, None, 2, 1e-9).gap, 1, rtol=1e-9)
 
 
-@pytest.mark.parametrize(
-    ("times", "space"), [([1.0, 1.0], "mode 1"), ([2.0, 1.0, 1.0], "the space of the first 2 modes")]
-)
-def test_what_is_arbitrary_without_a_gap(times, space):
-    (warning,) = find_modes(with_spectrum(times), None, len(times) - 1, 1e-9).warnings()
-    assert f"(gap 1.000): {space} is arbitrary in part." in str(warning)
+@pytest.mark.parametrize(("times", "space"), [([1.0, 1.0], "mode 1"), ([2.0, 1.0, 1.0], "first 2 modes")])
+def test_missing_gap_names_the_arbitrary_space(times, space):
+    (warning,) = texts(find_modes(with_spectrum(times), None, len(times) - 1, 1e-9))
+    assert "(gap 1.000)" in warning
+    assert f"{space} is partly arbitrary" in warning
 
 
-def test_the_gap_that_is_checked_is_the_smaller_one():
+def test_the_smaller_gap_is_checked():
     # Σ = diag(1, 1) and L = diag(1, 1.5): rates 1 and 1.5, with λ = 1 the eigenvalues 1/2 and 1/2.5.
     modes = find_modes(moments_of(np.eye(2), np.diag([1.0, 1.5])), None, 1, 1.0)
     assert_allclose([modes.gap, modes.next_quotient / modes.rates[0]], [1.25, 1.5], rtol=1e-12)
@@ -50,32 +53,30 @@ def test_the_gap_that_is_checked_is_the_smaller_one():
     assert_allclose(modes.timescale_gap, 1.1, rtol=1e-12)
 
 
-def test_close_eigenvalues_are_told_apart_by_many_samples_only():
+def test_only_many_samples_distinguish_close_eigenvalues():
     # 2 % apart: resolved to 2/√n, i.e. by more than 10^4 samples.
     times = [1.0, 0.98, 0.3]
     for count, n_clusters in ((5_000, 1), (50_000, 2)):
         modes = find_modes(with_spectrum(times, count=count), None, 2, 1e-9)
         assert len(modes.clusters) == n_clusters
-    assert "same time scale" in str(find_modes(with_spectrum(times, count=5_000), None, 1, 1e-9).warnings()[0])
+    assert "same time scale" in texts(find_modes(with_spectrum(times, count=5_000), None, 1, 1e-9))[0]
     assert not find_modes(with_spectrum(times, count=50_000), None, 1, 1e-9).warnings()
 
 
 def test_ill_conditioned():
-    p = 10
-    modes = find_modes(moments_of(positive(0, p), positive(1, p, 1e14)), None, 2, 1e-15)
-    assert any("condition number of L+λR" in str(warning) for warning in modes.warnings())
-    modes = find_modes(moments_of(positive(0, p), positive(1, p, 1e14)), None, 2, 1e-3)
-    assert not any("condition number" in str(warning) for warning in modes.warnings())
+    moments = moments_of(positive(0, 10), positive(1, 10, 1e14))
+    assert any("condition number" in text for text in texts(find_modes(moments, None, 2, 1e-15)))
+    assert not any("condition number" in text for text in texts(find_modes(moments, None, 2, 1e-3)))
 
 
 def test_too_few_samples():
     times = np.r_[3.0, 1.5, np.full(40, 0.4)]
-    # tr/μ_1 = 6.8 and tr/μ_2 = 13.7 functions compete: √(6.8/n), √(13.7/n) > 1/2 for n < 27 and n < 55.
-    few = find_modes(with_spectrum(times, count=40), None, 2, 1e-9).warnings()
-    assert len(few) == 1
-    assert "40 (effective) samples do not resolve mode 2: 14 functions" in str(few[0])
-    fewer = find_modes(with_spectrum(times, count=20), None, 2, 1e-9).warnings()
-    assert "20 (effective) samples do not resolve mode 1 and the modes after it" in str(fewer[0])
+    # Effective ranks tr/μ_1 = 6.8 and tr/μ_2 = 13.7: √(6.8/n), √(13.7/n) > 1/2 for n < 27 and n < 55.
+    (few,) = texts(find_modes(with_spectrum(times, count=40), None, 2, 1e-9))
+    assert few.startswith("40 effective samples do not resolve mode 2 (")
+    assert f"{np.sqrt(times.sum() / 1.5 / 40):.2f}" in few
+    fewer = texts(find_modes(with_spectrum(times, count=20), None, 2, 1e-9))
+    assert "20 effective samples do not resolve mode 1 and the modes after it" in fewer[0]
     assert not find_modes(with_spectrum(times, count=2000), None, 2, 1e-9).warnings()
 
 
@@ -91,7 +92,7 @@ def test_modes_by_time_scale():
 
 
 @pytest.mark.parametrize("count", [20, 2000])
-def test_a_check_fails_where_there_is_a_warning(count):
+def test_a_check_fails_exactly_with_its_warning(count):
     """Values and limits of the table, computed here from the spectrum."""
     times = np.r_[3.0, 1.5, np.full(40, 0.4)]
     modes = find_modes(with_spectrum(times, count=count), None, 2, 1e-9)
@@ -107,7 +108,7 @@ def test_a_check_fails_where_there_is_a_warning(count):
     assert [type(warning) for warning in modes.warnings()] == [UnresolvedModesWarning] * int(error > 0.5)
 
 
-def test_only_estimates_give_way_to_folds():
+def test_which_checks_are_estimates():
     checks = find_modes(with_spectrum([3.0, 2.0, 1.0]), None, 2, 1e-9).checks()
     assert [check.what.split()[0] for check in checks if check.estimate] == ["relative", "regularization"]
 
@@ -117,16 +118,16 @@ def test_regularization_that_outweighs_the_energy():
     moments = moments_of(np.eye(2), np.diag([1.0, 0.5]))
     check = next(check for check in find_modes(moments, None, 2, 4.0).checks() if "regularization" in check.what)
     assert (check.what, check.value) == ("regularization relative to the energy of mode 1", "8")
-    assert "weighs 8 times as much as the energy of mode 1" in str(check.warning)
+    assert "weighs 8 times" in str(check.warning)
 
 
 def test_folds_that_disagree():
     assert agreement_check(0.8).passed
     check = agreement_check(0.75, suggested=3)
     assert (check.value, check.limit) == ("0.750", "at least 0.8")
-    assert "mean squared cosine 0.75" in str(check.warning)
-    assert "another n_components (suggested: 3)." in str(check.warning)
-    assert "another n_components." in str(agreement_check(0.75).warning)
+    assert "cosine 0.75" in str(check.warning)
+    assert "(suggested: 3)" in str(check.warning)
+    assert "suggested" not in str(agreement_check(0.75).warning)
 
 
 def lagged(timescales, lag):
@@ -139,18 +140,18 @@ def lagged(timescales, lag):
 @pytest.mark.parametrize(
     ("timescales", "lag", "remedy"),
     [
-        ([50.0, 30.0, 2.0, 1.0], 4, "trusted. Use a shorter lag or fewer n_components (at most 2)."),
-        ([50.0, 0.8, 0.5], 1, "trusted. Use frames at shorter time steps or fewer n_components (at most 1)."),
-        ([2.0, 1.0], 4, "trusted. Use a shorter lag, or check that the rows are frames in the order of time"),
-        ([0.5, 0.2], 1, "trusted. Check that the rows are frames in the order of time"),
+        ([50.0, 30.0, 2.0, 1.0], 4, "Use a shorter lag or fewer n_components (at most 2)."),
+        ([50.0, 0.8, 0.5], 1, "Use frames at shorter time steps or fewer n_components (at most 1)."),
+        ([2.0, 1.0], 4, "Use a shorter lag, or check"),
+        ([0.5, 0.2], 1, "unreliable. Check that the rows"),
     ],
 )
-def test_remedies_are_those_that_apply(timescales, lag, remedy):
-    """No lag is shorter than one frame, and no fewer modes than the first."""
+def test_remedies_for_modes_faster_than_the_lag(timescales, lag, remedy):
+    """No lag is shorter than one frame, and there are no fewer modes than one."""
     (check,) = [check for check in lagged(timescales, lag).checks() if "shortest time scale" in check.what]
     assert remedy in str(check.warning)
 
 
 @pytest.mark.parametrize(("before", "words"), [(0, ""), (1, " or fewer n_components (at most 1)")])
-def test_fewer_modes_are_a_remedy_if_some_are_left(before, words):
+def test_fewer_modes_are_suggested_if_some_are_left(before, words):
     assert or_fewer(before) == words

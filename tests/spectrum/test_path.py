@@ -33,8 +33,8 @@ def test_against_scipy(p, dense, with_ridge, monkeypatch):
             assert_allclose(path.condition_number(regularization), np.linalg.cond(penalty), rtol=1e-8)
 
 
-def test_same_as_one_solve_on_samples():
-    # The decaying spectra of real features, with directions that the samples do not see.
+def test_same_as_find_modes_on_samples():
+    # Decaying spectra of real features, with directions of no variance and energy.
     X = np.random.default_rng(0).standard_normal((400, 2))
     basis = make_basis("landmarks", Gaussian(2.0), X, 150, random_state=0)
     moments = compute_moments(basis, X)
@@ -42,5 +42,5 @@ def test_same_as_one_solve_on_samples():
     for regularization in (1e-1, 1e-2, 1e-3):
         values, _ = path.solve(4, regularization)
         direct = find_modes(moments, basis.ridge, 4, regularization)
-        # The jitter of R is 1e-9 of its trace: what lives below it is not determined better than 1e-6.
+        # The jitter of R is 1e-9 of its trace, which limits the accuracy to about 1e-6.
         assert_allclose(values, direct.eigenvalues, rtol=1e-6)

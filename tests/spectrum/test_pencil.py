@@ -49,11 +49,11 @@ class TestSolve:
         assert exact / 3 < estimate < 1.1 * exact
 
     def test_jitter_is_escalated_and_reported(self):
-        # An energy with an eigenvalue of -1e-9 of the largest, as rounding can leave: no Cholesky factor without help.
+        # An eigenvalue of -1e-9 of the largest, as rounding can leave, rules out a Cholesky factor.
         p = 20
         Q = ortho_group.rvs(p, random_state=0)
         energy = (Q * np.r_[np.ones(p - 1), -1e-9]) @ Q.T
-        with pytest.warns(UnreliableModesWarning, match="1e-08 of its mean diagonal was added"):
+        with pytest.warns(UnreliableModesWarning, match="1e-08 of its mean diagonal"):
             values, a, condition, _ = solve(positive(1, p), energy, None, 3, 1e-12)
         assert np.isfinite(values).all()
         assert np.isfinite(a).all()
@@ -64,8 +64,8 @@ class TestSolve:
             warnings.simplefilter("error")
             solve(positive(1, 20), positive(2, 20, 1e10), None, 3, 1e-12)
 
-    def test_hopeless(self):
-        with pytest.raises(np.linalg.LinAlgError, match="not positive definite even with jitter"):
+    def test_indefinite_matrix(self):
+        with pytest.raises(np.linalg.LinAlgError, match="even with jitter"):
             solve(np.eye(5), np.diag([1.0, 1, 1, 1, -1]), None, 2, 1e-3)
 
 
@@ -144,18 +144,18 @@ class TestModes:
         assert not modes.warnings()
 
     def test_more_modes_than_features(self):
-        with pytest.raises(ValueError, match="n_components=4 exceeds the number of features 3"):
+        with pytest.raises(ValueError, match=r"n_components=4 .* features 3"):
             find_modes(with_spectrum([3.0, 2.0, 1.0]), None, 4, 1e-9)
 
     @pytest.mark.parametrize("name", ["fourier", "landmarks"])
     @pytest.mark.parametrize("kernel", [Gaussian(1.0), Matern(1.5, 1.0)], ids=["gaussian", "matern32"])
-    def test_modes_that_samples_do_not_determine(self, name, kernel):
+    def test_modes_not_determined_by_the_samples(self, name, kernel):
         # Four distinct samples carry three functions of mean 0.
         X = np.repeat(np.random.default_rng(0).standard_normal((4, 2)), 10, axis=0)
         basis = make_basis(name, kernel, X, 20, landmarks=X[::10], random_state=0)
         moments = compute_moments(basis, X)
         assert find_modes(moments, basis.ridge, 3, 1e-3).eigenvalues.min() > 1e-3
-        with pytest.raises(ValueError, match="determine only 3 modes, fewer than n_components=4"):
+        with pytest.raises(ValueError, match=r"only 3 modes, .* n_components=4"):
             find_modes(moments, basis.ridge, 4, 1e-3)
-        with pytest.raises(ValueError, match="determine only 1 mode, fewer than n_components=2"):
+        with pytest.raises(ValueError, match=r"only 1 mode, .* n_components=2"):
             find_modes(compute_moments(basis, X[:20]), basis.ridge, 2, 1e-3)  # two distinct samples

@@ -1,1 +1,1 @@
-"""The p×p eigenproblem and the modes that solve it; samples are never seen here."""
+"""The p×p eigenproblem and its solutions, the modes; nothing here reads samples."""

@@ -1,4 +1,4 @@
-"""Numbers that tell how far to trust modes, each with its limit: warnings and tables of checks both come from here."""
+"""Checks of modes: a number and its limit each, for warnings and for tables."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ MIN_AGREEMENT = 0.8
 
 @dataclass(frozen=True)
 class Check:
-    """A number that tells how far to trust modes, and its limit.
+    """A number that measures the reliability of modes, and its limit.
 
     Attributes
     ----------
     what : str
-        What the number is.
+        Name of the number.
     value : str
-        The number, as it is shown.
+        The formatted number.
     limit : str
-        The limit that it should keep, such as "at most 0.5".
+        Its limit, such as "at most 0.5".
     warning : UnreliableModesWarning or None
-        What is wrong and what to do about it; None if the limit is kept.
+        The problem and its remedy; None if the number is within its limit.
     estimate : bool
         True for an estimate that cross-validation replaces by a measurement (`agreement_check`).
     """
@@ -36,12 +36,12 @@ class Check:
 
     @property
     def passed(self) -> bool:
-        """Whether the number keeps its limit."""
+        """True if the number is within its limit."""
         return self.warning is None
 
 
 def or_fewer(before: int) -> str:
-    """Return the remedy of fewer modes where it is one: `before` modes come before the first that fails."""
+    """Return the remedy "fewer modes" if `before`, the number of modes before the first that fails, is positive."""
     return f" or fewer n_components (at most {before})" if before > 0 else ""
 
 
@@ -53,7 +53,7 @@ def agreement_check(agreement: float, suggested: int | None = None) -> Check:
     agreement : float
         Mean squared cosine between the mode spaces of the folds and of all samples.
     suggested : int, optional
-        A number of modes that the folds agree on better.
+        A number of modes with better agreement.
     """
     better = "" if suggested is None else f" (suggested: {suggested})"
     warning = UnreliableModesWarning(

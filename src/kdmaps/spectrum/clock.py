@@ -1,4 +1,4 @@
-"""What the quotients of an eigenproblem say about time."""
+"""Rates from the quotients of an eigenproblem."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Clock:
-    """From the quotients aᵀLa/aᵀΣa of modes to their rates.
+    """Conversion between the quotients aᵀLa/aᵀΣa of modes and their rates.
 
     Attributes
     ----------
     lag : int or None
-        Frames between the two of a pair. None for the energy form, whose quotients are the rates themselves.
+        Number of frames between the two frames of a pair. None for the energy form, whose quotients are rates.
     time_step : float
         Time between frames.
     """
@@ -40,16 +40,16 @@ class Clock:
         return rates if self.lag is None else -np.expm1(-rates * self.duration)
 
     def stretch(self, quotients: np.ndarray) -> np.ndarray:
-        """Return d log rate/d log quotient: how far relative errors of quotients grow in rates."""
+        """Return d log rate/d log quotient, by which relative errors of quotients are multiplied in rates."""
         if self.lag is None:
             return np.ones_like(quotients)
         inside = np.clip(quotients, np.finfo(float).tiny, 1 - 1e-12)
         return -inside / ((1 - inside) * np.log1p(-inside))
 
     def inefficiency(self, quotients: np.ndarray) -> float:
-        """Return how many pairs are worth one independent pair, for the slowest of the modes.
+        """Return the number of pairs per independent pair, for the slowest of the modes.
 
-        With the autocorrelation ρ from one frame to the next, n frames are worth n(1-ρ)/(1+ρ) independent ones.
+        With the autocorrelation ρ from one frame to the next, n frames count as n(1-ρ)/(1+ρ) independent frames.
         """
         if self.lag is None:
             return 1.0
@@ -57,11 +57,11 @@ class Clock:
         return float((1 + step) / max(1 - step, np.finfo(float).eps))
 
 
-#: Of samples in any order.
+#: For samples in any order.
 NO_LAG = Clock()
 
 
 def rate_ratios(rates: np.ndarray) -> np.ndarray:
-    """Return rate_{k+1}/rate_k; 1 between equal rates, also between two that are infinite or 0."""
+    """Return rate_{k+1}/rate_k; 1 between equal rates, even if both are infinite or 0."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(rates[1:] == rates[:-1], 1.0, rates[1:] / rates[:-1])

@@ -1,4 +1,4 @@
-"""Modes of pairs of frames whose direction in time matters: singular functions at both ends of a lag."""
+"""Modes of pairs of frames without time reversal: singular functions at both ends of a lag."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from kdmaps.spectrum.pencil import find_modes
 def doubled(moments: Moments) -> tuple[Moments, np.ndarray, np.ndarray]:
     """Return moments of the features (φ(x), φ(y)) about their means, and the means of φ(x) and of φ(y).
 
-    For F(x, y) = f(x), g(y), the variance ½(Var f + Var g) and the energy ½E|f(x) - g(y)|², both about the means, have
-    the quotient 1 - σ for the singular functions of the transfer operator; for f = g they are those of
-    `kdmaps.forms.lagged`.
+    For functions f(x) and g(y), the variance ½(Var f + Var g) and the energy ½E|f(x) - g(y)|², both about the means,
+    have the quotient 1 - σ at the singular functions of the transfer operator; for f = g this is the variance and
+    energy of `kdmaps.forms.lagged`.
     """
     assert moments.flow is not None
     assert moments.change is not None
@@ -37,10 +37,10 @@ def doubled(moments: Moments) -> tuple[Moments, np.ndarray, np.ndarray]:
 def find_directed_modes(
     moments: Moments, ridge: np.ndarray | None, n_components: int, regularization: float, clock: Clock
 ) -> tuple[Modes, Modes]:
-    """Return the functions f of first and g of second frames that are most correlated, longest time scale first.
+    """Return the most correlated functions f of first and g of second frames, longest time scale first.
 
-    They are the singular functions of the transfer operator, of unit variance each, by an eigenproblem of twice the
-    size. The quotients are 1 - σ with the correlations σ of f and g.
+    These are the singular functions of the transfer operator, of unit variance, from an eigenproblem of twice the size.
+    The quotients are 1 - σ with the correlations σ of f and g.
 
     Parameters
     ----------
@@ -63,10 +63,9 @@ def find_directed_modes(
 
 
 def directed_score(moments: Moments) -> float:
-    """Return the VAMP-2 score Σσ² of r functions f and r functions g on pairs that they were not fitted to.
+    """Return the VAMP-2 score Σσ² of r functions f and r functions g on held-out pairs.
 
-    σ are the canonical correlations of f(x) and g(y). Its population value is at most that of the r leading singular
-    functions.
+    σ are the canonical correlations of f(x) and g(y). The r leading singular functions maximise the expected score.
 
     Parameters
     ----------
@@ -75,7 +74,7 @@ def directed_score(moments: Moments) -> float:
     """
     sums, _, _ = doubled(moments)
     r = len(moments.total) // 2
-    f, g = slice(0, r), slice(3 * r, 4 * r)  # f at the first end, g at the second
+    f, g = slice(0, r), slice(3 * r, 4 * r)  # f of first frames, g of second frames
     factors = [linalg.cholesky(2 * sums.gram[part, part], lower=True) for part in (f, g)]
     cross = linalg.solve_triangular(factors[0], -2 * sums.energy[f, g], lower=True)
     return float(np.sum(linalg.solve_triangular(factors[1], cross.T, lower=True) ** 2))

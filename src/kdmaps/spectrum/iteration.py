@@ -132,7 +132,7 @@ def cross_fit_path(
     Parameters
     ----------
     members : ndarray of shape (1+2F, C) of bool
-        Which classes of samples make up all samples, and the training and then the test samples of each fold.
+        Classes that make up all samples, the training samples of each fold, and the test samples of each fold.
     classes : sequence of C Moments
     ridge : ndarray of shape (p, p) or None
         R; None is the identity.

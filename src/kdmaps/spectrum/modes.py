@@ -1,4 +1,4 @@
-"""Modes: what solves the eigenproblem, and how far to trust it."""
+"""Modes, the solutions of the eigenproblem, and checks of their reliability."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from kdmaps.spectrum.clock import NO_LAG, Clock, rate_ratios
 
 #: Beyond this condition number of L+λR the modes lose more than about four digits to rounding.
 MAX_CONDITION = 1e12
-#: A mode whose relative sampling error (see `Modes.sampling_error`) exceeds this is not resolved by the samples.
+#: The samples do not resolve modes whose relative `Modes.sampling_error` exceeds this.
 MAX_SAMPLING_ERROR = 0.5
 #: The 95 % quantile of √(x² + y²) for standard normal x and y: √(2 ln 20).
 SPLITTING = 2.45
-#: From this gap on two rates differ by more than a third: that is no degenerate pair, however few the samples.
+#: Two rates that differ by more than a third are not degenerate, however few the samples.
 WIDE_GAP = 1.35
-#: Beyond this ratio of regularization to energy (see `Modes.ridge_share`) a mode is what λ makes of it.
+#: Beyond this ratio of regularization to energy (`Modes.ridge_share`), λ determines the mode.
 MAX_RIDGE_SHARE = 3.0
 
 
 @dataclass(frozen=True)
 class Modes:
-    """The leading eigenfunctions φ_k(x) = Σ_m a_mk (φ_m(x) - E φ_m) and how far to trust them.
+    """The leading eigenfunctions φ_k(x) = Σ_m a_mk (φ_m(x) - E φ_m), with diagnostics.
 
     Attributes
     ----------
@@ -41,17 +41,17 @@ class Modes:
     condition_number : float
         Of L+λR, in the 1-norm.
     effective_rank : ndarray of shape (r,)
-        tr[(L+λR)⁻¹Σ]/μ_k: how many functions compete at the level of mode k.
+        tr[(L+λR)⁻¹Σ]/μ_k: number of functions with an eigenvalue of the order of μ_k.
     effective_count : float
         Effective number of samples.
     clock : Clock
-        What the quotients say about time.
+        Conversion of quotients to rates.
     next_quotient : float
-        The quotient of mode r+1; NaN if it is not known.
+        The quotient of mode r+1; NaN if it was not computed.
     next_coefficients : ndarray of shape (p,) or None
-        Those of mode r+1.
+        Coefficients of mode r+1.
     gap_error : float
-        Standard error of log(rate_{r+1}/rate_r) (`kdmaps.diagnostics.evidence`); NaN if it is not known.
+        Standard error of log(rate_{r+1}/rate_r) (`kdmaps.diagnostics.evidence`); NaN if it was not computed.
     """
 
     coefficients: np.ndarray
@@ -69,7 +69,7 @@ class Modes:
 
     @property
     def rates(self) -> np.ndarray:
-        """Rates of relaxation: the quotients, or, from pairs of frames, what these say about time."""
+        """Relaxation rates: the quotients, converted by the lag for pairs of frames."""
         return self.clock.rates(self.quotients)
 
     @property
@@ -85,10 +85,10 @@ class Modes:
 
     @property
     def timescale_gap(self) -> float:
-        """rate_{r+1}/rate_r or the gap, whichever is smaller: the gap that is checked, and shown.
+        """The smaller of rate_{r+1}/rate_r and `gap`: the gap that is checked and displayed.
 
-        For pairs of frames the former: μ tends to 1 for all fast modes. And the latter where λ, not the rate, has put
-        mode r+1 last, or where a mode decays so fast that it has no time scale.
+        For pairs of frames always the former, since μ tends to 1 for all fast modes. Always the latter where λ, not
+        the rate, has placed mode r+1 last, or where a mode decays within a lag.
         """
         following = float(self.clock.rates(np.array(self.next_quotient)))
         (ratio,) = rate_ratios(np.array([self.rates.max(), following]))
@@ -103,22 +103,22 @@ class Modes:
 
     @property
     def ridge_share(self) -> np.ndarray:
-        """λaᵀRa/aᵀLa = 1/(μ·quotient) - 1: how much more than the energy the regularization decides about each mode."""
+        """λaᵀRa/aᵀLa = 1/(μ·quotient) - 1: regularization relative to the energy of each mode."""
         return 1 / (self.eigenvalues * self.quotients) - 1
 
     @property
     def resolution(self) -> float:
-        """Relative distance below which two eigenvalues cannot be told apart with this many samples."""
+        """Relative difference below which this many samples do not distinguish two eigenvalues."""
         return max(4 / np.sqrt(self.effective_count), 1e-6)
 
     @property
     def smallest_gap(self) -> float:
-        """The gap that samples of a degenerate pair do not exceed, in 19 cases of 20.
+        """95 % quantile of the gap that samples give to a degenerate pair.
 
-        They split it by √(x² + y²) in log rate, for independent normal x and y of the standard error of the gap.
+        They split its log rates by √(x² + y²), for independent normal x and y of the standard error of the gap.
         """
         known = np.isfinite(self.gap_error)
-        # Before exp: the error of a gap that samples do not show at all may be thousands.
+        # The minimum comes before exp: the error of a poorly determined gap may be thousands.
         return float(np.exp(min(SPLITTING * self.gap_error, np.log(WIDE_GAP)))) if known else 1 + self.resolution
 
     @property
@@ -130,7 +130,7 @@ class Modes:
         return [np.sort(cluster) for cluster in np.split(order, np.flatnonzero(apart) + 1)]
 
     def by_timescale(self) -> Modes:
-        """Return the same modes, longest time scale first: λ may order nearly equal ones otherwise."""
+        """Return the same modes, longest time scale first; the order of μ may differ because of λ."""
         return self.take(np.argsort(self.quotients, kind="stable"))
 
     def take(self, order: np.ndarray) -> Modes:
@@ -140,7 +140,7 @@ class Modes:
         return replace(self, coefficients=self.coefficients[:, order], **ordered)
 
     def checks(self) -> list[Check]:
-        """Return what can spoil the modes, in numbers: rounding, too few samples, regularization, a missing gap."""
+        """Return the checks of rounding, sampling error, regularization, gap and, for pairs, of time scales and lag."""
         found = [self._conditioned(), self._resolved(), self._free_of_ridge(), self._separated()]
         return found if self.clock.lag is None else [*found, self._slower_than_the_lag()]
 
@@ -165,10 +165,9 @@ class Modes:
         unresolved = error > MAX_SAMPLING_ERROR
         first = int(np.argmax(unresolved))
         warning = UnresolvedModesWarning(
-            f"{self.effective_count:.0f} (effective) samples do not resolve mode {first + 1}"
-            f"{' and the modes after it' if first + 1 < len(error) else ''}: {self.effective_rank[first]:.0f} "
-            "functions compete at its level. Use more regularization, a wider bandwidth, more "
-            f"samples{or_fewer(first)}."
+            f"{self.effective_count:.0f} effective samples do not resolve mode {first + 1}"
+            f"{' and the modes after it' if first + 1 < len(error) else ''} (relative error of the eigenvalue about "
+            f"{error[first]:.2f}). Use more regularization, a wider bandwidth, more samples{or_fewer(first)}."
         )
         return Check(
             f"relative sampling error of eigenvalue {worst + 1}, √(effective rank/n)",
@@ -182,8 +181,8 @@ class Modes:
         heaviest = int(np.argmax(self.ridge_share))
         share = self.ridge_share[heaviest]
         warning = UnresolvedModesWarning(
-            f"The regularization weighs {share:.0f} times as much as the energy of mode {heaviest + 1}: λ, which has "
-            "the unit of a rate, decides this mode. Decrease regularization, or let KernelSearchCV choose it."
+            f"The regularization weighs {share:.0f} times as much as the energy of mode {heaviest + 1}: λ "
+            "determines this mode. Decrease regularization (a rate), or let KernelSearchCV choose it."
         )
         return Check(
             f"regularization relative to the energy of mode {heaviest + 1}",
@@ -201,12 +200,12 @@ class Modes:
             remedy = f"Use {'a shorter lag' if shorter else 'frames at shorter time steps'}{or_fewer(first)}."
         else:
             remedy = (
-                f"{'Use a shorter lag, or check' if shorter else 'Check'} that the rows are frames in the order of "
-                "time, and not too far apart."
+                f"{'Use a shorter lag, or check' if shorter else 'Check'} that the rows are consecutive frames, close "
+                "enough in time."
             )
         warning = UnreliableModesWarning(
-            f"Mode(s) {named} relax within one lag ({self.clock.duration:.4g}), so that pairs of frames hardly show "
-            f"them: their time scales are not to be trusted. {remedy}"
+            f"Mode(s) {named} relax within one lag ({self.clock.duration:.4g}): their time scales are unreliable. "
+            f"{remedy}"
         )
         return Check(
             f"shortest time scale, of mode {int(np.argmin(self.timescales)) + 1}",
@@ -220,7 +219,7 @@ class Modes:
         gap, space = self.timescale_gap, f"the space of the first {r} modes" if r > 1 else "mode 1"
         warning = UnreliableModesWarning(
             f"Modes {r} and {r + 1} have the same time scale within the sampling error (gap {gap:.3f}): {space} "
-            "is arbitrary in part. Use another n_components."
+            "is partly arbitrary. Use another n_components."
         )
         return Check(
             f"gap after the last mode, the smaller one of rate{r + 1}/rate{r} and μ{r}/μ{r + 1}",

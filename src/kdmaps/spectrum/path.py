@@ -38,7 +38,7 @@ class RegularizationPath:
         try:
             energies, U = np.linalg.eigh(energy)
         except np.linalg.LinAlgError as error:
-            raise np.linalg.LinAlgError(f"L has no eigenvalues in floating point: {TOO_EXTREME}") from error
+            raise np.linalg.LinAlgError(f"The eigenvalues of L could not be computed: {TOO_EXTREME}") from error
         SU = covariance @ U
         variances = np.einsum("ij,ij->j", U, SU)
         seen = (energies > ROUNDING * energies[-1]) | (variances > ROUNDING * variances.max())

@@ -1,4 +1,4 @@
-"""The generalized eigenproblem Σa = μ(L+λR)a. p×p only: X is never seen here."""
+"""The generalized eigenproblem Σa = μ(L+λR)a of size p×p."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from kdmaps.spectrum.modes import Modes
 from kdmaps.utils.threads import one_blas_thread
 from kdmaps.utils.warn import warn
 
-#: Rounding of a number in single precision, and how much of a mode's variance it may bound.
+#: Rounding of a number in single precision, and the largest variance of this noise in a mode of unit variance.
 SINGLE_ROUNDING, MAX_SINGLE_NOISE = 6e-8, 0.5
 #: Eigenvalues below this fraction of the largest one are rounding errors.
 ROUNDING = 1e-15
-#: What makes matrices that no method solves.
+#: Cause and remedy of matrices that cannot be factorised.
 TOO_EXTREME = "X, sample_weight or diffusion has values that are too extreme; rescale or repair them."
 
 
@@ -36,7 +36,7 @@ def solve(
     ridge : ndarray of shape (p, p) or None
         R; None is the identity.
     n_modes : int
-        How many pairs; at most p.
+        Number of pairs, at most p.
     regularization : float
         λ.
 
@@ -68,7 +68,7 @@ def solve(
 def cholesky(
     matrix: np.ndarray, name: str = "L+λR", remedy: str = "Increase regularization or use fewer features."
 ) -> np.ndarray:
-    """Return the lower Cholesky factor; if the diagonal is too small, increase it, tenfold at a time, and warn."""
+    """Return the lower Cholesky factor; if there is none, add to the diagonal, tenfold at a time, and warn."""
     scale = np.trace(matrix) / matrix.shape[0]
     for jitter in (0.0, *np.logspace(-15, -6, 10)):
         lifted = matrix + jitter * scale * np.eye(matrix.shape[0]) if jitter else matrix
@@ -85,12 +85,12 @@ def cholesky(
 
 
 def rounding_variance(moments: Moments, coefficients: np.ndarray) -> np.ndarray:
-    """Return how much of aᵀΣa rounding of E φφᵀ may leave where the samples have no variance, for each column a."""
+    """Return the value of aᵀΣa that rounding of E φφᵀ may leave for a constant function, for each column a."""
     return 2 * ROUNDING * np.trace(moments.gram) / moments.weight * np.einsum("mk,mk->k", coefficients, coefficients)
 
 
 def single_precision_warnings(moments: Moments, coefficients: np.ndarray) -> list[UnreliableModesWarning]:
-    """Return a warning if features in single precision do not leave enough of the unit variance of the modes.
+    """Return a warning if the rounding of features in single precision is large compared with a mode.
 
     Rounding of size ε in each feature is noise of variance at most ε tr(Σ)|a|² in a mode with coefficients a.
     """
@@ -100,7 +100,7 @@ def single_precision_warnings(moments: Moments, coefficients: np.ndarray) -> lis
         return []
     return [
         UnreliableModesWarning(
-            f"Single precision may spoil mode {spoiled[0] + 1}: it lives on differences of nearly equal features. Use "
+            f"Single precision may spoil mode {spoiled[0] + 1}: it is a small difference of large features. Use "
             f"dtype='float64', a narrower bandwidth{or_fewer(int(spoiled[0]))}."
         )
     ]
@@ -114,7 +114,7 @@ def find_modes(
     center: bool = True,
     clock: Clock = NO_LAG,
 ) -> Modes:
-    """Return the leading modes of the samples, or pairs of frames, behind `moments`.
+    """Return the leading modes of the samples, or pairs of frames, that were summed to `moments`.
 
     Raises
     ------
@@ -125,7 +125,7 @@ def find_modes(
     p = covariance.shape[0]
     if n_components > p:
         raise ValueError(f"n_components={n_components} exceeds the number of features {p}; increase n_features.")
-    # Small problems do not gain from threads, and lose badly where other threads want the cores too.
+    # Small problems do not gain from threads, and are much slower if other threads occupy the cores.
     with one_blas_thread() if p <= 512 else nullcontext():
         solution = solve(covariance, energy, ridge, min(n_components + 1, p), regularization)
     values, coefficients, condition, trace = solution
@@ -158,5 +158,5 @@ def find_modes(
 
 
 def _fixed_direction(p: int) -> np.ndarray:
-    """Return a generic direction that decides signs: no symmetry of the data makes a mode orthogonal to it."""
+    """Return a generic direction that fixes signs: no symmetry of the data makes a mode orthogonal to it."""
     return np.modf(np.arange(1, p + 1) * 0.6180339887498949)[0] - 0.5
