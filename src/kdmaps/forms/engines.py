@@ -5,42 +5,22 @@ from __future__ import annotations
 from functools import cache
 from importlib.util import find_spec
 from numbers import Real
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from kdmaps.bases import MIN_ROWS, Basis, TensorRows
+from kdmaps.bases import MIN_ROWS, Basis
 from kdmaps.utils.optional import optional
 from kdmaps.utils.threads import n_threads
 
+if TYPE_CHECKING:
+    from kdmaps.forms.jax_loop import JaxLoop
+
+#: Sums features over samples.
+Loop: TypeAlias = "Basis | JaxLoop"
 ENGINES = ("numba", "jax")
 #: p×p matrices that are alive at once, in the sum (for each thread) and in the solve: counted, and tested.
 MATRICES_PER_THREAD, MATRICES = 4, 10
-
-
-class Loop(Protocol):
-    """The part of a `Basis` that sums over samples."""
-
-    @property
-    def chunk_rows(self) -> int:
-        """Samples per chunk."""
-
-    @property
-    def row_bytes(self) -> int:
-        """Bytes of work space per sample."""
-
-    def start(self, rows: int, n_samples: int | None = None) -> Any:
-        """Return an empty accumulator."""
-
-    def step(
-        self, state: Any, X: np.ndarray, root_weight: np.ndarray, tensor: TensorRows, constant: np.ndarray | None
-    ) -> None:
-        """Add a chunk of samples."""
-
-    def finish(
-        self, states: list[Any], constant: np.ndarray | None, sign: float
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return the sums over all accumulators."""
 
 
 def make_loop(basis: Basis, engine: str | None) -> Loop:

@@ -170,39 +170,15 @@ def add_exactly(
 
 
 class StackedMoments:
-    """Moments of all blocks as rows of one matrix; symmetric matrices are stored as lower triangles."""
+    """Moments of several blocks, for sums in which every block may occur several times."""
 
     def __init__(self, blocks: list[Moments]):
-        self._triangle = np.tril_indices(len(blocks[0].total))
-        self._small = np.array([(m.count, m.weight, m.weight_squared) for m in blocks])
-        self._total = np.array([m.total for m in blocks])
-        self._gram = np.array([m.gram[self._triangle] for m in blocks])
-        self._energy = np.array([m.energy[self._triangle] for m in blocks])
-        directed = blocks[0].flow is not None
-        self._flow = np.array([np.ravel(m.flow) for m in blocks]) if directed else None  # type: ignore[arg-type]
-        self._change = np.array([m.change for m in blocks]) if directed else None
+        self._packed = Moments.pack(blocks)
 
     def combine(self, counts: np.ndarray) -> Moments:
         """Return the Moments of all blocks, with block b counted `counts[b]` times."""
         counts = counts.astype(np.float64)
-        count, weight, squared = counts @ self._small
-        return Moments(
-            int(count),
-            float(weight),
-            float(squared),
-            counts @ self._total,
-            self._symmetric(counts @ self._gram),
-            self._symmetric(counts @ self._energy),
-            None if self._flow is None else (counts @ self._flow).reshape(2 * self._total.shape[1:]),
-            None if self._change is None else counts @ self._change,
-        )
-
-    def _symmetric(self, packed: np.ndarray) -> np.ndarray:
-        p = self._total.shape[1]
-        full = np.empty((p, p))
-        full[self._triangle] = packed
-        full.T[self._triangle] = packed
-        return full
+        return Moments.unpack(tuple(np.tensordot(counts, parts, 1)[None] for parts in self._packed))[0]
 
 
 class GeneratorMoments(NamedTuple):
