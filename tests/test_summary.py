@@ -17,7 +17,7 @@ from kdmaps.selection import scores
 from kdmaps.summary import SearchSummary, describe_kernel, summarise
 from shared import GRID, known_warning
 
-SMALL = {"families": ["gaussian"], "n_features": 40, "random_state": 0}
+SMALL = {"n_features": 40, "random_state": 0}
 
 
 @pytest.fixture(scope="module")
@@ -98,7 +98,7 @@ def test_most_relevant_inputs(model):
 
 def test_uncertainty_of_another_model(model):
     with pytest.raises(ValueError, match="uncertainty has 3 modes, but the model has 2"):
-        summarise(model, intervals=SimpleNamespace(timescale_intervals=np.ones((3, 2))))
+        summarise(model, uncertainty=SimpleNamespace(timescale_intervals=np.ones((3, 2))))
 
 
 # --- search and refinement --------------------------------------------------------------------------------------------
@@ -106,15 +106,30 @@ def test_uncertainty_of_another_model(model):
 def test_inputs_of_a_search_with_one_mode():
     rng = np.random.default_rng(0)
     X = np.column_stack([rng.standard_normal(400), 0.3 * rng.standard_normal(400)])
-    search = kdmaps.KernelSearchCV(1, **SMALL, bandwidths=3).fit(X)
+    search = kdmaps.KernelSearchCV(1, families=["gaussian"], bandwidths=3, **SMALL).fit(X)
     found = summarise(search).reasons
     assert f"mode 1: x1 ({search.relevance_details_.shares[0, 0]:.0%})" in found[-1]
     assert "is the square root" in found[0]
 
 
+def adaptive():
+    search = kdmaps.KernelSearchCV(families=["gaussian"], regularizations=[1e-3])
+    return kdmaps.AdaptiveDiffusionMap(2, search=search, **SMALL)
+
+
 @pytest.fixture(scope="module")
 def refined(X):
-    return kdmaps.AdaptiveDiffusionMap(2, regularizations=[1e-3], **SMALL).fit(X)
+    return adaptive().fit(X)
+
+
+@pytest.mark.slow
+def test_settings_of_the_search_of_an_adaptive_map(refined):
+    found = summarise(refined).search
+    assert (found.scoring, found.on_grid) == ("timescale", False)
+    refined.set_params(search__scoring="gap", search__bandwidths=[1.0])
+    found = summarise(refined).search
+    refined.set_params(search__scoring="auto", search__bandwidths="auto")
+    assert (found.scoring, found.on_grid) == ("gap", True)
 
 
 def with_refinement(model, gain, agreement):
@@ -138,7 +153,7 @@ def restored(refined):
 def test_fold_agreement_of_the_kernel_that_was_kept(X, monkeypatch):
     for kept in (True, False):
         monkeypatch.setattr("kdmaps.learn.Refinement.preferred", property(lambda self, kept=kept: kept))
-        model = kdmaps.AdaptiveDiffusionMap(2, regularizations=[1e-3], **SMALL).fit(X)
+        model = adaptive().fit(X)
         refined, searched = model.refinement_.candidate, model.search_result_.best
         assert refined.agreement != searched.agreement
         assert model.fold_agreement_ == (refined if kept else searched).agreement

@@ -17,6 +17,7 @@ from kdmaps.forms.tangent import TangentDiffusion
 from kdmaps.kernels import Kernel, Metric, Mixture
 from kdmaps.learn import Refinement
 from kdmaps.selection.candidate import MIN_AGREEMENT
+from kdmaps.selection.lag import ImpliedTimescales
 from kdmaps.selection.scores import chosen_scoring
 from kdmaps.spectrum.checks import Check, agreement_check
 from kdmaps.spectrum.modes import Modes
@@ -44,7 +45,7 @@ MOST_RELEVANT, SMALLEST_SHARE = 3, 0.02
 
 
 class FittedModel(Protocol):
-    """Attributes that every fitted estimator has."""
+    """Attributes of every fitted estimator."""
 
     kernel_: Kernel
     basis_: Basis
@@ -54,10 +55,9 @@ class FittedModel(Protocol):
     timescales_: np.ndarray
     rates_: np.ndarray
     right_modes_: Modes | None
+    lag_choice_: ImpliedTimescales | None
 
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the parameters."""
-        ...
+    def get_params(self, deep: bool = True) -> dict[str, Any]: ...
 
 
 @runtime_checkable
@@ -92,72 +92,20 @@ class LearnedModel(Protocol):
     history_: dict[str, np.ndarray]
 
 
-class Intervals(Protocol):
-    """Part of `kdmaps.uncertainty.Uncertainty` that a table of time scales shows."""
-
-    @property
-    def timescale_intervals(self) -> np.ndarray:
-        """Shape (r, 2)."""
-        ...
-
-    @property
-    def mode_angles(self) -> np.ndarray:
-        """Shape (r,), in radians."""
-        ...
-
-    @property
-    def confidence(self) -> float:
-        """Level of both."""
-        ...
-
-
-class LagTests(Protocol):
-    """Part of `kdmaps.dynamics.Validation` that a summary contains."""
-
-    @property
-    def doubtful(self) -> np.ndarray:
-        """True for modes that fail; (r,) of bool."""
-        ...
-
-    def checks(self) -> list[Check]:
-        """Return the tests."""
-        ...
-
-
 @dataclass(frozen=True, eq=False)
 class SearchSummary:
-    """Outcome of a search.
-
-    Attributes
-    ----------
-    n_candidates, n_folds : int
-    scoring : str or None
-        Name of the scoring; None for a function of the user.
-    on_grid : bool
-        True for a grid of bandwidths, False for an adaptive search.
-    score, score_error : float
-        Selection score of the chosen candidate, and its standard error.
-    margin, margin_errors : float
-        Its lead over the best candidate with a different kernel; also in standard errors of the difference.
-    fold_agreement : float
-        Mean squared cosine between the mode spaces of the folds, for the kernel that was kept.
-    fold_size, concentration : float
-        Constants of thm:cv-consistency.
-    suggested_n_components : int or None
-    extensions, edges : tuple of str
-        How the grid was extended, and on which ends of the search range the choice lies.
-    """
+    """Outcome of a search."""
 
     n_candidates: int
     n_folds: int
-    scoring: str | None
-    on_grid: bool
-    score: float
+    scoring: str | None  # None for a function of the user
+    on_grid: bool  # a grid of bandwidths, instead of an adaptive search
+    score: float  # selection score of the chosen candidate
     score_error: float
-    margin: float
-    margin_errors: float
-    fold_agreement: float
-    fold_size: float
+    margin: float  # lead over the best candidate with a different kernel
+    margin_errors: float  # the same in standard errors of the difference
+    fold_agreement: float  # mean squared cosine between mode spaces, for the kernel that was kept
+    fold_size: float  # constants of thm:cv-consistency
     concentration: float
     suggested_n_components: int | None
     extensions: tuple[str, ...]
@@ -166,73 +114,31 @@ class SearchSummary:
 
 @dataclass(frozen=True, eq=False)
 class FitSummary:
-    """Everything that is shown of a fitted estimator.
-
-    Attributes
-    ----------
-    timescales, rates : ndarray of shape (r,)
-    doubtful : ndarray of shape (r,) of bool
-        Modes that fail a check.
-    gap : float
-        Spectral gap after the last mode.
-    intervals : Intervals or None
-        Error bars of the time scales.
-    unit : str or None
-        Unit of the time step between frames.
-    unit_diffusion : bool
-        True if time scales assume a diffusion constant of 1.
-    lag : int or None
-        In frames; None for a model of samples.
-    time_step : float
-    lag_choice : kdmaps.dynamics.ImpliedTimescales or None
-        Scan that chose the lag; None if the lag was given.
-    directed : bool
-        True for `reversible=False`.
-    n_samples : int
-    effective_samples : float or None
-        Number of samples that the weights leave; None without weights.
-    kernel : str
-        Description of the kernel.
-    in_metric : bool
-        True if the kernel has a metric.
-    regularization : float
-    n_features : int
-        Number of basis functions.
-    checks : tuple of Check
-        Everything that was checked, failed or not.
-    search : SearchSummary or None
-    refinement : kdmaps.learn.Refinement or None
-        None also if there was nothing to refine.
-    relevance : kdmaps.diagnostics.relevance.Relevance or None
-    objective : str
-        Of a kernel that was learned by gradient descent; "" otherwise.
-    history : dict of str to ndarray, or None
-        Steps of the optimiser, if the kernel comes from one.
-    """
+    """Everything that is shown of a fitted estimator."""
 
     timescales: np.ndarray
     rates: np.ndarray
-    doubtful: np.ndarray
-    gap: float
-    intervals: Intervals | None
-    unit: str | None
-    unit_diffusion: bool
-    lag: int | None
+    doubtful: np.ndarray  # (r,) of bool: modes that fail a check
+    gap: float  # after the last mode
+    uncertainty: Any  # kdmaps.uncertainty.Uncertainty or None
+    unit: str | None  # of the time step between frames
+    unit_diffusion: bool  # time scales assume a diffusion constant of 1
+    lag: int | None  # in frames; None for a model of samples
     time_step: float
-    lag_choice: Any
-    directed: bool
+    lag_choice: ImpliedTimescales | None  # None if the lag was given
+    directed: bool  # reversible=False
     n_samples: int
-    effective_samples: float | None
+    effective_samples: float | None  # None without weights
     kernel: str
     in_metric: bool
     regularization: float
-    n_features: int
-    checks: tuple[Check, ...]
+    n_features: int  # of the basis
+    checks: tuple[Check, ...]  # passed or not
     search: SearchSummary | None
     refinement: Refinement | None
     relevance: Relevance | None
-    objective: str
-    history: dict[str, np.ndarray] | None
+    objective: str  # of a learned kernel
+    history: dict[str, np.ndarray] | None  # of the optimiser, if the kernel comes from one
 
     @property
     def warnings(self) -> list[str]:
@@ -243,9 +149,9 @@ class FitSummary:
     def columns(self) -> tuple[str, ...]:
         """Titles of the table of time scales."""
         time, rate = f"time scale{_in(self.unit)}", "rate" if self.unit is None else f"rate (1/{self.unit})"
-        if self.intervals is None:
+        if self.uncertainty is None:
             return ("mode", time, rate)
-        level = f"{100 * self.intervals.confidence:g} %"
+        level = f"{100 * self.uncertainty.confidence:g} %"
         return ("mode", time, f"{level} interval", rate, f"uncertainty of direction ({level})")
 
     @property
@@ -253,13 +159,11 @@ class FitSummary:
         """Table of time scales, one row per mode; the numbers of doubtful modes are marked."""
         rows: list[tuple[str, ...]] = []
         for k, (time, rate) in enumerate(zip(self.timescales, self.rates, strict=True)):
-            number = f"{MARK} {k + 1}" if self.doubtful[k] else str(k + 1)
-            if self.intervals is None:
-                rows.append((number, f"{time:.4g}", f"{rate:.4g}"))
-                continue
-            interval = show_interval(self.intervals.timescale_intervals[k], 4)
-            angle = f"{np.degrees(self.intervals.mode_angles[k]):.0f}°"
-            rows.append((number, f"{time:.4g}", interval, f"{rate:.4g}", angle))
+            row: tuple[str, ...] = (f"{MARK} {k + 1}" if self.doubtful[k] else str(k + 1), f"{time:.4g}", f"{rate:.4g}")
+            if self.uncertainty is not None:
+                interval = show_interval(self.uncertainty.timescale_intervals[k], 4)
+                row = (*row[:2], interval, row[2], f"{np.degrees(self.uncertainty.mode_angles[k]):.0f}°")
+            rows.append(row)
         return rows
 
     @property
@@ -288,7 +192,8 @@ class FitSummary:
     @property
     def reasons(self) -> list[str]:
         """Sentences that explain the choice of the kernel, the most important first."""
-        if self.search is None:
+        search, r = self.search, len(self.timescales)
+        if search is None:
             if self.history is None:
                 return ["The kernel was given."]
             loss, best = self.history["loss"], self.history["best_loss"][-1]
@@ -296,33 +201,29 @@ class FitSummary:
                 f"The kernel was learned by minimising the objective {self.objective}: from {loss[0]:.4g} to "
                 f"{best:.4g} in {len(loss) - 1} steps."
             ]
-        search, r = self.search, len(self.timescales)
-        agreement = (
-            f"Agreement of the mode spaces between folds: mean squared cosine {search.fold_agreement:.3f} (1 means "
-            f"identical; candidates below {MIN_AGREEMENT:g} are ranked last)."
-        )
-        metric = (
-            "The kernel uses a metric built from the gradients of the modes, because the held-out score rose by more "
-            "than one standard error of the difference."
-        )
-        suggested = search.suggested_n_components
-        gap = f"The largest spectral gap on which the folds agree is after mode {suggested}."
-        return [
+        found = [
             _score_sentence(search, r),
             *_margin_sentence(search),
-            agreement,
-            *([metric] if self.in_metric else []),
-            *_refinement_sentence(self.refinement),
-            *(f"The grid was extended: {text}." for text in search.extensions),
-            *(f"The choice lies on the edge of what was tried: {text}. Check the landscape." for text in search.edges),
-            *([] if suggested in (None, r) else [gap]),
-            *_relevance_sentence(self.relevance),
+            f"Agreement of the mode spaces between folds: mean squared cosine {search.fold_agreement:.3f} (1 means "
+            f"identical; candidates below {MIN_AGREEMENT:g} are ranked last).",
         ]
+        if self.in_metric:
+            found.append(
+                "The kernel uses a metric built from the gradients of the modes, because the held-out score rose by "
+                "more than one standard error of the difference."
+            )
+        found += _refinement_sentence(self.refinement)
+        found += [f"The grid was extended: {text}." for text in search.extensions]
+        found += [
+            f"The choice lies on the edge of what was tried: {text}. Check the landscape." for text in search.edges
+        ]
+        if search.suggested_n_components not in (None, r):
+            last = search.suggested_n_components
+            found.append(f"The largest spectral gap on which the folds agree is after mode {last}.")
+        return found + _relevance_sentence(self.relevance)
 
 
-def summarise(
-    model: FittedModel, *, unit: str | None = None, intervals: Intervals | None = None, tests: LagTests | None = None
-) -> FitSummary:
+def summarise(model: FittedModel, *, unit: str | None = None, uncertainty: Any = None, tests: Any = None) -> FitSummary:
     """Return the summary of a fitted estimator.
 
     Parameters
@@ -330,17 +231,15 @@ def summarise(
     model : fitted estimator
     unit : str, optional
         Unit of the time step between frames.
-    intervals : kdmaps.uncertainty.Uncertainty, optional
+    uncertainty : kdmaps.uncertainty.Uncertainty, optional
         Error bars of the time scales.
     tests : kdmaps.dynamics.Validation, optional
         Tests of the lag.
     """
     parameters, clock, trust, r = model.get_params(), model.modes_.clock, model.trust_, len(model.timescales_)
-    if intervals is not None and len(intervals.timescale_intervals) != r:
-        raise ValueError(
-            f"uncertainty has {len(intervals.timescale_intervals)} modes, but the model has {r}; pass the result of "
-            "bootstrap for this model."
-        )
+    if uncertainty is not None and len(uncertainty.timescale_intervals) != r:
+        known = len(uncertainty.timescale_intervals)
+        raise ValueError(f"uncertainty has {known} modes, but the model has {r}; resample this model.")
     search = _summarise_search(model, parameters, clock.lag) if isinstance(model, SearchedModel) else None
     checks, doubtful = model.modes_.checks(), np.zeros(r, dtype=bool)
     if search is not None:  # the folds have measured what a single fit estimates
@@ -363,12 +262,12 @@ def summarise(
         rates=model.rates_,
         doubtful=doubtful,
         gap=model.modes_.timescale_gap,
-        intervals=intervals,
+        uncertainty=uncertainty,
         unit=unit,
         unit_diffusion=clock.lag is None and isinstance(parameters["diffusion"], str | TangentDiffusion | None),
         lag=clock.lag,
         time_step=clock.time_step,
-        lag_choice=getattr(model, "lag_choice_", None),
+        lag_choice=model.lag_choice_,
         directed=model.right_modes_ is not None,
         n_samples=model.moments_.count,
         effective_samples=float(model.moments_.effective_count) if model.moments_.weighted else None,

@@ -291,7 +291,7 @@ def _find(estimator: Any, samples: Samples, resamples: int, seed: int, independe
         modes = np.asarray(estimator.transform(source))
         with suppress(ValueError), stage("tests of the lag", estimator.lag_ is not None):  # no lag, or too few frames
             tests = validate(estimator, source, **given)
-    choice = getattr(estimator, "lag_choice_", None)
+    choice = estimator.lag_choice_
     if choice is not None and tests is not None:  # the tests of the fitted model replace the scan
         raised.pop(str(choice.why_not_flat), None)
     data = [text for text, category in raised.items() if issubclass(category, DataWarning)]
@@ -304,7 +304,7 @@ def _show(estimator: Any, findings: _Findings, unit: str | None) -> None:
     from kdmaps.report.text import implied_table, lag_sentences
     from kdmaps.summary import describe_independence, summarise
 
-    summary = summarise(estimator, unit=unit, intervals=findings.uncertainty, tests=findings.tests)
+    summary = summarise(estimator, unit=unit, uncertainty=findings.uncertainty, tests=findings.tests)
     print_table(summary.columns, summary.rows)
     say(in_options(summary.time_unit))
     if findings.tests is not None:

@@ -56,7 +56,7 @@ def plot_timescales(
     and the next have nearly the same time scale.
     """
     ax = one_axes(ax)
-    summary = summarise(estimator, intervals=uncertainty)
+    summary = summarise(estimator, uncertainty=uncertainty)
     timescales, gap, doubts = summary.timescales, summary.gap, summary.doubtful
     number = np.arange(1, len(timescales) + 1)
     if np.isfinite(gap):

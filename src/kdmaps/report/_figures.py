@@ -16,7 +16,6 @@ from kdmaps.diagnostics.independence import IndependentModes
 from kdmaps.diagnostics.relevance import Relevance
 from kdmaps.dynamics import ChapmanKolmogorov, CoarseStates, ImpliedTimescales, Validation
 from kdmaps.summary import FitSummary
-from kdmaps.uncertainty import Uncertainty
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -85,13 +84,11 @@ def svg(
     return Markup(re.sub(r"<svg[^>]*>", lambda _: start, text, count=1))
 
 
-def fit_figures(
-    model: Any, summary: FitSummary, uncertainty: Uncertainty | None, independence: IndependentModes | None
-) -> dict[str, Markup]:
+def fit_figures(model: Any, summary: FitSummary, independence: IndependentModes | None) -> dict[str, Markup]:
     """Draw time scales and the choice of the kernel, by name."""
 
     def timescales(ax: Any) -> None:
-        plotting.plot_timescales(model, ax=ax, uncertainty=uncertainty)
+        plotting.plot_timescales(model, ax=ax, uncertainty=summary.uncertainty)
         ax.set_ylabel(summary.columns[1])
 
     text = "Time scale of every mode, on a logarithmic axis, and the gap after the last one"

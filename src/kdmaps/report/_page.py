@@ -147,7 +147,7 @@ def render_report(
     if validation is None:
         with suppress(ValueError), muted():  # without a lag, equilibrium or enough frames there are no tests
             tests = validate(model, ArraySource(X), groups=groups, sample_weight=weight)
-    summary = summarise(model, unit=unit, intervals=uncertainty, tests=tests)
+    summary = summarise(model, unit=unit, uncertainty=uncertainty, tests=tests)
     coordinates = _coordinates(summary, X, names, drawn)
     given = _given(model, summary, weight, groups)
     bounds = [*_search_certificate(summary), *certificates]
@@ -158,12 +158,11 @@ def render_report(
         notes=summary.warnings if notes is None else list(notes),
         look=_look(model, summary, X, coordinates),
         scatter=_scatter(model, X, names, drawn, list(coordinates), max_points),
-        uncertainty=uncertainty,
         independence=None if independence is None else describe_independence(independence),
         energy=_weighted_energy(model, summary, X, weight),
         dynamics=_dynamics(model, summary, X, groups, weight, tests),
         states=_states(model, summary, X, coordinates, weight),
-        figures=figures.fit_figures(model, summary, uncertainty, independence),
+        figures=figures.fit_figures(model, summary, independence),
         settings=_settings(model, X, names, given),
         certificates=[bound for bound in bounds if bound.informative or not bound.holds],
         command=command,
@@ -223,8 +222,8 @@ def _coordinates(
 def _facts(summary: FitSummary, n_samples: int) -> list[tuple[str, str]]:
     """Return the numbers at the top of the page."""
     slowest, effective = f"{summary.timescales[0]:.4g}", summary.effective_samples
-    if summary.intervals is not None:
-        slowest += f" ({show_interval(summary.intervals.timescale_intervals[0])})"
+    if summary.uncertainty is not None:
+        slowest += f" ({show_interval(summary.uncertainty.timescale_intervals[0])})"
     return [
         (
             "samples" if summary.lag is None else "frames",
