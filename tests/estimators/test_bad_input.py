@@ -369,7 +369,7 @@ def test_samples_are_never_written_to():
         ({"max_extensions": None}, "max_extensions"),
         ({"center": False}, "needs center=True"),
         ({"scoring": lambda fold: np.nan}, "finite score"),
-        ({"cv": [(np.arange(100), np.arange(100))] * 2}, "training samples too"),
+        ({"cv": [(np.arange(100), np.arange(100))] * 2}, "must be disjoint"),
         ({"cv": 1}, r"cv must be from 2 folds to as many as X has samples \(n_samples=300\), got 1"),
         ({"cv": 301}, r"cv must be from 2 folds to as many as X has samples \(n_samples=300\), got 301"),
         ({"n_jobs": 0}, "n_jobs must be None or an integer of threads"),

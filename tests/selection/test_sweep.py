@@ -131,7 +131,7 @@ def test_checkpoint_refuses_a_score_that_it_cannot_know(X, tmp_path):
         with lock:
             return 0.0
 
-    with pytest.raises(ValueError, match="cannot tell this scoring from another"):
+    with pytest.raises(ValueError, match="checkpoint cannot identify"):
         KernelSearchCV(**SMALL_SEARCH, scoring=scoring, checkpoint=tmp_path / "new.jsonl").fit(X)
 
 

@@ -31,17 +31,7 @@ class Stage(StrEnum):
 
 @dataclass(frozen=True)
 class Trial:
-    """A kernel to be evaluated at some regularizations.
-
-    Attributes
-    ----------
-    label : str
-        As in `Candidate`.
-    kernel : Kernel
-    basis : str
-    lambdas : tuple of float
-    stage : Stage
-    """
+    """A kernel to be evaluated at some regularizations."""
 
     label: str
     kernel: Kernel
@@ -62,7 +52,7 @@ class Candidate:
     regularization : float
         λ.
     score : Score
-        The quantity that selection maximises; -inf if there is no score.
+        Its `value` is maximised; -inf without a score.
     agreement : float
         Mean squared cosine between the mode spaces of the folds and of all samples.
     condition_number : float
@@ -70,9 +60,9 @@ class Candidate:
     timescales : tuple of float
         On all samples searched; for pairs of frames the inverse quotients 1/(1-ν).
     fit_seconds, score_seconds : tuple of float
-        Time of each fold: its share of the sums over samples and its solve; its score.
+        Time of each fold: its share of the sums over samples and the solve; the score.
     rejected : str
-        Why it has no score; empty if it has one.
+        Reason for the missing score, or empty.
     basis : str
         Name of the basis.
     stage : Stage
@@ -93,15 +83,18 @@ class Candidate:
 
     @property
     def agreed(self) -> bool:
-        """Whether the folds agree on the modes.
+        """True if the folds agree on the modes.
 
-        A mode that rests on a few samples has no energy on others: its score is high, but it differs between folds.
+        A mode that rests on a few samples is constant on the others: its score is high, but it differs between folds.
         """
         return self.agreement >= MIN_AGREEMENT
 
     @property
     def order(self) -> tuple[bool, float]:
-        """Sort key: fold agreement first, then score."""
+        """Sort key of the search from coarse to fine: fold agreement first, then score.
+
+        A grid, like scikit-learn's, is sorted by `value` alone: its `rank_selection_score` is the order of the choice.
+        """
         return self.agreed, self._score
 
     @property

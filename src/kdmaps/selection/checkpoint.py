@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 from kdmaps.exceptions import DataWarning
@@ -17,50 +18,39 @@ CHECKPOINT_FORMAT = 5
 
 
 class Checkpoint:
-    """Candidates that are finished already; nothing is read or written if `path` is None.
+    """Finished candidates in a file, which is read once; nothing is read or written if `path` is None.
 
     Every line has a checksum and names the search. A line that was changed, or that belongs to an earlier search,
     is ignored and its candidates are evaluated again, so the result is the same as without the file. Two
     processes may share a file: each adds whole lines.
-
-    Parameters
-    ----------
-    path : path-like or None
-        A file in an existing directory; it is read once, here.
     """
 
     def __init__(self, path: Any):
         self._path = None if path is None else as_path("checkpoint", path)
         self._header: dict[str, Any] = {}
         self._done: dict[str, list[Candidate]] = {}
-        if self._path is None:
+        if self._path is not None:
+            if not self._path.parent.is_dir() or self._path.is_dir():
+                raise ValueError(f"checkpoint must be a file in an existing directory, got {str(self._path)!r}.")
+            self._read(self._path)
+
+    def _read(self, path: Path) -> None:
+        self._header, *lines = read_lines(path) or [{}]
+        if self._header.get("format") != CHECKPOINT_FORMAT:
             return
-        if not self._path.parent.is_dir() or self._path.is_dir():
-            raise ValueError(f"checkpoint must be a file in an existing directory, got {str(self._path)!r}.")
-        self._read()
-
-    def _read(self) -> None:
-        assert self._path is not None
-        lines = read_lines(self._path)
-        if lines:
-            self._header = lines[0]
-            if self._header.get("format") == CHECKPOINT_FORMAT:
-                self._read_candidates(lines[1:])
-
-    def _read_candidates(self, lines: list[dict[str, Any]]) -> None:
         own = self._header.get("checksum")
         sound = [line for line in lines if is_intact(line) and line.get("search") == own]
         self._done = {line["key"]: [Candidate.from_dict(c) for c in line["candidates"]] for line in sound}
         if len(sound) < len(lines):
             warn(
-                f"{len(lines) - len(sound)} of {len(lines)} lines of the checkpoint {self._path} were changed after "
+                f"{len(lines) - len(sound)} of {len(lines)} lines of the checkpoint {path} were changed after "
                 "they were written, or belong to another search; their candidates are evaluated again.",
                 DataWarning,
             )
 
     @property
     def used(self) -> bool:
-        """Whether there is a file."""
+        """True if there is a file."""
         return self._path is not None
 
     @property
@@ -69,23 +59,14 @@ class Checkpoint:
         return self._header.get("seed")
 
     def begin(self, seed: int, fingerprint: str, scoring: Any) -> None:
-        """Compare the file with this search, or start it.
-
-        Parameters
-        ----------
-        seed : int
-        fingerprint : str
-            Of data and settings.
-        scoring : str or callable
-            Known by its content: another function of the same name is another score.
-        """
+        """Compare the file with this search, or start it; a callable `scoring` is identified by its content."""
         assert self._path is not None
         try:
             known = scoring if isinstance(scoring, str) else content_digest(scoring)
         except (ValueError, RecursionError) as error:
             raise ValueError(
-                f"checkpoint cannot tell this scoring from another: {error} Give scoring a function whose defaults, "
-                "closure and arguments are plain data."
+                f"checkpoint cannot identify this scoring: {error} Give scoring a function whose defaults, closure and "
+                "arguments are plain data."
             ) from error
         header = {"format": CHECKPOINT_FORMAT, "kdmaps": version("kdmaps"), "seed": seed}
         header = sealed({**header, "data": fingerprint, "scoring": known})
@@ -95,7 +76,7 @@ class Checkpoint:
             self._header = header
             return
         if not self._header:  # another process has made it since
-            self._read()
+            self._read(self._path)
         if (found := self._header.get("format", CHECKPOINT_FORMAT)) != CHECKPOINT_FORMAT:
             raise ValueError(
                 f"checkpoint {self._path} has format {found}, but this version of kdmaps reads format "

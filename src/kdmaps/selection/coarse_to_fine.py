@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from operator import attrgetter
 
 import numpy as np
 from scipy.spatial import cKDTree
@@ -42,38 +43,22 @@ FINALISTS, CLIMBS = 3, 2
 METRIC_FINALISTS, METRIC_CLIMBS = 1, 0
 #: Bandwidths of the first round in a new metric, in medians.
 METRIC_SIGMAS = (1.0, 2.5, 6.0)
+_order = attrgetter("order")
 #: Evaluates trials, given a label for the progress bar.
 Run = Callable[[list[Trial], str], list[Candidate]]
 
 
 @dataclass(frozen=True)
 class SearchRange:
-    """Families, bases, bandwidths and regularizations that may be tried.
+    """Families, bases, bandwidths and regularizations that may be tried."""
 
-    Attributes
-    ----------
-    families : tuple of str
-        Named families, smoothest first.
-    given : tuple of (str, Kernel)
-        Kernels given by the user, with their labels.
-    bases : tuple of str
-    sigmas : (float, float)
-        Narrowest and widest bandwidth.
-    lambdas : (float, float)
-        Ends of the regularizations.
-    fixed_lambdas : tuple of float
-        Regularizations given by the user; empty if they are free.
-    slowest : float
-        The slowest rate, to a power of ten.
-    """
-
-    families: tuple[str, ...]
-    given: tuple[tuple[str, Kernel], ...]
+    families: tuple[str, ...]  # smoothest first
+    given: tuple[tuple[str, Kernel], ...]  # kernels given by the user, with their labels
     bases: tuple[str, ...]
-    sigmas: tuple[float, float]
-    lambdas: tuple[float, float]
-    fixed_lambdas: tuple[float, ...]
-    slowest: float
+    sigmas: tuple[float, float]  # narrowest and widest bandwidth
+    lambdas: tuple[float, float]  # smallest and largest regularization
+    fixed_lambdas: tuple[float, ...]  # regularizations given by the user; empty if they are free
+    slowest: float  # the slowest rate, to a power of ten
 
     @property
     def coarse_lambdas(self) -> tuple[float, ...]:
@@ -97,15 +82,7 @@ class SearchRange:
 
 
 def coarse_to_fine(data: SearchData, plan: SearchPlan, run: Run) -> tuple[Candidate, tuple[str, ...]]:
-    """Return the best candidate, and a sentence for each end of the search range on which it lies.
-
-    Parameters
-    ----------
-    data : SearchData
-    plan : SearchPlan
-    run : callable
-        Evaluates trials and returns their candidates.
-    """
+    """Return the best candidate, and a sentence for each end of the search range on which it lies."""
     limits = _search_range(data, plan, run)
     finalists = _refined_leaders(run(_first_round(limits, data.median), "kernels"), limits, run, FINALISTS, CLIMBS)
     leader, rounds = max(finalists, key=_order), []
@@ -124,7 +101,7 @@ def coarse_to_fine(data: SearchData, plan: SearchPlan, run: Run) -> tuple[Candid
 
 
 def _final(finalists: list[Candidate], rounds: list[Candidate], limits: SearchRange, run: Run) -> Candidate:
-    """Evaluate the finalists, and those of each metric, on all folds; a later metric has to be clearly better.
+    """Evaluate the finalists of every metric on all folds; a later metric has to be clearly better.
 
     λ may change once more: the first folds determine it poorly.
     """
@@ -240,19 +217,15 @@ def _refined_leaders(tried: list[Candidate], limits: SearchRange, run: Run, n: i
 
 
 def _leaders(candidates: list[Candidate], limits: SearchRange, n: int) -> list[Candidate]:
-    """Return the best candidates of the `n` best kernels of the main basis, best first, and the best of the other."""
+    """Return the best candidates of the `n` best kernels in the first basis, best first, and the best of the other."""
     peaks: dict[tuple[Kernel, str], Candidate] = {}
     for c in candidates:
         own = (c.kernel, c.basis)
         if own not in peaks or c.order > peaks[own].order:
             peaks[own] = c
-    ranked, main = sorted(peaks.values(), key=_order, reverse=True), _main_basis(candidates, limits)
+    main = next(basis for basis in limits.bases if any(c.basis == basis for c in candidates))
+    ranked = sorted(peaks.values(), key=_order, reverse=True)
     return [*[c for c in ranked if c.basis == main][:n], *[c for c in ranked if c.basis != main][:1]]
-
-
-def _main_basis(candidates: list[Candidate], limits: SearchRange) -> str:
-    """Return the first basis that was tried."""
-    return next(basis for basis in limits.bases if any(c.basis == basis for c in candidates))
 
 
 def _trial(candidate: Candidate, lambdas: Iterable[float], stage: Stage) -> Trial:
@@ -285,7 +258,7 @@ def _neighbours(best: Candidate, limits: SearchRange) -> list[Trial]:
 
 
 def _is_better(challenger: Candidate, best: Candidate) -> bool:
-    """Whether a candidate of another metric replaces the best one.
+    """Return True if a candidate of another metric replaces the best one.
 
     Its score has to be higher by more than the standard error of the difference, since the metric was estimated from
     the samples of the evaluation.
@@ -295,7 +268,3 @@ def _is_better(challenger: Candidate, best: Candidate) -> bool:
     if challenger.agreed != best.agreed:
         return challenger.agreed
     return bool(challenger.standardised_lead(best) > METRIC_LEAD)
-
-
-def _order(candidate: Candidate) -> tuple[bool, float]:
-    return candidate.order

@@ -67,13 +67,13 @@ class CrossFit:
     coefficients : ndarray of shape (p, r)
         Modes of all samples.
     rotations : ndarray of shape (F, r, r)
-        Procrustes rotation that turns each fold's modes towards those of all samples.
+        Procrustes rotation of the modes of each fold towards the modes of all samples.
     eigenvalues : ndarray of shape (r,)
         μ on all samples.
     rates : ndarray of shape (r,)
         λ-free rates on all samples.
     coverage : float
-        How often a sample is tested, on average: the number of repeats for repeated folds.
+        Mean number of times that a sample is tested; for repeated folds, the number of repeats.
     overlaps, spreads : ndarray of shape (F, r, r)
         VᵀΣA and VᵀΣV for the modes V of each fold and A of all samples, Σ of all samples.
     condition_number : float
@@ -101,10 +101,9 @@ class CrossFit:
     def held_out_quotients(self) -> np.ndarray:
         """Σ_f n_f V_kᵀL_fV_k / Σ_f n_f V_kᵀΣ_fV_k for the k-th mode V_k of each fold on its test samples.
 
-        A rate on the samples that chose the mode is too small: of the functions that look alike, the one with the
-        smallest quotient on these samples was taken. Held-out quotients have no such optimism; by the variational
-        principle their error is upwards, since a fold's mode is not quite the true one. Modes keep the order that
-        their own fold gave them: to turn or sort them by test samples would be a choice by these samples again.
+        Rates on the training samples are too small, because the modes minimise them there. Held-out quotients are not
+        optimistic; by the variational principle they are too large, as the modes of a fold are not exact. Modes keep
+        the order of their fold: rotating or sorting them on test samples would be a choice by these samples.
         """
         energy, variance = (
             np.sum([fold.test_weight * np.diagonal(getattr(fold, name)) for fold in self.folds], axis=0)
@@ -123,13 +122,7 @@ class _Operators:
     With a frame B, BᵀRB = 1, coefficients are relative to its columns: the operators are BᵀΣB and BᵀLB.
     """
 
-    def __init__(
-        self,
-        moments: Moments,
-        ridge: np.ndarray | None,
-        center: bool,
-        frame: np.ndarray | None = None,
-    ):
+    def __init__(self, moments: Moments, ridge: np.ndarray | None, center: bool, frame: np.ndarray | None = None):
         self.moments, self.ridge, self.frame = moments, ridge, frame
         self.covariance, self.energy = moments.covariance(center), moments.mean_energy()
         if frame is not None:
@@ -140,7 +133,7 @@ class _Operators:
         return RegularizationPath(self.covariance, self.energy, self.ridge)
 
     def features(self, a: np.ndarray) -> np.ndarray:
-        """Coefficients of the features, from those of the frame."""
+        """Convert coefficients relative to the frame to coefficients of the features."""
         return a if self.frame is None else self.frame @ a
 
     def modes(self, n_components: int, regularization: float) -> tuple[np.ndarray, np.ndarray] | None:
@@ -152,7 +145,7 @@ class _Operators:
 
 
 def _fold_fit(train: _Operators, test: _Operators, values: np.ndarray, V: np.ndarray, lam: float) -> FoldFit:
-    """Return the modes V of the training samples of a fold, seen on its test samples."""
+    """Return the modes V of the training samples of a fold, with their operators on its test samples."""
     return FoldFit(
         coefficients=train.features(V),
         eigenvalues=values,
@@ -176,7 +169,7 @@ def cross_fit(
 ) -> list[CrossFit | None]:
     """Return a `CrossFit` for every λ; None where the samples do not determine `n_components` modes."""
     everything, frame = _Operators(whole, ridge, center), None
-    # What all samples do not see, no fold does: a smooth kernel leaves a small part of the features.
+    # Directions without variance or energy on all samples have none on any fold; for smooth kernels these are most.
     seen = everything.path.frame
     if seen.shape[1] <= _WORTHWHILE * seen.shape[0]:
         ridge, frame = None, seen
@@ -199,14 +192,7 @@ def rough_cross_fit(
 ) -> list[CrossFit | None]:
     """Return what `cross_fit` does, by a few steps of subspace iteration.
 
-    Parameters
-    ----------
-    sums, members :
-        As `Folds.sums` returns them.
-    ridge, n_components, regularizations, center :
-        As in `cross_fit`.
-    steps, bound :
-        As in `cross_fit_path`.
+    `sums` and `members` are returned by `Folds.sums`; `steps` and `bound` are arguments of `cross_fit_path`.
     """
     check_cancelled()
     start, n_folds = time.perf_counter(), len(members) // 2

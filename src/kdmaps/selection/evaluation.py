@@ -50,60 +50,25 @@ class FoldedMoments(NamedTuple):
 
 @dataclass(frozen=True)
 class SearchData:
-    """Samples, folds and settings, which are the same for all candidates.
+    """Samples, folds and settings, which are the same for all candidates."""
 
-    Attributes
-    ----------
-    source : Source
-        The samples on which candidates are evaluated.
-    rows : ndarray of int
-        Their numbers among all samples.
-    complete : bool
-        Whether they are all samples.
-    weight : ndarray or None
-    form : EnergyForm or LaggedForm
-        At these samples.
-    whole_form : EnergyForm or LaggedForm
-        At all samples.
-    preview : Sample
-        Samples that determine the median distance, the landmarks and the origin.
-    median : float
-        Median distance of the preview.
-    folds : Folds
-    basis : BasisSpec
-        With the landmarks, which are the same for all candidates.
-    second_basis : BasisSpec or None
-        Landmarks, if two bases are compared.
-    fit : FitSpec
-        With `cv="auto"` replaced by folds.
-    seed : int
-    """
-
-    source: Source
-    rows: np.ndarray
-    complete: bool
+    source: Source  # the samples on which candidates are evaluated
+    rows: np.ndarray  # their numbers among all samples
+    complete: bool  # True if these are all samples
     weight: np.ndarray | None
-    form: EnergyForm | LaggedForm
-    whole_form: EnergyForm | LaggedForm
-    preview: Sample
-    median: float
+    form: EnergyForm | LaggedForm  # at these samples
+    whole_form: EnergyForm | LaggedForm  # at all samples
+    preview: Sample  # samples that determine the median distance, the landmarks and the origin
+    median: float  # median distance of the preview
     folds: Folds
-    basis: BasisSpec
-    second_basis: BasisSpec | None
-    fit: FitSpec
+    basis: BasisSpec  # with the landmarks, which are the same for all candidates
+    second_basis: BasisSpec | None  # landmarks, if two bases are compared
+    fit: FitSpec  # with cv="auto" replaced by folds
     seed: int
 
     @classmethod
     def gather(cls, source: Source, weight: np.ndarray | None, groups: Any, plan: SearchPlan, seed: int) -> SearchData:
-        """Draw the samples for the evaluation and split them.
-
-        Parameters
-        ----------
-        source, weight, groups :
-            All samples.
-        plan : SearchPlan
-        seed : int
-        """
+        """Draw the samples for the evaluation from all samples, and split them."""
         rows, searched, own_weight = _drawn(source, weight, plan.max_search_samples, seed)
         # After the draw, when the length of a stream is known.
         whole_form = plan.fit.form(source, weight)
@@ -134,7 +99,7 @@ class SearchData:
 
     @property
     def is_small(self) -> bool:
-        """Whether the samples fit in the memory of this process."""
+        """True if the samples fit in the memory of this process."""
         return isinstance(self.source, ArraySource) or len(self.rows) <= SEARCH_SAMPLES
 
     @cached_property

@@ -20,17 +20,17 @@ from kdmaps.exceptions import DataWarning
 from kdmaps.forms.moments import Moments, sum_moments
 from kdmaps.utils.warn import warn
 
-#: One draw of folds now and then flatters a bad candidate. A second draw costs solves, but no pass over the samples.
+#: A single draw of folds sometimes favours a bad candidate. A second draw costs solves, but no pass over the samples.
 REPEATS = 2
 #: With more classes than this, adding up p×p moments costs more than summing samples again.
 MAX_CLASSES_PER_FOLD = 3
 
 #: Random folds, and folds of groups, of cv="auto".
 FOLDS = 3
-#: Blocks of consecutive frames. Nothing can be drawn twice, so there are more of them than random folds; with five, a
-#: block has a fifth of the transitions, and a training set still has most of them.
+#: Blocks of consecutive frames. Blocks cannot be drawn twice, so there are more of them than random folds; with five, a
+#: training set has most of the transitions.
 BLOCKS = 5
-#: Part of all rows that the gap on either side of a block takes at most: a training set then keeps 60 % of the rows.
+#: Largest gap on either side of a block, as a fraction of all rows: a training set keeps 60 % of the rows.
 WIDEST_GAP = 0.1
 
 Splits = list[tuple[np.ndarray, np.ndarray]]
@@ -39,8 +39,8 @@ Splits = list[tuple[np.ndarray, np.ndarray]]
 class BlockedKFold(BaseCrossValidator):
     """Use K contiguous blocks as test sets; the `gap` samples on either side of a block belong to neither set.
 
-    For one correlated trajectory: neighbours in time are no independent test of one another, so choose `gap` about as
-    long as the correlation time of the fast coordinates. For several trajectories pass `groups`.
+    For one trajectory, in which consecutive frames are correlated: choose `gap` about as long as the correlation time
+    of the fast coordinates. For several trajectories pass `groups`.
 
     Parameters
     ----------
@@ -116,24 +116,16 @@ class WalkerKFold(BaseCrossValidator):
 
 
 def is_auto(cv: Any) -> bool:
-    """Return whether the folds are to be chosen by the order of the rows."""
+    """Return True if the folds are to be chosen by the order of the rows."""
     return isinstance(cv, str) and cv == "auto"
 
 
 def resolve_cv(cv: Any, source: Source, groups: Any, preview: Sample | None = None) -> Any:
-    """Return the folds that "auto" stands for; any other `cv` stays as it is.
+    """Return the folds for "auto"; any other `cv` is returned unchanged.
 
-    With groups, and for independent rows, these are `cv=3`. Random folds of rows that depend on rows nearby would test
-    on neighbours of training samples: consecutive frames are cut into blocks, and walkers held out as a whole, with a
-    `DataWarning` that says so.
-
-    Parameters
-    ----------
-    cv : "auto", or as in `make_splits`
-    source : Source
-    groups : array-like or None
-    preview : Sample, optional
-        Some rows of a source that is no array.
+    With groups, and for independent rows, "auto" is 3. Random folds of rows that depend on rows nearby would test on
+    neighbours of training samples: consecutive frames are cut into blocks, and walkers are held out as a whole, with a
+    `DataWarning`. `preview` has some rows of a source that is not an array.
     """
     if not is_auto(cv):
         return cv
@@ -175,9 +167,9 @@ def make_splits(cv: Any, X: np.ndarray, groups: Any, n_components: int, seed: in
     splitter = _numbered(int(cv), n, groups, seed) if isinstance(cv, Integral) else check_cv(cv)
     splits = [(np.asarray(train), np.asarray(test)) for train, test in splitter.split(X, groups=groups)]
     if any(part.size and not 0 <= part.min() <= part.max() < n for split in splits for part in split):
-        raise ValueError(f"cv gives row numbers outside 0…{n - 1}, the rows of X; it was made for other samples.")
+        raise ValueError(f"cv gives row numbers outside 0…{n - 1}, the rows of X; make it for these samples.")
     if any(np.intersect1d(train, test).size for train, test in splits):
-        raise ValueError("cv gives a split whose test samples are training samples too: held-out samples must be new.")
+        raise ValueError("cv gives a split with test samples among the training samples; they must be disjoint.")
     if len(splits) < 2:
         raise ValueError(f"cv gives {len(splits)} split(s); a choice by held-out samples needs at least 2.")
     smallest = min(min(len(train), len(test)) for train, test in splits)
@@ -210,7 +202,7 @@ def _numbered(n_folds: int, n_samples: int, groups: Any, seed: int) -> BaseCross
 def splits_at(cv: Any, source: Source, groups: Any, rows: np.ndarray, n_components: int, seed: int) -> Splits:
     """Split all samples of a source, then keep the given rows: blocks, gaps and groups keep their meaning.
 
-    Random folds are drawn among the rows themselves. Folds of which too few rows to test on are left do without.
+    Random folds are drawn among the rows themselves. Folds with too few of these rows are left out.
     """
     if groups is None and (cv is None or isinstance(cv, Integral)):
         return make_splits(cv, np.broadcast_to(0.0, (len(rows), 1)), None, n_components, seed)
@@ -222,14 +214,14 @@ def splits_at(cv: Any, source: Source, groups: Any, rows: np.ndarray, n_componen
     known = [split for split in kept if min(map(len, split)) > n_components]
     if len(known) < max(2, len(kept) / 2):
         raise ValueError(
-            f"Of {len(kept)} folds of cv, {len(kept) - len(known)} have no more than n_components={n_components} of "
-            f"the {len(rows)} samples of a search for training or for testing: use fewer folds, or a larger "
+            f"{len(kept) - len(known)} of {len(kept)} folds of cv have at most n_components={n_components} of the "
+            f"{len(rows)} samples of the search for training or testing: use fewer folds, or a larger "
             "max_search_samples."
         )
     if len(known) < len(kept):
         warn(
-            f"{len(kept) - len(known)} of {len(kept)} folds of cv have too few of the {len(rows)} samples of a search, "
-            "and do without. Use fewer folds, or a larger max_search_samples.",
+            f"{len(kept) - len(known)} of {len(kept)} folds of cv are left out: they have too few of the {len(rows)} "
+            "samples of the search. Use fewer folds, or a larger max_search_samples.",
             DataWarning,
         )
     return make_splits(known, np.broadcast_to(0.0, (len(rows), 1)), None, n_components, seed)
@@ -245,7 +237,7 @@ def without_landmarks(splits: Splits, source: Source, landmarks: np.ndarray, n_c
 
 
 def is_free(X: np.ndarray, landmarks: np.ndarray) -> np.ndarray:
-    """Return for each row of X whether it is none of the landmarks."""
+    """Return True for each row of X that is not a landmark."""
     known = {row.tobytes() for row in np.asarray(landmarks, dtype=np.float64)}
     return np.array([row.tobytes() not in known for row in np.asarray(X, dtype=np.float64)], dtype=bool)
 
@@ -268,9 +260,9 @@ def make_folds(
 class Folds:
     """Training and test sets of all folds, cut so that one pass over the samples gives the moments of each.
 
-    The samples are cut into the classes that no split tells apart; a training or test set is a union of classes.
-    (K folds have K classes, two draws of K folds K².) Where splits overlap so much that there would be more classes
-    than samples are worth, every set is summed by itself.
+    Samples with the same role in every split form a class; a training or test set is a union of classes. (K folds have
+    K classes, two draws of K folds K².) If splits overlap so much that there are too many classes, every set is summed
+    separately.
 
     Attributes
     ----------
@@ -307,7 +299,7 @@ class Folds:
 
     @cached_property
     def first(self) -> Folds:
-        """The folds, from the first one on, that test every sample that is tested at all: fewer, with fewer classes."""
+        """The first folds, as many as are needed to test every sample that is tested at all."""
         tested = np.cumsum(self.assignment == 2, axis=1) > 0
         n = int(np.argmax(np.all(tested == tested[:, -1:], axis=0))) + 1
         if n == len(self):
@@ -324,7 +316,7 @@ class Folds:
     ) -> tuple[Moments, list[tuple[Moments, Moments]]]:
         """Return the moments of all samples, and of the training and test samples of every fold.
 
-        `options` are those of `Source.moments`.
+        `options` are passed to `Source.moments`.
         """
         sums, members = self.sums(source, form, basis, sample_weight, **options)
         whole, *parts = (united(sums, row) for row in members)

@@ -1,4 +1,4 @@
-"""The grid of a search: its points, and where it goes on beyond its edges."""
+"""The grid of a search: its points, and its extension beyond its edges."""
 
 from __future__ import annotations
 
@@ -37,9 +37,8 @@ def positive(name: str, values: ArrayLike) -> np.ndarray:
 def rate_unit(median: float, diffusion: float) -> float:
     """Return the power of 1000 nearest to D/m², for the median distance m and the mean diffusion D of the samples.
 
-    L, and so λ, has the unit of a rate: in nanometres it is 10⁻⁶ times what it is in picometres. Rounding keeps the
-    grid legible, and the same for all data of ordinary size; it costs a factor of 32 at most, which is little for
-    a grid over three decades that goes on beyond its edges.
+    L and λ have the unit of a rate. Rounding keeps the grid legible, and the same for all data of ordinary size; it
+    costs a factor of 32 at most, which is little for a grid over three decades that can be extended.
     """
     return float(1000.0 ** np.round(np.log(diffusion / median**2) / np.log(1000.0)))
 
@@ -66,7 +65,7 @@ def bandwidth_grid(bandwidths: int | ArrayLike, bandwidth_range: ArrayLike, medi
 
 
 def kernels_of(families: Sequence[str | Kernel], sigmas: np.ndarray) -> list[tuple[str, Kernel]]:
-    """Return every named family at every bandwidth, and every kernel as it is, each with its label."""
+    """Return every named family at every bandwidth, and every given kernel, each with its label."""
     if not isinstance(families, Sequence) or isinstance(families, str) or len(families) == 0:
         raise ValueError(f"families must be a non-empty list of names or kernels, got {families!r}.")
     found: list[tuple[str, Kernel]] = []
@@ -80,14 +79,12 @@ def kernels_of(families: Sequence[str | Kernel], sigmas: np.ndarray) -> list[tup
     return found
 
 
-def edge_of(
-    family: list[Candidate], best: Candidate, tried: set[tuple[str, float]], n: int = 2
-) -> tuple[str | None, list[float]]:
-    """Return an axis with `best` on an end not yet `tried`, and `n` further points at the same ratio; or None."""
+def edge_of(family: list[Candidate], best: Candidate, tried: set[tuple[str, float]]) -> tuple[str | None, list[float]]:
+    """Return an axis with `best` on an end not yet `tried`, and two further points at the same ratio; or None."""
     for axis in ("bandwidth", "regularization"):
         points = sorted({getattr(c, axis) for c in family if getattr(c, axis) is not None})
         value = getattr(best, axis)
         if len(points) > 1 and value in (points[0], points[-1]) and (axis, value) not in tried:
             ratio = points[0] / points[1] if value == points[0] else points[-1] / points[-2]
-            return axis, [float(value * ratio**step) for step in range(1, n + 1)]
+            return axis, [float(value * ratio**step) for step in (1, 2)]
     return None, []

@@ -1,4 +1,4 @@
-"""A metric for the kernel from the modes found so far: directions in which they change count, the others do not."""
+"""A metric for the kernel, from the gradients of the modes found so far."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def metric_root(matrix: np.ndarray) -> np.ndarray:
 
 
 def metric_of(data: SearchData, candidate: Candidate) -> np.ndarray | None:
-    """Return H for the modes of a candidate, scaled so that the median distance is that of the inputs.
+    """Return H for the modes of a candidate, scaled to keep the median distance of the inputs.
 
     Expected gradient outer products: active subspaces, and "recursive feature machines" in regression. None if the
     samples do not determine the modes, or their gradients are not finite.

@@ -26,31 +26,7 @@ RATES = ("ritz", "cross-fitted")
 
 @dataclass(frozen=True)
 class FitSpec:
-    """Settings of a fit in a given basis.
-
-    Attributes
-    ----------
-    n_components : int
-        Number r of modes.
-    center : bool
-        Whether the covariance is centred.
-    diffusion : None, float, array-like, callable, "tangent" or TangentDiffusion
-        The diffusion tensor of the energy.
-    rates : {"ritz", "cross-fitted"}
-        Which samples the rates are estimated from.
-    cv : "auto", int, scikit-learn splitter or list of index pairs
-        The folds.
-    engine : {"numba", "jax"} or None
-        Engine of the sums over samples.
-    memory_limit : float or None
-        Megabytes.
-    lag : int or None
-        Frames between the two of a pair; None for samples in any order.
-    time_step : float
-        Time between frames.
-    reversible : bool
-        Whether pairs count in both directions of time.
-    """
+    """Settings of a fit in a given basis; the fields are parameters of `KernelDiffusionMap`."""
 
     n_components: int = 4
     center: bool = True
@@ -134,20 +110,7 @@ class FitSpec:
 
 @dataclass(frozen=True)
 class SearchPlan:
-    """Settings of a search.
-
-    Attributes
-    ----------
-    basis : BasisSpec
-    fit : FitSpec
-    families, bandwidths, bandwidth_range, regularizations, scoring, max_extensions, n_jobs, checkpoint, progress :
-        As in `KernelSearchCV`.
-    metric_rounds : int
-        As in `AdaptiveDiffusionMap`.
-    max_search_samples : int or None
-        Candidates are evaluated on a random subsample of at most this size; pairs of frames are drawn in runs.
-    random_state : int, RandomState instance or None
-    """
+    """Settings of a search; the fields are parameters of `KernelSearchCV` and `AdaptiveDiffusionMap`."""
 
     basis: BasisSpec
     fit: FitSpec
@@ -166,7 +129,7 @@ class SearchPlan:
 
     @property
     def adaptive(self) -> bool:
-        """Whether bandwidths and regularizations are searched from coarse to fine instead of on a grid."""
+        """True if bandwidths and regularizations are searched from coarse to fine instead of on a grid."""
         return isinstance(self.bandwidths, str) and self.bandwidths == "auto"
 
     @property

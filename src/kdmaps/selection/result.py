@@ -60,8 +60,8 @@ class SearchResult:
         others = [c for c in final if c.kernel != best.kernel and np.isfinite(c.value)]
         second = max(others, key=lambda c: c.value, default=None)
         margin = best.value - second.value if second else np.inf
-        # A score of standard error s over independent folds of N_f of N samples has the variance s² N/N_f in one fold.
-        # A sub-Gaussian law of that variance has c N_f = N_f/(2 N s²) for the sum of r terms, r² as much for each.
+        # A score with standard error s over independent folds of N_f of N samples has the variance s² N/N_f in a fold.
+        # For a sub-Gaussian law of this variance, c N_f = N_f/(2 N s²) for the sum of r terms, r² times that for each.
         n_samples, fold_size = len(self.assignment), float(np.count_nonzero(self.assignment == 2, axis=0).mean())
         variance = max(best.standard_error**2, np.finfo(float).tiny) * n_samples / fold_size
         concentration = r**2 / (2 * variance * fold_size)

@@ -20,13 +20,13 @@ class Score:
     Attributes
     ----------
     value : float
-        What selection maximises.
+        The quantity that is maximised.
     replicates : ndarray of shape (n_folds,)
         The score without each fold in turn, for `jackknife_error`.
     fold_values : ndarray of shape (n_folds,)
         The score of each fold by itself.
     plain : float
-        The score before a standard error is subtracted: of a few folds, that error is little more than a guess.
+        The score before a standard error is subtracted, which a few folds determine poorly.
     timescales : ndarray of shape (r,) or None
         The time scales on the test samples of all folds, where the score is made of them.
     """
@@ -52,8 +52,8 @@ def jackknife_error(replicates: np.ndarray) -> float:
 def jackknife_replicates(left_out: np.ndarray, coverage: float) -> np.ndarray:
     """Return the jackknife replicates from the scores without each fold, if every sample is tested `coverage` times.
 
-    If every sample is tested c times, a fold left out takes away only 1/c of what its samples contribute, and F folds
-    are worth F/c independent ones: deviations are √c too small.
+    If every sample is tested c times, leaving out a fold removes only 1/c of the contribution of its samples, and F
+    folds are worth F/c independent ones: deviations are √c too small.
     """
     mean = left_out.mean()
     return mean + (left_out - mean) * np.sqrt(max(coverage, 1.0))
@@ -62,8 +62,7 @@ def jackknife_replicates(left_out: np.ndarray, coverage: float) -> np.ndarray:
 def ritz_pairs(covariance: np.ndarray, energy: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Solve Pw = tEw with wᵀEw = 1 for stacks of matrices; (n, r) and (n, r, r).
 
-    Time scales t, ascending and at least 0, and directions w; t = -inf where E is not positive: no energy on the test
-    samples, no time scale.
+    Return time scales t, ascending and at least 0, and directions w; t = -inf where E is not positive definite.
     """
     try:
         root = np.linalg.inv(np.linalg.cholesky(energy))
@@ -82,15 +81,15 @@ class PooledScore:
     """Σ_k t_k^p of the time scales t on the test samples of all folds, its jackknife, and their derivatives.
 
     The t are the eigenvalues of (Σ_f P_f, Σ_f E_f), P_f = n_f UᵀΣ_fU and E_f = n_f UᵀL_fU for the modes U of fold f and
-    the operators of its n_f test samples. The modes of every fold are turned towards those of all samples first, so
-    that their r×r matrices may be added. Pooling keeps one fold with a nearly singular UᵀL_fU from deciding the score.
+    the operators of its n_f test samples. The modes of every fold are first turned towards the modes of all samples, so
+    that the r×r matrices can be added. Pooling keeps a fold with a nearly singular UᵀL_fU from deciding the score.
 
     Parameters
     ----------
     covariances, energies : ndarray of shape (F, r, r)
         P_f and E_f.
     coverage : float
-        How often a sample is tested, on average.
+        Mean number of times that a sample is tested.
     power : float, default=0.5
         p.
     """
@@ -107,7 +106,7 @@ class PooledScore:
 
     @property
     def timescales(self) -> np.ndarray:
-        """Time scales of all folds, ascending; -inf if there is no energy."""
+        """Time scales of all folds, ascending; -inf without energy."""
         return self._times[0]
 
     @property
@@ -116,7 +115,7 @@ class PooledScore:
         return self._times[1 + self._n :]
 
     def _score(self, times: np.ndarray) -> np.ndarray:
-        """Return the score of time scales, in the last axis; -inf where there are none."""
+        """Return the score of time scales, in the last axis; -inf without them."""
         known = np.all(times >= 0, axis=-1)
         return np.where(known, np.sum(np.maximum(times, 0) ** self.power, axis=-1), -np.inf)
 
@@ -137,7 +136,7 @@ class PooledScore:
         return jackknife_replicates(self.left_out, self.coverage) if known else self.left_out
 
     def lower_bound(self, caution: float) -> float:
-        """Return the score minus `caution` jackknife standard errors; -inf where there are no time scales."""
+        """Return the score minus `caution` jackknife standard errors; -inf without time scales."""
         value = float(self._scores[0])
         if caution == 0:
             return value
@@ -169,26 +168,15 @@ class PooledScore:
 class PooledAutocorrelations(PooledScore):
     """Σ_k f(ν_k) of the autocorrelations ν = 1 - 1/t on the test pairs of all folds, and its jackknife.
 
-    Parameters
-    ----------
-    covariances, energies, coverage :
-        As in `PooledScore`, of pairs of frames.
-    measure : callable
-        f, of autocorrelations that are not negative.
+    The arguments are described in `PooledScore`; `measure` is f, a function of non-negative autocorrelations.
     """
 
-    def __init__(
-        self,
-        covariances: np.ndarray,
-        energies: np.ndarray,
-        coverage: float,
-        measure: Callable[[np.ndarray], np.ndarray],
-    ):
+    def __init__(self, covariances: np.ndarray, energies: np.ndarray, coverage: float, measure: Callable[..., Any]):
         super().__init__(covariances, energies, coverage)
         self._measure = measure
 
     def _score(self, times: np.ndarray) -> np.ndarray:
-        # What has turned to its opposite after a lag is noise, and no slow mode.
+        # Negative autocorrelations are noise.
         values = np.sum(self._measure(1 - 1 / np.maximum(times, 1)), axis=-1)
         return np.where(np.all(times >= 0, axis=-1), values, -np.inf)
 
@@ -199,7 +187,7 @@ class PooledAutocorrelations(PooledScore):
 
 
 def pooled_parts(fit: CrossFit) -> tuple[np.ndarray, np.ndarray, float]:
-    """Return P_f, E_f and the coverage of `PooledScore`, each fold's modes turned towards those of all samples."""
+    """Return P_f, E_f and the coverage of `PooledScore`, with the modes of the folds turned as described there."""
     weight = np.array([fold.test_weight for fold in fit.folds])[:, None, None]
     turned = np.swapaxes(fit.rotations, 1, 2)
     covariances, energies = (
@@ -219,7 +207,7 @@ def pooled_ritz_timescales(fit: CrossFit) -> np.ndarray:
     return pooled_score(fit).timescales
 
 
-#: How many standard errors are subtracted from the score; see `python -m experiments.regret`.
+#: Number of standard errors subtracted from the score (measured by `python -m experiments.regret`).
 CAUTION = 1.0
 
 
@@ -227,12 +215,12 @@ def select_by_timescale(fit: CrossFit) -> Score:
     """Σ_k √t_k of the pooled held-out time scales t_k, minus one jackknife standard error.
 
     By Courant and Fischer, every t_k of a fixed function space is at most the k-th longest time scale of the system (in
-    the population), so any increasing function of them is maximal for the true slow modes. The square root keeps the
-    sampling fluctuation of the slowest mode, which all candidates share, from drowning the differences in the others;
-    the lower bound prefers, of two candidates that look alike, the one that the folds agree on.
+    the population), so any increasing function of them is maximal for the true slow modes. The square root reduces the
+    weight of the sampling fluctuation of the slowest mode, which all candidates share; of two similar candidates the
+    lower bound prefers the one with smaller differences between folds.
     """
     pooled = pooled_score(fit)
-    fold_values = pooled.fold_timescales.sum(axis=1)  # `scores.timescale`
+    fold_values = pooled.fold_timescales.sum(axis=1)  # `timescale_score` of each fold
     bounds = pooled.lower_bound(CAUTION), pooled.lower_bound(0)
     return Score(bounds[0], pooled.replicates, fold_values, bounds[1], pooled.timescales)
 
@@ -262,15 +250,15 @@ def timescale_score(covariance: np.ndarray, energy: np.ndarray) -> float:
     try:
         factor = linalg.cho_factor(energy, lower=True)
     except np.linalg.LinAlgError:
-        return -np.inf  # a mode without energy on the test samples is constant there: it has no time scale
+        return -np.inf  # a mode without energy on the test samples is constant there, without a time scale
     return float(np.trace(linalg.cho_solve(factor, covariance)))
 
 
 def vamp_score(covariance: np.ndarray, energy: np.ndarray, power: int = 2) -> float:
     """Σ_k ν_k^power of the autocorrelations of r fixed modes on pairs of frames that they were not fitted to.
 
-    The ν are the eigenvalues of (C_τ, C₀) = (VᵀΣV - VᵀLV, VᵀΣV), as far as they are positive. Its population value is
-    at most that of the r slowest modes of the system.
+    The ν are the positive eigenvalues of (C_τ, C₀) = (VᵀΣV - VᵀLV, VᵀΣV). The population value is largest for the r
+    slowest modes of the system.
     """
     try:
         correlations = linalg.eigh(covariance - energy, covariance, eigvals_only=True)
@@ -282,7 +270,7 @@ def vamp_score(covariance: np.ndarray, energy: np.ndarray, power: int = 2) -> fl
 def vampe(fold: FoldFit) -> float:
     """2 Σ_k ν_k (C_τ)_kk - Σ_kl ν_k ν_l (C₀)_kl² on the test pairs, with the autocorrelations ν of the training pairs.
 
-    How much of the transfer operator the modes explain, in the Hilbert–Schmidt norm (Wu and Noé 2020).
+    The part of the transfer operator that the modes explain, in the Hilbert–Schmidt norm (Wu and Noé 2020).
     """
     nu = 1 - np.diagonal(fold.train_energy)
     lagged = fold.test_covariance - fold.test_energy
@@ -324,18 +312,18 @@ SCORINGS: dict[str, Callable[[CrossFit], Score]] = {
     "eigsum": mean_over_folds(eigsum),
     "gap": mean_over_folds(gap),
 }
-#: Those that need pairs of frames.
+#: Scores of pairs of frames.
 LAGGED_SCORINGS: dict[str, Callable[[CrossFit], Score]] = {
     "vamp1": select_by_autocorrelation(1),
     "vamp2": select_by_autocorrelation(2),
     "vampe": mean_over_folds(vampe),
 }
-#: What "auto" stands for, for samples and for pairs of frames.
+#: Scorings of "auto" for samples and for pairs of frames.
 DEFAULT_SCORING, DEFAULT_LAGGED_SCORING = "timescale", "vamp2"
 
 
 def chosen_scoring(scoring: Any, lag: int | None) -> Any:
-    """Return what `scoring`, the argument of an estimator, stands for."""
+    """Return the parameter `scoring` of an estimator, with "auto" replaced by a name."""
     if not isinstance(scoring, str) or scoring != "auto":
         return scoring
     return DEFAULT_SCORING if lag is None else DEFAULT_LAGGED_SCORING

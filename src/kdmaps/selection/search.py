@@ -35,16 +35,7 @@ FEW_SAMPLES = 1000
 
 
 def search(source: Source, weight: np.ndarray | None, groups: Any, plan: SearchPlan) -> Search:
-    """Evaluate every candidate of a plan on held-out samples.
-
-    Parameters
-    ----------
-    source : Source
-        All samples.
-    weight : ndarray of shape (n_samples,) or None
-    groups : array-like of shape (n_samples,) or None
-    plan : SearchPlan
-        Checked.
+    """Evaluate every candidate of a checked plan on held-out samples.
 
     Raises
     ------
@@ -80,7 +71,7 @@ def _search(data: SearchData, plan: SearchPlan, checkpoint: Checkpoint) -> Searc
 
 
 def _check_found(best: Candidate, plan: SearchPlan) -> None:
-    """Raise a ValueError if the best candidate has no score."""
+    """Raise a ValueError if the best candidate was rejected."""
     if best.value == -np.inf:
         raise ValueError(
             f"No candidate has a finite score: the samples do not determine n_components={plan.fit.n_components} "
@@ -156,7 +147,7 @@ class _Sweep:
         return best, self.data.fold(best.kernel)  # its fit raises the error
 
     def _is_sound(self, moments: FoldedMoments, regularization: float) -> bool:
-        """Whether a fit with all samples is well conditioned."""
+        """Return True if a fit with all samples is well conditioned."""
         modes = self.data.modes(moments, regularization)
         return modes is not None and modes.condition_number <= MAX_CONDITION
 
@@ -205,7 +196,7 @@ def _extend(sweep: _Sweep, most: int) -> tuple[Candidate, list[str]]:
     """Extend the grid beyond edges on which the best candidate lies; return the best one and what was done.
 
     A candidate beyond the grid has to be better by more than the standard error of the difference: the held-out score
-    is noisier there, and a plateau is no reason to continue.
+    is noisier there, and the search should not continue along a plateau.
     """
     best = sweep.best
     extensions: list[str] = []
