@@ -105,5 +105,5 @@ def test_equal_metrics_have_equal_hashes():
 def test_bandwidths_at_landmarks_are_not_learned_in_a_metric():
     settings = {"basis": "landmarks", "n_features": 5, "learn_bandwidths": True, "random_state": 0}
     model = kdmaps.VariationalKernelMap(1, kernels=[Metric(Gaussian(2.0), np.eye(3))], **settings)
-    with pytest.raises(ValueError, match="no learnable bandwidth"):
+    with pytest.raises(ValueError, match="bandwidth that cannot be learned"):
         model.fit(RNG.standard_normal((50, 3)))

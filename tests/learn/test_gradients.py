@@ -95,14 +95,14 @@ def test_gradient_for_every_diffusion(name, diffusion):
 
 
 @pytest.mark.parametrize("name", PARAMETRISATIONS)
-def test_missing_ingredients_are_named(samples, name):
+def test_error_names_the_term_without_its_statistics(samples, name):
     parametrisation, theta = make_parametrisation(name, samples)
     for term in MISSING[name]:
         with pytest.raises(ValueError, match=term):
             Problem(parametrisation, make_objective({term: 1.0}, 3), 0.05).evaluate(theta)
 
 
-def test_precision_stays_local(samples):
+def test_double_precision_of_jax_stays_local(samples):
     parametrisation, theta = make_parametrisation("dictionary", samples)
     Problem(parametrisation, make_objective("eig-only", 3), 0.05).evaluate(theta)
     assert jax.numpy.ones(2).dtype == np.float32
@@ -122,7 +122,7 @@ SPACE_TERMS = ("eig", "sub", "rkhs", "dirichlet", "heldout")
 
 @pytest.mark.parametrize("term", SPACE_TERMS)
 @pytest.mark.parametrize("name", ["bandwidths", "dictionary"])
-def test_gradient_where_symmetry_makes_modes_degenerate(name, term):
+def test_gradient_of_degenerate_modes(name, term):
     """Samples and landmarks that a quarter turn maps to themselves: modes come in pairs of equal time scale."""
     rng = np.random.default_rng(0)
     turn = np.array([[0.0, -1.0], [1.0, 0.0]])

@@ -29,7 +29,7 @@ from shared import known_warning
 
 
 def searched(X, n_components, n_features, **settings):
-    """What a search hands to a refinement."""
+    """Data of a search, for its refinement."""
     plan = kdmaps.KernelSearchCV(n_components, n_features=n_features, **settings)._plan()
     return SearchData.gather(ArraySource(X, checked=True), None, None, plan, seed=0)
 
@@ -75,7 +75,7 @@ def parametrised():
     return Anisotropy(Samples.of(X), basis, bound=2.0, narrowing=0.3)
 
 
-def test_narrowing_has_a_bound_of_its_own(parametrised):
+def test_separate_bound_on_narrowing(parametrised):
     sigma = parametrised.kernel(np.array([-50.0, 50.0])).bandwidth
     np.testing.assert_allclose(np.log(sigma / 2.0), [-0.3, 2.0], rtol=1e-12)
     h = 1e-6  # slope c on both sides of θ = 0, up to the curvature times h
@@ -136,10 +136,10 @@ def test_a_refinement_does_not_depend_on_its_rival():
     assert compared.score_difference == pytest.approx(alone.candidate.value - rival.value, rel=1e-12)
 
 
-def test_descent_does_not_start_on_the_bound():
-    """At the bound on narrowing the slope is 0: no coordinate would ever move, not even one that does well to widen."""
+def test_descent_does_not_start_at_the_bound():
+    """At the bound on narrowing the slope is 0: no coordinate would move, even if a larger bandwidth scored higher."""
     data = searched(kdmaps.problems.load("ou2d-4").sample(150, random_state=3), 2, 40)
-    # narrower than `narrowest`, so that narrowing has the smallest bound there is, and narrower still scores best
+    # Below `narrowest`, so that the bound on narrowing is smallest; an even narrower kernel would score best.
     start = judged(data, RationalQuadratic(5.0, 6.0), 1e-3)
     x, y = refine(data, start, start, max_steps=3, narrowest=10.0)[0].candidate.kernel.bandwidth
     assert x == pytest.approx(6.0, rel=2e-3)  # bound 1e-3
@@ -151,8 +151,8 @@ ROOT = np.array([[0.8, 0.5], [-0.3, 1.2]])
 
 
 @pytest.mark.parametrize("diffusion", DIFFUSIONS)
-def test_energies_are_the_same_in_the_coordinates_of_a_metric(diffusion):
-    """The features of k₀ at y = xH are those of the metric at x, and so are their sums, for every kind of tensor."""
+def test_energies_agree_in_the_coordinates_of_a_metric(diffusion):
+    """Features of k₀ at y = xH and of the metric at x agree, and so do their sums, for every kind of tensor."""
     samples = make_samples(DIFFUSIONS[diffusion])
     kernel = Mixture([Matern(1.5, 1.5), RationalQuadratic(2.0, [2.0, 1.0])], [0.6, 0.4])
     bases = (
@@ -170,7 +170,7 @@ def test_energies_are_the_same_in_the_coordinates_of_a_metric(diffusion):
         np.testing.assert_allclose(getattr(in_y, name), expected, rtol=0, atol=1e-12 * np.abs(expected).max())
 
 
-def test_the_bandwidths_of_a_metric_are_those_of_its_coordinates():
+def test_a_metric_is_refined_in_its_coordinates():
     """Refining k₀(xH) is refining k₀ at the samples xH, whose diffusion is HᵀH."""
     X = kdmaps.problems.load("ou2d-4").sample(150, random_state=0)
     kernel, found = RationalQuadratic(5.0, 4.0), []
@@ -189,14 +189,14 @@ def test_the_bandwidths_of_a_metric_are_those_of_its_coordinates():
     assert metric.value == pytest.approx(plain.value, rel=1e-9)
 
 
-def test_descent_has_the_folds_of_one_draw_but_two_at_least():
+def test_descent_uses_the_folds_of_one_draw():
     data = searched(np.random.default_rng(0).standard_normal((60, 2)), 2, 20, cv=4)
     np.testing.assert_array_equal(descent_folds(data.folds).assignment, data.folds.assignment[:, :4])
     same = Folds([(np.arange(5, 10), np.arange(5)), (np.arange(6, 10), np.arange(5))], 10)
-    assert len(descent_folds(same)) == 2  # the first tests all that is tested, but a jackknife needs two
+    assert len(descent_folds(same)) == 2  # one fold tests all samples, but a jackknife needs two
 
 
-def test_what_is_far_behind_is_not_refined():
+def test_a_start_far_below_the_rival_is_not_refined():
     data = searched(kdmaps.problems.load("ou2d-4").sample(150, random_state=0), 2, 40)
     start = judged(data, Gaussian(6.0), 1e-3)
 
@@ -235,4 +235,4 @@ except ImportError as error:
 def test_only_the_objectives_of_the_paper_need_jax():
     done = subprocess.run([sys.executable, "-c", WITHOUT_JAX], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert "need jax, which is not installed: pip install 'kdmaps[learn]'" in done.stdout
+    assert "pip install 'kdmaps[learn]'" in done.stdout

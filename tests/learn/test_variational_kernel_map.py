@@ -1,4 +1,4 @@
-"""The estimator: the scikit-learn contract, the paper's variants, and what learning may not do."""
+"""VariationalKernelMap: the scikit-learn contract, the paper's variants, bounds and errors."""
 
 import subprocess
 import sys
@@ -67,8 +67,8 @@ def test_varrff_stays_in_its_bounds(X):
 
 
 @known_warning()  # trivial modes are the point
-def test_uncentred_eigenvalue_sum_ends_while_there_are_modes(X):
-    """Without centring the eigenvalue sum grows with the bandwidth for ever (the paper's trivialisation)."""
+def test_uncentred_eigenvalue_sum_keeps_all_modes(X):
+    """Without centring the eigenvalue sum grows with the bandwidth without end (the paper's trivialisation)."""
     settings = {**QUICK, "n_components": 4, "adam_steps": 100, "learning_rate": 0.5}
     model = VariationalKernelMap(**settings, objective="eig-only", center=False).fit(X)
     assert model.history_["sigma"][-1].max() > 10 * model.history_["sigma"][0].max()
@@ -90,7 +90,7 @@ def test_uncentred_eigenvalue_sum_ends_while_there_are_modes(X):
         {"objective": {"pde": 1.0}},
     ],
 )
-def test_senseless_arguments_are_refused(X, wrong):
+def test_invalid_arguments(X, wrong):
     with pytest.raises(ValueError, match=r"objective|term|basis|adam_steps|bound|floor|kernels|bandwidth"):
         VariationalKernelMap(**{**QUICK, **wrong}).fit(X)
 
@@ -98,23 +98,23 @@ def test_senseless_arguments_are_refused(X, wrong):
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"n_components": "a"}, "n_components must be a positive integer, got 'a'"),
-        ({"n_components": None}, "n_components must be a positive integer, got None"),
-        ({"bandwidth": -1}, "bandwidth must be positive and finite, got -1"),
-        ({"bandwidth": None}, "bandwidth must be positive and finite, got None"),
-        ({"bandwidth": ["a"]}, r"bandwidth must be a number or one number per coordinate, got \['a'\]"),
-        ({"objective": None}, "objective must be one of eig-only, .* or a mapping of term to weight, got None"),
-        ({"objective": {1: 1.0}}, r"Unknown term\(s\) 1 of objective; choose from eig"),
-        ({"objective": {"eig": "a"}}, "objective must give every term a finite number"),
-        ({"objective": {"eig": np.nan}}, "objective must give every term a finite number"),
-        ({"kernels": 5}, "kernels must be None or a non-empty list of names or kernels, got 5"),
-        ({"generator": 5}, "generator must be None or a callable"),
-        ({"objective": {"pde": 1.0}, "learn_bandwidths": False}, "'pde' of the objective needs a generator: give"),
-        ({"objective": {"anchor": 1.0}, "learn_bandwidths": False}, "'anchor' .* use learn_bandwidths=True"),
-        ({"objective": {"gini": 1.0}, "basis": "fourier"}, "'gini' .* use basis='landmarks'"),
+        ({"n_components": "a"}, "n_components .*'a'"),
+        ({"n_components": None}, "n_components .*None"),
+        ({"bandwidth": -1}, "bandwidth .*-1"),
+        ({"bandwidth": None}, "bandwidth .*None"),
+        ({"bandwidth": ["a"]}, r"bandwidth .*\['a'\]"),
+        ({"objective": None}, "objective .*eig-only.*None"),
+        ({"objective": {1: 1.0}}, r"term\(s\) 1 .*eig"),
+        ({"objective": {"eig": "a"}}, "finite number"),
+        ({"objective": {"eig": np.nan}}, "finite number"),
+        ({"kernels": 5}, "kernels .*5"),
+        ({"generator": 5}, "generator .*callable"),
+        ({"objective": {"pde": 1.0}, "learn_bandwidths": False}, "'pde' .*generator"),
+        ({"objective": {"anchor": 1.0}, "learn_bandwidths": False}, "'anchor' .*learn_bandwidths=True"),
+        ({"objective": {"gini": 1.0}, "basis": "fourier"}, "'gini' .*basis='landmarks'"),
     ],
 )
-def test_what_is_wrong_is_named_with_its_remedy(X, wrong, message):
+def test_errors_name_argument_and_value(X, wrong, message):
     with pytest.raises(ValueError, match=message):
         VariationalKernelMap(**{**QUICK, **wrong}).fit(X)
 
@@ -127,7 +127,7 @@ def test_import_does_not_import_jax():
 @pytest.mark.parametrize(
     "settings", [{}, {"kernels": [kdmaps.kernels.Gaussian(1.0), "matern52"]}, {"basis": "fourier"}]
 )
-def test_saved_as_the_model_that_it_learned(settings, tmp_path):
+def test_save_and_load(settings, tmp_path):
     X = kdmaps.problems.load("dw1d").sample(200, random_state=0)
     settings = {"learn_bandwidths": False, **settings} if "kernels" in settings else settings
     model = VariationalKernelMap(2, n_features=20, adam_steps=2, lbfgs_steps=1, random_state=0, **settings).fit(X)

@@ -38,7 +38,7 @@ SMALLEST_GAIN, PATIENCE = 0.005, 3
 #: Length of the first step in θ: where the score is flat, the gradient is short but the minimum may be far away.
 FIRST_STEP = 0.5
 #: A start is not refined if its score is lower than the rival's by more than this many standard errors of the
-#: difference, and of its own score: refinement gains one of the latter at most, as a rule.
+#: difference, and of its own score: a refinement rarely gains more than one of the latter.
 HOPELESS = (3.0, 2.0)
 
 
@@ -86,11 +86,11 @@ class Refinement:
 
         Its score has to be higher by more than the standard error of the difference, or not lower by more than that
         if the folds agree better on its modes. The score alone prefers modes that level off in the tails, because the
-        few samples that a fold has there shorten the time scale of a mode that grows. Where scores are equal within
+        few samples that a fold has there shorten the time scale of a mode that grows. If scores are equal within
         their error, a kernel that suits the system makes the modes of different samples more alike; a kernel that
         suits only this sample does not.
 
-        If a mode was replaced, better agreement is no evidence that the new mode is slower: then the score has to be
+        Better agreement on a mode that was replaced does not show that the new one is slower: then the score has to be
         higher, too.
         """
         allowed = 1 if not self.steadier else -1 if self.exchanged <= MOST_EXCHANGED else 0
@@ -130,7 +130,7 @@ def refine(
     max_steps : int
         Maximum number of steps of L-BFGS.
     progress : bool
-        Whether to show a progress bar.
+        Show a progress bar.
     rival_moments : FoldedMoments, optional
         The sums of the rival, if they have been computed.
 

@@ -62,7 +62,7 @@ def top_modes(covariance: Any, penalty: Any, n_modes: int, single_vectors: bool 
     n_modes : int
         r < p.
     single_vectors : bool
-        Whether the loss depends on single modes; its derivative is then guarded, not exact, where eigenvalues agree.
+        True for a loss of single modes; its derivative is then guarded, not exact, where eigenvalues agree.
     """
     return _forward(covariance, penalty, n_modes, single_vectors)[0]
 
@@ -202,7 +202,7 @@ def make_state(statistics: Statistics, log_regularization: Any, objective: Objec
 def _value_and_adjoint(statistics: Statistics, log_regularization: Any, weights: Any, objective: Objective) -> Any:
     """((J, report), (adjoint of the statistics, derivative by log λ)); `report` holds the terms, μ and the gap.
 
-    The weights of the objective are an argument of their own, so that their values are not compiled into the program.
+    The weights of the objective are a separate argument, so that their values are not compiled into the program.
     """
 
     def total(statistics: Statistics, log_regularization: Any) -> tuple[jax.Array, dict[str, Any]]:

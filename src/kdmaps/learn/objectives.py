@@ -65,7 +65,7 @@ class Objective:
     n_components : int
         r.
     center : bool
-        Whether the covariance is centred.
+        True for a centred covariance.
     eta : float
         η of eq:anchor-loss. (The modes of the eigenproblem are orthogonal: it multiplies zero.)
     power : float

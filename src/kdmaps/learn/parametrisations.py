@@ -67,7 +67,7 @@ class Anisotropy(Parametrisation):
     """σ_j = σ·exp(s(θ_j)) for every coordinate j, with s(θ) = c·tanh θ; c = 1 is the paper's VarRFF.
 
     The frequencies were drawn once, at σ. In every family they are proportional to 1/σ_j, and become w_j·exp(-s(θ_j)).
-    The kernel may be a mixture: all its bandwidths are scaled together. If narrowing has a bound b of its own,
+    The kernel may be a mixture: all its bandwidths are scaled together. With a separate bound b on narrowing,
     s(θ) = b·tanh(cθ/b) for θ < 0, which continues s smoothly.
 
     Parameters
@@ -258,9 +258,9 @@ class Bandwidths(_LandmarkMixture):
             T = kernel.linear_map
             if T is None or T.ndim or kernel.smoothness < 1 or isinstance(kernel, Mixture):
                 raise ValueError(
-                    f"{kernel!r} has no learnable bandwidth: a radial C¹ family with a single bandwidth has one. "
-                    "Learn weights only, or use basis='fourier'; a metric H can be given as samples XH with the "
-                    "diffusion HᵀH instead."
+                    f"{kernel!r} has a bandwidth that cannot be learned: only radial C¹ kernels with a single one "
+                    "allow it. Learn weights only, or use basis='fourier'; a metric H can be given as samples XH with "
+                    "the diffusion HᵀH instead."
                 )
         super().__init__(samples, kernels, landmarks, origin, floor)
         self.learn_weights, self.start = learn_weights, np.zeros(len(kernels) * (2 if learn_weights else 1))
@@ -298,7 +298,7 @@ def mixture_adjoint(samples: Samples, basis: LandmarkBasis, adjoint: Statistics)
     """Return the derivatives of a loss by β and log σ, (2, L), from its derivatives by the statistics, in one pass.
 
     With φ = Σ_ℓ β_ℓ κ_ℓ(s/σ_ℓ²), g = Σ_ℓ 2β_ℓ κ_ℓ'(s/σ_ℓ²)/σ_ℓ² and squared distances s, s^D in the metrics 1 and D
-    (S^D between landmarks), the energy is ½[(g∘s^D)ᵀg + gᵀ(g∘s^D)] - ½ S^D∘gᵀg (see `LandmarkBasis`). Hence
+    (S^D between landmarks), the energy is ½[(g∘s^D)ᵀg + gᵀ(g∘s^D)] - ½ S^D∘gᵀg, as in `LandmarkBasis`. Hence
 
         φ̄ = φ(Ḡ+Ḡᵀ) + total̄,        ḡ = s^D∘(gĒ) + (g∘s^D)Ē - g(S^D∘Ē)        (Ē symmetrised).
     """

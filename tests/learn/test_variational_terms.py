@@ -1,4 +1,4 @@
-"""The differentiable eigenproblem against differences, where eigenvalues agree included."""
+"""The differentiable eigenproblem against differences, also where eigenvalues agree."""
 
 import jax
 import jax.numpy as jnp
@@ -97,12 +97,12 @@ def test_eigenpairs(spectrum):
     np.testing.assert_allclose(modes.vectors.T @ B @ modes.vectors, np.eye(3), atol=1e-10)
 
 
-def test_the_cut_through_a_cluster_is_finite():
+def test_a_cut_through_a_cluster_has_a_finite_derivative():
     S, B = pencil([2.0, 1.0, 1.0, 1.0, 0.5, 0.3, 0.1])
     gradient = jax.grad(lambda S: SPACE_LOSSES["projector"](top_modes(S, B, 3, False)))(S)
     assert np.all(np.isfinite(gradient))
 
 
-def test_no_positive_definite_penalty_gives_nan():
+def test_an_indefinite_penalty_gives_nan():
     S, B = pencil(SPECTRA["generic"])
     assert np.all(np.isnan(top_modes(S, B - 10 * np.eye(7), 3, False).values))
