@@ -23,6 +23,7 @@ from kdmaps.cli._options import (
     HelpAllOption,
     in_options,
     option,
+    rare,
     require,
     require_one_of,
     with_files,
@@ -45,72 +46,48 @@ KERNELS, BASES = ("auto", *FAMILIES), ("auto", "fourier", "landmarks")
 def fit(
     files: Files,
     lag: Annotated[
-        str | None, option(panel=TRAJECTORY, metavar="N|auto", help="Rows are a trajectory: use pairs N rows apart.")
+        str | None, option(TRAJECTORY, "Rows are a trajectory: use pairs N rows apart.", metavar="N|auto")
     ] = None,
-    time_step: Annotated[
-        float | None, option(panel=TRAJECTORY, min=0, metavar="T", help="Time between rows, with --lag.")
-    ] = None,
-    unit: Annotated[
-        str | None, option(panel=TRAJECTORY, metavar="UNIT", help="Unit of the time step, such as ps.")
-    ] = None,
+    time_step: Annotated[float | None, option(TRAJECTORY, "Time between rows, with --lag.", min=0, metavar="T")] = None,
+    unit: Annotated[str | None, option(TRAJECTORY, "Unit of the time step, such as ps.", metavar="UNIT")] = None,
     ordered: Annotated[
         bool | None,
-        option(
-            panel=TRAJECTORY,
-            help="Without --lag: whether rows are in temporal order, so that folds are blocks. (default: detected)",
-            rare=True,
+        rare(
+            TRAJECTORY,
+            "Without --lag: whether rows are in temporal order, so that folds are blocks. (default: detected)",
         ),
     ] = None,
     keep_columns: Annotated[
-        bool,
-        option("--keep-columns", panel=KERNEL, help="Fit columns that look like a time or an index too.", rare=True),
+        bool, rare(KERNEL, "Fit columns that look like a time or an index too.", "--keep-columns")
     ] = False,
-    modes: Annotated[int, option(panel=KERNEL, min=1, metavar="N", help="Number of modes.")] = 4,
-    kernel: Annotated[str, option(panel=KERNEL, help=f"{', '.join(KERNELS)}.", rare=True)] = "auto",
-    bandwidth: Annotated[
-        float | None, option(panel=KERNEL, min=0, help="Bandwidth of the kernel. (default: searched)", rare=True)
-    ] = None,
+    modes: Annotated[int, option(KERNEL, "Number of modes.", min=1, metavar="N")] = 4,
+    kernel: Annotated[str, rare(KERNEL, f"{', '.join(KERNELS)}.")] = "auto",
+    bandwidth: Annotated[float | None, rare(KERNEL, "Bandwidth of the kernel. (default: searched)", min=0)] = None,
     regularization: Annotated[
-        float | None, option("--lambda", panel=KERNEL, min=0, help="Regularization λ. (default: searched)", rare=True)
+        float | None, rare(KERNEL, "Regularization λ. (default: searched)", "--lambda", min=0)
     ] = None,
-    basis: Annotated[
-        str,
-        option(panel=KERNEL, help=f"Basis functions: {', '.join(BASES)}. PLUMED input needs fourier.", rare=True),
-    ] = "auto",
-    features: Annotated[int, option(panel=KERNEL, min=2, help="Number of basis functions.", rare=True)] = 300,
+    basis: Annotated[str, rare(KERNEL, f"Basis functions: {', '.join(BASES)}. PLUMED input needs fourier.")] = "auto",
+    features: Annotated[int, rare(KERNEL, "Number of basis functions.", min=2)] = 300,
     rates: Annotated[
-        str,
-        option(
-            panel=KERNEL, help=f"Samples that rates come from: {RATES[0]} (all) or {RATES[1]} (held-out).", rare=True
-        ),
+        str, rare(KERNEL, f"Samples that rates come from: {RATES[0]} (all) or {RATES[1]} (held-out).")
     ] = "ritz",
     independent: Annotated[
         bool,
-        option(
-            "--independent",
-            panel=KERNEL,
-            help="Distinguish modes that are new coordinates from functions of earlier modes.",
-            rare=True,
-        ),
+        rare(KERNEL, "Distinguish modes that are new coordinates from functions of earlier modes.", "--independent"),
     ] = False,
-    seed: Annotated[
-        int, option(panel=KERNEL, min=0, help="Seed; the same seed gives the same results.", rare=True)
-    ] = 0,
+    seed: Annotated[int, rare(KERNEL, "Seed; the same seed gives the same results.", min=0)] = 0,
     resamples: Annotated[
         int,
-        option(
-            panel=OUTPUT,
+        rare(
+            OUTPUT,
+            f"Resamples of the block bootstrap for the error bars: 0 for none, else {MIN_RESAMPLES} or more.",
             min=0,
-            help=f"Resamples of the block bootstrap for the error bars: 0 for none, else {MIN_RESAMPLES} or more.",
-            rare=True,
         ),
     ] = 200,
-    out: Annotated[Path, option(panel=OUTPUT, file_okay=False, metavar="DIR", help="Directory of the results.")] = Path(
+    out: Annotated[Path, option(OUTPUT, "Directory of the results.", file_okay=False, metavar="DIR")] = Path(
         "kdmaps-fit"
     ),
-    table_format: Annotated[
-        str, option("--table", panel=OUTPUT, help=f"Format of the modes: {', '.join(TABLE_FORMATS)}.", rare=True)
-    ] = "csv",
+    table_format: Annotated[str, rare(OUTPUT, f"Format of the modes: {', '.join(TABLE_FORMATS)}.", "--table")] = "csv",
     help_all: HelpAllOption = False,
 ) -> None:
     """Find the slow modes of samples; write model.npz, the modes and report.html."""

@@ -35,12 +35,9 @@ if TYPE_CHECKING:
 def transform(
     model: ModelArgument,
     files: Files,
-    out: Annotated[Path, option(panel=OUTPUT, help="File of the modes: .csv, .parquet, .npy or .npz.")] = Path(
-        "modes.csv"
-    ),
+    out: Annotated[Path, option(OUTPUT, "File of the modes: .csv, .parquet, .npy or .npz.")] = Path("modes.csv"),
     reference: Annotated[
-        Path | None,
-        option(panel=TRAJECTORY, exists=True, dir_okay=False, help="Trajectory of the fit, or the first of several."),
+        Path | None, option(TRAJECTORY, "Trajectory of the fit, or the first of several.", exists=True, dir_okay=False)
     ] = None,
     help_all: HelpAllOption = False,
 ) -> None:

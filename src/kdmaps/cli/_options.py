@@ -59,9 +59,14 @@ def require_one_of(values: tuple[str, ...], name: str, given: str) -> None:
     require(given in values, name, f"{given!r} is not one of {', '.join(values)}.")
 
 
-def option(*names: str, panel: str, help: str, rare: bool = False, **settings: Any) -> Any:
-    """Return an option in a group of `--help`; rare ones are shown by `--help-all` only."""
-    return typer.Option(*names, help=help, rich_help_panel=panel, hidden=rare, **settings)
+def option(panel: str, help: str, *names: str, **settings: Any) -> Any:
+    """Return an option in a group of `--help`."""
+    return typer.Option(*names, help=help, rich_help_panel=panel, **settings)
+
+
+def rare(panel: str, help: str, *names: str, **settings: Any) -> Any:
+    """Return an option that only `--help-all` shows."""
+    return option(panel, help, *names, hidden=True, **settings)
 
 
 def _show_all(ctx: Any, asked: bool) -> None:
@@ -86,8 +91,7 @@ HelpAllOption = Annotated[
     bool, typer.Option("--help-all", callback=_show_all, is_eager=True, help="Show the rare options too.")
 ]
 ModelArgument = Annotated[
-    Path,
-    typer.Argument(callback=existing, help="A model written by `kdmaps fit` or `save`.", show_default=False),
+    Path, typer.Argument(callback=existing, help="A model written by `kdmaps fit` or `save`.", show_default=False)
 ]
 
 
@@ -105,55 +109,44 @@ class Files:
         ),
     ]
     columns: Annotated[
-        str | None, option(panel=DATA, metavar="NAMES", help="Columns to use, as in x,y or 0:3. (default: all)")
+        str | None, option(DATA, "Columns to use, as in x,y or 0:3. (default: all)", metavar="NAMES")
     ] = None
-    angles: Annotated[
-        str | None, option(panel=DATA, metavar="NAMES", help="Columns that are angles: use cosine and sine.")
-    ] = None
-    degrees: Annotated[
-        bool, option("--degrees", panel=DATA, help="Angles are in degrees instead of radians.", rare=True)
-    ] = False
+    angles: Annotated[str | None, option(DATA, "Columns that are angles: use cosine and sine.", metavar="NAMES")] = None
+    degrees: Annotated[bool, rare(DATA, "Angles are in degrees instead of radians.", "--degrees")] = False
     weights: Annotated[
-        str | None, option(panel=DATA, metavar="NAME", help="Weights of a biased simulation: a column or file.")
+        str | None, option(DATA, "Weights of a biased simulation: a column or file.", metavar="NAME")
     ] = None
-    stride: Annotated[int, option(panel=DATA, min=1, help="Use every n-th row.", rare=True)] = 1
-    array: Annotated[str | None, option(panel=DATA, help="Name of the array in an .npz or .zarr file.", rare=True)] = (
-        None
-    )
+    stride: Annotated[int, rare(DATA, "Use every n-th row.", min=1)] = 1
+    array: Annotated[str | None, rare(DATA, "Name of the array in an .npz or .zarr file.")] = None
     header: Annotated[
         bool | None,
-        option(
+        rare(
+            DATA,
+            "Whether the first line of text contains column names. (default: if it has no number, or 0, 1, 2, …)",
             "--header/--no-header",
-            panel=DATA,
-            help="Whether the first line of text contains column names. (default: if it has no number, or 0, 1, 2, …)",
-            rare=True,
         ),
     ] = None
     topology: Annotated[
         Path | None,
-        option(
-            panel=TRAJECTORY, exists=True, dir_okay=False, metavar="FILE", help="Topology (.pdb …) of a trajectory."
-        ),
+        option(TRAJECTORY, "Topology (.pdb …) of a trajectory.", exists=True, dir_okay=False, metavar="FILE"),
     ] = None
     descriptor: Annotated[
-        str, option(panel=TRAJECTORY, metavar="NAME", help=f"Coordinates to compute: {' or '.join(DESCRIPTORS)}.")
+        str, option(TRAJECTORY, f"Coordinates to compute: {' or '.join(DESCRIPTORS)}.", metavar="NAME")
     ] = "heavy-atoms"
     groups: Annotated[
-        str | None,
-        option(panel=TRAJECTORY, help="Trajectory of each row: a column or file. (default: one per file)", rare=True),
+        str | None, rare(TRAJECTORY, "Trajectory of each row: a column or file. (default: one per file)")
     ] = None
     diffusion: Annotated[
         str | None,
-        option(
-            panel=KERNEL,
-            help="Diffusion tensor: a number, a diagonal as in 1,0.5, tangent, or a .npy file of one matrix or one per "
+        rare(
+            KERNEL,
+            "Diffusion tensor: a number, a diagonal as in 1,0.5, tangent, or a .npy file of one matrix or one per "
             "row. (default: identity)",
-            rare=True,
         ),
     ] = None
-    draw: Annotated[
-        str | None, option(panel=OUTPUT, metavar="NAMES", help="Columns or files to draw modes over, not fitted.")
-    ] = None
+    draw: Annotated[str | None, option(OUTPUT, "Columns or files to draw modes over, not fitted.", metavar="NAMES")] = (
+        None
+    )
 
     def __post_init__(self) -> None:
         require_one_of(DESCRIPTORS, "--descriptor", self.descriptor)

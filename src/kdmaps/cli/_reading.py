@@ -27,38 +27,18 @@ SHOWN_NAMES = 8
 
 @dataclass(frozen=True)
 class Samples:
-    """Samples in memory or mapped from a file, with what belongs to each.
-
-    Attributes
-    ----------
-    X : ndarray of shape (n_samples, d)
-    names : list of str or None
-        Column names.
-    weight, group : ndarray of shape (n_samples,) or None
-    places : dict of str to sequence
-        File and row of every sample: columns of the table of modes.
-    ordered : bool
-        True if rows are in temporal order.
-    diffusion :
-        The diffusion tensor, as estimators take it.
-    time_step : float or None
-        Time between rows in ps, if the trajectory files contain it and time matters.
-    notes : tuple of str
-        Warnings from reading the files.
-    drawn : dict of str to ndarray of shape (n_samples,)
-        Columns to draw the modes over.
-    """
+    """Samples in memory or mapped from a file, with what belongs to each."""
 
     X: np.ndarray
     names: list[str] | None
     weight: np.ndarray | None
     group: np.ndarray | None
-    places: dict[str, Any]
-    ordered: bool
+    places: dict[str, Any]  # file and row of every sample: columns of the table of modes
+    ordered: bool  # rows are in temporal order
     diffusion: Any
-    time_step: float | None
-    notes: tuple[str, ...]
-    drawn: dict[str, np.ndarray]
+    time_step: float | None  # between rows in ps, if time matters and the files contain it
+    notes: tuple[str, ...]  # warnings from reading the files
+    drawn: dict[str, np.ndarray]  # columns to draw the modes over
 
     def describe(self) -> str:
         """Return the number of samples and their columns."""

@@ -27,21 +27,20 @@ def states(
     model: ModelArgument,
     files: Files,
     number: Annotated[
-        int | None,
-        option("--states", panel=OUTPUT, min=2, metavar="N", help="Number of states. (default: by the largest gap)"),
+        int | None, option(OUTPUT, "Number of states. (default: by the largest gap)", "--states", min=2, metavar="N")
     ] = None,
     passage_times: Annotated[
         bool,
         option(
-            "--passage-times",
-            panel=OUTPUT,
-            help="Print mean first passage times between the cores of states. The model needs a lag, and rows the time "
+            OUTPUT,
+            "Print mean first passage times between the cores of states. The model needs a lag, and rows the time "
             "step of the fit.",
+            "--passage-times",
         ),
     ] = False,
-    out: Annotated[
-        Path, option(panel=OUTPUT, metavar="FILE", help="State of each row: .csv, .parquet or .npz.")
-    ] = Path("states.csv"),
+    out: Annotated[Path, option(OUTPUT, "State of each row: .csv, .parquet or .npz.", metavar="FILE")] = Path(
+        "states.csv"
+    ),
     help_all: HelpAllOption = False,
 ) -> None:
     """Assign samples to metastable states (PCCA+ of the slow modes); show populations and typical rows."""

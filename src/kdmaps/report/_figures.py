@@ -45,20 +45,10 @@ def svg(
     shape: tuple[int, int] | None = None,
     size: tuple[float, float] = SIZE,
 ) -> Markup:
-    """Return the drawing of `draw(ax)` as an SVG element.
+    """Return the drawing of `draw(ax)`, or of `draw(matrix of Axes)` if there is a shape, as an SVG element.
 
-    Parameters
-    ----------
-    draw : callable
-        Receives an Axes, or a matrix of Axes if there is a shape.
-    description : str
-        Text for screen readers; escaped here.
-    salt : str
-        Different for every figure of a page, so that the names of clip paths differ.
-    shape : tuple of int, optional
-        Rows and columns of Axes.
-    size : tuple of float
-        Width and height in inches. Figures wider than SIZE have smaller text on a phone.
+    The description is for screen readers. The salt must differ between the figures of a page, so that the names of clip
+    paths differ. Figures wider than SIZE have smaller text on a phone.
     """
     from markupsafe import Markup, escape
     from matplotlib import rc_context
