@@ -1,8 +1,8 @@
 """Methods for trajectories on the frames of examples/alanine_dipeptide; writes its lagged_methods.json.
 
-TICA, VAMP, KernelCCA and Markov models by deeptime, kernel estimators by kooplearn. What their documentation leaves to
-the user (bandwidth, regularization) is chosen on held-out frames, by the score of the library if it has one; the time
-of this choice counts. Some ten minutes in all.
+TICA, VAMP, KernelCCA and Markov models by deeptime, kernel estimators by kooplearn. Bandwidth and regularization, which
+their documentation leaves to the user, are chosen on held-out frames, by the score of the library if it has one; the
+time of this choice counts. It takes about ten minutes.
 """
 
 import json
@@ -30,13 +30,13 @@ from alanine import STEP_PS, coordinates, load, place  # noqa: E402
 LAG = 1
 #: Cells along φ and ψ: as fine as in the reference model (which used seven times the data), and coarser.
 CELLS = (50, 20)
-#: Functions that are asked for, the constant not among them.
+#: Number of functions, without the constant.
 DIM = 4
-#: Pairs of the final KernelCCA, and while its settings are chosen: its eigenproblem is of their number, not symmetric.
+#: Pairs of the final KernelCCA, and while its settings are chosen; its eigenproblem is not symmetric and has their number of rows.
 CCA_PAIRS, CCA_TUNING = 3000, 1000
-#: Frames of kooplearn's estimator without centres, whose matrices are of their number squared; centres of the other.
+#: Frames of kooplearn's estimator without centres, which needs a square matrix of them; centres of the other.
 RIDGE_FRAMES, CENTERS = 5000, 1000
-#: Bandwidths σ in median distances, and the part of the frames that settings are judged on.
+#: Bandwidths σ in median distances, and the share of held-out frames.
 BANDWIDTHS, HELD_OUT = (0.25, 0.5, 1.0), 0.2
 #: Regularizations from the default of each library on, 1e-6.
 EPSILONS, ALPHAS = (1e-6, 1e-3, 1e-1), (1e-6, 1e-4)
@@ -55,7 +55,7 @@ def median(X: np.ndarray) -> float:
 
 
 def linear(method: type) -> Callable[[np.ndarray], Modes]:
-    """Return TICA or VAMP, which have nothing to choose."""
+    """Return TICA or VAMP, which need no settings."""
 
     def run(X: np.ndarray) -> Modes:
         model = method(lagtime=LAG, dim=DIM, scaling=None).fit_fetch(X)

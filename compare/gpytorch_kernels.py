@@ -15,7 +15,7 @@ from gpytorch import kernels
 torch.set_default_dtype(torch.float64)
 REFERENCE = Path(__file__).resolve().parents[1] / "tests" / "references" / "gpytorch_kernels.json"
 
-# Distances from 0.1 to 6 bandwidths, none of them 0: torch's distances have no gradient there.
+# Distances from 0.1 to 6 bandwidths; torch cannot differentiate a distance of 0.
 X = torch.tensor([[0.3, -1.2, 0.5], [1.1, 0.4, -0.7], [-2.0, 0.1, 1.3]])
 Z = torch.tensor([[0.2, -1.1, 0.6], [-0.5, 0.8, 1.7], [3.0, -2.0, 0.0], [0.0, 0.0, 0.0]])
 BANDWIDTHS = {"isotropic": [0.9], "per coordinate": [0.6, 1.1, 2.3]}

@@ -1,6 +1,6 @@
 """Values and forces of exported modes by PLUMED itself, for tests/simulation/test_plumed.py to compare with.
 
-It needs an executable `plumed` (KDMAPS_PLUMED names another one), with the modules colvar, function and bias, and does
+It needs an executable `plumed` (or the one named by KDMAPS_PLUMED) with the modules colvar, function and bias, and does
 nothing without. Modes of alanine dipeptide, from two torsions alone and with two distances, are written as PLUMED input
 and run by `plumed driver` on twenty frames of ten heavy atoms; BIASVALUE makes the mode the energy, so that the forces
 are the slopes of the mode with respect to all positions.
@@ -26,7 +26,7 @@ from alanine import DIHEDRALS, load  # noqa: E402
 
 TORSIONS = [Torsion(DIHEDRALS["phi"]), Torsion(DIHEDRALS["psi"])]
 INPUTS = {"torsions": TORSIONS, "torsions and distances": [*TORSIONS, Distance(0, 9), Distance(8, 2)]}
-#: Frames of the fit, and of the comparison: one of so many.
+#: Every FIT-th frame is fitted, every COMPARED-th frame is compared.
 FIT, COMPARED = 20, 1000
 
 
@@ -67,7 +67,7 @@ def main():
     """Write the reference file."""
     executable = os.environ.get("KDMAPS_PLUMED") or shutil.which("plumed")
     if executable is None:
-        print("There is no executable `plumed`; its reference file is left as it is.")
+        print("No executable `plumed` was found; the reference file is not changed.")
         return
     version = subprocess.run([executable, "info", "--long-version"], check=True, capture_output=True, text=True)
     found = {"versions": {"plumed": version.stdout.strip()}, "cases": {}}
