@@ -32,7 +32,7 @@ LAG = 1
 CELLS = (50, 20)
 #: Number of functions, without the constant.
 DIM = 4
-#: Pairs of the final KernelCCA, and of the choice of its settings; its eigenproblem has as many rows and is not symmetric.
+#: Pairs of the final KernelCCA, and of the choice of its settings; its eigenproblem has as many rows, and no symmetry.
 CCA_PAIRS, CCA_TUNING = 3000, 1000
 #: Frames of kooplearn's estimator without centres, which needs a square matrix of them; centres of the other.
 RIDGE_FRAMES, CENTERS = 5000, 1000
