@@ -20,12 +20,12 @@ from __future__ import annotations
 
 import time
 import warnings
-from pathlib import Path
 from typing import Any
 
 import numpy as np
+from matplotlib.figure import Figure
 
-from experiments._default import fit_default
+from experiments._fits import fit_default
 from experiments._runner import Row, markdown, options_of, publish, run_tasks
 from kdmaps import metrics
 from kdmaps.problems import MullerBrown
@@ -123,10 +123,8 @@ def table(rows: list[Row]) -> str:
     return f"{markdown(header, lines)}\n\nChosen by hand:\n\n{chosen}"
 
 
-def figure(rows: list[Row], path: Path) -> None:
+def figure(rows: list[Row]) -> Figure:
     """Plot the errors of the rates against the time that they took."""
-    from matplotlib.figure import Figure
-
     fig = Figure(figsize=(7.5, 3.4), layout="constrained")
     axes = fig.subplots(1, 2, sharex=True)
     for mode, ax in enumerate(axes):
@@ -137,7 +135,7 @@ def figure(rows: list[Row], path: Path) -> None:
         ax.set(xscale="log", yscale="log", xlabel="CPU seconds", title=f"rate {mode + 1}")
     axes[0].set_ylabel("|rate / exact rate - 1|")
     axes[0].legend(frameon=False)
-    fig.savefig(path, dpi=130)
+    return fig
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -12,10 +12,11 @@ from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed, parallel_config
+from matplotlib.figure import Figure
 
 from kdmaps import problems
 from kdmaps.problems import Problem
-from kdmaps.utils.files import append_line, is_intact, read_lines, sealed, write_text
+from kdmaps.utils.files import append_line, is_intact, read_lines, replacing, sealed, write_text
 from kdmaps.utils.progress import track
 
 Row = dict[str, Any]
@@ -43,7 +44,7 @@ def run_tasks(
 
 
 def rows_before(name: str, rows: list[Row], root: Path = Path()) -> list[Row]:
-    """Return what version 0.1.0 gave for the same samples in an experiment, of problems where it has them all."""
+    """Return the rows of version 0.1.0 for the same samples, of problems for which it has all of them."""
     old = {(row["problem"], row["seed"]): row for row in read_lines(root / "results" / name / "rows_0_1_0.jsonl")}
     keys = sorted({(row["problem"], row["seed"]) for row in rows})
     unknown = {problem for problem, seed in keys if (problem, seed) not in old}
@@ -58,7 +59,7 @@ def key_of(task: dict[str, Any]) -> str:
 def finished(path: Path) -> dict[str, list[Row]]:
     """Return the rows in a file by the keys of their tasks, without lines that were changed.
 
-    Lines without a checksum are those of 0.1.0.
+    Version 0.1.0 wrote lines without a checksum.
     """
     lines = [line for line in read_lines(path) if is_intact(line) or line.keys() == {"task", "rows", "versions"}]
     return {key_of(line["task"]): line["rows"] for line in lines}
@@ -68,22 +69,37 @@ def _run(index: int, function: Callable[..., list[Row]], task: dict[str, Any]) -
     return index, function(**task)
 
 
-def options_of(name: str, description: str | None, n_seeds: int, quick: str) -> argparse.ArgumentParser:
+def options_of(
+    name: str, description: str | None, n_seeds: int, quick: str, first_seed: int | None = None
+) -> argparse.ArgumentParser:
     """Return a parser of the common options; `quick` is the help text of `--quick`."""
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=n_seeds, help="number of seeds")
+    if first_seed is not None:
+        parser.add_argument("--first-seed", type=int, default=first_seed, help="seed of the first sample")
     parser.add_argument("--quick", action="store_true", help=quick)
     parser.add_argument("--out", type=Path, default=Path("results", name))
     parser.add_argument("--jobs", type=int, default=2)
     return parser
 
 
-def publish(name: str, rows: list[Row], table: Callable[..., str], figure: Callable[..., None], out: Path) -> None:
+def publish(
+    name: str, rows: list[Row], table: Callable[[list[Row]], str], figure: Callable[[list[Row]], Figure], out: Path
+) -> None:
     """Print and write the table of the rows, and write their figure."""
     text = table(rows)
     write_text(out / "table.md", text + "\n")
-    figure(rows, out / f"{name}.png")
+    with replacing(out / f"{name}.png") as (file,):
+        figure(rows).savefig(file, format="png", dpi=130)
     print(text)
+
+
+def grouped(rows: Iterable[Row], *keys: str) -> dict[tuple[Any, ...], list[Row]]:
+    """Return rows by their values of some keys, in the order of their first appearance."""
+    found: dict[tuple[Any, ...], list[Row]] = {}
+    for row in rows:
+        found.setdefault(tuple(row[key] for key in keys), []).append(row)
+    return found
 
 
 def load_samples(problem: str, seed: int) -> tuple[Problem, np.ndarray]:

@@ -1,12 +1,13 @@
-"""Coverage: how often 95 % intervals hold the exact rates, and whether wrong rates are flagged.
+"""Coverage: how often 95 % intervals contain the exact rates, and whether wrong rates are flagged.
 
 The default estimator is fitted to many samples of each system, with intervals of the block bootstrap (100 resamples).
-A fit is flagged if `trust_` doubts one of its modes. "covered" is the part of the exact rates inside their intervals,
-over the fits that are not flagged; "covered, all" is over all fits, whose intervals are open where samples do not bound
-a rate. A wrong fit has a rate that is off by more than a factor of 2; a false alarm is a flagged fit whose rates are
-all right within 30 %. The width is the median of the upper over the lower end, of fits that are not flagged.
+A fit is flagged if `trust_` marks one of its modes as unreliable. "covered" is the share of the exact rates inside
+their intervals, over the fits that are not flagged; "covered, all" is over all fits, whose intervals are open if the
+samples do not bound a rate. A wrong fit has a rate that is off by more than a factor of 2; a false alarm is a flagged
+fit whose rates are all right within 30 %. The width is the median of the upper over the lower end, of fits that are not
+flagged.
 
-A second table says what the samples alone do: the quotients energy/variance of the *exact* modes on the samples of each
+A second table shows the sampling error alone: the quotients energy/variance of the *exact* modes on the samples of each
 fit, over the exact rates. Their logarithm has the standard error √(Var(|∇φ|²/rate - φ²)/n).
 
     python -m experiments.coverage --quick
@@ -16,13 +17,13 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from matplotlib.figure import Figure
 
-from experiments._default import at_least, at_most, fit_default
-from experiments._runner import Row, markdown, options_of, publish, run_tasks
+from experiments._fits import at_least, at_most, fit_default
+from experiments._runner import Row, grouped, markdown, options_of, publish, run_tasks
 from kdmaps import problems, uncertainty
 from kdmaps.exceptions import UnreliableModesWarning
 from kdmaps.problems import OrnsteinUhlenbeck, Problem
@@ -33,7 +34,7 @@ N_MODES, RESAMPLES = 2, 100
 #: Samples from which the standard error of the exact modes is computed, to 1 %; and step of their differences.
 MANY, STEP = 100_000, 1e-4
 GOAL, WRONG, RIGHT = 0.90, 2.0, 1.3
-#: With fewer fits that are not flagged, a share says little and has no goal.
+#: Shares of fewer fits that are not flagged are too uncertain for a goal.
 FEWEST = 5
 
 
@@ -43,7 +44,7 @@ def double_well(barrier: float) -> Langevin1D:
 
 
 class Draw(NamedTuple):
-    """Samples, and what a fit is given beside them."""
+    """Samples, and further arguments of a fit."""
 
     problem: Problem
     X: np.ndarray
@@ -93,7 +94,7 @@ CASES: dict[str, Callable[[int], Draw]] = {
     "biased, with weights": _biased,
     "50 dimensions": _independent(lambda: problems.load("triplewell2d+48x0.25"), 1000),
 }
-#: Those in one dimension, with independent samples: the exact modes are looked at, too.
+#: Cases in one dimension with independent samples, for which the exact modes are evaluated, too.
 EXACT = list(CASES)[:4]
 
 
@@ -106,7 +107,7 @@ def run(case: str, seed: int, **settings: Any) -> list[Row]:
         found = uncertainty.bootstrap(model, X, sample_weight=weight, groups=groups, n_resamples=RESAMPLES)
     exact, trust = problem.rates(N_MODES), model.trust_
     assert trust is not None
-    # JSON has no infinity: an end that is open is None.
+    # JSON cannot store infinity: an open end is None.
     ends = [[float(end) if 0 < end < np.inf else None for end in pair] for pair in found.rate_intervals]
     inside = (found.rate_intervals[:, 0] <= exact) & (exact <= found.rate_intervals[:, 1])
     return [
@@ -179,8 +180,7 @@ def _width(rows: list[Row]) -> float:
 def table(rows: list[Row]) -> str:
     """Return a Markdown table with one line per case."""
     lines = []
-    for case in dict.fromkeys(row["case"] for row in rows):
-        mine = [row for row in rows if row["case"] == case]
+    for (case,), mine in grouped(rows, "case").items():
         silent = [row for row in mine if all(row["ok"])]
         wrong, right = ([r for r in mine if _error(r) > WRONG], [r for r in mine if _error(r) <= RIGHT])
         goal = GOAL if len(silent) >= FEWEST else None
@@ -225,10 +225,8 @@ def _totals(rows: list[Row]) -> list[str]:
     ]
 
 
-def figure(rows: list[Row], path: Path) -> None:
+def figure(rows: list[Row]) -> Figure:
     """Plot the rates of all fits over the exact ones; flagged fits are hollow."""
-    from matplotlib.figure import Figure
-
     cases = list(dict.fromkeys(row["case"] for row in rows))
     fig = Figure(figsize=(8, 4.2), layout="constrained")
     ax = fig.subplots()
@@ -244,13 +242,12 @@ def figure(rows: list[Row], path: Path) -> None:
     ax.set(yscale="log", ylabel="rate / exact rate", title="Default fits; grey: within a factor of 2")
     ax.set_xticks(range(len(cases)), cases, rotation=30, ha="right")
     ax.legend(frameon=False, fontsize="small")
-    fig.savefig(path, dpi=130)
+    return fig
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the experiment from the command line."""
-    parser = options_of("coverage", __doc__, n_seeds=50, quick="one fit of the first two cases")
-    parser.add_argument("--first-seed", type=int, default=5000, help="seed of the first sample")
+    parser = options_of("coverage", __doc__, n_seeds=50, quick="one fit of the first two cases", first_seed=5000)
     options = parser.parse_args(arguments)
     cases, n_seeds = (list(CASES)[:2], 1) if options.quick else (list(CASES), options.seeds)
     seeds = range(options.first_seed, options.first_seed + n_seeds)

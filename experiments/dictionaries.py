@@ -1,22 +1,22 @@
 """Dictionaries from the data: a metric, or modes as inputs.
 
 Every dictionary gets two rounds of equally many candidates: six families × eight bandwidths × six regularizations, all
-with the same folds and 200 Fourier features. The first round is the same for all; in the second, bandwidths lie between
-those of the first (in medians of the distances in its inputs), and its inputs are
+with the same folds and 200 Fourier features. The first round is the same for all. The second round uses intermediate
+bandwidths (in medians of the distances of its inputs), and its inputs are
 
-- *families*: those of the first round;
+- *families*: the inputs of the first round;
 - *metric*: X H, H Hᵀ = M = E Σ_k ∇φ_k ∇φ_kᵀ / rate_k, of the modes φ of the first round;
 - *modes*: the modes φ(x) themselves;
 - *inputs and modes*: both side by side.
 
 Modes as inputs change the kernel alone. With the Jacobian J = ∂y/∂x of the new inputs, a function f(y(x)) has the
-gradient Jᵀ∇f, so its energy is that of the tensor J Jᵀ at every sample: `diffusion=Factor(J)`. The better of both
-rounds by the held-out score is the answer. *default* is `AdaptiveDiffusionMap` at its own cost.
+gradient Jᵀ∇f, so its energy uses the tensor J Jᵀ at every sample: `diffusion=Factor(J)`. The round with the higher
+held-out score counts. *default* is `AdaptiveDiffusionMap` at its own cost.
 
-SubR² is the mean squared cosine with the true slow modes. The first rate is that of the slowest function in the span of
-the learned modes. Seconds are those of the CPU, of both rounds. The second table compares both rounds: how often the
-second one has the higher held-out score, how often the higher SubR², and by how much the score Σ√t on held-out samples
-rises, and Σt on 2,000 fresh ones that no round has seen.
+SubR² is the mean squared cosine with the true slow modes. The first rate belongs to the slowest function in the span of
+the learned modes. Seconds are CPU time of both rounds. The second table compares both rounds: how often the second one
+has the higher held-out score, how often the higher SubR², and the increase of the score Σ√t on held-out samples and of
+Σt on 2,000 fresh samples.
 
     python -m experiments.dictionaries --quick
 """
@@ -26,14 +26,13 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from matplotlib.figure import Figure
 
-from experiments._default import fit_default
-from experiments._exact import ritz
-from experiments._runner import Row, markdown, options_of, publish, run_tasks
+from experiments._fits import error_dots, fit_default, ritz
+from experiments._runner import Row, grouped, markdown, options_of, publish, run_tasks
 from kdmaps import metrics, problems
 from kdmaps.data.distances import median_distance
 from kdmaps.diagnostics.relevance import relevance
@@ -42,19 +41,19 @@ from kdmaps.forms.diffusion import Factor
 from kdmaps.problems import Problem
 from kdmaps.selection.metric import metric_root
 
-#: The one with inputs that do not matter.
+#: Problem with inputs that do not matter.
 NUISANCE = "triplewell2d+48"
 PROBLEMS = ("ou2d-4", "ou10d", "triplewell2d", "sphere-3", "circle", NUISANCE)
 N_SAMPLES, N_FRESH, N_FEATURES, N_FOLDS = 500, 2000, 200, 3
 #: Bandwidths of both rounds, by turns, in median distances; absolute regularizations: these systems have rates near 1.
 BANDWIDTHS, LAMBDAS = np.geomspace(0.5, 50, 16), np.geomspace(1e-6, 1e-1, 6)
 DICTIONARIES = ("families", "metric", "modes", "inputs and modes")
-#: Seeds of fresh samples are those of the samples plus this.
+#: Offset of the seeds of fresh samples.
 FRESH = 1_000_000
 
 
 class Inputs(NamedTuple):
-    """What kernels measure distances in, at every point, and its derivatives with respect to the points."""
+    """Inputs of the kernels at every point, and their derivatives with respect to the points."""
 
     values: np.ndarray  # (n, k)
     jacobian: np.ndarray  # (n, k, d)
@@ -114,8 +113,8 @@ def rates_at(model: Any, inputs: Inputs) -> np.ndarray:
     return ritz(model.transform(inputs.values), np.einsum("nmk,nkd->nmd", slopes, inputs.jacobian))[0]
 
 
-class Judge(NamedTuple):
-    """The exact answer, the samples, and fresh ones."""
+class Truth(NamedTuple):
+    """The exact problem, the samples, and fresh samples."""
 
     system: Problem
     X: np.ndarray
@@ -132,34 +131,34 @@ class Judge(NamedTuple):
 def run(problem: str, n: int, seed: int) -> list[Row]:
     """Return the rows of one sample: of the first round, each dictionary and the default."""
     system = problems.load(problem)
-    judge = Judge(system, system.sample(n, random_state=seed), system.sample(N_FRESH, random_state=seed + FRESH))
+    truth = Truth(system, system.sample(n, random_state=seed), system.sample(N_FRESH, random_state=seed + FRESH))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        found = [*rounds(judge, seed), default(judge, seed)]
+        found = [*rounds(truth, seed), default(truth, seed)]
     return [{"problem": problem, "n": n, "seed": seed, **row} for row in found]
 
 
-def rounds(judge: Judge, seed: int) -> list[Row]:
-    """Return the first round, and for each dictionary the better of both rounds, with the second one by itself."""
-    r, X = judge.system.n_modes, judge.X
+def rounds(truth: Truth, seed: int) -> list[Row]:
+    """Return the first round and, for each dictionary, the better of both rounds with the values of each."""
+    r, X = truth.system.n_modes, truth.X
     model, spent = search(plain(X), r, seed, BANDWIDTHS[::2])
-    first = {**judge.measures(model, plain), "score": model.best_selection_score_}
+    first = {**truth.measures(model, plain), "score": model.best_selection_score_}
     rows: list[Row] = [{"dictionary": "first round", **first, "seconds": spent}]
     for name in DICTIONARIES:
         inputs = inputs_of(name, X, model)
         other, seconds = search(inputs(X), r, seed, BANDWIDTHS[1::2])
-        second = {**judge.measures(other, inputs), "score": other.best_selection_score_}
+        second = {**truth.measures(other, inputs), "score": other.best_selection_score_}
         better = second if second["score"] > first["score"] else first
         rows.append({"dictionary": name, **better, "seconds": spent + seconds, "first": first, "second": second})
     return rows
 
 
-def default(judge: Judge, seed: int) -> Row:
+def default(truth: Truth, seed: int) -> Row:
     """Return the row of the default estimator."""
     start = time.process_time()
-    model, _ = fit_default(judge.X, judge.system.n_modes, seed, n_jobs=1)
+    model, _ = fit_default(truth.X, truth.system.n_modes, seed, n_jobs=1)
     seconds = time.process_time() - start
-    return {"dictionary": "default", **judge.measures(model, plain), "seconds": seconds}
+    return {"dictionary": "default", **truth.measures(model, plain), "seconds": seconds}
 
 
 def table(rows: list[Row]) -> str:
@@ -211,31 +210,16 @@ def _rounds(rows: list[Row]) -> list[str]:
     return [*count, *shown, f"{r2.mean():+.4f} ± {r2.std() / error:.4f}"]
 
 
-def figure(rows: list[Row], path: Path) -> None:
+def figure(rows: list[Row]) -> Figure:
     """Plot the error 1 - SubR² of every sample with each dictionary."""
-    from matplotlib.figure import Figure
-
-    names = list(dict.fromkeys(row["problem"] for row in rows))
-    kinds = list(dict.fromkeys(row["dictionary"] for row in rows))
-    fig = Figure(figsize=(9.5, 4.2), layout="constrained")
-    ax = fig.subplots()
-    for number, kind in enumerate(kinds):
-        mine = [row for row in rows if row["dictionary"] == kind]
-        at = [names.index(row["problem"]) + 0.13 * (number - (len(kinds) - 1) / 2) for row in mine]
-        colour = "0.5" if kind == "first round" else "k" if kind == "default" else f"C{number - 1}"
-        ax.plot(at, [1 - row["r2"] for row in mine], "o", color=colour, ms=5.5, alpha=0.75, mec="none", label=kind)
-    for border in range(1, len(names)):
-        ax.axvline(border - 0.5, color="0.9", lw=0.8)
-    ax.set(yscale="log", ylabel="error 1 - SubR²", title="Two rounds of candidates: what the second one measures in")
-    ax.set_xticks(range(len(names)), names)
-    ax.legend(frameon=False, loc="center left", bbox_to_anchor=(1, 0.5))
-    fig.savefig(path, dpi=130)
+    series = {kind: mine for (kind,), mine in grouped(rows, "dictionary").items()}
+    title = "Two rounds of candidates with different inputs in the second one"
+    return error_dots(series, ["problem"], title, {"first round": "0.5", "default": "k"}, size=(9.5, 4.2))
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the experiment from the command line."""
-    parser = options_of("dictionaries", __doc__, n_seeds=3, quick="one sample of 200 of one problem")
-    parser.add_argument("--first-seed", type=int, default=9700, help="seed of the first sample")
+    parser = options_of("dictionaries", __doc__, n_seeds=3, quick="one sample of 200 of one problem", first_seed=9700)
     options = parser.parse_args(arguments)
     names, n, n_seeds = (PROBLEMS[:1], 200, 1) if options.quick else (PROBLEMS, N_SAMPLES, options.seeds)
     tasks = [

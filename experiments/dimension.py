@@ -1,19 +1,19 @@
 """Error against the number of samples in 2, 5, 10 and 20 dimensions: kernels against graphs.
 
-The two slowest modes of the triple well in the plane, beside d - 2 independent Gaussian coordinates of a similar width
-(standard deviation 0.6, rate 2.8; the slow modes have the rates 0.40 and 1.30). The modes are the same for every d, the
-samples fill d dimensions. The error is 1 - SubR² at the samples.
+The system is the triple well in the plane with d - 2 additional independent Gaussian coordinates of a similar width
+(standard deviation 0.6, rate 2.8); its two slowest modes have the rates 0.40 and 1.30. The modes are the same for every
+d, but the samples fill d dimensions. The error is 1 - SubR² at the samples.
 
 Three graphs of all pairs of samples, with q(x) = Σ_y k(x, y), K the kernel matrix and D its row sums:
 
 - *Laplacian eigenmaps* [1]: K = k = exp(-|x-y|²/(2σ²)), eigenvectors of D⁻¹K;
 - *diffusion maps* [2]: the same with K = k/√(q(x)q(y)), whose limit is the generator (α = 1/2);
 - *variable bandwidth* [3]: K = exp(-|x-y|²/(2σ²ρ(x)ρ(y))) with ρ = density^(-1/(d+2)), eigenvectors of ρ⁻²(D⁻¹K - 1),
-  whose limit is the generator too; the density is that of a kernel as wide as the distance of eight neighbours.
+  whose limit is also the generator; the kernel of the density estimate is as wide as the distance to eight neighbours.
 
-**Each graph has the best bandwidth of a grid, picked by the exact modes**, for every sample anew; it is told d as well.
-kdmaps sees the samples only: *one Gaussian* is `KernelSearchCV` with the Gaussian family alone, *default* is
-`AdaptiveDiffusionMap`.
+**Each graph gets the best bandwidth of a grid, selected with the exact modes**, for every sample anew, and the
+dimension d. kdmaps is given only the samples: *one Gaussian* is `KernelSearchCV` with the Gaussian family alone,
+*default* is `AdaptiveDiffusionMap`.
 
 An exponent is the mean over seeds of the slope of log error against log N, with its standard error; an error that falls
 as 1/N has -1. For comparison, the bandwidth that balances bias and variance of a graph Laplacian at one point gives
@@ -30,9 +30,9 @@ as 1/N has -1. For comparison, the bandwidth that balances bias and variance of 
 from __future__ import annotations
 
 import warnings
-from pathlib import Path
 
 import numpy as np
+from matplotlib.figure import Figure
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 from scipy.spatial.distance import cdist
 
@@ -92,8 +92,8 @@ def graph_modes(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return rates and modes of a graph, slowest first, without the constant.
 
-    With S = ρ√D, the eigenvectors f of ρ⁻²(D⁻¹K - 1) are S⁻¹v with v those of the symmetric S⁻¹KS⁻¹ - ρ⁻². Rates are
-    minus the eigenvalues over σ²/2, the time of one step.
+    With S = ρ√D, the eigenvectors f of ρ⁻²(D⁻¹K - 1) are S⁻¹v for eigenvectors v of the symmetric S⁻¹KS⁻¹ - ρ⁻².
+    Rates are minus the eigenvalues over σ²/2, the time of one step.
     """
     width = local_width(squared, d) if method == "variable bandwidth" else np.ones(len(squared))
     kernel = np.exp(squared / (-2 * sigma**2) / width[:, None] / width)
@@ -164,10 +164,8 @@ def _methods(rows: list[Row]) -> set[str]:
     return {row["method"] for row in rows}
 
 
-def figure(rows: list[Row], path: Path) -> None:
+def figure(rows: list[Row]) -> Figure:
     """Draw error against N, one panel for each dimension; bars are standard errors over seeds."""
-    from matplotlib.figure import Figure
-
     dims = sorted({row["d"] for row in rows})
     fig = Figure(figsize=(3.3 * len(dims), 4.2), layout="constrained")
     axes = fig.subplots(1, len(dims), sharey=True, squeeze=False)[0]
@@ -192,13 +190,14 @@ def figure(rows: list[Row], path: Path) -> None:
         ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16), fontsize="small", frameon=False, title="exponent")
         ax.grid(alpha=0.25)
     axes[0].set_ylabel("error 1 - SubR²")
-    fig.savefig(path, dpi=130)
+    return fig
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the experiment from the command line."""
-    parser = options_of("dimension", __doc__, n_seeds=3, quick="two seeds, two dimensions, at most 500 samples")
-    parser.add_argument("--first-seed", type=int, default=6000, help="seed of the first sample")
+    parser = options_of(
+        "dimension", __doc__, n_seeds=3, quick="two seeds, two dimensions, at most 500 samples", first_seed=6000
+    )
     parser.add_argument("--sizes", nargs="+", type=int, default=list(SIZES), help="numbers of samples")
     options = parser.parse_args(arguments)
     dims, sizes, seeds = list(DIMENSIONS), options.sizes, options.seeds

@@ -1,30 +1,30 @@
 """Many coordinates that do not matter: the default estimator in 50, 200 and 500 dimensions.
 
-Fast Gaussian coordinates stand beside the triple well in the plane. They do not change its slow modes, but distances
-between samples are mostly theirs. Every sample is fitted with several random states, as it is and with all coordinates
-rotated, so that no single one belongs to the well; with 498 coordinates, which are only reported, two samples and one
-random state. Two modes, 1,000 samples.
+Fast Gaussian coordinates are added to the triple well in the plane. They do not change its slow modes, but dominate the
+distances between samples. Every sample is fitted with several random states, unchanged and with all coordinates
+rotated, so that no single coordinate belongs to the well. With 498 coordinates, which are only reported, there are two
+samples and one random state. Two modes, 1,000 samples.
 
 SubR² is the mean squared cosine with the true modes. A rate error is |rate/exact - 1|, the larger of both modes. A
 spread is the largest minus the smallest value (of SubR², of rate/exact) over the random states of one sample; the
-largest of all samples is shown. "rotated" is the largest difference of SubR² from that of the fit before rotation.
+largest of all samples is shown. "rotated" is the largest change of SubR² by the rotation.
 
     python -m experiments.nuisance --quick
 """
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
+from matplotlib.figure import Figure
 
-from experiments._default import at_least, at_most, fit_default
-from experiments._runner import Row, markdown, options_of, publish, run_tasks
+from experiments._fits import at_least, at_most, fit_default
+from experiments._runner import Row, grouped, markdown, options_of, publish, run_tasks
 from kdmaps import metrics, problems
 
 BASE, N_MODES, N_SAMPLES = "triplewell2d", 2, 1000
-#: Number and standard deviation of the nuisance coordinates, and whether the goals are meant for them.
+#: Number and standard deviation of the nuisance coordinates, and whether goals apply.
 CASES = {(48, 0.25): True, (198, 0.1): True, (498, 0.1): False}
 GOAL_MEAN, GOAL_WORST, GOAL_RATES = 0.97, 0.94, 0.30
 #: Seed of the rotation.
@@ -45,8 +45,7 @@ def run(k: int, std: float, rotated: bool, n: int, seed: int, random_state: int,
 def table(rows: list[Row]) -> str:
     """Return a Markdown table with one line for each number of nuisance coordinates, plain and rotated."""
     lines = []
-    for k, std, rotated in dict.fromkeys((row["k"], row["std"], row["rotated"]) for row in rows):
-        mine = [row for row in rows if (row["k"], row["std"], row["rotated"]) == (k, std, rotated)]
+    for (k, std, rotated), mine in grouped(rows, "k", "std", "rotated").items():
         mean, worst, rates = (GOAL_MEAN, GOAL_WORST, GOAL_RATES) if CASES.get((k, std)) else (None, None, None)
         r2 = np.array([row["r2"] for row in mine])
         lines.append(
@@ -72,21 +71,19 @@ def table(rows: list[Row]) -> str:
 
 def _spread(rows: list[Row], name: str) -> float:
     """Return the largest difference between random states of the same sample."""
-    samples = {row["seed"]: [other[name] for other in rows if other["seed"] == row["seed"]] for row in rows}
-    return max(float(np.ptp(np.array(values), axis=0).max()) for values in samples.values())
+    samples = grouped(rows, "seed").values()
+    return max(float(np.ptp([row[name] for row in mine], axis=0).max()) for mine in samples)
 
 
 def _turned(rows: list[Row], rotated: list[Row]) -> float:
-    """Return the largest change of SubR² by the rotation; NaN if there is no plain fit."""
+    """Return the largest change of SubR² by the rotation; NaN without a plain fit."""
     keys = ("k", "std", "n", "seed", "random_state")
     plain = {tuple(row[key] for key in keys): row["r2"] for row in rows if not row["rotated"]}
     return max(abs(row["r2"] - plain.get(tuple(row[key] for key in keys), np.nan)) for row in rotated)
 
 
-def figure(rows: list[Row], path: Path) -> None:
+def figure(rows: list[Row]) -> Figure:
     """Plot the error 1 - SubR² and the rates of every fit."""
-    from matplotlib.figure import Figure
-
     cases = list(dict.fromkeys((row["k"], row["std"]) for row in rows))
     fig = Figure(figsize=(10, 4), layout="constrained")
     errors, rates = fig.subplots(1, 2)
@@ -107,13 +104,14 @@ def figure(rows: list[Row], path: Path) -> None:
     for ax in (errors, rates):
         ax.set_xticks(np.arange(len(cases)) + 0.2, [f"+{k} (std {std:g})" for k, std in cases])
         ax.legend(frameon=False, fontsize="small")
-    fig.savefig(path, dpi=130)
+    return fig
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the experiment from the command line."""
-    parser = options_of("nuisance", __doc__, n_seeds=5, quick="one sample of 300 with 48 coordinates, one random state")
-    parser.add_argument("--first-seed", type=int, default=8000, help="seed of the first sample")
+    parser = options_of(
+        "nuisance", __doc__, n_seeds=5, quick="one sample of 300 with 48 coordinates, one random state", first_seed=8000
+    )
     parser.add_argument("--states", type=int, default=3, help="random states 0, 1, … of the estimator")
     parser.add_argument("--coordinates", nargs="+", type=int, default=[k for k, _ in CASES], help="of 48, 198 and 498")
     options = parser.parse_args(arguments)
@@ -122,11 +120,11 @@ def main(arguments: list[str] | None = None) -> None:
         cases, n, n_seeds, n_states = {(48, 0.25): True}, 300, 1, 1
     tasks = [
         {"k": k, "std": std, "rotated": rotated, "n": n, "seed": seed, "random_state": state}
-        for (k, std), judged in cases.items()
+        for (k, std), with_goals in cases.items()
         if k in options.coordinates
         for rotated in (False, True)
-        for seed in range(options.first_seed, options.first_seed + (n_seeds if judged else min(n_seeds, 2)))
-        for state in range(n_states if judged else 1)
+        for seed in range(options.first_seed, options.first_seed + (n_seeds if with_goals else min(n_seeds, 2)))
+        for state in range(n_states if with_goals else 1)
     ]
     rows = run_tasks(run, tasks, options.out / "rows.jsonl", options.jobs)
     publish("nuisance", rows, table, figure, options.out)

@@ -4,19 +4,19 @@ The slowest rate is 1.2474e-4, the next one 0.3560, and the rare wells hold a fr
 simulation with a static bias, 2,000 with their weights, visit all wells and the saddles between them; 5,000 independent
 samples without a bias have about 16 frames in the rare wells. "n effective" is (Σ w)²/Σ w². SubR² is the mean squared
 cosine with the two true modes under the unbiased law, at the frames. A fit is flagged if it warns that its modes are
-unreliable; what it says is below the table.
+unreliable; the warnings are listed below the table.
 
     python -m experiments.rare_events --quick
 """
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
+from matplotlib.figure import Figure
 
-from experiments._default import fit_default, mark
+from experiments._fits import fit_default, mark
 from experiments._runner import Row, markdown, options_of, publish, run_tasks
 from kdmaps import metrics
 from kdmaps.problems import MullerBrown
@@ -77,10 +77,8 @@ def table(rows: list[Row]) -> str:
     return "\n".join([goals, "", markdown(header, lines), *(["", "Warnings:", "", *notes] if notes else [])])
 
 
-def figure(rows: list[Row], path: Path) -> None:
+def figure(rows: list[Row]) -> Figure:
     """Plot the rates of all draws over the exact ones; flagged fits are hollow."""
-    from matplotlib.figure import Figure
-
     fig = Figure(figsize=(6, 3.6), layout="constrained")
     ax = fig.subplots()
     frames = list(dict.fromkeys(row["frames"] for row in rows))
@@ -97,13 +95,12 @@ def figure(rows: list[Row], path: Path) -> None:
     ax.set(yscale="log", ylabel="rate / exact rate", title="Müller–Brown; grey: the goal for biased frames")
     ax.set_xticks(range(N_MODES), [f"rate {mode + 1}" for mode in range(N_MODES)])
     ax.legend(frameon=False, fontsize="small")
-    fig.savefig(path, dpi=130)
+    return fig
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the experiment from the command line."""
-    parser = options_of("rare_events", __doc__, n_seeds=5, quick="one draw of 1,000 biased frames")
-    parser.add_argument("--first-seed", type=int, default=9000, help="seed of the first draw")
+    parser = options_of("rare_events", __doc__, n_seeds=5, quick="one draw of 1,000 biased frames", first_seed=9000)
     options = parser.parse_args(arguments)
     sizes, n_seeds = ({"biased": 1000}, 1) if options.quick else (SIZES, options.seeds)
     seeds = range(options.first_seed, options.first_seed + n_seeds)

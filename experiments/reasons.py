@@ -1,14 +1,14 @@
-"""Why the default is not first everywhere.
+"""Problems on which the default is not the most accurate method.
 
 - *Landmarks*, sphere-19, 500 samples: the default with 125 landmarks, which are k-means centres of all samples, of the
   half of them that is not tested, or of 500 other samples. Σ√t is the score of a search: on its held-out samples, and
-  on 2,000 fresh ones. Of the exact modes it is 4.478, which no space of functions exceeds in the population.
+  on 2,000 fresh ones. For the exact modes it is 4.478, the maximum in the population.
 - *Samples*, ou2d-4, 500 samples: the slowest four functions in the span of the first *exact* eigenfunctions, by
-  Rayleigh–Ritz on the samples, beside SpectralEmbedding with a Gaussian kernel of three widths.
-- *Digits*, 1,797 images of ten digits: share of images whose class is that of most of their five nearest neighbours
-  among the first 2, 4 and 9 coordinates (mean of five folds); for the first two coordinates, the share of the variance
-  that is between the classes, and how many images carry it, n_V = (Σφ²)²/Σφ⁴. "one grid" has
-  Gaussian and Laplacian kernels of 1.5 to 30 median distances, and Fourier features.
+  Rayleigh–Ritz on the samples, compared with SpectralEmbedding with a Gaussian kernel of three widths.
+- *Digits*, 1,797 images of ten digits: share of images whose class agrees with most of their five nearest neighbours in
+  the first 2, 4 and 9 coordinates (mean of five folds); for the first two coordinates, the share of the variance
+  between the classes, and the effective number of images that carry it, n_V = (Σφ²)²/Σφ⁴. "one grid" has Gaussian and
+  Laplacian kernels of 1.5 to 30 median distances, and Fourier features.
 
 Means over three samples, or random states.
 
@@ -19,10 +19,10 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
+from matplotlib.figure import Figure
 from sklearn.cluster import KMeans
 from sklearn.datasets import load_digits
 from sklearn.decomposition import PCA
@@ -30,7 +30,7 @@ from sklearn.manifold import SpectralEmbedding
 from sklearn.model_selection import RepeatedKFold, cross_val_score
 from sklearn.neighbors import KNeighborsClassifier
 
-from experiments._exact import slowest
+from experiments._fits import slowest
 from experiments._runner import Row, markdown, options_of, publish, run_tasks
 from experiments.dictionaries import plain, rates_at
 from kdmaps import metrics, problems
@@ -39,9 +39,9 @@ from kdmaps.estimators.search import KernelSearchCV
 
 N_SAMPLES, N_LANDMARKS, N_FRESH = 500, 125, 2000
 SPHERE, PROCESS = "sphere-19", "ou2d-4"
-#: Where the centres come from.
+#: Samples of which the landmarks are k-means centres.
 CENTRES = ("all samples", "the untested half", "other samples")
-#: Exact eigenfunctions that span the space, and widths of the Gaussian in those of scikit-learn's default.
+#: Numbers of exact eigenfunctions, and widths of the Gaussian in units of scikit-learn's default.
 FUNCTIONS, WIDTHS = (6, 8, 11, 15), (0.5, 1.0, 2.0)
 DIGIT_METHODS = (
     "principal components",
@@ -52,7 +52,7 @@ DIGIT_METHODS = (
     "SpectralEmbedding, 12 neighbours",
 )
 DIMENSIONS = (2, 4, 9)
-#: Seeds of other samples are those of the samples plus this.
+#: Offset of the seeds of other samples.
 OTHER = 1_000_000
 
 
@@ -113,7 +113,7 @@ def digits(seed: int) -> list[Row]:
     X = images[:, np.ptp(images, axis=0) > 0] / 16
     r = max(DIMENSIONS)
     coarse: dict[str, Any] = {"families": ["gaussian", "laplacian"], "bandwidths": 5}
-    # The images are in the order in which they were written, which is no time: cv=3 draws random folds all the same.
+    # The images are in the order in which they were written, which is not a time: cv=3 draws random folds.
     methods = (
         PCA(r),
         KernelSearchCV(r, **coarse, cv=3, random_state=seed),
@@ -123,13 +123,13 @@ def digits(seed: int) -> list[Row]:
         SpectralEmbedding(r, n_neighbors=12, random_state=seed),
     )
     return [
-        {"method": name, **_told_apart(method.fit_transform(X), labels)}
+        {"method": name, **_separation(method.fit_transform(X), labels)}
         for name, method in zip(DIGIT_METHODS, methods, strict=True)
     ]
 
 
-def _told_apart(points: np.ndarray, labels: np.ndarray) -> Row:
-    """Return how well coordinates tell the classes apart."""
+def _separation(points: np.ndarray, labels: np.ndarray) -> Row:
+    """Return how well coordinates separate the classes."""
     right = [cross_val_score(KNeighborsClassifier(5), points[:, :r], labels, cv=5).mean() for r in DIMENSIONS]
     scaled = (points - points.mean(axis=0)) / points.std(axis=0)
     classes = [scaled[labels == label] for label in np.unique(labels)]
@@ -188,10 +188,8 @@ def _digit_table(rows: list[Row]) -> str:
     return markdown(["method", *(f"{r} coordinates" for r in DIMENSIONS), "between classes", "n_V"], lines)
 
 
-def figure(rows: list[Row], path: Path) -> None:
-    """Plot held-out against fresh scores, and how well digits are told apart."""
-    from matplotlib.figure import Figure
-
+def figure(rows: list[Row]) -> Figure:
+    """Plot held-out against fresh scores, and the share of digits classified correctly."""
     fig = Figure(figsize=(10, 3.8), layout="constrained")
     left, right = fig.subplots(1, 2)
     for name, colour in zip(CENTRES, ("C3", "C0", "C2"), strict=True):
@@ -206,10 +204,10 @@ def figure(rows: list[Row], path: Path) -> None:
         mine = [row for row in rows if row.get("method") == name]
         style = {"color": "0.6" if number == 0 else f"C{number - 1}", "marker": "o", "label": name}
         right.plot(DIMENSIONS, np.mean([row["right"] for row in mine], axis=0) if mine else [np.nan] * 3, **style)
-    right.set(xlabel="coordinates", ylabel="share of images told apart", title="ten digits")
+    right.set(xlabel="coordinates", ylabel="share of images classified correctly", title="ten digits")
     right.set_xticks(DIMENSIONS)
     right.legend(frameon=False, fontsize="small")
-    fig.savefig(path, dpi=130)
+    return fig
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -2,8 +2,7 @@
 
 Both fit the same samples: 500, or 1,000 in ten or more dimensions, and ou10d with 500 too. SubR² is the mean squared
 cosine with the true slow modes, mean and worst of the seeds. The rows of 0.1.0 are made by compare/default_0_1_0.py.
-"exact functions" is what these samples tell a method that knows the answer: the slowest r functions on them in the span
-of the first 2r exact eigenfunctions.
+"exact functions" are the slowest r functions on these samples in the span of the first 2r exact eigenfunctions.
 
     python -m experiments.release --quick
 """
@@ -15,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from matplotlib.figure import Figure
 
-from experiments._default import fit_default, mark
-from experiments._exact import slowest
-from experiments._runner import Row, markdown, options_of, publish, run_tasks
+from experiments._fits import error_dots, fit_default, mark, slowest
+from experiments._runner import Row, grouped, markdown, options_of, publish, run_tasks
 from kdmaps import metrics, problems
 from kdmaps.utils.files import read_lines
 
@@ -27,11 +26,11 @@ OLD_ROWS = Path("results/release/release_0_1_0.jsonl")
 CASES = {
     **dict.fromkeys([(name, 500) for name in ("ou2d-4", "ou2d-16", "ou3d", "dw1d", "dw1d-asym", "circle", "mdlike-6")]),
     **dict.fromkeys([(name, 1000) for name in ("ou10d", "ou20d", "mdlike-10", "mdlike-20")]),
-    ("ou10d", 500): 0.95,  # the mean SubR² that it is held to
+    ("ou10d", 500): 0.95,  # goal for the mean SubR²
 }
-#: Problems whose modes are nearly degenerate at the cut: one sample in ten decides the mean, so that these have more.
+#: Problems whose modes are nearly degenerate at the cut, where one sample in ten dominates the mean: more seeds.
 UNSTEADY, TIMES_MORE = (("ou2d-4", 500), ("ou2d-16", 500), ("ou3d", 500), ("ou10d", 500)), 6
-#: By how much the mean, and the worst seed, may be below those of 0.1.0.
+#: Margins by which the mean, and the worst seed, may be below the values of 0.1.0.
 MARGIN_MEAN, MARGIN_WORST = 0.005, 0.0
 
 
@@ -52,8 +51,7 @@ def table(rows: list[Row], old: list[Row]) -> str:
     """Return a Markdown table with one line for each problem, over the seeds that both versions have."""
     lines, missing = [], 0
     before = {(row["problem"], row["n"], row["seed"]): row for row in old}
-    for problem, n in dict.fromkeys((row["problem"], row["n"]) for row in rows):
-        mine = [row for row in rows if (row["problem"], row["n"]) == (problem, n)]
+    for (problem, n), mine in grouped(rows, "problem", "n").items():
         pairs = [(before[problem, n, row["seed"]], row) for row in mine if (problem, n, row["seed"]) in before]
         missing += len(mine) - len(pairs)
         if not pairs:
@@ -84,7 +82,7 @@ def table(rows: list[Row], old: list[Row]) -> str:
     words += "± is the standard error over the seeds. Rate errors: the first rate, median of the seeds. "
     words += "Exact functions: the slowest functions on the same samples in the span of twice as many exact modes."
     if missing:
-        words += f" {missing} fits have no counterpart of 0.1.0 and are left out."
+        words += f" {missing} fits without a counterpart of 0.1.0 are left out."
     return f"{words}\n\n{markdown(header, lines)}"
 
 
@@ -92,29 +90,17 @@ def _rate_error(row: Row) -> float:
     return abs(min(row["rates"]) / row["exact"][0] - 1)
 
 
-def figure(rows: list[Row], path: Path, old: list[Row]) -> None:
+def figure(rows: list[Row], old: list[Row]) -> Figure:
     """Plot the error 1 - SubR² of each seed, by problem, for both versions."""
-    from matplotlib.figure import Figure
-
-    names = list(dict.fromkeys((row["problem"], row["n"]) for row in rows))
     seeds = {(row["problem"], row["n"], row["seed"]) for row in rows}
     old = [row for row in old if (row["problem"], row["n"], row["seed"]) in seeds]
-    fig = Figure(figsize=(10, 4), layout="constrained")
-    ax = fig.subplots()
-    for label, some, colour, shift in (("0.1.0", old, "C1", -0.12), ("now", rows, "C0", 0.12)):
-        at = [names.index((row["problem"], row["n"])) + shift for row in some]
-        ax.plot(at, [1 - row["r2"] for row in some], "o", color=colour, ms=5, alpha=0.7, mec="none", label=label)
-    ax.set(yscale="log", ylabel="error 1 - SubR²", title="The default estimator")
-    ax.set_xticks(range(len(names)), [f"{name}, {n}" for name, n in names], rotation=30, ha="right")
-    ax.legend(frameon=False)
-    fig.savefig(path, dpi=130)
+    return error_dots({"0.1.0": old, "now": rows}, ["problem", "n"], "The default estimator")
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the experiment from the command line."""
-    parser = options_of("release", __doc__, n_seeds=10, quick="one seed")
+    parser = options_of("release", __doc__, n_seeds=10, quick="one seed", first_seed=7000)
     parser.add_argument("--problems", nargs="+", default=list(dict.fromkeys(name for name, _ in CASES)))
-    parser.add_argument("--first-seed", type=int, default=7000, help="0.1.0 was fitted with seeds from 7000 on")
     parser.add_argument("--old", type=Path, default=OLD_ROWS, help="the rows of 0.1.0")
     options = parser.parse_args(arguments)
     n_seeds = 1 if options.quick else options.seeds

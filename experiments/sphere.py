@@ -18,17 +18,16 @@ polynomials of degree 3 and 4. The tangent energy needs neither.
 
 from __future__ import annotations
 
-import argparse
 import time
 import warnings
-from pathlib import Path
 from typing import Any
 
 import numpy as np
+from matplotlib.figure import Figure
 from sklearn.base import clone
 from sklearn.model_selection import RepeatedKFold
 
-from experiments._runner import Row, finished, key_of, markdown, run_tasks
+from experiments._runner import Row, finished, key_of, markdown, options_of, publish, run_tasks
 from kdmaps import problems
 from kdmaps.estimators.search import KernelSearchCV
 from kdmaps.selection.grid import REGULARIZATIONS
@@ -150,14 +149,12 @@ def table(rows: list[Row], exact: list[Row]) -> str:
                     ]
                 )
     header = ["n", "d", "energy", *RATES[::-1], "exact modes", "published", "aim", "met", "seeds"]
-    verdict = f"missed in {len(missed)} of {compared} cells: {'; '.join(missed)}" if missed else "met in every cell"
-    return f"{markdown(header, lines)}\n\nThe aim, an upper bound for the cross-fitted error, is {verdict}."
+    outcome = f"missed in {len(missed)} of {compared} cells: {'; '.join(missed)}" if missed else "met in every cell"
+    return f"{markdown(header, lines)}\n\nThe aim, an upper bound for the cross-fitted error, is {outcome}."
 
 
-def figure(rows: list[Row], exact: list[Row], path: Path) -> None:
+def figure(rows: list[Row], exact: list[Row]) -> Figure:
     """Plot the mean error against n for each dimension, energy and estimate."""
-    from matplotlib.figure import Figure
-
     dims = sorted({row["dim"] for row in rows})
     fig = Figure(figsize=(3 * len(dims) + 1, 3.6), layout="constrained")
     axes = np.atleast_1d(fig.subplots(1, len(dims), sharey=True))
@@ -177,20 +174,17 @@ def figure(rows: list[Row], exact: list[Row], path: Path) -> None:
     axes[0].set_ylabel(f"relative error of {N_MODES} time scales")
     handles, labels = axes[0].get_legend_handles_labels()
     fig.legend(handles, labels, loc="outside lower center", ncols=6, frameon=False, fontsize="small")
-    fig.savefig(path, dpi=130)
+    return fig
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the experiment from the command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    # Seeds below 1000 were used to choose the method.
+    quick = "one seed, up to 1,000 samples, two bandwidths"
+    parser = options_of("sphere", __doc__, n_seeds=10, quick=quick, first_seed=1000)
     parser.add_argument("--sizes", nargs="+", type=int, default=list(SIZES))
     parser.add_argument("--dimensions", nargs="+", type=int, default=list(DIMENSIONS), choices=DIMENSIONS)
-    parser.add_argument("--seeds", type=int, default=10, help="number of seeds")
-    parser.add_argument("--first-seed", type=int, default=1000, help="seeds below 1000 were used to choose the method")
-    parser.add_argument("--quick", action="store_true", help="one seed, up to 1,000 samples, two bandwidths")
     parser.add_argument("--finished", action="store_true", help="show finished rows only, compute no others")
-    parser.add_argument("--out", type=Path, default=Path("results/sphere"))
-    parser.add_argument("--jobs", type=int, default=1)
     options = parser.parse_args(arguments)
     sizes, n_seeds, n_bandwidths = options.sizes, options.seeds, N_BANDWIDTHS
     if options.quick:
@@ -209,10 +203,7 @@ def main(arguments: list[str] | None = None) -> None:
     samples = list({(task["n"], task["dim"], task["seed"]): None for task in tasks})
     tasks = [{"n": n, "dim": dim, "seed": seed} for n, dim, seed in samples]
     exact = run_tasks(run_exact, tasks, options.out / "exact.jsonl", options.jobs)
-    text = table(rows, exact)
-    (options.out / "table.md").write_text(text + "\n")
-    figure(rows, exact, options.out / "sphere.png")
-    print(text)
+    publish("sphere", rows, lambda rows: table(rows, exact), lambda rows: figure(rows, exact), options.out)
 
 
 if __name__ == "__main__":

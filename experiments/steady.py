@@ -1,4 +1,4 @@
-"""The same data with other random states: does the default estimator give the same answer?
+"""The same data with other random states: variation of the default estimator.
 
 The random state draws frequencies or landmarks, and folds. The answer should vary with it by less than with the
 samples: by less than the stated error, the standard error of `kdmaps.uncertainty.bootstrap`. Data: the triple well with
@@ -20,9 +20,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from matplotlib.figure import Figure
 
-from experiments._default import at_least, fit_default, mark
-from experiments._runner import Row, markdown, options_of, publish, run_tasks
+from experiments._fits import at_least, fit_default, mark
+from experiments._runner import Row, grouped, markdown, options_of, publish, run_tasks
 from kdmaps import metrics, problems
 from kdmaps.uncertainty import bootstrap
 
@@ -64,7 +65,7 @@ def run(case: str, n: int, seed: int, states: int, frames: str = "", **settings:
         model, row = fit_default(X, N_MODES[case], state, **settings)
         modes = model.transform(X)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of few blocks: the error is what it is
+            warnings.simplefilter("ignore")  # about few blocks
             stated = bootstrap(model, X)
         rows.append(
             {
@@ -92,7 +93,7 @@ def deviations(rows: list[Row]) -> np.ndarray:
 def table(rows: list[Row]) -> str:
     """Return a Markdown table with one line for each data set."""
     lines = []
-    for mine in _data_sets(rows).values():
+    for mine in grouped(rows, "case", "n", "seed").values():
         rates = np.array([row["rates"] for row in mine])
         stated_errors = np.mean([row["errors"] for row in mine], axis=0)
         largest = deviations(mine).max(axis=0)
@@ -118,22 +119,13 @@ def table(rows: list[Row]) -> str:
     return markdown(header, lines)
 
 
-def _data_sets(rows: list[Row]) -> dict[tuple[str, int, int], list[Row]]:
-    found: dict[tuple[str, int, int], list[Row]] = {}
-    for row in rows:
-        found.setdefault((row["case"], row["n"], row["seed"]), []).append(row)
-    return found
-
-
 def _joined(values: np.ndarray, form: str) -> str:
     return ", ".join(format(value, form) for value in values)
 
 
-def figure(rows: list[Row], path: Path) -> None:
+def figure(rows: list[Row]) -> Figure:
     """Plot the rates of all random states over their mean, with the stated errors."""
-    from matplotlib.figure import Figure
-
-    sets = list(_data_sets(rows).values())
+    sets = list(grouped(rows, "case", "n", "seed").values())
     fig = Figure(figsize=(2.8 * len(sets) + 1, 3.4), layout="constrained")
     for ax, mine in zip(np.atleast_1d(fig.subplots(1, len(sets), sharey=True)), sets, strict=True):
         rates = np.array([row["rates"] for row in mine])
@@ -147,13 +139,14 @@ def figure(rows: list[Row], path: Path) -> None:
         ax.set(xlabel="mode", title=mine[0]["case"])
         ax.set_xticks(range(rates.shape[1]), range(1, rates.shape[1] + 1))
     fig.axes[0].set_ylabel("rate / mean over random states")
-    fig.savefig(path, dpi=130)
+    return fig
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the experiment from the command line."""
-    parser = options_of("steady", __doc__, n_seeds=1, quick="two random states, 300 samples, the first problem")
-    parser.add_argument("--first-seed", type=int, default=8100, help="seed of the first sample of each problem")
+    parser = options_of(
+        "steady", __doc__, n_seeds=1, quick="two random states, 300 samples, the first problem", first_seed=8100
+    )
     parser.add_argument("--states", type=int, default=8, help="random states 0, 1, … of the estimator")
     parser.add_argument("--frames", type=Path, default=FRAMES, help="the file of alanine dipeptide; from the root")
     options = parser.parse_args(arguments)

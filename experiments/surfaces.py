@@ -1,21 +1,20 @@
-"""Samples on a surface: what the tangent energy gains, what it costs elsewhere, and which samples `check_data` notes.
+"""Samples on a surface: effect of the tangent energy, there and elsewhere, and samples noted by `check_data`.
 
 The default estimator fits the same samples with the energy of the surrounding space, and with `diffusion="tangent"`.
-Spheres are surfaces; a circle has noise of 0.05; the others fill their space and should be left
-alone. SubR² is the mean squared cosine with the true slow modes; rates are compared with the exact ones, mean over the
-modes. Means over seeds. "noted" counts the samples of which `kdmaps check` says that they lie on a surface.
+Spheres are surfaces; a circle has noise of 0.05; the other problems fill their space. SubR² is the mean squared cosine
+with the true slow modes; rates are compared with the exact ones, mean over the modes. Means over seeds. "noted" counts
+the samples that `kdmaps check` reports to lie on a surface.
 
     python -m experiments.surfaces --quick
 """
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
+from matplotlib.figure import Figure
 
-from experiments._default import fit_default
-from experiments._runner import Row, markdown, options_of, publish, run_tasks
+from experiments._fits import error_dots, fit_default
+from experiments._runner import Row, grouped, markdown, options_of, publish, run_tasks
 from kdmaps import metrics, problems
 from kdmaps.data.findings import surface_dimension
 
@@ -63,27 +62,15 @@ def table(rows: list[Row]) -> str:
     return markdown(header, lines)
 
 
-def figure(rows: list[Row], path: Path) -> None:
+def figure(rows: list[Row]) -> Figure:
     """Plot the error 1 - SubR² of every sample with both energies."""
-    from matplotlib.figure import Figure
-
-    names = list(dict.fromkeys(row["problem"] for row in rows))
-    fig = Figure(figsize=(8.5, 4), layout="constrained")
-    ax = fig.subplots()
-    for energy, colour, shift in (("ambient", "C0", -0.12), ("tangent", "C1", 0.12)):
-        mine = [row for row in rows if row["energy"] == energy]
-        at = [names.index(row["problem"]) + shift for row in mine]
-        ax.plot(at, [1 - row["r2"] for row in mine], "o", color=colour, ms=6, alpha=0.7, mec="none", label=energy)
-    ax.set(yscale="log", ylabel="error 1 - SubR²", title="Energy of the surrounding space, or on tangent spaces")
-    ax.set_xticks(range(len(names)), names, rotation=25, ha="right")
-    ax.legend(frameon=False)
-    fig.savefig(path, dpi=130)
+    series = {energy: mine for (energy,), mine in grouped(rows, "energy").items()}
+    return error_dots(series, ["problem"], "Energy of the surrounding space, or on tangent spaces")
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the experiment from the command line."""
-    parser = options_of("surfaces", __doc__, n_seeds=3, quick="one seed of two problems")
-    parser.add_argument("--first-seed", type=int, default=8200, help="seed of the first sample")
+    parser = options_of("surfaces", __doc__, n_seeds=3, quick="one seed of two problems", first_seed=8200)
     options = parser.parse_args(arguments)
     names, n_seeds = (["sphere-3", "ou2d-16"], 1) if options.quick else (list(PROBLEMS), options.seeds)
     tasks = [

@@ -2,23 +2,23 @@
 
 Trajectories in equilibrium, one mode space of two modes, `AdaptiveDiffusionMap(2, lag=1, time_step=…)`. OU processes
 are simulated by their exact propagator, the others by Euler–Maruyama with so many steps between frames that its error
-is below 2 %. Errors are |t/exact - 1| of the two time scales, means over the seeds; the sampling error √(2t/T) of the
-slowest one in the whole time T, which no method beats, stands beside. SubR² is the mean squared cosine with the exact
-modes at fresh samples. The held-out score is Σν² of the pooled blocks, minus its exact value Σe^{-2·rate·lag}: its
-population value is negative for any modes but the exact ones; "±" is the standard error over the seeds.
+is below 2 %. Errors are |t/exact - 1| of the two time scales, means over the seeds. "sampling" is the sampling error
+√(2t/T) of the slowest one in the total time T, a lower limit for any method. SubR² is the mean squared cosine with the
+exact modes at fresh samples. The held-out score is Σν² of the pooled blocks, minus its exact value Σe^{-2·rate·lag}:
+its population value is negative for any modes but the exact ones; "±" is the standard error over the seeds.
 
     python -m experiments.trajectories --quick
 """
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
+from matplotlib.figure import Figure
 
-from experiments._default import at_least, at_most, fit_default, mark
-from experiments._runner import Row, markdown, options_of, publish, run_tasks
+from experiments._fits import at_least, at_most, fit_default, mark
+from experiments._runner import Row, grouped, markdown, options_of, publish, run_tasks
 from kdmaps import metrics, problems
 
 #: Time between frames, and steps of the scheme between them.
@@ -52,7 +52,8 @@ def run(case: str, n: int, seed: int, **settings: Any) -> list[Row]:
 def table(rows: list[Row]) -> str:
     """Return a Markdown table with one line for each system and number of frames."""
     lines = []
-    for mine in _data_sets(rows).values():
+    rows = sorted(rows, key=lambda row: (list(CASES).index(row["case"]), row["n"]))
+    for mine in grouped(rows, "case", "n").values():
         meant = mine[0]["n"] == GOAL_FRAMES
         errors = np.abs(np.array([row["ratios"] for row in mine]) - 1)
         excess = np.array([row["score"] - row["exact"] for row in mine])
@@ -70,31 +71,13 @@ def table(rows: list[Row]) -> str:
                 f"{np.mean([row['seconds'] for row in mine]):.1f}",
             ]
         )
-    header = [
-        "system",
-        "frames",
-        "seeds",
-        "error of t1",
-        "sampling",
-        "error of t2",
-        "SubR²",
-        "score - exact",
-        "seconds",
-    ]
+    header = ["system", "frames", "seeds", "error of t1", "sampling", "error of t2", "SubR²", "score - exact",
+              "seconds"]  # fmt: skip
     return markdown(header, lines)
 
 
-def _data_sets(rows: list[Row]) -> dict[tuple[str, int], list[Row]]:
-    found: dict[tuple[str, int], list[Row]] = {}
-    for row in sorted(rows, key=lambda row: (list(CASES).index(row["case"]), row["n"])):
-        found.setdefault((row["case"], row["n"]), []).append(row)
-    return found
-
-
-def figure(rows: list[Row], path: Path) -> None:
+def figure(rows: list[Row]) -> Figure:
     """Plot time scales over their exact values against the number of frames."""
-    from matplotlib.figure import Figure
-
     fig = Figure(figsize=(10, 3.2), layout="constrained")
     for ax, case in zip(fig.subplots(1, len(CASES), sharey=True), CASES, strict=True):
         mine = [row for row in rows if row["case"] == case]
@@ -109,13 +92,14 @@ def figure(rows: list[Row], path: Path) -> None:
         ax.set(xscale="log", xlabel="frames", title=case)
     fig.axes[0].set_ylabel("time scale / exact")
     fig.axes[0].legend()
-    fig.savefig(path, dpi=130)
+    return fig
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the experiment from the command line."""
-    parser = options_of("trajectories", __doc__, n_seeds=5, quick="two trajectories of 2,000 frames of the OU process")
-    parser.add_argument("--first-seed", type=int, default=8200, help="seed of the first trajectory")
+    parser = options_of(
+        "trajectories", __doc__, n_seeds=5, quick="two trajectories of 2,000 frames of the OU process", first_seed=8200
+    )
     options = parser.parse_args(arguments)
     cases, sizes, seeds = list(CASES), list(FRAMES), range(options.first_seed, options.first_seed + options.seeds)
     if options.quick:

@@ -14,12 +14,13 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
+from matplotlib.figure import Figure
 
-from experiments._runner import Row, load_samples, markdown, options_of, publish, rows_before, run_tasks
+from experiments._fits import error_dots
+from experiments._runner import Row, grouped, load_samples, markdown, options_of, publish, rows_before, run_tasks
 from experiments.paper._protocol import uniform_mixture
 from kdmaps import metrics
 from kdmaps.bases import make_basis
@@ -106,8 +107,7 @@ def table(rows: list[Row]) -> str:
     """Return the mean SubR² by problem and method: true slow modes, and the paper's reference in brackets."""
     methods = list(dict.fromkeys(row["method"] for row in rows))
     lines = []
-    for problem in dict.fromkeys(row["problem"] for row in rows):
-        mine = [row for row in rows if row["problem"] == problem]
+    for (problem,), mine in grouped(rows, "problem").items():
         by = {m: sorted((row for row in mine if row["method"] == m), key=lambda row: row["seed"]) for m in methods}
         cells = [
             f"{np.mean([row['r2'] for row in by[m]]):.3f} ({np.mean([row['paper_r2'] for row in by[m]]):.3f})"
@@ -117,44 +117,22 @@ def table(rows: list[Row]) -> str:
         ]
         change = np.array([b["r2"] - a["r2"] for a, b in zip(by["search"], by["refined"], strict=True)])
         kept = sum(row["kept"] for row in by["refined"])
-        lines.append(
-            [
-                problem,
-                *cells,
-                f"{change.mean():+.4f}",
-                f"{change.min():+.4f}",
-                f"{kept}/{len(change)}",
-            ]
-        )
+        lines.append([problem, *cells, f"{change.mean():+.4f}", f"{change.min():+.4f}", f"{kept}/{len(change)}"])
     header = ["problem", *methods, "refined - search", "worst seed", "kept"]
     return markdown(header, lines)
 
 
-def figure(rows: list[Row], path: Path) -> None:
+def figure(rows: list[Row]) -> Figure:
     """Plot the error 1 - SubR² of each seed, by problem and method."""
-    from matplotlib.figure import Figure
-
-    names = list(dict.fromkeys(row["problem"] for row in rows))
-    methods = list(dict.fromkeys(row["method"] for row in rows))
-    fig = Figure(figsize=(11, 4.5), layout="constrained")
-    ax = fig.subplots()
-    for number, (shift, method) in enumerate(zip(np.linspace(-0.33, 0.33, len(methods)), methods, strict=True)):
-        mine = [row for row in rows if row["method"] == method]
-        at = np.array([names.index(row["problem"]) for row in mine]) + shift
-        ax.plot(
-            at, [1 - row["r2"] for row in mine], "o", color=f"C{number}", ms=4.5, alpha=0.7, mec="none", label=method
-        )
-    ax.set(yscale="log", ylabel="error 1 - SubR² (true slow modes)", title="Learning the kernel")
-    ax.set_xticks(range(len(names)), names, rotation=30, ha="right")
-    ax.legend(ncols=1, loc="center left", bbox_to_anchor=(1, 0.5), frameon=False)
-    fig.savefig(path, dpi=130)
+    series = {method: mine for (method,), mine in grouped(rows, "method").items()}
+    return error_dots(series, ["problem"], "Learning the kernel", size=(11, 4.5))
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the experiment from the command line."""
-    parser = options_of("variational", __doc__, n_seeds=5, quick="one seed, fewer steps")
+    # Seeds below 4000 were used to choose the method.
+    parser = options_of("variational", __doc__, n_seeds=5, quick="one seed, fewer steps", first_seed=4000)
     parser.add_argument("--problems", nargs="+", default=list(PROBLEMS))
-    parser.add_argument("--first-seed", type=int, default=4000, help="seeds below 4000 were used to choose the method")
     options = parser.parse_args(arguments)
     settings = Settings(adam_steps=20, lbfgs_steps=10) if options.quick else Settings()
     seeds = range(options.first_seed, options.first_seed + (1 if options.quick else options.seeds))

@@ -166,10 +166,12 @@ CLAIMS = (
     _regularizer("+ Dirichlet H¹", "dirichlet", _NO_HELP),
     _regularizer("+ soft anchor", "anchor", "holds σ at σ_CV if strong enough"),
     Claim("residual", "(i) σ stays where it starts", lambda land, setup, w: land.residual(setup, "solver")),
-    Claim("residual, unit modes", "(not told apart)", lambda land, setup, w: land.residual(setup, "unit")),
+    Claim("residual, unit modes", "(not distinguished)", lambda land, setup, w: land.residual(setup, "unit")),
     Claim("held-out residual", "(iii) σ → ∞", lambda land, setup, w: land.heldout_residual(setup, "solver")),
     Claim(
-        "held-out residual, unit modes", "(not told apart)", lambda land, setup, w: land.heldout_residual(setup, "unit")
+        "held-out residual, unit modes",
+        "(not distinguished)",
+        lambda land, setup, w: land.heldout_residual(setup, "unit"),
     ),
     Claim(
         "residual + Dirichlet constraint",

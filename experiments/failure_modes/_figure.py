@@ -3,35 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.gridspec import GridSpec
+from matplotlib.lines import Line2D
 
 from experiments._runner import Row
 from experiments.failure_modes._claims import CLAIMS, Claim, Landscape, landscapes, lowest, minima
 from experiments.failure_modes._laboratory import SIGMA_RANGE
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-    from matplotlib.gridspec import GridSpec
-
 COLOURS = {"uncentred": "C3", "centred": "C0", "heldout": "C2"}
 
 
-def figure(rows: list[Row], path: Path) -> None:
+def figure(rows: list[Row]) -> Figure:
     """Plot losses and SubR² against σ for the claims of the first case, descents, and minima over the weights."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-    from matplotlib.lines import Line2D
-
     by_case = landscapes(rows)
     case, lands = next(iter(by_case.items()))
     claims = {claim.name: claim for claim in CLAIMS}
-    fig = plt.figure(figsize=(15, 15), layout="constrained")
+    fig = Figure(figsize=(15, 15), layout="constrained")
     grid = fig.add_gridspec(7, 4, height_ratios=[3, 1.5, 2.2, 2.4, 1.5, 3, 1.5])
     for column, name in enumerate(("sub", "eig", "combined")):
         _plot_loss(fig, grid, 0, column, lands, claims[name])
@@ -49,8 +40,7 @@ def figure(rows: list[Row], path: Path) -> None:
         Line2D([], [], color=COLOURS["heldout"], ls="--", marker="s", mfc="none", label="heldout, λ chosen too")
     )
     fig.legend(handles=handles, loc="outside lower center", ncols=4, title="dots: minima of all seeds; lines: one seed")
-    fig.savefig(path, dpi=110)
-    plt.close(fig)
+    return fig
 
 
 def _plot_loss(fig: Figure, grid: GridSpec, row: int, column: int, lands: Sequence[Landscape], claim: Claim) -> None:

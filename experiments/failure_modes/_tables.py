@@ -66,7 +66,7 @@ def _descent_cell(rows: Sequence[Row], case: tuple[str, str, str], name: str, se
 
 
 # --- how often each claim holds ---------------------------------------------------------------------------------------
-def verdicts(rows: Sequence[Row]) -> str:
+def claims_table(rows: Sequence[Row]) -> str:
     """Count over all cases and seeds how often each claim holds, with the mean SubR² at the minimum."""
     by_case = landscapes(rows)
     lands = [land for found in by_case.values() for land in found]
@@ -177,7 +177,7 @@ minimised by descent on the grid, starting at σ = {", ".join(f"{s:g}" for s in 
 
 def table(rows: list[Row]) -> str:
     """Return how often each claim holds, then the minima and descents for each case and claim."""
-    sections = [INTRODUCTION, verdicts(rows)]
+    sections = [INTRODUCTION, claims_table(rows)]
     for case, lands in landscapes(rows).items():
         lines = []
         for claim in CLAIMS:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+from matplotlib.figure import Figure
 
-from experiments._default import mark
+from experiments._fits import mark
 from experiments._runner import Row, markdown
 from experiments.theory.continuous import BANDWIDTHS, NU, continuous_regret
 from kdmaps.certificates import Certificate
@@ -142,8 +143,6 @@ def continuous_table(rows: list[Row]) -> str:
 
 def figures(rows: list[Row], out: Path) -> None:
     """Draw predicted against measured sums, and optimism against its bound."""
-    from matplotlib.figure import Figure
-
     constant = [row for row in rows if row["part"] == "constant" and row["λ"] == 0.01 and row["family"] == "gaussian"]
     names = list(dict.fromkeys(row["problem"] for row in constant))
     fig = Figure(figsize=(8, 5.6), layout="constrained")

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import kdmaps
-from experiments import _default, coverage, nuisance, rare_events, release, steady
-from experiments._default import fit_default
+from experiments import _fits, coverage, nuisance, rare_events, release, steady
+from experiments._fits import fit_default
 from experiments._runner import finished
 from pages import read_page, states
 from shared import adaptive, known_warning
@@ -53,7 +53,7 @@ def test_a_row_says_what_the_fit_says(monkeypatch):
         kdmaps.utils.warn.warn("a column is constant", kdmaps.exceptions.DataWarning)
         return vars(self).update(vars(model)) or self
 
-    monkeypatch.setattr(_default.AdaptiveDiffusionMap, "fit", doubtful)
+    monkeypatch.setattr(_fits.AdaptiveDiffusionMap, "fit", doubtful)
     assert fit_default(X, 2, 0)[1]["warnings"] == ["mode 2 is one sample"]
 
 
@@ -217,7 +217,7 @@ def test_release_table_compares_the_same_seeds():
         "-0.0400 ✗",
         "≥ 0.95 ✗",
     )
-    assert "1 fits have no counterpart" in text
+    assert "1 fits without a counterpart" in text
 
 
 @known_warning("the energy of mode 4")  # of 200 samples

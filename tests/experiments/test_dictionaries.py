@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import kdmaps
-from experiments import _exact, dictionaries
+from experiments import _fits, dictionaries
 from experiments._runner import finished
 from experiments.dictionaries import DICTIONARIES, inputs_of, rates_at
 from pages import read_page, states
@@ -48,7 +48,7 @@ def test_the_rate_is_that_of_the_slowest_function_of_the_span():
     x = np.random.default_rng(0).standard_normal((20_000, 1))
     modes, slopes = np.hstack([x, x**2 - 1]), np.stack([np.ones_like(x), 2 * x], axis=1)
     mixture = np.array([[1.0, 1.0], [-0.5, 1.0]])
-    rates, turn = _exact.ritz(modes @ mixture, np.einsum("nkd,km->nmd", slopes, mixture))
+    rates, turn = _fits.ritz(modes @ mixture, np.einsum("nkd,km->nmd", slopes, mixture))
     np.testing.assert_allclose(rates, [1, 2], rtol=0.03)  # variances of 1, and of x⁴ and x²: errors of 1 and 2 %
     np.testing.assert_allclose(np.abs(np.corrcoef((modes @ mixture @ turn).T, modes.T)[:2, 2:]), np.eye(2), atol=0.03)
 

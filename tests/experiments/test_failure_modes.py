@@ -90,5 +90,5 @@ def test_table_and_figure(rows, tmp_path):
         "interior",
     ]
     assert "σ ends at 90" in text
-    failure_modes.figure([*rows, path], tmp_path / "figure.png")
+    failure_modes.figure([*rows, path]).savefig(tmp_path / "figure.png")
     assert (tmp_path / "figure.png").stat().st_size > 10_000

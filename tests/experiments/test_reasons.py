@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import kdmaps
-from experiments import _exact, reasons
+from experiments import _fits, reasons
 from experiments._runner import finished
 from pages import read_page, states
 
@@ -27,7 +27,7 @@ def test_exact_functions_of_the_cluster_alone_are_the_modes():
     """Four functions in the span of the five true ones, which is the reference."""
     system = kdmaps.problems.load("ou2d-4")
     X = system.sample(300, random_state=0)
-    modes = _exact.slowest(system, X, 5)
+    modes = _fits.slowest(system, X, 5)
     assert kdmaps.metrics.subspace_r2(modes, system.reference(X, 4)) == pytest.approx(1, abs=1e-8)
     assert modes.shape == (300, 4)
 
@@ -37,7 +37,7 @@ def test_between_classes_and_carriers():
     labels = np.repeat([0, 1], 50)
     spike = np.zeros(100)
     spike[[0, 99]] = 1, -1
-    row = reasons._told_apart(np.stack([2.0 * labels - 1, spike], axis=1), labels)
+    row = reasons._separation(np.stack([2.0 * labels - 1, spike], axis=1), labels)
     assert row["between"] == pytest.approx([1, 0.02])  # class means of ±1/50 against a variance of 2/100
     assert row["carried"] == pytest.approx([100, 2])
     assert row["right"] == [1, 1, 1]
