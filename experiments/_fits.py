@@ -91,7 +91,12 @@ def error_dots(
     for number, (label, rows) in enumerate(series.items()):
         shift = 0.7 * ((number + 0.5) / len(series) - 0.5)
         at = [places.index(tuple(row[key] for key in by)) + shift for row in rows]
-        style = {"color": (colours or {}).get(label, f"C{number}"), "ms": 5, "alpha": 0.7, "mec": "none"}
+        style: dict[str, Any] = {
+            "color": (colours or {}).get(label, f"C{number}"),
+            "ms": 5,
+            "alpha": 0.7,
+            "mec": "none",
+        }
         ax.plot(at, [1 - row["r2"] for row in rows], "o", label=label, **style)
     ax.set(yscale="log", ylabel="error 1 - SubR² (true slow modes)", title=title)
     ax.set_xticks(range(len(places)), [", ".join(map(str, place)) for place in places], rotation=30, ha="right")

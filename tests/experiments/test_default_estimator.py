@@ -8,17 +8,11 @@ from experiments import _fits, coverage, nuisance, rare_events, release, steady
 from experiments._fits import fit_default
 from experiments._runner import finished
 from pages import read_page, states
-from shared import adaptive, known_warning
+from shared import known_warning
 
 #: A search of two candidates.
-SMALL = {
-    "families": ["gaussian"],
-    "bandwidths": [3.0],
-    "regularizations": [1e-3, 1e-2],
-    "n_features": 60,
-    "max_extensions": 0,
-    "refine": False,
-}
+GRID = {"families": ["gaussian"], "bandwidths": [3.0], "regularizations": [1e-3, 1e-2], "max_extensions": 0}
+SMALL = {"search": kdmaps.KernelSearchCV(**GRID), "n_features": 60, "refine": False}
 ROW = {"kernel": "Gaussian(1)", "basis": "FourierBasis", "regularization": 1e-3, "warnings": [], "seconds": 1.0}
 
 
@@ -225,7 +219,7 @@ def test_release_row_is_that_of_the_estimator():
     (row,) = release.run("dw1d", 200, 3, **SMALL)
     problem = kdmaps.problems.load("dw1d")
     X = problem.sample(200, random_state=3)
-    model = adaptive(problem.n_modes, random_state=3, **SMALL)
+    model = kdmaps.AdaptiveDiffusionMap(problem.n_modes, random_state=3, **SMALL)
     modes = model.fit_transform(X)
     assert row["r2"] == pytest.approx(kdmaps.metrics.subspace_r2(modes, problem.reference(X, problem.n_modes)))
     assert row["exact"] == problem.rates(problem.n_modes).tolist()
