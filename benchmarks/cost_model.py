@@ -118,7 +118,7 @@ def tables(rows: list[dict], k: np.ndarray) -> str:
     parts.append(
         f"The solve costs as much as the Gram if a node has N = {ratio:.0f} p samples, and more with fewer samples. It "
         f"is direct (Cholesky, and LAPACK for the leading pairs): p³, and about {MATRICES} matrices of 8 p² bytes. If "
-        "that is too much, a block Krylov iteration needs only p² for each step and vector; searches use it for many λ "
+        "that is too much, subspace iteration needs only p² for each step and vector; searches use it for many λ "
         "beyond a few hundred features. With few samples per feature, fewer features lose little."
     )
     return "\n\n".join(parts) + "\n"
