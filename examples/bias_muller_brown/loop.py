@@ -56,7 +56,7 @@ class Loop:
     n_even : int, default=600
         Number of evenly spread frames that the guide is fitted to.
     bias_factor : float, default=8
-        See `ModeBias.filling`.
+        As in `ModeBias.filling`.
     seed : int, default=0
         Seed of the simulations and of the choice of starting frames.
 
@@ -112,7 +112,7 @@ class Loop:
 
     @property
     def settled(self) -> bool:
-        """Whether nothing has changed in the last rounds."""
+        """True if nothing has changed in the last rounds."""
         last = self.rounds[-IN_A_ROW:]
         return len(last) == IN_A_ROW and all(one["settled"] for one in last)
 

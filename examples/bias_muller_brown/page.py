@@ -56,7 +56,7 @@ def write_page(
         Columns of X over which frames are drawn.
     """
     if not loop.rounds:
-        raise ValueError("The loop has no finished round to show; call run() first.")
+        raise ValueError("The loop does not have a finished round; call run() first.")
     numbers = range(len(loop.rounds))
     parts = [_some(loop.describe(loop.frames(number))) for number in numbers]
     columns = tuple(coordinates)[: parts[0].shape[1]]

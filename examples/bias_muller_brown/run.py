@@ -1,10 +1,10 @@
-"""Learn the rates of the Müller–Brown potential from one basin: simulate, weigh, fit, bias along the mode, again.
+"""Learn the rates of the Müller–Brown potential from one basin: simulate, weight, fit, bias along the mode, repeat.
 
     python examples/bias_muller_brown/run.py --quick          # a few minutes; writes into ./rounds
     python examples/bias_muller_brown/run.py --out somewhere  # rounds four times as long
 
-Run it again after an interruption, and it goes on where it was. The exact rates are 1.2474e-4 and 0.3560; the first
-round sees the deepest of the three wells alone, 16 kT below the saddle.
+After an interruption, run it again to continue. The exact rates are 1.2474e-4 and 0.3560; the first
+round only visits the deepest of the three wells, 16 kT below the saddle.
 """
 
 import argparse
@@ -25,7 +25,7 @@ from kdmaps.problems import MullerBrown
 PROBLEM = MullerBrown()
 LOW, HIGH, CELLS = np.array([-2.2, -0.9]), np.array([1.6, 2.6]), 160
 DT, WALKERS, FRAMES, START = 1e-3, 100, 8000, (-0.56, 1.44)
-#: Landmarks of the fit, and what held-out samples choose from.
+#: Number of landmarks, and candidates for cross-validation.
 LANDMARKS, BANDWIDTHS, REGULARIZATIONS = 300, (0.1, 0.15, 0.22, 0.33), (1e-9, 1e-8, 1e-6, 1e-3)
 #: The other two wells are below this line.
 BELOW = 0.75
@@ -57,7 +57,7 @@ def simulator(duration):
     """Return `simulate(bias, starts, seed)` with rounds of this duration for each walker."""
 
     def simulate(bias, starts, seed):
-        # The potential is steep where no walker goes; there the step must stay small.
+        # Limit the steep potential outside the visited region, for stable steps.
         energy = np.minimum(PROBLEM.potential(GRID), 30.0) + (0 if bias is None else bias.energy(GRID))
         gradient = np.stack(np.gradient(energy.reshape(CELLS, CELLS), *AXES))
         x = np.tile(START, (WALKERS, 1)) if starts is None else starts.copy()
@@ -71,7 +71,7 @@ def simulator(duration):
 
 
 def fit(X, weight):
-    """Fit all frames with landmarks spread as evenly as the frames of the guide; the search chooses their kernel."""
+    """Fit all frames with evenly spread landmarks; the search chooses the kernel."""
     model = kdmaps.KernelSearchCV(
         2, families=("gaussian",), bandwidths=BANDWIDTHS, regularizations=REGULARIZATIONS, basis="landmarks",
         landmarks=X[spread(X, LANDMARKS)], n_features=LANDMARKS, diffusion=PROBLEM.diffusion, random_state=0,
@@ -80,7 +80,7 @@ def fit(X, weight):
 
 
 def guide(X, weight):
-    """Fit a mode that shows the way; its rates do not matter."""
+    """Fit the mode for the next bias; its rates do not matter."""
     model = kdmaps.KernelDiffusionMap(
         1, basis="landmarks", n_features=150, bandwidth=0.4, regularization=1e-3, random_state=0
     )
@@ -118,13 +118,13 @@ def picture(loop, path):
 
 
 def main():
-    """Run the loop and compare with the truth."""
+    """Run the loop and compare with the exact values."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path, default=Path("rounds"))
     parser.add_argument("--quick", action="store_true", help="rounds of 100 units of time for each walker, not 400")
     parser.add_argument("--time", type=float, help="length of a round in units of time")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--rounds", type=int, default=20, help="at most so many")
+    parser.add_argument("--rounds", type=int, default=20, help="maximum number of rounds")
     arguments = parser.parse_args()
     duration = arguments.time or (100.0 if arguments.quick else 400.0)
     rates, energy = truth()

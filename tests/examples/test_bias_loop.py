@@ -174,7 +174,7 @@ def test_invalid_arguments(tmp_path):
         loop(tmp_path, n_even=2.5)
     with pytest.raises(ValueError, match="simulate must return finite frames"):
         loop(tmp_path, lambda *_: np.array([[np.nan]])).run(1)
-    with pytest.raises(ValueError, match="no finished round"):
+    with pytest.raises(ValueError, match="finished round"):
         write_page(loop(tmp_path), tmp_path / "page.html")
 
 
