@@ -115,7 +115,7 @@ def jax_program(model: ModeTransformer, mode: int = 0) -> str:
     >>> bool(abs(program["mode"](X[0]) - m.transform(X[:1])[0, 0]) < 1e-4)  # JAX uses single precision
     True
     """
-    basis, a, offset = _fourier_mode(model, mode, "a JAX program", "`as_jax`")
+    basis, a, offset = _fourier_mode(model, mode, "a JAX program")
     frequencies, cosines, sines = mode_waves(basis, a)
     names = getattr(model, "feature_names_in_", range(basis.dim))
     return _PROGRAM.format(
@@ -174,7 +174,7 @@ def plumed_input(
     slow: COMBINE ARG=slow_sum PARAMETERS=... PERIODIC=NO
     <BLANKLINE>
     """
-    basis, a, offset = _fourier_mode(model, mode, "PLUMED", "`as_jax`")
+    basis, a, offset = _fourier_mode(model, mode, "PLUMED")
     names, lines = _columns(list(arguments), label)
     if isinstance(arguments, str) or len(names) != basis.dim or not all(map(_is_label, names)):
         raise ValueError(f"arguments must be {basis.dim} PLUMED labels, one per column of X, got {arguments!r}.")
@@ -204,13 +204,13 @@ def checked_mode(model: ModeTransformer, mode: int) -> tuple[Any, np.ndarray, fl
     return model.basis_, model.coefficients_[:, mode], float(model.modes_.offset[mode])
 
 
-def _fourier_mode(model: ModeTransformer, mode: int, target: str, instead: str) -> tuple[Any, np.ndarray, float]:
+def _fourier_mode(model: ModeTransformer, mode: int, target: str) -> tuple[Any, np.ndarray, float]:
     """Return the basis, the coefficients and the offset of a mode of Fourier features."""
     found = checked_mode(model, mode)
     if not isinstance(found[0], FourierBasis):
         raise ValueError(
             f"Modes in a {type(found[0]).__name__} cannot be exported to {target}; fit with basis='fourier' "
-            f"(kdmaps fit --basis fourier) or use {instead}."
+            "(kdmaps fit --basis fourier) or use `as_jax`."
         )
     return found
 
