@@ -79,7 +79,7 @@ def test_wrong_width():
 
 @pytest.mark.parametrize("chunk", [X[:, 0], "abc", np.array([["a"]]), None])
 def test_not_a_chunk(chunk):
-    with pytest.raises(ValueError, match="Chunk 1 of X must be an array of numbers with two dimensions"):
+    with pytest.raises(ValueError, match=r"Chunk 1 of X .* two dimensions"):
         make().fit(lambda: iter([X, chunk]))
 
 

@@ -70,7 +70,7 @@ def test_invalid_text_in_a_late_line(tmp_path):
 def test_field_too_long(tmp_path):
     path = tmp_path / "t.csv"
     path.write_bytes(b"x," + 200_000 * b"y" + b"\n1.0,2.0\n")
-    with pytest.raises(ValueError, match=r"t\.csv cannot be read as text: field larger than field limit"):
+    with pytest.raises(ValueError, match=r"t\.csv .*field limit"):
         open_table(path)
 
 
