@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -25,16 +25,16 @@ from kdmaps.forms.moments import Moments
 from kdmaps.forms.tangent import DiffusionLike
 from kdmaps.kernels import Gaussian, Kernel, Mixture, make_kernel
 from kdmaps.learn import make_objective
+from kdmaps.learn.optimiser import Settings, minimise
+from kdmaps.learn.parametrisations import Anisotropy, Bandwidths, Dictionary, GeneratorAction, Parametrisation
+from kdmaps.learn.problem import Problem
+from kdmaps.learn.statistics import Samples
 from kdmaps.selection.evaluation import FoldedMoments
 from kdmaps.selection.folds import Folds, make_folds, make_splits
 from kdmaps.selection.plan import FitSpec
 from kdmaps.utils.types import RandomStateLike, SamplesLike
 from kdmaps.utils.validation import check_samples, checked_weight, seed_of
 from kdmaps.utils.warn import warn
-
-if TYPE_CHECKING:
-    from kdmaps.learn.parametrisations import GeneratorAction, Parametrisation
-    from kdmaps.learn.statistics import Samples
 
 #: Number of basis functions, as in the paper's experiments.
 N_FEATURES = {"landmarks": 60, "fourier": 300}
@@ -274,10 +274,6 @@ class VariationalKernelMap(ModeTransformer):
 
     def _learn(self, spec: BasisSpec, fit: FitSpec, samples: _Samples) -> tuple[Basis, float, dict[str, np.ndarray]]:
         """Return the learned basis, λ and the history of the optimiser."""
-        from kdmaps.learn.optimiser import Settings, minimise
-        from kdmaps.learn.problem import Problem
-        from kdmaps.learn.statistics import Samples
-
         objective = make_objective(self.objective, self.n_components, self.center)
         _, X, weight = samples.source.sample(PREVIEW_SAMPLES, np.random.RandomState(samples.seed), samples.weight)
         if weight is not None:
@@ -325,13 +321,7 @@ class VariationalKernelMap(ModeTransformer):
 
     def _make_parametrisation(self, samples: Samples, kernels: list[Kernel], basis: Any) -> Parametrisation:
         if self.basis == "fourier":
-            from kdmaps.learn.parametrisations import Anisotropy
-
             return Anisotropy(samples, basis, self.bound)
         if self.learn_bandwidths:
-            from kdmaps.learn.parametrisations import Bandwidths
-
             return Bandwidths(samples, kernels, basis.landmarks, basis.origin, self.floor)
-        from kdmaps.learn.parametrisations import Dictionary
-
         return Dictionary(samples, kernels, basis.landmarks, basis.origin, self.floor, self.generator)

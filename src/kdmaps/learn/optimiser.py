@@ -85,8 +85,7 @@ def minimise(
         next(ticks, None)
         return stale >= settings.patience
 
-    label = lambda: f"learning {best.value:.5g}"  # noqa: E731
-    with closing(track(range(total + 1), total, label, progress)) as ticks:
+    with closing(track(range(total + 1), total, lambda: f"learning {best.value:.5g}", progress)) as ticks:
         next(ticks)
         _adam(problem, best, settings, record)
         stale = 0
