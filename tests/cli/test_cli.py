@@ -59,7 +59,8 @@ def test_version():
 @known_warning("score landscape is flat")
 def test_demo(name, tmp_path, monkeypatch):
     # One family and few features keep the fit short.
-    small = partial(kdmaps.AdaptiveDiffusionMap, families=["gaussian"], n_features=60)
+    search = kdmaps.KernelSearchCV(families=["gaussian"])
+    small = partial(kdmaps.AdaptiveDiffusionMap, search=search, n_features=60)
     monkeypatch.setattr(kdmaps, "AdaptiveDiffusionMap", small)
     result = run("demo", "--problem", name, "--samples", 400, "--seed", 3, "--out", tmp_path / "new" / "dir")
     assert result.exit_code == 0, result.output
