@@ -1,4 +1,4 @@
-"""AdaptiveDiffusionMap: how good its modes are, where its refinement starts, and where there is none."""
+"""AdaptiveDiffusionMap: quality of the modes, start and limits of the refinement."""
 
 import warnings
 from dataclasses import replace
@@ -149,8 +149,8 @@ def test_blocks_and_gaps_keep_their_meaning_on_a_subsample():
 
 @pytest.mark.slow
 @known_warning("same time scale")
-def test_refinement_is_kept_only_if_held_out_samples_say_so(monkeypatch):
-    """ou3d needs wider kernels in y and z than in x: the refinement sees it. Dropped, it leaves the search alone."""
+def test_refinement_is_kept_only_if_it_scores_better(monkeypatch):
+    """ou3d needs wider kernels in y and z than in x: the refinement finds it. If rejected, the search is unchanged."""
     problem = kdmaps.problems.load("ou3d")
     X = problem.sample(500, random_state=0)
     settings = {"families": ["gaussian"], "regularizations": [1e-4], "n_features": 200, "random_state": 0}

@@ -1,4 +1,4 @@
-"""The archive of a model: one digest over all of it, and no more memory than its size."""
+"""The archive of a model: one digest, and memory bounded by the size of the file."""
 
 import struct
 import zipfile

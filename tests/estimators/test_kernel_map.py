@@ -115,12 +115,12 @@ class TestInterface:
         assert_allclose(pipeline.score(X), make(bandwidth=4.0).fit(2 * X).score(2 * X), rtol=1e-13)
 
     @known_warning()
-    @known_warning("have the same time scale")  # of a bandwidth that sees no slow mode
+    @known_warning("have the same time scale")  # of a bandwidth too narrow for any slow mode
     def test_grid_search_over_score(self, X):
         folds = KFold(3)
         search = GridSearchCV(make(), {"bandwidth": [0.05, 1.5], "regularization": [1e-3, 1e-2]}, cv=folds)
         search.fit(X)
-        # The same by hand; a bandwidth of a twentieth of the standard deviation sees no slow mode.
+        # The same by hand; a bandwidth of a twentieth of the standard deviation resolves no slow mode.
         expected = [make(**search.best_params_).fit(X[train]).score(X[test]) for train, test in folds.split(X)]
         assert_allclose(search.best_score_, np.mean(expected), rtol=1e-12)
         assert search.best_params_["bandwidth"] == 1.5
@@ -168,7 +168,7 @@ class TestPartialFit:
     @known_warning("have the same time scale")  # of the first chunks
     def test_chunks_give_the_fit_of_all(self, X, basis):
         # The first chunk chooses the basis: landmarks are given, frequencies depend on the seed only. Fourier features
-        # depend on the origin by a rotation of each pair, which changes no mode; random phases see it.
+        # depend on the origin by a rotation of each pair, which changes no mode; random-phase features change.
         options = {"landmarks": X[::8]} if basis == "landmarks" else {}
         model, whole = make(basis, **options), make(basis, **options)
         for start in range(0, len(X), 90):
@@ -293,7 +293,7 @@ class TestDerivedQuantities:
             got = model.predict_expectation(samples, np.column_stack([x, x**2]), time, at=points)
             p = points[:, 0]
             exact = np.column_stack([p * np.exp(-time), 1 + (p**2 - 1) * np.exp(-2 * time)])
-            # The norm of the second mode is known to √(Var φ²/n) = √(14/20000) = 2.6 %, that of the first to
+            # The norm of the second mode is known to √(Var φ²/n) = √(14/20000) = 2.6 %, the norm of the first to
             # √(2/20000) = 1 %; at two standard deviations the observables are 3 and 2. Three standard errors.
             assert (np.abs(got - exact).max(axis=0) < [0.06, 0.24]).all()
         one = model.predict_expectation(samples, x, 0.3)
@@ -323,7 +323,7 @@ class TestInvariance:
     @every_basis
     @pytest.mark.parametrize("c", [1e-3, 7.0])
     def test_scaling(self, X, basis, c):
-        # Gradients scale by 1/c, so L and rates by 1/c²; λR, which does not see the scale, must follow.
+        # Gradients scale by 1/c, so L and rates by 1/c²; λR does not depend on the scale, so λ is scaled too.
         one = make(basis, bandwidth="median", regularization=1e-2).fit(X)
         two = make(basis, bandwidth="median", regularization=1e-2 / c**2).fit(c * X)
         assert_allclose(two.rates_ * c**2, one.rates_, rtol=1e-6)
@@ -338,7 +338,7 @@ class TestInvariance:
         assert_same_modes(one.transform(X * units), two.transform(X), atol=1e-5)
 
     def test_descriptors_with_a_jacobian(self):
-        # Nonlinear descriptors ξ(q), one to one: the tensor J Jᵀ makes the modes those of q itself.
+        # Nonlinear descriptors ξ(q), one to one: with the tensor J Jᵀ the modes are the modes of q.
         X = np.random.default_rng(9).standard_normal((3000, 2)) * [1.0, 0.8]
         xi = np.column_stack([np.sinh(X[:, 0] / 2), X[:, 1] + 0.3 * X[:, 0] ** 2])
         J = np.zeros((len(X), 2, 2))
@@ -385,12 +385,12 @@ class TestExactModes:
             return np.mean(found, axis=0)
 
         few, many = errors(500), errors(8000)
-        # Sixteen times the samples quarter a 1/√n error; half leaves room for the noise of three seeds and for bias.
+        # Sixteen times the samples quarter a 1/√n error; a half allows for the noise of three seeds and for bias.
         assert (many < 0.5 * few).all(), (few, many)
         assert many[0] < 0.1
         assert many[1] < 0.05
 
 
-def test_a_callable_that_gives_nothing():
+def test_rejects_a_callable_that_returns_none():
     with pytest.raises(ValueError, match="must return an iterator of chunks, got None"):
         KernelDiffusionMap(2).fit(lambda: None)

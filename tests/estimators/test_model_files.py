@@ -1,4 +1,4 @@
-"""Models on disk: what is read is what was written, and nothing else is read."""
+"""Models on disk: a model that is written and read again is the same."""
 
 import json
 import os
@@ -68,7 +68,7 @@ def test_a_loaded_model_equals_the_saved_one_and_goes_on(basis, kernel, tmp_path
 
 
 def test_only_a_metric_needs_a_newer_reader(tmp_path):
-    """Version 0.1.0 reads version 2, and asks for an upgrade where it would not know the kernel."""
+    """Version 0.1.0 reads format 2, and asks for an upgrade if a file has a newer kernel."""
     for kernel, version in [(MIXTURE, 2), (METRICS[0], 3), (METRICS[1], 3)]:
         fitted(kernel=kernel).save(tmp_path / "model.npz")
         assert io.read_header(tmp_path / "model.npz")["version"] == version
@@ -120,7 +120,7 @@ def test_a_function_is_refused_with_a_way_out(tmp_path):
     assert list(tmp_path.iterdir()) == []
     again = reloaded(model.set_params(diffusion=None), tmp_path)
     assert again.score(X, diffusion=double) == score
-    # Without it the energy would be another one than that of the fit.
+    # Without it the energy would differ from the energy of the fit.
     with pytest.raises(ValueError, match="diffusion was changed after the fit"):
         again.score(X)
     with pytest.raises(ValueError, match="diffusion changed after the first samples were summed"):

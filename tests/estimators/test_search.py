@@ -1,4 +1,4 @@
-"""KernelSearchCV and AdaptiveDiffusionMap: the choice, its bookkeeping, and what happens when things go wrong."""
+"""KernelSearchCV and AdaptiveDiffusionMap: the choice, the table of candidates, and failures."""
 
 import warnings
 from types import SimpleNamespace
@@ -55,7 +55,7 @@ def test_scikit_learn_contract(estimator, check):
 
 @known_warning("regularization weighs")  # at the largest λ of the grid
 def test_agrees_with_grid_search_of_scikit_learn(X):
-    """Same grid, same folds, same frequencies: the fold scores are those of GridSearchCV over `score`."""
+    """Same grid, same folds, same frequencies: the fold scores equal the scores of GridSearchCV over `score`."""
     bandwidths, folds = [1.0, 3.0], KFold(3, shuffle=True, random_state=1)
     ours = KernelSearchCV(
         2,
@@ -84,7 +84,7 @@ def test_best_estimator_is_the_best_candidate_fitted_on_everything(X):
     again = KernelDiffusionMap(
         2, n_features=60, random_state=search.best_estimator_.random_state, **search.best_params_
     )
-    # The sums of the search are added fold by fold, those of a fit chunk by chunk: rounding, times a condition of 1e3.
+    # The sums of the search are added by folds, the sums of a fit by chunks: rounding, times a condition of 1e3.
     np.testing.assert_allclose(search.transform(X), again.fit(X).transform(X), atol=1e-12)
     results = search.cv_results_
     assert results["params"][search.best_index_] == search.best_params_
@@ -103,7 +103,7 @@ def test_same_seed_same_answer_for_any_number_of_threads(X):
 
 @known_warning("over-smooths")
 def test_eigenvalue_sum_without_centring_runs_to_the_widest_kernel(X):
-    """The paper's score measures how cheaply the kernel represents a constant, so it wants σ → ∞ (science of §3)."""
+    """The paper's score measures how well the kernel represents a constant, so it is largest for σ → ∞ (§3)."""
     settings = {**SMALL_SEARCH, "families": ["gaussian"], "bandwidth_range": (0.5, 50), "max_extensions": 0}
     paper = KernelSearchCV(**settings, regularizations=[1e-2], scoring="eigsum", center=False).fit(X)
     assert paper.best_params_["bandwidth"] == paper.cv_results_["param_bandwidth"].max()
@@ -148,7 +148,7 @@ def test_a_lead_is_counted_in_standard_errors_of_the_difference():
 )
 def test_beyond_the_grid_only_a_clear_gain_counts(differences, accepted, X):
     """Fold scores as given: 1 at the edge λ = 0.1 of the grid, 1 + difference at λ = 1 beyond it, 0 elsewhere."""
-    sizes = [80, 100, 120]  # by which the scoring knows the fold
+    sizes = [80, 100, 120]  # which identify the fold in the scoring
     tests = np.split(np.arange(300), np.cumsum(sizes)[:-1])
     splits = [(np.setdiff1d(np.arange(300), test), test) for test in tests]
 
@@ -227,7 +227,7 @@ def test_narrow_kernels_at_landmarks_show_nothing_between_them(X):
         n_features=75, random_state=0, max_extensions=0,
     )  # fmt: skip
     data_score = search.fit(X).cv_results_["mean_test_score"][0]
-    # Between landmarks such narrow kernels vanish: held-out samples see nothing, so no time scale near the exact sum.
+    # Between landmarks such narrow kernels vanish: on held-out samples no time scale is near the exact sum.
     assert data_score < 0.2 * (1 / kdmaps.problems.load("dw1d").rates(2)).sum()
     with pytest.raises(ValueError, match="leaves no sample"):
         search.set_params(basis="full").fit(X)
@@ -359,7 +359,7 @@ def test_warns_of_a_flat_landscape(X):
         KernelSearchCV(2, bandwidths=[3.0, 3.1, 3.2], **settings).fit(X)
     with warnings.catch_warnings():
         warnings.filterwarnings("error", "The score landscape")
-        # Kernels of a twentieth of the distance between the wells see no slow mode.
+        # Kernels of a twentieth of the distance between the wells resolve no slow mode.
         KernelSearchCV(2, bandwidths=[0.1, 1.0, 3.0], **settings).fit(X)
         # Two kernels that score the same make no landscape.
         KernelSearchCV(2, bandwidths=[3.0, 3.1], **settings).fit(X)

@@ -1,4 +1,4 @@
-"""What a seed decides, and what it does not depend on."""
+"""Draws that depend on the seed, and on nothing else."""
 
 import numpy as np
 import pytest
@@ -28,5 +28,5 @@ class TestFrequencies:
     def test_a_stream_needs_no_median_for_a_kernel_with_a_bandwidth(self):
         model = KernelDiffusionMap(2, kernel=Gaussian(2.0), **SETTINGS).fit(iter(np.array_split(X, 4)))
         same = KernelDiffusionMap(2, kernel=Gaussian(2.0), **SETTINGS).fit(X)
-        # The origin is another one; the span of the features is the same.
+        # The origin differs; the span of the features is the same.
         np.testing.assert_allclose(model.rates_, same.rates_, rtol=1e-9)

@@ -1,4 +1,4 @@
-"""What belongs to the samples of a fit is not applied to others, and what they were summed with stays."""
+"""Arguments that belong to the samples of a fit are not applied to other samples; settings of the sums stay fixed."""
 
 import pickle
 import warnings
@@ -30,7 +30,7 @@ def make(**parameters):
 # --- tensors of samples -----------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("kind", TENSORS)
 def test_tensors_belong_to_the_samples_of_fit(kind):
-    """Other points of the same number have others; given these, results are those of the function."""
+    """Tensors per sample belong to these samples; given the tensors of others, results equal those with a function."""
     tensors, function = TENSORS[kind], (square_factor if kind == "factors" else tensor_field)
     model = make(diffusion=tensors(X)).fit(X)
     for again in (model, pickle.loads(pickle.dumps(model))):
@@ -62,7 +62,7 @@ def test_searches_and_loaded_models_know_it_too(tmp_path):
 
 
 def test_scikit_learn_tells_that_folds_need_a_callable():
-    """Folds of 80 samples have no 120 tensors; two folds of half the data have not those of the other half."""
+    """120 tensors do not fit folds of 80 samples, and tensors of one half of the data not the other half."""
     with pytest.raises(ValueError, match="diffusion holds 120 tensors but X has 80 samples"):
         cross_val_score(make(diffusion=tensor_field(X)), X, cv=3)
     with pytest.raises(ValueError, match="diffusion was given per sample"):

@@ -1,4 +1,4 @@
-"""Modes of trajectories: time scales, modes and scores against exact ones, through every door of the estimators."""
+"""Modes of trajectories: time scales, modes and scores against exact ones, for every estimator and input."""
 
 import warnings
 
@@ -38,7 +38,7 @@ def fitted(X, **settings):
 
 @quiet
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda e: type(e).__name__)
-def test_time_scales_are_those_of_the_system(ou, estimator):
+def test_time_scales_of_the_system(ou, estimator):
     """1, 1/2 (the square of the slow coordinate): 300 time units leave an error of √(2·2/300) = 12 % each."""
     model = estimator.fit(ou)
     assert_allclose(model.timescales_, [1, 0.5], rtol=3 * 0.12)
@@ -49,7 +49,7 @@ def test_time_scales_are_those_of_the_system(ou, estimator):
 
 @quiet
 def test_the_quotient_is_an_autocorrelation(ou):
-    """The time scale of a mode is that of its autocorrelation after the lag, mean over both directions of time."""
+    """The time scale of a mode follows from its autocorrelation after the lag, averaged over both time directions."""
     model = fitted(ou)
     modes = model.transform(ou)
     for k, series in enumerate(modes.T):
@@ -97,8 +97,8 @@ def test_time_reversal(ou, turned):
 
 @known_warning("Too few independent samples")
 @quiet
-def test_chunks_are_the_whole(ou):
-    """`partial_fit` loses no pair at the borders: the result is that of the whole trajectory."""
+def test_chunks_equal_the_whole(ou):
+    """`partial_fit` loses no pair at the borders: the result equals a fit of the whole trajectory."""
     settings = {"bandwidth": 1.5}
     whole = fitted(ou, **settings)
     model = kdmaps.KernelDiffusionMap(**whole.get_params())
@@ -128,8 +128,8 @@ def test_streams_files_and_lists(ou, tmp_path):
 
 
 @quiet
-def test_weights_are_those_of_first_frames(ou):
-    """A weight of 2 is the pair twice; a weight of 0 is no pair."""
+def test_weight_of_a_pair_is_the_weight_of_its_first_frame(ou):
+    """A weight of 2 counts the pair twice; a weight of 0 leaves it out."""
     weight = np.ones(len(ou))
     weight[3000:] = 0
     settings = {"bandwidth": 1.5, "basis": "landmarks", "landmarks": ou[:60]}
@@ -141,7 +141,7 @@ def test_weights_are_those_of_first_frames(ou):
 @quiet
 @known_finding("Rows depend on")
 @pytest.mark.parametrize("estimator", ESTIMATORS[:2], ids=lambda one: type(one).__name__)
-def test_a_time_step_without_a_lag_is_said_to_do_nothing(estimator, ou):
+def test_warns_of_a_time_step_without_a_lag(estimator, ou):
     with pytest.warns(DataWarning, match=r"time_step=0.05 has no effect without a lag.*Give lag=1"):
         clone(estimator).set_params(lag=None).fit(ou[:500])
 
@@ -157,7 +157,7 @@ def exact_pairs(n, step):
 
 @quiet
 @pytest.mark.parametrize("make", [kdmaps.KernelDiffusionMap, kdmaps.KernelSearchCV])
-def test_weights_beside_a_lag_are_said_to_be_those_of_starts(make):
+def test_warns_of_weights_with_a_lag(make):
     X, weight, groups = exact_pairs(4000, 0.3)
     settings = {"lag": 1, "time_step": 0.3, "n_features": 40, "random_state": 0}
     if make is kdmaps.KernelSearchCV:
@@ -167,7 +167,7 @@ def test_weights_beside_a_lag_are_said_to_be_those_of_starts(make):
     model = make(1, **settings)
     with pytest.warns(DataWarning, match="sample_weight with lag.*leave out lag"):
         model.fit(X, sample_weight=weight, groups=groups)
-    # The rate 1 of the process; 4,000 pairs, worth 2,400 by their weights, know it to about √(2/(2400·0.3)) = 5 %.
+    # The rate 1 of the process; 4,000 pairs, worth 2,400 by their weights, determine it to about √(2/(2400·0.3)) = 5 %.
     assert_allclose(model.timescales_[0], 1.0, rtol=0.16)
     with warnings.catch_warnings():
         warnings.simplefilter("error", DataWarning)
@@ -296,14 +296,14 @@ def test_reversible_data_have_the_same_modes_at_both_ends(ou):
 
 
 @quiet
-def test_model_files_know_both_ends(rotating, tmp_path):
+def test_model_files_have_both_ends(rotating, tmp_path):
     model = fitted(rotating, reversible=False)
     model.save(tmp_path / "model.npz")
     other = kdmaps.load(tmp_path / "model.npz")
     assert_allclose(other.transform(rotating[:9], end="second"), model.transform(rotating[:9], end="second"))
     assert_allclose(other.score(rotating), model.score(rotating), rtol=1e-12)
     assert_allclose(other.moments_.flow, model.moments_.flow)
-    other.partial_fit(rotating)  # a loaded model does not know the last frames of the trajectory before
+    other.partial_fit(rotating)  # a loaded model does not have the last frames of the trajectory before
     assert_allclose(other.timescales_, model.timescales_, rtol=1e-2)
 
 

@@ -1,4 +1,4 @@
-"""Fits that should not be trusted say so; others are silent."""
+"""Unreliable fits warn; others do not."""
 
 import warnings
 

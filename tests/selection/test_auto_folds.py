@@ -34,7 +34,7 @@ def walkers(k=8, n=150, dt=0.02):
 
 
 @known_warning()  # few samples
-def test_independent_rows_and_groups_are_cut_as_by_three():
+def test_independent_rows_and_groups_get_three_folds():
     assert resolve_cv("auto", as_source(independent()), None) == 3
     assert resolve_cv("auto", as_source(frames()), np.arange(1000) // 100) == 3
     for estimator in (
@@ -70,7 +70,7 @@ def test_walkers_are_held_out_as_a_whole():
 
 @known_finding()
 @known_warning()
-def test_the_model_of_a_search_has_the_folds_that_were_found():
+def test_best_estimator_has_the_folds_of_the_search():
     search = KernelSearchCV(1, n_features=40, random_state=0, **SEARCH).fit(frames())
     assert search.cv == "auto"
     assert isinstance(search.best_estimator_.cv, BlockedKFold)
@@ -79,7 +79,7 @@ def test_the_model_of_a_search_has_the_folds_that_were_found():
 
 
 @known_warning()
-def test_it_is_said_once_and_not_where_folds_are_given():
+def test_warns_once_unless_cv_is_given():
     for options, number in ({}, 1), ({"cv": 3}, 0), ({"cv": BlockedKFold(4)}, 0):
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", DataWarning)
@@ -99,7 +99,7 @@ def test_chunks_of_partial_fit_are_cut_alike():
 
 @known_finding()
 @known_warning()
-def test_the_held_out_score_of_a_trajectory_keeps_its_bound():
+def test_held_out_score_of_a_trajectory_stays_below_its_bound():
     # Its expectation is at most the sum of the slowest time scales: 1 + 1. Random folds test on neighbours of training
     # samples, and a mode that changes along the path as such seems four times as slow as any of the system.
     problem, grid = kdmaps.problems.OrnsteinUhlenbeck([1.0] * 6), {**SEARCH, "bandwidths": [2.0]}

@@ -37,7 +37,7 @@ def found(X):
     return adaptive(**SETTINGS, refine=False).fit(X)
 
 
-def test_the_answer_does_not_depend_on_the_number_of_threads(X, found):
+def test_choice_does_not_depend_on_the_number_of_threads(X, found):
     alone = adaptive(**SETTINGS, refine=False, n_jobs=1).fit(X)
     np.testing.assert_array_equal(alone.cv_results_["selection_score"], found.cv_results_["selection_score"])
     np.testing.assert_array_equal(alone.transform(X), found.transform(X))
@@ -70,7 +70,7 @@ def test_coarse_to_fine_is_at_least_as_good_as_a_grid(X):
 
 
 @pytest.mark.parametrize("unit", [1e-9, 1e6])
-def test_the_answer_does_not_depend_on_the_unit_of_length(X, found, unit):
+def test_choice_does_not_depend_on_the_unit_of_length(X, found, unit):
     scaled = adaptive(**SETTINGS, refine=False, diffusion=unit**2).fit(unit * X)
     assert_allclose(scaled.rates_, found.rates_, rtol=0.02)  # λ is rounded to three digits on both paths
 
@@ -82,7 +82,7 @@ def test_an_edge_is_reported(X, monkeypatch):
     assert any("edge" in text for text in summarise(model).reasons)
 
 
-def test_only_what_the_user_gave_is_tried(X):
+def test_tries_only_given_families_and_regularizations(X):
     model = kdmaps.KernelSearchCV(
         **SETTINGS, families=["matern52", Gaussian(3.0)], regularizations=[1e-2, 1e-1], basis="landmarks"
     ).fit(X)
@@ -100,7 +100,7 @@ def test_only_kernels_without_a_bandwidth(X):
 
 
 @pytest.mark.parametrize("settings", [{"basis": "random-phase"}, {"scoring": "rayleigh"}, {"dtype": "float32"}])
-def test_other_settings_race_too(X, settings):
+def test_other_settings(X, settings):
     model = kdmaps.KernelSearchCV(**SETTINGS, **settings).fit(X)
     truth = kdmaps.problems.load("ou2d-4").reference(X, 2)
     assert metrics.subspace_r2(model.transform(X), truth) > 0.8
@@ -137,8 +137,8 @@ def test_root_of_a_metric_has_a_floor():
 @pytest.mark.slow
 @pytest.mark.parametrize("rotated", [False, True])
 @known_warning("over-smooths")
-def test_nuisance_coordinates_are_found_out(rotated):
-    """A metric puts right what 38 coordinates of noise spoil, whichever way the inputs are turned."""
+def test_metric_shrinks_noise_coordinates(rotated):
+    """A metric removes the effect of 38 coordinates of noise, for any rotation of the inputs."""
     rotation = 7 if rotated else None
     problem = kdmaps.problems.nuisance(kdmaps.problems.load("triplewell2d"), 38, 0.25, rotation)
     X = problem.sample(600, random_state=0)
@@ -151,8 +151,8 @@ def test_nuisance_coordinates_are_found_out(rotated):
     assert_allclose(model.rates_, problem.rates(2), rtol=0.3)
 
 
-def test_no_metric_where_all_directions_are_alike():
-    """Isotropic samples: the metric of the modes is the identity up to noise, and is not worth a step."""
+def test_isotropic_samples_keep_the_euclidean_metric():
+    """For isotropic samples the metric of the modes is the identity up to noise, and is not used."""
     X = np.random.default_rng(1).standard_normal((300, 2))
     model = adaptive(2, n_features=60, random_state=0, refine=False).fit(X)
     root = model.kernel_.root if isinstance(model.kernel_, Metric) else np.eye(2)
@@ -160,8 +160,8 @@ def test_no_metric_where_all_directions_are_alike():
     assert lengths[0] < 2 * lengths[-1]
 
 
-def test_modes_that_all_features_do_not_determine_have_no_metric(X, monkeypatch):
-    """A candidate of a heat may ask for more modes than rounding leaves: then there is no metric, and no error."""
+def test_undetermined_modes_give_no_metric(X, monkeypatch):
+    """If rounding leaves fewer modes than a screened candidate has, the metric is None, without an error."""
 
     def too_few(*_):
         raise ValueError("The samples determine only 1 mode")
@@ -171,33 +171,33 @@ def test_modes_that_all_features_do_not_determine_have_no_metric(X, monkeypatch)
     assert not isinstance(model.kernel_, Metric)
 
 
-def test_the_next_best_candidate_stands_in_for_one_that_rounding_spoils(X, found, monkeypatch):
-    """The exact solve of the winner fails: the next one is taken, however far behind it is."""
-    result, winner = found.search_result_, found.search_result_.best
-    judge = SearchData.evaluate_sums
+def test_next_best_candidate_replaces_one_spoiled_by_rounding(X, found, monkeypatch):
+    """The exact solve of the best candidate fails: the next best one is taken, whatever its score."""
+    result, spoilt = found.search_result_, found.search_result_.best.kernel
+    evaluate_sums = SearchData.evaluate_sums
 
     def failing(self, label, folded, lambdas, scoring, seconds=0.0):
-        found = judge(self, label, folded, lambdas, scoring, seconds)
-        spoiled = folded.basis.kernel == winner.kernel
+        found = evaluate_sums(self, label, folded, lambdas, scoring, seconds)
+        spoiled = folded.basis.kernel == spoilt
         return [
             replace(c, score=Score(-np.inf, np.empty(0), np.empty(0)), rejected="x") if spoiled else c for c in found
         ]
 
     monkeypatch.setattr(SearchData, "evaluate_sums", failing)
     again = adaptive(**SETTINGS, refine=False).fit(X)
-    final = [c for c in result.candidates if c.stage == Stage.ALL_FOLDS and c.kernel != winner.kernel]
+    final = [c for c in result.candidates if c.stage == Stage.ALL_FOLDS and c.kernel != spoilt]
     best = max(final, key=lambda c: c.order)
     assert (again.kernel_, again.best_params_["regularization"]) == (best.kernel, best.regularization)
 
 
-def test_a_kernel_that_rounding_spoils_gets_more_regularization(X, found, monkeypatch):
+def test_kernel_spoiled_by_rounding_gets_more_regularization(X, found, monkeypatch):
     """Rounding spoils modes below a limit of λ: the same kernel above it is taken if it scores nearly as well."""
-    winner = found.search_result_.best
-    own = (Stage.ALL_FOLDS, winner.kernel, winner.regularization)
+    exact = found.search_result_.best
+    own = (Stage.ALL_FOLDS, exact.kernel, exact.regularization)
     best = next(c for c in found.search_result_.candidates if (c.stage, c.kernel, c.regularization) == own)
     monkeypatch.setattr(module, "_final", lambda *arguments: best)
-    monkeypatch.setattr(_Sweep, "_is_sound", lambda self, moments, lam: lam > 5 * winner.regularization)
+    monkeypatch.setattr(_Sweep, "_is_sound", lambda self, moments, lam: lam > 5 * best.regularization)
     monkeypatch.setattr(search_module, "FORGIVEN", np.inf)
     again = adaptive(**SETTINGS, refine=False).fit(X)
-    assert again.kernel_ == winner.kernel
-    assert again.best_params_["regularization"] == rounded(10 * winner.regularization)
+    assert again.kernel_ == best.kernel
+    assert again.best_params_["regularization"] == rounded(10 * best.regularization)

@@ -67,7 +67,7 @@ def test_moments_of_folds_equal_moments_of_their_rows(name, X, basis):
             np.testing.assert_allclose(getattr(part, field), getattr(direct, field), atol=1e-12 * scale, rtol=0)
 
 
-def test_blocks_keep_their_distance():
+def test_blocked_folds_have_gaps():
     for train, test in BlockedKFold(4, gap=7).split(np.zeros((100, 1))):
         assert np.array_equal(test, np.arange(test[0], test[-1] + 1))
         assert np.abs(train[:, None] - test[None, :]).min() == 8
@@ -120,7 +120,7 @@ def test_a_smooth_kernel_is_fitted_in_a_frame(X):
     assert B.shape[1] < 50
     outside = np.linalg.svd(B)[0][:, B.shape[1] :]
     np.testing.assert_allclose(B.T @ B, np.eye(B.shape[1]), atol=1e-12)
-    # Cauchy and Schwarz: what has neither variance nor energy has no correlation with the rest either.
+    # Cauchy and Schwarz: directions without variance or energy are uncorrelated with the rest.
     for operator in (covariance, energy):
         assert np.abs(outside.T @ operator @ outside).max() < 1e-14 * np.abs(operator).max() * len(operator)
 
@@ -140,7 +140,7 @@ def test_pooled_score_of_one_fold_is_its_score(X, basis):
     np.testing.assert_allclose(pooled.fold_timescales.sum(axis=1), alone, rtol=1e-10)
 
 
-def test_one_fold_without_energy_spoils_no_other():
+def test_fold_without_energy_does_not_affect_others():
     rng = np.random.default_rng(0)
     roots = rng.standard_normal((2, 3, R, 2 * R))
     P, E = roots @ np.swapaxes(roots, 2, 3)

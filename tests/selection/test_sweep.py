@@ -1,4 +1,4 @@
-"""A sweep that is interrupted: its checkpoint belongs to one search, and the search goes on from there."""
+"""Checkpoints: an interrupted search resumes, and a checkpoint of another search is refused."""
 
 import json
 import os
@@ -105,8 +105,8 @@ def with_default(power):
 
 @known_warning("score landscape is flat")
 @pytest.mark.parametrize("make", [closure, with_default, Powered, lambda power: partial(powered, power=power)])
-def test_checkpoint_knows_a_score_by_its_content(make, X, tmp_path):
-    """Of the same name, but with another number inside: its scores are not those of the file."""
+def test_checkpoint_identifies_a_score_by_its_content(make, X, tmp_path):
+    """A function of the same name with another constant gives other scores than the file."""
     settings = {**SMALL_SEARCH, "bandwidths": [1.0], "families": ["gaussian"], "checkpoint": tmp_path / "sweep.jsonl"}
     first = KernelSearchCV(**settings, scoring=make(2.0)).fit(X)
     again = KernelSearchCV(**settings, scoring=make(2.0)).fit(X)
@@ -116,7 +116,7 @@ def test_checkpoint_knows_a_score_by_its_content(make, X, tmp_path):
 
 
 @known_warning("score landscape is flat")
-def test_checkpoint_knows_what_a_score_looks_up_in_its_module(X, tmp_path, monkeypatch):
+def test_checkpoint_identifies_module_variables_of_a_score(X, tmp_path, monkeypatch):
     settings = {**SMALL_SEARCH, "bandwidths": [1.0], "families": ["gaussian"], "checkpoint": tmp_path / "sweep.jsonl"}
     KernelSearchCV(**settings, scoring=by_module).fit(X)
     monkeypatch.setitem(globals(), "POWER", 0.5)
@@ -124,7 +124,7 @@ def test_checkpoint_knows_what_a_score_looks_up_in_its_module(X, tmp_path, monke
         KernelSearchCV(**settings, scoring=by_module).fit(X)
 
 
-def test_checkpoint_refuses_a_score_that_it_cannot_know(X, tmp_path):
+def test_checkpoint_rejects_a_score_without_a_digest(X, tmp_path):
     lock = threading.Lock()
 
     def scoring(fold):
@@ -135,8 +135,8 @@ def test_checkpoint_refuses_a_score_that_it_cannot_know(X, tmp_path):
         KernelSearchCV(**SMALL_SEARCH, scoring=scoring, checkpoint=tmp_path / "new.jsonl").fit(X)
 
 
-def test_checkpoint_knows_the_tensor_at_every_sample(X, tmp_path):
-    """Also where it differs at the last sample alone."""
+def test_checkpoint_identifies_the_tensor_at_every_sample(X, tmp_path):
+    """Also if it differs only at the last sample."""
     settings = {**SMALL_SEARCH, "bandwidths": [1.0], "families": ["gaussian"], "checkpoint": tmp_path / "sweep.jsonl"}
     last = X[-1, 0]
     KernelSearchCV(**settings, diffusion=lambda x: np.ones(len(x))).fit(X)
@@ -144,7 +144,7 @@ def test_checkpoint_knows_the_tensor_at_every_sample(X, tmp_path):
         KernelSearchCV(**settings, diffusion=lambda x: 1.0 + (x[:, 0] == last)).fit(X)
 
 
-def test_checkpoint_knows_the_landmarks_of_the_rival_basis(X, tmp_path):
+def test_checkpoint_identifies_the_landmarks_of_the_second_basis(X, tmp_path):
     settings = {"n_components": 2, "n_features": 60, "random_state": 0, "checkpoint": tmp_path / "sweep.jsonl"}
     settings |= {"families": ["gaussian"], "basis": "auto"}
     KernelSearchCV(**settings, landmarks="kmeans").fit(X)
@@ -153,7 +153,7 @@ def test_checkpoint_knows_the_landmarks_of_the_rival_basis(X, tmp_path):
 
 
 @known_warning()
-def test_checkpoint_knows_the_pairs_of_frames(X, tmp_path):
+def test_checkpoint_identifies_the_pairs_of_frames(X, tmp_path):
     settings = {**SMALL_SEARCH, "bandwidths": [1.0], "families": ["gaussian"], "checkpoint": tmp_path / "sweep.jsonl"}
     KernelSearchCV(**settings, lag=2).fit(X)
     for other in ({"lag": 3}, {"lag": None}):
@@ -168,7 +168,7 @@ def test_checkpoint_of_an_older_format_is_rejected(X, tmp_path):
         KernelSearchCV(**SMALL_SEARCH, checkpoint=path).fit(X)
 
 
-def test_a_changed_digit_is_noticed_and_judged_again(X, tmp_path):
+def test_changed_lines_are_evaluated_again(X, tmp_path):
     settings = {**SMALL_SEARCH, "checkpoint": tmp_path / "sweep.jsonl"}
     whole = KernelSearchCV(**settings).fit(X)
     path, (header, *lines) = settings["checkpoint"], settings["checkpoint"].read_text().split("\n")
@@ -192,7 +192,7 @@ def test_a_changed_header_is_refused(X, tmp_path):
         KernelSearchCV(**settings, checkpoint=path).fit(X)
 
 
-def test_checkpoint_knows_the_tensor(X, tmp_path):
+def test_checkpoint_identifies_the_tensor(X, tmp_path):
     path = tmp_path / "sweep.jsonl"
     KernelSearchCV(**SMALL_SEARCH, diffusion=lambda x: 1 + x[:, 0] ** 2, checkpoint=path).fit(X)
     with pytest.raises(ValueError, match="belongs to other data"):
@@ -200,8 +200,8 @@ def test_checkpoint_knows_the_tensor(X, tmp_path):
 
 
 @known_warning("score landscape is flat")
-def test_checkpoint_knows_the_weights(X, tmp_path):
-    """The bandwidths are given: nothing but the checkpoint's own digest can tell one search from the other."""
+def test_checkpoint_identifies_the_weights(X, tmp_path):
+    """The bandwidths are given, so only the digest of the checkpoint distinguishes the searches."""
     path, settings = tmp_path / "sweep.jsonl", {**SMALL_SEARCH, "bandwidths": [1.0, 2.0], "max_extensions": 0}
     weight = np.linspace(0.5, 1.5, len(X))
     KernelSearchCV(**settings, checkpoint=path).fit(X, sample_weight=weight)
@@ -224,7 +224,7 @@ def test_resume_without_a_seed_takes_the_seed_of_the_checkpoint(X, tmp_path):
 
 @pytest.fixture
 def interruptible():
-    """What is started in the background ignores the signal until told otherwise."""
+    """Background processes ignore the signal by default."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
@@ -237,7 +237,7 @@ def interruptible():
 def test_interrupt_is_raised_and_finished_candidates_are_kept(X, tmp_path, n_jobs, monkeypatch):
     path, calls = tmp_path / "sweep.jsonl", []
 
-    def counted(fold):  # the same function in both searches, which the checkpoint knows by its content
+    def counted(fold):  # the same function in both searches: the checkpoint identifies it by its content
         calls.append(fold)
         # A kernel has 7 regularizations on 2×3 folds: the third one is under way.
         if len(calls) == 100 and "INTERRUPTED" in os.environ:
@@ -254,7 +254,7 @@ def test_interrupt_is_raised_and_finished_candidates_are_kept(X, tmp_path, n_job
     resumed = KernelSearchCV(**SMALL_SEARCH, scoring=counted, n_jobs=1, checkpoint=path, max_extensions=0).fit(X)
     whole = KernelSearchCV(**SMALL_SEARCH, scoring=counted, n_jobs=1, max_extensions=0)
     done = len(calls)
-    assert 0 < done < 8 * 7 * 6  # kernels × regularizations × folds: some were read, not judged again
+    assert 0 < done < 8 * 7 * 6  # kernels × regularizations × folds: some were read, not evaluated again
     assert whole.fit(X).best_params_ == resumed.best_params_
 
 
@@ -275,12 +275,12 @@ def test_interrupt_ends_a_sum_at_its_next_chunk(n_jobs):
     search = KernelSearchCV(**{**SMALL_SEARCH, "n_features": 200}, diffusion=diffusion, n_jobs=n_jobs)
     with pytest.raises(KeyboardInterrupt):
         search.fit(X)
-    # A kernel alone has 200,000/2,621 = 77 chunks. The one under way, and in the other thread the one of 0.2 s at most.
+    # A kernel alone has 200,000/2,621 = 77 chunks. Only the current chunk, and 0.2 s of the other thread, remain.
     assert len(calls) < 60
 
 
 @pytest.mark.parametrize("content", [b"[1, 2]\n", b"\x80\x81\n", b'{"key": "a"}\n'])
-def test_a_file_that_is_no_checkpoint_is_refused(X, tmp_path, content):
+def test_rejects_a_file_that_is_not_a_checkpoint(X, tmp_path, content):
     path = tmp_path / "sweep.jsonl"
     path.write_bytes(content)
     with pytest.raises(ValueError, match="belongs to other data"):

@@ -30,7 +30,7 @@ START_LAMBDAS = (1e-3, 1e-4, 1e-5)
 NARROWEST = 3.0
 #: Samples, and pairs of frames, that are searched by default.
 SEARCHED_SAMPLES, SEARCHED_PAIRS = 5_000, 20_000
-#: Parameters that replace those of `search`.
+#: Parameters that replace the parameters of `search`.
 OWN = (
     *("n_components", "lag", "time_step", "reversible", "diffusion", "basis", "n_features", "cv"),
     *("random_state", "n_jobs", "checkpoint", "progress"),
@@ -55,15 +55,15 @@ class AdaptiveDiffusionMap(SearchedModes):
     n_components : int, default=4
         Number r of modes, the constant not counted.
     lag : int or "auto", optional
-        X is a trajectory (or several: `groups`, or a list of arrays) of frames at equal time steps; the modes are the
-        slow modes of the transfer operator, found from pairs of frames this many apart. "auto" is the smallest lag from
-        which implied time scales are flat within their errors (`kdmaps.dynamics.choose_lag`). By default X is samples
-        in any order.
+        Number of frames between the two frames of a pair. X is then a trajectory (or several: `groups`, or a list of
+        arrays) of frames at equal time steps, and the modes are the slow modes of the transfer operator. "auto" is the
+        smallest lag from which implied time scales are flat within their errors (`kdmaps.dynamics.choose_lag`). By
+        default X is samples in any order.
     time_step : float, default=1
         Time between frames, in any unit, which becomes the unit of `timescales_`. Needs a lag.
     reversible : bool, default=True
-        Whether pairs of frames count in both directions of time, as for a system in equilibrium. If False, modes are
-        the singular functions of the transfer operator, which differ at the two ends of a lag
+        If True, use pairs of frames in both directions of time, as for a system in equilibrium. If False, modes are the
+        singular functions of the transfer operator, which differ at the two ends of a lag
         (`transform(X, end="second")`).
     diffusion : None, float, array-like, callable, "tangent" or TangentDiffusion, default=None
         Diffusion tensor a of the energy E[∇fᵀ a ∇f]: identity, scalar, diagonal (d,), matrix (d, d), per sample
@@ -76,9 +76,9 @@ class AdaptiveDiffusionMap(SearchedModes):
     metric_rounds : int, default=5
         Maximum number of metric updates; 0 for none. Needs more than one input, and a search from coarse to fine.
     refine : bool, str or mapping, default=True
-        Whether to find one bandwidth per coordinate. True maximises the held-out score; the name of an objective of the
-        paper, or its weights, minimises that instead (`kdmaps.learn.PRESETS`). Needs more than one coordinate, Fourier
-        features and the default score; not with a lag.
+        If True, find one bandwidth per coordinate that maximises the held-out score. The name or the weights of an
+        objective of the paper minimise this objective instead (`kdmaps.learn.PRESETS`). Needs more than one coordinate,
+        Fourier features and the default score; not with a lag.
     cv : "auto", int or scikit-learn splitter, default="auto"
         Folds. A number is that many random folds, drawn twice; with `groups`, that many folds of whole groups. "auto"
         is 3, unless rows depend on rows nearby: then five blocks with gaps (`kdmaps.BlockedKFold`), with a warning.
@@ -89,7 +89,7 @@ class AdaptiveDiffusionMap(SearchedModes):
     checkpoint : path, optional
         File for finished candidates; an interrupted search with the same data and settings resumes from it.
     progress : bool, default=False
-        Whether to show progress.
+        If True, show progress.
     search : KernelSearchCV, optional
         Settings of the search that are not listed above: families, bandwidths, regularizations, scoring, sampling,
         landmarks, centring, rates, precision, engine, memory limit, and how many samples are searched
@@ -102,7 +102,7 @@ class AdaptiveDiffusionMap(SearchedModes):
     rates_ : ndarray of shape (n_components,)
         Relaxation rates of the modes, free of λ.
     trust_ : kdmaps.diagnostics.trust.Trust
-        How far to trust the rate of each mode, as in `KernelSearchCV`.
+        Reliability of the rate of each mode, as in `KernelSearchCV`.
     energy_samples_, variance_samples_ : ndarray of shape (n_components,)
         Number of samples that carry the energy and the variance of each mode.
     kernel_ : Kernel

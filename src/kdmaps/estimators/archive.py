@@ -1,7 +1,7 @@
 """Archives of arrays (`.npz`) with one digest over all of them, read in memory that the size of the file bounds.
 
-The last member is the SHA-256 of all others, with their names and in their order. It tells damage, and edits that leave
-every member valid. It is no signature: whoever knows this page can make an archive with any content.
+The last member is the SHA-256 of all others, with their names and in their order. It detects damage, and edits that
+leave every member valid. It is not a signature: anybody can write an archive with a valid digest.
 """
 
 from __future__ import annotations
@@ -31,16 +31,10 @@ def write_archive(file: BinaryIO, arrays: dict[str, np.ndarray]) -> None:
 
 
 def read_archive(path: PathLike) -> dict[str, np.ndarray]:
-    """Return the arrays of an archive; the digest, if there is one, is among them, and is that of the others.
-
-    Raises
-    ------
-    ValueError
-        If the file is no archive, is compressed, claims to hold more than its own size, or has another digest.
-    """
+    """Return the arrays of an archive, including its digest, if there is one; a damaged file raises a ValueError."""
     foreign = f"{os.fspath(path)} is not a kdmaps model, or is truncated"
     if not os.path.exists(path):
-        raise FileNotFoundError(f"There is no model {os.fspath(path)}.")
+        raise FileNotFoundError(f"The model {os.fspath(path)} does not exist.")
     if os.path.isdir(path):
         raise IsADirectoryError(f"{os.fspath(path)} is a directory; give the model.npz in it.")
     with open(path, "rb") as file:
@@ -62,7 +56,7 @@ def _members(archive: zipfile.ZipFile, size: int) -> dict[str, bytes]:
     infos = archive.infolist()
     # A few compressed bytes could unpack to more than the memory holds, and so could bytes that many members share.
     if any(info.compress_type != zipfile.ZIP_STORED for info in infos):
-        raise ValueError("it is compressed, as no kdmaps model is.")
+        raise ValueError("it is compressed, which kdmaps models never are.")
     # Both sizes of a member are claims, and memory for the larger one is asked for.
     if sum(max(info.file_size, info.compress_size) for info in infos) > size:
         raise ValueError("its members claim to hold more than the file.")

@@ -38,16 +38,7 @@ MOST_FLAT = 2
 
 @dataclass(frozen=True)
 class ModelSpec:
-    """Settings of a model with one kernel.
-
-    Attributes
-    ----------
-    kernel, bandwidth, regularization :
-        As in `KernelDiffusionMap`.
-    basis : BasisSpec
-    fit : FitSpec
-    seed : int
-    """
+    """Settings of a model with one kernel; the fields are parameters of `KernelDiffusionMap`."""
 
     kernel: str | Kernel
     bandwidth: Any
@@ -74,55 +65,31 @@ class ModelSpec:
 
 @dataclass(frozen=True, eq=False)
 class PartialState:
-    """Everything that `partial_fit` needs of the chunks before.
+    """Everything that `partial_fit` needs of the chunks before."""
 
-    Attributes
-    ----------
-    carry : Moments or None
-        Rounding error of the sums.
-    tail : Tail or None
-        Frames whose partners may be in the next chunk.
-    folds : list of (Moments, Moments) or None
-        Sums over the training and test samples of every fold, for cross-fitted rates.
-    splitter : splitter or None
-        The cut of every chunk into folds.
-    """
-
-    carry: Moments | None = None
-    tail: Tail | None = None
-    folds: list[tuple[Moments, Moments]] | None = None
-    splitter: Any = None
+    carry: Moments | None = None  # rounding error of the sums
+    tail: Tail | None = None  # frames whose partners may be in the next chunk
+    folds: list[tuple[Moments, Moments]] | None = None  # sums over every fold, for cross-fitted rates
+    splitter: Any = None  # the cut of every chunk into folds
 
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """Fitted modes and everything that is known about them.
-
-    Attributes
-    ----------
-    basis : Basis
-    modes : Modes
-    moments : Moments
-    tangents : TangentSpaces or None
-    right_modes : Modes or None
-        The modes at the second end of a lag, for `reversible=False`.
-    trust : Trust or None
-    support : Support or None
-        Where the samples are.
-    lag_choice : ImpliedTimescales or None
-        The time scales that determined the lag, for `lag="auto"`.
-    partial : PartialState
-    """
+    """Fitted modes and everything that is known about them."""
 
     basis: Basis
     modes: Modes
     moments: Moments
     tangents: TangentSpaces | None = None
-    right_modes: Modes | None = None
+    right_modes: Modes | None = None  # at the second end of a lag, for reversible=False
     trust: Trust | None = None
-    support: Support | None = None
-    lag_choice: ImpliedTimescales | None = None
+    support: Support | None = None  # the range of the samples
+    lag_choice: ImpliedTimescales | None = None  # time scales that determined the lag, for lag="auto"
     partial: PartialState = field(default_factory=PartialState)
+
+    def without_folds(self) -> Fit:
+        """Return the fit without the sums over folds, which only `partial_fit` keeps."""
+        return replace(self, partial=replace(self.partial, folds=None))
 
     def attributes(self) -> dict[str, Any]:
         """Return the fitted attributes of an estimator."""
@@ -171,18 +138,9 @@ def fit_modes(
     groups: ArrayLike | None = None,
     before: Fit | None = None,
 ) -> Fit:
-    """Fit the modes of the samples of a source.
+    """Fit the modes of the samples or frames of a source by a checked spec.
 
-    Parameters
-    ----------
-    source : Source
-        Samples or frames.
-    spec : ModelSpec
-        Checked.
-    weight : ndarray of shape (n_samples,) or None
-    groups : array-like of shape (n_samples,) or None
-    before : Fit, optional
-        The fit of earlier chunks, to which these samples are added.
+    The samples are added to the fit `before` of earlier chunks, if there is one.
     """
     check_folds(source, spec.fit)
     tail, choice = None, None
@@ -248,18 +206,7 @@ def fit_observations(
     groups: ArrayLike | None,
     before: Fit | None = None,
 ) -> Fit:
-    """Fit the modes of samples or pairs of frames.
-
-    Parameters
-    ----------
-    source : Source
-        Samples, or pairs of frames if there is a lag.
-    spec : ModelSpec
-        With a number for the lag.
-    form : EnergyForm or LaggedForm
-    weight, groups, before :
-        As in `fit_modes`.
-    """
+    """Fit the modes of samples, or of pairs of frames if there is a lag, which must be a number."""
     sample = _preview(source, spec, weight)
     basis = _make_basis(source, spec, sample) if before is None else before.basis
     folds, splitter = None, None
@@ -274,7 +221,7 @@ def fit_observations(
     support = before.support if before is not None and before.support is not None else Support.of(sample.X, spec.seed)
     support = support.extended((sample.X.min(axis=0), sample.X.max(axis=0))).extended(source.bounds())
     fitted = replace(fitted, support=support, partial=PartialState(carry, None, folds, splitter))
-    # The samples of a later chunk alone say little about all samples.
+    # The samples of a later chunk are not representative of all samples.
     if before is not None or not is_readable(source, form):
         return fitted
     modes, evidence = evidence_of_fit(basis, fitted.modes, total, source, sample, form, groups, spec.seed)
@@ -320,7 +267,7 @@ def _fold_sums(
     if earlier is not None:
         if len(parts) != len(earlier):
             raise ValueError(
-                f"These samples are cut into {len(parts)} folds, those before into {len(earlier)}; every chunk "
+                f"These samples are cut into {len(parts)} folds, earlier samples into {len(earlier)}; every chunk "
                 "needs as many groups as cv has folds. Pass another cv or groups, or rates='ritz'."
             )
         parts = [(a + c, b + d) for (a, b), (c, d) in zip(earlier, parts, strict=True)]

@@ -35,53 +35,54 @@ class KernelDiffusionMap(ModeTransformer):
     n_components : int, default=4
         Number r of modes, the constant not counted.
     kernel : str or Kernel, default="gaussian"
-        "gaussian", "laplacian", "matern32", "matern52", "rq2", "rq5", or a kernel of `kdmaps.kernels` (which has its
-        own bandwidth).
+        "gaussian", "laplacian", "matern32", "matern52", "rq2", "rq5", or a kernel of `kdmaps.kernels`, which includes
+        its bandwidth.
     bandwidth : "median", float or array-like of shape (d,), default="median"
         σ; "median" is the median pairwise distance of X.
+    regularization : float, default=1e-2
+        λ > 0, the weight of the squared RKHS norm. It has the unit of a rate, diffusion/length²: 1e-2 suits typical
+        distances of the order of 1; otherwise multiply it by the diffusion over the squared median distance.
     basis : {"fourier", "landmarks", "full", "random-phase"}, default="fourier"
         Random Fourier features in pairs; kernel functions at landmarks; kernel functions at all samples; the paper's
         random-phase features.
     n_features : int, default=300
-        Number p of basis functions (ignored by "full").
-    regularization : float, default=1e-2
-        λ > 0, the weight of the squared RKHS norm. It has the unit of a rate, diffusion/length²: 1e-2 suits samples
-        whose typical distance is of the order of 1, and others want 1e-2 times the diffusion over its square.
-    center : bool, default=True
-        Whether the covariance is centred, which takes the constant out of the problem. With False (as in the paper)
-        the constant is one of the modes, and modes have unit second moment instead of unit variance.
-    diffusion : None, float, array-like, callable, "tangent" or TangentDiffusion, default=None
-        The diffusion tensor a of the energy E[∇fᵀ a ∇f]: identity, scalar, diagonal (d,), matrix (d, d), per sample
-        (n, d, d), a factor (n, d, k) with a = F Fᵀ (`kdmaps.Factor`), a callable of the samples, or the projector on
-        the tangent spaces of a manifold that the samples lie on (`kdmaps.TangentDiffusion`).
-    lag : int or "auto", optional
-        X is a trajectory (or several: `groups`, or a list of arrays) of frames at equal time steps; modes are those of
-        the transfer operator, found from pairs of frames this many apart. "auto" is the smallest lag from which implied
-        time scales are flat within their errors (`kdmaps.dynamics.choose_lag`). By default X is samples in any order.
-    time_step : float, default=1
-        Time between frames, in any unit: with a lag, the one of `timescales_`.
-    reversible : bool, default=True
-        Whether pairs count in both directions of time, as those of a system in equilibrium may. With False (data out of
-        equilibrium) modes are the singular functions of the transfer operator, which differ at the two ends of a lag
-        (`transform(X, end="second")`), and `timescales_` tell how fast predictability is lost.
+        Number p of basis functions; ignored for "full".
     sampling : {"sobol", "orthogonal", "iid"}, default="sobol"
-        How frequencies are drawn from the spectral law.
+        Sampling of the frequencies of Fourier features.
     landmarks : {"kmeans", "uniform", "greedy"} or array-like of shape (p, d), default="kmeans"
-        How landmarks are chosen, or the landmarks.
-    dtype : {"float64", "float32"}, default="float64"
-        Type of the features. "float32" is for large data: sums of chunks are added in float64 all the same. Fourier
-        features only.
-    engine : {"numba", "jax"} or None, default=None
-        What runs the sum over samples; None is JAX where it has an accelerator, else compiled code on all cores.
-    memory_limit : float, optional
-        Megabytes for chunks, sums and the solve; by default chunks of as many samples as make 4 MB of features.
+        Method that selects the landmarks, or the landmarks.
+    center : bool, default=True
+        If True, centre the covariance, which removes the constant. If False (as in the paper), the constant is a mode,
+        and modes have unit second moment instead of unit variance.
+    diffusion : None, float, array-like, callable, "tangent" or TangentDiffusion, default=None
+        Diffusion tensor a of the energy E[∇fᵀ a ∇f]: identity, scalar, diagonal (d,), matrix (d, d), per sample
+        (n, d, d), a factor (n, d, k) with a = F Fᵀ (`kdmaps.Factor`), a callable of the samples, or the projector on
+        the tangent spaces of a manifold (`kdmaps.TangentDiffusion`). Not with a lag.
+    lag : int or "auto", optional
+        Number of frames between the two frames of a pair. X is then a trajectory (or several: `groups`, or a list of
+        arrays) of frames at equal time steps, and the modes are the slow modes of the transfer operator. "auto" is the
+        smallest lag from which implied time scales are flat within their errors (`kdmaps.dynamics.choose_lag`). By
+        default X is samples in any order.
+    time_step : float, default=1
+        Time between frames, in any unit, which becomes the unit of `timescales_`. Needs a lag.
+    reversible : bool, default=True
+        If True, use pairs of frames in both directions of time, as for a system in equilibrium. If False, modes are the
+        singular functions of the transfer operator, which differ at the two ends of a lag
+        (`transform(X, end="second")`), and `timescales_` measure the loss of predictability.
     rates : {"ritz", "cross-fitted"}, default="ritz"
-        Where the rates of the modes are read: on the samples that the modes were fitted to, which makes them too small
-        where many modes compete; or on the held-out samples of every fold, for the modes of the others.
+        Samples that the rates are estimated from: the training samples, on which rates of many modes are too small; or
+        held-out samples of every fold.
     cv : "auto", int or scikit-learn splitter, default="auto"
-        Folds of "cross-fitted", as in `KernelSearchCV`.
+        Folds of cross-fitted rates. A number is that many random folds, drawn twice; with `groups`, that many folds of
+        whole groups. "auto" is 3, or five blocks with gaps if rows depend on rows nearby, with a warning.
+    dtype : {"float64", "float32"}, default="float64"
+        Type of Fourier features. "float32" is for large data; sums of chunks are added in float64.
+    engine : {"numba", "jax"} or None, default=None
+        Engine of the sums over samples. None is JAX if it has an accelerator, else compiled code on all cores.
+    memory_limit : float, optional
+        Megabytes for chunks, sums and the solve. By default a chunk has 4 MB of features.
     random_state : int, RandomState instance or None, default=None
-        The same integer draws the same frequencies, landmarks and folds in all estimators.
+        Seed of frequencies, landmarks and folds; the same integer gives the same draws in all estimators.
 
     Attributes
     ----------
@@ -95,9 +96,9 @@ class KernelDiffusionMap(ModeTransformer):
     modes_ : kdmaps.spectrum.modes.Modes
         All of the above with diagnostics: gap, condition number, degenerate clusters, sampling error.
     energy_samples_, variance_samples_ : ndarray of shape (n_components,)
-        How many samples carry the energy, and the variance, of each mode: (Σx)²/Σx² of the parts x.
+        Effective number of samples (Σx)²/Σx² that carry the energy and the variance of each mode.
     trust_ : kdmaps.diagnostics.trust.Trust
-        How far to trust the rate of each mode: `trust_.ok`, `trust_.reasons`.
+        Reliability of the rate of each mode: `trust_.ok`, `trust_.reasons`.
     kernel_ : Kernel
     basis_ : Basis
     moments_ : Moments
@@ -105,8 +106,8 @@ class KernelDiffusionMap(ModeTransformer):
         The tangent spaces found, for `diffusion="tangent"`.
     lag_ : int or None
         The lag, in frames.
-    lag_choice_ : kdmaps.dynamics.ImpliedTimescales, only for `lag="auto"`
-        What it was chosen by.
+    lag_choice_ : kdmaps.dynamics.ImpliedTimescales or None
+        The time scales that determined the lag, for `lag="auto"`.
     right_modes_ : kdmaps.spectrum.modes.Modes or None
         The modes at the second end of a lag, for `reversible=False`.
     n_features_in_ : int
@@ -180,12 +181,12 @@ class KernelDiffusionMap(ModeTransformer):
         Parameters
         ----------
         X : array-like of shape (n_samples, d), path, stream of chunks
-            Anything that `kdmaps.data.as_source` takes. What is not in memory is read chunk by chunk: once for the
+            Anything that `kdmaps.data.as_source` takes. Data that are not in memory are read in chunks: once for the
             10,000 random samples that set the median bandwidth, the landmarks and the origin, once for the sums.
         y : ignored
         sample_weight : array-like of shape (n_samples,), optional
             Non-negative; samples of another law are reweighted to π by π/law. With a lag, a pair has the weight of its
-            first frame: right for runs of the system that begin out of equilibrium, wrong for runs under a bias.
+            first frame, which is correct for runs that start out of equilibrium, but not for runs under a bias.
         groups : array-like of shape (n_samples,), optional
             For a `cv` that needs them.
 
@@ -197,8 +198,7 @@ class KernelDiffusionMap(ModeTransformer):
         X, groups, _ = join_trajectories(X, groups, sample_weight)
         source, columns = read_samples(self, X)
         fitted = fit_modes(source, spec, checked_weight(sample_weight, source), groups)
-        fitted = replace(fitted, partial=replace(fitted.partial, folds=None))  # only partial_fit keeps them
-        self._publish(columns, fitted)
+        self._publish(columns, fitted.without_folds())
         for warning in fitted.warnings():
             warn(warning)
         return self
@@ -215,9 +215,8 @@ class KernelDiffusionMap(ModeTransformer):
         """Add a chunk of samples and find the modes of all samples so far.
 
         The first chunk fixes the bandwidth "median", the landmarks and the origin, so it should be typical. After it,
-        the result does not depend on how the samples are cut into chunks, beyond rounding. With a lag, a chunk goes on
-        where the one before ended, or, with `groups`, each trajectory where it ended in the chunk before: frames across
-        the border are paired too.
+        the result does not depend on the size of the chunks, beyond rounding. With a lag, a chunk continues the
+        trajectory of the chunk before (with `groups`, every trajectory): frames across the border are paired too.
 
         Parameters that only the solve depends on may be changed between chunks (`n_components`, `regularization`,
         `center`, `rates`, `engine`, `memory_limit`); kernel, basis, dtype, diffusion and lag may not.
@@ -230,7 +229,7 @@ class KernelDiffusionMap(ModeTransformer):
         groups : array-like of shape (n_samples,), optional
             For a `cv` that needs them.
         diffusion : optional
-            The diffusion tensor at these samples; needed after the first chunk where it is given per sample.
+            The diffusion tensor at these samples; needed after the first chunk if it is given per sample.
 
         Returns
         -------
@@ -276,8 +275,8 @@ class KernelDiffusionMap(ModeTransformer):
         rows_given = isinstance(self.cv, PredefinedSplit) or (np.iterable(self.cv) and not isinstance(self.cv, str))
         if self.rates == "cross-fitted" and rows_given:
             raise ValueError(
-                "cv is a list of rows, which belong to the samples of fit; pass a splitter, with groups where it needs "
-                "them, or rates='ritz'."
+                "cv is a list of rows, which belong to the samples of fit; pass a splitter (with groups if it needs "
+                "them), or rates='ritz'."
             )
 
 
@@ -291,7 +290,7 @@ def load(path: PathLike) -> KernelDiffusionMap:
     Returns
     -------
     estimator : KernelDiffusionMap
-        Fitted; its modes, gradients and scores are those of the saved model, and `partial_fit` adds samples to it.
+        Fitted, with the same modes, gradients and scores as the saved model; `partial_fit` adds samples to it.
 
     Raises
     ------
@@ -313,8 +312,8 @@ def load(path: PathLike) -> KernelDiffusionMap:
     parameters, n_features, names, fitted, changed = read_model(path)
     if unknown := set(parameters) - set(KernelDiffusionMap._get_param_names()):
         raise ValueError(
-            f"{os.fspath(path)} is not a usable kdmaps model: KernelDiffusionMap has no parameter "
-            f"{', '.join(sorted(unknown))}."
+            f"{os.fspath(path)} is not a usable kdmaps model: {', '.join(sorted(unknown))} is not a "
+            "parameter of KernelDiffusionMap."
         )
     model = KernelDiffusionMap(**parameters)
     summed = model._summed_parameters() | dict.fromkeys(changed, "as in the fit")

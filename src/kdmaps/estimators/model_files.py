@@ -25,9 +25,9 @@ from kdmaps.diagnostics.evidence import Evidence
 from kdmaps.diagnostics.trust import Trust
 from kdmaps.estimators.archive import DIGEST, read_archive, write_archive
 from kdmaps.estimators.fit import Fit
-from kdmaps.estimators.stored import check_shape, decode, encode, put, take
+from kdmaps.forms.diffusion import Factor
 from kdmaps.forms.moments import Moments
-from kdmaps.forms.tangent import TangentSpaces
+from kdmaps.forms.tangent import TangentDiffusion, TangentSpaces
 from kdmaps.kernels import Kernel, Metric, Mixture, kernel_from_dict
 from kdmaps.spectrum.clock import Clock
 from kdmaps.spectrum.modes import Modes
@@ -61,7 +61,7 @@ MODES = {
 #: Further fields of Moments and Modes where the direction of time matters.
 DIRECTED_MOMENTS, RIGHT_MODES = {"flow": "pp", "change": "p"}, {"coefficients": "pr", "offset": "r"}
 TANGENTS = {"samples": "md", "dimension": "", "n_neighbors": "", "floor": ""}
-#: What files of older versions do not have: the mode after the last one, the samples behind each mode, where they are.
+#: Missing in older files: the mode after the last one, the evidence for each mode, the range of the samples.
 FOLLOWING = {"next_quotient": "", "next_coefficients": "p", "gap_error": ""}
 EVIDENCE = {
     "energy_samples": "r",
@@ -74,7 +74,7 @@ EVIDENCE = {
     "mismatch": "r",
     "gap_error": "",
 }
-#: Those that pairs of frames do not have, and the distance between samples whose squares overflow.
+#: Missing for pairs of frames; and the distance between samples, if its square overflows.
 UNKNOWN = ("transition_samples", "mismatch", "gap_error", "radius")
 TRUST = {"held_out": "r", "candidates": "cr", "features": "fr"}
 SUPPORT = {"samples": "sd", "low": "d", "high": "d", "radius": ""}
@@ -91,26 +91,11 @@ class StoredModel(NamedTuple):
 
 
 def save_model(estimator: Any, path: PathLike) -> None:
-    """Write a fitted estimator to `path`, under exactly that name.
+    """Write a fitted estimator (the `best_estimator_` of a search) to `path`, under exactly that name.
 
-    The file appears whole or not at all: it is written under a temporary name in the same directory and then renamed.
-
-    Parameters
-    ----------
-    estimator : ModeTransformer
-        Fitted. For a search, its `best_estimator_` is written, without the other candidates.
-    path : path-like
-        An existing file is replaced.
-
-    Raises
-    ------
-    ValueError
-        If a parameter is not plain data. A callable `diffusion` is refused, because the loaded model would score with
-        another energy: set it to None first and give it to `score` and `partial_fit` of the loaded model.
-
-    Notes
-    -----
-    Sequences come back as arrays. A random generator, and a `cv` that is not a number, come back as None.
+    The file is written under a temporary name in the same directory and then renamed. Parameters must be plain data: a
+    callable `diffusion` is refused, because the loaded model would score with another energy. Sequences are read back
+    as arrays; a random generator, and a `cv` that is not a number, as None.
     """
     with replacing(as_path("path", path)) as (file,):
         write_model(estimator, file)
@@ -131,7 +116,9 @@ def write_model(estimator: Any, file: BinaryIO, unit: str | None = None) -> None
     if clock.lag is not None:
         of_fit["time_step"] = clock.time_step
     arrays: dict[str, np.ndarray] = {}
-    parameters = {key: encode(key, value, arrays) for key, value in (estimator.get_params(deep=False) | of_fit).items()}
+    parameters = {
+        key: _encode(key, value, arrays) for key, value in (estimator.get_params(deep=False) | of_fit).items()
+    }
     arrays |= _arrays_of(fitted)
     names = estimator._columns.names
     header = {
@@ -153,26 +140,14 @@ def write_model(estimator: Any, file: BinaryIO, unit: str | None = None) -> None
 
 
 def read_model(path: PathLike) -> StoredModel:
-    """Read a model file.
-
-    Raises
-    ------
-    ValueError
-        If the file is truncated, damaged, of a newer version or not a kdmaps model. Nothing in it is ever executed.
-    """
+    """Read a model file; a truncated, damaged, newer or foreign file raises a ValueError. Nothing in it is executed."""
     arrays = read_archive(path)
     with _naming(path):
         return _read(_read_header(arrays), arrays)
 
 
 def read_header(path: PathLike) -> dict[str, Any]:
-    """Return the header of a stored model: class, parameters, kernel, feature names, versions it was made with.
-
-    Raises
-    ------
-    ValueError
-        As `read_model`.
-    """
+    """Return the header of a stored model: class, parameters, kernel, feature names, versions of libraries."""
     arrays = read_archive(path)
     with _naming(path):
         return _read_header(arrays)
@@ -193,23 +168,23 @@ def _naming(path: PathLike) -> Iterator[None]:
 def _arrays_of(fitted: Fit) -> dict[str, np.ndarray]:
     """Return the arrays of a fit."""
     arrays: dict[str, np.ndarray] = {}
-    put(arrays, "basis", fitted.basis, STORED_BASES[type(fitted.basis).__name__][1])
-    put(arrays, "modes", fitted.modes, MODES)
-    put(arrays, "moments", fitted.moments, MOMENTS)
+    _put(arrays, "basis", fitted.basis, STORED_BASES[type(fitted.basis).__name__][1])
+    _put(arrays, "modes", fitted.modes, MODES)
+    _put(arrays, "moments", fitted.moments, MOMENTS)
     if fitted.tangents is not None:
-        put(arrays, "tangents", fitted.tangents, TANGENTS)
+        _put(arrays, "tangents", fitted.tangents, TANGENTS)
     if fitted.modes.next_coefficients is not None:
-        put(arrays, "following", fitted.modes, FOLLOWING)
+        _put(arrays, "following", fitted.modes, FOLLOWING)
     if fitted.support is not None:
-        put(arrays, "support", fitted.support, SUPPORT)
+        _put(arrays, "support", fitted.support, SUPPORT)
     if fitted.trust is not None:
-        put(arrays, "evidence", fitted.trust.evidence, EVIDENCE)
+        _put(arrays, "evidence", fitted.trust.evidence, EVIDENCE)
         values = ((name, getattr(fitted.trust, name)) for name in TRUST)
         known = {name: "" for name, value in values if value is not None and np.size(value)}
-        put(arrays, "trust", fitted.trust, known)
+        _put(arrays, "trust", fitted.trust, known)
     if fitted.right_modes is not None:
-        put(arrays, "directed", fitted.moments, DIRECTED_MOMENTS)
-        put(arrays, "right", fitted.right_modes, RIGHT_MODES)
+        _put(arrays, "directed", fitted.moments, DIRECTED_MOMENTS)
+        _put(arrays, "right", fitted.right_modes, RIGHT_MODES)
     return arrays
 
 
@@ -227,13 +202,13 @@ def library_versions() -> dict[str, str]:
 # --- reading ----------------------------------------------------------------------------------------------------------
 def _read_header(arrays: dict[str, np.ndarray]) -> dict[str, Any]:
     if "header" not in arrays:
-        raise ValueError("it has no header.")
+        raise ValueError("its header is missing.")
     try:
         header = json.loads(arrays["header"].tobytes())
     except (UnicodeDecodeError, json.JSONDecodeError) as error:
         raise ValueError(f"its header is not JSON ({error}).") from error
     if not isinstance(header, dict) or header.get("format") != FORMAT:
-        raise ValueError(f"its header does not say {FORMAT!r}.")
+        raise ValueError(f"its header is not the header of a {FORMAT}.")
     version = header["version"]
     if not isinstance(version, int) or version < 1:
         raise ValueError(f"its format version {version!r} does not exist.")
@@ -250,7 +225,7 @@ def _read(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> StoredModel:
     if header["basis"] not in STORED_BASES:
         raise ValueError(f"unknown basis {header['basis']!r}; this version can read {', '.join(STORED_BASES)}.")
     make_basis, basis_arrays = STORED_BASES[header["basis"]]
-    parameters = {name: decode(value, arrays) for name, value in header["parameters"].items()}
+    parameters = {name: _decode(value, arrays) for name, value in header["parameters"].items()}
     kernel, d, names = kernel_from_dict(header["kernel"]), header["n_features_in"], header["feature_names_in"]
     if type(d) is not int:
         raise ValueError(f"its number of features {d!r} is not an integer.")
@@ -258,23 +233,20 @@ def _read(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> StoredModel:
         raise ValueError(f"its feature names are not {d} strings.")
     sizes = {"d": d}
     _check_kernel(kernel, sizes)
-    basis = make_basis(kernel, *take(arrays, "basis", basis_arrays, sizes).values()).astype(parameters["dtype"])
+    basis = make_basis(kernel, *_take(arrays, "basis", basis_arrays, sizes).values()).astype(parameters["dtype"])
     sizes["p"] = basis.n_features
 
     def group(prefix: str, shapes: dict[str, str], may_be_nan: Sequence[str] = UNKNOWN) -> dict[str, Any]:
         present = any(key.startswith(f"{prefix}.") for key in arrays)
-        return take(arrays, prefix, shapes, sizes, may_be_nan) if present else {}
+        return _take(arrays, prefix, shapes, sizes, may_be_nan) if present else {}
 
     modes = _modes(Clock(parameters.get("lag"), parameters.get("time_step", 1.0)), arrays, sizes)
-    moments = take(arrays, "moments", MOMENTS, sizes)
+    moments = _take(arrays, "moments", MOMENTS, sizes)
     if min(moments["count"], moments["weight"], moments["weight_squared"]) <= 0:
         raise ValueError("its moments hold no samples.")
     sums = Moments(**{**moments, "count": int(moments["count"])} | group("directed", DIRECTED_MOMENTS, ()))
-    tangents, right, support = (
-        group("tangents", TANGENTS, ()),
-        group("right", RIGHT_MODES, ()),
-        group("support", SUPPORT),
-    )
+    tangents, right = group("tangents", TANGENTS, ()), group("right", RIGHT_MODES, ())
+    support = group("support", SUPPORT)
     fitted = Fit(
         basis,
         # Files of 0.1.0 are in the order of μ.
@@ -286,7 +258,7 @@ def _read(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> StoredModel:
     )
     if evidence := group("evidence", EVIDENCE):
         known = {name: shape for name, shape in TRUST.items() if f"trust.{name}" in arrays}
-        others = take(arrays, "trust", known, sizes, tuple(TRUST))  # a rate may be infinite
+        others = _take(arrays, "trust", known, sizes, tuple(TRUST))  # a rate may be infinite
         trust = Trust(Evidence(**evidence), fitted.modes.rates, **others, weighted=sums.weighted)
         fitted = replace(fitted, trust=trust)
     names = None if names is None else np.array(names, dtype=object)
@@ -296,22 +268,22 @@ def _read(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> StoredModel:
 def _modes(clock: Clock, arrays: dict[str, np.ndarray], sizes: dict[str, int]) -> Modes:
     # A mode that has decayed within the lag has an infinite rate.
     unbounded = ("next_eigenvalue",) if clock.lag is None else ("next_eigenvalue", "rates")
-    stored = take(arrays, "modes", MODES, sizes, may_be_nan=unbounded)
+    stored = _take(arrays, "modes", MODES, sizes, may_be_nan=unbounded)
     if np.isnan(stored["rates"]).any():
         raise ValueError("array modes.rates holds NaN.")
     return Modes(quotients=clock.quotients(stored.pop("rates")), clock=clock, **stored)
 
 
 def _check_kernel(kernel: Any, sizes: dict[str, int]) -> None:
-    """Raise unless the bandwidths and the metrics of a kernel are those of d coordinates."""
+    """Raise a ValueError unless the bandwidths and the metrics of a kernel suit d coordinates."""
     if isinstance(kernel, Mixture):
         for part in kernel.kernels:
             _check_kernel(part, sizes)
     elif isinstance(kernel, Metric):
-        check_shape("root", kernel.root, "dd", sizes)
+        _check_shape("root", kernel.root, "dd", sizes)
         _check_kernel(kernel.kernel, sizes)
     else:
-        check_shape("bandwidth", kernel.bandwidth, "d" if kernel.bandwidth.ndim else "", sizes)
+        _check_shape("bandwidth", kernel.bandwidth, "d" if kernel.bandwidth.ndim else "", sizes)
 
 
 def _tangents(fields: dict[str, Any], sizes: dict[str, int]) -> TangentSpaces:
@@ -319,3 +291,91 @@ def _tangents(fields: dict[str, Any], sizes: dict[str, int]) -> TangentSpaces:
     if not (1 <= dimension <= sizes["d"] and 0 <= neighbors <= sizes["m"] and 0 <= floor <= 1):
         raise ValueError("its tangent spaces are impossible.")
     return TangentSpaces(fields["samples"], dimension, neighbors, floor)
+
+
+# --- parameters and arrays --------------------------------------------------------------------------------------------
+def _encode(name: str, value: Any, arrays: dict[str, np.ndarray]) -> Any:
+    """Return a parameter as JSON; anything but a scalar becomes a dict with its kind."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float) and not np.isfinite(value):
+        raise ValueError(f"{name}={value!r} cannot be stored; set it to its value in the fit before saving.")
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, np.random.RandomState | np.random.Generator) or name == "cv":
+        return None
+    if isinstance(value, type | np.dtype):
+        return np.dtype(value).name
+    if isinstance(value, Kernel):
+        return {"kernel": value.to_dict()}
+    if isinstance(value, TangentDiffusion):
+        return {"tangent": {field: _encode(field, entry, arrays) for field, entry in vars(value).items()}}
+    if callable(value):
+        raise ValueError(
+            f"{name}={value!r} is a function and cannot be stored. Call set_params({name}=None) before saving, and "
+            f"pass {name} to score and partial_fit of the loaded model."
+        )
+    factor = isinstance(value, Factor)
+    try:
+        array = np.asarray(value.array if factor else value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name}={value!r} cannot be stored: it is neither a number, a string nor an array.") from None
+    arrays[f"parameters.{name}"] = array
+    return {"factor" if factor else "array": f"parameters.{name}"}
+
+
+def _decode(value: Any, arrays: dict[str, np.ndarray]) -> Any:
+    """Return the parameter that `_encode` was given."""
+    if not isinstance(value, dict):
+        return value
+    ((tag, content),) = value.items()
+    if tag == "kernel":
+        return kernel_from_dict(content)
+    if tag == "tangent":
+        return TangentDiffusion(**content)
+    if tag not in ("array", "factor"):
+        raise ValueError(f"unknown kind of parameter {tag!r}.")
+    array = _numbers(content, arrays[content])
+    return Factor(array) if tag == "factor" else array
+
+
+def _put(arrays: dict[str, np.ndarray], prefix: str, source: object, names: dict[str, str]) -> None:
+    """Add attributes of an object to the arrays, as "prefix.name"."""
+    arrays.update({f"{prefix}.{name}": np.asarray(getattr(source, name)) for name in names})
+
+
+def _take(
+    arrays: dict[str, np.ndarray],
+    prefix: str,
+    shapes: dict[str, str],
+    sizes: dict[str, int],
+    may_be_nan: Sequence[str] = (),
+) -> dict[str, Any]:
+    """Return the arrays of one object, checked; new letters of a shape are added to `sizes`. A 0-d array is a float."""
+    taken: dict[str, Any] = {}
+    for name, shape in shapes.items():
+        key = f"{prefix}.{name}"
+        if key not in arrays:
+            raise ValueError(f"array {key} is missing.")
+        array = _numbers(key, arrays[key], finite=name not in may_be_nan)
+        _check_shape(key, array, shape, sizes)
+        taken[name] = array if shape else float(array)
+    return taken
+
+
+def _numbers(name: str, array: np.ndarray, finite: bool = True) -> np.ndarray:
+    if array.dtype.kind not in "fiu":
+        raise ValueError(f"array {name} holds {array.dtype}, not numbers.")
+    if finite and not np.isfinite(array).all():
+        raise ValueError(f"array {name} holds NaN or infinity.")
+    return array.astype(np.float64, copy=False)
+
+
+def _check_shape(name: str, array: np.ndarray, shape: str, sizes: dict[str, int]) -> None:
+    """Raise a ValueError unless an array has the shape given by `sizes`; new letters are added to it."""
+    if array.ndim == len(shape):
+        for letter, size in zip(shape, array.shape, strict=True):
+            sizes.setdefault(letter, size)
+    expected = tuple(sizes.get(letter, 1) for letter in shape)
+    if array.shape != expected or 0 in expected:
+        raise ValueError(f"array {name} has shape {array.shape}, expected {expected}.")

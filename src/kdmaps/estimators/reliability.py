@@ -32,7 +32,7 @@ from kdmaps.spectrum.pencil import find_modes
 
 
 def is_readable(source: Source, form: EnergyForm | LaggedForm) -> bool:
-    """Whether single samples can be read; pairs of a stream cannot."""
+    """Return True if single samples can be read; pairs of a stream cannot."""
     return isinstance(form, EnergyForm) or (isinstance(source, PairSource) and source.has_rows and source.many_passes)
 
 
@@ -49,19 +49,7 @@ def evidence_of_fit(
 ) -> tuple[Modes, Evidence]:
     """Return the modes with the error of the gap after them, and the evidence for each.
 
-    Parameters
-    ----------
-    basis, modes, moments :
-        The fit.
-    source : Source
-        The samples that `sample` was drawn from.
-    sample : Sample
-        Samples of the fit, of which at most `most` are used.
-    form : EnergyForm or LaggedForm
-    groups : array-like or None
-        Trajectories of all samples of the source.
-    seed : int
-    most : int
+    At most `most` rows of `sample`, drawn from `source`, are used; `groups` are the trajectories of all its samples.
     """
     sample = _thinned(sample, most, seed)
     trajectories = None if groups is None else trajectories_of(np.asarray(groups)[sample.rows], len(sample.X))
@@ -84,18 +72,9 @@ def evidence_of_fit(
 def trust_after_search(
     basis: Basis, modes: Modes, moments: Moments, found: Search, chosen: Candidate, groups: ArrayLike | None
 ) -> tuple[Modes, Trust]:
-    """Return the modes with the error of the gap after them, and how far each can be trusted after a search.
+    """Return the modes of all samples with the error of the gap after them, and their reliability after a search.
 
-    Parameters
-    ----------
-    basis, modes, moments :
-        The fit on all samples.
-    found : Search
-        With the sums of the chosen candidate.
-    chosen : Candidate
-        The candidate that was fitted.
-    groups : array-like of shape (n_samples,) or None
-        Trajectories of all samples.
+    `found` has the sums of the `chosen` candidate; `groups` are the trajectories of all samples.
     """
     data, weighted = found.data, moments.weighted
     own = None if groups is None else np.asarray(groups)[data.rows]
@@ -122,7 +101,7 @@ def _thinned(sample: Sample, most: int, seed: int) -> Sample:
 
 
 def _quotients(timescales: np.ndarray) -> np.ndarray:
-    """Return quotients, slowest first; infinite where there is no time scale."""
+    """Return quotients, slowest first; infinite without a time scale."""
     with np.errstate(divide="ignore"):
         return np.sort(1 / np.maximum(timescales, 0))
 

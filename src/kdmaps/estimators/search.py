@@ -50,25 +50,12 @@ Refine = Callable[[Search], tuple[Refinement, Search] | None]
 
 @dataclass(frozen=True, eq=False)
 class SearchFit:
-    """The result of a search and the fit of its choice on all samples.
-
-    Attributes
-    ----------
-    fit : Fit
-    model : KernelDiffusionMap
-        Unfitted, with the parameters of the choice.
-    result : SearchResult
-    chosen : Candidate
-        The best candidate of the search, or the refined one.
-    refinement : Refinement or None
-    suggested_n_components : int or None
-    relevance : Relevance
-    """
+    """The result of a search and the fit of its choice on all samples."""
 
     fit: Fit
-    model: KernelDiffusionMap
+    model: KernelDiffusionMap  # unfitted, with the parameters of the choice
     result: SearchResult
-    chosen: Candidate
+    chosen: Candidate  # the best candidate of the search, or the refined one
     refinement: Refinement | None
     suggested_n_components: int | None
     relevance: Relevance
@@ -97,7 +84,7 @@ class SearchFit:
     def warnings(self) -> list[Warning]:
         """Return reasons not to trust the choice or the modes."""
         found = [agreement_check(self.chosen.agreement, self.suggested_n_components).warning, self.result.flatness()]
-        # Whether the samples resolve a mode was measured by the folds; the estimate is for fits without folds.
+        # The folds have measured the resolution, which this warning estimates for fits without folds.
         of_fit = [w for w in self.fit.warnings() if not isinstance(w, UnresolvedModesWarning)]
         return [*filter(None, found), *of_fit]
 
@@ -109,19 +96,7 @@ def search_modes(
     groups: ArrayLike | None = None,
     refine: Refine | None = None,
 ) -> SearchFit:
-    """Search for a kernel and fit the modes of all samples with it.
-
-    Parameters
-    ----------
-    source : Source
-        Samples or frames.
-    plan : SearchPlan
-        Checked.
-    weight : ndarray of shape (n_samples,) or None
-    groups : array-like of shape (n_samples,) or None
-    refine : callable, optional
-        Refines the choice of the search.
-    """
+    """Search for a kernel by a checked plan, refine it, and fit the modes of all samples with it."""
     check_folds(source, plan.fit)
     warn_of_data(source, weight, groups, plan.fit)
     fit, choice = with_lag(plan.fit, source, weight, groups, plan.random_state)
@@ -149,8 +124,7 @@ def search_modes(
             fitted = replace(fitted, modes=modes, trust=trust)
     relevance = relevance_at(fitted.basis, fitted.modes, *data.typical, names)
     suggested = data.suggest_n_components(moments, chosen.regularization)
-    partial = replace(fitted.partial, folds=None)
-    fitted = replace(fitted, lag_choice=choice, partial=partial)
+    fitted = replace(fitted.without_folds(), lag_choice=choice)
     return SearchFit(fitted, model, result, chosen, refinement, suggested, relevance)
 
 
@@ -211,54 +185,78 @@ class SearchedModes(ModeTransformer):
 class KernelSearchCV(SearchedModes):
     """Find slow modes with the kernel chosen by cross-validation; no ground truth is needed.
 
-    Every candidate (basis, family, bandwidth, regularization) is fitted on training folds and judged by the time scales
-    that its modes show on the held-out folds. Held-out time scales exceed the true ones only by sampling noise, so the
-    candidate with the largest score is the best one. By default candidates race: a coarse set on a few folds, then the
-    best of them, their neighbours and a finer set of regularizations on all folds, the last two solved exactly.
+    Every candidate (basis, family, bandwidth, regularization) is fitted on training folds and scored by the time scales
+    of its modes on the held-out folds. Held-out time scales exceed the true ones only by sampling noise, so the
+    candidate with the largest score is the best one. By default the search goes from coarse to fine: a coarse set of
+    candidates on a few folds, then neighbours of the best ones and more regularizations, then the best ones on all
+    folds. The best candidate is solved to full precision.
 
     Parameters
     ----------
     n_components : int, default=4
-        Number r of modes.
+        Number r of modes, the constant not counted.
     families : sequence of str or Kernel, default=all six names
-        Names are combined with every bandwidth; a Kernel (a mixture, for example) is tried as it is.
+        Names are combined with every bandwidth; a Kernel (a mixture, for example) is tried with its own bandwidth.
     bandwidths : "auto", int or array-like, default="auto"
-        "auto" races, from a tenth of the median pairwise distance (or what the spacing of the samples supports) to 50
-        times the median. Otherwise a whole grid is tried: that many bandwidths, spread evenly in the logarithm over
-        `bandwidth_range`, or the bandwidths themselves.
+        "auto" searches from coarse to fine, between a tenth of the median pairwise distance (more if samples are
+        sparse) and 50 times the median. Otherwise a grid is tried: this many bandwidths, evenly spaced in the logarithm
+        over `bandwidth_range`, or these bandwidths.
     bandwidth_range : (float, float), default=(1.5, 30)
-        Ends of the grid of a number of bandwidths in units of the median pairwise distance.
+        Ends of the grid for a number of bandwidths, in units of the median pairwise distance.
     regularizations : "auto" or array-like, default="auto"
-        λ, which has the unit of a rate. In a race, "auto" goes from 1e-10 to 1e3 times the slowest rate, which a pilot
-        estimates. In a grid these are seven from 1e-4 to 1e-1, times the power of 1000 that is nearest to the mean
+        λ, which has the unit of a rate. From coarse to fine, "auto" is the range from 1e-10 to 1e3 times the slowest
+        rate of a first fit. In a grid it is seven values from 1e-4 to 1e-1, times the power of 1000 nearest to the mean
         diffusion over the squared median distance: 1 for data of ordinary size.
     max_extensions : int, default=3
-        Number of times that a grid may grow when the best candidate lies on its edge.
+        Maximum number of extensions of a grid, if the best candidate lies on its edge.
     scoring : "auto", {"timescale", "rayleigh", "eigsum", "gap", "vamp1", "vamp2", "vampe"} or callable, default="auto"
-        "timescale" is Σ_k √t_k of the pooled held-out time scales t_k minus one standard error
-        (`kdmaps.selection.scores.select_by_timescale`): the default for samples. For pairs of frames t_k is 1/(1-ν_k),
-        and the default is "vamp2", Σ_k ν_k² of the autocorrelations ν_k after the lag, likewise; "vamp1" is Σ_k ν_k,
-        and "vampe" the part of the transfer operator that the modes explain. A callable gets a
-        `kdmaps.selection.cross_fit.FoldFit` and returns a number; its mean over the folds is maximised.
+        "timescale", the default for samples, is Σ_k √t_k of the pooled held-out time scales t_k, minus one standard
+        error (`kdmaps.selection.scores.select_by_timescale`); for pairs of frames t_k is 1/(1-ν_k) with the
+        autocorrelations ν_k after the lag. "vamp2", the default for pairs of frames, is Σ_k ν_k² minus one standard
+        error; "vamp1" is the same with Σ_k ν_k; "vampe" is the part of the transfer operator that the modes explain. A
+        callable takes a `kdmaps.selection.cross_fit.FoldFit` and returns a number, whose mean over the folds is
+        maximised.
     max_search_samples : "auto", int or None, default="auto"
         Candidates are evaluated on a random subsample of at most this size; the best one is fitted on all samples.
-        "auto" and None stand for all samples of an array in memory or of Dask data, and for 20,000 samples of data that
-        are read in chunks. (Within an `AdaptiveDiffusionMap`, "auto" is 5,000 samples or 20,000 pairs of frames.) Pairs
-        of frames are drawn in runs of up to 100 consecutive ones.
+        "auto" and None are all samples of an array in memory or of Dask data, and 20,000 samples of data that are read
+        in chunks. (Within an `AdaptiveDiffusionMap`, "auto" is 5,000 samples or 20,000 pairs of frames.) Pairs of
+        frames are drawn in runs of up to 100 consecutive pairs.
     basis : {"auto", "fourier", "landmarks", "random-phase"}, default="auto"
-        As in `KernelDiffusionMap`. "auto" races Fourier features and landmarks; in a grid it is "fourier". Landmarks
-        are chosen once for all candidates, at most a quarter as many as there are samples, and no sample that is tested
-        is a landmark. "full" is not possible: it would leave none.
-    n_features, sampling, landmarks, center, diffusion, lag, time_step, reversible, rates :
-        As in `KernelDiffusionMap`. Kernels are judged by pairs in both directions of time, whatever `reversible` is.
+        Random Fourier features in pairs, kernel functions at landmarks, or the paper's random-phase features. "auto"
+        compares Fourier features with landmarks; in a grid it is "fourier". Landmarks are the same for all candidates,
+        at most a quarter as many as samples, and are not tested.
+    n_features : int, default=300
+        Number p of basis functions.
+    sampling : {"sobol", "orthogonal", "iid"}, default="sobol"
+        Sampling of the frequencies of Fourier features.
+    landmarks : {"kmeans", "uniform", "greedy"} or array-like of shape (p, d), default="kmeans"
+        Method that selects the landmarks, or the landmarks.
+    center : bool, default=True
+        If True, centre the covariance, which removes the constant; if False, the constant is a mode.
+    diffusion : None, float, array-like, callable, "tangent" or TangentDiffusion, default=None
+        Diffusion tensor of the energy, in the formats of `KernelDiffusionMap`. Not with a lag.
+    lag : int or "auto", optional
+        Number of frames between the two frames of a pair, for trajectories; "auto" is the smallest lag from which
+        implied time scales are flat within their errors. By default X is samples in any order.
+    time_step : float, default=1
+        Time between frames, in any unit, which becomes the unit of `timescales_`. Needs a lag.
+    reversible : bool, default=True
+        If True, use pairs of frames in both directions of time; if False, modes are the singular functions of the
+        transfer operator. Candidates are always scored on pairs in both directions.
+    rates : {"ritz", "cross-fitted"}, default="ritz"
+        Samples that the rates are estimated from: the training samples, or held-out samples of every fold.
     cv : "auto", int or scikit-learn splitter, default="auto"
         A number is that many random folds, drawn twice; with `groups`, that many folds of whole groups. "auto" is 3,
         unless rows depend on rows nearby: then five blocks with a gap of the correlation time
-        (`kdmaps.BlockedKFold`), or whole walkers if their frames take turns, with a `DataWarning` that says so.
-    dtype, engine, memory_limit :
-        As in `KernelDiffusionMap`; the limit is that of the fit on all samples.
+        (`kdmaps.BlockedKFold`), or whole walkers if their frames take turns, with a `DataWarning`.
+    dtype : {"float64", "float32"}, default="float64"
+        Type of Fourier features. "float32" is for large data; sums of chunks are added in float64.
+    engine : {"numba", "jax"} or None, default=None
+        Engine of the sums over samples. None is JAX if it has an accelerator, else compiled code on all cores.
+    memory_limit : float, optional
+        Megabytes for chunks, sums and the solve of the fit on all samples; it does not apply to the search.
     random_state : int, RandomState instance or None, default=None
-        The same integer draws the same frequencies, landmarks and folds in all estimators.
+        Seed of frequencies, landmarks and folds; the same integer gives the same draws in all estimators.
     n_jobs : int or None, default=-1
         Number of threads; -1 is one per core, None is 1 as in scikit-learn. Each uses one BLAS thread.
     checkpoint : path, optional
@@ -271,7 +269,7 @@ class KernelSearchCV(SearchedModes):
     best_params_ : dict
         Arguments of `KernelDiffusionMap`.
     best_index_ : int
-        Place of the chosen candidate in `cv_results_`.
+        Position of the chosen candidate in `cv_results_`.
     best_score_ : float
         Its `mean_test_score`.
     best_selection_score_ : float
@@ -282,30 +280,30 @@ class KernelSearchCV(SearchedModes):
         One entry per candidate. As in scikit-learn: `params` and `param_*`; `split*_test_score`, `mean_test_score`,
         `std_test_score` and `rank_test_score`, the plain scores of the folds (for "timescale" the sum of time scales,
         as in `KernelDiffusionMap.score`); `mean_fit_time`, `mean_score_time` and their `std_*`, in seconds for one
-        fold. Beside them `selection_score`, which is maximised, its `selection_error` and `rank_selection_score` (a
-        candidate beyond the grid may have rank 1 and not be chosen, see `extensions_`); `fold_agreement`,
-        `condition_number`, `timescales`; `judged`, how closely a candidate was looked at (a race compares only those
-        that were judged alike); and `rejected`, why a candidate has no score.
+        fold. In addition: `selection_score`, which is maximised, its `selection_error` and `rank_selection_score` (a
+        candidate beyond the grid may have rank 1 without being chosen: `extensions_`); `fold_agreement`,
+        `condition_number` and `timescales`; `stage`, "screened", "all folds" or "exact" (only scores of the same stage
+        are comparable); and `rejected`, the reason for a missing score.
     search_result_ : kdmaps.selection.result.SearchResult
-        The same as objects, with the folds and the sums of the best kernel.
+        The candidates and the folds as objects.
     trust_ : kdmaps.diagnostics.trust.Trust
-        How far to trust the rate of each mode: by the samples behind it (`energy_samples_`, `variance_samples_`), by
-        held-out samples, by kernels that score alike and by other random features.
+        Reliability of the rate of each mode, by the number of samples that carry it (`energy_samples_`,
+        `variance_samples_`), by held-out samples, by kernels of equal score and by other random features.
     fold_agreement_ : float
         Mean squared cosine between the mode spaces of the folds and of all samples, for the chosen kernel.
     suggested_n_components_ : int or None
-        Where the largest spectral gap lies among those that the folds agree on.
+        Position of the largest spectral gap among mode spaces on which the folds agree.
     certainty_ : dict
-        Margin to the runner-up of another kernel, also in standard errors of the difference, and the bound of
+        Margin to the best candidate of another kernel, also in standard errors of the difference, and the bound of
         thm:cv-consistency with its constants estimated from the folds (it is 1 unless the margin is large).
     extensions_ : list of str
-        How the grid was extended.
+        Extensions of the grid.
     relevance_ : ndarray of shape (d,)
-        How much the modes depend on each input: shares that sum to 1 (`kdmaps.relevance`).
+        Dependence of the modes on each input: shares that sum to 1 (`kdmaps.relevance`).
     relevance_details_ : kdmaps.diagnostics.relevance.Relevance
         The same for each mode, and the combinations of inputs that matter (`kdmaps.plotting.plot_relevance`).
     edges_ : list of str
-        On which ends of what a race tries the chosen candidate lies; empty if it lies inside.
+        Ends of the search range on which the chosen candidate lies.
 
     See Also
     --------
@@ -386,8 +384,7 @@ class KernelSearchCV(SearchedModes):
         ----------
         X : array-like of shape (n_samples, d), list of such arrays, path, stream of chunks
             Anything that `kdmaps.data.as_source` takes. A list of arrays is several trajectories, which are the groups
-            of the folds. Data that are not in memory are searched on a subsample, Dask
-            data by their workers.
+            of the folds. Data that are not in memory are searched on a subsample, Dask data by their workers.
         y : ignored
         sample_weight : array-like of shape (n_samples,), optional
         groups : array-like of shape (n_samples,), optional

@@ -1,4 +1,4 @@
-"""Everything that fitted modes can do, whichever estimator found them."""
+"""Methods of fitted modes, which all estimators share."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class ArrayTransformer(NotebookDisplay, TransformerMixin, BaseEstimator):
         return np.array(mode_names(self.coefficients_.shape[1]), dtype=object)
 
     def transform(self, X: SamplesLike, *, time: float = 0.0, end: str = "first", out: PathLike | None = None) -> Any:
-        """Evaluate the modes at the rows of one array or source; see `ModeTransformer.transform`."""
+        """Evaluate the modes at the rows of one array or source, as `ModeTransformer.transform`."""
         check_is_fitted(self)
         time = checked_time(time)
         decay = np.exp(-self.rates_ * time) if time else np.ones_like(self.rates_)  # a rate may be infinite
@@ -101,7 +101,8 @@ class ArrayTransformer(NotebookDisplay, TransformerMixin, BaseEstimator):
         if rows.size:
             warn(
                 f"{rows.size} of {len(source.array)} rows of X lie far outside the samples of the fit, such as row "
-                f"{rows[0]} (counted from 0): modes there are what the kernel makes of them. See extrapolates.",
+                f"{rows[0]} (counted from 0). Modes there are extrapolated and unreliable. Leave out these rows; "
+                "extrapolates(X) finds all of them.",
                 UnreliableModesWarning,
             )
 
@@ -118,7 +119,7 @@ class ArrayTransformer(NotebookDisplay, TransformerMixin, BaseEstimator):
 
 
 class ModeTransformer(ArrayTransformer, auto_wrap_output_keys=None):  # type: ignore[call-arg]
-    """Everything that fitted modes can do, whichever estimator found them.
+    """Methods of fitted modes, which all estimators share.
 
     scikit-learn wraps `ArrayTransformer.transform` for `set_output`; the `transform` of this class, which is not
     wrapped, accepts lists of arrays, too.
@@ -150,11 +151,11 @@ class ModeTransformer(ArrayTransformer, auto_wrap_output_keys=None):  # type: ig
         return modes if lengths is None else split_rows(modes, lengths)
 
     def extrapolates(self, X: SamplesLike) -> np.ndarray:
-        """Tell which points lie far from all samples of the fit, where modes are what the kernel makes of them.
+        """Return True for points far from all samples of the fit, where modes are extrapolated and unreliable.
 
-        A point is far if its nearest sample (of a thousand that the model keeps) is more than three times as far as
-        those of 99 % of the samples are. `transform` warns of points that leave the range of the samples by more than a
-        quarter of it, which costs less; it does not see gaps inside.
+        Distances are measured to the nearest of a thousand samples that the model keeps. A point is far if its distance
+        is more than three times the distance that 99 % of the samples do not exceed. `transform` warns only of points
+        that leave the range of the samples by more than a quarter of it, which takes less time but ignores gaps.
 
         Parameters
         ----------
@@ -167,7 +168,7 @@ class ModeTransformer(ArrayTransformer, auto_wrap_output_keys=None):  # type: ig
         check_is_fitted(self)
         source = checked_source(self, join_trajectories(X)[0])
         if self.support_ is None:
-            raise ValueError("This model does not know where its samples were, as older files do not; fit it again.")
+            raise ValueError("This model was read from an older file, without the range of its samples; fit it again.")
         return source.rowwise(self.support_.far)
 
     def _modes_at(self, X: SamplesLike) -> np.ndarray:
@@ -205,7 +206,7 @@ class ModeTransformer(ArrayTransformer, auto_wrap_output_keys=None):  # type: ig
         """Predict E[f(X_t) | X_0 = x] for an observable f known at samples of the stationary law.
 
         The semigroup acts on the modes by e^{-rate·t}: E[f(X_t) | X_0 = x] ≈ E f + Σ_k ⟨f, φ_k⟩ e^{-rate_k t} φ_k(x).
-        Whatever of f lies outside the modes is taken to have decayed.
+        The part of f outside the modes is assumed to have decayed.
 
         Parameters
         ----------
@@ -218,7 +219,7 @@ class ModeTransformer(ArrayTransformer, auto_wrap_output_keys=None):  # type: ig
         at : array-like of shape (n_points, d), optional
             The points x; by default X.
         sample_weight : array-like of shape (n_samples,), optional
-            Where X needs weights to represent the stationary law.
+            Weights with which X represents the stationary law.
 
         Returns
         -------
@@ -245,12 +246,12 @@ class ModeTransformer(ArrayTransformer, auto_wrap_output_keys=None):  # type: ig
         """Return the timescale score of the modes on X: tr[(VᵀLV)⁻¹VᵀΣV]; larger is better.
 
         On samples that the modes were not fitted to, its expectation is at most the sum of the longest time scales of
-        the system. With a lag it is the VAMP-2 score, the sum of the squared autocorrelations of the modes after it,
-        at most that of the slowest modes.
+        the system. With a lag it is the VAMP-2 score, the sum of the squared autocorrelations of the modes after the
+        lag, which is largest for the slowest modes.
 
-        It is a sum over the modes, so that more modes always score more: it compares kernels and settings for one
-        `n_components`. A `GridSearchCV` over `n_components` chooses the largest of them; look at the gaps of
-        `timescales_` instead, or at `KernelSearchCV.suggested_n_components_`.
+        It is a sum over the modes and grows with their number: use it to compare kernels and settings for one
+        `n_components`. To choose `n_components`, look at the gaps of `timescales_` or at
+        `KernelSearchCV.suggested_n_components_`.
 
         Parameters
         ----------
@@ -260,9 +261,8 @@ class ModeTransformer(ArrayTransformer, auto_wrap_output_keys=None):  # type: ig
         groups : array-like of shape (n_samples,), optional
             With a lag, the trajectory of each frame.
         diffusion : optional
-            The diffusion tensor at these samples, needed where `fit` had one given per sample, which belongs to the
-            samples of `fit` alone; by default the estimator's own. For "tangent" these are the tangent spaces of the
-            training samples (the first chunk of `partial_fit`), at the points X.
+            Diffusion tensor at these samples, needed if `fit` had one tensor per sample. By default the parameter of
+            the estimator; for "tangent" the tangent spaces of the training samples (the first chunk of `partial_fit`).
         """
         check_is_fitted(self)
         X, groups, _ = join_trajectories(X, groups, sample_weight)
@@ -298,16 +298,9 @@ class ModeTransformer(ArrayTransformer, auto_wrap_output_keys=None):  # type: ig
         save_model(self, path)
 
     def _publish(self, columns: Columns, fitted: Fit, summed: dict[str, str] | None = None, **others: Any) -> Self:
-        """Replace all fitted attributes: the only place that sets them.
+        """Replace all fitted attributes, and set `others`: the only place that sets attributes.
 
-        Parameters
-        ----------
-        columns : Columns
-        fitted : Fit
-        summed : dict, optional
-            Digests of the parameters that the sums depend on, if they are not the present parameters.
-        **others : Any
-            Further attributes.
+        `summed` has digests of the parameters of the sums, if they differ from the present parameters.
         """
         for name in [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]:
             delattr(self, name)
@@ -326,17 +319,8 @@ class ModeTransformer(ArrayTransformer, auto_wrap_output_keys=None):  # type: ig
 
     def _fitted(self) -> Fit:
         """Return the published fit."""
-        return Fit(
-            self.basis_,
-            self.modes_,
-            self.moments_,
-            self.tangents_,
-            self.right_modes_,
-            self.trust_,
-            self.support_,
-            self.lag_choice_,
-            self._partial,
-        )
+        names = ("basis", "modes", "moments", "tangents", "right_modes", "trust", "support", "lag_choice")
+        return Fit(**{name: getattr(self, f"{name}_") for name in names}, partial=self._partial)
 
     def _summed_parameters(self) -> dict[str, str]:
         """Return digests of the parameters that the sums over samples depend on."""
@@ -355,7 +339,7 @@ class ModeTransformer(ArrayTransformer, auto_wrap_output_keys=None):  # type: ig
         return sorted(name for name, digest in self._summed.items() if now[name] != digest)
 
     def _own_diffusion(self) -> DiffusionLike:
-        """Return the diffusion tensor for samples other than those of `fit`."""
+        """Return the diffusion tensor for samples that were not in `fit`."""
         given = self.get_params(deep=False)["diffusion"]
         if is_per_sample(given):
             raise ValueError(
@@ -363,7 +347,7 @@ class ModeTransformer(ArrayTransformer, auto_wrap_output_keys=None):  # type: ig
                 "as diffusion=…, or give the estimator a callable."
             )
         if "diffusion" in self._changed_parameters():
-            raise ValueError("diffusion was changed after the fit; pass the one of these samples, or fit again.")
+            raise ValueError("diffusion was changed after the fit; pass it with these samples, or fit again.")
         return given
 
     def __sklearn_tags__(self) -> Any:
@@ -378,14 +362,14 @@ def mode_names(n: int) -> list[str]:
 
 
 def read_samples(estimator: ModeTransformer, X: SamplesLike) -> tuple[Source, Columns]:
-    """Return a source of the samples of a fit, and their columns; the estimator is left as it is."""
+    """Return a source of the samples of a fit, and their columns, without changing the estimator."""
     record = type(estimator).__new__(type(estimator))  # scikit-learn records the columns on this object
     source = _source(record, X, reset=True)
     return source, record._columns
 
 
 def checked_source(estimator: ModeTransformer, X: SamplesLike) -> Source:
-    """Return a source of X, whose columns must be those of the fit."""
+    """Return a source of X, which must have the same columns as the fit."""
     return _source(estimator, X, reset=False)
 
 

@@ -1,4 +1,4 @@
-"""VariationalKernelMap: the kernel that minimises an objective of the modes that it leads to."""
+"""VariationalKernelMap: a kernel learned by minimising an objective of its modes."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ START_BANDWIDTHS = np.geomspace(0.5, 5.0, 5)
 
 @dataclass(frozen=True)
 class _Samples:
-    """What a fit is given."""
+    """The data of a fit."""
 
     source: ArraySource
     weight: np.ndarray | None
@@ -53,7 +53,7 @@ class _Samples:
     seed: int
 
     def folds(self, fit: FitSpec, basis: Basis) -> Folds:
-        """Split the samples; those that are landmarks of the basis test nothing."""
+        """Split the samples; landmarks of the basis are not tested."""
         splits = make_splits(fit.cv, self.source.array, self.groups, fit.n_components, self.seed)
         return make_folds(splits, self.source, self.weight, fit.n_components, getattr(basis, "landmarks", None))
 
@@ -68,45 +68,55 @@ class VariationalKernelMap(ModeTransformer):
     Parameters
     ----------
     n_components : int, default=4
-        Number r of modes.
+        Number r of modes, the constant not counted.
     objective : str or mapping of term to weight, default="combined"
         "combined", "eig-only", "sub-only", "varrff", "heldout", or weights of the terms of `kdmaps.learn.TERMS`.
-        All but "heldout" look at training samples only: see Notes.
-    basis : {"landmarks", "fourier"}, default="landmarks"
+        All except "heldout" are functions of the training samples: Notes.
     kernels : None, or sequence of str or Kernel, default=None
-        What is mixed, or scaled. None is five Gaussians for landmarks and Matérn-3/2 for Fourier features.
-    learn_bandwidths : bool, default=True
-        Whether the bandwidths of a mixture at landmarks are learned, or its weights only. With weights only, any
-        kernels can be mixed, and a step takes the same time for any number of samples.
-    n_features : int or None, default=None
-        Number p of basis functions; None is 60 landmarks or 300 Fourier features.
+        Kernels of the mixture; for Fourier features one kernel, whose bandwidths are scaled. None is five Gaussians for
+        landmarks and Matérn-3/2 for Fourier features.
     bandwidth : "median", float or array-like of shape (d,), default="median"
-        σ of kernels given by name.
+        σ of kernels given by name; "median" is the median pairwise distance of X.
+    regularization : float, default=1e-2
+        λ, at the start if it is learned.
+    learn_bandwidths : bool, default=True
+        If True, learn bandwidths and weights of a mixture at landmarks; if False, only its weights. With weights only,
+        any kernels can be mixed, and a step takes the same time for any number of samples.
+    learn_regularization : bool, default=False
+        If True, learn λ too, which needs the term "heldout".
     bound : float, default=1.0
         c, for Fourier features.
-    regularization : float, default=1e-2
-        λ at the start.
-    learn_regularization : bool, default=False
-        Whether λ is learned too. Only the term "heldout" can judge it.
     floor : float, default=0.01
-        No weight of the mixture of L kernels falls below floor/L.
-    center : bool, default=True
-        Whether the covariance is centred; the paper's is not.
-    diffusion : None, float, array-like, callable, "tangent" or TangentDiffusion, default=None
-        As in `KernelDiffusionMap`.
-    cv : int or splitter, default=3
-        Folds of the term "heldout" and of cross-fitted rates.
-    rates : {"ritz", "cross-fitted"}, default="ritz"
-        As in `KernelDiffusionMap`.
-    adam_steps, lbfgs_steps, learning_rate : int, int, float, default=100, 30, 0.05
-        The optimiser: Adam, then L-BFGS from the best point. Without steps the mixture stays uniform.
+        The weight of each of L kernels is at least floor/L.
+    adam_steps : int, default=100
+        Number of steps of Adam. Without any steps the mixture stays uniform.
+    lbfgs_steps : int, default=30
+        Number of steps of L-BFGS from the best point of Adam.
+    learning_rate : float, default=0.05
+        Learning rate of Adam.
     generator : callable or None, default=None
         (kernel, X, Z) → array (n, p) of the generator applied to k(·, z_m) at x_i, for the term "pde"; needs landmarks
         and `learn_bandwidths=False`.
-    sampling, landmarks, random_state :
-        As in `KernelDiffusionMap`.
+    basis : {"landmarks", "fourier"}, default="landmarks"
+        Kernel functions at landmarks, or random Fourier features in pairs.
+    n_features : int or None, default=None
+        Number p of basis functions; None is 60 landmarks or 300 Fourier features.
+    sampling : {"sobol", "orthogonal", "iid"}, default="sobol"
+        Sampling of the frequencies of Fourier features.
+    landmarks : {"kmeans", "uniform", "greedy"} or array-like of shape (p, d), default="kmeans"
+        Method that selects the landmarks, or the landmarks.
+    center : bool, default=True
+        If True, centre the covariance; the covariance of the paper is not centred.
+    diffusion : None, float, array-like, callable, "tangent" or TangentDiffusion, default=None
+        Diffusion tensor of the energy, in the formats of `KernelDiffusionMap`.
+    rates : {"ritz", "cross-fitted"}, default="ritz"
+        Samples that the rates are estimated from: the training samples, or held-out samples of every fold.
+    cv : int or scikit-learn splitter, default=3
+        Folds of the term "heldout" and of cross-fitted rates. A number is that many random folds, drawn twice.
+    random_state : int, RandomState instance or None, default=None
+        Seed of frequencies, landmarks and folds; the same integer gives the same draws in all estimators.
     progress : bool, default=False
-        Whether to show a progress bar.
+        If True, show a progress bar.
 
     Attributes
     ----------
@@ -129,10 +139,10 @@ class VariationalKernelMap(ModeTransformer):
 
     Notes
     -----
-    Objectives of the training samples reward what those samples cannot contradict. Without centring, as in the paper,
-    "eig-only" measures how cheaply a kernel represents a constant and widens it without end; centred, "sub-only" and
-    "combined" put weight on kernels far narrower than the distances of samples. "heldout" scores on samples that the
-    modes were not fitted to, by the rule of `KernelSearchCV`.
+    Objectives of the training samples can overfit. Without centring, as in the paper, "eig-only" measures how well a
+    kernel represents a constant, and its bandwidth grows without limit; centred, "sub-only" and "combined" favour
+    kernels far narrower than the distances of samples. "heldout" is the score of `KernelSearchCV`, on samples that the
+    modes were not fitted to.
 
     Examples
     --------
