@@ -20,7 +20,7 @@ def field(x: np.ndarray) -> np.ndarray:
 
 @case(
     6,
-    "diffusion was given per sample, and belongs to the samples of fit",
+    "diffusion was given per sample",
     "tests/estimators/test_state.py",
     ["score", "partial_fit"],
 )
