@@ -1,11 +1,11 @@
-"""The paper's tables and figures, one module each: printed numbers, the paper's protocol, and kdmaps.
+"""The paper's tables and figures: printed numbers, the paper's protocol, and kdmaps.
 
     make reproduce QUICK=1              # or python -m experiments.paper --quick
     make reproduce NAMES=main_results   # one table
 
-Every module defines one `experiment`, a frozen dataclass of settings with `run(seed) → rows`, `table(rows)` and
-`figure(rows)` (`_experiment.Experiment`). `_printed` holds the printed numbers, `_protocol` the methods, `_show` shared
-code for tables and figures, `_reproduce` the run.
+An experiment is a frozen dataclass of settings with `run(seed) → rows`, `table(rows)` and `figure(rows)`
+(`_experiment.Experiment`), listed in EXPERIMENTS of its module and in NAMES of `_reproduce`. `_printed` holds the
+printed numbers, `_protocol` the methods, `_show` shared code for tables and figures, `_page` the pages.
 """
 
 from experiments.paper._reproduce import NAMES, reproduce

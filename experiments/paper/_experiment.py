@@ -1,17 +1,17 @@
-"""Interface of an experiment: settings, `run`, `table` and `figure`."""
+"""An experiment: settings, `run`, `table` and `figure`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 from matplotlib.figure import Figure
 
 from experiments._runner import Row
 from experiments.paper._printed import Printed
 from experiments.paper._protocol import measure
-from experiments.paper._show import Table, comparison, dots
+from experiments.paper._show import Table, by_problem, comparison, dots
 
 #: Return the row of `function(**arguments)`, by calling it or from stored rows.
 Call = Callable[..., Row]
@@ -22,71 +22,68 @@ def now(function: Callable[..., Row], **arguments: Any) -> Row:
     return function(**arguments)
 
 
-class Experiment(Protocol):
+@dataclass(frozen=True)
+class Experiment:
     """One table or figure of the paper; its fields are the settings.
 
     `run` makes every measurement through `call(function, **arguments)`, so that measurements can be stored and shared
-    between experiments; it returns their rows.
-    """
-
-    title: str
-
-    def quick(self) -> Self:
-        """Return the experiment with fewer problems."""
-        ...
-
-    def run(self, seed: int, call: Call = now) -> list[Row]:
-        """Return the rows of one seed."""
-        ...
-
-    def table(self, rows: Sequence[Row]) -> Table:
-        """Return the rows as a table."""
-        ...
-
-    def figure(self, rows: Sequence[Row]) -> Figure:
-        """Return the rows as a figure."""
-        ...
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """Compare methods of the paper with kdmaps on several problems.
+    between experiments; it returns their rows. By default these are the runs of all methods on all problems.
 
     Parameters
     ----------
-    title : str
+    title, text : str
+        Heading and paragraphs of the page.
     methods, problems : sequence of str
         Names from `METHODS` and `kdmaps.problems`.
-    printed : mapping
-        Printed mean and standard deviation by (label of the problem, method).
     few : sequence of str
-        Problems of a quick run.
-    tried : mapping
-        Remark by (label of the problem, method) for printed cells that the protocol does not reproduce.
+        Problems of a quick run; all of them by default.
     """
 
     title: str
-    methods: Sequence[str]
-    problems: Sequence[str]
-    printed: Printed
+    text: str
+    methods: Sequence[str] = ()
+    problems: Sequence[str] = ()
     few: Sequence[str] = ()
-    tried: Mapping[tuple[str, str], str] = field(default_factory=dict)
 
     def quick(self) -> Self:
-        return replace(self, problems=self.few)
+        """Return the experiment with fewer problems."""
+        return replace(self, problems=self.few or self.problems)
 
     def run(self, seed: int, call: Call = now) -> list[Row]:
-        """Return one row per problem and method."""
-        return [
-            call(measure, method=method, problem=problem, seed=seed)
-            for problem in self.problems
-            for method in (*self.methods, "kdmaps")
-        ]
+        """Return the rows of one seed."""
+        return [call(measure, method=m, problem=p, seed=seed) for p in self.problems for m in self.methods]
+
+    def table(self, rows: Sequence[Row]) -> Table:
+        """Return the rows as a table."""
+        raise NotImplementedError
+
+    def figure(self, rows: Sequence[Row]) -> Figure:
+        """Return the rows as a figure."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Comparison(Experiment):
+    """Methods of the paper and, as the last one, kdmaps.
+
+    Parameters
+    ----------
+    printed : mapping
+        Printed mean and standard deviation by (case, method).
+    tried : mapping
+        Remark by (case, method) for printed cells that the protocol does not reproduce.
+    by : callable
+        Case of a row: the label of its problem by default.
+    """
+
+    printed: Printed = field(default_factory=dict)
+    tried: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    by: Callable[[Row], str] = by_problem
 
     def table(self, rows: Sequence[Row]) -> Table:
         """Tabulate printed | paper protocol | kdmaps."""
-        return comparison(rows, self.printed, self.methods, self.tried)
+        return comparison(rows, self.printed, self.methods[:-1], self.tried, self.by)
 
     def figure(self, rows: Sequence[Row]) -> Figure:
         """Plot the same as dots."""
-        return dots(rows, self.printed, self.methods, self.title)
+        return dots(rows, self.printed, self.methods[:-1], self.title, self.by)

@@ -28,7 +28,7 @@ LABELS = {
 
 
 def _cells(methods: Sequence[str], rows: Mapping[str, Sequence[Any]]) -> Printed:
-    """Return the cells of a table with one row per problem; a bare number has no standard deviation."""
+    """Return the cells of a table with one row per problem; a bare number lacks a standard deviation."""
     return {
         (case, method): value if isinstance(value, tuple) else (value, None)
         for case, row in rows.items()

@@ -1,8 +1,8 @@
 """The paper's protocol as far as its text determines it, the default of kdmaps, and how runs are scored.
 
-Settings that the text does not state were inferred from the printed numbers: the constant is one of the r modes (there
-is no centring before the solve), bandwidths are the median pairwise distance times ten factors from 0.5 to 50, features
-are √(2/p) cos(wᵀx + b) with independent draws, and Matérn frequencies follow t_ν(0, √ν/σ) as printed.
+Settings that the text does not state were inferred from the printed numbers: the constant is one of the r modes (the
+covariance is not centred), bandwidths are the median pairwise distance times ten factors from 0.5 to 50, features are
+√(2/p) cos(wᵀx + b) with independent draws, and Matérn frequencies follow t_ν(0, √ν/σ) as printed.
 """
 
 from __future__ import annotations
@@ -181,7 +181,7 @@ def measure(
     n_samples, n_features : int
         Number of samples and of features.
     regularization : float or None
-        λ; None means that of the paper: 0.005 for the circle, 0.01 for all others.
+        λ; None means the value of the paper: 0.005 for the circle, 0.01 for all others.
     runs : Path, optional
         Directory for a CSV file with the modes of the run.
 

@@ -15,43 +15,19 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from experiments._runner import Row, run_tasks, versions
-from experiments.paper._experiment import Experiment
+from experiments.paper import comparisons, findings, modes, settings
 from experiments.paper._page import Section, write_pages
 from experiments.paper._show import spread
 from kdmaps.utils.files import replacing, write_text
 
 FIRST_SEED = 42  # the seed that the paper states
-#: Modules in the order of the page; "finding" modules go to the page of findings.
+ALL = {**comparisons.EXPERIMENTS, **modes.EXPERIMENTS, **settings.EXPERIMENTS, **findings.EXPERIMENTS}
+#: Names in the order of the page; findings have a separate page.
 NAMES = (
-    "summary",
-    "main_results",
-    "vmkl_vs_cv",
-    "ablation",
-    "modes_1d",
-    "modes_ou",
-    "modes_circle",
-    "residuals",
-    "landscape",
-    "multiseed",
-    "scaling",
-    "high_dimension",
-    "varrff",
-    "regularization",
-    "mdlike",
-    "rayleigh",
-    "inner_loops",
-    "double_well",
-    "finding_constant",
-    "finding_order",
-    "finding_edge",
-    "finding_cutoff",
+    *("summary", "main_results", "vmkl_vs_cv", "ablation", "modes_1d", "modes_ou", "modes_circle", "residuals"),
+    *("landscape", "multiseed", "scaling", "high_dimension", "varrff", "regularization", "mdlike", "rayleigh"),
+    *("inner_loops", "double_well", "finding_constant", "finding_order", "finding_edge", "finding_cutoff"),
 )
-
-
-def load(name: str) -> tuple[str, Experiment]:
-    """Return the docstring and the experiment of a module."""
-    module = import_module(f"experiments.paper.{name}")
-    return inspect.cleandoc(module.__doc__ or ""), module.experiment
 
 
 def reproduce(
@@ -91,24 +67,24 @@ def reproduce(
         raise ValueError(f"Unknown experiment {unknown[0]!r}; choose from {', '.join(NAMES)}.")
     if seeds < 1:
         raise ValueError(f"seeds must be at least 1, got {seeds}.")
-    chosen = {name: load(name) for name in names}
-    if quick:
-        chosen = {name: (text, experiment.quick()) for name, (text, experiment) in chosen.items()}
+    chosen = {name: ALL[name].quick() if quick else ALL[name] for name in names}
     numbers = range(FIRST_SEED, FIRST_SEED + (1 if quick else seeds))
     plan = _Plan(out)
     for seed in numbers:
-        for _, experiment in chosen.values():
+        for experiment in chosen.values():
             experiment.run(seed, plan.note)
     plan.perform(jobs, progress)
     sections = []
-    for name, (text, experiment) in chosen.items():
+    for name, experiment in chosen.items():
         rows = [row for seed in numbers for row in experiment.run(seed, plan.look_up)]
         picture = _save(experiment.figure(rows), out / "figures" / f"{name}.png")
-        sections.append(Section(name, experiment.title, text, experiment.table(rows), picture))
+        sections.append(
+            Section(name, experiment.title, inspect.cleandoc(experiment.text), experiment.table(rows), picture)
+        )
     _write_summary(plan.rows, out / "summary.csv")
-    settings = {"seeds": list(numbers), "quick": quick, "versions": versions()}
-    write_text(out / "settings.json", json.dumps(settings, indent=1) + "\n")
-    return write_pages(sections, settings, out)
+    used = {"seeds": list(numbers), "quick": quick, "versions": versions()}
+    write_text(out / "settings.json", json.dumps(used, indent=1) + "\n")
+    return write_pages(sections, used, out)
 
 
 class _Plan:

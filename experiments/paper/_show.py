@@ -90,21 +90,15 @@ def comparison(
             far = deviations(found, printed.get((case, method)))
             shown = printed_cell(printed, case, method)
             true = cell(values(rows, "r2", method, case, by))
-            verdict = "yes" if far <= 3 else f"no, {min(far, 99):.0f} sd"
-            agrees = "–" if shown == "–" or spread(found) == 0 else verdict
+            agrees = "yes" if far <= 3 else f"no, {min(far, 99):.0f} sd"
+            if shown == "–" or spread(found) == 0:
+                agrees = "–"
             lines.append([case, method, shown, cell(found), agrees, true, ours])
             if far > 3:
                 why = (tried or {}).get((case, method), "")
                 notes.append(f"{case}, {method}: printed {shown}, found {cell(found)}. {why}".strip())
-    header = (
-        "problem",
-        "method",
-        "printed",
-        "paper protocol",
-        "agrees",
-        "paper protocol, true slow modes",
-        "kdmaps, true slow modes",
-    )
+    header = ("problem", "method", "printed", "paper protocol", "agrees", "paper protocol, true slow modes",
+              "kdmaps, true slow modes")  # fmt: skip
     return Table(header, lines, notes)
 
 

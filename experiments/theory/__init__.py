@@ -6,7 +6,7 @@ Three results of the page about theory, each compared with a measurement.
   with the bandwidth to 1/λ (`wide_kernel_sum`, `constant_mode` and `eigenvalue_sum_choice` of `constant.py`): predicted
   and measured sums of four eigenvalues over the paper's grid of bandwidths, on test folds as in the paper.
 - *Optimism.* The best of many held-out scores exceeds its population value, by no more than a bound from the same
-  samples (`search_result_.optimism`): how often the bound holds at a nominal 95 %, and how large it is.
+  samples (`optimism_of` of `optimism.py`): how often the bound holds at a nominal 95 %, and how large it is.
 - *A continuum.* The bandwidth is chosen from an interval instead of a grid (`continuous_regret` of
   `continuous.py`): regret of the choice, and the bound on it. The continuum is a fine grid, and the standard error of
   the score is estimated from the repetitions.

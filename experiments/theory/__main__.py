@@ -7,13 +7,13 @@ from typing import Any
 
 from experiments import theory
 from experiments._runner import Row, finished, options_of, run_tasks
-from experiments.theory import _optimism, constant, continuous
+from experiments.theory import constant, continuous, optimism
 from experiments.theory._page import figures, table
 from kdmaps.utils.files import write_text
 
 PARTS: dict[str, Callable[..., list[Row]]] = {
     "constant": constant.run,
-    "optimism": _optimism.run,
+    "optimism": optimism.run,
     "continuous": continuous.run,
 }
 
@@ -37,7 +37,7 @@ def main(arguments: list[str] | None = None) -> None:
     ]
     tasks += [
         {"part": "optimism", "problem": problem, "n_modes": r, "n": size, "seed": seed}
-        for problem, r, size in _optimism.CASES
+        for problem, r, size in optimism.CASES
         for seed in range(1000, 1000 + n)
     ]
     tasks += [

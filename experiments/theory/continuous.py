@@ -8,7 +8,7 @@ import numpy as np
 from scipy import linalg, optimize
 
 from experiments._runner import Row
-from experiments.theory._law import nodes
+from experiments.theory.optimism import nodes
 from kdmaps import problems
 from kdmaps.bases import make_basis
 from kdmaps.certificates import Certificate

@@ -20,7 +20,7 @@ from kdmaps.forms.tangent import DiffusionLike, checked_tensor
 from kdmaps.kernels import Kernel
 
 STANDING = ("kernels are positive definite and C²", "landmarks and samples are fixed; only β changes")
-NO_GAP = "There is no gap after mode {}: the cut goes through a degenerate cluster; use another number of modes."
+NO_GAP = "The gap after mode {} is zero: the cut goes through a degenerate cluster; use another number of modes."
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class DictionaryOperators:
         regularization : float
             λ.
         center : bool, default=True
-            Whether the covariance is centred.
+            If True, centre the covariance.
         diffusion : optional
             Diffusion tensor of the energy, as for estimators.
         """

@@ -1,25 +1,44 @@
-"""Bound on how much of the best held-out score may be chance, from the influence of every sample on all scores."""
+"""Optimism of a search: its best held-out score, the population value of this score, and a bound on the difference.
+
+The bound comes from the influence of every sample on all scores.
+"""
 
 from __future__ import annotations
 
+import warnings
+from functools import cache
 from typing import Any, cast
 
 import numpy as np
 
+from experiments._runner import Row
+from kdmaps import problems
 from kdmaps.bases import ModeBasis
 from kdmaps.certificates import Certificate, score_optimism
+from kdmaps.data import ArraySource
 from kdmaps.diagnostics.evidence import energies_at, values_at
-from kdmaps.forms.energy import EnergyForm
+from kdmaps.estimators.search import KernelSearchCV
+from kdmaps.forms.energy import EnergyForm, compute_moments
 from kdmaps.kernels import Kernel
 from kdmaps.selection.candidate import Candidate, Stage
 from kdmaps.selection.cross_fit import CrossFit
 from kdmaps.selection.evaluation import FoldedMoments, SearchData
 from kdmaps.selection.result import Search
 from kdmaps.selection.scores import pooled_parts, ritz_pairs
+from kdmaps.selection.search import search
+
+#: Problems with the number of modes and of samples.
+CASES = (("dw1d", 2, 500), ("ou2d-4", 2, 500))
+GRID: dict[str, Any] = {
+    "families": ["gaussian", "matern52"],
+    "bandwidths": [0.5, 1.0, 2.0, 4.0, 8.0],
+    "regularizations": [1e-4, 1e-3, 1e-2, 1e-1],
+}
+N_FEATURES = 60
 
 
 def optimism_of(found: Search, blocks: np.ndarray | None = None, **options: Any) -> Certificate:
-    """Bound how far the pooled time scales of the best candidate, Σ_k t_k, exceed those of its modes in the population.
+    """Bound how far the pooled time scales of the best candidate, Σ_k t_k, exceed their value in the population.
 
     Parameters
     ----------
@@ -77,9 +96,69 @@ def influence_of(data: SearchData, folded: FoldedMoments, fit: CrossFit) -> tupl
 
 
 def fold_modes(folded: FoldedMoments, fit: CrossFit, directions: np.ndarray) -> list[ModeBasis]:
-    """Return the modes of every fold, turned towards those of all samples and then to the given directions."""
+    """Return the modes of every fold, rotated to match the modes of all samples, then to the given directions."""
     zero = np.zeros(directions.shape[1])
     return [
         ModeBasis(folded.basis, fold.coefficients @ rotation @ directions, zero)
         for fold, rotation in zip(fit.folds, fit.rotations, strict=True)
     ]
+
+
+# --- experiment -------------------------------------------------------------------------------------------------------
+def run(problem: str, n_modes: int, n: int, seed: int) -> list[Row]:
+    """Return the row of one search: the best score, its population value and the bound on their difference."""
+    X = problems.load(problem).sample(n, random_state=seed)
+    plan = KernelSearchCV(n_modes, **GRID, cv=3, n_features=N_FEATURES, random_state=seed, n_jobs=1)._plan()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        searched = search(ArraySource(X), None, None, plan)
+    found = optimism_of(searched)
+    score = found.constants["score"]
+    return [
+        {
+            "part": "optimism",
+            "problem": problem,
+            "n_modes": n_modes,
+            "n": n,
+            "seed": seed,
+            "score": score,
+            "population": _population(searched, problem),
+            "exact": float(np.sum(1 / problems.load(problem).rates(n_modes))),
+            "bound": found.value,
+            "q": found.constants["q"],
+            "candidates": found.constants["M"],
+        }
+    ]
+
+
+def _population(found: Search, problem: str) -> float:
+    """Return the pooled score of the best candidate with averages of the stationary law in place of test samples."""
+    data, best = found.data, found.result.best
+    folded = data.fold(best.kernel, best.basis)
+    (fit,) = data.fit_folds(folded, [best.regularization])
+    if fit is None:
+        return np.nan
+    X, weights = nodes(problem)
+    modes = fold_modes(folded, fit, np.eye(fit.coefficients.shape[1]))
+    sums = [compute_moments(part, X, weights) for part in modes]
+    sizes = np.array([fold.test_weight for fold in fit.folds])
+    covariance = np.tensordot(sizes, [part.covariance(True) for part in sums], 1)
+    energy = np.tensordot(sizes, [part.mean_energy() for part in sums], 1)
+    return float(ritz_pairs(covariance[None], energy[None])[0].sum())
+
+
+@cache
+def nodes(problem: str) -> tuple[np.ndarray, np.ndarray]:
+    """Return points and weights of a quadrature of the stationary law: `dw1d`, or an Ornstein–Uhlenbeck process."""
+    system = problems.load(problem)
+    if isinstance(system, problems.OrnsteinUhlenbeck):
+        x, w = np.polynomial.hermite_e.hermegauss(40)
+        grids = np.meshgrid(*(x / np.sqrt(rate) for rate in system.alpha), indexing="ij")
+        products = np.meshgrid(*([w] * system.dim), indexing="ij")
+        return np.stack([g.ravel() for g in grids], axis=1), np.prod([v.ravel() for v in products], axis=0)
+    if not isinstance(system, problems.Langevin1D):
+        raise ValueError(f"The law of {problem!r} is not implemented.")
+    x = np.linspace(-5, 5, 4001)
+    weights = np.exp(-system.potential(x))
+    kept = weights > 1e-16 * weights.max()
+    return x[kept, None], weights[kept]

@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 from experiments._runner import finished, key_of
-from experiments.paper import _reproduce, double_well, finding_cutoff
+from experiments.paper import _reproduce, findings, settings
 from experiments.paper.__main__ import main
 from experiments.paper._printed import LABELS, MAIN_RESULTS
 from experiments.paper._protocol import (
@@ -23,7 +23,7 @@ from experiments.paper._protocol import (
     printed_kernel,
     uniform_mixture,
 )
-from experiments.paper._reproduce import NAMES, load, reproduce
+from experiments.paper._reproduce import ALL, NAMES, reproduce
 from experiments.paper._show import Table, comparison, deviations, read_modes
 from kdmaps import KernelDiffusionMap, problems
 from kdmaps.data.distances import median_distance
@@ -93,7 +93,7 @@ def test_uncentred_cross_validation_ends_at_the_edge_of_its_grid():
 
 def test_exact_modes_rotated_in_their_cluster():
     # OU with rates 1, 2, 2, 3, 3: rotated by an angle t in the last pair, the fourth mode has cos² t in the reference.
-    row = finding_cutoff.rotated_scores("ou10d", seed=3)
+    row = findings.rotated_scores("ou10d", seed=3)
     rotation = stats.special_ortho_group.rvs(2, random_state=3)
     assert row["rates"] == pytest.approx([1, 2, 2, 3, 3])
     assert row["complete"] == pytest.approx(1)
@@ -102,7 +102,7 @@ def test_exact_modes_rotated_in_their_cluster():
 
 
 def test_a_reference_with_the_constant_caps_the_score():
-    row = double_well.try_barrier(0.25, seed=0)
+    row = settings.try_barrier(0.25, seed=0)
     assert row["Uniform+RFF, constant"] <= 0.75
     assert row["Uniform+RFF, constant"] == pytest.approx(0.75, abs=0.01)  # three slow modes are easy
 
@@ -127,13 +127,9 @@ def test_tables_are_escaped_in_html():
     assert "<b>" not in Table(["<b>"], [["a & b"]]).html()
 
 
-def test_every_module_is_in_the_list():
-    folder = Path(_reproduce.__file__).parent
-    assert sorted(NAMES) == sorted(path.stem for path in folder.glob("[a-z]*.py"))
-    for name in NAMES:
-        text, experiment = load(name)
-        assert text
-        assert experiment.title
+def test_every_experiment_is_in_the_list():
+    assert sorted(NAMES) == sorted(ALL)
+    assert all(experiment.title and experiment.text for experiment in ALL.values())
 
 
 # --- the command ------------------------------------------------------------------------------------------------------
@@ -198,7 +194,7 @@ def test_every_measurement_of_a_full_run_is_committed():
     plan = _reproduce._Plan(RESULTS)
     for seed in range(42, 47):
         for name in NAMES:
-            load(name)[1].run(seed, plan.note)
+            ALL[name].run(seed, plan.note)
     assert {key_of(task) for task in plan.tasks.values()} == set(finished(RESULTS / "rows.jsonl"))
 
 

@@ -7,8 +7,8 @@ import pytest
 
 from experiments._runner import finished
 from experiments.theory import __main__ as command
-from experiments.theory._law import nodes
 from experiments.theory._page import WIDE, regret_bound, table
+from experiments.theory.optimism import nodes
 
 RESULTS = Path(__file__).resolve().parents[2] / "results" / "theory"
 ROWS = [row for rows in finished(RESULTS / "rows.jsonl").values() for row in rows]
