@@ -1,4 +1,4 @@
-"""The command line within the tests, and the fit that most of its tests ask for."""
+"""Run commands in tests, with the fit that most tests use."""
 
 from typer.testing import CliRunner
 

@@ -95,7 +95,7 @@ def test_independent_modes(data):
 
 
 def test_error_bars_use_weights_and_groups(data):
-    # Runs of five samples, none beside another of its own: blocks of groups are other blocks than those of rows.
+    # Interleaved runs of five samples: blocks of groups differ from blocks of rows.
     turns = np.arange(240) % 48
     np.save(data / "turns.npy", turns)
     options = ("--weights", "w", "--groups", data / "turns.npy", "--columns", "x,y", "--resamples", 20)

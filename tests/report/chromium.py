@@ -116,5 +116,5 @@ class Page:
 
 
 def browser():
-    """Where Chromium is, or None."""
+    """Path of Chromium, or None."""
     return os.environ.get("KDMAPS_BROWSER") or next(filter(None, map(shutil.which, NAMES)), None)

@@ -12,7 +12,7 @@ from shared import GRID, known_warning
 
 pytestmark = [pytest.mark.slow, known_warning("have the same time scale"), known_warning("relax within one lag")]
 
-# Margins and room of the figure, as page.js has them.
+# Margins of the figure, as in page.js.
 LEFT, RIGHT, TOP, BOTTOM, ROOM = 58, 64, 14, 46, 0.04
 SCREENS = [(1280, False), (1280, True), (390, False), (390, True)]
 

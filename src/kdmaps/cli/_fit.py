@@ -119,12 +119,12 @@ def fit(
     settings = {
         "n_features": features,
         "diffusion": samples.diffusion,
-        "rates": rates,
         "cv": _folds(samples, ordered) if lag is None else "auto",
         "random_state": seed,
         "lag": frames,
         "time_step": 1.0 if lag is None else step,
         **({} if basis == "auto" else {"basis": basis}),
+        **({} if rates == "ritz" else {"rates": rates}),
     }
     estimator = _estimator(modes, kernel, bandwidth, regularization, settings)
     with reporting(True):
