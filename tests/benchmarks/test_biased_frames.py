@@ -1,4 +1,4 @@
-"""What the documentation says of mlcolvar on biased frames, against the rows."""
+"""Claims of the documentation about mlcolvar on biased frames, against the rows."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ ROWS = [row for line in read_lines(FOLDER / "rows.jsonl") for row in line["rows"
 OURS, THEIRS = ([row for row in ROWS if row["method"] == method] for method in ("kdmaps", "mlcolvar"))
 
 
-def test_the_table_is_that_of_the_rows():
+def test_table_matches_the_rows():
     assert table(OURS + THEIRS) in (FOLDER / "table.md").read_text()
 
 

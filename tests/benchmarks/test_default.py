@@ -42,7 +42,7 @@ def source(tmp_path):
 
 
 @pytest.mark.slow
-def test_import_first_and_second_fit_are_timed_apart(source):
+def test_import_first_and_second_fit_are_timed_separately(source):
     X = problems.load("circle").sample(50, random_state=0)
     found = fresh(source, "circle", X, 2)
     # The sleeps, and what a busy machine adds.
@@ -83,7 +83,7 @@ def test_old_seconds_are_kept_and_measured_again_elsewhere(tmp_path, monkeypatch
     assert OldVersion(path, {"syrk": 2.0, "threads": 2}, "").seconds("dw1d", None)["first"] == 40.0
 
 
-def test_an_old_version_that_cannot_run_says_why(tmp_path, monkeypatch):
+def test_old_version_that_cannot_run_has_a_reason(tmp_path, monkeypatch):
     def fails(*_):
         raise RuntimeError("No module named 'optax'")
 

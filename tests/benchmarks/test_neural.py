@@ -22,7 +22,7 @@ def row(peer, problem="ou2d-4", seed=0, subr2=0.9, n=500, training=3.0, **more):
     return {**task, "subr2": subr2, "rate_error": 0.1, "seconds": 2.0, "peak_mb": 7.0, "packages": {"x": "1"}, **more}
 
 
-def test_score_knows_new_samples_and_the_diffusion_constant():
+def test_score_uses_new_samples_and_the_diffusion_constant():
     system = problems.OrnsteinUhlenbeck((1, 3), 0.1)
     data = draw(system, 300, 0, 2, lagged=False)
     new = system.sample(200, random_state=1)
@@ -42,7 +42,7 @@ def test_score_knows_new_samples_and_the_diffusion_constant():
         _measure.score(system, data, lambda X: modes(X) * np.nan, None, False, new)
 
 
-def test_slowest_functions_of_a_span_leave_the_constant_out():
+def test_slowest_functions_of_a_span_exclude_the_constant():
     rng = np.random.default_rng(0)
     x = rng.normal(size=(5000, 1))
     # 1, He1, He2 and their gradients, mixed; rates 1 and 2.
@@ -56,14 +56,14 @@ def test_slowest_functions_of_a_span_leave_the_constant_out():
     assert np.cov((values @ coefficients).T, bias=True) == pytest.approx(np.eye(2), abs=1e-6)
 
 
-def test_a_fit_that_fails_is_a_row(monkeypatch):
+def test_failed_fit_is_a_row(monkeypatch):
     monkeypatch.setattr(_methods, "kdmaps_default", lambda data, rate, seconds: 1 / 0)
     (found,) = _measure.work("kdmaps", 50, ["dw1d"], [0], [None], 1.0)["rows"]
     assert found["error"] == "ZeroDivisionError: division by zero"
     assert (found["problem"], found["seed"]) == ("dw1d", 0)
 
 
-def test_a_process_that_dies_is_a_row(monkeypatch):
+def test_killed_process_is_a_row(monkeypatch):
     monkeypatch.setattr(_measure, "run_limited", lambda *limits, **task: {"error": "exit code 3", "limit": False})
     (found,) = _measure.measure("VAMPnet", 500, ["circle"], 3.0, seeds=[0])
     died = {"peer": "VAMPnet", "n": 500, "problem": "circle", "training": 3.0, "error": "exit code 3", "limit": False}
@@ -73,7 +73,7 @@ def test_a_process_that_dies_is_a_row(monkeypatch):
     assert ("VAMPnet", "circle") not in means([found, row("VAMPnet", "circle", seed=1)])
 
 
-def test_the_first_of_samples_and_of_pairs():
+def test_most_accurate_method_of_samples_and_of_pairs():
     rows = [row("kdmaps", subr2=0.8), row("kdmaps", seed=1, subr2=1.0), row("NeuralEF", subr2=0.95),
             row("Deep Ritz", subr2=0.99), {**row("Deep Ritz", seed=1), "subr2": None},
             row("VAMPnet", subr2=0.7), row("kdmaps, lag", subr2=0.6)]  # fmt: skip
@@ -96,7 +96,7 @@ def test_learning_rates_are_tuned_on_other_samples(monkeypatch, tmp_path):
     assert rates == {"kdmaps": [None], "NeuralEF": [max(PEERS["NeuralEF"].learning_rates)]}
 
 
-def test_added_seeds_leave_finished_tasks_as_they_are(monkeypatch, tmp_path):
+def test_added_seeds_do_not_change_finished_tasks(monkeypatch, tmp_path):
     def seeds(cases):
         monkeypatch.setattr(command, "CASES", cases)
         return [task["seeds"] for task in command.plan(["kdmaps"], [500], tmp_path)]

@@ -15,20 +15,20 @@ def outputs(r=3, d=2, n=50, seed=0):
     return X, losses.Network(X, r).double()
 
 
-def test_gradients_are_those_of_autograd():
+def test_gradients_equal_autograd():
     X, network = outputs()
     jacobian = torch.func.vmap(torch.func.jacrev(lambda x: network(x[None])[0][0]))(X)
     torch.testing.assert_close(network(X)[1], jacobian, rtol=1e-10, atol=1e-12)
 
 
-def test_sums_in_parts_are_those_of_all(monkeypatch):
+def test_sums_in_parts_equal_the_whole_sum(monkeypatch):
     X, network = outputs()
     monkeypatch.setattr(losses, "PART", 7)  # the last part has one sample
     for found, expected in zip(losses._sums_in_parts(network, X), losses.sums(*network(X)), strict=True):
         torch.testing.assert_close(found, expected.detach(), rtol=1e-12, atol=1e-14)
 
 
-def test_a_training_that_diverges_keeps_the_best_parameters(monkeypatch):
+def test_diverging_training_keeps_the_best_parameters(monkeypatch):
     system = problems.load("triplewell2d")
     X = system.sample(500, random_state=0)
     calls = []

@@ -28,11 +28,11 @@ def subr2(n, problem, *peers):
     return rounded(found[peer, problem] for peer in peers)
 
 
-def test_the_table_matches_the_rows():
+def test_table_matches_the_rows():
     assert (FOLDER / "table.md").read_text() == page(ROWS, load(FOLDER / "tuning.jsonl"))
 
 
-def test_all_methods_were_given_the_same_samples():
+def test_all_methods_have_the_same_samples():
     cases = {}
     for n in SIZES:
         seeds = {}
@@ -75,7 +75,7 @@ def test_where_a_network_is_first():
         for problem, peer in first(usual(ROWS, n), lagged).items()
         if peer not in OURS
     }
-    # All are in the text; another one would have to be.
+    # The text mentions all of them.
     assert won == {(5_000, "ou2d-4"): "VAMPnet"}
     assert states(TEXT, "ou2d-4", *subr2(5_000, "ou2d-4", "VAMPnet", "kdmaps, lag"), *single(5_000, "ou2d-4")[:2])
 
@@ -107,7 +107,7 @@ def test_networks_gain_from_samples():
     assert states(TEXT, "VAMPnets", 48, *(subr2(n, "triplewell2d+48", "VAMPnet")[0] for n in (500, 100_000)))
 
 
-def test_muller_brown_is_decided_by_seeds():
+def test_order_on_muller_brown_depends_on_the_seed():
     assert states(TEXT, "muller-brown", *subr2(5_000, "muller-brown", "kdmaps", "Deep Ritz"))
     mine = {(row["peer"], row["seed"]): row for row in usual(ROWS, 100_000) if row["problem"] == "muller-brown"}
     each = [mine[peer, seed]["subr2"] for peer in ("kdmaps", "Deep Ritz") for seed in (0, 1, 2)]

@@ -19,7 +19,7 @@ def first(problem):
     return max((value, rival) for (rival, p), value in MEANS.items() if p == problem)[1]
 
 
-def test_the_table_matches_the_rows():
+def test_table_matches_the_rows():
     published = (ROOT / "results" / "rivals" / "table.md").read_text()
     assert published == page(ACCURACY, TIMES)
     assert goals_table(goals(ACCURACY, TIMES)) in published
@@ -37,7 +37,7 @@ def test_the_tangent_energy_is_first_on_the_circle_and_a_third_on_the_sphere():
     assert MEANS["kdmaps, tangent", "sphere-19"] == MEANS["kdmaps, adaptive", "sphere-19"]
 
 
-def test_one_sample_of_ou2d_4_decides():
+def test_one_sample_of_ou2d_4_determines_the_order():
     def values(rival):
         rows = [row for row in ACCURACY if (row["rival"], row["problem"]) == (rival, "ou2d-4")]
         return [f"{row['subr2']:.3f}"[1:] for row in sorted(rows, key=lambda row: row["seed"])]

@@ -62,7 +62,7 @@ def failed(rival, message, limit, problem="a", n=500, seed=0):
     return {"rival": rival, "problem": problem, "n": n, "seed": seed, "options": {}, "error": message, "limit": limit}
 
 
-def test_score_is_one_for_exact_modes_and_counts_what_is_missing():
+def test_score_of_exact_and_of_missing_modes():
     system = problems.load("ou2d-4")
     data = draw(system, 300, 0, 4, lagged=False)
     rng = np.random.default_rng(0)
@@ -80,7 +80,7 @@ def test_score_is_one_for_exact_modes_and_counts_what_is_missing():
     assert part == {"subr2": pytest.approx(0.75, abs=1e-10), "rate_error": None}
 
 
-def test_score_refuses_a_wrong_number_of_modes():
+def test_score_rejects_a_wrong_number_of_modes():
     system = problems.load("dw1d")
     data = draw(system, 50, 0, 4, lagged=False)
     with pytest.raises(ValueError, match=r"shape \(50, 3\), expected \(50, 4\)"):
@@ -161,7 +161,7 @@ def test_textbook_finds_the_modes_of_one_fit():
     assert metrics.subspace_r2(ours.modes, theirs.modes) == pytest.approx(1, abs=1e-9)
 
 
-def test_a_rival_over_the_limit_is_spared_larger_samples(tmp_path, monkeypatch):
+def test_rival_over_the_limit_skips_larger_samples(tmp_path, monkeypatch):
     def measure(rival, problem, n, seed, seconds, gigabytes, options=None, n_modes=None):
         if rival == "klap" and problem == "dw1d" and n >= 1000:
             return [failed(rival, "stopped after 9 s", True, problem, n)]
@@ -180,7 +180,7 @@ def test_a_rival_over_the_limit_is_spared_larger_samples(tmp_path, monkeypatch):
     assert len(load_rows(path)) == len(rows)
 
 
-def test_goals_take_the_worst_comparison_and_admit_defeat():
+def test_goals_take_the_worst_comparison():
     one = "kdmaps, one fit"
     times = [
         row(one, "ou2d-4", 500, seconds=0.5), row("pyDiffMap", "ou2d-4", 500, seconds=2.0),
@@ -226,7 +226,7 @@ def test_page_shows_means_failures_and_settings():
 
 
 @pytest.mark.slow
-def test_command_writes_page_and_pictures(tmp_path, monkeypatch, capsys):
+def test_command_writes_page_and_figures(tmp_path, monkeypatch, capsys):
     for name in ("measure", "measure_accuracy"):
         monkeypatch.setattr(command, name, lambda rival, problem, n, seed, **_: [row(rival, problem, n, seed)])
     arguments = ["--rivals", "kdmaps, one fit", "pyDiffMap", "--problems", "dw1d", "--sizes", "500", "1000"]

@@ -1,4 +1,4 @@
-"""Experiments on the default estimator: rows are what is measured, and goals are missed when a row is bad."""
+"""Experiments on the default estimator: rows contain the measurements, and bad rows miss their goals."""
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ ROW = {"kernel": "Gaussian(1)", "basis": "FourierBasis", "regularization": 1e-3,
 
 
 class Exact:
-    """An estimator that knows the true modes; its rates are too large by 10 and 20 %."""
+    """An estimator with the exact modes and with rates that are too large by 10 and 20 %."""
 
     def __init__(self, system, n_modes):
         self.system, self.n_modes = system, n_modes
@@ -34,7 +34,7 @@ def cells(text, line=0):
 
 
 @pytest.mark.slow
-def test_a_row_says_what_the_fit_says(monkeypatch):
+def test_row_describes_the_fit(monkeypatch):
     X = kdmaps.problems.load("ou2d-4").sample(200, random_state=0)
     model, row = fit_default(X, 2, 0, **SMALL)
     assert row["rates"] == sorted(model.rates_)
@@ -215,7 +215,7 @@ def test_release_table_compares_the_same_seeds():
 
 
 @known_warning("the energy of mode 4")  # of 200 samples
-def test_release_row_is_that_of_the_estimator():
+def test_release_row_matches_the_estimator():
     (row,) = release.run("dw1d", 200, 3, **SMALL)
     problem = kdmaps.problems.load("dw1d")
     X = problem.sample(200, random_state=3)
@@ -255,7 +255,7 @@ def test_the_page_states_means_and_worst_seeds(request):
     assert max(before - after for (name, _), (before, after) in worst.items() if name != "dw1d-asym") < 0.007
 
 
-def test_every_fit_of_the_old_version_has_its_place(request):
+def test_every_fit_of_the_old_version_is_compared(request):
     rows = release.read_lines(request.config.rootpath / release.OLD_ROWS)
     assert {(row["problem"], row["n"]) for row in rows} == set(release.CASES)
     for problem, n in release.CASES:
@@ -264,7 +264,7 @@ def test_every_fit_of_the_old_version_has_its_place(request):
 
 
 # --- coverage ---------------------------------------------------------------------------------------------------------
-def test_coverage_counts_what_is_not_flagged():
+def test_coverage_counts_fits_that_are_not_flagged():
     """Ten fits: six silent, five of which cover the first rate and one is wrong; four flagged, one of them right."""
     plain = {"case": "a", "n": 500, "ends": [[0.5, 2.0], [0.5, None]], "reasons": [[], []], "seconds": 1.0}
     silent = [{**plain, "seed": s, "ok": [True, True], "inside": [s > 0, True], "ratios": [1.0, 1.1]} for s in range(6)]
@@ -279,7 +279,7 @@ def test_coverage_counts_what_is_not_flagged():
     assert cells[6:11] == ["0.75", "4", "1 ✗", "1 of 6", "4.00"]
 
 
-def test_what_the_samples_do_to_exact_modes():
+def test_sampling_error_of_exact_modes():
     """Ornstein–Uhlenbeck: e/rate - φ² is 1 - x² and x² - (x² - 1)²/2, with the variances 2 and 8."""
     (row,) = coverage.exact_modes("Ornstein–Uhlenbeck", -1)
     np.testing.assert_allclose(row["errors"], np.sqrt([2 / 500, 8 / 500]), rtol=0.1)  # tails of x⁸ in 20,000 samples

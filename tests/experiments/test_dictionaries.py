@@ -33,8 +33,8 @@ def test_inputs_have_their_derivatives(first, dictionary):
 
 
 @pytest.mark.parametrize("dictionary", DICTIONARIES)
-def test_the_energy_in_new_inputs_is_that_of_the_samples(first, dictionary):
-    """Rates of the fit, from the tensor J Jᵀ, against those of the gradients with respect to x itself."""
+def test_energy_in_new_inputs_equals_energy_in_the_samples(first, dictionary):
+    """Rates of the fit, from the tensor J Jᵀ, against the rates from gradients with respect to x itself."""
     X, model = first
     inputs = inputs_of(dictionary, X, model)(X)
     second = kdmaps.KernelDiffusionMap(
@@ -43,7 +43,7 @@ def test_the_energy_in_new_inputs_is_that_of_the_samples(first, dictionary):
     assert second.rates_ == pytest.approx(rates_at(second, inputs), rel=1e-8)
 
 
-def test_the_rate_is_that_of_the_slowest_function_of_the_span():
+def test_rate_belongs_to_the_slowest_function_of_the_span():
     """Two combinations of He₁ and He₂, mixed so that neither of them has a rate of the process; 20,000 samples."""
     x = np.random.default_rng(0).standard_normal((20_000, 1))
     modes, slopes = np.hstack([x, x**2 - 1]), np.stack([np.ones_like(x), 2 * x], axis=1)
@@ -53,7 +53,7 @@ def test_the_rate_is_that_of_the_slowest_function_of_the_span():
     np.testing.assert_allclose(np.abs(np.corrcoef((modes @ mixture @ turn).T, modes.T)[:2, 2:]), np.eye(2), atol=0.03)
 
 
-def test_the_better_score_is_the_answer(monkeypatch):
+def test_round_with_the_higher_score_counts(monkeypatch):
     """The first round and four second ones, with known scores."""
     scores = iter([1.0, 0.9, 1.1, 0.8, 1.2])
 

@@ -1,4 +1,4 @@
-"""Kernels against graphs: the graphs are those of the literature, and claims are those of the rows."""
+"""Kernels against graphs: the graphs agree with the literature, and the claims with the rows."""
 
 from pathlib import Path
 
@@ -14,7 +14,7 @@ ROWS = Path(__file__).resolve().parents[2] / "results" / "dimension" / "rows.jso
 
 
 @pytest.mark.parametrize(("method", "alpha"), [("Laplacian eigenmaps", 0.0), ("diffusion maps", 0.5)])
-def test_graphs_are_those_of_the_baseline(method, alpha):
+def test_graphs_equal_the_baseline(method, alpha):
     X = problems.load("triplewell2d+1x0.6").sample(300, random_state=0)
     sigma = 0.5
     rates, modes = dimension.graph_modes(cdist(X, X, "sqeuclidean"), 3, method, sigma, 0)
@@ -36,7 +36,7 @@ def test_variable_bandwidth_has_the_generator_as_its_limit():
     np.testing.assert_allclose(rates, system.rates(2), rtol=0.1)
 
 
-def test_a_graph_in_pieces_counts_as_an_error_of_one():
+def test_disconnected_graph_counts_as_an_error_of_one():
     X = problems.load("triplewell2d+18x0.6").sample(200, random_state=0)
     reference = problems.load("triplewell2d+18x0.6").reference(X, 2)
     assert dimension.graph_error(X, "diffusion maps", 0.02, reference, 0) > 0.9
@@ -62,7 +62,7 @@ def test_table_has_exponents_and_errors():
     assert "| diffusion maps | 0.0500 → 0.0050 |" in text
 
 
-def test_one_row_of_a_graph_is_that_of_the_best_bandwidth():
+def test_row_of_a_graph_has_the_best_bandwidth():
     (row,) = dimension.run("diffusion maps", 2, 150, 0)
     assert row["error"] == min(row["tried"])
     assert len(row["tried"]) == len(dimension.BANDWIDTHS)

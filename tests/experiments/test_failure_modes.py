@@ -47,7 +47,7 @@ def test_residual_vanishes_for_wide_kernels_in_the_gauge_of_the_solver_only(lowe
         assert lowest("residual, unit modes", setup)["where"] == "interior"
 
 
-def test_refreshing_the_rayleigh_estimate_leaves_the_gradient_alone(rows):
+def test_refreshing_the_rayleigh_estimate_keeps_the_gradient(rows):
     # λ̂ minimises the residual, so its derivative contributes nothing and descents (i) and (ii) agree.
     for row in rows:
         assert np.max(row["mismatch"]) < 1e-3
@@ -59,7 +59,7 @@ def test_one_gaussian_exceeds_the_ceiling(rows):
     assert max(centred["r2"]) > 0.9
 
 
-def test_residuals_are_those_of_the_generator():
+def test_residuals_of_the_generator():
     lab = Laboratory("ou2d-4", "gaussian", "fourier", 3, Settings(n_samples=200))
     basis, fit = lab.fit(1.5, center=True)
     found = lab.residual(basis, fit, center=True)

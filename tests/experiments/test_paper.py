@@ -45,7 +45,7 @@ def test_printed_frequencies_are_student_with_nu_degrees(nu):
     # One coordinate of t_ν(0, √ν/σ) is √ν/σ times a Student variable of ν degrees of freedom.
     w, _ = PrintedMatern(nu, 2.0).sample_frequencies(20_000, 1, "iid", random_state=0)
     assert stats.kstest(w[:, 0] * 2 / np.sqrt(nu), stats.t(nu).cdf).pvalue > 1e-3
-    assert stats.kstest(w[:, 0] * 2, stats.t(2 * nu).cdf).pvalue < 1e-6  # and not those of the Matérn kernel
+    assert stats.kstest(w[:, 0] * 2, stats.t(2 * nu).cdf).pvalue < 1e-6  # unlike the Matérn kernel
 
 
 def test_only_matern_frequencies_are_the_printed_ones():
@@ -101,14 +101,14 @@ def test_exact_modes_rotated_in_their_cluster():
     assert row["cut"] == pytest.approx((3 + rotation[0, 0] ** 2) / 4, abs=0.02)
 
 
-def test_a_reference_with_the_constant_caps_the_score():
+def test_reference_with_the_constant_caps_the_score():
     row = settings.try_barrier(0.25, seed=0)
     assert row["Uniform+RFF, constant"] <= 0.75
     assert row["Uniform+RFF, constant"] == pytest.approx(0.75, abs=0.01)  # three slow modes are easy
 
 
 # --- tables -----------------------------------------------------------------------------------------------------------
-def test_a_cell_that_is_not_reproduced_is_noted():
+def test_cell_that_is_not_reproduced_is_noted():
     rows = [
         {"problem": "dw1d", "method": method, "seed": seed, "paper_r2": 0.5 + 0.01 * seed, "r2": 0.9}
         for method in ("A", "kdmaps")
@@ -116,7 +116,7 @@ def test_a_cell_that_is_not_reproduced_is_noted():
     ]
     table = comparison(rows, {("DW1D", "A"): (0.71, 0.02)}, ["A"], {("DW1D", "A"): "Tried this."})
     assert deviations(np.array([0.5, 0.51, 0.52]), (0.71, 0.02)) == pytest.approx(10)
-    # Deviation of the seeds: that of 0, 1, 2 hundredths is 0.01; the printed 0.02 is the larger one.
+    # The standard deviation of 0, 1, 2 hundredths is 0.01; the printed 0.02 is larger.
     (line,) = table.lines
     assert line[2:6] == ["0.710 ± 0.020", "0.510 ± 0.010", "no, 10 sd", "0.900 ± 0.000"]
     assert table.notes == ["DW1D, A: printed 0.710 ± 0.020, found 0.510 ± 0.010. Tried this."]

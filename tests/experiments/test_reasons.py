@@ -32,7 +32,7 @@ def test_exact_functions_of_the_cluster_alone_are_the_modes():
     assert modes.shape == (300, 4)
 
 
-def test_between_classes_and_carriers():
+def test_separation_of_classes():
     """One coordinate is the class, ±1; the other is 0 but for two of 100 images."""
     labels = np.repeat([0, 1], 50)
     spike = np.zeros(100)
@@ -43,7 +43,7 @@ def test_between_classes_and_carriers():
     assert row["right"] == [1, 1, 1]
 
 
-def test_landmarks_of_test_samples_look_better_than_they_are():
+def test_landmarks_of_test_samples_are_overrated():
     centres = {name: of("centres", name) for name in reasons.CENTRES}
     means = {name: {key: np.mean([r[key] for r in rows]) for key in ("r2", "held out", "fresh", "exact")}
              for name, rows in centres.items()}  # fmt: skip

@@ -15,7 +15,7 @@ def rows():
     return regret.run("dw1d", 7, n_features=60, n_bandwidths=3, n_fresh=2000)
 
 
-def test_no_rule_beats_the_oracle(rows):
+def test_oracle_is_an_upper_bound(rows):
     r2 = {row["rule"]: row["r2"] for row in rows}
     oracle = r2.pop("oracle")
     r2.pop("KernelSearchCV")  # uses its own grid
@@ -24,7 +24,7 @@ def test_no_rule_beats_the_oracle(rows):
     assert oracle - r2["timescale"] < 0.1
 
 
-def test_reported_choice_is_what_the_estimator_gives(rows):
+def test_reported_choice_equals_the_estimator(rows):
     row = next(row for row in rows if row["rule"] == "timescale")
     family, sigma, lam = row["kernel"].split()
     problem = kdmaps.problems.load("dw1d")
@@ -49,7 +49,7 @@ def test_table_gives_mean_and_worst_regret():
     assert float(cells[8]) == MAIN_RESULTS["DW1D", "CV+RFF"][0]
 
 
-def test_rows_of_the_version_before_are_those_of_the_same_samples(tmp_path):
+def test_rows_of_0_1_0_belong_to_the_same_samples(tmp_path):
     """In any order in the file; only of problems where none is missing."""
     folder = tmp_path / "results" / "regret"
     folder.mkdir(parents=True)

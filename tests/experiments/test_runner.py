@@ -11,7 +11,7 @@ def counted(x, log):
     return [{"x": x, "square": x * x}]
 
 
-def test_a_finished_row_is_never_computed_again(tmp_path):
+def test_finished_row_is_never_computed_again(tmp_path):
     path, log = tmp_path / "new" / "rows.jsonl", tmp_path / "log"
     tasks = [{"x": x, "log": str(log)} for x in range(4)]
     first = run_tasks(counted, tasks[:2], path, jobs=1, show=False)

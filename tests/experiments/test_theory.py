@@ -22,7 +22,7 @@ def test_table_matches_the_rows():
     assert (RESULTS / "table.md").read_text() == table(ROWS) + "\n"
 
 
-def test_widest_kernel_wins_as_predicted():
+def test_widest_kernel_is_selected_as_predicted():
     rows = of("constant")
     assert {row["problem"] for row in rows} == {"ou2d-4", "dw1d", "circle", "mdlike-10"}
     for row in rows:

@@ -15,7 +15,7 @@ from shared import known_warning
 
 
 @known_warning("same time scale")
-def test_candidates_of_the_oracle_are_those_of_the_search():
+def test_oracle_and_search_have_the_same_candidates():
     X = kdmaps.problems.load("ou2d-4").sample(200, random_state=0)
     sigma = 1.5 * median_distance(X, random_state=3)  # start of the default grid
     candidates = islice(_grid(X, 2, 3), len(REGULARIZATIONS))

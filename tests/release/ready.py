@@ -1,8 +1,8 @@
-"""What is left to do before a tag is pushed: `make release-check TAG=v1.2.3`.
+"""List missing steps before a tag is pushed: `make release-check TAG=v1.2.3`.
 
-One rule for versions: `__version__` is the only place that packages read, and CITATION.cff and the recipe repeat it.
-A version in development ends with .devN, heads the changelog as "[Unreleased] – X.Y.Z" and has no date; a release has
-its date in the heading of the changelog and in CITATION.cff.
+Packages read `__version__`; CITATION.cff and the recipe repeat it. A version in development ends with .devN and is
+undated, under the heading "[Unreleased] – X.Y.Z" of the changelog; a release has its date in the heading of the
+changelog and in CITATION.cff.
 """
 
 import re
@@ -22,7 +22,7 @@ def found(root, name, pattern):
 
 
 def disagreements(root):
-    """Where files do not follow the rule for versions."""
+    """Yield files that do not follow the rule for versions."""
     version = found(root, "src/kdmaps/__init__.py", r'^__version__ = "(.+)"$')
     for name, pattern in (("CITATION.cff", r"^version: (.+)$"), ("recipe/recipe.yaml", r'^  version: "(.+)"$')):
         if found(root, name, pattern) != version:
@@ -31,7 +31,7 @@ def disagreements(root):
     if ".dev" in version:
         heading = f"[Unreleased] – {version.partition('.dev')[0]}"
         if date is not None:
-            yield f"CITATION.cff: {version} is not released, so it has no date-released"
+            yield f"CITATION.cff: {version} is not released; remove date-released"
     else:
         heading = f"{version} – {date}"
         if date is None:
@@ -41,7 +41,7 @@ def disagreements(root):
 
 
 def missing(root, tag):
-    """What a maintainer has to fill in before `tag` is pushed."""
+    """Yield values that a maintainer has to fill in before `tag` is pushed."""
     version = found(root, "src/kdmaps/__init__.py", r'^__version__ = "(.+)"$')
     if tag != f"v{version}":
         yield f"src/kdmaps/__init__.py: __version__ is {version}, the tag is {tag or 'missing (TAG=vX.Y.Z)'}"

@@ -1,4 +1,4 @@
-"""The paper about the software: complete, of the length that the journal asks for, with a bibliography that builds."""
+"""The paper about the software: its sections, its length, and a bibliography that builds."""
 
 import re
 from pathlib import Path
@@ -41,7 +41,7 @@ def test_header():
     assert (PAPER / header["bibliography"]).is_file()
 
 
-def test_the_bibliography_builds_and_is_used(text):
+def test_bibliography_builds_and_is_cited(text):
     """Every citation has an entry, every entry is cited, and all can be formatted."""
     pytest.importorskip("pybtex")
     from pybtex.database import parse_file

@@ -1,4 +1,4 @@
-"""Files that other services read: valid by their schemas, and calling the targets of the Makefile."""
+"""Files for other services: valid by their schemas, and calling the targets of the Makefile."""
 
 import re
 import shutil
@@ -44,7 +44,7 @@ def test_a_schema_can_be_violated(tmp_path):
 
 
 def test_workflows_are_safe():
-    """Zizmor finds nothing: no secrets that are kept, no commands made of what a stranger wrote, few permissions."""
+    """Zizmor finds nothing: no stored secrets, no commands from untrusted input, few permissions."""
     zizmor = shutil.which("zizmor", path=Path(sys.executable).parent)
     if zizmor is None:
         raise ModuleNotFoundError("the dependency group test is not installed", name="zizmor")
@@ -64,7 +64,7 @@ def commands(path):
 
 @pytest.mark.parametrize("path", [*WORKFLOWS, ROOT / ".readthedocs.yaml"], ids=lambda path: path.stem)
 def test_automation_calls_the_targets_of_the_makefile(path):
-    """Nothing is done there that a developer could not do by the same command."""
+    """Developers can run the same commands."""
     yaml = pytest.importorskip("yaml")
     for line in commands(path):
         assert line.startswith(("make ", ".ci/run", "gh release ", "mkdir ", "cp ")), line
@@ -81,5 +81,5 @@ def test_every_supported_python_is_tried():
     assert tried["python"] == stated
 
 
-def test_ci_runs_what_the_contributors_are_told_to_run():
+def test_ci_runs_test_and_docs():
     assert {"test", "docs"} <= set(re.findall(r"make ([\w-]+)", (ROOT / ".ci" / "run").read_text())) <= TARGETS
