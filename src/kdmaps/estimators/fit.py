@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields, replace
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -30,7 +29,7 @@ from kdmaps.spectrum.directed import find_directed_modes
 from kdmaps.spectrum.modes import Modes
 from kdmaps.spectrum.pencil import find_modes, single_precision_warnings
 from kdmaps.utils.types import RandomStateLike
-from kdmaps.utils.validation import check_samples, seed_of
+from kdmaps.utils.validation import check_positive_number, check_samples, seed_of
 
 #: For lag="auto", at most this many time scales have to be flat: later ones are often shorter than any lag.
 MOST_FLAT = 2
@@ -50,8 +49,7 @@ class ModelSpec:
     def check(self) -> None:
         """Raise a ValueError for settings that are invalid for any data."""
         self.fit.check()
-        if not isinstance(self.regularization, Real) or not 0 < float(self.regularization) < np.inf:
-            raise ValueError(f"regularization must be a positive number, got {self.regularization!r}.")
+        check_positive_number("regularization", self.regularization)
         self.basis.check(self.fit.n_components)
         if self.fit.rates == "cross-fitted" and self.basis.basis == "full":
             raise ValueError("basis='full' leaves no sample to test on; use another basis or rates='ritz'.")
@@ -209,6 +207,20 @@ def fit_observations(
     """Fit the modes of samples, or of pairs of frames if there is a lag, which must be a number."""
     sample = _preview(source, spec, weight)
     basis = _make_basis(source, spec, sample) if before is None else before.basis
+    return fit_in_basis(source, spec, form, weight, groups, basis, sample, before)
+
+
+def fit_in_basis(
+    source: Source,
+    spec: ModelSpec,
+    form: EnergyForm | LaggedForm,
+    weight: np.ndarray | None,
+    groups: ArrayLike | None,
+    basis: Basis,
+    sample: Sample,
+    before: Fit | None = None,
+) -> Fit:
+    """Fit the modes in a given basis; `sample` of the source determines the evidence and the support."""
     folds, splitter = None, None
     if spec.fit.rates == "cross-fitted":
         moments, folds, splitter = _fold_sums(source, spec, form, basis, weight, groups, before)

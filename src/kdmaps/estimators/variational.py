@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, Self
 
 import numpy as np
@@ -12,16 +12,13 @@ from numpy.typing import ArrayLike
 
 from kdmaps.bases import Basis, BasisSpec, check_basis
 from kdmaps.data.check import warn_of_array
-from kdmaps.data.distances import Support, resolve_bandwidth
+from kdmaps.data.distances import resolve_bandwidth
 from kdmaps.data.inputs import join_trajectories
 from kdmaps.data.sources import PREVIEW_SAMPLES, ArraySource
-from kdmaps.diagnostics.trust import Trust
-from kdmaps.estimators.fit import fit_sums
+from kdmaps.estimators.fit import fit_in_basis
 from kdmaps.estimators.kernel_map import KernelDiffusionMap
-from kdmaps.estimators.reliability import evidence_of_fit
 from kdmaps.estimators.transformer import ModeTransformer, read_array
 from kdmaps.forms.energy import EnergyForm, make_form
-from kdmaps.forms.moments import Moments
 from kdmaps.forms.tangent import DiffusionLike
 from kdmaps.kernels import Gaussian, Kernel, Mixture, make_kernel
 from kdmaps.learn import make_objective
@@ -29,11 +26,10 @@ from kdmaps.learn.optimiser import Settings, minimise
 from kdmaps.learn.parametrisations import Anisotropy, Bandwidths, Dictionary, GeneratorAction, Parametrisation
 from kdmaps.learn.problem import Problem
 from kdmaps.learn.statistics import Samples
-from kdmaps.selection.evaluation import FoldedMoments
 from kdmaps.selection.folds import Folds, make_folds, make_splits
 from kdmaps.selection.plan import FitSpec
 from kdmaps.utils.types import RandomStateLike, SamplesLike
-from kdmaps.utils.validation import check_samples, checked_weight, seed_of
+from kdmaps.utils.validation import check_count, check_positive_number, check_samples, checked_weight, seed_of
 from kdmaps.utils.warn import warn
 
 #: Number of basis functions, as in the paper's experiments.
@@ -238,19 +234,9 @@ class VariationalKernelMap(ModeTransformer):
         samples = _Samples(source, weight, form, groups, seed_of(self.random_state))
         basis, regularization, history = self._learn(spec, fit, samples)
         model = self._model(basis, regularization)
-        model_spec = model._spec()
-        parts: list[tuple[Moments, Moments]] = []
-        if self.rates == "cross-fitted":
-            moments, parts = samples.folds(fit, basis).moments(source, form, basis, weight)
-        else:
-            (moments,) = source.moments(form, basis, weight)
-        fitted = fit_sums(model_spec, FoldedMoments(basis, moments, parts), form.spaces)
+        model_spec = replace(model._spec(), seed=samples.seed)
         everything = source.sample(None, np.random.RandomState(0), weight)
-        sample = (source, everything, form, groups, samples.seed)
-        modes, evidence = evidence_of_fit(basis, fitted.modes, moments, *sample)
-        trust = Trust(evidence, modes.rates, weighted=moments.weighted)
-        support = Support.of(everything.X, samples.seed).extended(source.bounds())
-        fitted = replace(fitted, modes=modes, trust=trust, support=support)
+        fitted = fit_in_basis(source, model_spec, form, weight, groups, basis, everything).without_folds()
         self._publish(
             columns,
             fitted,
@@ -301,17 +287,11 @@ class VariationalKernelMap(ModeTransformer):
 
     def _check_parameters(self, spec: BasisSpec, fit: FitSpec) -> None:
         fit.check()
-        if not isinstance(self.regularization, Real) or not 0 < float(self.regularization) < np.inf:
-            raise ValueError(f"regularization must be a positive number, got {self.regularization!r}.")
         spec.check(self.n_components)
         for name in ("adam_steps", "lbfgs_steps"):
-            value = getattr(self, name)
-            if not isinstance(value, Integral) or value < 0:
-                raise ValueError(f"{name} must be an integer, 0 or more, got {value!r}.")
-        for name in ("bound", "learning_rate"):
-            value = getattr(self, name)
-            if not isinstance(value, Real) or not 0 < float(value) < np.inf:
-                raise ValueError(f"{name} must be a positive number, got {value!r}.")
+            check_count(name, getattr(self, name))
+        for name in ("regularization", "bound", "learning_rate"):
+            check_positive_number(name, getattr(self, name))
         if not isinstance(self.floor, Real) or not 0 <= float(self.floor) < 1:
             raise ValueError(f"floor must be at least 0 and less than 1, got {self.floor!r}.")
         listed = isinstance(self.kernels, Sequence) and not isinstance(self.kernels, str) and len(self.kernels) > 0

@@ -42,42 +42,18 @@ class Trial:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A kernel with a regularization, evaluated on the folds.
+    """A kernel with a regularization, evaluated on the folds."""
 
-    Attributes
-    ----------
-    label : str
-        Name of the kernel's family, or its representation where the user gave the kernel itself.
-    kernel : Kernel
-    regularization : float
-        λ.
-    score : Score
-        Its `value` is maximised; -inf without a score.
-    agreement : float
-        Mean squared cosine between the mode spaces of the folds and of all samples.
-    condition_number : float
-        Of L+λR.
-    timescales : tuple of float
-        On all samples searched; for pairs of frames the inverse quotients 1/(1-ν).
-    fit_seconds, score_seconds : tuple of float
-        Time of each fold: its share of the sums over samples and the solve; the score.
-    rejected : str
-        Reason for the missing score, or empty.
-    basis : str
-        Name of the basis.
-    stage : Stage
-    """
-
-    label: str
+    label: str  # the family, or the representation of a kernel given by the user
     kernel: Kernel
-    regularization: float
-    score: Score
-    agreement: float = np.nan
-    condition_number: float = np.nan
-    timescales: tuple[float, ...] = ()
-    fit_seconds: tuple[float, ...] = ()
-    score_seconds: tuple[float, ...] = ()
-    rejected: str = ""
+    regularization: float  # λ
+    score: Score  # its `value` is maximised; -inf without a score
+    agreement: float = np.nan  # mean squared cosine between the mode spaces of the folds and of all samples
+    condition_number: float = np.nan  # of L+λR
+    timescales: tuple[float, ...] = ()  # on all samples searched; for pairs of frames the inverse quotients 1/(1-ν)
+    fit_seconds: tuple[float, ...] = ()  # of each fold: its share of the sums over samples, and the solve
+    score_seconds: tuple[float, ...] = ()  # of each fold
+    rejected: str = ""  # the reason for a missing score
     basis: str = "fourier"
     stage: Stage = Stage.EXACT
 

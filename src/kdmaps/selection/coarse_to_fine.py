@@ -12,12 +12,15 @@ from operator import attrgetter
 import numpy as np
 from scipy.spatial import cKDTree
 
+from kdmaps.bases import ModeBasis
+from kdmaps.data.distances import median_distance
+from kdmaps.diagnostics.relevance import gradient_products, metric_matrix
 from kdmaps.kernels import Kernel, Metric, make_kernel
 from kdmaps.selection.candidate import Candidate, Stage, Trial
 from kdmaps.selection.evaluation import SearchData
 from kdmaps.selection.grid import regularization_grid, rounded
-from kdmaps.selection.metric import metric_of
 from kdmaps.selection.plan import SearchPlan
+from kdmaps.spectrum.pencil import find_modes
 
 #: Bandwidths lie between these multiples of the median distance; sparse samples raise the lower end.
 NARROWEST, WIDEST = 0.1, 50.0
@@ -43,6 +46,8 @@ FINALISTS, CLIMBS = 3, 2
 METRIC_FINALISTS, METRIC_CLIMBS = 1, 0
 #: Bandwidths of the first round in a new metric, in medians.
 METRIC_SIGMAS = (1.0, 2.5, 6.0)
+#: Smallest eigenvalue of the metric relative to its largest: no direction is shrunk by more than its root.
+FLOOR = 2e-4
 _order = attrgetter("order")
 #: Evaluates trials, given a label for the progress bar.
 Run = Callable[[list[Trial], str], list[Candidate]]
@@ -268,3 +273,35 @@ def _is_better(challenger: Candidate, best: Candidate) -> bool:
     if challenger.agreed != best.agreed:
         return challenger.agreed
     return bool(challenger.standardised_lead(best) > METRIC_LEAD)
+
+
+def metric_root(matrix: np.ndarray) -> np.ndarray:
+    """Return H = U diag(√v), M = U diag(v) Uᵀ with its largest eigenvalue made 1 and none below `FLOOR`.
+
+    The columns are in the order of their importance: the first coordinates of a Sobol sequence are its best.
+    """
+    values, vectors = np.linalg.eigh(matrix)
+    values = np.maximum(values[::-1] / values[-1], FLOOR)
+    return vectors[:, ::-1] * np.sqrt(values)
+
+
+def metric_of(data: SearchData, candidate: Candidate) -> np.ndarray | None:
+    """Return H for the modes of a candidate, scaled to keep the median distance of the inputs.
+
+    Expected gradient outer products: active subspaces, and "recursive feature machines" in regression. None if the
+    samples do not determine the modes, or their gradients are not finite.
+    """
+    basis, fit = data.make_basis(candidate.kernel, candidate.basis), data.fit
+    (moments,) = data.source.moments(data.form, basis, data.weight, engine=fit.engine)
+    try:
+        modes = find_modes(moments, basis.ridge, fit.n_components, candidate.regularization, fit.center, fit.clock)
+    except ValueError:  # a few features and folds had more modes than all of them leave above rounding
+        return None
+    X, weight = data.typical
+    share = np.full(len(X), 1 / len(X)) if weight is None else weight / weight.sum()
+    products = gradient_products(ModeBasis(basis, modes.coefficients, modes.offset), X, share)
+    matrix = metric_matrix(products, modes)
+    if not np.all(np.isfinite(matrix)) or not np.trace(matrix) > 0:
+        return None
+    root = metric_root(matrix)
+    return root * (data.median / median_distance(X @ root, weight, data.seed))

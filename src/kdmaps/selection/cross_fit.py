@@ -59,38 +59,18 @@ class FoldFit:
 
 @dataclass(frozen=True)
 class CrossFit:
-    """Modes of one kernel and one λ, fitted on every fold and on all samples.
-
-    Attributes
-    ----------
-    folds : list of FoldFit
-    coefficients : ndarray of shape (p, r)
-        Modes of all samples.
-    rotations : ndarray of shape (F, r, r)
-        Procrustes rotation of the modes of each fold towards the modes of all samples.
-    eigenvalues : ndarray of shape (r,)
-        μ on all samples.
-    rates : ndarray of shape (r,)
-        λ-free rates on all samples.
-    coverage : float
-        Mean number of times that a sample is tested; for repeated folds, the number of repeats.
-    overlaps, spreads : ndarray of shape (F, r, r)
-        VᵀΣA and VᵀΣV for the modes V of each fold and A of all samples, Σ of all samples.
-    condition_number : float
-    seconds : list of float
-        Time to solve each fold.
-    """
+    """Modes of one kernel and one λ, fitted on every fold and on all samples."""
 
     folds: list[FoldFit]
-    coefficients: np.ndarray
-    rotations: np.ndarray
-    eigenvalues: np.ndarray
-    rates: np.ndarray
-    coverage: float
-    overlaps: np.ndarray
-    spreads: np.ndarray
+    coefficients: np.ndarray  # modes of all samples; (p, r)
+    rotations: np.ndarray  # Procrustes rotations of the modes of each fold towards the modes of all samples; (F, r, r)
+    eigenvalues: np.ndarray  # μ on all samples; (r,)
+    rates: np.ndarray  # λ-free rates on all samples; (r,)
+    coverage: float  # mean number of times that a sample is tested; for repeated folds, the number of repeats
+    overlaps: np.ndarray  # VᵀΣA for the modes V of each fold and A of all samples, Σ of all samples; (F, r, r)
+    spreads: np.ndarray  # VᵀΣV; (F, r, r)
     condition_number: float
-    seconds: list[float] = field(default_factory=list)
+    seconds: list[float] = field(default_factory=list)  # time to solve each fold
 
     def agreement(self, n_modes: int | None = None) -> float:
         """Mean squared cosine between the spaces of the first modes of the folds and of all samples."""

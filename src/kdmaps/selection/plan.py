@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from kdmaps.selection.folds import FOLDS, REPEATS, BlockedKFold, is_auto, resolv
 from kdmaps.selection.grid import bandwidth_grid, kernels_of, regularization_grid
 from kdmaps.selection.scores import make_scoring
 from kdmaps.spectrum.clock import Clock
-from kdmaps.utils.validation import check_positive_integer
+from kdmaps.utils.validation import check_count, check_positive_integer, check_positive_number
 
 #: How rates are estimated.
 RATES = ("ritz", "cross-fitted")
@@ -45,13 +45,13 @@ class FitSpec:
         check_engine(self.engine, self.memory_limit)
         if self.rates not in RATES:
             raise ValueError(f"rates must be one of {', '.join(RATES)}, got {self.rates!r}.")
-        if not isinstance(self.time_step, Real) or not 0 < float(self.time_step) < np.inf:
-            raise ValueError(f"time_step must be a positive number, got {self.time_step!r}.")
+        check_positive_number("time_step", self.time_step)
         if self.lag is not None:
-            if not isinstance(self.lag, Integral) and self.lag != "auto":
-                raise ValueError(f'lag must be a positive integer, "auto" or None, got {self.lag!r}.')
-            if self.lag != "auto":
-                check_positive_integer("lag", self.lag)
+            lag: Any = self.lag
+            if not isinstance(lag, Integral) and lag != "auto":
+                raise ValueError(f'lag must be a positive integer, "auto" or None, got {lag!r}.')
+            if lag != "auto":
+                check_positive_integer("lag", lag)
             self._check_lagged()
         elif not self.reversible:
             raise ValueError("reversible=False needs pairs of frames; give a lag.")
@@ -155,9 +155,7 @@ class SearchPlan:
         if most is not None and (not isinstance(most, Integral) or most < 2):
             raise ValueError(f"max_search_samples must be None or an integer of at least 2, got {most!r}.")
         for name in ("max_extensions", "metric_rounds"):
-            count = getattr(self, name)
-            if not isinstance(count, Integral) or count < 0:
-                raise ValueError(f"{name} must be an integer, 0 or more, got {count!r}.")
+            check_count(name, getattr(self, name))
         if self.n_jobs is not None and (not isinstance(self.n_jobs, Integral) or self.n_jobs == 0):
             raise ValueError(f"n_jobs must be None or an integer of threads, -1 for all, got {self.n_jobs!r}.")
         if self.basis.basis == "full":

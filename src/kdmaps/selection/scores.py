@@ -15,27 +15,13 @@ from kdmaps.selection.cross_fit import CrossFit, FoldFit
 
 @dataclass(frozen=True, eq=False)
 class Score:
-    """A score of held-out samples.
+    """A score of held-out samples."""
 
-    Attributes
-    ----------
-    value : float
-        The quantity that is maximised.
-    replicates : ndarray of shape (n_folds,)
-        The score without each fold in turn, for `jackknife_error`.
-    fold_values : ndarray of shape (n_folds,)
-        The score of each fold by itself.
-    plain : float
-        The score before a standard error is subtracted, which a few folds determine poorly.
-    timescales : ndarray of shape (r,) or None
-        The time scales on the test samples of all folds, where the score is made of them.
-    """
-
-    value: float
-    replicates: np.ndarray
-    fold_values: np.ndarray
-    plain: float = -np.inf
-    timescales: np.ndarray | None = None
+    value: float  # the quantity that is maximised
+    replicates: np.ndarray  # the score without each fold in turn, for `jackknife_error`
+    fold_values: np.ndarray  # the score of each fold alone
+    plain: float = -np.inf  # the score before a standard error is subtracted, which a few folds determine poorly
+    timescales: np.ndarray | None = None  # on the test samples of all folds, for scores of time scales
 
 
 def jackknife_error(replicates: np.ndarray) -> float:

@@ -95,6 +95,18 @@ def check_positive_integer(name: str, value: Any) -> None:
         raise ValueError(f"{name} must be a positive integer, got {value!r}.")
 
 
+def check_positive_number(name: str, value: Any) -> None:
+    """Raise unless an argument is a positive finite number."""
+    if not isinstance(value, Real) or not 0 < float(value) < np.inf:
+        raise ValueError(f"{name} must be a positive number, got {value!r}.")
+
+
+def check_count(name: str, value: Any) -> None:
+    """Raise unless an argument is an integer of at least 0."""
+    if not isinstance(value, Integral) or value < 0:
+        raise ValueError(f"{name} must be an integer, 0 or more, got {value!r}.")
+
+
 def seed_of(random_state: RandomStateLike) -> int:
     """Return an integer seed: `random_state` if it is an integer, else a number drawn from it."""
     rng = checked_random_state(random_state)
