@@ -224,18 +224,7 @@ class FitSummary:
 
 
 def summarise(model: FittedModel, *, unit: str | None = None, uncertainty: Any = None, tests: Any = None) -> FitSummary:
-    """Return the summary of a fitted estimator.
-
-    Parameters
-    ----------
-    model : fitted estimator
-    unit : str, optional
-        Unit of the time step between frames.
-    uncertainty : kdmaps.uncertainty.Uncertainty, optional
-        Error bars of the time scales.
-    tests : kdmaps.dynamics.Validation, optional
-        Tests of the lag.
-    """
+    """Return the summary of a fitted estimator, with error bars and tests of the lag if given."""
     parameters, clock, trust, r = model.get_params(), model.modes_.clock, model.trust_, len(model.timescales_)
     if uncertainty is not None and len(uncertainty.timescale_intervals) != r:
         known = len(uncertainty.timescale_intervals)

@@ -81,14 +81,8 @@ def warn_of_array(
 ) -> None:
     """Warn of findings in an array; other sources are checked when their preview is drawn.
 
-    Parameters
-    ----------
-    source, weight, groups :
-        The rows.
-    folds : bool
-        Set if rows are held out. (The code that makes folds warns of the order of rows.)
-    lag : int, optional
-        With a lag, rows are frames in order; only interleaved walkers are a mistake.
+    With a lag, rows are frames in order, and only interleaved walkers are a mistake. Without one, the code that makes
+    folds warns of the order of rows.
     """
     if not isinstance(source, ArraySource):
         return
@@ -98,12 +92,7 @@ def warn_of_array(
 
 
 def warn_of_weighted_pairs(weight: np.ndarray | None, lag: Any) -> None:
-    """Warn of unequal weights with a lag, which are wrong for biased simulations.
-
-    A pair has the weight of its first frame. This gives the stationary distribution of pairs if the runs follow the
-    dynamics of the system and only their starting points are out of equilibrium. A bias also changes the second frame,
-    which weights of frames cannot correct.
-    """
+    """Warn of unequal weights with a lag, which cannot correct a bias: it also changes the second frame of a pair."""
     if lag is None or weight is None or np.ptp(weight[weight > 0]) == 0:
         return
     warn(

@@ -43,22 +43,10 @@ def trajectories_of(groups: ArrayLike | None, n_samples: int) -> list[np.ndarray
 def autocorrelation(
     series: ArrayLike, trajectories: Sequence[np.ndarray] | None = None, n_lags: int | None = None
 ) -> np.ndarray:
-    """Compute the autocorrelation ρ_t of a series at the lags 0, 1, 2, ... by fast Fourier transform.
+    """Compute the autocorrelation ρ_t of a series at all lags, or the first `n_lags`, by fast Fourier transform.
 
-    Each lag is averaged over all pairs of samples within trajectories, about the mean of all samples.
-
-    Parameters
-    ----------
-    series : array-like of shape (n_samples,)
-    trajectories : sequence of ndarray of int, optional
-        Sample indices of each trajectory, in temporal order; one trajectory by default.
-    n_lags : int, optional
-        Number of lags, which determines the memory needed; by default all.
-
-    Returns
-    -------
-    ndarray of shape (n_lags or length of the longest trajectory,)
-        Zero for a constant series.
+    Each lag is averaged over all pairs of samples within trajectories (arrays of sample indices), about the mean of all
+    samples. The result is zero for a constant series.
     """
     series = np.asarray(series, dtype=np.float64)
     mean = series.mean()
@@ -86,18 +74,7 @@ def integrated_correlation_time(series: ArrayLike, trajectories: Sequence[np.nda
     """Estimate the integrated correlation time g = 1 + 2 Σ_t |ρ_t|: n samples are worth about n/g independent ones.
 
     Absolute values are summed, because oscillations of the correlation would cancel. The sum ends at the first lag that
-    exceeds 2.5 g (Sokal's window), beyond which correlations are noise.
-
-    Parameters
-    ----------
-    series : array-like of shape (n_samples,)
-    trajectories : sequence of ndarray of int, optional
-        Sample indices of each trajectory, in temporal order; one trajectory by default.
-
-    Returns
-    -------
-    float
-        In samples, at least 1.
+    exceeds 2.5 g (Sokal's window), beyond which correlations are noise. The result is in samples, at least 1.
     """
     n_lags = FIRST_LAGS
     while True:
@@ -110,18 +87,10 @@ def integrated_correlation_time(series: ArrayLike, trajectories: Sequence[np.nda
 
 @dataclass(frozen=True)
 class Order:
-    """Dependence of rows on nearby rows.
+    """Dependence of rows on nearby rows."""
 
-    Attributes
-    ----------
-    n_walkers : int
-        0 for independent rows, 1 for consecutive frames of a trajectory, k for interleaved frames of k walkers.
-    correlation_time : float
-        Largest integrated correlation time of the columns, in rows of one walker; 1 for independent rows.
-    """
-
-    n_walkers: int = 0
-    correlation_time: float = 1.0
+    n_walkers: int = 0  # 1 for consecutive frames of a trajectory, k for interleaved frames of k walkers
+    correlation_time: float = 1.0  # largest integrated time of the columns, in rows of one walker
 
     def walker_of(self, n_samples: int) -> np.ndarray:
         """Return the walker of each row."""
@@ -133,14 +102,7 @@ def order_of(X: np.ndarray, spacing: float = 1.0) -> Order:
 
     Let ρ_t be the largest autocorrelation of all columns at lag t. For consecutive frames ρ_t is largest at t = 1; for
     k interleaved walkers at t = k (and its multiples), while ρ_1 is small; for independent rows no ρ_t exceeds the
-    noise.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n_samples, d)
-        Rows in their order.
-    spacing : float
-        Number of rows of the data for each row of X, if X is a part of them.
+    noise. X may be every `spacing`-th row of the data.
     """
     columns, ranks = _ranks(X[:FIRST_ROWS])
     n = len(ranks)

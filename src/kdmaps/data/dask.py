@@ -35,18 +35,7 @@ BLOCKS_AHEAD = 2
 
 
 class DaskSource(Source):
-    """Rows of a Dask array or data frame.
-
-    Parameters
-    ----------
-    X : dask.array.Array of shape (n_samples, d), or dask.dataframe.DataFrame
-        Unknown lengths of blocks are computed in an additional pass when row numbers are needed.
-
-    Attributes
-    ----------
-    array : dask.array.Array
-        All columns of a row are in one block.
-    """
+    """Rows of a Dask array or data frame; unknown lengths of blocks are computed when row numbers are needed."""
 
     array: Any
 

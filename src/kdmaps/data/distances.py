@@ -96,22 +96,12 @@ def resolve_bandwidth(
 
 @dataclass(frozen=True)
 class Support:
-    """The region covered by the samples of a fit.
+    """The region covered by the samples of a fit."""
 
-    Attributes
-    ----------
-    samples : ndarray of shape (m, d)
-        A random subset.
-    low, high : ndarray of shape (d,)
-        The smallest and the largest value of each coordinate.
-    radius : float
-        A point is far from the samples if its nearest sample is further away than this.
-    """
-
-    samples: np.ndarray
-    low: np.ndarray
+    samples: np.ndarray  # a random subset
+    low: np.ndarray  # smallest and largest value of each coordinate
     high: np.ndarray
-    radius: float
+    radius: float  # a point is far from the samples if its nearest sample is further away
 
     @classmethod
     def of(cls, X: np.ndarray, seed: int) -> Support:

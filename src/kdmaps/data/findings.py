@@ -412,10 +412,6 @@ def surface_dimension(X: np.ndarray) -> int | None:
     the variance normal to it as ρ⁴, so their ratio grows with the number of neighbours k as k^(2/D). Samples scattered
     about a surface, and thin slabs, show the opposite: the ratio decreases with k. The ratio must grow at least as
     k^(1/D) over two doublings of k.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n, d)
     """
     X = np.unique(np.asarray(X[:: -(-len(X) // SURFACE_ROWS)], dtype=np.float64), axis=0)
     sizes = [k for k in SURFACE_SIZES if k <= len(X) // 4]

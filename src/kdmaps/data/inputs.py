@@ -66,20 +66,10 @@ def as_source(X: SamplesLike) -> Source:
 def join_trajectories(
     X: SamplesLike, groups: ArrayLike | None = None, sample_weight: ArrayLike | None = None
 ) -> tuple[Any, Any, list[int] | None]:
-    """Join a list of arrays, which are several trajectories, into one.
+    """Join a list of trajectories; return X, the trajectory of each row, and the lengths of the trajectories.
 
-    Raises
-    ------
-    ValueError
-        If groups (or weights) do not match X: labels are missing, or rows of data frames are in a different order.
-
-    Returns
-    -------
-    X : array, or the argument if it is not a list of arrays
-    groups : array of shape (n_samples,), or the argument
-        The trajectory of each row.
-    lengths : list of int or None
-        Number of rows of each trajectory.
+    X and groups are returned unchanged, without lengths, if X is not such a list. Raises a ValueError if labels are
+    missing, or if rows of data frames are in a different order.
     """
     if isinstance(X, list | tuple) and X and all(isinstance(part, str | os.PathLike) for part in X):
         raise ValueError("X is a list of files; read them with kdmaps.data.open_tables(paths).select().")

@@ -27,20 +27,7 @@ MIN_RUNS = 60
 
 
 class PairSource(Source):
-    """Pairs of frames from any source.
-
-    Parameters
-    ----------
-    pairs : Source
-        Rows of 2d numbers.
-    order : ndarray of int, optional
-        Numbers of the pairs sorted by trajectory, if trajectories are interleaved.
-
-    Attributes
-    ----------
-    n_features : int
-        Number d of columns of a frame.
-    """
+    """Pairs of frames, rows of 2d numbers, from any source; `order` sorts interleaved trajectories."""
 
     many_passes: bool
     has_rows: bool
@@ -122,14 +109,7 @@ class PairSource(Source):
 
 
 class ArrayPairs(Source):
-    """Pairs of rows of an array in memory or mapped from a file; only one chunk of pairs is copied at a time.
-
-    Parameters
-    ----------
-    frames : ArraySource
-    starts, ends : ndarray of int
-        First and second row of each pair.
-    """
+    """Pairs of rows of an array in memory or mapped from a file; only one chunk of pairs is copied at a time."""
 
     n_samples: int
     n_features: int
@@ -181,26 +161,9 @@ class PairedData(NamedTuple):
 def make_pairs(source: Source, lag: int, weight: np.ndarray | None = None, groups: Any = None) -> PairedData:
     """Pair every frame with the one `lag` frames later in the same trajectory.
 
-    Parameters
-    ----------
-    source : Source
-        Frames at equal time steps.
-    lag : int
-    weight : ndarray of shape (n_frames,), optional
-        A pair has the weight of its first frame.
-    groups : array-like of shape (n_frames,), optional
-        The trajectory of each frame, in temporal order within each trajectory. By default all frames are one
-        trajectory.
-
-    Raises
-    ------
-    ValueError
-        If time steps differ, or if an empty line separates rows of a file without groups.
-
-    Warns
-    -----
-    DataWarning
-        If a trajectory is too short for a pair.
+    A pair has the weight of its first frame. Groups are the trajectories of the frames, which may be interleaved.
+    Raises a ValueError if time steps differ, or if an empty line separates rows of a file without groups; warns of
+    trajectories that are too short for a pair.
     """
     if source.times is not None:
         common_step(source.times(), groups)
@@ -246,20 +209,7 @@ def refuse_gap(where: str | None) -> None:
 
 
 def common_step(times: np.ndarray, groups: Any = None) -> float | None:
-    """Return the time step between frames, or None if no trajectory has two frames.
-
-    Parameters
-    ----------
-    times : ndarray of shape (n_frames,)
-        May have the rounding of single precision.
-    groups : array-like of shape (n_frames,), optional
-        The trajectory of each frame.
-
-    Raises
-    ------
-    ValueError
-        If steps differ, because a lag in frames is then not a time.
-    """
+    """Return the time step between frames, or None if no trajectory has two frames; raise if steps differ."""
     if len(times) < 2:
         return None
     try:
@@ -281,14 +231,7 @@ def common_step(times: np.ndarray, groups: Any = None) -> float | None:
 
 
 def paired_rows(n_frames: int, lag: int, groups: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """Return the rows of the first and of the second frames of all pairs.
-
-    Parameters
-    ----------
-    n_frames : int
-    lag : int
-    groups : ndarray of shape (n_frames,), optional
-    """
+    """Return the rows of the first and of the second frames of all pairs."""
     if groups is not None and groups.shape != (n_frames,):
         raise ValueError(f"groups must have one label for each of {n_frames} frames, got shape {groups.shape}.")
     rows = np.arange(n_frames)
@@ -311,15 +254,7 @@ def paired_rows(n_frames: int, lag: int, groups: np.ndarray | None = None) -> tu
 
 
 def paired_chunks(chunks: Iterable[np.ndarray], lag: int, starts: np.ndarray | None) -> Iterator[np.ndarray]:
-    """Pair the frames of consecutive chunks, including pairs across chunks.
-
-    Parameters
-    ----------
-    chunks : iterable of ndarray of shape (n, d)
-    lag : int
-    starts : ndarray of int, optional
-        First frames of the pairs; by default all that have a frame `lag` later.
-    """
+    """Pair the frames of consecutive chunks, across chunks too; `starts` are the first frames, by default all."""
     held: np.ndarray | None = None
     first, found = 0, False
     for rows in chunks:
@@ -342,14 +277,7 @@ def paired_chunks(chunks: Iterable[np.ndarray], lag: int, starts: np.ndarray | N
 
 @dataclass(frozen=True)
 class Tail:
-    """Last frames of an array, whose pairs are completed by the next array (`partial_fit` with a lag).
-
-    Attributes
-    ----------
-    frames : ndarray of shape (n, d)
-    weight : ndarray of shape (n,) or None
-    groups : ndarray of shape (n,) or None
-    """
+    """Last frames of an array, whose pairs are completed by the next array (`partial_fit` with a lag)."""
 
     frames: np.ndarray
     weight: np.ndarray | None

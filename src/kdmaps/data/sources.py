@@ -390,15 +390,9 @@ def draw_rows(
 def draw_by_keys(
     pieces: Iterable[tuple[np.ndarray, ...]], size: int, seed: int, run: int = 1
 ) -> tuple[np.ndarray, ...]:
-    """Draw rows without replacement: the `size` rows with the smallest of independent uniform keys.
+    """Draw rows, tuples of columns, without replacement: the `size` rows with the smallest uniform random keys.
 
-    Parameters
-    ----------
-    pieces : iterable of tuples of ndarray
-        Columns of equal length.
-    size, seed : int
-    run : int
-        Number of consecutive rows with the same key.
+    Each `run` of consecutive rows shares one key.
     """
     rng = np.random.default_rng(seed)
     kept: tuple[np.ndarray, ...] = ()

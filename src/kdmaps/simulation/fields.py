@@ -69,18 +69,11 @@ class Nearness:
 
 
 class ModeField:
-    """The value and the gradient of one mode, continued flat far from the samples.
+    """The value and the gradient of one mode, continued flat far from the samples if `flat`.
 
     The continuation is φ̃ = w φ + (1 - w) φ̄. φ̄ = Σ p_i φ(x_i), p_i ∝ e^{-|x-x_i|²/2h²}, is the mode at the samples
-    nearest to x, hence nearly constant far away and never outside the range of the samples. w decreases from 1 at
-    s = r² to 0 at s = (2r)² (`Nearness`), so that φ̃ = φ wherever `extrapolates` is False.
-
-    Parameters
-    ----------
-    model : fitted estimator
-    mode : int
-    flat : bool
-        Continue the mode flat; otherwise φ itself is used everywhere.
+    nearest to x, hence nearly constant far away and never outside the range of the samples. w decreases from 1 at s =
+    r² to 0 at s = (2r)² (`Nearness`), so that φ̃ = φ wherever `extrapolates` is False.
     """
 
     basis: Basis
@@ -150,16 +143,7 @@ class ModeField:
 
 
 class WallField:
-    """The energy k/2 (√s - r - margin)² further than r + margin from all samples, 0 elsewhere.
-
-    Parameters
-    ----------
-    model : fitted estimator
-    strength : float
-        k, in kJ/mol per square unit of the columns.
-    margin : float
-        In units of the columns.
-    """
+    """The energy k/2 (√s - r - margin)² further than r + margin from all samples, 0 elsewhere."""
 
     strength: float
     start: float

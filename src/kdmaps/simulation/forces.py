@@ -153,14 +153,7 @@ def openmm_walls(
 
 
 class PointForce:
-    """Energy and forces of a `PythonForce`: a field of the columns, and the chain rule to positions.
-
-    Parameters
-    ----------
-    columns : Columns
-        Of the atoms of the force.
-    field : Field
-    """
+    """Energy and forces of a `PythonForce`: a field of the columns, and the chain rule to positions."""
 
     columns: Columns
     field: Field

@@ -157,12 +157,7 @@ Input = Torsion | Distance | AlignedPositions
 
 
 class Columns:
-    """The columns of several inputs, and the chain rule to positions.
-
-    Parameters
-    ----------
-    inputs : sequence of Torsion, Distance and AlignedPositions
-    """
+    """The columns of several inputs, and the chain rule to positions."""
 
     def __init__(self, inputs: Sequence[Input]):
         inputs = [inputs] if isinstance(inputs, Input) else list(inputs)
