@@ -44,10 +44,6 @@ def check_data(
     feature_names : sequence of str, optional
         Names of the columns; by default the names in X, if any.
 
-    Returns
-    -------
-    list of Finding
-
     Examples
     --------
     >>> import numpy as np

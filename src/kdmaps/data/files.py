@@ -47,10 +47,6 @@ def open_table(
         `reference`; or cosine and sine of the backbone dihedrals φ and ψ.
     reference : path-like, optional
         Trajectory with the frame of reference; by default `path`.
-
-    Returns
-    -------
-    table : Table
     """
     path = Path(path)
     if stride < 1:
@@ -97,10 +93,6 @@ def open_tables(
         Trajectory with the frame of reference; by default the first path.
     **options
         As in `open_table`.
-
-    Returns
-    -------
-    table : Table
     """
     if len(paths) == 1:
         return open_table(paths[0], stride=stride, reference=reference, **options)

@@ -133,10 +133,6 @@ class Source(ABC):
             A pair (j, c) is the rows with `labels[:, j] == c`; None is all rows.
         engine, memory_limit, kept :
             As in `EnergyForm.moments`.
-
-        Returns
-        -------
-        list of Moments, one for each set
         """
         rows = (None if chosen is None else np.flatnonzero(labels[:, chosen[0]] == chosen[1]) for chosen in sets)  # type: ignore[index]
         options: dict[str, Any] = {"engine": engine, "memory_limit": memory_limit, "kept": kept}
@@ -336,10 +332,6 @@ def gather(source: Source) -> np.ndarray:
     Parameters
     ----------
     source : Source
-
-    Returns
-    -------
-    ndarray or memmap of shape (n_samples, d)
     """
     if isinstance(source, ArraySource):
         return source.array

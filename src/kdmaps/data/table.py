@@ -97,10 +97,6 @@ class Table:
             default all numeric columns.
         leave_out : iterable of str
             Columns for other purposes, such as weights, that are left out by default.
-
-        Returns
-        -------
-        source : Source
         """
         from kdmaps.data.sources import (
             ArraySource,  # sources write files and import the formats, which import this module

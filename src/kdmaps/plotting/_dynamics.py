@@ -83,10 +83,6 @@ def plot_chapman_kolmogorov(result: ChapmanKolmogorov, axes: Sequence[Axes] | np
         From `kdmaps.dynamics.chapman_kolmogorov`.
     axes : sequence of Axes, optional
         One for each mode, or m×m for m states; by default a new figure.
-
-    Returns
-    -------
-    axes : ndarray of Axes, of shape (r,) or (m, m)
     """
     shape = result.predicted.shape[1:]
     axes = _grid(shape) if axes is None else np.asarray(axes, dtype=object)
@@ -206,10 +202,6 @@ def plot_modes_in_time(
         Time between frames. By default the time step of the estimator, or 1.
     axes : sequence of r Axes, optional
         By default a new figure.
-
-    Returns
-    -------
-    axes : ndarray of r Axes
     """
     series = mode_series(modes, X)
     values = np.concatenate(series)
@@ -252,10 +244,6 @@ def plot_lag_comparison(result: LagComparison, axes: Sequence[Axes] | np.ndarray
         The result of `kdmaps.dynamics.compare_with_trajectory`.
     axes : sequence of r Axes, optional
         By default a new figure with the modes side by side.
-
-    Returns
-    -------
-    axes : ndarray of r Axes
     """
     r = len(result.diffusion)
     axes = mode_axes(axes, r)

@@ -61,10 +61,6 @@ def plot_modes(
         By default the number of each mode and, for an estimator, its time scale.
     point_size : float, default=6
         Area of a scatter point, in points².
-
-    Returns
-    -------
-    axes : ndarray of r Axes
     """
     values = mode_values(modes, X)
     X, shown, labels = coordinates_of(X, coordinates)
@@ -110,10 +106,6 @@ def plot_embedding(
         By default a new figure.
     point_size : float, default=6
         Area of a point, in points².
-
-    Returns
-    -------
-    ax : Axes
     """
     values = mode_values(modes, X)
     r = values.shape[1]
@@ -182,10 +174,6 @@ def plot_states(
         By default a new figure.
     point_size : float, default=6
         Area of a scatter point, in points².
-
-    Returns
-    -------
-    ax : Axes
     """
     X, shown, labels = coordinates_of(X, coordinates)
     if len(X) != len(states.labels):
@@ -216,10 +204,6 @@ def plot_independence(modes: IndependentModes | ArrayLike, ax: Axes | None = Non
         From `kdmaps.independent_modes`, or the values of the modes at samples.
     ax : Axes, optional
         By default a new figure.
-
-    Returns
-    -------
-    ax : Axes
     """
     found = modes if isinstance(modes, IndependentModes) else independent_modes(modes)
     ax = one_axes(ax)

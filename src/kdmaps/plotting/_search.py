@@ -25,10 +25,6 @@ def plot_landscape(search: Any, ax: Axes | None = None) -> Axes:
     search : fitted KernelSearchCV or AdaptiveDiffusionMap
     ax : Axes, optional
         By default a new figure.
-
-    Returns
-    -------
-    ax : Axes
     """
     ax = one_axes(ax)
     results = search.cv_results_
@@ -79,10 +75,6 @@ def plot_regularization_map(search: Any, family: str | None = None, ax: Axes | N
         By default the chosen family.
     ax : Axes, optional
         By default a new figure.
-
-    Returns
-    -------
-    ax : Axes
     """
     results = search.cv_results_
     family = results["param_family"][search.best_index_] if family is None else family

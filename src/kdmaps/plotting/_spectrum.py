@@ -45,10 +45,6 @@ def plot_timescales(
     uncertainty : kdmaps.uncertainty.Uncertainty, optional
         Its intervals are drawn as error bars.
 
-    Returns
-    -------
-    ax : Axes
-
     Notes
     -----
     The gap is the ratio of the last time scale to the next, or the ratio of their eigenvalues if it is smaller

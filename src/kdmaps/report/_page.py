@@ -124,11 +124,6 @@ def render_report(
         columns of X.
     max_points : int, default=3000
         Largest number of samples in the interactive figure; they are selected at random.
-
-    Returns
-    -------
-    str
-        The page.
     """
     optional("jinja2", "report", "Reports")  # before anything is computed
     optional("matplotlib", "report", "Reports")

@@ -81,10 +81,6 @@ class ModeBias:
             Temperature times Boltzmann's constant.
         bias_factor : float, default=8
             γ; the bias reduces the free energy to F/γ.
-
-        Returns
-        -------
-        bias : ModeBias
         """
         weight = checked_weight(sample_weight, X)
         values = ModeField(model, mode, flat=True).values(np.asarray(X, dtype=np.float64))
@@ -124,10 +120,6 @@ class ModeBias:
             Definition of the columns of the samples.
         system, method :
             As in `openmm_cv`.
-
-        Returns
-        -------
-        force : openmm.CustomCVForce
         """
         openmm = optional("openmm", "openmm", "Biases as forces of a simulation")
         low, high = float(self.places[0]), float(self.places[-1])

@@ -100,11 +100,6 @@ def jax_program(model: ModeTransformer, mode: int = 0) -> str:
     mode : int, default=0
         Index of the mode; 0 is the slowest.
 
-    Returns
-    -------
-    str
-        The text of the module.
-
     Examples
     --------
     >>> import kdmaps

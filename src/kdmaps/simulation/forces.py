@@ -126,10 +126,6 @@ def openmm_walls(
     method : {"auto", "table", "python"}, default="auto"
         As in `openmm_cv`.
 
-    Returns
-    -------
-    force : openmm.Force
-
     Examples
     --------
     >>> import numpy as np

@@ -219,10 +219,6 @@ def descriptors(inputs: Sequence[Input], frames: ArrayLike) -> np.ndarray:
     frames : array-like of shape (n_frames, n_atoms, 3)
         Positions in nm, of whole molecules; periodic images are not resolved.
 
-    Returns
-    -------
-    X : ndarray of shape (n_frames, n_columns)
-
     Examples
     --------
     >>> import numpy as np

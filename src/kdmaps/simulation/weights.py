@@ -30,10 +30,6 @@ def boltzmann_weights(bias_energy: ArrayLike, kT: float) -> np.ndarray:
     kT : float
         Temperature times Boltzmann's constant.
 
-    Returns
-    -------
-    weights : ndarray of shape (n_samples,)
-
     Warns
     -----
     DataWarning
@@ -72,10 +68,6 @@ def metadynamics_weights(
         γ > 1; infinity for metadynamics without tempering.
     snapshot : array-like of shape (n_frames,) of int, optional
         The snapshot of `bias_on_grid` for each frame; by default there is one snapshot for each frame.
-
-    Returns
-    -------
-    weights : ndarray of shape (n_frames,)
 
     Warns
     -----
@@ -126,10 +118,6 @@ def umbrella_weights(bias_energies: ArrayLike, window: ArrayLike, kT: float) -> 
         The window that each frame was simulated in, from 0.
     kT : float
         Temperature times Boltzmann's constant, in the units of the energies.
-
-    Returns
-    -------
-    weights : ndarray of shape (n_frames,)
 
     Warns
     -----
