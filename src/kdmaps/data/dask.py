@@ -135,12 +135,9 @@ class DaskSource(Source):
         sample_weight: np.ndarray | None = None,
         labels: np.ndarray | None = None,
         sets: Sequence[tuple[int, int] | None] = (None,),
-        *,
-        engine: str | None = "numba",
-        memory_limit: float | None = None,
-        kept: int = 0,  # matrices of the client do not count for the limit of a worker
+        **options: Any,
     ) -> list[Any]:
-        options = {"engine": engine, "memory_limit": memory_limit}
+        options.pop("kept", None)  # matrices of the client do not count for the limit of a worker
         shared = delayed((basis, tuple(sets), options), traverse=False)
         columns = [
             self._spread(sample_weight, lambda part: sample_weight[part]),  # type: ignore[index]

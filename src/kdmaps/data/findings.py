@@ -144,31 +144,30 @@ class CheckedRows:
         """Return the names of columns, or their numbers if they are not named."""
         return tuple(int(j) if self.names is None else str(self.names[j]) for j in columns)
 
+    def finding(
+        self, name: str, columns: Sequence[int] | np.ndarray, found: str, remedy: str, severity: str = "warning"
+    ) -> Finding | None:
+        """Return a finding about columns, if any; `found` continues the sentence after their names."""
+        where = self.label(columns)
+        text = f"Column(s) {_listed(where)} of X {found}"
+        return Finding(name, where, text, remedy, severity) if where else None
+
 
 def time_columns(data: CheckedRows) -> Finding | None:
     """Find columns that are a time or an index."""
-    if not data.clocks.size:
-        return None
-    where = data.label(data.clocks)
-    return Finding(
-        "time or index",
-        where,
-        f"Column(s) {_listed(where)} of X look like a time or an index, which becomes the slowest mode.",
-        "Leave them out of X (--columns on the command line).",
-        "error",
+    found = "look like a time or an index, which becomes the slowest mode."
+    return data.finding(
+        "time or index", data.clocks, found, "Leave them out of X (--columns on the command line).", "error"
     )
 
 
 def weight_columns(data: CheckedRows) -> Finding | None:
-    """Find columns with the names of weights or bias energies."""
+    """Find columns with the names of weights or bias energies, unless all columns have them."""
     named = [str(name).lower().rpartition(".")[2] in WEIGHT_NAMES for name in data.names or ()]
-    if not any(named) or all(named):
-        return None
-    where = data.label(np.flatnonzero(named))
-    return Finding(
+    return data.finding(
         "weights",
-        where,
-        f"Column(s) {_listed(where)} of X have the names of weights or bias energies, but are used as coordinates.",
+        [] if all(named) else np.flatnonzero(named),
+        "have the names of weights or bias energies, but are used as coordinates.",
         "Leave them out of X and pass weights as sample_weight (--weights on the command line).",
     )
 
@@ -176,42 +175,29 @@ def weight_columns(data: CheckedRows) -> Finding | None:
 def constant_columns(data: CheckedRows) -> Finding | None:
     """Find constant columns, unless all columns are constant."""
     constant = [int(j) for j in np.flatnonzero(data.distinct == 1) if np.ptp(data.X[:, j]) == 0]
-    if not constant or len(constant) == data.X.shape[1]:
-        return None
-    where = data.label(constant)
-    return Finding(
-        "constant columns",
-        where,
-        f"Column(s) {_listed(where)} of X are constant and carry no information.",
-        "Drop them.",
-    )
+    some = constant if len(constant) < data.X.shape[1] else []
+    return data.finding("constant columns", some, "are constant and carry no information.", "Drop them.")
 
 
 def discrete_columns(data: CheckedRows) -> Finding | None:
     """Find columns with few distinct values."""
     columns = np.setdiff1d(data.discrete, [*data.one_hot, *data.clocks])
-    if not columns.size:
-        return None
-    where = data.label(columns)
-    return Finding(
+    return data.finding(
         "discrete columns",
-        where,
-        f"Column(s) {_listed(where)} of X have at most {data.distinct[columns].max()} distinct values: modes become "
-        "steps between these values, and rates are meaningless.",
+        columns,
+        f"have at most {data.distinct[columns].max(initial=0)} distinct values: modes become steps between these "
+        "values, and rates are meaningless.",
         "Give X without rounding; leave out counts and categories, or fit each of their values separately.",
     )
 
 
 def one_hot_columns(data: CheckedRows) -> Finding | None:
     """Find columns that encode a category."""
-    if not data.one_hot.size:
-        return None
-    where = data.label(data.one_hot)
-    return Finding(
+    return data.finding(
         "one-hot columns",
-        where,
-        f"Column(s) {_listed(where)} of X are 0 or 1 with the same number of ones in every row, like the codes of a "
-        "category: the modes will only separate the categories.",
+        data.one_hot,
+        "are 0 or 1 with the same number of ones in every row, like the codes of a category: the modes will only "
+        "separate the categories.",
         "Leave them out of X; fit each category separately, or mark rows that belong together with groups.",
     )
 
@@ -239,14 +225,12 @@ def wrapped_angles(data: CheckedRows) -> Finding | None:
     columns = [j for j in turns if j not in data.clocks and j not in data.discrete]
     if not columns:
         return None
-    where = data.label(columns)
     degrees = ", degrees=True" if any("π" not in turns[j] for j in columns) else ""
-    call = f"kdmaps.data.angles(X, {[*where]}{degrees})"
-    return Finding(
+    call = f"kdmaps.data.angles(X, {[*data.label(columns)]}{degrees})"
+    return data.finding(
         "angles that wrap",
-        where,
-        f"Column(s) {_listed(where)} of X fill {turns[columns[0]]} up to both ends, as angles do: the two ends are the "
-        "same place, but far apart in X.",
+        columns,
+        f"fill {turns[columns[0]]} up to both ends, as angles do: the two ends are the same place, but far apart in X.",
         f"Use cosine and sine: {call}, or --angles on the command line.",
     )
 

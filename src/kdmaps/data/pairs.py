@@ -6,14 +6,14 @@ samples; only the sums over them differ (`kdmaps.forms.lagged`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from kdmaps.data.sources import ArraySource, Form, Part, Sample, Source, draw_rows
+from kdmaps.data.sources import ArraySource, Part, Sample, Source, draw_rows
 from kdmaps.exceptions import DataWarning
 from kdmaps.utils.warn import warn
 
@@ -49,16 +49,9 @@ class PairSource(Source):
     def read(self, part: Any) -> Part:
         return self.pairs.read(part)
 
-    def sample(
-        self,
-        size: int | None,
-        random_state: np.random.RandomState,
-        weight: np.ndarray | None = None,
-        typical: bool = True,
-        run: int = 1,
-    ) -> Sample:
+    def sample(self, *args: Any, **options: Any) -> Sample:
         """Draw pairs and return their first frames."""
-        self._drawn = drawn = self.pairs.sample(size, random_state, weight, typical, run)
+        self._drawn = drawn = self.pairs.sample(*args, **options)
         return drawn._replace(X=split_pairs(drawn.X)[0])
 
     def second_frames(self, rows: np.ndarray) -> np.ndarray:
@@ -86,16 +79,8 @@ class PairSource(Source):
     def n_callers(self) -> int:
         return self.pairs.n_callers
 
-    def moments(
-        self,
-        form: Form,
-        basis: Any,
-        sample_weight: np.ndarray | None = None,
-        labels: np.ndarray | None = None,
-        sets: Sequence[tuple[int, int] | None] = (None,),
-        **options: Any,
-    ) -> list[Any]:
-        return self.pairs.moments(form, basis, sample_weight, labels, sets, **options)
+    def moments(self, *args: Any, **options: Any) -> list[Any]:
+        return self.pairs.moments(*args, **options)
 
     def rowwise(self, function: Callable[..., np.ndarray], *arguments: Any) -> np.ndarray:
         """Apply `function`, a test of single frames, to both frames of each pair, and combine the results by and."""

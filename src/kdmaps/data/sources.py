@@ -115,10 +115,7 @@ class Source(ABC):
         sample_weight: np.ndarray | None = None,
         labels: np.ndarray | None = None,
         sets: Sequence[tuple[int, int] | None] = (None,),
-        *,
-        engine: str | None = "numba",
-        memory_limit: float | None = None,
-        kept: int = 0,
+        **options: Any,
     ) -> list[Any]:
         """Sum over the rows of several sets.
 
@@ -131,11 +128,10 @@ class Source(ABC):
         labels : ndarray of shape (n_samples, m), optional
         sets : sequence
             A pair (j, c) is the rows with `labels[:, j] == c`; None is all rows.
-        engine, memory_limit, kept :
+        **options
             As in `EnergyForm.moments`.
         """
         rows = (None if chosen is None else np.flatnonzero(labels[:, chosen[0]] == chosen[1]) for chosen in sets)  # type: ignore[index]
-        options: dict[str, Any] = {"engine": engine, "memory_limit": memory_limit, "kept": kept}
         return [form.moments(basis, self, sample_weight, part, **options) for part in rows]
 
     def project(self, basis: Any, factors: np.ndarray, size: int, out: PathLike | None = None) -> Any:
@@ -208,17 +204,7 @@ class Source(ABC):
 class Form(Protocol):
     """Terms of sums over rows (see `kdmaps.forms`)."""
 
-    def moments(
-        self,
-        basis: Any,
-        source: Source,
-        sample_weight: np.ndarray | None = None,
-        rows: np.ndarray | None = None,
-        *,
-        engine: str | None = "numba",
-        memory_limit: float | None = None,
-        kept: int = 0,
-    ) -> Any:
+    def moments(self, basis: Any, source: Source, *args: Any, **options: Any) -> Any:
         """Sum over the rows of a source in this process."""
 
     def part(self, rows: slice) -> Form:
