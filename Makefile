@@ -1,19 +1,19 @@
 # Every target works alone on a fresh clone: it makes the environment it needs, once, and again when pyproject.toml changes.
 PYTHON ?= python3
-# Where an environment has its programs.
+# Folder of the programs of an environment.
 ifeq ($(OS),Windows_NT)
 PROGRAMS := Scripts
 else
 PROGRAMS := bin
 endif
 BIN := .venv/$(PROGRAMS)
-# Bytecode is kept, whatever the environment says: without it every process that a test starts compiles kdmaps again.
+# Keep bytecode: without it, every process that a test starts compiles kdmaps again.
 unexport PYTHONDONTWRITEBYTECODE
-# One BLAS thread for each test worker: two workers with all cores each would only wait for one another.
+# One BLAS thread for each test worker: two workers with all cores each would wait for each other.
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 # Processes of `make reproduce`.
 JOBS ?= 2
-# Other libraries that kdmaps is measured against; networks have an environment each.
+# Environments of other libraries that kdmaps is compared with.
 RIVALS := rivals neural mlcolvar spectralnet
 
 .PHONY: setup demo check test lint docs bench reproduce compare rivals lowest dist sbom release-check browser clean
@@ -56,7 +56,7 @@ reproduce: .venv/.installed
 compare: .venv-compare/.installed
 	set -e; for file in $(wildcard compare/*.py); do .venv-compare/$(PROGRAMS)/python $$file; done
 
-# What is measured already is kept under results/rivals and results/neural and not measured again.
+# Finished measurements are kept under results/rivals and results/neural.
 rivals: $(RIVALS:%=.venv-%/.installed)
 	.venv-rivals/$(PROGRAMS)/python -m benchmarks.rivals
 	.venv-rivals/$(PROGRAMS)/python -m benchmarks.neural
@@ -72,18 +72,18 @@ dist: .venv/.installed-release
 	$(BIN)/python -m build --no-isolation
 	$(BIN)/python -m twine check --strict dist/*
 
-# What `pip install kdmaps` brings, as CycloneDX, from an environment with the wheel alone.
+# Packages installed by `pip install kdmaps`, as CycloneDX, from an environment with the wheel alone.
 sbom: dist
 	rm -rf .venv-sbom
 	$(PYTHON) -m venv --without-pip .venv-sbom
 	$(BIN)/python -m pip --python .venv-sbom/$(PROGRAMS)/python install --quiet dist/*.whl
 	$(BIN)/cyclonedx-py environment --pyproject pyproject.toml --output-reproducible -o dist/kdmaps.cdx.json .venv-sbom
 
-# Lists what must be filled in before a tag is pushed: placeholders, versions, dates.
+# List missing placeholders, versions and dates before a tag is pushed.
 release-check:
 	@$(PYTHON) tests/release/ready.py $(TAG)
 
-# For the test of the report in a browser. Elsewhere than on Debian or Ubuntu, install Chromium and set KDMAPS_BROWSER.
+# For the test of the report in a browser. On other systems than Debian or Ubuntu, install Chromium, set KDMAPS_BROWSER.
 browser:
 	command -v chromium >/dev/null || { apt-get update -qq && apt-get install -qq -y --no-install-recommends chromium fonts-dejavu-core >/dev/null; }
 
@@ -91,7 +91,7 @@ clean:
 	rm -rf .venv .venv-* .pytest_cache .mypy_cache .ruff_cache .hypothesis dist build demo docs/_build docs/generated
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-# A pip that knows dependency groups.
+# A version of pip with dependency groups.
 %/.made:
 	$(PYTHON) -m venv $(@D)
 	$(@D)/$(PROGRAMS)/python -m pip install --quiet --upgrade "pip>=25.1"
