@@ -273,10 +273,7 @@ def _observations(
 
 
 def _walkers(modes: np.ndarray) -> np.ndarray | None:
-    """Return the walker of each sample, with a warning, if the autocorrelation of the modes shows interleaved walkers.
-
-    Consecutive rows of different walkers are independent, which hides the correlation of the frames of one walker.
-    """
+    """Return the walker of each sample, with a warning, if the correlation of the modes shows interleaved walkers."""
     order = order_of(modes)
     if order.n_walkers < 2:
         return None

@@ -27,8 +27,7 @@ class TensorRows(NamedTuple):
 def square_root(tensors: np.ndarray, tolerance: float = np.inf) -> np.ndarray:
     """Return F = U√max(Λ, 0) with FFᵀ = D for positive semidefinite tensors D = UΛUᵀ of shape (..., d, d).
 
-    Unlike a Cholesky factor, it exists for singular tensors such as projectors. An eigenvalue below -tolerance times
-    the largest raises an error; other negative eigenvalues are rounding errors and count as 0.
+    It exists for singular tensors too. An eigenvalue below -tolerance times the largest raises an error.
     """
     values, vectors = np.linalg.eigh(tensors)
     if np.any(values[..., 0] < -tolerance * np.maximum(values[..., -1], 1e-300)):

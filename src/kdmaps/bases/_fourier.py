@@ -258,10 +258,8 @@ class RandomPhaseBasis(FourierBasis):
 
 
 def is_compiled(n_rows: float, dtype: np.dtype, bound: float = 0.0) -> bool:
-    """Return whether compiled code computes the waves of `n_rows` samples, with angles up to a bound.
-
-    In single precision it always does, because it computes cos θ - 1 without loss of digits.
-    """
+    """Return whether compiled code computes the waves of `n_rows` samples, with angles up to a bound."""
+    # In single precision it always does, because it computes cos θ - 1 without loss of digits.
     return (n_rows > FEW_ROWS or dtype == np.float32) and bound < LARGE_ARGUMENT[dtype]
 
 
@@ -275,8 +273,7 @@ def cos_sin(
 ) -> None:
     """Write [cos θ - shift, sin θ]·row_scale to the rows of `out`, to two units in the last place of 1.
 
-    Angles θ (n, q) may be any finite numbers, in a block of `n_rows` rows; `bound` is an upper bound of |θ|, if known,
-    which saves computing it. Only single precision has a shift.
+    Angles θ (n, q) are part of `n_rows` rows; `bound` is an upper bound of |θ|. Only single precision has a shift.
     """
     n_rows = len(angles) if n_rows is None else n_rows
     if is_compiled(n_rows, angles.dtype) and not bound < LARGE_ARGUMENT[angles.dtype]:

@@ -80,20 +80,9 @@ def evidence_of(
     trajectories: Sequence[np.ndarray] | None = None,
     local: bool = True,
 ) -> Evidence:
-    """Count the samples behind each mode.
+    """Count the samples behind each mode, from its values and energies at all samples or a subsample.
 
-    Parameters
-    ----------
-    values, energies : ndarray of shape (n, r)
-        The modes and their energies at the samples.
-    sample : Sample
-        All samples, or a random subsample in the same order.
-    n_samples : int
-        Number of all samples.
-    trajectories : sequence of ndarray of int, optional
-        Places of the samples of each trajectory; one trajectory by default.
-    local : bool, default=True
-        True for energies ∇φᵀa∇φ at the samples; False for energies of pairs of frames.
+    `local` is True for energies ∇φᵀa∇φ at the samples, False for energies of pairs of frames.
     """
     weight = np.ones(len(values)) if sample.weight is None else np.asarray(sample.weight, dtype=np.float64)
     weight = weight / weight.sum()
@@ -166,9 +155,8 @@ def transition_parts(values: np.ndarray, weight: np.ndarray) -> np.ndarray:
     """Return the energy of an exact mode between neighbouring values of the mode at the samples.
 
     From -div(π a∇φ) = rate·π φ, the energy per unit of the mode's value s is rate·F(s) with F(s) = E[φ; φ > s]. Hence
-    F(s)(s' - s) over the variance is the fraction between the neighbouring values s and s' (the fractions add up to 1).
-    It needs no gradients and does not depend on the kernel's interpolation between samples. If one fraction is near 1,
-    the mode changes in a region without samples.
+    F(s)(s' - s) over the variance is the fraction between the neighbouring values s and s', without gradients. If one
+    fraction is near 1, the mode changes in a region without samples.
     """
     order = np.argsort(values, kind="stable")
     values, weight = values[order], weight[order]
@@ -180,10 +168,8 @@ def transition_parts(values: np.ndarray, weight: np.ndarray) -> np.ndarray:
 def misplaced_energy(values: np.ndarray, weight: np.ndarray, energies: np.ndarray) -> float:
     """Return Kuiper's distance between the energy distributions of a mode and of an exact mode, over the mode's values.
 
-    It is the largest difference, over all intervals of the mode's value, between the fraction of the energy carried by
-    the samples in it and the fraction of an exact mode (`transition_parts`). For an exact mode it tends to 0 with the
-    number of samples; it is larger for modes smoothed by the regularization or the kernel, and for modes that jump
-    between samples.
+    It tends to 0 for an exact mode (`transition_parts`), and is larger for modes smoothed by the regularization or the
+    kernel, and for modes that jump between samples.
     """
     order, parts = np.argsort(values, kind="stable"), transition_parts(values, weight)
     exact = np.append(0, np.cumsum(parts)) / max(parts.sum(), np.finfo(float).tiny)
@@ -200,11 +186,7 @@ def _count(parts: np.ndarray) -> np.ndarray:
 
 
 def _at_least(times: np.ndarray, n_samples: int) -> np.ndarray:
-    """Return correlation times g reduced by their standard error, at least 1.
-
-    Sokal's estimate from a window of M lags has the relative error √(2(2M + 1)/n), √(10g/n) for M = 2.5g. Without this
-    reduction, one in six trajectories of 45 correlation times would count as fewer than 20.
-    """
+    """Return correlation times g reduced by Sokal's relative standard error √(10g/n), at least 1."""
     return 1 + (times - 1) / (1 + np.sqrt(10 * times / n_samples))
 
 

@@ -171,10 +171,7 @@ def _median_distance(points: np.ndarray) -> float:
 def _local_linear(
     kernel: np.ndarray, predictors: np.ndarray, modes: np.ndarray, at: np.ndarray, shrinkage: float
 ) -> np.ndarray:
-    """Predict modes by a weighted linear fit at each point: ȳ + β·(x - x̄) with weighted means and β = (C + s)⁻¹c.
-
-    `kernel` contains the weights of the n samples for each of m points, and s is the shrinkage.
-    """
+    """Predict modes by a weighted linear fit at each point: ȳ + β·(x - x̄), β = (C + s)⁻¹c with the shrinkage s."""
     (n, q), both = predictors.shape, np.hstack([predictors, modes])
     products = (predictors[:, :, None] * both[:, None, :]).reshape(n, -1)
     sums = kernel @ np.hstack([np.ones((n, 1)), both, products])

@@ -28,28 +28,14 @@ MOST_FUNCTIONS, MOST_BYTES = 50, 2**28
 
 @dataclass(frozen=True)
 class Projection:
-    """Values of functions at all frames, one trajectory after another.
+    """Values of functions at all frames, one trajectory after another."""
 
-    Attributes
-    ----------
-    values : ndarray of shape (n_frames, q)
-    owner : ndarray of int of shape (n_frames,)
-        Trajectory of each frame.
-    rows : ndarray of int of shape (n_frames,)
-        Row of X of each frame.
-    weight : ndarray of shape (n_frames,) or None
-    n_modes : int
-        Number of modes, which are the first functions; their correlation time determines the length of blocks.
-    lag, time_step : int, float
-        Lag of the fit in frames, and time between frames.
-    """
-
-    values: np.ndarray
-    owner: np.ndarray
-    rows: np.ndarray
+    values: np.ndarray  # (n_frames, q)
+    owner: np.ndarray  # trajectory of each frame
+    rows: np.ndarray  # row of X of each frame
     weight: np.ndarray | None
-    n_modes: int
-    lag: int
+    n_modes: int  # the first functions are the modes, whose correlation time determines the length of blocks
+    lag: int  # of the fit, in frames
     time_step: float
 
     @property
@@ -121,25 +107,10 @@ def project(
     n_functions: int | None = None,
     memory_limit: float | None = None,
 ) -> Projection:
-    """Evaluate the leading functions of a fit at all frames.
+    """Evaluate the modes of pairs of frames, and the functions that follow them, at all frames.
 
-    Parameters
-    ----------
-    basis : Basis
-    moments : Moments
-        Sums of the fit, from which functions beyond the modes are found.
-    modes : Modes
-        Modes of pairs of frames.
-    regularization : float
-    source : Source
-        Frames at equal time steps, of known number.
-    groups : array-like of shape (n_frames,), optional
-        Trajectory of each frame.
-    weight : ndarray of shape (n_frames,), optional
-    n_functions : int, optional
-        Maximum number of functions, but at least the modes; by default as many as memory allows, up to 50.
-    memory_limit : float, optional
-        Megabytes.
+    `n_functions` is the maximum number of functions, but at least the modes; by default as many as memory allows, up
+    to 50.
     """
     n, lag = source.n_samples, modes.clock.lag
     if n is None:

@@ -174,11 +174,7 @@ def gradient_products(modes: ModeBasis, X: np.ndarray, weight: np.ndarray) -> np
 
 
 def metric_matrix(products: np.ndarray, modes: Modes) -> np.ndarray:
-    """Return M = Σ_k E ∇φ_k ∇φ_kᵀ/rate_k of shape (d, d).
-
-    With E|∇φ_k|² = rate_k (for the identity as diffusion tensor) every mode adds 1 to its trace. Modes of pairs of
-    frames, whose rates have another unit, are normalised to add 1. `products` come from `gradient_products`.
-    """
+    """Return M = Σ_k E ∇φ_k ∇φ_kᵀ/rate_k; modes of pairs, whose rates have another unit, add 1 to its trace."""
     rates = modes.rates if modes.clock.lag is None else np.trace(products, axis1=1, axis2=2)
     per_rate = np.divide(1, rates, out=np.zeros_like(rates), where=rates > 0)  # the gradient is 0 if the rate is 0
     return np.einsum("kij,k->ij", products, per_rate)

@@ -117,11 +117,9 @@ class Resampling:
 def basic_intervals(estimate: np.ndarray, samples: np.ndarray, confidence: float, n_blocks: int) -> np.ndarray:
     """Return basic bootstrap intervals [2θ̂ - q_high, 2θ̂ - q_low], on a last axis, for quantiles q of the resamples.
 
-    Two corrections for small numbers, without which the intervals are too narrow. The quantile p of n resamples is the
-    value at rank (n + 1)p, which another value exceeds with probability 1 - p. The means of resamples of B blocks vary
-    by √((B - 1)/B) of the variation of means of B blocks, and this spread has B - 1 degrees of freedom: distances from
-    the median of the resamples are multiplied by √(B/(B - 1)) t/z, for the quantiles t of Student's law and z of the
-    normal law.
+    Two corrections for small numbers: the quantile p of n resamples is the value at rank (n + 1)p, and distances from
+    the median are multiplied by √(B/(B - 1)) t/z, for the quantiles t of Student's law with B - 1 degrees of freedom
+    and z of the normal law, because means of resamples of B blocks vary by √((B - 1)/B) of the means of B blocks.
     """
     upper = (1 + confidence) / 2
     factor = np.sqrt(n_blocks / (n_blocks - 1)) * stats.t.ppf(upper, n_blocks - 1) / stats.norm.ppf(upper)
@@ -132,11 +130,9 @@ def basic_intervals(estimate: np.ndarray, samples: np.ndarray, confidence: float
 def joint_intervals(estimates: np.ndarray, samples: np.ndarray, confidence: float, n_blocks: int) -> np.ndarray:
     """Return basic bootstrap intervals that hold simultaneously with the given confidence, shape (n, 2).
 
-    With medians m_j of the resamples θ*_j and root mean square deviations s_j from them, the largest |θ*_j - m_j|/s_j
-    of a resample exceeds its quantile q with probability 1 - confidence, and so do the intervals 2θ̂_j - m_j ± q s_j.
-    Correlated estimates, such as time scales at neighbouring lags, widen the intervals little, unlike with Bonferroni.
-    As in `basic_intervals`, q becomes √(B/(B - 1)) times the quantile of Student's law with B - 1 degrees of freedom
-    that has the same tail probability as q in the normal law. Samples that are not finite are left out.
+    The intervals are 2θ̂_j - m_j ± q s_j with medians m_j of the resamples θ*_j, root mean square deviations s_j and
+    the quantile q of the largest |θ*_j - m_j|/s_j, corrected as in `basic_intervals`. Samples that are not finite are
+    left out. Correlated estimates widen the intervals little, unlike with Bonferroni.
     """
     centre = np.median(samples, axis=0)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -153,10 +149,8 @@ def joint_intervals(estimates: np.ndarray, samples: np.ndarray, confidence: floa
 def optimistic_intervals(estimate: np.ndarray, samples: np.ndarray, confidence: float, n_blocks: int) -> np.ndarray:
     """Return basic bootstrap intervals for any bias of the estimate between zero and the bias of the resamples.
 
-    The slowest modes are found anew in every resample, and modes look slower on the samples they were fitted to. A
-    resample contains 63 % of the blocks, some of them several times, and is more optimistic than the fit of all blocks:
-    the reflection removes an upper limit of the optimism. If this exceeds the spread, the reflected interval alone
-    would not contain its own estimate; this one always does.
+    Modes look slower on the samples they were fitted to, more so in a resample, which contains 63 % of the blocks: the
+    reflection removes an upper limit of this optimism. The reflected interval alone may not contain its own estimate.
     """
     reflected = basic_intervals(estimate, samples, confidence, n_blocks)
     optimism = np.median(samples, axis=0) - estimate

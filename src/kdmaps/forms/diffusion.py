@@ -54,16 +54,9 @@ class DiffusionTensor:
     """A validated diffusion tensor: constant (the energy then keeps its one-Gram cost) or given per sample.
 
     In general D(x) = C ± F(x)F(x)ᵀ with a constant part C (`constant`, None is 0), the factor F of `rows` and the sign
-    `sign`; only tangent spaces (`kdmaps.forms.tangent`) have both parts.
-
-    Parameters
-    ----------
-    value : None, number, array, Factor or callable
-        None is the identity. A number, (d,) diagonal or (d, d) matrix is constant. Per sample: an array (n, d, d), a
-        factor (n, d, k) with D = FFᵀ (wrap it in `Factor` if k = d), or a callable that maps samples (n, d) to an
-        array (n,) of scalars, (n, d) of diagonals, (n, d, d), (n, d, k), or a `Factor`.
-    dim : int
-        Number of columns of X.
+    `sign`; only tangent spaces (`kdmaps.forms.tangent`) have both parts. `value` is the `diffusion` of estimators: None
+    (the identity), a number, (d,) diagonal or (d, d) matrix; per sample (n, d, d), (n, d, k), a `Factor`, or a callable
+    that maps samples (n, d) to such an array, to (n,) scalars or to (n, d) diagonals.
     """
 
     sign: float = 1.0

@@ -114,13 +114,7 @@ def make_form(
     *,
     spaces: TangentSpaces | None = None,
 ) -> EnergyForm:
-    """Make the form of an estimator's argument `diffusion` at the samples of a source (or of an array).
-
-    Parameters
-    ----------
-    diffusion, source, sample_weight, spaces :
-        As in `kdmaps.forms.tangent.checked_tensor`.
-    """
+    """Make the form of an estimator's argument `diffusion` at the samples of a source (or of an array)."""
     return EnergyForm(checked_tensor(diffusion, source, sample_weight, spaces=spaces))
 
 

@@ -24,15 +24,7 @@ MATRICES_PER_THREAD, MATRICES = 4, 10
 
 
 def make_loop(basis: Basis, engine: str | None) -> Loop:
-    """Return the loop that sums the features of a basis over samples.
-
-    Parameters
-    ----------
-    basis : Basis
-    engine : {"numba", "jax"} or None
-        None selects JAX if an accelerator is available and `JaxLoop` supports the basis, else the compiled loop, which
-        is the basis itself.
-    """
+    """Return the loop that sums the features: the basis itself, or JAX if asked for or with an accelerator."""
     if engine == "numba" or (engine is None and not has_accelerator()):
         return basis
     optional("jax", "learn", "Sums with engine='jax'")
@@ -66,8 +58,7 @@ def chunk_rows(
 ) -> int:
     """Return samples per chunk for which a fit stays within `memory_limit` megabytes, all threads together.
 
-    The limit covers chunks, accumulators, the p×p matrices of the solve and `kept` more of them, not the samples
-    themselves, nor the libraries. `row_bytes` defaults to the value of the loop.
+    The limit covers chunks, accumulators, the p×p matrices of the solve and `kept` more of them.
     """
     if memory_limit is None:
         return loop.chunk_rows

@@ -21,12 +21,7 @@ CHUNK_BYTES = 64 * 2**20
 
 
 class JaxLoop:
-    """The sum over samples of a basis on JAX's default device, accumulated in float64.
-
-    Parameters
-    ----------
-    basis : FourierBasis, or LandmarkBasis of a radial kernel
-    """
+    """The sum over samples of a basis on JAX's default device, accumulated in float64."""
 
     def __init__(self, basis: Basis):
         if not self.supports(basis):
@@ -48,12 +43,7 @@ class JaxLoop:
         return {"rows": rows, "sums": None}
 
     def step(
-        self,
-        state: dict[str, Any],
-        X: np.ndarray,
-        root_weight: np.ndarray,
-        tensor: TensorRows,
-        constant: np.ndarray | None,
+        self, state: dict[str, Any], X: np.ndarray, root_weight: np.ndarray, tensor: TensorRows, constant: Any
     ) -> None:
         """Add a chunk, without waiting for the device."""
         # Samples of weight 0 fill the last chunk: all chunks have one shape, for which the code is compiled once.
@@ -105,14 +95,7 @@ def _fourier(Y: Any, root: Any, scalar: Any, factor: Any, frequencies: Any, dtyp
 
 @partial(jax.jit, static_argnames=("kernel", "has_constant"))
 def _landmarks(
-    Y: Any,
-    root: Any,
-    scalar: Any,
-    factor: Any,
-    landmarks: Any,
-    metric: Any,
-    kernel: Kernel,
-    has_constant: bool,
+    Y: Any, root: Any, scalar: Any, factor: Any, landmarks: Any, metric: Any, kernel: Kernel, has_constant: bool
 ) -> dict[str, Any]:
     y, zeta = kernel.coordinates(Y), kernel.coordinates(landmarks)
     s = _squared_distances(y, zeta)

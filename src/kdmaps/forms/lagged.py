@@ -44,18 +44,10 @@ class _State:
 
 @dataclass(frozen=True)
 class LaggedForm:
-    """Sums of features over pairs of frames; their `Moments` have L_τ for energy.
-
-    Parameters
-    ----------
-    lag : int
-        Number of frames from the first to the second frame of a pair.
-    reversible : bool, default=True
-        If False, the direction of time matters, and `Moments.flow` is summed too: one more product.
-    """
+    """Sums of features over pairs of frames; their `Moments` have L_τ for energy."""
 
     lag: int
-    reversible: bool = True
+    reversible: bool = True  # if False, `Moments.flow` is summed too: one more product
     spaces = None
 
     def part(self, rows: slice) -> LaggedForm:
@@ -80,9 +72,8 @@ class LaggedForm:
         """Sum over the pairs of a source, in chunks over all cores.
 
         With s = φ(x) + φ(y) and δ = φ(y) - φ(x): Σw·½(φφᵀ of both frames) = ¼Σw(ssᵀ + δδᵀ), and L_τ sums ½wδδᵀ. Two
-        symmetric products take two thirds of the work of computing C₀ and C_τ.
-
-        Parameters are as in `EnergyForm.moments`, with pairs for samples; `engine` is ignored, since pairs have one.
+        symmetric products take two thirds of the work of computing C₀ and C_τ. Parameters are as in
+        `EnergyForm.moments`; `engine` is ignored, since pairs have one.
         """
         p, single = basis.n_features, basis.dtype == np.float32
 
@@ -129,11 +120,8 @@ class LaggedForm:
                 state.change += root[part] @ difference
 
     def _features(self, basis: Basis, first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the features of both frames of each pair; consecutive frames are computed once.
-
-        Sums of pairs load the compiled code anyway, so it is used for few pairs too.
-        """
-        lag = self.lag
+        """Return the features of both frames of each pair; consecutive frames are computed once."""
+        lag = self.lag  # with infinite `n_rows` below: the compiled code is loaded anyway
         if lag < len(first) and np.array_equal(first[lag:], second[:-lag]):
             frames = np.concatenate([first, second[-lag:]])
             features = basis.features(frames, np.inf).astype(basis.dtype, copy=False)

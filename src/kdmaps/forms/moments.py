@@ -67,16 +67,9 @@ class Moments:
 
     def __mul__(self, factor: float) -> Moments:
         """Multiply every sample weight by `factor`."""
-        return Moments(
-            self.count,
-            factor * self.weight,
-            factor**2 * self.weight_squared,
-            factor * self.total,
-            factor * self.gram,
-            factor * self.energy,
-            None if self.flow is None else factor * self.flow,
-            None if self.change is None else factor * self.change,
-        )
+        names = ("weight", "total", "gram", "energy", "flow", "change")
+        scaled = {name: factor * value for name in names if (value := getattr(self, name)) is not None}
+        return replace(self, weight_squared=factor**2 * self.weight_squared, **scaled)
 
     __rmul__ = __mul__
 
@@ -136,16 +129,8 @@ class Moments:
     def unpack(packed: Packed) -> list[Moments]:
         """Return the moments of every set."""
         return [
-            Moments(
-                int(numbers[0]),
-                float(numbers[1]),
-                float(numbers[2]),
-                total,
-                mirror(both[:, :-1].copy()),
-                mirror(both[:, 1:].T.copy()),
-                *flow,
-            )
-            for numbers, total, both, *flow in zip(*packed, strict=True)
+            Moments(int(count), float(w), float(w2), a, mirror(ge[:, :-1].copy()), mirror(ge[:, 1:].T.copy()), *flow)
+            for (count, w, w2), a, ge, *flow in zip(*packed, strict=True)
         ]
 
 
@@ -157,10 +142,7 @@ def sum_moments(parts: Iterable[Moments]) -> Moments:
 def add_exactly(
     part: Moments, total: Moments | None = None, carry: Moments | None = None
 ) -> tuple[Moments, Moments | None]:
-    """Return `total` + `part`, and the rounding error of this sum, to be given as `carry` with the next part.
-
-    Compensated summation (Knuth's two-sum): after any number of parts, the error is as small as for one addition.
-    """
+    """Return `total` + `part`, and the error of this sum (Knuth's two-sum), the `carry` of the next part."""
     if total is None:
         return part, None
     part = part if carry is None else part + carry
@@ -182,19 +164,11 @@ class StackedMoments:
 
 
 class GeneratorMoments(NamedTuple):
-    """Sums that determine the residual of any combination of features under a generator 𝒢.
+    """Sums that determine the residual of any combination of features under a generator 𝒢."""
 
-    Attributes
-    ----------
-    square, cross : ndarray of shape (p, p)
-        E (𝒢φ)(𝒢φ)ᵀ and E (𝒢φ)φᵀ.
-    image : ndarray of shape (p,)
-        E 𝒢φ: zero under the stationary law; for its samples, a sampling error.
-    """
-
-    square: np.ndarray
-    cross: np.ndarray
-    image: np.ndarray
+    square: np.ndarray  # E (𝒢φ)(𝒢φ)ᵀ
+    cross: np.ndarray  # E (𝒢φ)φᵀ
+    image: np.ndarray  # E 𝒢φ: zero under the stationary law
 
 
 def generator_moments(

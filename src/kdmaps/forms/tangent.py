@@ -186,10 +186,7 @@ class TangentSpaces:
 
 
 class TangentTensor(DiffusionTensor):
-    """D = εI + (1-ε)TTᵀ with tangent directions T, or I - (1-ε)NNᵀ with normal directions N, whichever are fewer.
-
-    The constant part costs nothing beyond the Gram matrix, so the energy on a hypersurface costs one more product.
-    """
+    """D = εI + (1-ε)TTᵀ with tangent directions T, or I - (1-ε)NNᵀ with normal directions N, whichever are fewer."""
 
     spaces: TangentSpaces
     constant: np.ndarray | None
@@ -234,16 +231,7 @@ def checked_tensor(
     *,
     spaces: TangentSpaces | None = None,
 ) -> DiffusionTensor:
-    """Return the diffusion tensor of an estimator's argument at the samples X.
-
-    Parameters
-    ----------
-    diffusion : None, "tangent", TangentDiffusion, or as for `DiffusionTensor`
-    X : array of shape (n_samples, d), or Source
-    sample_weight : ndarray of shape (n_samples,), optional
-    spaces : TangentSpaces, optional
-        Replaces the tangent spaces of X for "tangent".
-    """
+    """Return the diffusion tensor of an estimator's argument at the samples X; `spaces` replaces those of X."""
     if isinstance(diffusion, str) and diffusion != "tangent":
         raise ValueError(f"diffusion must be None, 'tangent', a number, an array or a callable, got {diffusion!r}.")
     if isinstance(diffusion, str | TangentDiffusion):

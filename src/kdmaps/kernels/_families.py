@@ -239,10 +239,7 @@ class Laplacian(_Family):
 
 
 def _bessel_profile(nu: float, t: Any, xp: Any) -> Any:
-    """Evaluate g_ν(t) = √(2/π) t^ν K_ν(t) for half-integer ν = n+½; K_{-ν} = K_ν.
-
-    It is θ_n(t)e^{-t} with the reverse Bessel polynomial θ_n(t) = Σ_k (n+k)!/((n-k)! k! 2^k) t^{n-k}.
-    """
+    """Evaluate g_ν(t) = θ_n(t)e^{-t}, ν = n+½, with θ_n(t) = Σ_k (n+k)!/((n-k)! k! 2^k) t^{n-k}; K_{-ν} = K_ν."""
     if nu < 0:
         return t ** (2 * nu) * _bessel_profile(-nu, t, xp)
     n, polynomial = round(nu - 0.5), 1.0

@@ -30,27 +30,13 @@ def guarded_reciprocal(difference: Any, scale: Any) -> Any:
 
 
 class LeadingModes(NamedTuple):
-    """The r leading eigenpairs of Σa = μBa, and approximations of a few more.
+    """The r leading eigenpairs of Σa = μBa, and approximations of a few more."""
 
-    Attributes
-    ----------
-    values : ndarray of shape (b,)
-        μ, descending; values beyond the first r are approximate where b < p.
-    vectors : ndarray of shape (p, r)
-        V, with VᵀΣV = 1.
-    reduced : ndarray of shape (p, b)
-        The orthonormal eigenvectors y = Kᵀa of C.
-    factor : ndarray of shape (p, p)
-        Kᵀ, upper triangular.
-    operator : ndarray of shape (p, p)
-        C.
-    """
-
-    values: np.ndarray
-    vectors: np.ndarray
-    reduced: np.ndarray
-    factor: np.ndarray
-    operator: np.ndarray
+    values: np.ndarray  # (b,): μ, descending; approximate beyond the first r where b < p
+    vectors: np.ndarray  # (p, r): V, with VᵀΣV = 1
+    reduced: np.ndarray  # (p, b): the orthonormal eigenvectors y = Kᵀa of C
+    factor: np.ndarray  # (p, p): Kᵀ, upper triangular
+    operator: np.ndarray  # (p, p): C
 
     def adjoint(self, by_vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the left factors S and T of Σ̄ = sym(SVᵀ) and B̄ = sym(TVᵀ) for a loss of the space of the modes.
@@ -80,18 +66,9 @@ class LeadingModes(NamedTuple):
 def leading_modes(
     covariance: np.ndarray, penalty: np.ndarray, n_modes: int, rounding: float, start: np.ndarray | None = None
 ) -> LeadingModes | None:
-    """Solve Σa = μBa; None where B is not positive definite or the samples do not determine the modes.
+    """Solve Σa = μBa, from `start`, the `reduced` of a similar problem.
 
-    Parameters
-    ----------
-    covariance, penalty : ndarray of shape (p, p)
-        Σ and B.
-    n_modes : int
-        r.
-    rounding : float
-        A mode a is determined by the samples if μ exceeds this times |a|².
-    start : ndarray of shape (p, b), optional
-        `reduced` of a similar problem, to start from.
+    None where B is not positive definite or the samples do not determine the modes: μ exceeds `rounding` |a|².
     """
     # Symmetric: the transpose is the same matrix in the order of LAPACK, which copies the other order.
     factor, info = lapack.dpotrf(penalty.T)

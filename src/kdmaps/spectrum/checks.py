@@ -46,15 +46,7 @@ def or_fewer(before: int) -> str:
 
 
 def agreement_check(agreement: float, suggested: int | None = None) -> Check:
-    """Check whether the modes of different folds span the same space.
-
-    Parameters
-    ----------
-    agreement : float
-        Mean squared cosine between the mode spaces of the folds and of all samples.
-    suggested : int, optional
-        A number of modes with better agreement.
-    """
+    """Check whether the modes of different folds span the same space; `suggested` modes agree better."""
     better = "" if suggested is None else f" (suggested: {suggested})"
     warning = UnreliableModesWarning(
         f"The folds disagree on the mode space (mean squared cosine {agreement:.2f}): use more samples or another "

@@ -9,18 +9,10 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Clock:
-    """Conversion between the quotients aᵀLa/aᵀΣa of modes and their rates.
+    """Conversion between the quotients aᵀLa/aᵀΣa of modes and their rates."""
 
-    Attributes
-    ----------
-    lag : int or None
-        Number of frames between the two frames of a pair. None for the energy form, whose quotients are rates.
-    time_step : float
-        Time between frames.
-    """
-
-    lag: int | None = None
-    time_step: float = 1.0
+    lag: int | None = None  # in frames; None for the energy form, whose quotients are rates
+    time_step: float = 1.0  # time between frames
 
     @property
     def duration(self) -> float:
@@ -47,10 +39,7 @@ class Clock:
         return -inside / ((1 - inside) * np.log1p(-inside))
 
     def inefficiency(self, quotients: np.ndarray) -> float:
-        """Return the number of pairs per independent pair, for the slowest of the modes.
-
-        With the autocorrelation ρ from one frame to the next, n frames count as n(1-ρ)/(1+ρ) independent frames.
-        """
+        """Return pairs per independent pair, (1+ρ)/(1-ρ) with the autocorrelation ρ of the slowest mode per frame."""
         if self.lag is None:
             return 1.0
         step = np.clip(1 - np.min(quotients), 0, 1) ** (1 / self.lag)

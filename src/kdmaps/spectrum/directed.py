@@ -40,14 +40,7 @@ def find_directed_modes(
     """Return the most correlated functions f of first and g of second frames, longest time scale first.
 
     These are the singular functions of the transfer operator, of unit variance, from an eigenproblem of twice the size.
-    The quotients are 1 - σ with the correlations σ of f and g.
-
-    Parameters
-    ----------
-    moments : Moments
-        With a flow.
-    ridge, n_components, regularization, clock :
-        As in `kdmaps.spectrum.pencil.find_modes`; λ weighs ½(‖f‖² + ‖g‖²).
+    The quotients are 1 - σ with the correlations σ of f and g; λ weighs ½(‖f‖² + ‖g‖²).
     """
     sums, first, second = doubled(moments)
     p = len(first)
@@ -63,15 +56,7 @@ def find_directed_modes(
 
 
 def directed_score(moments: Moments) -> float:
-    """Return the VAMP-2 score Σσ² of r functions f and r functions g on held-out pairs.
-
-    σ are the canonical correlations of f(x) and g(y). The r leading singular functions maximise the expected score.
-
-    Parameters
-    ----------
-    moments : Moments
-        Of the 2r functions (f, g), with a flow.
-    """
+    """Return the VAMP-2 score Σσ² of functions (f, g), with the canonical correlations σ of f(x) and g(y)."""
     sums, _, _ = doubled(moments)
     r = len(moments.total) // 2
     f, g = slice(0, r), slice(3 * r, 4 * r)  # f of first frames, g of second frames

@@ -36,17 +36,7 @@ CLOSE_STEPS = np.array([12, 6])
 def chebyshev(
     apply: Callable[[np.ndarray], np.ndarray], vectors: np.ndarray, image: np.ndarray, bound: float, degree: int
 ) -> np.ndarray:
-    """Return T_m(2A/b - 1)v with the Chebyshev polynomial T_m: at most 1 on [0, b], it grows fastest beyond.
-
-    Parameters
-    ----------
-    apply : callable
-        v → Av.
-    vectors, image : ndarray
-        v and Av.
-    bound, degree : float, int
-        b and m.
-    """
+    """Return T_m(2A/b - 1)v of `vectors` v with `image` Av; the Chebyshev polynomial T_m grows beyond [0, b]."""
     before, now = vectors, 2 / bound * image - vectors
     for _ in range(degree - 1):
         before, now = now, 2 * (2 / bound * apply(now) - now) - before
@@ -56,15 +46,8 @@ def chebyshev(
 def leading_pairs(C: np.ndarray, n_modes: int, start: np.ndarray | None) -> tuple[np.ndarray, np.ndarray] | None:
     """Return r + `EXTRA` leading eigenpairs of a symmetric matrix, the first r converged; None if these are not found.
 
-    Each round filters the vectors by the Chebyshev polynomial of [0, θ] with their smallest Ritz value θ.
-
-    Parameters
-    ----------
-    C : ndarray of shape (p, p)
-    n_modes : int
-        r.
-    start : ndarray of shape (p, r + EXTRA) or None
-        Eigenvectors of a similar matrix; otherwise the iteration starts from random vectors.
+    Each round filters the vectors by the Chebyshev polynomial of [0, θ] with their smallest Ritz value θ. `start` are
+    eigenvectors of a similar matrix; otherwise the iteration starts from random vectors.
     """
     shape = (len(C), n_modes + EXTRA)
     Y = np.random.default_rng(0).standard_normal(shape) if start is None or start.shape != shape else start
@@ -87,31 +70,16 @@ def leading_pairs(C: np.ndarray, n_modes: int, start: np.ndarray | None) -> tupl
 
 
 class FoldPath(NamedTuple):
-    """Modes of all samples and of the training samples of F folds at m regularizations.
+    """Modes of all samples and of the training samples of F folds at m regularizations."""
 
-    Attributes
-    ----------
-    known : ndarray of shape (m,)
-        True where the samples determine all r modes.
-    values : ndarray of shape (m, 1+F, r)
-        μ, of all samples first.
-    rates : ndarray of shape (m, r)
-        Of all samples.
-    modes : ndarray of shape (m, 1+F, r, p)
-        Coefficients of unit variance, in rows.
-    forms : ndarray of shape (m, F, 7, r, r)
-        For the modes V of a fold and A of all samples: VᵀΣV and VᵀLV of the test samples, VᵀRV, VᵀLV of the training
-        samples, VᵀΣA and VᵀΣV of all samples, and the rotation of V towards A.
-    weight : ndarray of shape (1+2F,)
-        Of all samples, training samples, test samples.
-    """
-
-    known: np.ndarray
-    values: np.ndarray
-    rates: np.ndarray
-    modes: np.ndarray
+    known: np.ndarray  # (m,): True where the samples determine all r modes
+    values: np.ndarray  # (m, 1+F, r): μ, of all samples first
+    rates: np.ndarray  # (m, r), of all samples
+    modes: np.ndarray  # (m, 1+F, r, p): coefficients of unit variance, in rows
+    # (m, F, 7, r, r), for the modes V of a fold and A of all samples: VᵀΣV and VᵀLV of the test samples, VᵀRV, VᵀLV of
+    # the training samples, VᵀΣA and VᵀΣV of all samples, and the rotation of V towards A.
     forms: np.ndarray
-    weight: np.ndarray
+    weight: np.ndarray  # (1+2F,): of all samples, training samples, test samples
 
 
 def cross_fit_path(
@@ -129,21 +97,8 @@ def cross_fit_path(
     Each step multiplies by (L+λR)⁻¹Σ; a Rayleigh–Ritz projection follows the last one. The folds start from the modes
     of all samples. Held-out scores agree with the scores of exact modes to about 1 %.
 
-    Parameters
-    ----------
-    members : ndarray of shape (1+2F, C) of bool
-        Classes that make up all samples, the training samples of each fold, and the test samples of each fold.
-    classes : sequence of C Moments
-    ridge : ndarray of shape (p, p) or None
-        R; None is the identity.
-    lambdas : ndarray of shape (m,)
-    n_modes : int
-        r.
-    center : bool
-    steps : ndarray of two int
-        As `STEPS`.
-    bound : float
-        A known upper bound of all μ beyond the first r; 0 if there is none.
+    `members` (1+2F, C) has the classes that make up all samples, the training samples of each fold, and the test
+    samples of each fold; `bound` is a known upper bound of all μ beyond the first r, or 0.
     """
     n_sets, m, p = 1 + len(members) // 2, len(lambdas), len(classes[0].total)
     S, L, weight, trace = _operators(members, classes, center)
@@ -198,18 +153,7 @@ def _forms(V: np.ndarray, A: np.ndarray, S: np.ndarray, L: np.ndarray, R: np.nda
 
 
 def _iterated(covariances: np.ndarray, factors: np.ndarray, start: np.ndarray, steps: int, bound: float) -> np.ndarray:
-    """Return orthonormal rows after some steps with B⁻¹Σ from the rows of `start`, for the n sets at every λ.
-
-    Parameters
-    ----------
-    covariances : ndarray of shape (n, p, p)
-        Σ.
-    factors : ndarray of shape (m, n, p, p)
-        Cholesky factors of B by `factorise`.
-    start : ndarray of shape (m, n, k, p)
-    steps, bound :
-        As in `cross_fit_path`.
-    """
+    """Return orthonormal rows after some steps with B⁻¹Σ from the rows of `start` (m, n, k, p), n sets at m λ."""
 
     def apply(rows: np.ndarray) -> np.ndarray:
         rows = rows @ covariances
@@ -232,10 +176,7 @@ def _iterated(covariances: np.ndarray, factors: np.ndarray, start: np.ndarray, s
 def _ritz(
     covariances: np.ndarray, energies: np.ndarray, R: np.ndarray, lambdas: np.ndarray, vectors: np.ndarray, n: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the n largest μ of Σa = μBa, B = L+λR, in the span of some rows, and the rows a, with aᵀBa = 1.
-
-    μ is 0 where rows are not finite or dependent.
-    """
+    """Return the n largest μ (0 for unusable rows) of Σa = μ(L+λR)a in the span of some rows, and the rows a."""
     sound = np.all(np.isfinite(vectors), axis=(2, 3), keepdims=True)
     vectors = np.where(sound, vectors, np.eye(*vectors.shape[2:]))
     columns = vectors.swapaxes(2, 3)
@@ -252,8 +193,7 @@ def _ritz(
 def seen_directions(second_moment: np.ndarray, energy: np.ndarray, worthwhile: float = 0.4) -> np.ndarray | None:
     """Return orthonormal directions outside of which the samples have neither variance nor energy, to rounding.
 
-    By pivoted Cholesky decomposition of the sum of both matrices, each divided by its trace. None if these are more
-    than the fraction `worthwhile` of all directions: a smooth kernel leaves few, a rough one nearly all.
+    None if these are more than the fraction `worthwhile` of all: a smooth kernel leaves few, a rough one nearly all.
     """
     matrix = second_moment / np.trace(second_moment) + energy / np.trace(energy)
     factor, pivots, rank, _ = lapack.dpstrf(matrix, lower=1, tol=ROUNDING * matrix.diagonal().max())

@@ -90,10 +90,7 @@ def rounding_variance(moments: Moments, coefficients: np.ndarray) -> np.ndarray:
 
 
 def single_precision_warnings(moments: Moments, coefficients: np.ndarray) -> list[UnreliableModesWarning]:
-    """Return a warning if the rounding of features in single precision is large compared with a mode.
-
-    Rounding of size ε in each feature is noise of variance at most ε tr(Σ)|a|² in a mode with coefficients a.
-    """
+    """Return a warning if the rounding ε of features, of variance at most ε tr(Σ)|a|², is large in a mode."""
     noise = SINGLE_ROUNDING * np.trace(moments.covariance()) * np.einsum("mk,mk->k", coefficients, coefficients)
     spoiled = np.flatnonzero(noise > MAX_SINGLE_NOISE)
     if not spoiled.size:

@@ -21,12 +21,7 @@ def content_digest(*values: Any) -> str:
     """Return a digest of the content of values: numbers, text, arrays, containers, functions, plain objects.
 
     A function counts with its code, defaults, closure and the global values of its module that it names; functions of
-    other modules that it calls count with their code alone. Values of equal content have the same digest.
-
-    Raises
-    ------
-    ValueError
-        For an object whose content is not accessible, such as an open file.
+    other modules that it calls count with their code alone.
     """
     digest = _Digest()
     for value in values:

@@ -62,8 +62,7 @@ def naming_full_disk(*paths: Path) -> Iterator[None]:
 def replacing(*paths: PathLike) -> Iterator[list[BinaryIO]]:
     """Binary files to write, which get their names only when the block ends without an exception.
 
-    Until then each has a temporary name in its directory, and existing files of these names are untouched. None is
-    renamed before all of them are safely on the disk: after a failure, none of them is new.
+    None is renamed before all of them are safely on the disk: after a failure, none of them is new.
     """
     targets = [Path(path) for path in paths]
     for target in targets:

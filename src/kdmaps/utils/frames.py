@@ -57,14 +57,8 @@ def split_rows(values: Any, lengths: Sequence[int]) -> list[Any]:
 def join_rows(name: str, given: Any, lengths: Sequence[int] | None = None) -> Any:
     """Join a list of arrays, one for each trajectory, that hold one entry per frame: labels, masks, weights.
 
-    Parameters
-    ----------
-    name : str
-        The argument, for messages.
-    given : list of array-like of shape (n_frames_i,), or anything else
-        Anything else, such as a list of single numbers, is returned unchanged.
-    lengths : sequence of int, optional
-        Number of frames of each trajectory, where known, to detect arrays in another order.
+    Anything else, such as a list of single numbers, is returned unchanged. `lengths` are the numbers of frames of the
+    trajectories, where known.
     """
     if not isinstance(given, list | tuple) or not given or any(np.ndim(part) != 1 for part in given):
         return given

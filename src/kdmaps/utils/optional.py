@@ -7,10 +7,7 @@ from types import ModuleType
 
 
 def optional(module: str, extra: str, what: str) -> ModuleType:
-    """Import an optional module, e.g. `optional("pyarrow.parquet", "tables", "Parquet files")`.
-
-    If it is missing, the error names the extra of kdmaps that installs it, and the feature `what` that needs it.
-    """
+    """Import an optional module, e.g. `optional("pyarrow.parquet", "tables", "Parquet files")`."""
     try:
         return import_module(module)
     except ImportError as error:

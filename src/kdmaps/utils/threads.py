@@ -48,8 +48,7 @@ def check_cancelled() -> None:
 def one_blas_thread() -> Iterator[None]:
     """Within this context, BLAS uses one thread per call.
 
-    The number of threads belongs to the process (with OpenMP, to the calling thread). Contexts of several threads
-    overlap and end in any order: the first one sets the number, the last one restores it.
+    Contexts of several threads overlap and end in any order: the first sets the number, the last restores it.
     """
     global _contexts, _before
     process, openmp = _blas_libraries()
@@ -102,21 +101,10 @@ def n_threads() -> int:
 
 
 def map_reduce(tasks: Iterable[Any], start: Callable[[], Any], step: Callable[[Any, Any], None]) -> list[Any]:
-    """Deal `tasks` to one thread per core; each thread adds its share to its own state.
+    """Deal `tasks` to one thread per core; `step(state, task)` adds a task to the state that its thread got by `start`.
 
-    Parameters
-    ----------
-    tasks : iterable
-        Thread t of T takes tasks t, t+T, t+2T, ...: the same split in every run, so the same rounding. An iterator is
-        advanced by the calling thread, while the others work, and at most a few tasks ahead.
-    start : callable
-        Makes a state.
-    step : callable
-        `step(state, task)` adds one task to a state, in place.
-
-    Returns
-    -------
-    states : list of the threads' states, in order
+    Thread t of T takes tasks t, t+T, t+2T, ...: the same split in every run, so the same rounding. An iterator is
+    advanced by the calling thread, at most a few tasks ahead.
     """
     workers = n_threads()
     if isinstance(tasks, Sized):

@@ -131,10 +131,7 @@ def checked_time(time: Any) -> float:
 
 
 def checked_weight(sample_weight: ArrayLike | None, X: Any) -> np.ndarray | None:
-    """Return `sample_weight` as floats, one per sample, not negative, not all zero; None stays None.
-
-    X is an array or a Source. For a stream of unknown length, the number of weights is checked after the first pass.
-    """
+    """Return `sample_weight` as floats, one per sample of an array or Source, not negative, not all zero; or None."""
     if sample_weight is None:
         return None
     sample_weight = as_numbers("sample_weight", sample_weight, "one number per sample")

@@ -15,10 +15,7 @@ _local = threading.local()
 
 @contextmanager
 def muted() -> Iterator[None]:
-    """Within this context, kdmaps issues no warnings in this thread, e.g. for internal fits.
-
-    The filters of `warnings` would apply to all threads.
-    """
+    """Within this context, kdmaps issues no warnings in this thread (filters of `warnings` apply to all threads)."""
     before, _local.muted = getattr(_local, "muted", False), True
     try:
         yield
