@@ -20,6 +20,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from experiments._fits import error_dots
+from experiments._references import paper_reference
 from experiments._runner import Row, grouped, load_samples, markdown, options_of, publish, rows_before, run_tasks
 from experiments.paper._protocol import uniform_mixture
 from kdmaps import metrics
@@ -78,7 +79,7 @@ def run(part: str, problem: str, seed: int, **settings: Any) -> list[Row]:
     """Return one row per method (of the paper or of kdmaps) for one sample of one problem."""
     system, X = load_samples(problem, seed)
     r = system.n_modes
-    truth, printed = system.reference(X, r), system.paper_reference(X)
+    truth, printed = system.reference(X, r), paper_reference(system, X)
     rows = []
 
     def add(method: str, modes: np.ndarray, **more: Any) -> None:

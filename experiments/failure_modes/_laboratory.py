@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from experiments._references import paper_reference
 from experiments._runner import Row
 from kdmaps import generators, metrics, problems
 from kdmaps.bases import Basis, FourierBasis, LandmarkBasis, make_basis
@@ -197,7 +198,7 @@ def landscape(lab: Laboratory) -> list[Row]:
                     **NOTHING,
                     **evaluation.terms,
                     "r2": metrics.subspace_r2(modes, system.reference(X, N_MODES)),
-                    "paper_r2": metrics.subspace_r2(modes, system.paper_reference(X)),
+                    "paper_r2": metrics.subspace_r2(modes, paper_reference(system, X)),
                     "mu": fit.eigenvalues,
                     "rates": fit.rates,
                     **lab.residual(basis, fit, center),

@@ -18,6 +18,7 @@ import numpy as np
 from scipy import special
 from sklearn.model_selection import KFold
 
+from experiments._references import paper_reference
 from experiments._runner import Row
 from kdmaps import metrics, problems
 from kdmaps.data.distances import median_distance
@@ -199,7 +200,7 @@ def measure(
         warnings.simplefilter("ignore")  # about modes that the paper's protocol cannot resolve
         model = METHODS[method](X, system.n_modes, seed, regularization, n_features)
     seconds = time.perf_counter() - start
-    modes, printed, truth = model.transform(X), system.paper_reference(X), system.reference(X, system.n_modes)
+    modes, printed, truth = model.transform(X), paper_reference(system, X), system.reference(X, system.n_modes)
     median = median_distance(X, random_state=seed)
     row = {
         "method": method,

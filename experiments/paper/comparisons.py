@@ -10,6 +10,7 @@ from typing import Self
 import numpy as np
 from matplotlib.figure import Figure
 
+from experiments._references import paper_reference
 from experiments._runner import Row
 from experiments.paper import _printed
 from experiments.paper._experiment import Call, Comparison, Experiment, now
@@ -161,7 +162,7 @@ def three_modes(problem: str, seed: int) -> Row:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         scores = {
-            m: metrics.subspace_r2(model.fit_transform(X), system.paper_reference(X)) for m, model in models.items()
+            m: metrics.subspace_r2(model.fit_transform(X), paper_reference(system, X)) for m, model in models.items()
         }
     return {**row, **scores}
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import kdmaps.problems as problems
+from experiments._references import paper_reference
 
 NAMES = [
     "ou2d-4 ou2d-16 ou3d ou10d ou20d dw1d dw1d-asym triplewell1d prinz triplewell2d muller-brown circle",
@@ -57,7 +58,7 @@ class TestContract:
         assert p.dim == int(digits[1] or digits[2] if digits else own) + int(more.partition("x")[0] or 0)
         assert p.n_modes == {"mdlike": 2, "muller": 2, "sphere": p.dim}.get(name.split("-")[0], 4)
         X = p.sample(200, random_state=3)
-        assert np.linalg.matrix_rank(p.paper_reference(X)) >= p.n_modes
+        assert np.linalg.matrix_rank(paper_reference(p, X)) >= p.n_modes
 
     def test_modes_do_not_depend_on_their_number(self, loaded, name):
         p = loaded[name]
@@ -111,8 +112,6 @@ class TestContract:
         for wrong in (X[0], np.hstack([X, X]), np.full_like(X, np.nan)):
             with pytest.raises(ValueError, match="X "):
                 p.eigenfunctions(wrong, 1)
-            with pytest.raises(ValueError, match="X "):
-                p.paper_reference(wrong)
         with pytest.raises(ValueError, match="x0 has 5 rows"):
             p.simulate(2, 0.1, n_trajectories=2, x0=X)
 

@@ -126,20 +126,6 @@ class Problem(ABC):
         """
         return self.eigenfunctions(X, self._complete_cluster(check_count(r, "r")))
 
-    def paper_reference(self, X: ArrayLike) -> Array:
-        """Evaluate the reference functions of the paper; the same as `reference` unless overridden.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, dim)
-            Points.
-
-        Returns
-        -------
-        ndarray of shape (n, n_modes or more)
-        """
-        return self.reference(X, self.n_modes)
-
     def simulate(
         self,
         n_steps: int,

@@ -26,18 +26,9 @@ TOLERANCE, MAX_CELLS = 1e-7, 2**16
 
 
 class Interval:
-    """Eigenpairs of -(w φ')'/w + q φ = rate φ with w = e^{-V} and no flux at the ends, counted from 0.
+    """Eigenpairs of -(w φ')'/w + q φ = rate φ with w = e^{-V}, killing q >= 0 and no flux at the ends, counted from 0.
 
-    The grid is doubled until the extrapolated rates agree to 1e-7.
-
-    Parameters
-    ----------
-    potential : callable
-        V, elementwise.
-    domain : (float, float)
-        The interval; it is trimmed to the range where V - min V < 50.
-    killing : callable, optional
-        q >= 0, elementwise; zero by default, in which case mode 0 is the constant.
+    The domain is trimmed to V - min V < 50, and the grid is doubled until the extrapolated rates agree to 1e-7.
     """
 
     def __init__(
@@ -64,10 +55,7 @@ class Interval:
         return self._rates[:k].copy()
 
     def functions(self, x: Array, k: int) -> Array:
-        """Evaluate the first `k` modes, of norm 1 under π and positive at the right end; shape (len(x), k).
-
-        Outside the domain, the value at its end is returned, as for the process reflected there.
-        """
+        """Evaluate the first `k` modes, of norm 1 under π, positive at the right end, constant outside the domain."""
         self._refine(k)
         assert self._functions is not None
         return self._functions(np.clip(x, *self.domain))[:, :k]
@@ -113,16 +101,8 @@ class Interval:
 class Rectangle:
     """Eigenpairs of -e^V ∇·(e^{-V} ∇φ) = rate φ on a rectangle with no flux through its sides, counted from rate 0.
 
-    Rates are extrapolated over three doubled grids (Romberg), modes over the two finest.
-
-    Parameters
-    ----------
-    potential : callable
-        V of points of shape (n, 2).
-    domain : ((float, float), (float, float))
-        Sides of the rectangle.
-    cells : int
-        Number of cells along each side of the coarsest grid.
+    Rates are extrapolated over three doubled grids (Romberg), of which the coarsest has `cells` cells along each side;
+    modes are extrapolated over the two finest.
     """
 
     def __init__(
@@ -143,10 +123,7 @@ class Rectangle:
         return self._rates[:k].copy()
 
     def functions(self, X: Array, k: int) -> Array:
-        """Evaluate the first `k` modes, of norm 1 under π; shape (n, k).
-
-        Outside the domain, the value at its boundary is returned.
-        """
+        """Evaluate the first `k` modes, of norm 1 under π, constant outside the domain; shape (n, k)."""
         self._refine(k)
         x, y = (np.clip(column, *side) for column, side in zip(X.T, self.domain, strict=True))
         return np.column_stack([function(x, y, grid=False) for function in self._functions[:k]])
@@ -227,23 +204,6 @@ def sample_box(
 
     The envelope is constant on each cell of a grid: e^{-V} at the corner where V is lowest, times e^{0.05} because V
     may be lower inside the cell.
-
-    Parameters
-    ----------
-    potential : callable
-        V of points of shape (n, d).
-    domain : tuple of (float, float)
-        Sides of the box.
-    cells : int
-        Number of cells along each side.
-    n : int
-        Number of points.
-    rng : numpy.random.Generator
-        Random number generator.
-
-    Returns
-    -------
-    ndarray of shape (n, d)
     """
     edges = [np.linspace(*side, cells + 1) for side in domain]
     corners = np.stack(np.meshgrid(*edges, indexing="ij"), axis=-1)

@@ -9,11 +9,10 @@ from math import comb, factorial, prod, sqrt
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy.linalg import null_space
 from scipy.special import i0e
 
-from kdmaps.problems.base import Array, Markov, Problem, check_count, check_points, check_positive
+from kdmaps.problems.base import Array, Markov, Problem, check_count, check_positive
 from kdmaps.problems.finite_volume import Interval
 
 #: Largest number of monomials of one degree, whose Laplacian is a dense matrix.
@@ -91,12 +90,6 @@ class NoisyCircle(Problem):
             values[:, column] = radial * wave * (np.sqrt(2) if mode.wave else 1)
         return values
 
-    def paper_reference(self, X: ArrayLike) -> Array:
-        """Evaluate the paper's reference: cos θ, sin θ, cos 2θ, sin 2θ of the polar angle, with variance 1."""
-        x, y = check_points(X, self.dim).T
-        angle = np.arctan2(y, x)
-        return np.sqrt(2) * np.column_stack([f(k * angle) for k in (1, 2) for f in (np.cos, np.sin)])
-
     def _trajectories(self, start: Array, n_steps: int, dt: float, rng: np.random.Generator) -> Array:
         turns = np.sqrt(2 * dt) * rng.standard_normal((len(start), n_steps))
         turns[:, 0] = np.arctan2(start[:, 1], start[:, 0])
@@ -117,20 +110,8 @@ def harmonics(dim: int, degree: int) -> list[tuple[Array, Array]]:
     In the basis e_a = x^a/√a! the Laplacian is Δe_a = Σ_j √(a_j (a_j - 1)) e_{a - 2δ_j}. The e_a are orthonormal for
     the Fischer product ⟨p, q⟩ = p(∂)q. On harmonic polynomials this product is E[pq] · d(d+2)…(d+2ℓ-2), so orthonormal
     null vectors of Δ are orthonormal harmonics up to a common factor. Δ preserves the parity of each exponent, which
-    splits the null space into small blocks.
-
-    Parameters
-    ----------
-    dim : int
-        Number of coordinates d.
-    degree : int
-        Degree ℓ >= 1.
-
-    Returns
-    -------
-    list of (factors, coefficients)
-        One block per parity: the coordinates of the factors of each monomial, shape (m, degree), and the coefficients
-        of q harmonics, shape (m, q).
+    splits the null space into small blocks. Each block has the coordinates of the factors of its monomials, shape
+    (m, degree), and the coefficients of q harmonics, shape (m, q).
     """
     n_monomials = comb(degree + dim - 1, degree)
     if n_monomials > MAX_MONOMIALS:

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterator, Sequence
-from itertools import count, islice
+from itertools import islice
 from math import fsum
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.stats import ortho_group
 
-from kdmaps.problems.base import Array, Diffusion, Problem, check_count, check_points, check_positive
+from kdmaps.problems.base import Array, Diffusion, Problem, check_count, check_positive
 from kdmaps.problems.langevin import double_well
 
 #: Standard deviation of the coordinates added by `nuisance`.
@@ -26,24 +26,9 @@ def slowest_products(
 ) -> tuple[Array, list[tuple[int, ...]]]:
     """List the `k` slowest products of modes as multi-indices, without the constant.
 
-    Best-first search: the parent of a multi-index has the last non-zero entry lowered by one, so every index enters the
-    heap once, and after all slower ones.
-
-    Parameters
-    ----------
-    level_rate : callable
-        ``level_rate(j, m)`` is the rate of mode m >= 1 of factor j, ascending in m.
-    n_factors : int
-        Number of factors.
-    k : int
-        Number of products.
-
-    Returns
-    -------
-    rates : ndarray of shape (k,)
-        Total rates, ascending.
-    indices : list of tuple of int
-        Multi-indices in that order; ties are ordered by degree, then earlier factors first.
+    ``level_rate(j, m)`` is the rate of mode m >= 1 of factor j, ascending in m. Best-first search: the parent of a
+    multi-index has the last non-zero entry lowered by one, so every index enters the heap once, and after all slower
+    ones. Ties are ordered by degree, then earlier factors first.
     """
 
     def entry(index: tuple[int, ...]) -> tuple[float, int, tuple[int, ...], tuple[int, ...]]:
@@ -75,15 +60,7 @@ def multiply(tables: Sequence[Array], indices: Sequence[tuple[int, ...]]) -> Arr
 
 
 class Independent(Problem):
-    """Independent problems: φ = Π_j φ_{m_j}(x_j) with rate Σ_j rate_{m_j}. Each problem simulates its coordinates.
-
-    Parameters
-    ----------
-    factors : sequence of Problem
-        The components, with the same diffusion constant.
-    rotation : ndarray of shape (dim, dim), optional
-        Orthogonal matrix Q: points are Q x instead of x = (x_1, x_2, …). Rates are the same.
-    """
+    """Independent problems; as `Product`, for problems without a drift too."""
 
     name = "independent"
 
@@ -158,16 +135,19 @@ class Product(Diffusion, Independent):
 
 
 def hermite(z: Array, degree: int) -> Array:
-    """Evaluate He_m(z)/√m! for m = 1..degree, orthonormal under the standard normal law; shape (n, degree).
-
-    The recurrence h_{m+1} = (z h_m - √m h_{m-1})/√(m+1) avoids large factorials.
-    """
+    """Evaluate He_m(z)/√m! for m = 1..degree by a recurrence without factorials; shape (n, degree)."""
     values = np.empty((len(z), degree + 1))
     values[:, 0] = 1
     values[:, 1] = z
     for m in range(1, degree):
         values[:, m + 1] = (z * values[:, m] - np.sqrt(m) * values[:, m - 1]) / np.sqrt(m + 1)
     return values[:, 1:]
+
+
+def hermite_products(Z: Array, modes: list[tuple[int, ...]]) -> Array:
+    """Evaluate Π_j He_{m_j}(z_j)/√m_j! for multi-indices m; shape (n, len(modes))."""
+    highest = np.max(modes, axis=0)
+    return multiply([hermite(z, max(int(m), 1)) for z, m in zip(Z.T, highest, strict=True)], modes)
 
 
 class OrnsteinUhlenbeck(Diffusion):
@@ -212,23 +192,7 @@ class OrnsteinUhlenbeck(Diffusion):
         return slowest_products(self._level_rate, self.dim, k)[0]
 
     def _eigenfunctions(self, X: Array, k: int) -> Array:
-        return self._hermite_products(X, slowest_products(self._level_rate, self.dim, k)[1])
-
-    def _hermite_products(self, X: Array, modes: list[tuple[int, ...]]) -> Array:
-        highest = np.max(modes, axis=0)
-        scaled = np.sqrt(self._stiffness)[:, None] * X.T
-        tables = [hermite(z, max(int(m), 1)) for z, m in zip(scaled, highest, strict=True)]
-        return multiply(tables, modes)
-
-    def paper_reference(self, X: ArrayLike) -> Array:
-        """Evaluate the paper's reference: the first four of x_1, …, x_d, x_1² - 1, …, x_d² - 1, ….
-
-        This order by degree, without mixed terms, is not the order by rate: for α = (1, 16) the four slowest modes are
-        all functions of x_1. The squares are evaluated as Hermite modes, which differ from the paper's x_j² - 1 only by
-        a scale and a constant.
-        """
-        pure = (tuple(m * (i == j) for i in range(self.dim)) for m in count(1) for j in range(self.dim))
-        return self._hermite_products(check_points(X, self.dim), list(islice(pure, self.n_modes)))
+        return hermite_products(X * np.sqrt(self._stiffness), slowest_products(self._level_rate, self.dim, k)[1])
 
 
 class MDLike(Product):
@@ -254,10 +218,6 @@ class MDLike(Product):
         fast_rate = 1 / check_positive(fast_variance, "fast_variance")
         # One object for all slow coordinates: it is solved once, and their rates are identical to the last bit.
         super().__init__([double_well()] * n_slow + [OrnsteinUhlenbeck([fast_rate] * check_count(n_fast, "n_fast"))])
-
-    def paper_reference(self, X: ArrayLike) -> Array:
-        """Evaluate the paper's reference tanh(3 x_j) of the slow coordinates, which are not eigenfunctions."""
-        return np.tanh(3 * check_points(X, self.dim)[:, : self.n_slow])
 
 
 def nuisance(problem: Problem, k: int, std: float = DEFAULT_STD, rotation: int | None = None) -> Problem:
