@@ -1,16 +1,25 @@
 """Figures. Every function draws on Axes and returns them; matplotlib is imported only when one is called."""
 
-from kdmaps.plotting._dynamics import (
+from kdmaps.plotting._modes import (
     plot_chapman_kolmogorov,
+    plot_embedding,
     plot_free_energy,
     plot_implied_timescales,
+    plot_independence,
     plot_lag_comparison,
+    plot_modes,
     plot_modes_in_time,
+    plot_states,
 )
-from kdmaps.plotting._modes import plot_embedding, plot_independence, plot_modes, plot_states
-from kdmaps.plotting._relevance import plot_relevance
-from kdmaps.plotting._search import plot_history, plot_landscape, plot_regularization_map
-from kdmaps.plotting._spectrum import plot_certificates, plot_residuals, plot_timescales
+from kdmaps.plotting._results import (
+    plot_certificates,
+    plot_history,
+    plot_landscape,
+    plot_regularization_map,
+    plot_relevance,
+    plot_residuals,
+    plot_timescales,
+)
 
 __all__ = [
     "plot_certificates",

@@ -21,20 +21,21 @@ DIVERGING = "coolwarm"
 LEARNED, EXACT = "tab:blue", "black"
 
 
-def new_axes(n: int) -> np.ndarray:
-    """Return `n` Axes side by side in a new figure."""
+def new_axes(rows: int, columns: int, size: tuple[float, float] | None = None, **options: Any) -> np.ndarray:
+    """Return a matrix of Axes in a new figure."""
     plt = optional("matplotlib.pyplot", "plot", "Figures")
-    return plt.subplots(1, n, figsize=(max(5.0, 3.2 * n), 3.0), layout="constrained", squeeze=False)[1][0]
+    size = (max(5.0, 3.2 * columns), 3.0) if size is None else size
+    return plt.subplots(rows, columns, figsize=size, layout="constrained", squeeze=False, **options)[1]
 
 
 def one_axes(ax: Axes | None) -> Axes:
     """Return the given Axes, or new ones."""
-    return new_axes(1)[0] if ax is None else ax
+    return new_axes(1, 1)[0, 0] if ax is None else ax
 
 
 def mode_axes(axes: Sequence[Axes] | np.ndarray | None, r: int) -> np.ndarray:
     """Return the given Axes, one for each mode, or new ones side by side."""
-    axes = new_axes(r) if axes is None else np.ravel(np.asarray(axes, dtype=object))
+    axes = new_axes(1, r)[0] if axes is None else np.ravel(np.asarray(axes, dtype=object))
     if len(axes) != r:
         raise ValueError(f"axes has {len(axes)} Axes for {r} modes; pass one for each.")
     return axes
