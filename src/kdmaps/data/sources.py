@@ -117,39 +117,18 @@ class Source(ABC):
         sets: Sequence[tuple[int, int] | None] = (None,),
         **options: Any,
     ) -> list[Any]:
-        """Sum over the rows of several sets.
+        """Return the sums of a form over several sets of rows, one result for each.
 
-        Parameters
-        ----------
-        form : Form
-            Terms of the sums.
-        basis : Basis
-        sample_weight : ndarray of shape (n_samples,), optional
-        labels : ndarray of shape (n_samples, m), optional
-        sets : sequence
-            A pair (j, c) is the rows with `labels[:, j] == c`; None is all rows.
-        **options
-            As in `EnergyForm.moments`.
+        A set (j, c) is the rows with `labels[:, j] == c`; None is all rows. Options are those of `EnergyForm.moments`.
         """
         rows = (None if chosen is None else np.flatnonzero(labels[:, chosen[0]] == chosen[1]) for chosen in sets)  # type: ignore[index]
         return [form.moments(basis, self, sample_weight, part, **options) for part in rows]
 
     def project(self, basis: Any, factors: np.ndarray, size: int, out: PathLike | None = None) -> Any:
-        """Evaluate the features of a basis at all rows and multiply its columns by `factors`.
+        """Return the features of a basis at all rows, times `factors`, in the floating type of the rows.
 
-        Parameters
-        ----------
-        basis : Basis
-        factors : ndarray of shape (p,)
-        size : int
-            Rows per chunk.
-        out : path, optional
-            A `.npy` file to write.
-
-        Returns
-        -------
-        features : array of shape (n_samples, p)
-            In the floating type of the rows; mapped from the file if `out` is given.
+        The rows are read in chunks of `size`. If `out` is given, features are written to this `.npy` file and mapped
+        from it.
         """
 
         def work(part: Any) -> np.ndarray:
@@ -176,14 +155,9 @@ class Source(ABC):
         return rows, self.subset(X), weight
 
     def paired(self, lag: int, rows: tuple[np.ndarray, np.ndarray] | None) -> Source:
-        """Return a source of pairs of rows with 2d columns (see `kdmaps.data.pairs.make_pairs`).
+        """Return a source of pairs of rows with 2d columns, `lag` rows apart.
 
-        Parameters
-        ----------
-        lag : int
-            Number of rows from the first to the second row of a pair.
-        rows : (ndarray, ndarray) of int or None
-            First and second rows; None means all rows `lag` apart in a stream of unknown length.
+        `rows` are the first and second rows of the pairs; None means all pairs of a stream of unknown length.
         """
         raise NotImplementedError
 

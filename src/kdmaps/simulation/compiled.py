@@ -5,6 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+#: Atoms and first columns of torsions, atoms and columns of pairs.
+Internal = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
+
 
 @njit(nogil=True, cache=True)
 def _cross(a, b):
@@ -25,15 +28,9 @@ def torsion_angle(a: np.ndarray, b: np.ndarray, c: np.ndarray, d: np.ndarray) ->
 
 
 @njit(nogil=True, cache=True)
-def internal_columns(
-    frames: np.ndarray,
-    torsions: np.ndarray,
-    torsion_columns: np.ndarray,
-    pairs: np.ndarray,
-    pair_columns: np.ndarray,
-    out: np.ndarray,
-) -> None:
+def internal_columns(frames: np.ndarray, internal: Internal, out: np.ndarray) -> None:
     """Write cos and sin of torsions, and distances, of all frames to their columns of `out`."""
+    torsions, torsion_columns, pairs, pair_columns = internal
     for i in range(frames.shape[0]):
         x = frames[i]
         for k in range(torsions.shape[0]):
@@ -47,21 +44,13 @@ def internal_columns(
 
 
 @njit(nogil=True, cache=True)
-def internal_pull(
-    x: np.ndarray,
-    row: np.ndarray,
-    slopes: np.ndarray,
-    torsions: np.ndarray,
-    torsion_columns: np.ndarray,
-    pairs: np.ndarray,
-    pair_columns: np.ndarray,
-    out: np.ndarray,
-) -> None:
+def internal_pull(x: np.ndarray, row: np.ndarray, slopes: np.ndarray, internal: Internal, out: np.ndarray) -> None:
     """Add Σ_j slope_j ∇column_j, with respect to the positions x, to `out`; `row` holds the columns at x.
 
     With bonds f, g, h of a torsion θ, m = f×g and n = g×h (A. Blondel and M. Karplus, J. Comput. Chem. 17, 1132
     (1996)): ∇_1 θ = -|g| m/|m|², ∇_4 θ = |g| n/|n|², and the inner two follow from translation and rotation.
     """
+    torsions, torsion_columns, pairs, pair_columns = internal
     for k in range(torsions.shape[0]):
         t, j = torsions[k], torsion_columns[k]
         slope = slopes[j + 1] * row[j] - slopes[j] * row[j + 1]  # of cos θ and sin θ with respect to θ

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any
 
@@ -92,7 +92,8 @@ def openmm_cv(
         return _expression(model, mode, columns)
     field = ModeField(model, mode, outside == "flat")
     force, how = _force(field, columns, method)
-    force.setName(f"mode {mode + 1} ({how}), {_beyond(field)}")
+    beyond = "free" if field.nearness is None else f"flat beyond {field.nearness.radius:.3g} of all samples"
+    force.setName(f"mode {mode + 1} ({how}), {beyond}")
     return force
 
 
@@ -148,14 +149,12 @@ def openmm_walls(
     return force
 
 
+@dataclass(frozen=True)
 class PointForce:
     """Energy and forces of a `PythonForce`: a field of the columns, and the chain rule to positions."""
 
     columns: Columns
     field: Field
-
-    def __init__(self, columns: Columns, field: Field):
-        self.columns, self.field = columns, field
 
     def __call__(self, state: Any) -> tuple[float, np.ndarray]:
         """Return the energy in kJ/mol and the forces in kJ/mol/nm."""
@@ -266,10 +265,6 @@ def _expression(model: ModeTransformer, mode: int, columns: Columns) -> Any:
         force.addCollectiveVariable(name, inner)
     force.setName(f"mode {mode + 1} (expression), free")
     return force
-
-
-def _beyond(field: ModeField) -> str:
-    return "free" if field.nearness is None else f"flat beyond {field.nearness.radius:.3g} of all samples"
 
 
 def _columns_of(model: ModeTransformer, inputs: Sequence[Input], system: Any) -> Columns:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Integral
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -42,14 +43,10 @@ class Torsion:
     """
 
     atoms: tuple[int, ...]
+    n_columns: ClassVar[int] = 2
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "atoms", _checked_atoms(self.atoms, 4, 4))
-
-    @property
-    def n_columns(self) -> int:
-        """Number of columns."""
-        return 2
 
     def plumed(self, label: str) -> tuple[list[str], list[str]]:
         """Return the lines of PLUMED input that define the columns, and the labels of the columns."""
@@ -79,6 +76,7 @@ class Distance:
 
     i: int
     j: int
+    n_columns: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
         _checked_atoms(self.atoms, 2, 2)
@@ -87,11 +85,6 @@ class Distance:
     def atoms(self) -> tuple[int, int]:
         """The two atoms."""
         return self.i, self.j
-
-    @property
-    def n_columns(self) -> int:
-        """Number of columns."""
-        return 1
 
     def plumed(self, label: str) -> tuple[list[str], list[str]]:
         """Return the lines of PLUMED input that define the columns, and the labels of the columns."""
@@ -172,7 +165,7 @@ class Columns:
         placed = list(zip(inputs, starts[:-1].tolist(), strict=True))
         torsions = [(one.atoms, start) for one, start in placed if isinstance(one, Torsion)]
         pairs = [(one.atoms, start) for one, start in placed if isinstance(one, Distance)]
-        self._internal = (*_arrays(torsions, 4), *_arrays(pairs, 2))
+        self._internal = *_arrays(torsions, 4), *_arrays(pairs, 2)
         self._aligned = [
             (slice(start, start + one.n_columns), np.array(one.atoms), one.reference)
             for one, start in placed
@@ -190,7 +183,7 @@ class Columns:
         """Return the columns of frames of shape (n, n_atoms, 3); shape (n, n_columns)."""
         self.check(frames.shape[1])
         out = np.empty((len(frames), self.n_columns))
-        compiled.internal_columns(frames, *self._internal, out)
+        compiled.internal_columns(frames, self._internal, out)
         for part, atoms, reference in self._aligned:
             compiled.superposed_columns(frames, atoms, reference, out[:, part])
         return out
@@ -198,7 +191,7 @@ class Columns:
     def pull(self, positions: np.ndarray, row: np.ndarray, slopes: np.ndarray) -> np.ndarray:
         """Return Σ_j slope_j ∇column_j with respect to positions of shape (n_atoms, 3), where the columns are `row`."""
         out = np.zeros_like(positions)
-        compiled.internal_pull(positions, row, slopes, *self._internal, out)
+        compiled.internal_pull(positions, row, slopes, self._internal, out)
         for part, atoms, reference in self._aligned:
             compiled.superposed_pull(positions, slopes[part], atoms, reference, out)
         return out
