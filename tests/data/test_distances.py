@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 from scipy.spatial.distance import pdist
 from scipy.special import gammaincinv
 
-from kdmaps.data.distances import MEDIAN_SAMPLES, _median, median_distance, resolve_bandwidth
+from kdmaps.data.distances import MEDIAN_SAMPLES, median_distance, resolve_bandwidth
 
 X = np.random.default_rng(0).standard_normal((150, 3)) * [1.0, 2.0, 0.5]
 whole_weights = st.lists(st.integers(0, 4), min_size=8, max_size=8).filter(lambda w: np.count_nonzero(w) > 1)
@@ -48,21 +48,6 @@ def test_subsample_of_large_data():
 @pytest.mark.parametrize("c", [1e-6, 1e6])
 def test_median_scales_with_the_samples(c):
     assert_allclose(median_distance(c * X), c * median_distance(X), rtol=1e-12)
-
-
-@pytest.mark.parametrize("n", [1, 2, 97, 98, 1000, 30_001])
-@pytest.mark.parametrize("kind", ["random", "sorted", "ties", "two groups", "misleading"])
-def test_median_of_many_values(n, kind):
-    values = np.random.default_rng(0).random(n)
-    if kind == "sorted":
-        values.sort()
-    elif kind == "ties":
-        values = np.round(3 * values)
-    elif kind == "two groups":
-        values[: n // 2] += 5
-    elif kind == "misleading":
-        values[::97] += 5  # the values that the shortcut uses are not representative
-    assert _median(values) == np.median(values)
 
 
 @pytest.mark.parametrize("n", [5, 2 * MEDIAN_SAMPLES])

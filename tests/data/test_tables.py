@@ -9,7 +9,7 @@ import pytest
 
 import kdmaps
 from kdmaps.data import Table, as_source, gather, make_writer, open_table, read_column
-from kdmaps.data.formats.registry import FORMATS, Format
+from kdmaps.data.files import FORMATS, Format
 from shared import topology
 
 X = np.random.default_rng(0).standard_normal((7, 3))

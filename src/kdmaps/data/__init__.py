@@ -1,12 +1,10 @@
 """Samples: arrays, streams, files, trajectories and Dask as sources; tables of modes written to files."""
 
-from kdmaps.data.angles import angles
 from kdmaps.data.check import check_data
-from kdmaps.data.files import open_table, open_tables, read_column
+from kdmaps.data.files import TABLE_FORMATS, make_writer, open_table, open_tables, read_column
 from kdmaps.data.findings import Finding
-from kdmaps.data.formats.registry import TABLE_FORMATS, make_writer
 from kdmaps.data.formats.trajectories import DESCRIPTORS
-from kdmaps.data.inputs import as_source
+from kdmaps.data.inputs import angles, as_source
 from kdmaps.data.sources import PREVIEW_SAMPLES, ArraySource, Sample, Source, gather
 from kdmaps.data.streams import StreamSource
 from kdmaps.data.table import Table

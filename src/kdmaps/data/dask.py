@@ -187,9 +187,7 @@ class DaskSource(Source):
                     pieces = [delayed(cut(part), traverse=False) for part in self._parts]
                 if self._client is not None:
                     with self._explained():
-                        kept = self._client.persist(list({piece.key: piece for piece in pieces}.values()))
-                    by_key = {piece.key: piece for piece in kept}
-                    pieces = [by_key[piece.key] for piece in pieces]
+                        pieces = self._client.persist(pieces)
                 self._held[id(whole)] = whole, pieces  # keeping the object keeps its id unique
             return self._held[id(whole)][1]
 

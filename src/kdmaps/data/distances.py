@@ -45,9 +45,8 @@ def median_distance(
         X, weight = X[rows], np.ones(SUBSAMPLE)
     distances = pdist(np.asarray(X, dtype=np.float64))
     if sample_weight is None or n > MEDIAN_SAMPLES:
-        if not distances.all():
-            distances = distances[distances > 0]
-        median = _median(distances) if distances.size else 0.0
+        distances = distances[distances > 0]
+        median = np.median(distances) if distances.size else 0.0
     else:
         pairs = np.triu_indices(X.shape[0], 1)
         median = _weighted_median(distances, weight[pairs[0]] * weight[pairs[1]] * (distances > 0))
@@ -56,16 +55,6 @@ def median_distance(
     if not median < np.inf:
         raise ValueError(OVERFLOW)
     return float(median)
-
-
-def _median(values: np.ndarray) -> float:
-    """Return `np.median`, a few times faster for many values, by sorting only the tenth around the median."""
-    low, high = np.quantile(values[::97], (0.45, 0.55))
-    middle = values[(values >= low) & (values <= high)]
-    below, ranks = np.count_nonzero(values < low), np.array([(values.size - 1) // 2, values.size // 2])
-    if ranks[0] < below or ranks[1] >= below + middle.size:  # every 97th value is not representative
-        return np.median(values)
-    return np.partition(middle, ranks - below)[ranks - below].mean()
 
 
 def _weighted_median(values: np.ndarray, weights: np.ndarray) -> float:

@@ -62,8 +62,7 @@ def plot_modes(
         Columns of X to draw over; X with a single column is drawn over that column.
     reference : array-like of shape (n_samples, r), optional
         Exact modes, drawn as a dashed curve over one coordinate. Over two, draw them on separate axes.
-    axes : sequence of r Axes, optional
-        By default a new figure with the modes side by side.
+    axes : sequence of r Axes, default=new figure
     titles : sequence of r str, optional
         By default the number of each mode and, for an estimator, its time scale.
     point_size : float, default=6
@@ -109,8 +108,7 @@ def plot_embedding(
         The modes on the two axes, counted from 0.
     color : array-like of shape (n_samples,), optional
         A value for every sample. By default the next mode, if there is one.
-    ax : Axes, optional
-        By default a new figure.
+    ax : Axes, default=new figure
     point_size : float, default=6
         Area of a point, in points².
     """
@@ -177,8 +175,7 @@ def plot_states(
         The samples of the states, or other coordinates of them.
     coordinates : sequence of one or two int, default=(0, 1)
         Columns of X to draw over; X with a single column is drawn over that column.
-    ax : Axes, optional
-        By default a new figure.
+    ax : Axes, default=new figure
     point_size : float, default=6
         Area of a scatter point, in points².
     """
@@ -209,8 +206,7 @@ def plot_independence(modes: IndependentModes | ArrayLike, ax: Axes | None = Non
     ----------
     modes : IndependentModes or array-like of shape (n_samples, r)
         From `kdmaps.independent_modes`, or the values of the modes at samples.
-    ax : Axes, optional
-        By default a new figure.
+    ax : Axes, default=new figure
     """
     found = modes if isinstance(modes, IndependentModes) else independent_modes(modes)
     ax = one_axes(ax)
@@ -237,8 +233,7 @@ def plot_implied_timescales(result: ImpliedTimescales, exact: ArrayLike | None =
         From `kdmaps.dynamics.implied_timescales`.
     exact : array-like of shape (r,), optional
         Exact time scales, drawn as dashed lines.
-    ax : Axes, optional
-        By default a new figure.
+    ax : Axes, default=new figure
 
     Returns
     -------
@@ -337,8 +332,7 @@ def plot_free_energy(
     highest : float, default=8
         Along two modes, higher free energies are left white, so that the colours resolve the wells. Along one mode the
         curve is complete, because barriers matter.
-    ax : Axes, optional
-        By default a new figure.
+    ax : Axes, default=new figure
 
     Returns
     -------
@@ -389,8 +383,7 @@ def plot_modes_in_time(
         The frames of a trajectory, or of several, in their order, for an estimator.
     time_step : float, optional
         Time between frames. By default the time step of the estimator, or 1.
-    axes : sequence of r Axes, optional
-        By default a new figure.
+    axes : sequence of r Axes, default=new figure
     """
     series = mode_series(modes, X)
     values = np.concatenate(series)
@@ -428,8 +421,7 @@ def plot_lag_comparison(result: LagComparison, axes: Sequence[Axes] | np.ndarray
     ----------
     result : LagComparison
         The result of `kdmaps.dynamics.compare_with_trajectory`.
-    axes : sequence of r Axes, optional
-        By default a new figure with the modes side by side.
+    axes : sequence of r Axes, default=new figure
     """
     r = len(result.diffusion)
     axes = mode_axes(axes, r)

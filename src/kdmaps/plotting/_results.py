@@ -61,8 +61,7 @@ def plot_timescales(
         Any estimator of this library.
     exact : array-like of shape (r,), optional
         Exact time scales for comparison.
-    ax : Axes, optional
-        By default a new figure.
+    ax : Axes, default=new figure
     uncertainty : kdmaps.uncertainty.Uncertainty, optional
         Its intervals are drawn as error bars.
 
@@ -116,8 +115,7 @@ def plot_residuals(residuals: Residuals, ax: Axes | None = None) -> Axes:
     ----------
     residuals : kdmaps.generators.Residuals
         From `Generator.residuals`.
-    ax : Axes, optional
-        By default a new figure.
+    ax : Axes, default=new figure
 
     Returns
     -------
@@ -145,8 +143,7 @@ def plot_certificates(
         The certificates.
     labels : sequence of str, optional
         By default the statement of each certificate.
-    ax : Axes, optional
-        By default a new figure.
+    ax : Axes, default=new figure
 
     Returns
     -------
@@ -182,8 +179,7 @@ def plot_landscape(search: Any, ax: Axes | None = None) -> Axes:
     Parameters
     ----------
     search : fitted KernelSearchCV or AdaptiveDiffusionMap
-    ax : Axes, optional
-        By default a new figure.
+    ax : Axes, default=new figure
     """
     ax = one_axes(ax)
     results = search.cv_results_
@@ -232,8 +228,7 @@ def plot_regularization_map(search: Any, family: str | None = None, ax: Axes | N
     search : fitted KernelSearchCV or AdaptiveDiffusionMap
     family : str, optional
         By default the chosen family.
-    ax : Axes, optional
-        By default a new figure.
+    ax : Axes, default=new figure
     """
     results = search.cv_results_
     family = results["param_family"][search.best_index_] if family is None else family
@@ -270,8 +265,7 @@ def plot_history(estimator: Any, quantity: str = "loss", ax: Axes | None = None)
     quantity : str, default="loss"
         A column: "loss", a term of the objective, "gap", "gradient_norm", or a column with several values per step
         such as "beta" (weights) and "sigma" (bandwidths), drawn as one curve each.
-    ax : Axes, optional
-        By default a new figure.
+    ax : Axes, default=new figure
 
     Returns
     -------

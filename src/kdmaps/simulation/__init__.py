@@ -1,9 +1,8 @@
 """Modes and simulations: weights of biased samples, modes as collective variables."""
 
 from kdmaps.data.findings import effective_sample_size
-from kdmaps.simulation.bias import ModeBias
 from kdmaps.simulation.export import as_jax, jax_program, plumed_input
-from kdmaps.simulation.forces import openmm_cv, openmm_walls
+from kdmaps.simulation.forces import ModeBias, openmm_cv, openmm_walls
 from kdmaps.simulation.inputs import AlignedPositions, Distance, Torsion, descriptors
 from kdmaps.simulation.weights import boltzmann_weights, metadynamics_weights, umbrella_weights
 

@@ -1,4 +1,4 @@
-"""Compiled loops of a simulation step: descriptors and their gradients, waves and distances to samples."""
+"""Compiled loops of a simulation step: descriptors and their gradients, and waves."""
 
 from __future__ import annotations
 
@@ -134,16 +134,3 @@ def waves(x: np.ndarray, frequencies: np.ndarray, cosines: np.ndarray, sines: np
         for j in range(x.shape[0]):
             slope[j] += change * frequencies[m, j]
     return value
-
-
-@njit(nogil=True, cache=True)
-def squared_distances(x: np.ndarray, samples: np.ndarray, out: np.ndarray) -> float:
-    """Write |x - x_i|² to `out` and return the smallest."""
-    least = np.inf
-    for i in range(samples.shape[0]):
-        total = 0.0
-        for j in range(x.shape[0]):
-            total += (x[j] - samples[i, j]) ** 2
-        out[i] = total
-        least = min(least, total)
-    return least

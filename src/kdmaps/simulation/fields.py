@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 import numpy as np
+from scipy.spatial.distance import cdist
 
 from kdmaps.bases import Basis, FourierBasis, LandmarkBasis
 from kdmaps.data.distances import Support
@@ -29,14 +30,12 @@ def checked_support(model: ModeTransformer, remedy: str) -> Support:
 class Field(Protocol):
     """A function of the columns."""
 
+    @property
+    def nearness(self) -> Nearness | None:
+        """Distance to the samples, near which accuracy matters; None if it matters everywhere."""
+
     def __call__(self, x: np.ndarray) -> tuple[float, np.ndarray]:
         """Return the value and the gradient (d,) at x of shape (d,)."""
-
-    def values(self, X: np.ndarray) -> np.ndarray:
-        """Return the values at rows of X."""
-
-    def near(self, X: np.ndarray) -> np.ndarray:
-        """Return which rows of X are near samples, where accuracy matters."""
 
 
 class Nearness:
@@ -51,11 +50,11 @@ class Nearness:
     def __init__(self, support: Support):
         self.samples: np.ndarray = np.ascontiguousarray(support.samples, dtype=np.float64)
         self.radius, self.width = support.radius, WIDTH * support.radius
-        self._squares = np.empty(len(self.samples))
 
     def near(self, x: np.ndarray) -> bool:
         """Return whether a sample is within the radius, and store the squared distances for `soft`."""
-        return bool(compiled.squared_distances(x, self.samples, self._squares) <= self.radius**2)
+        self._squares = cdist(x[None], self.samples, "sqeuclidean")[0]
+        return bool(self._squares.min() <= self.radius**2)
 
     def soft(self, x: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
         """Return s at the point of the last call of `near`, ∇s = 2(x - Σ p_i x_i), and the weights p of the samples."""
@@ -107,10 +106,6 @@ class ModeField:
         unused = np.zeros(X.shape[1])
         return np.array([self._continued(x, value, unused)[0] for x, value in zip(X, values, strict=True)])
 
-    def near(self, X: np.ndarray) -> np.ndarray:
-        """Return at which rows of X the mode itself is used."""
-        return np.array([self.nearness is None or self.nearness.near(x) for x in X])
-
     def _continued(self, x: np.ndarray, value: float, slope: np.ndarray) -> tuple[float, np.ndarray]:
         if self.nearness is None or self.nearness.near(x):
             return value, slope
@@ -160,11 +155,3 @@ class WallField:
                 beyond = np.sqrt(s) - self.start
                 return self.strength * beyond**2 / 2, self.strength * beyond / (2 * np.sqrt(s)) * s_slope
         return 0.0, np.zeros_like(x)
-
-    def values(self, X: np.ndarray) -> np.ndarray:
-        """Return the energies at rows of X."""
-        return np.array([self(x)[0] for x in X])
-
-    def near(self, X: np.ndarray) -> np.ndarray:
-        """Return which rows of X are within the walls."""
-        return np.array([self.nearness.near(x) for x in X])
