@@ -149,10 +149,6 @@ class DiffusionMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             Samples.
         y : ignored
             Present for the scikit-learn interface.
-
-        Returns
-        -------
-        DiffusionMap
         """
         samples: np.ndarray = checked_samples(self, X, reset=True, ensure_min_samples=2)
         self._check_parameters(len(samples))

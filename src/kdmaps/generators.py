@@ -56,10 +56,6 @@ def rayleigh_residuals(values: np.ndarray, images: np.ndarray, sample_weight: np
         φ and 𝒢φ.
     sample_weight : ndarray of shape (n,), optional
         Weights of the points.
-
-    Returns
-    -------
-    Residuals
     """
     weight = np.ones(len(values)) if sample_weight is None else sample_weight
     weight = weight / weight.sum()
@@ -136,10 +132,8 @@ class Generator:
         ----------
         kernel : Kernel
             A kernel that is C².
-        X : ndarray of shape (n, d)
-            Points x_i.
-        Z : ndarray of shape (p, d)
-            Landmarks z_m.
+        X, Z : ndarray of shape (n, d) and (p, d)
+            Points x_i and landmarks z_m.
         """
         X, Z = np.asarray(X, dtype=np.float64), np.asarray(Z, dtype=np.float64)
         b, (diagonal, factor) = self.drift(X), self._spread(X)
@@ -158,9 +152,7 @@ class Generator:
         Parameters
         ----------
         basis : Basis
-            φ.
         X : ndarray of shape (n, d)
-            Points x_i.
         """
         X = np.asarray(X, dtype=np.float64)
         if isinstance(basis, ModeBasis):
@@ -196,7 +188,6 @@ class Generator:
         function : callable
             f: points (n, d) → (n, ...).
         X : ndarray of shape (n, d)
-            Points.
         step : float, default=1e-3
             Length of a step.
         """
@@ -229,10 +220,6 @@ class Generator:
             Points of the stationary law, preferably not the training samples.
         sample_weight : ndarray of shape (n,), optional
             Weights of the points.
-
-        Returns
-        -------
-        Residuals
         """
         modes = ModeBasis(estimator.basis_, estimator.coefficients_, estimator.modes_.offset)
         values, images = np.empty((2, X.shape[0], modes.n_features))
@@ -293,10 +280,6 @@ def for_problem(problem: Problem) -> Generator:
     ----------
     problem : kdmaps.problems.Diffusion
         For example ``kdmaps.problems.load("dw1d")``.
-
-    Returns
-    -------
-    Generator
     """
     if not isinstance(problem, Diffusion):
         raise ValueError(
@@ -307,7 +290,7 @@ def for_problem(problem: Problem) -> Generator:
 
 
 def sample_generator(X: np.ndarray, bandwidth: float) -> np.ndarray:
-    """Approximate the generator on samples of exp(-V) by G_h = (P - 1)/t, for unknown V.
+    """Approximate the generator on samples of exp(-V) by G_h = (P - 1)/t, for unknown V; shape (n, n).
 
     P is the Markov matrix of `kdmaps.baselines.DiffusionMap` with α = 1/2 (eq:alpha-normalization, eq:markov-operator)
     and t = σ²/2. (G_hf)_i → (𝒢f)(x_i), 𝒢f = -∇V·∇f + Δf, as t → 0 and n → ∞. The bias is O(t), and the variance
@@ -319,10 +302,6 @@ def sample_generator(X: np.ndarray, bandwidth: float) -> np.ndarray:
         Samples.
     bandwidth : float
         σ.
-
-    Returns
-    -------
-    ndarray of shape (n, n)
     """
     K = np.exp(cdist(X, X, "sqeuclidean") / (-2 * bandwidth**2))
     root = np.sqrt(K.sum(axis=1))

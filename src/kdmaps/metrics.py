@@ -6,13 +6,14 @@ constant, and use inner products under the empirical distribution.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import polar, subspace_angles, svd
 from scipy.optimize import linear_sum_assignment
 
+Array: TypeAlias = NDArray[np.float64]
 # Singular values below this fraction of the largest are rounding errors of linearly dependent columns.
 RANK_TOLERANCE = 1e-10
 
@@ -55,17 +56,13 @@ def subspace_r2(modes: ArrayLike, reference: ArrayLike, sample_weight: ArrayLike
     return float(min(value, 1.0))
 
 
-def principal_angles(
-    modes: ArrayLike, reference: ArrayLike, sample_weight: ArrayLike | None = None
-) -> NDArray[np.float64]:
+def principal_angles(modes: ArrayLike, reference: ArrayLike, sample_weight: ArrayLike | None = None) -> Array:
     """Return the principal angles between the spans of the centred modes and the centred reference.
 
     Parameters
     ----------
-    modes : array-like of shape (n_samples, r)
-        Learned modes.
-    reference : array-like of shape (n_samples, R)
-        Reference modes.
+    modes, reference : array-like of shape (n_samples, r) and (n_samples, R)
+        Learned modes and reference modes.
     sample_weight : array-like of shape (n_samples,), optional
         Non-negative weights of the samples.
 
@@ -88,7 +85,7 @@ def principal_angles(
 
 def align_modes(
     modes: ArrayLike, reference: ArrayLike, method: Literal["procrustes", "hungarian"] = "procrustes"
-) -> NDArray[np.float64]:
+) -> Array:
     """Align the order, signs and (for Procrustes) rotation of learned modes with a reference.
 
     "procrustes" solves min_Q ‖Ũ Q - U‖_F² over orthogonal Q: Q = M Vᵀ with Ũᵀ U = M Σ Vᵀ and minimum 2r - 2 tr Σ
@@ -101,10 +98,8 @@ def align_modes(
 
     Parameters
     ----------
-    modes : array-like of shape (n_samples, r)
-        Learned modes.
-    reference : array-like of shape (n_samples, R)
-        Reference modes.
+    modes, reference : array-like of shape (n_samples, r) and (n_samples, R)
+        Learned modes and reference modes.
     method : {"procrustes", "hungarian"}
         Method of alignment.
 
@@ -142,23 +137,15 @@ def align_modes(
     raise ValueError(f'method must be "procrustes" or "hungarian", got {method!r}.')
 
 
-def correlation_table(
-    modes: ArrayLike, reference: ArrayLike, sample_weight: ArrayLike | None = None
-) -> NDArray[np.float64]:
-    """Return the absolute correlation of every learned mode with every reference mode.
+def correlation_table(modes: ArrayLike, reference: ArrayLike, sample_weight: ArrayLike | None = None) -> Array:
+    """Return the absolute correlation of every learned mode with every reference mode; shape (r, R).
 
     Parameters
     ----------
-    modes : array-like of shape (n_samples, r)
-        Learned modes.
-    reference : array-like of shape (n_samples, R)
-        Reference modes.
+    modes, reference : array-like of shape (n_samples, r) and (n_samples, R)
+        Learned modes and reference modes.
     sample_weight : array-like of shape (n_samples,), optional
         Non-negative weights of the samples.
-
-    Returns
-    -------
-    ndarray of shape (r, R)
 
     Examples
     --------
@@ -173,16 +160,12 @@ def correlation_table(
 
 
 def average_abs_correlation(modes: ArrayLike, reference: ArrayLike) -> float:
-    """Return the mean absolute correlation of the best one-to-one assignment (the paper's AvgAbsCorr).
-
-    The assignment has min(r, R) pairs.
+    """Return the mean absolute correlation of the best assignment of min(r, R) pairs (the paper's AvgAbsCorr).
 
     Parameters
     ----------
-    modes : array-like of shape (n_samples, r)
-        Learned modes.
-    reference : array-like of shape (n_samples, R)
-        Reference modes.
+    modes, reference : array-like of shape (n_samples, r) and (n_samples, R)
+        Learned modes and reference modes.
 
     Returns
     -------
@@ -202,9 +185,7 @@ def average_abs_correlation(modes: ArrayLike, reference: ArrayLike) -> float:
     return float(table[linear_sum_assignment(-table)].mean())
 
 
-def _check(
-    modes: ArrayLike, reference: ArrayLike, sample_weight: ArrayLike | None
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+def _check(modes: ArrayLike, reference: ArrayLike, sample_weight: ArrayLike | None) -> tuple[Array, Array, Array]:
     """Validate the arguments, and scale the weights to sum 1."""
     checked = []
     for name, values in (("modes", modes), ("reference", reference)):
@@ -233,7 +214,7 @@ def _check(
     return first, second, weight / weight.sum()
 
 
-def _unit_columns(values: NDArray[np.float64], weight: NDArray[np.float64]) -> NDArray[np.float64]:
+def _unit_columns(values: Array, weight: Array) -> Array:
     """Centre the columns, weight the rows by √w, and scale the columns to norm 1."""
     scale = np.abs(values).max(axis=0)
     # Scale the largest entry to 1 first: extreme units would overflow or hide a constant column.
@@ -245,13 +226,11 @@ def _unit_columns(values: NDArray[np.float64], weight: NDArray[np.float64]) -> N
     return centred / norms
 
 
-def _basis(values: NDArray[np.float64], weight: NDArray[np.float64]) -> NDArray[np.float64]:
+def _basis(values: Array, weight: Array) -> Array:
     """Return an orthonormal basis of the span of the centred columns, without null directions."""
     left, singular, _ = svd(_unit_columns(values, weight), full_matrices=False)
     return left[:, singular > RANK_TOLERANCE * singular[0]]
 
 
-def _correlations(
-    modes: NDArray[np.float64], reference: NDArray[np.float64], weight: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def _correlations(modes: Array, reference: Array, weight: Array) -> Array:
     return np.clip(_unit_columns(modes, weight).T @ _unit_columns(reference, weight), -1, 1)

@@ -172,10 +172,6 @@ def bootstrap(
     random_state : int, RandomState instance or None, default=0
         Seed of the resamples.
 
-    Returns
-    -------
-    Uncertainty
-
     Warns
     -----
     UnreliableModesWarning

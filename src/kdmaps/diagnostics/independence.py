@@ -80,10 +80,6 @@ def independent_modes(
     random_state : int, RandomState instance or None, default=0
         Draws the samples.
 
-    Returns
-    -------
-    IndependentModes
-
     Notes
     -----
     With Φ the independent modes before φ_k, the prediction at sample i is α of

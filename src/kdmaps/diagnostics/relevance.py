@@ -100,10 +100,6 @@ def relevance(
     random_state : int, RandomState instance or None, default=0
         Draws the samples.
 
-    Returns
-    -------
-    Relevance
-
     Notes
     -----
     A partial derivative keeps the other inputs fixed. For correlated inputs, the division of their common part is

@@ -66,7 +66,7 @@ class ModeCheck:
 
     def summary(self) -> Check:
         """Return the check of the worst mode, for tables."""
-        worst = _worst(self.values, self.least)
+        worst = int((np.nanargmin if self.least else np.nanargmax)(self.values))
         side = "at least" if self.least else "at most"
         found = self.warning if self.failed.any() else None
         return Check(f"{self.what}, mode {worst + 1}", f"{self.values[worst]:.3g}", f"{side} {self.limit:g}", found)
@@ -192,10 +192,6 @@ def ratio(others: np.ndarray, rates: np.ndarray) -> np.ndarray:
     with np.errstate(divide="ignore", invalid="ignore"):
         factors = np.abs(np.log(others / rates))
     return np.exp(np.where(np.isnan(factors), np.inf, factors).max(axis=0))
-
-
-def _worst(values: np.ndarray, least: bool) -> int:
-    return int(np.nanargmin(values) if least else np.nanargmax(values))
 
 
 def _named(failed: np.ndarray) -> str:

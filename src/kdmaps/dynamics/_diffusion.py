@@ -134,10 +134,6 @@ def compare_with_trajectory(
     groups : array-like of shape (n_samples,), optional
         Trajectory of each sample.
 
-    Returns
-    -------
-    LagComparison
-
     Warns
     -----
     UnreliableModesWarning
@@ -363,10 +359,6 @@ def compare_clocks(
     n_resamples : int, default=100
         Number of resamples of the block bootstrap.
     random_state : int, RandomState instance or None, default=None
-
-    Returns
-    -------
-    ClockComparison
 
     Examples
     --------

@@ -133,10 +133,6 @@ def committor(
         Number of resamples of the block bootstrap.
     random_state : int, RandomState instance or None, default=None
 
-    Returns
-    -------
-    Committor
-
     Notes
     -----
     Dynamical Galerkin approximation with stopped pairs: a pair ends when its path enters one of the sets, so the result

@@ -212,10 +212,6 @@ def coarse_states(
     sample_weight : array-like of shape (n_samples,), or list of such arrays, optional
         Weights for the populations.
 
-    Returns
-    -------
-    CoarseStates
-
     Notes
     -----
     PCCA+ uses the extreme values of the modes, which span a simplex whose vertices are the states. It assumes

@@ -50,10 +50,6 @@ def implied_timescales(
         Confidence level of the intervals.
     random_state : int, RandomState instance or None, default=None
 
-    Returns
-    -------
-    ImpliedTimescales
-
     Warns
     -----
     UnreliableModesWarning

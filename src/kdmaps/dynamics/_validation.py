@@ -126,18 +126,12 @@ class ChapmanKolmogorov:
         rows = []
         for place in np.ndindex(self.predicted.shape[1:]):
             names = {"mode": place[0] + 1} if self.states is None else {"from": place[0], "to": place[1]}
-            for i, (step, time) in enumerate(zip(self.steps, self.times, strict=True)):
+            for i, (step, time) in enumerate(zip(self.steps.tolist(), self.times.tolist(), strict=True)):
                 at = (i, *place)
+                low, high = map(float, self.estimated_intervals[at])
+                values = {"predicted": float(self.predicted[at]), "estimated": float(self.estimated[at])}
                 rows.append(
-                    {
-                        **names,
-                        "step": int(step),
-                        "time": float(time),
-                        "predicted": float(self.predicted[at]),
-                        "estimated": float(self.estimated[at]),
-                        "estimated_low": float(self.estimated_intervals[at][0]),
-                        "estimated_high": float(self.estimated_intervals[at][1]),
-                    }
+                    {**names, "step": step, "time": time, **values, "estimated_low": low, "estimated_high": high}
                 )
         return rows
 
@@ -184,10 +178,6 @@ def chapman_kolmogorov(
     confidence : float, default=0.95
         Confidence level of the intervals.
     random_state : int, RandomState instance or None, default=None
-
-    Returns
-    -------
-    ChapmanKolmogorov
 
     Notes
     -----
@@ -329,12 +319,8 @@ class Validation:
             f"{_frames(int(self.implied.lags[-1]))}: they depend on the lag. Use longer trajectories, or inputs that "
             "contain every slow coordinate."
         )
-        return Check(
-            "lag in frames from which implied time scales are flat",
-            "none" if flat is None else str(flat),
-            f"{self.lag}, the lag, or less",
-            warning if flat is None else None,
-        )
+        what, limit = "lag in frames from which implied time scales are flat", f"{self.lag}, the lag, or less"
+        return Check(what, "none", limit, warning) if flat is None else Check(what, str(flat), limit, None)
 
     def __repr__(self) -> str:
         flat = f"implied time scales are {'' if self.flat else 'not '}flat within their errors from this lag on"

@@ -65,64 +65,38 @@ class Problem(ABC):
     cluster_tolerance: float = 1e-9
 
     def sample(self, n_samples: int, random_state: RandomState = None) -> Array:
-        """Draw independent points from the stationary law.
+        """Draw independent points from the stationary law; shape (n_samples, dim).
 
         Parameters
         ----------
         n_samples : int
-            Number of points.
         random_state : int, numpy.random.Generator or None
-            Seed or generator.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, dim)
         """
         return self._sample(check_count(n_samples, "n_samples"), np.random.default_rng(random_state))
 
     def rates(self, k: int) -> Array:
-        """Return the `k` smallest non-zero eigenvalues of -G, ascending, with multiplicity.
-
-        Parameters
-        ----------
-        k : int
-            Number of modes.
-
-        Returns
-        -------
-        ndarray of shape (k,)
-        """
+        """Return the `k` smallest non-zero eigenvalues of -G, ascending, with multiplicity; shape (k,)."""
         return self._rates(check_count(k, "k"))
 
     def eigenfunctions(self, X: ArrayLike, k: int) -> Array:
-        """Evaluate the first `k` exact modes, of mean 0 and variance 1 under π.
+        """Evaluate the first `k` exact modes, of mean 0 and variance 1 under π; shape (n, k).
 
         Parameters
         ----------
         X : array-like of shape (n, dim)
-            Points.
         k : int
             Number of modes.
-
-        Returns
-        -------
-        ndarray of shape (n, k)
         """
         return self._eigenfunctions(check_points(X, self.dim), check_count(k, "k"))
 
     def reference(self, X: ArrayLike, r: int) -> Array:
-        """Evaluate the first r modes and all further modes of the last degenerate cluster.
+        """Evaluate the first r modes and all further modes of the last degenerate cluster, in columns.
 
         Parameters
         ----------
         X : array-like of shape (n, dim)
-            Points.
         r : int
             Number of modes to be compared with the reference.
-
-        Returns
-        -------
-        ndarray of shape (n, r or more)
         """
         return self.eigenfunctions(X, self._complete_cluster(check_count(r, "r")))
 
@@ -134,7 +108,7 @@ class Problem(ABC):
         x0: ArrayLike | None = None,
         random_state: RandomState = None,
     ) -> Array:
-        """Simulate independent trajectories; frame 0 is the start and the frames are `dt` apart.
+        """Simulate independent trajectories; shape (n_trajectories, n_steps, dim), the start included.
 
         Parameters
         ----------
@@ -143,15 +117,9 @@ class Problem(ABC):
         dt : float
             Time between frames, and the time step of the scheme (each class states its scheme).
         n_trajectories : int
-            Number of trajectories.
         x0 : array-like of shape (dim,) or (n_trajectories, dim), optional
             Starting points; drawn from the stationary law by default.
         random_state : int, numpy.random.Generator or None
-            Seed or generator.
-
-        Returns
-        -------
-        ndarray of shape (n_trajectories, n_steps, dim)
         """
         n_steps = check_count(n_steps, "n_steps")
         n_trajectories = check_count(n_trajectories, "n_trajectories")
@@ -169,23 +137,17 @@ class Problem(ABC):
     def trajectory(
         self, n_frames: int, time_step: float, *, substeps: int = 10, random_state: RandomState = None
     ) -> Array:
-        """Simulate one stationary trajectory with frames `time_step` apart.
+        """Simulate one stationary trajectory with frames `time_step` apart; shape (n_frames, dim).
 
         Parameters
         ----------
         n_frames : int
-            Number of frames.
         time_step : float
             Time between frames.
         substeps : int, default=10
             Steps of the scheme between two frames. The relative error of time scales is about the length of a step
             divided by the fastest time scale; problems with an exact propagator need 1.
         random_state : int, numpy.random.Generator or None
-            Seed or generator.
-
-        Returns
-        -------
-        ndarray of shape (n_frames, dim)
         """
         n_frames, substeps = check_count(n_frames, "n_frames"), check_count(substeps, "substeps")
         step = check_positive(time_step, "time_step") / substeps
@@ -238,17 +200,7 @@ class Diffusion(Markov):
     """
 
     def drift(self, X: ArrayLike) -> Array:
-        """Evaluate the drift -D∇V.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, dim)
-            Points.
-
-        Returns
-        -------
-        ndarray of shape (n, dim)
-        """
+        """Evaluate the drift -D∇V at points X of shape (n, dim); the result has the same shape."""
         return self._drift(check_points(X, self.dim))
 
     @abstractmethod

@@ -8,6 +8,7 @@ underflow. The error is even in the cell width h; Richardson extrapolation over 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TypeAlias
 
 import numpy as np
 from scipy.interpolate import CubicSpline, RectBivariateSpline
@@ -18,6 +19,8 @@ from scipy.sparse.linalg import eigsh
 
 from kdmaps.problems.base import Array
 
+Field: TypeAlias = Callable[[Array], Array]
+Box: TypeAlias = tuple[tuple[float, float], tuple[float, float]]
 # Cells with V this far above its minimum are left out: they contain no samples (e^{-50} = 2e-22) and contribute nothing
 # to modes of moderate order, while e^{V/2} would amplify the rounding errors of the eigenvectors.
 CUTOFF = 50.0
@@ -31,14 +34,8 @@ class Interval:
     The domain is trimmed to V - min V < 50, and the grid is doubled until the extrapolated rates agree to 1e-7.
     """
 
-    def __init__(
-        self,
-        potential: Callable[[Array], Array],
-        domain: tuple[float, float],
-        killing: Callable[[Array], Array] | None = None,
-    ) -> None:
-        self.potential = potential
-        self.killing = killing
+    def __init__(self, potential: Field, domain: tuple[float, float], killing: Field | None = None) -> None:
+        self.potential, self.killing = potential, killing
         x = np.linspace(*domain, 4097)[1:-1]
         v = potential(x)
         if not np.isfinite(v).all():
@@ -105,15 +102,8 @@ class Rectangle:
     modes are extrapolated over the two finest.
     """
 
-    def __init__(
-        self,
-        potential: Callable[[Array], Array],
-        domain: tuple[tuple[float, float], tuple[float, float]],
-        cells: int,
-    ) -> None:
-        self.potential = potential
-        self.domain = domain
-        self.cells = cells
+    def __init__(self, potential: Field, domain: Box, cells: int) -> None:
+        self.potential, self.domain, self.cells = potential, domain, cells
         self._rates = np.empty(0)
         self._functions: list[RectBivariateSpline] = []
 
@@ -194,11 +184,7 @@ class Rectangle:
 
 
 def sample_box(
-    potential: Callable[[Array], Array],
-    domain: tuple[tuple[float, float], ...],
-    cells: int,
-    n: int,
-    rng: np.random.Generator,
+    potential: Field, domain: tuple[tuple[float, float], ...], cells: int, n: int, rng: np.random.Generator
 ) -> Array:
     """Draw `n` independent points with density ∝ e^{-V} in a box, by rejection.
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 from numpy.typing import ArrayLike
 
 from kdmaps.problems.base import Array, Diffusion, RandomState, check_count, check_points, check_positive
-from kdmaps.problems.finite_volume import Interval, Rectangle, sample_box
+from kdmaps.problems.finite_volume import Box, Field, Interval, Rectangle, sample_box
 
 
 def check_sides(domain: tuple[tuple[float, float], ...], n_sides: int) -> None:
@@ -37,15 +35,9 @@ class Langevin1D(Diffusion):
     name = "langevin1d"
     dim = 1
 
-    def __init__(
-        self,
-        potential: Callable[[Array], Array],
-        gradient: Callable[[Array], Array],
-        domain: tuple[float, float],
-    ) -> None:
+    def __init__(self, potential: Field, gradient: Field, domain: tuple[float, float]) -> None:
         check_sides((domain,), 1)
-        self.potential = potential
-        self.gradient = gradient
+        self.potential, self.gradient = potential, gradient
         self._modes = Interval(potential, domain)
         self.domain: tuple[float, float] = self._modes.domain
 
@@ -89,19 +81,10 @@ class Langevin2D(Diffusion):
     # Cells along each side of the sampling grid; V must be nearly constant on each.
     sampling_cells = 256
 
-    def __init__(
-        self,
-        potential: Callable[[Array], Array],
-        gradient: Callable[[Array], Array],
-        domain: tuple[tuple[float, float], tuple[float, float]],
-        cells: int = 48,
-        diffusion: float = 1.0,
-    ) -> None:
+    def __init__(self, potential: Field, gradient: Field, domain: Box, cells: int = 48, diffusion: float = 1.0) -> None:
         check_sides(domain, 2)
         self.diffusion: float = check_positive(diffusion, "diffusion")
-        self.potential = potential
-        self.gradient = gradient
-        self.domain = domain
+        self.potential, self.gradient, self.domain = potential, gradient, domain
         self._modes = Rectangle(potential, domain, cells)
 
     def _sample(self, n: int, rng: np.random.Generator) -> Array:
@@ -203,10 +186,10 @@ class MullerBrown(Langevin2D):
     fill_height: float = 12.0
 
     def __init__(self) -> None:
-        super().__init__(_muller_brown, _muller_brown_gradient, ((-3.1, 1.4), (-1.1, 3.1)), cells=80, diffusion=0.1)
+        super().__init__(_muller_brown, _gradient, ((-3.1, 1.4), (-1.1, 3.1)), cells=80, diffusion=0.1)
 
     def bias(self, X: ArrayLike) -> Array:
-        """Evaluate the static bias U that `biased_sample` adds to V.
+        """Evaluate the static bias U that `biased_sample` adds to V; shape (n,).
 
         U = -log(e^{-u} + e^{-12}) with u = (1 - 1/6) max(-6 - V, 0): the bias of well-tempered metadynamics with bias
         factor 6, filled up to the highest saddle and limited to 12.
@@ -214,11 +197,6 @@ class MullerBrown(Langevin2D):
         Parameters
         ----------
         X : array-like of shape (n, 2)
-            Points.
-
-        Returns
-        -------
-        ndarray of shape (n,)
         """
         return self._bias(check_points(X, self.dim))
 
@@ -230,14 +208,11 @@ class MullerBrown(Langevin2D):
         Parameters
         ----------
         n_samples : int
-            Number of points.
         random_state : int, numpy.random.Generator or None
-            Seed or generator.
 
         Returns
         -------
         X : ndarray of shape (n_samples, 2)
-            The points.
         weights : ndarray of shape (n_samples,)
             e^U at the points, scaled to mean 1.
         """
@@ -268,6 +243,6 @@ def _muller_brown(X: Array) -> Array:
     return _terms(X)[1].sum(axis=1)
 
 
-def _muller_brown_gradient(X: Array) -> Array:
+def _gradient(X: Array) -> Array:
     image, terms = _terms(X)
     return 2 * np.einsum("ni,nid->nd", terms, image)

@@ -55,10 +55,6 @@ def load(name: str) -> Problem:
         One of `names()`, or "sphere-<d>" with d >= 2. A suffix "+<k>" or "+<k>x<std>" adds k Gaussian coordinates:
         "triplewell2d+198x0.1" is ``nuisance(load("triplewell2d"), 198, 0.1)``.
 
-    Returns
-    -------
-    Problem
-
     Examples
     --------
     >>> import kdmaps

@@ -52,9 +52,5 @@ def agreement_check(agreement: float, suggested: int | None = None) -> Check:
         f"The folds disagree on the mode space (mean squared cosine {agreement:.2f}): use more samples or another "
         f"n_components{better}."
     )
-    return Check(
-        "agreement of the folds on the modes, mean squared cosine",
-        f"{agreement:.3f}",
-        f"at least {MIN_AGREEMENT:g}",
-        None if agreement >= MIN_AGREEMENT else warning,
-    )
+    what, limit = "agreement of the folds on the modes, mean squared cosine", f"at least {MIN_AGREEMENT:g}"
+    return Check(what, f"{agreement:.3f}", limit, None if agreement >= MIN_AGREEMENT else warning)

@@ -149,16 +149,13 @@ class Modes:
         return [check.warning for check in self.checks() if check.warning is not None]
 
     def _conditioned(self) -> Check:
+        found = self.condition_number
         warning = UnreliableModesWarning(
-            f"The condition number of L+λR is {self.condition_number:.1e}: rounding spoils the modes. Increase "
-            "regularization or use fewer features."
+            f"The condition number of L+λR is {found:.1e}: rounding spoils the modes. Increase regularization or use "
+            "fewer features."
         )
-        return Check(
-            "condition number of L+λR",
-            f"{self.condition_number:.2g}",
-            f"at most {MAX_CONDITION:.0g}",
-            warning if self.condition_number > MAX_CONDITION else None,
-        )
+        failed = warning if found > MAX_CONDITION else None
+        return Check("condition number of L+λR", f"{found:.2g}", f"at most {MAX_CONDITION:.0g}", failed)
 
     def _resolved(self) -> Check:
         error, worst = self.sampling_error, int(np.argmax(self.sampling_error))
@@ -169,13 +166,9 @@ class Modes:
             f"{' and the modes after it' if first + 1 < len(error) else ''} (relative error of the eigenvalue about "
             f"{error[first]:.2f}). Use more regularization, a wider bandwidth, more samples{or_fewer(first)}."
         )
-        return Check(
-            f"relative sampling error of eigenvalue {worst + 1}, √(effective rank/n)",
-            f"{error[worst]:.3g}",
-            f"at most {MAX_SAMPLING_ERROR:g}",
-            warning if unresolved.any() else None,
-            estimate=True,
-        )
+        what = f"relative sampling error of eigenvalue {worst + 1}, √(effective rank/n)"
+        failed = warning if unresolved.any() else None
+        return Check(what, f"{error[worst]:.3g}", f"at most {MAX_SAMPLING_ERROR:g}", failed, estimate=True)
 
     def _free_of_ridge(self) -> Check:
         heaviest = int(np.argmax(self.ridge_share))
@@ -184,13 +177,9 @@ class Modes:
             f"The regularization weighs {share:.0f} times as much as the energy of mode {heaviest + 1}: λ "
             "determines this mode. Decrease regularization (a rate), or let KernelSearchCV choose it."
         )
-        return Check(
-            f"regularization relative to the energy of mode {heaviest + 1}",
-            f"{share:.3g}",
-            f"at most {MAX_RIDGE_SHARE:g}",
-            warning if share > MAX_RIDGE_SHARE else None,
-            estimate=True,
-        )
+        what = f"regularization relative to the energy of mode {heaviest + 1}"
+        failed = warning if share > MAX_RIDGE_SHARE else None
+        return Check(what, f"{share:.3g}", f"at most {MAX_RIDGE_SHARE:g}", failed, estimate=True)
 
     def _slower_than_the_lag(self) -> Check:
         fast = np.flatnonzero(self.timescales < self.clock.duration)
@@ -199,20 +188,15 @@ class Modes:
         if first:
             remedy = f"Use {'a shorter lag' if shorter else 'frames at shorter time steps'}{or_fewer(first)}."
         else:
-            remedy = (
-                f"{'Use a shorter lag, or check' if shorter else 'Check'} that the rows are consecutive frames, close "
-                "enough in time."
-            )
+            begin = "Use a shorter lag, or check" if shorter else "Check"
+            remedy = f"{begin} that the rows are consecutive frames, close enough in time."
         warning = UnreliableModesWarning(
             f"Mode(s) {named} relax within one lag ({self.clock.duration:.4g}): their time scales are unreliable. "
             f"{remedy}"
         )
-        return Check(
-            f"shortest time scale, of mode {int(np.argmin(self.timescales)) + 1}",
-            f"{self.timescales.min():.4g}",
-            f"at least one lag, {self.clock.duration:.4g}",
-            warning if fast.size else None,
-        )
+        what = f"shortest time scale, of mode {int(np.argmin(self.timescales)) + 1}"
+        limit = f"at least one lag, {self.clock.duration:.4g}"
+        return Check(what, f"{self.timescales.min():.4g}", limit, warning if fast.size else None)
 
     def _separated(self) -> Check:
         r, smallest = len(self.eigenvalues), self.smallest_gap
@@ -221,9 +205,6 @@ class Modes:
             f"Modes {r} and {r + 1} have the same time scale within the sampling error (gap {gap:.3f}): {space} "
             "is partly arbitrary. Use another n_components."
         )
-        return Check(
-            f"gap after the last mode, the smaller one of rate{r + 1}/rate{r} and μ{r}/μ{r + 1}",
-            f"{gap:.4g}",
-            f"at least {smallest:.4g} with {self.effective_count:.6g} effective samples",
-            warning if gap < smallest else None,
-        )
+        what = f"gap after the last mode, the smaller one of rate{r + 1}/rate{r} and μ{r}/μ{r + 1}"
+        limit = f"at least {smallest:.4g} with {self.effective_count:.6g} effective samples"
+        return Check(what, f"{gap:.4g}", limit, warning if gap < smallest else None)
