@@ -195,5 +195,5 @@ class TestArguments:
 @pytest.mark.parametrize("weight", [np.ones(N - 1), np.zeros(N), -np.ones(N), np.full(N, np.nan)])
 @pytest.mark.parametrize("function", [subspace_r2, principal_angles, correlation_table])
 def test_rejects_bad_weights(function, weight):
-    with pytest.raises(ValueError, match="sample_weight"):
+    with pytest.raises(ValueError, match=r"(?i)sample.weight"):
         function(gaussian(0, N, 2), gaussian(1, N, 2), sample_weight=weight)

@@ -72,10 +72,8 @@ class DiffusionMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         Modes at the training points.
     bandwidth_ : float
         The σ used.
-    n_features_in_ : int
-        Number of columns of the training samples.
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the columns, if they are strings.
+    n_features_in_, feature_names_in_ : int and ndarray of str
+        Number of columns of the training samples, and their names, if they are strings.
 
     See Also
     --------
@@ -146,9 +144,7 @@ class DiffusionMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Samples.
         y : ignored
-            Present for the scikit-learn interface.
         """
         samples: np.ndarray = checked_samples(self, X, reset=True, ensure_min_samples=2)
         self._check_parameters(len(samples))
@@ -197,7 +193,6 @@ class DiffusionMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         Parameters
         ----------
         X : array-like of shape (n_points, n_features)
-            Points.
 
         Returns
         -------
@@ -246,16 +241,11 @@ class DiffusionMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         def is_integer(value: object, low: int, high: int) -> bool:
             return isinstance(value, Integral) and not isinstance(value, bool) and low <= int(value) <= high
 
-        if not is_integer(self.n_components, 1, n_samples - 1):
-            raise ValueError(
-                f"n_components must be an integer between 1 and n_samples - 1 = {n_samples - 1}, "
-                f"got {self.n_components!r}."
-            )
-        if self.n_neighbors is not None and not is_integer(self.n_neighbors, 2, n_samples):
-            raise ValueError(
-                f"n_neighbors must be None or an integer between 2 and n_samples = {n_samples}, "
-                f"got {self.n_neighbors!r}."
-            )
+        r, k = self.n_components, self.n_neighbors
+        if not is_integer(r, 1, n_samples - 1):
+            raise ValueError(f"n_components must be an integer from 1 to n_samples - 1 = {n_samples - 1}, got {r!r}.")
+        if k is not None and not is_integer(k, 2, n_samples):
+            raise ValueError(f"n_neighbors must be None or an integer from 2 to n_samples = {n_samples}, got {k!r}.")
         if not (isinstance(self.alpha, Real) and 0 <= self.alpha <= 1):
             raise ValueError(f"alpha must be a number in [0, 1], got {self.alpha!r}.")
         if self.bandwidth != "auto" and not (isinstance(self.bandwidth, Real) and 0 < self.bandwidth < np.inf):

@@ -185,12 +185,8 @@ def cv_consistency(
     ----------
     margin : float
         Δ, difference between the best and the second-best population score.
-    n_candidates : int
-        M.
-    n_modes : int
-        r.
-    n_folds : int
-        F.
+    n_candidates, n_modes, n_folds : int
+        M, r and F.
     fold_size : float
         N_f, number of samples in a fold.
     concentration : float
@@ -208,19 +204,15 @@ def cv_consistency(
         violations.append("The margin is not positive: two candidates are equally good, and either choice is right.")
     if not concentration > 0:
         violations.append("The concentration constant c is not positive.")
-    return Certificate(
-        "thm:cv-consistency",
-        1.0 if violations else value,
-        {"Δ": margin, "M": n_candidates, "r": n_modes, "F": n_folds, "N_f": fold_size, "c": concentration},
-        (
-            "the candidates are bounded, C² and chosen independently of the samples",
-            "samples are independent",
-            "every fold eigenvalue satisfies P(|μ̂ - μ| > t) ≤ 2 exp(-c N_f t²)",
-            "the margin Δ and c are population values, not estimates",
-        ),
-        tuple(violations),
-        trivial=1.0,
+    constants = {"Δ": margin, "M": n_candidates, "r": n_modes, "F": n_folds, "N_f": fold_size, "c": concentration}
+    assumptions = (
+        "the candidates are bounded, C² and chosen independently of the samples",
+        "samples are independent",
+        "every fold eigenvalue satisfies P(|μ̂ - μ| > t) ≤ 2 exp(-c N_f t²)",
+        "the margin Δ and c are population values, not estimates",
     )
+    value = 1.0 if violations else value
+    return Certificate("thm:cv-consistency", value, constants, assumptions, tuple(violations), trivial=1.0)
 
 
 def score_optimism(
@@ -255,10 +247,8 @@ def score_optimism(
         Block of each sample; samples of one block share their g.
     confidence : float, default=0.95
         Confidence level of the bound.
-    n_draws : int, default=2000
-        Number of draws of g.
-    random_state : int, RandomState instance or None, default=0
-        Seed of the draws.
+    n_draws, random_state : int, default=2000, and int, RandomState instance or None, default=0
+        Number and seed of the draws of g.
 
     Returns
     -------
@@ -275,14 +265,10 @@ def score_optimism(
     normals = check_random_state(random_state).standard_normal((n_draws, psi.shape[1]))
     largest = np.max(normals @ (psi / errors[:, None]).T, axis=1)
     quantile, error = float(np.quantile(largest, confidence)), float(errors[best])
-    return Certificate(
-        "optimism",
-        min(quantile * error, score),
-        {"q": quantile, "s": error, "M": len(psi), "score": score, "confidence": confidence},
-        (
-            "samples, or blocks of samples, are independent and numerous",
-            "modes change little when a few training samples change",
-            "the candidates are chosen independently of the samples",
-        ),
-        trivial=score,
+    constants = {"q": quantile, "s": error, "M": len(psi), "score": score, "confidence": confidence}
+    assumptions = (
+        "samples, or blocks of samples, are independent and numerous",
+        "modes change little when a few training samples change",
+        "the candidates are chosen independently of the samples",
     )
+    return Certificate("optimism", min(quantile * error, score), constants, assumptions, trivial=score)

@@ -19,6 +19,7 @@ from kdmaps.forms.diffusion import DiffusionTensor, TensorLike
 from kdmaps.kernels import Kernel
 from kdmaps.problems.base import Diffusion, Problem
 from kdmaps.utils.threads import map_reduce, slices
+from kdmaps.utils.validation import unit_weight
 
 Field = Callable[[np.ndarray], Any]
 
@@ -57,8 +58,7 @@ def rayleigh_residuals(values: np.ndarray, images: np.ndarray, sample_weight: np
     sample_weight : ndarray of shape (n,), optional
         Weights of the points.
     """
-    weight = np.ones(len(values)) if sample_weight is None else sample_weight
-    weight = weight / weight.sum()
+    weight = unit_weight(sample_weight, len(values))
     squares = weight @ values**2
     rates = -(weight @ (values * images)) / squares
     residual = images + rates * values

@@ -13,6 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import polar, subspace_angles, svd
 from scipy.optimize import linear_sum_assignment
 
+from kdmaps.utils.validation import checked_weight, unit_weight
+
 Array: TypeAlias = NDArray[np.float64]
 # Singular values below this fraction of the largest are rounding errors of linearly dependent columns.
 RANK_TOLERANCE = 1e-10
@@ -190,28 +192,20 @@ def _check(modes: ArrayLike, reference: ArrayLike, sample_weight: ArrayLike | No
     checked = []
     for name, values in (("modes", modes), ("reference", reference)):
         array = np.asarray(values, dtype=np.float64)
-        if array.ndim != 2 or array.shape[1] == 0:
-            raise ValueError(
-                f"{name} must have shape (n_samples, n_functions), got {array.shape}; put functions in columns."
-            )
+        n, m = array.shape if array.ndim == 2 else (0, 0)
+        if m == 0:
+            raise ValueError(f"{name} must have shape (n_samples, n_functions), got {array.shape}.")
         if not np.isfinite(array).all():
             raise ValueError(f"{name} contains NaN or infinity; remove those samples.")
-        if len(array) <= array.shape[1]:
-            raise ValueError(
-                f"{name} has {array.shape[1]} columns but {len(array)} samples; pass more samples than columns."
-            )
+        if n <= m:
+            raise ValueError(f"{name} has {m} columns but {n} samples; pass more samples than columns.")
         checked.append(array)
     first, second = checked
     if len(first) != len(second):
         raise ValueError(
             f"modes has {len(first)} samples and reference has {len(second)}; evaluate both at the same points."
         )
-    if sample_weight is None:
-        return first, second, np.full(len(first), 1 / len(first))
-    weight = np.asarray(sample_weight, dtype=np.float64)
-    if weight.shape != (len(first),) or not np.isfinite(weight).all() or (weight < 0).any() or weight.sum() == 0:
-        raise ValueError(f"sample_weight must contain {len(first)} finite weights >= 0, not all zero.")
-    return first, second, weight / weight.sum()
+    return first, second, unit_weight(checked_weight(sample_weight, first), len(first))
 
 
 def _unit_columns(values: Array, weight: Array) -> Array:

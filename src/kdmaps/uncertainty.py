@@ -33,7 +33,7 @@ from kdmaps.forms.tangent import DiffusionLike, checked_tensor
 from kdmaps.spectrum.checks import or_fewer
 from kdmaps.spectrum.modes import Modes
 from kdmaps.spectrum.pencil import find_modes
-from kdmaps.utils.columns import aligned
+from kdmaps.utils.frames import aligned
 from kdmaps.utils.types import RandomStateLike, SamplesLike
 from kdmaps.utils.validation import checked_weight
 from kdmaps.utils.warn import muted, warn
@@ -90,19 +90,17 @@ class Uncertainty:
 
     def table(self) -> list[dict[str, Any]]:
         """Return one row of plain data per mode, for example for `pandas.DataFrame`."""
+        numbers = {
+            "timescale": self.timescales,
+            **dict(zip(("timescale_low", "timescale_high"), self.timescale_intervals.T, strict=True)),
+            "timescale_error": self.timescale_errors,
+            "rate": self.rates,
+            **dict(zip(("rate_low", "rate_high"), self.rate_intervals.T, strict=True)),
+            "rate_error": self.rate_errors,
+            "angle_degrees": np.degrees(self.mode_angles),
+        }
         return [
-            {
-                "mode": k + 1,
-                "timescale": float(self.timescales[k]),
-                "timescale_low": float(self.timescale_intervals[k, 0]),
-                "timescale_high": float(self.timescale_intervals[k, 1]),
-                "timescale_error": float(self.timescale_errors[k]),
-                "rate": float(self.rates[k]),
-                "rate_low": float(self.rate_intervals[k, 0]),
-                "rate_high": float(self.rate_intervals[k, 1]),
-                "rate_error": float(self.rate_errors[k]),
-                "angle_degrees": float(np.degrees(self.mode_angles[k])),
-            }
+            {"mode": k + 1, **{name: float(values[k]) for name, values in numbers.items()}}
             for k in range(len(self.rates))
         ]
 
@@ -326,11 +324,7 @@ class _Refit:
     """The modes of all samples, recomputed from the moments, and comparisons of resamples with them."""
 
     def __init__(self, fitted: Any, moments: Moments):
-        self._ridge = fitted.basis_.ridge
-        self._regularization = fitted.regularization
-        self._center = fitted.center
-        self._clock = fitted.modes_.clock
-        self.n_modes, self._moments = len(fitted.eigenvalues_), moments
+        self._fitted, self._moments, self.n_modes = fitted, moments, len(fitted.eigenvalues_)
         self.modes = self._solve(moments)  # in the order of μ, as in the resamples
         # Indices of the modes of the model, which are in the order of their time scales.
         self.order = np.argsort(np.argsort(-fitted.eigenvalues_, kind="stable"))
@@ -340,11 +334,12 @@ class _Refit:
                 "The model was not fitted to this X (with this sample_weight and diffusion): the eigenvalues differ. "
                 "Pass the training samples."
             )
-        self._covariance = moments.covariance(self._center)
+        self._covariance = moments.covariance(fitted.center)
         self._dual = self._covariance @ self.modes.coefficients
 
     def _solve(self, moments: Moments, factor: float = 1.0) -> Modes:
-        return find_modes(moments, self._ridge, self.n_modes, factor * self._regularization, self._center, self._clock)
+        fitted, penalty = self._fitted, factor * self._fitted.regularization
+        return find_modes(moments, fitted.basis_.ridge, self.n_modes, penalty, fitted.center, fitted.modes_.clock)
 
     def rates_at(self, factor: float) -> np.ndarray:
         """Return the rates, slowest first, with λ multiplied by a factor; NaN if the modes are not determined."""

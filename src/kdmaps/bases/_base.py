@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import DTypeLike
 
 from kdmaps.kernels import Kernel
 
+#: Σ w φ (p,), Σ w φφᵀ (p, p) and Σ w ∇φ D ∇φᵀ (p, p).
+Sums: TypeAlias = tuple[np.ndarray, np.ndarray, np.ndarray]
 #: Size in bytes of the features of one chunk, which determines the number of samples per chunk.
 CHUNK_BYTES = 4 * 2**20
 #: Smallest number of rows per chunk; with fewer, the overhead of a call dominates.
@@ -105,19 +107,11 @@ class Basis(ABC):
     def step(
         self, state: Any, X: np.ndarray, root_weight: np.ndarray, tensor: TensorRows, constant: np.ndarray | None
     ) -> None:
-        """Add a chunk of samples, with the square roots of their weights, to an accumulator.
-
-        `constant` is the constant diffusion matrix, or None if `tensor` holds one per sample.
-        """
+        """Add samples, with the square roots of their weights; `constant` is None if `tensor` has one D per sample."""
 
     @abstractmethod
-    def finish(
-        self, states: list[Any], constant: np.ndarray | None, sign: float
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return Σ w φ (p,), Σ w φφᵀ (p, p) and Σ w ∇φ D ∇φᵀ (p, p) over all accumulators.
-
-        The factors F of `TensorRows` enter the diffusion tensor D = `constant` + `sign` FFᵀ with this sign.
-        """
+    def finish(self, states: list[Any], constant: np.ndarray | None, sign: float) -> Sums:
+        """Return the sums over all accumulators for D = `constant` + `sign` FFᵀ, F the factors of `TensorRows`."""
 
 
 @dataclass
@@ -190,8 +184,6 @@ class ModeBasis(Basis):
         state.gram += values.T @ values
         state.total += root_weight @ values
 
-    def finish(
-        self, states: list[Any], constant: np.ndarray | None, sign: float
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def finish(self, states: list[Any], constant: np.ndarray | None, sign: float) -> Sums:
         energy = sum(s.energy + sign * s.directed for s in states)
         return sum(s.total for s in states), sum(s.gram for s in states), energy

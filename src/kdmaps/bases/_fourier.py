@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
-from kdmaps.bases._base import Basis, TensorRows
+from kdmaps.bases._base import Basis, Sums, TensorRows
 from kdmaps.kernels import Kernel
 from kdmaps.utils.blas import add_gram, mirror
 from kdmaps.utils.threads import slices
@@ -188,9 +188,7 @@ class FourierBasis(Basis):
         out[q:, :q] = out[:q, q:].T
         return out
 
-    def finish(
-        self, states: list[Any], constant: np.ndarray | None, sign: float
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def finish(self, states: list[Any], constant: np.ndarray | None, sign: float) -> Sums:
         gram, total = mirror(sum(state.gram for state in states)), sum(state.total for state in states)
         if self._shift:
             ones, weight = np.repeat([1.0, 0.0], self.frequencies.shape[0]), sum(state.weight for state in states)
@@ -249,9 +247,7 @@ class RandomPhaseBasis(FourierBasis):
     def gradient(self, X: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
         return super().gradient(X, np.tile(coefficients, (2, 1)) * self._mix[:, None])
 
-    def finish(
-        self, states: list[Any], constant: np.ndarray | None, sign: float
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def finish(self, states: list[Any], constant: np.ndarray | None, sign: float) -> Sums:
         total, *grams = super().finish(states, constant, sign)
         gram, energy = (self._mixed(self._mixed(g, 0), 1) for g in grams)
         return self._mixed(total, 0), gram, energy

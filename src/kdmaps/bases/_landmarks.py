@@ -12,7 +12,7 @@ from scipy.spatial.distance import cdist
 from sklearn.cluster import KMeans, MiniBatchKMeans
 from sklearn.utils import check_random_state
 
-from kdmaps.bases._base import Basis, TensorRows, square_root
+from kdmaps.bases._base import Basis, Sums, TensorRows, square_root
 from kdmaps.kernels import Kernel
 from kdmaps.utils.blas import add_gram, mirror
 from kdmaps.utils.types import RandomStateLike
@@ -181,9 +181,7 @@ class LandmarkBasis(Basis):
                 add_gram(total, derivative * root[:, None])
         self._add_values(state, values, root_weight)
 
-    def finish(
-        self, states: list[Any], constant: np.ndarray | None, sign: float
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def finish(self, states: list[Any], constant: np.ndarray | None, sign: float) -> Sums:
         total, gram = sum(state.total for state in states), mirror(sum(state.gram for state in states))
         energy = mirror(sum(state.energy for state in states))
         if states[0].directed is not None:

@@ -55,23 +55,13 @@ def add_single_gram(out: np.ndarray, A: np.ndarray, work: np.ndarray) -> None:
     _add_lower(out, work)
 
 
-def add_pair_grams(
-    here: np.ndarray,
-    there: np.ndarray,
-    root_weight: np.ndarray,
-    both: np.ndarray,
-    difference: np.ndarray,
-    sums: np.ndarray,
-    differences: np.ndarray,
-    total: np.ndarray,
-    work: np.ndarray | None = None,
-) -> None:
-    """Write s = √w(φ(y) + φ(x)) and δ = √w(φ(y) - φ(x)) to `both` and `difference`, and add Σssᵀ, Σδδᵀ and Σ√w s.
+def add_pair_grams(here: np.ndarray, *others: np.ndarray | None) -> None:
+    """Write s = √w(φ(y) + φ(x)) and δ = √w(φ(y) - φ(x)), and add Σssᵀ, Σδδᵀ and Σ√w s; see `_add_pair_grams`.
 
     Features φ(x) `here` and φ(y) `there` have the shape (n, p); of `sums` and `differences` the lower triangle is used.
     One compiled function, as for `add_waves`; `work` is for float32, as in `add_single_gram`.
     """
-    _add_pair_grams(SYRK[both.dtype], here, there, root_weight, both, difference, sums, differences, total, work)
+    _add_pair_grams(SYRK[here.dtype], here, *others)
 
 
 @njit(nogil=True, cache=True)
@@ -147,16 +137,7 @@ def cos_sin_rows_single(angles: np.ndarray, row_scale: np.ndarray, out: np.ndarr
             cosines[j] = (c * sign + (sign - shift)) * scale
 
 
-def add_waves(
-    Y: np.ndarray,
-    directions: np.ndarray,
-    root_weight: np.ndarray,
-    angles: np.ndarray,
-    waves: np.ndarray,
-    total: np.ndarray,
-    gram: np.ndarray,
-    work: np.ndarray | None = None,
-) -> None:
+def add_waves(Y: np.ndarray, *others: np.ndarray | None) -> None:
     """Add Σ √w z and Σ zzᵀ (lower triangle) of z = √w [cos θ, sin θ], θ = Y @ directions, to `total` and `gram`.
 
     One compiled function: threads that return to the interpreter after every block would wait for the GIL.
@@ -164,7 +145,7 @@ def add_waves(
     a chunk are summed in float32. Workspace: `angles` (b, q) and `waves` (b, 2q) for b rows at a time, and `work`
     (2q, 2q) for float32.
     """
-    _add_waves(SYRK[Y.dtype], Y, directions, root_weight, angles, waves, total, gram, work)
+    _add_waves(SYRK[Y.dtype], Y, *others)
 
 
 @njit(nogil=True, cache=True)

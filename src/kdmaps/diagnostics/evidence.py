@@ -13,6 +13,7 @@ from kdmaps.data.correlation import integrated_correlation_time
 from kdmaps.data.sources import Sample
 from kdmaps.forms.diffusion import DiffusionTensor
 from kdmaps.utils.threads import map_reduce, slices
+from kdmaps.utils.validation import unit_weight
 
 #: Bytes of work space per block of samples, small compared with a fit.
 BLOCK_BYTES = 2**18
@@ -84,8 +85,7 @@ def evidence_of(
 
     `local` is True for energies ∇φᵀa∇φ at the samples, False for energies of pairs of frames.
     """
-    weight = np.ones(len(values)) if sample.weight is None else np.asarray(sample.weight, dtype=np.float64)
-    weight = weight / weight.sum()
+    weight = unit_weight(sample.weight, len(values))
     second, values, scale = weight @ values**2, values - weight @ values, n_samples / len(values)
     variances = weight[:, None] * values**2
     total = np.maximum(variances.sum(axis=0), np.finfo(float).tiny)

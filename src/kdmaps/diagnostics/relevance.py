@@ -13,11 +13,10 @@ from sklearn.utils.validation import check_is_fitted
 from kdmaps.bases import Basis, ModeBasis
 from kdmaps.data.inputs import as_source, check_columns, join_trajectories
 from kdmaps.spectrum.modes import Modes
-from kdmaps.utils.columns import aligned
-from kdmaps.utils.frames import column_names
+from kdmaps.utils.frames import aligned, column_names
 from kdmaps.utils.threads import map_reduce, slices
 from kdmaps.utils.types import RandomStateLike, SamplesLike
-from kdmaps.utils.validation import checked_random_state, checked_weight
+from kdmaps.utils.validation import checked_random_state, checked_weight, unit_weight
 
 #: Maximum number of samples over which gradients are averaged: shares are then accurate to about 1/√2,000 = 2 %.
 SAMPLES = 2_000
@@ -133,8 +132,7 @@ def relevance_at(
     basis: Basis, modes: Modes, X: np.ndarray, weight: np.ndarray | None, names: Sequence[str] | None = None
 ) -> Relevance:
     """Return the relevance of the inputs, averaged over all of these samples."""
-    weight = np.ones(len(X)) if weight is None else weight
-    weight = weight / weight.sum()
+    weight = unit_weight(weight, len(X))
     points = np.asarray(X, dtype=np.float64)
     scales = np.sqrt(weight @ (points - weight @ points) ** 2)
     products = gradient_products(ModeBasis(basis, modes.coefficients, modes.offset), points, weight)

@@ -10,7 +10,7 @@ import numpy as np
 from kdmaps.diagnostics.evidence import Evidence
 from kdmaps.exceptions import UnreliableModesWarning
 from kdmaps.spectrum.checks import Check, or_fewer
-from kdmaps.utils.columns import aligned
+from kdmaps.utils.frames import aligned
 
 #: A rate whose energy is carried by n samples has a relative error of about 1/√n. With 14 its 99 % interval spans a
 #: factor of 2 to either side, e^{2.58/√14} = 2: at most one in a hundred rates that pass should be further off.

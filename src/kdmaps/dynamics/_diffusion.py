@@ -81,16 +81,12 @@ class LagComparison:
 
     def table(self) -> list[dict[str, Any]]:
         """Return one row of plain data per mode and lag, for example for `pandas.DataFrame`."""
+        names = ("time", "autocorrelation", "error", "predicted")
+        tables = (self.autocorrelations.T, self.autocorrelation_errors.T, self.predicted.T)
         return [
-            {
-                "mode": k + 1,
-                "time": float(time),
-                "autocorrelation": float(self.autocorrelations[i, k]),
-                "error": float(self.autocorrelation_errors[i, k]),
-                "predicted": float(self.predicted[i, k]),
-            }
-            for k in range(len(self.diffusion))
-            for i, time in enumerate(self.times)
+            {"mode": k + 1, **{name: float(value) for name, value in zip(names, row, strict=True)}}
+            for k, columns in enumerate(zip(*tables, strict=True))
+            for row in zip(self.times, *columns, strict=True)
         ]
 
     def __repr__(self) -> str:
@@ -352,10 +348,8 @@ def compare_clocks(
     lagged_model : fitted estimator, with a lag
     X : array-like of shape (n_frames, d), list of such arrays, path of a `.npy` file
         Frames at equal time steps.
-    groups : array-like of shape (n_frames,), optional
-        Trajectory of each frame.
-    sample_weight : array-like of shape (n_frames,), optional
-        The weight of a pair is the weight of its first frame.
+    groups, sample_weight : array-like of shape (n_frames,), optional
+        Trajectory of each frame, and its weight; pairs stay in one trajectory and have the weight of their first frame.
     n_resamples : int, default=100
         Number of resamples of the block bootstrap.
     random_state : int, RandomState instance or None, default=None

@@ -205,10 +205,8 @@ def mean_first_passage_times(
         the next crossing is shorter than a real passage. Pass cores, with -1 for the frames between them.
     groups : array-like of shape (n_frames,), optional
         Trajectory of each frame.
-    n_resamples : int, default=100
-        Number of resamples of the block bootstrap.
-    confidence : float, default=0.95
-        Confidence level of the intervals.
+    n_resamples, confidence : int, default=100, and float, default=0.95
+        Number of resamples of the block bootstrap, and confidence level of the intervals.
     random_state : int, RandomState instance or None, default=None
 
     Returns

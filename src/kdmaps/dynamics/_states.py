@@ -14,6 +14,7 @@ from kdmaps.data.inputs import join_trajectories
 from kdmaps.spectrum.clock import rate_ratios
 from kdmaps.utils.frames import join_rows
 from kdmaps.utils.types import SamplesLike
+from kdmaps.utils.validation import checked_weight, unit_weight
 
 #: With more modes than this, computing the convex hull costs more than it saves.
 HULL_MODES = 5
@@ -40,6 +41,20 @@ class CoarseStates:
         set to 0; None for states by signs.
     signs : ndarray of bool of shape (n_states, n_modes) or None
         Signs of the modes in each state, True for positive; None for PCCA+.
+
+    Examples
+    --------
+    >>> import kdmaps
+    >>> X = kdmaps.problems.load("dw1d").sample(1000, random_state=0)
+    >>> m = kdmaps.KernelDiffusionMap(n_components=1, random_state=0).fit(X)
+    >>> states = kdmaps.dynamics.coarse_states(m.transform(X), 2)
+    >>> bool((states.cores[abs(X[:, 0]) < 0.1] == -1).all())
+    True
+    >>> sorted(X[states.representatives(X)[:, 0], 0].round().tolist())
+    [-1.0, 1.0]
+    >>> left, right = states.memberships_at(m.transform([[-1.0], [1.0]]))
+    >>> bool(left.argmax() != right.argmax())
+    True
     """
 
     #: Membership of samples well inside a state.
@@ -67,15 +82,6 @@ class CoarseStates:
         The core of a state consists of its samples with a membership of at least 0.9, or of the tenth with the largest
         membership if that is more. At the border of `labels`, a path changes its state repeatedly within one crossing;
         between cores it does not.
-
-        Examples
-        --------
-        >>> import kdmaps
-        >>> X = kdmaps.problems.load("dw1d").sample(1000, random_state=0)
-        >>> m = kdmaps.KernelDiffusionMap(n_components=1, random_state=0).fit(X)
-        >>> states = kdmaps.dynamics.coarse_states(m.transform(X), 2)
-        >>> bool((states.cores[abs(X[:, 0]) < 0.1] == -1).all())
-        True
         """
         found = np.full(len(self.labels), -1)
         for state in range(len(self.populations)):
@@ -105,15 +111,6 @@ class CoarseStates:
         -------
         ndarray of int of shape (n_states, n)
             Rows of X (of a list of arrays, joined), the most typical first; -1 if a core has fewer samples.
-
-        Examples
-        --------
-        >>> import kdmaps
-        >>> X = kdmaps.problems.load("dw1d").sample(1000, random_state=0)
-        >>> m = kdmaps.KernelDiffusionMap(n_components=1, random_state=0).fit(X)
-        >>> states = kdmaps.dynamics.coarse_states(m.transform(X), 2)
-        >>> sorted(X[states.representatives(X)[:, 0], 0].round())
-        [np.float64(-1.0), np.float64(1.0)]
         """
         X = np.asarray(join_trajectories(X)[0], dtype=np.float64)
         if X.ndim != 2 or len(X) != len(self.labels):
@@ -140,16 +137,6 @@ class CoarseStates:
         -------
         ndarray of shape (n_points, n_states)
             Non-negative, with sum 1; meaningless far from the samples.
-
-        Examples
-        --------
-        >>> import kdmaps
-        >>> X = kdmaps.problems.load("dw1d").sample(1000, random_state=0)
-        >>> m = kdmaps.KernelDiffusionMap(n_components=1, random_state=0).fit(X)
-        >>> states = kdmaps.dynamics.coarse_states(m.transform(X), 2)
-        >>> left, right = states.memberships_at(m.transform([[-1.0], [1.0]]))
-        >>> bool(left.argmax() != right.argmax())
-        True
         """
         modes = _checked_modes(modes)
         table = self.transformation if self.signs is None else self.signs
@@ -235,10 +222,7 @@ def coarse_states(
     if not isinstance(n_states, int | np.integer) or not 2 <= n_states <= modes.shape[1] + 1:
         raise ValueError(f"n_states must be from 2 to {modes.shape[1] + 1} (one more than the number of modes).")
     modes = modes[:, : n_states - 1]
-    given = join_rows("sample_weight", sample_weight)
-    weight = np.ones(len(modes)) if given is None else np.asarray(given, dtype=np.float64)
-    if weight.shape != (len(modes),) or (weight < 0).any() or not weight.sum() > 0:
-        raise ValueError(f"sample_weight must contain {len(modes)} weights >= 0, not all zero.")
+    weight = checked_weight(join_rows("sample_weight", sample_weight), modes)
     transformation = signs = None
     if method == "pcca":
         transformation = _pcca(modes)
@@ -248,7 +232,7 @@ def coarse_states(
         memberships = np.eye(labels.max() + 1)[labels.ravel()]
     else:
         raise ValueError(f'method must be "pcca" or "sign", got {method!r}.')
-    populations = np.bincount(memberships.argmax(axis=1), weight, memberships.shape[1]) / weight.sum()
+    populations = np.bincount(memberships.argmax(axis=1), unit_weight(weight, len(modes)), memberships.shape[1])
     order = np.argsort(-populations, kind="stable")
     memberships = memberships[:, order]
     return CoarseStates(

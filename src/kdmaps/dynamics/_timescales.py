@@ -40,14 +40,10 @@ def implied_timescales(
         Frames at equal time steps, e.g. the training data.
     lags : sequence of int
         Ascending, in frames.
-    groups : array-like of shape (n_frames,), optional
-        Trajectory of each frame; pairs never cross trajectories.
-    sample_weight : array-like of shape (n_frames,), optional
-        The weight of a pair is the weight of its first frame.
-    n_resamples : int, default=100
-        Number of resamples of the block bootstrap.
-    confidence : float, default=0.95
-        Confidence level of the intervals.
+    groups, sample_weight : array-like of shape (n_frames,), optional
+        Trajectory of each frame, and its weight; pairs stay in one trajectory and have the weight of their first frame.
+    n_resamples, confidence : int, default=100, and float, default=0.95
+        Number of resamples of the block bootstrap, and confidence level of the intervals.
     random_state : int, RandomState instance or None, default=None
 
     Warns

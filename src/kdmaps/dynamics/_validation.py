@@ -169,14 +169,10 @@ def chapman_kolmogorov(
         Largest multiple s of the model's lag τ.
     n_states : int, optional
         Test coarse states (`coarse_states` of the modes) instead of single modes.
-    groups : array-like of shape (n_frames,), optional
-        Trajectory of each frame.
-    sample_weight : array-like of shape (n_frames,), optional
-        The weight of a pair is the weight of its first frame.
-    n_resamples : int, default=100
-        Number of resamples of the block bootstrap.
-    confidence : float, default=0.95
-        Confidence level of the intervals.
+    groups, sample_weight : array-like of shape (n_frames,), optional
+        Trajectory of each frame, and its weight; pairs stay in one trajectory and have the weight of their first frame.
+    n_resamples, confidence : int, default=100, and float, default=0.95
+        Number of resamples of the block bootstrap, and confidence level of the intervals.
     random_state : int, RandomState instance or None, default=None
 
     Notes
@@ -365,14 +361,10 @@ def validate(
     model : fitted estimator, with a lag
     X : array-like of shape (n_frames, d), list of such arrays, path of a file
         Frames at equal time steps, e.g. the training data. Of more than 100,000 frames, pieces are used.
-    groups : array-like of shape (n_frames,), optional
-        Trajectory of each frame.
-    sample_weight : array-like of shape (n_frames,), optional
-        The weight of a pair is the weight of its first frame.
-    n_resamples : int, default=100
-        Number of resamples of the block bootstrap.
-    confidence : float, default=0.95
-        Confidence level of the intervals.
+    groups, sample_weight : array-like of shape (n_frames,), optional
+        Trajectory of each frame, and its weight; pairs stay in one trajectory and have the weight of their first frame.
+    n_resamples, confidence : int, default=100, and float, default=0.95
+        Number of resamples of the block bootstrap, and confidence level of the intervals.
     random_state : int, RandomState instance or None, default=0
 
     Returns

@@ -140,15 +140,15 @@ class DiffusionTensor:
         value = self._value(_read_only(X)) if callable(self._value) else self._value
         factored = isinstance(value, Factor)
         array = np.asarray(value.array if factored else value, dtype=np.float64)
-        if not callable(self._value):
-            array = array[index]
+        array = array if callable(self._value) else array[index]
         n, dim = X.shape
         if array.shape[:1] != (n,) or array.shape[1:2] not in ((), (dim,)) or array.ndim > 3:
             raise ValueError(
                 f"diffusion per sample must have shape ({n},), ({n}, {dim}), ({n}, {dim}, {dim}) or ({n}, {dim}, k) "
                 f"for {n} samples, got {array.shape}."
             )
-        _check_finite(array)
+        if not np.all(np.isfinite(array)):
+            raise ValueError("diffusion holds NaN or infinity.")
         if array.ndim < 3:
             if np.any(array < 0):
                 raise ValueError("diffusion must be positive semidefinite: it holds negative values.")
@@ -189,14 +189,8 @@ def _read_only(X: np.ndarray) -> np.ndarray:
     return view
 
 
-def _check_finite(array: np.ndarray) -> None:
-    if not np.all(np.isfinite(array)):
-        raise ValueError("diffusion holds NaN or infinity.")
-
-
 def _checked_root(tensors: np.ndarray) -> np.ndarray:
     """Return the square roots of tensors given by the user, one for each sample."""
-    _check_finite(tensors)
     if not np.allclose(tensors, np.swapaxes(tensors, 1, 2), rtol=1e-8, atol=1e-12):
         raise ValueError("diffusion must be symmetric at every sample; wrap a factor (n, d, d) in kdmaps.Factor.")
     return square_root(tensors, tolerance=1e-10)

@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from kdmaps.bases import MIN_ROWS, Basis, FourierBasis, LandmarkBasis, TensorRows
+from kdmaps.bases import MIN_ROWS, Basis, FourierBasis, LandmarkBasis, Sums, TensorRows
 from kdmaps.kernels import Kernel
 
 #: Bytes of features per chunk: accelerators need long products.
@@ -61,9 +61,7 @@ class JaxLoop:
                 sums = _landmarks(*rows, z, metric, kernel, constant is not None)
             state["sums"] = sums if state["sums"] is None else jax.tree.map(jnp.add, state["sums"], sums)
 
-    def finish(
-        self, states: list[Any], constant: np.ndarray | None, sign: float
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def finish(self, states: list[Any], constant: np.ndarray | None, sign: float) -> Sums:
         """Return the sums, turned into moments by the basis."""
         state = self.basis.start(0)
         for name, value in (states[0]["sums"] or {}).items():

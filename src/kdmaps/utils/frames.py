@@ -1,4 +1,4 @@
-"""Data frames of pandas and polars and tables of pyarrow, without importing them; lists of arrays of trajectories."""
+"""Data frames of pandas, polars and pyarrow, without importing them; arrays of trajectories; printed tables."""
 
 from __future__ import annotations
 
@@ -69,6 +69,12 @@ def join_rows(name: str, given: Any, lengths: Sequence[int] | None = None) -> An
             "frames; give one array for each, in the same order."
         )
     return np.concatenate(given)
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return rows of cells as lines of text with columns aligned to the right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return ["  ".join(cell.rjust(w) for cell, w in zip(row, widths, strict=True)).rstrip() for row in rows]
 
 
 def _listed(numbers: Sequence[int]) -> str:

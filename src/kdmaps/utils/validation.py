@@ -149,6 +149,12 @@ def checked_weight(sample_weight: ArrayLike | None, X: Any) -> np.ndarray | None
     return weight
 
 
+def unit_weight(weight: np.ndarray | None, n_samples: int) -> np.ndarray:
+    """Return weights of sum 1, equal if there are none."""
+    weight = np.ones(n_samples) if weight is None else np.asarray(weight, dtype=np.float64)
+    return weight / weight.sum()
+
+
 def checked_values(values: ArrayLike, n_samples: int) -> np.ndarray:
     """Return `values` as finite floats of shape (n_samples,) or (n_samples, m)."""
     what = f"one number, or one row of numbers, for each of the {n_samples} samples of X"
