@@ -148,7 +148,7 @@ class FitSummary:
     @property
     def columns(self) -> tuple[str, ...]:
         """Titles of the table of time scales."""
-        time, rate = f"time scale{_in(self.unit)}", "rate" if self.unit is None else f"rate (1/{self.unit})"
+        time, rate = with_unit("time scale", self.unit), "rate" if self.unit is None else f"rate (1/{self.unit})"
         if self.uncertainty is None:
             return ("mode", time, rate)
         level = f"{100 * self.uncertainty.confidence:g} %"
@@ -332,8 +332,9 @@ def show_interval(ends: np.ndarray, digits: int = 3) -> str:
     return f"{ends[0]:.{digits}g} – {ends[1]:.{digits}g}".replace("inf", "∞")
 
 
-def _in(unit: str | None) -> str:
-    return "" if unit is None else f" ({unit})"
+def with_unit(label: str, unit: str | None) -> str:
+    """Return the label of an axis or a column."""
+    return label if unit is None else f"{label} ({unit})"
 
 
 def _rounded(value: Any) -> str:
@@ -399,15 +400,13 @@ def _relevance_sentence(found: Relevance | None) -> list[str]:
     """Name the inputs that each mode depends on most, if there are several inputs."""
     if found is None or len(found.names) < 2:
         return []
-    modes = (f"mode {k + 1}: {_main_inputs(found.names, shares)}" for k, shares in enumerate(found.shares))
+    modes = []
+    for k, shares in enumerate(found.shares, start=1):
+        order = np.argsort(-shares, kind="stable")
+        shown = [order[0], *(j for j in order[1:MOST_RELEVANT] if shares[j] >= SMALLEST_SHARE)]
+        more = " …" if 1 - shares[shown].sum() >= SMALLEST_SHARE else ""
+        modes.append(f"mode {k}: " + ", ".join(f"{found.names[j]} ({shares[j]:.0%})" for j in shown) + more)
     return [f"Inputs by their share in the squared gradients of each mode: {'; '.join(modes)}."]
-
-
-def _main_inputs(names: tuple[str, ...], shares: np.ndarray) -> str:
-    order = np.argsort(-shares, kind="stable")
-    shown = [order[0], *(j for j in order[1:MOST_RELEVANT] if shares[j] >= SMALLEST_SHARE)]
-    rest = 1 - shares[shown].sum()
-    return ", ".join(f"{names[j]} ({shares[j]:.0%})" for j in shown) + (" …" if rest >= SMALLEST_SHARE else "")
 
 
 # --- notebook ---------------------------------------------------------------------------------------------------------

@@ -173,13 +173,13 @@ def angles(X: Any, columns: Sequence[str | int] | None = None, degrees: bool = F
     array([[ 1.,  0.,  1.],
            [ 2., -1.,  0.]])
     """
-    if isinstance(X, Source):
-        source, names = X, X.feature_names
-    else:
-        source = as_source(X)
-        names = column_names(X)
+    source = as_source(X)
+    names = X.feature_names if isinstance(X, Source) else column_names(X)
     chosen = _numbers(columns, names, source.n_features)
-    named = None if names is None else [new for j, name in enumerate(names) for new in _names(name, j in chosen)]
+    named: list[str] | None = None
+    if names is not None:
+        pairs = ([f"cos({name})", f"sin({name})"] if j in chosen else [name] for j, name in enumerate(names))
+        named = [new for pair in pairs for new in pair]
 
     def blocks() -> Iterator[np.ndarray]:
         for part in source.parts(block_rows(source.n_features)):
@@ -213,7 +213,3 @@ def _numbers(columns: Sequence[str | int] | None, names: list[str] | None, width
         there = f"Columns are numbered 0 to {width - 1}" + (f", named {', '.join(names)}." if names else ".")
         raise ValueError(f"columns: X does not have a column {unknown[0]!r}. {there}")
     return {known[column] for column in columns}
-
-
-def _names(name: str, angle: bool) -> tuple[str, ...]:
-    return (f"cos({name})", f"sin({name})") if angle else (name,)

@@ -15,7 +15,7 @@ from kdmaps import plotting
 from kdmaps.diagnostics.independence import IndependentModes
 from kdmaps.diagnostics.relevance import Relevance
 from kdmaps.dynamics import ChapmanKolmogorov, CoarseStates, ImpliedTimescales, Validation
-from kdmaps.summary import FitSummary
+from kdmaps.summary import FitSummary, with_unit
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -165,7 +165,7 @@ def lag_figures(summary: FitSummary, tests: Validation | None) -> dict[str, Mark
 
 def _implied(result: ImpliedTimescales, unit: str | None, ax: Any) -> None:
     plotting.plot_implied_timescales(result, ax=ax)
-    ax.set(xlabel=_with_unit("lag", unit), ylabel=_with_unit("time scale", unit))
+    ax.set(xlabel=with_unit("lag", unit), ylabel=with_unit("time scale", unit))
 
 
 def _chapman(test: ChapmanKolmogorov, unit: str | None) -> Markup:
@@ -180,7 +180,7 @@ def _chapman(test: ChapmanKolmogorov, unit: str | None) -> Markup:
         for ax in axes.flat[:r]:
             ax.set_xlabel("")
         for ax in axes.flat[max(r - columns, 0) : r]:
-            ax.set_xlabel(_with_unit("time", unit))
+            ax.set_xlabel(with_unit("time", unit))
         for ax in axes[:, 1:].flat[: r // 2]:
             ax.set_ylabel("")
 
@@ -199,13 +199,9 @@ def series_figure(series: np.ndarray, summary: FitSummary) -> Markup:
             ax.lines[0].set_rasterized(True)
         for ax in axes[:-1, 0]:
             ax.tick_params(labelbottom=False)
-        axes[-1, 0].set_xlabel(_with_unit("time", summary.unit))
+        axes[-1, 0].set_xlabel(with_unit("time", summary.unit))
 
     return svg(draw, "Modes against time", "series", shape=(r, 1), size=(SIZE[0], 0.5 + 1.1 * r))
-
-
-def _with_unit(label: str, unit: str | None) -> str:
-    return label if unit is None else f"{label} ({unit})"
 
 
 def _relevance(known: Relevance) -> Markup:

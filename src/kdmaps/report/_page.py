@@ -240,15 +240,11 @@ def _given(model: Any, summary: FitSummary, weight: np.ndarray | None, groups: A
         given["sample_weight"] = "one for each sample, all equal"
     if groups is not None:
         given["groups"] = f"{len(np.unique(groups))} groups of samples"
-    elif _needs_groups(model.get_params(deep=False).get("cv")):
+        return given
+    routing = getattr(model.get_params(deep=False).get("cv"), "get_metadata_routing", None)
+    if routing is not None and routing().split.requests.get("groups") is True:  # a splitter of scikit-learn
         given["groups"] = "the group of each sample"
     return given
-
-
-def _needs_groups(cv: Any) -> bool:
-    """Return whether a splitter of scikit-learn requests groups."""
-    routing = getattr(cv, "get_metadata_routing", None)
-    return routing is not None and routing().split.requests.get("groups") is True
 
 
 def _settings(model: Any, X: np.ndarray, names: list[str], given: dict[str, str]) -> list[tuple[str, str]]:

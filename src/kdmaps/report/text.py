@@ -8,7 +8,7 @@ import numpy as np
 
 from kdmaps.dynamics import CoarseStates, Validation
 from kdmaps.spectrum.clock import rate_ratios
-from kdmaps.summary import FitSummary, count_frames, show_interval
+from kdmaps.summary import FitSummary, count_frames, show_interval, with_unit
 
 #: Approximate number of lags in a table of implied time scales.
 IMPLIED_LAGS = 6
@@ -24,21 +24,15 @@ def lag_sentences(summary: FitSummary, tests: Validation | None) -> list[str]:
         scan = f"The lag of {lag} was chosen from {tried} lags by a quick scan of implied time scales"
         flat = "they are not flat at any lag" if choice.plateau is None else "from this lag on they are flat"
         found.append(f"{scan}; {flat} within their errors." if tests is None else f"{scan}.")
-    if tests is not None:
-        return [*found, *validation_sentences(tests)]
+    if tests is not None and tests.chapman is None:
+        return [*found, tests.flat_words, "The trajectories are too short for a Chapman–Kolmogorov test."]
+    if tests is not None and tests.chapman is not None:
+        test = tests.chapman
+        passed = f"Chapman–Kolmogorov test of {len(test.steps)} lags {test.outcome}."
+        return [*found, tests.flat_words, passed if test.passed else str(tests.checks()[-1].warning)]
     if summary.directed:
         return [*found, "Tests of the lag assume equilibrium and do not apply with reversible=False."]
     return [*found, "The trajectories are too short to test the lag."]
-
-
-def validation_sentences(tests: Validation) -> list[str]:
-    """Describe the outcome of the tests, by their warnings if they fail."""
-    test = tests.chapman
-    if test is None:
-        return [tests.flat_words, "The trajectories are too short for a Chapman–Kolmogorov test."]
-    failed = str(tests.checks()[-1].warning)
-    passed = f"Chapman–Kolmogorov test of {len(test.steps)} lags {test.outcome}."
-    return [tests.flat_words, passed if test.passed else failed]
 
 
 def implied_table(tests: Validation, unit: str | None = None) -> tuple[list[str], list[list[str]]]:
@@ -46,9 +40,8 @@ def implied_table(tests: Validation, unit: str | None = None) -> tuple[list[str]
     implied = tests.implied
     some = np.linspace(0, len(implied.lags) - 1, IMPLIED_LAGS).round().astype(int)
     shown = np.union1d(some, np.flatnonzero(implied.lags == tests.lag))
-    inside = "" if unit is None else f" ({unit})"
-    titles = ["lag (frames)", f"lag{inside}" if unit else "lag (time)"]
-    titles += [f"time scale {k + 1}{inside}" for k in range(implied.timescales.shape[1])]
+    titles = ["lag (frames)", with_unit("lag", unit or "time")]
+    titles += [with_unit(f"time scale {k + 1}", unit) for k in range(implied.timescales.shape[1])]
     rows = []
     for i in shown:
         cells = [f"{implied.lags[i]}", f"{implied.times[i]:g}"]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import chain, count, islice
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
@@ -51,18 +51,11 @@ def open_text(path: Path, header: bool | None = None) -> Table:
     if not text and shown == [str(j) for j in range(len(numeric))]:  # the default names
         shown = None
     hint = f"Line {lines[named].before + 1} of {path} is {', '.join(map(repr, row[:3]))}, without a number."
-    words: dict[str, Callable[[], Blocks]] = {}
-    if names:
-        words = {names[j]: partial(layout.blocks, [j], str) for j in text if names[j]}
-    return Table(
-        len(numeric),
-        lambda columns: layout.blocks([numeric[j] for j in columns]),
-        shown,
-        words,
-        hint="" if numeric else hint,
-        words=tuple(words),
-        gap=layout.gap,
-    )
+    words: dict[str, Callable[[], Blocks]] = {
+        names[j]: partial(layout.blocks, [j], str) for j in text if names and names[j]
+    }
+    more: dict[str, Any] = {"hint": "" if numeric else hint, "words": tuple(words), "gap": layout.gap}
+    return Table(len(numeric), lambda chosen: layout.blocks([numeric[j] for j in chosen]), shown, words, **more)
 
 
 def write_csv(file: BinaryIO, values: np.ndarray, names: Sequence[str], extras: Extras) -> None:
@@ -116,7 +109,7 @@ def _are_names(path: Path, fields: list[str], rows: list[list[str]]) -> bool:
         return True
     if numbers not in ([str(j + start) for j in range(len(numbers))] for start in (0, 1)):
         return False
-    whole = all(_is_integer(part) for row in rows for part in row if _is_number(part))
+    whole = all(part.lstrip("+-").isdecimal() for row in rows for part in row if _is_number(part))
     if not rows or (whole and len(numbers) < 3):
         return False
     shown = ", ".join(fields[:4]) + (", …" if len(fields) > 4 else "")
@@ -216,13 +209,10 @@ class _Layout(NamedTuple):
                 return self._error(index, f"{len(row)} columns instead of {self.width}")
             for j in columns if dtype is np.float64 else ():
                 if not _is_number(row[j]):
+                    name = f"{j} (from 0)" if self.names is None else self.names[j]
                     what = f"contains {row[j]!r}, not a number" if row[j] else "is empty"
-                    return self._error(index, f"column {self._label(j)} {what}")
+                    return self._error(index, f"column {name} {what}")
         return None
-
-    def _label(self, j: int) -> str:
-        """Return the name or the number of a column."""
-        return f"{j} (from 0)" if self.names is None else self.names[j]
 
     def _error(self, index: int, what: str) -> ValueError:
         return ValueError(f"{self.path}, line {index + 1}: {what}. Every row must have a number in every column.")
@@ -239,10 +229,6 @@ def _is_number(text: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _is_integer(text: str) -> bool:
-    return text.lstrip("+-").isdecimal()
 
 
 def _quote(label: str) -> str:
