@@ -137,12 +137,9 @@ def is_clock(x: np.ndarray) -> bool:
 
 
 def _ranks(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the columns that vary and are not clocks, and their ranks with mean 0 and variance 1.
-
-    Extreme values would mask the correlation of the others; ranks do not have any.
-    """
+    """Return the columns that vary and are not clocks, and their ranks with mean 0 and variance 1."""
     columns = np.array([j for j in range(X.shape[1]) if not is_clock(X[:, j]) and np.ptp(X[:, j]) > 0], dtype=int)
-    ranks = rankdata(X[:, columns], axis=0)
+    ranks = rankdata(X[:, columns], axis=0)  # extreme values would mask the correlation of the others
     ranks -= ranks.mean(axis=0)
     return columns, ranks / ranks.std(axis=0)
 

@@ -57,26 +57,13 @@ SURFACE_MAX_COLUMNS = 20
 
 @dataclass(frozen=True)
 class Finding:
-    """A probable mistake in the data.
+    """A probable mistake in the data."""
 
-    Attributes
-    ----------
-    name : str
-        Name of the check.
-    where : tuple of str or int
-        Names (or numbers) of the columns, or numbers of the rows.
-    found : str
-        Description of the finding and its consequence.
-    remedy : str
-        How to correct it.
-    severity : {"warning", "error", "note"}
-        An "error" makes the result meaningless: `kdmaps fit` stops. A "note" is not a mistake: fits do not warn.
-    """
-
-    name: str
-    where: tuple[Any, ...]
-    found: str
-    remedy: str
+    name: str  #: Name of the check.
+    where: tuple[Any, ...]  #: Names (or numbers) of the columns, or numbers of the rows.
+    found: str  #: Description of the finding and its consequence.
+    remedy: str  #: How to correct it.
+    #: An "error" makes the result meaningless: `kdmaps fit` stops. A "note" is not a mistake: fits do not warn.
     severity: str = "warning"
 
     def __str__(self) -> str:

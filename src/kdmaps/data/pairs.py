@@ -280,10 +280,7 @@ class Tail:
         return cls(np.array(source.array[waiting]), *of_each)
 
     def before(self, source: Source, weight: np.ndarray | None, groups: Any) -> tuple[Source, Any, Any]:
-        """Return the array, weights and groups with these frames prepended.
-
-        Without groups, the array continues the previous one; with groups, trajectories with the same label continue.
-        """
+        """Return array, weights and groups with these frames in front; with groups, only of continued trajectories."""
         if not isinstance(source, ArraySource) or (groups is None) != (self.groups is None):
             return source, weight, groups
         continued: Any = slice(None)

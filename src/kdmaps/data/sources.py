@@ -35,34 +35,16 @@ Part = tuple[Any, np.ndarray]
 
 
 class Source(ABC):
-    """Samples in rows that can be read in parts, summed, sampled and mapped to modes.
+    """Samples in rows that can be read in parts, summed, sampled and mapped to modes."""
 
-    Attributes
-    ----------
-    n_features : int
-        Number of columns d.
-    n_samples : int or None
-        Number of rows; None for a stream that has not been read to its end.
-    feature_names : list of str or None
-        Names of the columns, if any.
-    times : callable or None
-        Returns the times of the rows.
-    gap : callable or None
-        Returns a description of the first gap between rows of a file, such as an empty line between trajectories, or
-        None.
-    many_passes : bool
-        True if hundreds of passes over all rows, as in a search, are affordable.
-    has_rows : bool
-        True if rows can be read by their numbers, as needed for folds and blocks.
-    """
-
-    n_features: int
-    n_samples: int | None = None
-    feature_names: list[str] | None = None
-    times: Callable[[], np.ndarray] | None = None
+    n_features: int  #: Number of columns d.
+    n_samples: int | None = None  #: Number of rows; None for a stream that has not been read to its end.
+    feature_names: list[str] | None = None  #: Names of the columns, if any.
+    times: Callable[[], np.ndarray] | None = None  #: Returns the times of the rows.
+    #: Returns a description of the first gap between rows of a file, such as an empty line, or None.
     gap: Callable[[], str | None] | None = None
-    many_passes = False
-    has_rows = False
+    many_passes = False  #: True if hundreds of passes over all rows, as in a search, are affordable.
+    has_rows = False  #: True if rows can be read by their numbers, as needed for folds and blocks.
 
     @property
     def shape(self) -> tuple[int | None, int]:

@@ -20,47 +20,23 @@ Blocks = Iterator[np.ndarray]
 
 @dataclass(frozen=True)
 class Table:
-    """Columns of a file, read on demand.
+    """Columns of a file, read on demand."""
 
-    Attributes
-    ----------
-    width : int
-        Number d of numeric columns.
-    blocks : callable
-        Takes a list of indices of numeric columns; yields blocks of their rows, from the first row on.
-    names : list of str or None
-        Names of the numeric columns, if any.
-    extras : dict of str to callable
-        Other columns, such as text or further arrays of an archive: each function yields the blocks of one column.
-    words : tuple of str
-        Extras that are columns of text in the same table.
-    array : ndarray or None
-        The numeric columns, if they are in memory or mapped.
-    n_samples : int or None
-        Number of rows, if known.
-    ordered : bool
-        True if the rows are known to be in temporal order.
-    times : callable or None
-        Returns the times of the rows, if the file contains them.
-    lengths : list of int
-        Numbers of rows of the joined files, complete after a pass over the blocks; empty for a single file.
-    gap : callable or None
-        Returns a description of the first gap between rows, such as an empty line of text, or None.
-    hint : str
-        Added to the error message for a file without numeric columns.
-    """
-
-    width: int
+    width: int  #: Number d of numeric columns.
+    #: Takes a list of indices of numeric columns; yields blocks of their rows, from the first row on.
     blocks: Callable[[list[int]], Blocks]
-    names: list[str] | None = None
+    names: list[str] | None = None  #: Names of the numeric columns, if any.
+    #: Other columns, such as text or further arrays of an archive: each function yields the blocks of one column.
     extras: dict[str, Callable[[], Blocks]] = field(default_factory=dict)
-    array: np.ndarray | None = None
-    n_samples: int | None = None
-    ordered: bool = False
-    times: Callable[[], np.ndarray] | None = None
+    array: np.ndarray | None = None  #: The numeric columns, if they are in memory or mapped.
+    n_samples: int | None = None  #: Number of rows, if known.
+    ordered: bool = False  #: True if the rows are known to be in temporal order.
+    times: Callable[[], np.ndarray] | None = None  #: Returns the times of the rows, if the file contains them.
+    #: Numbers of rows of the joined files, complete after a pass over the blocks; empty for a single file.
     lengths: list[int] = field(default_factory=list)
-    hint: str = ""
-    words: tuple[str, ...] = ()
+    hint: str = ""  #: Added to the error message for a file without numeric columns.
+    words: tuple[str, ...] = ()  #: Extras that are columns of text in the same table.
+    #: Returns a description of the first gap between rows, such as an empty line of text, or None.
     gap: Callable[[], str | None] | None = None
 
     @classmethod

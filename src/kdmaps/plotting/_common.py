@@ -56,10 +56,7 @@ def integer_ticks(axis: Axis) -> None:
 
 
 def plain_log_ticks(axis: Axis) -> None:
-    """Label plain numbers: 1, 2 and 5 of each decade, or 1 and 3, or powers of ten, as many as fit.
-
-    Time scales and bandwidths often span less than a decade, and sometimes three.
-    """
+    """Label plain numbers: 1, 2 and 5 of each decade, or 1 and 3, or powers of ten, as many as fit."""
     from matplotlib.ticker import LogLocator, NullFormatter
 
     class Fitting(LogLocator):
@@ -99,10 +96,7 @@ def coordinates_of(X: Any, coordinates: Sequence[int]) -> tuple[np.ndarray, list
 
 
 def mode_values(modes: Any, X: Any = None) -> np.ndarray:
-    """Return modes at samples, (n_samples, r): of an estimator at X, or of the given array or data frame.
-
-    Lists of arrays are trajectories, whose rows are joined.
-    """
+    """Return modes at samples, (n_samples, r): of an estimator at X, or as given; rows of trajectories are joined."""
     return np.concatenate(mode_series(modes, X))
 
 

@@ -304,10 +304,7 @@ def _look(model: Any, summary: FitSummary, X: np.ndarray, coordinates: dict[str,
 def _scatter(
     model: Any, X: np.ndarray, names: list[str], drawn: dict[str, np.ndarray], axes: list[str], max_points: int
 ) -> dict[str, Any]:
-    """Return the samples of the interactive figure: row numbers, names and values of its columns, and its first axes.
-
-    The colour is never one of the axes; -1 stands for none.
-    """
+    """Return rows, columns, first axes and colour (-1 for none) of the interactive figure; no axis is the colour."""
     rows = _random_rows(len(X), max_points)
     points = np.asarray(X[rows])
     modes = _modes(model, points)
@@ -327,10 +324,7 @@ def _scatter(
 
 
 def _weighted_energy(model: Any, summary: FitSummary, X: np.ndarray, weight: np.ndarray | None) -> Any | None:
-    """Draw the unbiased free energy along the slowest mode; None for samples without weights, or with a lag.
-
-    Along a single mode the curve includes the barriers, for which biased simulations are made.
-    """
+    """Draw the unbiased free energy along the slowest mode, with its barriers; None without weights or with a lag."""
     if weight is None or summary.lag is not None:
         return None
     rows = _equidistant_rows(len(X), ENERGY_SAMPLES)

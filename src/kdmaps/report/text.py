@@ -55,10 +55,7 @@ def implied_table(tests: Validation, unit: str | None = None) -> tuple[list[str]
 def state_table(
     states: CoarseStates, representatives: np.ndarray, names: Sequence[str] | None = None
 ) -> tuple[list[str], list[list[str]]]:
-    """Return titles and rows of a table of states, numbered from 1.
-
-    `representatives` holds rows of the data, -1 for none; `names` are the names of all rows, by default their numbers.
-    """
+    """Return titles and rows of a table of states; `representatives` are rows of the data, -1 for none."""
     rows = []
     for k, population in enumerate(states.populations):
         own = states.labels == k

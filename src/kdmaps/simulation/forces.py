@@ -330,12 +330,10 @@ def _spline_error(table: np.ndarray, known: np.ndarray) -> float:
 
 
 def _table_force(openmm: Any, torsions: list[Torsion], table: np.ndarray) -> Any:
-    """Return a force with the splines of a table of one or two torsions.
-
-    (`CMAPTorsionForce` copies its table in every step, which takes 10 ms for a table of this size.)
-    """
+    """Return a force with the splines of a table of one or two torsions."""
     atoms = sorted({atom for one in torsions for atom in one.atoms})
     angles = [f"dihedral({','.join(f'p{atoms.index(atom) + 1}' for atom in one.atoms)})" for one in torsions]
+    # A CMAPTorsionForce would copy its table in every step, which takes 10 ms for a table of this size.
     force = openmm.CustomCompoundBondForce(len(atoms), f"table({','.join(angles)})")
     force.addBond(atoms, [])
     # Angles are between -π and π, and the last value of a periodic function repeats the first.

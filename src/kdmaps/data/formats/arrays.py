@@ -121,10 +121,7 @@ def _open_member(path: Path, archive: zipfile.ZipFile, name: str) -> NamedArray:
 
 
 def choose_samples(path: Path, stored: dict[str, NamedArray], array: str | None) -> Table:
-    """Select the samples among named arrays; one-dimensional arrays of the same length become extras.
-
-    By default the samples are "X", or the only array with two or more dimensions, or else all numeric columns.
-    """
+    """Select the samples among named arrays; one-dimensional arrays of the same length become extras."""
     known = ", ".join(f"{name} {item.shape}" for name, item in stored.items())
     wide = [name for name, item in stored.items() if len(item.shape) > 1]
     if array is None:

@@ -30,10 +30,7 @@ def block_rows(n_columns: int) -> int:
 
 
 def row_blocks(array: Any, chunk: int = 1) -> Iterator[np.ndarray]:
-    """Yield blocks of rows of an array, with the axes after the first flattened.
-
-    A block consists of complete chunks of `chunk` rows, so that each stored chunk is decompressed once.
-    """
+    """Yield rows with flattened axes, in blocks of complete stored chunks, which are then decompressed once."""
     width = math.prod(array.shape[1:])
     rows = max(1, block_rows(width) // chunk) * chunk
     for begin in range(0, array.shape[0], rows):

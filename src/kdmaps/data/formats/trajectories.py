@@ -72,11 +72,8 @@ def _backbone(mdtraj: Any, first: Any, frames: Callable[[], Iterator[Any]]) -> d
 
 
 def _dihedral_kinds(mdtraj: Any) -> tuple[tuple[str, Any, int], ...]:
-    """Return names and functions of the backbone dihedrals, and the position of an atom of the residue named.
-
-    This is the second atom of φ (C N CA C), and the first atom of ψ (N CA C N).
-    """
-    return ("phi", mdtraj.compute_phi, 1), ("psi", mdtraj.compute_psi, 0)
+    """Return names and functions of the backbone dihedrals, and the place of an atom of the named residue."""
+    return ("phi", mdtraj.compute_phi, 1), ("psi", mdtraj.compute_psi, 0)  # of C N CA C and N CA C N
 
 
 def _heavy_atoms(first: Any) -> Descriptor:
