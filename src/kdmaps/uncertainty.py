@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import linear_sum_assignment
+from scipy.stats import norm
 from sklearn.utils.validation import check_is_fitted
 
 from kdmaps.data import ArraySource
@@ -226,10 +227,11 @@ def bootstrap(
     intervals = np.exp(optimistic_intervals(np.log(on_samples), np.log(rates), confidence, len(blocks)))
     if not hasattr(model, "cv_results_"):
         _warn_of_bias(refit, intervals)
+    spread = np.log(rates).std(axis=0, ddof=1)  # of log rate: the relative error of a rate and of its time scale
+    intervals = _corrected(intervals, model.trust_, spread, confidence)
     intervals = _widened(intervals, model.trust_)
     with np.errstate(divide="ignore"):
         timescale_intervals = 1 / intervals[:, ::-1]  # 1/0 = ∞
-    spread = np.log(rates).std(axis=0, ddof=1)  # of log rate: the relative error of a rate and of its time scale
     return Uncertainty(
         rates=centre,
         timescales=1 / centre,
@@ -273,6 +275,15 @@ def _walkers(modes: np.ndarray) -> np.ndarray | None:
         return None
     warn_of(order_findings(order))
     return order.walker_of(len(modes))
+
+
+def _corrected(intervals: np.ndarray, trust: Trust | None, spread: np.ndarray, confidence: float) -> np.ndarray:
+    """Replace the intervals of rates that were estimated from held-out samples: resamples repeat their optimism."""
+    if trust is None or trust.corrected is None:
+        return intervals
+    half = norm.ppf((1 + confidence) / 2) * np.hypot(spread, trust.corrected)[:, None]
+    own = trust.rates[:, None] * np.exp(half * np.array([-1.0, 1.0]))
+    return np.where(trust.corrected[:, None] > 0, own, intervals)
 
 
 def _widened(intervals: np.ndarray, trust: Trust | None) -> np.ndarray:

@@ -58,8 +58,10 @@ def test_passes_of_a_refinement(X, passes):
     searched = {repr(candidate.kernel) for candidate in model.search_result_.candidates}
     tried = {kernel: n / len(X) for kernel, n in passes.items() if kernel not in searched}
     # Five starts, of which the best one is summed again for the descent; the refined kernel is evaluated at the end.
-    assert sum(tried.values()) <= 5 + 1 + found.history["evaluations"].sum() + 1
-    assert tried[repr(found.candidate.kernel)] <= 3  # tried, evaluated, and with other features; it is not fitted again
+    # Three folds repeat this with two thirds of the samples, each with about as many steps.
+    once = 5 + 1 + found.history["evaluations"].sum() + 1
+    assert sum(tried.values()) <= once + 1.5 * 3 * 2 / 3 * once
+    assert tried[repr(found.candidate.kernel)] <= 4  # tried, evaluated twice, and with other features
 
 
 def test_passes_of_a_search_on_a_subsample(X, passes):

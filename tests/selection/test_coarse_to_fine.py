@@ -15,11 +15,11 @@ from kdmaps.kernels import Gaussian, Metric, Mixture
 from kdmaps.selection import coarse_to_fine as module
 from kdmaps.selection import search as search_module
 from kdmaps.selection.candidate import Stage
-from kdmaps.selection.coarse_to_fine import FLOOR, metric_root
 from kdmaps.selection.evaluation import SearchData
 from kdmaps.selection.grid import rounded
 from kdmaps.selection.scores import Score
 from kdmaps.selection.search import _Sweep
+from kdmaps.selection.training import FLOOR, metric_root
 from kdmaps.spectrum.clock import Clock
 from kdmaps.summary import summarise
 from shared import adaptive, known_warning
@@ -166,7 +166,7 @@ def test_undetermined_modes_give_no_metric(X, monkeypatch):
     def too_few(*_):
         raise ValueError("The samples determine only 1 mode")
 
-    monkeypatch.setattr("kdmaps.selection.coarse_to_fine.find_modes", too_few)
+    monkeypatch.setattr("kdmaps.selection.training.find_modes", too_few)
     model = adaptive(**SETTINGS, refine=False).fit(X)
     assert not isinstance(model.kernel_, Metric)
 

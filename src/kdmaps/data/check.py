@@ -135,6 +135,16 @@ def order_findings(order: Order) -> list[Finding]:
     if order.n_walkers == 0:
         return []
     k, time = order.n_walkers, f"{order.correlation_time:.3g}"
+    if k == 1 and order.sorted:
+        return [
+            Finding(
+                "sorted rows",
+                (),
+                "Rows follow a trend, but consecutive rows do not depend on each other otherwise, like a sorted table.",
+                "They are taken for independent samples, with random folds. If they are frames of a trajectory, pass "
+                "lag, or cv=kdmaps.BlockedKFold(5); otherwise shuffle the rows, or pass cv=3.",
+            )
+        ]
     if k == 1:
         return [
             Finding(

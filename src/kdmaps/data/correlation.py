@@ -23,6 +23,10 @@ SEARCHED_COLUMNS, TIMED_COLUMNS = 64, 8
 NEXT_ROW, ANY_LAG = 5.0, 6.0
 #: Below this integrated correlation time random folds do little harm: a row has less than one correlated neighbour.
 LEAST_TIME = 2.0
+#: A trajectory of more correlation times than this returns to earlier values, which sorted rows do not.
+MIN_RETURNS = 10
+#: Rows of a stretch, and the smallest ratio of steps to differences within it that independent rows have.
+STRETCH, ROUGH = 20, 0.5
 #: Minimum number of rows for any statement about their order.
 MIN_ROWS = 20
 #: Lags whose correlation reaches this fraction of the largest count as equally strong; the first is the period.
@@ -91,6 +95,7 @@ class Order:
 
     n_walkers: int = 0  # 1 for consecutive frames of a trajectory, k for interleaved frames of k walkers
     correlation_time: float = 1.0  # largest integrated time of the columns, in rows of one walker
+    sorted: bool = False  # rows follow a trend, but consecutive rows do not depend on each other otherwise
 
     def walker_of(self, n_samples: int) -> np.ndarray:
         """Return the walker of each row."""
@@ -116,9 +121,22 @@ def order_of(X: np.ndarray, spacing: float = 1.0) -> Order:
     if period > 1 and by_lag[period - 1] > ANY_LAG / np.sqrt(n) and by_lag[0] < by_lag[period - 1] / 2:
         return Order(period, _longest_time(X, columns[picked], period) * spacing)
     if by_lag[0] > NEXT_ROW / np.sqrt(n):
-        time = _longest_time(X, columns[np.argsort(-at_one)], 1)
-        return Order(1, time * spacing) if time >= LEAST_TIME else Order()
+        slowest = columns[np.argsort(-at_one)]
+        time = _longest_time(X, slowest, 1)
+        sorted_rows = MIN_RETURNS * time > n and all(_is_rough(X[:n, j]) for j in slowest[:TIMED_COLUMNS])
+        return Order(1, time * spacing, sorted_rows) if time >= LEAST_TIME else Order()
     return Order()
+
+
+def _is_rough(x: np.ndarray) -> bool:
+    """Return whether consecutive rows are as different as any rows of the same short stretch, unlike those of a path.
+
+    The mean squared step over twice the variance within stretches of w rows is 1 for independent rows and about 3/w for
+    a random walk; the median over the stretches ignores steps of a trend.
+    """
+    stretches = x[: len(x) // STRETCH * STRETCH].reshape(-1, STRETCH).astype(np.float64)
+    variances, steps = stretches.var(axis=1, ddof=1), np.mean(np.diff(stretches, axis=1) ** 2, axis=1)
+    return bool(np.median(steps - 2 * ROUGH * variances) > 0)
 
 
 def is_clock(x: np.ndarray) -> bool:

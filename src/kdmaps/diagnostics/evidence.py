@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from kdmaps.bases import ModeBasis
+from kdmaps.bases import Basis, ModeBasis
 from kdmaps.data.correlation import integrated_correlation_time
 from kdmaps.data.sources import Sample
 from kdmaps.forms.diffusion import DiffusionTensor
@@ -17,6 +17,8 @@ from kdmaps.utils.validation import unit_weight
 
 #: Bytes of work space per block of samples, small compared with a fit.
 BLOCK_BYTES = 2**18
+#: A mode whose variance and energy are carried by fewer rows than these is an outlier.
+FEW_VARIANCE, FEW_ENERGY = 6.0, 12.0
 #: A mode whose variance is less than this fraction of its second moment is the constant.
 CONSTANT = 0.1
 #: An integrated correlation time that exceeds 1 by less than this over √n is noise: for n independent samples, |ρ| has
@@ -100,7 +102,7 @@ def evidence_of(
         return np.sqrt(squares * _correlation_times(terms, scale, trajectories))
 
     def counted(parts: np.ndarray) -> np.ndarray:
-        return np.where(constant, n_samples, scale * _count(parts))
+        return np.where(constant, n_samples, scale * effective_count(parts))
 
     correlation_times = _at_least(_correlation_times(values, scale, trajectories), n_samples)
     changes = counted(np.stack([transition_parts(v, weight) for v in values.T], axis=1))
@@ -113,13 +115,29 @@ def evidence_of(
         energy_samples=energy_samples,
         variance_samples=counted(variances),
         transition_samples=changes if local else np.full(len(total), np.nan),
-        independent_samples=scale * _count(weight) / correlation_times,
+        independent_samples=scale * effective_count(weight) / correlation_times,
         errors=error(terms),
         heaviest=np.asarray(sample.rows)[heaviest],
         heaviest_shares=variances[heaviest, np.arange(len(total))] / total,
         mismatch=np.where(constant, 0, excess) if local else np.full(len(total), np.nan),
         gap_error=float(error(terms[:, -1:] - terms[:, -2:-1])[0]) if len(total) > 1 else np.nan,
     )
+
+
+def rests_on_few_rows(basis: Basis, coefficients: np.ndarray, sample: Sample, tensor: DiffusionTensor) -> bool:
+    """Return whether a few rows carry both the variance and the energy of one of the modes.
+
+    Such a mode is an outlier. A rare state has few rows that carry its energy but more that carry its variance; a mode
+    that grows in the tails of the samples has few rows of large variance but more that carry its energy.
+    """
+    rows, X, weight = sample
+    X, share = np.asarray(X, dtype=np.float64), np.full(len(X), 1 / len(X)) if weight is None else weight / weight.sum()
+    values = ModeBasis(basis, coefficients, np.zeros(coefficients.shape[1])).features(X)
+    few = effective_count(share[:, None] * (values - share @ values) ** 2) < FEW_VARIANCE
+    if not few.any():
+        return False
+    modes = ModeBasis(basis, coefficients[:, few], np.zeros(np.count_nonzero(few)))
+    return bool((effective_count(share[:, None] * energies_at(modes, X, tensor, rows)) < FEW_ENERGY).any())
 
 
 def energies_at(modes: ModeBasis, X: np.ndarray, tensor: DiffusionTensor, index: np.ndarray) -> np.ndarray:
@@ -178,7 +196,7 @@ def misplaced_energy(values: np.ndarray, weight: np.ndarray, energies: np.ndarra
     return float(difference.max() - difference.min())
 
 
-def _count(parts: np.ndarray) -> np.ndarray:
+def effective_count(parts: np.ndarray) -> np.ndarray:
     """Return the effective number (Σx)²/Σx² of parts along the first axis."""
     largest = np.maximum(parts.max(axis=0, initial=0.0), np.finfo(float).tiny)  # empty for a single sample
     parts = parts / largest  # squares of tiny numbers underflow

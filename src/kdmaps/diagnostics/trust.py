@@ -90,6 +90,11 @@ class Trust:
         Rates with other random features.
     weighted : bool
         True if samples have different weights, which reduce the number of independent samples.
+    corrected : ndarray of shape (r,) or None
+        Standard errors of log rate of the modes whose rates were estimated from held-out samples, because the rates on
+        the training samples are significantly smaller; 0 for the other modes. None if no rate was corrected.
+    training : ndarray of shape (r,) or None
+        Rates on the training samples, if some were corrected.
 
     Examples
     --------
@@ -106,6 +111,8 @@ class Trust:
     candidates: np.ndarray = field(default_factory=lambda: np.empty((0, 0)))
     features: np.ndarray = field(default_factory=lambda: np.empty((0, 0)))
     weighted: bool = False
+    corrected: np.ndarray | None = None
+    training: np.ndarray | None = None
 
     @property
     def checks(self) -> tuple[ModeCheck, ...]:
@@ -119,7 +126,7 @@ class Trust:
             _mismatch(found.mismatch),
         ]
         if self.held_out is not None:
-            checks.append(_held_out(ratio(self.held_out[None], self.rates)))
+            checks.append(_held_out(ratio(self.held_out[None], self.rates if self.training is None else self.training)))
         if len(self.candidates):
             checks.append(_candidates(ratio(self.candidates, self.rates)))
         if len(self.features):

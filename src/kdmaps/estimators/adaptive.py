@@ -265,7 +265,7 @@ def _start(found: Search, width: float, regularizations: str | ArrayLike = "auto
     kernels: list[Kernel] = [Gaussian(factor * width) for factor in (1.0, 2.0)]
     if isinstance(best.kernel, Metric):
         kernels = [Metric(kernel, best.kernel.root) for kernel in kernels]
-    trials = (Trial("gaussian", kernel, "fourier", lambdas, Stage.ALL_FOLDS) for kernel in kernels)
+    trials = (Trial("gaussian", kernel, "fourier", lambdas, Stage.ALL_FOLDS, best.origin) for kernel in kernels)
     candidates = [c for trial in trials for c in found.data.evaluate(trial, select_by_timescale)]
     start = max(candidates, key=lambda c: c.order)
     return start if np.isfinite(start.value) else best

@@ -76,7 +76,7 @@ EVIDENCE = {
 }
 #: Missing for pairs of frames; and the distance between samples, if its square overflows.
 UNKNOWN = ("transition_samples", "mismatch", "gap_error", "radius")
-TRUST = {"held_out": "r", "candidates": "cr", "features": "fr"}
+TRUST = {"held_out": "r", "candidates": "cr", "features": "fr", "corrected": "r", "training": "r"}
 SUPPORT = {"samples": "sd", "low": "d", "high": "d", "radius": ""}
 
 

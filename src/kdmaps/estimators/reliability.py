@@ -30,6 +30,9 @@ from kdmaps.selection.scores import pooled_ritz_timescales
 from kdmaps.spectrum.modes import Modes
 from kdmaps.spectrum.pencil import find_modes
 
+#: Held-out quotients replace training quotients that are smaller by more than this many standard errors.
+SIGNIFICANT = 1.0
+
 
 def is_readable(source: Source, form: EnergyForm | LaggedForm) -> bool:
     """Return True if single samples can be read; pairs of a stream cannot."""
@@ -77,6 +80,12 @@ def trust_after_search(
     `found` has the sums of the `chosen` candidate; `groups` are the trajectories of all samples.
     """
     data, weighted = found.data, moments.weighted
+    factor = optimism(chosen) if data.complete and data.fit.rates == "ritz" else np.ones(len(modes.quotients))
+    order = np.argsort(modes.quotients * factor, kind="stable")
+    raw, factor = modes.quotients[order], factor[order]
+    # The mode after the last is about as optimistic as the last one.
+    following = modes.next_quotient * (factor[np.argmax(raw)] if data.complete else 1.0)
+    modes = replace(modes, quotients=modes.quotients * factor[np.argsort(order)], next_quotient=following).take(order)
     own = None if groups is None else np.asarray(groups)[data.rows]
     settings = (data.source, data.preview, data.form, own, data.seed, MOST_AFTER_SEARCH)
     modes, evidence = evidence_of_fit(basis, modes, moments, *settings)
@@ -85,11 +94,35 @@ def trust_after_search(
     if held_out is None:
         return modes, Trust(evidence, modes.rates, weighted=weighted)
     # The quotients of the samples searched are compared with one another, then scaled to all samples.
-    unit = modes.quotients / _quotients(np.array(chosen.timescales))
+    unit = raw / _quotients(np.array(chosen.timescales))[order]
     alike = [_quotients(np.array(c.timescales)) for c in _equally_good(found.result, chosen)]
     others = _other_features(data, found.moments, chosen.regularization)
-    candidates, features = (modes.clock.rates(np.array(some).reshape(-1, len(unit)) * unit) for some in (alike, others))
-    return modes, Trust(evidence, modes.rates, modes.clock.rates(held_out * unit), candidates, features, weighted)
+    candidates, features = (
+        modes.clock.rates(np.array(some).reshape(-1, len(unit))[:, order] * unit * factor) for some in (alike, others)
+    )
+    rates = (modes.rates, modes.clock.rates(held_out[order] * unit), candidates, features)
+    if np.all(factor == 1):
+        return modes, Trust(evidence, *rates, weighted)
+    return modes, Trust(evidence, *rates, weighted, _errors(chosen, factor, order), modes.clock.rates(raw))
+
+
+def _errors(chosen: Candidate, factor: np.ndarray, order: np.ndarray) -> np.ndarray:
+    """Return the standard errors of the logarithms of held-out quotients; 0 for modes with training quotients."""
+    assert chosen.score.quotient_errors is not None
+    by_training = np.argsort(1 / np.array(chosen.timescales), kind="stable")
+    return np.where(factor == 1, 0.0, chosen.score.quotient_errors[by_training][order])
+
+
+def optimism(chosen: Candidate) -> np.ndarray:
+    """Return held-out over training quotient of each mode, slowest first; 1 where their difference is insignificant."""
+    score, training = chosen.score, 1 / np.array(chosen.timescales)
+    if score.quotients is None or score.quotient_errors is None:
+        return np.ones(len(training))
+    order = np.argsort(training, kind="stable")
+    ratio = (score.quotients / training)[order]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        significant = np.log(ratio) > SIGNIFICANT * score.quotient_errors[order]
+    return np.where(significant, ratio, 1.0)
 
 
 def _thinned(sample: Sample, most: int, seed: int) -> Sample:

@@ -122,7 +122,7 @@ def search_modes(
         if is_readable(data.source, data.form):
             modes, trust = trust_after_search(fitted.basis, fitted.modes, fitted.moments, found, chosen, groups)
             fitted = replace(fitted, modes=modes, trust=trust)
-    relevance = relevance_at(fitted.basis, fitted.modes, *data.typical, names)
+    relevance = relevance_at(fitted.basis, fitted.modes, data.typical.X, data.typical.weight, names)
     suggested = data.suggest_n_components(moments, chosen.regularization)
     fitted = replace(fitted.without_folds(), lag_choice=choice)
     return SearchFit(fitted, model, result, chosen, refinement, suggested, relevance)
@@ -134,7 +134,7 @@ def _model(plan: SearchPlan, found: Search, chosen: Candidate) -> KernelDiffusio
     settings = {
         **parameters_of(plan.basis),
         **parameters_of(plan.fit),
-        "landmarks": data.spec(chosen.basis).landmarks,
+        "landmarks": getattr(found.moments.basis, "landmarks", plan.basis.landmarks),
         "cv": data.fit.cv,
         "random_state": data.seed,
         **chosen.params,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -17,9 +17,10 @@ from kdmaps.learn.parametrisations import Anisotropy
 from kdmaps.learn.problem import Evaluation, Problem
 from kdmaps.learn.statistics import Samples
 from kdmaps.selection.candidate import Candidate
-from kdmaps.selection.evaluation import FoldedMoments, SearchData
+from kdmaps.selection.evaluation import FoldedMoments, SearchData, remade
 from kdmaps.selection.folds import Folds
 from kdmaps.selection.scores import select_by_timescale
+from kdmaps.selection.training import Training
 from kdmaps.utils.threads import single_thread
 from kdmaps.utils.types import Index
 
@@ -145,10 +146,15 @@ def refine(
     """
     goal = make_objective(objective, data.fit.n_components, data.fit.center)
     narrowing = _narrowing(start.kernel, narrowest)
-    parametrisation = _parametrised(data, start.kernel, narrowing)
-    problem = Problem(parametrisation, goal, start.regularization)
+    lowest = -0.5 * narrowing / BOUND
+
+    def problem_of(kernel: Kernel, samples: Samples) -> Problem:
+        parametrisation = _parametrised(data, kernel, samples, narrowing)
+        return Problem(parametrisation, goal, start.regularization)
+
+    problem = problem_of(start.kernel, _samples(data, start.kernel))
     with single_thread():  # a chain of small problems, which threads only slow down
-        first, gain = _best_start(problem, lowest=-0.5 * narrowing / BOUND)
+        first, gain = _best_start(problem, lowest)
     by_score = goal.terms == ("heldout",)
     if first is None or (by_score and _is_hopeless(start, rival, gain)):
         return None
@@ -163,18 +169,74 @@ def refine(
     )
     with single_thread():
         theta, history = minimise(problem, settings, progress, first)
-    kernel = parametrisation.kernel(theta)
-    kernel = Metric(kernel, start.kernel.root) if isinstance(start.kernel, Metric) else kernel
+    kernel = _like(start.kernel, problem.parametrisation.kernel(theta))
     moments = data.fold(kernel)
     (candidate,) = data.evaluate_sums(repr(kernel), moments, [start.regularization], select_by_timescale)
     rival_moments = data.fold(rival.kernel, rival.basis) if rival_moments is None else rival_moments
     exchanged = _exchanged(data, (moments, candidate), (rival_moments, rival))
-    return Refinement(candidate, rival, exchanged, history), moments
+    found = Refinement(candidate, rival, exchanged, history)
+    if not found.preferred:
+        return found, moments
+
+    def descend(kernel: Kernel, samples: Samples) -> Kernel | None:
+        problem = problem_of(kernel, samples)
+        first, _ = _best_start(problem, lowest)
+        if first is None:
+            return None
+        theta, _ = minimise(problem, settings, False, first)
+        return _like(kernel, problem.parametrisation.kernel(theta))
+
+    # The descent has maximised these scores; the decision is made on samples that it has not seen.
+    with single_thread():
+        return _compared_by_fold(data, found, start, descend), moments
+
+
+def _compared_by_fold(
+    data: SearchData, found: Refinement, start: Candidate, descend: Callable[[Kernel, Samples], Kernel | None]
+) -> Refinement:
+    """Return the refinement with scores of kernels that were refined on the training samples of each fold alone."""
+    folds, started = data.folds.first, remade(start.kernel, start.origin)
+
+    def refined(training: Training) -> Kernel | None:
+        own, inner = started(training), inner_folds(folds, training.labels[:, 0])
+        if own is None or inner is None:
+            return None
+        return descend(own, _samples(data, own, np.flatnonzero(training.labels[:, 0] == 1), inner))
+
+    scored = []
+    for candidate, kernel_of in (
+        (found.candidate, refined),
+        (found.rival, remade(found.rival.kernel, found.rival.origin)),
+    ):
+        settings = (candidate.kernel, kernel_of, candidate.basis, [candidate.regularization])
+        (fit,) = data.fit_by_fold(*settings, n_folds=len(folds))
+        basis = data.everything.basis(candidate.kernel, candidate.basis)
+        scored.append(data.candidate(candidate.label, candidate.regularization, fit, select_by_timescale, basis))
+    rival = replace(scored[1], basis=found.rival.basis, origin=found.rival.origin)
+    return replace(found, candidate=scored[0], rival=rival)
+
+
+def inner_folds(folds: Folds, labels: np.ndarray) -> Folds | None:
+    """Return the other folds within the training samples of one fold; None if there are fewer than two."""
+    rows = np.flatnonzero(labels == 1)
+    cuts = [(np.flatnonzero(roles == 1), np.flatnonzero(roles == 2)) for roles in folds.assignment[rows].T]
+    splits = [(train, test) for train, test in cuts if len(train) and len(test)]
+    return Folds(splits, len(rows)) if len(splits) > 1 else None
+
+
+def _bare(kernel: Kernel) -> Kernel:
+    """Return a kernel without its metric."""
+    return kernel.kernel if isinstance(kernel, Metric) else kernel
+
+
+def _like(kernel: Kernel, inner: Kernel) -> Kernel:
+    """Return another kernel in the metric of a kernel."""
+    return Metric(inner, kernel.root) if isinstance(kernel, Metric) else inner
 
 
 def _exchanged(data: SearchData, *fits: tuple[FoldedMoments, Candidate]) -> float:
     """Return `Refinement.exchanged` of two candidates with their sums; r if one of them has fewer than r modes."""
-    (X, weight), frames = data.typical, []
+    (_, X, weight), frames = data.typical, []
     root = np.ones(len(X)) if weight is None else np.sqrt(weight)
     for sums, candidate in fits:
         modes = data.modes(sums, candidate.regularization)
@@ -194,16 +256,21 @@ def _narrowing(kernel: Kernel, narrowest: float | None) -> float:
     return float(np.clip(np.log(smallest / narrowest), 1e-3, BOUND))
 
 
-def _parametrised(data: SearchData, kernel: Kernel, narrowing: float) -> Anisotropy:
-    """Return the bandwidths as parameters; for a metric, of the kernel k₀ in the coordinates y = xH."""
+def _samples(data: SearchData, kernel: Kernel, rows: np.ndarray | None = None, folds: Folds | None = None) -> Samples:
+    """Return all samples, or these rows, in the coordinates of a kernel: y = xH for a metric, else x itself."""
     assert isinstance(data.form, EnergyForm)  # bandwidths are refined by the gradients of the energy
-    X, preview, tensor = np.asarray(data.local.X, dtype=np.float64), data.preview.X, data.form.tensor
+    X, tensor, weight = np.asarray(data.local.X, dtype=np.float64), data.form.tensor, data.weight
+    if rows is not None:
+        X, tensor, weight = X[rows], tensor.at(X[rows], rows), None if weight is None else weight[rows]
     if isinstance(kernel, Metric):
-        tensor = TensorInCoordinates(tensor, X, kernel.root)
-        X, preview, kernel = X @ kernel.root, preview @ kernel.root, kernel.kernel
+        X, tensor = X @ kernel.root, TensorInCoordinates(tensor, X, kernel.root)
+    return Samples.of(X, weight, tensor, descent_folds(data.folds) if folds is None else folds)
+
+
+def _parametrised(data: SearchData, kernel: Kernel, samples: Samples, narrowing: float) -> Anisotropy:
+    """Return the bandwidths, in the coordinates of a metric, as parameters."""
     spec = replace(data.basis, n_features=min(data.basis.n_features, DESCENT_FEATURES), dtype="float64")
-    basis = spec.make(kernel, preview, data.preview.weight, data.seed)
-    samples = Samples.of(X, data.weight, tensor, descent_folds(data.folds))
+    basis = spec.make(_bare(kernel), samples.X, samples.sample_weight, data.seed)
     return Anisotropy(samples, basis, BOUND, narrowing)  # type: ignore[arg-type]
 
 

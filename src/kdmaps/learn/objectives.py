@@ -12,7 +12,7 @@ import numpy as np
 
 from kdmaps.kernels import softmax
 from kdmaps.learn.statistics import Statistics
-from kdmaps.selection.scores import CAUTION
+from kdmaps.selection.scores import CAUTION, POWER
 
 #: The terms by name: functions of `kdmaps.learn._variational`, and "heldout" of `kdmaps.learn._heldout`.
 TERMS = ("eig", "sub", "rkhs", "pde", "entropy", "gini", "spread", "dirichlet", "anchor", "heldout")
@@ -69,7 +69,8 @@ class Objective:
     eta : float
         η of eq:anchor-loss. (The modes of the eigenproblem are orthogonal: it multiplies zero.)
     power : float
-        p of the held-out score Σ_k t_k^p: 1 is the timescale score, ½ the score of `KernelSearchCV`.
+        p of the held-out score Σ_k t_k^p: 1 is the timescale score; 0 stands for Σ_k log t_k, the score of
+        `KernelSearchCV`.
     caution : float
         Number of jackknife standard errors over the folds that are subtracted from the held-out score; by default as
         in `KernelSearchCV`.
@@ -80,7 +81,7 @@ class Objective:
     n_components: int
     center: bool = True
     eta: float = 1.0
-    power: float = 0.5
+    power: float = POWER
     caution: float = CAUTION
 
     def weight_of(self, term: str) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -30,6 +31,27 @@ class Stage(StrEnum):
 
 
 @dataclass(frozen=True)
+class Recipe:
+    """How a kernel is made from samples: in the metric of the inputs, or of the modes of another recipe."""
+
+    kernel: Kernel  # without a metric
+    basis: str
+    regularization: float  # λ of its own modes, which may define the next metric
+    origin: Recipe | None = None  # the modes whose gradients define the metric of the kernel
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data for a checkpoint."""
+        origin = None if self.origin is None else self.origin.to_dict()
+        return {**vars(self), "kernel": self.kernel.to_dict(), "origin": origin}
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Recipe:
+        """Invert `to_dict`."""
+        origin = None if data["origin"] is None else cls.from_dict(data["origin"])
+        return cls(kernel_from_dict(data["kernel"]), data["basis"], data["regularization"], origin)
+
+
+@dataclass(frozen=True)
 class Trial:
     """A kernel to be evaluated at some regularizations."""
 
@@ -38,6 +60,7 @@ class Trial:
     basis: str
     lambdas: tuple[float, ...]
     stage: Stage = Stage.EXACT
+    origin: Recipe | None = None
 
 
 @dataclass(frozen=True)
@@ -56,6 +79,8 @@ class Candidate:
     rejected: str = ""  # the reason for a missing score
     basis: str = "fourier"
     stage: Stage = Stage.EXACT
+    origin: Recipe | None = None  # the modes that define the metric of the kernel
+    few_rows: bool = False  # a few rows carry the variance and the energy of a mode
 
     @property
     def agreed(self) -> bool:
@@ -66,12 +91,17 @@ class Candidate:
         return self.agreement >= MIN_AGREEMENT
 
     @property
+    def reliable(self) -> bool:
+        """Whether the folds agree on the modes and none of these rests on a few rows."""
+        return self.agreed and not self.few_rows
+
+    @property
     def order(self) -> tuple[bool, float]:
-        """Sort key of the search from coarse to fine: fold agreement first, then score.
+        """Sort key of the search from coarse to fine: reliable modes first, then score.
 
         A grid, like scikit-learn's, is sorted by `value` alone: its `rank_selection_score` is the order of the choice.
         """
-        return self.agreed, self._score
+        return self.reliable, self._score
 
     @property
     def _score(self) -> float:
@@ -101,6 +131,12 @@ class Candidate:
             return {"kernel": self.kernel, **settings}
         return {"kernel": self.label, "bandwidth": self.bandwidth, **settings}
 
+    @property
+    def recipe(self) -> Recipe:
+        """How the candidate is made from samples."""
+        kernel = self.kernel.kernel if isinstance(self.kernel, Metric) else self.kernel
+        return Recipe(kernel, self.basis, self.regularization, self.origin)
+
     def lead_error(self, other: Candidate) -> float:
         """Return the standard error of the difference of two scores on the same samples."""
         return jackknife_error(self.score.replicates - other.score.replicates)
@@ -112,7 +148,8 @@ class Candidate:
     def to_dict(self) -> dict[str, Any]:
         """Return plain data for a checkpoint."""
         score = [self.score.value, self.score.replicates.tolist(), self.score.fold_values.tolist(), self.score.plain]
-        return {**vars(self), "kernel": self.kernel.to_dict(), "score": score}
+        origin = None if self.origin is None else self.origin.to_dict()
+        return {**vars(self), "kernel": self.kernel.to_dict(), "score": score, "origin": origin}
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Candidate:
@@ -121,4 +158,10 @@ class Candidate:
         lists = {name: tuple(entry) for name, entry in data.items() if isinstance(entry, list)}
         score = Score(value, np.array(replicates), np.array(fold_values), plain)
         objects = {"kernel": kernel_from_dict(data["kernel"]), "score": score, "stage": Stage(data["stage"])}
+        objects["origin"] = None if data["origin"] is None else Recipe.from_dict(data["origin"])
         return cls(**{**data, **lists, **objects})
+
+
+def trial_of(candidate: Candidate, lambdas: Iterable[float], stage: Stage = Stage.EXACT) -> Trial:
+    """Return a trial with the kernel of a candidate."""
+    return Trial(candidate.label, candidate.kernel, candidate.basis, tuple(lambdas), stage, candidate.origin)

@@ -91,7 +91,8 @@ class Checkpoint:
 
     @staticmethod
     def _key(trial: Trial) -> str:
-        return json.dumps({**vars(trial), "kernel": trial.kernel.to_dict()}, sort_keys=True)
+        origin = None if trial.origin is None else trial.origin.to_dict()
+        return json.dumps({**vars(trial), "kernel": trial.kernel.to_dict(), "origin": origin}, sort_keys=True)
 
     def finished(self, trial: Trial) -> list[Candidate] | None:
         """Return the candidates of a trial, if the file has them."""

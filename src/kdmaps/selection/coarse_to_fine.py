@@ -5,22 +5,18 @@ Every round is evaluated before the next one is set up, so the outcome does not 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from operator import attrgetter
 
 import numpy as np
 from scipy.spatial import cKDTree
 
-from kdmaps.bases import ModeBasis
-from kdmaps.data.distances import median_distance
-from kdmaps.diagnostics.relevance import gradient_products, metric_matrix
-from kdmaps.kernels import Kernel, Metric, make_kernel
-from kdmaps.selection.candidate import Candidate, Stage, Trial
+from kdmaps.kernels import Gaussian, Kernel, Metric, make_kernel
+from kdmaps.selection.candidate import Candidate, Stage, Trial, trial_of
 from kdmaps.selection.evaluation import SearchData
 from kdmaps.selection.grid import regularization_grid, rounded
 from kdmaps.selection.plan import SearchPlan
-from kdmaps.spectrum.pencil import find_modes
 
 #: Bandwidths lie between these multiples of the median distance; sparse samples raise the lower end.
 NARROWEST, WIDEST = 0.1, 50.0
@@ -46,8 +42,6 @@ FINALISTS, CLIMBS = 3, 2
 METRIC_FINALISTS, METRIC_CLIMBS = 1, 0
 #: Bandwidths of the first round in a new metric, in medians.
 METRIC_SIGMAS = (1.0, 2.5, 6.0)
-#: Smallest eigenvalue of the metric relative to its largest: no direction is shrunk by more than its root.
-FLOOR = 2e-4
 _order = attrgetter("order")
 #: Evaluates trials, given a label for the progress bar.
 Run = Callable[[list[Trial], str], list[Candidate]]
@@ -92,10 +86,12 @@ def coarse_to_fine(data: SearchData, plan: SearchPlan, run: Run) -> tuple[Candid
     finalists = _refined_leaders(run(_first_round(limits, data.median), "kernels"), limits, run, FINALISTS, CLIMBS)
     leader, rounds = max(finalists, key=_order), []
     for number in range(plan.metric_rounds if data.source.n_features > 1 and limits.families else 0):
-        root = metric_of(data, leader) if np.isfinite(leader.value) else None
+        origin = leader.recipe
+        root = data.everything.root(origin) if np.isfinite(leader.value) else None
         if root is None:
             break
-        tried = run(_metric_round(limits, leader, root, data.median, first=number == 0), f"metric {number + 1}")
+        trials = _metric_round(limits, leader, Metric(Gaussian(1.0), root), data.median, first=number == 0)
+        tried = run([replace(trial, origin=origin) for trial in trials], f"metric {number + 1}")
         challenger = _refined_leaders(tried, limits, run, METRIC_FINALISTS, METRIC_CLIMBS)[0]
         if not _is_better(challenger, leader):
             break
@@ -111,7 +107,7 @@ def _final(finalists: list[Candidate], rounds: list[Candidate], limits: SearchRa
     λ may change once more: the first folds determine it poorly.
     """
     found = run(
-        [_trial(c, limits.finest_lambdas(c.regularization), Stage.ALL_FOLDS) for c in (*finalists, *rounds)],
+        [trial_of(c, limits.finest_lambdas(c.regularization), Stage.ALL_FOLDS) for c in (*finalists, *rounds)],
         "finalists",
     )
 
@@ -159,7 +155,7 @@ def _search_range(data: SearchData, plan: SearchPlan, run: Run) -> SearchRange:
 
 def _bandwidth_ends(data: SearchData) -> tuple[float, float]:
     """Return the narrowest and the widest bandwidth for these samples."""
-    X = np.unique(data.typical[0], axis=0)
+    X = np.unique(data.typical.X, axis=0)
     spacing = float(np.median(cKDTree(X).query(X, k=2)[0][:, 1])) if len(X) > 1 else data.median
     narrowest = min(max(NARROWEST * data.median, NEIGHBOURS * spacing), data.median)
     return narrowest, WIDEST * data.median
@@ -186,7 +182,7 @@ def _first_round(limits: SearchRange, median: float) -> list[Trial]:
     return trials
 
 
-def _metric_round(limits: SearchRange, best: Candidate, root: np.ndarray, median: float, first: bool) -> list[Trial]:
+def _metric_round(limits: SearchRange, best: Candidate, metric: Metric, median: float, first: bool) -> list[Trial]:
     """Return the trials in a new metric: a wide range in the first, around the best kernel in later ones."""
     if first or best.bandwidth is None:
         families = {*limits.pilots(best.basis), best.label} & set(limits.families)
@@ -195,7 +191,7 @@ def _metric_round(limits: SearchRange, best: Candidate, root: np.ndarray, median
         families = {best.label}
         sigmas = [best.bandwidth / FINE_RATIO, best.bandwidth, best.bandwidth * FINE_RATIO]
         lambdas = limits.fine_lambdas(best.regularization)[::2]
-    kernels = [(f, Metric(make_kernel(f, s), root)) for f in SMOOTHNESS if f in families for s in sigmas]
+    kernels = [(f, Metric(make_kernel(f, s), metric.root)) for f in SMOOTHNESS if f in families for s in sigmas]
     return [Trial(label, kernel, best.basis, lambdas, Stage.SCREENED) for label, kernel in kernels]
 
 
@@ -207,7 +203,7 @@ def _refined_leaders(tried: list[Candidate], limits: SearchRange, run: Run, n: i
     """
     seen = {(c.kernel, c.basis) for c in tried}
     found = run(
-        [_trial(c, limits.fine_lambdas(c.regularization), Stage.SCREENED) for c in _leaders(tried, limits, n)],
+        [trial_of(c, limits.fine_lambdas(c.regularization), Stage.SCREENED) for c in _leaders(tried, limits, n)],
         "regularizations",
     )
     for _ in range(climbs):
@@ -233,11 +229,6 @@ def _leaders(candidates: list[Candidate], limits: SearchRange, n: int) -> list[C
     return [*[c for c in ranked if c.basis == main][:n], *[c for c in ranked if c.basis != main][:1]]
 
 
-def _trial(candidate: Candidate, lambdas: Iterable[float], stage: Stage) -> Trial:
-    """Return a trial with the kernel of a candidate."""
-    return Trial(candidate.label, candidate.kernel, candidate.basis, tuple(lambdas), stage)
-
-
 def _neighbours(best: Candidate, limits: SearchRange) -> list[Trial]:
     """Return trials next to a candidate: a little wider or narrower, a little smoother or rougher."""
     if best.bandwidth is None:
@@ -249,7 +240,7 @@ def _neighbours(best: Candidate, limits: SearchRange) -> list[Trial]:
     def like(label: str, sigma: float) -> Trial:
         kernel = make_kernel(label, sigma)
         kernel = Metric(kernel, best.kernel.root) if isinstance(best.kernel, Metric) else kernel
-        return Trial(label, kernel, best.basis, lambdas, Stage.SCREENED)
+        return Trial(label, kernel, best.basis, lambdas, Stage.SCREENED, best.origin)
 
     widths = [best.bandwidth * FINE_RATIO, best.bandwidth / FINE_RATIO]
     # At landmarks, a kernel that is not radial is slow: it is summed coordinate by coordinate.
@@ -270,38 +261,6 @@ def _is_better(challenger: Candidate, best: Candidate) -> bool:
     """
     if challenger.rejected or best.rejected:
         return not challenger.rejected
-    if challenger.agreed != best.agreed:
-        return challenger.agreed
+    if challenger.reliable != best.reliable:
+        return challenger.reliable
     return bool(challenger.standardised_lead(best) > METRIC_LEAD)
-
-
-def metric_root(matrix: np.ndarray) -> np.ndarray:
-    """Return H = U diag(√v), M = U diag(v) Uᵀ with its largest eigenvalue made 1 and none below `FLOOR`.
-
-    The columns are in the order of their importance: the first coordinates of a Sobol sequence are its best.
-    """
-    values, vectors = np.linalg.eigh(matrix)
-    values = np.maximum(values[::-1] / values[-1], FLOOR)
-    return vectors[:, ::-1] * np.sqrt(values)
-
-
-def metric_of(data: SearchData, candidate: Candidate) -> np.ndarray | None:
-    """Return H for the modes of a candidate, scaled to keep the median distance of the inputs.
-
-    Expected gradient outer products: active subspaces, and "recursive feature machines" in regression. None if the
-    samples do not determine the modes, or their gradients are not finite.
-    """
-    basis, fit = data.make_basis(candidate.kernel, candidate.basis), data.fit
-    (moments,) = data.source.moments(data.form, basis, data.weight, engine=fit.engine)
-    try:
-        modes = find_modes(moments, basis.ridge, fit.n_components, candidate.regularization, fit.center, fit.clock)
-    except ValueError:  # a few features and folds had more modes than all of them leave above rounding
-        return None
-    X, weight = data.typical
-    share = np.full(len(X), 1 / len(X)) if weight is None else weight / weight.sum()
-    products = gradient_products(ModeBasis(basis, modes.coefficients, modes.offset), X, share)
-    matrix = metric_matrix(products, modes)
-    if not np.all(np.isfinite(matrix)) or not np.trace(matrix) > 0:
-        return None
-    root = metric_root(matrix)
-    return root * (data.median / median_distance(X @ root, weight, data.seed))

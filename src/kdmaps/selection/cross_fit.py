@@ -85,18 +85,24 @@ class CrossFit:
         optimistic; by the variational principle they are too large, as the modes of a fold are not exact. Modes keep
         the order of their fold: rotating or sorting them on test samples would be a choice by these samples.
         """
+        energy, variance = self.test_parts()
+        return energy.sum(axis=0) / variance.sum(axis=0)
+
+    def test_parts(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return n_f V_kᵀL_fV_k and n_f V_kᵀΣ_fV_k; (F, r) each."""
+        weight = np.array([fold.test_weight for fold in self.folds])[:, None]
         energy, variance = (
-            np.sum([fold.test_weight * np.diagonal(getattr(fold, name)) for fold in self.folds], axis=0)
+            weight * np.stack([np.diagonal(getattr(fold, name)) for fold in self.folds])
             for name in ("test_energy", "test_covariance")
         )
-        return energy / variance
+        return energy, variance
 
 
 #: Operators are expressed in a frame if it has at most this fraction of the features: else it costs more than it saves.
 _WORTHWHILE = 0.5
 
 
-class _Operators:
+class Operators:
     """Σ and L of some samples, and the modes that they determine for any λ.
 
     With a frame B, BᵀRB = 1, coefficients are relative to its columns: the operators are BᵀΣB and BᵀLB.
@@ -124,7 +130,7 @@ class _Operators:
         return values, a / np.sqrt(np.einsum("mk,mk->k", a, self.covariance @ a))
 
 
-def _fold_fit(train: _Operators, test: _Operators, values: np.ndarray, V: np.ndarray, lam: float) -> FoldFit:
+def make_fold_fit(train: Operators, test: Operators, values: np.ndarray, V: np.ndarray, lam: float) -> FoldFit:
     """Return the modes V of the training samples of a fold, with their operators on its test samples."""
     return FoldFit(
         coefficients=train.features(V),
@@ -148,13 +154,13 @@ def cross_fit(
     center: bool = True,
 ) -> list[CrossFit | None]:
     """Return a `CrossFit` for every λ; None where the samples do not determine `n_components` modes."""
-    everything, frame = _Operators(whole, ridge, center), None
+    everything, frame = Operators(whole, ridge, center), None
     # Directions without variance or energy on all samples have none on any fold; for smooth kernels these are most.
     seen = everything.path.frame
     if seen.shape[1] <= _WORTHWHILE * seen.shape[0]:
         ridge, frame = None, seen
-        everything = _Operators(whole, ridge, center, frame)
-    pairs = [tuple(_Operators(part, ridge, center, frame) for part in fold) for fold in folds]
+        everything = Operators(whole, ridge, center, frame)
+    pairs = [tuple(Operators(part, ridge, center, frame) for part in fold) for fold in folds]
     for _ in map_ordered([everything, *(train for train, _ in pairs)], lambda operators: operators.path):
         check_cancelled()  # factorised by several threads, and kept
     return [_fit(everything, pairs, n_components, lam) for lam in regularizations]
@@ -180,7 +186,7 @@ def rough_cross_fit(
     share = (time.perf_counter() - start) / (len(regularizations) * (1 + n_folds))
 
     def test_path(f: int) -> RegularizationPath:
-        return _Operators(united(sums, members[1 + n_folds + f]), ridge, center).path
+        return Operators(united(sums, members[1 + n_folds + f]), ridge, center).path
 
     paths = [cache(partial(test_path, f)) for f in range(n_folds)]
     return [_unpacked(path, i, lam, paths, share) if path.known[i] else None for i, lam in enumerate(regularizations)]
@@ -219,7 +225,7 @@ def _unpacked(
     )
 
 
-def _fit(everything: _Operators, pairs: list[tuple[_Operators, ...]], n_components: int, lam: float) -> CrossFit | None:
+def _fit(everything: Operators, pairs: list[tuple[Operators, ...]], n_components: int, lam: float) -> CrossFit | None:
     """Fit the modes of all samples and of the training samples of each fold at one λ."""
     reference = everything.modes(n_components, lam)
     if reference is None:
@@ -234,11 +240,11 @@ def _fit(everything: _Operators, pairs: list[tuple[_Operators, ...]], n_componen
         seconds.append(time.perf_counter() - start)
         if fitted is None:
             return None
-        results.append(_fold_fit(train, test, *fitted, lam))
+        results.append(make_fold_fit(train, test, *fitted, lam))
         V = fitted[1]
         overlaps.append(V.T @ image)
         spreads.append(V.T @ everything.covariance @ V)
-        left, _, right = np.linalg.svd(overlaps[-1])
+        left, _, right = np.linalg.svd(V.T @ train.covariance @ a)  # without test samples
         rotations.append(left @ right)
     return CrossFit(
         folds=results,

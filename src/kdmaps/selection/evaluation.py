@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -14,17 +14,19 @@ from kdmaps.bases import Basis, BasisSpec, select_landmarks
 from kdmaps.data.check import warn_of_preview
 from kdmaps.data.distances import median_distance
 from kdmaps.data.sources import PREVIEW_SAMPLES, ArraySource, Sample, Source
+from kdmaps.diagnostics.evidence import rests_on_few_rows
 from kdmaps.forms.diffusion import mean_diffusion
 from kdmaps.forms.energy import EnergyForm
 from kdmaps.forms.lagged import LaggedForm
 from kdmaps.forms.moments import Moments
-from kdmaps.kernels import Gaussian, Kernel
-from kdmaps.selection.candidate import MIN_AGREEMENT, SCREENING_FEATURES, Candidate, Stage, Trial
+from kdmaps.kernels import Gaussian, Kernel, Metric
+from kdmaps.selection.candidate import MIN_AGREEMENT, SCREENING_FEATURES, Candidate, Recipe, Stage, Trial
 from kdmaps.selection.cross_fit import CrossFit, cross_fit, rough_cross_fit
 from kdmaps.selection.folds import Folds, is_free, make_folds, splits_at, united
 from kdmaps.selection.grid import rate_unit
 from kdmaps.selection.plan import FitSpec, SearchPlan
 from kdmaps.selection.scores import Score, pooled_ritz_timescales
+from kdmaps.selection.training import TYPICAL_SAMPLES, KernelOf, Training, fit_by_fold
 from kdmaps.spectrum.iteration import CLOSE_STEPS, LAGGED_BOUND, LAGGED_STEPS, seen_directions
 from kdmaps.spectrum.modes import Modes
 from kdmaps.spectrum.pencil import find_modes
@@ -34,8 +36,6 @@ from kdmaps.utils.validation import check_samples
 
 #: Samples that are searched, unless more are asked for, if a pass over the data is expensive.
 SEARCH_SAMPLES = 20_000
-#: Samples over which gradients of modes are averaged, for an error of 2 %.
-TYPICAL_SAMPLES = 2_000
 
 Scoring = Callable[[CrossFit], Score]
 
@@ -65,6 +65,7 @@ class SearchData:
     second_basis: BasisSpec | None  # landmarks, if two bases are compared
     fit: FitSpec  # with cv="auto" replaced by folds
     seed: int
+    bases: tuple[BasisSpec, ...]  # with the method by which landmarks are selected
 
     @classmethod
     def gather(cls, source: Source, weight: np.ndarray | None, groups: Any, plan: SearchPlan, seed: int) -> SearchData:
@@ -90,7 +91,7 @@ class SearchData:
         chosen = spec.landmarks if spec.basis == "landmarks" else None
         folds = make_folds(splits, searched, weight, n_components, chosen)
         complete = len(rows) == source.n_samples
-        settings = (folds, spec, second, fit, seed)
+        settings = (folds, spec, second, fit, seed, plan.bases)
         return cls(searched, rows, complete, weight, form, whole_form, preview, median, *settings)
 
     def spec(self, basis: str) -> BasisSpec:
@@ -108,11 +109,11 @@ class SearchData:
         return self.source.sample(None, np.random.RandomState(self.seed), self.weight)
 
     @cached_property
-    def typical(self) -> tuple[np.ndarray, np.ndarray | None]:
-        """A random subsample with its weights, for averages."""
-        X, weight = self.preview.X, self.preview.weight
-        rows = np.sort(np.random.RandomState(self.seed).permutation(len(X))[:TYPICAL_SAMPLES])
-        return np.asarray(X[rows], dtype=np.float64), None if weight is None else weight[rows]
+    def typical(self) -> Sample:
+        """A random subsample, for averages."""
+        rows, X, weight = self.preview
+        kept = np.sort(np.random.RandomState(self.seed).permutation(len(X))[:TYPICAL_SAMPLES])
+        return Sample(rows[kept], np.asarray(X[kept], dtype=np.float64), None if weight is None else weight[kept])
 
     @property
     def rate_unit(self) -> float:
@@ -135,9 +136,8 @@ class SearchData:
         return content_digest(self.source.shape, settings, arrays, tensor)
 
     def make_basis(self, kernel: Kernel, basis: str | None = None) -> Basis:
-        """Make the basis of a kernel."""
-        spec = self.basis if basis is None else self.spec(basis)
-        return spec.make(kernel, self.preview.X, self.preview.weight, self.seed)
+        """Make the basis of a kernel, of all samples of the search."""
+        return self.everything.basis(kernel, self.basis.basis if basis is None else basis, part=1.0)
 
     def fold(self, kernel: Kernel, basis: str | None = None) -> FoldedMoments:
         """Sum over the samples for one kernel: one pass."""
@@ -167,7 +167,8 @@ class SearchData:
         iteration = {**self._iteration, "steps": CLOSE_STEPS}
         members = np.eye(len(sums), dtype=bool)
         with one_blas_thread():
-            sums = _reduced(sums, members, folded.basis)
+            frame = _frame(sums, members, folded.basis)
+            sums = sums if frame is None else [part.reduced(frame) for part in sums]
             return rough_cross_fit(sums, members, folded.basis.ridge, *settings, **iteration)[0]
 
     @property
@@ -188,12 +189,54 @@ class SearchData:
     def evaluate(self, trial: Trial, scoring: Scoring) -> list[Candidate]:
         """Return the candidates of one trial, one for each λ."""
         start = time.perf_counter()
-        if trial.stage is Stage.EXACT:
+        if trial.stage is not Stage.SCREENED and (trial.basis == "landmarks" or trial.origin is not None):
+            found = self._evaluate_by_fold(trial, scoring)
+        elif trial.stage is Stage.EXACT:
             folded = self.fold(trial.kernel, trial.basis)
             found = self.evaluate_sums(trial.label, folded, list(trial.lambdas), scoring, time.perf_counter() - start)
         else:
             found = self._evaluate_roughly(trial, scoring)
-        return [replace(c, basis=trial.basis, stage=trial.stage) for c in found]
+        return [replace(c, basis=trial.basis, stage=trial.stage, origin=trial.origin) for c in found]
+
+    @cached_property
+    def everything(self) -> Training:
+        """All samples of the search."""
+        return self._training(np.ones((len(self.folds.assignment), 1), dtype=np.int8))
+
+    @cached_property
+    def trainings(self) -> list[Training]:
+        """The training samples of every fold."""
+        return [self._training(self.folds.assignment[:, f : f + 1]) for f in range(len(self.folds))]
+
+    def _training(self, labels: np.ndarray) -> Training:
+        rows, X, weight = self.preview
+        own = labels[rows, 0] == 1
+        chosen = None if weight is None else weight[own]
+        return Training(self.source, self.form, self.weight, labels, X[own], chosen, self.fit, self.bases, self.seed)
+
+    def fit_by_fold(
+        self,
+        kernel: Kernel,
+        kernel_of: KernelOf,
+        basis: str,
+        lambdas: Sequence[float],
+        exact: bool = True,
+        n_folds: int | None = None,
+    ) -> list[CrossFit | None]:
+        """Fit a kernel that every fold, or each of the first ones, makes of its own training samples."""
+        iteration = {} if exact else self._iteration
+        settings = (kernel, kernel_of, basis, lambdas, self.typical, exact)
+        return fit_by_fold(self.everything, self.trainings[:n_folds], *settings, **iteration)
+
+    def _evaluate_by_fold(self, trial: Trial, scoring: Scoring) -> list[Candidate]:
+        """Evaluate a kernel whose landmarks or metric are made of the training samples of each fold."""
+        kernel_of = remade(trial.kernel, trial.origin)
+        exact = trial.stage is Stage.EXACT
+        fits = self.fit_by_fold(trial.kernel, kernel_of, trial.basis, trial.lambdas, exact)
+        basis = self.everything.basis(trial.kernel, trial.basis)
+        return [
+            self.candidate(trial.label, lam, fit, scoring, basis) for lam, fit in zip(trial.lambdas, fits, strict=True)
+        ]
 
     def _evaluate_roughly(self, trial: Trial, scoring: Scoring) -> list[Candidate]:
         """Evaluate by `rough_cross_fit`, in the directions with variance or energy."""
@@ -202,12 +245,13 @@ class SearchData:
             spec, folds = spec.at_most(SCREENING_FEATURES), folds.first
         basis = spec.make(trial.kernel, self.preview.X, self.preview.weight, self.seed)
         sums, members = folds.sums(self.source, self.form, basis, self.weight, engine=self.fit.engine)
-        sums = _reduced(sums, members, basis)
+        frame = _frame(sums, members, basis)
+        sums = sums if frame is None else [part.reduced(frame) for part in sums]
         share = (time.perf_counter() - start) / (len(trial.lambdas) * len(folds))
         problem = (basis.ridge, self.fit.n_components, trial.lambdas, self.fit.center)
         fits = rough_cross_fit(sums, members, *problem, **self._iteration)
         return [
-            _candidate(trial.label, trial.kernel, lam, fit, scoring, share)
+            self.candidate(trial.label, lam, fit, scoring, basis, share, frame)
             for lam, fit in zip(trial.lambdas, fits, strict=True)
         ]
 
@@ -216,42 +260,71 @@ class SearchData:
     ) -> list[Candidate]:
         """Return the candidates of a kernel whose sums over the samples took `seconds`."""
         share = seconds / (len(lambdas) * len(self.folds))
-        fits, kernel = self.fit_folds(folded, lambdas), folded.basis.kernel
-        return [_candidate(label, kernel, lam, fit, scoring, share) for lam, fit in zip(lambdas, fits, strict=True)]
+        fits = self.fit_folds(folded, lambdas)
+        return [
+            self.candidate(label, lam, fit, scoring, folded.basis, share)
+            for lam, fit in zip(lambdas, fits, strict=True)
+        ]
+
+    def candidate(
+        self,
+        label: str,
+        lam: float,
+        fit: CrossFit | None,
+        scoring: Scoring,
+        basis: Basis,
+        share: float = 0.0,
+        frame: np.ndarray | None = None,
+    ) -> Candidate:
+        """Return a fit with its score.
+
+        Parameters
+        ----------
+        label, lam, fit, scoring :
+        basis : Basis
+            Of the modes of all samples.
+        share : float
+            Time for the sums per fold.
+        frame : ndarray, optional
+            Directions to which the coefficients of these modes refer.
+        """
+        if fit is None:
+            nothing = Score(-np.inf, np.empty(0), np.empty(0))
+            reason = "the samples of a fold do not determine the modes"
+            return Candidate(label, basis.kernel, lam, nothing, rejected=reason)
+        start = time.perf_counter()
+        score = scoring(fit)
+        seconds = (time.perf_counter() - start) / len(fit.folds)
+        finite = bool(np.isfinite(score.value))
+        coefficients = fit.coefficients if frame is None else frame @ fit.coefficients
+        tensor = self.form.tensor if isinstance(self.form, EnergyForm) else None
+        return Candidate(
+            label=label,
+            kernel=basis.kernel,
+            regularization=lam,
+            score=score if finite else replace(score, value=-np.inf),
+            agreement=fit.agreement(),
+            condition_number=fit.condition_number,
+            timescales=tuple((1 / fit.rates).tolist()),
+            fit_seconds=tuple(share + solve for solve in fit.seconds),
+            score_seconds=(seconds,) * len(fit.folds),
+            rejected="" if finite else "the score is not finite",
+            few_rows=tensor is not None and rests_on_few_rows(basis, coefficients, self.preview, tensor),
+        )
 
 
-def _reduced(sums: list[Moments], members: np.ndarray, basis: Basis) -> list[Moments]:
-    """Return sums in the directions with variance or energy, if these are few; needs R = 1."""
+def remade(kernel: Kernel, origin: Recipe | None) -> KernelOf:
+    """Return the function that makes a kernel, in the metric of `origin`, of training samples."""
+    inner = kernel.kernel if origin is not None and isinstance(kernel, Metric) else kernel
+    return lambda training: training.kernel(inner, origin)
+
+
+def _frame(sums: list[Moments], members: np.ndarray, basis: Basis) -> np.ndarray | None:
+    """Return the directions with variance or energy, if these are few; needs R = 1."""
     if basis.ridge is not None:
-        return sums
+        return None
     whole = united(sums, members[0])
-    frame = seen_directions(whole.gram, whole.energy)
-    return sums if frame is None else [part.reduced(frame) for part in sums]
-
-
-def _candidate(
-    label: str, kernel: Kernel, lam: float, fit: CrossFit | None, scoring: Scoring, share: float
-) -> Candidate:
-    """Return a fit with its score; `share` is the time for the sums per fold."""
-    if fit is None:
-        nothing = Score(-np.inf, np.empty(0), np.empty(0))
-        return Candidate(label, kernel, lam, nothing, rejected="the samples of a fold do not determine the modes")
-    start = time.perf_counter()
-    score = scoring(fit)
-    seconds = (time.perf_counter() - start) / len(fit.folds)
-    finite = bool(np.isfinite(score.value))
-    return Candidate(
-        label=label,
-        kernel=kernel,
-        regularization=lam,
-        score=score if finite else replace(score, value=-np.inf),
-        agreement=fit.agreement(),
-        condition_number=fit.condition_number,
-        timescales=tuple((1 / fit.rates).tolist()),
-        fit_seconds=tuple(share + solve for solve in fit.seconds),
-        score_seconds=(seconds,) * len(fit.folds),
-        rejected="" if finite else "the score is not finite",
-    )
+    return seen_directions(whole.gram, whole.energy)
 
 
 def _drawn(

@@ -125,7 +125,8 @@ def resolve_cv(cv: Any, source: Source, groups: Any, preview: Sample | None = No
 
     With groups, and for independent rows, "auto" is 3. Random folds of rows that depend on rows nearby would test on
     neighbours of training samples: consecutive frames are cut into blocks, and walkers are held out as a whole, with a
-    `DataWarning`. `preview` has some rows of a source that is not an array.
+    `DataWarning`. Sorted rows, which follow a trend but are independent otherwise, have random folds. `preview` has
+    some rows of a source that is not an array.
     """
     if not is_auto(cv):
         return cv
@@ -135,7 +136,7 @@ def resolve_cv(cv: Any, source: Source, groups: Any, preview: Sample | None = No
     warn_of(order_findings(order))
     if order.n_walkers > 1:
         return WalkerKFold(order.n_walkers)
-    return blocks_of(order, source.n_samples or 0) if order.n_walkers else FOLDS
+    return blocks_of(order, source.n_samples or 0) if order.n_walkers and not order.sorted else FOLDS
 
 
 def blocks_of(order: Order, n_samples: int) -> BlockedKFold:

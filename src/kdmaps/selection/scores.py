@@ -22,6 +22,8 @@ class Score:
     fold_values: np.ndarray  # the score of each fold alone
     plain: float = -np.inf  # the score before a standard error is subtracted, which a few folds determine poorly
     timescales: np.ndarray | None = None  # on the test samples of all folds, for scores of time scales
+    quotients: np.ndarray | None = None  # of each mode, on the test samples of all folds
+    quotient_errors: np.ndarray | None = None  # standard errors of their logarithms
 
 
 def jackknife_error(replicates: np.ndarray) -> float:
@@ -63,6 +65,10 @@ def ritz_pairs(covariance: np.ndarray, energy: np.ndarray) -> tuple[np.ndarray, 
     return np.maximum(times, 0), transposed @ turn
 
 
+#: Power of the time scales in the score; 0 stands for their logarithm.
+POWER = 0.0
+
+
 class PooledScore:
     """Σ_k t_k^p of the time scales t on the test samples of all folds, its jackknife, and their derivatives.
 
@@ -83,7 +89,7 @@ class PooledScore:
     coverage: float
     power: float
 
-    def __init__(self, covariances: np.ndarray, energies: np.ndarray, coverage: float, power: float = 0.5):
+    def __init__(self, covariances: np.ndarray, energies: np.ndarray, coverage: float, power: float = POWER):
         parts = np.stack([covariances, energies])
         sums = parts.sum(axis=1, keepdims=True)
         # Of all folds, of all but each one, and of each one alone.
@@ -103,7 +109,9 @@ class PooledScore:
     def _score(self, times: np.ndarray) -> np.ndarray:
         """Return the score of time scales, in the last axis; -inf without them."""
         known = np.all(times >= 0, axis=-1)
-        return np.where(known, np.sum(np.maximum(times, 0) ** self.power, axis=-1), -np.inf)
+        with np.errstate(divide="ignore"):
+            terms = np.maximum(times, 0) ** self.power if self.power else np.log(np.maximum(times, 0))
+        return np.where(known, np.sum(terms, axis=-1), -np.inf)
 
     @cached_property
     def _scores(self) -> np.ndarray:
@@ -147,7 +155,7 @@ class PooledScore:
     def _score_adjoint(self, i: int) -> np.ndarray:
         """Return the derivatives of Σ_k t_k^p by P and E, of the i-th of the pairs; (2, r, r)."""
         times, directions = self._times[i], self._directions[i]
-        by_time = self.power * times ** (self.power - 1)
+        by_time = (self.power or 1.0) * times ** (self.power - 1)
         return np.stack([(directions * c) @ directions.T for c in (by_time, -by_time * times)])
 
 
@@ -183,7 +191,15 @@ def pooled_parts(fit: CrossFit) -> tuple[np.ndarray, np.ndarray, float]:
     return covariances, energies, fit.coverage
 
 
-def pooled_score(fit: CrossFit, power: float = 0.5) -> PooledScore:
+def held_out_quotients(fit: CrossFit) -> dict[str, np.ndarray]:
+    """Return `CrossFit.held_out_quotients` and the standard errors of their logarithms."""
+    energy, variance = (np.maximum(part, np.finfo(float).tiny) for part in fit.test_parts())
+    left_out = np.log((energy.sum(axis=0) - energy) / (variance.sum(axis=0) - variance))
+    errors = [jackknife_error(jackknife_replicates(column, fit.coverage)) for column in left_out.T]
+    return {"quotients": fit.held_out_quotients(), "quotient_errors": np.array(errors)}
+
+
+def pooled_score(fit: CrossFit, power: float = POWER) -> PooledScore:
     """Return the score of a cross-fit on its test samples."""
     return PooledScore(*pooled_parts(fit), power)
 
@@ -208,7 +224,8 @@ def select_by_timescale(fit: CrossFit) -> Score:
     pooled = pooled_score(fit)
     fold_values = pooled.fold_timescales.sum(axis=1)  # `timescale_score` of each fold
     bounds = pooled.lower_bound(CAUTION), pooled.lower_bound(0)
-    return Score(bounds[0], pooled.replicates, fold_values, bounds[1], pooled.timescales)
+    held_out = held_out_quotients(fit)
+    return Score(bounds[0], pooled.replicates, fold_values, bounds[1], pooled.timescales, **held_out)
 
 
 def select_by_autocorrelation(power: int) -> Callable[[CrossFit], Score]:
@@ -221,7 +238,8 @@ def select_by_autocorrelation(power: int) -> Callable[[CrossFit], Score]:
     def select(fit: CrossFit) -> Score:
         pooled = PooledAutocorrelations(*pooled_parts(fit), lambda nu: nu**power)
         bounds = pooled.lower_bound(CAUTION), pooled.lower_bound(0)
-        return Score(bounds[0], pooled.replicates, pooled.fold_values, bounds[1])
+        held_out = held_out_quotients(fit)
+        return Score(bounds[0], pooled.replicates, pooled.fold_values, bounds[1], pooled.timescales, **held_out)
 
     return select
 

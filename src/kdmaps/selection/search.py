@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,7 @@ from joblib import effective_n_jobs
 from kdmaps.data.sources import Source
 from kdmaps.forms.engines import chunk_rows, make_loop
 from kdmaps.kernels import Gaussian, Kernel, make_kernel
-from kdmaps.selection.candidate import Candidate, Stage, Trial
+from kdmaps.selection.candidate import Candidate, Stage, Trial, trial_of
 from kdmaps.selection.checkpoint import Checkpoint
 from kdmaps.selection.coarse_to_fine import coarse_to_fine
 from kdmaps.selection.evaluation import FoldedMoments, SearchData
@@ -116,8 +115,7 @@ class _Sweep:
             if spoiled and (worse or not best.standardised_lead(candidate) < FORGIVEN):
                 continue
             moments = self.data.fold(candidate.kernel, candidate.basis)
-            (exact,) = self.data.evaluate_sums(candidate.label, moments, [candidate.regularization], self._scoring)
-            exact = replace(exact, basis=candidate.basis)
+            (exact,) = self.data.evaluate(trial_of(candidate, (candidate.regularization,)), self._scoring)
             sound = not exact.rejected and self._is_sound(moments, candidate.regularization)
             if sound or chosen is None or chosen[0].rejected:
                 chosen = exact, moments
@@ -133,7 +131,9 @@ class _Sweep:
         yield best
         if isinstance(self._plan.regularizations, str):
             lambdas = tuple(rounded(factor * best.regularization) for factor in FIRMER)
-            self.run([Trial(best.label, best.kernel, best.basis, lambdas, best.stage)], "more regularization")
+            self.run(
+                [Trial(best.label, best.kernel, best.basis, lambdas, best.stage, best.origin)], "more regularization"
+            )
         scored = (c for c in self.candidates if c.stage == best.stage and not c.rejected and c is not best)
         yield from sorted(scored, key=lambda c: c.order, reverse=True)
 

@@ -147,7 +147,7 @@ def _forms(V: np.ndarray, A: np.ndarray, S: np.ndarray, L: np.ndarray, R: np.nda
     train, test, columns = slice(1, 1 + n_folds), slice(1 + n_folds, None), V.swapaxes(2, 3)
     image = V @ S[0]
     overlap = image @ A.swapaxes(2, 3)
-    left, _, right = np.linalg.svd(overlap)
+    left, _, right = np.linalg.svd(V @ S[train] @ A.swapaxes(2, 3))  # test samples do not take part in the alignment
     held_out = (V @ S[test] @ columns, V @ L[test] @ columns, V @ R @ columns)
     return np.stack([*held_out, V @ L[train] @ columns, overlap, image @ columns, left @ right], axis=2)
 

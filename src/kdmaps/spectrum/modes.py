@@ -201,9 +201,12 @@ class Modes:
     def _separated(self) -> Check:
         r, smallest = len(self.eigenvalues), self.smallest_gap
         gap, space = self.timescale_gap, f"the space of the first {r} modes" if r > 1 else "mode 1"
+        below = rate_ratios(self.rates)
+        separated = 1 + np.flatnonzero(below > max(smallest, WIDE_GAP))
+        fewer = f"{separated[-1]} or " if separated.size else ""
         warning = UnreliableModesWarning(
             f"Modes {r} and {r + 1} have the same time scale within the sampling error (gap {gap:.3f}): {space} "
-            "is partly arbitrary. Use another n_components."
+            f"is partly arbitrary. Use n_components={fewer}{r + 1}."
         )
         what = f"gap after the last mode, the smaller one of rate{r + 1}/rate{r} and μ{r}/μ{r + 1}"
         limit = f"at least {smallest:.4g} with {self.effective_count:.6g} effective samples"

@@ -1,0 +1,240 @@
+"""Candidates made of the training samples of each fold: no test sample contributes to landmarks, metrics or bandwidths.
+
+A kernel at landmarks, in a metric of modes, or with refined bandwidths depends on samples. Evaluated on samples that it
+was made of, it scores too high. Here every fold makes its own from its training samples, and the modes of the folds are
+aligned by their values at common samples.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from kdmaps.bases import Basis, BasisSpec, ModeBasis, select_landmarks
+from kdmaps.data.distances import median_distance
+from kdmaps.data.sources import Form, Sample, Source
+from kdmaps.diagnostics.relevance import gradient_products, metric_matrix
+from kdmaps.forms.moments import Moments
+from kdmaps.kernels import Gaussian, Kernel, Metric
+from kdmaps.selection.candidate import Recipe
+from kdmaps.selection.cross_fit import CrossFit, FoldFit, Operators, make_fold_fit
+from kdmaps.selection.plan import FitSpec
+from kdmaps.spectrum.iteration import cross_fit_path
+from kdmaps.spectrum.pencil import find_modes
+
+#: Smallest eigenvalue of the metric relative to its largest: no direction is shrunk by more than its root.
+FLOOR = 2e-4
+#: Samples over which gradients of modes are averaged, for an error of 2 %.
+TYPICAL_SAMPLES = 2_000
+#: A search uses at most this part of the samples as landmarks; the final fit may use all.
+LANDMARK_PART = 1 / 4
+
+#: Makes the kernel of some training samples; None if they do not determine it.
+KernelOf = Callable[["Training"], Kernel | None]
+
+
+@dataclass(frozen=True, eq=False)
+class Training:
+    """The training samples of a fold, or all samples, and everything that is made of them."""
+
+    source: Source  # all samples of the search
+    form: Form
+    weight: np.ndarray | None
+    labels: np.ndarray  # 1 for the samples of this set, 2 for test samples; (n_samples, 1)
+    X: np.ndarray  # some of the samples of this set
+    X_weight: np.ndarray | None
+    fit: FitSpec
+    bases: Sequence[BasisSpec]
+    seed: int
+    _landmarks: dict[int, np.ndarray] = field(default_factory=dict)
+    _roots: dict[Recipe, np.ndarray | None] = field(default_factory=dict)
+
+    @cached_property
+    def median(self) -> float:
+        """Median distance of these samples."""
+        return median_distance(self.X, self.X_weight, self.seed)
+
+    def basis(self, kernel: Kernel, name: str, part: float = LANDMARK_PART) -> Basis:
+        """Make the basis of a kernel of these samples, with at most this part of them as landmarks."""
+        spec = next(spec for spec in self.bases if spec.basis == name)
+        if name == "landmarks":
+            used = self.X if self.X_weight is None else self.X[self.X_weight > 0]
+            most = min(spec.n_features, max(self.fit.n_components + 1, int(part * len(used))))
+            if most not in self._landmarks:
+                self._landmarks[most] = select_landmarks(used, most, spec.landmarks, Gaussian(self.median), self.seed)
+            spec = replace(spec, landmarks=self._landmarks[most])
+        return spec.make(kernel, self.X, self.X_weight, self.seed)
+
+    def kernel(self, kernel: Kernel, origin: Recipe | None) -> Kernel | None:
+        """Return a kernel in the metric of the modes of `origin`; None if the samples do not determine them."""
+        root = None if origin is None else self.root(origin)
+        return kernel if origin is None else None if root is None else Metric(kernel, root)
+
+    def root(self, recipe: Recipe) -> np.ndarray | None:
+        """Return H of the metric HHᵀ of the modes of a recipe, scaled to keep the median distance of the inputs.
+
+        Expected gradient outer products: active subspaces, and "recursive feature machines" in regression. None if the
+        samples do not determine the modes, or their gradients are not finite.
+        """
+        if recipe not in self._roots:
+            self._roots[recipe] = self._root(recipe)
+        return self._roots[recipe]
+
+    def _root(self, recipe: Recipe) -> np.ndarray | None:
+        kernel = self.kernel(recipe.kernel, recipe.origin)
+        if kernel is None:
+            return None
+        basis, fit = self.basis(kernel, recipe.basis), self.fit
+        try:
+            problem = (basis.ridge, fit.n_components, recipe.regularization, fit.center, fit.clock)
+            modes = find_modes(self.moments(basis)[0], *problem)
+        except ValueError:  # with all features, rounding leaves fewer modes than with those of the screening
+            return None
+        rows = np.sort(np.random.RandomState(self.seed).permutation(len(self.X))[:TYPICAL_SAMPLES])
+        X, weight = np.asarray(self.X[rows], dtype=np.float64), None if self.X_weight is None else self.X_weight[rows]
+        share = shares(weight, len(X))
+        matrix = metric_matrix(gradient_products(ModeBasis(basis, modes.coefficients, modes.offset), X, share), modes)
+        if not np.all(np.isfinite(matrix)) or not np.trace(matrix) > 0:
+            return None
+        root = metric_root(matrix)
+        return root * (self.median / median_distance(X @ root, weight, self.seed))
+
+    def moments(self, basis: Basis) -> tuple[Moments, Moments]:
+        """Return the sums over these samples and over the test samples."""
+        sets = [(0, 1), (0, 2)]
+        train, test = self.source.moments(self.form, basis, self.weight, self.labels, sets, engine=self.fit.engine)
+        return train, test
+
+
+def shares(weight: np.ndarray | None, n: int) -> np.ndarray:
+    """Return weights that sum to 1."""
+    return np.full(n, 1 / n) if weight is None else weight / weight.sum()
+
+
+def metric_root(matrix: np.ndarray) -> np.ndarray:
+    """Return H = U diag(√v), M = U diag(v) Uᵀ with its largest eigenvalue made 1 and none below `FLOOR`.
+
+    The columns are in the order of their importance: the first coordinates of a Sobol sequence are its best.
+    """
+    values, vectors = np.linalg.eigh(matrix)
+    values = np.maximum(values[::-1] / values[-1], FLOOR)
+    return vectors[:, ::-1] * np.sqrt(values)
+
+
+class _SetFit(NamedTuple):
+    """Modes of one set of samples at one λ, and their centred values at common samples."""
+
+    fold: FoldFit
+    condition_number: float
+    values: np.ndarray
+    trained: np.ndarray  # which of these samples belong to the set
+
+
+def fit_by_fold(
+    everything: Training,
+    trainings: Sequence[Training],
+    kernel: Kernel,
+    kernel_of: KernelOf,
+    basis_name: str,
+    lambdas: Sequence[float],
+    sample: Sample,
+    exact: bool = True,
+    **iteration: Any,
+) -> list[CrossFit | None]:
+    """Fit a kernel that every fold makes of its own training samples, at every λ.
+
+    Parameters
+    ----------
+    everything : Training
+        All samples, to whose modes the modes of the folds are aligned.
+    trainings : sequence of Training
+    kernel : Kernel
+        The kernel made of all samples.
+    kernel_of : callable
+        Makes the kernel of a `Training`.
+    basis_name : str
+    lambdas : sequence of float
+    sample : Sample
+        Samples at which modes are compared.
+    exact : bool
+        Whether eigenproblems are solved to full precision.
+    **iteration : Any
+        Options of `cross_fit_path`, for solutions that are not exact.
+    """
+    rows, X, weights = sample
+    share = shares(weights, len(X))
+
+    def solved(training: Training, own: Kernel, whole: bool = False) -> tuple[list[_SetFit | None], float, float]:
+        start, basis = time.perf_counter(), training.basis(own, basis_name)
+        train, test = training.moments(basis)
+        found = _solve(train, train if whole else test, basis, training.fit, lambdas, exact, iteration)
+        features = basis.features(X)
+        features, trained = features - share @ features, training.labels[rows, 0] == 1
+        fits = [fit and _SetFit(*fit, features @ fit[0].coefficients, trained) for fit in found]
+        return fits, train.weight, (time.perf_counter() - start) / len(lambdas)
+
+    kernels = [kernel_of(training) for training in trainings]
+    if any(own is None for own in kernels):
+        return [None] * len(lambdas)
+    reference, weight, _ = solved(everything, kernel, whole=True)
+    paths = [solved(training, own) for training, own in zip(trainings, kernels, strict=True)]  # type: ignore[arg-type]
+    seconds = [spent for *_, spent in paths]
+    joined: list[CrossFit | None] = []
+    for i, own in enumerate(reference):
+        folds = [path[i] for path, *_ in paths]
+        known = own is not None and all(fold is not None for fold in folds)
+        joined.append(_joined(own, folds, share, weight, seconds) if known else None)  # type: ignore[arg-type]
+    return joined
+
+
+def _solve(
+    train: Moments,
+    test: Moments,
+    basis: Basis,
+    fit: FitSpec,
+    lambdas: Sequence[float],
+    exact: bool,
+    iteration: dict[str, Any],
+) -> list[tuple[FoldFit, float] | None]:
+    """Fit the modes of training samples at every λ, with the condition number of L+λR; None if undetermined."""
+    operators = Operators(train, basis.ridge, fit.center), Operators(test, basis.ridge, fit.center)
+    if exact:
+        solutions = [operators[0].modes(fit.n_components, lam) for lam in lambdas]
+        conditions = [operators[0].path.condition_number(lam) for lam in lambdas]
+    else:
+        members = np.array([[True, False], [True, False], [False, True]])
+        problem = (basis.ridge, np.array(lambdas), fit.n_components, fit.center)
+        path = cross_fit_path(members, [train, test], *problem, **iteration)
+        solutions = [(path.values[i, 1], path.modes[i, 1].T) if path.known[i] else None for i in range(len(lambdas))]
+        conditions = [np.nan] * len(lambdas)
+    return [
+        None if modes is None else (make_fold_fit(*operators, *modes, float(lam)), condition)
+        for lam, modes, condition in zip(lambdas, solutions, conditions, strict=True)
+    ]
+
+
+def _joined(
+    reference: _SetFit, folds: Sequence[_SetFit], share: np.ndarray, weight: float, seconds: list[float]
+) -> CrossFit:
+    """Align the modes of the folds to the modes of all samples by their values at common samples."""
+    weighted = share[:, None] * reference.values
+    overlaps = np.stack([fold.values.T @ weighted for fold in folds])
+    trained = np.stack([fold.values[fold.trained].T @ weighted[fold.trained] for fold in folds])
+    left, _, right = np.linalg.svd(trained)  # test samples do not take part in the alignment
+    return CrossFit(
+        folds=[fold.fold for fold in folds],
+        coefficients=reference.fold.coefficients,
+        rotations=left @ right,
+        eigenvalues=reference.fold.eigenvalues,
+        rates=np.diagonal(reference.fold.train_energy),
+        coverage=sum(fold.fold.test_weight for fold in folds) / weight,
+        overlaps=overlaps,
+        spreads=np.stack([fold.values.T @ (share[:, None] * fold.values) for fold in folds]),
+        condition_number=reference.condition_number,
+        seconds=seconds,
+    )
