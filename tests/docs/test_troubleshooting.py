@@ -25,8 +25,10 @@ def template(node):
 def literals_of_warnings(source):
     """Templates of texts given to `warn`, to classes of warnings, and to findings of the data check."""
     for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Call) and ast.unparse(node.func) == "Finding":
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "Finding" and template(node.args[2]):
             yield " ".join(template(part) or "…" for part in node.args[2:4])  # finding and remedy
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "data.finding":  # about columns
+            yield "Column(s) … of X " + " ".join(template(part) or "…" for part in node.args[2:4])
         if isinstance(node, ast.Call) and node.args and ast.unparse(node.func).endswith(("warn", "Warning")):
             yield template(node.args[0])
 

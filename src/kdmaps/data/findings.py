@@ -142,9 +142,12 @@ class CheckedRows:
 
 def time_columns(data: CheckedRows) -> Finding | None:
     """Find columns that are a time or an index."""
-    found = "look like a time or an index, which becomes the slowest mode."
     return data.finding(
-        "time or index", data.clocks, found, "Leave them out of X (--columns on the command line).", "error"
+        "time or index",
+        data.clocks,
+        "look like a time or an index, which becomes the slowest mode.",
+        "Leave them out of X (--columns on the command line).",
+        "error",
     )
 
 
