@@ -219,9 +219,6 @@ class Fixed(kdmaps.kernels.Kernel):
     def partials(self, X, Z):
         return self.own.partials(X, Z)
 
-    def laplacian(self, X, Z):
-        return self.own.laplacian(X, Z)
-
     def frequencies(self, normals, uniforms):
         return self.own.frequencies(normals, uniforms)
 

@@ -4,6 +4,7 @@ import numpy as np
 
 from kdmaps.bases import make_basis
 from kdmaps.forms.tangent import TangentDiffusion, checked_tensor
+from kdmaps.generators import Generator
 from kdmaps.kernels import Gaussian, Laplacian, Matern, Mixture, RationalQuadratic
 from kdmaps.learn.parametrisations import Anisotropy, Bandwidths, Dictionary
 from kdmaps.learn.statistics import Samples
@@ -28,7 +29,9 @@ def gradient(function, theta, step=5e-4):
 
 def ornstein_uhlenbeck_action(kernel, X, Z):
     """𝒢k = Δk - x·∇k of the unit Ornstein–Uhlenbeck process."""
-    return kernel.laplacian(X, Z) - sum(x[:, None] * part for x, part in zip(X.T, kernel.partials(X, Z), strict=True))
+    return Generator(np.zeros_like)(kernel, X, Z) - sum(
+        x[:, None] * part for x, part in zip(X.T, kernel.partials(X, Z), strict=True)
+    )
 
 
 def make_samples(diffusion=None, weighted=True):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -25,7 +24,7 @@ from kdmaps.metrics import correlation_table, principal_angles, subspace_r2
 from kdmaps.selection.lag import checked_lags
 from kdmaps.spectrum.clock import Clock
 from kdmaps.utils.types import RandomStateLike, SamplesLike
-from kdmaps.utils.validation import checked_weight
+from kdmaps.utils.validation import check_positive_number, checked_weight
 from kdmaps.utils.warn import warn
 
 #: Number of parts of the trajectory for jackknife standard errors.
@@ -154,13 +153,12 @@ def compare_with_trajectory(
     >>> bool(abs(lagged.common_diffusion - 1) < 0.2)  # dX = … + √2 dW has D = 1
     True
     """
-    if not isinstance(time_step, Real) or not 0 < float(time_step) < np.inf:
-        raise ValueError(f"time_step must be a positive number, got {time_step!r}.")
+    time_step = check_positive_number("time_step", time_step)
     X, groups, _ = join_trajectories(X, groups)
     modes = np.asarray(model.transform(X), dtype=np.float64)
     trajectories = trajectories_of(groups, len(modes))
     lags = _lags(lags, modes, trajectories)
-    times, rates = lags * float(time_step), np.asarray(model.rates_)
+    times, rates = lags * time_step, np.asarray(model.rates_)
     sums = _sums_of_parts(modes, trajectories, lags)
     whole = sums.sum(axis=0)
     rho, (decay, amplitude) = _analyse(whole, times)

@@ -38,10 +38,6 @@ class Kernel(ABC):
         """Yield the matrix ∂k(x_i, z_m)/∂x_ij for each coordinate j in turn."""
 
     @abstractmethod
-    def laplacian(self, X: np.ndarray, Z: np.ndarray) -> np.ndarray:
-        """Return the matrix Δ_x k(x_i, z_m)."""
-
-    @abstractmethod
     def components(self) -> list[tuple[float, Kernel]]:
         """Return the weights and kernels of which this kernel is the convex combination."""
 

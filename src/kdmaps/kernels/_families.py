@@ -78,13 +78,6 @@ class _Radial(_Family):
         for x, z, inverse in zip(X.T, Z.T, self._inverse_square(X), strict=True):
             yield slope * ((x[:, None] - z[None, :]) * inverse)
 
-    def laplacian(self, X: np.ndarray, Z: np.ndarray) -> np.ndarray:
-        if self.smoothness < 2:
-            raise ValueError(f"{self!r} is not twice differentiable where points coincide; use a smoother family.")
-        s, inverse = self._s(X, Z), self._inverse_square(X)
-        weighted = cdist(X * inverse, Z * inverse, "sqeuclidean")  # Σ_j (x_j - z_j)²/σ_j⁴
-        return 2 * self.profile(s, 1) * inverse.sum() + 4 * self.profile(s, 2) * weighted
-
     def spectral_scale(self, uniforms: np.ndarray) -> np.ndarray:
         """Quantile function of the random factor τ in w = τ g/σ, g standard normal."""
         raise NotImplementedError
@@ -229,9 +222,6 @@ class Laplacian(_Family):
         value = self(X, Z)
         for x, z, sigma in zip(X.T, Z.T, np.broadcast_to(self.bandwidth, X.shape[1]), strict=True):
             yield -np.sign(x[:, None] - z[None, :]) / sigma * value
-
-    def laplacian(self, X: np.ndarray, Z: np.ndarray) -> np.ndarray:
-        raise ValueError(f"{self!r} is not twice differentiable where coordinates coincide; use a smoother family.")
 
     def frequencies(self, normals: np.ndarray, uniforms: np.ndarray) -> np.ndarray:
         self._check_dim(normals)

@@ -98,23 +98,6 @@ class Metric(Kernel):
     def _s(self, X: np.ndarray, Z: np.ndarray) -> np.ndarray:
         return cdist(self.coordinates(X), self.coordinates(Z), "sqeuclidean")
 
-    def laplacian(self, X: np.ndarray, Z: np.ndarray) -> np.ndarray:
-        """Return Δ_x k = 2κ' tr(TTᵀ) + 4κ'' |TTᵀ(x - z)|² of a radial k₀, summed over the components of a mixture."""
-        parts = self.components()
-        if len(parts) > 1:
-            return sum(beta * part.laplacian(X, Z) for beta, part in parts)  # type: ignore[return-value]
-        T = self.linear_map
-        if T is None or self.smoothness < 2:
-            raise ValueError(
-                f"{self!r} is not twice differentiable where points coincide; use a smoother radial family."
-            )
-        self._y(X[:1])  # checks the number of columns
-        s = self._s(X, Z)
-        weighted = cdist(X @ (T @ T.T), Z @ (T @ T.T), "sqeuclidean")
-        # κ'' may be infinite at s = 0 (Matérn 3/2), where two products of x = z may be rounded differently.
-        curved = 4 * self.profile(s, 2) * np.where(s > 0, weighted, 0)
-        return 2 * self.profile(s, 1) * np.sum(T**2) + curved
-
     def components(self) -> list[tuple[float, Kernel]]:
         return [(beta, Metric(part, self.root)) for beta, part in self.kernel.components()]
 

@@ -71,9 +71,6 @@ class Mixture(Kernel):
         for terms in zip(*(kernel.partials(X, Z) for kernel in kernels), strict=True):
             yield sum(beta * term for beta, term in zip(betas, terms, strict=True))
 
-    def laplacian(self, X: np.ndarray, Z: np.ndarray) -> np.ndarray:
-        return self._sum(lambda k: k.laplacian(X, Z))
-
     @property
     def linear_map(self) -> np.ndarray | None:
         """T of the first component; a mixture of radial kernels is radial if all their T are proportional."""

@@ -3,28 +3,15 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from numbers import Integral, Real
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kdmaps.utils.validation import check_positive_integer, check_positive_number
+
 Array: TypeAlias = NDArray[np.float64]
 RandomState: TypeAlias = int | np.random.Generator | None
-
-
-def check_count(value: object, name: str) -> int:
-    """Return a positive integer as an int, or raise a ValueError that names the argument."""
-    if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
-        raise ValueError(f"{name} must be a positive integer, got {value!r}; pass {name}=1 or more.")
-    return int(value)
-
-
-def check_positive(value: object, name: str) -> float:
-    """Return a positive finite number as a float, or raise a ValueError that names the argument."""
-    if not isinstance(value, Real) or not np.isfinite(float(value)) or value <= 0:
-        raise ValueError(f"{name} must be a positive finite number, got {value!r}.")
-    return float(value)
 
 
 def check_points(X: ArrayLike, dim: int, name: str = "X") -> Array:
@@ -72,11 +59,11 @@ class Problem(ABC):
         n_samples : int
         random_state : int, numpy.random.Generator or None
         """
-        return self._sample(check_count(n_samples, "n_samples"), np.random.default_rng(random_state))
+        return self._sample(check_positive_integer("n_samples", n_samples), np.random.default_rng(random_state))
 
     def rates(self, k: int) -> Array:
         """Return the `k` smallest non-zero eigenvalues of -G, ascending, with multiplicity; shape (k,)."""
-        return self._rates(check_count(k, "k"))
+        return self._rates(check_positive_integer("k", k))
 
     def eigenfunctions(self, X: ArrayLike, k: int) -> Array:
         """Evaluate the first `k` exact modes, of mean 0 and variance 1 under π; shape (n, k).
@@ -87,7 +74,7 @@ class Problem(ABC):
         k : int
             Number of modes.
         """
-        return self._eigenfunctions(check_points(X, self.dim), check_count(k, "k"))
+        return self._eigenfunctions(check_points(X, self.dim), check_positive_integer("k", k))
 
     def reference(self, X: ArrayLike, r: int) -> Array:
         """Evaluate the first r modes and all further modes of the last degenerate cluster, in columns.
@@ -98,7 +85,7 @@ class Problem(ABC):
         r : int
             Number of modes to be compared with the reference.
         """
-        return self.eigenfunctions(X, self._complete_cluster(check_count(r, "r")))
+        return self.eigenfunctions(X, self._complete_cluster(check_positive_integer("r", r)))
 
     def simulate(
         self,
@@ -121,9 +108,9 @@ class Problem(ABC):
             Starting points; drawn from the stationary law by default.
         random_state : int, numpy.random.Generator or None
         """
-        n_steps = check_count(n_steps, "n_steps")
-        n_trajectories = check_count(n_trajectories, "n_trajectories")
-        dt = check_positive(dt, "dt")
+        n_steps = check_positive_integer("n_steps", n_steps)
+        n_trajectories = check_positive_integer("n_trajectories", n_trajectories)
+        dt = check_positive_number("dt", dt)
         rng = np.random.default_rng(random_state)
         if x0 is None:
             start = self._sample(n_trajectories, rng)
@@ -149,8 +136,8 @@ class Problem(ABC):
             divided by the fastest time scale; problems with an exact propagator need 1.
         random_state : int, numpy.random.Generator or None
         """
-        n_frames, substeps = check_count(n_frames, "n_frames"), check_count(substeps, "substeps")
-        step = check_positive(time_step, "time_step") / substeps
+        n_frames, substeps = check_positive_integer("n_frames", n_frames), check_positive_integer("substeps", substeps)
+        step = check_positive_number("time_step", time_step) / substeps
         return self.simulate(substeps * (n_frames - 1) + 1, step, random_state=random_state)[0, ::substeps].copy()
 
     def _complete_cluster(self, r: int) -> int:

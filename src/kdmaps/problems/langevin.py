@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kdmaps.problems.base import Array, Diffusion, RandomState, check_count, check_points, check_positive
+from kdmaps.problems.base import Array, Diffusion, RandomState, check_points
 from kdmaps.problems.finite_volume import Box, Field, Interval, Rectangle, sample_box
+from kdmaps.utils.validation import check_positive_integer, check_positive_number
 
 
 def check_sides(domain: tuple[tuple[float, float], ...], n_sides: int) -> None:
@@ -83,7 +84,7 @@ class Langevin2D(Diffusion):
 
     def __init__(self, potential: Field, gradient: Field, domain: Box, cells: int = 48, diffusion: float = 1.0) -> None:
         check_sides(domain, 2)
-        self.diffusion: float = check_positive(diffusion, "diffusion")
+        self.diffusion: float = check_positive_number("diffusion", diffusion)
         self.potential, self.gradient, self.domain = potential, gradient, domain
         self._modes = Rectangle(potential, domain, cells)
 
@@ -216,7 +217,7 @@ class MullerBrown(Langevin2D):
         weights : ndarray of shape (n_samples,)
             e^U at the points, scaled to mean 1.
         """
-        n, rng = check_count(n_samples, "n_samples"), np.random.default_rng(random_state)
+        n, rng = check_positive_integer("n_samples", n_samples), np.random.default_rng(random_state)
         X = sample_box(lambda Y: self.potential(Y) + self._bias(Y), self.domain, self.sampling_cells, n, rng)
         weights = np.exp(self._bias(X))
         return X, weights / weights.mean()

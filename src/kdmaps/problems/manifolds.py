@@ -12,8 +12,9 @@ import numpy as np
 from scipy.linalg import null_space
 from scipy.special import i0e
 
-from kdmaps.problems.base import Array, Markov, Problem, check_count, check_positive
+from kdmaps.problems.base import Array, Markov, Problem
 from kdmaps.problems.finite_volume import Interval
+from kdmaps.utils.validation import check_positive_integer, check_positive_number
 
 #: Largest number of monomials of one degree, whose Laplacian is a dense matrix.
 MAX_MONOMIALS = 20_000
@@ -46,7 +47,7 @@ class NoisyCircle(Problem):
     dim = 2
 
     def __init__(self, noise: float = 0.05) -> None:
-        self.noise: float = check_positive(noise, "noise")
+        self.noise: float = check_positive_number("noise", noise)
         self._branches: dict[int, Interval] = {}
 
     def _sample(self, n: int, rng: np.random.Generator) -> Array:
@@ -162,7 +163,7 @@ class Sphere(Markov):
     name = "sphere"
 
     def __init__(self, dim: int) -> None:
-        if check_count(dim, "dim") < 2:
+        if check_positive_integer("dim", dim) < 2:
             raise ValueError("dim must be at least 2: the sphere in R^1 has two points; pass dim=2 for the circle.")
         self.dim: int = int(dim)
         # The first complete cluster: all coordinates.

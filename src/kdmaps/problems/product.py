@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.stats import ortho_group
 
-from kdmaps.problems.base import Array, Diffusion, Problem, check_count, check_positive
+from kdmaps.problems.base import Array, Diffusion, Problem
 from kdmaps.problems.langevin import double_well
+from kdmaps.utils.validation import check_positive_integer, check_positive_number
 
 #: Standard deviation of the coordinates added by `nuisance`.
 DEFAULT_STD = 0.25
@@ -171,7 +172,7 @@ class OrnsteinUhlenbeck(Diffusion):
         if alpha.ndim != 1 or alpha.size == 0 or not (np.isfinite(alpha) & (alpha > 0)).all():
             raise ValueError(f"rates must be a non-empty sequence of positive numbers, got {rates!r}.")
         self.alpha = alpha
-        self.diffusion: float = check_positive(diffusion, "diffusion")
+        self.diffusion: float = check_positive_number("diffusion", diffusion)
         self._stiffness = alpha / self.diffusion
         self.dim: int = alpha.size
 
@@ -213,11 +214,13 @@ class MDLike(Product):
     name = "mdlike"
 
     def __init__(self, n_slow: int = 2, n_fast: int = 8, fast_variance: float = 0.04) -> None:
-        self.n_slow: int = check_count(n_slow, "n_slow")
+        self.n_slow: int = check_positive_integer("n_slow", n_slow)
         self.n_modes: int = self.n_slow
-        fast_rate = 1 / check_positive(fast_variance, "fast_variance")
+        fast_rate = 1 / check_positive_number("fast_variance", fast_variance)
         # One object for all slow coordinates: it is solved once, and their rates are identical to the last bit.
-        super().__init__([double_well()] * n_slow + [OrnsteinUhlenbeck([fast_rate] * check_count(n_fast, "n_fast"))])
+        super().__init__(
+            [double_well()] * n_slow + [OrnsteinUhlenbeck([fast_rate] * check_positive_integer("n_fast", n_fast))]
+        )
 
 
 def nuisance(problem: Problem, k: int, std: float = DEFAULT_STD, rotation: int | None = None) -> Problem:
@@ -255,8 +258,8 @@ def nuisance(problem: Problem, k: int, std: float = DEFAULT_STD, rotation: int |
     """
     if not isinstance(problem, Problem):
         raise ValueError(f"problem must be a problem such as kdmaps.problems.load('dw1d'), got {problem!r}.")
-    rate = problem.diffusion / check_positive(std, "std") ** 2
-    noise = OrnsteinUhlenbeck(np.full(check_count(k, "k"), rate), problem.diffusion)
+    rate = problem.diffusion / check_positive_number("std", std) ** 2
+    noise = OrnsteinUhlenbeck(np.full(check_positive_integer("k", k), rate), problem.diffusion)
     matrix = None if rotation is None else ortho_group.rvs(problem.dim + k, random_state=rotation)
     noisy: Problem
     if isinstance(problem, Diffusion):

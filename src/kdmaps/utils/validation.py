@@ -89,16 +89,18 @@ def _text_rows(column: Any) -> list[str]:
     return [str(row) for row, value in enumerate(values) if is_text(value)] if values.dtype.kind in "OUS" else []
 
 
-def check_positive_integer(name: str, value: Any) -> None:
-    """Raise unless an argument is a positive integer."""
+def check_positive_integer(name: str, value: Any) -> int:
+    """Return a positive integer; raise for anything else."""
     if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
         raise ValueError(f"{name} must be a positive integer, got {value!r}.")
+    return int(value)
 
 
-def check_positive_number(name: str, value: Any) -> None:
-    """Raise unless an argument is a positive finite number."""
+def check_positive_number(name: str, value: Any) -> float:
+    """Return a positive finite number; raise for anything else."""
     if not isinstance(value, Real) or not 0 < float(value) < np.inf:
         raise ValueError(f"{name} must be a positive number, got {value!r}.")
+    return float(value)
 
 
 def check_count(name: str, value: Any) -> None:
