@@ -81,21 +81,15 @@ class DiffusionMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
 
     Notes
     -----
-    **Normalisation.** P is self-adjoint under its stationary law, with density ∝ π^{2(1-α)}; under that law its modes
-    are orthogonal and have mean zero. Like all modes in kdmaps, `embedding_` has mean zero and variance one under the
-    *empirical* law instead. The two laws agree, to leading order, only for α = 1/2; otherwise the modes are correlated
-    over the sample. The entry of largest magnitude of each mode is positive.
+    **Normalisation.** Like all modes in kdmaps, `embedding_` has mean 0 and variance 1 under the empirical law. The
+    modes are orthogonal under the stationary law of P, with density ∝ π^{2(1-α)}, which agrees with it for α = 1/2; the
+    entry of largest magnitude of each mode is positive.
 
-    **Automatic bandwidth.** S(σ) = Σ_xy k(x, y) grows like σ^d where the kernel covers a d-dimensional neighbourhood.
-    It is flat for smaller σ, where only the diagonal is left, and for larger σ, where all pairs are connected [2]_.
-    "auto" takes the σ of steepest growth [3]_, with the slope in closed form,
-
-        d log S / d log σ² = Σ_xy k(x, y) |x-y|²/(2σ²) / S,
-
-    but at least the largest distance of a sample to its nearest neighbour. Without this lower bound, dense regions
-    determine the slope and samples in the tails are isolated, each with a spurious mode of rate near zero. With it, a
-    single outlier makes the kernel too wide; set σ by hand in that case. With `n_neighbors`, S is the sum over the
-    graph.
+    **Automatic bandwidth.** S(σ) = Σ_xy k(x, y), over the graph with `n_neighbors`, grows like σ^d where the kernel
+    covers a d-dimensional neighbourhood, and is flat for smaller and larger σ [2]_. "auto" takes the σ of steepest
+    growth d log S / d log σ² = Σ_xy k(x, y) |x-y|²/(2σ²) / S [3]_, but at least the largest distance of a sample to its
+    nearest neighbour. Without this lower bound, samples in the tails are isolated, each with a spurious mode of rate
+    near zero. With it, a single outlier makes the kernel too wide; set σ by hand in that case.
 
     **Out of sample.** `transform` is the Nyström extension φ(x) = P φ(x)/λ: at the training points it returns
     `embedding_` up to rounding errors of relative size 1e-16/λ.

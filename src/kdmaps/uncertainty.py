@@ -148,7 +148,6 @@ def bootstrap(
     Parameters
     ----------
     model : fitted estimator
-        The model.
     X : array-like of shape (n_samples, d), memory map, or path of a .npy file
         The training samples, in temporal order if they come from a trajectory.
     sample_weight : array-like of shape (n_samples,), optional
@@ -159,7 +158,6 @@ def bootstrap(
     diffusion : optional
         Diffusion tensor of these samples; by default the `diffusion` of the estimator.
     n_resamples : int, default=200
-        Number of resamples.
     block_length : int or "auto", default="auto"
         Smallest number of consecutive samples in a block. "auto" uses five times the largest integrated correlation
         time of the modes.
@@ -167,9 +165,7 @@ def bootstrap(
         Maximum number of blocks, which makes blocks longer if necessary. None means 50, or fewer if their moments (a
         p×p matrix each) would take more than 256 MB.
     confidence : float, default=0.95
-        Confidence level of the intervals.
     random_state : int, RandomState instance or None, default=0
-        Seed of the resamples.
 
     Warns
     -----
@@ -181,10 +177,9 @@ def bootstrap(
     -----
     With c the multinomial counts of the blocks b, the operators of a resample are Σ_b c_b M_b / Σ_b c_b w_b. Its rates
     are the λ-free Ritz values of its modes, which are matched to the modes of the model by correlation. Intervals are
-    basic bootstrap intervals of log rate, [θ̂²/q_high, θ̂²/q_low] for quantiles q of the resampled rates: refitting each
-    resample reproduces the optimism of the fit, and the reflection removes it. Resamples contain fewer distinct samples
-    and are more optimistic than the fit, so the intervals also include the ends without the shift of the reflection.
-    They are corrected for the number of blocks, as Student's quantiles correct normal quantiles.
+    basic bootstrap intervals of log rate, [θ̂²/q_high, θ̂²/q_low] for quantiles q of the resampled rates; the reflection
+    removes the optimism of the fit. Resamples are more optimistic than the fit, so the intervals also include the ends
+    without this shift. They are corrected for the number of blocks, as Student's quantiles correct normal quantiles.
 
     References
     ----------

@@ -61,7 +61,7 @@ class LandmarkBasis(Basis):
     def __init__(self, kernel: Kernel, landmarks: np.ndarray, origin: np.ndarray):
         self.kernel, self.landmarks, self.origin = kernel, landmarks, origin
         self.n_features: int = landmarks.shape[0]
-        self._metrics: dict[bytes | None, Any] = {}
+        self._metrics: dict[bytes, Any] = {}
         self.centred_landmarks: np.ndarray = landmarks - origin
         # If the kernel is not C¹, g → ∞ at coincident points; the coordinate-wise derivative stays finite there.
         self.radial: bool = kernel.linear_map is not None and kernel.smoothness >= 1
@@ -141,19 +141,14 @@ class LandmarkBasis(Basis):
         state.cross += weighted.T @ slopes
 
     def metric(self, constant: np.ndarray | None) -> Any:
-        """Return `_metric_of`, computed once for each matrix and shared by all chunks."""
-        key = None if constant is None else constant.tobytes()
-        if key not in self._metrics:
-            self._metrics[key] = self._metric_of(constant)
-        return self._metrics[key]
-
-    def _metric_of(self, constant: np.ndarray | None) -> np.ndarray:
         """Return c if M = TᵀDT = c·1, otherwise a root B with M = BBᵀ; D is `constant`, or the identity for None."""
         D = np.eye(self.dim) if constant is None else constant
-        M = self.kernel.coordinates(self.kernel.coordinates(D).T)
-        if np.array_equal(M, M[0, 0] * np.eye(self.dim)):
-            return M[0, 0]
-        return self.kernel.coordinates(square_root(D).T).T
+        key = D.tobytes()
+        if key not in self._metrics:  # shared by all chunks
+            M = self.kernel.coordinates(self.kernel.coordinates(D).T)
+            scalar = np.array_equal(M, M[0, 0] * np.eye(self.dim))
+            self._metrics[key] = M[0, 0] if scalar else self.kernel.coordinates(square_root(D).T).T
+        return self._metrics[key]
 
     def _step_coordinates(
         self, state: _State, X: np.ndarray, root_weight: np.ndarray, tensor: TensorRows, constant: np.ndarray | None

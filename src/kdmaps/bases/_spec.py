@@ -58,19 +58,7 @@ def make_basis(
     sample_weight : ndarray of shape (n_samples,), optional
         Weights of the mean that is used as origin.
     """
-    rng = check_random_state(random_state)
-    # With a weighted mean, an integer weight is equivalent to a repeated sample, including the sign of a mode.
-    rows = slice(ORIGIN_SAMPLES) if sample_weight is None else np.flatnonzero(sample_weight)[:ORIGIN_SAMPLES]
-    weight = None if sample_weight is None else sample_weight[rows]
-    origin = np.average(X[rows].astype(np.float64), axis=0, weights=weight)
-    if basis == "fourier":
-        return FourierBasis(kernel, *kernel.sample_frequencies(-(-n_features // 2), X.shape[1], sampling, rng), origin)
-    if basis == "random-phase":
-        frequencies = kernel.sample_frequencies(n_features, X.shape[1], sampling, rng)
-        return RandomPhaseBasis(kernel, *frequencies, origin, rng.uniform(0, 2 * np.pi, n_features))
-    check_basis(basis)
-    method = "all" if basis == "full" else landmarks
-    return LandmarkBasis(kernel, select_landmarks(X, n_features, method, kernel, rng), origin)
+    return BasisSpec(basis, n_features, sampling, landmarks).make(kernel, X, sample_weight, random_state)
 
 
 @dataclass(frozen=True)
@@ -120,14 +108,18 @@ class BasisSpec:
 
     def make(self, kernel: Kernel, X: np.ndarray, sample_weight: np.ndarray | None, random_state: Any) -> Basis:
         """Make the basis of a kernel for samples like X."""
-        made = make_basis(
-            self.basis,
-            kernel,
-            X,
-            self.n_features,
-            sampling=self.sampling,
-            landmarks=self.landmarks,
-            random_state=random_state,
-            sample_weight=sample_weight,
-        )
-        return made.astype(self.dtype)
+        check_basis(self.basis)
+        rng = check_random_state(random_state)
+        # With a weighted mean, an integer weight is equivalent to a repeated sample, including the sign of a mode.
+        rows = slice(ORIGIN_SAMPLES) if sample_weight is None else np.flatnonzero(sample_weight)[:ORIGIN_SAMPLES]
+        weight = None if sample_weight is None else sample_weight[rows]
+        origin = np.average(X[rows].astype(np.float64), axis=0, weights=weight)
+        if self.needs_typical_samples:
+            method = "all" if self.basis == "full" else self.landmarks
+            landmarks = select_landmarks(X, self.n_features, method, kernel, rng)
+            return LandmarkBasis(kernel, landmarks, origin).astype(self.dtype)
+        p, paired = self.n_features, self.basis == "fourier"
+        frequencies = kernel.sample_frequencies(-(-p // 2) if paired else p, X.shape[1], self.sampling, rng)
+        if paired:
+            return FourierBasis(kernel, *frequencies, origin).astype(self.dtype)
+        return RandomPhaseBasis(kernel, *frequencies, origin, rng.uniform(0, 2 * np.pi, p)).astype(self.dtype)

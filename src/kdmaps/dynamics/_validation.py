@@ -377,11 +377,6 @@ def validate(
     UnreliableModesWarning
         If a test fails.
 
-    Raises
-    ------
-    ValueError
-        If the trajectories are too short.
-
     Examples
     --------
     >>> import kdmaps

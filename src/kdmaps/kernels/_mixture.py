@@ -57,11 +57,7 @@ class Mixture(Kernel):
         ]
 
     def _sum(self, evaluate: Callable[[Kernel], Any]) -> Any:
-        parts = self.components()
-        total = parts[0][0] * evaluate(parts[0][1])
-        for beta, kernel in parts[1:]:
-            total = total + beta * evaluate(kernel)
-        return total
+        return sum(beta * evaluate(kernel) for beta, kernel in self.components())
 
     def __call__(self, X: np.ndarray, Z: np.ndarray | None = None) -> np.ndarray:
         return self._sum(lambda k: k(X, Z))

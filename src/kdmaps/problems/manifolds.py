@@ -6,7 +6,6 @@ from collections import Counter, defaultdict
 from functools import lru_cache
 from itertools import combinations_with_replacement, count
 from math import comb, factorial, prod, sqrt
-from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import null_space
@@ -18,13 +17,6 @@ from kdmaps.utils.validation import check_positive_integer, check_positive_numbe
 
 #: Largest number of monomials of one degree, whose Laplacian is a dense matrix.
 MAX_MONOMIALS = 20_000
-
-
-class _Mode(NamedTuple):
-    rate: float
-    wave: int
-    radial: int
-    sine: bool
 
 
 class NoisyCircle(Problem):
@@ -67,28 +59,26 @@ class NoisyCircle(Problem):
             self._branches[wave] = Interval(self._radial_potential, domain, killing=lambda r: (wave / r) ** 2)
         return self._branches[wave]
 
-    def _modes(self, k: int) -> list[_Mode]:
-        modes: list[_Mode] = []
+    def _modes(self, k: int) -> list[tuple[float, int, int, bool]]:
+        """Return rate, wave number, number of the radial function, and whether it is a sine, of the first modes."""
+        modes = []
         # The first rate increases with the wave number, and occurs twice (cosine and sine) for wave > 0.
         for wave in range(k // 2 + 2):
             for radial, rate in enumerate(self._branch(wave).rates(k + 1)):
-                if wave:
-                    modes += [_Mode(rate, wave, radial, sine) for sine in (False, True)]
-                elif radial:
-                    modes.append(_Mode(rate, wave, radial, False))
+                if wave or radial:
+                    modes += [(rate, wave, radial, sine) for sine in (False, True) if wave or not sine]
         return sorted(modes)[:k]
 
     def _rates(self, k: int) -> Array:
-        return np.array([mode.rate for mode in self._modes(k)])
+        return np.array([rate for rate, *_ in self._modes(k)])
 
     def _eigenfunctions(self, X: Array, k: int) -> Array:
         r, angle = np.hypot(*X.T), np.arctan2(X[:, 1], X[:, 0])
         values = np.empty((len(X), k))
-        for column, mode in enumerate(self._modes(k)):
-            radial = self._branch(mode.wave).functions(r, mode.radial + 1)[:, mode.radial]
-            wave = np.sin(mode.wave * angle) if mode.sine else np.cos(mode.wave * angle)
+        for column, (_, wave, radial, sine) in enumerate(self._modes(k)):
+            values[:, column] = self._branch(wave).functions(r, radial + 1)[:, radial]
             # cos² and sin² average to 1/2, the constant angular part of radial modes to 1.
-            values[:, column] = radial * wave * (np.sqrt(2) if mode.wave else 1)
+            values[:, column] *= (np.sin if sine else np.cos)(wave * angle) * (np.sqrt(2) if wave else 1)
         return values
 
     def _trajectories(self, start: Array, n_steps: int, dt: float, rng: np.random.Generator) -> Array:

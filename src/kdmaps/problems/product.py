@@ -124,9 +124,6 @@ class Product(Diffusion, Independent):
     name = "product"
     factors: tuple[Diffusion, ...]
 
-    def __init__(self, factors: Sequence[Diffusion], rotation: Array | None = None) -> None:
-        Independent.__init__(self, factors, rotation)
-
     def _drift(self, X: Array) -> Array:
         return self._join([factor._drift(x) for factor, x in zip(self.factors, self._split(X), strict=True)])
 
@@ -203,12 +200,10 @@ class MDLike(Product):
 
     Parameters
     ----------
-    n_slow : int
-        Number of double-well coordinates, which come first.
-    n_fast : int
-        Number of Gaussian coordinates.
+    n_slow, n_fast : int
+        Numbers of double-well coordinates, which come first, and of Gaussian coordinates.
     fast_variance : float
-        Their stationary variance.
+        Stationary variance of the Gaussian coordinates.
     """
 
     name = "mdlike"
@@ -218,9 +213,8 @@ class MDLike(Product):
         self.n_modes: int = self.n_slow
         fast_rate = 1 / check_positive_number("fast_variance", fast_variance)
         # One object for all slow coordinates: it is solved once, and their rates are identical to the last bit.
-        super().__init__(
-            [double_well()] * n_slow + [OrnsteinUhlenbeck([fast_rate] * check_positive_integer("n_fast", n_fast))]
-        )
+        fast = OrnsteinUhlenbeck([fast_rate] * check_positive_integer("n_fast", n_fast))
+        super().__init__([double_well()] * n_slow + [fast])
 
 
 def nuisance(problem: Problem, k: int, std: float = DEFAULT_STD, rotation: int | None = None) -> Problem:
@@ -234,10 +228,8 @@ def nuisance(problem: Problem, k: int, std: float = DEFAULT_STD, rotation: int |
     ----------
     problem : Problem
         The problem, whose coordinates come first.
-    k : int
-        Number of Gaussian coordinates.
-    std : float
-        Their standard deviation.
+    k, std : int, float
+        Number of Gaussian coordinates, and their standard deviation.
     rotation : int, optional
         If given, the seed of a random orthogonal matrix by which all coordinates are rotated.
 
@@ -261,11 +253,8 @@ def nuisance(problem: Problem, k: int, std: float = DEFAULT_STD, rotation: int |
     rate = problem.diffusion / check_positive_number("std", std) ** 2
     noise = OrnsteinUhlenbeck(np.full(check_positive_integer("k", k), rate), problem.diffusion)
     matrix = None if rotation is None else ortho_group.rvs(problem.dim + k, random_state=rotation)
-    noisy: Problem
-    if isinstance(problem, Diffusion):
-        noisy = Product([problem, noise], matrix)
-    else:
-        noisy = Independent([problem, noise], matrix)
+    parts = [problem, noise]
+    noisy = Product(parts, matrix) if isinstance(problem, Diffusion) else Independent(parts, matrix)
     noisy.n_modes = problem.n_modes
     noisy.cluster_tolerance = problem.cluster_tolerance
     noisy.name = f"{problem.name}+{k}x{std:g}"
