@@ -301,9 +301,7 @@ def _leading_modes(
         try:
             values, vectors = eigsh(deflated, k=n_modes, which="LA", v0=random.uniform(-1, 1, size))
         except ArpackNoConvergence as error:
-            raise ValueError(
-                "The leading eigenvalues are too close to one to be distinguished; increase bandwidth."
-            ) from error
+            raise ValueError("The leading eigenvalues are all too close to one; increase bandwidth.") from error
         order = np.argsort(values)[::-1]
         return values[order], vectors[:, order]
     deflated = symmetric - 2 * np.outer(constant, constant)

@@ -72,13 +72,7 @@ class Certificate:
 
 
 def residual_gap(
-    residual: float,
-    rate: float,
-    rates: Sequence[float] | np.ndarray,
-    cluster: Sequence[int],
-    *,
-    mean: float = 0.0,
-    exact: bool = True,
+    residual: float, rate: float, rates: ArrayLike, cluster: Sequence[int], *, mean: float = 0.0, exact: bool = True
 ) -> Certificate:
     """Bound the distance of a mode φ of unit norm from the space E_I of a cluster of true modes (thm:residual-gap).
 
@@ -86,16 +80,14 @@ def residual_gap(
 
         dist(φ, E_I) ≤ ‖(𝒢+λ)φ‖/γ,    γ = min_{j∉I} |λ_j - λ|.
 
-    λ may be the Rayleigh estimate, because γ is measured from the λ of the residual. (The paper measures γ between
-    eigenvalues, which requires a λ within the cluster.) The constant, of rate 0, is not among the modes; its share
-    c_0 = E φ is known, and dist² ≤ c_0² + (‖(𝒢+λ)φ‖² - λ²c_0²)/γ².
+    λ may be the Rayleigh estimate, because γ is measured from the λ of the residual (in the paper, between
+    eigenvalues). The constant, of rate 0, is not among the modes; its share c_0 = E φ is known, and
+    dist² ≤ c_0² + (‖(𝒢+λ)φ‖² - λ²c_0²)/γ².
 
     Parameters
     ----------
-    residual : float
-        ‖(𝒢+λ)φ‖/‖φ‖ in the stationary law.
-    rate : float
-        The λ of the residual.
+    residual, rate : float
+        ‖(𝒢+λ)φ‖/‖φ‖ in the stationary law, and the λ of this residual.
     rates : array-like of float
         The smallest rates λ_j, ascending and complete, the constant not counted; the last must lie beyond the cluster.
     cluster : sequence of int
@@ -238,11 +230,8 @@ def score_optimism(
     ----------
     influences : ndarray of shape (n_candidates, n_samples)
         ψ.
-    score : float
-        Held-out score of the chosen candidate. It is also the trivial bound, because the population value of a
-        time-scale score is not negative.
-    best : int
-        Index of the chosen candidate.
+    score, best : float, int
+        Held-out score of the chosen candidate (also the trivial bound, because scores are not negative), and its index.
     blocks : ndarray of shape (n_samples,), optional
         Block of each sample; samples of one block share their g.
     confidence : float, default=0.95

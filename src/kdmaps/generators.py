@@ -118,7 +118,6 @@ class Generator:
         scalar, factor = tensor.rows(X, slice(None))
         return (np.broadcast_to(scalar[:, None], X.shape), None) if scalar is not None else (None, factor)
 
-    # --- on kernel functions and features -----------------------------------------------------------------------------
     def __call__(self, kernel: Kernel, X: np.ndarray, Z: np.ndarray) -> np.ndarray:
         """Evaluate 𝒢k(·, z_m) at x_i; (n, p).
 
@@ -208,7 +207,6 @@ class Generator:
         directions = (np.broadcast_to(column, X.shape) for column in np.moveaxis(factor, 2, 0))
         return stencil(self.drift(X), 1) + sum(stencil(direction, 2) for direction in directions)
 
-    # --- on modes -----------------------------------------------------------------------------------------------------
     def residuals(self, estimator: Any, X: np.ndarray, sample_weight: np.ndarray | None = None) -> Residuals:
         """Compute 𝒢φ_k + λ̂_kφ_k of the modes of a fitted estimator, with their Rayleigh estimates (eq:pde-loss).
 
@@ -298,10 +296,8 @@ def sample_generator(X: np.ndarray, bandwidth: float) -> np.ndarray:
 
     Parameters
     ----------
-    X : ndarray of shape (n, d)
-        Samples.
-    bandwidth : float
-        σ.
+    X, bandwidth : ndarray of shape (n, d), float
+        Samples and σ.
     """
     K = np.exp(cdist(X, X, "sqeuclidean") / (-2 * bandwidth**2))
     root = np.sqrt(K.sum(axis=1))

@@ -24,9 +24,8 @@ def subspace_r2(modes: ArrayLike, reference: ArrayLike, sample_weight: ArrayLike
     """Return the mean squared cosine between the spans of learned and reference modes (the paper's SubR²).
 
     SubR² = ‖Qᵀ P‖_F² / min(r, R), with orthonormal bases Q of the r centred modes and P of the centred reference, of
-    rank R. It is 1 if one span contains the other, 0 if they are orthogonal, and does not depend on the choice of basis
-    in either span. A reference of more than r functions should contain its last degenerate cluster completely; SubR² is
-    then the mean squared cosine between the r modes and its span.
+    rank R: 1 if one span contains the other, 0 if they are orthogonal, whatever the basis of either span. A reference
+    of more than r functions should contain its last degenerate cluster completely.
 
     Parameters
     ----------
@@ -125,9 +124,7 @@ def align_modes(
         n_modes = modes.shape[1]
         basis = _basis(modes, weight)
         if basis.shape[1] < n_modes or _basis(reference, weight).shape[1] < reference.shape[1]:
-            raise ValueError(
-                "Procrustes needs linearly independent columns; drop dependent modes or reference columns."
-            )
+            raise ValueError("Procrustes needs linearly independent columns; drop dependent modes or references.")
         target = polar(_unit_columns(reference, weight))[0]
         captured = np.sum((basis.T @ target) ** 2, axis=0)
         target = target[:, np.sort(np.argsort(-captured, kind="stable")[:n_modes])]
@@ -202,9 +199,7 @@ def _check(modes: ArrayLike, reference: ArrayLike, sample_weight: ArrayLike | No
         checked.append(array)
     first, second = checked
     if len(first) != len(second):
-        raise ValueError(
-            f"modes has {len(first)} samples and reference has {len(second)}; evaluate both at the same points."
-        )
+        raise ValueError(f"modes has {len(first)} samples, reference {len(second)}; evaluate both at the same points.")
     return first, second, unit_weight(checked_weight(sample_weight, first), len(first))
 
 

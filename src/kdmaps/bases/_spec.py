@@ -56,7 +56,6 @@ def make_basis(
         As in `select_landmarks`.
     random_state : int, RandomState instance or None
     sample_weight : ndarray of shape (n_samples,), optional
-        Weights of the mean that is used as origin.
     """
     return BasisSpec(basis, n_features, sampling, landmarks).make(kernel, X, sample_weight, random_state)
 

@@ -38,10 +38,8 @@ class Evidence:
 
     Attributes
     ----------
-    energy_samples : ndarray of shape (r,)
-        n_E = (Σe)²/Σe², the number of samples that carry the energy.
-    variance_samples : ndarray of shape (r,)
-        n_V = (Σv)²/Σv², the number of samples that carry the variance.
+    energy_samples, variance_samples : ndarray of shape (r,)
+        n_E = (Σe)²/Σe² and n_V = (Σv)²/Σv², the numbers of samples that carry the energy and the variance.
     transition_samples : ndarray of shape (r,)
         n_T = (Σs)²/Σs² for the parts s of the energy between neighbouring values of the mode (`transition_parts`).
     independent_samples : ndarray of shape (r,)
@@ -49,10 +47,8 @@ class Evidence:
         the standard error of this time.
     errors : ndarray of shape (r,)
         Standard error of log rate, √Σ(w_i(e_i/rate - φ_i²))², with the correlation time of these terms.
-    heaviest : ndarray of shape (r,)
-        The row that carries most of the variance.
-    heaviest_shares : ndarray of shape (r,)
-        Fraction of the variance carried by this row.
+    heaviest, heaviest_shares : ndarray of shape (r,)
+        The row that carries most of the variance, and the fraction that it carries.
     mismatch : ndarray of shape (r,)
         Misplaced part of the energy (`misplaced_energy`), minus the part expected by chance with n_E samples.
     gap_error : float
@@ -107,9 +103,7 @@ def evidence_of(
     correlation_times = _at_least(_correlation_times(values, scale, trajectories), n_samples)
     changes = counted(np.stack([transition_parts(v, weight) for v in values.T], axis=1))
     energy_samples = counted(weight[:, None] * energies)
-    misplaced = np.array(
-        [misplaced_energy(v, weight, e) for v, e in zip(values.T, (weight[:, None] * energies).T, strict=True)]
-    )
+    misplaced = np.array([misplaced_energy(v, weight, weight * e) for v, e in zip(values.T, energies.T, strict=True)])
     excess = np.maximum(misplaced - KOLMOGOROV / np.sqrt(energy_samples), 0)
     return Evidence(
         energy_samples=energy_samples,

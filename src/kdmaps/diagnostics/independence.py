@@ -40,9 +40,8 @@ class IndependentModes:
         True if the residual is at least the threshold.
     indices : ndarray of int
         The independent modes, counted from 0.
-    threshold : float
-    n_samples : int
-        Number of samples used.
+    threshold, n_samples : float, int
+        Smallest residual of an independent mode, and number of samples used.
     """
 
     residuals: np.ndarray
@@ -75,10 +74,8 @@ def independent_modes(
         inspect `residuals`.
     sample_weight : array-like of shape (n_samples,), optional
         Weights with which the samples represent the stationary distribution.
-    max_samples : int, default=2000
+    max_samples, random_state : int, default=2000, and int, RandomState instance or None, default=0
         Number of samples used, drawn at random if there are more. The time grows with its square.
-    random_state : int, RandomState instance or None, default=0
-        Draws the samples.
 
     Notes
     -----
@@ -87,10 +84,8 @@ def independent_modes(
     .. math:: \min_{\alpha,\beta} \sum_{j\neq i} e^{-|\Phi_j-\Phi_i|^2/w^2}
         \bigl(\varphi_k(j) - \alpha - \beta\cdot(\Phi_j-\Phi_i)\bigr)^2,
 
-    and the residual is (Σ_i (φ_k(i) - α_i)²/Σ_i (φ_k(i) - φ̄_k)²)^½. A sample is not used for predicting itself, so the
-    smallest residual of several widths w, from 1/3 to 1/24 of the median distance in Φ, can be taken. Dsilva et al. use
-    1/3 and *all* modes before φ_k; predictors that are functions of the others add dimensions to the distances but no
-    information.
+    and the residual is (Σ_i (φ_k(i) - α_i)²/Σ_i (φ_k(i) - φ̄_k)²)^½, the smallest of several widths w from 1/3 to 1/24
+    of the median distance in Φ. Dsilva et al. use 1/3, and predict from all modes before φ_k.
 
     Examples
     --------

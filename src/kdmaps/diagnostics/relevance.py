@@ -46,11 +46,9 @@ class Relevance:
         counts the same.
     scales : ndarray of shape (d,)
         Standard deviations of the inputs.
-    combinations : ndarray of shape (m, d)
-        Rows are the leading eigenvectors u of DMD, D = diag(scales): the modes change most along
-        Σ_j u_j x_j/scale_j. Unit vectors, whose largest entry is positive.
-    combination_shares : ndarray of shape (m,)
-        Their eigenvalues divided by the trace.
+    combinations, combination_shares : ndarray of shape (m, d) and (m,)
+        Leading unit eigenvectors u of DMD, D = diag(scales), in rows: the modes change most along Σ_j u_j x_j/scale_j.
+        And their eigenvalues divided by the trace.
     """
 
     names: tuple[str, ...]
@@ -97,13 +95,11 @@ def relevance(
     sample_weight : array-like of shape (n_samples,), optional
         Weights with which X represents the stationary distribution.
     random_state : int, RandomState instance or None, default=0
-        Draws the samples.
 
     Notes
     -----
-    A partial derivative keeps the other inputs fixed. For correlated inputs, the division of their common part is
-    arbitrary: two copies of an input have half of its share each, although either would suffice. The combinations show
-    such inputs together. For samples on a curved surface, derivatives normal to it are included.
+    For correlated inputs, the division of their common part is arbitrary: two copies of an input have half of its share
+    each. The combinations show such inputs together. On a curved surface, derivatives normal to it are included.
 
     Examples
     --------

@@ -44,9 +44,7 @@ def independent_blocks(
     length = _block_length(block_length, most, correlation_time, n)
     blocks = cut_blocks(trajectories, length)
     if len(blocks) < 2:
-        raise ValueError(
-            f"block_length={length} leaves {len(blocks)} block of {n} samples; pass a smaller block_length."
-        )
+        raise ValueError(f"block_length={length} leaves {len(blocks)} block of {n} samples; pass a smaller one.")
     if len(blocks) < MIN_BLOCKS:
         warn(
             f"Intervals are probably too narrow: the samples form only {len(blocks)} blocks of {length}, and reliable "

@@ -38,15 +38,12 @@ class ModeCheck:
 
     Attributes
     ----------
-    name : str
-        Name in `Trust.reasons`.
-    what : str
-        Description of the number.
+    name, what : str
+        Name in `Trust.reasons`, and description of the number.
     values : ndarray of shape (r,)
         NaN if unknown.
-    limit : float
-    least : bool
-        True if the limit is the smallest allowed value, False if it is the largest.
+    limit, least : float, bool
+        The limit, and whether it is the smallest allowed value rather than the largest.
     warning : UnreliableModesWarning
         The warning about the modes that fail, with a remedy.
     """
@@ -84,10 +81,8 @@ class Trust:
         The rates to be checked.
     held_out : ndarray of shape (r,) or None
         Rates on samples that the modes were not fitted to.
-    candidates : ndarray of shape (m, r)
-        Rates of kernels whose scores are as good within the standard error.
-    features : ndarray of shape (m, r)
-        Rates with other random features.
+    candidates, features : ndarray of shape (m, r)
+        Rates of kernels whose scores are as good within the standard error, and rates with other random features.
     weighted : bool
         True if samples have different weights, which reduce the number of independent samples.
     corrected : ndarray of shape (r,) or None

@@ -15,7 +15,7 @@ from kdmaps.data.correlation import integrated_correlation_time, trajectories_of
 from kdmaps.data.inputs import join_trajectories
 from kdmaps.diagnostics.projection import Projection
 from kdmaps.diagnostics.resampling import Resampling, cut_blocks
-from kdmaps.dynamics._timescales import check_reversible, project_model
+from kdmaps.dynamics._timescales import check_reversible, lag_of, project_model
 from kdmaps.estimators.transformer import ModeTransformer, checked_source
 from kdmaps.exceptions import UnreliableModesWarning
 from kdmaps.forms.energy import make_form
@@ -112,10 +112,9 @@ def compare_with_trajectory(
 ) -> LagComparison:
     """Compare the autocorrelation of the modes along a trajectory with the decay e^{-rate·t} predicted by the rates.
 
-    Static samples determine time only in units of the diffusion tensor: with the diffusion constant D, mode k decays as
-    e^{-D·rate_k·t}. The slope of log ρ_k(t) gives D_k. For a Markovian diffusion with a constant D, all D_k agree and
-    the amplitudes are near 1. A different D_k means that the mobility along mode k differs from what the metric of X
-    implies; an amplitude below 1 means that part of the mode decays faster.
+    With the diffusion constant D, mode k of static samples decays as e^{-D·rate_k·t}, and the slope of log ρ_k(t) gives
+    D_k. For a Markovian diffusion with a constant D, all D_k agree and the amplitudes are near 1. A different D_k means
+    that the mobility along mode k differs from what the metric of X implies.
 
     Parameters
     ----------
@@ -141,8 +140,7 @@ def compare_with_trajectory(
 
     Notes
     -----
-    A line is fitted to log ρ at the lags with ρ > 0.1, with weights ρ², the inverse variance of log ρ. Standard errors
-    are jackknife errors from ten parts of the trajectory.
+    A line is fitted to log ρ at the lags with ρ > 0.1, with weights ρ²; errors are jackknife errors from ten parts.
 
     Examples
     --------
@@ -167,7 +165,7 @@ def compare_with_trajectory(
     decaying = _decaying_modes(decay, decay_error, times, lags)
     precision = (decay[decaying] / decay_error[decaying]) ** 2
     common, disagreement = _common_value(decay[decaying] / rates[decaying], decay_error[decaying] / rates[decaying])
-    if disagreement > MOST_DISAGREEMENT and not _has_lag(model):
+    if disagreement > MOST_DISAGREEMENT and lag_of(model) is None:
         warn(
             f"The modes imply different diffusion constants, by up to {disagreement:.0f} standard errors: the noise "
             "does not have the same strength along all columns of X, and common_diffusion cannot convert time scales "
@@ -190,11 +188,6 @@ def compare_with_trajectory(
         timescale_errors=decay_error / decay**2,
         disagreement=disagreement,
     )
-
-
-def _has_lag(model: Any) -> bool:
-    clock = getattr(getattr(model, "modes_", None), "clock", None)
-    return clock is not None and clock.lag is not None
 
 
 def _lags(lags: ArrayLike | None, modes: np.ndarray, trajectories: Sequence[np.ndarray]) -> np.ndarray:
@@ -348,9 +341,8 @@ def compare_clocks(
         Frames at equal time steps.
     groups, sample_weight : array-like of shape (n_frames,), optional
         Trajectory of each frame, and its weight; pairs stay in one trajectory and have the weight of their first frame.
-    n_resamples : int, default=100
-        Number of resamples of the block bootstrap.
-    random_state : int, RandomState instance or None, default=None
+    n_resamples, random_state : int, default=100, and int, RandomState instance or None, default=None
+        Number of resamples of the block bootstrap, and their seed.
 
     Examples
     --------

@@ -129,9 +129,8 @@ def committor(
         State of each frame; for `CoarseStates`, the cores are used (`CoarseStates.cores`).
     groups : array-like of shape (n_frames,), optional
         Trajectory of each frame.
-    n_resamples : int, default=100
-        Number of resamples of the block bootstrap.
-    random_state : int, RandomState instance or None, default=None
+    n_resamples, random_state : int, default=100, and int, RandomState instance or None, default=None
+        Number of resamples of the block bootstrap, and their seed.
 
     Notes
     -----
@@ -163,13 +162,17 @@ def committor(
         raise ValueError("source and target leave no frame between them; use smaller sets.")
     inside = [mask[projection.rows] for mask in sets]
     system = _stopped_system(projection, inside[0] | inside[1], inside[1].astype(np.float64), 0.0)
-    coefficients = [
-        system.solve(row) for row in (np.ones(len(projection.blocks)), *resampling.counts(len(projection.blocks)))
-    ]
+    counts = _all_and_resamples(projection, resampling)
+    coefficients = [system.solve(row) for row in counts]
     if not np.isfinite(coefficients[0]).all():
         raise ValueError("No path of X reaches source or target; use larger sets or longer trajectories.")
     values, errors = _values_and_errors(system, np.array(coefficients), inside[1])
     return Committor(projection.in_order_of_rows(values), projection.in_order_of_rows(errors))
+
+
+def _all_and_resamples(projection: Projection, resampling: Resampling) -> np.ndarray:
+    """Return how often each block is counted: once in the first row, at random in the others."""
+    return np.vstack([np.ones(len(projection.blocks)), resampling.counts(len(projection.blocks))])
 
 
 def _values_and_errors(system: _System, coefficients: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -200,9 +203,8 @@ def mean_first_passage_times(
     X : array-like of shape (n_frames, d), list of such arrays, path of a file
         Frames at equal time steps.
     states : array-like of int of shape (n_frames,), list of such arrays, or CoarseStates
-        State of each frame, negative for frames outside of all states. For `CoarseStates`, the cores are used
-        (`CoarseStates.cores`). If states touch, paths at their border leave and enter them repeatedly, and the time to
-        the next crossing is shorter than a real passage. Pass cores, with -1 for the frames between them.
+        State of each frame, -1 outside of all states; for `CoarseStates`, `CoarseStates.cores`. If states touch, the
+        times are too short, because paths at their border leave and enter them repeatedly.
     groups : array-like of shape (n_frames,), optional
         Trajectory of each frame.
     n_resamples, confidence : int, default=100, and float, default=0.95
@@ -212,7 +214,7 @@ def mean_first_passage_times(
     Returns
     -------
     PassageTimes
-        Times are in the unit of the model's `time_step`.
+        In the unit of the model's `time_step`.
 
     Warns
     -----
@@ -249,7 +251,7 @@ def mean_first_passage_times(
             UnreliableModesWarning,
         )
     member = labels[projection.rows] == names[:, None]
-    counts = np.vstack([np.ones(len(projection.blocks)), resampling.counts(len(projection.blocks))])
+    counts = _all_and_resamples(projection, resampling)
     found = np.stack([_times_to(projection, member, j, counts) for j in range(len(names))], -1)
     with np.errstate(divide="ignore", invalid="ignore"):
         logs = np.log(np.where(found > 0, found, np.nan))
@@ -257,9 +259,7 @@ def mean_first_passage_times(
     usable = np.all(np.isfinite(logs[:, between]), axis=1)  # all times positive
     known = logs[1:][usable[1:]]
     if not usable[0] or len(known) < 2:
-        raise ValueError(
-            "X contains too few transitions between states for passage times; use fewer states or longer trajectories."
-        )
+        raise ValueError("X contains too few transitions between states; use fewer states or longer trajectories.")
     intervals = np.exp(basic_intervals(logs[0], known, confidence, len(projection.blocks)))
     intervals[~between] = 0
     return PassageTimes(names, found[0], intervals, float(confidence))

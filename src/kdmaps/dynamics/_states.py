@@ -34,8 +34,7 @@ class CoarseStates:
         Degrees of membership of each sample in each state: non-negative, with sum 1. For two states they resemble
         committors.
     populations : ndarray of shape (n_states,)
-        Weighted shares of the samples with each label. (The mean membership of a rare state, as in a coarse Markov
-        model, exceeds its population, because every other sample is a member of it to a small degree.)
+        Weighted shares of the samples with each label; the mean membership of a rare state exceeds its population.
     transformation : ndarray of shape (n_states, n_states) or None
         A in memberships = [1, modes] A, before negative values (by rounding, or at points far from the samples) are
         set to 0; None for states by signs.

@@ -55,9 +55,7 @@ def implied_timescales(
     -----
     The frames are projected on at most 50 leading functions of the fitted eigenproblem, including its modes. For each
     lag, the slowest combinations of these are found by Rayleigh–Ritz: L_τ v = (1 - ν) C₀ v. Intervals are basic
-    bootstrap intervals of log t over blocks of at least five correlation times of the modes, as in
-    `kdmaps.uncertainty.bootstrap`. They allow for any optimism of the time scales between zero and the optimism of the
-    resamples, and therefore contain the time scales themselves.
+    bootstrap intervals of log t over blocks of frames, as in `kdmaps.uncertainty.bootstrap`.
 
     Examples
     --------
@@ -107,12 +105,16 @@ def _check_lag(model: ModeTransformer) -> None:
             f"model is a {type(model).__name__}; pass its last step and the transformed frames: "
             "(pipeline[-1], pipeline[:-1].transform(X), ...)."
         )
-    modes = getattr(model, "modes_", None)
-    if modes is None or modes.clock.lag is None:
+    if lag_of(model) is None:
         raise ValueError(
             f"model ({type(model).__name__}) was fitted without a lag, so its time scales do not refer to time. Fit it "
             "with lag=1 (in frames) and time_step."
         )
+
+
+def lag_of(model: Any) -> int | None:
+    """Return the lag of a fitted model; None if it has none."""
+    return getattr(getattr(getattr(model, "modes_", None), "clock", None), "lag", None)
 
 
 def check_reversible(model: ModeTransformer) -> None:

@@ -128,11 +128,10 @@ class ChapmanKolmogorov:
             names = {"mode": place[0] + 1} if self.states is None else {"from": place[0], "to": place[1]}
             for i, (step, time) in enumerate(zip(self.steps.tolist(), self.times.tolist(), strict=True)):
                 at = (i, *place)
-                low, high = map(float, self.estimated_intervals[at])
-                values = {"predicted": float(self.predicted[at]), "estimated": float(self.estimated[at])}
-                rows.append(
-                    {**names, "step": step, "time": time, **values, "estimated_low": low, "estimated_high": high}
-                )
+                numbers = (self.predicted[at], self.estimated[at], *self.estimated_intervals[at])
+                columns = ("predicted", "estimated", "estimated_low", "estimated_high")
+                values = dict(zip(columns, map(float, numbers), strict=True))
+                rows.append({**names, "step": step, "time": time, **values})
         return rows
 
     def __repr__(self) -> str:

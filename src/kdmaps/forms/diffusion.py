@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from kdmaps.bases import TensorRows, square_root
 from kdmaps.utils.types import Index
+from kdmaps.utils.validation import as_numbers
 
 if TYPE_CHECKING:
     from kdmaps.forms.tangent import TangentSpaces
@@ -72,12 +73,7 @@ class DiffusionTensor:
         elif callable(value) or isinstance(value, Factor):
             self._value = value
         else:
-            try:
-                array = np.asarray(value, dtype=np.float64)
-            except (TypeError, ValueError):
-                raise ValueError(
-                    f"diffusion must be None, a number, an array or a callable, got {type(value).__name__}."
-                ) from None
+            array = as_numbers("diffusion", value, "None, a number, an array or a callable")
             if array.ndim == 3:
                 self._value = array
             else:

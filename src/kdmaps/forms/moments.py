@@ -106,7 +106,6 @@ class Moments:
         change = None if self.change is None else frame.T @ self.change
         return replace(self, total=frame.T @ self.total, gram=gram, energy=energy, flow=flow, change=change)
 
-    # --- for transfer between machines --------------------------------------------------------------------------------
     @staticmethod
     def pack(sets: Iterable[Moments]) -> Packed:
         """Stack the moments of several sets; one triangle of Gram and one of energy, both symmetric, share a matrix."""

@@ -55,15 +55,12 @@ class TangentDiffusion:
 
     Notes
     -----
-    Reason for "auto": a linear function of the normal direction with variance s² has the rate ε/s². For ε = s²/t², with
-    the tangential variance t² in a neighbourhood, the rate is 1/t²: normal functions relax as fast as tangential
-    functions that vary over one neighbourhood, so none of them precedes a mode that varies over longer distances. On a
-    clean manifold s² is due to curvature alone, and ε falls with the size of the neighbourhoods; where noise fills
-    them, ε is 1.
+    A linear function of the normal direction with variance s² has the rate ε/s². For the ε = s²/t² of "auto", with the
+    tangential variance t² in a neighbourhood, it relaxes as fast as tangential functions that vary over one
+    neighbourhood, so it precedes no mode that varies over longer distances.
 
-    Dimension and size of the neighbourhoods follow from the mean local spectrum s_1 ≥ … ≥ s_d over the probes. The
-    dimension is the first m with s_m ≥ 2 s_{m+1} (curvature and torsion cause further falls). Among neighbourhoods with
-    at least ten samples for each dimension, the size with the smallest s_{m+1} relative to the mean of s_1..s_m is
+    The dimension is the first m with s_m ≥ 2 s_{m+1} in the mean local spectrum s_1 ≥ … ≥ s_d. Among neighbourhoods
+    with at least ten samples for each dimension, the size with the smallest s_{m+1} relative to the mean of s_1..s_m is
     chosen. If no spectrum has such a fall, the samples fill all dimensions, and the tensor is the identity.
 
     Examples

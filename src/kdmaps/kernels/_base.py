@@ -28,7 +28,6 @@ class Kernel(ABC):
     #: κ'/κ if it is constant (Gaussian); the energy then needs one Gram matrix less.
     log_slope: float | None = None
 
-    # --- defined by each family ---------------------------------------------------------------------------------------
     @abstractmethod
     def __call__(self, X: np.ndarray, Z: np.ndarray | None = None) -> np.ndarray:
         """Return the matrix k(x_i, z_m); `Z` defaults to `X`."""
@@ -61,7 +60,6 @@ class Kernel(ABC):
         """Map standard normals (n, d) and uniforms (n,) to frequencies of the spectral distribution."""
         raise NotImplementedError
 
-    # --- derived from these -------------------------------------------------------------------------------------------
     def coordinates(self, X: Any) -> Any:
         """Return y = xT for rows x, which may be points or directions, of numpy or JAX."""
         T = self.linear_map

@@ -152,7 +152,7 @@ class Rectangle:
         inside = v - v.min() < CUTOFF
         number = np.cumsum(inside).reshape(inside.shape) - 1
         diagonal = np.zeros(inside.sum())
-        rows, columns, entries = [], [], []
+        places, entries = [], []
         for axis, faces in enumerate(((edges[0][1:-1], y), (x, edges[1][1:-1]))):
             h = edges[axis][1] - edges[axis][0]
             low = tuple(slice(None, -1) if a == axis else slice(None) for a in (0, 1))
@@ -162,12 +162,9 @@ class Rectangle:
             i, j = number[low][both], number[high][both]
             diagonal[i] += np.exp(below - face) / h**2
             diagonal[j] += np.exp(above - face) / h**2
-            rows.append(i)
-            columns.append(j)
+            places.append((i, j))
             entries.append(-np.exp((below + above) / 2 - face) / h**2)
-        upper = csc_array(
-            (np.concatenate(entries), (np.concatenate(rows), np.concatenate(columns))), shape=2 * diagonal.shape
-        )
+        upper = csc_array((np.concatenate(entries), np.concatenate(places, axis=1)), shape=2 * diagonal.shape)
         matrix = (diags_array(diagonal) + upper + upper.T).tocsc()
         # A shift below 0 keeps the factorized matrix positive definite; a random start overlaps with every mode.
         start = np.random.default_rng(0).standard_normal(len(diagonal))

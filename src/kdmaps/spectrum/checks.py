@@ -16,12 +16,8 @@ class Check:
 
     Attributes
     ----------
-    what : str
-        Name of the number.
-    value : str
-        The formatted number.
-    limit : str
-        Its limit, such as "at most 0.5".
+    what, value, limit : str
+        Name of the number, the formatted number, and its limit, such as "at most 0.5".
     warning : UnreliableModesWarning or None
         The problem and its remedy; None if the number is within its limit.
     estimate : bool

@@ -32,10 +32,8 @@ class Modes:
         a, scaled to unit variance of the modes; the modes are mutually orthogonal (eq:normalize-orth).
     offset : ndarray of shape (r,)
         aᵀ E φ, subtracted from the modes; 0 if the covariance was not centred.
-    eigenvalues : ndarray of shape (r,)
-        μ: relaxation times shrunk by λ.
-    next_eigenvalue : float
-        μ_{r+1}; NaN if there is none.
+    eigenvalues, next_eigenvalue : ndarray of shape (r,), float
+        μ: relaxation times shrunk by λ; and μ_{r+1}, NaN if there is none.
     quotients : ndarray of shape (r,)
         aᵀLa/aᵀΣa, free of λ: for the energy of samples the generator's eigenvalues.
     condition_number : float
@@ -46,10 +44,8 @@ class Modes:
         Effective number of samples.
     clock : Clock
         Conversion of quotients to rates.
-    next_quotient : float
-        The quotient of mode r+1; NaN if it was not computed.
-    next_coefficients : ndarray of shape (p,) or None
-        Coefficients of mode r+1.
+    next_quotient, next_coefficients : float, and ndarray of shape (p,) or None
+        Quotient (NaN if it was not computed) and coefficients of mode r+1.
     gap_error : float
         Standard error of log(rate_{r+1}/rate_r) (`kdmaps.diagnostics.evidence`); NaN if it was not computed.
     """

@@ -31,10 +31,8 @@ def solve(
 
     Parameters
     ----------
-    covariance, energy : ndarray of shape (p, p)
-        Σ and L.
-    ridge : ndarray of shape (p, p) or None
-        R; None is the identity.
+    covariance, energy, ridge : ndarray of shape (p, p)
+        Σ, L and R; R may be None for the identity.
     n_modes : int
         Number of pairs, at most p.
     regularization : float
@@ -42,13 +40,10 @@ def solve(
 
     Returns
     -------
-    eigenvalues : ndarray of shape (n_modes,), descending
-    coefficients : ndarray of shape (p, n_modes)
+    eigenvalues, coefficients : ndarray of shape (n_modes,), descending, and (p, n_modes)
         With aᵀ(L+λR)a = 1.
-    condition_number : float
-        Estimate for L+λR in the 1-norm.
-    trace : float
-        tr[(L+λR)⁻¹Σ].
+    condition_number, trace : float
+        Estimate for L+λR in the 1-norm, and tr[(L+λR)⁻¹Σ].
     """
     p = covariance.shape[0]
     penalty = regularization * np.eye(p) if ridge is None else regularization * ridge
@@ -58,9 +53,8 @@ def solve(
     reciprocal, _ = lapack.dpocon(factor, norm, uplo="L")
     reduced, _ = lapack.dsygst(covariance, factor, itype=1, lower=1)
     trace = float(np.trace(reduced))
-    values, vectors = linalg.eigh(
-        reduced, subset_by_index=[p - n_modes, p - 1], driver="evr", overwrite_a=True, check_finite=False
-    )
+    leading = [p - n_modes, p - 1]
+    values, vectors = linalg.eigh(reduced, subset_by_index=leading, driver="evr", overwrite_a=True, check_finite=False)
     coefficients = linalg.solve_triangular(factor, vectors[:, ::-1], lower=True, trans=1, check_finite=False)
     return values[::-1], coefficients, 1 / max(reciprocal, np.finfo(float).tiny), trace
 

@@ -35,9 +35,8 @@ def check_writable(option: str, directory: Path) -> None:
         with TemporaryFile(dir=directory):
             pass
     except OSError as error:
-        raise ValueError(
-            f"{option}: no file can be written in {directory} ({error.strerror}); choose another directory."
-        ) from error
+        why = f"no file can be written in {directory} ({error.strerror})"
+        raise ValueError(f"{option}: {why}; choose another directory.") from error
     finally:
         for place in missing:
             with suppress(OSError):  # never made, or no longer empty
@@ -53,9 +52,8 @@ def naming_full_disk(*paths: Path) -> Iterator[None]:
         if error.errno not in DISK_FULL:
             raise
         names = ", ".join(map(str, paths))
-        raise OSError(
-            error.errno, f"{error.strerror}: {names} could not be written. Free some space, or choose another directory"
-        ) from error
+        what = f"{error.strerror}: {names} could not be written. Free some space, or choose another directory"
+        raise OSError(error.errno, what) from error
 
 
 @contextmanager
