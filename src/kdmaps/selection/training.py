@@ -224,8 +224,8 @@ def _joined(
     """Align the modes of the folds to the modes of all samples by their values at common samples."""
     weighted = share[:, None] * reference.values
     overlaps = np.stack([fold.values.T @ weighted for fold in folds])
-    trained = np.stack([fold.values[fold.trained].T @ weighted[fold.trained] for fold in folds])
-    left, _, right = np.linalg.svd(trained)  # test samples do not take part in the alignment
+    trained = [_covariance(fold.values, reference.values, share, fold.trained) for fold in folds]
+    left, _, right = np.linalg.svd(np.stack(trained))  # test samples do not take part in the alignment
     return CrossFit(
         folds=[fold.fold for fold in folds],
         coefficients=reference.fold.coefficients,
@@ -238,3 +238,9 @@ def _joined(
         condition_number=reference.condition_number,
         seconds=seconds,
     )
+
+
+def _covariance(values: np.ndarray, others: np.ndarray, share: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Return the covariance of functions over some of the samples."""
+    values, others, weight = values[rows], others[rows], share[rows] / share[rows].sum()
+    return (values - weight @ values).T @ (weight[:, None] * others)
