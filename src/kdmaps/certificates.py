@@ -30,30 +30,14 @@ EXACT_RESOLUTION = 1e-6
 
 @dataclass(frozen=True)
 class Certificate:
-    """A bound with its constants and assumptions.
+    """A bound with its constants and assumptions."""
 
-    Attributes
-    ----------
-    theorem : str
-        Label in the paper.
-    value : float
-        The bound; the trivial one, such as 1 for a distance between unit vectors, if an assumption fails.
-    constants : dict
-        The numbers in the formula of the bound, by name.
-    assumptions : tuple of str
-        Assumptions that were not checked.
-    violations : tuple of str
-        Assumptions that fail, with a remedy.
-    trivial : float, default=inf
-        The bound that holds without any computation, such as 1 for a probability.
-    """
-
-    theorem: str
-    value: float
-    constants: dict[str, float] = field(default_factory=dict)
-    assumptions: tuple[str, ...] = ()
-    violations: tuple[str, ...] = ()
-    trivial: float = math.inf
+    theorem: str  #: Label in the paper.
+    value: float  #: The bound; the trivial one, such as 1 for a distance between unit vectors, if an assumption fails.
+    constants: dict[str, float] = field(default_factory=dict)  #: The numbers in the formula of the bound, by name.
+    assumptions: tuple[str, ...] = ()  #: Assumptions that were not checked.
+    violations: tuple[str, ...] = ()  #: Assumptions that fail, with a remedy.
+    trivial: float = math.inf  #: The bound that holds without any computation, such as 1 for a probability.
 
     @property
     def holds(self) -> bool:

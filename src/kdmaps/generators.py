@@ -26,28 +26,16 @@ Field = Callable[[np.ndarray], Any]
 
 @dataclass(frozen=True)
 class Residuals:
-    """Residuals of modes in the eigenvalue equation of a generator.
+    """Residuals of modes in the eigenvalue equation of a generator."""
 
-    Attributes
-    ----------
-    values : ndarray of shape (n, r)
-        𝒢φ_k + λ̂_kφ_k at the points.
-    rates : ndarray of shape (r,)
-        Rayleigh estimates λ̂_k = -⟨φ_k, 𝒢φ_k⟩/⟨φ_k, φ_k⟩ (eq:app_rayleigh_closed).
-    norms : ndarray of shape (r,)
-        ‖𝒢φ_k + λ̂_kφ_k‖/‖φ_k‖ in the law of the points.
-    means : ndarray of shape (r,)
-        E φ_k/‖φ_k‖: the share of the constant in a mode of unit norm.
-    """
-
-    values: np.ndarray
-    rates: np.ndarray
-    norms: np.ndarray
-    means: np.ndarray
+    values: np.ndarray  #: (n, r): 𝒢φ_k + λ̂_kφ_k at the points.
+    rates: np.ndarray  #: (r,): Rayleigh estimates λ̂_k = -⟨φ_k, 𝒢φ_k⟩/⟨φ_k, φ_k⟩ (eq:app_rayleigh_closed).
+    norms: np.ndarray  #: (r,): ‖𝒢φ_k + λ̂_kφ_k‖/‖φ_k‖ in the law of the points.
+    means: np.ndarray  #: (r,): E φ_k/‖φ_k‖, the share of the constant in a mode of unit norm.
 
 
 def rayleigh_residuals(values: np.ndarray, images: np.ndarray, sample_weight: np.ndarray | None = None) -> Residuals:
-    """Compute residuals of functions from their values φ and images 𝒢φ (or G_hφ) at points.
+    """Compute the `Residuals` of functions from their values φ and images 𝒢φ (or G_hφ) at points.
 
     λ̂ = -⟨φ, 𝒢φ⟩/⟨φ, φ⟩ is the λ with the smallest residual (eq:app_rayleigh_ls, eq:app_rayleigh_closed).
 

@@ -45,49 +45,27 @@ BIAS_STEP = 0.1
 
 @dataclass(frozen=True)
 class Uncertainty:
-    """Result of the block bootstrap.
+    """Result of the block bootstrap."""
 
-    Attributes
-    ----------
-    rates, timescales : ndarray of shape (r,)
-        Rates and time scales of the model.
-    rate_intervals, timescale_intervals : ndarray of shape (r, 2)
-        Confidence intervals.
-    rate_errors, timescale_errors : ndarray of shape (r,)
-        Standard errors.
-    angles : ndarray of shape (r,)
-        Upper confidence bounds, in radians and ascending, of the principal angles between the spans of all modes of the
-        model and of a resample.
-    mode_angles : ndarray of shape (r,)
-        The same for each mode separately. Modes of a degenerate cluster are defined up to a rotation; they share the
-        largest angle between their span and the span of the matching modes.
-    clusters : list of ndarray of int
-        Indices of the modes in each degenerate cluster.
-    confidence : float
-        Confidence level of the intervals and bounds.
-    block_length, n_blocks : int
-        Smallest number of samples in a block, and number of blocks.
-    correlation_time : float
-        Largest integrated correlation time g = 1 + 2 Σ_t |ρ_t| of the modes, in samples.
-    rate_samples, angle_samples : ndarray of shape (n_resamples, r)
-        Rates (in the order of the model's modes) and principal angles of the resamples.
-    """
-
-    rates: np.ndarray
-    timescales: np.ndarray
-    rate_intervals: np.ndarray
-    timescale_intervals: np.ndarray
-    rate_errors: np.ndarray
-    timescale_errors: np.ndarray
+    rates: np.ndarray  #: (r,): rates of the model.
+    timescales: np.ndarray  #: (r,): time scales of the model.
+    rate_intervals: np.ndarray  #: (r, 2): confidence intervals.
+    timescale_intervals: np.ndarray  #: (r, 2): confidence intervals.
+    rate_errors: np.ndarray  #: (r,): standard errors.
+    timescale_errors: np.ndarray  #: (r,): standard errors.
+    #: (r,): upper confidence bounds, in radians and ascending, of the principal angles between the spans of all modes
+    #: of the model and of a resample.
     angles: np.ndarray
+    #: (r,): the same for each mode separately. Modes of a degenerate cluster are defined up to a rotation; they share
+    #: the largest angle between their span and the span of the matching modes.
     mode_angles: np.ndarray
-    clusters: list[np.ndarray]
-    confidence: float
-    block_length: int
-    n_blocks: int
-    correlation_time: float
-    rate_samples: np.ndarray
-    angle_samples: np.ndarray
+    clusters: list[np.ndarray]  #: Indices of the modes in each degenerate cluster.
+    confidence: float  #: Confidence level of the intervals and bounds.
+    block_length: int  #: Smallest number of samples in a block.
+    n_blocks: int  #: Number of blocks.
+    correlation_time: float  #: Largest integrated correlation time g = 1 + 2 Σ_t |ρ_t| of the modes, in samples.
+    rate_samples: np.ndarray  #: (n_resamples, r): rates of the resamples, in the order of the model's modes.
+    angle_samples: np.ndarray  #: (n_resamples, r): principal angles of the resamples.
 
     def table(self) -> list[dict[str, Any]]:
         """Return one row of plain data per mode, for example for `pandas.DataFrame`."""
@@ -138,7 +116,7 @@ def bootstrap(
     confidence: float = 0.95,
     random_state: RandomStateLike = 0,
 ) -> Uncertainty:
-    """Compute confidence intervals of the rates and time scales of a model, and the uncertainty of its modes.
+    """Compute the `Uncertainty` of a model: confidence intervals of its rates and time scales, and of its modes.
 
     The intervals describe the variation over samples of the same law, for the kernel, the basis and λ of the model.
     They are widened to include the rates for kernels with similar scores and for other random features

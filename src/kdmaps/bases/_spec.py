@@ -62,26 +62,13 @@ def make_basis(
 
 @dataclass(frozen=True)
 class BasisSpec:
-    """Settings of a basis, without the kernel.
+    """Settings of a basis, without the kernel."""
 
-    Attributes
-    ----------
-    basis : {"fourier", "random-phase", "landmarks", "full"}
-    n_features : int
-        p.
-    sampling : {"sobol", "orthogonal", "iid"}
-        Sampling method of the frequencies.
-    landmarks : str or ndarray
-        Method that selects the landmarks, or the landmarks.
-    dtype : str or dtype
-        Type of the features.
-    """
-
-    basis: str = "fourier"
-    n_features: int = 300
-    sampling: str = "sobol"
-    landmarks: Any = "kmeans"
-    dtype: Any = "float64"
+    basis: str = "fourier"  #: One of `BASES`.
+    n_features: int = 300  #: p.
+    sampling: str = "sobol"  #: Sampling method of the frequencies: "sobol", "orthogonal" or "iid".
+    landmarks: Any = "kmeans"  #: Method that selects the landmarks, or the landmarks.
+    dtype: Any = "float64"  #: Type of the features.
 
     def check(self, n_components: int) -> None:
         """Raise a ValueError for settings that are invalid for all data."""

@@ -35,35 +35,21 @@ class Evidence:
     """Numbers of samples that determine each of r modes.
 
     With e_i = w_i ∇φᵀa∇φ and v_i = w_i φ² at sample i of weight w_i. Counts of a subsample are scaled to all samples.
-
-    Attributes
-    ----------
-    energy_samples, variance_samples : ndarray of shape (r,)
-        n_E = (Σe)²/Σe² and n_V = (Σv)²/Σv², the numbers of samples that carry the energy and the variance.
-    transition_samples : ndarray of shape (r,)
-        n_T = (Σs)²/Σs² for the parts s of the energy between neighbouring values of the mode (`transition_parts`).
-    independent_samples : ndarray of shape (r,)
-        (Σw)²/Σw² divided by the integrated correlation time of the mode in the order of the samples, after subtracting
-        the standard error of this time.
-    errors : ndarray of shape (r,)
-        Standard error of log rate, √Σ(w_i(e_i/rate - φ_i²))², with the correlation time of these terms.
-    heaviest, heaviest_shares : ndarray of shape (r,)
-        The row that carries most of the variance, and the fraction that it carries.
-    mismatch : ndarray of shape (r,)
-        Misplaced part of the energy (`misplaced_energy`), minus the part expected by chance with n_E samples.
-    gap_error : float
-        Standard error of the logarithm of the ratio of the last two rates.
     """
 
-    energy_samples: np.ndarray
-    variance_samples: np.ndarray
+    energy_samples: np.ndarray  #: (r,): n_E = (Σe)²/Σe², the number of samples that carry the energy.
+    variance_samples: np.ndarray  #: (r,): n_V = (Σv)²/Σv², the number of samples that carry the variance.
+    #: (r,): n_T = (Σs)²/Σs² for the parts s of the energy between neighbouring values of the mode.
     transition_samples: np.ndarray
+    #: (r,): (Σw)²/Σw² divided by the integrated correlation time of the mode in the order of the samples, after
+    #: subtracting the standard error of this time.
     independent_samples: np.ndarray
+    #: (r,): standard error of log rate, √Σ(w_i(e_i/rate - φ_i²))², with the correlation time of these terms.
     errors: np.ndarray
-    heaviest: np.ndarray
-    heaviest_shares: np.ndarray
-    mismatch: np.ndarray
-    gap_error: float = np.nan
+    heaviest: np.ndarray  #: (r,): the row that carries most of the variance.
+    heaviest_shares: np.ndarray  #: (r,): fraction of the variance carried by this row.
+    mismatch: np.ndarray  #: (r,): misplaced part of the energy, minus the part expected by chance with n_E samples.
+    gap_error: float = np.nan  #: Standard error of the logarithm of the ratio of the last two rates.
 
     def first(self, n: int) -> Evidence:
         """Return the evidence of the first modes."""

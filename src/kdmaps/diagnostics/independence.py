@@ -29,26 +29,15 @@ BLOCK_NUMBERS = 2**20
 
 @dataclass(frozen=True)
 class IndependentModes:
-    """Residuals of predicting each mode from earlier modes.
+    """Residuals of predicting each mode from earlier modes."""
 
-    Attributes
-    ----------
-    residuals : ndarray of shape (r,)
-        Root mean square error of predicting mode k from the independent modes before it, over its standard deviation:
-        near 0 for a function of them, near 1 for a new coordinate. The first mode has 1.
-    independent : ndarray of shape (r,) of bool
-        True if the residual is at least the threshold.
-    indices : ndarray of int
-        The independent modes, counted from 0.
-    threshold, n_samples : float, int
-        Smallest residual of an independent mode, and number of samples used.
-    """
-
+    #: (r,): root mean square error of predicting mode k from the independent modes before it, over its standard
+    #: deviation: near 0 for a function of them, near 1 for a new coordinate. The first mode has 1.
     residuals: np.ndarray
-    independent: np.ndarray
-    indices: np.ndarray
-    threshold: float
-    n_samples: int
+    independent: np.ndarray  #: (r,): True if the residual is at least the threshold.
+    indices: np.ndarray  #: The independent modes, counted from 0.
+    threshold: float  #: Smallest residual of an independent mode.
+    n_samples: int  #: Number of samples used.
 
 
 def independent_modes(
@@ -63,7 +52,7 @@ def independent_modes(
 
     Several modes along a long direction of a manifold come before the first mode along a short one: on a strip, cos(2x)
     and cos(3x) are functions of cos(x). Each mode is predicted from the independent ones before it by local linear
-    regression, and is independent itself if the prediction fails :cite:p:`dsilva`.
+    regression, and is independent itself if the prediction fails :cite:p:`dsilva`. The result is `IndependentModes`.
 
     Parameters
     ----------

@@ -30,34 +30,21 @@ BLOCK_BYTES = 2**24
 
 @dataclass(frozen=True)
 class Relevance:
-    """Dependence of modes on each input.
+    """Dependence of modes on each input."""
 
-    Attributes
-    ----------
-    names : tuple of d str
-        The inputs.
-    shares : ndarray of shape (r, d)
-        share_kj = E[(∂_jφ_k)²] Var(x_j) / Σ_i E[(∂_iφ_k)²] Var(x_i), the share of input j in the gradients of mode k.
-        Rows sum to 1.
-    overall : ndarray of shape (d,)
-        Mean of the shares over the modes.
-    matrix : ndarray of shape (d, d)
-        M = E Σ_k ∇φ_k ∇φ_kᵀ/rate_k, in the units of the inputs. With a unit diffusion E|∇φ_k|² = rate_k: every mode
-        counts the same.
-    scales : ndarray of shape (d,)
-        Standard deviations of the inputs.
-    combinations, combination_shares : ndarray of shape (m, d) and (m,)
-        Leading unit eigenvectors u of DMD, D = diag(scales), in rows: the modes change most along Σ_j u_j x_j/scale_j.
-        And their eigenvalues divided by the trace.
-    """
-
-    names: tuple[str, ...]
+    names: tuple[str, ...]  #: The d inputs.
+    #: (r, d): share_kj = E[(∂_jφ_k)²] Var(x_j) / Σ_i E[(∂_iφ_k)²] Var(x_i), the share of input j in the gradients of
+    #: mode k. Rows sum to 1.
     shares: np.ndarray
-    overall: np.ndarray
+    overall: np.ndarray  #: (d,): mean of the shares over the modes.
+    #: (d, d): M = E Σ_k ∇φ_k ∇φ_kᵀ/rate_k, in the units of the inputs. With a unit diffusion E|∇φ_k|² = rate_k: every
+    #: mode counts the same.
     matrix: np.ndarray
-    scales: np.ndarray
+    scales: np.ndarray  #: (d,): standard deviations of the inputs.
+    #: (m, d): leading unit eigenvectors u of DMD, D = diag(scales), in rows: the modes change most along Σ_j u_j
+    #: x_j/scale_j.
     combinations: np.ndarray
-    combination_shares: np.ndarray
+    combination_shares: np.ndarray  #: (m,): their eigenvalues divided by the trace.
 
     def __repr__(self) -> str:
         order = np.argsort(-self.overall, kind="stable")

@@ -34,26 +34,14 @@ MAX_SPREAD = 3.0
 
 @dataclass(frozen=True, eq=False)
 class ModeCheck:
-    """A number for each mode, with its limit.
+    """A number for each mode, with its limit."""
 
-    Attributes
-    ----------
-    name, what : str
-        Name in `Trust.reasons`, and description of the number.
-    values : ndarray of shape (r,)
-        NaN if unknown.
-    limit, least : float, bool
-        The limit, and whether it is the smallest allowed value rather than the largest.
-    warning : UnreliableModesWarning
-        The warning about the modes that fail, with a remedy.
-    """
-
-    name: str
-    what: str
-    values: np.ndarray
-    limit: float
-    least: bool
-    warning: UnreliableModesWarning
+    name: str  #: Name in `Trust.reasons`.
+    what: str  #: Description of the number.
+    values: np.ndarray  #: (r,): NaN if unknown.
+    limit: float  #: Smallest or largest allowed value.
+    least: bool  #: True if the limit is the smallest allowed value.
+    warning: UnreliableModesWarning  #: The warning about the modes that fail, with a remedy.
 
     @property
     def failed(self) -> np.ndarray:
@@ -73,24 +61,6 @@ class ModeCheck:
 class Trust:
     """Checks of the rate of every mode.
 
-    Attributes
-    ----------
-    evidence : Evidence
-        Numbers of samples that determine each mode.
-    rates : ndarray of shape (r,)
-        The rates to be checked.
-    held_out : ndarray of shape (r,) or None
-        Rates on samples that the modes were not fitted to.
-    candidates, features : ndarray of shape (m, r)
-        Rates of kernels whose scores are as good within the standard error, and rates with other random features.
-    weighted : bool
-        True if samples have different weights, which reduce the number of independent samples.
-    corrected : ndarray of shape (r,) or None
-        Standard errors of log rate of the modes whose rates were estimated from held-out samples, because the rates on
-        the training samples are significantly smaller; 0 for the other modes. None if no rate was corrected.
-    training : ndarray of shape (r,) or None
-        Rates on the training samples, if some were corrected.
-
     Examples
     --------
     >>> import kdmaps
@@ -100,14 +70,17 @@ class Trust:
     array([ True,  True])
     """
 
-    evidence: Evidence
-    rates: np.ndarray
-    held_out: np.ndarray | None = None
+    evidence: Evidence  #: Numbers of samples that determine each mode.
+    rates: np.ndarray  #: (r,): the rates to be checked.
+    held_out: np.ndarray | None = None  #: (r,): rates on samples that the modes were not fitted to.
+    #: (m, r): rates of kernels whose scores are as good within the standard error.
     candidates: np.ndarray = field(default_factory=lambda: np.empty((0, 0)))
-    features: np.ndarray = field(default_factory=lambda: np.empty((0, 0)))
-    weighted: bool = False
+    features: np.ndarray = field(default_factory=lambda: np.empty((0, 0)))  #: (m, r): with other random features.
+    weighted: bool = False  #: Whether samples have different weights, which leave fewer independent samples.
+    #: (r,): standard errors of log rate of the modes whose rates were estimated from held-out samples, since the rates
+    #: on the training samples are significantly smaller; 0 for the other modes. None if no rate was corrected.
     corrected: np.ndarray | None = None
-    training: np.ndarray | None = None
+    training: np.ndarray | None = None  #: (r,): rates on the training samples, if some were corrected.
 
     @property
     def checks(self) -> tuple[ModeCheck, ...]:

@@ -39,44 +39,27 @@ SMALLEST_DECAY = 1e-12
 
 @dataclass(frozen=True)
 class LagComparison:
-    """Autocorrelations of modes in time, compared with the time scales of the model.
+    """Autocorrelations of modes in time, compared with the time scales of the model."""
 
-    Attributes
-    ----------
-    times : ndarray of shape (n_lags,)
-        Lag times, in the units of `time_step`.
-    autocorrelations, autocorrelation_errors : ndarray of shape (n_lags, r)
-        ρ_k(t) of mode k, and its standard errors.
-    predicted : ndarray of shape (n_lags, r)
-        e^{-D rate_k t} with the common D.
-    diffusion, diffusion_errors : ndarray of shape (r,)
-        D_k, the decay rate in time divided by the rate of the model. NaN if fewer than two lags have a sufficiently
-        large correlation.
-    common_diffusion, common_diffusion_error : float
-        D, from the mean of log D_k over the modes that decay, weighted with the inverse variances. If the model is
-        correct, all D_k are equal. `model.timescales_ / common_diffusion` are the time scales in the units of
-        `time_step`.
-    amplitudes : ndarray of shape (r,)
-        A_k of the fit A e^{-κt} to ρ_k(t): the part of the mode that decays with a single rate. It is 1 for an exact
-        mode of a Markovian system; the remainder decays faster than the first lag.
-    timescales, timescale_errors : ndarray of shape (r,)
-        1/κ_k in the units of `time_step`.
-    disagreement : float
-        Largest distance of a log D_k from log D, in its own standard errors.
-    """
-
-    times: np.ndarray
-    autocorrelations: np.ndarray
-    autocorrelation_errors: np.ndarray
-    predicted: np.ndarray
+    times: np.ndarray  #: (n_lags,): lag times, in the units of `time_step`.
+    autocorrelations: np.ndarray  #: (n_lags, r): ρ_k(t) of mode k.
+    autocorrelation_errors: np.ndarray  #: (n_lags, r): their standard errors.
+    predicted: np.ndarray  #: (n_lags, r): e^{-D rate_k t} with the common D.
+    #: (r,): D_k, the decay rate in time divided by the rate of the model; NaN if fewer than two lags have a
+    #: sufficiently large correlation.
     diffusion: np.ndarray
-    diffusion_errors: np.ndarray
+    diffusion_errors: np.ndarray  #: (r,): their standard errors.
+    #: D, from the mean of log D_k over the modes that decay, weighted with the inverse variances. If the model is
+    #: correct, all D_k are equal, and `model.timescales_ / common_diffusion` are the time scales in the units of
+    #: `time_step`.
     common_diffusion: float
-    common_diffusion_error: float
+    common_diffusion_error: float  #: Its standard error.
+    #: (r,): A_k of the fit A e^{-κt} to ρ_k(t), the part of the mode that decays with a single rate. It is 1 for an
+    #: exact mode of a Markovian system; the remainder decays faster than the first lag.
     amplitudes: np.ndarray
-    timescales: np.ndarray
-    timescale_errors: np.ndarray
-    disagreement: float
+    timescales: np.ndarray  #: (r,): 1/κ_k in the units of `time_step`.
+    timescale_errors: np.ndarray  #: (r,): their standard errors.
+    disagreement: float  #: Largest distance of a log D_k from log D, in its own standard errors.
 
     def table(self) -> list[dict[str, Any]]:
         """Return one row of plain data per mode and lag, for example for `pandas.DataFrame`."""
@@ -114,7 +97,7 @@ def compare_with_trajectory(
 
     With the diffusion constant D, mode k of static samples decays as e^{-D·rate_k·t}, and the slope of log ρ_k(t) gives
     D_k. For a Markovian diffusion with a constant D, all D_k agree and the amplitudes are near 1. A different D_k means
-    that the mobility along mode k differs from what the metric of X implies.
+    that the mobility along mode k differs from what the metric of X implies. The result is a `LagComparison`.
 
     Parameters
     ----------
@@ -262,35 +245,17 @@ def _analyse(sums: np.ndarray, times: np.ndarray) -> tuple[np.ndarray, np.ndarra
 
 @dataclass(frozen=True)
 class ClockComparison:
-    """Modes of samples compared with modes of pairs of frames.
+    """Modes of samples compared with modes of pairs of frames."""
 
-    Attributes
-    ----------
-    angles : ndarray
-        Principal angles between the two spaces of modes, in radians, ascending.
-    subspace_r2 : float
-        Mean squared cosine between the two spaces.
-    correlations : ndarray of shape (r, R)
-        |Correlation| of each mode of pairs with each mode of samples.
-    rates, static_rates : ndarray of shape (r,)
-        For each mode of pairs, its rate in time, and its rate as a mode of samples with D = 1, from its gradients.
-    diffusion, diffusion_errors : ndarray of shape (r,)
-        D of each mode, rates/static_rates, and standard errors.
-    common_diffusion : float
-        From the mean of log D, weighted with the inverse variances.
-    disagreement : float
-        Largest distance of a log D from that mean, in its own standard errors.
-    """
-
-    angles: np.ndarray
-    subspace_r2: float
-    correlations: np.ndarray
-    rates: np.ndarray
-    static_rates: np.ndarray
-    diffusion: np.ndarray
-    diffusion_errors: np.ndarray
-    common_diffusion: float
-    disagreement: float
+    angles: np.ndarray  #: Principal angles between the two spaces of modes, in radians, ascending.
+    subspace_r2: float  #: Mean squared cosine between the two spaces.
+    correlations: np.ndarray  #: (r, R): |correlation| of each mode of pairs with each mode of samples.
+    rates: np.ndarray  #: (r,): rate in time of each mode of pairs.
+    static_rates: np.ndarray  #: (r,): its rate as a mode of samples with D = 1, from its gradients.
+    diffusion: np.ndarray  #: (r,): D of each mode, rates/static_rates.
+    diffusion_errors: np.ndarray  #: (r,): their standard errors.
+    common_diffusion: float  #: From the mean of log D, weighted with the inverse variances.
+    disagreement: float  #: Largest distance of a log D from that mean, in its own standard errors.
 
     def table(self) -> list[dict[str, Any]]:
         """Return one row of plain data per mode of pairs, for example for `pandas.DataFrame`."""
@@ -331,7 +296,8 @@ def compare_clocks(
     """Compare modes of samples with modes of pairs of frames, and find the diffusion constant that relates their rates.
 
     If X contains every slow coordinate, and the noise has the same strength D in all directions of X, then both models
-    have the same modes, and the rates of pairs are D times the rates of samples, with the same D for all modes.
+    have the same modes, and the rates of pairs are D times the rates of samples, with the same D for all modes. The
+    result is a `ClockComparison`.
 
     Parameters
     ----------

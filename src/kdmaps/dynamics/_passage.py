@@ -37,18 +37,10 @@ RANK_TOLERANCE = 1e-5
 
 @dataclass(frozen=True)
 class Committor:
-    """Probability to reach the target before the source.
+    """Probability to reach the target before the source."""
 
-    Attributes
-    ----------
-    values : ndarray of shape (n_frames,)
-        0 in the source, 1 in the target, between 0 and 1 elsewhere; rows as in X.
-    errors : ndarray of shape (n_frames,)
-        Standard errors.
-    """
-
-    values: np.ndarray
-    errors: np.ndarray
+    values: np.ndarray  #: (n_frames,): 0 in the source, 1 in the target, between 0 and 1 elsewhere; rows as in X.
+    errors: np.ndarray  #: (n_frames,): standard errors.
 
     def __repr__(self) -> str:
         n, between = len(self.values), (self.values > 0.4) & (self.values < 0.6)
@@ -60,24 +52,13 @@ class Committor:
 
 @dataclass(frozen=True)
 class PassageTimes:
-    """Mean first passage times between states.
+    """Mean first passage times between states."""
 
-    Attributes
-    ----------
-    labels : ndarray of shape (m,)
-        The states.
-    times : ndarray of shape (m, m)
-        From state i (averaged over its frames) to state j, in the unit of `time_step`; 0 on the diagonal.
-    intervals : ndarray of shape (m, m, 2)
-        Confidence intervals.
-    confidence : float
-        Confidence level of the intervals.
-    """
-
-    labels: np.ndarray
+    labels: np.ndarray  #: (m,): the states.
+    #: (m, m): from state i (averaged over its frames) to state j, in the unit of `time_step`; 0 on the diagonal.
     times: np.ndarray
-    intervals: np.ndarray
-    confidence: float
+    intervals: np.ndarray  #: (m, m, 2): confidence intervals.
+    confidence: float  #: Confidence level of the intervals.
 
     def table(self) -> list[dict[str, Any]]:
         """Return one row of plain data for each pair of states, for example for `pandas.DataFrame`."""
@@ -115,7 +96,7 @@ def committor(
     n_resamples: int = 100,
     random_state: RandomStateLike = None,
 ) -> Committor:
-    """Estimate the probability that a path from each frame reaches the target before the source.
+    """Estimate the probability that a path from each frame reaches the target before the source, as a `Committor`.
 
     Parameters
     ----------

@@ -26,21 +26,6 @@ CORE = 0.1
 class CoarseStates:
     """Assignment of the samples to states; the samples of several trajectories are concatenated.
 
-    Attributes
-    ----------
-    labels : ndarray of int of shape (n_samples,)
-        State of each sample, by decreasing population. Label 0 is called state 1 in texts and figures.
-    memberships : ndarray of shape (n_samples, n_states)
-        Degrees of membership of each sample in each state: non-negative, with sum 1. For two states they resemble
-        committors.
-    populations : ndarray of shape (n_states,)
-        Weighted shares of the samples with each label; the mean membership of a rare state exceeds its population.
-    transformation : ndarray of shape (n_states, n_states) or None
-        A in memberships = [1, modes] A, before negative values (by rounding, or at points far from the samples) are
-        set to 0; None for states by signs.
-    signs : ndarray of bool of shape (n_states, n_modes) or None
-        Signs of the modes in each state, True for positive; None for PCCA+.
-
     Examples
     --------
     >>> import kdmaps
@@ -59,10 +44,17 @@ class CoarseStates:
     #: Membership of samples well inside a state.
     crisp: ClassVar[float] = 0.9
 
+    #: (n_samples,): state of each sample, by decreasing population. Label 0 is called state 1 in texts and figures.
     labels: np.ndarray
+    #: (n_samples, n_states): degrees of membership of each sample in each state, non-negative and with sum 1. For two
+    #: states they resemble committors.
     memberships: np.ndarray
+    #: (n_states,): weighted shares of the samples with each label; the mean membership of a rare state is larger.
     populations: np.ndarray
+    #: A in memberships = [1, modes] A, before negative values (by rounding, or far from the samples) are set to 0; None
+    #: for states by signs.
     transformation: np.ndarray | None
+    #: (n_states, n_modes): signs of the modes in each state, True for positive; None for PCCA+.
     signs: np.ndarray | None = None
 
     def __repr__(self) -> str:
@@ -182,7 +174,7 @@ def suggest_states(model: Any) -> int:
 def coarse_states(
     modes: SamplesLike, n_states: int | None = None, *, method: str = "pcca", sample_weight: ArrayLike | None = None
 ) -> CoarseStates:
-    """Find the metastable states between which the slow modes describe transitions.
+    """Find the metastable states between which the slow modes describe transitions, as `CoarseStates`.
 
     Parameters
     ----------

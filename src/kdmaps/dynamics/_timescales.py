@@ -31,7 +31,8 @@ def implied_timescales(
     """Compute the time scales of a model's modes for several lags, in one pass over the data.
 
     If the modes describe all slow processes, and the lag τ is long enough for the fast ones to relax, then
-    t = -τ/ln ν(τ) does not depend on τ. Time scales that still grow call for a longer lag or a better kernel.
+    t = -τ/ln ν(τ) does not depend on τ. Time scales that still grow call for a longer lag or a better kernel. The
+    result is `ImpliedTimescales`.
 
     Parameters
     ----------

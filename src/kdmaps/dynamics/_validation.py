@@ -40,38 +40,21 @@ class ChapmanKolmogorov:
 
     The test fails if a difference exceeds both 0.02 and the range of chance (`limit`). In a long trajectory, negligible
     differences can be many standard errors.
-
-    Attributes
-    ----------
-    steps : ndarray of int of shape (n_steps,)
-        1, 2, …: multiples of the lag.
-    times : ndarray of shape (n_steps,)
-        The same in the unit of `time_step`.
-    predicted, estimated : ndarray of shape (n_steps, r) or (n_steps, m, m)
-        Autocorrelations of the modes, or probabilities P_ij of states j after states i.
-    predicted_intervals, estimated_intervals : ndarray of shape (…, 2)
-        Confidence intervals.
-    deviations : ndarray of shape (n_steps, r) or (n_steps, m, m)
-        (estimated - predicted) in standard errors of this difference; 0 for the first step, which defines the
-        prediction.
-    confidence : float
-        Confidence level of the intervals.
-    n_blocks : int
-        Number of blocks that were resampled.
-    states : CoarseStates or None
-        Of a test of states, in the order of rows of X.
     """
 
-    steps: np.ndarray
-    times: np.ndarray
+    steps: np.ndarray  #: (n_steps,): 1, 2, …, multiples of the lag.
+    times: np.ndarray  #: (n_steps,): the same in the unit of `time_step`.
+    #: (n_steps, r): autocorrelations of the modes, or (n_steps, m, m): probabilities P_ij of states j after states i.
     predicted: np.ndarray
-    estimated: np.ndarray
-    predicted_intervals: np.ndarray
-    estimated_intervals: np.ndarray
+    estimated: np.ndarray  #: The same, estimated for each step.
+    predicted_intervals: np.ndarray  #: Confidence intervals, on a last axis.
+    estimated_intervals: np.ndarray  #: Confidence intervals, on a last axis.
+    #: (estimated - predicted) in standard errors of this difference; 0 for the first step, which defines the
+    #: prediction.
     deviations: np.ndarray
-    confidence: float
-    n_blocks: int
-    states: CoarseStates | None = None
+    confidence: float  #: Confidence level of the intervals.
+    n_blocks: int  #: Number of blocks that were resampled.
+    states: CoarseStates | None = None  #: Of a test of states, in the order of rows of X.
 
     @property
     def limit(self) -> float:
@@ -157,7 +140,7 @@ def chapman_kolmogorov(
     confidence: float = 0.95,
     random_state: RandomStateLike = None,
 ) -> ChapmanKolmogorov:
-    """Test whether one lag predicts several: ν_k(sτ) = ν_k(τ)^s, or P(sτ) = P(τ)^s.
+    """Test whether one lag predicts several: ν_k(sτ) = ν_k(τ)^s, or P(sτ) = P(τ)^s (`ChapmanKolmogorov`).
 
     Parameters
     ----------
@@ -253,21 +236,11 @@ def _powers(propagator: np.ndarray, number: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Validation:
-    """Tests of a model's lag.
+    """Tests of a model's lag."""
 
-    Attributes
-    ----------
-    lag : int
-        Lag of the model, in frames.
-    implied : ImpliedTimescales
-        Time scales over lags, including the lag of the model.
-    chapman : ChapmanKolmogorov or None
-        None if no trajectory has frames two lags apart.
-    """
-
-    lag: int
-    implied: ImpliedTimescales
-    chapman: ChapmanKolmogorov | None
+    lag: int  #: Lag of the model, in frames.
+    implied: ImpliedTimescales  #: Time scales over lags, including the lag of the model.
+    chapman: ChapmanKolmogorov | None  #: None if no trajectory has frames two lags apart.
 
     @property
     def flat(self) -> bool:

@@ -24,35 +24,19 @@ Packed = tuple[np.ndarray, ...]
 
 @dataclass(frozen=True)
 class Moments:
-    """Weighted sums over samples of the features φ of a basis.
+    """Weighted sums over samples of the features φ of a basis."""
 
-    Attributes
-    ----------
-    count : int
-        Number of samples.
-    weight, weight_squared : float
-        Σ w and Σ w².
-    total : ndarray of shape (p,)
-        Σ w φ.
-    gram : ndarray of shape (p, p)
-        Σ w φφᵀ.
-    energy : ndarray of shape (p, p)
-        Σ w ∇φ D ∇φᵀ with the diffusion tensor D; for pairs (x, y) of frames ½Σ w δδᵀ, δ = φ(y) - φ(x).
-    flow : ndarray of shape (p, p) or None
-        ½Σ w sδᵀ, s = φ(x) + φ(y), for pairs whose direction in time matters. It has the same antisymmetric part as
-        Σ w φ(x)φ(y)ᵀ; its symmetric part is half the change of Σ w φφᵀ from x to y.
-    change : ndarray of shape (p,) or None
-        ½Σ w δ for such pairs.
-    """
-
-    count: int
-    weight: float
-    weight_squared: float
-    total: np.ndarray
-    gram: np.ndarray
+    count: int  #: Number of samples.
+    weight: float  #: Σ w.
+    weight_squared: float  #: Σ w².
+    total: np.ndarray  #: (p,): Σ w φ.
+    gram: np.ndarray  #: (p, p): Σ w φφᵀ.
+    #: (p, p): Σ w ∇φ D ∇φᵀ with the diffusion tensor D; for pairs (x, y) of frames ½Σ w δδᵀ, δ = φ(y) - φ(x).
     energy: np.ndarray
+    #: (p, p): ½Σ w sδᵀ, s = φ(x) + φ(y), for pairs whose direction in time matters. It has the same antisymmetric part
+    #: as Σ w φ(x)φ(y)ᵀ; its symmetric part is half the change of Σ w φφᵀ from x to y.
     flow: np.ndarray | None = None
-    change: np.ndarray | None = None
+    change: np.ndarray | None = None  #: (p,): ½Σ w δ for such pairs.
 
     def _combine(self, other: Moments, combine: Callable[[Any, Any], Any]) -> Moments:
         pairs = ((getattr(self, f.name), getattr(other, f.name)) for f in fields(Moments))

@@ -138,24 +138,12 @@ class TangentDiffusion:
 
 @dataclass(frozen=True, eq=False)
 class TangentSpaces:
-    """Tangent spaces at any point, from the principal components of the nearest samples.
+    """Tangent spaces at any point, from the principal components of the nearest samples."""
 
-    Attributes
-    ----------
-    samples : ndarray of shape (n, d)
-        Samples among which neighbours are searched.
-    dimension : int
-        m.
-    n_neighbors : int
-        0 if the dimension is d, without a search.
-    floor : float
-        ε.
-    """
-
-    samples: np.ndarray
-    dimension: int
-    n_neighbors: int
-    floor: float
+    samples: np.ndarray  #: (n, d): samples among which neighbours are searched.
+    dimension: int  #: m.
+    n_neighbors: int  #: 0 if the dimension is d, without a search.
+    floor: float  #: ε.
 
     @property
     def normal(self) -> bool:

@@ -12,23 +12,13 @@ MIN_AGREEMENT = 0.8
 
 @dataclass(frozen=True)
 class Check:
-    """A number that measures the reliability of modes, and its limit.
+    """A number that measures the reliability of modes, and its limit."""
 
-    Attributes
-    ----------
-    what, value, limit : str
-        Name of the number, the formatted number, and its limit, such as "at most 0.5".
-    warning : UnreliableModesWarning or None
-        The problem and its remedy; None if the number is within its limit.
-    estimate : bool
-        True for an estimate that cross-validation replaces by a measurement (`agreement_check`).
-    """
-
-    what: str
-    value: str
-    limit: str
-    warning: UnreliableModesWarning | None
-    estimate: bool = False
+    what: str  #: Name of the number.
+    value: str  #: The formatted number.
+    limit: str  #: Its limit, such as "at most 0.5".
+    warning: UnreliableModesWarning | None  #: The problem and its remedy; None if the number is within its limit.
+    estimate: bool = False  #: True for an estimate that cross-validation replaces by a measurement.
 
     @property
     def passed(self) -> bool:

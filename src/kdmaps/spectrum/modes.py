@@ -24,44 +24,22 @@ MAX_RIDGE_SHARE = 3.0
 
 @dataclass(frozen=True)
 class Modes:
-    """The leading eigenfunctions φ_k(x) = Σ_m a_mk (φ_m(x) - E φ_m), with diagnostics.
+    """The leading eigenfunctions φ_k(x) = Σ_m a_mk (φ_m(x) - E φ_m), with diagnostics."""
 
-    Attributes
-    ----------
-    coefficients : ndarray of shape (p, r)
-        a, scaled to unit variance of the modes; the modes are mutually orthogonal (eq:normalize-orth).
-    offset : ndarray of shape (r,)
-        aᵀ E φ, subtracted from the modes; 0 if the covariance was not centred.
-    eigenvalues, next_eigenvalue : ndarray of shape (r,), float
-        μ: relaxation times shrunk by λ; and μ_{r+1}, NaN if there is none.
-    quotients : ndarray of shape (r,)
-        aᵀLa/aᵀΣa, free of λ: for the energy of samples the generator's eigenvalues.
-    condition_number : float
-        Of L+λR, in the 1-norm.
-    effective_rank : ndarray of shape (r,)
-        tr[(L+λR)⁻¹Σ]/μ_k: number of functions with an eigenvalue of the order of μ_k.
-    effective_count : float
-        Effective number of samples.
-    clock : Clock
-        Conversion of quotients to rates.
-    next_quotient, next_coefficients : float, and ndarray of shape (p,) or None
-        Quotient (NaN if it was not computed) and coefficients of mode r+1.
-    gap_error : float
-        Standard error of log(rate_{r+1}/rate_r) (`kdmaps.diagnostics.evidence`); NaN if it was not computed.
-    """
-
+    #: (p, r): a, scaled to unit variance of the modes; the modes are mutually orthogonal (eq:normalize-orth).
     coefficients: np.ndarray
-    offset: np.ndarray
-    eigenvalues: np.ndarray
-    next_eigenvalue: float
-    quotients: np.ndarray
-    condition_number: float
+    offset: np.ndarray  #: (r,): aᵀ E φ, subtracted from the modes; 0 if the covariance was not centred.
+    eigenvalues: np.ndarray  #: (r,): μ, relaxation times shrunk by λ.
+    next_eigenvalue: float  #: μ_{r+1}; NaN if there is none.
+    quotients: np.ndarray  #: (r,): aᵀLa/aᵀΣa, free of λ: for the energy of samples the generator's eigenvalues.
+    condition_number: float  #: Of L+λR, in the 1-norm.
+    #: (r,): tr[(L+λR)⁻¹Σ]/μ_k, number of functions with an eigenvalue of the order of μ_k.
     effective_rank: np.ndarray
-    effective_count: float
-    clock: Clock = NO_LAG
-    next_quotient: float = np.nan
-    next_coefficients: np.ndarray | None = None
-    gap_error: float = np.nan
+    effective_count: float  #: Effective number of samples.
+    clock: Clock = NO_LAG  #: Conversion of quotients to rates.
+    next_quotient: float = np.nan  #: The quotient of mode r+1; NaN if it was not computed.
+    next_coefficients: np.ndarray | None = None  #: (p,): coefficients of mode r+1.
+    gap_error: float = np.nan  #: Standard error of log(rate_{r+1}/rate_r); NaN if it was not computed.
 
     @property
     def rates(self) -> np.ndarray:
