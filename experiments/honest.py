@@ -12,6 +12,7 @@ without a warning in `trust_`, both exactly 1.
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -41,9 +42,10 @@ def noise(n: int, d: int, seed: int, lagged: bool) -> np.ndarray:
 
 def run(n: int, d: int, lagged: bool, seed: int) -> list[Row]:
     """Return the row of one fit."""
-    settings = {"lag": 1, "time_step": STEP} if lagged else {}
+    settings: dict[str, Any] = {"lag": 1, "time_step": STEP} if lagged else {}
     model, row = fit_default(noise(n, d, seed, lagged), N_MODES, seed, **settings)
     fresh = model.score(noise(N_FRESH, d, seed + 10**6, lagged))
+    assert model.trust_ is not None
     found = {"best_score": model.best_score_, "fresh": fresh, "ok": model.trust_.ok.tolist()}
     found["timescales"] = model.timescales_.tolist()
     return [{"n": n, "d": d, "lagged": lagged, "seed": seed, **found, **row}]

@@ -1,4 +1,7 @@
-"""The same settings and seed give the numbers of version 0.1.0 (compare/release_0_1_0.py)."""
+"""The same settings and seed give the numbers of version 0.1.0 (compare/release_0_1_0.py), but for searches.
+
+The score of a search changed in 0.2.0.
+"""
 
 import importlib.util
 import json
@@ -15,11 +18,11 @@ spec.loader.exec_module(release)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("case", EXPECTED)
+@pytest.mark.parametrize("case", [case for case in EXPECTED if not case.endswith("/search")])
 def test_same_numbers(case):
     expected = EXPECTED[case]
     _, rates, modes = release.fit(*case.split("/"), random_state=expected["seed"])
     # Sums in another order, times the condition number of landmarks.
-    tolerance = {"fourier": 1e-10, "search": 1e-8}.get(case.split("/")[1], 1e-6)
+    tolerance = {"fourier": 1e-10}.get(case.split("/")[1], 1e-6)
     np.testing.assert_allclose(rates, expected["rates"], rtol=tolerance)
     np.testing.assert_allclose(modes, expected["modes"], atol=10 * tolerance)

@@ -38,7 +38,7 @@ def orthonormal(A, covariance):
 
 
 def heldout(statistics, log_regularization, objective, roles):
-    """Minus Σ_k t_k^p of the time scales on the test samples of all folds, plus `caution` jackknife errors."""
+    """Minus Σ_k t_k^p (Σ_k log t_k for p = 0) of held-out time scales, plus `caution` jackknife errors."""
     ridge = jnp.eye(statistics.totals.shape[-1]) if statistics.ridge is None else statistics.ridge
     r, F = objective.n_components, roles.shape[1]
     members = np.vstack([np.ones(len(roles)), roles.T == 1, roles.T == 2])
@@ -53,7 +53,9 @@ def heldout(statistics, log_regularization, objective, roles):
         return orthonormal(vectors, covariance)
 
     def score(P, E):
-        return jnp.sum(top_modes(P, E, r).values ** objective.power)
+        values = top_modes(P, E, r).values
+        # A power of 0 stands for the logarithm; the power may be traced.
+        return jnp.sum(jnp.where(objective.power == 0, jnp.log(values), values**objective.power))
 
     target = covariance[0] @ modes(covariance[0], energy[0])
 

@@ -56,7 +56,7 @@ def check(statistics, goal, roles, tolerance=1e-9):
     found = heldout(statistics, LOG_LAMBDA, goal, roles)
     by_statistics, by_lambda = found.adjoint()
     value, expected, expected_by_lambda = by_jax(statistics, goal, roles)
-    assert found.value == pytest.approx(value, rel=1e-11)
+    assert found.value == pytest.approx(value, rel=1e-11, abs=1e-11)
     assert by_lambda == pytest.approx(expected_by_lambda, rel=tolerance)
     for name in ("totals", "grams", "energies", "ridge"):
         adjoint, reference = getattr(by_statistics, name), getattr(expected, name)

@@ -45,7 +45,6 @@ def test_refinement_of_ornstein_uhlenbeck_modes(objective):
     problem = kdmaps.problems.load("ou3d")
     X = problem.sample(400, random_state=0)
     kernel, lam = RationalQuadratic(5.0, median_distance(X)), 1e-3
-    # With one draw of folds, and few features, what is minimised is minus the score that judges.
     data = searched(X, 4, 80, cv=KFold(3, shuffle=True, random_state=0))
     start = judged(data, kernel, lam)
     settings = {"max_steps": 12, "objective": objective}
@@ -54,9 +53,10 @@ def test_refinement_of_ornstein_uhlenbeck_modes(objective):
     assert refined.history["best_loss"][-1] <= refined.history["loss"][0]
     assert np.all(np.abs(np.log(found.kernel.bandwidth / kernel.bandwidth)) <= 2)
     if objective == "heldout":
-        assert refined.score_difference >= 0
-        assert -refined.history["best_loss"][-1] == pytest.approx(found.value, rel=1e-6)
         assert refined.difference_standard_error > 0
+        # Of bandwidths refined on the training samples of each fold: a little below the maximum of the descent.
+        assert -refined.history["best_loss"][-1] - 2 * found.standard_error < found.value
+        assert found.value < -refined.history["best_loss"][-1]
 
         def quality(kernel):
             model = kdmaps.KernelDiffusionMap(4, kernel=kernel, n_features=80, regularization=lam, random_state=0)

@@ -136,7 +136,7 @@ def test_root_of_a_metric_has_a_floor():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("rotated", [False, True])
-@known_warning("over-smooths")
+@known_warning()
 def test_metric_shrinks_noise_coordinates(rotated):
     """A metric removes the effect of 38 coordinates of noise, for any rotation of the inputs."""
     rotation = 7 if rotated else None

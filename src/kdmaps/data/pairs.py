@@ -33,7 +33,8 @@ class PairSource(Source):
     has_rows: bool
 
     def __init__(self, pairs: Source, order: np.ndarray | None = None):
-        self.pairs, self._order = pairs, order
+        self.pairs: Source = pairs
+        self._order = order
         self.n_features: int = pairs.n_features // 2
         self.many_passes, self.has_rows = pairs.many_passes, pairs.has_rows
         self._drawn: Sample | None = None

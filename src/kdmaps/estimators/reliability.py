@@ -26,8 +26,8 @@ from kdmaps.forms.moments import Moments
 from kdmaps.selection.candidate import Candidate, Stage
 from kdmaps.selection.evaluation import FoldedMoments, SearchData
 from kdmaps.selection.result import Search, SearchResult
-from kdmaps.selection.scores import pooled_ritz_timescales
-from kdmaps.spectrum.modes import Modes
+from kdmaps.selection.scores import jackknife_error, pooled_ritz_timescales
+from kdmaps.spectrum.modes import WIDE_GAP, Modes
 from kdmaps.spectrum.pencil import find_modes
 
 #: Held-out quotients replace training quotients that are smaller by more than this many standard errors.
@@ -80,9 +80,11 @@ def trust_after_search(
     `found` has the sums of the `chosen` candidate; `groups` are the trajectories of all samples.
     """
     data, weighted = found.data, moments.weighted
-    factor = optimism(chosen) if data.complete and data.fit.rates == "ritz" else np.ones(len(modes.quotients))
+    factor, errors = np.ones(len(modes.quotients)), np.zeros(len(modes.quotients))
+    if data.complete and data.fit.rates == "ritz":
+        factor, errors = optimism(chosen)
     order = np.argsort(modes.quotients * factor, kind="stable")
-    raw, factor = modes.quotients[order], factor[order]
+    raw, factor, errors = modes.quotients[order], factor[order], errors[order]
     # The mode after the last is about as optimistic as the last one.
     following = modes.next_quotient * (factor[np.argmax(raw)] if data.complete else 1.0)
     modes = replace(modes, quotients=modes.quotients * factor[np.argsort(order)], next_quotient=following).take(order)
@@ -103,26 +105,29 @@ def trust_after_search(
     rates = (modes.rates, modes.clock.rates(held_out[order] * unit), candidates, features)
     if np.all(factor == 1):
         return modes, Trust(evidence, *rates, weighted)
-    return modes, Trust(evidence, *rates, weighted, _errors(chosen, factor, order), modes.clock.rates(raw))
+    return modes, Trust(evidence, *rates, weighted, errors, modes.clock.rates(raw))
 
 
-def _errors(chosen: Candidate, factor: np.ndarray, order: np.ndarray) -> np.ndarray:
-    """Return the standard errors of the logarithms of held-out quotients; 0 for modes with training quotients."""
-    assert chosen.score.quotient_errors is not None
-    by_training = np.argsort(1 / np.array(chosen.timescales), kind="stable")
-    return np.where(factor == 1, 0.0, chosen.score.quotient_errors[by_training][order])
+def optimism(chosen: Candidate) -> tuple[np.ndarray, np.ndarray]:
+    """Return held-out over training quotient of each mode, slowest first, and the standard error of its logarithm.
 
-
-def optimism(chosen: Candidate) -> np.ndarray:
-    """Return held-out over training quotient of each mode, slowest first; 1 where their difference is insignificant."""
+    Modes of similar training quotients, which folds may exchange or mix, have the mean of their logarithms in common.
+    Where the difference is not significant, the ratio is 1 and the error 0.
+    """
     score, training = chosen.score, 1 / np.array(chosen.timescales)
-    if score.quotients is None or score.quotient_errors is None:
-        return np.ones(len(training))
+    ratios, errors = np.ones(len(training)), np.zeros(len(training))
+    if score.quotients is None or score.quotient_replicates is None:
+        return ratios, errors
     order = np.argsort(training, kind="stable")
-    ratio = (score.quotients / training)[order]
+    training, replicates = training[order], score.quotient_replicates[:, order]
     with np.errstate(invalid="ignore", divide="ignore"):
-        significant = np.log(ratio) > SIGNIFICANT * score.quotient_errors[order]
-    return np.where(significant, ratio, 1.0)
+        logs = np.log(score.quotients[order] / training)
+        apart = np.flatnonzero(training[1:] / training[:-1] > WIDE_GAP) + 1
+    for cluster in np.split(np.arange(len(training)), apart):
+        mean, error = float(logs[cluster].mean()), jackknife_error(replicates[:, cluster].mean(axis=1))
+        if mean > SIGNIFICANT * error:
+            ratios[cluster], errors[cluster] = np.exp(mean), error
+    return ratios, errors
 
 
 def _thinned(sample: Sample, most: int, seed: int) -> Sample:

@@ -84,7 +84,9 @@ class Anisotropy(Parametrisation):
     def __init__(self, samples: Samples, basis: FourierBasis, bound: float = 1.0, narrowing: float | None = None):
         if type(basis) is not FourierBasis:
             raise ValueError("Anisotropic bandwidths are learned with basis='fourier'.")
-        self.samples, self._base, self.start = samples, basis, np.zeros(basis.dim)
+        self.samples: Samples = samples
+        self.start: np.ndarray = np.zeros(basis.dim)
+        self._base = basis
         self._bound, self._narrowing = bound, bound if narrowing is None else narrowing
 
     def _shift(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -214,8 +216,11 @@ class _LandmarkMixture(Parametrisation):
     def __init__(
         self, samples: Samples, kernels: Sequence[Kernel], landmarks: np.ndarray, origin: np.ndarray, floor: float
     ):
-        self.samples, self.kernels, self.floor = samples, tuple(kernels), floor
-        self.landmarks, self.origin = landmarks, origin
+        self.samples: Samples = samples
+        self.kernels: tuple[Kernel, ...] = tuple(kernels)
+        self.floor: float = floor
+        self.landmarks: np.ndarray = landmarks
+        self.origin: np.ndarray = origin
 
     def basis(self, theta: np.ndarray) -> LandmarkBasis:
         return LandmarkBasis(self.kernel(theta), self.landmarks, self.origin)
@@ -263,7 +268,8 @@ class Bandwidths(_LandmarkMixture):
                     "the diffusion HᵀH instead."
                 )
         super().__init__(samples, kernels, landmarks, origin, floor)
-        self.learn_weights, self.start = learn_weights, np.zeros(len(kernels) * (2 if learn_weights else 1))
+        self.learn_weights: bool = learn_weights
+        self.start: np.ndarray = np.zeros(len(kernels) * (2 if learn_weights else 1))
         self._sigma = np.array([float(kernel.bandwidth) for kernel in kernels])  # type: ignore[attr-defined]
 
     def _split(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray, Callable[[np.ndarray], np.ndarray]]:
@@ -396,7 +402,7 @@ class Dictionary(_LandmarkMixture):
     ):
         super().__init__(samples, kernels, landmarks, origin, floor)
         n, p = len(self.kernels), len(landmarks)
-        self.start = np.zeros(n)
+        self.start: np.ndarray = np.zeros(n)
         stack = DictionaryBasis(self.kernels, landmarks, origin)
         moments = samples.statistics(stack)
         self._class_weights = moments.weights

@@ -72,9 +72,13 @@ class Problem:
         regularization: float,
         learn_regularization: bool = False,
     ):
-        self.parametrisation, self.objective = parametrisation, objective
-        self.learn_regularization, self._log_lambda = learn_regularization, float(np.log(regularization))
-        self.start = np.append(parametrisation.start, 0.0) if learn_regularization else parametrisation.start
+        self.parametrisation: Parametrisation = parametrisation
+        self.objective: Objective = objective
+        self.learn_regularization: bool = learn_regularization
+        self._log_lambda = float(np.log(regularization))
+        self.start: np.ndarray = (
+            np.append(parametrisation.start, 0.0) if learn_regularization else parametrisation.start
+        )
         if "heldout" in objective.terms and not parametrisation.samples.roles.size:
             raise ValueError("The term 'heldout' needs folds.")
         self._variational, self._memory = objective.without("heldout"), Memory()

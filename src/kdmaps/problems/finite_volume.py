@@ -34,6 +34,9 @@ class Interval:
     The domain is trimmed to V - min V < 50, and the grid is doubled until the extrapolated rates agree to 1e-7.
     """
 
+    potential: Field
+    killing: Field | None
+
     def __init__(self, potential: Field, domain: tuple[float, float], killing: Field | None = None) -> None:
         self.potential, self.killing = potential, killing
         x = np.linspace(*domain, 4097)[1:-1]
@@ -101,6 +104,10 @@ class Rectangle:
     Rates are extrapolated over three doubled grids (Romberg), of which the coarsest has `cells` cells along each side;
     modes are extrapolated over the two finest.
     """
+
+    potential: Field
+    domain: Box
+    cells: int
 
     def __init__(self, potential: Field, domain: Box, cells: int) -> None:
         self.potential, self.domain, self.cells = potential, domain, cells

@@ -35,6 +35,8 @@ class Langevin1D(Diffusion):
 
     name = "langevin1d"
     dim = 1
+    potential: Field
+    gradient: Field
 
     def __init__(self, potential: Field, gradient: Field, domain: tuple[float, float]) -> None:
         check_sides((domain,), 1)
@@ -81,6 +83,10 @@ class Langevin2D(Diffusion):
     cluster_tolerance: float = 1e-6
     # Cells along each side of the sampling grid; V must be nearly constant on each.
     sampling_cells = 256
+
+    potential: Field
+    gradient: Field
+    domain: Box
 
     def __init__(self, potential: Field, gradient: Field, domain: Box, cells: int = 48, diffusion: float = 1.0) -> None:
         check_sides(domain, 2)

@@ -108,6 +108,12 @@ class Operators:
     With a frame B, BᵀRB = 1, coefficients are relative to its columns: the operators are BᵀΣB and BᵀLB.
     """
 
+    moments: Moments
+    ridge: np.ndarray | None
+    frame: np.ndarray | None
+    covariance: np.ndarray
+    energy: np.ndarray
+
     def __init__(self, moments: Moments, ridge: np.ndarray | None, center: bool, frame: np.ndarray | None = None):
         self.moments, self.ridge, self.frame = moments, ridge, frame
         self.covariance, self.energy = moments.covariance(center), moments.mean_energy()

@@ -23,7 +23,7 @@ class Score:
     plain: float = -np.inf  # the score before a standard error is subtracted, which a few folds determine poorly
     timescales: np.ndarray | None = None  # on the test samples of all folds, for scores of time scales
     quotients: np.ndarray | None = None  # of each mode, on the test samples of all folds
-    quotient_errors: np.ndarray | None = None  # standard errors of their logarithms
+    quotient_replicates: np.ndarray | None = None  # jackknife replicates of their logarithms; (F, r)
 
 
 def jackknife_error(replicates: np.ndarray) -> float:
@@ -192,11 +192,11 @@ def pooled_parts(fit: CrossFit) -> tuple[np.ndarray, np.ndarray, float]:
 
 
 def held_out_quotients(fit: CrossFit) -> dict[str, np.ndarray]:
-    """Return `CrossFit.held_out_quotients` and the standard errors of their logarithms."""
+    """Return `CrossFit.held_out_quotients` and the jackknife replicates of their logarithms."""
     energy, variance = (np.maximum(part, np.finfo(float).tiny) for part in fit.test_parts())
     left_out = np.log((energy.sum(axis=0) - energy) / (variance.sum(axis=0) - variance))
-    errors = [jackknife_error(jackknife_replicates(column, fit.coverage)) for column in left_out.T]
-    return {"quotients": fit.held_out_quotients(), "quotient_errors": np.array(errors)}
+    replicates = [jackknife_replicates(column, fit.coverage) for column in left_out.T]
+    return {"quotients": fit.held_out_quotients(), "quotient_replicates": np.stack(replicates, axis=1)}
 
 
 def pooled_score(fit: CrossFit, power: float = POWER) -> PooledScore:
