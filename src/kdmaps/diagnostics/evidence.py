@@ -111,7 +111,7 @@ def rests_on_few_rows(basis: Basis, coefficients: np.ndarray, sample: Sample, te
     that grows in the tails of the samples has few rows of large variance but more that carry its energy.
     """
     rows, X, weight = sample
-    X, share = np.asarray(X, dtype=np.float64), np.full(len(X), 1 / len(X)) if weight is None else weight / weight.sum()
+    X, share = np.asarray(X, dtype=np.float64), unit_weight(weight, len(X))
     values = ModeBasis(basis, coefficients, np.zeros(coefficients.shape[1])).features(X)
     few = effective_count(share[:, None] * (values - share @ values) ** 2) < FEW_VARIANCE
     if not few.any():

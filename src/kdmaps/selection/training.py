@@ -26,6 +26,7 @@ from kdmaps.selection.cross_fit import CrossFit, FoldFit, Operators, make_fold_f
 from kdmaps.selection.plan import FitSpec
 from kdmaps.spectrum.iteration import cross_fit_path
 from kdmaps.spectrum.pencil import find_modes
+from kdmaps.utils.validation import unit_weight
 
 #: Smallest eigenvalue of the metric relative to its largest: no direction is shrunk by more than its root.
 FLOOR = 2e-4
@@ -97,7 +98,7 @@ class Training:
             return None
         rows = np.sort(np.random.RandomState(self.seed).permutation(len(self.X))[:TYPICAL_SAMPLES])
         X, weight = np.asarray(self.X[rows], dtype=np.float64), None if self.X_weight is None else self.X_weight[rows]
-        share = shares(weight, len(X))
+        share = unit_weight(weight, len(X))
         matrix = metric_matrix(gradient_products(ModeBasis(basis, modes.coefficients, modes.offset), X, share), modes)
         if not np.all(np.isfinite(matrix)) or not np.trace(matrix) > 0:
             return None
@@ -109,11 +110,6 @@ class Training:
         sets = [(0, 1), (0, 2)]
         train, test = self.source.moments(self.form, basis, self.weight, self.labels, sets, engine=self.fit.engine)
         return train, test
-
-
-def shares(weight: np.ndarray | None, n: int) -> np.ndarray:
-    """Return weights that sum to 1."""
-    return np.full(n, 1 / n) if weight is None else weight / weight.sum()
 
 
 def metric_root(matrix: np.ndarray) -> np.ndarray:
@@ -167,7 +163,7 @@ def fit_by_fold(
         Options of `cross_fit_path`, for solutions that are not exact.
     """
     rows, X, weights = sample
-    share = shares(weights, len(X))
+    share = unit_weight(weights, len(X))
 
     def solved(training: Training, own: Kernel, whole: bool = False) -> tuple[list[_SetFit | None], float, float]:
         start, basis = time.perf_counter(), training.basis(own, basis_name)
