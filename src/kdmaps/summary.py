@@ -34,7 +34,7 @@ SCORINGS = {
 }
 #: Definitions of their scores, for one mode and for several.
 SCORES = {
-    "timescale": ("square root of the held-out time scale", "sum of the square roots of the {r} held-out time scales"),
+    "timescale": ("logarithm of the held-out time scale", "sum of the logarithms of the {r} held-out time scales"),
     "vamp1": ("autocorrelation (at most 1)", "sum of the {r} autocorrelations (at most {r})"),
     "vamp2": ("squared autocorrelation (at most 1)", "sum of the {r} squared autocorrelations (at most {r})"),
 }

@@ -210,7 +210,7 @@ class KernelSearchCV(SearchedModes):
     max_extensions : int, default=3
         Maximum number of extensions of a grid, if the best candidate lies on its edge.
     scoring : "auto", {"timescale", "rayleigh", "eigsum", "gap", "vamp1", "vamp2", "vampe"} or callable, default="auto"
-        "timescale", the default for samples, is Σ_k √t_k of the pooled held-out time scales t_k, minus one standard
+        "timescale", the default for samples, is Σ_k log t_k of the pooled held-out time scales t_k, minus one standard
         error (`kdmaps.selection.scores.select_by_timescale`); for pairs of frames t_k is 1/(1-ν_k) with the
         autocorrelations ν_k after the lag. "vamp2", the default for pairs of frames, is Σ_k ν_k² minus one standard
         error; "vamp1" is the same with Σ_k ν_k; "vampe" is the part of the transfer operator that the modes explain. A

@@ -214,12 +214,12 @@ CAUTION = 1.0
 
 
 def select_by_timescale(fit: CrossFit) -> Score:
-    """Σ_k √t_k of the pooled held-out time scales t_k, minus one jackknife standard error.
+    """Σ_k log t_k of the pooled held-out time scales t_k, minus one jackknife standard error.
 
     By Courant and Fischer, every t_k of a fixed function space is at most the k-th longest time scale of the system (in
-    the population), so any increasing function of them is maximal for the true slow modes. The square root reduces the
-    weight of the sampling fluctuation of the slowest mode, which all candidates share; of two similar candidates the
-    lower bound prefers the one with smaller differences between folds.
+    the population), so any increasing function of them is maximal for the true slow modes. With the logarithm every
+    mode counts by its relative error, and no single one outweighs the others; of two similar candidates the lower bound
+    prefers the one with smaller differences between folds.
     """
     pooled = pooled_score(fit)
     fold_values = pooled.fold_timescales.sum(axis=1)  # `timescale_score` of each fold
