@@ -201,3 +201,14 @@ def test_kernel_spoiled_by_rounding_gets_more_regularization(X, found, monkeypat
     again = adaptive(**SETTINGS, refine=False).fit(X)
     assert again.kernel_ == best.kernel
     assert again.best_params_["regularization"] == rounded(10 * best.regularization)
+
+
+def test_every_family_has_a_place_in_the_order_of_smoothness():
+    assert set(module.SMOOTHNESS) == set(kdmaps.kernels.FAMILIES)
+
+
+@pytest.mark.parametrize(("lam", "expected"), [(1e-10, 2), (1e-3, 3), (1e3, 2)])
+def test_the_finest_regularizations_contain_the_best_one(lam, expected):
+    limits = module.SearchRange((), (), (), (0.1, 1.0), (1e-10, 1e3), (), 1.0)
+    assert lam in limits.finest_lambdas(lam)
+    assert len(limits.finest_lambdas(lam)) == expected

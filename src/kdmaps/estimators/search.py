@@ -113,7 +113,9 @@ def search_modes(
     model = _model(plan, found, chosen)
     spec = model._spec()
     # The sums of the search ignore the memory limit and the direction of time.
-    if data.complete and fit.memory_limit is None and fit.reversible:
+    reusable = data.complete and fit.memory_limit is None and fit.reversible
+    # Cross-fitted rates need folds whose test samples are not landmarks.
+    if reusable and not (fit.rates == "cross-fitted" and chosen.basis == "landmarks"):
         fitted = fit_sums(spec, moments, data.whole_form.spaces)
     else:
         fitted = fit_observations(source, spec, data.whole_form, weight, groups)
@@ -223,8 +225,9 @@ class KernelSearchCV(SearchedModes):
         frames are drawn in runs of up to 100 consecutive pairs.
     basis : {"auto", "fourier", "landmarks", "random-phase"}, default="auto"
         Random Fourier features in pairs, kernel functions at landmarks, or the paper's random-phase features. "auto"
-        compares Fourier features with landmarks; in a grid it is "fourier". Landmarks are the same for all candidates,
-        at most a quarter as many as samples, and are not tested.
+        compares Fourier features with landmarks; in a grid it is "fourier". Landmarks are
+        selected from the training samples of each fold, at most a quarter as many as samples; the final fit selects
+        up to `n_features` of all samples.
     n_features : int, default=300
         Number p of basis functions.
     sampling : {"sobol", "orthogonal", "iid"}, default="sobol"

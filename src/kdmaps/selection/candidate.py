@@ -134,7 +134,7 @@ class Candidate:
     @property
     def recipe(self) -> Recipe:
         """How the candidate is made from samples."""
-        kernel = self.kernel.kernel if isinstance(self.kernel, Metric) else self.kernel
+        kernel = self.kernel.kernel if self.origin is not None and isinstance(self.kernel, Metric) else self.kernel
         return Recipe(kernel, self.basis, self.regularization, self.origin)
 
     def lead_error(self, other: Candidate) -> float:

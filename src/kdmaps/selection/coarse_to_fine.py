@@ -12,7 +12,7 @@ from operator import attrgetter
 import numpy as np
 from scipy.spatial import cKDTree
 
-from kdmaps.kernels import Gaussian, Kernel, Metric, make_kernel
+from kdmaps.kernels import Kernel, Metric, make_kernel
 from kdmaps.selection.candidate import Candidate, Stage, Trial, trial_of
 from kdmaps.selection.evaluation import SearchData
 from kdmaps.selection.grid import regularization_grid, rounded
@@ -71,8 +71,14 @@ class SearchRange:
         return self.fixed_lambdas or tuple(sorted(near, reverse=True))
 
     def finest_lambdas(self, lam: float) -> tuple[float, ...]:
-        """λ next to one of them."""
-        return self.fixed_lambdas or self.fine_lambdas(lam)[1:-1] or (lam,)
+        """λ next to one of them, and itself."""
+        near = self.fine_lambdas(lam)
+        place = int(np.argmin(np.abs(np.log(np.array(near) / lam))))
+        return self.fixed_lambdas or near[max(place - 1, 0) : place + 2]
+
+    def sparse_lambdas(self, lam: float) -> tuple[float, ...]:
+        """Every second λ around one of them."""
+        return self.fixed_lambdas or self.fine_lambdas(lam)[::2]
 
     def pilots(self, basis: str) -> tuple[str, ...]:
         """Families of a first round."""
@@ -80,25 +86,23 @@ class SearchRange:
         return usual or self.families[:1]
 
 
-def coarse_to_fine(data: SearchData, plan: SearchPlan, run: Run) -> tuple[Candidate, tuple[str, ...]]:
-    """Return the best candidate, and a sentence for each end of the search range on which it lies."""
+def coarse_to_fine(data: SearchData, plan: SearchPlan, run: Run) -> tuple[Candidate, SearchRange]:
+    """Return the best candidate, and the range that was searched."""
     limits = _search_range(data, plan, run)
     finalists = _refined_leaders(run(_first_round(limits, data.median), "kernels"), limits, run, FINALISTS, CLIMBS)
     leader, rounds = max(finalists, key=_order), []
     for number in range(plan.metric_rounds if data.source.n_features > 1 and limits.families else 0):
-        origin = leader.recipe
-        root = data.everything.root(origin) if np.isfinite(leader.value) else None
+        root = data.everything.root(leader.recipe) if np.isfinite(leader.value) else None
         if root is None:
             break
-        trials = _metric_round(limits, leader, Metric(Gaussian(1.0), root), data.median, first=number == 0)
-        tried = run([replace(trial, origin=origin) for trial in trials], f"metric {number + 1}")
+        trials = _metric_round(limits, leader, root, data.median, first=number == 0)
+        tried = run(trials, f"metric {number + 1}")
         challenger = _refined_leaders(tried, limits, run, METRIC_FINALISTS, METRIC_CLIMBS)[0]
         if not _is_better(challenger, leader):
             break
         leader = challenger
         rounds.append(challenger)
-    best = _final(finalists, rounds, limits, run)
-    return best, _edges(best, limits)
+    return _final(finalists, rounds, limits, run), limits
 
 
 def _final(finalists: list[Candidate], rounds: list[Candidate], limits: SearchRange, run: Run) -> Candidate:
@@ -121,7 +125,7 @@ def _final(finalists: list[Candidate], rounds: list[Candidate], limits: SearchRa
     return best
 
 
-def _edges(best: Candidate, limits: SearchRange) -> tuple[str, ...]:
+def edges_of(best: Candidate, limits: SearchRange) -> tuple[str, ...]:
     """Return a sentence for each end of the search range on which a candidate lies."""
     found = []
     for axis, ends in (("bandwidth", limits.sigmas), ("regularization", limits.lambdas)):
@@ -182,7 +186,7 @@ def _first_round(limits: SearchRange, median: float) -> list[Trial]:
     return trials
 
 
-def _metric_round(limits: SearchRange, best: Candidate, metric: Metric, median: float, first: bool) -> list[Trial]:
+def _metric_round(limits: SearchRange, best: Candidate, root: np.ndarray, median: float, first: bool) -> list[Trial]:
     """Return the trials in a new metric: a wide range in the first, around the best kernel in later ones."""
     if first or best.bandwidth is None:
         families = {*limits.pilots(best.basis), best.label} & set(limits.families)
@@ -190,16 +194,16 @@ def _metric_round(limits: SearchRange, best: Candidate, metric: Metric, median: 
     else:
         families = {best.label}
         sigmas = [best.bandwidth / FINE_RATIO, best.bandwidth, best.bandwidth * FINE_RATIO]
-        lambdas = limits.fine_lambdas(best.regularization)[::2]
-    kernels = [(f, Metric(make_kernel(f, s), metric.root)) for f in SMOOTHNESS if f in families for s in sigmas]
-    return [Trial(label, kernel, best.basis, lambdas, Stage.SCREENED) for label, kernel in kernels]
+        lambdas = limits.sparse_lambdas(best.regularization)
+    kernels = [(f, Metric(make_kernel(f, s), root)) for f in SMOOTHNESS if f in families for s in sigmas]
+    return [Trial(label, kernel, best.basis, lambdas, Stage.SCREENED, best.recipe) for label, kernel in kernels]
 
 
 def _refined_leaders(tried: list[Candidate], limits: SearchRange, run: Run, n: int, climbs: int) -> list[Candidate]:
-    """Return the best candidates after a round, one for each of `n` kernels, the best one first.
+    """Return the best candidates after a round: of `n` kernels of the first basis, best first, and of the other basis.
 
-    The best kernels of the round are evaluated at more regularizations, then neighbours of the best one, then their
-    neighbours.
+    The best kernels of the round are evaluated at more regularizations, then neighbours of the best one of the first
+    basis, then their neighbours. (Neighbours in the second basis would take twice the time.)
     """
     seen = {(c.kernel, c.basis) for c in tried}
     found = run(
@@ -233,14 +237,10 @@ def _neighbours(best: Candidate, limits: SearchRange) -> list[Trial]:
     """Return trials next to a candidate: a little wider or narrower, a little smoother or rougher."""
     if best.bandwidth is None:
         return []
-    lambdas, (low, high) = limits.fine_lambdas(best.regularization)[::2], limits.sigmas
-    if isinstance(best.kernel, Metric):  # in a metric with fewer directions, samples are closer
-        low *= NARROWEST
+    lambdas, (low, high) = limits.sparse_lambdas(best.regularization), limits.sigmas
 
     def like(label: str, sigma: float) -> Trial:
-        kernel = make_kernel(label, sigma)
-        kernel = Metric(kernel, best.kernel.root) if isinstance(best.kernel, Metric) else kernel
-        return Trial(label, kernel, best.basis, lambdas, Stage.SCREENED, best.origin)
+        return Trial(label, make_kernel(label, sigma), best.basis, lambdas, Stage.SCREENED)
 
     widths = [best.bandwidth * FINE_RATIO, best.bandwidth / FINE_RATIO]
     # At landmarks, a kernel that is not radial is slow: it is summed coordinate by coordinate.

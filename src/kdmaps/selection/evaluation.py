@@ -186,13 +186,13 @@ class SearchData:
         agreed = [k for k in range(1, most) if fit.agreement(k) >= MIN_AGREEMENT and times[k] > 0]
         return max(agreed, key=lambda k: times[k - 1] / times[k], default=None)
 
-    def evaluate(self, trial: Trial, scoring: Scoring) -> list[Candidate]:
-        """Return the candidates of one trial, one for each λ."""
+    def evaluate(self, trial: Trial, scoring: Scoring, folded: FoldedMoments | None = None) -> list[Candidate]:
+        """Return the candidates of one trial, one for each λ; `folded` has the sums of its kernel, if known."""
         start = time.perf_counter()
         if trial.stage is not Stage.SCREENED and (trial.basis == "landmarks" or trial.origin is not None):
             found = self._evaluate_by_fold(trial, scoring)
         elif trial.stage is Stage.EXACT:
-            folded = self.fold(trial.kernel, trial.basis)
+            folded = folded or self.fold(trial.kernel, trial.basis)
             found = self.evaluate_sums(trial.label, folded, list(trial.lambdas), scoring, time.perf_counter() - start)
         else:
             found = self._evaluate_roughly(trial, scoring)

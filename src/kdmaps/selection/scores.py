@@ -82,8 +82,8 @@ class PooledScore:
         P_f and E_f.
     coverage : float
         Mean number of times that a sample is tested.
-    power : float, default=0.5
-        p.
+    power : float, default=0
+        p; 0 stands for Σ_k log t_k.
     """
 
     coverage: float

@@ -14,7 +14,7 @@ from kdmaps.forms.engines import chunk_rows, make_loop
 from kdmaps.kernels import Gaussian, Kernel, make_kernel
 from kdmaps.selection.candidate import Candidate, Stage, Trial, trial_of
 from kdmaps.selection.checkpoint import Checkpoint
-from kdmaps.selection.coarse_to_fine import coarse_to_fine
+from kdmaps.selection.coarse_to_fine import coarse_to_fine, edges_of
 from kdmaps.selection.evaluation import FoldedMoments, SearchData
 from kdmaps.selection.grid import bandwidth_grid, edge_of, kernels_of, regularization_grid, rounded
 from kdmaps.selection.plan import SearchPlan
@@ -56,10 +56,10 @@ def _search(data: SearchData, plan: SearchPlan, checkpoint: Checkpoint) -> Searc
         basis = data.basis.make(Gaussian(data.median), data.preview.X, data.preview.weight, data.seed)
         chunk_rows(make_loop(basis, plan.fit.engine), basis.n_features, plan.fit.memory_limit)
     if plan.adaptive:
-        best, edges = coarse_to_fine(data, plan, sweep.run)
+        best, limits = coarse_to_fine(data, plan, sweep.run)
         _check_found(best, plan)
         best, moments = sweep.confirmed(best)
-        return sweep.finished(best, moments, edges=edges)
+        return sweep.finished(best, moments, edges=edges_of(best, limits))
     sigmas = bandwidth_grid(plan.bandwidths, plan.bandwidth_range, data.median)
     lambdas = regularization_grid(plan.regularizations, data.rate_unit)
     sweep.grid(kernels_of(plan.families, sigmas), lambdas)
@@ -115,7 +115,8 @@ class _Sweep:
             if spoiled and (worse or not best.standardised_lead(candidate) < FORGIVEN):
                 continue
             moments = self.data.fold(candidate.kernel, candidate.basis)
-            (exact,) = self.data.evaluate(trial_of(candidate, (candidate.regularization,)), self._scoring)
+            trial = trial_of(candidate, (candidate.regularization,))
+            (exact,) = self.data.evaluate(trial, self._scoring, moments)
             sound = not exact.rejected and self._is_sound(moments, candidate.regularization)
             if sound or chosen is None or chosen[0].rejected:
                 chosen = exact, moments

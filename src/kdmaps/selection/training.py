@@ -163,14 +163,14 @@ def fit_by_fold(
         Options of `cross_fit_path`, for solutions that are not exact.
     """
     rows, X, weights = sample
-    share = unit_weight(weights, len(X))
+    share, center = unit_weight(weights, len(X)), everything.fit.center
 
     def solved(training: Training, own: Kernel, whole: bool = False) -> tuple[list[_SetFit | None], float, float]:
         start, basis = time.perf_counter(), training.basis(own, basis_name)
         train, test = training.moments(basis)
         found = _solve(train, train if whole else test, basis, training.fit, lambdas, exact, iteration)
         features = basis.features(X)
-        features, trained = features - share @ features, training.labels[rows, 0] == 1
+        features, trained = features - center * (share @ features), training.labels[rows, 0] == 1
         fits = [fit and _SetFit(*fit, features @ fit[0].coefficients, trained) for fit in found]
         return fits, train.weight, (time.perf_counter() - start) / len(lambdas)
 
@@ -184,7 +184,7 @@ def fit_by_fold(
     for i, own in enumerate(reference):
         folds = [path[i] for path, *_ in paths]
         known = own is not None and all(fold is not None for fold in folds)
-        joined.append(_joined(own, folds, share, weight, seconds) if known else None)  # type: ignore[arg-type]
+        joined.append(_joined(own, folds, share, weight, seconds, center) if known else None)  # type: ignore[arg-type]
     return joined
 
 
@@ -215,12 +215,12 @@ def _solve(
 
 
 def _joined(
-    reference: _SetFit, folds: Sequence[_SetFit], share: np.ndarray, weight: float, seconds: list[float]
+    reference: _SetFit, folds: Sequence[_SetFit], share: np.ndarray, weight: float, seconds: list[float], center: bool
 ) -> CrossFit:
     """Align the modes of the folds to the modes of all samples by their values at common samples."""
     weighted = share[:, None] * reference.values
     overlaps = np.stack([fold.values.T @ weighted for fold in folds])
-    trained = [_covariance(fold.values, reference.values, share, fold.trained) for fold in folds]
+    trained = [_covariance(fold.values, reference.values, share, fold.trained, center) for fold in folds]
     left, _, right = np.linalg.svd(np.stack(trained))  # test samples do not take part in the alignment
     return CrossFit(
         folds=[fold.fold for fold in folds],
@@ -236,7 +236,9 @@ def _joined(
     )
 
 
-def _covariance(values: np.ndarray, others: np.ndarray, share: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Return the covariance of functions over some of the samples."""
+def _covariance(
+    values: np.ndarray, others: np.ndarray, share: np.ndarray, rows: np.ndarray, center: bool
+) -> np.ndarray:
+    """Return the covariance of functions over some of the samples, or their second moments."""
     values, others, weight = values[rows], others[rows], share[rows] / share[rows].sum()
-    return (values - weight @ values).T @ (weight[:, None] * others)
+    return (values - center * (weight @ values)).T @ (weight[:, None] * others)
