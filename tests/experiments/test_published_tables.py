@@ -8,6 +8,7 @@ import pytest
 
 RESULTS = Path(__file__).resolve().parents[2] / "results"
 MODULES = {
+    "honest": "honest",
     "regret": "regret",
     "variational": "variational",
     "failure_modes": "failure_modes.__main__",
