@@ -109,7 +109,7 @@ def test_inputs_of_a_search_with_one_mode():
     search = kdmaps.KernelSearchCV(1, families=["gaussian"], bandwidths=3, **SMALL).fit(X)
     found = summarise(search).reasons
     assert f"mode 1: x1 ({search.relevance_details_.shares[0, 0]:.0%})" in found[-1]
-    assert "is the square root" in found[0]
+    assert "is the logarithm" in found[0]
 
 
 def adaptive():
