@@ -104,20 +104,24 @@ def evidence_of(
     )
 
 
-def rests_on_few_rows(basis: Basis, coefficients: np.ndarray, sample: Sample, tensor: DiffusionTensor) -> bool:
-    """Return whether a few rows carry both the variance and the energy of one of the modes.
+def rests_on_few_rows(
+    basis: Basis, coefficients: Sequence[np.ndarray], sample: Sample, tensor: DiffusionTensor
+) -> list[bool]:
+    """Return, for several sets of modes, whether a few rows carry both the variance and the energy of one of them.
 
     Such a mode is an outlier. A rare state has few rows that carry its energy but more that carry its variance; a mode
     that grows in the tails of the samples has few rows of large variance but more that carry its energy.
     """
+    if not coefficients:
+        return []
     rows, X, weight = sample
-    X, share = np.asarray(X, dtype=np.float64), unit_weight(weight, len(X))
-    values = ModeBasis(basis, coefficients, np.zeros(coefficients.shape[1])).features(X)
+    X, share, together = np.asarray(X, dtype=np.float64), unit_weight(weight, len(X)), np.hstack(coefficients)
+    values = basis.combine(X, together)
     few = effective_count(share[:, None] * (values - share @ values) ** 2) < FEW_VARIANCE
-    if not few.any():
-        return False
-    modes = ModeBasis(basis, coefficients[:, few], np.zeros(np.count_nonzero(few)))
-    return bool((effective_count(share[:, None] * energies_at(modes, X, tensor, rows)) < FEW_ENERGY).any())
+    if few.any():
+        modes = ModeBasis(basis, together[:, few], np.zeros(np.count_nonzero(few)))
+        few[few] = effective_count(share[:, None] * energies_at(modes, X, tensor, rows)) < FEW_ENERGY
+    return [bool(own.any()) for own in np.split(few, np.cumsum([part.shape[1] for part in coefficients])[:-1])]
 
 
 def energies_at(modes: ModeBasis, X: np.ndarray, tensor: DiffusionTensor, index: np.ndarray) -> np.ndarray:

@@ -180,15 +180,16 @@ def refine(
 
     def descend(kernel: Kernel, samples: Samples) -> Kernel | None:
         problem = problem_of(kernel, samples)
-        first, _ = _best_start(problem, lowest)
+        with single_thread():
+            first, _ = _best_start(problem, lowest)
         if first is None:
             return None
-        theta, _ = minimise(problem, settings, False, first)
+        with single_thread():  # one thread for each fold
+            theta, _ = minimise(problem, settings, False, first)
         return _like(kernel, problem.parametrisation.kernel(theta))
 
     # The descent has maximised these scores; the decision is made on samples that it has not seen.
-    with single_thread():
-        return _compared_by_fold(data, found, start, descend), moments
+    return _compared_by_fold(data, found, start, descend), moments
 
 
 def _compared_by_fold(
@@ -211,7 +212,7 @@ def _compared_by_fold(
         settings = (candidate.kernel, kernel_of, candidate.basis, [candidate.regularization])
         (fit,) = data.fit_by_fold(*settings, n_folds=len(folds))
         basis = data.everything.basis(candidate.kernel, candidate.basis)
-        scored.append(data.candidate(candidate.label, candidate.regularization, fit, select_by_timescale, basis))
+        scored += data.candidates(candidate.label, [candidate.regularization], [fit], select_by_timescale, basis)
     rival = replace(scored[1], basis=found.rival.basis, origin=found.rival.origin)
     return replace(found, candidate=scored[0], rival=rival)
 

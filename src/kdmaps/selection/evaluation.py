@@ -234,9 +234,7 @@ class SearchData:
         exact = trial.stage is Stage.EXACT
         fits = self.fit_by_fold(trial.kernel, kernel_of, trial.basis, trial.lambdas, exact)
         basis = self.everything.basis(trial.kernel, trial.basis)
-        return [
-            self.candidate(trial.label, lam, fit, scoring, basis) for lam, fit in zip(trial.lambdas, fits, strict=True)
-        ]
+        return self.candidates(trial.label, trial.lambdas, fits, scoring, basis)
 
     def _evaluate_roughly(self, trial: Trial, scoring: Scoring) -> list[Candidate]:
         """Evaluate by `rough_cross_fit`, in the directions with variance or energy."""
@@ -250,10 +248,7 @@ class SearchData:
         share = (time.perf_counter() - start) / (len(trial.lambdas) * len(folds))
         problem = (basis.ridge, self.fit.n_components, trial.lambdas, self.fit.center)
         fits = rough_cross_fit(sums, members, *problem, **self._iteration)
-        return [
-            self.candidate(trial.label, lam, fit, scoring, basis, share, frame)
-            for lam, fit in zip(trial.lambdas, fits, strict=True)
-        ]
+        return self.candidates(trial.label, trial.lambdas, fits, scoring, basis, share, frame)
 
     def evaluate_sums(
         self, label: str, folded: FoldedMoments, lambdas: list[float], scoring: Scoring, seconds: float = 0.0
@@ -261,26 +256,23 @@ class SearchData:
         """Return the candidates of a kernel whose sums over the samples took `seconds`."""
         share = seconds / (len(lambdas) * len(self.folds))
         fits = self.fit_folds(folded, lambdas)
-        return [
-            self.candidate(label, lam, fit, scoring, folded.basis, share)
-            for lam, fit in zip(lambdas, fits, strict=True)
-        ]
+        return self.candidates(label, lambdas, fits, scoring, folded.basis, share)
 
-    def candidate(
+    def candidates(
         self,
         label: str,
-        lam: float,
-        fit: CrossFit | None,
+        lambdas: Sequence[float],
+        fits: Sequence[CrossFit | None],
         scoring: Scoring,
         basis: Basis,
         share: float = 0.0,
         frame: np.ndarray | None = None,
-    ) -> Candidate:
-        """Return a fit with its score.
+    ) -> list[Candidate]:
+        """Return the fits of a kernel with their scores, one for each λ.
 
         Parameters
         ----------
-        label, lam, fit, scoring :
+        label, lambdas, fits, scoring :
         basis : Basis
             Of the modes of all samples.
         share : float
@@ -288,29 +280,41 @@ class SearchData:
         frame : ndarray, optional
             Directions to which the coefficients of these modes refer.
         """
-        if fit is None:
-            nothing = Score(-np.inf, np.empty(0), np.empty(0))
-            reason = "the samples of a fold do not determine the modes"
-            return Candidate(label, basis.kernel, lam, nothing, rejected=reason)
-        start = time.perf_counter()
-        score = scoring(fit)
-        seconds = (time.perf_counter() - start) / len(fit.folds)
-        finite = bool(np.isfinite(score.value))
-        coefficients = fit.coefficients if frame is None else frame @ fit.coefficients
-        tensor = self.form.tensor if isinstance(self.form, EnergyForm) else None
-        return Candidate(
-            label=label,
-            kernel=basis.kernel,
-            regularization=lam,
-            score=score if finite else replace(score, value=-np.inf),
-            agreement=fit.agreement(),
-            condition_number=fit.condition_number,
-            timescales=tuple((1 / fit.rates).tolist()),
-            fit_seconds=tuple(share + solve for solve in fit.seconds),
-            score_seconds=(seconds,) * len(fit.folds),
-            rejected="" if finite else "the score is not finite",
-            few_rows=tensor is not None and rests_on_few_rows(basis, coefficients, self.preview, tensor),
-        )
+        known = [fit.coefficients if frame is None else frame @ fit.coefficients for fit in fits if fit is not None]
+        few = [False] * len(known)
+        if isinstance(self.form, EnergyForm):
+            few = rests_on_few_rows(basis, known, self.preview, self.form.tensor)
+        of_fits = iter(few)
+        return [
+            _rejected(label, basis.kernel, lam)
+            if fit is None
+            else replace(_scored(label, basis.kernel, lam, fit, scoring, share), few_rows=next(of_fits))
+            for lam, fit in zip(lambdas, fits, strict=True)
+        ]
+
+
+def _rejected(label: str, kernel: Kernel, lam: float) -> Candidate:
+    nothing = Score(-np.inf, np.empty(0), np.empty(0))
+    return Candidate(label, kernel, lam, nothing, rejected="the samples of a fold do not determine the modes")
+
+
+def _scored(label: str, kernel: Kernel, lam: float, fit: CrossFit, scoring: Scoring, share: float) -> Candidate:
+    start = time.perf_counter()
+    score = scoring(fit)
+    seconds = (time.perf_counter() - start) / len(fit.folds)
+    finite = bool(np.isfinite(score.value))
+    return Candidate(
+        label=label,
+        kernel=kernel,
+        regularization=lam,
+        score=score if finite else replace(score, value=-np.inf),
+        agreement=fit.agreement(),
+        condition_number=fit.condition_number,
+        timescales=tuple((1 / fit.rates).tolist()),
+        fit_seconds=tuple(share + solve for solve in fit.seconds),
+        score_seconds=(seconds,) * len(fit.folds),
+        rejected="" if finite else "the score is not finite",
+    )
 
 
 def remade(kernel: Kernel, origin: Recipe | None) -> KernelOf:

@@ -26,6 +26,7 @@ from kdmaps.selection.cross_fit import CrossFit, FoldFit, Operators, make_fold_f
 from kdmaps.selection.plan import FitSpec
 from kdmaps.spectrum.iteration import cross_fit_path
 from kdmaps.spectrum.pencil import find_modes
+from kdmaps.utils.threads import map_ordered
 from kdmaps.utils.validation import unit_weight
 
 #: Smallest eigenvalue of the metric relative to its largest: no direction is shrunk by more than its root.
@@ -174,11 +175,11 @@ def fit_by_fold(
         fits = [fit and _SetFit(*fit, features @ fit[0].coefficients, trained) for fit in found]
         return fits, train.weight, (time.perf_counter() - start) / len(lambdas)
 
-    kernels = [kernel_of(training) for training in trainings]
+    kernels = list(map_ordered(trainings, kernel_of))
     if any(own is None for own in kernels):
         return [None] * len(lambdas)
     reference, weight, _ = solved(everything, kernel, whole=True)
-    paths = [solved(training, own) for training, own in zip(trainings, kernels, strict=True)]  # type: ignore[arg-type]
+    paths = list(map_ordered(zip(trainings, kernels, strict=True), lambda pair: solved(*pair)))
     seconds = [spent for *_, spent in paths]
     joined: list[CrossFit | None] = []
     for i, own in enumerate(reference):
