@@ -1,4 +1,4 @@
-"""Held-out scores of noise: whether the default estimator believes in modes that do not exist.
+"""Held-out scores of noise: does the default estimator report slow modes that do not exist?
 
 All columns are independent Gaussians with the same time scale 1 (static), or Ornstein–Uhlenbeck processes with the time
 scale 1 observed at times 0, ½, 1, … with a lag of one frame (lagged), so that no function has a longer time scale. The
