@@ -167,6 +167,25 @@ class FitSummary:
         return rows
 
     @property
+    def slowest(self) -> str:
+        """The longest time scale with its interval and unit."""
+        unit = "" if self.unit is None else f" {self.unit}"
+        interval = ""
+        if self.uncertainty is not None:
+            interval = f" ({show_interval(self.uncertainty.timescale_intervals[0])})"
+        return f"{self.timescales[0]:.4g}{unit}{interval}"
+
+    def verdict(self, n_states: int | None = None, n_warnings: int = 0) -> str:
+        """Return the result in one line; `n_states` is 0 if the modes have no plateaus and None if it is unknown."""
+        failed, checks = sum(not check.passed for check in self.checks), len(self.checks)
+        outcome = f"{failed} of {checks} checks failed" if failed else "all checks passed"
+        if n_warnings and not failed:
+            outcome += f", {n_warnings} warning{'s' if n_warnings > 1 else ''}"
+        found = {None: "", 0: "No separate states; "}.get(n_states, f"{n_states} states; ")
+        process = "exchange" if n_states else "relaxation"
+        return f"{found}{'slowest' if found else 'Slowest'} {process} {self.slowest}; {outcome}."
+
+    @property
     def lag_time(self) -> str:
         """The lag as a time and in frames; "" without one."""
         if self.lag is None:
@@ -337,6 +356,15 @@ def with_unit(label: str, unit: str | None) -> str:
     return label if unit is None else f"{label} ({unit})"
 
 
+def list_relevant(found: Relevance, k: int) -> str:
+    """List the inputs that mode k depends on most, with their shares."""
+    shares = found.shares[k]
+    order = np.argsort(-shares, kind="stable")
+    shown = [order[0], *(j for j in order[1:MOST_RELEVANT] if shares[j] >= SMALLEST_SHARE)]
+    more = " …" if 1 - shares[shown].sum() >= SMALLEST_SHARE else ""
+    return ", ".join(f"{found.names[j]} ({shares[j]:.0%})" for j in shown) + more
+
+
 def _rounded(value: Any) -> str:
     numbers = np.atleast_1d(np.asarray(value, dtype=np.float64))
     shown = [f"{number:.4g}" for number in numbers[:8]] + (["…"] if len(numbers) > 8 else [])
@@ -400,12 +428,7 @@ def _relevance_sentence(found: Relevance | None) -> list[str]:
     """Name the inputs that each mode depends on most, if there are several inputs."""
     if found is None or len(found.names) < 2:
         return []
-    modes = []
-    for k, shares in enumerate(found.shares, start=1):
-        order = np.argsort(-shares, kind="stable")
-        shown = [order[0], *(j for j in order[1:MOST_RELEVANT] if shares[j] >= SMALLEST_SHARE)]
-        more = " …" if 1 - shares[shown].sum() >= SMALLEST_SHARE else ""
-        modes.append(f"mode {k}: " + ", ".join(f"{found.names[j]} ({shares[j]:.0%})" for j in shown) + more)
+    modes = [f"mode {k + 1}: {list_relevant(found, k)}" for k in range(len(found.shares))]
     return [f"Inputs by their share in the squared gradients of each mode: {'; '.join(modes)}."]
 
 

@@ -45,7 +45,7 @@ def report(X, search, tmp_path_factory):
     write_report(
         search, X, path, uncertainty=kdmaps.uncertainty.bootstrap(search, X, n_resamples=20),
         title="A title of many words & <tags>, with_one_very_long_name_that_has_no_place_to_break_at_all.parquet",
-        feature_names=["a coordinate with a rather long name", "y"], notes=["Something to read first."],
+        feature_names=["a coordinate with a rather long name", "y"], warnings=["Something to read first."],
         certificates=[Certificate("thm:residual-gap", 0.25, {"γ": 2.0}, ("the gap is known",))],
     )  # fmt: skip
     return path
@@ -123,9 +123,6 @@ def choose(page, *columns):
 
 def test_initial_axes(page, report):
     page.open(report)
-    label = page.run("document.getElementById('scatter').getAttribute('aria-label')")
-    assert label.endswith("coloured by mode 1.")
-    assert "mode" not in label.removesuffix("coloured by mode 1.")  # the colour is none of the axes
     choose(page, 0, 1, -1)
     assert page.run("document.getElementById('scatter').getAttribute('aria-label')").endswith("coloured by nothing.")
     assert page.problems == []
@@ -134,7 +131,7 @@ def test_initial_axes(page, report):
 def test_pointing_at_a_sample(page, report, X, search):
     page.open(report)
     choose(page, 0, 1, 2)
-    page.run("document.getElementById('modes').scrollIntoView()")
+    page.run("document.getElementById('samples').scrollIntoView()")
     left, top, width, height = box_of(page, "#scatter")
     modes = search.transform(X)
     sample = int(np.argmax(modes[:, 1]))  # alone at its end of the axis

@@ -100,7 +100,7 @@ def test_time_scales_intervals_and_choice(X, search, bars):
     )
     assert f"bootstrap of {bars.n_blocks} blocks of {bars.block_length} samples" in page
     labels = [attributes["aria-label"] for attributes in Tree(page).all("svg")]
-    first = ["Mode", "Mode", "Mode", "Time", "Samples", "Share", "Score", "Score"]
+    first = ["Mode", "Mode", "Mode", "Time", "Share", "Score", "Score"]
     assert [label.split()[0] for label in labels] == first
     assert "Trajectory" not in page
 
@@ -132,10 +132,10 @@ def test_modes_over_given_coordinates(X, search):
     assert labels[:3] == [f"Mode {k} over angle and radius" for k in (1, 2, 3)]
     points = tree.points()
     assert points["names"] == ["mode 1", "mode 2", "mode 3", "angle", "radius", "x1", "x2"]
-    assert points["start"] == [3, 4, 0]
+    assert points["panels"] == [[0, 1], [3, 4]]
     np.testing.assert_allclose(points["values"][4], given["radius"], rtol=6e-4)
     one = Tree(render_report(search, X, draw=given["radius"])).points()
-    assert (one["names"][3], one["start"]) == ("drawn 1", [3, 0, 1])
+    assert (one["names"][3], one["panels"]) == ("drawn 1", [[0, 1]])
     with pytest.raises(ValueError, match="draw: column a must have one number"):
         render_report(search, X, draw={"a": X[:5, 0]})
 
@@ -151,8 +151,8 @@ def test_states(X, search):
 
 
 def test_order_of_sections(X, search):
-    page = render_report(search, X, notes=["Beware."])
-    places = [page.index(text) for text in ("Beware.", 'id="modes"', 'id="times"', 'id="states"',
+    page = render_report(search, X, warnings=["Beware."])
+    places = [page.index(text) for text in ("Beware.", 'id="samples"', 'id="modes"', 'id="times"', 'id="states"',
                                             'id="inputs"', 'id="choice"', 'id="settings"', 'id="again"')]  # fmt: skip
     assert places == sorted(places)
 
@@ -173,7 +173,7 @@ def test_certificates(X, search):
     assert "at most 1<" not in page
     assert "thm:residual-gap" not in page  # a label of the paper
     assert "Distance of a mode from the exact one: at most 0.25" in titles
-    assert "γ = 2" in tree.texts["span"]
+    assert "γ = 2" in tree.texts["li"]
     assert "Thm:mine: no bound" in titles
     assert "The gap is zero." in tree.texts["p"]
 
@@ -210,7 +210,7 @@ def test_column_names_cause_no_warning(X):
 
 def test_user_text_is_escaped(X, search):
     page = render_report(
-        search, X, title=HOSTILE, feature_names=[HOSTILE, "y"], command=HOSTILE, notes=[HOSTILE],
+        search, X, title=HOSTILE, feature_names=[HOSTILE, "y"], command=HOSTILE, warnings=[HOSTILE], notes=HOSTILE,
         certificates=[Certificate(HOSTILE, 0.5, {HOSTILE: 1.0}, (HOSTILE,), (HOSTILE,))],
     )  # fmt: skip
     tree = Tree(page)
@@ -251,7 +251,7 @@ def test_given_kernel(X):
     assert {a["aria-label"] for a in tree.all("svg")} == {
         *(f"Mode {k} over x1 and x2" for k in (1, 2, 3, 4)),
         "Time scale of every mode, on a logarithmic axis, and the gap after the last one",
-        "Samples of every state over x1 and x2",
+        "Share of every input in the gradients of every mode",
     }
     assert set(map(str, model.modes_.warnings())) <= set(tree.texts["li"])
     assert "The kernel was given." in tree.texts["li"]

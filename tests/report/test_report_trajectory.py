@@ -67,7 +67,7 @@ def test_units(model, page, validation):
 @pytest.mark.usefixtures("undrawn")
 def test_figures(page):
     names = ["Mode 1 over", "Mode 2 over", "Time scale of", "Modes against time", "Free energy"]
-    names += ["Implied time scales", "Chapman–Kolmogorov test", "Samples of every state"]
+    names += ["Implied time scales", "Chapman–Kolmogorov test"]
     labels = figures(page)
     assert len(labels) == len(names)
     assert all(label.startswith(name) for label, name in zip(labels, names, strict=True))

@@ -313,7 +313,7 @@ def _page(estimator: Any, files: Files, samples: Samples, findings: _Findings, u
         unit=unit,
         validation=findings.tests,
         independence=findings.independence,
-        notes=[*findings.of_data, *findings.of_modes],
+        warnings=[*findings.of_data, *findings.of_modes],
         title=files.name,
         feature_names=samples.names,
         command=shlex.join(["kdmaps", *sys.argv[1:]]),

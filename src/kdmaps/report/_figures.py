@@ -14,7 +14,7 @@ import numpy as np
 from kdmaps import plotting
 from kdmaps.diagnostics.independence import IndependentModes
 from kdmaps.diagnostics.relevance import Relevance
-from kdmaps.dynamics import ChapmanKolmogorov, CoarseStates, ImpliedTimescales, Validation
+from kdmaps.dynamics import ChapmanKolmogorov, ImpliedTimescales, Validation
 from kdmaps.summary import FitSummary, with_unit
 
 if TYPE_CHECKING:
@@ -74,67 +74,57 @@ def svg(
     return Markup(re.sub(r"<svg[^>]*>", lambda _: start, text, count=1))
 
 
-def fit_figures(model: Any, summary: FitSummary, independence: IndependentModes | None) -> dict[str, Markup]:
-    """Draw time scales and the choice of the kernel, by name."""
+def timescale_figure(model: Any, summary: FitSummary) -> Markup:
+    """Draw the time scales with their intervals."""
 
-    def timescales(ax: Any) -> None:
+    def draw(ax: Any) -> None:
         plotting.plot_timescales(model, ax=ax, uncertainty=summary.uncertainty)
         ax.set_ylabel(summary.columns[1])
 
     text = "Time scale of every mode, on a logarithmic axis, and the gap after the last one"
-    made = {"timescales": svg(timescales, text, "timescales")}
-    if independence is not None:
-        draw = partial(plotting.plot_independence, independence)
-        made["independence"] = svg(draw, "How much of each mode is new", "independence")
+    return svg(draw, text, "timescales")
+
+
+def independence_figure(found: IndependentModes) -> Markup:
+    """Draw the new part of each mode."""
+    return svg(partial(plotting.plot_independence, found), "How much of each mode is new", "independence")
+
+
+def choice_figures(model: Any, summary: FitSummary) -> list[tuple[Markup, str]]:
+    """Draw the scores of a search and the steps of an optimiser; pictures with their captions."""
+    made = []
     if summary.search is not None and np.isfinite(model.cv_results_["param_bandwidth"]).any():
         draw = partial(plotting.plot_landscape, model)
-        made["landscape"] = svg(draw, "Score over bandwidth for every kernel family", "landscape")
+        caption = (
+            "Score of each kernel family against the bandwidth, at the best regularization, with standard errors. The "
+            "star marks the choice."
+        )
+        made.append((svg(draw, "Score over bandwidth for every kernel family", "landscape"), caption))
         with suppress(ValueError):  # too few points for a map
             draw = partial(plotting.plot_regularization_map, model, None)
-            made["map"] = svg(draw, "Score over bandwidth and regularization for the chosen family", "map")
-    if summary.relevance is not None and len(summary.relevance.names) > 1:
-        made["relevance"] = _relevance(summary.relevance)
+            text = "Score over bandwidth and regularization for the chosen family"
+            made.append((svg(draw, text, "map"), "Score of the chosen family against bandwidth and regularization."))
     if summary.history is not None and len(summary.history["loss"]) > 2:  # one step is not a curve
         draw = partial(plotting.plot_history, summary.history, "loss")
-        made["history"] = svg(draw, "Loss over the steps of the optimiser", "history")
+        made.append((svg(draw, "Loss over the steps of the optimiser", "history"), "Loss at each step."))
     return made
 
 
-def mode_figures(values: np.ndarray, coordinates: dict[str, np.ndarray], summary: FitSummary) -> list[Markup]:
-    """Draw the first modes at samples over coordinates of the same samples."""
+def mode_figure(k: int, values: np.ndarray, coordinates: dict[str, np.ndarray], summary: FitSummary) -> Markup:
+    """Draw mode k at samples over one or two coordinates of the same samples."""
     names, points = list(coordinates), np.column_stack(list(coordinates.values()))
     unit = "" if summary.unit is None else f" {summary.unit}"
 
-    def draw(ax: Any, k: int) -> None:
-        title = f"mode {k + 1}: {summary.timescales[k]:.3g}{unit}"
-        plotting.plot_modes(values[:, [k]], points, axes=[ax], titles=[title])
-        _label(ax, names)
-
-    over = " and ".join(names)
-    return [
-        svg(partial(draw, k=k), f"Mode {k + 1} over {over}", f"look{k}", size=MODE_SIZE)
-        for k in range(min(values.shape[1], DRAWN_MODES))
-    ]
-
-
-def state_figure(states: CoarseStates, coordinates: dict[str, np.ndarray]) -> Markup:
-    """Draw the samples of every state over coordinates of the same samples."""
-    names, points = list(coordinates), np.column_stack(list(coordinates.values()))
-
     def draw(ax: Any) -> None:
-        plotting.plot_states(states, points, ax=ax)
-        _label(ax, names)
+        title = f"mode {k + 1}: {summary.timescales[k]:.3g}{unit}"
+        plotting.plot_modes(values[:, None], points, axes=[ax], titles=[title])
+        ax.set_xlabel(names[0])
+        if len(names) > 1:
+            ax.set_ylabel(names[1])
+        for part in (*ax.collections, *ax.lines[1:]):  # thousands of points as an image
+            part.set_rasterized(True)
 
-    return svg(draw, f"Samples of every state over {' and '.join(names)}", "states")
-
-
-def _label(ax: Any, names: list[str]) -> None:
-    """Name the axes, and draw the thousands of points as an image."""
-    ax.set_xlabel(names[0])
-    if len(names) > 1:
-        ax.set_ylabel(names[1])
-    for part in (*ax.collections, *ax.lines[1:]):
-        part.set_rasterized(True)
+    return svg(draw, f"Mode {k + 1} over {' and '.join(names)}", f"look{k}", size=MODE_SIZE)
 
 
 def energy_figure(values: np.ndarray, weight: np.ndarray | None, bins: int = 50) -> Markup:
@@ -149,17 +139,31 @@ def energy_figure(values: np.ndarray, weight: np.ndarray | None, bins: int = 50)
     return svg(draw, f"Free energy along {along}, in units of kT", "energy")
 
 
-def lag_figures(summary: FitSummary, tests: Validation | None) -> dict[str, Markup]:
-    """Draw the scan that chose the lag and the tests of the lag, by name."""
-    made = {}
+def lag_figures(summary: FitSummary, tests: Validation | None) -> list[tuple[Markup, str]]:
+    """Draw the scan that chose the lag and the tests of the lag; pictures with their captions."""
+    made = []
     if tests is not None:
         draw = partial(_implied, tests.implied, summary.unit)
-        made["implied"] = svg(draw, "Implied time scales over the lag, with intervals", "implied")
+        caption = (
+            "Implied time scales with intervals. They should not depend on the lag; the dotted line marks the smallest "
+            "lag from which they are flat. Time scales in the grey area are shorter than the lag and cannot be "
+            "resolved."
+        )
+        made.append((svg(draw, "Implied time scales over the lag, with intervals", "implied"), caption))
         if tests.chapman is not None:
-            made["chapman"] = _chapman(tests.chapman, summary.unit)
+            caption = (
+                "Chapman–Kolmogorov test. Lines: predictions from the lag of the model, with intervals in grey. "
+                "Points: estimates from the trajectory."
+            )
+            made.append((_chapman(tests.chapman, summary.unit), caption))
     if summary.lag_choice is not None:
         draw = partial(_implied, summary.lag_choice, summary.unit)
-        made["choice"] = svg(draw, "Quick scan of implied time scales over the lag, used to choose the lag", "choice")
+        text = "Quick scan of implied time scales over the lag, used to choose the lag"
+        caption = (
+            "Quick scan used to choose the lag, before the search for a kernel. (Scores of different lags cannot be "
+            "compared.)"
+        )
+        made.append((svg(draw, text, "choice"), caption))
     return made
 
 
@@ -204,7 +208,7 @@ def series_figure(series: np.ndarray, summary: FitSummary) -> Markup:
     return svg(draw, "Modes against time", "series", shape=(r, 1), size=(SIZE[0], 0.5 + 1.1 * r))
 
 
-def _relevance(known: Relevance) -> Markup:
+def relevance_figure(known: Relevance) -> Markup:
     """Draw the shares of the inputs, over the full width of the page."""
     r = len(known.shares)
 

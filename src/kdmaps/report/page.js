@@ -16,7 +16,7 @@
   selects.forEach((select, which) => {
     data.names.forEach((name, column) => select.add(new Option(name, column)));
     if (which === 2) select.add(new Option("none", -1));
-    select.value = data.start[which];
+    select.value = [...data.panels[0], 0][which];
     select.addEventListener("change", () => draw());
   });
   const column = (which) => Number(selects[which].value);

@@ -78,10 +78,20 @@ def state_sentences(states: CoarseStates, rates: np.ndarray) -> list[str]:
         if np.isinf(rates[n - 1]):
             gap = f"mode {n} relaxes within one lag and has no time scale"
         found.append(f"{n} states correspond to {n - 1} slow mode{'s' if n > 2 else ''} before a gap: {gap}.")
-    inside = np.mean(states.memberships.max(axis=1) > states.crisp)
+    inside = _inside(states)
     if inside < FEW_INSIDE:
         found.append(
             f"Only {inside:.0%} of the samples are well inside a state: the modes lack plateaus. Metastable states "
             "may not exist, or their number may differ."
         )
     return found
+
+
+def clear_states(states: CoarseStates | None) -> int | None:
+    """Return the number of states, 0 if the modes lack plateaus, and None if states are unknown."""
+    return None if states is None else len(states.populations) * int(_inside(states) >= FEW_INSIDE)
+
+
+def _inside(states: CoarseStates) -> float:
+    """Return the part of the samples that is well inside a state."""
+    return float(np.mean(states.memberships.max(axis=1) > states.crisp))

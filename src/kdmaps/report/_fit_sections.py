@@ -1,0 +1,286 @@
+"""The sections of the page about a fit, one function each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from kdmaps.certificates import Certificate, cv_consistency
+from kdmaps.data.correlation import trajectories_of
+from kdmaps.report import _figures as figures
+from kdmaps.report._points import MAX_COLUMNS, explorer
+from kdmaps.report._program import fingerprint, program, show_argument
+from kdmaps.report._subject import ENERGY_SAMPLES, MODE_SAMPLES, Subject
+from kdmaps.report.sections import Beside, Code, Explorer, Figure, Heading, Items, Section, Table, Text
+from kdmaps.report.text import implied_table, lag_sentences, state_sentences, state_table
+from kdmaps.summary import describe_independence, list_relevant
+
+#: Largest number of consecutive frames in the figure of modes against time.
+SERIES_FRAMES = 20_000
+#: Cells along the slowest mode of weighted samples: few, because barriers have few samples.
+WEIGHTED_CELLS = 25
+#: Number of typical rows of each state.
+TYPICAL = 3
+
+
+def samples(subject: Subject) -> Section:
+    """Linked interactive figures."""
+    points = explorer(subject)
+    shown, n = len(points["rows"]), points["total"]
+    verdict = f"{shown:,} of {n:,} samples, drawn at random." if shown < n else f"All {n:,} samples."
+    return Section("samples", "Samples", verdict, [Explorer(points)])
+
+
+def modes(subject: Subject) -> Section:
+    """Every mode over the two inputs that matter for it."""
+    rows, r = subject.random_rows(MODE_SAMPLES), len(subject.summary.timescales)
+    values, drawn = subject.modes_at(rows), []
+    for k in range(min(r, figures.DRAWN_MODES)):
+        coordinates = {name: column[rows] for name, column in subject.coordinates(k).items()}
+        drawn.append(Figure(figures.mode_figure(k, values[:, k], coordinates, subject.summary)))
+    which = "Every mode" if len(drawn) == r else f"The first {len(drawn)} of {r} modes"
+    over = "the given coordinates" if subject.drawn else "the inputs that it depends on most"
+    return Section(
+        "modes",
+        "Modes",
+        f"{which} over {over}, with the time scale.",
+        [
+            Beside(drawn, small=True),
+            Text(
+                "A mode is a function of the state of the system that relaxes exponentially with this time scale: "
+                "transitions between samples of different colours are slow. Its sign is arbitrary."
+            ),
+        ],
+    )
+
+
+def times(subject: Subject) -> Section:
+    """Time scales with intervals."""
+    summary, known = subject.summary, subject.summary.uncertainty
+    sentences = [summary.time_unit]
+    if summary.unit_diffusion:
+        sentences.append(
+            "Samples alone do not determine D. Time scales assume one diffusion constant for all directions; otherwise "
+            "even their order can be wrong. A trajectory (`--lag`) gives true time scales."
+        )
+    if known is None:
+        sentences.append("For intervals, pass the result of `kdmaps.uncertainty.bootstrap` as `uncertainty`.")
+    else:
+        sentences.append(
+            f"Intervals from a bootstrap of {known.n_blocks} blocks of {known.block_length} samples or more; the modes "
+            f"decorrelate within about {known.correlation_time:.3g} samples. The intervals cover the sampling error "
+            "for the chosen kernel. The uncertainty of direction is an upper confidence bound on the angle between a "
+            "mode and the same mode of other samples."
+        )
+    beside: list[Any] = [
+        Text(" ".join(sentences)),
+        Figure(
+            figures.timescale_figure(subject.model, summary),
+            "The grey band is the gap after the last mode. If it is thin, the last mode and the next have nearly the "
+            "same time scale.",
+        ),
+    ]
+    found = subject.independence
+    if found is not None:
+        beside.append(Figure(figures.independence_figure(found), describe_independence(found)))
+    verdict = f"Slowest: {summary.slowest}; gap after mode {len(summary.timescales)}: {summary.gap:.3g}."
+    table = Table("time scales", summary.columns, summary.rows)
+    return Section("times", "Time scales", verdict, [table, Beside(beside)])
+
+
+def energy(subject: Subject) -> Section | None:
+    """Unbiased free energy along the slowest mode, with its barriers, of weighted samples without a lag."""
+    if subject.weight is None or subject.summary.lag is not None:
+        return None
+    rows = subject.equidistant_rows(ENERGY_SAMPLES)
+    picture = figures.energy_figure(subject.modes_at(rows)[:, :1], subject.weight_at(rows), WEIGHTED_CELLS)
+    caption = (
+        "Free energy −ln p of the weighted samples along the slowest mode, without the bias. It refers to the mode as "
+        "the coordinate, not to the inputs."
+    )
+    text = (
+        "The curve has gaps where a cell contains no samples. On barriers, cells contain few samples, and the curve is "
+        "uncertain."
+    )
+    return Section("energy", "Free energy", "", [Beside([Figure(picture, caption), Text(text)])])
+
+
+def trajectory(subject: Subject) -> Section | None:
+    """Modes in time, free energy, and the tests of a lag."""
+    summary, tests = subject.summary, subject.tests
+    if summary.lag is None:
+        return None
+    longest = max(trajectories_of(subject.groups, len(subject.X)), key=len)[:SERIES_FRAMES]
+    some = subject.equidistant_rows(ENERGY_SAMPLES)
+    part = "" if len(longest) == len(subject.X) else f" in {len(longest)} frames of the longest trajectory"
+    blocks: list[Any] = [
+        Beside(
+            [
+                Figure(
+                    figures.series_figure(subject.modes_at(longest), summary),
+                    f"Modes against time{part}, with histograms.",
+                ),
+                Figure(
+                    figures.energy_figure(subject.modes_at(some), subject.weight_at(some)),
+                    "Free energy −ln p along the slowest modes. It refers to the modes as coordinates, not to the "
+                    "inputs.",
+                ),
+            ]
+        ),
+        Heading("Is the lag long enough?"),
+        Items(lag_sentences(summary, tests)),
+    ]
+    if tests is not None:
+        blocks += [
+            Table("implied time scales", *implied_table(tests, summary.unit)),
+            Text(
+                "At the lag of the model, these differ slightly from the time scales of the fitted modes above: for "
+                "every lag, the slowest combinations of the leading functions of the fit are computed again, without "
+                "regularization. They are usually longer."
+            ),
+        ]
+    drawn = [Figure(picture, caption) for picture, caption in figures.lag_figures(summary, tests)]
+    return Section("dynamics", "Trajectory", f"Lag: {summary.lag_time}.", [*blocks, Beside(drawn)])
+
+
+def states(subject: Subject) -> Section | None:
+    """Coarse states with their populations and typical rows."""
+    found, rows = subject.states, subject.state_rows
+    if found is None:
+        return None
+    typical = found.representatives(np.asarray(subject.X[rows]), TYPICAL)
+    typical = np.where(typical < 0, -1, rows[typical])
+    coordinates = subject.coordinates()
+    titles, table = state_table(found, typical)
+    for k, row in enumerate(table):
+        row += [f"{values[typical[k, 0]]:.4g}" for values in coordinates.values()]
+    titles = [*titles, *(f"{name} of the first" for name in coordinates)]
+    populations = ", ".join(f"{part:.0%}" for part in found.populations)
+    return Section(
+        "states",
+        "States",
+        f"{len(found.populations)} states with populations {populations}.",
+        [Table("states", titles, table), *map(Text, state_sentences(found, subject.summary.rates))],
+    )
+
+
+def inputs(subject: Subject) -> Section | None:
+    """Shares of the inputs in every mode."""
+    known = subject.relevance
+    if len(known.names) < 2:
+        return None
+    caption = (
+        "Share of each input in the squared gradients of each mode, with inputs in units of their standard deviations. "
+        "`kdmaps.plotting.plot_relevance` also shows the most relevant combinations of inputs."
+    )
+    picture = Figure(figures.relevance_figure(known), caption, broad=len(known.shares) > 2)
+    first = list_relevant(known, 0)
+    return Section("inputs", "Relevance of the inputs", f"Mode 1 depends on {first}.", [picture])
+
+
+def choice(subject: Subject) -> Section:
+    """Chosen kernel, and why it was chosen."""
+    reasons = subject.summary.reasons
+    blocks: list[Any] = [Items(reasons[:3])]
+    if len(reasons) > 3:
+        blocks.append(Items(reasons[3:], "Further steps of the choice"))
+    drawn = figures.choice_figures(subject.model, subject.summary)
+    blocks.append(Beside([Figure(picture, caption) for picture, caption in drawn]))
+    return Section("choice", "Choice of the kernel", f"`{subject.summary.chosen}`", blocks)
+
+
+def checks(subject: Subject) -> Section:
+    """All numbers that warnings are based on."""
+    found = subject.summary.checks
+    failed = sum(not check.passed for check in found)
+    rows = []
+    for check in found:
+        size = "large" if check.limit.startswith("at most") else "small"
+        rows.append((check.what, check.value if check.passed else f"{check.value}, too {size}", check.limit))
+    verdict = f"{failed} of {len(found)} checks failed." if failed else f"All {len(found)} checks passed."
+    return Section("checks", "Checks", verdict, [Table("checks", ("check", "value", "limit"), rows, plain=True)])
+
+
+def certificates(subject: Subject) -> Section | None:
+    """Bounds with their constants and assumptions, except trivial ones."""
+    bounds = [*_search_certificate(subject), *subject.certificates]
+    blocks: list[Any] = []
+    for bound in bounds:
+        if not bound.informative and bound.holds:
+            continue
+        value = f"{'at most ' if bound.value <= 1 else ''}{bound.value:.3g}" if bound.holds else "no bound"
+        blocks.append(Heading(f"{bound.statement[0].upper()}{bound.statement[1:]}: {value}"))
+        constants = [f"{name} = {value:.4g}" for name, value in bound.constants.items()]
+        blocks += [Text(text) for text in bound.violations]
+        blocks.append(Items([*constants, *bound.assumptions], "Constants and assumptions"))
+    return Section("certificates", "Certificates", "", blocks) if blocks else None
+
+
+def _search_certificate(subject: Subject) -> list[Certificate]:
+    """Bound the probability that a search missed its best candidate."""
+    search = subject.summary.search
+    if search is None or not np.isfinite(search.margin):
+        return []
+    sizes = search.n_candidates, len(subject.summary.timescales), search.n_folds
+    bound = cv_consistency(search.margin, *sizes, search.fold_size, search.concentration)
+    return [bound] if bound.holds else []
+
+
+def settings(subject: Subject) -> Section:
+    """Columns, estimator and the arguments that differ from the defaults."""
+    model, X, names = subject.model, subject.X, subject.names
+    defaults = type(model)().get_params(deep=False)
+    parameters = model.get_params(deep=False)
+    changed = {name: value for name, value in parameters.items() if repr(value) != repr(defaults[name])}
+    shown = names if len(names) <= MAX_COLUMNS else [*names[:MAX_COLUMNS], "…"]
+    rows = [
+        ("data", f"{len(X):,} samples of {X.shape[1]} column{'s' if X.shape[1] > 1 else ''}: {', '.join(shown)}"),
+        *(({"sample_weight": "weights"}.get(name, name), text) for name, text in _given(subject).items()),
+        ("estimator", type(model).__name__),
+        ("number of modes", str(len(model.timescales_))),
+        *((name, show_argument(value)) for name, value in changed.items() if name not in ("n_components", "progress")),
+    ]
+    return Section("settings", "Settings", "", [Table("settings", (), rows, plain=True)])
+
+
+def _given(subject: Subject) -> dict[str, str]:
+    """Describe the weights and groups of a fit, by the name of the argument."""
+    given, effective = {}, subject.summary.effective_samples
+    if effective is not None:
+        given["sample_weight"] = f"one for each sample; {effective:,.0f} effective samples"
+    elif subject.weight is not None:
+        given["sample_weight"] = "one for each sample, all equal"
+    if subject.groups is not None:
+        given["groups"] = f"{len(np.unique(subject.groups))} groups of samples"
+        return given
+    routing = getattr(subject.model.get_params(deep=False).get("cv"), "get_metadata_routing", None)
+    if routing is not None and routing().split.requests.get("groups") is True:  # a splitter of scikit-learn
+        given["groups"] = "the group of each sample"
+    return given
+
+
+def reproduction(subject: Subject) -> Section:
+    """Command, program and fingerprint of the samples."""
+    again = program(subject.model, _given(subject), subject.reading)
+    blocks = [Code(text) for text in (subject.command, again) if text]
+    digest = f"Samples (SHA-256 of the rows as 64-bit floats): `{fingerprint(subject.X)}`"
+    return Section("again", "How to reproduce", "", [*blocks, Text(digest)])
+
+
+#: Sections in their order on the page.
+SECTIONS: tuple[Callable[[Subject], Section | None], ...] = (
+    samples,
+    modes,
+    times,
+    energy,
+    trajectory,
+    states,
+    inputs,
+    choice,
+    checks,
+    certificates,
+    settings,
+    reproduction,
+)
