@@ -90,9 +90,9 @@ class Projection:
         if self.weight is not None:
             root = np.sqrt(weight)[:, None]
             sums, difference = sums * root, difference * root
-        changed = difference.T @ difference
-        gram = (sums.T @ sums + changed) / 4
-        return Moments(len(here), float(weight.sum()), float(weight @ weight), total, gram, changed / 2)
+        changed, flow = difference.T @ difference, sums.T @ difference / 2
+        gram, change = (sums.T @ sums + changed) / 4, weight @ (there - here) / 2
+        return Moments(len(here), float(weight.sum()), float(weight @ weight), total, gram, changed / 2, flow, change)
 
 
 def project(
@@ -112,21 +112,36 @@ def project(
     `n_functions` is the maximum number of functions, but at least the modes; by default as many as memory allows, up
     to 50.
     """
-    n, lag = source.n_samples, modes.clock.lag
-    if n is None:
-        raise ValueError("X must have a known number of frames: an array or a file, not a stream of chunks.")
-    assert lag is not None
-    trajectories = trajectories_of(groups, n)
     r = len(modes.eigenvalues)
-    most = max(r, min(n_functions or MOST_FUNCTIONS, MOST_BYTES // (8 * n)))
+    most = max(r, min(n_functions or MOST_FUNCTIONS, MOST_BYTES // (8 * _known_length(source))))
     functions = _leading_functions(basis, moments, modes, regularization, most)
-    size = chunk_rows(basis, 0, memory_limit)
+    return evaluate(functions, modes, source, groups, weight, memory_limit)
+
+
+def _known_length(source: Source) -> int:
+    if source.n_samples is None:
+        raise ValueError("X must have a known number of frames: an array or a file, not a stream of chunks.")
+    return source.n_samples
+
+
+def evaluate(
+    functions: ModeBasis,
+    modes: Modes,
+    source: Source,
+    groups: ArrayLike | None = None,
+    weight: np.ndarray | None = None,
+    memory_limit: float | None = None,
+) -> Projection:
+    """Evaluate functions, of which the first are the modes, at all frames."""
+    trajectories, lag = trajectories_of(groups, _known_length(source)), modes.clock.lag
+    assert lag is not None
+    size = chunk_rows(functions.basis, 0, memory_limit)
     values = np.asarray(source.project(functions, np.ones(functions.n_features), size), dtype=np.float64)
     rows = np.concatenate(trajectories)
     owner = np.repeat(np.arange(len(trajectories)), [len(part) for part in trajectories])
     if groups is not None:  # otherwise the rows are in order
         values, weight = values[rows], None if weight is None else weight[rows]
-    return Projection(values, owner, rows, weight, r, lag, float(modes.clock.time_step))
+    return Projection(values, owner, rows, weight, len(modes.eigenvalues), lag, float(modes.clock.time_step))
 
 
 def _leading_functions(basis: Basis, moments: Moments, modes: Modes, regularization: float, most: int) -> ModeBasis:

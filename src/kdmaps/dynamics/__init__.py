@@ -1,6 +1,7 @@
 """Analysis of trajectories: lags and their tests, coarse states, committors, passage times, diffusion constants."""
 
 from kdmaps.dynamics._diffusion import ClockComparison, LagComparison, compare_clocks, compare_with_trajectory
+from kdmaps.dynamics._koopman import Koopman, KoopmanTrust, koopman
 from kdmaps.dynamics._passage import Committor, PassageTimes, committor, mean_first_passage_times
 from kdmaps.dynamics._states import CoarseStates, coarse_states, suggest_states
 from kdmaps.dynamics._timescales import implied_timescales
@@ -13,6 +14,8 @@ __all__ = [
     "CoarseStates",
     "Committor",
     "ImpliedTimescales",
+    "Koopman",
+    "KoopmanTrust",
     "LagChoice",
     "LagComparison",
     "PassageTimes",
@@ -24,6 +27,7 @@ __all__ = [
     "compare_clocks",
     "compare_with_trajectory",
     "implied_timescales",
+    "koopman",
     "mean_first_passage_times",
     "suggest_states",
     "validate",

@@ -81,7 +81,7 @@ def project_model(
     n_functions: int | None = None,
 ) -> Projection:
     """Evaluate the leading functions of a model with a lag at all frames; `n_functions` as in `project`."""
-    _check_lag(model)
+    check_lag(model)
     fitted: Any = getattr(model, "best_estimator_", model)
     X, groups, _ = join_trajectories(X, groups)
     source = checked_source(fitted, X)
@@ -98,7 +98,7 @@ def project_model(
     )
 
 
-def _check_lag(model: ModeTransformer) -> None:
+def check_lag(model: ModeTransformer) -> None:
     """Raise unless a model was fitted to pairs of frames."""
     check_is_fitted(model)
     if hasattr(model, "named_steps"):

@@ -1,8 +1,9 @@
-"""Modes of pairs of frames without time reversal: singular functions at both ends of a lag."""
+"""Pairs of frames without time reversal: singular functions at both ends of a lag, and the Koopman operator."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 from scipy import linalg
@@ -13,25 +14,48 @@ from kdmaps.spectrum.modes import Modes
 from kdmaps.spectrum.pencil import find_modes
 
 
-def doubled(moments: Moments) -> tuple[Moments, np.ndarray, np.ndarray]:
-    """Return moments of the features (φ(x), φ(y)) about their means, and the means of φ(x) and of φ(y).
+class TwoSided(NamedTuple):
+    """Covariances of the features of first frames x and second frames y about their means, and these means."""
 
-    For functions f(x) and g(y), the variance ½(Var f + Var g) and the energy ½E|f(x) - g(y)|², both about the means,
-    have the quotient 1 - σ at the singular functions of the transfer operator; for f = g this is the variance and
-    energy of `kdmaps.forms.lagged`.
-    """
+    first: np.ndarray  # Cov[φ(x), φ(x)]
+    second: np.ndarray  # Cov[φ(y), φ(y)]
+    cross: np.ndarray  # Cov[φ(x), φ(y)]
+    first_mean: np.ndarray
+    second_mean: np.ndarray
+
+
+def two_sided(moments: Moments) -> TwoSided:
+    """Return the covariances of both ends of a lag."""
     assert moments.flow is not None
     assert moments.change is not None
     w = moments.weight
     gain, turn = (moments.flow + moments.flow.T) / (2 * w), (moments.flow - moments.flow.T) / (2 * w)
     first, second = (moments.total - moments.change) / w, (moments.total + moments.change) / w
-    C00 = moments.gram / w - gain - np.outer(first, first)
-    C11 = moments.gram / w + gain - np.outer(second, second)
-    C01 = (moments.gram - moments.energy) / w + turn - np.outer(first, second)
-    variance = linalg.block_diag(C00, C11) / 2
-    energy = np.block([[C00, -C01], [-C01.T, C11]]) / 2
-    sums = Moments(moments.count, 1.0, moments.weight_squared / w**2, np.zeros(2 * len(first)), variance, energy)
-    return sums, first, second
+    return TwoSided(
+        moments.gram / w - gain - np.outer(first, first),
+        moments.gram / w + gain - np.outer(second, second),
+        (moments.gram - moments.energy) / w + turn - np.outer(first, second),
+        first,
+        second,
+    )
+
+
+def doubled(moments: Moments) -> Moments:
+    """Return moments of the features (φ(x), φ(y)) about their means, of weight 1.
+
+    For functions f(x) and g(y), the variance Var f + Var g and the energy E|f(x) - g(y)|², both about the means, have
+    the quotient 1 - σ at the singular functions of the transfer operator; for f = g this is the quotient of
+    `kdmaps.forms.lagged`.
+    """
+    C00, C11, C01, first, _ = two_sided(moments)
+    energy = np.block([[C00, -C01], [-C01.T, C11]])
+    squared = moments.weight_squared / moments.weight**2
+    return Moments(moments.count, 1.0, squared, np.zeros(2 * len(first)), linalg.block_diag(C00, C11), energy)
+
+
+def doubled_ridge(ridge: np.ndarray | None) -> np.ndarray | None:
+    """Return the regularization ‖f‖² + ‖g‖² of functions at both ends."""
+    return None if ridge is None else linalg.block_diag(ridge, ridge)
 
 
 def find_directed_modes(
@@ -42,24 +66,66 @@ def find_directed_modes(
     These are the singular functions of the transfer operator, of unit variance, from an eigenproblem of twice the size.
     The quotients are 1 - σ with the correlations σ of f and g; λ weighs ½(‖f‖² + ‖g‖²).
     """
-    sums, first, second = doubled(moments)
-    p = len(first)
-    half = np.eye(p) / 2 if ridge is None else ridge / 2
-    modes = find_modes(sums, linalg.block_diag(half, half), n_components, regularization, center=False, clock=clock)
+    both = two_sided(moments)
+    p = len(both.first_mean)
+    modes = find_modes(doubled(moments), doubled_ridge(ridge), n_components, regularization, center=False, clock=clock)
     a, b = modes.coefficients[:p], modes.coefficients[p:]
-    C00, C11 = 2 * sums.gram[:p, :p], 2 * sums.gram[p:, p:]
-    a, b = (m / np.sqrt(np.einsum("mk,mk->k", m, C @ m)) for m, C in ((a, C00), (b, C11)))
-    correlations = -2 * np.einsum("mk,mk->k", a, sums.energy[:p, p:] @ b)
-    left = replace(modes, coefficients=a, offset=first @ a, quotients=1 - correlations, next_coefficients=None)
+    a, b = (m / np.sqrt(np.einsum("mk,mk->k", m, C @ m)) for m, C in ((a, both.first), (b, both.second)))
+    correlations = np.einsum("mk,mk->k", a, both.cross @ b)
+    offset = both.first_mean @ a
+    left = replace(modes, coefficients=a, offset=offset, quotients=1 - correlations, next_coefficients=None)
     order = np.argsort(left.quotients, kind="stable")
-    return left.take(order), replace(left, coefficients=b, offset=second @ b).take(order)
+    return left.take(order), replace(left, coefficients=b, offset=both.second_mean @ b).take(order)
 
 
 def directed_score(moments: Moments) -> float:
     """Return the VAMP-2 score Σσ² of functions (f, g), with the canonical correlations σ of f(x) and g(y)."""
-    sums, _, _ = doubled(moments)
-    r = len(moments.total) // 2
-    f, g = slice(0, r), slice(3 * r, 4 * r)  # f of first frames, g of second frames
-    factors = [linalg.cholesky(2 * sums.gram[part, part], lower=True) for part in (f, g)]
-    cross = linalg.solve_triangular(factors[0], -2 * sums.energy[f, g], lower=True)
+    both, r = two_sided(moments), len(moments.total) // 2
+    factors = [linalg.cholesky(C, lower=True) for C in (both.first[:r, :r], both.second[r:, r:])]
+    cross = linalg.solve_triangular(factors[0], both.cross[:r, r:], lower=True)
     return float(np.sum(linalg.solve_triangular(factors[1], cross.T, lower=True) ** 2))
+
+
+class Eigenfunctions(NamedTuple):
+    """Eigenfunctions ψ_j = Σ_k V_kj f_k and left eigenfunctions ξ_j = Σ_k W_kj g_k of the Koopman operator.
+
+    About the means, E[h(y) | x] = Σ_j λ_j ψ_j(x) E[ξ̄_j(y) h(y)] for the part of h that functions g of second frames
+    span; E[ξ̄_i ψ_j] = δ_ij and E|ψ_j|² = 1.
+    """
+
+    values: np.ndarray  # (r,) complex: λ, the largest first; of a conjugate pair, the one with positive imaginary part
+    right: np.ndarray  # (r, r) complex: V
+    left: np.ndarray  # (r, r) complex: W
+
+
+def koopman_matrix(sums: TwoSided) -> tuple[np.ndarray, np.ndarray]:
+    """Return the Koopman operator of the functions (f, g), the features of `sums`, as a matrix M, and its factor N.
+
+    About the means, E[h(y) | x] = f(x)ᵀ N E[g(y) h(y)], by regression of g(y) on f(x) and of h(y) on g(y); with h = f,
+    M = N E[g(y) f(y)ᵀ].
+    """
+    r = len(sums.first) // 2
+    f, g = slice(0, r), slice(r, 2 * r)
+    regression = np.linalg.solve(sums.first[f, f], sums.cross[f, g])
+    factor = np.linalg.solve(sums.second[g, g], regression.T).T
+    return factor @ sums.second[g, f], factor
+
+
+def eigenfunctions(sums: TwoSided) -> Eigenfunctions:
+    """Return the eigenfunctions of the Koopman operator in the space of functions (f, g), the features of `sums`."""
+    matrix, factor = koopman_matrix(sums)
+    values, right = np.linalg.eig(matrix)
+    order = np.lexsort((-values.imag, -np.round(np.abs(values), 12)))
+    values, right = values[order].astype(complex), right[:, order].astype(complex)
+    r = len(values)
+    right /= np.sqrt(np.einsum("ik,ij,jk->k", right.conj(), sums.first[:r, :r], right).real)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        left = factor.T @ np.linalg.inv(right).conj().T / values.conj()
+    return Eigenfunctions(values, right, left)
+
+
+def predictor(moments: Moments, ridge: np.ndarray | None, regularization: float, functions: np.ndarray) -> np.ndarray:
+    """Return coefficients of features of x that predict functions Σ_m c_m φ_m(y), by regression with all features."""
+    sums = two_sided(moments)
+    penalty = sums.first + regularization * (np.eye(len(sums.first)) if ridge is None else ridge)
+    return linalg.solve(penalty, sums.cross @ functions, assume_a="pos")

@@ -1,0 +1,395 @@
+"""Eigenvalues and eigenfunctions of the Koopman operator of a model fitted with reversible=False."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.optimize import linear_sum_assignment
+
+from kdmaps.bases import LandmarkBasis, ModeBasis
+from kdmaps.data.inputs import join_trajectories
+from kdmaps.data.pairs import make_pairs
+from kdmaps.diagnostics.projection import Projection, evaluate
+from kdmaps.diagnostics.resampling import Resampling, basic_intervals
+from kdmaps.dynamics._timescales import check_lag
+from kdmaps.estimators.transformer import ModeTransformer, checked_source
+from kdmaps.exceptions import UnreliableModesWarning
+from kdmaps.forms.lagged import LaggedForm
+from kdmaps.forms.moments import Moments
+from kdmaps.selection.folds import FOLDS, make_folds, make_splits
+from kdmaps.selection.plan import FitSpec
+from kdmaps.spectrum.directed import Eigenfunctions, TwoSided, eigenfunctions, find_directed_modes, predictor, two_sided
+from kdmaps.utils.frames import aligned
+from kdmaps.utils.types import RandomStateLike, SamplesLike
+from kdmaps.utils.validation import checked_values, checked_weight, unit_weight
+from kdmaps.utils.warn import muted, warn
+
+#: Smallest mean squared cosine between an eigenfunction and its counterparts in the folds.
+MIN_AGREEMENT = 0.8
+#: Largest `KoopmanTrust.overfit` and `KoopmanTrust.residuals`: a tenth of the predictable part of an eigenfunction.
+MAX_EXCESS = 0.1
+
+
+@dataclass(frozen=True, eq=False)
+class KoopmanTrust:
+    """Eigenfunctions ψ fitted without a block of the frames, tested on that block.
+
+    The error E|ψ(y) - λψ(x)|² of a noisy system is 1 - |λ|² for any ψ that was fitted to the same frames, so that plain
+    residuals show nothing. On held-out frames, a poor ψ leaves more, and other functions of x predict ψ(y) better.
+    """
+
+    eigenvalues: np.ndarray  #: (r,) complex: to be checked.
+    held_out: np.ndarray  #: (r,) complex: E[ψ̄(x)ψ(y)]/E|ψ(x)|² on held-out frames.
+    agreement: np.ndarray  #: (r,): mean squared cosine between ψ and its counterparts in the folds.
+    #: (r,): held-out E|ψ(y) - λψ(x)|² in excess of 1 - |λ|², relative to |λ|²: positive where ψ is overfitted.
+    overfit: np.ndarray
+    #: (r,): the same in excess of the error of the best prediction of ψ(y) by all features of x: an estimate of
+    #: ‖Kψ - λψ‖²/|λ|², positive where the modes do not contain an eigenfunction.
+    residuals: np.ndarray
+
+    @property
+    def ok(self) -> np.ndarray:
+        """True for eigenfunctions that pass all three tests; (r,)."""
+        return (self.agreement >= MIN_AGREEMENT) & (np.maximum(self.overfit, self.residuals) <= MAX_EXCESS)
+
+    def warnings(self) -> list[UnreliableModesWarning]:
+        """Return one warning for each cause."""
+        found = []
+        unstable = (self.agreement < MIN_AGREEMENT) | (self.overfit > MAX_EXCESS)
+        if unstable.any():
+            found.append(
+                UnreliableModesWarning(
+                    f"Eigenfunction(s) {_numbers(unstable)} of the Koopman operator are not reproducible: the folds "
+                    f"agree by {self.agreement[unstable].min():.2f} (limit {MIN_AGREEMENT:g}), and held-out frames "
+                    f"leave up to {self.overfit[unstable].max():.2f} more unexplained (limit {MAX_EXCESS:g}). Use a "
+                    "longer trajectory or fewer n_components."
+                )
+            )
+        open_ = ~unstable & (self.residuals > MAX_EXCESS)
+        if open_.any():
+            found.append(
+                UnreliableModesWarning(
+                    f"The modes do not contain eigenfunction(s) {_numbers(open_)} of the Koopman operator: other "
+                    f"functions predict them better, by {self.residuals[open_].max():.2f} of the predictable variance "
+                    f"(limit {MAX_EXCESS:g}). Use more n_components, a longer lag, or inputs that contain the state."
+                )
+            )
+        return found
+
+
+def _numbers(chosen: np.ndarray) -> str:
+    return ", ".join(str(k + 1) for k in np.flatnonzero(chosen))
+
+
+@dataclass(frozen=True, eq=False)
+class Koopman:
+    """Spectrum of the Koopman operator on the modes of a model."""
+
+    eigenvalues: np.ndarray  #: (r,) complex: λ after one lag, the slowest decay first; conjugate pairs are adjacent.
+    #: (r,) complex: ln λ/lag, in the unit of `time_step`: decay (negative real part) and angular frequency.
+    rates: np.ndarray
+    duration: float  #: The lag as a time; frequencies above π/duration cannot be distinguished from lower ones.
+    confidence: float = 0.95  #: Confidence level of the intervals.
+    #: (r, 2) complex: lower and upper ends of the real parts and of the imaginary parts of the rates; None without X.
+    intervals: np.ndarray | None = None
+    samples: np.ndarray | None = None  #: (n_resamples, r) complex: eigenvalues of the resamples; None without X.
+    trust: KoopmanTrust | None = None  #: Tests on held-out frames; None without X.
+    _model: Any = field(default=None, repr=False)
+    _spectrum: Any = field(default=None, repr=False)
+    _frames: Any = field(default=None, repr=False)  # functions at X and weights, for observables
+
+    @property
+    def periods(self) -> np.ndarray:
+        """2π/|angular frequency|; infinite for eigenvalues that do not oscillate; (r,)."""
+        with np.errstate(divide="ignore"):
+            return 2 * np.pi / np.abs(self.rates.imag)
+
+    def eigenfunctions(self, X: SamplesLike) -> Any:
+        """Evaluate the eigenfunctions ψ, E[ψ(x_{t+τ}) | x_t] = λψ(x_t), of unit variance.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, d), list of such arrays, path, stream of chunks
+
+        Returns
+        -------
+        values : complex ndarray of shape (n_samples, r); for a list of arrays a list
+        """
+        return _combined(self._model.transform(X), self._spectrum.right)
+
+    def left_eigenfunctions(self, X: SamplesLike) -> Any:
+        """Evaluate the left eigenfunctions ξ, biorthogonal to the eigenfunctions: E[ξ̄_i ψ_j] = δ_ij.
+
+        ξ times the stationary density is an eigenfunction of the Perron–Frobenius operator.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, d), list of such arrays, path, stream of chunks
+
+        Returns
+        -------
+        values : complex ndarray of shape (n_samples, r); for a list of arrays a list
+        """
+        return _combined(self._model.transform(X, end="second"), self._spectrum.left)
+
+    def modes(self, values: ArrayLike, X: SamplesLike = None, sample_weight: ArrayLike | None = None) -> np.ndarray:
+        """Return the modes of an observable, its coefficients E[ξ̄_j h] in the eigenfunctions.
+
+        E[h(x_{t+kτ}) | x_t] ≈ E h + Σ_j λ_j^k ψ_j(x_t) E[ξ̄_j h]. For the coordinates of the system these are the
+        dynamic modes.
+
+        Parameters
+        ----------
+        values : array-like of shape (n_samples,) or (n_samples, m)
+            The observable, or m observables, at the samples.
+        X : array-like of shape (n_samples, d), optional
+            The samples; by default the X of `koopman`.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights of these samples.
+
+        Returns
+        -------
+        modes : complex ndarray of shape (r,) or (r, m)
+        """
+        _, left, weight = self._at(X, sample_weight)
+        values = checked_values(values, len(left))
+        return (left.conj() * weight[:, None]).T @ (values - weight @ values)
+
+    def projection(self, values: ArrayLike, X: SamplesLike = None, sample_weight: ArrayLike | None = None) -> Any:
+        """Return the part of an observable that the eigenfunctions explain, E h + Σ_j ψ_j E[ξ̄_j h], at the samples.
+
+        Parameters
+        ----------
+        values, X, sample_weight :
+            As in `modes`.
+
+        Returns
+        -------
+        projection : ndarray of shape (n_samples,) or (n_samples, m)
+        """
+        right, _, weight = self._at(X, sample_weight)
+        return weight @ checked_values(values, len(right)) + (right @ self.modes(values, X, sample_weight)).real
+
+    def _at(self, X: SamplesLike, sample_weight: ArrayLike | None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return eigenfunctions, left eigenfunctions and weights at samples."""
+        spectrum, r = self._spectrum, len(self.rates)
+        if X is None:
+            if self._frames is None:
+                raise ValueError("Give X, the samples of the values; koopman was called without samples.")
+            functions, weight = self._frames
+        else:
+            X = join_trajectories(X)[0]
+            functions = np.hstack([np.asarray(self._model.transform(X, end=end)) for end in ("first", "second")])
+            weight = checked_weight(sample_weight, functions)
+        return functions[:, :r] @ spectrum.right, functions[:, r:] @ spectrum.left, unit_weight(weight, len(functions))
+
+    def table(self) -> list[dict[str, Any]]:
+        """Return one row of plain data per eigenvalue, for example for `pandas.DataFrame`."""
+        rows = []
+        for k, (value, rate) in enumerate(zip(self.eigenvalues, self.rates, strict=True)):
+            row = {"eigenvalue": k + 1, "real": float(value.real), "imaginary": float(value.imag)}
+            row |= {"decay": -float(rate.real), "frequency": float(rate.imag), "period": float(self.periods[k])}
+            if self.intervals is not None:
+                low, high = self.intervals[k]
+                row |= {"decay_low": -float(high.real), "decay_high": -float(low.real)}
+                row |= {"frequency_low": float(low.imag), "frequency_high": float(high.imag)}
+            if self.trust is not None:
+                names = ("agreement", "overfit", "residuals")
+                row |= {name: float(getattr(self.trust, name)[k]) for name in names} | {"ok": bool(self.trust.ok[k])}
+            rows.append(row)
+        return rows
+
+    def __repr__(self) -> str:
+        titles, rows = self.cells()
+        return "\n".join([f"Koopman operator, lag {self.duration:.4g}", *aligned([titles, *rows])])
+
+    def cells(self) -> tuple[list[str], list[list[str]]]:
+        """Return titles and rows of a table of eigenvalues as text; of a conjugate pair, only the first is shown."""
+        level, rows = f"{100 * self.confidence:g} % interval", []
+        for row in self.table():
+            if row["frequency"] < 0:
+                continue
+            cells = {"": f"{'' if row.get('ok', True) else '⚠ '}{row['eigenvalue']}"}
+            for name, title in (("decay", "decay rate"), ("frequency", "angular frequency")):
+                cells[title] = f"{row[name]:.4g}"
+                if self.intervals is not None:
+                    cells[f"{title}, {level}"] = f"{row[f'{name}_low']:.4g} – {row[f'{name}_high']:.4g}"
+            cells["period"] = "" if np.isinf(row["period"]) else f"{row['period']:.4g}"
+            if self.trust is not None:
+                cells |= {
+                    "agreement of folds": f"{row['agreement']:.2f}",
+                    "residual": f"{max(row['residuals'], 0):.2g}",
+                }
+            rows.append(cells)
+        return list(rows[0]), [list(cells.values()) for cells in rows]
+
+
+def _combined(functions: Any, coefficients: np.ndarray) -> Any:
+    if isinstance(functions, list):
+        return [part @ coefficients for part in functions]
+    return getattr(functions, "values", functions) @ coefficients
+
+
+def koopman(
+    model: ModeTransformer,
+    X: SamplesLike = None,
+    *,
+    groups: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+    n_resamples: int = 200,
+    confidence: float = 0.95,
+    random_state: RandomStateLike = 0,
+) -> Koopman:
+    """Compute eigenvalues and eigenfunctions of the Koopman operator from a model fitted with `reversible=False`.
+
+    The operator maps a function h to E[h(x_{t+τ}) | x_t]. For systems that are driven, oscillate or are deterministic
+    its eigenvalues are complex: the rate ln λ/τ is a decay and an angular frequency.
+
+    Parameters
+    ----------
+    model : fitted estimator, with a lag and reversible=False
+    X : array-like of shape (n_frames, d), list of such arrays, path of a file, optional
+        The training frames, for intervals and tests on held-out frames. Without X, eigenvalues and eigenfunctions come
+        from the sums that the model contains.
+    groups, sample_weight : array-like of shape (n_frames,), optional
+        Trajectory of each frame, and its weight; pairs stay in one trajectory and have the weight of their first frame.
+    n_resamples, confidence : int, default=200, and float, default=0.95
+        Number of resamples of the block bootstrap, and confidence level of the intervals.
+    random_state : int, RandomState instance or None, default=0
+
+    Returns
+    -------
+    Koopman
+
+    Warns
+    -----
+    UnreliableModesWarning
+        If eigenfunctions fail the tests on held-out frames.
+
+    Notes
+    -----
+    With the singular functions f of first and g of second frames, g(y) is regressed on f(x), and h(y) on g(y): an r×r
+    matrix (reduced-rank regression). Intervals are basic bootstrap intervals over blocks of frames, for fixed f and g.
+
+    References
+    ----------
+    Kostic, V. et al. (2022). Learning dynamical systems via Koopman operator regression in reproducing kernel Hilbert
+    spaces. NeurIPS 35.
+
+    Examples
+    --------
+    >>> import numpy as np, kdmaps
+    >>> turn = np.exp(0.1 * (-0.2 + 2j))  # a noisy oscillator: exact rates -0.2±2i
+    >>> noise = np.random.default_rng(0).normal(size=(5000, 2)) @ [1, 1j] * np.sqrt(1 - abs(turn) ** 2)
+    >>> path = [0j]
+    >>> for step in noise:
+    ...     path.append(turn * path[-1] + step)
+    >>> X = np.column_stack([np.real(path), np.imag(path)])
+    >>> settings = {"kernel": "gaussian", "bandwidth": 8.0, "regularization": 1e-4, "random_state": 0}
+    >>> m = kdmaps.KernelDiffusionMap(2, lag=1, time_step=0.1, reversible=False, **settings).fit(X)
+    >>> k = kdmaps.dynamics.koopman(m, X)
+    >>> bool(abs(k.rates[0].imag - 2) < 0.1)
+    True
+    """
+    resampling = Resampling(n_resamples, confidence, random_state)
+    check_lag(model)
+    fitted: Any = getattr(model, "best_estimator_", model)
+    if fitted.right_modes_ is None:
+        raise ValueError("model was fitted with reversible=True; its rates are real. Fit it with reversible=False.")
+    modes, right = fitted.modes_, fitted.right_modes_
+    both = np.hstack([modes.coefficients, right.coefficients])
+    spectrum = eigenfunctions(two_sided(fitted.moments_.reduced(both)))
+    duration = modes.clock.duration
+    found: dict[str, Any] = {"_model": model, "_spectrum": spectrum, "confidence": float(confidence)}
+    if X is not None:
+        X, groups, _ = join_trajectories(X, groups, sample_weight)
+        source = checked_source(fitted, X)
+        weight = checked_weight(sample_weight, source)
+        functions = ModeBasis(fitted.basis_, both, np.concatenate([modes.offset, right.offset]))
+        frames = evaluate(functions, modes, source, groups, weight, getattr(fitted, "memory_limit", None))
+        known = (frames.in_order_of_rows(frames.values), weight)
+        found |= {"_frames": known, **_intervals(frames, spectrum, duration, resampling)}
+        found["trust"] = trust = _tested(fitted, spectrum, source, groups, weight)
+        for warning in trust.warnings():
+            warn(warning)
+    return Koopman(spectrum.values, _rates(spectrum.values, duration), duration, **found)
+
+
+def _rates(values: np.ndarray, duration: float) -> np.ndarray:
+    with np.errstate(divide="ignore"):
+        return np.log(values) / duration
+
+
+def _intervals(
+    frames: Projection, spectrum: Eigenfunctions, duration: float, resampling: Resampling
+) -> dict[str, np.ndarray]:
+    """Return the eigenvalues of resampled blocks of frames, and intervals of the rates."""
+    moments, values = frames.moments(frames.lag), spectrum.values
+    samples = []
+    for counts in resampling.counts(len(frames.blocks)):
+        others = eigenfunctions(two_sided(moments.combine(counts))).values
+        samples.append(others[linear_sum_assignment(np.abs(others - values[:, None]))[1]])
+    # Relative to λ, so that no rate jumps by 2π/τ where eigenvalues are negative.
+    changes, rates = np.log(np.array(samples) / values) / duration, _rates(values, duration)
+    n, level = len(frames.blocks), resampling.confidence
+    parts = [
+        basic_intervals(getattr(rates, part), getattr(rates, part) + getattr(changes, part), level, n)
+        for part in ("real", "imag")
+    ]
+    return {"samples": np.array(samples), "intervals": parts[0] + 1j * parts[1]}
+
+
+def _tested(
+    fitted: Any, spectrum: Eigenfunctions, source: Any, groups: ArrayLike | None, weight: np.ndarray | None
+) -> KoopmanTrust:
+    """Fit eigenfunctions without each block of frames, and test them on it."""
+    basis, modes, r = fitted.basis_, fitted.modes_, len(spectrum.values)
+    spec = FitSpec(r, lag=modes.clock.lag, reversible=False, cv=FOLDS)
+    with muted():  # the fit has warned of short trajectories
+        pairs, weight, groups = make_pairs(source, modes.clock.lag, weight, groups)
+    splits = make_splits(spec.splitter, pairs.rows_for_splitters, groups, r, 0)
+    folds = make_folds(splits, pairs, weight, r, basis.landmarks if isinstance(basis, LandmarkBasis) else None)
+    whole, parts = folds.moments(pairs, LaggedForm(modes.clock.lag, False), basis, weight, **spec.summing)
+    reference, covariance = modes.coefficients @ spectrum.right, two_sided(whole).first
+    sums, agreement = np.zeros((5, r), dtype=complex), np.zeros(r)
+    for train, test in parts:
+        values, functions = _fold_eigenfunctions(train, basis.ridge, r, fitted.regularization, modes.clock)
+        overlap = np.abs(functions.conj().T @ covariance @ reference) ** 2
+        overlap /= np.outer(_products(functions, covariance).real, _products(reference, covariance).real)
+        order = linear_sum_assignment(-overlap.T)[1]
+        agreement += overlap[order, np.arange(r)] / len(parts)
+        values, functions = values[order], functions[:, order]
+        best = predictor(train, basis.ridge, fitted.regularization, functions)
+        sums += test.weight * np.array(_test_errors(two_sided(test), functions, values, best))
+    here, _, cross, error, best_error = sums / sums[1].real
+    predictable = np.abs(spectrum.values) ** 2
+    overfit, residuals = (error.real - (1 - predictable)) / predictable, (error - best_error).real / predictable
+    return KoopmanTrust(spectrum.values, cross / here.real, agreement, overfit, residuals)
+
+
+def _products(left: np.ndarray, covariance: np.ndarray, right: np.ndarray | None = None) -> np.ndarray:
+    """Return the diagonal of leftᴴ C right."""
+    return np.einsum("ik,ik->k", left.conj(), covariance @ (left if right is None else right))
+
+
+def _test_errors(sums: TwoSided, functions: np.ndarray, values: np.ndarray, best: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Return E|ψ(x)|², E|ψ(y)|², E[ψ̄(x)ψ(y)], and the errors of λψ(x) and of the best predictor of ψ(y)."""
+    C00, C11, C01, *_ = sums
+    here, there, cross = (_products(functions, C) for C in (C00, C11, C01))
+    errors = (
+        there - 2 * _products(guess, C01, functions).real + _products(guess, C00)
+        for guess in (functions * values, best)
+    )
+    return here, there, cross, *errors
+
+
+def _fold_eigenfunctions(
+    train: Moments, ridge: np.ndarray | None, r: int, regularization: float, clock: Any
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return eigenvalues and the coefficients of eigenfunctions of the training frames of a fold."""
+    left, right = find_directed_modes(train, ridge, r, regularization, clock)
+    found = eigenfunctions(two_sided(train.reduced(np.hstack([left.coefficients, right.coefficients]))))
+    return found.values, left.coefficients @ found.right

@@ -1,0 +1,182 @@
+"""Koopman spectra against closed forms: transition counts, rotating Ornstein–Uhlenbeck processes, a limit cycle."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+import kdmaps
+from experiments.driven import noisy_logistic, rotating_ou, stuart_landau
+from kdmaps.dynamics import koopman
+from kdmaps.exceptions import UnreliableModesWarning
+from kdmaps.utils.warn import muted
+
+
+def fit(X, n_components=2, bandwidth=6.0, **options):
+    settings = {"kernel": "gaussian", "lag": 1, "reversible": False, "regularization": 1e-4, "random_state": 0}
+    settings |= {"n_features": 120, **options}
+    with muted():  # of the fit, not of what is tested here
+        return kdmaps.KernelDiffusionMap(n_components, bandwidth=bandwidth, **settings).fit(X)
+
+
+@pytest.fixture(scope="module")
+def spiral():
+    """Rates -1±2i, -2±4i, -2."""
+    return rotating_ou(10_000, seed=3)
+
+
+@pytest.fixture(scope="module")
+def model(spiral):
+    return fit(spiral.X, 5, time_step=spiral.time_step)
+
+
+@pytest.fixture(scope="module")
+def found(model, spiral):
+    return koopman(model, spiral.X)
+
+
+class TestChain:
+    """On four points, three functions and the constant span all functions: λ must be those of the counts."""
+
+    states = np.random.default_rng(0).choice([0, 0, 0, 0, 0, 0, 1, 1, 1, 3], size=4000).cumsum() % 4
+    points = np.array([[0.0, 0.0], [1.0, 0.2], [1.3, 1.1], [-0.2, 0.9]])
+
+    @staticmethod
+    def counted(pairs, weight=None):
+        counts = np.zeros((4, 4))
+        np.add.at(counts, tuple(pairs), 1 if weight is None else weight)
+        return counts / counts.sum(axis=1, keepdims=True)
+
+    def exact(self, matrix):
+        values = np.linalg.eigvals(matrix)
+        return np.sort_complex(values[np.argsort(-np.abs(values))][1:])
+
+    def test_eigenvalues(self):
+        model = fit(self.points[self.states], 3, 1.0, n_features=20, time_step=0.5)
+        k = koopman(model)
+        P = self.counted((self.states[:-1], self.states[1:]))
+        # Frames at both ends differ by one; the Koopman operator of their sums has the eigenvalues of P to rounding.
+        assert_allclose(np.sort_complex(k.eigenvalues), self.exact(P), atol=1e-8)
+        assert_allclose(k.rates, np.log(k.eigenvalues) / 0.5)
+        assert k.eigenvalues[0].imag > 0
+        assert_allclose(k.eigenvalues[1], k.eigenvalues[0].conj(), rtol=1e-9)
+        assert k.intervals is None
+
+    def test_eigenfunctions_at_both_ends(self):
+        model = fit(self.points[self.states], 3, 1.0, n_features=20)
+        k, P = koopman(model), self.counted((self.states[:-1], self.states[1:]))
+        psi, xi = k.eigenfunctions(self.points), k.left_eigenfunctions(self.points)
+        # Kψ = λψ up to a constant, because the means of first and second frames differ by O(1/n).
+        difference = P @ psi - psi * k.eigenvalues
+        assert_allclose(difference - difference.mean(axis=0), 0, atol=1e-8)
+        assert np.abs(difference).max() < 3 / len(self.states)
+        second = np.bincount(self.states[1:], minlength=4) / (len(self.states) - 1)
+        assert_allclose((xi.conj() * second[:, None]).T @ psi, np.eye(3), atol=1e-8)
+        first = np.bincount(self.states[:-1], minlength=4) / (len(self.states) - 1)
+        assert_allclose(first @ np.abs(psi) ** 2, 1, rtol=1e-8)
+
+    def test_weights_and_groups(self):
+        weight, groups = np.random.default_rng(1).random(4000), np.repeat([0, 1], 2000)
+        settings = {"kernel": "gaussian", "bandwidth": 1.0, "lag": 1, "reversible": False, "n_features": 20}
+        model = kdmaps.KernelDiffusionMap(3, regularization=1e-6, random_state=0, **settings)
+        with muted():
+            model.fit(self.points[self.states], sample_weight=weight, groups=groups)
+        starts = np.delete(np.arange(3999), 1999)
+        P = self.counted((self.states[starts], self.states[starts + 1]), weight[starts])
+        assert_allclose(np.sort_complex(koopman(model).eigenvalues), self.exact(P), atol=1e-7)
+
+
+@pytest.mark.parametrize("speed", [0.5, 2.0, 5.0])
+def test_rotating_ou(speed):
+    system = rotating_ou(10_000, seed=1, speed=speed)
+    k = koopman(fit(system.X, 5, time_step=system.time_step))
+    # The information about either part of the first rate in a time T is T: a standard error of √(1/1000) = 0.032.
+    assert_allclose(k.rates[0], -1 + 1j * speed, atol=4 * 0.032)
+    second = k.rates[np.argmin(np.abs(k.rates - (-2 + 2j * speed)))]
+    assert_allclose(second, -2 + 2j * speed, atol=0.4)
+    assert_allclose(k.periods[0], 2 * np.pi / k.rates[0].imag)
+
+
+def test_limit_cycle():
+    system = stuart_landau(10_000, seed=0)
+    k = koopman(fit(system.X, 4, 0.7, time_step=system.time_step))
+    # In a time of 1000, phases diffuse with D = 0.062: a standard error of the frequency of √(2D/1000) = 0.011.
+    assert_allclose(k.rates[::2].imag, system.rates[:2].imag, atol=0.06)
+    assert_allclose(k.rates[::2].real, system.rates[:2].real, rtol=0.15)
+
+
+def test_modes_of_observables_predict(found, spiral):
+    """E[x_{t+k}] = e^{-k dt} R(2k dt) x_t: modes of the coordinates, times powers of λ."""
+    starts = np.array([[1.0, 0.0], [0.0, -1.5]])
+    k = 3
+    expected = found.eigenfunctions(starts) @ (found.eigenvalues[:, None] ** k * found.modes(spiral.X))
+    z = (starts @ [1, 1j]) * np.exp(k * spiral.time_step * (-1 + 2j))
+    # Rates are known to 0.03, times 0.3 in time; means to √(2/1000) = 0.045.
+    assert_allclose(expected.real + spiral.X.mean(axis=0), np.column_stack([z.real, z.imag]), atol=0.15)
+    assert np.abs(expected.imag).max() < 1e-10
+    explained = found.projection(spiral.X)
+    assert np.var(explained - spiral.X) < 0.01 * np.var(spiral.X)
+    assert_allclose(found.modes(spiral.X[:, 0]), found.modes(spiral.X[:, 0], spiral.X), rtol=1e-8)
+
+
+def test_intervals_and_trust(found):
+    low, high = found.intervals[0]
+    # Standard errors of 0.032 for both parts: intervals of about ±0.063.
+    assert 0.06 < high.real - low.real < 0.25
+    assert 0.06 < high.imag - low.imag < 0.25
+    assert found.trust.ok.all()
+    assert (found.trust.agreement[:2] > 0.95).all()
+    assert_allclose(found.trust.held_out[0], found.eigenvalues[0], atol=0.02)
+    assert found.samples.shape == (200, 5)
+    assert "angular frequency" in repr(found)
+    assert found.table()[0]["ok"] is True
+
+
+def test_white_noise_is_doubtful():
+    X = np.random.default_rng(0).normal(size=(2000, 3))
+    with pytest.warns(UnreliableModesWarning, match="not reproducible"):
+        k = koopman(fit(X, 3, 1.0), X, n_resamples=20)
+    assert not k.trust.ok.any()
+
+
+def test_too_few_modes_are_doubtful():
+    """The operator of the logistic map is far from normal: four singular functions span no eigenfunction."""
+    system = noisy_logistic(10_000, seed=0)
+    with pytest.warns(UnreliableModesWarning, match="do not contain eigenfunction"):
+        few = koopman(fit(system.X, 4, 0.3), system.X, n_resamples=20)
+    assert not few.trust.ok[0]
+    with pytest.warns(UnreliableModesWarning, match="not reproducible"):  # the last ones
+        many = koopman(fit(system.X, 8, 0.3), system.X, n_resamples=20)
+    assert many.trust.ok[0]
+    # Eigenvalues of magnitude 0.27 under singular values up to 0.92 have errors of about 0.1 (also in Ulam's method).
+    assert_allclose(many.eigenvalues[0], np.exp(system.rates[0]), atol=0.15)
+
+
+def test_lists_and_files(model, spiral, found, tmp_path):
+    halves = [spiral.X[:5000], spiral.X[5000:]]
+    one, other = found.eigenfunctions(halves)
+    assert_allclose(np.concatenate([one, other]), found.eigenfunctions(spiral.X))
+    koopman(model, halves, n_resamples=20)
+    model.save(tmp_path / "model.npz")
+    again = koopman(kdmaps.load(tmp_path / "model.npz"))
+    assert_allclose(again.eigenvalues, found.eigenvalues, rtol=1e-12)
+    assert_allclose(again.eigenfunctions(spiral.X[:5]), found.eigenfunctions(spiral.X[:5]), rtol=1e-12)
+
+
+def test_search_and_dask(spiral, model):
+    da = pytest.importorskip("dask.array")
+    X = da.from_array(spiral.X, chunks=(2500, 2))
+    lazy = fit(X, 5, time_step=spiral.time_step, landmarks=model.landmarks)
+    k = koopman(lazy, X, n_resamples=20)
+    assert_allclose(k.rates[0], -1 + 2j, atol=0.15)
+    assert k.trust.ok[0]
+
+
+def test_errors(spiral, model):
+    with pytest.raises(ValueError, match="reversible=False"):
+        koopman(fit(spiral.X, reversible=True))
+    with pytest.raises(ValueError, match="without a lag"):
+        koopman(kdmaps.KernelDiffusionMap(2, random_state=0).fit(spiral.X[:500]))
+    with pytest.raises(ValueError, match="Give X"):
+        koopman(model).modes(spiral.X)
+    with pytest.raises(ValueError, match="values"):
+        koopman(model).modes(spiral.X[:7], spiral.X)
