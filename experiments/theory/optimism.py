@@ -16,7 +16,7 @@ from kdmaps import problems
 from kdmaps.bases import ModeBasis
 from kdmaps.certificates import Certificate, score_optimism
 from kdmaps.data import ArraySource
-from kdmaps.diagnostics.evidence import energies_at, values_at
+from kdmaps.diagnostics.evidence import evaluated_at
 from kdmaps.estimators.search import KernelSearchCV
 from kdmaps.forms.energy import EnergyForm, compute_moments
 from kdmaps.kernels import Kernel
@@ -88,9 +88,8 @@ def influence_of(data: SearchData, folded: FoldedMoments, fit: CrossFit) -> tupl
     weight = np.ones(len(psi)) if sample.weight is None else sample.weight
     for f, modes in enumerate(fold_modes(folded, fit, directions)):
         test = np.flatnonzero(data.folds.assignment[:, f] == 2)
-        values = values_at(modes, sample.X[test])
+        values, energies = evaluated_at(modes, sample.X[test], form.tensor, sample.rows[test])
         values -= np.average(values, axis=0, weights=weight[test])
-        energies = energies_at(modes, sample.X[test], form.tensor, sample.rows[test])
         psi[test] += weight[test] * np.sum(values**2 - times * energies, axis=1)
     return float(times.sum()), psi
 

@@ -99,10 +99,11 @@ class Generator:
         if tensor.per_sample:
             raise ValueError("A generator acts at any point: pass diffusion as a callable, not as an array per sample.")
         if tensor.constant is not None:
-            diagonal = np.diagonal(tensor.constant)
-            if np.array_equal(tensor.constant, np.diag(diagonal)):
+            constant = tensor.constant if tensor.constant.ndim else tensor.constant * np.eye(X.shape[1])
+            diagonal = np.diagonal(constant)
+            if np.array_equal(constant, np.diag(diagonal)):
                 return diagonal[None, :], None
-            return None, square_root(tensor.constant)[None]
+            return None, square_root(constant)[None]
         scalar, factor = tensor.rows(X, slice(None))
         return (np.broadcast_to(scalar[:, None], X.shape), None) if scalar is not None else (None, factor)
 

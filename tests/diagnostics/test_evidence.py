@@ -7,7 +7,7 @@ from scipy.signal import lfilter
 
 import kdmaps
 from kdmaps.data.sources import Sample
-from kdmaps.diagnostics.evidence import energies_at, evidence_of, misplaced_energy, transition_parts
+from kdmaps.diagnostics.evidence import evaluated_at, evidence_of, misplaced_energy, transition_parts
 from kdmaps.forms.diffusion import DiffusionTensor, Factor
 from shared import known_warning
 
@@ -101,7 +101,7 @@ def test_energies_average_to_the_rate(kind):
         "factor": Factor(factor),
     }[kind]
     model = kdmaps.KernelDiffusionMap(1, diffusion=tensor, random_state=0).fit(X)
-    energies = energies_at(model._mode_basis(), X, DiffusionTensor(tensor, 2), np.arange(300))
+    _, energies = evaluated_at(model._mode_basis(), X, DiffusionTensor(tensor, 2), np.arange(300))
     assert_allclose(energies.mean(axis=0), model.rates_, rtol=1e-9)
 
 

@@ -6,8 +6,10 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import kdmaps
+from kdmaps.bases import ModeBasis, make_basis
 from kdmaps.diagnostics import relevance as module
 from kdmaps.kernels import Gaussian, Matern, Metric
+from kdmaps.selection.training import metric_root
 from shared import MATRIX, known_warning, traced_peak
 
 X = kdmaps.problems.load("dw1d+2x0.5").sample(1500, random_state=0)
@@ -134,3 +136,20 @@ def test_memory():
     samples = np.random.default_rng(0).standard_normal((2000, 100))
     model = fit(samples, 3, bandwidth=30.0, n_features=300, basis="landmarks", landmarks="uniform")
     assert traced_peak(lambda: kdmaps.relevance(model, samples)) < 60e6
+
+
+@pytest.mark.parametrize("name", ["fourier", "random-phase", "landmarks"])
+def test_products_of_gradients_in_the_span_of_frequencies(name):
+    """Fewer frequencies than inputs span the gradients; the root of a metric has the same square in their span."""
+    rng = np.random.default_rng(0)
+    X, weight = rng.standard_normal((50, 40)), np.full(50, 0.02)
+    basis = make_basis(name, Gaussian(5.0), X, 12, random_state=0)
+    modes = ModeBasis(basis, rng.standard_normal((basis.n_features, 3)), np.zeros(3))
+    products, frame = module.gradient_products(modes, X, weight)
+    gradients = modes.gradient(X, np.eye(3))
+    expected = np.einsum("nki,nkj->kij", gradients, gradients) / 50
+    assert (frame is None) == (name == "landmarks")
+    full = products if frame is None else frame @ products @ frame.T
+    assert_allclose(full, expected, atol=1e-13 * np.abs(expected).max())  # rounding
+    root, direct = metric_root(products.sum(axis=0), frame), metric_root(full.sum(axis=0))
+    assert_allclose(root @ root.T, direct @ direct.T, atol=1e-13)

@@ -119,9 +119,9 @@ U, V = np.array([1.0, 0.0, 0.0]), np.array([0.0, 0.6, 0.8])
 
 def test_metric_of_linear_modes():
     """Modes uᵀx and 2vᵀx with rates 1 and 4 give M = uuᵀ + vvᵀ, whatever the weights."""
-    modes = ModeBasis(Linear(Gaussian(1.0), np.ones((1, 3)), np.ones(1), np.zeros(3)), np.eye(2), np.zeros(2))
+    modes = ModeBasis(Linear(Gaussian(1.0), np.ones((3, 3)), np.ones(3), np.zeros(3)), np.eye(2), np.zeros(2))
     for weight in (np.full(5, 0.2), np.array([0.2, 0.0, 0.6, 0.0, 0.2])):
-        products = gradient_products(modes, np.zeros((5, 3)), weight)
+        products, _ = gradient_products(modes, np.zeros((5, 3)), weight)
         static = SimpleNamespace(rates=np.array([1.0, 4.0]), clock=Clock())
         lagged = SimpleNamespace(rates=np.array([7.0, 0.1]), clock=Clock(lag=3))
         for found in (static, lagged):  # modes of pairs of frames count alike, whatever their rates

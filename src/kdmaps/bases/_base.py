@@ -29,12 +29,20 @@ class TensorRows(NamedTuple):
 def square_root(tensors: np.ndarray, tolerance: float = np.inf) -> np.ndarray:
     """Return F = U√max(Λ, 0) with FFᵀ = D for positive semidefinite tensors D = UΛUᵀ of shape (..., d, d).
 
-    It exists for singular tensors too. An eigenvalue below -tolerance times the largest raises an error.
+    It exists for singular tensors too. An eigenvalue below -tolerance times the largest raises an error. The root
+    of a number, for a multiple of the identity, is a number.
     """
+    if np.ndim(tensors) == 0:
+        return np.sqrt(tensors)
     values, vectors = np.linalg.eigh(tensors)
     if np.any(values[..., 0] < -tolerance * np.maximum(values[..., -1], 1e-300)):
         raise ValueError("diffusion must be positive semidefinite at every sample.")
     return vectors * np.sqrt(np.maximum(values, 0))[..., None, :]
+
+
+def times(A: np.ndarray, constant: np.ndarray) -> np.ndarray:
+    """Return A D for a constant tensor D: a matrix, or a number for a multiple of the identity."""
+    return A * constant if np.ndim(constant) == 0 else A @ constant
 
 
 class Basis(ABC):
@@ -98,6 +106,11 @@ class Basis(ABC):
     @abstractmethod
     def gradient(self, X: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
         """Return ∇ Σ_m a_mk φ_m(x_i), shape (n, r, d), for coefficients a of shape (p, r)."""
+
+    def energies(self, X: np.ndarray, coefficients: np.ndarray, root: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return f_k(x_i) and |Fᵀ∇f_k(x_i)|², both (n, r), of f = Σ_m a_m φ_m for F = `root`, a matrix or a number."""
+        slopes = times(self.gradient(X, coefficients), root)
+        return self.combine(X, coefficients), np.einsum("nkd,nkd->nk", slopes, slopes)
 
     @abstractmethod
     def start(self, rows: int, n_samples: int | None = None) -> Any:
@@ -165,6 +178,10 @@ class ModeBasis(Basis):
     def gradient(self, X: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
         return self.basis.gradient(X, self.coefficients @ coefficients)
 
+    def energies(self, X: np.ndarray, coefficients: np.ndarray, root: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        values, energies = self.basis.energies(X, self.coefficients @ coefficients, root)
+        return values - self.offset @ coefficients, energies
+
     def start(self, rows: int, n_samples: int | None = None) -> _State:
         r = self.n_features
         return _State(np.zeros(r), *(np.zeros((r, r)) for _ in range(3)))
@@ -179,7 +196,7 @@ class ModeBasis(Basis):
             flux = np.swapaxes(flux, 1, 2).reshape(-1, self.n_features)
             state.directed += flux.T @ flux
         if constant is not None or tensor.scalar is not None:
-            flux = gradients @ constant if constant is not None else gradients * tensor.scalar[:, None, None]  # type: ignore[index]
+            flux = times(gradients, constant) if constant is not None else gradients * tensor.scalar[:, None, None]  # type: ignore[index]
             state.energy += np.einsum("nrd,nsd->rs", flux, gradients, optimize=True)
         state.gram += values.T @ values
         state.total += root_weight @ values

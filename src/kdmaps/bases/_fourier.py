@@ -15,13 +15,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
-from kdmaps.bases._base import Basis, Sums, TensorRows
+from kdmaps.bases._base import Basis, Sums, TensorRows, times
 from kdmaps.kernels import Kernel
 from kdmaps.utils.blas import add_gram, mirror
 from kdmaps.utils.threads import slices
 
 #: Rows per block of features: enough for BLAS, and a few hundred features fit into the second-level cache.
 BLOCK_ROWS = 320
+#: Rows of a chunk, relative to a basis that holds the features of all of them: less time is lost between chunks.
+BLOCKS = 4
 #: Up to so many rows, NumPy computes the waves.
 FEW_ROWS = 2048
 #: For larger arguments the reduction by three parts of π loses digits, and NumPy's sin and cos are used instead.
@@ -88,7 +90,9 @@ class FourierBasis(Basis):
     @property
     def chunk_rows(self) -> int:
         # In single precision every chunk ends with the addition of a p×p matrix, which is negligible from 2p rows on.
-        return max(super().chunk_rows, 2 * self.n_features if self.dtype == np.float32 else 0)
+        if self.dtype == np.float32:
+            return max(super().chunk_rows, 2 * self.n_features)
+        return BLOCKS * super().chunk_rows
 
     @property
     def row_bytes(self) -> int:
@@ -130,11 +134,31 @@ class FourierBasis(Basis):
         return out
 
     def gradient(self, X: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
-        q, r = self.frequencies.shape[0], coefficients.shape[1]
-        a = coefficients * self._amplitude[:, None]
+        directed = self._directed(coefficients, self.frequencies)
+        return (self._waves(X) @ directed).reshape(X.shape[0], coefficients.shape[1], -1)
+
+    def _directed(self, coefficients: np.ndarray, directions: np.ndarray) -> np.ndarray:
+        """Return factors (2q, r·d) of the waves in derivatives along the `directions` (q, d) of the frequencies."""
+        q, a = self.frequencies.shape[0], coefficients * self._amplitude[:, None]
         turned = np.concatenate([a[q:], -a[:q]])  # differentiation exchanges cosine and sine
-        directed = turned[:, :, None] * np.tile(self.frequencies, (2, 1))[:, None, :]  # (2q, r, d)
-        return (self._waves(X) @ directed.reshape(2 * q, -1)).reshape(X.shape[0], r, -1)
+        return (turned[:, :, None] * np.tile(directions, (2, 1))[:, None, :]).reshape(2 * q, -1)
+
+    def slopes(self, X: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
+        """Return c of shape (n, r, q) in ∇ Σ_m a_mk φ_m(x_i) = Σ_j c_ikj w_j."""
+        q, a, waves = self.frequencies.shape[0], coefficients * self._amplitude[:, None], self._waves(X)
+        return waves[:, None, :q] * a[q:].T - waves[:, None, q:] * a[:q].T
+
+    def energies(self, X: np.ndarray, coefficients: np.ndarray, root: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        r, directions = coefficients.shape[1], times(self.frequencies, root)
+        if directions.shape[1] > len(directions):  # lengths are the same in the span of the frequencies
+            directions = np.asarray(np.linalg.qr(directions.T, mode="r")).T
+        factors = np.hstack([coefficients * self._amplitude[:, None], self._directed(coefficients, directions)])
+        values, energies = np.empty((2, X.shape[0], r))
+        for part in slices(X.shape[0], BLOCK_ROWS):
+            found = self._waves(X[part], len(X)) @ factors
+            values[part] = found[:, :r]
+            energies[part] = np.sum(found[:, r:].reshape(len(found), r, -1) ** 2, axis=2)
+        return values, energies
 
     def start(self, rows: int, n_samples: int | None = None) -> _State:
         p, rows = 2 * self.frequencies.shape[0], min(rows, BLOCK_ROWS)
@@ -197,7 +221,7 @@ class FourierBasis(Basis):
         pairs = self._pairs
         gram *= pairs
         if constant is not None:
-            energy = self._turned(gram, self.frequencies @ constant @ self.frequencies.T)
+            energy = self._turned(gram, times(self.frequencies, constant) @ self.frequencies.T)
         elif states[0].scaled is not None:
             scaled = mirror(sum(state.scaled for state in states)) * pairs
             energy = self._turned(scaled, self.frequencies @ self.frequencies.T)
@@ -246,6 +270,12 @@ class RandomPhaseBasis(FourierBasis):
 
     def gradient(self, X: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
         return super().gradient(X, np.tile(coefficients, (2, 1)) * self._mix[:, None])
+
+    def slopes(self, X: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
+        return super().slopes(X, np.tile(coefficients, (2, 1)) * self._mix[:, None])
+
+    def energies(self, X: np.ndarray, coefficients: np.ndarray, root: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return super().energies(X, np.tile(coefficients, (2, 1)) * self._mix[:, None], root)
 
     def finish(self, states: list[Any], constant: np.ndarray | None, sign: float) -> Sums:
         total, *grams = super().finish(states, constant, sign)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from scipy.spatial.distance import cdist
 from sklearn.cluster import KMeans, MiniBatchKMeans
 from sklearn.utils import check_random_state
 
-from kdmaps.bases._base import Basis, Sums, TensorRows, square_root
+from kdmaps.bases._base import Basis, Sums, TensorRows, square_root, times
 from kdmaps.kernels import Kernel
 from kdmaps.utils.blas import add_gram, mirror
 from kdmaps.utils.types import RandomStateLike
@@ -21,6 +22,10 @@ from kdmaps.utils.validation import as_numbers
 #: Jitter ε_W of eq:W-stab relative to the trace of W. With much less, rounding determines the norm of functions where W
 #: is numerically singular, which gives spurious modes with impossible time scales.
 JITTER = 1e-9
+#: Relative size of rounding errors of a metric.
+DIAGONAL = 1e-12
+#: Clusters of wide samples are found in so many random directions: squared distances change by √(2/64) = 18 %.
+DIRECTIONS = 64
 #: Landmarks are chosen among at most this many samples.
 SELECTION_SAMPLES = 10_000
 
@@ -76,7 +81,7 @@ class LandmarkBasis(Basis):
         X = X - self.origin
         if not self.radial:
             return self.kernel(X, self.centred_landmarks)
-        y, zeta = self.kernel.coordinates(X), self.kernel.coordinates(self.centred_landmarks)
+        y, zeta = self.kernel.coordinates(X), self._zeta
         return np.asarray(self.kernel.profile(_squared_distances(y, zeta)))
 
     def gradient(self, X: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
@@ -85,7 +90,7 @@ class LandmarkBasis(Basis):
             parts = [partial @ coefficients for partial in self.kernel.partials(X, self.centred_landmarks)]
             return np.stack(parts, axis=-1)
         # Σ_m a_m g_m (y - ζ_m), without an array that has an axis for landmarks and one for coordinates.
-        y, zeta, T = self.kernel.coordinates(X), self.kernel.coordinates(self.centred_landmarks), self.kernel.linear_map
+        y, zeta, T = self.kernel.coordinates(X), self._zeta, self.kernel.linear_map
         slopes = 2 * np.asarray(self.kernel.profile(_squared_distances(y, zeta), 1))
         (n, d), r = y.shape, coefficients.shape[1]
         pulled = slopes @ (coefficients[:, :, None] * zeta[:, None, :]).reshape(len(zeta), -1)
@@ -115,7 +120,7 @@ class LandmarkBasis(Basis):
     def _step_radial(
         self, state: _State, X: np.ndarray, root_weight: np.ndarray, tensor: TensorRows, constant: np.ndarray | None
     ) -> None:
-        y, zeta = self.kernel.coordinates(X), self.kernel.coordinates(self.centred_landmarks)
+        y, zeta = self.kernel.coordinates(X), self._zeta
         s = _squared_distances(y, zeta)
         values = np.asarray(self.kernel.profile(s))
         if tensor.factor is not None:
@@ -128,7 +133,7 @@ class LandmarkBasis(Basis):
                 return
         if state.cross is None:
             state.cross, state.slopes = np.zeros_like(state.gram), np.zeros_like(state.gram)
-        metric = self.metric(constant)
+        metric, stretched = self.metric(constant)
         self._add_values(state, values, root_weight)
         if self.kernel.log_slope is not None and tensor.scalar is None:
             slopes = values  # g is a multiple of φ, and so is its Gram matrix
@@ -136,19 +141,40 @@ class LandmarkBasis(Basis):
             root = root_weight if tensor.scalar is None else root_weight * np.sqrt(tensor.scalar)
             slopes = (2 * root)[:, None] * self.kernel.profile(s, 1)
             add_gram(state.slopes, slopes)  # type: ignore[arg-type]
-        weighted = s * metric if np.ndim(metric) == 0 else _squared_distances(y @ metric, zeta @ metric)
+        weighted = s * metric if stretched is None else _squared_distances(_scaled(y, metric), stretched)
         weighted *= slopes
         state.cross += weighted.T @ slopes
 
-    def metric(self, constant: np.ndarray | None) -> Any:
-        """Return c if M = TᵀDT = c·1, otherwise a root B with M = BBᵀ; D is `constant`, or the identity for None."""
-        D = np.eye(self.dim) if constant is None else constant
+    @cached_property
+    def _zeta(self) -> np.ndarray:
+        """Landmarks in the coordinates of a radial kernel."""
+        return self.kernel.coordinates(self.centred_landmarks)
+
+    def metric(self, constant: np.ndarray | None) -> tuple[Any, np.ndarray | None]:
+        """Return (c, None) if M = TᵀDT = c·1, otherwise a root B with M = BBᵀ and ζB, for D = `constant` (None is 1).
+
+        B is a matrix, or its diagonal: with D = 1, the metric of a `Metric` with orthogonal directions is diagonal.
+        """
+        D = np.array(1.0) if constant is None else constant
         key = D.tobytes()
         if key not in self._metrics:  # shared by all chunks
-            M = self.kernel.coordinates(self.kernel.coordinates(D).T)
-            scalar = np.array_equal(M, M[0, 0] * np.eye(self.dim))
-            self._metrics[key] = M[0, 0] if scalar else self.kernel.coordinates(square_root(D).T).T
+            self._metrics[key] = self._metric(D)
         return self._metrics[key]
+
+    def _metric(self, D: np.ndarray) -> tuple[Any, np.ndarray | None]:
+        T: Any = self.kernel.linear_map
+        if T.ndim < 2 and D.ndim == 0:
+            squares = T**2 * D
+        else:
+            T = T if T.ndim == 2 else T * np.eye(self.dim)
+            M = T.T @ times(T.T, D).T
+            squares = np.diagonal(M)
+            if np.abs(M - np.diag(squares)).max() > DIAGONAL * squares.max():
+                B = times(T.T, square_root(D))
+                return B, self._zeta @ B
+        if np.ptp(squares) <= DIAGONAL * squares.max():
+            return squares.flat[0], None
+        return np.sqrt(squares), self._zeta * np.sqrt(squares)
 
     def _step_coordinates(
         self, state: _State, X: np.ndarray, root_weight: np.ndarray, tensor: TensorRows, constant: np.ndarray | None
@@ -157,7 +183,9 @@ class LandmarkBasis(Basis):
         root = root_weight if tensor.scalar is None else root_weight * np.sqrt(tensor.scalar)
         partials = self.kernel.partials(X, self.centred_landmarks)
         if constant is None and tensor.factor is None:
-            constant = np.eye(self.dim)
+            constant = np.array(1.0)
+        if constant is not None and constant.ndim == 0:
+            constant = constant * np.eye(self.dim)
         diagonal = constant is not None and np.array_equal(constant, np.diag(np.diagonal(constant)))
         factors: list[tuple[np.ndarray, Any]] = []  # each with the sum to which it contributes
         if constant is not None and not diagonal:
@@ -182,8 +210,8 @@ class LandmarkBasis(Basis):
         if states[0].directed is not None:
             energy += sign * mirror(sum(state.directed for state in states))
         if states[0].cross is not None:
-            metric, zeta = self.metric(constant), self.kernel.coordinates(self.centred_landmarks)
-            zeta = zeta * np.sqrt(metric) if np.ndim(metric) == 0 else zeta @ metric
+            metric, zeta = self.metric(constant)
+            zeta = self._zeta * np.sqrt(metric) if zeta is None else zeta
             S = cdist(zeta, zeta, "sqeuclidean")
             cross = sum(state.cross for state in states)
             slopes = mirror(sum(state.slopes for state in states))
@@ -193,6 +221,11 @@ class LandmarkBasis(Basis):
                 factor = 1.0
             energy += factor * ((cross + cross.T) / 2 - S * slopes / 2)
         return total, gram, energy
+
+
+def _scaled(A: np.ndarray, B: np.ndarray) -> np.ndarray:
+    """Return A B for a matrix B or the diagonal of one."""
+    return A @ B if B.ndim == 2 else A * B
 
 
 def _squared_distances(A: np.ndarray, B: np.ndarray) -> np.ndarray:
@@ -241,11 +274,21 @@ def select_landmarks(
     if method == "kmeans":
         if n == distinct.shape[0]:
             return distinct
-        seed = rng.randint(2**31)
-        if distinct.shape[0] <= 2_000:
-            return KMeans(n, n_init=1, max_iter=50, random_state=seed).fit(distinct).cluster_centers_
-        return MiniBatchKMeans(n, n_init=1, batch_size=2048, random_state=seed).fit(distinct).cluster_centers_
+        return _centres(distinct, n, rng.randint(2**31))
     raise ValueError(f"landmarks must be 'kmeans', 'uniform', 'greedy', 'all' or an array, got {method!r}.")
+
+
+def _centres(X: np.ndarray, n: int, seed: int) -> np.ndarray:
+    """Return the means of n clusters, which are found in fewer random directions if there are many columns."""
+    found: Any = MiniBatchKMeans(n, n_init=1, batch_size=2048, random_state=seed)
+    if len(X) <= 2_000:
+        found = KMeans(n, n_init=1, max_iter=50, random_state=seed)
+    if X.shape[1] <= DIRECTIONS:
+        return found.fit(X).cluster_centers_
+    owner = found.fit_predict(X @ np.random.RandomState(seed).standard_normal((X.shape[1], DIRECTIONS)))
+    members = np.eye(n)[:, owner]
+    members = members[members.any(axis=1)]
+    return members @ X / members.sum(axis=1, keepdims=True)
 
 
 def _pivoted_cholesky(kernel: Kernel, X: np.ndarray, n: int) -> np.ndarray:

@@ -16,6 +16,8 @@ PIECE = 2**16
 FIRST_LAGS = 2**13
 #: Number of first rows used to find the order, and to measure the correlation time.
 FIRST_ROWS, TIMED_ROWS = 5_000, 100_000
+#: Number of first rows after which most columns are known to be no time, and to have many values.
+EARLY_ROWS = 500
 #: Number of columns searched for walkers, and of columns (with the strongest correlation) whose time is measured.
 SEARCHED_COLUMNS, TIMED_COLUMNS = 64, 8
 #: Correlations of n independent rows are normal with standard deviation 1/√n. One lag of 64 columns exceeds 5 standard
@@ -144,14 +146,22 @@ def is_clock(x: np.ndarray) -> bool:
 
     A time may stand still (walkers with the same time) and restart (a trajectory in several pieces).
     """
+    # The first rows of most columns show that it is none: unless they stand still, half of their steps would be equal.
+    if len(x) > EARLY_ROWS and 0 <= _regularity(x[:EARLY_ROWS]) <= 0.5:
+        return False
+    return _regularity(x) > 0.9
+
+
+def _regularity(x: np.ndarray) -> float:
+    """Return the part of the steps, other than 0, that are equal; 1 for a monotonic column, -1 if too few rows move."""
     steps = np.diff(x)
     moving = steps[steps != 0]
     if len(x) < MIN_ROWS or len(moving) < MIN_ROWS // 2:
-        return False
+        return -1.0
     if (moving > 0).all() or (moving < 0).all():
-        return True
+        return 1.0
     usual = np.median(moving)
-    return bool(np.mean(np.abs(moving - usual) <= 1e-6 * np.abs(usual)) > 0.9)
+    return float(np.mean(np.abs(moving - usual) <= 1e-6 * np.abs(usual)))
 
 
 def _ranks(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.spatial import cKDTree
 from scipy.spatial.distance import pdist
+from sklearn.neighbors import NearestNeighbors
 from sklearn.utils import check_random_state
 
 from kdmaps.utils.types import RandomStateLike
@@ -17,6 +18,8 @@ MEDIAN_SAMPLES = 1_000
 #: Size of that subsample. A larger one would dominate the cost of a fit apart from its sums, and a bandwidth does not
 #: need more digits.
 SUBSAMPLE = 500
+#: Up to so many columns, a tree finds the nearest samples; with more, it is faster to compute all distances.
+TREE_COLUMNS = 8
 #: Message for samples whose squared distances overflow.
 OVERFLOW = "Squared distances between samples of X overflow; give X in larger units, so that its numbers are smaller."
 #: Number of samples stored, and number of samples whose nearest neighbours define the radius.
@@ -29,12 +32,15 @@ MARGIN = 0.25
 
 
 def median_distance(
-    X: np.ndarray, sample_weight: np.ndarray | None = None, random_state: RandomStateLike = None
+    X: np.ndarray,
+    sample_weight: np.ndarray | None = None,
+    random_state: RandomStateLike = None,
+    root: np.ndarray | None = None,
 ) -> float:
     """Return the median Euclidean distance over pairs of different samples, weighted by the product of their weights.
 
     Pairs of equal samples are excluded, so that an integer weight is equivalent to repeating the sample. A large X is
-    represented by a random subsample.
+    represented by a random subsample. With a `root`, distances are between rows of X @ root.
     """
     n = X.shape[0]
     weight = np.ones(n) if sample_weight is None else sample_weight
@@ -43,7 +49,8 @@ def median_distance(
         probability = None if sample_weight is None else weight / weight.sum()
         rows = np.sort(rng.choice(n, SUBSAMPLE, replace=sample_weight is not None, p=probability))
         X, weight = X[rows], np.ones(SUBSAMPLE)
-    distances = pdist(np.asarray(X, dtype=np.float64))
+    X = np.asarray(X, dtype=np.float64)
+    distances = pdist(X if root is None else X @ root)
     if sample_weight is None or n > MEDIAN_SAMPLES:
         distances = distances[distances > 0]
         median = np.median(distances) if distances.size else 0.0
@@ -67,6 +74,16 @@ def _weighted_median(values: np.ndarray, weights: np.ndarray) -> float:
     lower = values[np.searchsorted(cumulative, half * (1 - 1e-12))]
     upper = values[min(np.searchsorted(cumulative, half * (1 + 1e-12), side="right"), len(values) - 1)]
     return (lower + upper) / 2
+
+
+def nearest_distances(X: np.ndarray, points: np.ndarray) -> np.ndarray:
+    """Return the distance of each of some points of X to the nearest other point of X."""
+    return np.asarray(neighbors(X, 2).kneighbors(points)[0][:, 1])
+
+
+def neighbors(X: np.ndarray, k: int) -> NearestNeighbors:
+    """Return an index of the k samples nearest to a point."""
+    return NearestNeighbors(n_neighbors=k, algorithm="kd_tree" if X.shape[1] <= TREE_COLUMNS else "brute").fit(X)
 
 
 def resolve_bandwidth(
@@ -99,7 +116,7 @@ class Support:
         kept = X[np.sort(np.random.RandomState(seed).permutation(len(X))[:KEPT])]
         distinct = np.unique(kept, axis=0)
         some = distinct[:: max(1, len(distinct) // MEASURED)]
-        nearest = cKDTree(distinct).query(some, k=2)[0][:, 1] if len(distinct) > 1 else np.zeros(1)
+        nearest = nearest_distances(distinct, some) if len(distinct) > 1 else np.zeros(1)
         return cls(kept, X.min(axis=0), X.max(axis=0), FAR * float(np.quantile(nearest, 0.99)))
 
     def extended(self, bounds: tuple[np.ndarray, np.ndarray] | None) -> Support:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.spatial.distance import cdist
 
-from kdmaps.data.correlation import FIRST_ROWS, MIN_ROWS, is_clock
+from kdmaps.data.correlation import EARLY_ROWS, FIRST_ROWS, MIN_ROWS, is_clock
 from kdmaps.utils.threads import slices
 
 #: Number of columns and of rows listed in a finding.
@@ -91,8 +91,11 @@ class CheckedRows:
 
     @cached_property
     def distinct(self) -> np.ndarray:
-        """Number of distinct values in each column of the head."""
-        return 1 + np.count_nonzero(np.diff(np.sort(self.head, axis=0), axis=0), axis=0)
+        """Number of distinct values in each column of the head; of the first rows alone if these have many."""
+        found = _distinct(self.head[:EARLY_ROWS])
+        few = found <= FEW_VALUES
+        found[few] = _distinct(self.head[:, few])
+        return found
 
     @cached_property
     def distinct_rows(self) -> int:
@@ -109,7 +112,9 @@ class CheckedRows:
     def discrete(self) -> np.ndarray:
         """Columns with few, but more than one, distinct values, unless there are equally few distinct rows."""
         few = (self.distinct <= min(FEW_VALUES, len(self.head) // ROWS_PER_VALUE)) & (self.distinct > 1)
-        return np.flatnonzero(few & (self.distinct < self.distinct_rows)) if len(few) > 1 else np.flatnonzero(few)
+        if len(few) > 1 and few.any():
+            few &= self.distinct < self.distinct_rows
+        return np.flatnonzero(few)
 
     @cached_property
     def one_hot(self) -> np.ndarray:
@@ -123,9 +128,10 @@ class CheckedRows:
     def _is_index(self, j: int) -> bool:
         """Return whether a column is a permutation of consecutive integers, such as the index of shuffled rows."""
         head, n = self.head[:, j], len(self.X)
-        if n < MIN_ROWS or self.distinct[j] < len(head) or not np.array_equal(head, np.rint(head)):
+        if n < MIN_ROWS or not np.array_equal(head[:MIN_ROWS], np.rint(head[:MIN_ROWS])):
             return False
-        return bool(np.ptp(self.X[:, j]) == n - 1)
+        whole = np.array_equal(head, np.rint(head)) and len(np.unique(head)) == len(head)
+        return whole and bool(np.ptp(self.X[:, j]) == n - 1)
 
     def label(self, columns: Iterable[int]) -> tuple[Any, ...]:
         """Return the names of columns, or their numbers if they are not named."""
@@ -211,7 +217,9 @@ def scales(data: CheckedRows) -> Finding | None:
 
 def wrapped_angles(data: CheckedRows) -> Finding | None:
     """Find angles that reach both ends of a turn."""
-    turns = {j: turn for j, x in enumerate(data.head.T) if (turn := _turn(x)) is not None}
+    # Few columns have the range of a turn.
+    wide = np.flatnonzero(np.ptp(data.head, axis=0) > (1 - 2 * REACHED) * 2 * np.pi)
+    turns = {int(j): turn for j in wide if (turn := _turn(data.head[:, j])) is not None}
     columns = [j for j in turns if j not in data.clocks and j not in data.discrete]
     if not columns:
         return None
@@ -250,7 +258,7 @@ def outliers(data: CheckedRows) -> Finding | None:
     distances = cdist(typical, typical)
     neighbours = np.partition(distances, COMPANY, axis=1)[:, COMPANY]
     limit = max(ALONE_PAIRS * np.median(distances), ALONE_NEIGHBOURS * np.median(neighbours))
-    gaps = _gaps(X, np.median(typical, axis=0), limit)
+    gaps = _gaps(X, typical, limit)
     alone = {row: gap for row, gap in gaps.items() if gap > limit > 0}
     if not alone:
         return None
@@ -314,21 +322,30 @@ def _turn(x: np.ndarray) -> str | None:
     return None
 
 
-def _gaps(X: np.ndarray, centre: np.ndarray, limit: float) -> dict[int, float]:
-    """Return the distance to the `COMPANY`-th neighbour for the rows farthest from the centre.
+def _gaps(X: np.ndarray, typical: np.ndarray, limit: float) -> dict[int, float]:
+    """Return the distance to the `COMPANY`-th neighbour for the rows farthest from the centre of typical rows.
 
     Isolated rows between clusters are transitions, not outliers. A row is skipped if it is within the limit of the rows
     next to the centre by the triangle inequality, as all rows of most data sets are.
     """
-    parts = list(slices(len(X), 2**12))
-    radii = np.sqrt(np.concatenate([np.sum((X[part] - centre) ** 2, axis=1) for part in parts]))
-    middle = np.partition(radii, COMPANY)[COMPANY]
-    far = np.argpartition(radii, -min(FARTHEST, len(radii)))[-FARTHEST:]
-    far = far[radii[far] + middle > limit]
+    parts, centre = list(slices(len(X), 2**12)), np.median(typical, axis=0)
+    squares = np.concatenate([_squares(X[part] - centre) for part in parts])
+    middle = np.sqrt(np.partition(_squares(typical - centre), COMPANY)[COMPANY])
+    far = np.flatnonzero(~(np.sqrt(squares, out=squares) + middle <= limit))  # true for distances that overflow
     if not far.size:
         return {}
+    far = far[np.argsort(squares[far], kind="stable")[-FARTHEST:]]
     near = np.concatenate([cdist(X[far], X[part]) for part in parts], axis=1)
     return dict(zip(far.tolist(), np.partition(near, COMPANY, axis=1)[:, COMPANY].tolist(), strict=True))
+
+
+def _squares(rows: np.ndarray) -> np.ndarray:
+    return np.einsum("ij,ij->i", rows, rows)
+
+
+def _distinct(rows: np.ndarray) -> np.ndarray:
+    """Return the number of distinct values in each column."""
+    return 1 + np.count_nonzero(np.diff(np.sort(rows, axis=0), axis=0), axis=0)
 
 
 def _listed(where: Sequence[Any], most: int = MAX_COLUMNS_NAMED) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from kdmaps.bases import Basis, ModeBasis
+from kdmaps.bases import Basis, ModeBasis, square_root
 from kdmaps.data.correlation import integrated_correlation_time
 from kdmaps.data.sources import Sample
 from kdmaps.forms.diffusion import DiffusionTensor
@@ -16,7 +16,7 @@ from kdmaps.utils.threads import map_reduce, slices
 from kdmaps.utils.validation import unit_weight
 
 #: Bytes of work space per block of samples, small compared with a fit.
-BLOCK_BYTES = 2**22
+BLOCK_BYTES = 2**24
 #: A mode whose variance and energy are carried by fewer rows than these is an outlier.
 FEW_VARIANCE, FEW_ENERGY = 6.0, 12.0
 #: A mode whose variance is less than this fraction of its second moment is the constant.
@@ -120,28 +120,32 @@ def rests_on_few_rows(
     few = effective_count(share[:, None] * (values - share @ values) ** 2) < FEW_VARIANCE
     if few.any():
         modes = ModeBasis(basis, together[:, few], np.zeros(np.count_nonzero(few)))
-        few[few] = effective_count(share[:, None] * energies_at(modes, X, tensor, rows)) < FEW_ENERGY
+        few[few] = effective_count(share[:, None] * evaluated_at(modes, X, tensor, rows)[1]) < FEW_ENERGY
     return [bool(own.any()) for own in np.split(few, np.cumsum([part.shape[1] for part in coefficients])[:-1])]
 
 
-def energies_at(modes: ModeBasis, X: np.ndarray, tensor: DiffusionTensor, index: np.ndarray) -> np.ndarray:
-    """Return ∇φ_kᵀ a ∇φ_k at the samples X, which are the rows `index` of all samples; (n, r)."""
-    identity, out = np.eye(modes.n_features), np.empty((len(X), modes.n_features))
+def evaluated_at(
+    modes: ModeBasis, X: np.ndarray, tensor: DiffusionTensor, index: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return φ_k and ∇φ_kᵀ a ∇φ_k at the samples X, which are the rows `index` of all samples; both (n, r)."""
+    identity, values, energies = np.eye(modes.n_features), *np.empty((2, len(X), modes.n_features))
+    root = None if tensor.constant is None else square_root(tensor.constant)
 
     def step(_: None, part: slice) -> None:
-        slopes = modes.gradient(X[part], identity)
         scalar, factor = tensor.rows(X[part], index[part])
-        energy = np.zeros((len(slopes), modes.n_features))
-        if tensor.constant is not None:
-            energy += np.einsum("nkd,nkd->nk", slopes @ tensor.constant, slopes)
+        if root is None:
+            values[part], energy = modes.features(X[part]), np.zeros(1)
+        else:
+            values[part], energy = modes.energies(X[part], identity, root)
         if scalar is not None:
-            energy += scalar[:, None] * np.sum(slopes**2, axis=2)
+            energy = energy + scalar[:, None] * modes.energies(X[part], identity, np.array(1.0))[1]
         if factor is not None:
-            energy += tensor.sign * np.sum((slopes @ factor) ** 2, axis=2)
-        out[part] = np.maximum(energy, 0)
+            slopes = modes.gradient(X[part], identity)
+            energy = energy + tensor.sign * np.sum((slopes @ factor) ** 2, axis=2)
+        energies[part] = np.maximum(energy, 0)
 
     map_reduce(_blocks(modes, X), lambda: None, step)
-    return out
+    return values, energies
 
 
 def values_at(modes: ModeBasis, X: np.ndarray) -> np.ndarray:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from kdmaps.bases import Basis, ModeBasis
+from kdmaps.bases import Basis, FourierBasis, ModeBasis
 from kdmaps.data.inputs import as_source, check_columns, join_trajectories
 from kdmaps.spectrum.modes import Modes
 from kdmaps.utils.frames import aligned, column_names
@@ -37,14 +37,19 @@ class Relevance:
     #: mode k. Rows sum to 1.
     shares: np.ndarray
     overall: np.ndarray  #: (d,): mean of the shares over the modes.
-    #: (d, d): M = E Σ_k ∇φ_k ∇φ_kᵀ/rate_k, in the units of the inputs. With a unit diffusion E|∇φ_k|² = rate_k: every
-    #: mode counts the same.
-    matrix: np.ndarray
+    #: (d, m): F with FFᵀ = M = E Σ_k ∇φ_k ∇φ_kᵀ/rate_k, in the units of the inputs. With a unit diffusion E|∇φ_k|² =
+    #: rate_k: every mode counts the same.
+    factor: np.ndarray
     scales: np.ndarray  #: (d,): standard deviations of the inputs.
     #: (m, d): leading unit eigenvectors u of DMD, D = diag(scales), in rows: the modes change most along Σ_j u_j
     #: x_j/scale_j.
     combinations: np.ndarray
     combination_shares: np.ndarray  #: (m,): their eigenvalues divided by the trace.
+
+    @property
+    def matrix(self) -> np.ndarray:
+        """M, of shape (d, d)."""
+        return self.factor @ self.factor.T
 
     def __repr__(self) -> str:
         order = np.argsort(-self.overall, kind="stable")
@@ -118,36 +123,51 @@ def relevance_at(
     weight = unit_weight(weight, len(X))
     points = np.asarray(X, dtype=np.float64)
     scales = np.sqrt(weight @ (points - weight @ points) ** 2)
-    products = gradient_products(ModeBasis(basis, modes.coefficients, modes.offset), points, weight)
-    matrix = metric_matrix(products, modes)
-    shares = _normalised(np.diagonal(products, axis1=1, axis2=2) * scales**2)
-    values, vectors = np.linalg.eigh(matrix * np.outer(scales, scales))
-    parts = _normalised(np.maximum(values[::-1], 0))
+    products, frame = gradient_products(ModeBasis(basis, modes.coefficients, modes.offset), points, weight)
+    values, vectors = np.linalg.eigh(metric_matrix(products, modes))
+    factor = (vectors if frame is None else frame @ vectors) * np.sqrt(np.maximum(values, 0))
+    if frame is None:
+        squares = np.diagonal(products, axis1=1, axis2=2)
+    else:
+        squares = np.stack([np.einsum("jm,jm->j", frame @ own, frame) for own in products])
+    shares = _normalised(squares * scales**2)
+    rows, deviations, _ = np.linalg.svd((scales[:, None] * factor), full_matrices=False)
+    parts = _normalised(deviations**2)
     kept = min(int(np.searchsorted(np.cumsum(parts), EXPLAINED)) + 1, LEADING, len(parts))
-    rows = vectors.T[::-1][:kept]
+    rows = rows.T[:kept]
     largest = np.take_along_axis(rows, np.argmax(np.abs(rows), axis=1)[:, None], axis=1)
     return Relevance(
         names=tuple(f"x{j + 1}" for j in range(len(scales))) if names is None else tuple(map(str, names)),
         shares=shares,
         overall=shares.mean(axis=0),
-        matrix=matrix,
+        factor=factor,
         scales=scales,
         combinations=rows * np.where(largest < 0, -1.0, 1.0),
         combination_shares=parts[:kept],
     )
 
 
-def gradient_products(modes: ModeBasis, X: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """Return E ∇φ_k ∇φ_kᵀ of every mode, shape (r, d, d), with weights of sum 1."""
-    (r, d), identity = (modes.n_features, X.shape[1]), np.eye(modes.n_features)
+def gradient_products(modes: ModeBasis, X: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
+    """Return E ∇φ_k ∇φ_kᵀ of every mode, shape (r, m, m), with weights of sum 1, and coordinates that span gradients.
+
+    The coordinates are orthonormal columns (d, m): the span of fewer frequencies than inputs; None are the inputs.
+    """
+    r, identity, basis = modes.n_features, np.eye(modes.n_features), modes.basis
+    spanned = isinstance(basis, FourierBasis) and len(basis.frequencies) < X.shape[1]
+    m = len(basis.frequencies) if spanned else X.shape[1]  # type: ignore[attr-defined]
 
     def step(sums: np.ndarray, part: slice) -> None:
-        gradients = modes.gradient(X[part], identity) * np.sqrt(weight[part])[:, None, None]
-        for k in range(r):
-            sums[k] += gradients[:, k].T @ gradients[:, k]
+        slopes = basis.slopes(X[part], modes.coefficients) if spanned else modes.gradient(X[part], identity)  # type: ignore[attr-defined]
+        for k, own in enumerate(np.swapaxes(slopes * np.sqrt(weight[part])[:, None, None], 0, 1)):
+            own = np.ascontiguousarray(own)
+            sums[k] += own.T @ own
 
-    rows = max(1, min(modes.chunk_rows, BLOCK_BYTES // (8 * r * d)))
-    return sum(map_reduce(list(slices(len(X), rows)), lambda: np.zeros((r, d, d)), step))
+    rows = max(1, min(modes.chunk_rows, BLOCK_BYTES // (8 * r * m)))
+    products = sum(map_reduce(list(slices(len(X), rows)), lambda: np.zeros((r, m, m)), step))
+    if not spanned:
+        return products, None
+    frame, directions = np.linalg.qr(basis.frequencies.T)  # type: ignore[attr-defined]
+    return directions @ products @ directions.T, frame
 
 
 def metric_matrix(products: np.ndarray, modes: Modes) -> np.ndarray:

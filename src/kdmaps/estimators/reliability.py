@@ -15,7 +15,7 @@ from kdmaps.diagnostics.evidence import (
     MOST_AFTER_FIT,
     MOST_AFTER_SEARCH,
     Evidence,
-    energies_at,
+    evaluated_at,
     evidence_of,
     values_at,
 )
@@ -60,10 +60,12 @@ def evidence_of_fit(
     if modes.next_coefficients is not None:  # it determines the error of the gap
         coefficients, offset = np.column_stack([coefficients, modes.next_coefficients]), np.append(offset, 0.0)
     projected, X = ModeBasis(basis, coefficients, offset), np.asarray(sample.X, dtype=np.float64)
-    values, settings = values_at(projected, X), (sample, moments.count, trajectories)
+    settings = (sample, moments.count, trajectories)
     if isinstance(form, EnergyForm):
-        found = evidence_of(values, energies_at(projected, X, form.tensor, sample.rows), *settings)
+        values, energies = evaluated_at(projected, X, form.tensor, sample.rows)
+        found = evidence_of(values, energies, *settings)
     else:
+        values = values_at(projected, X)
         later = np.asarray(source.second_frames(sample.rows), dtype=np.float64)  # type: ignore[attr-defined]
         found = evidence_of(values, (values_at(projected, later) - values) ** 2 / 2, *settings, local=False)
     if modes.next_coefficients is not None:

@@ -54,10 +54,11 @@ TensorLike: TypeAlias = ArrayLike | Callable[[np.ndarray], Any] | Factor | None
 class DiffusionTensor:
     """A validated diffusion tensor: constant (the energy then keeps its one-Gram cost) or given per sample.
 
-    In general D(x) = C ± F(x)F(x)ᵀ with a constant part C (`constant`, None is 0), the factor F of `rows` and the sign
-    `sign`; only tangent spaces (`kdmaps.forms.tangent`) have both parts. `value` is the `diffusion` of estimators: None
-    (the identity), a number, (d,) diagonal or (d, d) matrix; per sample (n, d, d), (n, d, k), a `Factor`, or a callable
-    that maps samples (n, d) to such an array, to (n,) scalars or to (n, d) diagonals.
+    In general D(x) = C ± F(x)F(x)ᵀ with a constant part C (`constant`; a number is a multiple of the identity, None is
+    0), the factor F of `rows` and the sign `sign`; only tangent spaces (`kdmaps.forms.tangent`) have both parts.
+    `value` is the `diffusion` of estimators: None (the identity), a number, (d,) diagonal or (d, d) matrix; per sample
+    (n, d, d), (n, d, k), a `Factor`, or a callable that maps samples (n, d) to such an array, to (n,) scalars or to
+    (n, d) diagonals.
     """
 
     sign: float = 1.0
@@ -69,7 +70,7 @@ class DiffusionTensor:
         self.constant: np.ndarray | None = None
         self._value: Any = None
         if value is None:
-            self.constant = np.eye(dim)
+            self.constant = np.array(1.0)
         elif callable(value) or isinstance(value, Factor):
             self._value = value
         else:
@@ -81,6 +82,8 @@ class DiffusionTensor:
 
     def _constant_matrix(self, array: np.ndarray) -> np.ndarray:
         dim = self.dim
+        if array.ndim == 0 and 0 < array < np.inf:
+            return array
         if array.ndim == 0:
             array = np.full(dim, float(array))
         if array.shape == (dim,):
@@ -96,7 +99,7 @@ class DiffusionTensor:
         eigenvalues = np.linalg.eigvalsh(array)
         if eigenvalues[-1] <= 0 or eigenvalues[0] < -1e-10 * eigenvalues[-1]:
             raise ValueError("diffusion must be positive semidefinite and not zero.")
-        return array
+        return array[0, 0] if np.array_equal(array, array[0, 0] * np.eye(dim)) else array
 
     @property
     def per_sample(self) -> bool:
@@ -170,7 +173,8 @@ class DiffusionTensor:
 def mean_diffusion(tensor: DiffusionTensor, X: np.ndarray, index: Index) -> float:
     """Return E tr D(x)/d over the samples `X`, which are rows `index` of the whole array."""
     scalar, factor = tensor.rows(X, index)
-    trace = 0.0 if tensor.constant is None else float(np.trace(tensor.constant))
+    constant = 0.0 if tensor.constant is None else tensor.constant
+    trace = float(np.trace(constant) if np.ndim(constant) else tensor.dim * constant)
     if scalar is not None:
         trace += tensor.dim * float(np.mean(scalar))
     if factor is not None:

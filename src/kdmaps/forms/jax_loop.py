@@ -57,7 +57,7 @@ class JaxLoop:
             if isinstance(self.basis, FourierBasis):
                 sums = _fourier(*rows, self.basis.frequencies, str(self.basis.dtype))
             elif isinstance(self.basis, LandmarkBasis):
-                z, kernel, metric = self.basis.centred_landmarks, self.basis.kernel, self.basis.metric(constant)
+                z, kernel, metric = self.basis.centred_landmarks, self.basis.kernel, self.basis.metric(constant)[0]
                 sums = _landmarks(*rows, z, metric, kernel, constant is not None)
             state["sums"] = sums if state["sums"] is None else jax.tree.map(jnp.add, state["sums"], sums)
 
@@ -110,7 +110,10 @@ def _landmarks(
         slopes = slopes * jnp.sqrt(scalar)[:, None]
     elif kernel.log_slope is not None:
         slopes = values  # as in LandmarkBasis: g is a multiple of φ
-    weighted = s * metric if jnp.ndim(metric) == 0 else _squared_distances(y @ metric, zeta @ metric)
+    if jnp.ndim(metric) == 0:
+        weighted = s * metric
+    else:
+        weighted = _squared_distances(*(a @ metric if jnp.ndim(metric) == 2 else a * metric for a in (y, zeta)))
     sums["slopes"] = _gram(slopes)
     sums["cross"] = (slopes * weighted).T @ slopes
     return sums

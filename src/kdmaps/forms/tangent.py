@@ -13,6 +13,7 @@ from sklearn.neighbors import NearestNeighbors
 
 from kdmaps.bases import TensorRows
 from kdmaps.data import ArraySource, Source
+from kdmaps.data.distances import neighbors
 from kdmaps.exceptions import DataWarning
 from kdmaps.forms.diffusion import DiffusionTensor, TensorLike
 from kdmaps.utils.types import Index
@@ -27,8 +28,6 @@ NEIGHBORS_PER_DIMENSION = 10
 SMALLEST, LARGEST_FRACTION = 20, 0.1
 #: Samples at which the size of the neighbourhoods, the dimension and the floor are estimated.
 PROBES = 500
-#: Up to this many columns, a tree is faster than computing all distances.
-TREE_COLUMNS = 8
 #: Numbers in the work array (samples, neighbours, columns) of a chunk.
 CHUNK_NUMBERS = 2**19
 
@@ -153,7 +152,7 @@ class TangentSpaces:
 
     @cached_property
     def _tree(self) -> NearestNeighbors:
-        return _neighbors(self.samples, self.n_neighbors)
+        return neighbors(self.samples, self.n_neighbors)
 
     def frames(self, X: np.ndarray) -> np.ndarray:
         """Return orthonormal columns that span the tangent space at each point of X (the normal space if `normal`)."""
@@ -180,7 +179,7 @@ class TangentTensor(DiffusionTensor):
         self.dim: int = spaces.samples.shape[1]
         self.spaces, self._frames = spaces, frames
         self.sign: float = -1.0 if spaces.normal else 1.0
-        self.constant = (1.0 if spaces.normal or not spaces.n_neighbors else spaces.floor) * np.eye(self.dim)
+        self.constant = np.array(1.0 if spaces.normal or not spaces.n_neighbors else spaces.floor)
 
     def part(self, index: slice) -> TangentTensor:
         """Return the tensor of these rows of X alone."""
@@ -232,10 +231,6 @@ def checked_tensor(
     return tensor
 
 
-def _neighbors(X: np.ndarray, k: int) -> NearestNeighbors:
-    return NearestNeighbors(n_neighbors=k, algorithm="kd_tree" if X.shape[1] <= TREE_COLUMNS else "brute").fit(X)
-
-
 def _neighborhoods(
     samples: np.ndarray, tree: NearestNeighbors, X: np.ndarray, k: int
 ) -> Iterator[tuple[slice, np.ndarray]]:
@@ -256,7 +251,7 @@ def _smaller_product(deviations: np.ndarray) -> np.ndarray:
 def _mean_spectra(X: np.ndarray, sizes: list[int]) -> list[np.ndarray]:
     """Return variances along principal components of neighbourhoods of each size, descending, averaged over probes."""
     probes = X[np.linspace(0, len(X) - 1, min(PROBES, len(X))).astype(int)]
-    tree, spectra = _neighbors(X, max(sizes)), []
+    tree, spectra = neighbors(X, max(sizes)), []
     for k in sizes:
         total = np.zeros(X.shape[1])
         for _, deviations in _neighborhoods(X, tree, probes, k):

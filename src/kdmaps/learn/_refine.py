@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from kdmaps.bases import ModeBasis, TensorRows
+from kdmaps.bases import ModeBasis, TensorRows, times
 from kdmaps.forms.diffusion import DiffusionTensor
 from kdmaps.forms.energy import EnergyForm
 from kdmaps.kernels import Kernel, Metric
@@ -290,7 +290,7 @@ class TensorInCoordinates(DiffusionTensor):
 
     def __init__(self, tensor: DiffusionTensor, X: np.ndarray, root: np.ndarray):
         self.dim, self.sign = tensor.dim, tensor.sign
-        self.constant = None if tensor.constant is None else root.T @ tensor.constant @ root
+        self.constant = None if tensor.constant is None else times(root.T, tensor.constant) @ root
         self._tensor, self._X, self._root = tensor, X, root
 
     def rows(self, X: np.ndarray, index: Index) -> TensorRows:

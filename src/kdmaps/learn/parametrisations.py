@@ -21,6 +21,7 @@ from kdmaps.bases import (
     cos_sin,
     pair_blocks,
     square_root,
+    times,
 )
 from kdmaps.forms.moments import generator_moments
 from kdmaps.kernels import Kernel, Mixture, simplex_floor, softmax
@@ -147,7 +148,7 @@ def frequency_adjoint(samples: Samples, basis: FourierBasis, statistics: Statist
     pairs = np.outer(amplitude, amplitude)
     result = np.zeros_like(W)
     grams = np.empty_like(adjoint.grams)
-    metric = None if constant is None else W @ constant @ W.T * pairs[:q, :q]
+    metric = None if constant is None else times(W, constant) @ W.T * pairs[:q, :q]
     for out, by_gram, by_energy in zip(grams, adjoint.grams, adjoint.energies, strict=True):
         np.multiply(by_gram, pairs, out=out)
         if metric is not None:
@@ -159,7 +160,7 @@ def frequency_adjoint(samples: Samples, basis: FourierBasis, statistics: Statist
             minus * np.einsum("cij,cij->ij", adjoint.energies[:, *turned], statistics.grams[:, *plain])
             for minus, turned, plain in _blocks(q)
         )
-        result += (by_metric + by_metric.T) @ W @ constant
+        result += times((by_metric + by_metric.T) @ W, constant)
     totals = adjoint.totals * amplitude
 
     def start() -> _Work:
@@ -369,7 +370,7 @@ def _metric_root(samples: Samples) -> Any:
     D = diffusion.constant
     if D is None:
         return 1.0
-    return np.sqrt(D[0, 0]) if np.array_equal(D, D[0, 0] * np.eye(len(D))) else square_root(D)
+    return square_root(D)
 
 
 class Dictionary(_LandmarkMixture):

@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from operator import attrgetter
 
 import numpy as np
-from scipy.spatial import cKDTree
 
+from kdmaps.data.distances import nearest_distances
 from kdmaps.kernels import Kernel, Metric, make_kernel
 from kdmaps.selection.candidate import Candidate, Stage, Trial, trial_of
 from kdmaps.selection.evaluation import SearchData
@@ -160,7 +160,7 @@ def _search_range(data: SearchData, plan: SearchPlan, run: Run) -> SearchRange:
 def _bandwidth_ends(data: SearchData) -> tuple[float, float]:
     """Return the narrowest and the widest bandwidth for these samples."""
     X = np.unique(data.typical.X, axis=0)
-    spacing = float(np.median(cKDTree(X).query(X, k=2)[0][:, 1])) if len(X) > 1 else data.median
+    spacing = float(np.median(nearest_distances(X, X))) if len(X) > 1 else data.median
     narrowest = min(max(NARROWEST * data.median, NEIGHBOURS * spacing), data.median)
     return narrowest, WIDEST * data.median
 

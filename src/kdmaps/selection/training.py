@@ -100,11 +100,12 @@ class Training:
         rows = np.sort(np.random.RandomState(self.seed).permutation(len(self.X))[:TYPICAL_SAMPLES])
         X, weight = np.asarray(self.X[rows], dtype=np.float64), None if self.X_weight is None else self.X_weight[rows]
         share = unit_weight(weight, len(X))
-        matrix = metric_matrix(gradient_products(ModeBasis(basis, modes.coefficients, modes.offset), X, share), modes)
+        products, frame = gradient_products(ModeBasis(basis, modes.coefficients, modes.offset), X, share)
+        matrix = metric_matrix(products, modes)
         if not np.all(np.isfinite(matrix)) or not np.trace(matrix) > 0:
             return None
-        root = metric_root(matrix)
-        return root * (self.median / median_distance(X @ root, weight, self.seed))
+        root = metric_root(matrix, frame)
+        return root * (self.median / median_distance(X, weight, self.seed, root))
 
     def moments(self, basis: Basis) -> tuple[Moments, Moments]:
         """Return the sums over these samples and over the test samples."""
@@ -113,14 +114,18 @@ class Training:
         return train, test
 
 
-def metric_root(matrix: np.ndarray) -> np.ndarray:
+def metric_root(matrix: np.ndarray, frame: np.ndarray | None = None) -> np.ndarray:
     """Return H = U diag(√v), M = U diag(v) Uᵀ with its largest eigenvalue made 1 and none below `FLOOR`.
 
-    The columns are in the order of their importance: the first coordinates of a Sobol sequence are its best.
+    The columns are in the order of their importance: the first coordinates of a Sobol sequence are its best. The matrix
+    may be in the coordinates of a frame (d, m) of orthonormal columns.
     """
     values, vectors = np.linalg.eigh(matrix)
-    values = np.maximum(values[::-1] / values[-1], FLOOR)
-    return vectors[:, ::-1] * np.sqrt(values)
+    values, vectors = np.maximum(values[::-1] / values[-1], FLOOR), vectors[:, ::-1]
+    if frame is None:
+        return vectors * np.sqrt(values)
+    rest = np.linalg.qr(frame, mode="complete")[0][:, len(values) :]
+    return np.hstack([frame @ vectors * np.sqrt(values), rest * np.sqrt(FLOOR)])
 
 
 class _SetFit(NamedTuple):
