@@ -175,15 +175,14 @@ class FitSummary:
             interval = f" ({show_interval(self.uncertainty.timescale_intervals[0])})"
         return f"{self.timescales[0]:.4g}{unit}{interval}"
 
-    def verdict(self, n_states: int | None = None, n_warnings: int = 0) -> str:
-        """Return the result in one line; `n_states` is 0 if the modes have no plateaus and None if it is unknown."""
+    def verdict(self, states: str = "", n_warnings: int = 0) -> str:
+        """Return the result in one line; `states` is the number of states in words, or empty."""
         failed, checks = sum(not check.passed for check in self.checks), len(self.checks)
         outcome = f"{failed} of {checks} checks failed" if failed else "all checks passed"
         if n_warnings and not failed:
             outcome += f", {n_warnings} warning{'s' if n_warnings > 1 else ''}"
-        found = {None: "", 0: "No separate states; "}.get(n_states, f"{n_states} states; ")
-        process = "exchange" if n_states else "relaxation"
-        return f"{found}{'slowest' if found else 'Slowest'} {process} {self.slowest}; {outcome}."
+        process = f"{states}; slowest exchange" if states else "Slowest relaxation"
+        return f"{process} {self.slowest}; {outcome}."
 
     @property
     def lag_time(self) -> str:

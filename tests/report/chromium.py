@@ -3,6 +3,7 @@
 import base64
 import json
 import os
+import re
 import select
 import shutil
 import subprocess
@@ -101,12 +102,40 @@ class Page:
 
     def press(self, key):
         codes = {"Tab": 9, "Escape": 27, "ArrowRight": 39, "ArrowLeft": 37, "ArrowUp": 38, "ArrowDown": 40, "Enter": 13}
-        text = {"text": "\r"} if key == "Enter" else {}
+        text = {"text": "\r"} if key == "Enter" else {"text": key} if len(key) == 1 else {}
         for kind in ("keyDown", "keyUp"):
-            self.send("Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode=codes[key], **text)
+            self.send(
+                "Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode=codes.get(key, 0), **text
+            )
 
     def move(self, x, y):
         self.send("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
+
+    def drag(self, start, end):
+        """Press the left button, move, and release."""
+        middle = tuple((a + b) / 2 for a, b in zip(start, end, strict=True))
+        steps = [("mousePressed", start), ("mouseMoved", middle), ("mouseMoved", end), ("mouseReleased", end)]
+        self.move(*start)
+        for kind, (x, y) in steps:
+            self.send("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", buttons=1, clickCount=1)
+
+    def downloaded(self, folder, seconds=10):
+        """The text of the only file in a folder, as soon as it is complete."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            files = [file for file in folder.iterdir() if file.suffix != ".crdownload"]
+            if files and files[0].stat().st_size:
+                return files[0].read_text()
+            self.run("new Promise(done => setTimeout(done, 50))")
+        raise AssertionError("no file was downloaded")
+
+    def print(self):
+        """Sizes in bytes of the drawing commands of each printed page."""
+        document = base64.b64decode(self.send("Page.printToPDF", printBackground=True)["data"])
+        objects = dict(re.findall(rb"\n(\d+) 0 obj\s(.*?)\sendobj", document, re.DOTALL))
+        pages = [content for content in objects.values() if re.search(rb"/Type\s*/Page\b", content)]
+        numbers = [re.search(rb"/Contents (\d+) 0 R", content)[1] for content in pages]
+        return [len(objects[number]) for number in numbers]
 
     def picture(self, whole=True):
         """The page as PNG."""

@@ -15,6 +15,7 @@ import kdmaps
 from kdmaps.certificates import Certificate, cv_consistency
 from kdmaps.kernels import Metric, Mixture
 from kdmaps.report import render_report, write_report
+from kdmaps.summary import summarise
 from shared import GRID, adaptive, known_warning
 
 # Pages of small fits: three modes of 300 samples, of a Gaussian law for which any wide kernel will do.
@@ -148,6 +149,20 @@ def test_states(X, search):
         start = cells.index(f"{population:.1%}")
         assert cells[start + 3] == ", ".join(str(typical) for typical in row if typical >= 0)
         assert cells[start + 4 : start + 6] == [f"{value:.4g}" for value in X[row[0]]]
+
+
+def test_verdict(X, search, bars, monkeypatch):
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "86400")
+    page = render_report(search, X, uncertainty=bars, notes="Run 7 of `a.py`.\n\nSecond part.", warnings=[])
+    text = "".join(Tree(page).texts["p"])
+    low, high = bars.timescale_intervals[0]
+    assert f"slowest exchange {search.timescales_[0]:.4g} ({low:.3g} – {high:.3g});" in text
+    checks = summarise(search, uncertainty=bars).checks
+    failed = sum(not check.passed for check in checks)
+    assert (f"{failed} of {len(checks)} checks failed" if failed else "all checks passed") in text
+    assert "2 January 1970" in text
+    assert "Run 7 of a.py." in text
+    assert page.index("slowest exchange") < page.index("Run 7 of") < page.index('id="samples"')
 
 
 def test_order_of_sections(X, search):

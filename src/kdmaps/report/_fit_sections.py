@@ -14,7 +14,7 @@ from kdmaps.report._points import MAX_COLUMNS, explorer
 from kdmaps.report._program import fingerprint, program, show_argument
 from kdmaps.report._subject import ENERGY_SAMPLES, MODE_SAMPLES, Subject
 from kdmaps.report.sections import Beside, Code, Explorer, Figure, Heading, Items, Section, Table, Text
-from kdmaps.report.text import implied_table, lag_sentences, state_sentences, state_table
+from kdmaps.report.text import count_states, implied_table, lag_sentences, state_sentences, state_table
 from kdmaps.summary import describe_independence, list_relevant
 
 #: Largest number of consecutive frames in the figure of modes against time.
@@ -161,7 +161,7 @@ def states(subject: Subject) -> Section | None:
     return Section(
         "states",
         "States",
-        f"{len(found.populations)} states with populations {populations}.",
+        f"{count_states(found)} with populations {populations}.",
         [Table("states", titles, table), *map(Text, state_sentences(found, subject.summary.rates))],
     )
 

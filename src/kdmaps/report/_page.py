@@ -19,7 +19,7 @@ from kdmaps.estimators.transformer import ModeTransformer
 from kdmaps.report._fit_sections import SECTIONS
 from kdmaps.report._subject import Subject, checked_draw, checked_names
 from kdmaps.report.sections import render_page
-from kdmaps.report.text import clear_states
+from kdmaps.report.text import count_states
 from kdmaps.summary import summarise
 from kdmaps.uncertainty import Uncertainty
 from kdmaps.utils.files import replacing
@@ -141,7 +141,7 @@ def render_report(
     shown = summary.warnings if warnings is None else warnings
     return render_page(
         title,
-        summary.verdict(clear_states(subject.states), len(shown)),
+        summary.verdict(count_states(subject.states), len(shown)),
         [section(subject) for section in SECTIONS],
         facts=_facts(subject),
         warnings=shown,

@@ -38,4 +38,5 @@ def explorer(subject: Subject) -> dict[str, Any]:
         "states": None if states is None else states.memberships_at(modes).argmax(axis=1).tolist(),
         "panels": [plane, *([first] if len(first) == 2 else []), *([] if time is None else [[time, 0]])],
         "time": time,
+        "inputs": {r + len(drawn) + place: j for place, j in enumerate(kept)},  # columns of X
     }

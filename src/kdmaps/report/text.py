@@ -87,9 +87,11 @@ def state_sentences(states: CoarseStates, rates: np.ndarray) -> list[str]:
     return found
 
 
-def clear_states(states: CoarseStates | None) -> int | None:
-    """Return the number of states, 0 if the modes lack plateaus, and None if states are unknown."""
-    return None if states is None else len(states.populations) * int(_inside(states) >= FEW_INSIDE)
+def count_states(states: CoarseStates | None) -> str:
+    """Return "3 states", or "3 weakly separated states" if the modes lack plateaus; "" if states are unknown."""
+    if states is None:
+        return ""
+    return f"{len(states.populations)} {'' if _inside(states) >= FEW_INSIDE else 'weakly separated '}states"
 
 
 def _inside(states: CoarseStates) -> float:
