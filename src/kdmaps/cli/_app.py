@@ -19,7 +19,7 @@ from kdmaps.cli._options import in_options
 #: shells).
 FOUND, USER_ERROR, INTERRUPTED = 1, 2, 130
 #: Order of the commands in `kdmaps --help`.
-ORDER = ("check", "fit", "transform", "inspect", "states", "compare", "export", "demo")
+ORDER = ("check", "fit", "transform", "inspect", "states", "forecast", "compare", "export", "demo")
 
 
 class _Commands(TyperGroup):

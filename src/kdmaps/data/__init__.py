@@ -1,6 +1,7 @@
 """Samples: arrays, streams, files, trajectories and Dask as sources; tables of modes written to files."""
 
 from kdmaps.data.check import check_data
+from kdmaps.data.delays import delays
 from kdmaps.data.files import TABLE_FORMATS, make_writer, open_table, open_tables, read_column
 from kdmaps.data.findings import Finding
 from kdmaps.data.formats.trajectories import DESCRIPTORS
@@ -22,6 +23,7 @@ __all__ = [
     "angles",
     "as_source",
     "check_data",
+    "delays",
     "gather",
     "make_writer",
     "open_table",

@@ -1,11 +1,13 @@
 """Analysis of trajectories: lags and their tests, coarse states, committors, passage times, diffusion constants."""
 
 from kdmaps.dynamics._diffusion import ClockComparison, LagComparison, compare_clocks, compare_with_trajectory
+from kdmaps.dynamics._forecast import forecast
 from kdmaps.dynamics._koopman import Koopman, KoopmanTrust, koopman
 from kdmaps.dynamics._passage import Committor, PassageTimes, committor, mean_first_passage_times
 from kdmaps.dynamics._states import CoarseStates, coarse_states, suggest_states
 from kdmaps.dynamics._timescales import implied_timescales
 from kdmaps.dynamics._validation import ChapmanKolmogorov, Validation, chapman_kolmogorov, validate
+from kdmaps.estimators.forecast import Forecast
 from kdmaps.selection.lag import ImpliedTimescales, LagChoice, choose_lag
 
 __all__ = [
@@ -13,6 +15,7 @@ __all__ = [
     "ClockComparison",
     "CoarseStates",
     "Committor",
+    "Forecast",
     "ImpliedTimescales",
     "Koopman",
     "KoopmanTrust",
@@ -26,6 +29,7 @@ __all__ = [
     "committor",
     "compare_clocks",
     "compare_with_trajectory",
+    "forecast",
     "implied_timescales",
     "koopman",
     "mean_first_passage_times",

@@ -13,9 +13,10 @@ from kdmaps.bases import Basis, ModeBasis
 from kdmaps.data.distances import Support
 from kdmaps.data.inputs import as_source, check_columns, is_array_like, join_trajectories
 from kdmaps.data.pairs import make_pairs
-from kdmaps.data.sources import ArraySource, Source
+from kdmaps.data.sources import ArraySource, Source, gather
 from kdmaps.diagnostics.trust import Trust
 from kdmaps.estimators.fit import Fit, PartialState
+from kdmaps.estimators.forecast import Fitted, Forecast, checked_steps, make_forecast
 from kdmaps.estimators.model_files import save_model
 from kdmaps.exceptions import UnreliableModesWarning
 from kdmaps.forms.diffusion import is_per_sample
@@ -202,29 +203,39 @@ class ModeTransformer(ArrayTransformer, auto_wrap_output_keys=None):  # type: ig
         time: float,
         at: SamplesLike = None,
         sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
     ) -> np.ndarray:
         """Predict E[f(X_t) | X_0 = x] for an observable f known at samples of the stationary law.
 
         The semigroup acts on the modes by e^{-rate·t}: E[f(X_t) | X_0 = x] ≈ E f + Σ_k ⟨f, φ_k⟩ e^{-rate_k t} φ_k(x).
         The part of f outside the modes is assumed to have decayed.
 
+        With `reversible=False`, the Koopman operator of pairs of frames is applied once for each lag, on the modes or
+        on all features, whichever predicts held-out blocks of X better. `kdmaps.dynamics.forecast` returns the same
+        with error bars and the horizon.
+
         Parameters
         ----------
         X : array-like of shape (n_samples, d)
-            Samples, e.g. the training samples.
+            Samples, e.g. the training samples; with `reversible=False` frames in temporal order.
         values : array-like of shape (n_samples,) or (n_samples, m)
             f at these samples.
         time : float
-            t ≥ 0, in the units of the time scales.
+            t ≥ 0, in the units of the time scales; with `reversible=False` a multiple of the lag.
         at : array-like of shape (n_points, d), optional
             The points x; by default X.
         sample_weight : array-like of shape (n_samples,), optional
             Weights with which X represents the stationary law.
+        groups : array-like of shape (n_samples,), optional
+            Trajectory of each frame, for `reversible=False`.
 
         Returns
         -------
         expectation : ndarray of shape (n_points,) or (n_points, m)
         """
+        check_is_fitted(self)
+        if self.right_modes_ is not None:
+            return self._forecast(X, values, time, at, sample_weight, groups).values[0]
         phi = self._modes_at(X)
         values = checked_values(values, len(phi))
         weight = checked_weight(sample_weight, phi)
@@ -233,6 +244,27 @@ class ModeTransformer(ArrayTransformer, auto_wrap_output_keys=None):  # type: ig
         overlaps = (phi * weight[:, None]).T @ (values - mean)
         points = phi if at is None else self._modes_at(at)
         return mean + (points * np.exp(-self.rates_ * checked_time(time))) @ overlaps
+
+    def _forecast(
+        self,
+        X: SamplesLike,
+        values: ArrayLike,
+        times: Any,
+        at: SamplesLike = None,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+    ) -> Forecast:
+        """Forecast observables at multiples of the lag, as `kdmaps.dynamics.forecast`."""
+        clock = self.modes_.clock
+        steps = checked_steps(times, clock)
+        X, groups, _ = join_trajectories(X, groups, sample_weight)
+        source = checked_source(self, X)
+        frames, weight = gather(source), checked_weight(sample_weight, source)
+        points = frames if at is None else gather(checked_source(self, join_trajectories(at)[0]))
+        fitted: Any = getattr(self, "best_estimator_", self)
+        moments = None if self.right_modes_ is None else self.moments_
+        model = Fitted(self.basis_, clock, len(self.rates_), fitted.regularization, moments)
+        return make_forecast(model, frames, checked_values(values, len(frames)), steps, points, groups, weight)
 
     def score(
         self,

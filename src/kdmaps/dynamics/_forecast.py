@@ -1,0 +1,59 @@
+"""Forecasts of observables with error bars and a horizon."""
+
+from __future__ import annotations
+
+from numpy.typing import ArrayLike
+
+from kdmaps.dynamics._timescales import check_lag
+from kdmaps.estimators.forecast import Forecast
+from kdmaps.estimators.transformer import ModeTransformer
+from kdmaps.utils.types import SamplesLike
+
+
+def forecast(
+    model: ModeTransformer,
+    X: SamplesLike,
+    values: ArrayLike,
+    times: float | ArrayLike,
+    at: SamplesLike = None,
+    *,
+    groups: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+) -> Forecast:
+    """Forecast observables, E[h(x_{t+time}) | x_t], with error bars and the horizon of the forecasts.
+
+    The Koopman operator is applied once for each lag, on the modes or on all features with one of several
+    regularizations. For each time, the one with the smallest error on held-out blocks of X is used. The operator of a
+    model fitted with `reversible=False` comes from its training frames, the observables from X.
+
+    Parameters
+    ----------
+    model : fitted estimator, with a lag
+    X : array-like of shape (n_frames, d), list of such arrays, path of a file
+        Frames at equal time steps, e.g. the training data.
+    values : array-like of shape (n_frames,) or (n_frames, m)
+        The observable, or m observables, at these frames.
+    times : float or ascending array-like
+        Multiples of the lag, in the unit of `time_step`. Other times are refused.
+    at : array-like of shape (n_points, d), optional
+        The present states; by default X.
+    groups, sample_weight : array-like of shape (n_frames,), optional
+        Trajectory of each frame, and its weight; pairs stay in one trajectory and have the weight of their first frame.
+
+    Returns
+    -------
+    Forecast
+
+    Examples
+    --------
+    >>> import numpy as np, kdmaps
+    >>> X = np.sin(0.2 * np.arange(600))[:, None] + [0, 0.1] * np.random.default_rng(0).normal(size=(600, 2))
+    >>> X = kdmaps.data.delays(X[:, :1], 2)
+    >>> settings = {"kernel": "gaussian", "bandwidth": 3.0, "regularization": 1e-6, "random_state": 0}
+    >>> m = kdmaps.KernelDiffusionMap(2, lag=1, reversible=False, **settings).fit(X)
+    >>> later = kdmaps.dynamics.forecast(m, X, X[:, 0], [1, 10], at=X[-1:])
+    >>> bool(abs(later.values[1, 0] - np.sin(0.2 * 609)) < 0.01)
+    True
+    """
+    check_lag(model)
+    return model._forecast(X, values, times, at, sample_weight, groups)

@@ -1,0 +1,152 @@
+"""Forecasts against exact conditional expectations and explicit regressions."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+import kdmaps
+from commands import run
+from experiments.driven import rotating_ou
+from kdmaps.dynamics import forecast
+from kdmaps.utils.warn import muted
+
+STEP, SPEED = 0.1, -5.0
+
+
+def fit(X, n_components=4, bandwidth=6.0, **options):
+    settings = {"kernel": "gaussian", "lag": 1, "reversible": False, "regularization": 1e-4, "random_state": 0}
+    with muted():  # of the fit, not of what is tested here
+        settings |= {"n_features": 100, "bandwidth": bandwidth, **options}
+        return kdmaps.KernelDiffusionMap(n_components, **settings).fit(X)
+
+
+@pytest.fixture(scope="module")
+def spiral():
+    return rotating_ou(10_000, seed=0, speed=SPEED, time_step=STEP).X
+
+
+@pytest.fixture(scope="module")
+def model(spiral):
+    return fit(spiral, time_step=STEP)
+
+
+def exact(starts, time):
+    z = (np.asarray(starts) @ [1, 1j]) * np.exp((-1 + 1j * SPEED) * time)
+    return np.column_stack([z.real, z.imag])
+
+
+def test_direction_of_time(model, spiral):
+    """From (1, 0), e^{-0.1}(cos 0.5, -sin 0.5) = (0.794, -0.434); functions of one end only give (0.965, 0)."""
+    got = model.predict_expectation(spiral, spiral, STEP, at=[[1.0, 0.0]])
+    # A trajectory of 1000 relaxation times determines the rates to 0.032, and means to √(2/1000) = 0.045.
+    assert_allclose(got, [[0.794, -0.434]], atol=0.03)
+    assert_allclose(got, exact([[1.0, 0.0]], STEP), atol=0.03)
+
+
+def test_expectations_errors_and_horizon(model, spiral):
+    starts = np.array([[1.0, 0.0], [0.0, -1.5], [-1.0, 1.0]])
+    found = forecast(model, spiral, spiral, [0.1, 0.5, 1.0, 4.0], at=starts)
+    truth = np.array([exact(starts, time) for time in found.times])
+    assert_allclose(found.values, truth, atol=0.1)
+    # A jackknife of six blocks has an error of a third; of 24 numbers, nearly all lie within three errors.
+    assert np.mean(np.abs(found.values - truth) < 3 * found.errors + 1e-12) > 0.8
+    assert (found.errors < 0.1).all()
+    # The noise that is left after a time t has the variance 1 - e^{-2t}.
+    assert_allclose(
+        found.rmse[:3] / found.spread, np.sqrt(1 - np.exp(-2 * found.times[:3]))[:, None] * [1, 1], rtol=0.05
+    )
+    assert found.skill[0] == pytest.approx(np.exp(-0.2), abs=0.03)
+    assert 1 < found.horizon < 6
+    assert f"{found.horizon:.4g}" in repr(found)
+    again = model.predict_expectation(spiral, spiral, 0.5, at=starts)
+    assert_allclose(again, found.values[1])
+
+
+def test_nonlinear_observable_and_shape(model, spiral):
+    """E[|z_t|²] = 2 + e^{-2t}(|z|² - 2)."""
+    radius = np.sum(spiral**2, axis=1)
+    found = forecast(model, spiral, radius, 0.3, at=[[2.0, 1.0]])
+    assert found.values.shape == found.errors.shape == (1, 1)
+    assert_allclose(found.values, 2 + np.exp(-0.6) * 3, atol=0.3)
+
+
+def test_deterministic_system_uses_all_features():
+    """A pendulum without noise: modes are few, all features nearly exact."""
+    t = 0.1 * np.arange(3000)
+    X = np.column_stack([np.sin(t) + 0.3 * np.sin(2.7 * t), np.cos(t) + 0.3 * np.cos(2.7 * t)])
+    X = kdmaps.data.delays(X, 3, step=5)
+    model = fit(X[:2000], 4, 3.0, regularization=1e-5)
+    found = forecast(model, X[:2000], X[:2000, 0], [1, 10], at=X[2000:])
+    assert found.methods == ["all features", "all features"]
+    assert_allclose(found.values[1, :-10], X[2010:, 0], atol=0.02)
+    assert found.horizon == np.inf
+
+
+def test_held_out_errors_are_honest(spiral):
+    """Noise that nothing predicts: skill 0, horizon of one lag, not the skill of the fit."""
+    X = np.random.default_rng(0).normal(size=(1500, 2))
+    found = forecast(fit(X, 3, 1.0), X, X, [1, 2])
+    assert (found.skill < 0.01).all()
+    assert found.horizon == 1
+
+
+def test_few_frames_use_the_modes(model, spiral):
+    found = forecast(model, spiral[:40], spiral[:40], STEP, at=[[1.0, 0.0]])
+    assert found.methods == ["modes"]
+    assert np.isnan(found.errors).all()
+    assert np.isfinite(found.values).all()
+
+
+def test_trajectories_are_not_joined(spiral):
+    """Shuffling whole trajectories changes nothing; interleaving them, with groups, neither."""
+    parts = np.split(spiral[:6000], 3)
+    model = fit(parts, time_step=STEP)
+    found = forecast(model, parts, np.concatenate(parts), STEP, at=parts[0][:5])
+    groups = np.tile([0, 1, 2], 2000)
+    mixed = np.stack(parts, axis=1).reshape(-1, 2)
+    again = forecast(model, mixed, mixed, STEP, at=parts[0][:5], groups=groups)
+    assert_allclose(again.values, found.values, rtol=1e-6, atol=1e-8)
+
+
+def test_reversible_model_and_times(model, spiral):
+    reversible = fit(spiral, reversible=True, time_step=STEP)
+    found = forecast(reversible, spiral, spiral, STEP, at=[[1.0, 0.0]])
+    assert_allclose(found.values[0], [[0.794, -0.434]], atol=0.03)
+    with pytest.raises(ValueError, match="multiple of the lag"):
+        model.predict_expectation(spiral, spiral, 0.15)
+    for wrong in (0.0, -0.1, np.nan, [0.2, 0.1], "soon"):
+        with pytest.raises(ValueError, match="time"):
+            forecast(model, spiral, spiral, wrong)
+    with pytest.raises(ValueError, match="without a lag"):
+        forecast(kdmaps.KernelDiffusionMap(2, random_state=0).fit(spiral[:300]), spiral, spiral, 1.0)
+
+
+def test_command(model, spiral, tmp_path):
+    frame = pd.DataFrame(spiral[:3000], columns=["x", "y"]).assign(r=np.sum(spiral[:3000] ** 2, axis=1))
+    frame.to_csv(tmp_path / "data.csv", index=False)
+    named = fit(frame[["x", "y"]], time_step=STEP)
+    named.save(tmp_path / "model.npz")
+    out = tmp_path / "out.csv"
+    result = run("forecast", tmp_path / "model.npz", tmp_path / "data.csv", "--time", "0.1,1", "--out", out)
+    assert result.exit_code == 0, result.output
+    table = pd.read_csv(out)
+    assert list(table) == ["time", "row", "x", "x_error", "y", "y_error"]
+    expected = forecast(named, frame[["x", "y"]], frame[["x", "y"]], [0.1, 1.0], at=frame[["x", "y"]].iloc[-1:])
+    assert_allclose(table[["x", "y"]], expected.values[:, 0], atol=1e-5)
+    assert_array_equal(table["row"], 2999)
+    assert "skill" in result.stdout
+    other = run("forecast", tmp_path / "model.npz", tmp_path / "data.csv", "--values", "r", "--out", out)
+    assert other.exit_code == 0, other.output
+    assert "r_error" in pd.read_csv(out)
+    wrong = run("forecast", tmp_path / "model.npz", tmp_path / "data.csv", "--time", "0.15", "--out", out)
+    assert wrong.exit_code == 2
+    assert "multiple of the lag" in wrong.output
+
+
+def test_search_predicts_too(spiral):
+    search = kdmaps.KernelSearchCV(2, lag=1, time_step=STEP, reversible=False, n_features=40, bandwidths=[4.0, 8.0])
+    search.set_params(families=["gaussian"], regularizations=[1e-4], random_state=0)
+    with muted():
+        search.fit(spiral[:3000])
+    assert_allclose(search.predict_expectation(spiral, spiral, STEP, at=[[1.0, 0.0]]), [[0.794, -0.434]], atol=0.05)
