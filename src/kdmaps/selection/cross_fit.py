@@ -11,7 +11,7 @@ import numpy as np
 
 from kdmaps.forms.moments import Moments
 from kdmaps.selection.folds import united
-from kdmaps.spectrum.iteration import STEPS, FoldPath, cross_fit_path
+from kdmaps.spectrum.iteration import STEPS, FoldPath, cross_fit_path, seen_directions
 from kdmaps.spectrum.path import RegularizationPath
 from kdmaps.spectrum.pencil import rounding_variance
 from kdmaps.utils.threads import check_cancelled, map_ordered
@@ -134,6 +134,11 @@ class Operators:
         if len(values) < n_components or np.any(values <= rounding_variance(self.moments, self.features(a))):
             return None
         return values, a / np.sqrt(np.einsum("mk,mk->k", a, self.covariance @ a))
+
+
+def seen_frame(whole: Moments, ridge: np.ndarray | None) -> np.ndarray | None:
+    """Return the directions with variance or energy on some samples, if these are few; needs R = 1."""
+    return None if ridge is not None else seen_directions(whole.gram, whole.energy)
 
 
 def make_fold_fit(train: Operators, test: Operators, values: np.ndarray, V: np.ndarray, lam: float) -> FoldFit:

@@ -21,13 +21,13 @@ from kdmaps.forms.lagged import LaggedForm
 from kdmaps.forms.moments import Moments
 from kdmaps.kernels import Gaussian, Kernel, Metric
 from kdmaps.selection.candidate import MIN_AGREEMENT, SCREENING_FEATURES, Candidate, Recipe, Stage, Trial
-from kdmaps.selection.cross_fit import CrossFit, cross_fit, rough_cross_fit
+from kdmaps.selection.cross_fit import CrossFit, cross_fit, rough_cross_fit, seen_frame
 from kdmaps.selection.folds import Folds, is_free, make_folds, splits_at, united
 from kdmaps.selection.grid import rate_unit
 from kdmaps.selection.plan import FitSpec, SearchPlan
 from kdmaps.selection.scores import Score, pooled_ritz_timescales
 from kdmaps.selection.training import TYPICAL_SAMPLES, KernelOf, Training, fit_by_fold
-from kdmaps.spectrum.iteration import CLOSE_STEPS, LAGGED_BOUND, LAGGED_STEPS, seen_directions
+from kdmaps.spectrum.iteration import CLOSE_STEPS, LAGGED_BOUND, LAGGED_STEPS
 from kdmaps.spectrum.modes import Modes
 from kdmaps.spectrum.pencil import find_modes
 from kdmaps.utils.content import content_digest
@@ -167,7 +167,7 @@ class SearchData:
         iteration = {**self._iteration, "steps": CLOSE_STEPS}
         members = np.eye(len(sums), dtype=bool)
         with one_blas_thread():
-            frame = _frame(sums, members, folded.basis)
+            frame = seen_frame(united(sums, members[0]), folded.basis.ridge)
             sums = sums if frame is None else [part.reduced(frame) for part in sums]
             return rough_cross_fit(sums, members, folded.basis.ridge, *settings, **iteration)[0]
 
@@ -243,7 +243,7 @@ class SearchData:
             spec, folds = spec.at_most(SCREENING_FEATURES), folds.first
         basis = spec.make(trial.kernel, self.preview.X, self.preview.weight, self.seed)
         sums, members = folds.sums(self.source, self.form, basis, self.weight, engine=self.fit.engine)
-        frame = _frame(sums, members, basis)
+        frame = seen_frame(united(sums, members[0]), basis.ridge)
         sums = sums if frame is None else [part.reduced(frame) for part in sums]
         share = (time.perf_counter() - start) / (len(trial.lambdas) * len(folds))
         problem = (basis.ridge, self.fit.n_components, trial.lambdas, self.fit.center)
@@ -280,17 +280,21 @@ class SearchData:
         frame : ndarray, optional
             Directions to which the coefficients of these modes refer.
         """
-        known = [fit.coefficients if frame is None else frame @ fit.coefficients for fit in fits if fit is not None]
-        few = [False] * len(known)
-        if isinstance(self.form, EnergyForm):
-            few = rests_on_few_rows(basis, known, self.preview, self.form.tensor)
-        of_fits = iter(few)
-        return [
+        found = [
             _rejected(label, basis.kernel, lam)
             if fit is None
-            else replace(_scored(label, basis.kernel, lam, fit, scoring, share), few_rows=next(of_fits))
+            else _scored(label, basis.kernel, lam, fit, scoring, share)
             for lam, fit in zip(lambdas, fits, strict=True)
         ]
+        # Modes on which the folds do not agree are not reliable in any case.
+        agreed = [i for i, candidate in enumerate(found) if candidate.agreed]
+        if agreed and isinstance(self.form, EnergyForm):
+            modes = [fits[i].coefficients for i in agreed]  # type: ignore[union-attr]
+            modes = modes if frame is None else [frame @ own for own in modes]
+            few = rests_on_few_rows(basis, modes, self.preview, self.form.tensor)
+            for i, own in zip(agreed, few, strict=True):
+                found[i] = replace(found[i], few_rows=own)
+        return found
 
 
 def _rejected(label: str, kernel: Kernel, lam: float) -> Candidate:
@@ -321,14 +325,6 @@ def remade(kernel: Kernel, origin: Recipe | None) -> KernelOf:
     """Return the function that makes a kernel, in the metric of `origin`, of training samples."""
     inner = kernel.kernel if origin is not None and isinstance(kernel, Metric) else kernel
     return lambda training: training.kernel(inner, origin)
-
-
-def _frame(sums: list[Moments], members: np.ndarray, basis: Basis) -> np.ndarray | None:
-    """Return the directions with variance or energy, if these are few; needs R = 1."""
-    if basis.ridge is not None:
-        return None
-    whole = united(sums, members[0])
-    return seen_directions(whole.gram, whole.energy)
 
 
 def _drawn(

@@ -19,12 +19,12 @@ from kdmaps.bases import Basis, BasisSpec, ModeBasis, select_landmarks
 from kdmaps.data.distances import median_distance
 from kdmaps.data.sources import Form, Sample, Source
 from kdmaps.diagnostics.relevance import gradient_products, metric_matrix
-from kdmaps.forms.moments import Moments
+from kdmaps.forms.moments import Moments, sum_moments
 from kdmaps.kernels import Gaussian, Kernel, Metric
 from kdmaps.selection.candidate import Recipe
-from kdmaps.selection.cross_fit import CrossFit, FoldFit, Operators, make_fold_fit
+from kdmaps.selection.cross_fit import CrossFit, FoldFit, Operators, make_fold_fit, seen_frame
 from kdmaps.selection.plan import FitSpec
-from kdmaps.spectrum.iteration import cross_fit_path
+from kdmaps.spectrum.iteration import solved_path
 from kdmaps.spectrum.pencil import find_modes
 from kdmaps.utils.threads import map_ordered
 from kdmaps.utils.validation import unit_weight
@@ -204,18 +204,18 @@ def _solve(
     iteration: dict[str, Any],
 ) -> list[tuple[FoldFit, float] | None]:
     """Fit the modes of training samples at every λ, with the condition number of L+λR; None if undetermined."""
-    operators = Operators(train, basis.ridge, fit.center), Operators(test, basis.ridge, fit.center)
+    frame, center = seen_frame(sum_moments([train, test]), basis.ridge), fit.center
+    own, other = (Operators(part, basis.ridge, center, frame) for part in (train, test))
     if exact:
-        solutions = [operators[0].modes(fit.n_components, lam) for lam in lambdas]
-        conditions = [operators[0].path.condition_number(lam) for lam in lambdas]
+        solutions = [own.modes(fit.n_components, lam) for lam in lambdas]
+        conditions = [own.path.condition_number(lam) for lam in lambdas]
     else:
-        members = np.array([[True, False], [True, False], [False, True]])
-        problem = (basis.ridge, np.array(lambdas), fit.n_components, fit.center)
-        path = cross_fit_path(members, [train, test], *problem, **iteration)
-        solutions = [(path.values[i, 1], path.modes[i, 1].T) if path.known[i] else None for i in range(len(lambdas))]
+        sums = train if frame is None else train.reduced(frame)
+        path = solved_path(sums, basis.ridge, np.array(lambdas), fit.n_components, center, **iteration)
+        solutions = [(path.values[i, 0], path.modes[i, 0].T) if path.known[i] else None for i in range(len(lambdas))]
         conditions = [np.nan] * len(lambdas)
     return [
-        None if modes is None else (make_fold_fit(*operators, *modes, float(lam)), condition)
+        None if modes is None else (make_fold_fit(own, other, *modes, float(lam)), condition)
         for lam, modes, condition in zip(lambdas, solutions, conditions, strict=True)
     ]
 

@@ -124,6 +124,20 @@ def cross_fit_path(
     return FoldPath(known, values, rates, modes, forms, weight)
 
 
+def solved_path(
+    sums: Moments,
+    ridge: np.ndarray | None,
+    lambdas: np.ndarray,
+    n_modes: int,
+    center: bool = True,
+    steps: np.ndarray = STEPS,
+    bound: float = 0.0,
+) -> FoldPath:
+    """Fit the modes of one set of samples as closely as `cross_fit_path` fits the modes of a fold."""
+    alone = np.ones((1, 1), dtype=bool)
+    return cross_fit_path(alone, [sums], ridge, lambdas, n_modes, center, np.array([np.sum(steps), 0]), bound)
+
+
 def _operators(
     members: np.ndarray, classes: Sequence[Moments], center: bool
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
