@@ -252,6 +252,8 @@ def summarise(model: FittedModel, *, unit: str | None = None, uncertainty: Any =
     if search is not None:  # the folds have measured what a single fit estimates
         measured = agreement_check(search.fold_agreement, search.suggested_n_components)
         checks = [*(check for check in checks if not check.estimate), measured]
+    elif trust is not None and trust.held_out is not None:  # a stored model, chosen by a search
+        checks = [check for check in checks if not check.estimate]
     if trust is not None:
         checks, doubtful = [*checks, *trust.summaries()], ~trust.ok
     if tests is not None:

@@ -3,6 +3,7 @@
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import sparse
 from sklearn.base import clone
@@ -204,6 +205,10 @@ SAMPLES = {
     "ragged": ([[1.0, 2.0], [3.0]] * 30, f"{TABLE}setting an array element"),
     "nothing": (None, f"{TABLE}Expected 2D array"),
     "named fields": (np.zeros(N, dtype=[("x", float), ("y", float)]), f"{TABLE}Cannot cast"),
+    "missing integers": (
+        pd.DataFrame({"x": pd.array([None, *range(N - 1)], dtype="Int64"), "y": X[:, 1]}),
+        r"X contains NaN in row\(s\) 0 ",
+    ),
     "masked": (np.ma.masked_greater(X, 1.0), "X has masked values"),
     "dates": (np.datetime64("2020-01-01") + np.arange(2 * N).reshape(N, 2), "X holds dates or durations; divide"),
     "durations": (np.arange(2 * N).reshape(N, 2).astype("timedelta64[s]"), "X holds dates or durations; divide"),
@@ -217,6 +222,12 @@ def test_rejects_samples_that_are_not_numbers(name, case):
     samples, message = SAMPLES[case]
     with pytest.raises((TypeError, ValueError), match=message):
         clone(ESTIMATORS[name]).fit(samples)
+
+
+@pytest.mark.parametrize("step", [np.timedelta64(1, "s"), pd.Timedelta("1s"), True, 0, "1"])
+def test_rejects_time_steps_that_are_not_numbers(step):
+    with pytest.raises(ValueError, match="time_step must be a positive number"):
+        KernelDiffusionMap(1, lag=1, time_step=step).fit(X)
 
 
 def test_a_mask_that_hides_nothing():

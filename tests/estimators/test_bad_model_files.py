@@ -130,6 +130,24 @@ class Bomb:
         return builtins.exec, ("raise SystemExit('a stored model ran code')",)
 
 
+@pytest.mark.parametrize(
+    ("parameters", "rates", "message"),
+    [
+        ({}, [-1.0, 2.0], "negative rates"),
+        ({"lag": -3}, [1.0, 2.0], "its lag must be a positive integer"),
+        ({"lag": 1.5}, [1.0, 2.0], "its lag must be a positive integer"),
+        ({"lag": 1, "time_step": -0.1}, [1.0, 2.0], "its time_step must be a positive number"),
+        ({"lag": True}, [1.0, 2.0], "its lag must be a positive integer"),
+    ],
+)
+def test_impossible_times(good, tmp_path, parameters, rates, message):
+    arrays, header = contents(good)
+    header["parameters"] |= parameters
+    arrays["modes.rates"] = np.array(rates)
+    with pytest.raises(ValueError, match=message):
+        kdmaps.load(write(tmp_path / "m.npz", arrays, header))
+
+
 def test_pickled_content_is_never_run(good, tmp_path):
     arrays, header = contents(good)
     with pytest.raises(ValueError, match="Object arrays cannot be loaded"):

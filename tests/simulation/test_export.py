@@ -86,6 +86,7 @@ def run_plumed(text, values, measured=None):
         label, action, rest = re.fullmatch(r"(\S+): (\S+) (.*)", line).groups()
         keys = dict(word.split("=", 1) for word in rest.removesuffix(" NOPBC").split(" "))
         if action in ("TORSION", "DISTANCE"):
+            assert rest.endswith(" NOPBC")  # frames are of whole molecules
             values[label] = measured[keys.pop("ATOMS")]
             assert not keys
             continue

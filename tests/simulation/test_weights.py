@@ -5,6 +5,7 @@ from unittest import mock
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from scipy.special import logsumexp
 
 from kdmaps.exceptions import DataWarning
 from kdmaps.simulation import boltzmann_weights, effective_sample_size, metadynamics_weights, umbrella_weights
@@ -97,6 +98,31 @@ def test_umbrella_windows_in_a_harmonic_well():
     # A window without frames changes nothing, nor does a constant added to a bias.
     more = np.column_stack([energies + 5.0 * kT * np.arange(4), np.zeros(len(X))])
     assert_allclose(umbrella_weights(more, window, kT), weights, rtol=1e-4)
+
+
+def test_many_windows_converge_in_a_few_steps():
+    """Sixty windows of 200 frames: the equations of MBAR hold, and the iteration is counted in tens, not thousands."""
+    rng, centres, stiffness = np.random.default_rng(0), np.linspace(-5, 5, 60), 20.0
+    window = np.repeat(np.arange(60), 200)
+    X = centres[window] * stiffness / (1 + stiffness) + (1 + stiffness) ** -0.5 * rng.standard_normal(len(window))
+    energies = stiffness / 2 * (X[:, None] - centres) ** 2
+    with mock.patch("kdmaps.simulation.weights.logsumexp", wraps=logsumexp) as calls:
+        weights = umbrella_weights(energies, window, 1.0)
+    assert calls.call_count <= 40  # BFGS took thousands
+    biased = weights[:, None] * np.exp(-energies)
+    assert_allclose((200 * biased / biased.sum(axis=0)).sum(axis=1), 1, atol=1e-6)
+    with mock.patch("kdmaps.simulation.weights.MAX_STEPS", 2), pytest.warns(DataWarning, match="did not converge"):
+        umbrella_weights(energies, window, 1.0)
+
+
+def test_large_energies():
+    """Differences that overflow are weights of 0; energies in the wrong unit are named."""
+    assert_allclose(boltzmann_weights([0, 1e308], 1e-5), [0, 2])
+    assert_allclose(boltzmann_weights([-1e308, 1e308], 1.0), [0, 2])
+    with pytest.raises(ValueError, match=r"bias_on_grid reaches .* kT"):
+        metadynamics_weights([0, 1.0], [[0, 1.0], [0, 1e308]], 1e-5, 10)
+    with pytest.raises(ValueError, match=r"bias_energies reaches .* kT"):
+        umbrella_weights([[0, 1e308], [1.0, 0]], [0, 1], 1e-5)
 
 
 @pytest.mark.filterwarnings("ignore:The weights leave")

@@ -16,7 +16,7 @@ import typer
 PANELS = DATA, TRAJECTORY, KERNEL, OUTPUT = "Data", "Trajectory", "Modes and kernel", "Output"
 #: Values of options, copied from the library because importing it takes seconds; tests/cli compares them.
 FAMILIES = ("gaussian", "laplacian", "matern32", "matern52", "rq2", "rq5")
-DESCRIPTORS = ("heavy-atoms", "dihedrals")
+DESCRIPTORS = ("heavy-atoms", "dihedrals", "distances", "contacts", "atoms")
 TABLE_FORMATS = ("csv", "parquet", "npy", "npz")
 RATES = ("ritz", "cross-fitted")
 MIN_RESAMPLES = 20
@@ -131,7 +131,7 @@ class Files:
         option(TRAJECTORY, "Topology (.pdb …) of a trajectory.", exists=True, dir_okay=False, metavar="FILE"),
     ] = None
     descriptor: Annotated[
-        str, option(TRAJECTORY, f"Coordinates to compute: {' or '.join(DESCRIPTORS)}.", metavar="NAME")
+        str, option(TRAJECTORY, f"Columns to compute: {', '.join(DESCRIPTORS)}; dihedrals:phi,chi1, atoms:name CA.")
     ] = "heavy-atoms"
     groups: Annotated[
         str | None, rare(TRAJECTORY, "Trajectory of each row: a column or file. (default: one per file)")
@@ -149,7 +149,9 @@ class Files:
     )
 
     def __post_init__(self) -> None:
-        require_one_of(DESCRIPTORS, "--descriptor", self.descriptor)
+        kinds = [one.partition(":")[0].strip() for one in self.descriptor.split("+")]
+        unknown = next((kind for kind in kinds if kind not in DESCRIPTORS), DESCRIPTORS[0])
+        require_one_of(DESCRIPTORS, "--descriptor", unknown)
 
     @property
     def name(self) -> str:

@@ -99,9 +99,9 @@ def warn_of_weighted_pairs(weight: np.ndarray | None, lag: Any) -> None:
     )
 
 
-def warn_of_time_step(time_step: float, lag: Any) -> None:
+def warn_of_time_step(time_step: float | None, lag: Any) -> None:
     """Warn of a time step without a lag."""
-    if lag is None and time_step != 1:
+    if lag is None and time_step not in (None, 1):
         warn(
             f"time_step={time_step:g} has no effect without a lag: time scales of samples are in units of length²/D. "
             'Give lag=1 (or "auto") if X is a trajectory; otherwise leave out time_step.',

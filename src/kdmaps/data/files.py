@@ -10,7 +10,8 @@ import numpy as np
 
 from kdmaps.data.formats import arrays, parquet, text, trajectories, zarr
 from kdmaps.data.formats.base import Writer, made_by
-from kdmaps.data.formats.trajectories import DESCRIPTORS, open_trajectory
+from kdmaps.data.formats.descriptors import check_descriptor
+from kdmaps.data.formats.trajectories import open_trajectory
 from kdmaps.data.table import Table, join
 from kdmaps.utils.optional import optional
 from kdmaps.utils.types import PathLike
@@ -91,9 +92,12 @@ def open_table(
         Read every stride-th row.
     topology : path-like, optional
         Topology of a trajectory.
-    descriptor : {"heavy-atoms", "dihedrals"}, default="heavy-atoms"
-        Columns computed from a trajectory: coordinates of all atoms except hydrogen, superposed on the first frame of
-        `reference`; or cosine and sine of the backbone dihedrals φ and ψ.
+    descriptor : str, default="heavy-atoms"
+        Columns computed from a trajectory; several are joined by "+". "heavy-atoms" are the coordinates of all atoms
+        except hydrogen, superposed on the first frame of `reference`, "atoms:SELECTION" of other atoms. "dihedrals"
+        are cosine and sine of φ and ψ, "dihedrals:phi,psi,omega,chi1" of these (chi: χ1 to χ5). "distances:SELECTION"
+        are the distances between all pairs of atoms (by default all except hydrogen), "contacts:SELECTION" the smallest
+        distances between heavy atoms of residues three or more apart. Selections are in the language of mdtraj.
     reference : path-like, optional
         Trajectory with the frame of reference; by default `path`.
     """
@@ -103,8 +107,7 @@ def open_table(
     if not path.exists():
         remedy = " Remove the quotes, so that the shell expands the *." if "*" in str(path) else ""
         raise FileNotFoundError(f"{path} does not exist.{remedy}")
-    if descriptor not in DESCRIPTORS:
-        raise ValueError(f"descriptor must be one of {', '.join(DESCRIPTORS)}, got {descriptor!r}.")
+    check_descriptor(descriptor)
     known = FORMATS.get(path.suffix.lower()) if topology is None else None
     if array is not None and not (known and known.named_arrays):
         archives = " and ".join(suffix for suffix, known in FORMATS.items() if known.named_arrays)
@@ -125,7 +128,7 @@ def open_table(
         )
     if table.n_samples == 0:
         raise ValueError(f"{path} contains no samples.")
-    return table.every(stride)
+    return table.with_times().every(stride)
 
 
 def open_tables(

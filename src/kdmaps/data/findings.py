@@ -42,6 +42,9 @@ TURNS = {
 WEIGHT_NAMES = {"weight", "weights", "sample_weight", "logweight", "logweights", "bias", "rbias"}
 #: A few rows dominate if the effective sample size is below this share of the rows, or below this number.
 MIN_EFFECTIVE_PART, MIN_EFFECTIVE = 0.01, 50
+#: Atoms rotate if superposition leaves less than this share of the variance: 0.08 for alanine dipeptide, more than 0.25
+#: for any noise in as many columns as this number of atoms has.
+ROTATED, FEWEST_ATOMS = 0.2, 5
 #: Rows used to find a surface, and rows whose neighbourhoods are examined.
 SURFACE_ROWS, SURFACE_PROBES = 2_000, 200
 #: Numbers of neighbours, each twice the previous one; at most a quarter of the rows.
@@ -348,6 +351,31 @@ def _distinct(rows: np.ndarray) -> np.ndarray:
     return 1 + np.count_nonzero(np.diff(np.sort(rows, axis=0), axis=0), axis=0)
 
 
+def unaligned_atoms(data: CheckedRows) -> Finding | None:
+    """Find coordinates (x, y, z) of atoms that rotate together: superposition removes most of their variance."""
+    n, d = data.X.shape
+    if d % 3 or d < 3 * FEWEST_ATOMS or n < MIN_ROWS:
+        return None
+    atoms = np.asarray(data.X[:: -(-n // TYPICAL_ROWS)], dtype=np.float64).reshape(-1, d // 3, 3)
+    atoms = turned = atoms - atoms.mean(axis=1, keepdims=True)
+    if not np.isfinite(variance := float(atoms.var(axis=0).sum())) or variance == 0:
+        return None
+    for reference in (1, len(atoms)):  # the first frame, then the mean of all
+        left, _, right = np.linalg.svd(np.swapaxes(atoms, 1, 2) @ turned[:reference].mean(axis=0))
+        left[:, :, 2] *= np.sign(np.linalg.det(left @ right))[:, None]
+        turned = atoms @ (left @ right)
+    if turned.var(axis=0).sum() > ROTATED * variance:
+        return None
+    return Finding(
+        "unaligned atoms",
+        (),
+        f"The {d} columns of X are coordinates of {d // 3} atoms that rotate: the slowest modes are rotations of the "
+        "whole molecule.",
+        "Superpose the frames (trajectory.superpose(trajectory), descriptor heavy-atoms or atoms), or use dihedrals or "
+        "distances.",
+    )
+
+
 def _listed(where: Sequence[Any], most: int = MAX_COLUMNS_NAMED) -> str:
     """Join names of columns or numbers of rows, with an ellipsis after the first few."""
     return ", ".join(map(str, where[:most])) + (f", … ({len(where)} in all)" if len(where) > most else "")
@@ -363,6 +391,7 @@ CHECKS = (
     scales,
     wrapped_angles,
     copied_rows,
+    unaligned_atoms,
     outliers,
     dominating_weights,
 )

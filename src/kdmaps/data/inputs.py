@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -13,11 +14,14 @@ from sklearn.utils import check_array
 
 from kdmaps.data.files import is_dask, object_reader, open_table
 from kdmaps.data.formats.base import block_rows
+from kdmaps.data.pairs import unequal_steps
 from kdmaps.data.sources import ArraySource, Source
 from kdmaps.data.streams import StreamSource
+from kdmaps.data.table import join
 from kdmaps.utils import frames
 from kdmaps.utils.frames import column_names, like
 from kdmaps.utils.types import SamplesLike
+from kdmaps.utils.validation import floats_of
 
 
 def as_source(X: SamplesLike) -> Source:
@@ -57,6 +61,7 @@ def as_source(X: SamplesLike) -> Source:
 
         return DaskSource(X)
     if is_array_like(X):
+        frames.refuse_masked("X", X)
         return ArraySource(check_array(X, dtype=(np.float64, np.float32), input_name="X"), checked=True)
     if hasattr(X, "__next__"):
         return StreamSource(lambda: X, once=True)
@@ -74,17 +79,18 @@ def join_trajectories(
     """
     if isinstance(X, list | tuple) and X and all(isinstance(part, str | os.PathLike) for part in X):
         raise ValueError("X is a list of files; read them with kdmaps.data.open_tables(paths).select().")
-    frames.check_row_labels(X, groups=groups, sample_weight=sample_weight)
+    frames.check_rows(X, groups=groups, sample_weight=sample_weight)
     if (missing := _missing(groups)).any():
         raise ValueError(
             f"groups: the label of row {missing.argmax()} is missing; label every row, or leave the row out of X."
         )
+    if isinstance(X, list | tuple) and X and all(object_reader(part) is not None for part in X):
+        return _join_objects(X, groups)
     if not isinstance(X, list | tuple) or not X or not all(len(getattr(part, "shape", ())) == 2 for part in X):
         return X, groups, None
     if any(hasattr(part, "tocsr") for part in X):
         raise TypeError("X contains sparse matrices, but dense data is required; use toarray().")
-    if groups is not None:
-        raise ValueError("groups cannot be combined with a list of arrays, each of which is a group; leave it out.")
+    _refuse_groups(groups)
     widths = {part.shape[1] for part in X}
     if len(widths) > 1:
         raise ValueError(f"The arrays of X have {', '.join(map(str, sorted(widths)))} columns; all must have the same.")
@@ -93,8 +99,75 @@ def join_trajectories(
     if any(each != names[0] for each in names):
         raise ValueError("The data frames of X have different columns; all must have the same, in the same order.")
     joined = np.concatenate(X) if names[0] is None else frames.joined(X)
-    # With a single trajectory there is no other group to hold out: its rows are treated as an array.
-    return joined, np.repeat(np.arange(len(X)), lengths) if len(X) > 1 else None, lengths
+    return joined, _by_part(lengths), lengths
+
+
+def _join_objects(X: Sequence[Any], groups: ArrayLike | None) -> tuple[Source, Any, list[int]]:
+    """Join a list of trajectories of mdtraj or MDAnalysis, or of stored arrays."""
+    _refuse_groups(groups)
+    tables = [object_reader(part)(part) for part in X]  # type: ignore[misc]
+    lengths = [int(table.n_samples or 0) for table in tables]
+    return join(tables, [f"X[{i}]" for i in range(len(X))]).select(), _by_part(lengths), lengths
+
+
+def _by_part(lengths: Sequence[int]) -> np.ndarray | None:
+    """Return the trajectory of each row; a single one is treated as an array: there is no other group to hold out."""
+    return np.repeat(np.arange(len(lengths)), lengths) if len(lengths) > 1 else None
+
+
+def _refuse_groups(groups: ArrayLike | None) -> None:
+    if groups is not None:
+        raise ValueError("groups cannot be combined with a list of arrays, each of which is a group; leave it out.")
+
+
+def split_at_gaps(X: Any, times: Any = None) -> list[Any]:
+    """Cut trajectories at missing rows, so that no pair of frames crosses a gap; give the result to `fit`.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_frames, d), data frame, or list of these
+        Rows with NaN, infinity or masked values are left out. Data frames are also cut where their index (dates,
+        durations, row numbers) shows that rows are missing.
+    times : array-like of shape (n_frames,), or list of these, optional
+        Times of the rows; trajectories are cut where a step differs from the median step.
+
+    Returns
+    -------
+    list
+        Consecutive rows at equal time steps, one entry for each piece, as arrays or data frames.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kdmaps.data import split_at_gaps
+    >>> X = np.arange(12.0).reshape(6, 2)
+    >>> X[2, 0] = np.nan
+    >>> [len(piece) for piece in split_at_gaps(X)]
+    [2, 3]
+    """
+    listed = isinstance(X, list | tuple) and bool(X) and all(len(getattr(part, "shape", ())) == 2 for part in X)
+    parts = list(X) if listed else [X if column_names(X) is not None else np.ma.atleast_2d(np.ma.asarray(X))]
+    clocks = [None] * len(parts) if times is None else list(times) if listed else [times]
+    if len(clocks) != len(parts):
+        raise ValueError(f"times must have one array for each of {len(parts)} trajectories, got {len(clocks)}.")
+    return [piece for part, clock in zip(parts, clocks, strict=True) for piece in _pieces(part, clock)]
+
+
+def _pieces(rows: Any, times: Any) -> list[Any]:
+    """Cut one trajectory."""
+    clock = frames.row_times(rows) if times is None else np.asarray(times)
+    values: np.ndarray = floats_of(np.ma.filled(np.ma.asarray(rows, np.float64), np.nan) if np.ma.isMA(rows) else rows)
+    n = len(values)
+    if clock is not None and clock.shape != (n,):
+        raise ValueError(f"times must have one entry for each of {n} frames, got shape {clock.shape}.")
+    good: np.ndarray = np.isfinite(values).all(axis=1)
+    cut = np.ones(n + 1, dtype=bool)  # before each row, and after the last
+    cut[1:n] = good[1:] != good[:-1]
+    if clock is not None and n > 1:
+        cut[1 + unequal_steps(clock, slice(0, -1), slice(1, None))[2]] = True
+    ends = np.flatnonzero(cut)
+    table = getattr(rows, "iloc", values if column_names(rows) is None else rows)
+    return [table[begin:end] for begin, end in itertools.pairwise(ends) if good[begin]]
 
 
 def _missing(groups: ArrayLike | None) -> np.ndarray:
@@ -187,7 +260,7 @@ def angles(X: Any, columns: Sequence[str | int] | None = None, degrees: bool = F
 
     if isinstance(X, Source):
         found = StreamSource(blocks, n_samples=source.n_samples, feature_names=named)
-        found.times, found.gap = source.times, source.gap
+        found.times, found.time_unit, found.gap = source.times, source.time_unit, source.gap
         return found
     values = np.concatenate(list(blocks()))
     return values if named is None else like(X, values, named)

@@ -151,10 +151,7 @@ def make_pairs(source: Source, lag: int, weight: np.ndarray | None = None, group
     Raises a ValueError if time steps differ, or if an empty line separates rows of a file without groups; warns of
     trajectories that are too short for a pair.
     """
-    if source.times is not None:
-        common_step(source.times(), groups)
-    if groups is None and source.gap is not None:
-        refuse_gap(source.gap())
+    check_steps(source, groups)
     known = [len(given) for given in (weight, groups) if given is not None]
     n = source.n_samples or (known[0] if known else None)
     if n is None:  # a stream of unknown length
@@ -194,26 +191,41 @@ def refuse_gap(where: str | None) -> None:
         )
 
 
-def common_step(times: np.ndarray, groups: Any = None) -> float | None:
+def check_steps(source: Source, groups: Any = None) -> float | None:
+    """Return the time step between the rows of a source, if it is known; raise unless rows are at equal steps."""
+    if groups is None and source.gap is not None:
+        refuse_gap(source.gap())
+    step = None if source.times is None else common_step(source.times(), groups)
+    return None if source.time_unit is None else step
+
+
+def common_step(times: np.ndarray | None, groups: Any = None) -> float | None:
     """Return the time step between frames, or None if no trajectory has two frames; raise if steps differ."""
-    if len(times) < 2:
+    if times is None or len(times) < 2:
         return None
     try:
         starts, ends = paired_rows(len(times), 1, None if groups is None else np.asarray(groups))
     except ValueError:  # trajectories of one frame
         return None
-    steps = np.subtract(times[ends], times[starts], dtype=np.float64)
-    step = float(np.median(steps))
-    rounding = 4 * np.finfo(np.float32).eps * float(np.abs(times).max())
-    odd = np.flatnonzero(np.abs(steps - step) > 1e-3 * abs(step) + rounding)
+    step, steps, odd = unequal_steps(times, starts, ends)
     if len(odd) or step <= 0:
         k = odd[0] if len(odd) else 0
         raise ValueError(
             f"Frames are not at equal time steps: row {ends[k]} comes {steps[k]:.6g} after row {starts[k]}, but most "
-            f"steps are {step:.6g}. A lag counts frames: take frames at equal steps, or mark the trajectories with "
-            "groups (on the command line: --groups, or one file for each)."
+            f"steps are {step:.6g}. A lag counts frames: take frames at equal steps, cut trajectories at gaps "
+            "(kdmaps.data.split_at_gaps), or mark the trajectories with groups (on the command line: --groups, or one "
+            "file for each). For a data frame whose index is not a time, give X.to_numpy()."
         )
     return step
+
+
+def unequal_steps(times: np.ndarray, starts: Any, ends: Any) -> tuple[float, np.ndarray, np.ndarray]:
+    """Return the median time step, all steps, and the numbers of the steps that differ from it."""
+    steps = np.subtract(times[ends], times[starts], dtype=np.float64)
+    step = float(np.median(steps))
+    # Files store times in single precision; times that are integers are exact.
+    rounding = 0.0 if times.dtype.kind in "iu" else 4 * np.finfo(np.float32).eps * float(np.abs(times).max())
+    return step, steps, np.flatnonzero(np.abs(steps - step) > 1e-3 * abs(step) + rounding)
 
 
 def paired_rows(n_frames: int, lag: int, groups: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:

@@ -18,6 +18,7 @@ from kdmaps.data.formats.arrays import write_rows
 from kdmaps.data.formats.base import block_rows, made_by
 from kdmaps.data.formats.trajectories import coordinates
 from kdmaps.utils.files import DISK_FULL
+from kdmaps.utils.frames import refuse_masked
 from kdmaps.utils.threads import map_ordered, n_threads, slices
 from kdmaps.utils.types import PathLike
 from kdmaps.utils.validation import not_finite
@@ -42,7 +43,10 @@ class Source(ABC):
     n_features: int  #: Number of columns d.
     n_samples: int | None = None  #: Number of rows; None for a stream that has not been read to its end.
     feature_names: list[str] | None = None  #: Names of the columns, if any.
-    times: Callable[[], np.ndarray] | None = None  #: Returns the times of the rows.
+    #: Returns the times of the rows, or None if the rows are at equal steps.
+    times: Callable[[], np.ndarray | None] | None = None
+    #: Unit of the times, "" if unknown; None if they only show whether rows are at equal steps.
+    time_unit: str | None = None
     #: Returns a description of the first gap between rows of a file, such as an empty line, or None.
     gap: Callable[[], str | None] | None = None
     many_passes = False  #: True if hundreds of passes over all rows, as in a search, are affordable.
@@ -262,11 +266,12 @@ def check_finite(rows: np.ndarray, index: slice | np.ndarray, names: Sequence[st
             return
     numbers = np.arange(index.start, index.stop) if isinstance(index, slice) else index
     if not np.isfinite(rows).all():
-        raise ValueError(not_finite(rows, numbers, names, ""))
+        raise ValueError(not_finite(rows, numbers, names))
 
 
 def as_rows(chunk: Any, number: int) -> np.ndarray:
     """Return a chunk as a two-dimensional floating array."""
+    refuse_masked(f"Chunk {number} of X", chunk)
     rows = np.asarray(coordinates(chunk) if made_by(chunk, "mdtraj", "Trajectory") else chunk)
     if rows.ndim != 2 or rows.dtype.kind not in "fiub":
         raise ValueError(

@@ -10,6 +10,7 @@ import numpy as np
 from kdmaps.data.formats.base import block_rows
 from kdmaps.data.pairs import paired_chunks
 from kdmaps.data.sources import Part, Sample, Source, as_rows, check_finite, counted_rows, draw_by_keys, weights_at
+from kdmaps.utils.frames import column_names
 
 #: Tolerance for sums of the same rows in different chunks, which differ by rounding; sums of other rows differ by 1/√n.
 SAME = 1e-9
@@ -67,7 +68,14 @@ class StreamSource(Source):
         self._last = chunks
         start, sums, origin = 0, np.zeros((2, 1)), 0.0
         for number, chunk in enumerate(chunks):
-            rows = as_rows(chunk, number)
+            rows, names = as_rows(chunk, number), column_names(chunk)
+            if number == 0 and self.feature_names is None:
+                self.feature_names = names
+            if names is not None and self.feature_names is not None and names != self.feature_names:
+                raise ValueError(
+                    f"Chunk {number} of X has the columns {', '.join(names)}, but the columns of X are "
+                    f"{', '.join(self.feature_names)}; give every chunk the same columns in the same order."
+                )
             if number and rows.shape[1] != self.n_features:
                 raise ValueError(
                     f"Chunk {number} of X has {rows.shape[1]} columns, previous chunks have {self.n_features}; every "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -14,6 +15,9 @@ if TYPE_CHECKING:
 
 #: Number of names of columns listed in a message.
 _SHOWN_NAMES = 12
+
+#: Names of columns that are times, with an optional unit.
+_TIME = re.compile(r"(?i:time)(?:[_ ]?[(\[]?(fs|ps|ns|us|µs|ms|s|min|h|d)[)\]]?)?")
 
 Blocks = Iterator[np.ndarray]
 
@@ -32,6 +36,9 @@ class Table:
     n_samples: int | None = None  #: Number of rows, if known.
     ordered: bool = False  #: True if the rows are known to be in temporal order.
     times: Callable[[], np.ndarray] | None = None  #: Returns the times of the rows, if the file contains them.
+    time_unit: str = ""  #: Unit of the times, if known.
+    #: Definition of each numeric column by atoms, as in `kdmaps export --inputs`; "" for other columns.
+    inputs: list[str] = field(default_factory=list)
     #: Numbers of rows of the joined files, complete after a pass over the blocks; empty for a single file.
     lengths: list[int] = field(default_factory=list)
     hint: str = ""  #: Added to the error message for a file without numeric columns.
@@ -101,6 +108,7 @@ class Table:
             source = ArraySource(array)
             source.feature_names = known
         source.times, source.gap = self.times, self.gap
+        source.time_unit = None if self.times is None else self.time_unit
         return source
 
     def every(self, stride: int) -> Table:
@@ -125,6 +133,18 @@ class Table:
             array=None if self.array is None else self.array[::stride],
             n_samples=None if self.n_samples is None else -(-self.n_samples // stride),
         )
+
+    def with_times(self) -> Table:
+        """Return the table with the times of its rows if a column has such a name: time, time_ps, time (ps)."""
+        found = ((name, _TIME.fullmatch(name)) for name in [*(self.names or ()), *self.extras])
+        name, match = next(((name, match) for name, match in found if match), ("", None))
+        if self.times is not None or match is None or name in self.words:
+            return self
+
+        def times() -> np.ndarray:
+            return np.asarray(self.column(name))
+
+        return replace(self, times=times, time_unit=match[1] or self.time_unit)
 
     def describe_columns(self) -> str:
         """Return a sentence that lists the columns."""
@@ -207,16 +227,20 @@ def join(tables: Sequence[Table], paths: Sequence[object]) -> Table:
 
     timed = [table.times for table in tables if table.times is not None]
     counts = [table.n_samples for table in tables]
+    arrays = [table.array for table in tables if table.array is not None and not isinstance(table.array, np.memmap)]
     return Table(
         first.width,
         numbers,
         first.names,
         {name: partial(extra, name) for name in first.extras if all(name in table.extras for table in tables)},
+        array=np.concatenate(arrays) if len(arrays) == len(tables) and first.names is None else None,
         n_samples=None if None in counts else sum(filter(None, counts)),
+        time_unit=first.time_unit,
         ordered=first.ordered,
         times=None if len(timed) < len(tables) else lambda: np.concatenate([times() for times in timed]),
         lengths=lengths,
         hint=first.hint,
+        inputs=first.inputs,
         words=tuple(dict.fromkeys(name for table in tables for name in table.words)),
         gap=lambda: next((where for table in tables if table.gap is not None and (where := table.gap())), None),
     )

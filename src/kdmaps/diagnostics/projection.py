@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 
 from kdmaps.bases import Basis, ModeBasis
 from kdmaps.data.correlation import trajectories_of
+from kdmaps.data.pairs import check_steps
 from kdmaps.data.sources import Source
 from kdmaps.diagnostics.resampling import MAX_BLOCKS, independent_blocks
 from kdmaps.forms.engines import chunk_rows
@@ -135,6 +136,7 @@ def evaluate(
     """Evaluate functions, of which the first are the modes, at all frames."""
     trajectories, lag = trajectories_of(groups, _known_length(source)), modes.clock.lag
     assert lag is not None
+    check_steps(source, groups)
     size = chunk_rows(functions.basis, 0, memory_limit)
     values = np.asarray(source.project(functions, np.ones(functions.n_features), size), dtype=np.float64)
     rows = np.concatenate(trajectories)

@@ -24,7 +24,7 @@ from kdmaps.dynamics._states import CoarseStates
 from kdmaps.dynamics._timescales import project_model
 from kdmaps.estimators.transformer import ModeTransformer
 from kdmaps.exceptions import UnreliableModesWarning
-from kdmaps.utils.frames import join_rows
+from kdmaps.utils.frames import check_rows, join_rows
 from kdmaps.utils.threads import slices
 from kdmaps.utils.types import RandomStateLike, SamplesLike
 from kdmaps.utils.warn import warn
@@ -130,6 +130,7 @@ def committor(
     True
     """
     resampling = Resampling(n_resamples, 0.95, random_state)
+    check_rows(X, source=source, target=target, states=states)
     X, groups, lengths = join_trajectories(X, groups)
     projection = project_model(model, X, groups)
     n, labels = len(projection.rows), None if states is None else _labels(states, len(projection.rows), lengths)
@@ -218,6 +219,7 @@ def mean_first_passage_times(
     True
     """
     resampling = Resampling(n_resamples, confidence, random_state)
+    check_rows(X, states=states)
     X, groups, lengths = join_trajectories(X, groups)
     projection = project_model(model, X, groups)
     labels = _labels(states, len(projection.rows), lengths)

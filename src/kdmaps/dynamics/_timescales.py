@@ -83,7 +83,7 @@ def project_model(
     """Evaluate the leading functions of a model with a lag at all frames; `n_functions` as in `project`."""
     check_lag(model)
     fitted: Any = getattr(model, "best_estimator_", model)
-    X, groups, _ = join_trajectories(X, groups)
+    X, groups, _ = join_trajectories(X, groups, sample_weight)
     source = checked_source(fitted, X)
     return project(
         fitted.basis_,

@@ -360,7 +360,7 @@ def validate(
     """
     resampling = Resampling(n_resamples, confidence, random_state)
     check_reversible(model)
-    X, groups, _ = join_trajectories(X, groups)
+    X, groups, _ = join_trajectories(X, groups, sample_weight)
     source = as_source(X)
     X, groups, weight = some_frames(source, groups, checked_weight(sample_weight, source), MOST_FRAMES)
     frames = ArraySource(X)  # without column names, which pieces of X do not have

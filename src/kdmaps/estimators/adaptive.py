@@ -59,8 +59,9 @@ class AdaptiveDiffusionMap(SearchedModes):
         arrays) of frames at equal time steps, and the modes are the slow modes of the transfer operator. "auto" is the
         smallest lag from which implied time scales are flat within their errors (`kdmaps.dynamics.choose_lag`). By
         default X is samples in any order.
-    time_step : float, default=1
-        Time between frames, in any unit, which becomes the unit of `timescales_`. Needs a lag.
+    time_step : float, optional
+        Time between frames, in any unit, which becomes the unit of `timescales_`. Needs a lag. By default the step of
+        the times in X (trajectories of mdtraj and MDAnalysis in ps, a column `time` of a file), otherwise 1.
     reversible : bool, default=True
         If True, use pairs of frames in both directions of time, as for a system in equilibrium. If False, modes are the
         singular functions of the transfer operator, which differ at the two ends of a lag
@@ -144,7 +145,7 @@ class AdaptiveDiffusionMap(SearchedModes):
         n_components: int = 4,
         *,
         lag: int | str | None = None,
-        time_step: float = 1.0,
+        time_step: float | None = None,
         reversible: bool = True,
         diffusion: DiffusionLike = None,
         basis: str = "auto",

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from kdmaps.bases import Basis, BasisSpec, LandmarkBasis
 from kdmaps.data.check import warn_of_array, warn_of_preview, warn_of_time_step, warn_of_weighted_pairs
 from kdmaps.data.distances import Support, resolve_bandwidth
-from kdmaps.data.pairs import Tail
+from kdmaps.data.pairs import Tail, check_steps
 from kdmaps.data.sources import PREVIEW_SAMPLES, Sample, Source
 from kdmaps.diagnostics.trust import Trust
 from kdmaps.estimators.reliability import evidence_of_fit, is_readable
@@ -146,7 +146,8 @@ def fit_modes(
         warn_of_data(source, weight, groups, spec.fit, folds=spec.fit.rates == "cross-fitted")
         fit, choice = with_lag(spec.fit, source, weight, groups, spec.seed)
     else:
-        fit = replace(spec.fit, lag=before.modes.clock.lag)
+        clock = before.modes.clock
+        fit = replace(spec.fit, lag=clock.lag, time_step=spec.fit.time_step or clock.time_step)
         if before.partial.tail is not None:
             source, weight, groups = before.partial.tail.before(source, weight, groups)
         choice = before.lag_choice
@@ -179,7 +180,9 @@ def warn_of_data(
 def with_lag(
     spec: FitSpec, source: Source, weight: np.ndarray | None, groups: ArrayLike | None, random_state: RandomStateLike
 ) -> tuple[FitSpec, ImpliedTimescales | None]:
-    """Return the settings with a number for `lag="auto"`, and the time scales that determined it."""
+    """Return the settings with numbers for `lag="auto"` and the time step, and the scan that determined the lag."""
+    if spec.lag is not None and spec.time_step is None:
+        spec = replace(spec, time_step=check_steps(source, groups))
     if spec.lag != "auto":  # type: ignore[comparison-overlap]
         return spec, None
     try:
@@ -193,6 +196,12 @@ def with_lag(
         )
     except np.linalg.LinAlgError as error:
         raise ValueError('lag="auto" finds no time scales in X; give lag a number of frames.') from error
+    if not choice.timescales.resolved[:, 0].any():
+        raise ValueError(
+            'lag="auto" finds no time scale longer than a frame in X: rows are not in temporal order, or frames too '
+            "far apart in time. Give frames in their order at shorter steps, leave out lag for independent samples, or "
+            "give lag a number of frames."
+        )
     return replace(spec, lag=choice.lag), choice.timescales
 
 

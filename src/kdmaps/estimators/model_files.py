@@ -33,6 +33,7 @@ from kdmaps.spectrum.clock import Clock
 from kdmaps.spectrum.modes import Modes
 from kdmaps.utils.files import as_path, replacing
 from kdmaps.utils.types import PathLike
+from kdmaps.utils.validation import check_positive_integer, check_positive_number
 
 FORMAT = "kdmaps model"
 #: Increase this when older versions can no longer read a file. Version 3 has kernels in a metric; a file without one
@@ -240,7 +241,7 @@ def _read(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> StoredModel:
         present = any(key.startswith(f"{prefix}.") for key in arrays)
         return _take(arrays, prefix, shapes, sizes, may_be_nan) if present else {}
 
-    modes = _modes(Clock(parameters.get("lag"), parameters.get("time_step", 1.0)), arrays, sizes)
+    modes = _modes(_clock(parameters), arrays, sizes)
     moments = _take(arrays, "moments", MOMENTS, sizes)
     if min(moments["count"], moments["weight"], moments["weight_squared"]) <= 0:
         raise ValueError("its moments hold no samples.")
@@ -265,12 +266,20 @@ def _read(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> StoredModel:
     return StoredModel(parameters, d, names, fitted, list(header.get("changed", ())))
 
 
+def _clock(parameters: dict[str, Any]) -> Clock:
+    """Return the checked lag and time step."""
+    lag, step = parameters.get("lag"), parameters.get("time_step")
+    if lag is not None:
+        check_positive_integer("its lag", lag)
+    return Clock(lag, 1.0 if step is None else check_positive_number("its time_step", step))
+
+
 def _modes(clock: Clock, arrays: dict[str, np.ndarray], sizes: dict[str, int]) -> Modes:
     # A mode that has decayed within the lag has an infinite rate.
     unbounded = ("next_eigenvalue",) if clock.lag is None else ("next_eigenvalue", "rates")
     stored = _take(arrays, "modes", MODES, sizes, may_be_nan=unbounded)
-    if np.isnan(stored["rates"]).any():
-        raise ValueError("array modes.rates holds NaN.")
+    if not (stored["rates"] >= 0).all():
+        raise ValueError("array modes.rates holds NaN or negative rates.")
     return Modes(quotients=clock.quotients(stored.pop("rates")), clock=clock, **stored)
 
 

@@ -241,8 +241,9 @@ class KernelSearchCV(SearchedModes):
     lag : int or "auto", optional
         Number of frames between the two frames of a pair, for trajectories; "auto" is the smallest lag from which
         implied time scales are flat within their errors. By default X is samples in any order.
-    time_step : float, default=1
-        Time between frames, in any unit, which becomes the unit of `timescales_`. Needs a lag.
+    time_step : float, optional
+        Time between frames, in any unit, which becomes the unit of `timescales_`. Needs a lag. By default the step of
+        the times in X (trajectories of mdtraj and MDAnalysis in ps, a column `time` of a file), otherwise 1.
     reversible : bool, default=True
         If True, use pairs of frames in both directions of time; if False, modes are the singular functions of the
         transfer operator. Candidates are always scored on pairs in both directions.
@@ -339,7 +340,7 @@ class KernelSearchCV(SearchedModes):
         center: bool = True,
         diffusion: DiffusionLike = None,
         lag: int | str | None = None,
-        time_step: float = 1.0,
+        time_step: float | None = None,
         reversible: bool = True,
         rates: str = "ritz",
         cv: Any = "auto",

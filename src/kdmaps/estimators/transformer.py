@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -32,7 +33,7 @@ from kdmaps.spectrum.directed import directed_score
 from kdmaps.spectrum.modes import Modes
 from kdmaps.summary import NotebookDisplay
 from kdmaps.utils.content import content_digest
-from kdmaps.utils.frames import split_rows
+from kdmaps.utils.frames import check_rows, row_times, split_rows
 from kdmaps.utils.threads import map_reduce, slices
 from kdmaps.utils.types import PathLike, SamplesLike
 from kdmaps.utils.validation import checked_samples, checked_time, checked_values, checked_weight
@@ -234,6 +235,7 @@ class ModeTransformer(ArrayTransformer, auto_wrap_output_keys=None):  # type: ig
         expectation : ndarray of shape (n_points,) or (n_points, m)
         """
         check_is_fitted(self)
+        check_rows(X, values=values, sample_weight=sample_weight)
         if self.right_modes_ is not None:
             return self._forecast(X, values, time, at, sample_weight, groups).values[0]
         phi = self._modes_at(X)
@@ -423,4 +425,5 @@ def _array(estimator: ModeTransformer, X: Any, reset: bool) -> ArraySource:
     source = ArraySource(checked_samples(estimator, X, reset), checked=True)
     names = estimator._columns.names
     source.feature_names = None if names is None else list(names)
+    source.times = partial(row_times, X)
     return source

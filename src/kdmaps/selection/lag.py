@@ -14,6 +14,7 @@ from kdmaps.bases import BasisSpec
 from kdmaps.data.correlation import integrated_correlation_time, trajectories_of
 from kdmaps.data.distances import resolve_bandwidth
 from kdmaps.data.inputs import as_source, join_trajectories
+from kdmaps.data.pairs import check_steps
 from kdmaps.data.sources import PREVIEW_SAMPLES, ArraySource, Source
 from kdmaps.diagnostics.projection import Projection, project
 from kdmaps.diagnostics.resampling import Resampling, joint_intervals, optimistic_intervals
@@ -163,7 +164,7 @@ def choose_lag(
     groups: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
     n_components: int = 2,
-    time_step: float = 1.0,
+    time_step: float | None = None,
     lags: ArrayLike | None = None,
     n_resamples: int = 50,
     confidence: float = 0.95,
@@ -185,8 +186,8 @@ def choose_lag(
         The weight of a pair is the weight of its first frame.
     n_components : int, default=2
         Number of time scales that must be flat if they are longer than the lag.
-    time_step : float, default=1
-        Time between frames.
+    time_step : float, optional
+        Time between frames; by default as in X if it contains times, otherwise 1.
     lags : sequence of int, optional
         Lags to choose from, in frames. By default about fifteen, up to two integrated correlation times of the modes
         and up to a tenth of the longest trajectory.
@@ -215,10 +216,11 @@ def choose_lag(
     True
     """
     resampling = Resampling(n_resamples, confidence, random_state)
-    X, groups, _ = join_trajectories(X, groups)
+    X, groups, _ = join_trajectories(X, groups, sample_weight)
     source = as_source(X)
+    step = check_steps(source, groups)
     frames, groups, weight = some_frames(source, groups, checked_weight(sample_weight, source))
-    spec = FitSpec(n_components, lag=1, time_step=time_step)
+    spec = FitSpec(n_components, lag=1, time_step=step if time_step is None else time_step)
     with muted():
         projection = _quick_projection(frames, groups, weight, spec, random_state)
         tried = default_lags(projection) if lags is None else lags

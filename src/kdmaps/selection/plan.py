@@ -36,7 +36,7 @@ class FitSpec:
     engine: str | None = None
     memory_limit: float | None = None
     lag: int | None = None
-    time_step: float = 1.0
+    time_step: float | None = None
     reversible: bool = True
 
     def check(self) -> None:
@@ -45,7 +45,8 @@ class FitSpec:
         check_engine(self.engine, self.memory_limit)
         if self.rates not in RATES:
             raise ValueError(f"rates must be one of {', '.join(RATES)}, got {self.rates!r}.")
-        check_positive_number("time_step", self.time_step)
+        if self.time_step is not None:
+            check_positive_number("time_step", self.time_step)
         if self.lag is not None:
             lag: Any = self.lag
             if not isinstance(lag, Integral) and lag != "auto":
@@ -85,7 +86,7 @@ class FitSpec:
     @property
     def clock(self) -> Clock:
         """Conversion of quotients to rates."""
-        return Clock(self.lag, float(self.time_step))
+        return Clock(self.lag, 1.0 if self.time_step is None else float(self.time_step))
 
     def with_folds(self, source: Source, groups: Any, preview: Sample | None = None) -> FitSpec:
         """Return the settings with `cv="auto"` replaced by folds; pairs of frames need no test of their order."""

@@ -50,7 +50,8 @@ class Torsion:
 
     def plumed(self, label: str) -> tuple[list[str], list[str]]:
         """Return the lines of PLUMED input that define the columns, and the labels of the columns."""
-        lines = [f"{label}: TORSION ATOMS={','.join(str(i + 1) for i in self.atoms)}"]
+        # By default PLUMED uses the nearest periodic image, unlike frames of whole molecules.
+        lines = [f"{label}: TORSION ATOMS={','.join(str(i + 1) for i in self.atoms)} NOPBC"]
         columns = [f"{label}_cos", f"{label}_sin"]
         for column, function in zip(columns, ("cos", "sin"), strict=True):
             lines.append(f"{column}: CUSTOM ARG={label} FUNC={function}(x) PERIODIC=NO")
@@ -88,7 +89,6 @@ class Distance:
 
     def plumed(self, label: str) -> tuple[list[str], list[str]]:
         """Return the lines of PLUMED input that define the columns, and the labels of the columns."""
-        # By default PLUMED uses the nearest periodic image, unlike frames of whole molecules.
         return [f"{label}: DISTANCE ATOMS={self.i + 1},{self.j + 1} NOPBC"], [label]
 
 

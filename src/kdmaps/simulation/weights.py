@@ -6,7 +6,6 @@ from numbers import Real
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.optimize import minimize
 from scipy.special import logsumexp
 
 from kdmaps.data.findings import effective_sample_size, is_dominated
@@ -15,6 +14,10 @@ from kdmaps.utils.warn import warn
 
 #: Largest standard error of a free-energy difference between windows, in kT: a factor of e in the weights.
 MAX_ERROR = 1.0
+#: Largest energy in kT; sums of more would overflow or lose all digits.
+MAX_REDUCED = 1e12
+#: Largest error of the number of frames of a window, as a part of all frames, and most steps of the iteration.
+WINDOW_TOLERANCE, MAX_STEPS = 1e-10, 100
 
 
 def boltzmann_weights(bias_energy: ArrayLike, kT: float) -> np.ndarray:
@@ -42,8 +45,7 @@ def boltzmann_weights(bias_energy: ArrayLike, kT: float) -> np.ndarray:
     >>> boltzmann_weights([0.0, np.log(3.0)], kT=1.0)
     array([0.5, 1.5])
     """
-    energy = _checked_energies("bias_energy", bias_energy, 1)
-    return _scaled(energy / checked_kT(kT))
+    return _scaled(_checked_energies("bias_energy", bias_energy, 1), checked_kT(kT))
 
 
 def metadynamics_weights(
@@ -84,8 +86,7 @@ def metadynamics_weights(
     >>> metadynamics_weights([1.0, 2.0], [hill, hill + 1], kT=1.0, bias_factor=10.0)
     array([1., 1.])
     """
-    energy, beta = _checked_energies("bias_energy", bias_energy, 1), 1 / checked_kT(kT)
-    grid = _checked_energies("bias_on_grid", bias_on_grid)
+    energy, grid = _in_kT("bias_energy", bias_energy, kT, 1), _in_kT("bias_on_grid", bias_on_grid, kT)
     if not isinstance(bias_factor, Real) or not float(bias_factor) > 1:
         raise ValueError(f"bias_factor must be a number greater than 1 (or infinity), got {bias_factor!r}.")
     rows = np.arange(len(energy)) if snapshot is None else np.asarray(snapshot)
@@ -97,9 +98,9 @@ def metadynamics_weights(
             "number of the snapshot for each frame with snapshot."
         )
     tempering = 1 / (float(bias_factor) - 1)
-    flat = beta * grid.reshape(len(grid), -1)
+    flat = grid.reshape(len(grid), -1)
     offset = logsumexp((1 + tempering) * flat, axis=1) - logsumexp(tempering * flat, axis=1)
-    return _scaled(beta * energy - offset[rows])
+    return _scaled(energy - offset[rows])
 
 
 def umbrella_weights(bias_energies: ArrayLike, window: ArrayLike, kT: float) -> np.ndarray:
@@ -131,7 +132,7 @@ def umbrella_weights(bias_energies: ArrayLike, window: ArrayLike, kT: float) -> 
     >>> umbrella_weights([[0.0, 1.0], [0.0, 1.0], [0.0, 1.0]], window=[0, 0, 1], kT=1.0)  # a constant bias
     array([1., 1., 1.])
     """
-    energies = _checked_energies("bias_energies", bias_energies, 2) / checked_kT(kT)
+    energies = _in_kT("bias_energies", bias_energies, kT, 2)
     rows = np.asarray(window)
     if rows.shape != energies.shape[:1] or rows.dtype.kind not in "iu":
         raise ValueError(f"window must be one integer for each of {len(energies)} frames.")
@@ -143,21 +144,46 @@ def umbrella_weights(bias_energies: ArrayLike, window: ArrayLike, kT: float) -> 
     if len(used) == 1:
         return _scaled(energies[:, 0])
 
-    def objective(f: np.ndarray) -> tuple[float, np.ndarray]:
-        terms = np.log(counts) + np.append(0.0, f) - energies
-        total = logsumexp(terms, axis=1)
-        gradient = np.exp(terms - total[:, None]).sum(axis=0) - counts
-        return float(total.sum() - counts[1:] @ f) / len(rows), gradient[1:] / len(rows)
-
     # Within a few kT of the solution: frames of window k have U_k of about minus the logarithm of its share.
     start = np.array([energies[rows == k, j].mean() for j, k in enumerate(used)])
-    found = minimize(
-        objective, start[1:] - start[0], jac=True, method="BFGS", options={"gtol": 1e-9, "maxiter": 10_000}
-    )
-    terms = np.log(counts) + np.append(0.0, found.x) - energies
-    total = logsumexp(terms, axis=1)
-    _check_overlap(np.exp(terms - total[:, None]), used)
+    total, shares = _solve_windows(energies, counts, start - start[0])
+    _check_overlap(shares, used)
     return _scaled(-total)
+
+
+def _solve_windows(energies: np.ndarray, counts: np.ndarray, f: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return log Σ_k N_k e^{f_k - U_k} and the shares of the windows in every frame, at the solution of MBAR.
+
+    Newton's method with step halving: the function is convex, and its second derivatives are sums over the shares.
+    """
+    n, scale = len(energies), max(float(np.abs(energies).max()), 1.0)
+
+    def at(f: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
+        terms = np.log(counts) + f - energies
+        total = logsumexp(terms, axis=1)
+        return float(total.sum() - counts @ f) / n, total, np.exp(terms - total[:, None])
+
+    value, total, shares = at(f)
+    for _ in range(MAX_STEPS):
+        taken = shares.sum(axis=0)
+        gradient = (taken - counts)[1:]
+        if np.abs(gradient).max() <= WINDOW_TOLERANCE * n:
+            return total, shares
+        second = np.diag(taken) - shares.T @ shares
+        # A tiny ridge: without overlap, a difference of two windows has no second derivative.
+        step = np.linalg.solve(second[1:, 1:] + 1e-12 * n * np.eye(len(gradient)), gradient)
+        for halvings in range(MAX_STEPS):
+            new = f - np.append(0.0, step) / 2**halvings
+            found = at(new)
+            if found[0] <= value + 1e-14 * scale:  # rounding
+                break
+        f, (value, total, shares) = new, found
+    warn(
+        f"The free energies of the windows did not converge in {MAX_STEPS} steps, and the weights are unreliable: "
+        "frames of windows that hardly overlap. Add windows between them, or use softer biases.",
+        DataWarning,
+    )
+    return total, shares
 
 
 def _check_overlap(shares: np.ndarray, windows: np.ndarray) -> None:
@@ -188,6 +214,15 @@ def checked_kT(kT: float) -> float:
     return float(kT)
 
 
+def _in_kT(name: str, energies: ArrayLike, kT: float, ndim: int | None = None) -> np.ndarray:
+    """Return energies over kT; raise if they overflow."""
+    with np.errstate(over="ignore"):
+        reduced = _checked_energies(name, energies, ndim) / checked_kT(kT)
+    if not np.abs(reduced).max() < MAX_REDUCED:
+        raise ValueError(f"{name} reaches {np.abs(reduced).max():.1e} kT; check that it has the unit of kT={kT!r}.")
+    return reduced
+
+
 def _checked_energies(name: str, energies: ArrayLike, ndim: int | None = None) -> np.ndarray:
     """Return finite energies, one row per frame."""
     array = np.asarray(energies, dtype=np.float64)
@@ -197,9 +232,10 @@ def _checked_energies(name: str, energies: ArrayLike, ndim: int | None = None) -
     return array
 
 
-def _scaled(logarithms: np.ndarray) -> np.ndarray:
-    """Return weights of mean 1 from their logarithms, and warn if a few dominate."""
-    weights = np.exp(logarithms - logarithms.max())
+def _scaled(energies: np.ndarray, kT: float = 1.0) -> np.ndarray:
+    """Return the weights e^{energy/kT}, scaled to mean 1, and warn if a few dominate."""
+    with np.errstate(over="ignore"):  # differences that overflow are weights of 0
+        weights = np.exp((energies - energies.max()) / kT)
     weights /= weights.mean()
     n, effective = len(weights), effective_sample_size(weights)
     if is_dominated(n, effective):

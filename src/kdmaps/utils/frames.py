@@ -16,10 +16,20 @@ def column_names(X: Any) -> list[str] | None:
     return None if names is None or callable(names) else [str(name) for name in names]
 
 
-def check_row_labels(X: Any, **columns: Any) -> None:
-    """Raise if a column has the row labels of a data frame X in another order: rows are matched by position."""
+def check_rows(X: Any, **columns: Any) -> None:
+    """Raise if X or a column has masked values, or a column the row labels of a data frame X in another order.
+
+    Rows are matched by position. X and columns may be lists with one entry for each trajectory.
+    """
+    if isinstance(X, list | tuple):
+        refuse_masked("X", *X)
+        for i, part in enumerate(X if hasattr(next(iter(X), None), "index") else ()):
+            parts = {name: given[i] for name, given in columns.items() if _is_listed(given, len(X))}
+            check_rows(part, **parts)
+    refuse_masked("X", X)
     labels: Any = getattr(X, "index", None)
     for name, column in columns.items():
+        refuse_masked(name, column)
         own: Any = getattr(column, "index", None)
         if not hasattr(labels, "isin") or not hasattr(own, "isin") or len(own) != len(labels) or own.equals(labels):
             continue
@@ -28,6 +38,40 @@ def check_row_labels(X: Any, **columns: Any) -> None:
                 f"{name} has the row labels of X in another order; give {name}.loc[X.index], or, if its rows are those "
                 f"of X as they stand, {name}.to_numpy()."
             )
+
+
+def _is_listed(given: Any, number: int) -> bool:
+    return isinstance(given, list | tuple) and len(given) == number and all(np.ndim(part) for part in given)
+
+
+def refuse_masked(name: str, *values: Any) -> None:
+    """Raise if one of the arrays has masked values, which numpy would use as data."""
+    if any(isinstance(one, np.ma.MaskedArray) and np.ma.is_masked(one) for one in values):
+        raise ValueError(
+            f"{name} has masked values; leave out their rows, X[~X.mask.any(axis=1)], or, for a trajectory, give the "
+            "list kdmaps.data.split_at_gaps(X)."
+        )
+
+
+def row_times(X: Any) -> np.ndarray | None:
+    """Return integer times of the rows of a pandas data frame: its dates, durations, periods or row numbers.
+
+    None without such an index, and for months and working days, which are regular although they differ in length. An
+    index of integers counts rows if most of its steps are equal.
+    """
+    index: Any = getattr(X, "index", None)
+    if not hasattr(index, "is_monotonic_increasing"):
+        return None
+    times = getattr(index, "asi8", None)  # of dates, durations and periods
+    if times is not None:
+        days = index.values.astype("M8[D]") if index.dtype.kind == "M" and len(index) > 1 else np.empty(0, "M8[D]")
+        steps_of = (np.diff(days.astype("M8[M]").astype(int)), np.diff(np.busday_count(days[:1], days)))
+        return None if any(s.size and s.min() == s.max() > 0 for s in steps_of) else times - times[:1]
+    if index.dtype.kind not in "iu" or len(index) < 2:
+        return None
+    steps = np.diff(index.to_numpy())
+    usual = np.median(steps)
+    return np.asarray(index) if usual > 0 and np.mean(steps == usual) > 0.5 else None
 
 
 def joined(frames: Sequence[Any]) -> Any:

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from kdmaps.utils.frames import column_names
+from kdmaps.utils.frames import column_names, refuse_masked
 from kdmaps.utils.types import RandomStateLike
 
 #: Largest number of rows or columns that a message names.
@@ -22,6 +22,7 @@ NAMED = 5
 
 def as_numbers(name: str, values: Any, what: str) -> np.ndarray:
     """Return `values` as floats; `name` is the argument, which must be `what`."""
+    refuse_masked(name, values)
     try:
         array = np.asarray(values)
         # Objects may be numbers; text, dates and complex numbers are rejected.
@@ -32,25 +33,28 @@ def as_numbers(name: str, values: Any, what: str) -> np.ndarray:
 
 def checked_samples(estimator: Any, X: Any, reset: bool, **options: Any) -> np.ndarray:
     """Return X as an array of floats, by scikit-learn's `validate_data`, with errors that name X."""
-    if np.ma.is_masked(X):
-        raise ValueError("X has masked values; leave out their rows: X[~X.mask.any(axis=1)].")
+    refuse_masked("X", X)
     if getattr(getattr(X, "dtype", None), "kind", None) in ("m", "M"):
         raise ValueError("X holds dates or durations; divide differences by a unit, e.g. np.timedelta64(1, 's').")
     try:
         return validate_data(estimator, X, dtype=(np.float64, np.float32), order=None, reset=reset, **options)
     except (TypeError, ValueError) as error:
         if re.match(r"Input X contains (NaN|inf)", str(error)):
-            values = np.asarray(X, dtype=np.float64)
-            dropped = hasattr(X, "dropna") and not np.isinf(values).any()  # dropna leaves infinities
-            remedy = ": X.dropna()" if dropped else ": X[np.isfinite(X).all(axis=1)]"
-            raise ValueError(not_finite(values, np.arange(len(values)), column_names(X), remedy)) from error
+            values = floats_of(X)
+            raise ValueError(not_finite(values, np.arange(len(values)), column_names(X))) from error
         if re.search(r"\bX\b|feature names", str(error)):
             raise
         kind = TypeError if isinstance(error, TypeError) else ValueError
         raise kind(f"X must be a table of real numbers, one row per sample: {error}{_text_columns(X)}") from error
 
 
-def not_finite(values: np.ndarray, rows: np.ndarray, names: Sequence[str] | None, remedy: str) -> str:
+def floats_of(X: Any) -> np.ndarray:
+    """Return a table of numbers as floats, with NaN for the missing entries of a data frame."""
+    missing = {"na_value": np.nan} if hasattr(X, "isna") else {}
+    return X.to_numpy(dtype=np.float64, **missing) if missing else np.asarray(X, dtype=np.float64)
+
+
+def not_finite(values: np.ndarray, rows: np.ndarray, names: Sequence[str] | None) -> str:
     """Return a message that names the rows, of these numbers, and the columns with NaN or infinity."""
     wrong = ~np.isfinite(values)
     what = "NaN" if np.isnan(values).any() else "infinity"
@@ -58,7 +62,8 @@ def not_finite(values: np.ndarray, rows: np.ndarray, names: Sequence[str] | None
     columns = [str(j) if names is None else names[j] for j in np.flatnonzero(wrong.any(axis=0)).tolist()]
     return (
         f"X contains {what} in row(s) {_listed(bad)} (counted from 0), column(s) {_listed(columns)}; leave out or "
-        f"repair these samples{remedy}."
+        "repair these samples: X[np.isfinite(X).all(axis=1)]. In a trajectory (with a lag) this would join frames "
+        "across the gap: give the list kdmaps.data.split_at_gaps(X) instead, or groups that change there."
     )
 
 
@@ -98,7 +103,7 @@ def check_positive_integer(name: str, value: Any) -> int:
 
 def check_positive_number(name: str, value: Any) -> float:
     """Return a positive finite number; raise for anything else."""
-    if not isinstance(value, Real) or not 0 < float(value) < np.inf:
+    if not isinstance(value, Real) or isinstance(value, bool | np.timedelta64) or not 0 < float(value) < np.inf:
         raise ValueError(f"{name} must be a positive number, got {value!r}.")
     return float(value)
 

@@ -22,6 +22,8 @@ _NUMBER_FORMATS = {"f": "%.10g", **dict.fromkeys("iub", "%d")}
 FIRST_LINES = 20
 #: Maximum number of characters in a line.
 MAX_LINE = 2**26
+#: Beginning of the line in which PLUMED names the columns.
+FIELDS = "#! FIELDS"
 #: First characters of a formula in a spreadsheet.
 FORMULA_MARKS = ("=", "+", "-", "@", "\t", "\r")
 
@@ -55,6 +57,7 @@ def open_text(path: Path, header: bool | None = None) -> Table:
         names[j]: partial(layout.blocks, [j], str) for j in text if names and names[j]
     }
     more: dict[str, Any] = {"hint": "" if numeric else hint, "words": tuple(words), "gap": layout.gap}
+    more["time_unit"] = "ps" if comment.startswith(FIELDS) else ""
     return Table(len(numeric), lambda chosen: layout.blocks([numeric[j] for j in chosen]), shown, words, **more)
 
 
@@ -93,7 +96,7 @@ def _first_lines(path: Path) -> tuple[str, list[_Line]]:
             if line and not line.startswith("#"):
                 comment = comment if found else before
                 found.append(_Line(index, line))
-            before = line
+            before = before if line.startswith("#! SET") else line  # PLUMED sets constants below the names
     return comment, found
 
 
@@ -169,7 +172,7 @@ class _Layout(NamedTuple):
         )
         # numpy would warn of empty lines and comments, and a warning filter would affect the whole process.
         numbered = islice(self._lines(), self.begin, None)
-        lines = (line for line in numbered if (start := line.lstrip()) and start[0] != "#")
+        lines = (line for line in numbered if (start := line.lstrip()) and not self._is_comment(start))
         for first in lines:
             try:
                 block: np.ndarray = load(chain([first], lines), dtype)
@@ -178,6 +181,17 @@ class _Layout(NamedTuple):
             if block.shape[1] != len(columns):  # all rows of this block have the wrong width
                 raise self._first_error(columns, dtype) or ValueError(f"{self.path} is ragged.")
             yield block
+
+    def _is_comment(self, line: str) -> bool:
+        """Return whether a line is a comment; raise for PLUMED's names of other columns, as after a restart."""
+        if line[0] != "#":
+            return False
+        if line.startswith(FIELDS) and self.names_in_comment(line.strip()) != self.names:
+            raise ValueError(
+                f"{self.path} has a second line {FIELDS} with other columns, or in another order: "
+                f"{line.removeprefix(FIELDS).strip()}. Write the rows below it to a file of their own."
+            )
+        return True
 
     def gap(self) -> str | None:
         """Describe the first empty line between two rows, as between trajectories; None if there is none."""
