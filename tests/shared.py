@@ -163,13 +163,13 @@ def traced_peak(function):
 
 
 def topology(n_residues, atoms):
-    """Return an mdtraj topology of alanines with these atoms, of the element of their first letter."""
+    """Return an mdtraj topology of residues without bonds, with these atoms, of the element of their first letter."""
     import mdtraj
 
     made = mdtraj.Topology()
     chain = made.add_chain()
     for number in range(1, n_residues + 1):
-        residue = made.add_residue("ALA", chain, resSeq=number)
+        residue = made.add_residue("XXX", chain, resSeq=number)
         for name in atoms:
             made.add_atom(name, mdtraj.element.get_by_symbol(name[0]), residue)
     return made

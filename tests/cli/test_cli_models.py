@@ -103,7 +103,7 @@ def test_typical_rows_of_several_files(folder):
     model = kdmaps.load(folder / "a.npz")
     states = kdmaps.dynamics.coarse_states(model.transform(pd.DataFrame(X, columns=["x", "y"])), 2)
     for row in states.representatives(X, 3).ravel():
-        assert (f"0:{row}" if row < 250 else f"1:{row - 250}") in result.stdout
+        assert (f"first.npy:{row}" if row < 250 else f"second.npy:{row - 250}") in result.stdout
 
 
 def test_passage_times(tmp_path, folder):

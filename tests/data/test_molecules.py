@@ -31,8 +31,8 @@ def peptide(n_frames=60, n_residues=6, seed=0):
         if before is not None:
             topology.add_bond(before, atoms["N"])
         before = atoms["C"]
-        start = np.array([0.36 * r, 0.1 * (r % 2), 0.03 * r])
-        positions += [start, [*start, 0.13, 0.06, 0], [*start, 0.25, 0, 0.05], [*start, 0.13, 0.15, 0.1]]
+        places = np.array([[0, 0, 0], [0.13, 0.06, 0], [0.25, 0, 0.05], [0.13, 0.15, 0.1]])
+        positions += list(places + np.array([0.36 * r, 0.1 * (r % 2), 0.03 * r]))
     xyz = np.array(positions) + 0.01 * rng.standard_normal((n_frames, len(positions), 3)).cumsum(axis=0) / 8
     turns = Rotation.random(n_frames, random_state=seed).as_matrix()
     xyz = xyz @ turns + rng.standard_normal((n_frames, 1, 3))
@@ -170,3 +170,78 @@ def test_readers_are_quiet(files, capfd):
     capfd.readouterr()
     read(files, "dihedrals", "run.dcd")
     assert capfd.readouterr().out == ""
+
+
+def fit_command(files, *options, expect=0):
+    result = run("fit", files / "run.xtc", "--topology", files / "top.pdb", *GIVEN, *options, "--out", files / "out")
+    assert result.exit_code == expect, result.output
+    return result
+
+
+@pytest.mark.parametrize("lag", ["4ps", "0.004ns", "4000 fs", "2"])
+def test_lag_as_a_time(files, lag):
+    """Frames are 2 ps apart."""
+    fit_command(files, "--descriptor", "dihedrals", "--lag", lag, "--resamples", 0)
+    assert kdmaps.load(files / "out" / "model.npz").lag_ == 2
+
+
+@pytest.mark.parametrize(("lag", "words"), [("3ps", "1.5 rows of 2 ps"), ("0ps", "0 rows"), ("4kg", "neither auto")])
+def test_lags_that_are_not_times(files, lag, words):
+    assert words in fit_command(files, "--lag", lag, expect=2).output
+
+
+def test_a_time_needs_a_time_step(tmp_path):
+    np.save(tmp_path / "a.npy", kdmaps.problems.load("dw1d").simulate(300, dt=0.1, random_state=0)[0])
+    result = run("fit", tmp_path / "a.npy", "--lag", "4ps", "--out", tmp_path / "out")
+    assert result.exit_code == 2
+    assert "--time-step and --unit" in result.output
+
+
+def test_structures(files):
+    """PDB files hold the frames that are named, up to the superposition and three decimals of an ångström."""
+    peptide(seed=1).save_xtc(str(files / "other.xtc"))
+    result = fit_command(files, files / "other.xtc", "--lag", 1, "--structures", "--resamples", 0)
+    lines = [line for line in result.output.splitlines() if line.startswith("Typical frames of state")]
+    assert lines
+    for line in lines:
+        state, _, named = line.removeprefix("Typical frames of state ").partition(": ")
+        frames = [name.split(":") for name in named.split(", ")]
+        written = mdtraj.load(str(files / "out" / f"state{state}.pdb"))
+        assert len(written) == len(frames)
+        for one, (file, row) in zip(written, frames, strict=True):
+            known = mdtraj.load_frame(str(files / file), int(row), top=str(files / "top.pdb"))
+            assert mdtraj.rmsd(one, known)[0] < 3e-3  # nm; single precision of mdtraj, frames near the origin
+    assert "--topology" in run("fit", files / "top.pdb", "--structures").output
+
+
+def test_export_without_retyping_atoms(files):
+    fit_command(files, "--descriptor", "dihedrals:phi,psi", "--lag", 1, "--basis", "fourier", "--resamples", 0)
+    model = files / "out" / "model.npz"
+    table, _ = read(files, "dihedrals:phi,psi")
+    inputs = ",".join(dict.fromkeys(table.inputs))
+    for to in ("openmm", "plumed"):
+        if to == "openmm":
+            pytest.importorskip("openmm")
+        texts = []
+        for options in ((), ("--inputs", inputs)):
+            result = run("export", model, "--to", to, *options, "--out", files / "cv")
+            assert result.exit_code == 0, result.output
+            texts.append((files / "cv").read_text())
+        assert texts[0] == texts[1]
+    fit_command(files, "--descriptor", "contacts", "--lag", 1, "--resamples", 0)
+    assert "OpenMM needs the atoms" in run("export", model, "--to", "openmm").output
+
+
+def test_draw_phi_and_psi(files):
+    """The command of the tutorial, with several residues: their dihedrals in pairs."""
+    fit_command(files, "--lag", 1, "--draw", "phi,psi", "--resamples", 0)
+    page = (files / "out" / "report.html").read_text()
+    frames = mdtraj.load(str(files / "run.xtc"), top=str(files / "top.pdb"))
+    residues = [frames.topology.atom(atoms[1]).residue for atoms in mdtraj.compute_phi(frames)[0]]
+    assert all(f"phi {residue}" in page for residue in residues)
+
+
+def test_axes_are_torsions(files):
+    fit_command(files, "--descriptor", "dihedrals", "--lag", 1, "--resamples", 0)
+    page = (files / "out" / "report.html").read_text()
+    assert '"phi ALA' in page

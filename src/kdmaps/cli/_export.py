@@ -29,7 +29,7 @@ def export(
         str | None,
         typer.Option(
             help="Definition of the columns, with atoms counted from 0: torsion:4-6-8-14,distance:1-5. A torsion "
-            "stands for two columns, its cosine and sine. (required for openmm)"
+            "stands for two columns, its cosine and sine. (default: as in the fit of a trajectory)"
         ),
     ] = None,
     labels: Annotated[
@@ -40,18 +40,22 @@ def export(
 ) -> None:
     """Write a mode as a collective variable: PLUMED input, an OpenMM force (XML), or a Python module for JAX."""
     require_one_of(tuple(TARGETS), "--to", to)
-    require(to != "openmm" or inputs is not None, "--inputs", "OpenMM needs the atoms, as in torsion:4-6-8-14.")
     from kdmaps.estimators.kernel_map import load
+    from kdmaps.estimators.model_files import read_header
     from kdmaps.simulation import jax_program, plumed_input
     from kdmaps.utils.files import check_writable, replacing
 
-    columns = [_input(text) for text in split_names(inputs)]
+    stored = [] if inputs or labels else list(map(str, read_header(model).get("inputs", ())))
+    require(to != "openmm" or bool(inputs or stored), "--inputs", "OpenMM needs the atoms, as in torsion:4-6-8-14.")
+    columns = [_input(text) for text in split_names(inputs) or stored]
     fitted = load(model)
     r = len(fitted.timescales_)
     require(mode <= r, "--mode", f"the model has {r} modes.")
     path = Path(TARGETS[to].format(mode)) if out is None else out
     check_writable("--out", path.parent)
     notes: list[str] = []
+    if stored and to != "jax":
+        notes.append("Atoms are counted as in the topology of the fit; with other atoms (hydrogens), give --inputs.")
     if to == "plumed":
         text = plumed_input(fitted, columns or _labels(fitted, labels), mode - 1, label=f"mode{mode}")
     elif to == "jax":

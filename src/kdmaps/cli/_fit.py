@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import shlex
 import sys
 import warnings
@@ -37,6 +38,11 @@ if TYPE_CHECKING:
     from kdmaps.dynamics import Validation
     from kdmaps.uncertainty import Uncertainty
 
+#: A lag in rows, or in a unit of time; powers of ten of the units in seconds.
+TIME_UNITS = {"fs": -15, "ps": -12, "ns": -9, "us": -6, "ms": -3, "s": 0}
+LAG = rf"0*([1-9]\d*)|(\d+\.?\d*) *({'|'.join(TIME_UNITS)})"
+#: Typical frames of each state.
+TYPICAL = 3
 #: Kernels of `--kernel` and basis functions of `--basis`.
 KERNELS, BASES = ("auto", *FAMILIES), ("auto", "fourier", "landmarks")
 
@@ -46,7 +52,8 @@ KERNELS, BASES = ("auto", *FAMILIES), ("auto", "fourier", "landmarks")
 def fit(
     files: Files,
     lag: Annotated[
-        str | None, option(TRAJECTORY, "Rows are a trajectory: use pairs N rows apart.", metavar="N|auto")
+        str | None,
+        option(TRAJECTORY, "Rows are a trajectory: use pairs N rows or a time apart.", metavar="N|10ps|auto"),
     ] = None,
     time_step: Annotated[float | None, option(TRAJECTORY, "Time between rows, with --lag.", min=0, metavar="T")] = None,
     unit: Annotated[str | None, option(TRAJECTORY, "Unit of the time step, such as ps.", metavar="UNIT")] = None,
@@ -87,6 +94,9 @@ def fit(
     out: Annotated[Path, option(OUTPUT, "Directory of the results.", file_okay=False, metavar="DIR")] = Path(
         "kdmaps-fit"
     ),
+    structures: Annotated[
+        bool, option(OUTPUT, "Write typical frames of each state as PDB files.", "--structures")
+    ] = False,
     table_format: Annotated[str, rare(OUTPUT, f"Format of the modes: {', '.join(TABLE_FORMATS)}.", "--table")] = "csv",
     help_all: HelpAllOption = False,
 ) -> None:
@@ -98,8 +108,8 @@ def fit(
     require(bandwidth != 0, "--bandwidth", "give a positive number, or omit it to search for one.")
     require(regularization != 0, "--lambda", "give a positive number, or omit it to search for one.")
     require(resamples == 0 or resamples >= MIN_RESAMPLES, "--resamples", f"give 0, or {MIN_RESAMPLES} or more.")
-    frames = _lag(lag)
     _check_time(lag, time_step, unit, files)
+    require(not structures or files.topology is not None, "--structures", "frames need a trajectory: add --topology.")
     from kdmaps.cli._reading import read_samples
     from kdmaps.data import make_writer
     from kdmaps.data.check import find_time
@@ -121,7 +131,7 @@ def fit(
         "diffusion": samples.diffusion,
         "cv": _folds(samples, ordered) if lag is None else "auto",
         "random_state": seed,
-        "lag": frames,
+        "lag": _lag(lag, step, unit),
         "time_step": 1.0 if lag is None else step,
         **({} if basis == "auto" else {"basis": basis}),
         **({} if rates == "ritz" else {"rates": rates}),
@@ -134,22 +144,53 @@ def fit(
     paths = [out / name for name in ("model.npz", f"modes.{table_format}", "report.html")]
     out.mkdir(parents=True, exist_ok=True)
     with replacing(*paths) as (model_file, modes_file, report_file):
-        write_model(estimator, model_file, unit)
+        write_model(estimator, model_file, unit, samples.inputs)
         write_modes(modes_file, findings.modes, list(estimator.get_feature_names_out()), samples.places)
         report_file.write(page.encode())
+    if structures:
+        paths += _write_structures(estimator, files, samples, findings, out)
     say(f"Written: {', '.join(map(str, paths))}")
 
 
-def _lag(text: str | None) -> int | str | None:
-    """Return the lag that an option gives."""
+def _lag(text: str | None, step: float, unit: str | None) -> int | str | None:
+    """Return the lag in rows that an option gives as a number of rows or as a time."""
     if text is None or text == "auto":
         return text
-    require(text.isdecimal() and int(text) > 0, "--lag", f"{text!r} is neither auto nor a positive number of rows.")
-    return int(text)
+    rows, value, of_lag = re.fullmatch(LAG, text).groups()  # type: ignore[union-attr]
+    if rows:
+        return int(rows)
+    require(unit in TIME_UNITS, "--lag", f"{text} needs the time between rows: give --time-step and --unit, or rows.")
+    frames = float(value) * 10.0 ** (TIME_UNITS[of_lag] - TIME_UNITS[str(unit)]) / step
+    require(
+        round(frames) > 0 and abs(frames - round(frames)) < 1e-3 * frames,
+        "--lag",
+        f"{text} is {frames:.4g} rows of {step:g} {unit}; give a multiple of the time between rows.",
+    )
+    return round(frames)
+
+
+def _write_structures(estimator: Any, files: Files, samples: Samples, findings: _Findings, out: Path) -> list[Path]:
+    """Write typical frames of each state to PDB files, and print which frames they are."""
+    from kdmaps.cli._reading import row_names
+    from kdmaps.data.formats.trajectories import write_frames
+    from kdmaps.dynamics import coarse_states, suggest_states
+
+    found = coarse_states(findings.modes, suggest_states(estimator), sample_weight=samples.weight)
+    named, places, paths = row_names(files, samples.places), samples.places, []
+    for k, chosen in enumerate(found.representatives(samples.X, TYPICAL)):
+        rows = [int(row) for row in chosen if row >= 0]
+        if rows:
+            paths.append(out / f"state{k + 1}.pdb")
+            of = [(files.data[places["file"][i] if "file" in places else 0], int(places["row"][i])) for i in rows]
+            write_frames(paths[-1], Path(str(files.topology)), of)
+            say(f"Typical frames of state {k + 1}: {', '.join(named[i] for i in rows)}")
+    return paths
 
 
 def _check_time(lag: str | None, time_step: float | None, unit: str | None, files: Files) -> None:
     """Raise an error for options of time that contradict each other."""
+    known = lag is None or lag == "auto" or re.fullmatch(LAG, lag)
+    require(bool(known), "--lag", f"{lag!r} is neither auto nor a positive number of rows, nor a time such as 10ps.")
     require(time_step is None or 0 < time_step < math.inf, "--time-step", "give a positive number.")
     require(lag is not None or time_step is None, "--time-step", "a time step needs a trajectory: add --lag.")
     require(
@@ -182,7 +223,7 @@ def _check_modes(modes: int, features: int, n_samples: int) -> None:
 def _step(samples: Samples, given: float | None, stride: int, unit: str | None) -> tuple[float, str | None]:
     """Return the time between the rows that are used, and its unit: as given, or from a trajectory file."""
     if given is None and samples.time_step is not None:
-        return samples.time_step, "ps" if unit is None else unit
+        return samples.time_step, samples.time_unit if unit is None else unit
     return (1.0 if given is None else given) * stride, unit
 
 
@@ -299,6 +340,24 @@ def _show(estimator: Any, findings: _Findings, unit: str | None) -> None:
         print_warning(warning)
 
 
+def _by_residue(drawn: dict[str, np.ndarray], modes: np.ndarray) -> dict[str, np.ndarray]:
+    """Return dihedrals with the residue first whose angles explain most of mode 1; other columns stay in front."""
+    import numpy as np
+
+    residues: dict[str, list[str]] = {}
+    for name in drawn:
+        residues.setdefault(name.partition(" ")[2], []).append(name)
+
+    def unexplained(residue: str) -> float:
+        if not residue:
+            return -1.0
+        angles = np.column_stack([drawn[name] for name in residues[residue]])
+        waves = np.column_stack([np.ones(len(modes)), np.cos(angles), np.sin(angles)])
+        return float(np.linalg.lstsq(waves, modes[:, 0])[1].sum())
+
+    return {name: drawn[name] for residue in sorted(residues, key=unexplained) for name in residues[residue]}
+
+
 def _page(estimator: Any, files: Files, samples: Samples, findings: _Findings, unit: str | None) -> str:
     """Return the content of report.html."""
     from kdmaps.cli._reading import reading_program
@@ -318,5 +377,5 @@ def _page(estimator: Any, files: Files, samples: Samples, findings: _Findings, u
         feature_names=samples.names,
         command=shlex.join(["kdmaps", *sys.argv[1:]]),
         reading=reading_program(files),
-        draw=samples.drawn or None,
+        draw=_by_residue(samples.drawn, findings.modes) or None,
     )

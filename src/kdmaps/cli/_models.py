@@ -60,7 +60,7 @@ def transform(
         warnings.simplefilter("always")
         table = open_files(files, reference)
     notes = messages(caught)
-    if files.topology is not None and files.descriptor == "heavy-atoms" and reference is None:
+    if files.topology is not None and "atoms" in files.descriptor and reference is None:
         notes.append(
             f"atoms are superposed on the first frame of {files.data[0]}. If the model was fitted to another "
             "trajectory, give it with --reference; otherwise the coordinates differ from the fit."
@@ -232,7 +232,7 @@ def states(
     )
     import numpy as np
 
-    from kdmaps.cli._reading import open_files, places_of, weights_of
+    from kdmaps.cli._reading import open_files, places_of, row_names, weights_of
     from kdmaps.data import ArraySource, gather, make_writer
     from kdmaps.dynamics import coarse_states, suggest_states
     from kdmaps.estimators.kernel_map import load
@@ -255,15 +255,11 @@ def states(
     found = coarse_states(modes, n_states, sample_weight=weight)
     places = places_of(files, table, len(X))
     passages = _passages(fitted, table, files, X, found) if passage_times else None
-    # With several files, the number of the file and the row in it.
-    named = [":".join(map(str, place)) for place in zip(*places.values(), strict=True)]
-    print_table(*state_table(found, found.representatives(X, 3), named))
+    print_table(*state_table(found, found.representatives(X, 3), row_names(files, places)))
     for sentence in (*_other_distribution(fitted, modes, weight), *state_sentences(found, fitted.rates_)):
         say(sentence)
     if passages is not None:
         _show_passages(*passages, fitted, n_states, read_header(model).get("unit"))
-    if table.lengths:
-        say("Typical rows are named by file and row, as in the file of states.")
     out.parent.mkdir(parents=True, exist_ok=True)
     names = [f"membership{k + 1}" for k in range(n_states)]
     with replacing(out) as (file,):

@@ -36,7 +36,9 @@ class Samples:
     places: dict[str, Any]  # file and row of every sample: columns of the table of modes
     ordered: bool  # rows are in temporal order
     diffusion: Any
-    time_step: float | None  # between rows in ps, if time matters and the files contain it
+    time_step: float | None  # between rows, if time matters and the files contain it
+    time_unit: str | None  # of the times in the files
+    inputs: list[str] | None  # definition of the columns by atoms, as in `kdmaps export --inputs`
     notes: tuple[str, ...]  # warnings from reading the files
     drawn: dict[str, np.ndarray]  # columns to draw the modes over
 
@@ -81,7 +83,7 @@ def read_samples(files: Files, timed: bool = False) -> Samples:
         X = gather(samples)
         n = len(X)
         weight, group = weights_of(files, table, n), groups_of(files, table, n)
-        drawn = {Path(name).stem: _column("--draw", name, files, table, n) for name in files.drawn}
+        drawn = {Path(name).stem: _column("--draw", name, files, table, n) for name in _drawn(files, table)}
         if files.stride > 1 and n < MIN_SAMPLES:
             raise ValueError(f"--stride {files.stride} leaves {n} samples; use a smaller one.")
         places = places_of(files, table, n)
@@ -90,7 +92,28 @@ def read_samples(files: Files, timed: bool = False) -> Samples:
         tensor = _diffusion(files, *X.shape)
         step = time_step_of(files, table, group) if timed else None
     notes = tuple(messages(caught))
-    return Samples(X, samples.feature_names, weight, group, places, table.ordered, tensor, step, notes, drawn)
+    names, unit = samples.feature_names, table.time_unit or None
+    inputs = _inputs(table, names or [])
+    return Samples(X, names, weight, group, places, table.ordered, tensor, step, unit, inputs, notes, drawn)
+
+
+def _drawn(files: Files, table: Table) -> list[str]:
+    """Return the columns to draw over; phi and psi are the dihedrals of all residues, one residue after the other."""
+    known = {*table.labels, *table.extras}
+    several = {name: [one for one in table.extras if one.startswith(f"{name} ")] for name in files.drawn}
+    several = {name: ones for name, ones in several.items() if ones and name not in known}
+    residues = dict.fromkeys(one.partition(" ")[2] for ones in several.values() for one in ones)
+    each = [f"{name} {residue}" for residue in residues for name in several]
+    return [*(name for name in files.drawn if name not in several), *(one for one in each if one in known)]
+
+
+def _inputs(table: Table, names: Sequence[str]) -> list[str] | None:
+    """Return the torsions and distances that the columns are; None if a column is something else."""
+    known = dict(zip(table.labels, table.inputs, strict=False))
+    of_columns = [known.get(name, "") for name in names]
+    found = list(dict.fromkeys(of_columns))
+    whole = all(one and of_columns.count(one) == (2 if one.startswith("torsion") else 1) for one in found)
+    return found if found and whole else None
 
 
 def open_files(files: Files, reference: Path | None = None) -> Table:
@@ -149,6 +172,15 @@ def places_of(files: Files, table: Table, n_samples: int) -> dict[str, Any]:
     file = np.repeat(np.arange(len(table.lengths)), table.lengths)[:: files.stride]
     first = np.concatenate([[0], np.cumsum(table.lengths)[:-1]])
     return {"file": file, "row": np.asarray(rows) - first[file]}
+
+
+def row_names(files: Files, places: dict[str, Any]) -> list[str]:
+    """Return file and row of every sample, as in run1.xtc:532; only the row if there is one file."""
+    if "file" not in places:
+        return list(map(str, places["row"]))
+    short = [path.name for path in files.data]
+    named = short if len(set(short)) == len(short) else list(map(str, files.data))
+    return [f"{named[i]}:{row}" for i, row in zip(places["file"], places["row"], strict=True)]
 
 
 def _column(name: str, where: str | None, files: Files, table: Table, n_samples: int) -> Any:

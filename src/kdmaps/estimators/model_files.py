@@ -102,8 +102,11 @@ def save_model(estimator: Any, path: PathLike) -> None:
         write_model(estimator, file)
 
 
-def write_model(estimator: Any, file: BinaryIO, unit: str | None = None) -> None:
-    """Write a fitted estimator to an open binary file, as `save_model` does; `unit` is the unit of its time step."""
+def write_model(estimator: Any, file: BinaryIO, unit: str | None = None, inputs: Sequence[str] | None = None) -> None:
+    """Write a fitted estimator to an open binary file, as `save_model` does.
+
+    `unit` is the unit of its time step, `inputs` the definition of its columns by atoms ("torsion:4-6-8-14").
+    """
     check_is_fitted(estimator)
     estimator = getattr(estimator, "best_estimator_", estimator)
     name = type(estimator).__name__
@@ -132,6 +135,7 @@ def write_model(estimator: Any, file: BinaryIO, unit: str | None = None) -> None
         "n_features_in": estimator.n_features_in_,
         "feature_names_in": None if names is None else list(names),
         **({} if unit is None else {"unit": unit}),
+        **({} if inputs is None else {"inputs": list(inputs)}),
         "libraries": library_versions(),
         "sealed": True,
         "changed": [key for key in estimator._changed_parameters() if key not in of_fit],

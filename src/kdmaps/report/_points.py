@@ -17,7 +17,8 @@ def explorer(subject: Subject) -> dict[str, Any]:
     """Return rows, columns, states and times of the samples, and the columns that each figure shows first."""
     rows, states = subject.random_rows(subject.max_points), subject.states
     points, modes, axes = np.asarray(subject.X[rows]), subject.modes_at(rows), list(subject.coordinates())
-    names, drawn, summary, r = subject.names, subject.drawn, subject.summary, modes.shape[1]
+    names, summary, r = subject.names, subject.summary, modes.shape[1]
+    drawn = subject.drawn or subject.coordinates()  # angles of torsions are not columns
     kept = [j for j, name in enumerate(names) if name not in drawn]
     kept = sorted(sorted(kept, key=lambda j: names[j] not in axes)[:MAX_COLUMNS])
     columns = [*modes.T, *(values[rows] for values in drawn.values()), *(points[:, j] for j in kept)]

@@ -15,7 +15,7 @@ from kdmaps.diagnostics.independence import IndependentModes
 from kdmaps.diagnostics.relevance import Relevance, relevance
 from kdmaps.dynamics import CoarseStates, Validation, coarse_states, suggest_states
 from kdmaps.summary import FitSummary
-from kdmaps.utils.frames import column_names
+from kdmaps.utils.frames import column_names, torsions
 from kdmaps.utils.warn import muted
 
 #: Largest number of samples in the figures of modes (random) and of states and free energies (equidistant rows).
@@ -70,6 +70,8 @@ class Subject:
         if self.drawn:
             return dict([*self.drawn.items()][:2])
         shares = self.relevance.overall if mode is None else self.relevance.shares[mode]
+        if angles := torsions(self.names):
+            return {name: np.arctan2(*self.X[:, angles[name]].T) for name in _two_torsions(angles, shares)}
         return {self.names[j]: self.X[:, j] for j in sorted(np.argsort(-shares, kind="stable")[:2])}
 
     @cached_property
@@ -87,6 +89,15 @@ class Subject:
             return coarse_states(self.modes_at(rows), suggest_states(self.model), sample_weight=self.weight_at(rows))
         except ValueError:  # modes that are constant at the samples
             return None
+
+
+def _two_torsions(angles: dict[str, list[int]], shares: np.ndarray) -> list[str]:
+    """Return the most relevant torsion with its partner: φ and ψ of one residue, or else the two most relevant."""
+    ranked = sorted(angles, key=lambda name: -shares[angles[name]].sum())
+    kind, _, residue = ranked[0].partition(" ")
+    partner = {"phi": "psi", "psi": "phi"}.get(kind, "") + f" {residue}"
+    pair = [ranked[0], partner.strip() if partner.strip() in angles else ranked[-1 if len(ranked) == 1 else 1]]
+    return sorted(set(pair), key=list(angles).index)
 
 
 def checked_names(model: Any, X: Any, given: Sequence[str] | None) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -113,6 +114,13 @@ def join_rows(name: str, given: Any, lengths: Sequence[int] | None = None) -> An
             "frames; give one array for each, in the same order."
         )
     return np.concatenate(given)
+
+
+def torsions(names: Sequence[str]) -> dict[str, list[int]]:
+    """Return the angles whose sine and cosine are columns, as in "cos phi ALA2" or "cos(phi)", with both columns."""
+    place = {re.sub(r"^(cos|sin)[ (](.*?)\)?$", r"\1 \2", name): j for j, name in enumerate(names)}
+    angles = [name.removeprefix("cos ") for name in place if name.startswith("cos ")]
+    return {name: [place[f"sin {name}"], place[f"cos {name}"]] for name in angles if f"sin {name}" in place}
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> list[str]:

@@ -158,7 +158,7 @@ def whole(frames: Any, where: str = "X", begin: int = 0) -> Any:
 
     Molecules that are split across a periodic box are made whole. `begin` is the number of frames before these.
     """
-    pairs = _bonds(frames.topology)
+    pairs = np.empty((0, 2)) if frames.topology is None else _bonds(frames.topology)
     if not len(pairs) or not (long := _lengths(frames, pairs) > LONGEST_BOND).any():
         return frames
     if frames.unitcell_lengths is not None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -14,6 +16,7 @@ import numpy as np
 from kdmaps.data.formats.base import block_rows, reading, row_blocks
 from kdmaps.data.formats.descriptors import DIHEDRALS, dihedrals, make_descriptor, whole
 from kdmaps.data.table import Blocks, Table
+from kdmaps.utils.files import write_text
 from kdmaps.utils.optional import optional
 
 #: Formats that store the time of every frame, in ps; for others mdtraj counts frames.
@@ -87,16 +90,31 @@ def _quietly(frames: Iterator[Any]) -> Iterator[Any]:
 def _backbone(mdtraj: Any, first: Any, frames: Callable[[], Iterator[Any]]) -> dict[str, Callable[[], Blocks]]:
     """Return the dihedrals in radians as extras: "phi ALA2", or also "phi" if there is only one."""
     found: dict[str, Callable[[], Blocks]] = {}
+    known: dict[str, np.ndarray] = {}  # all angles of a kind, from one pass over the frames
 
-    def blocks(quartet: np.ndarray) -> Blocks:
-        return (mdtraj.compute_dihedrals(part, quartet[None]).astype(np.float64) for part in frames())
+    def blocks(kind: str, quartets: np.ndarray, number: int) -> Blocks:
+        if kind not in known:
+            known[kind] = np.concatenate([mdtraj.compute_dihedrals(part, quartets) for part in frames()])
+        yield known[kind][:, [number]].astype(np.float64)
 
     for kind in DIHEDRALS:
         quartets = dihedrals(first, kind)
-        found |= {name: partial(blocks, quartet) for name, quartet in quartets.items()}
+        atoms = np.array([*quartets.values()])
+        found |= {name: partial(blocks, kind, atoms, number) for number, name in enumerate(quartets)}
         if len(quartets) == 1:
-            found[kind] = partial(blocks, *quartets.values())
+            found[kind] = partial(blocks, kind, atoms, 0)
     return found
+
+
+def write_frames(path: Path, topology: Path, places: Sequence[tuple[Path, int]]) -> None:
+    """Write frames (file and number), superposed on the first, as the models of a PDB file."""
+    mdtraj = optional("mdtraj", "trajectories", "Trajectories")
+    atoms = mdtraj.load_topology(str(topology))
+    frames = mdtraj.join([next(_quietly(mdtraj.iterload(str(f), top=atoms, skip=n, chunk=1))) for f, n in places])
+    with TemporaryDirectory() as place:
+        file = Path(place) / "frames.pdb"
+        whole(frames).superpose(frames).save_pdb(str(file))
+        write_text(path, re.sub(r"(?m)^REMARK.*\n", "", file.read_text()))  # without the date
 
 
 def coordinates(frames: Any) -> np.ndarray:
