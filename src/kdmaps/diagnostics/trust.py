@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -30,6 +30,16 @@ MAX_RATIO = 2.0
 #: Largest factor between the rates of kernels with equally good scores, or of other random features; intervals include
 #: these rates.
 MAX_SPREAD = 3.0
+#: Largest deviation from equilibrium in standard errors, corrected for the number of comparisons: one in a hundred
+#: systems in equilibrium exceeds it.
+MAX_DEVIATION = 2.58
+
+
+class Equilibrium(NamedTuple):
+    """Deviations of pairs of frames from equilibrium, in standard errors (`kdmaps.diagnostics.equilibrium`)."""
+
+    asymmetry: np.ndarray  #: (r,): of lagged correlations forward and backward in time.
+    drift: np.ndarray  #: (r,): between the beginning and the rest of runs.
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,6 +91,7 @@ class Trust:
     #: on the training samples are significantly smaller; 0 for the other modes. None if no rate was corrected.
     corrected: np.ndarray | None = None
     training: np.ndarray | None = None  #: (r,): rates on the training samples, if some were corrected.
+    equilibrium: Equilibrium | None = None  #: Tests of pairs of frames that are fitted as reversible.
 
     @property
     def checks(self) -> tuple[ModeCheck, ...]:
@@ -99,6 +110,10 @@ class Trust:
             checks.append(_candidates(ratio(self.candidates, self.rates)))
         if len(self.features):
             checks.append(_features(ratio(self.features, self.rates)))
+        if self.equilibrium is not None:
+            drifts = _drift(self.equilibrium.drift)
+            # Runs that relax from their starting points are asymmetric in time: one cause, one warning.
+            checks += [drifts] if drifts.failed.any() else [drifts, _asymmetry(self.equilibrium.asymmetry)]
         return tuple(check for check in checks if not np.isnan(check.values).all())
 
     @property
@@ -257,6 +272,29 @@ def _candidates(factors: np.ndarray) -> ModeCheck:
     )
     what = "factor between the rates of kernels with equally good scores"
     return ModeCheck("kernel factor", what, factors, MAX_SPREAD, False, warning)
+
+
+def _asymmetry(values: np.ndarray) -> ModeCheck:
+    failed = values > MAX_DEVIATION
+    warning = UnreliableModesWarning(
+        f"The system is driven: correlations of {_named(failed)} over one lag differ between forward and backward time "
+        f"by {values.max():.0f} standard errors (limit {MAX_DEVIATION:g}). A reversible fit ignores this, and its "
+        "rates can be several times too large. Fit with reversible=False, and use kdmaps.dynamics.koopman for complex "
+        "rates."
+    )
+    what = "asymmetry of lagged correlations in time, in standard errors"
+    return ModeCheck("asymmetry", what, values, MAX_DEVIATION, False, warning)
+
+
+def _drift(values: np.ndarray) -> ModeCheck:
+    failed = values > MAX_DEVIATION
+    warning = UnreliableModesWarning(
+        f"The runs start out of equilibrium: {_named(failed)} drift{'s' if failed.sum() == 1 else ''} along the runs, "
+        f"by {values.max():.0f} standard errors (limit {MAX_DEVIATION:g}), and time scales are probably too short. "
+        "Leave out the beginning of every run, or fit with the weights of kdmaps.dynamics.equilibrium_weights."
+    )
+    what = "drift between the beginning and the rest of runs, in standard errors"
+    return ModeCheck("drift", what, values, MAX_DEVIATION, False, warning)
 
 
 def _features(factors: np.ndarray) -> ModeCheck:

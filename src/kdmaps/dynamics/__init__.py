@@ -1,6 +1,7 @@
 """Analysis of trajectories: lags and their tests, coarse states, committors, passage times, diffusion constants."""
 
 from kdmaps.dynamics._diffusion import ClockComparison, LagComparison, compare_clocks, compare_with_trajectory
+from kdmaps.dynamics._equilibrium import equilibrium_weights
 from kdmaps.dynamics._forecast import forecast
 from kdmaps.dynamics._koopman import Koopman, KoopmanTrust, koopman
 from kdmaps.dynamics._passage import Committor, PassageTimes, committor, mean_first_passage_times
@@ -29,6 +30,7 @@ __all__ = [
     "committor",
     "compare_clocks",
     "compare_with_trajectory",
+    "equilibrium_weights",
     "forecast",
     "implied_timescales",
     "koopman",

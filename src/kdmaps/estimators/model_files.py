@@ -22,7 +22,7 @@ from sklearn.utils.validation import check_is_fitted
 from kdmaps.bases import Basis, FourierBasis, LandmarkBasis, RandomPhaseBasis
 from kdmaps.data.distances import Support
 from kdmaps.diagnostics.evidence import Evidence
-from kdmaps.diagnostics.trust import Trust
+from kdmaps.diagnostics.trust import Equilibrium, Trust
 from kdmaps.estimators.archive import DIGEST, read_archive, write_archive
 from kdmaps.estimators.fit import Fit
 from kdmaps.forms.diffusion import Factor
@@ -78,6 +78,7 @@ EVIDENCE = {
 #: Missing for pairs of frames; and the distance between samples, if its square overflows.
 UNKNOWN = ("transition_samples", "mismatch", "gap_error", "radius")
 TRUST = {"held_out": "r", "candidates": "cr", "features": "fr", "corrected": "r", "training": "r"}
+EQUILIBRIUM = {"asymmetry": "r", "drift": "r"}
 SUPPORT = {"samples": "sd", "low": "d", "high": "d", "radius": ""}
 
 
@@ -187,6 +188,8 @@ def _arrays_of(fitted: Fit) -> dict[str, np.ndarray]:
         values = ((name, getattr(fitted.trust, name)) for name in TRUST)
         known = {name: "" for name, value in values if value is not None and np.size(value)}
         _put(arrays, "trust", fitted.trust, known)
+        if fitted.trust.equilibrium is not None:
+            _put(arrays, "equilibrium", fitted.trust.equilibrium, EQUILIBRIUM)
     if fitted.right_modes is not None:
         _put(arrays, "directed", fitted.moments, DIRECTED_MOMENTS)
         _put(arrays, "right", fitted.right_modes, RIGHT_MODES)
@@ -264,6 +267,8 @@ def _read(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> StoredModel:
     if evidence := group("evidence", EVIDENCE):
         known = {name: shape for name, shape in TRUST.items() if f"trust.{name}" in arrays}
         others = _take(arrays, "trust", known, sizes, tuple(TRUST))  # a rate may be infinite
+        tests = group("equilibrium", EQUILIBRIUM, tuple(EQUILIBRIUM))
+        others["equilibrium"] = Equilibrium(**tests) if tests else None
         trust = Trust(Evidence(**evidence), fitted.modes.rates, **others, weighted=sums.weighted)
         fitted = replace(fitted, trust=trust)
     names = None if names is None else np.array(names, dtype=object)

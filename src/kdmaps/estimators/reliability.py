@@ -11,6 +11,7 @@ from kdmaps.bases import Basis, FourierBasis, ModeBasis
 from kdmaps.data.correlation import trajectories_of
 from kdmaps.data.pairs import PairSource
 from kdmaps.data.sources import Sample, Source
+from kdmaps.diagnostics.equilibrium import asymmetry, drift
 from kdmaps.diagnostics.evidence import (
     MOST_AFTER_FIT,
     MOST_AFTER_SEARCH,
@@ -19,7 +20,7 @@ from kdmaps.diagnostics.evidence import (
     evidence_of,
     values_at,
 )
-from kdmaps.diagnostics.trust import Trust
+from kdmaps.diagnostics.trust import Equilibrium, Trust
 from kdmaps.forms.energy import EnergyForm
 from kdmaps.forms.lagged import LaggedForm
 from kdmaps.forms.moments import Moments
@@ -49,8 +50,8 @@ def evidence_of_fit(
     groups: ArrayLike | None,
     seed: int,
     most: int = MOST_AFTER_FIT,
-) -> tuple[Modes, Evidence]:
-    """Return the modes with the error of the gap after them, and the evidence for each.
+) -> tuple[Modes, Evidence, Equilibrium | None]:
+    """Return the modes with the error of the gap after them, the evidence for each, and tests of pairs of frames.
 
     At most `most` rows of `sample`, drawn from `source`, are used; `groups` are the trajectories of all its samples.
     """
@@ -60,18 +61,23 @@ def evidence_of_fit(
     if modes.next_coefficients is not None:  # it determines the error of the gap
         coefficients, offset = np.column_stack([coefficients, modes.next_coefficients]), np.append(offset, 0.0)
     projected, X = ModeBasis(basis, coefficients, offset), np.asarray(sample.X, dtype=np.float64)
-    settings = (sample, moments.count, trajectories)
+    settings, tests = (sample, moments.count, trajectories), None
     if isinstance(form, EnergyForm):
         values, energies = evaluated_at(projected, X, form.tensor, sample.rows)
         found = evidence_of(values, energies, *settings)
     else:
         values = values_at(projected, X)
         later = np.asarray(source.second_frames(sample.rows), dtype=np.float64)  # type: ignore[attr-defined]
-        found = evidence_of(values, (values_at(projected, later) - values) ** 2 / 2, *settings, local=False)
+        second = values_at(projected, later)
+        found = evidence_of(values, (second - values) ** 2 / 2, *settings, local=False)
+        if form.reversible:
+            runs = None if moments.weighted else trajectories  # weights correct the starting points of runs
+            turn = asymmetry(values, second, sample.weight, trajectories)
+            tests = Equilibrium(turn[:r], drift(values[:, :r], runs))
     if modes.next_coefficients is not None:
         stretch = modes.clock.stretch(np.array([modes.next_quotient]))[0]
         modes = replace(modes, gap_error=stretch * found.gap_error)
-    return modes, found.first(r)
+    return modes, found.first(r), tests
 
 
 def trust_after_search(
@@ -92,11 +98,11 @@ def trust_after_search(
     modes = replace(modes, quotients=modes.quotients * factor[np.argsort(order)], next_quotient=following).take(order)
     own = None if groups is None else np.asarray(groups)[data.rows]
     settings = (data.source, data.preview, data.form, own, data.seed, MOST_AFTER_SEARCH)
-    modes, evidence = evidence_of_fit(basis, modes, moments, *settings)
+    modes, evidence, tests = evidence_of_fit(basis, modes, moments, *settings)
     evidence = replace(evidence, heaviest=data.rows[evidence.heaviest])
     held_out = _held_out(found, chosen) if data.fit.center else None  # the rate of a constant is rounding error
     if held_out is None:
-        return modes, Trust(evidence, modes.rates, weighted=weighted)
+        return modes, Trust(evidence, modes.rates, weighted=weighted, equilibrium=tests)
     # The quotients of the samples searched are compared with one another, then scaled to all samples.
     unit = raw / _quotients(np.array(chosen.timescales))[order]
     alike = [_quotients(np.array(c.timescales)) for c in _equally_good(found.result, chosen)]
@@ -106,8 +112,8 @@ def trust_after_search(
     )
     rates = (modes.rates, modes.clock.rates(held_out[order] * unit), candidates, features)
     if np.all(factor == 1):
-        return modes, Trust(evidence, *rates, weighted)
-    return modes, Trust(evidence, *rates, weighted, errors, modes.clock.rates(raw))
+        return modes, Trust(evidence, *rates, weighted, equilibrium=tests)
+    return modes, Trust(evidence, *rates, weighted, errors, modes.clock.rates(raw), tests)
 
 
 def optimism(chosen: Candidate) -> tuple[np.ndarray, np.ndarray]:
