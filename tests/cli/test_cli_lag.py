@@ -58,7 +58,7 @@ def test_time_scales_and_tests_of_the_lag():
         assert [cell.split(" ")[0] for cell in row[2:]] == [f"{t:.4g}" if t > time else "–" for t in values]
     tests = kdmaps.dynamics.validate(model, PATH)
     assert f"from a lag of {tests.implied.plateau} frame" in result.stdout
-    assert tests.predicts
+    assert tests.predicts is None  # 20 time scales are too few for mode 2
     assert f"Kolmogorov test of 5 lags {tests.chapman.outcome}." in result.stdout
 
 
@@ -85,7 +85,7 @@ def test_failed_lag_tests_are_reported_once(lag):
     np.save("noisy.npy", PATH + np.random.default_rng(0).normal(0, 1, PATH.shape))
     result = run("fit", "noisy.npy", *QUICK, "--modes", 1, "--lag", lag, "--out", "out")
     assert result.exit_code == 0, result.output
-    found = re.findall("(?:not )?flat within their errors", result.stdout)
+    found = re.findall("(?:not )?flat within their errors|too short to tell", result.stdout)
     assert len(found) == 1
     if lag == "1":
         assert result.stdout.count("Warning: Chapman–Kolmogorov test of 5 lags failed") == 1

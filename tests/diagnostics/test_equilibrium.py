@@ -4,24 +4,11 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from scipy import stats
-from scipy.linalg import expm
 
 import kdmaps
 from kdmaps.diagnostics.equilibrium import asymmetry, drift
 from kdmaps.exceptions import UnreliableModesWarning
-from shared import known_finding, known_warning
-
-
-def rotating(n, frequency, seed, time_step=0.1):
-    """An Ornstein–Uhlenbeck process with the eigenvalues -1 ± i·frequency, by its exact propagator."""
-    rng = np.random.default_rng(seed)
-    step = expm(np.array([[-1.0, -frequency], [frequency, -1.0]]) * time_step)
-    noise = np.sqrt(1 - np.exp(-2 * time_step)) * rng.normal(size=(n, 2))
-    frames = np.empty((n, 2))
-    frames[0] = rng.normal(size=2)
-    for t in range(1, n):
-        frames[t] = step @ frames[t - 1] + noise[t]
-    return frames
+from shared import known_finding, known_warning, rotating
 
 
 def fit(X, **settings):
@@ -67,7 +54,7 @@ def test_driven_system_is_flagged(make, tmp_path):
 def test_reversible_system_is_not_flagged(seed):
     path = kdmaps.problems.load("ou2d-4").simulate(2000, dt=0.1, random_state=seed)[0]
     model = fit(path, random_state=seed)
-    assert model.trust_.equilibrium.asymmetry.max() < 2.58
+    assert model.trust_.equilibrium.asymmetry.max() < 3.29
     assert model.trust_.ok.all()
 
 

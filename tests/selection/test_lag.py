@@ -28,13 +28,13 @@ def test_markovian_frames_need_a_lag_of_one():
 
 @pytest.mark.slow
 def test_markovian_frames_have_a_plateau():
-    """A dozen longer lags and two modes are compared at once: one by one, 5 of these 20 are flat at no lag."""
     problem = kdmaps.problems.load("ou2d-4")
     paths = [problem.simulate(5000, dt=0.1, random_state=900 + seed)[0] for seed in range(20)]
     with muted():
-        flat = [choose_lag(path, time_step=0.1).timescales.plateau for path in paths]
-    assert None not in flat
-    assert flat.count(1) >= 17  # 19 ± 1 at 95 %
+        found = [choose_lag(path, time_step=0.1) for path in paths]
+    assert [lag for lag, _ in found].count(1) >= 17  # 19 ± 1 at 95 %
+    # With about 250 independent frames, the errors of a few are too large to tell.
+    assert [scan.plateau for _, scan in found].count(1) >= 15
 
 
 def test_observation_noise_needs_longer_lags():
@@ -59,6 +59,13 @@ def test_warns_without_a_plateau():
     with pytest.warns(UnreliableModesWarning, match="found no plateau.* lag of 4 frames is used"):
         lag, _ = choose_lag(X, lags=[1, 2, 3, 4], n_components=1)
     assert lag == 4
+
+
+def test_says_if_the_trajectory_is_too_short():
+    with pytest.warns(UnreliableModesWarning, match="is inconclusive.* lag of 1 frame"):
+        lag, found = choose_lag(ou(400, 0.02, 0), n_components=1)
+    assert lag == found.undecided == 1
+    assert found.plateau is None
 
 
 def test_trajectories_files_and_streams(tmp_path):

@@ -38,6 +38,7 @@ class Projection:
     n_modes: int  # the first functions are the modes, whose correlation time determines the length of blocks
     lag: int  # of the fit, in frames
     time_step: float
+    directed: bool = False  # whether the direction of time matters
 
     @property
     def longest(self) -> int:
@@ -116,7 +117,8 @@ def project(
     r = len(modes.eigenvalues)
     most = max(r, min(n_functions or MOST_FUNCTIONS, MOST_BYTES // (8 * _known_length(source))))
     functions = _leading_functions(basis, moments, modes, regularization, most)
-    return evaluate(functions, modes, source, groups, weight, memory_limit)
+    found = evaluate(functions, modes, source, groups, weight, memory_limit)
+    return replace(found, directed=moments.flow is not None)
 
 
 def _known_length(source: Source) -> int:

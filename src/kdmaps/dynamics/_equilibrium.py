@@ -72,8 +72,8 @@ def equilibrium_weights(model: ModeTransformer, X: SamplesLike, *, groups: Array
     negative = -weights[weights < 0].sum() / np.abs(weights).sum()
     if negative > NEGATIVE:
         warn(
-            f"The equilibrium weights are unreliable: {negative:.0%} of them is negative (limit {NEGATIVE:.0%}) and set "
-            "to 0. The runs have too few transitions between states; use longer or more runs.",
+            f"The equilibrium weights are unreliable: {negative:.0%} of them is negative (limit {NEGATIVE:.0%}) and "
+            "set to 0. The runs have too few transitions between states; use longer or more runs.",
             UnreliableModesWarning,
         )
     weights = np.maximum(weights, 0)

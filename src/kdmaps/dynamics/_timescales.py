@@ -55,8 +55,9 @@ def implied_timescales(
     Notes
     -----
     The frames are projected on at most 50 leading functions of the fitted eigenproblem, including its modes. For each
-    lag, the slowest combinations of these are found by Rayleigh–Ritz: L_τ v = (1 - ν) C₀ v. Intervals are basic
-    bootstrap intervals of log t over blocks of frames, as in `kdmaps.uncertainty.bootstrap`.
+    lag, the slowest combinations of these are found by Rayleigh–Ritz: L_τ v = (1 - ν) C₀ v. With reversible=False they
+    are projected on the modes alone, and ν is the modulus of an eigenvalue of C₀₀⁻¹C₀₁. Intervals are basic bootstrap
+    intervals of log t over blocks of frames, as in `kdmaps.uncertainty.bootstrap`.
 
     Examples
     --------
@@ -68,8 +69,7 @@ def implied_timescales(
     1
     """
     resampling = Resampling(n_resamples, confidence, random_state)
-    check_reversible(model)
-    projection = project_model(model, X, groups, sample_weight)
+    projection = project_model(model, X, groups, sample_weight, 1 if is_directed(model) else None)
     return scan_lags(projection, checked_lags(lags, projection.longest), resampling)
 
 
@@ -118,9 +118,14 @@ def lag_of(model: Any) -> int | None:
     return getattr(getattr(getattr(model, "modes_", None), "clock", None), "lag", None)
 
 
+def is_directed(model: ModeTransformer) -> bool:
+    """Return True for a model fitted with reversible=False."""
+    return getattr(model, "right_modes_", None) is not None
+
+
 def check_reversible(model: ModeTransformer) -> None:
     """Raise for a model fitted with reversible=False."""
-    if getattr(model, "right_modes_", None) is not None:
+    if is_directed(model):
         raise ValueError(
             "model was fitted with reversible=False, but this analysis assumes equilibrium. Fit it with "
             "reversible=True."

@@ -7,27 +7,26 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import stats
 
 from kdmaps.data.inputs import as_source, join_trajectories
 from kdmaps.data.sources import ArraySource
 from kdmaps.diagnostics.projection import Projection
-from kdmaps.diagnostics.resampling import Resampling, basic_intervals
+from kdmaps.diagnostics.resampling import MIN_BLOCKS, Resampling, basic_intervals, joint_intervals
 from kdmaps.dynamics._states import CoarseStates, coarse_states
-from kdmaps.dynamics._timescales import check_reversible, project_model
+from kdmaps.dynamics._timescales import check_reversible, is_directed, project_model
 from kdmaps.estimators.transformer import ModeTransformer
 from kdmaps.exceptions import UnreliableModesWarning
 from kdmaps.forms.moments import Moments
-from kdmaps.selection.lag import ImpliedTimescales, checked_lags, default_lags, scan_lags, some_frames
+from kdmaps.selection.lag import STEEP, ImpliedTimescales, checked_lags, default_lags, scan_lags, some_frames
 from kdmaps.spectrum.checks import Check
+from kdmaps.spectrum.directed import propagator
 from kdmaps.utils.types import RandomStateLike, SamplesLike
 from kdmaps.utils.validation import check_positive_integer, checked_weight
 from kdmaps.utils.warn import muted, warn
 
-#: Probability that a correct model fails the Chapman–Kolmogorov test by chance.
-LEVEL = 0.01
-#: Differences of autocorrelations or probabilities below this are negligible, even if they are significant.
-SMALL = 0.02
+#: Differences of autocorrelations or probabilities below the first are negligible, even if they are significant;
+#: differences beyond the second must be excluded before a test is passed.
+SMALL, LARGE = 0.02, 0.1
 #: Maximum number of frames used by `validate`; more would hardly change the result.
 MOST_FRAMES = 100_000
 #: Multiples of the lag that `validate` predicts, where trajectories are long enough.
@@ -38,8 +37,10 @@ STEPS = 5
 class ChapmanKolmogorov:
     """Predictions of one lag for several, compared with estimates.
 
-    The test fails if a difference exceeds both 0.02 and the range of chance (`limit`). In a long trajectory, negligible
-    differences can be many standard errors.
+    Estimate and prediction are compared by their mean difference over all steps after the first, with a bootstrap
+    interval, for each mode or pair of states. The test *fails* if an interval excludes differences of up to 0.02, is
+    *passed* if all intervals exclude differences of 0.1 or more, from at least ten blocks, and is *inconclusive*
+    otherwise: the trajectories are too short.
     """
 
     steps: np.ndarray  #: (n_steps,): 1, 2, …, multiples of the lag.
@@ -52,51 +53,39 @@ class ChapmanKolmogorov:
     #: (estimated - predicted) in standard errors of this difference; 0 for the first step, which defines the
     #: prediction.
     deviations: np.ndarray
+    #: (r,) or (m, m): mean of estimated - predicted over the steps after the first.
+    differences: np.ndarray
+    #: Confidence intervals of `differences`, on a last axis; those of all modes or pairs of states hold jointly.
+    difference_intervals: np.ndarray
     confidence: float  #: Confidence level of the intervals.
     n_blocks: int  #: Number of blocks that were resampled.
     states: CoarseStates | None = None  #: Of a test of states, in the order of rows of X.
 
     @property
-    def limit(self) -> float:
-        """The largest deviation explained by chance, in standard errors, for all comparisons together (Bonferroni).
-
-        A standard error from resamples of B blocks is √((B - 1)/B) of the right one on average and has B - 1 degrees of
-        freedom, hence Student's quantile, as for intervals.
-        """
-        freedom = self.n_blocks - 1
-        quantile = stats.t.ppf(1 - LEVEL / (2 * max(self.deviations[1:].size, 1)), freedom)
-        return float(np.sqrt(self.n_blocks / freedom) * quantile)
-
-    @property
     def failed(self) -> np.ndarray:
-        """True where a difference exceeds 0.02 and its deviation exceeds `limit`."""
-        return self._matters & (np.abs(self.deviations) > self.limit)
+        """True where the interval of the difference excludes -0.02 to 0.02; (r,) or (m, m)."""
+        low, high = np.moveaxis(self.difference_intervals, -1, 0)
+        return (low > SMALL) | (high < -SMALL)
 
     @property
-    def passed(self) -> bool:
-        """True if the test fails nowhere."""
-        return not self.failed.any()
-
-    @property
-    def worst(self) -> tuple[int, ...] | None:
-        """Index in `deviations` of the largest one whose difference exceeds 0.02; None if no difference does."""
-        sizes = np.where(self._matters, np.abs(self.deviations), 0.0)
-        place = tuple(int(i) for i in np.unravel_index(np.argmax(sizes), sizes.shape))
-        return place if sizes[place] > 0 else None
-
-    @property
-    def _matters(self) -> np.ndarray:
-        return np.abs(self.estimated - self.predicted) > SMALL
+    def passed(self) -> bool | None:
+        """True if all intervals are between -0.1 and 0.1, False if the test failed, None if errors are too large."""
+        if self.failed.any():
+            return False
+        inside = np.all(np.abs(self.difference_intervals) < LARGE) and self.n_blocks >= MIN_BLOCKS
+        return True if inside else None
 
     @property
     def outcome(self) -> str:
-        """The result of the test in words, with the largest deviation and its limit."""
-        if self.worst is None:
-            return f"passed: largest deviation below {SMALL:g}"
-        size, error = (abs(array[self.worst]) for array in (self.estimated - self.predicted, self.deviations))
+        """The result of the test in words, with the difference that decides it."""
+        low, high = np.moveaxis(self.difference_intervals, -1, 0)
+        reach = np.maximum(low, -high) if self.passed is False else np.maximum(high, -low)
+        at = tuple(int(i) for i in np.unravel_index(np.argmax(reach), reach.shape))
+        word = {True: "passed", False: "failed", None: "inconclusive"}[self.passed]
+        limit = f"limit {SMALL if self.passed is False else LARGE:g}"
         return (
-            f"{'passed' if self.passed else 'failed'}: largest deviation {size:.2g} ({self._name(self.worst[1:])}), "
-            f"{error:.1f} standard errors; limit {self.limit:.1f} for {self.deviations[1:].size} comparisons"
+            f"{word}: estimate and prediction of {self._name(at)} differ by {self.differences[at]:+.2g} "
+            f"({low[at]:+.2g} to {high[at]:+.2g}, {limit})"
         )
 
     def _name(self, place: tuple[int, ...]) -> str:
@@ -174,7 +163,8 @@ def chapman_kolmogorov(
     """
     check_positive_integer("steps", steps)
     resampling = Resampling(n_resamples, confidence, random_state)
-    check_reversible(model)
+    if n_states is not None:
+        check_reversible(model)
     modes = project_model(model, X, groups, sample_weight, n_functions=1)
     if steps * modes.lag >= modes.longest:
         raise ValueError(
@@ -192,17 +182,23 @@ def _test_predictions(
 ) -> ChapmanKolmogorov:
     """Compare powers of the first propagator with the propagators of longer lags."""
     number, n_blocks = np.arange(1, steps + 1), len(projection.blocks)
-    propagator = _autocorrelations if states is None else _transition_matrix
+    directed = states is None and projection.directed
+    matrix = propagator if directed else _autocorrelations if states is None else _transition_matrix
     sums = [projection.moments(int(lag)) for lag in number * projection.lag]
 
-    def all_lags(counts: np.ndarray) -> np.ndarray:
-        return np.array([propagator(moments.combine(counts)) for moments in sums])
+    def compared(counts: np.ndarray) -> np.ndarray:
+        """Return predictions and estimates of all steps."""
+        found = np.array([matrix(moments.combine(counts)) for moments in sums])
+        both = np.array([_powers(found[0], number), found])
+        return np.diagonal(both, axis1=-2, axis2=-1) if directed else both
 
-    estimated = all_lags(np.ones(n_blocks))
-    samples = np.array([all_lags(counts) for counts in resampling.counts(n_blocks)])
-    predicted, predictions = _powers(estimated[0], number), np.array([_powers(each[0], number) for each in samples])
+    predicted, estimated = compared(np.ones(n_blocks))
+    resampled = np.array([compared(counts) for counts in resampling.counts(n_blocks)])
+    predictions, samples = resampled[:, 0], resampled[:, 1]
     spread = (samples - predictions).std(axis=0, ddof=1)
     spread[0] = np.inf  # the first step defines the prediction
+    mean, means = (estimated - predicted)[1:].mean(axis=0), (samples - predictions)[:, 1:].mean(axis=1)
+    ends = joint_intervals(mean.ravel(), means.reshape(len(means), -1), resampling.confidence, n_blocks)
     return ChapmanKolmogorov(
         steps=number,
         times=number * projection.lag * projection.time_step,
@@ -211,6 +207,8 @@ def _test_predictions(
         predicted_intervals=basic_intervals(predicted, predictions, resampling.confidence, n_blocks),
         estimated_intervals=basic_intervals(estimated, samples, resampling.confidence, n_blocks),
         deviations=(estimated - predicted) / np.maximum(spread, np.finfo(float).tiny),
+        differences=mean,
+        difference_intervals=ends.reshape(*mean.shape, 2),
         confidence=float(resampling.confidence),
         n_blocks=n_blocks,
         states=states,
@@ -243,26 +241,28 @@ class Validation:
     chapman: ChapmanKolmogorov | None  #: None if no trajectory has frames two lags apart.
 
     @property
-    def flat(self) -> bool:
-        """True if the time scales do not depend on the lag from the lag of the model on."""
-        return self.implied.plateau is not None and self.implied.plateau <= self.lag
+    def flat(self) -> bool | None:
+        """True if the time scales are flat from the lag of the model on, False if not, None if errors are too large."""
+        own = self.implied.flat_from(self.lag)
+        shorter = self.implied.lags[self.implied.lags < self.lag]
+        return True if own is None and True in map(self.implied.flat_from, shorter) else own
 
     @property
     def predicts(self) -> bool | None:
-        """True if the Chapman–Kolmogorov test is passed; None if it was not made."""
+        """True if the Chapman–Kolmogorov test is passed, False if it failed, None if it is inconclusive or not made."""
         return None if self.chapman is None else self.chapman.passed
 
     @property
     def doubtful(self) -> np.ndarray:
         """True for modes that fail the Chapman–Kolmogorov test; (r,)."""
         r = self.implied.timescales.shape[1]
-        return np.zeros(r, dtype=bool) if self.chapman is None else np.any(self.chapman.failed, axis=0)
+        return np.zeros(r, dtype=bool) if self.chapman is None else self.chapman.failed
 
     @property
     def flat_words(self) -> str:
         """A sentence about the lag from which the implied time scales are flat."""
         flat = self.implied.plateau
-        if flat is None:
+        if flat is None or self.flat is None:
             return str(self._check_flat().warning)
         text = f"Implied time scales of the fitted model are flat within their errors from a lag of {_frames(flat)} on."
         if self.flat:
@@ -273,7 +273,7 @@ class Validation:
         """Return the tests with their limits and, for failed tests, a warning."""
         # A plateau that begins after the lag is not a failure: one lag in twenty misses an interval by chance, and the
         # difference is usually small.
-        later = self.implied.plateau is not None and not self.flat
+        later = self.implied.plateau is not None and self.flat is False
         return [*([] if later else [self._check_flat()]), *([] if self.chapman is None else [_check(self.chapman)])]
 
     def warnings(self) -> list[UnreliableModesWarning]:
@@ -281,35 +281,41 @@ class Validation:
         return [check.warning for check in self.checks() if check.warning is not None]
 
     def _check_flat(self) -> Check:
-        flat = self.implied.plateau
+        what, limit = "lag in frames from which implied time scales are flat", f"{self.lag}, the lag, or less"
+        if self.flat:
+            return Check(what, str(self.implied.plateau), limit, None)
         warning = UnreliableModesWarning(
             "Implied time scales of the fitted model are not flat within their errors at any lag up to "
             f"{_frames(int(self.implied.lags[-1]))}: they depend on the lag. Use longer trajectories, or inputs that "
             "contain every slow coordinate."
         )
-        what, limit = "lag in frames from which implied time scales are flat", f"{self.lag}, the lag, or less"
-        return Check(what, "none", limit, warning) if flat is None else Check(what, str(flat), limit, None)
+        if self.flat is None:
+            warning = UnreliableModesWarning(
+                f"The trajectories are too short to tell whether the lag of {_frames(self.lag)} is long enough: from "
+                f"{self.implied.n_blocks} independent blocks, changes of implied time scales by {STEEP:.0%} cannot "
+                "be excluded. Use longer trajectories."
+            )
+        return Check(what, "none" if self.flat is False else "unknown", limit, warning)
 
     def __repr__(self) -> str:
-        flat = f"implied time scales are {'' if self.flat else 'not '}flat within their errors from this lag on"
-        predicts = {True: "passed", False: "failed", None: "not made"}[self.predicts]
+        words = {True: "are flat", False: "are not flat", None: "may or may not be flat"}[self.flat]
+        flat = f"implied time scales {words} within their errors from this lag on"
+        predicts = "not made" if self.chapman is None else self.chapman.outcome.partition(":")[0]
         first = f"Tests of a lag of {_frames(self.lag)}: {flat}; Chapman–Kolmogorov test {predicts}"
         return "\n".join([first, repr(self.implied), *([] if self.chapman is None else [repr(self.chapman)])])
 
 
 def _check(test: ChapmanKolmogorov) -> Check:
-    what, limit = "largest deviation of a Chapman–Kolmogorov test", f"at most {test.limit:.1f} standard errors"
-    if test.worst is None:
-        return Check(what, f"below {SMALL:g}", limit, None)
-    at = test.worst
-    size = abs(test.deviations[at])
-    warning = UnreliableModesWarning(
-        f"Chapman–Kolmogorov test of {len(test.steps)} lags failed: after {test.steps[at[0]]} lags the autocorrelation "
-        f"of mode {at[1] + 1} is {test.estimated[at]:.2f}, but {test.predicted[at]:.2f} is predicted, a difference of "
-        f"{size:.1f} standard errors (limit {test.limit:.1f}). Use a longer lag, or inputs that contain every slow "
-        "coordinate."
+    what, limit = (
+        "Chapman–Kolmogorov test, largest mean difference",
+        f"between {-SMALL:g} and {SMALL:g}, with its error",
     )
-    return Check(what, f"{size:.1f}", limit, None if test.passed else warning)
+    at = int(np.argmax(np.abs(test.differences)))
+    warning = UnreliableModesWarning(
+        f"Chapman–Kolmogorov test of {len(test.steps)} lags {test.outcome}: one lag does not predict the "
+        "autocorrelation after several. Use a longer lag, or inputs that contain every slow coordinate."
+    )
+    return Check(what, f"{test.differences[at]:+.2g}", limit, warning if test.passed is False else None)
 
 
 def _frames(number: int) -> str:
@@ -342,12 +348,13 @@ def validate(
     Returns
     -------
     Validation
-        `flat`: from the model's lag on, time scales do not depend on it. `predicts`: one lag predicts several.
+        `flat`: from the model's lag on, time scales do not depend on it (`ImpliedTimescales.flat_from`). `predicts`:
+        one lag predicts several (`ChapmanKolmogorov`). Both are True, False, or None if the errors are too large.
 
     Warns
     -----
     UnreliableModesWarning
-        If a test fails.
+        If a test fails, or if the trajectories are too short for a test of the lag.
 
     Examples
     --------
@@ -359,7 +366,6 @@ def validate(
     (True, True)
     """
     resampling = Resampling(n_resamples, confidence, random_state)
-    check_reversible(model)
     X, groups, _ = join_trajectories(X, groups, sample_weight)
     source = as_source(X)
     X, groups, weight = some_frames(source, groups, checked_weight(sample_weight, source), MOST_FRAMES)
@@ -385,7 +391,7 @@ def _scan(
     resampling: Resampling,
 ) -> tuple[Projection, ImpliedTimescales]:
     """Return implied time scales, computed from the modes alone if the frames do not determine more functions."""
-    for n_functions in (None, 1):
+    for n_functions in (1,) if is_directed(model) else (None, 1):
         projection = project_model(model, frames, groups, weight, n_functions)
         lags = default_lags(projection)
         if projection.lag < projection.longest:

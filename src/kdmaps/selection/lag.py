@@ -17,21 +17,23 @@ from kdmaps.data.inputs import as_source, join_trajectories
 from kdmaps.data.pairs import check_steps
 from kdmaps.data.sources import PREVIEW_SAMPLES, ArraySource, Source
 from kdmaps.diagnostics.projection import Projection, project
-from kdmaps.diagnostics.resampling import Resampling, joint_intervals, optimistic_intervals
+from kdmaps.diagnostics.resampling import MIN_BLOCKS, Resampling, joint_intervals, optimistic_intervals
 from kdmaps.exceptions import UnreliableModesWarning
 from kdmaps.forms.moments import Moments
 from kdmaps.kernels import make_kernel
 from kdmaps.selection.plan import FitSpec
 from kdmaps.spectrum.clock import Clock
+from kdmaps.spectrum.directed import propagator
 from kdmaps.spectrum.pencil import find_modes
 from kdmaps.utils.types import RandomStateLike, SamplesLike
 from kdmaps.utils.validation import check_samples, checked_weight, seed_of
 from kdmaps.utils.warn import muted, warn
 
-#: A lag counts as flat only if a lag at least this many times as long gives the same time scales.
+#: A lag is compared with lags that are at least this many times as long.
 LONGER = 2
-#: Relative differences of time scales below this are negligible.
-FLAT = 0.05
+#: Relative differences of time scales below the first are negligible; differences beyond the second must be excluded
+#: before time scales count as flat.
+FLAT, STEEP = 0.05, 1 / 3
 #: Number of frames used to choose a lag, and length of the pieces taken from longer trajectories.
 MOST_FRAMES, PIECE = 20_000, 5_000
 #: Settings of the quick model. Little regularization leaves the functions after its modes in the scan.
@@ -81,24 +83,58 @@ class ImpliedTimescales:
 
     @property
     def plateau(self) -> int | None:
-        """The smallest lag from which the resolved time scales are flat within their errors; None if there is none.
+        """The smallest lag from which time scales do not change, if they are known to be flat (`flat_from`); or None."""
+        return self._first_unchanged(True)
 
-        A lag is compared with all longer ones, at least one of which must be twice as long: log t must not differ by
-        more than 5 % beyond the interval of this difference. Both time scales come from the same blocks, which makes
-        the interval of the difference much narrower than the interval of a time scale. The intervals of all differences
-        hold jointly: with a dozen separate comparisons at 95 %, one in ten trajectories or so would fail by chance.
+    @property
+    def undecided(self) -> int | None:
+        """The smallest lag from which time scales do not change, if it is unknown whether they are flat; or None."""
+        return self._first_unchanged(None)
+
+    def _first_unchanged(self, verdict: bool | None) -> int | None:
+        compared = (i for i in range(len(self.lags)) if self._longer(i)[:, 0].any())
+        unchanged = ((int(self.lags[i]), flat) for i in compared if (flat := self._flat_from(i)) is not False)
+        lag, found = next(unchanged, (None, False))
+        return lag if found is verdict else None
+
+    def flat_from(self, lag: int) -> bool | None:
+        """Compare the time scales of a lag with those of longer lags.
+
+        The mean of log t over all lags that are at least twice as long, minus log t at the lag, is computed for each
+        time scale longer than the lag, with a bootstrap interval. Both parts come from the same blocks, which makes
+        this interval much narrower than the intervals of the time scales. The intervals of all modes hold jointly.
+
+        Parameters
+        ----------
+        lag : int
+            One of `lags`.
+
+        Returns
+        -------
+        bool or None
+            False if an interval excludes changes of up to 5 %: time scales depend on the lag. True if none does and
+            the interval of the longest time scale excludes changes of more than a third, from at least ten blocks. None
+            otherwise: the trajectories are too short to tell.
         """
+        return self._flat_from(int(np.flatnonzero(self.lags == lag)[0]))
+
+    def _longer(self, i: int) -> np.ndarray:
+        """Return a mask of the lags and modes with which a lag is compared."""
+        return (self.lags >= LONGER * self.lags[i])[:, None] & self.resolved & self.resolved[i]
+
+    def _flat_from(self, i: int) -> bool | None:
+        longer = self._longer(i)
+        if not longer[:, 0].any():
+            return None
+        modes = np.flatnonzero(longer.any(axis=0))
         with np.errstate(divide="ignore", invalid="ignore"):
             logs, samples = np.log(self.timescales), np.log(self.samples)
-            for i, lag in enumerate(self.lags):
-                longer = self.resolved[i + 1 :] & self.resolved[i]
-                if not longer[self.lags[i + 1 :] >= LONGER * lag, :1].any():
-                    return None
-                change, changes = logs[i + 1 :] - logs[i], samples[:, i + 1 :] - samples[:, i : i + 1]
-                ends = joint_intervals(change[longer], changes[:, longer], self.confidence, self.n_blocks)
-                if ((ends[:, 0] <= FLAT) & (ends[:, 1] >= -FLAT)).all():
-                    return int(lag)
-        return None
+            change = np.array([np.mean(logs[longer[:, k], k] - logs[i, k]) for k in modes])
+            changes = np.stack([(samples[:, longer[:, k], k].T - samples[:, i, k]).mean(axis=0) for k in modes], axis=1)
+        low, high = joint_intervals(change, changes, self.confidence, self.n_blocks).T
+        if ((low > FLAT) | (high < -FLAT)).any():
+            return False
+        return True if self.n_blocks >= MIN_BLOCKS and low[0] > -STEEP and high[0] < STEEP else None
 
     @property
     def longest_resolved(self) -> int:
@@ -113,6 +149,12 @@ class ImpliedTimescales:
             return UnreliableModesWarning(
                 f"No time scale is longer than a lag of {self.lags[0]} frame(s): the frames are not in temporal order, "
                 "or too far apart in time. Use frames in their original order, at shorter time steps."
+            )
+        if self.undecided is not None:
+            return UnreliableModesWarning(
+                "The quick scan of lags is inconclusive: the trajectories are too short to tell whether implied time "
+                f"scales are flat ({self.n_blocks} independent blocks). A lag of {self.undecided} frame(s) is used, "
+                "from which they do not change significantly. Use longer trajectories."
             )
         return UnreliableModesWarning(
             "The quick scan of lags found no plateau of implied time scales: they change beyond their errors. A lag of "
@@ -140,9 +182,15 @@ class ImpliedTimescales:
         for i, (lag, time) in enumerate(zip(self.lags, self.times, strict=True)):
             shown = (self._shown(i, k) for k in range(self.timescales.shape[1]))
             lines.append(f"  lag {lag} (time {time:.4g}): {', '.join(shown)}")
-        flat = self.plateau
-        lines.append("  not flat within the errors" if flat is None else f"  flat within the errors from lag {flat}")
+        lines.append(f"  {self.outcome}")
         return "\n".join(lines)
+
+    @property
+    def outcome(self) -> str:
+        """From which lag time scales are flat, in words."""
+        if self.plateau is not None:
+            return f"flat within the errors from lag {self.plateau}"
+        return "not flat within the errors" if self.undecided is None else "too short to tell whether they are flat"
 
     def _shown(self, i: int, k: int) -> str:
         if not self.resolved[i, k]:
@@ -205,7 +253,8 @@ def choose_lag(
     Warns
     -----
     UnreliableModesWarning
-        If no lag is flat; the longest lag that is shorter than the slowest time scale is returned.
+        If no lag is known to be flat. The smallest lag without a significant change is returned, or else the longest
+        lag that is shorter than the slowest time scale.
 
     Examples
     --------
@@ -229,7 +278,7 @@ def choose_lag(
     if flat is not None:
         return LagChoice(flat, found)
     warn(found.why_not_flat)
-    return LagChoice(found.longest_resolved, found)
+    return LagChoice(found.undecided or found.longest_resolved, found)
 
 
 def _quick_projection(
@@ -270,8 +319,9 @@ def _rates_of_lag(projection: Projection, clock: Clock, counts: np.ndarray) -> t
     """Return the smallest rates of all blocks, and of each resample."""
     assert clock.lag is not None
     moments, r = projection.moments(clock.lag), projection.n_modes
-    rates = _slowest(moments.combine(np.ones(counts.shape[1])), clock, r)
-    return rates, np.array([_slowest(moments.combine(row), clock, r) for row in counts])
+    slowest = _slowest_directed if projection.directed else _slowest
+    rates = slowest(moments.combine(np.ones(counts.shape[1])), clock, r)
+    return rates, np.array([slowest(moments.combine(row), clock, r) for row in counts])
 
 
 def _slowest(moments: Moments, clock: Clock, n_modes: int) -> np.ndarray:
@@ -279,6 +329,11 @@ def _slowest(moments: Moments, clock: Clock, n_modes: int) -> np.ndarray:
         moments.mean_energy(), moments.covariance(), eigvals_only=True, check_finite=False, overwrite_a=True
     )[:n_modes]
     return clock.rates(np.maximum(quotients, np.finfo(float).tiny))
+
+
+def _slowest_directed(moments: Moments, clock: Clock, n_modes: int) -> np.ndarray:
+    sizes = np.sort(np.abs(np.linalg.eigvals(propagator(moments))))[::-1]
+    return clock.rates(np.maximum(1 - sizes[:n_modes], np.finfo(float).tiny))
 
 
 def checked_lags(lags: Any, longest: int) -> np.ndarray:

@@ -129,3 +129,9 @@ def predictor(moments: Moments, ridge: np.ndarray | None, regularization: float,
     sums = two_sided(moments)
     penalty = sums.first + regularization * (np.eye(len(sums.first)) if ridge is None else ridge)
     return linalg.solve(penalty, sums.cross @ functions, assume_a="pos")
+
+
+def propagator(moments: Moments) -> np.ndarray:
+    """Return K = C₀₀⁻¹C₀₁ about the means: the regression of functions of second on first frames."""
+    sums = two_sided(moments)
+    return np.linalg.solve(sums.first, sums.cross)
