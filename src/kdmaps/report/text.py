@@ -22,16 +22,13 @@ def lag_sentences(summary: FitSummary, tests: Validation | None) -> list[str]:
     if choice is not None and summary.lag is not None:
         lag, tried = count_frames(summary.lag), len(choice.lags)
         scan = f"The lag of {lag} was chosen from {tried} lags by a quick scan of implied time scales"
-        flat = "they are not flat at any lag" if choice.plateau is None else "from this lag on they are flat"
-        found.append(f"{scan}; {flat} within their errors." if tests is None else f"{scan}.")
+        found.append(f"{scan}: {choice.outcome}." if tests is None else f"{scan}.")
     if tests is not None and tests.chapman is None:
         return [*found, tests.flat_words, "The trajectories are too short for a Chapman–Kolmogorov test."]
     if tests is not None and tests.chapman is not None:
         test = tests.chapman
         passed = f"Chapman–Kolmogorov test of {len(test.steps)} lags {test.outcome}."
-        return [*found, tests.flat_words, passed if test.passed else str(tests.checks()[-1].warning)]
-    if summary.directed:
-        return [*found, "Tests of the lag assume equilibrium and do not apply with reversible=False."]
+        return [*found, tests.flat_words, str(tests.checks()[-1].warning) if test.passed is False else passed]
     return [*found, "The trajectories are too short to test the lag."]
 
 

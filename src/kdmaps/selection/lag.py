@@ -83,7 +83,7 @@ class ImpliedTimescales:
 
     @property
     def plateau(self) -> int | None:
-        """The smallest lag from which time scales do not change, if they are known to be flat (`flat_from`); or None."""
+        """The smallest lag from which time scales do not change, if they are flat from there (`flat_from`); or None."""
         return self._first_unchanged(True)
 
     @property
