@@ -204,7 +204,7 @@ def test_a_second_fit_leaves_nothing_of_the_first():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model.fit(pd.DataFrame(path, columns=["x"]))
-        assert model.lag_choice_.plateau == model.lag_
+        assert model.lag_choice_.undecided == model.lag_
         model.set_params(lag=7).fit(path)
         fresh = KernelDiffusionMap(1, n_features=20, lag=7, random_state=0).fit(path)
     assert (model.lag_, model.lag_choice_) == (7, None)
