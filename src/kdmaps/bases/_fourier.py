@@ -107,6 +107,12 @@ class FourierBasis(Basis):
         """Products of amplitudes, (p, p)."""
         return np.outer(self._amplitude, self._amplitude)
 
+    @cached_property
+    def _rotated(self) -> np.ndarray:
+        """The frequencies in their span, if there are fewer than inputs: lengths are the same."""
+        q, d = self.frequencies.shape
+        return np.asarray(np.linalg.qr(self.frequencies.T, mode="r")).T if d > q else self.frequencies
+
     @property
     def _shift(self) -> float:
         return 1.0 if self.dtype == np.float32 else 0.0
@@ -149,9 +155,7 @@ class FourierBasis(Basis):
         return waves[:, None, :q] * a[q:].T - waves[:, None, q:] * a[:q].T
 
     def energies(self, X: np.ndarray, coefficients: np.ndarray, root: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        r, directions = coefficients.shape[1], times(self.frequencies, root)
-        if directions.shape[1] > len(directions):  # lengths are the same in the span of the frequencies
-            directions = np.asarray(np.linalg.qr(directions.T, mode="r")).T
+        r, directions = coefficients.shape[1], times(self._rotated if np.ndim(root) == 0 else self.frequencies, root)
         factors = np.hstack([coefficients * self._amplitude[:, None], self._directed(coefficients, directions)])
         values, energies = np.empty((2, X.shape[0], r))
         for part in slices(X.shape[0], BLOCK_ROWS):

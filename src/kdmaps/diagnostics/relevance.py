@@ -117,13 +117,24 @@ def relevance(
 
 
 def relevance_at(
-    basis: Basis, modes: Modes, X: np.ndarray, weight: np.ndarray | None, names: Sequence[str] | None = None
+    basis: Basis,
+    modes: Modes,
+    X: np.ndarray,
+    weight: np.ndarray | None,
+    names: Sequence[str] | None = None,
+    span: np.ndarray | None = None,
 ) -> Relevance:
-    """Return the relevance of the inputs, averaged over all of these samples."""
+    """Return the relevance of the inputs, averaged over all of these samples.
+
+    X may be in coordinates of a `span`, orthonormal columns in the space of the inputs.
+    """
     weight = unit_weight(weight, len(X))
     points = np.asarray(X, dtype=np.float64)
-    scales = np.sqrt(weight @ (points - weight @ points) ** 2)
+    deviations = points - weight @ points
+    scales = np.sqrt(weight @ (deviations if span is None else deviations @ span.T) ** 2)
     products, frame = gradient_products(ModeBasis(basis, modes.coefficients, modes.offset), points, weight)
+    if span is not None:
+        frame = span if frame is None else span @ frame
     values, vectors = np.linalg.eigh(metric_matrix(products, modes))
     factor = (vectors if frame is None else frame @ vectors) * np.sqrt(np.maximum(values, 0))
     if frame is None:
@@ -131,8 +142,8 @@ def relevance_at(
     else:
         squares = np.stack([np.einsum("jm,jm->j", frame @ own, frame) for own in products])
     shares = _normalised(squares * scales**2)
-    rows, deviations, _ = np.linalg.svd((scales[:, None] * factor), full_matrices=False)
-    parts = _normalised(deviations**2)
+    rows, lengths, _ = np.linalg.svd(scales[:, None] * factor, full_matrices=False)
+    parts = _normalised(lengths**2)
     kept = min(int(np.searchsorted(np.cumsum(parts), EXPLAINED)) + 1, LEADING, len(parts))
     rows = rows.T[:kept]
     largest = np.take_along_axis(rows, np.argmax(np.abs(rows), axis=1)[:, None], axis=1)

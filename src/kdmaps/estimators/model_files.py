@@ -36,9 +36,11 @@ from kdmaps.utils.types import PathLike
 from kdmaps.utils.validation import check_positive_integer, check_positive_number
 
 FORMAT = "kdmaps model"
-#: Increase this when older versions can no longer read a file. Version 3 has kernels in a metric; a file without one
-#: has version 2, which 0.1.0 reads.
-FORMAT_VERSION = 3
+#: Increase this when older versions can no longer read a file. Version 4 has a large metric as an array, version 3 has
+#: kernels in a metric; a file without one has version 2, which 0.1.0 reads.
+FORMAT_VERSION = 4
+#: A metric with more numbers is an array of the file, not text of its header.
+LARGE_ROOT = 2**14
 #: The only estimator that a file may name.
 ESTIMATOR = "KernelDiffusionMap"
 #: Bases that a file may name, and the shapes of the arrays that they are built from, in the order of their arguments.
@@ -115,12 +117,14 @@ def write_model(estimator: Any, file: BinaryIO, unit: str | None = None, inputs:
         raise ValueError(f"{name} cannot be saved; a saved model is a {ESTIMATOR}.")
     fitted: Fit = estimator._fitted()
     kind, kernel, clock = type(fitted.basis).__name__, fitted.basis.kernel, fitted.modes.clock
-    kernel_from_dict(kernel.to_dict())  # a kernel class of the user could not be read back
     # The arrays belong to these parameters, whatever was set since the fit.
     of_fit: dict[str, Any] = {"dtype": fitted.basis.dtype.name, "lag": clock.lag}
     if clock.lag is not None:
         of_fit["time_step"] = clock.time_step
     arrays: dict[str, np.ndarray] = {}
+    stored = _kernel_data("basis.kernel", kernel, arrays)
+    _read_kernel(stored, arrays)  # a kernel class of the user could not be read back
+    version = (FORMAT_VERSION if arrays else 3) if _has_metric(kernel) else 2
     parameters = {
         key: _encode(key, value, arrays) for key, value in (estimator.get_params(deep=False) | of_fit).items()
     }
@@ -128,10 +132,10 @@ def write_model(estimator: Any, file: BinaryIO, unit: str | None = None, inputs:
     names = estimator._columns.names
     header = {
         "format": FORMAT,
-        "version": FORMAT_VERSION if _has_metric(kernel) else 2,
+        "version": version,
         "class": name,
         "parameters": parameters,
-        "kernel": kernel.to_dict(),
+        "kernel": stored,
         "basis": kind,
         "n_features_in": estimator.n_features_in_,
         "feature_names_in": None if names is None else list(names),
@@ -234,7 +238,7 @@ def _read(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> StoredModel:
         raise ValueError(f"unknown basis {header['basis']!r}; this version can read {', '.join(STORED_BASES)}.")
     make_basis, basis_arrays = STORED_BASES[header["basis"]]
     parameters = {name: _decode(value, arrays) for name, value in header["parameters"].items()}
-    kernel, d, names = kernel_from_dict(header["kernel"]), header["n_features_in"], header["feature_names_in"]
+    kernel, d, names = _read_kernel(header["kernel"], arrays), header["n_features_in"], header["feature_names_in"]
     if type(d) is not int:
         raise ValueError(f"its number of features {d!r} is not an integer.")
     if names is not None and (not all(isinstance(name, str) for name in names) or len(names) != d):
@@ -298,8 +302,8 @@ def _check_kernel(kernel: Any, sizes: dict[str, int]) -> None:
         for part in kernel.kernels:
             _check_kernel(part, sizes)
     elif isinstance(kernel, Metric):
-        _check_shape("root", kernel.root, "dd", sizes)
-        _check_kernel(kernel.kernel, sizes)
+        _check_shape("root", kernel.root, "dk", own := {"d": sizes["d"]})
+        _check_kernel(kernel.kernel, {"d": own["k"]})
     else:
         _check_shape("bandwidth", kernel.bandwidth, "d" if kernel.bandwidth.ndim else "", sizes)
 
@@ -325,7 +329,7 @@ def _encode(name: str, value: Any, arrays: dict[str, np.ndarray]) -> Any:
     if isinstance(value, type | np.dtype):
         return np.dtype(value).name
     if isinstance(value, Kernel):
-        return {"kernel": value.to_dict()}
+        return {"kernel": _kernel_data(f"parameters.{name}", value, arrays)}
     if isinstance(value, TangentDiffusion):
         return {"tangent": {field: _encode(field, entry, arrays) for field, entry in vars(value).items()}}
     if callable(value):
@@ -342,13 +346,30 @@ def _encode(name: str, value: Any, arrays: dict[str, np.ndarray]) -> Any:
     return {"factor" if factor else "array": f"parameters.{name}"}
 
 
+def _kernel_data(name: str, kernel: Kernel, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
+    """Return the plain data of a kernel; the root of a large metric becomes an array."""
+    if not isinstance(kernel, Metric) or kernel.root.size <= LARGE_ROOT:
+        return kernel.to_dict()
+    key = next((key for key, array in arrays.items() if array is kernel.root), f"{name}.root")
+    arrays[key] = kernel.root
+    return {"family": "Metric", "kernel": kernel.kernel.to_dict(), "root": {"array": key}}
+
+
+def _read_kernel(data: dict[str, Any], arrays: dict[str, np.ndarray]) -> Kernel:
+    """Invert `_kernel_data`."""
+    if isinstance(data.get("root"), dict):
+        key = data["root"]["array"]
+        data = {**data, "root": _numbers(key, arrays[key])}
+    return kernel_from_dict(data)
+
+
 def _decode(value: Any, arrays: dict[str, np.ndarray]) -> Any:
     """Return the parameter that `_encode` was given."""
     if not isinstance(value, dict):
         return value
     ((tag, content),) = value.items()
     if tag == "kernel":
-        return kernel_from_dict(content)
+        return _read_kernel(content, arrays)
     if tag == "tangent":
         return TangentDiffusion(**content)
     if tag not in ("array", "factor"):

@@ -26,6 +26,7 @@ from kdmaps.estimators.fit import (
 )
 from kdmaps.estimators.kernel_map import KernelDiffusionMap
 from kdmaps.estimators.reliability import is_readable, trust_after_search
+from kdmaps.estimators.span import Span
 from kdmaps.estimators.transformer import ModeTransformer, read_samples
 from kdmaps.exceptions import UnresolvedModesWarning
 from kdmaps.forms.tangent import DiffusionLike
@@ -33,6 +34,7 @@ from kdmaps.kernels import FAMILIES, Kernel
 from kdmaps.learn import Refinement
 from kdmaps.selection.candidate import Candidate
 from kdmaps.selection.cross_fit import FoldFit
+from kdmaps.selection.evaluation import SearchData
 from kdmaps.selection.grid import BANDWIDTH_RANGE
 from kdmaps.selection.plan import FitSpec, SearchPlan
 from kdmaps.selection.result import Search, SearchResult
@@ -99,8 +101,10 @@ def search_modes(
     """Search for a kernel by a checked plan, refine it, and fit the modes of all samples with it."""
     check_folds(source, plan.fit)
     warn_of_data(source, weight, groups, plan.fit)
+    names, span = source.feature_names, Span.of(source, plan)
+    source = source if span is None else span.source
     fit, choice = with_lag(plan.fit, source, weight, groups, plan.random_state)
-    plan, names = replace(plan, fit=fit), source.feature_names
+    plan = replace(plan, fit=fit)
     source, weight, groups = fit.observations(source, weight, groups)
     found = search(source, weight, groups, plan)
     result, chosen, refinement = found.result, found.result.best, None
@@ -110,7 +114,8 @@ def search_modes(
         if refinement.preferred:
             chosen, found = refinement.candidate, refined[1]
     data, moments = found.data, found.moments
-    model = _model(plan, found, chosen)
+    landmarks = getattr(moments.basis, "landmarks", plan.basis.landmarks)
+    model = _model(plan, data, chosen, landmarks)
     spec = model._spec()
     # The sums of the search ignore the memory limit and the direction of time.
     reusable = data.complete and fit.memory_limit is None and fit.reversible
@@ -124,19 +129,22 @@ def search_modes(
         if is_readable(data.source, data.form):
             modes, trust = trust_after_search(fitted.basis, fitted.modes, fitted.moments, found, chosen, groups)
             fitted = replace(fitted, modes=modes, trust=trust)
-    relevance = relevance_at(fitted.basis, fitted.modes, data.typical.X, data.typical.weight, names)
+    frame = None if span is None else span.frame
+    relevance = relevance_at(fitted.basis, fitted.modes, data.typical.X, data.typical.weight, names, frame)
     suggested = data.suggest_n_components(moments, chosen.regularization)
     fitted = replace(fitted.without_folds(), lag_choice=choice)
+    if span is not None:
+        fitted, chosen = span.fit(fitted), span.candidate(chosen)
+        model = _model(plan, data, chosen, landmarks if isinstance(landmarks, str) else span.points(landmarks))
     return SearchFit(fitted, model, result, chosen, refinement, suggested, relevance)
 
 
-def _model(plan: SearchPlan, found: Search, chosen: Candidate) -> KernelDiffusionMap:
+def _model(plan: SearchPlan, data: SearchData, chosen: Candidate, landmarks: Any) -> KernelDiffusionMap:
     """Return an estimator with the parameters of the chosen candidate."""
-    data = found.data
     settings = {
         **parameters_of(plan.basis),
         **parameters_of(plan.fit),
-        "landmarks": getattr(found.moments.basis, "landmarks", plan.basis.landmarks),
+        "landmarks": landmarks,
         "cv": data.fit.cv,
         "random_state": data.seed,
         **chosen.params,

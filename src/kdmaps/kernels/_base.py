@@ -68,7 +68,7 @@ class Kernel(ABC):
         return X @ T if T.ndim == 2 else X * T
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Kernel) and self.to_dict() == other.to_dict()
+        return type(self) is type(other) and self.to_dict() == other.to_dict()
 
     def __hash__(self) -> int:
         return hash(repr(self.to_dict()))
@@ -76,6 +76,10 @@ class Kernel(ABC):
     def gradient(self, X: np.ndarray, Z: np.ndarray) -> np.ndarray:
         """Return the array (n, m, d) of ∂k(x_i, z_m)/∂x_ij."""
         return np.stack(list(self.partials(X, Z)), axis=-1)
+
+    def spectral_dim(self, dim: int) -> int:
+        """Return the number of normals that a frequency in `dim` coordinates is made of."""
+        return dim
 
     def sample_frequencies(
         self, n: int, dim: int, method: str = "sobol", random_state: RandomStateLike = None
@@ -99,7 +103,7 @@ class Kernel(ABC):
         rng = check_random_state(random_state)
         parts = self.components()
         counts = _apportion(np.array([beta for beta, _ in parts]), n)
-        normals, uniforms = _spectral_points(n, dim, method, rng)
+        normals, uniforms = _spectral_points(n, self.spectral_dim(dim), method, rng)
         # Interleave the components: each has its share of every orthogonal block and of the Sobol sequence.
         owner = rng.permutation(np.repeat(np.arange(len(parts)), counts))
         frequencies, weights = np.empty((n, dim)), np.empty(n)

@@ -22,7 +22,7 @@ class Metric(Kernel):
     ----------
     kernel : Kernel
         k₀.
-    root : array-like of shape (d, d)
+    root : array-like of shape (d, m), m ≤ d
         H; its columns are the directions in which the kernel measures lengths.
 
     Examples
@@ -38,10 +38,12 @@ class Metric(Kernel):
     root: np.ndarray
 
     def __init__(self, kernel: Kernel, root: ArrayLike):
-        H = as_numbers("root", root, "a finite square matrix")
-        if H.ndim != 2 or H.shape[0] != H.shape[1] or H.size == 0 or not np.all(np.isfinite(H)):
+        H = as_numbers("root", root, "a finite matrix")
+        if H.ndim != 2 or H.shape[0] < H.shape[1] or H.size == 0 or not np.all(np.isfinite(H)):
             damage = "" if np.all(np.isfinite(H)) else " with NaN or infinity"
-            raise ValueError(f"root must be a finite square matrix, got shape {H.shape}{damage}.")
+            raise ValueError(
+                f"root must be a finite matrix with at most as many columns as rows, got shape {H.shape}{damage}."
+            )
         self.kernel, self.root = kernel, H
 
     @property
@@ -85,7 +87,7 @@ class Metric(Kernel):
         y, zeta, T = self._y(X), self._y(Z), self.linear_map
         if T is not None and self.smoothness >= 1:  # ∇k = 2κ' TTᵀ(x - z)
             slope = 2 * self.profile(self._s(X, Z), 1)
-            X, Z = X @ (T @ T.T), Z @ (T @ T.T)
+            X, Z = X @ T @ T.T, Z @ T @ T.T
             for x, z in zip(X.T, Z.T, strict=True):
                 yield slope * (x[:, None] - z)
             return
@@ -104,6 +106,9 @@ class Metric(Kernel):
     def with_bandwidth(self, bandwidth: ArrayLike) -> Metric:
         """Return the same metric with another bandwidth."""
         return Metric(self.kernel.with_bandwidth(bandwidth), self.root)  # type: ignore[attr-defined]
+
+    def spectral_dim(self, dim: int) -> int:
+        return self.root.shape[1]
 
     def frequencies(self, normals: np.ndarray, uniforms: np.ndarray) -> np.ndarray:
         return self.kernel.frequencies(normals, uniforms) @ self.root.T

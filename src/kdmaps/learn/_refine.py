@@ -294,7 +294,7 @@ class TensorInCoordinates(DiffusionTensor):
     """
 
     def __init__(self, tensor: DiffusionTensor, X: np.ndarray, root: np.ndarray):
-        self.dim, self.sign = tensor.dim, tensor.sign
+        self.dim, self.sign = root.shape[1], tensor.sign
         self.constant = None if tensor.constant is None else times(root.T, tensor.constant) @ root
         self._tensor, self._X, self._root = tensor, X, root
 
