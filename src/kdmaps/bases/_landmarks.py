@@ -13,7 +13,7 @@ from scipy.spatial.distance import cdist
 from sklearn.cluster import KMeans, MiniBatchKMeans
 from sklearn.utils import check_random_state
 
-from kdmaps.bases._base import Basis, Sums, TensorRows, square_root, times
+from kdmaps.bases._base import MIN_ROWS, Basis, Sums, TensorRows, square_root, times
 from kdmaps.kernels import Kernel
 from kdmaps.utils.blas import add_gram, mirror
 from kdmaps.utils.types import RandomStateLike
@@ -22,6 +22,8 @@ from kdmaps.utils.validation import as_numbers
 #: Jitter ε_W of eq:W-stab relative to the trace of W. With much less, rounding determines the norm of functions where W
 #: is numerically singular, which gives spurious modes with impossible time scales.
 JITTER = 1e-9
+#: Arrays of the size of a chunk's features that are used at once.
+WORK_ARRAYS = 4
 #: Relative size of rounding errors of a metric.
 DIAGONAL = 1e-12
 #: Clusters of wide samples are found in so many random directions: squared distances change by √(2/64) = 18 %.
@@ -74,6 +76,11 @@ class LandmarkBasis(Basis):
         self._ridge = (W + W.T) / 2 + JITTER * np.trace(W) * np.eye(self.n_features)  # eq:W-stab
 
     @property
+    def chunk_rows(self) -> int:
+        # Several arrays of a chunk's size are alive at once, and have to fit into the cache together.
+        return max(MIN_ROWS, super().chunk_rows // WORK_ARRAYS)
+
+    @property
     def ridge(self) -> np.ndarray:
         return self._ridge
 
@@ -122,9 +129,11 @@ class LandmarkBasis(Basis):
     ) -> None:
         y, zeta = self.kernel.coordinates(X), self._zeta
         s = _squared_distances(y, zeta)
-        values = np.asarray(self.kernel.profile(s))
+        scaled = self.kernel.log_slope is not None and tensor.scalar is None and tensor.factor is None
+        # For a constant log_slope, g is a multiple of φ, and so is its Gram matrix.
+        values, slope = (self.kernel.profile(s), None) if scaled else self.kernel.value_and_slope(s)
         if tensor.factor is not None:
-            slopes = (2 * root_weight)[:, None] * self.kernel.profile(s, 1)
+            slopes = (2 * root_weight)[:, None] * slope
             for direction in self.kernel.coordinates(np.moveaxis(tensor.factor, 2, 0)):
                 along = np.einsum("nd,nd->n", y, direction)[:, None] - direction @ zeta.T
                 add_gram(state.directed, slopes * along)  # type: ignore[arg-type]
@@ -136,13 +145,13 @@ class LandmarkBasis(Basis):
         metric, stretched = self.metric(constant)
         self._add_values(state, values, root_weight)
         if self.kernel.log_slope is not None and tensor.scalar is None:
-            slopes = values  # g is a multiple of φ, and so is its Gram matrix
+            slopes = values
         else:
             root = root_weight if tensor.scalar is None else root_weight * np.sqrt(tensor.scalar)
-            slopes = (2 * root)[:, None] * self.kernel.profile(s, 1)
+            slopes = slope * (2 * root)[:, None]
             add_gram(state.slopes, slopes)  # type: ignore[arg-type]
-        weighted = s * metric if stretched is None else _squared_distances(_scaled(y, metric), stretched)
-        weighted *= slopes
+        weighted = s if stretched is None else _squared_distances(_scaled(y, metric), stretched)
+        weighted *= slopes  # `finish` multiplies by a metric that is a number
         state.cross += weighted.T @ slopes
 
     @cached_property
@@ -211,9 +220,10 @@ class LandmarkBasis(Basis):
             energy += sign * mirror(sum(state.directed for state in states))
         if states[0].cross is not None:
             metric, zeta = self.metric(constant)
-            zeta = self._zeta * np.sqrt(metric) if zeta is None else zeta
-            S = cdist(zeta, zeta, "sqeuclidean")
             cross = sum(state.cross for state in states)
+            if zeta is None:
+                zeta, cross = self._zeta * np.sqrt(metric), cross * metric
+            S = cdist(zeta, zeta, "sqeuclidean")
             slopes = mirror(sum(state.slopes for state in states))
             if constant is not None and self.kernel.log_slope is not None:
                 slopes, factor = gram, (2 * self.kernel.log_slope) ** 2

@@ -111,7 +111,7 @@ def _landmarks(
     elif kernel.log_slope is not None:
         slopes = values  # as in LandmarkBasis: g is a multiple of φ
     if jnp.ndim(metric) == 0:
-        weighted = s * metric
+        weighted = s  # `finish` multiplies by a metric that is a number
     else:
         weighted = _squared_distances(*(a @ metric if jnp.ndim(metric) == 2 else a * metric for a in (y, zeta)))
     sums["slopes"] = _gram(slopes)

@@ -56,6 +56,10 @@ class Kernel(ABC):
         """Return κ(s), κ'(s) or κ''(s) of a radial kernel, s = |xT - zT|²."""
         raise NotImplementedError(f"{self!r} is not radial")
 
+    def value_and_slope(self, s: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return κ(s) and κ'(s) of a radial kernel."""
+        return self.profile(s), self.profile(s, 1)
+
     def frequencies(self, normals: np.ndarray, uniforms: np.ndarray) -> np.ndarray:
         """Map standard normals (n, d) and uniforms (n,) to frequencies of the spectral distribution."""
         raise NotImplementedError

@@ -149,8 +149,24 @@ class Matern(_Radial):
     def profile(self, s: Any, order: int = 0) -> Any:
         xp = namespace(s)
         t = xp.sqrt(2 * self.nu * xp.maximum(s, _TINY))
-        at_zero = special.gamma(self.nu) * 2 ** (self.nu - 0.5) / np.sqrt(np.pi)
-        return (-self.nu) ** order * _bessel_profile(self.nu - order, t, xp) / at_zero
+        return (-self.nu) ** order / self._at_zero * _bessel_profile(self.nu - order, t, xp)
+
+    @property
+    def _at_zero(self) -> float:
+        return float(special.gamma(self.nu) * 2 ** (self.nu - 0.5) / np.sqrt(np.pi))
+
+    def value_and_slope(self, s: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        if self.smoothness < 1:
+            return super().value_and_slope(s)
+        t = s * (2 * self.nu)
+        np.sqrt(t, out=t)
+        decay = np.negative(t)
+        np.exp(decay, out=decay)  # both have the same exponential, the slowest part
+        decay /= self._at_zero
+        value, slope = (_bessel_polynomial(round(nu - 0.5), t) for nu in (self.nu, self.nu - 1))
+        value *= decay
+        decay *= -self.nu * slope
+        return value, decay
 
     def spectral_scale(self, uniforms: np.ndarray) -> np.ndarray:
         return np.sqrt(self.nu / special.gammaincinv(self.nu, uniforms))  # χ²_{2ν} = 2 Gamma(ν)
@@ -232,10 +248,15 @@ def _bessel_profile(nu: float, t: Any, xp: Any) -> Any:
     """Evaluate g_ν(t) = θ_n(t)e^{-t}, ν = n+½, with θ_n(t) = Σ_k (n+k)!/((n-k)! k! 2^k) t^{n-k}; K_{-ν} = K_ν."""
     if nu < 0:
         return t ** (2 * nu) * _bessel_profile(-nu, t, xp)
-    n, polynomial = round(nu - 0.5), 1.0
+    return _bessel_polynomial(round(nu - 0.5), t) * xp.exp(-t)
+
+
+def _bessel_polynomial(n: int, t: Any) -> Any:
+    """Evaluate θ_n(t)."""
+    polynomial: Any = 1.0
     for k in range(1, n + 1):
         polynomial = polynomial * t + factorial(n + k) / (factorial(n - k) * factorial(k) * 2**k)
-    return polynomial * xp.exp(-t)
+    return polynomial
 
 
 #: Classes by the names in stored kernels.

@@ -72,6 +72,9 @@ class Metric(Kernel):
     def profile(self, s: Any, order: int = 0) -> Any:
         return self.kernel.profile(s, order)
 
+    def value_and_slope(self, s: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return self.kernel.value_and_slope(s)
+
     def _y(self, X: np.ndarray) -> np.ndarray:
         if X.shape[1] != self.root.shape[0]:
             raise ValueError(f"The metric has {self.root.shape[0]} coordinates but X has {X.shape[1]} columns.")
