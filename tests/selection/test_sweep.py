@@ -5,6 +5,7 @@ import os
 import signal
 import threading
 import time
+import warnings
 from functools import partial
 
 import numpy as np
@@ -286,3 +287,25 @@ def test_rejects_a_file_that_is_not_a_checkpoint(X, tmp_path, content):
     with pytest.raises(ValueError, match="belongs to other data"):
         KernelSearchCV(**SMALL_SEARCH, checkpoint=path).fit(X)
     assert path.read_bytes() == content
+
+
+def test_modes_of_a_few_rows_come_last_in_a_grid():
+    X = np.random.default_rng(0).standard_normal((200, 2))
+    X[:2] = [[6, 6], [6, 6.1]]  # two outliers, which modes of the weaker regularization separate from the others
+    grid = {
+        "bandwidths": [0.5, 1, 2, 4, 8],
+        "families": ("gaussian",),
+        "regularizations": [1e-4, 1e-2],
+        "max_extensions": 0,
+    }
+    settings = {**grid, "cv": 2, "n_features": 60, "random_state": 0}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        equal = kdmaps.KernelSearchCV(2, scoring=lambda fold: 0.0, **settings).fit(X)
+        paper = kdmaps.KernelSearchCV(2, scoring="rayleigh", **settings).fit(X)
+    few = np.array([c.few_rows for c in equal.search_result_.candidates])
+    assert few[0]
+    assert not few[-1]
+    assert equal.best_index_ == np.flatnonzero(~few)[0]
+    assert equal.cv_results_["rank_selection_score"][few].min() > np.count_nonzero(~few) - 1
+    assert not any(c.few_rows for c in paper.search_result_.candidates)  # the protocol of the paper is unchanged

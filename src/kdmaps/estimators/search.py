@@ -292,8 +292,9 @@ class KernelSearchCV(SearchedModes):
         One entry per candidate. As in scikit-learn: `params` and `param_*`; `split*_test_score`, `mean_test_score`,
         `std_test_score` and `rank_test_score`, the plain scores of the folds (for "timescale" the sum of time scales,
         as in `KernelDiffusionMap.score`); `mean_fit_time`, `mean_score_time` and their `std_*`, in seconds for one
-        fold. In addition: `selection_score`, which is maximised, its `selection_error` and `rank_selection_score` (a
-        candidate beyond the grid may have rank 1 without being chosen: `extensions_`); `fold_agreement`,
+        fold. In addition: `selection_score`, which is maximised, its `selection_error` and `rank_selection_score`
+        (modes that rest on a few rows come last; a candidate beyond the grid may have rank 1 without being chosen:
+        `extensions_`); `fold_agreement`,
         `condition_number` and `timescales`; `stage`, "screened", "all folds" or "exact" (only scores of the same stage
         are comparable); and `rejected`, the reason for a missing score.
     search_result_ : kdmaps.selection.result.SearchResult

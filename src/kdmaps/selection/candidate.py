@@ -97,11 +97,13 @@ class Candidate:
 
     @property
     def order(self) -> tuple[bool, float]:
-        """Sort key of the search from coarse to fine: reliable modes first, then score.
-
-        A grid, like scikit-learn's, is sorted by `value` alone: its `rank_selection_score` is the order of the choice.
-        """
+        """Sort key of the search from coarse to fine: reliable modes first, then score."""
         return self.reliable, self._score
+
+    @property
+    def grid_order(self) -> tuple[bool, bool, float]:
+        """Sort key of a grid, and of `rank_selection_score`: modes that rest on a few rows last, then score."""
+        return not self.rejected, not self.few_rows, self.value
 
     @property
     def _score(self) -> float:

@@ -25,7 +25,7 @@ from kdmaps.selection.cross_fit import CrossFit, cross_fit, rough_cross_fit, see
 from kdmaps.selection.folds import Folds, is_free, make_folds, splits_at, united
 from kdmaps.selection.grid import rate_unit
 from kdmaps.selection.plan import FitSpec, SearchPlan
-from kdmaps.selection.scores import Score, pooled_ritz_timescales
+from kdmaps.selection.scores import PAPER_SCORINGS, Score, pooled_ritz_timescales
 from kdmaps.selection.training import TYPICAL_SAMPLES, KernelOf, Training, fit_by_fold
 from kdmaps.spectrum.iteration import CLOSE_STEPS, LAGGED_BOUND, LAGGED_STEPS
 from kdmaps.spectrum.modes import Modes
@@ -248,7 +248,7 @@ class SearchData:
         share = (time.perf_counter() - start) / (len(trial.lambdas) * len(folds))
         problem = (basis.ridge, self.fit.n_components, trial.lambdas, self.fit.center)
         fits = rough_cross_fit(sums, members, *problem, **self._iteration)
-        return self.candidates(trial.label, trial.lambdas, fits, scoring, basis, share, frame)
+        return self.candidates(trial.label, trial.lambdas, fits, scoring, basis, share, frame, screened=True)
 
     def evaluate_sums(
         self, label: str, folded: FoldedMoments, lambdas: list[float], scoring: Scoring, seconds: float = 0.0
@@ -267,6 +267,7 @@ class SearchData:
         basis: Basis,
         share: float = 0.0,
         frame: np.ndarray | None = None,
+        screened: bool = False,
     ) -> list[Candidate]:
         """Return the fits of a kernel with their scores, one for each λ.
 
@@ -279,6 +280,8 @@ class SearchData:
             Time for the sums per fold.
         frame : ndarray, optional
             Directions to which the coefficients of these modes refer.
+        screened : bool
+            If True, modes on which the folds disagree, which are not reliable anyway, are not checked for few rows.
         """
         found = [
             _rejected(label, basis.kernel, lam)
@@ -286,13 +289,12 @@ class SearchData:
             else _scored(label, basis.kernel, lam, fit, scoring, share)
             for lam, fit in zip(lambdas, fits, strict=True)
         ]
-        # Modes on which the folds do not agree are not reliable in any case.
-        agreed = [i for i, candidate in enumerate(found) if candidate.agreed]
-        if agreed and isinstance(self.form, EnergyForm):
-            modes = [fits[i].coefficients for i in agreed]  # type: ignore[union-attr]
+        if isinstance(self.form, EnergyForm) and scoring not in PAPER_SCORINGS:
+            checked = [i for i, c in enumerate(found) if (c.agreed if screened else not c.rejected)]
+            modes = [fits[i].coefficients for i in checked]  # type: ignore[union-attr]
             modes = modes if frame is None else [frame @ own for own in modes]
             few = rests_on_few_rows(basis, modes, self.preview, self.form.tensor)
-            for i, own in zip(agreed, few, strict=True):
+            for i, own in zip(checked, few, strict=True):
                 found[i] = replace(found[i], few_rows=own)
         return found
 

@@ -119,7 +119,7 @@ class SearchResult:
             "rank_test_score": _rank(_over_folds(np.mean, scores)),
             "selection_score": selection,
             "selection_error": np.array([c.standard_error for c in candidates]),
-            "rank_selection_score": _rank(selection),
+            "rank_selection_score": _rank(np.where([c.few_rows for c in candidates], -np.inf, selection)),
             "fold_agreement": np.array([c.agreement for c in candidates]),
             "condition_number": np.array([c.condition_number for c in candidates]),
             "timescales": [(1 / clock.rates(1 / np.array(c.timescales))).tolist() for c in candidates],

@@ -99,8 +99,8 @@ class _Sweep:
 
     @property
     def best(self) -> Candidate:
-        """The candidate with the largest score; the first of equals."""
-        return max(self.candidates, key=lambda candidate: candidate.value)
+        """The best candidate of a grid; the first of equals."""
+        return max(self.candidates, key=lambda candidate: candidate.grid_order)
 
     def confirmed(self, best: Candidate) -> tuple[Candidate, FoldedMoments]:
         """Solve the best candidate to full precision, or the next best one that rounding does not spoil.
@@ -141,7 +141,7 @@ class _Sweep:
     def determined(self, best: Candidate) -> tuple[Candidate, FoldedMoments]:
         """Return the best candidate for which rounding leaves enough modes, with its sums."""
         scored = (c for c in self.candidates if c is not best and not c.rejected)
-        for candidate in (best, *sorted(scored, key=lambda c: c.value, reverse=True)):
+        for candidate in (best, *sorted(scored, key=lambda c: c.grid_order, reverse=True)):
             moments = self.data.fold(candidate.kernel)
             if self.data.modes(moments, candidate.regularization) is not None:
                 return candidate, moments
@@ -213,8 +213,10 @@ def _extend(sweep: _Sweep, most: int) -> tuple[Candidate, list[str]]:
             new = sweep.grid(kernels, sorted({c.regularization for c in family}))
         else:
             new = sweep.grid([(best.label, kernel) for kernel in dict.fromkeys(c.kernel for c in family)], beyond)
-        challenger = max(new, key=lambda c: c.value)
+        challenger = max(new, key=lambda c: c.grid_order)
         better = bool(np.isfinite(challenger.value)) and challenger.standardised_lead(best) > 1
+        if challenger.few_rows != best.few_rows:
+            better = best.few_rows
         extensions.append(
             f"the best candidate ({best.label}) lay on the edge {axis}={getattr(best, axis):.3g}; continued to "
             f"{beyond[-1]:.3g}, {'with' if better else 'without'} a better one"
