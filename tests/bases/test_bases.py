@@ -8,6 +8,7 @@ from sklearn.cluster import KMeans
 from kdmaps import Factor, KernelDiffusionMap
 from kdmaps.bases import BASES, FourierBasis, ModeBasis, RandomPhaseBasis, make_basis, select_landmarks
 from kdmaps.bases._fourier import BLOCK_ROWS
+from kdmaps.bases._landmarks import _spread_out
 from kdmaps.forms.diffusion import DiffusionTensor
 from kdmaps.forms.energy import compute_moments
 from kdmaps.forms.moments import Moments
@@ -328,3 +329,13 @@ def test_factor_of_wrong_width():
     samples = np.zeros((100_000, 2))  # more than a chunk
     with pytest.raises(ValueError, match=r"diffusion .* \(100000, 2, k\) .* got \(100000, 3, 1\)"):
         KernelDiffusionMap(diffusion=Factor(np.ones((100_000, 3, 1)))).fit(samples)
+
+
+@pytest.mark.parametrize(("n", "d", "k"), [(300, 1, 80), (200, 3, 120), (150, 10, 40)])
+def test_first_centres_agree_with_scikit_learn(n, d, k):
+    X = np.random.default_rng(d).standard_normal((n, d))
+    exact, ours = (
+        KMeans(k, init=init, n_init=1, max_iter=50, random_state=3).fit(X).cluster_centers_
+        for init in ("k-means++", _spread_out)
+    )
+    np.testing.assert_allclose(ours, exact, rtol=0, atol=1e-9)  # the same draws, so the same clusters

@@ -302,23 +302,23 @@ def _centres(X: np.ndarray, n: int, seed: int) -> np.ndarray:
 
 
 def _spread_out(X: np.ndarray, n: int, random_state: np.random.RandomState) -> np.ndarray:
-    """Return the first centres of k-means++, as scikit-learn does, but without its checks at every centre.
+    """Return the first centres of k-means++: scikit-learn's, with the same draws, without its checks at every centre.
 
     Each centre is drawn with a probability proportional to the squared distance from the others; of several draws, the
     one is kept that leaves the smallest sum of squared distances.
     """
-    trials, squares = 2 + int(np.log(n)), np.einsum("ij,ij->i", X, X)
-    draws, chosen = random_state.random_sample((n, trials)), np.empty(n, dtype=int)
+    trials, squares, chosen = 2 + int(np.log(n)), np.einsum("ij,ij->i", X, X), np.empty(n, dtype=int)
+    drawn = np.array([random_state.choice(len(X), p=np.full(len(X), 1 / len(X)))])
     nearest = np.full(len(X), np.inf)
     for step in range(n):
-        total = np.cumsum(nearest if step else np.ones(len(X)))
-        drawn = np.minimum(np.searchsorted(total, draws[step] * total[-1]), len(X) - 1)
         left = (-2 * X[drawn]) @ X.T
         left += squares
         left += squares[drawn, None]
         np.clip(left, 0, nearest, out=left)
         best = int(np.argmin(left.sum(axis=1)))
         chosen[step], nearest = drawn[best], left[best]
+        total = np.cumsum(nearest)
+        drawn = np.minimum(np.searchsorted(total, random_state.uniform(size=trials) * total[-1]), len(X) - 1)
     return X[chosen]
 
 
