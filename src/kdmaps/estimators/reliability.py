@@ -28,8 +28,8 @@ from kdmaps.selection.candidate import Candidate, Stage
 from kdmaps.selection.evaluation import FoldedMoments, SearchData
 from kdmaps.selection.result import Search, SearchResult
 from kdmaps.selection.scores import jackknife_error, pooled_ritz_timescales
+from kdmaps.spectrum.directed import modes_of
 from kdmaps.spectrum.modes import WIDE_GAP, Modes
-from kdmaps.spectrum.pencil import find_modes
 
 #: Held-out quotients replace training quotients that are smaller by more than this many standard errors.
 SIGNIFICANT = 1.0
@@ -50,10 +50,12 @@ def evidence_of_fit(
     groups: ArrayLike | None,
     seed: int,
     most: int = MOST_AFTER_FIT,
+    right: Modes | None = None,
 ) -> tuple[Modes, Evidence, Equilibrium | None]:
     """Return the modes with the error of the gap after them, the evidence for each, and tests of pairs of frames.
 
-    At most `most` rows of `sample`, drawn from `source`, are used; `groups` are the trajectories of all its samples.
+    At most `most` rows of `sample`, drawn from `source`, are used; `groups` are the trajectories of all its samples,
+    and `right` the modes of second frames if they differ.
     """
     sample = _thinned(sample, most, seed)
     trajectories = None if groups is None else trajectories_of(np.asarray(groups)[sample.rows], len(sample.X))
@@ -68,7 +70,8 @@ def evidence_of_fit(
     else:
         values = values_at(projected, X)
         later = np.asarray(source.second_frames(sample.rows), dtype=np.float64)  # type: ignore[attr-defined]
-        second = values_at(projected, later)
+        other = projected if right is None else ModeBasis(basis, right.coefficients, right.offset)
+        second = values_at(other, later)
         found = evidence_of(values, (second - values) ** 2 / 2, *settings, local=False)
         if form.reversible:
             runs = None if moments.weighted else trajectories  # weights correct the starting points of runs
@@ -81,24 +84,31 @@ def evidence_of_fit(
 
 
 def trust_after_search(
-    basis: Basis, modes: Modes, moments: Moments, found: Search, chosen: Candidate, groups: ArrayLike | None
+    basis: Basis,
+    modes: Modes,
+    moments: Moments,
+    found: Search,
+    chosen: Candidate,
+    groups: ArrayLike | None,
+    right: Modes | None = None,
 ) -> tuple[Modes, Trust]:
     """Return the modes of all samples with the error of the gap after them, and their reliability after a search.
 
-    `found` has the sums of the `chosen` candidate; `groups` are the trajectories of all samples.
+    `found` has the sums of the `chosen` candidate; `groups` are the trajectories of all samples; with modes `right` of
+    second frames, the order of the modes is kept.
     """
     data, weighted = found.data, moments.weighted
     factor, errors = np.ones(len(modes.quotients)), np.zeros(len(modes.quotients))
     if data.complete and data.fit.rates == "ritz":
         factor, errors = optimism(chosen)
-    order = np.argsort(modes.quotients * factor, kind="stable")
+    order = np.argsort(modes.quotients * factor, kind="stable") if right is None else np.arange(len(factor))
     raw, factor, errors = modes.quotients[order], factor[order], errors[order]
     # The mode after the last is about as optimistic as the last one.
     following = modes.next_quotient * (factor[np.argmax(raw)] if data.complete else 1.0)
     modes = replace(modes, quotients=modes.quotients * factor[np.argsort(order)], next_quotient=following).take(order)
     own = None if groups is None else np.asarray(groups)[data.rows]
     settings = (data.source, data.preview, data.form, own, data.seed, MOST_AFTER_SEARCH)
-    modes, evidence, tests = evidence_of_fit(basis, modes, moments, *settings)
+    modes, evidence, tests = evidence_of_fit(basis, modes, moments, *settings, right)
     evidence = replace(evidence, heaviest=data.rows[evidence.heaviest])
     held_out = _held_out(found, chosen) if data.fit.center else None  # the rate of a constant is rounding error
     if held_out is None:
@@ -176,7 +186,7 @@ def _other_features(data: SearchData, moments: FoldedMoments, regularization: fl
     other = spec.make(basis.kernel, data.preview.X, data.preview.weight, data.seed + 1)
     (sums,) = data.source.moments(data.form, other, data.weight, engine=fit.engine)
     try:
-        modes = find_modes(sums, other.ridge, fit.n_components, regularization, fit.center)
+        modes, _ = modes_of(sums, other.ridge, fit.n_components, regularization, fit.center)
     except ValueError:  # it determines fewer modes
         return []
     return [np.sort(modes.quotients)]

@@ -117,8 +117,7 @@ def search_modes(
     landmarks = getattr(moments.basis, "landmarks", plan.basis.landmarks)
     model = _model(plan, data, chosen, landmarks)
     spec = model._spec()
-    # The sums of the search ignore the memory limit and the direction of time.
-    reusable = data.complete and fit.memory_limit is None and fit.reversible
+    reusable = data.complete and fit.memory_limit is None  # the sums of the search ignore the limit
     # Cross-fitted rates need folds whose test samples are not landmarks.
     if reusable and not (fit.rates == "cross-fitted" and chosen.basis == "landmarks"):
         fitted = fit_sums(spec, moments, data.whole_form.spaces)
@@ -127,7 +126,8 @@ def search_modes(
     with stage("checks of the modes", plan.progress):
         fitted = replace(fitted, support=Support.of(data.preview.X, data.seed).extended(source.bounds()))
         if is_readable(data.source, data.form):
-            modes, trust = trust_after_search(fitted.basis, fitted.modes, fitted.moments, found, chosen, groups)
+            of_fit = (fitted.basis, fitted.modes, fitted.moments)
+            modes, trust = trust_after_search(*of_fit, found, chosen, groups, fitted.right_modes)
             fitted = replace(fitted, modes=modes, trust=trust)
     frame = None if span is None else span.frame
     relevance = relevance_at(fitted.basis, fitted.modes, data.typical.X, data.typical.weight, names, frame)

@@ -11,6 +11,7 @@ import numpy as np
 
 from kdmaps.forms.moments import Moments
 from kdmaps.selection.folds import united
+from kdmaps.spectrum.directed import doubled, doubled_ridge
 from kdmaps.spectrum.iteration import STEPS, FoldPath, cross_fit_path, seen_directions
 from kdmaps.spectrum.path import RegularizationPath
 from kdmaps.spectrum.pencil import rounding_variance
@@ -164,7 +165,13 @@ def cross_fit(
     regularizations: Iterable[float],
     center: bool = True,
 ) -> list[CrossFit | None]:
-    """Return a `CrossFit` for every λ; None where the samples do not determine `n_components` modes."""
+    """Return a `CrossFit` for every λ; None where the samples do not determine `n_components` modes.
+
+    If the direction of time matters, modes are functions of both ends of a lag, with coefficients of (φ(x), φ(y)).
+    """
+    if whole.flow is not None:
+        whole, ridge = doubled(whole), doubled_ridge(ridge)
+        folds = [(doubled(train), doubled(test)) for train, test in folds]
     everything, frame = Operators(whole, ridge, center), None
     # Directions without variance or energy on all samples have none on any fold; for smooth kernels these are most.
     seen = everything.path.frame
@@ -193,6 +200,9 @@ def rough_cross_fit(
     """
     check_cancelled()
     start, n_folds = time.perf_counter(), len(members) // 2
+    if sums[0].flow is not None:  # every set is centred at both ends by its own means
+        sums, ridge = [doubled(united(sums, row)) for row in members], doubled_ridge(ridge)
+        members = np.eye(len(sums), dtype=bool)
     path = cross_fit_path(members, sums, ridge, np.array(regularizations), n_components, center, steps, bound)
     share = (time.perf_counter() - start) / (len(regularizations) * (1 + n_folds))
 

@@ -27,9 +27,9 @@ from kdmaps.selection.grid import rate_unit
 from kdmaps.selection.plan import FitSpec, SearchPlan
 from kdmaps.selection.scores import PAPER_SCORINGS, Score, pooled_ritz_timescales
 from kdmaps.selection.training import TYPICAL_SAMPLES, KernelOf, Training, fit_by_fold
+from kdmaps.spectrum.directed import modes_of
 from kdmaps.spectrum.iteration import CLOSE_STEPS, LAGGED_BOUND, LAGGED_STEPS
 from kdmaps.spectrum.modes import Modes
-from kdmaps.spectrum.pencil import find_modes
 from kdmaps.utils.content import content_digest
 from kdmaps.utils.threads import one_blas_thread
 from kdmaps.utils.validation import check_samples
@@ -73,9 +73,7 @@ class SearchData:
         rows, searched, own_weight = _drawn(source, weight, plan.max_search_samples, seed)
         # After the draw, when the length of a stream is known.
         whole_form = plan.fit.form(source, weight)
-        # Kernels are evaluated on pairs in both directions of time.
-        form = replace(whole_form, reversible=True) if isinstance(whole_form, LaggedForm) else whole_form
-        weight = own_weight
+        form, weight = whole_form, own_weight
         preview = searched.sample(PREVIEW_SAMPLES, np.random.RandomState(seed), weight)
         used = preview.X if preview.weight is None else preview.X[preview.weight > 0]
         n_components = plan.fit.n_components
@@ -154,7 +152,7 @@ class SearchData:
         """Return the modes of all samples; None if rounding leaves fewer than requested."""
         fit = self.fit
         try:
-            return find_modes(folded.whole, folded.basis.ridge, fit.n_components, regularization, fit.center)
+            return modes_of(folded.whole, folded.basis.ridge, fit.n_components, regularization, fit.center)[0]
         except ValueError:
             return None
 

@@ -24,8 +24,8 @@ from kdmaps.kernels import Gaussian, Kernel, Metric
 from kdmaps.selection.candidate import Recipe
 from kdmaps.selection.cross_fit import CrossFit, FoldFit, Operators, make_fold_fit, seen_frame
 from kdmaps.selection.plan import FitSpec
+from kdmaps.spectrum.directed import doubled, doubled_ridge, modes_of
 from kdmaps.spectrum.iteration import solved_path
-from kdmaps.spectrum.pencil import find_modes
 from kdmaps.utils.threads import map_ordered
 from kdmaps.utils.validation import unit_weight
 
@@ -94,13 +94,15 @@ class Training:
         basis, fit = self.basis(kernel, recipe.basis), self.fit
         try:
             problem = (basis.ridge, fit.n_components, recipe.regularization, fit.center, fit.clock)
-            modes = find_modes(self.moments(basis)[0], *problem)
+            modes, right = modes_of(self.moments(basis)[0], *problem)
         except ValueError:  # with all features, rounding leaves fewer modes than with those of the screening
             return None
         rows = np.sort(np.random.RandomState(self.seed).permutation(len(self.X))[:TYPICAL_SAMPLES])
         X, weight = np.asarray(self.X[rows], dtype=np.float64), None if self.X_weight is None else self.X_weight[rows]
         share = unit_weight(weight, len(X))
-        products, frame = gradient_products(ModeBasis(basis, modes.coefficients, modes.offset), X, share)
+        ends = [modes] if right is None else [modes, right]
+        functions = (np.hstack([m.coefficients for m in ends]), np.concatenate([m.offset for m in ends]))
+        products, frame = gradient_products(ModeBasis(basis, *functions), X, share)
         matrix = metric_matrix(products, modes)
         if not np.all(np.isfinite(matrix)) or not np.trace(matrix) > 0:
             return None
@@ -176,8 +178,9 @@ def fit_by_fold(
         train, test = training.moments(basis)
         found = _solve(train, train if whole else test, basis, training.fit, lambdas, exact, iteration)
         features = basis.features(X)
-        features, trained = features - center * (share @ features), training.labels[rows, 0] == 1
-        fits = [fit and _SetFit(*fit, features @ fit[0].coefficients, trained) for fit in found]
+        features = features - center * (share @ features)
+        trained = np.tile(training.labels[rows, 0] == 1, 1 if train.flow is None else 2)
+        fits = [fit and _SetFit(*fit, _values(features, fit[0].coefficients), trained) for fit in found]
         return fits, train.weight, (time.perf_counter() - start) / len(lambdas)
 
     kernels = list(map_ordered(trainings, kernel_of))
@@ -186,12 +189,18 @@ def fit_by_fold(
     reference, weight, _ = solved(everything, kernel, whole=True)
     paths = list(map_ordered(zip(trainings, kernels, strict=True), lambda pair: solved(*pair)))
     seconds = [spent for *_, spent in paths]
+    share = share if everything.fit.reversible else np.tile(share, 2) / 2
     joined: list[CrossFit | None] = []
     for i, own in enumerate(reference):
         folds = [path[i] for path, *_ in paths]
         known = own is not None and all(fold is not None for fold in folds)
         joined.append(_joined(own, folds, share, weight, seconds, center) if known else None)  # type: ignore[arg-type]
     return joined
+
+
+def _values(features: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
+    """Return the modes at samples; functions of the second end of a lag follow the functions of the first."""
+    return np.vstack([features @ end for end in np.split(coefficients, len(coefficients) // features.shape[1])])
 
 
 def _solve(
@@ -204,14 +213,17 @@ def _solve(
     iteration: dict[str, Any],
 ) -> list[tuple[FoldFit, float] | None]:
     """Fit the modes of training samples at every λ, with the condition number of L+λR; None if undetermined."""
-    frame, center = seen_frame(sum_moments([train, test]), basis.ridge), fit.center
-    own, other = (Operators(part, basis.ridge, center, frame) for part in (train, test))
+    ridge, center = basis.ridge, fit.center
+    if train.flow is not None:
+        train, test, ridge = doubled(train), doubled(test), doubled_ridge(ridge)
+    frame = seen_frame(sum_moments([train, test]), ridge)
+    own, other = (Operators(part, ridge, center, frame) for part in (train, test))
     if exact:
         solutions = [own.modes(fit.n_components, lam) for lam in lambdas]
         conditions = [own.path.condition_number(lam) for lam in lambdas]
     else:
         sums = train if frame is None else train.reduced(frame)
-        path = solved_path(sums, basis.ridge, np.array(lambdas), fit.n_components, center, **iteration)
+        path = solved_path(sums, ridge, np.array(lambdas), fit.n_components, center, **iteration)
         solutions = [(path.values[i, 0], path.modes[i, 0].T) if path.known[i] else None for i in range(len(lambdas))]
         conditions = [np.nan] * len(lambdas)
     return [

@@ -9,7 +9,7 @@ import numpy as np
 from scipy import linalg
 
 from kdmaps.forms.moments import Moments
-from kdmaps.spectrum.clock import Clock
+from kdmaps.spectrum.clock import NO_LAG, Clock
 from kdmaps.spectrum.modes import Modes
 from kdmaps.spectrum.pencil import find_modes
 
@@ -41,7 +41,7 @@ def two_sided(moments: Moments) -> TwoSided:
 
 
 def doubled(moments: Moments) -> Moments:
-    """Return moments of the features (φ(x), φ(y)) about their means, of weight 1.
+    """Return moments of the features (φ(x), φ(y)) about their means.
 
     For functions f(x) and g(y), the variance Var f + Var g and the energy E|f(x) - g(y)|², both about the means, have
     the quotient 1 - σ at the singular functions of the transfer operator; for f = g this is the quotient of
@@ -49,8 +49,8 @@ def doubled(moments: Moments) -> Moments:
     """
     C00, C11, C01, first, _ = two_sided(moments)
     energy = np.block([[C00, -C01], [-C01.T, C11]])
-    squared = moments.weight_squared / moments.weight**2
-    return Moments(moments.count, 1.0, squared, np.zeros(2 * len(first)), linalg.block_diag(C00, C11), energy)
+    numbers, w = (moments.count, moments.weight, moments.weight_squared), moments.weight
+    return Moments(*numbers, np.zeros(2 * len(first)), w * linalg.block_diag(C00, C11), w * energy)
 
 
 def doubled_ridge(ridge: np.ndarray | None) -> np.ndarray | None:
@@ -76,6 +76,20 @@ def find_directed_modes(
     left = replace(modes, coefficients=a, offset=offset, quotients=1 - correlations, next_coefficients=None)
     order = np.argsort(left.quotients, kind="stable")
     return left.take(order), replace(left, coefficients=b, offset=both.second_mean @ b).take(order)
+
+
+def modes_of(
+    moments: Moments,
+    ridge: np.ndarray | None,
+    n_components: int,
+    regularization: float,
+    center: bool = True,
+    clock: Clock = NO_LAG,
+) -> tuple[Modes, Modes | None]:
+    """Return the modes of samples or pairs and, if the direction of time matters, the modes of second frames."""
+    if moments.flow is not None:
+        return find_directed_modes(moments, ridge, n_components, regularization, clock)
+    return find_modes(moments, ridge, n_components, regularization, center, clock), None
 
 
 def directed_score(moments: Moments) -> float:
