@@ -27,6 +27,7 @@ SLOW_EXAMPLES = {
     "kdmaps.dynamics._passage.mean_first_passage_times",
     "kdmaps.uncertainty.bootstrap",
     "kdmaps.estimators.adaptive.AdaptiveDiffusionMap",
+    "kdmaps.estimators.committor.AdaptiveCommittor",
     "kdmaps.estimators.search.KernelSearchCV",
     "kdmaps.estimators.variational.VariationalKernelMap",
     "kdmaps.simulation.export.as_jax",

@@ -17,6 +17,7 @@ from . import uncertainty as uncertainty
 from .diagnostics.independence import independent_modes as independent_modes
 from .diagnostics.relevance import relevance as relevance
 from .estimators.adaptive import AdaptiveDiffusionMap as AdaptiveDiffusionMap
+from .estimators.committor import AdaptiveCommittor as AdaptiveCommittor
 from .estimators.kernel_map import KernelDiffusionMap as KernelDiffusionMap
 from .estimators.kernel_map import load as load
 from .estimators.search import KernelSearchCV as KernelSearchCV

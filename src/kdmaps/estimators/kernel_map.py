@@ -12,8 +12,10 @@ from sklearn.model_selection import PredefinedSplit
 
 from kdmaps.bases import BasisSpec
 from kdmaps.data.inputs import join_trajectories
+from kdmaps.estimators.committor import load_committor
+from kdmaps.estimators.committor_files import COMMITTOR
 from kdmaps.estimators.fit import ModelSpec, fit_modes, spec_of
-from kdmaps.estimators.model_files import read_model
+from kdmaps.estimators.model_files import read_header, read_model
 from kdmaps.estimators.transformer import Columns, ModeTransformer, checked_source, read_samples
 from kdmaps.forms.tangent import DiffusionLike
 from kdmaps.kernels import Kernel
@@ -281,7 +283,7 @@ class KernelDiffusionMap(ModeTransformer):
             )
 
 
-def load(path: PathLike) -> KernelDiffusionMap:
+def load(path: PathLike) -> Any:
     """Read a model that `save` wrote.
 
     Parameters
@@ -290,8 +292,8 @@ def load(path: PathLike) -> KernelDiffusionMap:
 
     Returns
     -------
-    estimator : KernelDiffusionMap
-        Fitted, with the same modes, gradients and scores as the saved model; `partial_fit` adds samples to it.
+    estimator : KernelDiffusionMap or AdaptiveCommittor
+        Fitted, with the same functions, gradients and scores as the saved model; `partial_fit` adds samples to modes.
 
     Raises
     ------
@@ -310,6 +312,8 @@ def load(path: PathLike) -> KernelDiffusionMap:
     >>> bool((same.transform(X) == m.transform(X)).all())
     True
     """
+    if read_header(path).get("class") == COMMITTOR:
+        return load_committor(path)
     parameters, n_features, names, fitted, changed = read_model(path)
     if unknown := set(parameters) - set(KernelDiffusionMap._get_param_names()):
         raise ValueError(

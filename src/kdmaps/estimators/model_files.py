@@ -234,19 +234,7 @@ def _read_header(arrays: dict[str, np.ndarray]) -> dict[str, Any]:
 def _read(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> StoredModel:
     if header["class"] != ESTIMATOR:
         raise ValueError(f"unknown estimator {header['class']!r}; this version can read {ESTIMATOR}.")
-    if header["basis"] not in STORED_BASES:
-        raise ValueError(f"unknown basis {header['basis']!r}; this version can read {', '.join(STORED_BASES)}.")
-    make_basis, basis_arrays = STORED_BASES[header["basis"]]
-    parameters = {name: _decode(value, arrays) for name, value in header["parameters"].items()}
-    kernel, d, names = _read_kernel(header["kernel"], arrays), header["n_features_in"], header["feature_names_in"]
-    if type(d) is not int:
-        raise ValueError(f"its number of features {d!r} is not an integer.")
-    if names is not None and (not all(isinstance(name, str) for name in names) or len(names) != d):
-        raise ValueError(f"its feature names are not {d} strings.")
-    sizes = {"d": d}
-    _check_kernel(kernel, sizes)
-    basis = make_basis(kernel, *_take(arrays, "basis", basis_arrays, sizes).values()).astype(parameters["dtype"])
-    sizes["p"] = basis.n_features
+    parameters, basis, names, sizes = read_basis(header, arrays)
 
     def group(prefix: str, shapes: dict[str, str], may_be_nan: Sequence[str] = UNKNOWN) -> dict[str, Any]:
         present = any(key.startswith(f"{prefix}.") for key in arrays)
@@ -275,8 +263,7 @@ def _read(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> StoredModel:
         others["equilibrium"] = Equilibrium(**tests) if tests else None
         trust = Trust(Evidence(**evidence), fitted.modes.rates, **others, weighted=sums.weighted)
         fitted = replace(fitted, trust=trust)
-    names = None if names is None else np.array(names, dtype=object)
-    return StoredModel(parameters, d, names, fitted, list(header.get("changed", ())))
+    return StoredModel(parameters, sizes["d"], names, fitted, list(header.get("changed", ())))
 
 
 def _clock(parameters: dict[str, Any]) -> Clock:
@@ -285,6 +272,27 @@ def _clock(parameters: dict[str, Any]) -> Clock:
     if lag is not None:
         check_positive_integer("its lag", lag)
     return Clock(lag, 1.0 if step is None else check_positive_number("its time_step", step))
+
+
+def read_basis(
+    header: dict[str, Any], arrays: dict[str, np.ndarray]
+) -> tuple[dict[str, Any], Basis, np.ndarray | None, dict[str, int]]:
+    """Return the parameters, the basis, the names of the columns, and the sizes d and p."""
+    if header["basis"] not in STORED_BASES:
+        raise ValueError(f"unknown basis {header['basis']!r}; this version can read {', '.join(STORED_BASES)}.")
+    make_basis, basis_arrays = STORED_BASES[header["basis"]]
+    parameters = {name: _decode(value, arrays) for name, value in header["parameters"].items()}
+    kernel, d, names = _read_kernel(header["kernel"], arrays), header["n_features_in"], header["feature_names_in"]
+    if type(d) is not int:
+        raise ValueError(f"its number of features {d!r} is not an integer.")
+    if names is not None and (not all(isinstance(name, str) for name in names) or len(names) != d):
+        raise ValueError(f"its feature names are not {d} strings.")
+    sizes = {"d": d}
+    _check_kernel(kernel, sizes)
+    basis = make_basis(kernel, *_take(arrays, "basis", basis_arrays, sizes).values())
+    basis = basis.astype(parameters.get("dtype", "float64"))
+    sizes["p"] = basis.n_features
+    return parameters, basis, None if names is None else np.array(names, dtype=object), sizes
 
 
 def _modes(clock: Clock, arrays: dict[str, np.ndarray], sizes: dict[str, int]) -> Modes:

@@ -8,18 +8,19 @@ underflow. The error is even in the cell width h; Richardson extrapolation over 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from scipy.interpolate import CubicSpline, RectBivariateSpline
 from scipy.linalg import eigh_tridiagonal, polar
 from scipy.ndimage import distance_transform_edt
 from scipy.sparse import csc_array, diags_array
-from scipy.sparse.linalg import eigsh
+from scipy.sparse.linalg import eigsh, spsolve
 
 from kdmaps.problems.base import Array
 
 Field: TypeAlias = Callable[[Array], Array]
+Mask: TypeAlias = Callable[[Array], np.ndarray]
 Box: TypeAlias = tuple[tuple[float, float], tuple[float, float]]
 # Cells with V this far above its minimum are left out: they contain no samples (e^{-50} = 2e-22) and contribute nothing
 # to modes of moderate order, while e^{V/2} would amplify the rounding errors of the eigenvectors.
@@ -153,25 +154,14 @@ class Rectangle:
         return self.potential(grid.reshape(-1, 2)).reshape(grid.shape[:2])
 
     def _solve(self, cells: int, k: int) -> tuple[tuple[Array, Array], Array, Array]:
-        edges = tuple(np.linspace(*side, cells + 1) for side in self.domain)
-        x, y = ((e[:-1] + e[1:]) / 2 for e in edges)
-        v = self._values((x, y))
-        inside = v - v.min() < CUTOFF
-        number = np.cumsum(inside).reshape(inside.shape) - 1
+        grid = self._grid(cells)
+        v, inside = grid.values, grid.inside
         diagonal = np.zeros(inside.sum())
-        places, entries = [], []
-        for axis, faces in enumerate(((edges[0][1:-1], y), (x, edges[1][1:-1]))):
-            h = edges[axis][1] - edges[axis][0]
-            low = tuple(slice(None, -1) if a == axis else slice(None) for a in (0, 1))
-            high = tuple(slice(1, None) if a == axis else slice(None) for a in (0, 1))
-            both = inside[low] & inside[high]
-            face, below, above = self._values(faces)[both], v[low][both], v[high][both]
-            i, j = number[low][both], number[high][both]
-            diagonal[i] += np.exp(below - face) / h**2
-            diagonal[j] += np.exp(above - face) / h**2
-            places.append((i, j))
-            entries.append(-np.exp((below + above) / 2 - face) / h**2)
-        upper = csc_array((np.concatenate(entries), np.concatenate(places, axis=1)), shape=2 * diagonal.shape)
+        i, j = grid.sides
+        np.add.at(diagonal, i, np.exp(v[inside][i] - grid.faces) / grid.squared_widths)
+        np.add.at(diagonal, j, np.exp(v[inside][j] - grid.faces) / grid.squared_widths)
+        entries = -np.exp((v[inside][i] + v[inside][j]) / 2 - grid.faces) / grid.squared_widths
+        upper = csc_array((entries, (i, j)), shape=2 * diagonal.shape)
         matrix = (diags_array(diagonal) + upper + upper.T).tocsc()
         # A shift below 0 keeps the factorized matrix positive definite; a random start overlaps with every mode.
         start = np.random.default_rng(0).standard_normal(len(diagonal))
@@ -182,9 +172,73 @@ class Rectangle:
         # The sign of the inner product with a function without symmetries, which does not vanish by symmetry.
         lopsided = np.exp(np.add.outer(np.linspace(0, 2, cells), np.linspace(0, 1, cells)))[inside]
         modes *= np.sign((root_mass**2 * lopsided) @ modes)
-        # Cells left out take the value of the nearest remaining cell, so that the spline has a full grid.
-        nearest = distance_transform_edt(~inside, return_distances=False, return_indices=True)
-        return (x, y), rates[order], modes.T[:, number[tuple(nearest)]]
+        return grid.axes, rates[order], np.stack([grid.filled(mode) for mode in modes.T])
+
+    def committor(self, source: Mask, target: Mask, diffusion: float = 1.0) -> ExactCommittor:
+        """Solve ∇·(e^{-V} ∇q) = 0 with q = 0 in the cells of `source` and 1 in the cells of `target`.
+
+        Cells belong to a set if their centres do, so the result has an error of the order of a cell at sets whose
+        borders are not borders of cells; it hardly matters for sets in wells.
+        """
+        grid = self._grid(4 * self.cells)
+        points = np.stack(np.meshgrid(*grid.axes, indexing="ij"), axis=-1)[grid.inside]
+        low, high = source(points), target(points)
+        v = grid.values[grid.inside]
+        (i, j), mass = grid.sides, np.exp(v.min() - v)
+        conductance = np.exp(v.min() - grid.faces) / grid.squared_widths
+        upper = csc_array((conductance, (i, j)), shape=(len(v), len(v)))
+        both = upper + upper.T
+        matrix = (diags_array(both.sum(axis=0)) - both).tocsr()
+        q, free = high.astype(np.float64), ~(low | high)
+        scale = diags_array(1 / np.sqrt(matrix.diagonal()[free]))  # e^{-V} ranges over many orders of magnitude
+        scaled = (scale @ matrix[free][:, np.flatnonzero(free)] @ scale).tocsc()
+        q[free] = scale @ spsolve(scaled, -(scale @ (matrix[free] @ q)))
+        flux = diffusion * float(q @ (matrix @ q)) / mass.sum()
+        inside = float(mass @ q) / mass.sum()
+        spline = RectBivariateSpline(*grid.axes, grid.filled(q), kx=1, ky=1)
+        return ExactCommittor(flux, flux / (1 - inside), flux / inside, lambda X: spline(X[:, 0], X[:, 1], grid=False))
+
+    def _grid(self, cells: int) -> _Grid:
+        edges = tuple(np.linspace(*side, cells + 1) for side in self.domain)
+        x, y = ((e[:-1] + e[1:]) / 2 for e in edges)
+        v = self._values((x, y))
+        inside = v - v.min() < CUTOFF
+        number = np.cumsum(inside).reshape(inside.shape) - 1
+        parts = []
+        for axis, faces in enumerate(((edges[0][1:-1], y), (x, edges[1][1:-1]))):
+            low = tuple(slice(None, -1) if a == axis else slice(None) for a in (0, 1))
+            high = tuple(slice(1, None) if a == axis else slice(None) for a in (0, 1))
+            both = inside[low] & inside[high]
+            squared = np.full(np.count_nonzero(both), (edges[axis][1] - edges[axis][0]) ** 2)
+            parts.append((number[low][both], number[high][both], self._values(faces)[both], squared))
+        i, j, values, squared = (np.concatenate(column) for column in zip(*parts, strict=True))
+        return _Grid((x, y), v, inside, (i, j), values, squared)
+
+
+class ExactCommittor(NamedTuple):
+    """Flux, rates and committor of two sets."""
+
+    flux: float
+    rate: float
+    reverse_rate: float
+    function: Field
+
+
+class _Grid(NamedTuple):
+    """Cells of a rectangle, and the faces between those that are not left out."""
+
+    axes: tuple[Array, Array]
+    values: Array  # V at the centres
+    inside: np.ndarray  # cells that are not left out
+    sides: tuple[np.ndarray, np.ndarray]  # numbers of the cells at each face
+    faces: Array  # V at the faces
+    squared_widths: Array
+
+    def filled(self, function: Array) -> Array:
+        """Return a function on all cells: cells left out take the value of the nearest remaining cell."""
+        number = np.cumsum(self.inside).reshape(self.inside.shape) - 1
+        nearest = distance_transform_edt(~self.inside, return_distances=False, return_indices=True)
+        return function[number[tuple(nearest)]]
 
 
 def sample_box(

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kdmaps.problems.base import Array, Diffusion, RandomState, check_points
-from kdmaps.problems.finite_volume import Box, Field, Interval, Rectangle, sample_box
+from kdmaps.problems.finite_volume import Box, ExactCommittor, Field, Interval, Mask, Rectangle, sample_box
 from kdmaps.utils.validation import check_positive_integer, check_positive_number
 
 
@@ -105,6 +105,16 @@ class Langevin2D(Diffusion):
 
     def _eigenfunctions(self, X: Array, k: int) -> Array:
         return self._modes.functions(X, k + 1)[:, 1:]
+
+    def committor(self, source: Mask, target: Mask) -> ExactCommittor:
+        """Return flux, rates and committor of two sets by finite volumes.
+
+        Parameters
+        ----------
+        source, target : callable
+            Map points of shape (n, 2) to masks of the sets, of shape (n,).
+        """
+        return self._modes.committor(source, target, self.diffusion)
 
 
 def double_well(tilt: float = 0.0) -> Langevin1D:

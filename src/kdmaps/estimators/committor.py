@@ -1,0 +1,558 @@
+"""AdaptiveCommittor: probability to reach B before A, and the rates between A and B, from samples in any order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from kdmaps.bases import Basis, ModeBasis
+from kdmaps.data.correlation import order_of
+from kdmaps.data.distances import Support
+from kdmaps.data.inputs import join_trajectories
+from kdmaps.data.sources import ArraySource, gather
+from kdmaps.diagnostics.committor import CommittorTrust, carriers, flux_and_rates, flux_intervals, unevenness
+from kdmaps.diagnostics.evidence import evaluated_at, values_at
+from kdmaps.diagnostics.resampling import Resampling
+from kdmaps.estimators.committor_files import read_committor, write_committor
+from kdmaps.estimators.transformer import Columns, checked_source, read_samples
+from kdmaps.exceptions import UnreliableModesWarning
+from kdmaps.forms.diffusion import is_per_sample
+from kdmaps.forms.tangent import DiffusionLike, TangentSpaces, checked_tensor
+from kdmaps.kernels import Kernel
+from kdmaps.selection.committor import (
+    OUTSIDE,
+    SOURCE,
+    TARGET,
+    TOLERANCE,
+    BoundaryData,
+    CommittorSearch,
+    Fitted,
+    Judged,
+    boundary_folds,
+    mode_basis,
+)
+from kdmaps.utils.files import as_path, replacing
+from kdmaps.utils.frames import join_rows, split_rows
+from kdmaps.utils.types import PathLike, RandomStateLike, SamplesLike
+from kdmaps.utils.validation import (
+    check_positive_integer,
+    checked_samples,
+    checked_weight,
+    seed_of,
+    unit_weight,
+)
+from kdmaps.utils.warn import warn
+
+#: Confidence level of the intervals.
+CONFIDENCE = 0.95
+#: Names of the quantities that have intervals.
+QUANTITIES = ("flux", "rate", "reverse_rate")
+
+
+@dataclass(frozen=True, eq=False)
+class CommittorFit:
+    """Everything that a fit of a committor finds."""
+
+    basis: Basis
+    coefficients: np.ndarray  # (p, 1)
+    offset: np.ndarray  # (1,)
+    tangents: TangentSpaces | None
+    support: Support
+    quantities: np.ndarray  # (3,): flux, rate, reverse rate
+    intervals: np.ndarray  # (3, 2)
+    trust: CommittorTrust
+    score: float  # held-out energy
+    regularization: float
+    candidates: list[dict[str, Any]]
+
+    def attributes(self) -> dict[str, Any]:
+        """Return the attributes of the estimator."""
+        found: dict[str, Any] = {
+            f"{name}_": float(value) for name, value in zip(QUANTITIES, self.quantities, strict=True)
+        }
+        found |= {f"{name}_interval_": own for name, own in zip(QUANTITIES, self.intervals, strict=True)}
+        with np.errstate(divide="ignore"):
+            times = 1 / np.array([found["rate_"], *found["rate_interval_"]])  # infinite without a flux
+        return {
+            **found,
+            "mean_first_passage_time_": float(times[0]),
+            "mean_first_passage_time_interval_": times[:0:-1],
+            "basis_": self.basis,
+            "kernel_": self.basis.kernel,
+            "coefficients_": self.coefficients,
+            "offset_": self.offset,
+            "tangents_": self.tangents,
+            "support_": self.support,
+            "trust_": self.trust,
+            "best_score_": -self.score,
+            "regularization_": self.regularization,
+            "candidates_": self.candidates,
+        }
+
+
+class AdaptiveCommittor(BaseEstimator):
+    """Committor and reaction rates between two sets, from samples of the stationary law, with the kernel chosen.
+
+    The committor q(x) is the probability that a path from x reaches the set B before the set A. For the diffusion dX =
+    -a∇V dt + √(2a) dW (temperature 1) it minimises the energy E[∇qᵀa∇q] with q = 0 in A and q = 1 in B. The minimum is
+    the reactive flux ν, the number of transitions per time, and the rate from A to B is ν/E[1 - q]. In the span of
+    kernel features this is one linear system. Family, bandwidth, metric, basis and λ minimise the energy on held-out
+    samples, an upper bound of ν up to noise. Samples may come from biased simulations, with weights, in any order: no
+    trajectory is needed.
+
+    Parameters
+    ----------
+    diffusion : None, float, array-like, callable, "tangent" or TangentDiffusion, default=None
+        Diffusion tensor a, as in `AdaptiveDiffusionMap`. It sets the unit of time of flux and rates; a constant factor
+        does not change q.
+    n_features : int, default=300
+        Number p of basis functions.
+    cv : "auto", int or scikit-learn splitter, default="auto"
+        Folds. "auto" is five random folds with equal parts of A and B; folds of whole groups with `groups`; blocks with
+        gaps if rows depend on rows nearby.
+    n_resamples : int, default=500
+        Resamples of the block bootstrap for the intervals.
+    max_search_samples : int, default=20000
+        The kernel is chosen by at most so many samples; the result is fitted to all of them.
+    random_state : int, RandomState instance or None, default=None
+        Seed of frequencies, landmarks, folds and resamples.
+    progress : bool, default=False
+        If True, show progress.
+
+    Attributes
+    ----------
+    flux_, flux_interval_ : float, and ndarray of shape (2,)
+        Reactive flux ν, the mean of the energies on training samples (too low) and on held-out samples (too high), and
+        its 95 % interval.
+    rate_, rate_interval_ : float, and ndarray of shape (2,)
+        Rate from A to B, ν/E[1 - q].
+    reverse_rate_, reverse_rate_interval_ : float, and ndarray of shape (2,)
+        Rate from B to A, ν/E[q].
+    mean_first_passage_time_, mean_first_passage_time_interval_ : float, and ndarray of shape (2,)
+        1/`rate_`: mean time from the entry into A to the next entry into B.
+    trust_ : kdmaps.diagnostics.committor.CommittorTrust
+        Reliability: `trust_.ok`, `trust_.reasons`, numbers of samples between the sets and of samples that carry the
+        flux, boundary values, overshoot.
+    kernel_, basis_, regularization_ :
+        The choice.
+    best_score_ : float
+        Negative held-out energy of the choice, without the samples that contribute most.
+    candidates_ : list of dict
+        All candidates, in the order of their evaluation.
+    coefficients_, offset_ : ndarray of shape (p, 1), and (1,)
+        q = Σ_m coefficients_m φ_m - offset before it is clipped to [0, 1].
+    n_features_in_ : int
+    feature_names_in_ : ndarray, only for data frames
+
+    See Also
+    --------
+    kdmaps.dynamics.committor : Committor from a trajectory, by a model with a lag.
+    kdmaps.dynamics.rate_matrix : Rates between several states.
+
+    Notes
+    -----
+    Boundary values hold at the samples of A and B: the function is stretched until it is at most 0 at all samples of A
+    and at least 1 at all samples of B, to rounding, and then clipped to [0, 1]. `trust_` warns if it has to be
+    stretched by more than 5 %. At other points of A and B, values are as good as the samples nearby.
+
+    Examples
+    --------
+    >>> import kdmaps
+    >>> X = kdmaps.problems.load("dw1d").sample(1000, random_state=0)
+    >>> y = (X[:, 0] > 1).astype(int) - (abs(X[:, 0]) <= 1)  # 0 left, 1 right, -1 between
+    >>> c = kdmaps.AdaptiveCommittor(random_state=0).fit(X, y)
+    >>> bool(abs(c.predict([[0.0]])[0] - 0.5) < 0.05)
+    True
+    """
+
+    flux_: float
+    rate_: float
+    reverse_rate_: float
+    mean_first_passage_time_: float
+    flux_interval_: np.ndarray
+    rate_interval_: np.ndarray
+    trust_: CommittorTrust
+    basis_: Basis
+    kernel_: Kernel
+    coefficients_: np.ndarray
+    offset_: np.ndarray
+    best_score_: float
+    regularization_: float
+    candidates_: list[dict[str, Any]]
+    support_: Support
+    tangents_: TangentSpaces | None
+    n_features_in_: int
+    feature_names_in_: np.ndarray
+
+    def __init__(
+        self,
+        *,
+        diffusion: DiffusionLike = None,
+        n_features: int = 300,
+        cv: Any = "auto",
+        n_resamples: int = 500,
+        max_search_samples: int = 20_000,
+        random_state: RandomStateLike = None,
+        progress: bool = False,
+    ):
+        self.diffusion = diffusion
+        self.n_features = n_features
+        self.cv = cv
+        self.n_resamples = n_resamples
+        self.max_search_samples = max_search_samples
+        self.random_state = random_state
+        self.progress = progress
+
+    def fit(
+        self, X: SamplesLike, y: Any, sample_weight: ArrayLike | None = None, groups: ArrayLike | None = None
+    ) -> Self:
+        """Find the committor of the samples X.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, d), list of such arrays, path
+            Samples of A, of B and of the region between them; not Dask data.
+        y : array-like of shape (n_samples,), pair of masks or of callables, or CoarseStates
+            Labels 0 in A, 1 in B and -1 elsewhere; or masks of A and B; or functions that map X to these masks; or two
+            `kdmaps.dynamics.CoarseStates`, whose cores are used.
+        sample_weight : array-like of shape (n_samples,), optional
+            Non-negative weights of the stationary law: of biased samples, π over the law of the samples.
+        groups : array-like of shape (n_samples,), optional
+            Trajectory of each sample: folds and resamples keep groups together.
+
+        Returns
+        -------
+        self
+        """
+        n_features = check_positive_integer("n_features", self.n_features)
+        most = check_positive_integer("max_search_samples", self.max_search_samples)
+        seed = seed_of(self.random_state)
+        resampling = Resampling(self.n_resamples, CONFIDENCE, seed)
+        X, groups, lengths = join_trajectories(X, groups, sample_weight)
+        data, groups, columns, kept = self._data(X, y, sample_weight, groups, lengths, seed)
+        search, found = _search(data, groups, most, n_features, self.cv, self.progress)
+        fitted = _fit(data, search, found, groups, resampling)
+        row = fitted.trust.overshoot_row
+        fitted = replace(fitted, trust=replace(fitted.trust, overshoot_row=int(kept[row])))
+        self._publish(columns, fitted)
+        for reason in fitted.trust.reasons:
+            warn(reason, UnreliableModesWarning)
+        return self
+
+    def _data(
+        self, X: Any, y: Any, sample_weight: Any, groups: Any, lengths: Any, seed: int
+    ) -> tuple[BoundaryData, Any, Columns, np.ndarray]:
+        """Return the samples of positive weight, their groups, the columns of X, and the rows of these samples."""
+        source, columns = read_samples(self, X)
+        if type(source).__name__ == "DaskSource":
+            raise ValueError(
+                "X is Dask data, but a committor needs values at single samples. Compute the samples that are needed, "
+                "such as X[::10].compute(), and their weights."
+            )
+        rows = np.asarray(gather(source), dtype=np.float64)
+        weight = checked_weight(sample_weight, source)
+        side = boundary_sides(y if lengths is None else join_rows("y", y, lengths), rows, weight)
+        kept = np.arange(len(rows)) if weight is None else np.flatnonzero(weight)
+        tensor = checked_tensor(self.diffusion, ArraySource(rows, checked=True), weight)
+        share = unit_weight(weight, len(rows))[kept]
+        groups = None if groups is None else np.asarray(groups)[kept]
+        return BoundaryData(rows[kept], share, side[kept], tensor.at(rows[kept], kept), seed), groups, columns, kept
+
+    def predict(self, X: SamplesLike) -> Any:
+        """Return the committor, from 0 to 1, at any points.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, d), list of such arrays, path, stream of chunks
+
+        Returns
+        -------
+        q : ndarray of shape (n_samples,)
+            For a list of arrays a list; for Dask data a Dask array.
+        """
+        return self._values(X, clip=True)
+
+    def decision_function(self, X: SamplesLike) -> Any:
+        """Return the smooth function that `predict` clips to [0, 1]: a collective variable with continuous forces.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, d), list of such arrays, path, stream of chunks
+
+        Returns
+        -------
+        f : ndarray of shape (n_samples,)
+        """
+        return self._values(X, clip=False)
+
+    def _values(self, X: SamplesLike, clip: bool) -> Any:
+        check_is_fitted(self)
+        X, _, lengths = join_trajectories(X)
+        source = checked_source(self, X)
+        values = source.project(self._function(), np.ones(1), self.basis_.chunk_rows)[:, 0]
+        values = values.clip(0, 1) if clip else values
+        return values if lengths is None else split_rows(values, lengths)
+
+    def gradient(self, X: ArrayLike) -> np.ndarray:
+        """Return ∇q at any points, in closed form; 0 where q is clipped.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, d)
+
+        Returns
+        -------
+        gradients : ndarray of shape (n_samples, d)
+        """
+        check_is_fitted(self)
+        X = np.asarray(checked_samples(self, X, reset=False), dtype=np.float64)
+        function = self._function()
+        values = values_at(function, X)[:, 0]
+        return function.gradient(X, np.eye(1))[:, 0] * ((values > 0) & (values < 1))[:, None]
+
+    def score(
+        self, X: ArrayLike, y: Any = None, sample_weight: ArrayLike | None = None, *, diffusion: DiffusionLike = None
+    ) -> float:
+        """Return the negative energy -E[∇qᵀa∇q; outside of A and B] on X; larger is better.
+
+        On samples that q was not fitted to, its expectation is at most the negative flux.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, d)
+        y : as in `fit`, optional
+            A and B; by default the points where q is 0 or 1.
+        sample_weight : array-like of shape (n_samples,), optional
+        diffusion : optional
+            Diffusion tensor at these samples, needed if `fit` had one tensor per sample.
+        """
+        check_is_fitted(self)
+        rows = np.asarray(checked_samples(self, X, reset=False), dtype=np.float64)
+        weight = checked_weight(sample_weight, rows)
+        if diffusion is None and is_per_sample(self.diffusion):
+            raise ValueError("diffusion was given per sample of fit; pass the tensors at these samples as diffusion=….")
+        given = self.diffusion if diffusion is None else diffusion
+        tensor = checked_tensor(given, rows, weight, spaces=self.tangents_ if diffusion is None else None)
+        function = self._function()
+        values = values_at(function, rows)[:, 0]
+        counted = (values > 0) & (values < 1)
+        if y is not None:
+            counted &= boundary_sides(y, rows, weight, complete=False) == OUTSIDE
+        index = np.flatnonzero(counted)
+        energies = evaluated_at(function, rows[index], tensor, index)[1][:, 0] if index.size else np.zeros(0)
+        return -float(unit_weight(weight, len(rows))[index] @ energies)
+
+    def extrapolates(self, X: SamplesLike) -> np.ndarray:
+        """Return True for points far from all samples of the fit, where q is extrapolated and unreliable.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, d), path, stream of chunks
+        """
+        check_is_fitted(self)
+        return checked_source(self, join_trajectories(X)[0]).rowwise(self.support_.far)
+
+    def save(self, path: PathLike) -> None:
+        """Write the fitted committor to `path` as plain data (.npz, no pickle); `kdmaps.load` reads it back.
+
+        Parameters
+        ----------
+        path : path-like
+        """
+        with replacing(as_path("path", path)) as (file,):
+            write_committor(self, self._fitted(), file)
+
+    def _fitted(self) -> CommittorFit:
+        """Return the published fit."""
+        return CommittorFit(
+            basis=self.basis_,
+            coefficients=self.coefficients_,
+            offset=self.offset_,
+            tangents=self.tangents_,
+            support=self.support_,
+            quantities=np.array([getattr(self, f"{name}_") for name in QUANTITIES]),
+            intervals=np.stack([getattr(self, f"{name}_interval_") for name in QUANTITIES]),
+            trust=self.trust_,
+            score=-self.best_score_,
+            regularization=self.regularization_,
+            candidates=self.candidates_,
+        )
+
+    def _function(self) -> ModeBasis:
+        return ModeBasis(self.basis_, self.coefficients_, self.offset_)
+
+    @property
+    def _columns(self) -> Columns:
+        return Columns(self.n_features_in_, getattr(self, "feature_names_in_", None))
+
+    def _publish(self, columns: Columns, fitted: CommittorFit) -> Self:
+        """Replace all fitted attributes: the only place that sets them."""
+        for name in [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]:
+            delattr(self, name)
+        self.n_features_in_ = columns.n_features
+        if columns.names is not None:
+            self.feature_names_in_ = columns.names
+        for name, value in fitted.attributes().items():
+            setattr(self, name, value)
+        return self
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        return tags
+
+
+def load_committor(path: PathLike) -> AdaptiveCommittor:
+    """Read a committor that `save` wrote; `candidates_` is empty."""
+    stored = read_committor(path)
+    fitted = CommittorFit(
+        basis=stored.basis,
+        coefficients=stored.function["coefficients"],
+        offset=stored.function["offset"],
+        quantities=stored.function["quantities"],
+        intervals=stored.function["intervals"],
+        tangents=stored.tangents,
+        support=stored.support,
+        trust=stored.trust,
+        **stored.numbers,
+        candidates=[],
+    )
+    return AdaptiveCommittor(**stored.parameters)._publish(Columns(stored.n_features, stored.names), fitted)
+
+
+def boundary_sides(y: Any, X: np.ndarray, weight: np.ndarray | None = None, complete: bool = True) -> np.ndarray:
+    """Return the side of each sample from labels, masks, functions or coarse states.
+
+    Unless `complete` is False, A, B and the region outside of both must have samples of positive weight.
+    """
+    n = len(X)
+    side = _labels(y, X)
+    if side.shape != (n,):
+        raise ValueError(f"y must hold one label for each of the {n} samples of X, got shape {side.shape}.")
+    if side.dtype.kind not in "iuf" or not np.isin(side, (SOURCE, TARGET, OUTSIDE)).all():
+        known = side[~np.isin(side, (SOURCE, TARGET, OUTSIDE))][:5] if side.dtype.kind in "iuf" else side[:5]
+        raise ValueError(
+            f"y must hold 0 in A, 1 in B and -1 elsewhere, got {', '.join(map(str, known.tolist()))}; for more than "
+            "two states use kdmaps.dynamics.rate_matrix."
+        )
+    side = side.astype(np.int64)
+    if not complete:
+        return side
+    names = {SOURCE: "A (label 0)", TARGET: "B (label 1)", OUTSIDE: "the region outside of A and B (label -1)"}
+    for one, name in names.items():
+        own = side == one
+        if not own.any():
+            remedy = "use smaller sets, or add samples between them" if one == OUTSIDE else "use larger sets"
+            raise ValueError(f"y has no sample in {name}; {remedy}.")
+        if weight is not None and not weight[own].any():
+            raise ValueError(f"sample_weight is 0 for all samples in {name}; the committor needs their weights.")
+    return side
+
+
+def _labels(y: Any, X: np.ndarray) -> np.ndarray:
+    """Return the labels that y stands for, unchecked."""
+    if y is None:
+        raise ValueError("y is missing: give labels 0 in A, 1 in B and -1 elsewhere, or two masks.")
+    if hasattr(y, "cores"):  # CoarseStates
+        if len(y.populations) != 2:
+            raise ValueError(
+                f"y has {len(y.populations)} coarse states, but a committor needs two; use "
+                "kdmaps.dynamics.rate_matrix for all pairs, or labels of two of them."
+            )
+        return np.asarray(y.cores)
+    if callable(y):
+        return np.asarray(y(X))
+    if isinstance(y, tuple | list) and len(y) == 2 and all(callable(part) or np.ndim(part) == 1 for part in y):
+        masks = [np.asarray(part(X) if callable(part) else part) for part in y]
+        if any(mask.dtype != bool or mask.shape != (len(X),) for mask in masks):
+            raise ValueError(f"y must hold two masks (arrays of bool) with one entry for each of the {len(X)} samples.")
+        if shared := np.count_nonzero(masks[0] & masks[1]):
+            raise ValueError(f"A and B overlap: y has {shared} samples in both. Use disjoint sets, with a gap.")
+        return np.where(masks[0], SOURCE, np.where(masks[1], TARGET, OUTSIDE))
+    labels = np.asarray(y)
+    if labels.dtype == bool:
+        raise ValueError("y is one mask; give two, y=(in_A, in_B), or labels 0 in A, 1 in B and -1 elsewhere.")
+    return labels
+
+
+def _search(
+    data: BoundaryData, groups: Any, most: int, n_features: int, cv: Any, progress: bool
+) -> tuple[CommittorSearch, tuple[Judged, list[Judged]]]:
+    """Choose the kernel by at most `most` samples."""
+    n = len(data.X)
+    rows = np.arange(n)
+    if n > most:
+        rows = np.sort(np.random.RandomState(data.seed).permutation(n)[:most])
+        chosen = data.side[rows]
+        if min(np.count_nonzero(chosen == side) for side in (SOURCE, TARGET, OUTSIDE)) < 2:
+            raise ValueError(f"max_search_samples={most} leaves fewer than 2 samples in A or B; increase it.")
+    some = data
+    if len(rows) < n:
+        share = data.share[rows] / data.share[rows].sum()
+        some = BoundaryData(data.X[rows], share, data.side[rows], data.tensor.at(data.X[rows], rows), data.seed)
+    own = None if groups is None else groups[rows]
+    search = CommittorSearch(some, boundary_folds(some.X, some.side, own, data.seed, cv), n_features)
+    return search, search.run(progress)
+
+
+def _fit(
+    data: BoundaryData,
+    search: CommittorSearch,
+    found: tuple[Judged, list[Judged]],
+    groups: Any,
+    resampling: Resampling,
+) -> CommittorFit:
+    """Fit the choice to all samples."""
+    best, candidates = found
+    if not np.isfinite(best.score):
+        raise ValueError(
+            "No kernel meets the boundary values at the samples of A and B: the sets touch, or samples of one lie in "
+            "the other. Leave a gap between the sets."
+        )
+    everything = np.arange(len(data.X))
+    fitted: Fitted = search.fit(best.recipe, data=data)
+    raw = values_at(mode_basis(fitted.basis, fitted.solution), data.X)[:, 0]
+    values, energies = (part[:, 0] for part in data.evaluate(fitted.basis, fitted.solution, everything))
+    optimism = search.optimism(best)
+    energies = energies * (1 + optimism) / 2
+    outside = data.side == OUTSIDE
+    excess = np.where(outside, np.maximum(-raw, raw - 1), -np.inf)
+    between, carried = carriers(values, energies)
+    trust = CommittorTrust(
+        between=between,
+        flux_samples=carried,
+        optimism=optimism,
+        deviation=fitted.deviation,
+        tolerance=TOLERANCE,
+        overshoot=max(float(excess.max()), 0.0),
+        overshoot_row=int(np.argmax(excess)),
+        unevenness=unevenness(values[outside], energies[outside]),
+    )
+    sums = np.array([energies.sum(), data.share @ values, data.share.sum()])
+    return CommittorFit(
+        basis=fitted.basis,
+        coefficients=fitted.solution.coefficients,
+        offset=-fitted.solution.constants,
+        tangents=getattr(data.tensor, "spaces", None),
+        support=Support.of(data.X, data.seed),
+        quantities=flux_and_rates(sums),
+        intervals=flux_intervals(values, energies, data.share, _trajectories(data.X, groups), resampling),
+        trust=trust,
+        score=best.score,
+        regularization=search.flux_scale * best.recipe.regularization,
+        candidates=[one.row() for one in candidates],
+    )
+
+
+def _trajectories(X: np.ndarray, groups: Any) -> list[np.ndarray]:
+    """Return rows in the order of time, for blocks of resamples: groups, walkers, or all rows."""
+    if groups is None:
+        order = order_of(X)
+        groups = order.walker_of(len(X)) if order.n_walkers > 1 else np.zeros(len(X))
+    _, owner = np.unique(groups, return_inverse=True)
+    return [np.flatnonzero(owner == k) for k in range(owner.max() + 1)]
