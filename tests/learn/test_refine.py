@@ -14,7 +14,7 @@ from kdmaps.data import ArraySource
 from kdmaps.data.distances import median_distance
 from kdmaps.forms.energy import compute_moments
 from kdmaps.kernels import Gaussian, Matern, Metric, Mixture, RationalQuadratic
-from kdmaps.learn import Refinement, refine
+from kdmaps.learn import Refinement, _refine, refine
 from kdmaps.learn._refine import TensorInCoordinates, descent_folds
 from kdmaps.learn.objectives import make_objective
 from kdmaps.learn.parametrisations import Anisotropy
@@ -236,3 +236,17 @@ def test_only_the_objectives_of_the_paper_need_jax():
     done = subprocess.run([sys.executable, "-c", WITHOUT_JAX], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "pip install 'kdmaps[learn]'" in done.stdout
+
+
+@pytest.mark.parametrize("same", [False, True])
+def test_only_refinements_that_change_the_modes_are_compared_by_fold(same, monkeypatch):
+    X = kdmaps.problems.load("ou2d-16").sample(150, random_state=0)
+    data = searched(X, 2, 40)
+    start, compared = judged(data, Gaussian(6.0), 1e-4), []
+    far = Score(start.value - 1e3, start.score.replicates, start.score.fold_values)
+    rival = Candidate("gaussian", start.kernel, start.regularization, far, start.agreement)
+    monkeypatch.setattr(_refine, "SAME_MODES", np.inf if same else -1.0)
+    monkeypatch.setattr(_refine, "_compared_by_fold", lambda data, found, *_: compared.append(found) or found)
+    refinement, _ = refine(data, start, rival, max_steps=2)
+    assert refinement.preferred
+    assert len(compared) == (not same)
