@@ -16,7 +16,7 @@ JOBS ?= 2
 # Environments of other libraries that kdmaps is compared with.
 RIVALS := rivals neural mlcolvar spectralnet
 
-.PHONY: setup demo check test lint docs bench reproduce compare rivals lowest dist sbom release-check browser clean
+.PHONY: setup demo check test lint docs bench bench-quick reproduce compare rivals lowest dist sbom release-check browser clean
 
 # The minimum for `make check` and `make demo`: no JAX, Dask, OpenMM, mdtraj, … .
 setup: .venv/.installed-check
@@ -46,6 +46,10 @@ docs: .venv/.installed-docs
 
 bench: .venv/.installed
 	set -e; for file in $(wildcard benchmarks/bench_*.py); do $(BIN)/python -m benchmarks.$$(basename $$file .py); done
+
+# A minute, on an idle machine: costs as ratios to bare matrix products, with limits.
+bench-quick: .venv/.installed
+	$(BIN)/python -m benchmarks.quick
 
 # The paper's tables and figures; stored measurements are kept, so a second call resumes the first.
 # QUICK=1 takes one seed and fewer problems; NAMES="main_results ablation" takes these alone.

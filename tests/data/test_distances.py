@@ -5,10 +5,10 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
-from scipy.spatial.distance import pdist
+from scipy.spatial.distance import cdist, pdist
 from scipy.special import gammaincinv
 
-from kdmaps.data.distances import MEDIAN_SAMPLES, median_distance, resolve_bandwidth
+from kdmaps.data.distances import MEDIAN_SAMPLES, median_distance, nearest_distances, resolve_bandwidth
 
 X = np.random.default_rng(0).standard_normal((150, 3)) * [1.0, 2.0, 0.5]
 whole_weights = st.lists(st.integers(0, 4), min_size=8, max_size=8).filter(lambda w: np.count_nonzero(w) > 1)
@@ -61,3 +61,10 @@ def test_resolve_bandwidth():
     assert resolve_bandwidth("median", X) == median_distance(X)
     with pytest.raises(ValueError, match="bandwidth must be 'median'"):
         resolve_bandwidth("silverman", X)
+
+
+@pytest.mark.parametrize("d", [2, 8, 9, 40])
+def test_nearest_distances(d):
+    X = np.random.default_rng(0).standard_normal((700, d)) + 100.0
+    distances = cdist(X, X) + np.diag(np.full(700, np.inf))
+    assert_allclose(nearest_distances(X, X[::2]), distances.min(axis=1)[::2], rtol=1e-9)

@@ -11,6 +11,7 @@ from scipy.spatial.distance import pdist
 from sklearn.neighbors import NearestNeighbors
 from sklearn.utils import check_random_state
 
+from kdmaps.utils.threads import slices
 from kdmaps.utils.types import RandomStateLike
 
 #: Number of samples up to which the median is over all pairs; beyond, it is over the pairs of a random subsample.
@@ -78,7 +79,15 @@ def _weighted_median(values: np.ndarray, weights: np.ndarray) -> float:
 
 def nearest_distances(X: np.ndarray, points: np.ndarray) -> np.ndarray:
     """Return the distance of each of some points of X to the nearest other point of X."""
-    return np.asarray(neighbors(X, 2).kneighbors(points)[0][:, 1])
+    if X.shape[1] <= TREE_COLUMNS:
+        return np.asarray(cKDTree(X).query(points, k=2)[0][:, 1])
+    centre, nearest = X.mean(axis=0), []
+    turned = (X - centre).T
+    for part in slices(len(points), 512):  # from one product; rounding is relative to the distance from the centre
+        rows = points[part] - centre
+        squares = rows @ (-2 * turned) + np.einsum("ij,ij->j", turned, turned)
+        nearest.append(np.partition(squares, 1, axis=1)[:, 1] + np.einsum("ij,ij->i", rows, rows))
+    return np.sqrt(np.maximum(np.concatenate(nearest), 0))
 
 
 def neighbors(X: np.ndarray, k: int) -> NearestNeighbors:

@@ -1,0 +1,105 @@
+"""Costs of fits as ratios to bare matrix products, in about a minute; the exit code is 1 if a ratio exceeds its limit.
+
+Run `make bench-quick` (or `python -m benchmarks.quick`) on an idle machine before every release. Limits are about a
+fifth above the ratios of a quiet machine with two cores: they find costs that have crept in, not small changes.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+
+from benchmarks import bench_engine, bench_lagged, bench_stream
+from benchmarks._show import at_most, make_table, show
+from benchmarks._timing import best_times
+from kdmaps import AdaptiveDiffusionMap, KernelDiffusionMap
+from kdmaps.problems import load
+from kdmaps.utils.threads import n_threads
+
+#: Upper limits of the ratios.
+LIMITS = {
+    "fit, d=10, p=300 / syrk": 1.35,
+    "fit, d=60, p=1024 / syrk": 1.6,
+    "fit at landmarks, gaussian / syrk": 3.8,
+    "fit at landmarks, matern32 / syrk": 5.2,
+    "fit from a file / products and reading": 1.3,
+    "fit of pairs / (syrk + gemm)": 1.2,
+    "default, 500 × 3 / syrk of 100,000 × 300": 14.0,
+    "default, 100,000 × 10 / syrk of 100,000 × 300": 60.0,
+    "default, 300 × 600 / default, 300 × 10": 5.0,
+}
+ROWS, FEATURES, REPEATS = 100_000, 300, 5
+
+
+def engine() -> dict[str, float]:
+    """Ratios of fits in memory, with Fourier features and with landmarks."""
+    narrow = bench_engine.time_fit(ROWS, 10, FEATURES, REPEATS)
+    wide = bench_engine.time_fit(ROWS // 2, 60, 1024, 2)
+    found = {"fit, d=10, p=300 / syrk": narrow, "fit, d=60, p=1024 / syrk": wide}
+    for kernel in ("gaussian", "matern32"):
+        options = {"basis": "landmarks", "landmarks": bench_engine.samples(FEATURES, 10), "kernel": kernel}
+        found[f"fit at landmarks, {kernel} / syrk"] = bench_engine.time_fit(ROWS, 10, FEATURES, 3, **options)
+    return {name: times["fit"] / times["syrk"] for name, times in found.items()}
+
+
+def stream() -> dict[str, float]:
+    """Ratio of a fit from a .npy file."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "X.npy"
+        bench_stream.write_samples(path, 2 * ROWS)
+        model = KernelDiffusionMap(n_features=FEATURES, random_state=0).fit(path)
+        rows = model.basis_.chunk_rows
+        jobs: dict[str, Callable[[], object]] = {
+            "bare": lambda: bench_stream.bare_products(path, rows),
+            "fit": lambda: model.fit(path),
+        }
+        times = best_times(jobs, REPEATS)
+    return {"fit from a file / products and reading": times["fit"] / times["bare"]}
+
+
+def lagged() -> dict[str, float]:
+    """Ratio of a fit of pairs of frames."""
+    times = bench_lagged.time_fit(ROWS, 10, FEATURES, REPEATS)
+    products = min(times["numpy"], times["dsyrk"]) + times["gemm"]
+    return {"fit of pairs / (syrk + gemm)": times["fit"] / products}
+
+
+def default() -> dict[str, float]:
+    """Ratios of default fits, each the second one of its size."""
+    Z = bench_engine.samples(ROWS, FEATURES)
+    syrk = best_times({"syrk": lambda: Z.T @ Z}, REPEATS)["syrk"]
+
+    def seconds(name: str, n: int, repeats: int = 2) -> float:
+        X, times = load(name).sample(n, random_state=0), []
+        for _ in range(repeats):
+            start = time.perf_counter()
+            AdaptiveDiffusionMap(random_state=0).fit(X)
+            times.append(time.perf_counter() - start)
+        return min(times)
+
+    narrow, wide = seconds("triplewell2d+8", 300), seconds("triplewell2d+598", 300)
+    return {
+        "default, 500 × 3 / syrk of 100,000 × 300": seconds("ou3d", 500) / syrk,
+        "default, 100,000 × 10 / syrk of 100,000 × 300": seconds("ou10d", ROWS, 1) / syrk,
+        "default, 300 × 600 / default, 300 × 10": wide / narrow,
+    }
+
+
+def main() -> int:
+    warnings.simplefilter("ignore")  # warnings about modes of random numbers
+    table = make_table(f"Costs as ratios, {n_threads()} threads", "what", "ratio", "limit")
+    ratios: dict[str, float] = {}
+    for part in (engine, stream, lagged, default):
+        ratios |= part()
+    for name, limit in LIMITS.items():
+        table.add_row(name, f"{ratios[name]:.2f}", at_most(ratios[name], limit))
+    show(table)
+    return int(any(not ratios[name] <= limit for name, limit in LIMITS.items()))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
