@@ -1,12 +1,12 @@
-"""Build Ace-Ala3-Nme from internal coordinates and simulate it with OpenMM; writes ala3.pdb, run1.xtc, run2.xtc, …
+"""Build Ace-Ala3-Nme from internal coordinates and simulate it with OpenMM; writes ala3.pdb, run1.xtc, run2.xtc, ….
 
-python examples/ala3/simulate.py [--out DIRECTORY]
+python examples/ala3/simulate.py [--out DIRECTORY] [--ns 2]
 
 Protocol: amber14 (ff14SB) with GBn2 implicit solvent, no cutoff, bonds to hydrogen constrained, hydrogen mass 4 u,
-LangevinMiddle integrator with 4 fs and 1/ps at 500 K, where
-turns of φ take tens of picoseconds. Each run starts from the minimised extended chain with its own
-seed, is equilibrated for 100 ps, and is then stored every picosecond: heavy atoms, with the precision of XTC (1 pm).
-Only this script needs OpenMM (`pip install openmm`).
+LangevinMiddle integrator with 4 fs and 1/ps, at 500 K, where φ changes its sign within tens of picoseconds. Each run
+starts from the minimised extended chain with its own seed, is equilibrated for 100 ps, and is then stored every
+picosecond: heavy atoms, with the precision of XTC (1 pm). Also writes torsions.npz: φ and ψ of the three residues in
+rad, for scripts without mdtraj. Only this script needs OpenMM (`pip install openmm`).
 """
 
 import argparse
@@ -111,12 +111,22 @@ def main() -> None:
     forcefield = app.ForceField("amber14-all.xml", "implicit/gbn2.xml")
     modeller = app.Modeller(topology, positions)
     modeller.addHydrogens(forcefield)
-    stored = mdtraj.load_topology(str(pdb))
+    stored, torsions = mdtraj.load_topology(str(pdb)), {}
     for number, seed in enumerate(SEEDS, 1):
         xyz = simulate(modeller.topology, modeller.positions, forcefield, seed, arguments.ns)
         time = EQUILIBRATION_PS + FRAME_PS * np.arange(1, len(xyz) + 1)
-        mdtraj.Trajectory(xyz, stored, time=time).save_xtc(str(arguments.out / f"run{number}.xtc"))
+        run = mdtraj.Trajectory(xyz, stored, time=time)
+        run.save_xtc(str(arguments.out / f"run{number}.xtc"))
+        torsions[f"run{number}"] = backbone(run)
         print(f"run {number}, seed {seed}: {len(xyz)} frames", flush=True)
+    np.savez_compressed(arguments.out / "torsions.npz", **torsions)
+
+
+def backbone(run) -> np.ndarray:
+    """Return φ and ψ of the three residues, (n_frames, 6)."""
+    import mdtraj
+
+    return np.hstack([mdtraj.compute_phi(run)[1], mdtraj.compute_psi(run)[1]]).astype(np.float32)
 
 
 if __name__ == "__main__":
