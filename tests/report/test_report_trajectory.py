@@ -65,6 +65,16 @@ def test_units(model, page, validation):
 
 
 @pytest.mark.usefixtures("undrawn")
+def test_passage_times(model, page, validation, monkeypatch):
+    states = kdmaps.dynamics.coarse_states(model.transform(PATH), kdmaps.dynamics.suggest_states(model))
+    found = kdmaps.dynamics.mean_first_passage_times(model, PATH, states, random_state=0)
+    low, high = found.intervals[1, 0]
+    assert f"{found.times[1, 0]:.4g} ({low:.3g} – {high:.3g})" in Tree(page).texts["td"]
+    monkeypatch.setattr("kdmaps.report._subject.PASSAGE_FRAMES", 1000)
+    assert "Passage times" not in render_report(model, PATH, validation=validation)
+
+
+@pytest.mark.usefixtures("undrawn")
 def test_figures(page):
     names = ["Mode 1 over", "Mode 2 over", "Time scale of", "Modes against time", "Free energy"]
     names += ["Implied time scales", "Chapman–Kolmogorov test"]

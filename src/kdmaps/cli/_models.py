@@ -287,6 +287,8 @@ def _show_passages(
     times: PassageTimes, notes: list[str], fitted: ModeTransformer, n_states: int, unit: str | None
 ) -> None:
     """Print a table with one line for each initial state, and the warnings."""
+    from kdmaps.report.text import passage_table
+
     step = fitted.modes_.clock.time_step
     unit = unit or ("rows" if step == 1 else "the unit of --time-step")
     say(
@@ -294,13 +296,7 @@ def _show_passages(
         f"{step:g} apart as in the fit:"
     )
 
-    def cell(i: int, j: int) -> str:
-        low, high = times.intervals[i, j]
-        return "" if i == j else f"{times.times[i, j]:.4g} ({low:.3g}…{high:.3g})"
-
-    names, numbers = [str(label + 1) for label in times.labels], range(len(times.labels))
-    rows = [[names[i], *(cell(i, j) for j in numbers)] for i in numbers]
-    print_table(["from state", *(f"to {name}" for name in names)], rows)
+    print_table(*passage_table(times))
     missing = [str(k + 1) for k in range(n_states) if k not in times.labels]
     if missing:
         notes = [*notes, f"no row is in the core of state {', '.join(missing)}; use fewer --states."]

@@ -14,7 +14,7 @@ from kdmaps.report._points import MAX_COLUMNS, explorer
 from kdmaps.report._program import fingerprint, program, show_argument
 from kdmaps.report._subject import ENERGY_SAMPLES, MODE_SAMPLES, Subject
 from kdmaps.report.sections import Beside, Code, Explorer, Figure, Heading, Items, Section, Table, Text
-from kdmaps.report.text import count_states, implied_table, lag_sentences, state_sentences, state_table
+from kdmaps.report.text import count_states, implied_table, lag_sentences, passage_table, state_sentences, state_table
 from kdmaps.summary import describe_independence, list_relevant
 
 #: Largest number of consecutive frames in the figure of modes against time.
@@ -166,6 +166,29 @@ def states(subject: Subject) -> Section | None:
     )
 
 
+def passages(subject: Subject) -> Section | None:
+    """Mean first passage times between the states of a trajectory."""
+    times, summary = subject.passages, subject.summary
+    if times is None:
+        return None
+    i, j = np.unravel_index(np.argmax(times.times), times.times.shape)
+    titles, rows = passage_table(times)
+    unit = summary.unit or ("frames" if summary.time_step == 1 else "the unit of time_step")
+    slowest = f"{times.times[i, j]:.3g} {summary.unit or ''}".strip()
+    return Section(
+        "passages",
+        "Passage times",
+        f"Slowest passage: from state {times.labels[i] + 1} to state {times.labels[j] + 1} in {slowest} on average.",
+        [
+            Table("passage times", titles, rows),
+            Text(
+                f"Mean first passage times between the cores of states, in {unit}, with {times.confidence:.0%} "
+                "intervals. A time scale is shorter: between two states, its inverse is the sum of both rates."
+            ),
+        ],
+    )
+
+
 def inputs(subject: Subject) -> Section | None:
     """Shares of the inputs in every mode."""
     known = subject.relevance
@@ -277,6 +300,7 @@ SECTIONS: tuple[Callable[[Subject], Section | None], ...] = (
     energy,
     trajectory,
     states,
+    passages,
     inputs,
     choice,
     checks,

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -13,13 +14,22 @@ from kdmaps.certificates import Certificate
 from kdmaps.data import ArraySource
 from kdmaps.diagnostics.independence import IndependentModes
 from kdmaps.diagnostics.relevance import Relevance, relevance
-from kdmaps.dynamics import CoarseStates, Validation, coarse_states, suggest_states
+from kdmaps.dynamics import (
+    CoarseStates,
+    PassageTimes,
+    Validation,
+    coarse_states,
+    mean_first_passage_times,
+    suggest_states,
+)
 from kdmaps.summary import FitSummary
 from kdmaps.utils.frames import column_names, torsions
 from kdmaps.utils.warn import muted
 
 #: Largest number of samples in the figures of modes (random) and of states and free energies (equidistant rows).
 MODE_SAMPLES, STATE_SAMPLES, ENERGY_SAMPLES = 5_000, 10_000, 50_000
+#: Longer trajectories have no passage times on the page, which should not take longer than the fit.
+PASSAGE_FRAMES = 100_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,6 +99,18 @@ class Subject:
             return coarse_states(self.modes_at(rows), suggest_states(self.model), sample_weight=self.weight_at(rows))
         except ValueError:  # modes that are constant at the samples
             return None
+
+    @cached_property
+    def passages(self) -> PassageTimes | None:
+        """Passage times between the cores of the states; None without a lag, or with too few transitions."""
+        if self.summary.lag is None or self.states is None or len(self.X) > PASSAGE_FRAMES:
+            return None
+        # The cores of the states of some frames, at all frames.
+        every = replace(self.states, memberships=(at := self.states.memberships_at(self.modes_at(slice(None)))),
+                        labels=at.argmax(axis=1))  # fmt: skip
+        with suppress(ValueError), muted():
+            return mean_first_passage_times(self.model, ArraySource(self.X), every, groups=self.groups, random_state=0)
+        return None
 
 
 def _two_torsions(angles: dict[str, list[int]], shares: np.ndarray) -> list[str]:

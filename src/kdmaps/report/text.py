@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from kdmaps.dynamics import CoarseStates, Validation
+from kdmaps.dynamics import CoarseStates, PassageTimes, Validation
 from kdmaps.spectrum.clock import rate_ratios
 from kdmaps.summary import FitSummary, count_frames, show_interval, with_unit
 
@@ -82,6 +82,17 @@ def state_sentences(states: CoarseStates, rates: np.ndarray) -> list[str]:
             "may not exist, or their number may differ."
         )
     return found
+
+
+def passage_table(times: PassageTimes) -> tuple[list[str], list[list[str]]]:
+    """Return titles and rows of a table of passage times with their intervals, one row for each initial state."""
+    names, numbers = [str(label + 1) for label in times.labels], range(len(times.labels))
+    rows = [[names[i], *("" if i == j else _passage(times, i, j) for j in numbers)] for i in numbers]
+    return ["from state", *(f"to {name}" for name in names)], rows
+
+
+def _passage(times: PassageTimes, i: int, j: int) -> str:
+    return f"{times.times[i, j]:.4g} ({show_interval(times.intervals[i, j])})"
 
 
 def count_states(states: CoarseStates | None) -> str:
