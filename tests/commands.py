@@ -9,9 +9,14 @@ from kdmaps.cli import app
 GIVEN = ("--modes", 2, "--features", 40, "--kernel", "gaussian", "--bandwidth", 3, "--lambda", 0.001)
 
 
-def run(*arguments):
-    """Run `kdmaps` in this process, on a terminal so wide that rich neither wraps nor shortens anything."""
-    result = CliRunner().invoke(app, [str(a) for a in arguments], env={"COLUMNS": "300", "NO_COLOR": "1"})
+def run(*arguments, force=True):
+    """Run `kdmaps` in this process, on a terminal so wide that rich neither wraps nor shortens anything.
+
+    By default a fit replaces earlier results and prints all details.
+    """
+    more = ("--force", "--details") if force and arguments[0] == "fit" else ()
+    words = [str(a) for a in (*arguments, *more)]
+    result = CliRunner().invoke(app, words, env={"COLUMNS": "300", "NO_COLOR": "1"})
     assert "Traceback" not in result.output
     return result
 

@@ -181,8 +181,8 @@ class FitSummary:
         outcome = f"{failed} of {checks} checks failed" if failed else "all checks passed"
         if n_warnings and not failed:
             outcome += f", {n_warnings} warning{'s' if n_warnings > 1 else ''}"
-        process = f"{states}; slowest exchange" if states else "Slowest relaxation"
-        return f"{process} {self.slowest}; {outcome}."
+        process = f"{'exchange' if states[:1].isdigit() else 'relaxation'} {self.slowest}; {outcome}."
+        return f"{states}; slowest {process}" if states else f"Slowest {process}"
 
     @property
     def lag_time(self) -> str:
@@ -206,6 +206,15 @@ class FitSummary:
     def chosen(self) -> str:
         """Kernel, regularization and basis in one line."""
         return f"{self.kernel}, regularization {self.regularization:.3g}, {self.n_features} features"
+
+    @property
+    def short_reason(self) -> str:
+        """The kernel and the origin of the choice in one line."""
+        search = self.search
+        how = "given" if self.history is None else "learned"
+        if search is not None:
+            how = f"chosen from {search.n_candidates} candidates (agreement of the folds {search.fold_agreement:.2f})"
+        return f"Kernel: {self.chosen}, {how}."
 
     @property
     def reasons(self) -> list[str]:

@@ -35,6 +35,7 @@ from kdmaps.spectrum.checks import or_fewer
 from kdmaps.spectrum.modes import Modes
 from kdmaps.spectrum.pencil import find_modes
 from kdmaps.utils.frames import aligned
+from kdmaps.utils.progress import track
 from kdmaps.utils.types import RandomStateLike, SamplesLike
 from kdmaps.utils.validation import checked_weight
 from kdmaps.utils.warn import muted, warn
@@ -115,6 +116,7 @@ def bootstrap(
     max_blocks: int | None = None,
     confidence: float = 0.95,
     random_state: RandomStateLike = 0,
+    progress: bool = False,
 ) -> Uncertainty:
     """Compute the `Uncertainty` of a model: confidence intervals of its rates and time scales, and of its modes.
 
@@ -144,6 +146,8 @@ def bootstrap(
         p×p matrix each) would take more than 256 MB.
     confidence : float, default=0.95
     random_state : int, RandomState instance or None, default=0
+    progress : bool, default=False
+        Show a bar on a terminal or in a notebook, and lines in a log file.
 
     Warns
     -----
@@ -192,7 +196,7 @@ def bootstrap(
     blocks, length, correlation_time = independent_blocks(values, weight, trajectories, block_length, most)
     moments = StackedMoments([form.moments(fitted.basis_, source, weight, rows) for rows in blocks])
     refit = _Refit(fitted, moments.combine(np.ones(len(blocks))))
-    rates, angles, mode_angles = _compare_resamples(refit, moments, resampling.counts(len(blocks)))
+    rates, angles, mode_angles = _compare_resamples(refit, moments, resampling.counts(len(blocks)), progress)
     on_samples, rates, mode_angles = refit.modes.rates[refit.order], rates[:, refit.order], mode_angles[:, refit.order]
     centre = np.asarray(fitted.rates_)
     # Centred at the rates on the training samples, even if the model has cross-fitted rates: these lack the optimism of
@@ -287,10 +291,11 @@ def _warn_of_bias(refit: _Refit, intervals: np.ndarray) -> None:
 
 
 def _compare_resamples(
-    refit: _Refit, moments: StackedMoments, counts: np.ndarray
+    refit: _Refit, moments: StackedMoments, counts: np.ndarray, progress: bool
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the rates, the principal angles and the angle of each mode, one row per resample that determines them."""
-    draws = [refit.compare(moments.combine(row)) for row in counts]
+    rows = track(counts, len(counts), lambda: "error bars", progress)
+    draws = [refit.compare(moments.combine(row)) for row in rows]
     found = [draw for draw in draws if draw is not None]
     if not found:
         raise ValueError(f"No resample determines the modes; use more samples{or_fewer(refit.n_modes - 1)}.")

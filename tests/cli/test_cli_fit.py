@@ -314,3 +314,35 @@ def test_errors_of_the_library_name_options(tmp_path):
 )
 def test_options_in_place_of_arguments(text, expected):
     assert in_options(text) == expected
+
+
+@pytest.mark.parametrize("name", ["fit", "check", "transform", "states", "export", "demo", "inspect", "compare"])
+def test_help_names_values_instead_of_types(name):
+    words = ("--help-all",) if name in ("fit", "check", "transform", "states") else ("--help",)
+    text = run(name, *words, force=False).output
+    assert "<" not in text.replace("<name>", "")
+    assert "range" not in text
+
+
+def test_exit_codes_are_in_the_help():
+    assert "130 interrupted" in run("--help").output
+
+
+def test_earlier_results_are_kept_unless_forced(tmp_path):
+    X = np.random.default_rng(0).standard_normal((200, 2)) * [2, 1]
+    np.save(tmp_path / "X.npy", X)
+    command = ("fit", tmp_path / "X.npy", *GIVEN, "--resamples", 0, "--out", tmp_path / "out")
+    first = run(*command, force=False)
+    assert first.exit_code == 0, first.output
+    lines = first.stdout.splitlines()
+    assert "slowest" in lines[1]
+    assert "checks" in lines[1]
+    assert sum(line.startswith(("Time scales", "Kernel:", "Mode 1 depends")) for line in lines) in (2, 3)
+    assert "held-out" not in first.stdout  # reasons need --details
+    before = (tmp_path / "out" / "model.npz").read_bytes()
+    again = run(*command, "--modes", 1, force=False)
+    assert again.exit_code == 2
+    assert "--force" in again.output
+    assert (tmp_path / "out" / "model.npz").read_bytes() == before
+    assert run(*command, "--modes", 1).exit_code == 0
+    assert len(kdmaps.load(tmp_path / "out" / "model.npz").rates_) == 1

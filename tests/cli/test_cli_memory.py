@@ -9,6 +9,7 @@ import pytest
 import kdmaps
 from commands import run
 from kdmaps.data import gather, make_writer, open_table
+from kdmaps.report import _fit_sections
 from shared import known_warning, traced_peak
 
 pytestmark = pytest.mark.slow
@@ -23,9 +24,9 @@ def little_memory(monkeypatch):
     monkeypatch.setattr("kdmaps.data.sources.IN_MEMORY_BYTES", 0)
     monkeypatch.setattr("kdmaps.estimators.fit.PREVIEW_SAMPLES", 500)
     # Figures do not depend on the number of samples, and are slow while memory is traced.
-    monkeypatch.setattr("kdmaps.report._figures.fit_figures", lambda *_: {"timescales": ""})
-    monkeypatch.setattr("kdmaps.report._page._look", lambda *_: {"figures": [], "coordinates": "", "modes": 1})
-    monkeypatch.setattr("kdmaps.report._page._states", lambda *_: {})
+    monkeypatch.setattr("kdmaps.report._page.SECTIONS", (_fit_sections.samples, _fit_sections.reproduction))
+    monkeypatch.setattr("kdmaps.report.text.find_states", lambda *_: None)
+    monkeypatch.setattr("kdmaps.report._subject.find_states", lambda *_: None)
     monkeypatch.setattr("kdmaps.bases._base.CHUNK_BYTES", 2**17)
 
 

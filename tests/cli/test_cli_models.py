@@ -121,7 +121,7 @@ def test_passage_times(tmp_path, folder):
         model, frame[["x"]], states, groups=frame["run"], random_state=0
     )
     for row in expected.table():
-        assert f"{row['time']:.4g} ({row['time_low']:.3g}…{row['time_high']:.3g})" in result.stdout
+        assert f"{row['time']:.4g} ({row['time_low']:.3g} – {row['time_high']:.3g})" in result.stdout
     # Without the groups a pair leads from one trajectory to the other.
     assert run(*command, "--columns", "x", "--out", tmp_path / "one.csv").stdout != result.stdout
     assert "in the unit of --time-step (95% intervals)" in result.stdout

@@ -50,7 +50,9 @@ def test_colours_are_symmetric_about_zero(plane):
     X, model = plane
     (drawn,) = plot_modes(model, X)[0].collections
     assert drawn.norm(0.0) == 0.5
-    np.testing.assert_allclose(drawn.norm.halfrange, np.quantile(np.abs(model.transform(X)[:, 0]), 0.99))
+    mode = model.transform(X)[:, 0]
+    np.testing.assert_allclose(drawn.norm.vmax, np.quantile(np.clip(mode, 0, None), 0.99))
+    np.testing.assert_allclose(drawn.norm.vmin, -np.quantile(np.clip(-mode, 0, None), 0.99))
     opposite = np.array(drawn.cmap([0.25, 0.75]))
     lightness = opposite[:, :3] @ [0.2126, 0.7152, 0.0722]
     assert abs(lightness[0] - lightness[1]) < 0.1  # equal distances from zero look equally strong
@@ -82,8 +84,8 @@ def test_curve_with_a_reference(line):
     order = np.argsort(X[:, 0])
     for k, ax in enumerate(plot_modes(model, X, reference=exact)):
         curves = {curve.get_label(): curve for curve in ax.lines}
-        np.testing.assert_array_equal(curves["learned"].get_xdata(), X[order, 0])
-        np.testing.assert_array_equal(curves["learned"].get_ydata(), model.transform(X)[order, k])
+        np.testing.assert_array_equal(curves["estimate"].get_xdata(), X[order, 0])
+        np.testing.assert_array_equal(curves["estimate"].get_ydata(), model.transform(X)[order, k])
         np.testing.assert_array_equal(curves["exact"].get_ydata(), exact[order, k])
         assert curves["exact"].get_linestyle() == "--"
 
@@ -115,7 +117,7 @@ def test_timescales_and_gap(line):
     exact = [1.26, 0.28]
     ax = plot_timescales(model, exact)
     drawn = {curve.get_label(): curve for curve in ax.lines}
-    np.testing.assert_array_equal(drawn["learned"].get_xydata(), np.c_[[1, 2], model.timescales_])
+    np.testing.assert_array_equal(drawn["estimate"].get_xydata(), np.c_[[1, 2], model.timescales_])
     np.testing.assert_array_equal(drawn["exact"].get_ydata(), exact)
     (band,) = ax.patches
     last = model.timescales_[-1]
@@ -123,7 +125,7 @@ def test_timescales_and_gap(line):
     # The same number as in the check of the gap.
     gap = min(model.modes_.gap, model.modes_.next_quotient / model.rates_[-1])
     np.testing.assert_allclose([drawn_from, drawn_to], [last / gap, last])
-    assert ax.texts[0].get_text() == f"gap {gap:.4g}"
+    assert ax.texts[0].get_text() == f"next mode: {gap:.2g} times as fast"
     assert f"{gap:.4g}" in [check.value for check in model.modes_.checks()]
     assert ax.get_yscale() == "log"
 

@@ -2,6 +2,9 @@
 
 # Each module adds its commands to app.
 from kdmaps.cli import _check, _demo, _export, _fit, _forecast, _models  # noqa: F401
-from kdmaps.cli._app import app
+from kdmaps.cli._app import Command, app
+
+for _info in app.registered_commands:
+    _info.cls = Command
 
 __all__ = ["app"]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import errno
+import functools
+import textwrap
 from collections.abc import Iterable, Sequence
 from typing import Annotated, Any
 
@@ -10,20 +12,53 @@ import typer
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 import kdmaps
 from kdmaps.cli._options import in_options
 
-#: Exit codes: findings of `kdmaps check`, errors that the user can correct, and Ctrl-C (128 + SIGINT, the convention of
-#: shells).
+#: Exit codes other than 0: findings of `kdmaps check`, errors that the user can correct, and Ctrl-C (128 + SIGINT, the
+#: convention of shells).
 FOUND, USER_ERROR, INTERRUPTED = 1, 2, 130
 #: Order of the commands in `kdmaps --help`.
 ORDER = ("check", "fit", "transform", "inspect", "states", "forecast", "compare", "export", "demo")
 
+#: Names of values in `--help`, by the types that typer shows.
+VALUES = {
+    "<bool>": "",
+    "<str>": "TEXT",
+    "<path>": "FILE",
+    "<file>": "FILE",
+    "<dir>": "DIR",
+    **dict.fromkeys(("<int>", "<int range>"), "N"),
+    **dict.fromkeys(("<float>", "<float range>"), "X"),
+}
+
+
+def _name_values(parameters: list[Any]) -> list[Any]:
+    """Let `--help` show names of values in place of Python types, and nothing for arguments, which have a name."""
+
+    def shown(one: Any, ctx: Any) -> str:
+        argument = one.param_type_name == "argument"
+        return "" if argument else VALUES.get(one.display_type(ctx), "") if one.metavar is None else one.metavar
+
+    for one in parameters:
+        one.display_type_rich = functools.partial(shown, one)
+    return parameters
+
+
+class Command(TyperCommand):
+    """Command with readable help."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        return _name_values(super().get_params(ctx))
+
 
 class _Commands(TyperGroup):
     """Commands whose errors are a message and an exit code, not a traceback."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        return _name_values(super().get_params(ctx))
 
     def list_commands(self, ctx: Any) -> list[str]:
         return sorted(super().list_commands(ctx), key=ORDER.index)
@@ -44,6 +79,7 @@ class _Commands(TyperGroup):
 app: typer.Typer = typer.Typer(
     cls=_Commands,
     help="Slow modes of stochastic systems from samples.",
+    epilog="Exit codes: 0 success, 1 findings of check, 2 an error that you can correct, 130 interrupted.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_show_locals=False,
@@ -67,8 +103,13 @@ def main(
 
 
 def say(text: str, style: str = "", *, error: bool = False) -> None:
-    """Print one line, unwrapped, to standard output or standard error."""
-    Console(stderr=error).print(Text(text, style), soft_wrap=True, highlight=False)
+    """Print a sentence to standard output or standard error: wrapped on a terminal, otherwise one line."""
+    console = Console(stderr=error)
+    if console.is_terminal:
+        indent = " " * (len(text) - len(text.lstrip()) + 2)
+        options: Any = {"break_long_words": False, "break_on_hyphens": False}
+        text = textwrap.fill(text, console.width, subsequent_indent=indent, **options)
+    console.print(Text(text, style), soft_wrap=True, highlight=False)
 
 
 def print_warning(text: str, *, error: bool = False) -> None:

@@ -97,6 +97,13 @@ def fit(
     structures: Annotated[
         bool, option(OUTPUT, "Write typical frames of each state as PDB files.", "--structures")
     ] = False,
+    force: Annotated[
+        bool, option(OUTPUT, "Replace the results of an earlier fit in this directory.", "--force")
+    ] = False,
+    details: Annotated[
+        bool, option(OUTPUT, "Print how lag and kernel were chosen; the report has it always.", "--details")
+    ] = False,
+    notes: Annotated[str, rare(OUTPUT, "Text for the readers of the report.", metavar="TEXT")] = "",
     table_format: Annotated[str, rare(OUTPUT, f"Format of the modes: {', '.join(TABLE_FORMATS)}.", "--table")] = "csv",
     help_all: HelpAllOption = False,
 ) -> None:
@@ -115,10 +122,17 @@ def fit(
     from kdmaps.data.check import find_time
     from kdmaps.estimators.model_files import write_model
     from kdmaps.utils.files import check_writable, replacing
-    from kdmaps.utils.progress import reporting
+    from kdmaps.utils.progress import reporting, stage
 
     write_modes = make_writer(f".{table_format}")  # may need a package that is missing
     check_writable("--out", out)
+    paths = [out / name for name in ("model.npz", f"modes.{table_format}", "report.html")]
+    present = [path.name for path in paths if path.exists()]
+    require(
+        force or not present,
+        "--out",
+        f"{out} contains {', '.join(present)}. Give another directory, or add --force to replace an earlier fit.",
+    )
     samples = read_samples(files, timed=lag is not None)
     say(f"{files.name}, {samples.describe()}")
     _check_modes(modes, features, len(samples.X))
@@ -139,9 +153,9 @@ def fit(
     estimator = _estimator(modes, kernel, bandwidth, regularization, settings)
     with reporting(True):
         findings = _find(estimator, samples, resamples, seed, independent)
-    _show(estimator, findings, unit)
-    page = _page(estimator, files, samples, findings, unit)
-    paths = [out / name for name in ("model.npz", f"modes.{table_format}", "report.html")]
+    _show(estimator, samples, findings, unit, details)
+    with reporting(True), stage("report", True):
+        page = _page(estimator, files, samples, findings, unit, notes)
     out.mkdir(parents=True, exist_ok=True)
     with replacing(*paths) as (model_file, modes_file, report_file):
         write_model(estimator, model_file, unit, samples.inputs)
@@ -304,8 +318,8 @@ def _find(estimator: Any, samples: Samples, resamples: int, seed: int, independe
         warnings.showwarning = record
         estimator.fit(source, **given)
         if resamples:
-            with stage("error bars", True):
-                uncertainty = bootstrap(estimator, source, **given, n_resamples=resamples, random_state=seed)
+            options: dict[str, Any] = {"n_resamples": resamples, "random_state": seed, "progress": True}
+            uncertainty = bootstrap(estimator, source, **given, **options)
         modes = np.asarray(estimator.transform(source))
         with suppress(ValueError), stage("tests of the lag", estimator.lag_ is not None):  # no lag, or too few frames
             tests = validate(estimator, source, **given)
@@ -317,25 +331,34 @@ def _find(estimator: Any, samples: Samples, resamples: int, seed: int, independe
     return _Findings(modes, uncertainty, tests, new, data, [text for text in raised if text not in data])
 
 
-def _show(estimator: Any, findings: _Findings, unit: str | None) -> None:
-    """Print the results."""
-    from kdmaps.report.text import implied_table, lag_sentences
-    from kdmaps.summary import describe_independence, summarise
+def _show(estimator: Any, samples: Samples, findings: _Findings, unit: str | None, details: bool) -> None:
+    """Print the verdict, the time scales and a few lines; with details, how lag and kernel were chosen."""
+    from kdmaps.report.text import STATE_SAMPLES, count_states, find_states, implied_table, lag_sentences
+    from kdmaps.summary import describe_independence, list_relevant, summarise
 
     summary = summarise(estimator, unit=unit, uncertainty=findings.uncertainty, tests=findings.tests)
+    some = slice(None, None, -(-len(findings.modes) // STATE_SAMPLES))
+    weight = None if samples.weight is None else samples.weight[some]
+    states = find_states(estimator, findings.modes[some], weight)
+    warned = [*findings.of_data, *findings.of_modes]
+    say(summary.verdict(count_states(states), len(warned)), "bold yellow" if warned else "bold green")
     print_table(summary.columns, summary.rows)
     say(in_options(summary.time_unit))
-    if findings.tests is not None:
-        print_table(*implied_table(findings.tests, unit))
-    if summary.lag is not None:
-        for sentence in lag_sentences(summary, findings.tests):
+    of_lag = [] if summary.lag is None else lag_sentences(summary, findings.tests)
+    if details:
+        if findings.tests is not None:
+            print_table(*implied_table(findings.tests, unit))
+        for sentence in (*of_lag, f"Chosen: {summary.chosen}", *summary.reasons):
             if sentence not in findings.of_modes:  # printed as a warning below
                 say(f"  {sentence}")
-    say(f"Chosen: {summary.chosen}")
-    for sentence in summary.reasons:
-        say(f"  {sentence}")
+    else:
+        say(f"{summary.short_reason} (--details for the reasons)")
+        if of_lag and of_lag[-1] not in findings.of_modes:
+            say(of_lag[-1])
+        elif summary.relevance is not None and len(summary.relevance.names) > 1:
+            say(f"Mode 1 depends on {list_relevant(summary.relevance, 0)}.")
     if findings.independence is not None:
-        say(f"  {describe_independence(findings.independence)}")
+        say(describe_independence(findings.independence))
     for warning in findings.of_modes:
         print_warning(warning)
 
@@ -358,7 +381,7 @@ def _by_residue(drawn: dict[str, np.ndarray], modes: np.ndarray) -> dict[str, np
     return {name: drawn[name] for residue in sorted(residues, key=unexplained) for name in residues[residue]}
 
 
-def _page(estimator: Any, files: Files, samples: Samples, findings: _Findings, unit: str | None) -> str:
+def _page(estimator: Any, files: Files, samples: Samples, findings: _Findings, unit: str | None, notes: str) -> str:
     """Return the content of report.html."""
     from kdmaps.cli._reading import reading_program
     from kdmaps.report import render_report
@@ -373,6 +396,7 @@ def _page(estimator: Any, files: Files, samples: Samples, findings: _Findings, u
         validation=findings.tests,
         independence=findings.independence,
         warnings=[*findings.of_data, *findings.of_modes],
+        notes=notes,
         title=files.name,
         feature_names=samples.names,
         command=shlex.join(["kdmaps", *sys.argv[1:]]),

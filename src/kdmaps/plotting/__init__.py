@@ -1,9 +1,9 @@
 """Figures. Every function draws on Axes and returns them; matplotlib is imported only when one is called."""
 
+from kdmaps.plotting._free_energy import plot_free_energy
 from kdmaps.plotting._modes import (
     plot_chapman_kolmogorov,
     plot_embedding,
-    plot_free_energy,
     plot_implied_timescales,
     plot_independence,
     plot_lag_comparison,

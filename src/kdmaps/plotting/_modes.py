@@ -24,7 +24,7 @@ from kdmaps.plotting._common import (
     one_axes,
     plain_log_ticks,
 )
-from kdmaps.utils.frames import join_rows
+from kdmaps.summary import with_unit
 from kdmaps.utils.types import SamplesLike
 
 if TYPE_CHECKING:
@@ -49,6 +49,7 @@ def plot_modes(
     axes: Sequence[Axes] | np.ndarray | None = None,
     titles: Sequence[str] | None = None,
     point_size: float = 6,
+    unit: str | None = None,
 ) -> np.ndarray:
     """Draw each mode over the samples: a curve over one coordinate, a coloured scatter over two.
 
@@ -67,6 +68,8 @@ def plot_modes(
         By default the number of each mode and, for an estimator, its time scale.
     point_size : float, default=6
         Area of a scatter point, in points².
+    unit : str, optional
+        Unit of the time scales in the titles.
     """
     values = mode_values(modes, X)
     X, shown, labels = coordinates_of(X, coordinates)
@@ -76,7 +79,8 @@ def plot_modes(
     if titles is None:
         titles = [f"mode {k + 1}" for k in range(r)]
         if hasattr(modes, "timescales_"):
-            titles = [f"{title}, time scale {t:.3g}" for title, t in zip(titles, modes.timescales_, strict=True)]
+            after = "" if unit is None else f" {unit}"
+            titles = [f"{title}, time scale {t:.3g}{after}" for title, t in zip(titles, modes.timescales_, strict=True)]
     axes = mode_axes(axes, r)
     for k, ax in enumerate(axes):
         if len(shown) == 2:
@@ -135,9 +139,11 @@ def plot_embedding(
 
 
 def _scatter(ax: Axes, points: np.ndarray, mode: np.ndarray, size: float, label: str = "") -> None:
-    from matplotlib.colors import CenteredNorm
+    from matplotlib.colors import TwoSlopeNorm
 
-    norm = CenteredNorm(0, halfrange=float(np.quantile(np.abs(mode), SHOWN)) or 1.0)
+    # Zero has the middle colour, and each sign its own range: a rare state would make all others pale.
+    low, high = (float(np.quantile(np.clip(side, 0, None), SHOWN)) or 1.0 for side in (-mode, mode))
+    norm = TwoSlopeNorm(0, -low, high)
     # Draw large values last, because the rare samples that define a mode would be hidden by the others.
     order = np.argsort(np.abs(mode), kind="stable")
     x, y = points[order].T
@@ -150,7 +156,7 @@ def _curve(ax: Axes, X: np.ndarray, coordinate: int, mode: np.ndarray, reference
     # Over one coordinate of several, a mode is a cloud of points.
     style = {"linestyle": "-"} if X.shape[1] == 1 else {"linestyle": "none", "marker": ".", "markersize": 2}
     ax.axhline(0, color="0.8", linewidth=0.8)
-    ax.plot(X[order, coordinate], mode[order], color=LEARNED, label="learned", **style)
+    ax.plot(X[order, coordinate], mode[order], color=LEARNED, label="estimate", **style)
     if reference is not None:
         style = {**style, "linestyle": "--"} if X.shape[1] == 1 else style
         ax.plot(X[order, coordinate], reference[order], color=EXACT, label="exact", **style)
@@ -224,7 +230,9 @@ def plot_independence(modes: IndependentModes | ArrayLike, ax: Axes | None = Non
     return ax
 
 
-def plot_implied_timescales(result: ImpliedTimescales, exact: ArrayLike | None = None, ax: Axes | None = None) -> Axes:
+def plot_implied_timescales(
+    result: ImpliedTimescales, exact: ArrayLike | None = None, ax: Axes | None = None, *, unit: str | None = None
+) -> Axes:
     """Draw time scales over the lag, with their intervals.
 
     Parameters
@@ -234,6 +242,8 @@ def plot_implied_timescales(result: ImpliedTimescales, exact: ArrayLike | None =
     exact : array-like of shape (r,), optional
         Exact time scales, drawn as dashed lines.
     ax : Axes, default=new figure
+    unit : str, optional
+        Unit of time, for the labels of the axes.
 
     Returns
     -------
@@ -253,19 +263,22 @@ def plot_implied_timescales(result: ImpliedTimescales, exact: ArrayLike | None =
     shown = result.timescales[result.timescales > 0]
     bottom = min(shown.min(initial=times[0]), times[0]) / 1.5
     ends = np.array([times[0] / 1.15, times[-1] * 1.15])
-    ax.fill_between(ends, bottom, ends, color="0.88", lw=0, zorder=0)
+    ax.fill_between(ends, bottom, ends, color="0.88", lw=0, zorder=0, label="shorter than the lag")
     ax.plot(ends, ends, color="0.5", lw=0.9)
     if result.plateau is not None:
-        ax.axvline(result.plateau * result.time_step, color="0.4", lw=0.9, ls=":")
+        ax.axvline(result.plateau * result.time_step, color="0.4", lw=0.9, ls=":", label="flat from here")
     top = 2 * max(shown.max(initial=times[-1]), times[-1])
-    ax.set(xscale="log", yscale="log", xlabel="lag", ylabel="time scale", xlim=ends, ylim=(bottom, top))
+    labels = {"xlabel": with_unit("lag", unit), "ylabel": with_unit("time scale", unit)}
+    ax.set(xscale="log", yscale="log", xlim=ends, ylim=(bottom, top), **labels)
     plain_log_ticks(ax.xaxis)
     plain_log_ticks(ax.yaxis)
     ax.legend(frameon=False, fontsize="small", loc="lower right")
     return ax
 
 
-def plot_chapman_kolmogorov(result: ChapmanKolmogorov, axes: Sequence[Axes] | np.ndarray | None = None) -> np.ndarray:
+def plot_chapman_kolmogorov(
+    result: ChapmanKolmogorov, axes: Sequence[Axes] | np.ndarray | None = None, *, unit: str | None = None
+) -> np.ndarray:
     """Draw the predictions of one lag (lines) and the estimates at several lags (points), with intervals.
 
     Parameters
@@ -274,6 +287,8 @@ def plot_chapman_kolmogorov(result: ChapmanKolmogorov, axes: Sequence[Axes] | np
         From `kdmaps.dynamics.chapman_kolmogorov`.
     axes : sequence of Axes, optional
         One for each mode, or m×m for m states; by default a new figure.
+    unit : str, optional
+        Unit of time, for the labels of the axes.
     """
     shape = result.predicted.shape[1:]
     if axes is None:
@@ -298,70 +313,11 @@ def plot_chapman_kolmogorov(result: ChapmanKolmogorov, axes: Sequence[Axes] | np
         title = f"mode {place[0] + 1}" if modes else f"state {place[0] + 1} → {place[1] + 1}"
         ax.set(title=title, ylim=(min(0.0, *ends[0]) - 0.03, 1.05), xlim=(0, 1.05 * times[-1]))
         if modes or place[0] == shape[0] - 1:
-            ax.set_xlabel("time")
+            ax.set_xlabel(with_unit("time", unit))
         if place[-1] == 0:
             ax.set_ylabel("autocorrelation" if modes else "probability")
     axes.flat[0].legend(frameon=False, fontsize="small")
     return axes
-
-
-def plot_free_energy(
-    modes: Any,
-    X: SamplesLike = None,
-    *,
-    components: Sequence[int] | int = (0, 1),
-    sample_weight: ArrayLike | None = None,
-    bins: int = 50,
-    highest: float = 8.0,
-    ax: Axes | None = None,
-) -> Axes:
-    """Draw the free energy -ln p along one or two modes, in units of kT above its minimum.
-
-    Parameters
-    ----------
-    modes : fitted estimator, or array or data frame of shape (n_samples, r), or list of them
-        The modes at the samples, or an estimator that evaluates them at X.
-    X : array-like of shape (n_samples, d), or list of such arrays, optional
-        The samples, for an estimator.
-    components : int, or one or two int, default=(0, 1)
-        The modes on the axes, counted from 0; a single mode is drawn alone.
-    sample_weight : array-like of shape (n_samples,), or list of such arrays, optional
-        Weights of the samples.
-    bins : int, default=50
-        Cells along each axis of the histogram.
-    highest : float, default=8
-        Along two modes, higher free energies are left white, so that the colours resolve the wells. Along one mode the
-        curve is complete, because barriers matter.
-    ax : Axes, default=new figure
-
-    Returns
-    -------
-    ax : Axes
-        Cells without samples are empty. The free energy refers to the mode as the coordinate, not to X.
-    """
-    values = mode_values(modes, X)
-    chosen = tuple(np.atleast_1d(np.asarray(components)).tolist())[: values.shape[1]]
-    if len(chosen) not in (1, 2) or not all(isinstance(k, int) and 0 <= k < values.shape[1] for k in chosen):
-        raise ValueError(f"components must be one or two modes (0 to {values.shape[1] - 1}), got {components!r}.")
-    given = join_rows("sample_weight", sample_weight)
-    weight = None if given is None else np.asarray(given, dtype=np.float64)
-    if weight is not None and weight.shape != (len(values),):
-        raise ValueError(f"sample_weight must hold {len(values)} weights, got shape {weight.shape}.")
-    ax = one_axes(ax)
-    density, edges = np.histogramdd(values[:, chosen], bins=bins, weights=weight, density=True)
-    with np.errstate(divide="ignore"):
-        energy = -np.log(density / density.max())
-    ax.set_xlabel(f"mode {chosen[0] + 1}")
-    if len(chosen) == 1:
-        energy[np.isinf(energy)] = np.nan  # a gap in the curve
-        ax.stairs(energy, edges[0], baseline=None, color=LEARNED, lw=1.4)
-        ax.set(ylabel="free energy (kT)", ylim=(0, None))
-        return ax
-    energy[energy > highest] = np.nan
-    drawn = ax.pcolormesh(*edges, energy.T, vmin=0, vmax=highest, cmap="viridis")
-    add_colorbar(drawn, ax, label="free energy (kT)")
-    ax.set_ylabel(f"mode {chosen[1] + 1}")
-    return ax
 
 
 def plot_modes_in_time(
@@ -369,6 +325,7 @@ def plot_modes_in_time(
     X: SamplesLike = None,
     *,
     time_step: float | None = None,
+    unit: str | None = None,
     axes: Sequence[Axes] | np.ndarray | None = None,
 ) -> np.ndarray:
     """Draw each mode along a trajectory, with a histogram of its values at the side.
@@ -383,6 +340,8 @@ def plot_modes_in_time(
         The frames of a trajectory, or of several, in their order, for an estimator.
     time_step : float, optional
         Time between frames. By default the time step of the estimator, or 1.
+    unit : str, optional
+        Unit of the time step, for the label of the axis; by default frames if the time step is 1.
     axes : sequence of r Axes, default=new figure
     """
     series = mode_series(modes, X)
@@ -400,7 +359,8 @@ def plot_modes_in_time(
         side = ax.inset_axes((1.01, 0, 0.08, 1), sharey=ax)
         side.hist(values[:, k], bins=60, orientation="horizontal", color=LEARNED, alpha=0.6)
         side.axis("off")
-    axes[-1].set_xlabel("time" if len(series) == 1 else f"time, {len(series)} trajectories one after another")
+    joined = "" if len(series) == 1 else f", {len(series)} trajectories one after another"
+    axes[-1].set_xlabel(with_unit("time", unit or ("frames" if time_step == 1 else None)) + joined)
     return axes
 
 

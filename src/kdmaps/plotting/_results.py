@@ -21,7 +21,7 @@ from kdmaps.plotting._common import (
     plain_log_ticks,
 )
 from kdmaps.selection.candidate import Stage
-from kdmaps.summary import LearnedModel, RefinedModel, SearchedModel, summarise
+from kdmaps.summary import LearnedModel, RefinedModel, SearchedModel, summarise, with_unit
 from kdmaps.utils.types import SamplesLike
 from kdmaps.utils.validation import check_positive_integer
 
@@ -51,7 +51,12 @@ NAME_WIDTH = 24
 
 
 def plot_timescales(
-    estimator: Any, exact: ArrayLike | None = None, ax: Axes | None = None, *, uncertainty: Uncertainty | None = None
+    estimator: Any,
+    exact: ArrayLike | None = None,
+    ax: Axes | None = None,
+    *,
+    uncertainty: Uncertainty | None = None,
+    unit: str | None = None,
 ) -> Axes:
     """Draw the spectrum of time scales, with intervals and the gap after the last mode; doubtful modes are hollow.
 
@@ -64,15 +69,17 @@ def plot_timescales(
     ax : Axes, default=new figure
     uncertainty : kdmaps.uncertainty.Uncertainty, optional
         Its intervals are drawn as error bars.
+    unit : str, optional
+        Unit of the time step, for the label of the axis.
 
     Notes
     -----
-    The gap is the ratio of the last time scale to the next, or the ratio of their eigenvalues if it is smaller
-    (`Modes.timescale_gap`). The band extends down from the last time scale by this ratio; if it is thin, the last mode
-    and the next have nearly the same time scale.
+    The band ends at the time scale of the next mode. Its height is the gap, the ratio of the last time scale to the
+    next, or the ratio of their eigenvalues if it is smaller (`Modes.timescale_gap`). If the band is thin, the last
+    mode and the next have nearly the same time scale.
     """
     ax = one_axes(ax)
-    summary = summarise(estimator, uncertainty=uncertainty)
+    summary = summarise(estimator, uncertainty=uncertainty, unit=unit)
     timescales, gap, doubts = summary.timescales, summary.gap, summary.doubtful
     number = np.arange(1, len(timescales) + 1)
     if np.isfinite(gap):
@@ -80,13 +87,14 @@ def plot_timescales(
         ax.axhspan(last / gap, last, color="0.9", zorder=0)
         # Below the band, which may be too thin for a label, and left of the first mode and its interval.
         ax.annotate(
-            f"gap {gap:.4g}",
+            f"next mode: {gap:.2g} times as fast",
             (0, last / gap),
             (4, -3),
             xycoords=("axes fraction", "data"),
             textcoords="offset points",
             va="top",
             color="0.35",
+            fontsize="small",
         )
     if exact is not None:
         ax.plot(number, exact, linestyle="none", marker="_", markersize=22, markeredgewidth=1.5, c=EXACT, label="exact")
@@ -96,10 +104,12 @@ def plot_timescales(
         # The interval need not contain the estimate, because it corrects for the optimism of a fit.
         ax.vlines(number, ends[:, 0], ends[:, 1], color=LEARNED, lw=1.6, label=summary.columns[2])
         ax.plot(np.r_[number, number], ends.T.ravel(), ls="none", marker="_", ms=9, mew=1.6, color=LEARNED)
-    ax.plot(number, timescales, linestyle="none", marker="o", color=LEARNED, label="learned")
+    ax.plot(number, timescales, linestyle="none", marker="o", color=LEARNED, label="estimate")
     if doubts.any():
         ax.plot(number[doubts], timescales[doubts], "o", c=LEARNED, mfc="white", label="unreliable")
-    ax.set(yscale="log", xlabel="mode", ylabel="time scale", xlim=(0.5, len(timescales) + 0.5))
+    if unit is None and summary.unit_diffusion:
+        unit = "length²/D"
+    ax.set(yscale="log", xlabel="mode", ylabel=with_unit("time scale", unit), xlim=(0.5, len(timescales) + 0.5))
     bottom, top = ax.get_ylim()
     ax.set_ylim(bottom * (bottom / top) ** LABEL_HEIGHT, top)
     integer_ticks(ax.xaxis)

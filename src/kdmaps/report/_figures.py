@@ -14,8 +14,8 @@ import numpy as np
 from kdmaps import plotting
 from kdmaps.diagnostics.independence import IndependentModes
 from kdmaps.diagnostics.relevance import Relevance
-from kdmaps.dynamics import ChapmanKolmogorov, ImpliedTimescales, Validation
-from kdmaps.summary import FitSummary, with_unit
+from kdmaps.dynamics import ChapmanKolmogorov, Validation
+from kdmaps.summary import FitSummary
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -76,11 +76,7 @@ def svg(
 
 def timescale_figure(model: Any, summary: FitSummary) -> Markup:
     """Draw the time scales with their intervals."""
-
-    def draw(ax: Any) -> None:
-        plotting.plot_timescales(model, ax=ax, uncertainty=summary.uncertainty)
-        ax.set_ylabel(summary.columns[1])
-
+    draw = partial(plotting.plot_timescales, model, None, uncertainty=summary.uncertainty, unit=summary.unit)
     text = "Time scale of every mode, on a logarithmic axis, and the gap after the last one"
     return svg(draw, text, "timescales")
 
@@ -127,12 +123,12 @@ def mode_figure(k: int, values: np.ndarray, coordinates: dict[str, np.ndarray], 
     return svg(draw, f"Mode {k + 1} over {' and '.join(names)}", f"look{k}", size=MODE_SIZE)
 
 
-def energy_figure(values: np.ndarray, weight: np.ndarray | None, bins: int = 50) -> Markup:
+def energy_figure(values: np.ndarray, weight: np.ndarray | None, bins: int = 80) -> Markup:
     """Draw the free energy along the first two modes, or the only one."""
 
     def draw(ax: Any) -> None:
         plotting.plot_free_energy(values, sample_weight=weight, bins=bins, ax=ax)
-        for part in ax.collections:
+        for part in ax.collections if values.shape[1] > 1 else []:
             part.set_rasterized(True)
 
     along = "the first two modes" if values.shape[1] > 1 else "mode 1"
@@ -143,7 +139,7 @@ def lag_figures(summary: FitSummary, tests: Validation | None) -> list[tuple[Mar
     """Draw the scan that chose the lag and the tests of the lag; pictures with their captions."""
     made = []
     if tests is not None:
-        draw = partial(_implied, tests.implied, summary.unit)
+        draw = partial(plotting.plot_implied_timescales, tests.implied, None, unit=summary.unit)
         caption = (
             "Implied time scales with intervals. They should not depend on the lag; the dotted line marks the smallest "
             "lag from which they are flat. Time scales in the grey area are shorter than the lag and cannot be "
@@ -157,7 +153,7 @@ def lag_figures(summary: FitSummary, tests: Validation | None) -> list[tuple[Mar
             )
             made.append((_chapman(tests.chapman, summary.unit), caption))
     if summary.lag_choice is not None:
-        draw = partial(_implied, summary.lag_choice, summary.unit)
+        draw = partial(plotting.plot_implied_timescales, summary.lag_choice, None, unit=summary.unit)
         text = "Quick scan of implied time scales over the lag, used to choose the lag"
         caption = (
             "Quick scan used to choose the lag, before the search for a kernel. (Scores of different lags cannot be "
@@ -165,11 +161,6 @@ def lag_figures(summary: FitSummary, tests: Validation | None) -> list[tuple[Mar
         )
         made.append((svg(draw, text, "choice"), caption))
     return made
-
-
-def _implied(result: ImpliedTimescales, unit: str | None, ax: Any) -> None:
-    plotting.plot_implied_timescales(result, ax=ax)
-    ax.set(xlabel=with_unit("lag", unit), ylabel=with_unit("time scale", unit))
 
 
 def _chapman(test: ChapmanKolmogorov, unit: str | None) -> Markup:
@@ -180,11 +171,9 @@ def _chapman(test: ChapmanKolmogorov, unit: str | None) -> Markup:
     def draw(axes: np.ndarray) -> None:
         for ax in axes.flat[r:]:
             ax.remove()
-        plotting.plot_chapman_kolmogorov(test, axes.flat[:r])
-        for ax in axes.flat[:r]:
+        plotting.plot_chapman_kolmogorov(test, axes.flat[:r], unit=unit)
+        for ax in axes.flat[: max(r - columns, 0)]:
             ax.set_xlabel("")
-        for ax in axes.flat[max(r - columns, 0) : r]:
-            ax.set_xlabel(with_unit("time", unit))
         for ax in axes[:, 1:].flat[: r // 2]:
             ax.set_ylabel("")
 
@@ -198,12 +187,11 @@ def series_figure(series: np.ndarray, summary: FitSummary) -> Markup:
     r = min(series.shape[1], DRAWN_MODES)
 
     def draw(axes: np.ndarray) -> None:
-        plotting.plot_modes_in_time(series[:, :r], time_step=summary.time_step, axes=axes[:, 0])
+        plotting.plot_modes_in_time(series[:, :r], time_step=summary.time_step, unit=summary.unit, axes=axes[:, 0])
         for ax in axes[:, 0]:
             ax.lines[0].set_rasterized(True)
         for ax in axes[:-1, 0]:
             ax.tick_params(labelbottom=False)
-        axes[-1, 0].set_xlabel(with_unit("time", summary.unit))
 
     return svg(draw, "Modes against time", "series", shape=(r, 1), size=(SIZE[0], 0.5 + 1.1 * r))
 

@@ -78,8 +78,8 @@ def times(subject: Subject) -> Section:
         Text(" ".join(sentences)),
         Figure(
             figures.timescale_figure(subject.model, summary),
-            "The grey band is the gap after the last mode. If it is thin, the last mode and the next have nearly the "
-            "same time scale.",
+            "The grey band ends at the time scale of the next mode, which is not shown. If it is thin, the number of "
+            "modes splits a group with nearly the same time scale.",
         ),
     ]
     found = subject.independence
@@ -101,8 +101,8 @@ def energy(subject: Subject) -> Section | None:
         "the coordinate, not to the inputs."
     )
     text = (
-        "The curve has gaps where a cell contains no samples. On barriers, cells contain few samples, and the curve is "
-        "uncertain."
+        "The band is one standard error, from ten blocks of consecutive samples. The curve has gaps where a cell "
+        "contains no samples."
     )
     return Section("energy", "Free energy", "", [Beside([Figure(picture, caption), Text(text)])])
 
@@ -124,8 +124,8 @@ def trajectory(subject: Subject) -> Section | None:
                 ),
                 Figure(
                     figures.energy_figure(subject.modes_at(some), subject.weight_at(some)),
-                    "Free energy −ln p along the slowest modes. It refers to the modes as coordinates, not to the "
-                    "inputs.",
+                    "Free energy −ln p along the slowest modes, white where its standard error exceeds 1 kT. It refers "
+                    "to the modes as coordinates, not to the inputs.",
                 ),
             ]
         ),
@@ -161,7 +161,7 @@ def states(subject: Subject) -> Section | None:
     return Section(
         "states",
         "States",
-        f"{count_states(found)} with populations {populations}.",
+        f"{count_states(found)}; populations of the regions: {populations}.",
         [Table("states", titles, table), *map(Text, state_sentences(found, subject.summary.rates))],
     )
 

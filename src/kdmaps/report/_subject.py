@@ -18,16 +18,15 @@ from kdmaps.dynamics import (
     CoarseStates,
     PassageTimes,
     Validation,
-    coarse_states,
     mean_first_passage_times,
-    suggest_states,
 )
+from kdmaps.report.text import STATE_SAMPLES, find_states
 from kdmaps.summary import FitSummary
 from kdmaps.utils.frames import column_names, torsions
 from kdmaps.utils.warn import muted
 
-#: Largest number of samples in the figures of modes (random) and of states and free energies (equidistant rows).
-MODE_SAMPLES, STATE_SAMPLES, ENERGY_SAMPLES = 5_000, 10_000, 50_000
+#: Largest number of samples in the figures of modes (random) and of free energies (equidistant rows).
+MODE_SAMPLES, ENERGY_SAMPLES = 5_000, 50_000
 #: Longer trajectories have no passage times on the page, which should not take longer than the fit.
 PASSAGE_FRAMES = 100_000
 
@@ -91,14 +90,8 @@ class Subject:
 
     @cached_property
     def states(self) -> CoarseStates | None:
-        """States of these samples; None if there are none, or if the model is out of equilibrium."""
-        if self.summary.directed:
-            return None
-        rows = self.state_rows
-        try:
-            return coarse_states(self.modes_at(rows), suggest_states(self.model), sample_weight=self.weight_at(rows))
-        except ValueError:  # modes that are constant at the samples
-            return None
+        """States of these samples, if there are any."""
+        return find_states(self.model, self.modes_at(self.state_rows), self.weight_at(self.state_rows))
 
     @cached_property
     def passages(self) -> PassageTimes | None:

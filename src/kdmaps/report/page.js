@@ -82,14 +82,15 @@ document.querySelectorAll("figure").forEach((figure, number) => {
     return mix(colours[k], colours[k + 1], at - k);
   }
 
-  // Modes are signed: zero has the middle colour. Colours span 98 % of the values.
+  // Modes are signed: zero has the middle colour, and each sign its own range. Colours span 98 % of the values.
   function scale(which) {
     const sorted = Float64Array.from(data.values[which]).sort();
     let low = sorted[Math.floor(0.01 * (count - 1))], high = sorted[Math.ceil(0.99 * (count - 1))];
     const signed = which < data.modes;
-    if (signed) { high = Math.max(-low, high) || 1; low = -high; }
+    if (signed) { high = Math.max(high, 1e-9); low = Math.min(low, -1e-9); }
     const colours = signed ? ["--cold", "--mid", "--warm"].map(theme) : SEQUENCE;
-    const shade = (value) => between(colours, high > low ? (value - low) / (high - low) : 0.5);
+    const share = (value) => signed ? 0.5 + value / (2 * (value < 0 ? -low : high)) : high > low ? (value - low) / (high - low) : 0.5;
+    const shade = (value) => between(colours, share(value));
     return { low, high, shade, colours };
   }
 
@@ -114,7 +115,7 @@ document.querySelectorAll("figure").forEach((figure, number) => {
     } else if (which === NONE) {
       paint = Array(count).fill(theme("--accent"));
     } else {
-      const { low, high, shade, colours } = scale(which), values = data.values[which], middle = (low + high) / 2;
+      const { low, high, shade, colours } = scale(which), values = data.values[which], middle = which < data.modes ? 0 : (low + high) / 2;
       paint = values.map(shade);
       // Draw large values last, because the rare samples that define a mode would be hidden by the others.
       order.sort((i, j) => Math.abs(values[i] - middle) - Math.abs(values[j] - middle));

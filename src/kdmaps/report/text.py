@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
-from kdmaps.dynamics import CoarseStates, PassageTimes, Validation
+from kdmaps.dynamics import CoarseStates, PassageTimes, Validation, coarse_states, suggest_states
 from kdmaps.spectrum.clock import rate_ratios
 from kdmaps.summary import FitSummary, count_frames, show_interval, with_unit
 
 #: Approximate number of lags in a table of implied time scales.
 IMPLIED_LAGS = 6
-#: Smallest part of the samples well inside a state if modes have plateaus.
-FEW_INSIDE = 0.5
+#: Smallest part of the samples well inside a state if modes have plateaus: 0.03 or less for the single wells of
+#: kdmaps.problems, 0.37 or more for those with several.
+FEW_INSIDE = 0.2
+#: Largest number of samples, at equal distances, from which states are found.
+STATE_SAMPLES = 10_000
 
 
 def lag_sentences(summary: FitSummary, tests: Validation | None) -> list[str]:
@@ -47,6 +51,16 @@ def implied_table(tests: Validation, unit: str | None = None) -> tuple[list[str]
             cells.append(f"{t:.4g}{interval}" if t > implied.times[i] else "–")
         rows.append(cells)
     return titles, rows
+
+
+def find_states(model: Any, modes: np.ndarray, weight: np.ndarray | None) -> CoarseStates | None:
+    """Return the states of these samples; None if there are none, or if the model is out of equilibrium."""
+    if model.right_modes_ is not None:
+        return None
+    try:
+        return coarse_states(modes, suggest_states(model), sample_weight=weight)
+    except ValueError:  # modes that are constant at the samples
+        return None
 
 
 def state_table(
@@ -96,10 +110,10 @@ def _passage(times: PassageTimes, i: int, j: int) -> str:
 
 
 def count_states(states: CoarseStates | None) -> str:
-    """Return "3 states", or "3 weakly separated states" if the modes lack plateaus; "" if states are unknown."""
+    """Return "3 states", "No separate states" if the modes lack plateaus, or "" if states are unknown."""
     if states is None:
         return ""
-    return f"{len(states.populations)} {'' if _inside(states) >= FEW_INSIDE else 'weakly separated '}states"
+    return f"{len(states.populations)} states" if _inside(states) >= FEW_INSIDE else "No separate states"
 
 
 def _inside(states: CoarseStates) -> float:
