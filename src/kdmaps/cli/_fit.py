@@ -97,12 +97,8 @@ def fit(
     structures: Annotated[
         bool, option(OUTPUT, "Write typical frames of each state as PDB files.", "--structures")
     ] = False,
-    force: Annotated[
-        bool, option(OUTPUT, "Replace the results of an earlier fit in this directory.", "--force")
-    ] = False,
-    details: Annotated[
-        bool, option(OUTPUT, "Print how lag and kernel were chosen; the report has it always.", "--details")
-    ] = False,
+    force: Annotated[bool, option(OUTPUT, "Replace an earlier fit in this directory.", "--force")] = False,
+    details: Annotated[bool, option(OUTPUT, "Print how lag and kernel were chosen.", "--details")] = False,
     notes: Annotated[str, rare(OUTPUT, "Text for the readers of the report.", metavar="TEXT")] = "",
     table_format: Annotated[str, rare(OUTPUT, f"Format of the modes: {', '.join(TABLE_FORMATS)}.", "--table")] = "csv",
     help_all: HelpAllOption = False,

@@ -104,7 +104,7 @@ class Files:
         typer.Argument(
             metavar="DATA",
             callback=existing,
-            help="Files of samples (.npy .npz .csv .tsv .txt .dat .parquet .zarr, trajectories), one for each run.",
+            help="Tables, arrays or trajectories; one file for each run.",
             show_default=False,
         ),
     ]
