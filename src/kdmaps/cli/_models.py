@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from kdmaps.data import Source, Table
-    from kdmaps.dynamics import CoarseStates, PassageTimes
+    from kdmaps.dynamics import CoarseStates, Metastability, PassageTimes
     from kdmaps.estimators.transformer import ModeTransformer
 
 #: Rows differ from the samples of the fit if the mean of a mode exceeds this number of standard deviations.
@@ -206,14 +206,15 @@ def states(
     model: ModelArgument,
     files: Files,
     number: Annotated[
-        int | None, option(OUTPUT, "Number of states. (default: by the largest gap)", "--states", min=2, metavar="N")
+        int | None,
+        option(OUTPUT, "Number of states. (default: as many as are separated)", "--states", min=2, metavar="N"),
     ] = None,
     passage_times: Annotated[
         bool,
         option(
             OUTPUT,
-            "Print mean first passage times between the cores of states. The model needs a lag, and rows the time "
-            "step of the fit.",
+            "Print mean first passage times between the cores of states, and how metastable states are on held-out "
+            "rows. The model needs a lag, and rows the time step of the fit.",
             "--passage-times",
         ),
     ] = False,
@@ -222,7 +223,7 @@ def states(
     ),
     help_all: HelpAllOption = False,
 ) -> None:
-    """Assign samples to metastable states (PCCA+ of the slow modes); show populations and typical rows."""
+    """Assign samples to metastable states (clusters of the slow modes); show populations and typical rows."""
     require_table(out, ("csv", "parquet", "npz"))  # .npy files have no columns
     require(files.groups is None or passage_times, "--groups", "trajectories matter to --passage-times only.")
     require(
@@ -245,7 +246,7 @@ def states(
     fitted = load(model)
     r = len(fitted.timescales_)
     n_states = suggest_states(fitted) if number is None else number
-    require(n_states <= r + 1, "--states", f"{n_states} states need {n_states - 1} modes; the model has {r}.")
+    require(n_states <= 2**r, "--states", f"{r} mode(s) distinguish at most {2**r} states, not {n_states}.")
     timed = fitted.lag_ is not None or not passage_times
     require(timed, "--passage-times", "this model was fitted without --lag; fit one with --lag.")
     table = open_files(files)
@@ -269,28 +270,47 @@ def states(
 
 def _passages(
     fitted: ModeTransformer, table: Table, files: Files, X: np.ndarray, found: CoarseStates
-) -> tuple[PassageTimes, list[str]]:
-    """Return passage times between states and warnings; raise unless rows are frames at equal steps."""
+) -> tuple[PassageTimes, Metastability, list[str]]:
+    """Return passage times between states, their metastability, and warnings; raise unless rows are frames."""
     from kdmaps.cli._reading import groups_of, messages, time_step_of
     from kdmaps.data import ArraySource
-    from kdmaps.dynamics import mean_first_passage_times
+    from kdmaps.dynamics import mean_first_passage_times, metastability
 
     groups = groups_of(files, table, len(X))
     time_step_of(files, table, groups)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        times = mean_first_passage_times(fitted, ArraySource(X), found, groups=groups, random_state=0)
-    return times, messages(caught)
+        given = {"groups": groups, "random_state": 0}
+        times = mean_first_passage_times(fitted, ArraySource(X), found, **given)
+        shares = metastability(fitted, ArraySource(X), found, **given)
+    return times, shares, messages(caught)
 
 
 def _show_passages(
-    times: PassageTimes, notes: list[str], fitted: ModeTransformer, n_states: int, unit: str | None
+    times: PassageTimes,
+    shares: Metastability,
+    notes: list[str],
+    fitted: ModeTransformer,
+    n_states: int,
+    unit: str | None,
 ) -> None:
-    """Print a table with one line for each initial state, and the warnings."""
+    """Print a table with one line for each initial state, a table of held-out shares, and the warnings."""
     from kdmaps.report.text import passage_table
 
     step = fitted.modes_.clock.time_step
     unit = unit or ("rows" if step == 1 else "the unit of --time-step")
+    rows = [
+        [
+            str(row["state"] + 1),
+            f"{row['population']:.1%} ({row['population_low']:.1%}…{row['population_high']:.1%})",
+            f"{row['stays']:.1%} ({row['stays_low']:.1%}…{row['stays_high']:.1%})",
+        ]
+        for row in shares.table()
+    ]
+    say(f"States on held-out rows ({shares.confidence:.0%} intervals), and the share that stays for one lag:")
+    print_table(["state", "population", "stays"], rows)
+    shown = [", ".join(f"{t:.4g}" for t in part) for part in (shares.timescales, shares.mode_timescales)]
+    say(f"Time scales of the Markov model of the states: {shown[0]}; of the modes: {shown[1]} ({unit}).")
     say(
         f"Mean first passage times between the cores of states, in {unit} ({times.confidence:.0%} intervals), for rows "
         f"{step:g} apart as in the fit:"

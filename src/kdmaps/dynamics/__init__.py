@@ -4,6 +4,7 @@ from kdmaps.dynamics._diffusion import ClockComparison, LagComparison, compare_c
 from kdmaps.dynamics._equilibrium import equilibrium_weights
 from kdmaps.dynamics._forecast import forecast
 from kdmaps.dynamics._koopman import Koopman, KoopmanTrust, koopman
+from kdmaps.dynamics._metastability import Metastability, metastability
 from kdmaps.dynamics._passage import Committor, PassageTimes, committor, mean_first_passage_times
 from kdmaps.dynamics._states import CoarseStates, coarse_states, suggest_states
 from kdmaps.dynamics._timescales import implied_timescales
@@ -22,6 +23,7 @@ __all__ = [
     "KoopmanTrust",
     "LagChoice",
     "LagComparison",
+    "Metastability",
     "PassageTimes",
     "Validation",
     "chapman_kolmogorov",
@@ -35,6 +37,7 @@ __all__ = [
     "implied_timescales",
     "koopman",
     "mean_first_passage_times",
+    "metastability",
     "suggest_states",
     "validate",
 ]

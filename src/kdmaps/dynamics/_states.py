@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from itertools import combinations
+from math import ceil, log2
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import minimize
 from scipy.spatial import ConvexHull, QhullError
+from scipy.spatial.distance import cdist
+from sklearn.cluster import KMeans
 
+from kdmaps.data.correlation import trajectories_of
 from kdmaps.data.inputs import join_trajectories
+from kdmaps.data.sources import ArraySource
 from kdmaps.spectrum.clock import rate_ratios
 from kdmaps.utils.frames import join_rows
+from kdmaps.utils.optional import optional
 from kdmaps.utils.types import SamplesLike
 from kdmaps.utils.validation import checked_weight, unit_weight
 
@@ -20,6 +27,12 @@ from kdmaps.utils.validation import checked_weight, unit_weight
 HULL_MODES = 5
 #: Smallest fraction of the samples of a state that form its core.
 CORE = 0.1
+#: Clusters are clearly separated if the density between them is less than this part of the density inside. In eight
+#: systems with 2 to 8 states, the right number had 0.02 to 0.3 (0.4 to 0.8 for a shallow well), larger ones 1.1 to 8.
+SEPARATED = 0.5
+#: Number of samples that are clustered, maximum number of states that are tried, smallest population, and smallest
+#: number of samples for a suggestion.
+CLUSTERED, MOST_STATES, RAREST, FEWEST = 4_000, 12, 0.005, 200
 
 
 @dataclass(frozen=True)
@@ -51,20 +64,30 @@ class CoarseStates:
     memberships: np.ndarray
     #: (n_states,): weighted shares of the samples with each label; the mean membership of a rare state is larger.
     populations: np.ndarray
-    #: A in memberships = [1, modes] A, before negative values (by rounding, or far from the samples) are set to 0; None
-    #: for states by signs.
+    #: A in memberships = [1, modes] A, before negative values (beyond a vertex, or far from the samples) are set to 0;
+    #: None if the states are not the vertices of a simplex.
     transformation: np.ndarray | None
-    #: (n_states, n_modes): signs of the modes in each state, True for positive; None for PCCA+.
+    #: (n_states, n_modes): signs of the modes in each state, True for positive; only with method="sign".
     signs: np.ndarray | None = None
+    #: (n_states, n_modes): means of the modes in each state, for states found by clustering.
+    centres: np.ndarray | None = None
+    #: Largest density half-way between two states, relative to the density at the less dense one: below ½ for states
+    #: that are clearly separated in the space of the modes, 1 or more for parts of one state. NaN if unknown.
+    valley: float = np.nan
 
     def __repr__(self) -> str:
-        method = "PCCA+" if self.signs is None else "signs"
+        method = "clusters" if self.centres is not None else "PCCA+" if self.signs is None else "signs"
         crisp = np.mean(self.memberships.max(axis=1) > self.crisp)
         shown = ", ".join(f"state {k + 1} (label {k}) {part:.1%}" for k, part in enumerate(self.populations))
         return (
             f"{len(self.populations)} coarse states of {len(self.labels)} samples ({method}): {shown}; "
             f"{crisp:.0%} of the samples have a membership above {self.crisp:g}"
         )
+
+    @property
+    def separated(self) -> bool:
+        """True if all states are clearly separated: `valley` is less than ½."""
+        return bool(self.valley < SEPARATED)
 
     @property
     def cores(self) -> np.ndarray:
@@ -130,24 +153,72 @@ class CoarseStates:
             Non-negative, with sum 1; meaningless far from the samples.
         """
         modes = _checked_modes(modes)
-        table = self.transformation if self.signs is None else self.signs
-        assert table is not None  # exactly one of the two is set
-        used = table.shape[1] - (self.signs is None)
+        tables = [table for table in (self.centres, self.signs) if table is not None]
+        used = tables[0].shape[1] if tables else len(self.populations) - 1
         if modes.shape[1] < used:
             raise ValueError(f"modes must contain the {used} modes used to find the states, got {modes.shape[1]}.")
-        if self.signs is None:
-            return _memberships(modes[:, :used], table)
-        same = ((modes[:, None, :used] > 0) == self.signs).all(axis=2)
+        modes = modes[:, :used]
+        if self.transformation is not None:
+            return _memberships(modes, self.transformation)
+        if self.centres is not None:
+            return _by_distance(modes, self.centres)
+        same = ((modes[:, None] > 0) == self.signs).all(axis=2)
         if not same.any(axis=1).all():
             raise ValueError(
                 f"Point {int(np.argmin(same.any(axis=1)))} of modes has a combination of signs that does not occur in "
-                'the samples. Use method="pcca", which defines memberships everywhere.'
+                'the samples. Use method="auto", which defines memberships everywhere.'
             )
         return same.astype(np.float64)
 
+    def milestones(self, groups: ArrayLike | None = None) -> np.ndarray:
+        """Return the last state whose core each frame, or a frame before it, was in.
+
+        Unlike `labels`, these change only if a path goes from the core of one state to the core of another.
+
+        Parameters
+        ----------
+        groups : array-like of shape (n_samples,), optional
+            Trajectory of each frame; by default the frames are one trajectory in temporal order.
+
+        Returns
+        -------
+        ndarray of int of shape (n_samples,)
+            -1 before the first core of a trajectory.
+        """
+        cores, found = self.cores, np.full(len(self.labels), -1)
+        for rows in trajectories_of(groups, len(cores)):
+            own = cores[rows]
+            last = np.maximum.accumulate(np.where(own >= 0, np.arange(len(own)), -1))
+            found[rows] = np.where(last >= 0, own[last], -1)
+        return found
+
+    def to_deeptime(self, lag: int = 1, *, groups: ArrayLike | None = None) -> Any:
+        """Return a Markov state model of the states by deeptime, for transition paths, spectra and simulation.
+
+        Parameters
+        ----------
+        lag : int, default=1
+            Lag of the Markov model, in frames.
+        groups : array-like of shape (n_samples,), optional
+            Trajectory of each frame.
+
+        Returns
+        -------
+        deeptime.markov.msm.MarkovStateModel
+            Maximum-likelihood reversible model of the `milestones`, on the largest connected set of states.
+        """
+        markov = optional("deeptime.markov", "deeptime", "Markov state models")
+        steps = self.milestones(groups)
+        paths = [steps[rows][steps[rows] >= 0] for rows in trajectories_of(groups, len(steps))]
+        paths = [path for path in paths if len(path) > lag]
+        if not paths:
+            raise ValueError(f"No trajectory has two frames lag={lag} apart after its first core; use a shorter lag.")
+        counts = markov.TransitionCountEstimator(lag, "sliding").fit(paths).fetch_model().submodel_largest()
+        return markov.msm.MaximumLikelihoodMSM().fit(counts).fetch_model()
+
 
 def suggest_states(model: Any) -> int:
-    """Suggest the number of states: one more than the number of modes before the largest gap in the rates.
+    """Suggest the number of states, from the modes at the samples that a model contains.
 
     Parameters
     ----------
@@ -156,7 +227,9 @@ def suggest_states(model: Any) -> int:
     Returns
     -------
     int
-        k + 1 for the largest rate_{k+1}/rate_k, including the rate after the last mode.
+        The largest number of clusters in the space of the modes between which the density is less than half of the
+        density inside (`CoarseStates.valley`). If it is larger and its clusters are separated at all, k + 1 for the
+        largest gap rate_{k+1}/rate_k, including the rate after the last mode. With weights, only the gap counts.
 
     Examples
     --------
@@ -168,11 +241,19 @@ def suggest_states(model: Any) -> int:
     modes = model.modes_
     following = float(modes.clock.rates(np.array(modes.next_quotient)))
     rates = np.append(modes.rates, following if following > modes.rates[-1] else modes.rates[-1])
-    return int(np.argmax(rate_ratios(rates))) + 2
+    by_gap = int(np.argmax(rate_ratios(rates))) + 2
+    support = getattr(model, "support_", None)
+    if support is None or model.moments_.weighted or len(support.samples) < FEWEST:
+        return by_gap
+    values = np.asarray(model.transform(ArraySource(support.samples)))
+    separated = [len(found.centres) for found in _separations(values) if _is_clear(found)]
+    if separated and (by_gap in separated or _best(values, by_gap).valley >= 1):
+        return separated[-1]
+    return max([by_gap, *separated])
 
 
 def coarse_states(
-    modes: SamplesLike, n_states: int | None = None, *, method: str = "pcca", sample_weight: ArrayLike | None = None
+    modes: SamplesLike, n_states: int | None = None, *, method: str = "auto", sample_weight: ArrayLike | None = None
 ) -> CoarseStates:
     """Find the metastable states between which the slow modes describe transitions, as `CoarseStates`.
 
@@ -182,18 +263,23 @@ def coarse_states(
         Modes at the samples, slowest first (`model.transform(X)`). The arrays of a list (several trajectories) are
         joined, and labels and memberships refer to the rows of the joined array.
     n_states : int or None, default=None
-        Number m ≥ 2 of states, found from the first m - 1 modes; None means r + 1. Choose one more than the number of
-        slow modes before a gap in the time scales (`suggest_states`).
-    method : {"pcca", "sign"}, default="pcca"
-        "pcca" is PCCA+: the linear map of (1, φ_1, …, φ_{m-1}) to non-negative memberships with sum 1 that are as crisp
-        as possible. "sign" forms one state for each combination of signs that occurs, at most 2^{m-1} states.
+        Number of states, from 2 to 2^r for "auto" and to r + 1 for "pcca". None means, for "auto", the largest number
+        of clearly separated clusters (`CoarseStates.valley` below ½), or the best separated number up to r + 1 if
+        there is none; for the other methods r + 1. `suggest_states` also uses the rates of a model.
+    method : {"auto", "pcca", "sign"}, default="auto"
+        "auto" forms clusters of the modes by k-means, with as many of the modes as separate them best. It works for a
+        simplex (m states and m - 1 slow modes) and for products (two states along each of r coordinates: r modes and
+        2^r states). "pcca" is PCCA+: the linear map of (1, φ_1, …, φ_{m-1}) to non-negative memberships with sum 1 that
+        are as crisp as possible. "sign" forms one state for each combination of signs of m - 1 modes that occurs.
     sample_weight : array-like of shape (n_samples,), or list of such arrays, optional
-        Weights for the populations.
+        Weights for clusters and populations.
 
     Notes
     -----
-    PCCA+ uses the extreme values of the modes, which span a simplex whose vertices are the states. It assumes
-    metastable states; modes without plateaus (of a single well) have no such vertices.
+    Modes are nearly constant in metastable states, so that the states are clusters in the space of the modes. If m
+    clusters are found from m - 1 modes, memberships are barycentric coordinates with the centres as vertices: linear in
+    the modes, as in PCCA+, which has extreme samples as vertices. Otherwise they are d_i^{-4}/Σ_j d_j^{-4} for the
+    distances d_i from the centres.
 
     References
     ----------
@@ -209,20 +295,29 @@ def coarse_states(
     True
     """
     modes = _checked_modes(modes)
-    n_states = modes.shape[1] + 1 if n_states is None else n_states
-    if not isinstance(n_states, int | np.integer) or not 2 <= n_states <= modes.shape[1] + 1:
-        raise ValueError(f"n_states must be from 2 to {modes.shape[1] + 1} (one more than the number of modes).")
-    modes = modes[:, : n_states - 1]
+    r = modes.shape[1]
+    most = 2**r if method == "auto" else r + 1
+    if n_states is not None and (not isinstance(n_states, int | np.integer) or not 2 <= n_states <= most):
+        raise ValueError(f"n_states must be from 2 to {most} for {r} mode(s) and method={method!r}, got {n_states!r}.")
     weight = checked_weight(join_rows("sample_weight", sample_weight), modes)
-    transformation = signs = None
-    if method == "pcca":
-        transformation = _pcca(modes)
-        memberships = _memberships(modes, transformation)
+    transformation = signs = centres = None
+    valley = np.nan
+    if method == "auto":
+        found = _best_separated(modes, weight) if n_states is None else _best(modes, n_states, weight)
+        centres, valley = found.centres, found.valley
+        used = modes[:, : centres.shape[1]]
+        if len(centres) == used.shape[1] + 1:
+            transformation = np.linalg.inv(np.column_stack([np.ones(len(centres)), centres]))
+        memberships = _by_distance(used, centres) if transformation is None else _memberships(used, transformation)
+    elif method == "pcca":
+        used = modes[:, : (n_states or r + 1) - 1]
+        transformation = _pcca(used)
+        memberships = _memberships(used, transformation)
     elif method == "sign":
-        signs, labels = np.unique(modes > 0, axis=0, return_inverse=True)
+        signs, labels = np.unique(modes[:, : (n_states or r + 1) - 1] > 0, axis=0, return_inverse=True)
         memberships = np.eye(labels.max() + 1)[labels.ravel()]
     else:
-        raise ValueError(f'method must be "pcca" or "sign", got {method!r}.')
+        raise ValueError(f'method must be "auto", "pcca" or "sign", got {method!r}.')
     populations = np.bincount(memberships.argmax(axis=1), unit_weight(weight, len(modes)), memberships.shape[1])
     order = np.argsort(-populations, kind="stable")
     memberships = memberships[:, order]
@@ -232,7 +327,72 @@ def coarse_states(
         populations=populations[order],
         transformation=None if transformation is None else transformation[:, order],
         signs=None if signs is None else signs[order],
+        centres=None if centres is None else centres[order],
+        valley=valley,
     )
+
+
+class _Clusters(NamedTuple):
+    """Clusters of the first modes."""
+
+    centres: np.ndarray  # (n_states, n_modes)
+    valley: float  # as in `CoarseStates`
+    rarest: float  # smallest population
+
+
+def _separations(modes: np.ndarray, weight: np.ndarray | None = None) -> list[_Clusters]:
+    """Return the best separated clusters for every number of states."""
+    most = min(MOST_STATES, 2 ** modes.shape[1], len(modes))
+    return [_best(modes, n, weight) for n in range(2, most + 1)]
+
+
+def _is_clear(found: _Clusters) -> bool:
+    return found.valley < SEPARATED and found.rarest >= RAREST
+
+
+def _best_separated(modes: np.ndarray, weight: np.ndarray | None) -> _Clusters:
+    """Return as many clearly separated clusters as there are, or the best separated ones."""
+    found = _separations(modes, weight)
+    clear = [clusters for clusters in found if _is_clear(clusters)]
+    return clear[-1] if clear else min(found[: modes.shape[1]], key=lambda clusters: clusters.valley)
+
+
+def _best(modes: np.ndarray, n_states: int, weight: np.ndarray | None = None) -> _Clusters:
+    """Cluster the first k modes, with the k that separates the clusters best."""
+    if np.any(np.ptp(modes[:, : n_states - 1], axis=0) == 0) or len(modes) < n_states:
+        raise ValueError("modes are constant at the samples, or there are fewer samples than n_states.")
+    weight = np.ones(len(modes)) if weight is None else weight
+    if len(modes) > CLUSTERED:
+        rows = np.random.RandomState(0).permutation(len(modes))[:CLUSTERED]
+        modes, weight = modes[rows], weight[rows]
+    fewest, most = ceil(log2(n_states)), min(n_states - 1, modes.shape[1])
+    found = (_clusters(modes[:, :k], n_states, weight) for k in range(fewest, most + 1))
+    return min(found, key=lambda clusters: clusters.valley)
+
+
+def _clusters(modes: np.ndarray, n_states: int, weight: np.ndarray) -> _Clusters:
+    """Return the clusters of k-means, and the density between them.
+
+    Of two clusters, the samples are projected on the line between the centres. The valley is the weight within 0.15 of
+    the distance around the middle, over the smaller of the weights around the centres.
+    """
+    found = KMeans(n_states, n_init=5, random_state=0).fit(modes, sample_weight=weight)
+    centres, labels, deepest = found.cluster_centers_, found.labels_, 0.0
+    for i, j in combinations(range(n_states), 2):
+        own = (labels == i) | (labels == j)
+        line = centres[j] - centres[i]
+        place = (modes[own] - centres[i]) @ line / (line @ line)
+        start, end, between = (weight[own] @ (np.abs(place - at) < 0.15) for at in (0, 1, 0.5))
+        least = min(start, end)
+        deepest = max(deepest, float(between / least) if least > 0 else np.inf)
+    return _Clusters(centres, deepest, float(np.bincount(labels, weight, n_states).min() / weight.sum()))
+
+
+def _by_distance(modes: np.ndarray, centres: np.ndarray) -> np.ndarray:
+    """Return d_i^{-4}/Σ_j d_j^{-4} for the distances d_i from the centres."""
+    squares = np.maximum(cdist(modes, centres, "sqeuclidean"), np.finfo(float).tiny ** 0.25)
+    nearness = (squares.min(axis=1, keepdims=True) / squares) ** 2
+    return nearness / nearness.sum(axis=1, keepdims=True)
 
 
 def _checked_modes(modes: SamplesLike) -> np.ndarray:

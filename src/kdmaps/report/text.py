@@ -13,9 +13,6 @@ from kdmaps.summary import FitSummary, count_frames, show_interval, with_unit
 
 #: Approximate number of lags in a table of implied time scales.
 IMPLIED_LAGS = 6
-#: Smallest part of the samples well inside a state if modes have plateaus: 0.03 or less for the single wells of
-#: kdmaps.problems, 0.37 or more for those with several.
-FEW_INSIDE = 0.2
 #: Largest number of samples, at equal distances, from which states are found.
 STATE_SAMPLES = 10_000
 
@@ -77,11 +74,13 @@ def state_table(
 
 
 def state_sentences(states: CoarseStates, rates: np.ndarray) -> list[str]:
-    """Describe the modes and the gap that define the states, and warn if the modes lack plateaus."""
+    """Describe the modes and the gap that define the states, and how clearly the states are separated."""
     n = len(states.populations)
-    modes = "mode 1 is" if n == 2 else f"the first {n - 1} modes are"
-    found = [f"States are regions where {modes} nearly constant (PCCA+). Rows are counted from 0."]
-    if n - 1 < len(rates):
+    used = n - 1 if states.centres is None else states.centres.shape[1]
+    modes = "mode 1 is" if used == 1 else f"the first {used} modes are"
+    method = "PCCA+" if states.centres is None else "clusters of their values"
+    found = [f"States are regions where {modes} nearly constant ({method}). Rows are counted from 0."]
+    if used == n - 1 < len(rates):
         ratio = rate_ratios(rates)[n - 2]
         # Two digits without an exponent: "about 2,600".
         times = f"{ratio:.2g}" if ratio < 10 else f"about {float(f'{ratio:.2g}'):,.0f}"
@@ -89,11 +88,16 @@ def state_sentences(states: CoarseStates, rates: np.ndarray) -> list[str]:
         if np.isinf(rates[n - 1]):
             gap = f"mode {n} relaxes within one lag and has no time scale"
         found.append(f"{n} states correspond to {n - 1} slow mode{'s' if n > 2 else ''} before a gap: {gap}.")
-    inside = _inside(states)
-    if inside < FEW_INSIDE:
+    if states.valley >= 1:
         found.append(
-            f"Only {inside:.0%} of the samples are well inside a state: the modes lack plateaus. Metastable states "
-            "may not exist, or their number may differ."
+            "At least two states are parts of one cluster: half-way between them, samples are as dense as inside. "
+            "Their border is arbitrary; use fewer states."
+        )
+    elif states.valley < 1:
+        clear = "clearly separated" if states.separated else "separated by a shallow minimum"
+        found.append(
+            f"The states are {clear}: half-way between two of them, the density of samples is at most "
+            f"{states.valley:.0%} of the density inside."
         )
     return found
 
@@ -110,12 +114,7 @@ def _passage(times: PassageTimes, i: int, j: int) -> str:
 
 
 def count_states(states: CoarseStates | None) -> str:
-    """Return "3 states", "No separate states" if the modes lack plateaus, or "" if states are unknown."""
+    """Return "3 states", "No separate states" if some are parts of one cluster, or "" if states are unknown."""
     if states is None:
         return ""
-    return f"{len(states.populations)} states" if _inside(states) >= FEW_INSIDE else "No separate states"
-
-
-def _inside(states: CoarseStates) -> float:
-    """Return the part of the samples that is well inside a state."""
-    return float(np.mean(states.memberships.max(axis=1) > states.crisp))
+    return "No separate states" if states.valley >= 1 else f"{len(states.populations)} states"

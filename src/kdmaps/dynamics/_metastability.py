@@ -1,0 +1,177 @@
+"""How metastable coarse states are: populations, shares that stay, and time scales of the coarse model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import linalg
+from scipy.optimize import linear_sum_assignment
+
+from kdmaps.data.inputs import join_trajectories
+from kdmaps.diagnostics.projection import Projection
+from kdmaps.diagnostics.resampling import Resampling, basic_intervals
+from kdmaps.dynamics._states import CoarseStates, coarse_states
+from kdmaps.dynamics._timescales import check_reversible, project_model
+from kdmaps.estimators.transformer import ModeTransformer
+from kdmaps.spectrum.clock import Clock
+from kdmaps.utils.types import RandomStateLike, SamplesLike
+
+
+@dataclass(frozen=True)
+class Metastability:
+    """How metastable states are, on frames that the states were not found from; intervals from a block bootstrap.
+
+    Examples
+    --------
+    >>> import kdmaps
+    >>> path = kdmaps.problems.load("dw1d").simulate(20000, dt=0.02, random_state=0)[0]
+    >>> m = kdmaps.KernelDiffusionMap(1, lag=5, time_step=0.02, regularization=1e-4, random_state=0).fit(path)
+    >>> states = kdmaps.dynamics.coarse_states(m.transform(path), 2)
+    >>> found = kdmaps.dynamics.metastability(m, path, states, random_state=0)
+    >>> bool((found.stays > 0.8).all() and (found.populations > 0.3).all())
+    True
+    """
+
+    #: (n_states,): shares of the frames with each label.
+    populations: np.ndarray
+    population_intervals: np.ndarray  #: (n_states, 2).
+    #: (n_states,): probability that a path that was last in the core of a state still is after one lag.
+    stays: np.ndarray
+    stay_intervals: np.ndarray  #: (n_states, 2).
+    #: (n_states - 1,): time scales of the Markov model of the states, in the unit of `time_step`.
+    timescales: np.ndarray
+    timescale_intervals: np.ndarray  #: (n_states - 1, 2).
+    mode_timescales: np.ndarray  #: Time scales of the modes of the model, for comparison.
+    lag: int  #: Of the model, in frames.
+    confidence: float  #: Confidence level of the intervals.
+
+    def table(self) -> list[dict[str, Any]]:
+        """Return one row of plain data per state, for example for `pandas.DataFrame`."""
+        columns = (self.populations, *self.population_intervals.T, self.stays, *self.stay_intervals.T)
+        names = ("population", "population_low", "population_high", "stays", "stays_low", "stays_high")
+        rows = zip(*columns, strict=True)
+        return [{"state": k, **dict(zip(names, map(float, row), strict=True))} for k, row in enumerate(rows)]
+
+    def __repr__(self) -> str:
+        lines = [f"{len(self.stays)} states on held-out frames ({100 * self.confidence:g} % intervals)"]
+        lines += [
+            f"  label {row['state']}: population {row['population']:.3f} ({row['population_low']:.3f} – "
+            f"{row['population_high']:.3f}), {row['stays']:.1%} stay for one lag ({row['stays_low']:.1%} – "
+            f"{row['stays_high']:.1%})"
+            for row in self.table()
+        ]
+        times = ", ".join(
+            f"{t:.4g} ({low:.4g} – {high:.4g})"
+            for t, (low, high) in zip(self.timescales, self.timescale_intervals, strict=True)
+        )
+        modes = ", ".join(f"{t:.4g}" for t in self.mode_timescales[: len(self.timescales)])
+        return "\n".join([*lines, f"  time scales of the states: {times}; of the modes: {modes}"])
+
+
+def metastability(
+    model: ModeTransformer,
+    X: SamplesLike,
+    states: CoarseStates,
+    *,
+    groups: ArrayLike | None = None,
+    n_resamples: int = 100,
+    confidence: float = 0.95,
+    random_state: RandomStateLike = None,
+) -> Metastability:
+    """Measure how metastable states are: populations, shares that stay for one lag, time scales of the coarse model.
+
+    Parameters
+    ----------
+    model : fitted estimator, with a lag
+    X : array-like of shape (n_frames, d), list of such arrays, path of a file
+        Frames at equal time steps.
+    states : CoarseStates
+        States of these frames, found from modes of the model.
+    groups : array-like of shape (n_frames,), optional
+        Trajectory of each frame.
+    n_resamples, confidence : int, default=100, and float, default=0.95
+        Number of resamples of the block bootstrap, and confidence level of the intervals.
+    random_state : int, RandomState instance or None, default=None
+
+    Returns
+    -------
+    Metastability
+
+    Notes
+    -----
+    Blocks of frames are halved at random. The states of each half are found from the modes of the other half, with the
+    same number of states, and matched by their overlap. Transitions are counted between `CoarseStates.milestones`, in
+    both directions of time. If the time scales of the states are much shorter than the time scales of the modes, the
+    states cut through a well.
+    """
+    resampling = Resampling(n_resamples, confidence, random_state)
+    check_reversible(model)
+    X, groups, _ = join_trajectories(X, groups)
+    projection = project_model(model, X, groups, n_functions=1)
+    if len(states.labels) != len(projection.rows):
+        raise ValueError(f"states has {len(states.labels)} frames, but X has {len(projection.rows)}.")
+    found = _held_out(projection, states)
+    path, m, blocks = found.milestones(projection.owner), len(states.populations), projection.blocks
+    counts = np.array([_counts(path, *projection.pairs(projection.lag, block), m) for block in blocks])
+    labels = np.array([np.bincount(found.labels[block], minlength=m) for block in blocks])
+    draws = np.vstack([np.ones(len(blocks)), resampling.counts(len(blocks))])
+    clock = Clock(projection.lag, projection.time_step)
+    totals, sums = draws @ labels, np.tensordot(draws, counts + np.swapaxes(counts, 1, 2), axes=1)
+    rows = sums.sum(axis=2)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        shares = totals / totals.sum(axis=1, keepdims=True)
+        stays = np.where(rows > 0, np.diagonal(sums, axis1=1, axis2=2) / rows, 0.0)
+    rates = np.array([_rates(one, clock) for one in sums])
+    # Arcs of shares have a variance that hardly depends on them, and are finite for states that a resample lacks.
+    ends = [_share_intervals(values, confidence, len(blocks)) for values in (shares, stays)]
+    logs = np.log(rates)
+    known = logs[1:][np.isfinite(logs[1:]).all(axis=1)]
+    times = basic_intervals(-logs[0], -known, confidence, len(blocks)) if len(known) > 1 else np.zeros((m - 1, 2))
+    return Metastability(
+        shares[0], ends[0], stays[0], ends[1], 1 / rates[0], np.exp(times) if len(known) > 1 else times,
+        np.asarray(model.timescales_), projection.lag, float(confidence),
+    )  # fmt: skip
+
+
+def _held_out(projection: Projection, states: CoarseStates) -> CoarseStates:
+    """Return the states of every frame, found from the other half of the blocks, in the order of the projection."""
+    m, memberships = len(states.populations), np.empty((len(projection.rows), len(states.populations)))
+    half = np.random.RandomState(0).permutation(len(projection.blocks)) % 2 == 0
+    owner = np.repeat(half, [block.stop - block.start for block in projection.blocks])
+    given = states.labels[projection.rows]
+    method = "auto" if states.centres is not None else "pcca"
+    for own in (owner, ~owner):
+        other = coarse_states(projection.values[~own], m, method=method)
+        found = other.memberships_at(projection.values[own])
+        overlap = np.zeros((m, m))
+        np.add.at(overlap, (given[own], found.argmax(axis=1)), 1)
+        memberships[own] = found[:, linear_sum_assignment(-overlap)[1]]
+    return CoarseStates(memberships.argmax(axis=1), memberships, states.populations, None)
+
+
+def _counts(path: np.ndarray, first: Any, second: Any, n_states: int) -> np.ndarray:
+    """Count transitions between states."""
+    here, there = path[first], path[second]
+    known = (here >= 0) & (there >= 0)
+    found = np.zeros((n_states, n_states))
+    np.add.at(found, (here[known], there[known]), 1)
+    return found
+
+
+def _rates(symmetric: np.ndarray, clock: Clock) -> np.ndarray:
+    """Return the rates of the Markov model with these symmetric counts, NaN if a state has none."""
+    law = symmetric.sum(axis=1)
+    if (law == 0).any():
+        return np.full(len(law) - 1, np.nan)
+    values = linalg.eigvalsh(symmetric / np.sqrt(np.outer(law, law)))[::-1][1:]
+    return clock.rates(np.maximum(1 - values, np.finfo(float).tiny))
+
+
+def _share_intervals(shares: np.ndarray, confidence: float, n_blocks: int) -> np.ndarray:
+    """Return intervals of shares, of which the first row is the estimate and the others are resamples."""
+    arcs = np.arcsin(np.sqrt(np.clip(shares, 0, 1)))
+    ends = basic_intervals(arcs[0], arcs[1:], confidence, n_blocks)
+    return np.sin(np.clip(ends, 0, np.pi / 2)) ** 2
