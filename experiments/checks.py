@@ -1,6 +1,6 @@
 """Checks of equilibrium: false alarms on reversible, stationary systems, and power on driven and drifting ones.
 
-A map with a fixed kernel is fitted to trajectories with a lag. `trust_` should flag systems whose lagged correlations of
+A map with a fixed kernel is fitted to trajectories with a lag. `trust_` should flag systems whose correlations of
 modes differ between forward and backward time (asymmetry), or whose modes drift along many runs (drift). Numbers are
 standard errors, corrected for the number of comparisons; "flagged" counts fits beyond the limit. The time scale is the
 slowest one, over the exact value where it is known: first of a plain fit, then with `equilibrium_weights`.

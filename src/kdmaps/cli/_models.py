@@ -280,7 +280,7 @@ def _passages(
     time_step_of(files, table, groups)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        given = {"groups": groups, "random_state": 0}
+        given: dict[str, Any] = {"groups": groups, "random_state": 0}
         times = mean_first_passage_times(fitted, ArraySource(X), found, **given)
         shares = metastability(fitted, ArraySource(X), found, **given)
     return times, shares, messages(caught)
