@@ -77,6 +77,7 @@ def test_row_labels_in_another_order():
         "states": lambda: dynamics.mean_first_passage_times(model, frame, shuffled(states)),
         "target": lambda: dynamics.committor(model, frame, left, shuffled(right)),
         "sample_weight": lambda: dynamics.chapman_kolmogorov(model, frame, sample_weight=shuffled(left + 1.0)),
+        "y": lambda: kdmaps.AdaptiveCommittor().fit(frame, shuffled(states)),
         "groups": lambda: dynamics.validate(model, frame, groups=shuffled(frame["x"] > 99)),
     }.items():
         with pytest.raises(ValueError, match=rf"^{name} has the row labels of X in another order"):

@@ -159,6 +159,7 @@ def test_times_of_mdtraj_objects():
         assert_allclose(model.timescales_, factor * plain.timescales_, rtol=1e-6)
     model = kdmaps.KernelDiffusionMap(1, **settings).fit([one, other])
     assert [part.shape for part in model.transform([one, other])] == [(60, 1), (60, 1)]
+    assert "120" in kdmaps.report.render_report(model, [one, other])  # frames of both
     late = other[:]
     late.time = 3.0 * np.arange(60)
     with pytest.raises(ValueError, match="equal time steps"):

@@ -183,10 +183,13 @@ def _write_structures(estimator: Any, files: Files, samples: Samples, findings: 
     """Write typical frames of each state to PDB files, and print which frames they are."""
     from kdmaps.cli._reading import row_names
     from kdmaps.data.formats.trajectories import write_frames
-    from kdmaps.dynamics import coarse_states, suggest_states
+    from kdmaps.report.text import find_states
 
-    found = coarse_states(findings.modes, suggest_states(estimator), sample_weight=samples.weight)
-    named, places, paths = row_names(files, samples.places), samples.places, []
+    found = find_states(estimator, findings.modes, samples.weight)
+    if found is None:
+        print_warning("The modes define no states, so there are no structures.")
+        return []
+    named, places, paths = row_names(files, samples.places), samples.places, list[Path]()
     for k, chosen in enumerate(found.representatives(samples.X, TYPICAL)):
         rows = [int(row) for row in chosen if row >= 0]
         if rows:
@@ -344,6 +347,7 @@ def _show(estimator: Any, samples: Samples, findings: _Findings, unit: str | Non
     if details:
         if findings.tests is not None:
             print_table(*implied_table(findings.tests, unit))
+            _say_held_out(estimator)
         for sentence in (*of_lag, f"Chosen: {summary.chosen}", *summary.reasons):
             if sentence not in findings.of_modes:  # printed as a warning below
                 say(f"  {sentence}")
@@ -357,6 +361,14 @@ def _show(estimator: Any, samples: Samples, findings: _Findings, unit: str | Non
         say(describe_independence(findings.independence))
     for warning in findings.of_modes:
         print_warning(warning)
+
+
+def _say_held_out(estimator: Any) -> None:
+    """Print which time scales of the fit are held-out, unlike implied time scales."""
+    trust = estimator.trust_
+    if trust is not None and trust.corrected is not None:
+        named = ", ".join(str(k + 1) for k, error in enumerate(trust.corrected) if error > 0)
+        say(f"  The time scale of mode(s) {named} above is held-out; implied time scales are from all frames.")
 
 
 def _by_residue(drawn: dict[str, np.ndarray], modes: np.ndarray) -> dict[str, np.ndarray]:

@@ -37,7 +37,7 @@ from kdmaps.selection.committor import (
     mode_basis,
 )
 from kdmaps.utils.files import as_path, replacing
-from kdmaps.utils.frames import join_rows, split_rows
+from kdmaps.utils.frames import check_rows, join_rows, split_rows
 from kdmaps.utils.types import PathLike, RandomStateLike, SamplesLike
 from kdmaps.utils.validation import (
     check_positive_integer,
@@ -233,6 +233,7 @@ class AdaptiveCommittor(BaseEstimator):
         most = check_positive_integer("max_search_samples", self.max_search_samples)
         seed = seed_of(self.random_state)
         resampling = Resampling(self.n_resamples, CONFIDENCE, seed)
+        check_rows(X, y=y)
         X, groups, lengths = join_trajectories(X, groups, sample_weight)
         data, groups, columns, kept = self._data(X, y, sample_weight, groups, lengths, seed)
         search, found = _search(data, groups, most, n_features, self.cv, self.progress)

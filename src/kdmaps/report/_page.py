@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from kdmaps.certificates import Certificate
-from kdmaps.data import ArraySource
+from kdmaps.data import ArraySource, Source, gather
 from kdmaps.data.inputs import join_trajectories
 from kdmaps.diagnostics.independence import IndependentModes
 from kdmaps.dynamics import Validation, validate
@@ -122,7 +122,7 @@ def render_report(
     check_is_fitted(model)
     X, groups, _ = join_trajectories(X, groups)
     names = checked_names(model, X, feature_names)
-    X = X if isinstance(X, np.ndarray) else np.asarray(X)
+    X = gather(X) if isinstance(X, Source) else np.asarray(X)
     if X.ndim != 2 or X.shape[1] != model.n_features_in_:
         raise ValueError(f"X has shape {X.shape}; pass the samples, with {model.n_features_in_} columns.")
     for name, values in {"sample_weight": sample_weight, "groups": groups}.items():
