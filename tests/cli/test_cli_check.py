@@ -38,6 +38,7 @@ def test_check_lists_findings_with_remedies(data):
     result = run("check", data / "messy.csv", "--columns", "x,y", "--stride", 2)  # row 3 is not among them
     assert result.exit_code == 0
     assert "Nothing suspicious" in result.stdout
+    assert "default fit takes about" in result.stdout
 
 
 def test_check_uses_weights_and_groups(data):

@@ -17,10 +17,14 @@ def check(files: Files, help_all: HelpAllOption = False) -> None:
     """Check data for common mistakes. The exit code is 1 if there are findings, 0 otherwise."""
     from kdmaps.cli._reading import read_samples
     from kdmaps.data import check_data
+    from kdmaps.estimators.cost import predicted_cost
 
     samples = read_samples(files)
     findings = check_data(samples.source, samples.weight, samples.group)
     say(f"{files.name}, {samples.describe()}")
+    if samples.source.n_samples is not None:
+        seconds, memory = predicted_cost(samples.source.n_samples, samples.source.n_features)
+        say(f"A default fit takes about {seconds:.0f} s of one core and {memory:.0f} MB, within a factor of two.")
     if not findings and not samples.notes:
         say("Nothing suspicious was found.")
         return

@@ -201,6 +201,10 @@ class KernelSearchCV(SearchedModes):
     candidates on a few folds, then neighbours of the best ones and more regularizations, then the best ones on all
     folds. The best candidate is solved to full precision.
 
+    Samples in memory with more columns than rows are searched in the coordinates of their span, unless diffusion,
+    landmarks or kernels are given in the columns of X. The kernel is then a `Metric` of the directions of the span:
+    modes do not depend on the part of a point that is orthogonal to all samples.
+
     Parameters
     ----------
     n_components : int, default=4
