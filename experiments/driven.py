@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from scipy import sparse
+from scipy.integrate import solve_ivp
 from scipy.sparse.linalg import eigs
 
 
@@ -117,3 +119,97 @@ def _recursion(factor: complex, start: complex, noise: np.ndarray) -> np.ndarray
 
 def _plane(path: np.ndarray) -> np.ndarray:
     return np.column_stack([path.real, path.imag])
+
+
+def case(name: str, n: int, seed: int) -> Driven:
+    """Return a system by the name that `experiments.koopman` gives it."""
+    if name.startswith("rotating"):
+        return rotating_ou(n, seed, speed=float(name.split()[1]))
+    if name == "limit cycle":
+        return stuart_landau(n, seed)
+    return jump_cycle(n, seed) if name == "jumps" else noisy_logistic(n, seed)
+
+
+def errors(rates: np.ndarray, system: Driven, n_rates: int) -> list[float]:
+    """Return the distance of each leading exact rate to the nearest estimate, each estimate used once."""
+    left, found = np.asarray(rates, dtype=complex), []
+    left = left[np.isfinite(left)]
+    for exact in system.rates[:n_rates]:
+        distances = np.abs(left - exact)
+        found.append(float(distances.min()) if len(left) else np.inf)
+        left = np.delete(left, distances.argmin()) if len(left) else left
+    return found
+
+
+def lorenz(n: int, time_step: float = 0.01) -> np.ndarray:
+    """Return frames of Lorenz's system of 1963 on its attractor."""
+
+    def force(_: float, x: np.ndarray) -> list[float]:
+        return [10 * (x[1] - x[0]), x[0] * (28 - x[2]) - x[1], x[0] * x[1] - 8 / 3 * x[2]]
+
+    times = 10 + time_step * np.arange(n)
+    return solve_ivp(force, (0, times[-1]), [1.0, 1.0, 1.0], t_eval=times, rtol=1e-9, atol=1e-9).y.T
+
+
+def van_der_pol(n: int, seed: int, noise: float = 0.1, time_step: float = 0.1) -> np.ndarray:
+    """Return frames of van der Pol's oscillator with noise in the velocity."""
+    rng, inner, x, v = np.random.default_rng(seed), 20, 1.0, 0.0
+    dt, frames = time_step / inner, np.empty((n, 2))
+    for t, kicks in enumerate(np.sqrt(2 * noise * dt) * rng.normal(size=(n, inner))):
+        for kick in kicks:
+            x, v = x + v * dt, v + ((1 - x * x) * v - x) * dt + kick
+        frames[t] = x, v
+    return frames
+
+
+def elnino(window: int = 6) -> np.ndarray:
+    """Return windows of monthly anomalies of the sea surface temperature off Peru, 1950 to 2010."""
+    from statsmodels.datasets import elnino as stored
+
+    temperature = stored.load_pandas().data.iloc[:, 1:].to_numpy()
+    anomaly = ((temperature - temperature.mean(axis=0)) / temperature.std(axis=0)).ravel()
+    return np.lib.stride_tricks.sliding_window_view(anomaly, window)[:, ::-1]
+
+
+def digit_cycle(seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return images of handwritten digits 0, 1, …, 9, 0, … in turn, each used once, and the digits."""
+    from sklearn.datasets import load_digits
+
+    data, rng = load_digits(), np.random.default_rng(seed)
+    of_each = [rng.permutation(np.flatnonzero(data.target == digit)) for digit in range(10)]
+    n = min(map(len, of_each))
+    rows = np.column_stack([rows[:n] for rows in of_each]).ravel()
+    return data.data[rows] / 16, data.target[rows]
+
+
+def series(name: str, seed: int) -> tuple[np.ndarray, np.ndarray, Callable[[np.ndarray], np.ndarray]]:
+    """Return training frames, later frames to be forecast, and the observables as a function of frames."""
+    if name == "digits":
+        X = digit_cycle(seed)[0]
+        return X[:1200], X[1200:], lambda frames: frames
+    if name == "El Niño":
+        X = np.ascontiguousarray(elnino())
+        return X[:500], X[500:], lambda frames: frames[:, :1]
+    X = lorenz(10_000) if name == "Lorenz-63" else van_der_pol(6_000, seed)
+    return X[:5_000], X[5_000:], lambda frames: frames
+
+
+def forecast_errors(
+    name: str, forecasts: np.ndarray, train: np.ndarray, test: np.ndarray, steps: Sequence[int]
+) -> list[float]:
+    """Return root mean square errors in standard deviations of the observables; for digits, shares of right ones.
+
+    `forecasts` (n_steps, n_test, m) are made from every test frame.
+    """
+    if name == "digits":
+        from sklearn.svm import SVC
+
+        classes = np.arange(len(train)) % 10
+        judge = SVC().fit(train, classes)
+        digits = (len(train) + np.arange(len(test))) % 10
+        return [float(np.mean(judge.predict(f) == (digits + k) % 10)) for f, k in zip(forecasts, steps, strict=True)]
+    m = forecasts.shape[2]
+    spread = train[:, :m].std(axis=0)
+    return [
+        float(np.sqrt(np.mean(((f[:-k] - test[k:, :m]) / spread) ** 2))) for f, k in zip(forecasts, steps, strict=True)
+    ]

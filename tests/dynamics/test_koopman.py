@@ -1,13 +1,16 @@
 """Koopman spectra against closed forms: transition counts, rotating Ornstein–Uhlenbeck processes, a limit cycle."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
 
 import kdmaps
+from commands import run
 from experiments.driven import noisy_logistic, rotating_ou, stuart_landau
 from kdmaps.dynamics import koopman
 from kdmaps.exceptions import UnreliableModesWarning
+from kdmaps.plotting import plot_koopman, plot_phases
 from kdmaps.utils.warn import muted
 
 
@@ -180,3 +183,31 @@ def test_errors(spiral, model):
         koopman(model).modes(spiral.X)
     with pytest.raises(ValueError, match="values"):
         koopman(model).modes(spiral.X[:7], spiral.X)
+
+
+def test_command_and_report(spiral, tmp_path):
+    pd.DataFrame(spiral.X[:2000], columns=["x", "y"]).to_csv(tmp_path / "data.csv", index=False)
+    options = ("--kernel", "gaussian", "--bandwidth", 6, "--lambda", 1e-4, "--features", 60, "--modes", 2)
+    time = ("--lag", 1, "--time-step", 0.1, "--no-reversible", "--resamples", 40)
+    result = run("fit", tmp_path / "data.csv", *options, *time, "--out", tmp_path / "out")
+    assert result.exit_code == 0, result.output
+    assert "angular frequency" in result.stdout
+    page = (tmp_path / "out" / "report.html").read_text()
+    k = koopman(kdmaps.load(tmp_path / "out" / "model.npz"))
+    assert f"{k.periods[0]:.4g}" in page
+    assert "angular frequency" in page
+    assert "Phase of eigenfunction 1" in page
+    wrong = run("fit", tmp_path / "data.csv", "--no-reversible")
+    assert wrong.exit_code == 2
+    assert "--lag" in wrong.output
+
+
+def test_figures(found, spiral):
+    ax = plot_koopman(found, exact=np.exp(0.1 * spiral.rates))
+    offsets = [tuple(part.get_offsets().data[0]) for part in ax.collections]
+    assert (found.eigenvalues[0].real, found.eigenvalues[0].imag) in offsets
+    axes = plot_phases(found, spiral.X[:300])
+    assert len(axes) == 2
+    assert_allclose(axes[0].collections[0].get_array(), np.angle(found.eigenfunctions(spiral.X[:300])[:, 0]))
+    with pytest.raises(ValueError, match="mode"):
+        plot_phases(found, spiral.X[:300], axes=axes[:1])

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from kdmaps.cli._reading import Samples
     from kdmaps.diagnostics.independence import IndependentModes
-    from kdmaps.dynamics import Validation
+    from kdmaps.dynamics import Koopman, Validation
     from kdmaps.uncertainty import Uncertainty
 
 #: A lag in rows, or in a unit of time; powers of ten of the units in seconds.
@@ -57,6 +57,14 @@ def fit(
     ] = None,
     time_step: Annotated[float | None, option(TRAJECTORY, "Time between rows, with --lag.", min=0, metavar="T")] = None,
     unit: Annotated[str | None, option(TRAJECTORY, "Unit of the time step, such as ps.", metavar="UNIT")] = None,
+    reversible: Annotated[
+        bool,
+        rare(
+            TRAJECTORY,
+            "With --lag: whether the system is in equilibrium; if not, its oscillations are found too.",
+            "--reversible/--no-reversible",
+        ),
+    ] = True,
     ordered: Annotated[
         bool | None,
         rare(
@@ -112,6 +120,7 @@ def fit(
     require(regularization != 0, "--lambda", "give a positive number, or omit it to search for one.")
     require(resamples == 0 or resamples >= MIN_RESAMPLES, "--resamples", f"give 0, or {MIN_RESAMPLES} or more.")
     _check_time(lag, time_step, unit, files)
+    require(reversible or lag is not None, "--no-reversible", "oscillations need a trajectory: add --lag.")
     require(not structures or files.topology is not None, "--structures", "frames need a trajectory: add --topology.")
     from kdmaps.cli._reading import read_samples
     from kdmaps.data import make_writer
@@ -143,6 +152,7 @@ def fit(
         "random_state": seed,
         "lag": _lag(lag, step, unit),
         "time_step": 1.0 if lag is None else step,
+        **({} if reversible else {"reversible": False}),
         **({} if basis == "auto" else {"basis": basis}),
         **({} if rates == "ritz" else {"rates": rates}),
     }
@@ -280,11 +290,12 @@ def _estimator(
 
 
 class _Findings(NamedTuple):
-    """Modes at the samples, error bars, tests of the lag, new coordinates; warnings about data and modes."""
+    """Modes at the samples, error bars, tests of the lag, eigenvalues, new coordinates; warnings."""
 
     modes: np.ndarray
     uncertainty: Uncertainty | None
     tests: Validation | None
+    spectrum: Koopman | None
     independence: IndependentModes | None
     of_data: list[str]
     of_modes: list[str]
@@ -295,12 +306,12 @@ def _find(estimator: Any, samples: Samples, resamples: int, seed: int, independe
     import numpy as np
 
     from kdmaps.diagnostics.independence import independent_modes
-    from kdmaps.dynamics import validate
+    from kdmaps.dynamics import koopman, validate
     from kdmaps.exceptions import DataWarning
     from kdmaps.uncertainty import bootstrap
     from kdmaps.utils.progress import stage
 
-    uncertainty, tests, source = None, None, samples.source
+    uncertainty, tests, spectrum, source = None, None, None, samples.source
     raised: dict[str, type[Warning]] = {}
 
     def record(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
@@ -317,8 +328,12 @@ def _find(estimator: Any, samples: Samples, resamples: int, seed: int, independe
         warnings.showwarning = record
         estimator.fit(source, **given)
         if resamples:
-            options: dict[str, Any] = {"n_resamples": resamples, "random_state": seed, "progress": True}
-            uncertainty = bootstrap(estimator, source, **given, **options)
+            bars: dict[str, Any] = {"n_resamples": resamples, "random_state": seed, **given}
+            if estimator.right_modes_ is None:
+                uncertainty = bootstrap(estimator, source, progress=True, **bars)
+            else:
+                with stage("error bars", True):
+                    spectrum = koopman(estimator, source, **bars)
         modes = np.asarray(estimator.transform(source))
         with suppress(ValueError), stage("tests of the lag", estimator.lag_ is not None):  # no lag, or too few frames
             tests = validate(estimator, source, **given)
@@ -327,7 +342,7 @@ def _find(estimator: Any, samples: Samples, resamples: int, seed: int, independe
         raised.pop(str(choice.why_not_flat), None)
     data = [text for text, category in raised.items() if issubclass(category, DataWarning)]
     new = independent_modes(modes, sample_weight=samples.weight, random_state=seed) if independent else None
-    return _Findings(modes, uncertainty, tests, new, data, [text for text in raised if text not in data])
+    return _Findings(modes, uncertainty, tests, spectrum, new, data, [text for text in raised if text not in data])
 
 
 def _show(estimator: Any, samples: Samples, findings: _Findings, unit: str | None, details: bool) -> None:
@@ -343,6 +358,9 @@ def _show(estimator: Any, samples: Samples, findings: _Findings, unit: str | Non
     say(summary.verdict(count_states(states), len(warned)), "bold yellow" if warned else "bold green")
     print_table(summary.columns, summary.rows)
     say(in_options(summary.time_unit))
+    if findings.spectrum is not None:
+        print_table(*findings.spectrum.cells())
+        say("Eigenvalues of the Koopman operator as rates: conjugate pairs oscillate. Units as above.")
     of_lag = [] if summary.lag is None else lag_sentences(summary, findings.tests)
     if details:
         if findings.tests is not None:
@@ -402,6 +420,7 @@ def _page(estimator: Any, files: Files, samples: Samples, findings: _Findings, u
         uncertainty=findings.uncertainty,
         unit=unit,
         validation=findings.tests,
+        koopman=findings.spectrum,
         independence=findings.independence,
         warnings=[*findings.of_data, *findings.of_modes],
         notes=notes,

@@ -1,6 +1,7 @@
 """Figures. Every function draws on Axes and returns them; matplotlib is imported only when one is called."""
 
 from kdmaps.plotting._free_energy import plot_free_energy
+from kdmaps.plotting._koopman import plot_koopman, plot_phases
 from kdmaps.plotting._modes import (
     plot_chapman_kolmogorov,
     plot_embedding,
@@ -29,10 +30,12 @@ __all__ = [
     "plot_history",
     "plot_implied_timescales",
     "plot_independence",
+    "plot_koopman",
     "plot_lag_comparison",
     "plot_landscape",
     "plot_modes",
     "plot_modes_in_time",
+    "plot_phases",
     "plot_regularization_map",
     "plot_relevance",
     "plot_residuals",

@@ -14,7 +14,7 @@ import numpy as np
 from kdmaps import plotting
 from kdmaps.diagnostics.independence import IndependentModes
 from kdmaps.diagnostics.relevance import Relevance
-from kdmaps.dynamics import ChapmanKolmogorov, Validation
+from kdmaps.dynamics import ChapmanKolmogorov, Koopman, Validation
 from kdmaps.summary import FitSummary
 
 if TYPE_CHECKING:
@@ -180,6 +180,23 @@ def _chapman(test: ChapmanKolmogorov, unit: str | None) -> Markup:
     text = "Chapman–Kolmogorov test: predicted and estimated autocorrelation of every mode"
     height = SIZE[1] if n_rows == 1 else 1.75 * n_rows + 0.4
     return svg(draw, text, "chapman", shape=(n_rows, columns), size=(SIZE[0], height))
+
+
+def spectrum_figure(found: Koopman) -> Markup:
+    """Draw eigenvalues in the complex plane."""
+    return svg(lambda ax: plotting.plot_koopman(found, ax=ax), "Eigenvalues in the complex plane", "koopman")
+
+
+def phase_figure(phases: np.ndarray, coordinates: dict[str, np.ndarray]) -> Markup:
+    """Draw phases over one or two coordinates."""
+    names, columns = list(coordinates), [*coordinates.values(), phases][:2]
+
+    def draw(ax: Any) -> None:
+        points = ax.scatter(*columns, c=phases, cmap="twilight", vmin=-np.pi, vmax=np.pi, s=4, lw=0, rasterized=True)
+        ax.set(xlabel=names[0], ylabel=names[1] if len(names) == 2 else "phase")
+        ax.figure.colorbar(points, ax=ax, label="phase")
+
+    return svg(draw, f"Phase over {' and '.join(names)}", "phase", size=MODE_SIZE)
 
 
 def series_figure(series: np.ndarray, summary: FitSummary) -> Markup:

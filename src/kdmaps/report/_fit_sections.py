@@ -9,6 +9,7 @@ import numpy as np
 
 from kdmaps.certificates import Certificate, cv_consistency
 from kdmaps.data.correlation import trajectories_of
+from kdmaps.data.sources import ArraySource
 from kdmaps.report import _figures as figures
 from kdmaps.report._points import MAX_COLUMNS, explorer
 from kdmaps.report._program import fingerprint, program, show_argument
@@ -16,6 +17,7 @@ from kdmaps.report._subject import ENERGY_SAMPLES, MODE_SAMPLES, Subject
 from kdmaps.report.sections import Beside, Code, Explorer, Figure, Heading, Items, Section, Table, Text
 from kdmaps.report.text import count_states, implied_table, lag_sentences, passage_table, state_sentences, state_table
 from kdmaps.summary import describe_independence, list_relevant
+from kdmaps.utils.warn import muted
 
 #: Largest number of consecutive frames in the figure of modes against time.
 SERIES_FRAMES = 20_000
@@ -143,6 +145,31 @@ def trajectory(subject: Subject) -> Section | None:
         ]
     drawn = [Figure(picture, caption) for picture, caption in figures.lag_figures(summary, tests)]
     return Section("dynamics", "Trajectory", f"Lag: {summary.lag_time}.", [*blocks, Beside(drawn)])
+
+
+def oscillations(subject: Subject) -> Section | None:
+    """Eigenvalues of the Koopman operator, and phases of oscillating eigenfunctions."""
+    found = subject.koopman
+    if found is None:
+        return None
+    rows, turning = subject.random_rows(MODE_SAMPLES), np.flatnonzero(found.rates.imag > 0)
+    drawn = [Figure(figures.spectrum_figure(found), "Eigenvalues after one lag and their resamples; unit circle.")]
+    if turning.size:
+        coordinates = {name: column[rows] for name, column in subject.coordinates().items()}
+        with muted():
+            values = found.eigenfunctions(ArraySource(np.asarray(subject.X[rows])))[:, turning[0]]
+        caption = f"Phase of eigenfunction {turning[0] + 1} over the samples, from -π to π."
+        drawn.append(Figure(figures.phase_figure(np.angle(values), coordinates), caption))
+    period = (
+        "No eigenvalue oscillates." if not turning.size else f"Longest lasting period: {found.periods[turning[0]]:.4g}."
+    )
+    text = (
+        "The system is not assumed to be in equilibrium: eigenvalues of the Koopman operator are complex. Rates are "
+        "ln λ over the lag. The folds agree on an eigenfunction if it is 1 without each block of frames; the residual "
+        "is the predictable part that λψ misses."
+    )
+    table = Table("eigenvalues", *found.cells())
+    return Section("oscillations", "Oscillations", period, [table, Beside(drawn), Text(text)])
 
 
 def states(subject: Subject) -> Section | None:
@@ -299,6 +326,7 @@ SECTIONS: tuple[Callable[[Subject], Section | None], ...] = (
     times,
     energy,
     trajectory,
+    oscillations,
     states,
     passages,
     inputs,

@@ -10,11 +10,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
+from kdmaps import dynamics
 from kdmaps.certificates import Certificate
 from kdmaps.data import ArraySource, Source, gather
 from kdmaps.data.inputs import join_trajectories
 from kdmaps.diagnostics.independence import IndependentModes
-from kdmaps.dynamics import Validation, validate
+from kdmaps.dynamics import Koopman, Validation, validate
 from kdmaps.estimators.transformer import ModeTransformer
 from kdmaps.report._fit_sections import SECTIONS
 from kdmaps.report._subject import Subject, checked_draw, checked_names
@@ -71,6 +72,7 @@ def render_report(
     title: str = "Slow modes",
     unit: str | None = None,
     validation: Validation | None = None,
+    koopman: Koopman | None = None,
     feature_names: Sequence[str] | None = None,
     command: str | None = None,
     reading: str | None = None,
@@ -103,6 +105,8 @@ def render_report(
         Unit of the time step between frames, for a model with a lag.
     validation : kdmaps.dynamics.Validation, optional
         Tests of the lag, for a model with a lag. By default they are computed.
+    koopman : kdmaps.dynamics.Koopman, optional
+        Eigenvalues of a model fitted with `reversible=False`. By default they are computed.
     feature_names : sequence of str, optional
         Names of the columns of X, if X has none.
     command : str, optional
@@ -134,9 +138,12 @@ def render_report(
         with suppress(ValueError), muted():  # without a lag, equilibrium or enough frames there are no tests
             tests = validate(model, ArraySource(X), groups=groups, sample_weight=weight)
     summary = summarise(model, unit=unit, uncertainty=uncertainty, tests=tests)
+    if summary.directed and koopman is None:
+        with suppress(ValueError), muted():  # too few frames for blocks
+            koopman = dynamics.koopman(model, ArraySource(X), groups=groups, sample_weight=weight)
     subject = Subject(
         model, X, names, weight, groups, checked_draw(draw, len(X)), summary, tests, independence, certificates,
-        command, reading, max_points,
+        command, reading, max_points, koopman,
     )  # fmt: skip
     shown = summary.warnings if warnings is None else warnings
     return render_page(

@@ -16,6 +16,7 @@ from kdmaps.diagnostics.independence import IndependentModes
 from kdmaps.diagnostics.relevance import Relevance, relevance
 from kdmaps.dynamics import (
     CoarseStates,
+    Koopman,
     PassageTimes,
     Validation,
     mean_first_passage_times,
@@ -48,6 +49,7 @@ class Subject:
     command: str | None
     reading: str | None
     max_points: int  # in interactive figures
+    koopman: Koopman | None = None  # of a model out of equilibrium
 
     def modes_at(self, rows: Any) -> np.ndarray:
         """Return the modes at training samples, of which the fit has warned if necessary."""
