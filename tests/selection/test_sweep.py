@@ -309,3 +309,16 @@ def test_modes_of_a_few_rows_come_last_in_a_grid():
     assert equal.best_index_ == np.flatnonzero(~few)[0]
     assert equal.cv_results_["rank_selection_score"][few].min() > np.count_nonzero(~few) - 1
     assert not any(c.few_rows for c in paper.search_result_.candidates)  # the protocol of the paper is unchanged
+
+
+@pytest.mark.parametrize("scoring", ["rayleigh", "eigsum", "gap"])
+def test_scores_of_the_paper_are_guarded_from_coarse_to_fine(scoring):
+    X = np.random.default_rng(0).standard_normal((200, 2))
+    X[:4] = 6 + 0.1 * X[:4]  # enough for the folds to agree on their mode
+    settings = {"families": ("gaussian",), "cv": 2, "n_features": 60, "random_state": 0}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = kdmaps.KernelSearchCV(1, scoring=scoring, **settings).fit(X).search_result_
+    few = [c for c in found.candidates if c.few_rows]
+    assert max(c.value for c in few) > found.best.value  # they would win by the score alone
+    assert not found.best.few_rows

@@ -25,7 +25,7 @@ from kdmaps.selection.cross_fit import CrossFit, cross_fit, rough_cross_fit, see
 from kdmaps.selection.folds import Folds, is_free, make_folds, splits_at, united
 from kdmaps.selection.grid import rate_unit
 from kdmaps.selection.plan import FitSpec, SearchPlan
-from kdmaps.selection.scores import PAPER_SCORINGS, Score, pooled_ritz_timescales
+from kdmaps.selection.scores import Score, pooled_ritz_timescales
 from kdmaps.selection.training import TYPICAL_SAMPLES, KernelOf, Training, fit_by_fold
 from kdmaps.spectrum.directed import modes_of
 from kdmaps.spectrum.iteration import CLOSE_STEPS, LAGGED_BOUND, LAGGED_STEPS
@@ -66,6 +66,7 @@ class SearchData:
     fit: FitSpec  # with cv="auto" replaced by folds
     seed: int
     bases: tuple[BasisSpec, ...]  # with the method by which landmarks are selected
+    guarded: bool  # whether modes that rest on a few rows come last
 
     @classmethod
     def gather(cls, source: Source, weight: np.ndarray | None, groups: Any, plan: SearchPlan, seed: int) -> SearchData:
@@ -89,7 +90,7 @@ class SearchData:
         chosen = spec.landmarks if spec.basis == "landmarks" else None
         folds = make_folds(splits, searched, weight, n_components, chosen)
         complete = len(rows) == source.n_samples
-        settings = (folds, spec, second, fit, seed, plan.bases)
+        settings = (folds, spec, second, fit, seed, plan.bases, plan.guarded)
         return cls(searched, rows, complete, weight, form, whole_form, preview, median, *settings)
 
     def spec(self, basis: str) -> BasisSpec:
@@ -287,7 +288,7 @@ class SearchData:
             else _scored(label, basis.kernel, lam, fit, scoring, share)
             for lam, fit in zip(lambdas, fits, strict=True)
         ]
-        if isinstance(self.form, EnergyForm) and scoring not in PAPER_SCORINGS:
+        if isinstance(self.form, EnergyForm) and self.guarded:
             checked = [i for i, c in enumerate(found) if (c.agreed if screened else not c.rejected)]
             modes = [fits[i].coefficients for i in checked]  # type: ignore[union-attr]
             modes = modes if frame is None else [frame @ own for own in modes]

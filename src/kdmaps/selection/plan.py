@@ -16,7 +16,7 @@ from kdmaps.forms.engines import check_engine
 from kdmaps.forms.lagged import LaggedForm
 from kdmaps.selection.folds import FOLDS, REPEATS, BlockedKFold, is_auto, resolve_cv
 from kdmaps.selection.grid import bandwidth_grid, kernels_of, regularization_grid
-from kdmaps.selection.scores import make_scoring
+from kdmaps.selection.scores import PAPER_SCORINGS, make_scoring
 from kdmaps.spectrum.clock import Clock
 from kdmaps.utils.validation import check_count, check_positive_integer, check_positive_number
 
@@ -127,6 +127,11 @@ class SearchPlan:
     checkpoint: Any
     progress: bool
     random_state: Any
+
+    @property
+    def guarded(self) -> bool:
+        """True if modes that rest on a few rows come last; the paper's grids of its own scores have no such rule."""
+        return self.adaptive or self.scoring not in PAPER_SCORINGS
 
     @property
     def adaptive(self) -> bool:

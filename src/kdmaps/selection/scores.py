@@ -317,7 +317,7 @@ SCORINGS: dict[str, Callable[[CrossFit], Score]] = {
     "gap": mean_over_folds(gap),
 }
 #: The scores of the paper, whose protocol has no other criterion.
-PAPER_SCORINGS = tuple(SCORINGS[name] for name in ("rayleigh", "eigsum", "gap"))
+PAPER_SCORINGS = ("rayleigh", "eigsum", "gap")
 #: Scores of pairs of frames.
 LAGGED_SCORINGS: dict[str, Callable[[CrossFit], Score]] = {
     "vamp1": select_by_autocorrelation(1),
