@@ -346,3 +346,15 @@ def test_earlier_results_are_kept_unless_forced(tmp_path):
     assert (tmp_path / "out" / "model.npz").read_bytes() == before
     assert run(*command, "--modes", 1).exit_code == 0
     assert len(kdmaps.load(tmp_path / "out" / "model.npz").rates_) == 1
+
+
+def test_features_are_a_number_or_auto(data):
+    options = ("fit", data / "samples.npy", "--modes", 2, "--resamples", 0, "--out", data / "out")
+    kernel = ("--kernel", "gaussian", "--bandwidth", 3)
+    result = run(*options, *kernel, "--features", "auto")
+    assert result.exit_code == 0, result.output
+    assert kdmaps.load(data / "out" / "model.npz").n_features == 300
+    for wrong in (("--features", "many"), ("--features", "1"), (*kernel, "--lambda", 0.1, "--features", "auto")):
+        result = run(*options, *wrong)
+        assert result.exit_code == 2
+        assert "--features" in result.output

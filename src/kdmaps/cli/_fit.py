@@ -82,7 +82,9 @@ def fit(
         float | None, rare(KERNEL, "Regularization λ. (default: searched)", "--lambda", min=0)
     ] = None,
     basis: Annotated[str, rare(KERNEL, f"Basis functions: {', '.join(BASES)}. PLUMED input needs fourier.")] = "auto",
-    features: Annotated[int, rare(KERNEL, "Number of basis functions.", min=2)] = 300,
+    features: Annotated[
+        str, rare(KERNEL, "Number of basis functions; auto: more than 300 if that raises the score.", metavar="N|auto")
+    ] = "300",
     rates: Annotated[
         str, rare(KERNEL, f"Samples that rates come from: {RATES[0]} (all) or {RATES[1]} (held-out).")
     ] = "ritz",
@@ -119,6 +121,7 @@ def fit(
     require(bandwidth != 0, "--bandwidth", "give a positive number, or omit it to search for one.")
     require(regularization != 0, "--lambda", "give a positive number, or omit it to search for one.")
     require(resamples == 0 or resamples >= MIN_RESAMPLES, "--resamples", f"give 0, or {MIN_RESAMPLES} or more.")
+    n_features = _features(features, searched=None in (bandwidth, regularization) or kernel == "auto")
     _check_time(lag, time_step, unit, files)
     require(reversible or lag is not None, "--no-reversible", "oscillations need a trajectory: add --lag.")
     require(not structures or files.topology is not None, "--structures", "frames need a trajectory: add --topology.")
@@ -140,13 +143,13 @@ def fit(
     )
     samples = read_samples(files, timed=lag is not None)
     say(f"{files.name}, {samples.describe()}")
-    _check_modes(modes, features, len(samples.X))
+    _check_modes(modes, n_features, len(samples.X))
     time = None if keep_columns else find_time(samples.X, samples.group, samples.names)
     if time is not None:
         raise ValueError(f"{time} To fit it as a coordinate, add --keep-columns.")
     step, unit = _step(samples, time_step, files.stride, unit)
     settings = {
-        "n_features": features,
+        "n_features": n_features,
         "diffusion": samples.diffusion,
         "cv": _folds(samples, ordered) if lag is None else "auto",
         "random_state": seed,
@@ -229,7 +232,17 @@ def _check_time(lag: str | None, time_step: float | None, unit: str | None, file
     )
 
 
-def _check_modes(modes: int, features: int, n_samples: int) -> None:
+def _features(text: str, searched: bool) -> int | str:
+    """Return the number of features that an option gives."""
+    if text == "auto":
+        require(searched, "--features", "auto needs a search; give a number, or omit --kernel or --lambda.")
+        return text
+    known = text.isdecimal() and int(text) >= 2
+    require(known, "--features", f"{text!r} is neither auto nor a number of at least 2.")
+    return int(text)
+
+
+def _check_modes(modes: int, features: int | str, n_samples: int) -> None:
     """Raise an error for more modes than the samples or the features determine."""
     require(
         modes < n_samples,
@@ -237,7 +250,7 @@ def _check_modes(modes: int, features: int, n_samples: int) -> None:
         f"{n_samples} samples do not determine {modes} modes; each needs hundreds. Use fewer, such as --modes 4.",
     )
     require(
-        modes <= features,
+        isinstance(features, str) or modes <= features,
         "--modes",
         f"{modes} modes need as many features, here {features}; use fewer, or increase --features.",
     )

@@ -72,8 +72,10 @@ class AdaptiveDiffusionMap(SearchedModes):
         manifold (`kdmaps.TangentDiffusion`). Not with a lag.
     basis : {"auto", "fourier", "landmarks", "random-phase"}, default="auto"
         Basis functions; "auto" compares random Fourier features with kernel functions at landmarks.
-    n_features : int, default=300
-        Number p of basis functions.
+    n_features : int or "auto", default=300
+        Number p of basis functions. "auto" searches with 300 and doubles their number for the final fit as long as the
+        held-out score of the chosen kernel rises by more than the standard error of the difference, up to a quarter of
+        the samples searched; `best_params_` has the result.
     metric_rounds : int, default=5
         Maximum number of metric updates; 0 for none. Needs more than one input, and a search from coarse to fine.
     refine : bool, str or mapping, default=True
@@ -113,15 +115,19 @@ class AdaptiveDiffusionMap(SearchedModes):
     lag_choice_ : kdmaps.dynamics.ImpliedTimescales or None
         The time scales that determined the lag, for `lag="auto"`.
     best_score_ : float
-        Held-out score of the best candidate of the search: the mean over the folds.
+        Held-out score of the best candidate of the search: the mean over the folds. Test samples are not part of what
+        it is made of; they take part only in the choice among candidates. A refinement does not change it.
     best_params_ : dict
         Arguments of `KernelDiffusionMap` for the choice.
     best_estimator_ : KernelDiffusionMap
         The choice, fitted on all samples.
     refinement_ : kdmaps.learn.Refinement or None
-        Result of the refinement; `refinement_.preferred` is True if it was kept.
+        Result of the refinement; `refinement_.preferred` is True if it was kept. If the modes hardly change
+        (`refinement_.exchanged` ≤ 0.15), its scores are those of the descent, which has used the test samples;
+        otherwise the bandwidths were refined on the training samples of each fold.
     fold_agreement_ : float
-        Mean squared cosine between the mode spaces of the folds and of all samples, for the choice.
+        Mean squared cosine between the mode spaces of the folds and of all samples, for the choice: after a
+        refinement, for the refined kernel as scored there.
     search_result_, cv_results_, best_index_, best_selection_score_, certainty_, extensions_, edges_ :
         The search, as in `KernelSearchCV`.
     suggested_n_components_, relevance_, relevance_details_ :
@@ -149,7 +155,7 @@ class AdaptiveDiffusionMap(SearchedModes):
         reversible: bool = True,
         diffusion: DiffusionLike = None,
         basis: str = "auto",
-        n_features: int = 300,
+        n_features: int | str = 300,
         metric_rounds: int = 5,
         refine: bool | str | Mapping[str, float] = True,
         cv: Any = "auto",
@@ -165,7 +171,7 @@ class AdaptiveDiffusionMap(SearchedModes):
         self.reversible = reversible
         self.diffusion = diffusion
         self.basis = basis
-        self.n_features = n_features
+        self.n_features: Any = n_features
         self.metric_rounds = metric_rounds
         self.refine = refine
         self.cv = cv

@@ -35,6 +35,7 @@ from kdmaps.learn import Refinement
 from kdmaps.selection.candidate import Candidate
 from kdmaps.selection.cross_fit import FoldFit
 from kdmaps.selection.evaluation import SearchData
+from kdmaps.selection.features import with_more_features
 from kdmaps.selection.grid import BANDWIDTH_RANGE
 from kdmaps.selection.plan import FitSpec, SearchPlan
 from kdmaps.selection.result import Search, SearchResult
@@ -113,6 +114,9 @@ def search_modes(
         refinement = refined[0]
         if refinement.preferred:
             chosen, found = refinement.candidate, refined[1]
+    if plan.more_features:
+        with stage("number of features", plan.progress):
+            found, chosen = with_more_features(found, chosen, plan)
     data, moments = found.data, found.moments
     landmarks = getattr(moments.basis, "landmarks", plan.basis.landmarks)
     model = _model(plan, data, chosen, landmarks)
@@ -240,8 +244,10 @@ class KernelSearchCV(SearchedModes):
         compares Fourier features with landmarks; in a grid it is "fourier". Landmarks are
         selected from the training samples of each fold, at most a quarter as many as samples; the final fit selects
         up to `n_features` of all samples.
-    n_features : int, default=300
-        Number p of basis functions.
+    n_features : int or "auto", default=300
+        Number p of basis functions. "auto" searches with 300 and doubles their number for the final fit as long as the
+        held-out score of the chosen kernel rises by more than the standard error of the difference, up to a quarter of
+        the samples searched; `best_params_` has the result.
     sampling : {"sobol", "orthogonal", "iid"}, default="sobol"
         Sampling of the frequencies of Fourier features.
     landmarks : {"kmeans", "uniform", "greedy"} or array-like of shape (p, d), default="kmeans"
@@ -287,7 +293,7 @@ class KernelSearchCV(SearchedModes):
     best_index_ : int
         Position of the chosen candidate in `cv_results_`.
     best_score_ : float
-        Its `mean_test_score`.
+        Its `mean_test_score`, with `n_features="auto"` before the number of features is raised.
     best_selection_score_ : float
         Its `selection_score`.
     best_estimator_ : KernelDiffusionMap
@@ -347,7 +353,7 @@ class KernelSearchCV(SearchedModes):
         scoring: str | Callable[[FoldFit], float] = "auto",
         max_search_samples: str | int | None = "auto",
         basis: str = "auto",
-        n_features: int = 300,
+        n_features: int | str = 300,
         sampling: str = "sobol",
         landmarks: str | ArrayLike = "kmeans",
         center: bool = True,
@@ -374,7 +380,7 @@ class KernelSearchCV(SearchedModes):
         self.scoring = scoring
         self.max_search_samples: Any = max_search_samples
         self.basis = basis
-        self.n_features = n_features
+        self.n_features: Any = n_features
         self.sampling = sampling
         self.landmarks = landmarks
         self.center = center
@@ -415,8 +421,9 @@ class KernelSearchCV(SearchedModes):
 
     def _plan(self) -> SearchPlan:
         names = ("families", "bandwidths", "bandwidth_range", "regularizations", "max_extensions")
+        auto, basis = isinstance(self.n_features, str) and self.n_features == "auto", spec_of(BasisSpec, self)
         return SearchPlan(
-            basis=spec_of(BasisSpec, self),
+            basis=replace(basis, n_features=BasisSpec.n_features) if auto else basis,
             fit=spec_of(FitSpec, self),
             **{name: getattr(self, name) for name in names},
             scoring=chosen_scoring(self.scoring, self.lag),
@@ -426,4 +433,5 @@ class KernelSearchCV(SearchedModes):
             checkpoint=self.checkpoint,
             progress=self.progress,
             random_state=self.random_state,
+            more_features=auto,
         )

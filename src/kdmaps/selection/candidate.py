@@ -80,6 +80,7 @@ class Candidate:
     basis: str = "fourier"
     stage: Stage = Stage.EXACT
     origin: Recipe | None = None  # the modes that define the metric of the kernel
+    n_features: int | None = None  # if it differs from the settings of the search
     few_rows: bool = False  # a few rows carry the variance and the energy of a mode
 
     @property
@@ -128,7 +129,9 @@ class Candidate:
     @property
     def params(self) -> dict[str, Any]:
         """Arguments that make `KernelDiffusionMap` fit this candidate."""
-        settings = {"regularization": self.regularization, "basis": self.basis}
+        settings: dict[str, Any] = {"regularization": self.regularization, "basis": self.basis}
+        if self.n_features is not None:
+            settings["n_features"] = self.n_features
         if self.bandwidth is None or isinstance(self.kernel, Metric):
             return {"kernel": self.kernel, **settings}
         return {"kernel": self.label, "bandwidth": self.bandwidth, **settings}

@@ -98,7 +98,7 @@ def coarse_to_fine(data: SearchData, plan: SearchPlan, run: Run) -> tuple[Candid
         trials = _metric_round(limits, leader, root, data.median, first=number == 0)
         tried = run(trials, f"metric {number + 1}")
         challenger = _refined_leaders(tried, limits, run, METRIC_FINALISTS, METRIC_CLIMBS)[0]
-        if not _is_better(challenger, leader):
+        if not is_better(challenger, leader):
             break
         leader = challenger
         rounds.append(challenger)
@@ -124,7 +124,7 @@ def _final(finalists: list[Candidate], rounds: list[Candidate], limits: SearchRa
 
     best = best_of(finalists)
     for challenger in (best_of([c]) for c in rounds):
-        best = challenger if _is_better(challenger, best) else best
+        best = challenger if is_better(challenger, best) else best
     return best
 
 
@@ -136,7 +136,7 @@ def _with_waves(best: Candidate, limits: SearchRange, run: Run) -> Candidate:
     lambdas = limits.fine_lambdas(best.regularization)
     found = run([Trial(best.label, best.kernel, "fourier", lambdas, Stage.ALL_FOLDS, best.origin)], "Fourier features")
     other = max(found, key=_order)
-    return best if _is_better(best, other) else other
+    return best if is_better(best, other) else other
 
 
 def edges_of(best: Candidate, limits: SearchRange) -> tuple[str, ...]:
@@ -267,11 +267,11 @@ def _neighbours(best: Candidate, limits: SearchRange) -> list[Trial]:
     ]
 
 
-def _is_better(challenger: Candidate, best: Candidate) -> bool:
-    """Return True if a candidate of another metric replaces the best one.
+def is_better(challenger: Candidate, best: Candidate) -> bool:
+    """Return True if a candidate of another metric, or with more features, replaces the best one.
 
-    Its score has to be higher by more than the standard error of the difference, since the metric was estimated from
-    the samples of the evaluation.
+    Its score has to be higher by more than the standard error of the difference: a metric was estimated from the
+    samples of the evaluation, and more features take more time.
     """
     if challenger.rejected or best.rejected:
         return not challenger.rejected

@@ -134,13 +134,14 @@ class SearchData:
         tensor = [content_digest(block) for block in blocks]
         return content_digest(self.source.shape, settings, arrays, tensor)
 
-    def make_basis(self, kernel: Kernel, basis: str | None = None) -> Basis:
+    def make_basis(self, kernel: Kernel, basis: str | None = None, n_features: int | None = None) -> Basis:
         """Make the basis of a kernel, of all samples of the search."""
-        return self.everything.basis(kernel, self.basis.basis if basis is None else basis, part=1.0)
+        name = self.basis.basis if basis is None else basis
+        return self.everything.with_features(n_features).basis(kernel, name, part=1.0)
 
-    def fold(self, kernel: Kernel, basis: str | None = None) -> FoldedMoments:
+    def fold(self, kernel: Kernel, basis: str | None = None, n_features: int | None = None) -> FoldedMoments:
         """Sum over the samples for one kernel: one pass."""
-        made = self.make_basis(kernel, basis)
+        made = self.make_basis(kernel, basis, n_features)
         sums = self.folds.moments(self.source, self.form, made, self.weight, engine=self.fit.engine)
         return FoldedMoments(made, *sums)
 

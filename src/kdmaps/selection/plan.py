@@ -127,6 +127,7 @@ class SearchPlan:
     checkpoint: Any
     progress: bool
     random_state: Any
+    more_features: bool = False  # for the final fit, if they raise the held-out score
 
     @property
     def guarded(self) -> bool:
@@ -151,6 +152,8 @@ class SearchPlan:
         """Raise a ValueError for settings that are invalid for any data."""
         self.fit.check()
         check_basis(self.basis.basis, (*BASES, "auto"))
+        if isinstance(self.basis.n_features, str):
+            raise ValueError(f'n_features must be a positive integer or "auto", got {self.basis.n_features!r}.')
         for basis in self.bases:
             basis.check(self.fit.n_components)
         make_scoring(self.scoring, self.fit.lag)

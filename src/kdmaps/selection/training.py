@@ -72,6 +72,12 @@ class Training:
             spec = replace(spec, landmarks=self._landmarks[most])
         return spec.make(kernel, self.X, self.X_weight, self.seed)
 
+    def with_features(self, n_features: int | None) -> Training:
+        """Return the same samples with bases of this number of features; metrics of modes stay as they are."""
+        if n_features is None:
+            return self
+        return replace(self, bases=[replace(spec, n_features=n_features) for spec in self.bases], _landmarks={})
+
     def kernel(self, kernel: Kernel, origin: Recipe | None) -> Kernel | None:
         """Return a kernel in the metric of the modes of `origin`; None if the samples do not determine them."""
         root = None if origin is None else self.root(origin)
