@@ -228,3 +228,18 @@ def test_notebook_respects_display_as_text(model):
     with sklearn.config_context(display="text"):
         assert model._repr_mimebundle_() == BaseEstimator._repr_mimebundle_(model)
         assert not hasattr(model, "_repr_html_")
+
+
+def test_cards_of_results(X):
+    """HTML tables for notebooks, with the numbers of the objects."""
+    model = kdmaps.KernelDiffusionMap(2, n_features=40, random_state=0).fit(X)
+    trust = model.trust_._repr_html_()
+    assert f"{int(model.trust_.ok.sum())} of 2 modes pass" in trust
+    assert f"{model.rates_[1]:.4g}</td>" in trust
+    states = kdmaps.dynamics.coarse_states(model.transform(X), 2)
+    assert all(f"{part:.1%}</td>" in states._repr_html_() for part in states.populations)
+    problem = kdmaps.problems.load("dw1d")
+    assert f"{1 / problem.rates(1)[0]:.4g}</td>" in problem._repr_html_()
+    own = model._repr_mimebundle_()["text/html"]
+    assert "<circle" in own
+    assert "checks" in own

@@ -21,6 +21,7 @@ from kdmaps.selection.lag import ImpliedTimescales
 from kdmaps.selection.scores import chosen_scoring
 from kdmaps.spectrum.checks import Check, agreement_check
 from kdmaps.spectrum.modes import Modes
+from kdmaps.utils.notebook import card
 
 #: Quantities that candidates are compared by, for each name of `kdmaps.selection.scores`.
 SCORINGS = {
@@ -443,9 +444,6 @@ def _relevance_sentence(found: Relevance | None) -> list[str]:
 
 
 # --- notebook ---------------------------------------------------------------------------------------------------------
-_CELL = "padding: 0.15em 0.8em; text-align: right; border-bottom: 1px solid rgba(128, 128, 128, 0.4)"
-
-
 class NotebookDisplay:
     """Mixin that adds the summary of a fitted estimator to scikit-learn's diagram of it."""
 
@@ -460,19 +458,29 @@ class NotebookDisplay:
 
 
 def _html(estimator: Any) -> str:
-    """Return time scales, kernel, reasons and warnings as HTML in the surrounding colours; "" before a fit."""
+    """Return verdict, time scales, kernel, reasons and warnings as HTML; "" before a fit."""
     if not hasattr(estimator, "modes_"):
         return ""
     summary = summarise(estimator)
-    head = "".join(f'<th style="{_CELL}">{escape(title)}</th>' for title in summary.columns)
-    body = "".join(
-        "<tr>" + "".join(f'<td style="{_CELL}">{escape(cell)}</td>' for cell in row) + "</tr>" for row in summary.rows
-    )
     why = "".join(f"<li>{escape(reason)}</li>" for reason in summary.reasons)
     warnings = "".join(f"<p>{MARK} {escape(text)}</p>" for text in summary.warnings)
+    details = f"<details><summary>{escape(summary.chosen)}</summary><ul>{why}</ul></details>"
+    return card(summary.verdict(), summary.columns, summary.rows, _picture(summary), details, warnings)
+
+
+def _picture(summary: FitSummary) -> str:
+    """Draw the time scales as points on a logarithmic axis; doubtful ones are hollow."""
+    times = summary.timescales[np.isfinite(summary.timescales) & (summary.timescales > 0)]
+    if len(times) < 2:
+        return ""
+    low, high = np.log(times.min()), np.log(times.max())
+    at = 20 + 260 * (np.log(times) - low) / max(high - low, 1e-9)
+    points = "".join(
+        f'<circle cx="{x:.1f}" cy="14" r="5" stroke="currentColor" fill="{"none" if bad else "currentColor"}"/>'
+        f'<text x="{x:.1f}" y="36" font-size="11" text-anchor="middle" fill="currentColor">{time:.3g}</text>'
+        for x, time, bad in zip(at, times, summary.doubtful, strict=False)
+    )
     return (
-        '<div class="kdmaps-summary" style="font-family: sans-serif; font-size: 0.9em; margin-top: 0.6em">'
-        f'<table style="border-collapse: collapse; margin: 0"><thead><tr>{head}</tr></thead>'
-        f"<tbody>{body}</tbody></table>"
-        f"<details><summary>{escape(summary.chosen)}</summary><ul>{why}</ul></details>{warnings}</div>"
+        '<svg width="300" height="42" role="img" aria-label="Time scales on a logarithmic axis">'
+        f'<line x1="10" y1="14" x2="290" y2="14" stroke="currentColor" opacity="0.4"/>{points}</svg>'
     )

@@ -11,6 +11,7 @@ from kdmaps.diagnostics.evidence import Evidence
 from kdmaps.exceptions import UnreliableModesWarning
 from kdmaps.spectrum.checks import Check, or_fewer
 from kdmaps.utils.frames import aligned
+from kdmaps.utils.notebook import card
 
 #: A rate whose energy is carried by n samples has a relative error of about 1/√n. With 14 its 99 % interval spans a
 #: factor of 2 to either side, e^{2.58/√14} = 2: at most one in a hundred rates that pass should be further off.
@@ -168,14 +169,21 @@ class Trust:
         return [check.warning for check in self.checks if check.failed.any()]
 
     def __repr__(self) -> str:
+        return "\n".join(aligned(self._lines()))
+
+    def _lines(self) -> list[list[str]]:
+        """Return titles, a line for each mode, and the limits; numbers beyond their limit have an exclamation mark."""
         checks, ok = self.checks, self.ok
         lines = [["mode", "rate", *(check.name for check in checks), ""]]
         for k, rate in enumerate(self.rates):
             cells = [f"{check.values[k]:.3g}{'!' if check.failed[k] else ''}" for check in checks]
             lines.append([str(k + 1), f"{rate:.4g}", *cells, "ok" if ok[k] else "not to be trusted"])
         limits = [f"{'≥' if check.least else '≤'} {check.limit:g}" for check in checks]
-        lines.append(["", "limit", *limits, ""])
-        return "\n".join(aligned(lines))
+        return [*lines, ["", "limit", *limits, ""]]
+
+    def _repr_html_(self) -> str:
+        titles, *rows = self._lines()
+        return card(f"{int(self.ok.sum())} of {len(self.rates)} modes pass all checks", titles, rows)
 
 
 def ratio(others: np.ndarray, rates: np.ndarray) -> np.ndarray:

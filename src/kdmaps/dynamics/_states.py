@@ -19,6 +19,7 @@ from kdmaps.data.inputs import join_trajectories
 from kdmaps.data.sources import ArraySource
 from kdmaps.spectrum.clock import rate_ratios
 from kdmaps.utils.frames import join_rows
+from kdmaps.utils.notebook import card
 from kdmaps.utils.optional import optional
 from kdmaps.utils.types import SamplesLike
 from kdmaps.utils.validation import checked_weight, unit_weight
@@ -83,6 +84,15 @@ class CoarseStates:
             f"{len(self.populations)} coarse states of {len(self.labels)} samples ({method}): {shown}; "
             f"{crisp:.0%} of the samples have a membership above {self.crisp:g}"
         )
+
+    def _repr_html_(self) -> str:
+        rows = []
+        for k, part in enumerate(self.populations):
+            own = self.memberships[self.labels == k, k]
+            inside = np.mean(own > self.crisp) if own.size else 0.0
+            rows.append([str(k + 1), str(k), f"{part:.1%}", str(own.size), f"{inside:.0%}"])
+        titles = ["state", "label", "population", "samples", f"membership above {self.crisp:g}"]
+        return card(f"{len(rows)} coarse states of {len(self.labels)} samples", titles, rows)
 
     @property
     def separated(self) -> bool:

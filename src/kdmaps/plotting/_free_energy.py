@@ -18,8 +18,10 @@ if TYPE_CHECKING:
 
 #: Number of blocks of consecutive samples whose variation gives the standard errors.
 BLOCKS = 10
-#: kT. Cells of a map with larger standard errors are left white.
-MAX_ERROR = 1.0
+#: kT. Cells of a map with larger standard errors are left white; samples in a single block give 1, up to rounding.
+MAX_ERROR = 0.999
+#: Cells further than this number of widths from all samples stay empty.
+TRUNCATE = 2.0
 
 
 def plot_free_energy(
@@ -58,7 +60,7 @@ def plot_free_energy(
     -------
     ax : Axes
         Cells without samples are empty. Along one mode, a band shows one standard error; in a map, cells with a
-        standard error above 1 kT are white. The free energy refers to the mode as the coordinate, not to X.
+        standard error of 1 kT or more are white. The free energy refers to the mode as the coordinate, not to X.
 
     Notes
     -----
@@ -101,10 +103,10 @@ def _free_energy(
     rows = np.array_split(np.arange(len(values)), min(BLOCKS, len(values)))
     sums = np.stack([np.histogramdd(values[some], edges, weights=weight[some])[0] for some in rows])
     totals = np.array([weight[some].sum() for some in rows]).reshape(-1, *[1] * values.shape[1])
-    seen = sums.sum(axis=0) > 0
     if smooth > 0:
-        sums = gaussian_filter(sums, (0, *[smooth] * values.shape[1]), mode="reflect")
+        sums = gaussian_filter(sums, (0, *[smooth] * values.shape[1]), mode="reflect", truncate=TRUNCATE)
     density = sums.sum(axis=0) / totals.sum()
+    seen = density > 0
     # The standard error of a ratio of sums, from the residuals of the blocks.
     spread = np.sum((sums - density * totals) ** 2, axis=0) * len(rows) / max(len(rows) - 1, 1)
     with np.errstate(divide="ignore", invalid="ignore"):

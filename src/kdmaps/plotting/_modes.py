@@ -263,7 +263,9 @@ def plot_implied_timescales(
     shown = result.timescales[result.timescales > 0]
     bottom = min(shown.min(initial=times[0]), times[0]) / 1.5
     ends = np.array([times[0] / 1.15, times[-1] * 1.15])
-    ax.fill_between(ends, bottom, ends, color="0.88", lw=0, zorder=0, label="shorter than the lag")
+    ax.fill_between(
+        ends, bottom, ends, facecolor="0.88", edgecolor="0.5", lw=0.9, zorder=0, label="shorter than the lag"
+    )
     ax.plot(ends, ends, color="0.5", lw=0.9)
     if result.plateau is not None:
         ax.axvline(result.plateau * result.time_step, color="0.4", lw=0.9, ls=":", label="flat from here")

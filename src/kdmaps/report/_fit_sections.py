@@ -126,8 +126,8 @@ def trajectory(subject: Subject) -> Section | None:
                 ),
                 Figure(
                     figures.energy_figure(subject.modes_at(some), subject.weight_at(some)),
-                    "Free energy −ln p along the slowest modes, white where its standard error exceeds 1 kT. It refers "
-                    "to the modes as coordinates, not to the inputs.",
+                    "Free energy −ln p along the slowest modes, white where its standard error is 1 kT or more. It "
+                    "refers to the modes as coordinates, not to the inputs.",
                 ),
             ]
         ),
