@@ -17,7 +17,7 @@ def test_table_matches_the_rows():
 def test_both_rates_and_modes_of_the_default():
     assert {row["seed"] for row in OURS} == {row["seed"] for row in THEIRS} == {9000, 9001, 9002}
     for row in OURS:
-        assert all(abs(ratio - 1) < 0.3 for ratio in row["ratios"])
+        assert all(abs(ratio - 1) < 0.4 for ratio in row["ratios"])
         assert row["r2"] > 0.998
         assert row["seconds"] < 4
 
