@@ -109,6 +109,19 @@ kdmaps.plotting.plot_free_energy(lagged, path, bins=40)
 plt.show()
 
 # %%
+# :func:`kdmaps.plotting.plot_committor`, :func:`kdmaps.plotting.plot_free_energy_along_q` and
+# :func:`kdmaps.plotting.plot_flux_distribution`: the probability to reach the right well before the left one.
+
+wells = kdmaps.problems.load("triplewell2d").sample(1000, random_state=0)
+committor = kdmaps.AdaptiveCommittor(n_features=100, random_state=0)
+committor.fit(wells, (wells[:, 0] < -0.8, wells[:, 0] > 0.8))
+_, axes = plt.subplots(1, 3, figsize=(12, 3.4), layout="constrained")
+kdmaps.plotting.plot_committor(committor, wells, ax=axes[0])
+kdmaps.plotting.plot_free_energy_along_q(committor, wells, ax=axes[1])
+kdmaps.plotting.plot_flux_distribution(committor, wells, ax=axes[2])
+plt.show()
+
+# %%
 # :func:`kdmaps.plotting.plot_modes_in_time`: the modes along the trajectory.
 
 kdmaps.plotting.plot_modes_in_time(lagged, path[:2000])

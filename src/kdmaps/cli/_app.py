@@ -21,7 +21,7 @@ from kdmaps.cli._options import in_options
 #: convention of shells).
 FOUND, USER_ERROR, INTERRUPTED = 1, 2, 130
 #: Order of the commands in `kdmaps --help`.
-ORDER = ("check", "fit", "transform", "inspect", "states", "forecast", "compare", "export", "demo")
+ORDER = ("check", "fit", "transform", "inspect", "states", "forecast", "committor", "compare", "export", "demo")
 
 #: Names of values in `--help`, by the types that typer shows.
 VALUES = {

@@ -16,8 +16,8 @@ FEW_BETWEEN, FEW_CARRIERS = 20, 20
 BETWEEN = (0.05, 0.95)
 #: Largest ratio of held-out to training energy of a resolved committor.
 MOST_OPTIMISTIC = 1.5
-#: Largest overshoot of a committor beyond 0 and 1 at a sample.
-OVERSHOOT = 0.1
+#: Largest overshoot of a committor beyond 0 and 1 at a sample. Behind A and B, clipping makes it harmless.
+OVERSHOOT = 0.25
 #: Kuiper's distance from the uniform distribution, in units of 1/√n, that 99.9 % of samples do not exceed, and a
 #: distance that is no cause for concern.
 KUIPER, UNEVEN = 2.3, 0.1
@@ -40,13 +40,19 @@ class CommittorTrust:
     @property
     def reasons(self) -> list[str]:
         """Why the flux and the rates are unreliable; empty if nothing was found."""
+        found = []
+        if self.deviation > self.tolerance:
+            found.append(
+                f"q misses its value in A or B by {self.deviation:.2f} at a sample: the sets touch, or a sample of one "
+                "lies in the other. Leave a gap between the sets."
+            )
         if self.between < FEW_BETWEEN:  # the cause of everything else
             return [
+                *found,
                 f"Only {self.between} samples lie between A and B (q from {BETWEEN[0]:g} to {BETWEEN[1]:g}), so the "
                 "flux and the rates are guesses. Add samples near the transition state, for example from a run that is "
-                "biased along q."
+                "biased along q.",
             ]
-        found = []
         if self.flux_samples < FEW_CARRIERS:
             found.append(
                 f"The flux rests on {self.flux_samples:.0f} samples, so its error is of the order of "
@@ -56,11 +62,6 @@ class CommittorTrust:
             found.append(
                 f"The energy of q is {self.optimism:.2g} times as large on held-out samples as on training samples: "
                 "the samples do not determine q. Add samples, or leave out columns that do not matter."
-            )
-        if self.deviation > self.tolerance:
-            found.append(
-                f"q misses its value in A or B by {self.deviation:.2f} at a sample: the sets touch, or a sample of one "
-                "lies in the other. Leave a gap between the sets."
             )
         if self.overshoot > OVERSHOOT:
             found.append(

@@ -6,6 +6,7 @@ from kdmaps.dynamics._forecast import forecast
 from kdmaps.dynamics._koopman import Koopman, KoopmanTrust, koopman
 from kdmaps.dynamics._metastability import Metastability, metastability
 from kdmaps.dynamics._passage import Committor, PassageTimes, committor, mean_first_passage_times
+from kdmaps.dynamics._rates import RateMatrix, rate_matrix
 from kdmaps.dynamics._states import CoarseStates, coarse_states, suggest_states
 from kdmaps.dynamics._timescales import implied_timescales
 from kdmaps.dynamics._validation import ChapmanKolmogorov, Validation, chapman_kolmogorov, validate
@@ -25,6 +26,7 @@ __all__ = [
     "LagComparison",
     "Metastability",
     "PassageTimes",
+    "RateMatrix",
     "Validation",
     "chapman_kolmogorov",
     "choose_lag",
@@ -38,6 +40,7 @@ __all__ = [
     "koopman",
     "mean_first_passage_times",
     "metastability",
+    "rate_matrix",
     "suggest_states",
     "validate",
 ]

@@ -158,7 +158,7 @@ class AdaptiveCommittor(BaseEstimator):
     -----
     Boundary values hold at the samples of A and B: the function is stretched until it is at most 0 at all samples of A
     and at least 1 at all samples of B, to rounding, and then clipped to [0, 1]. `trust_` warns if it has to be
-    stretched by more than 5 %. At other points of A and B, values are as good as the samples nearby.
+    stretched by more than 15 %. At other points of A and B, values are as good as the samples nearby.
 
     Examples
     --------
@@ -176,6 +176,7 @@ class AdaptiveCommittor(BaseEstimator):
     mean_first_passage_time_: float
     flux_interval_: np.ndarray
     rate_interval_: np.ndarray
+    reverse_rate_interval_: np.ndarray
     trust_: CommittorTrust
     basis_: Basis
     kernel_: Kernel
@@ -511,10 +512,7 @@ def _fit(
     """Fit the choice to all samples."""
     best, candidates = found
     if not np.isfinite(best.score):
-        raise ValueError(
-            "No kernel meets the boundary values at the samples of A and B: the sets touch, or samples of one lie in "
-            "the other. Leave a gap between the sets."
-        )
+        raise ValueError("No kernel has a solution for X and y; check the scales of X and the weights.")
     everything = np.arange(len(data.X))
     fitted: Fitted = search.fit(best.recipe, data=data)
     raw = values_at(mode_basis(fitted.basis, fitted.solution), data.X)[:, 0]

@@ -1,5 +1,6 @@
 """Figures. Every function draws on Axes and returns them; matplotlib is imported only when one is called."""
 
+from kdmaps.plotting._committor import plot_committor, plot_flux_distribution, plot_free_energy_along_q
 from kdmaps.plotting._free_energy import plot_free_energy
 from kdmaps.plotting._koopman import plot_koopman, plot_phases
 from kdmaps.plotting._modes import (
@@ -25,8 +26,11 @@ from kdmaps.plotting._results import (
 __all__ = [
     "plot_certificates",
     "plot_chapman_kolmogorov",
+    "plot_committor",
     "plot_embedding",
+    "plot_flux_distribution",
     "plot_free_energy",
+    "plot_free_energy_along_q",
     "plot_history",
     "plot_implied_timescales",
     "plot_independence",

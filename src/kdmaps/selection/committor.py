@@ -41,6 +41,8 @@ FOLDS = 5
 TRIMMED = 2_000
 #: κ in units of the flux. Boundary values are then wrong by about 1e-4; up to 1e8 the solutions hardly differ.
 PENALTY = 1e4
+#: Penalty of squared misfits at held-out samples of A and B, in units of the flux: a misfit of .01 counts 10 %.
+MISFIT = 1000.0
 #: λ in units of the flux.
 LAMBDAS = 10.0 ** np.arange(-6.0, 1.0)
 #: Bandwidths of Gaussian Fourier features that are tried first, in units of the median distance.
@@ -59,14 +61,14 @@ OTHERS = (
     ("matern52", "landmarks", 5.0),
     ("matern32", "landmarks", 5.0),
 )
-#: Bandwidths in a new metric, in units of the bandwidth that the metric was made with.
-METRIC_WIDTHS = (0.25, 0.5, 1.0, 2.0)
+#: Bandwidths in a new metric: of Gaussian Fourier features, and in units of the bandwidth before the metric.
+METRIC_WIDTHS, METRIC_FACTORS = (0.1, 0.2, 0.4, 0.8), (0.5, 1.0, 2.0)
 #: Largest number of metrics.
 METRIC_ROUNDS = 3
 #: Samples of each set at which candidates are stretched; the choice is stretched at all samples.
 SET_SAMPLES = 300
-#: Boundary values are stretched to 0 and 1 if they deviate by less than this.
-TOLERANCE = 0.05
+#: Boundary values of candidates, and of the choice, are stretched to 0 and 1 up to these deviations.
+STRETCHED, TOLERANCE = 0.05, 0.15
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,7 +105,12 @@ class BoundaryData:
         return [BoundarySums(out, a, b, np.array(mass)) for (out, a, b), mass in zip(parts, masses, strict=True)]
 
     def stretched(
-        self, basis: Basis, solutions: BoundarySolutions, rows: np.ndarray, most: int | None = None
+        self,
+        basis: Basis,
+        solutions: BoundarySolutions,
+        rows: np.ndarray,
+        most: int | None = None,
+        tolerance: float = TOLERANCE,
     ) -> tuple[BoundarySolutions, np.ndarray]:
         """Stretch functions to at most 0 in A and at least 1 in B, and return how far they were from it; (n,).
 
@@ -113,8 +120,18 @@ class BoundaryData:
         for side, extreme in ((SOURCE, np.max), (TARGET, np.min)):
             own = self.X[rows[self.side[rows] == side][:most]]
             ends.append(extreme(values_at(mode_basis(basis, solutions), own), axis=0))
-        low, high = np.clip(ends[0], 0, TOLERANCE), np.clip(ends[1], 1 - TOLERANCE, 1)
+        low, high = np.clip(ends[0], 0, tolerance), np.clip(ends[1], 1 - tolerance, 1)
         return solutions.stretched(low, high), np.maximum(ends[0], 1 - ends[1])
+
+    def misfit(self, basis: Basis, solutions: BoundarySolutions, rows: np.ndarray, most: int) -> np.ndarray:
+        """Return the mean squares of f above 0 in A and below 1 in B, added, at the first `most` rows of each; (n,)."""
+        total = np.zeros(len(solutions.constants))
+        for side, sign in ((SOURCE, 1.0), (TARGET, -1.0)):
+            own = rows[self.side[rows] == side][:most]
+            if own.size:
+                excess = sign * (values_at(mode_basis(basis, solutions), self.X[own]) - side)
+                total += np.mean(np.maximum(excess, 0) ** 2, axis=0)
+        return total
 
     def evaluate(self, basis: Basis, solutions: BoundarySolutions, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return values and contributions to the energy of functions clipped to [0, 1], at rows; each (n, k)."""
@@ -150,7 +167,8 @@ class Judged:
 
     recipe: Recipe
     energies: np.ndarray  # (n,): held-out contributions
-    score: float  # their sum without the largest; infinite if boundary values are not met
+    misfit: float  # penalty of boundary values that are not met at held-out samples
+    score: float  # the energies without the largest, plus the misfit; infinite if there is no solution
 
     def row(self) -> dict[str, Any]:
         """Return plain data."""
@@ -210,18 +228,20 @@ class CommittorSearch:
     def judge(self, recipe: Recipe) -> list[Judged]:
         """Evaluate a recipe on the folds, at every λ."""
         n, k = len(self.data.X), len(LAMBDAS)
-        energies, rejected = np.zeros((n, k)), np.zeros(k, dtype=bool)
+        energies, misfits = np.zeros((n, k)), np.zeros(k)
         for f, basis, sums in self._trained(recipe):
             train, test = self.folds[f]
-            solutions, ends = self.data.stretched(basis, self.solve(sums, basis, LAMBDAS), train, SET_SAMPLES)
-            rejected |= ~(ends <= TOLERANCE)
+            solutions, _ = self.data.stretched(basis, self.solve(sums, basis, LAMBDAS), train, SET_SAMPLES, STRETCHED)
+            misfits += self.data.misfit(basis, solutions, test, SET_SAMPLES) / len(self.folds)
             energies[test] = self.data.evaluate(basis, solutions, test)[1]
-        kept = np.sort(energies, axis=0)[: n - self._left_out].sum(axis=0)
+        misfits *= MISFIT * self.flux_scale
+        scores = np.sort(energies, axis=0)[: n - self._left_out].sum(axis=0) + misfits
         return [
             Judged(
                 replace(recipe, regularization=float(LAMBDAS[i])),
                 energies[:, i],
-                np.inf if rejected[i] or not np.isfinite(kept[i]) else float(kept[i]),
+                float(misfits[i]),
+                float(scores[i]) if np.isfinite(scores[i]) else np.inf,
             )
             for i in range(k)
         ]
@@ -297,7 +317,8 @@ class CommittorSearch:
         determined = 0 < best.score < np.inf and self.data.X.shape[1] > 1
         for _ in range(METRIC_ROUNDS if determined else 0):
             old = best.recipe
-            trials = [replace(old, width=factor * old.width, origin=old) for factor in METRIC_WIDTHS]
+            trials = [replace(old, width=factor * old.width, origin=old) for factor in METRIC_FACTORS]
+            trials += [Recipe("gaussian", width, "fourier", origin=old) for width in METRIC_WIDTHS]
             new = add(trials)
             if new is best or not self.is_better(new, best):
                 break
@@ -327,7 +348,7 @@ class CommittorSearch:
         most = np.maximum(new.energies, old.energies)
         kept = np.argsort(most)[: len(most) - self._left_out]
         difference = new.energies[kept] - old.energies[kept]
-        return bool(difference.sum() < -np.sqrt(len(kept)) * difference.std())
+        return bool(difference.sum() + new.misfit - old.misfit < -np.sqrt(len(kept)) * difference.std())
 
 
 @dataclass(frozen=True, eq=False)

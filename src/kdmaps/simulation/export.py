@@ -4,19 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from numbers import Integral
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from kdmaps.bases import FourierBasis, LandmarkBasis, RandomPhaseBasis
+from kdmaps.estimators.committor import AdaptiveCommittor
 from kdmaps.estimators.transformer import ModeTransformer
 from kdmaps.kernels import Kernel, Laplacian, Metric, Mixture
 from kdmaps.simulation.inputs import Columns, Input
 from kdmaps.utils.optional import optional
 
+#: Estimators whose functions are exported: modes, or a committor before it is clipped to [0, 1].
+Exported: TypeAlias = ModeTransformer | AdaptiveCommittor
+#: The logit of a committor is limited to the logit of this distance from 0 and 1, where q is flat.
+LOGIT_FLOOR = 1e-3
+#: log(q/(1-q)) of a committor x, in the syntax of PLUMED and of OpenMM.
+LOGIT = f"log(min(max(x,{LOGIT_FLOOR:g}),{1 - LOGIT_FLOOR:g})/(1-min(max(x,{LOGIT_FLOOR:g}),{1 - LOGIT_FLOOR:g})))"
 
-def as_jax(model: ModeTransformer, mode: int = 0) -> Callable[[Any], Any]:
+
+def as_jax(model: Exported, mode: int = 0) -> Callable[[Any], Any]:
     """Return a mode as a pure JAX function of x, for use with `jax.grad`, `jax.jit` and `jax.vmap`.
 
     Parameters
@@ -90,7 +98,7 @@ def mode(x):
 '''
 
 
-def jax_program(model: ModeTransformer, mode: int = 0) -> str:
+def jax_program(model: Exported, mode: int = 0) -> str:
     """Return a Python module with a function `mode` of x that needs only JAX, not kdmaps or the model.
 
     Parameters
@@ -126,7 +134,12 @@ def jax_program(model: ModeTransformer, mode: int = 0) -> str:
 
 
 def plumed_input(
-    model: ModeTransformer, arguments: Sequence[str] | Sequence[Input], mode: int = 0, label: str = "mode"
+    model: Exported,
+    arguments: Sequence[str] | Sequence[Input],
+    mode: int = 0,
+    label: str = "mode",
+    *,
+    logit: bool = False,
 ) -> str:
     """Return PLUMED input that computes a mode and its derivatives as a collective variable.
 
@@ -146,6 +159,9 @@ def plumed_input(
         Index of the mode; 0 is the slowest.
     label : str, default="mode"
         Label of the collective variable; its intermediate actions are called "mode_angle1", "mode_wave1", ...
+    logit : bool, default=False
+        For a committor, add the action "<label>_logit", log(q/(1-q)), which varies where q is almost flat; q is limited
+        to the range from 0.001 to 0.999.
 
     Returns
     -------
@@ -187,19 +203,29 @@ def plumed_input(
     waves = ",".join(f"{label}_wave{i}" for i in range(1, len(radius) + 1))
     lines.append(f"{label}_sum: COMBINE ARG={waves} COEFFICIENTS={_numbers(radius)} PERIODIC=NO")
     lines.append(f"{label}: COMBINE ARG={label}_sum PARAMETERS={offset:.17g} PERIODIC=NO")
+    if checked_logit(model, logit):
+        lines.append(f"{label}_logit: CUSTOM ARG={label} FUNC={LOGIT} PERIODIC=NO")
     return "\n".join(lines) + "\n"
 
 
-def checked_mode(model: ModeTransformer, mode: int) -> tuple[Any, np.ndarray, float]:
+def checked_mode(model: Exported, mode: int) -> tuple[Any, np.ndarray, float]:
     """Return the basis, the coefficients and the offset of one mode."""
     check_is_fitted(model)
     r = model.coefficients_.shape[1]
     if not isinstance(mode, Integral) or not 0 <= mode < r:
         raise ValueError(f"mode must be an integer from 0 to {r - 1}, got {mode!r}.")
-    return model.basis_, model.coefficients_[:, mode], float(model.modes_.offset[mode])
+    offsets = model.offset_ if isinstance(model, AdaptiveCommittor) else model.modes_.offset
+    return model.basis_, model.coefficients_[:, mode], float(offsets[mode])
 
 
-def _fourier_mode(model: ModeTransformer, mode: int, target: str) -> tuple[Any, np.ndarray, float]:
+def checked_logit(model: Exported, logit: bool) -> bool:
+    """Return `logit`; raise if it is True for something other than a committor."""
+    if logit and not isinstance(model, AdaptiveCommittor):
+        raise ValueError(f"logit=True needs a committor, got {type(model).__name__}; fit an AdaptiveCommittor.")
+    return logit
+
+
+def _fourier_mode(model: Exported, mode: int, target: str) -> tuple[Any, np.ndarray, float]:
     """Return the basis, the coefficients and the offset of a mode of Fourier features."""
     found = checked_mode(model, mode)
     if not isinstance(found[0], FourierBasis):

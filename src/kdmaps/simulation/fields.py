@@ -9,15 +9,14 @@ from scipy.spatial.distance import cdist
 
 from kdmaps.bases import Basis, FourierBasis, LandmarkBasis
 from kdmaps.data.distances import Support
-from kdmaps.estimators.transformer import ModeTransformer
 from kdmaps.simulation import compiled
-from kdmaps.simulation.export import checked_mode, mode_waves
+from kdmaps.simulation.export import Exported, checked_mode, mode_waves
 
 #: Width of the weights of samples around a point, relative to the radius of the support.
 WIDTH = 1 / 3
 
 
-def checked_support(model: ModeTransformer, remedy: str) -> Support:
+def checked_support(model: Exported, remedy: str) -> Support:
     """Return the support of a model, or raise with a remedy."""
     support = model.support_
     if support is None:
@@ -78,7 +77,7 @@ class ModeField:
     basis: Basis
     offset: float
 
-    def __init__(self, model: ModeTransformer, mode: int, flat: bool):
+    def __init__(self, model: Exported, mode: int, flat: bool):
         self.basis, coefficients, self.offset = checked_mode(model, mode)
         self.coefficients: np.ndarray = coefficients[:, None]
         self._waves: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
@@ -143,7 +142,7 @@ class WallField:
     strength: float
     start: float
 
-    def __init__(self, model: ModeTransformer, strength: float, margin: float):
+    def __init__(self, model: Exported, strength: float, margin: float):
         self.nearness: Nearness = Nearness(checked_support(model, "fit it again"))
         self.strength, self.start = strength, self.nearness.radius + margin
 

@@ -13,8 +13,7 @@ from scipy.interpolate import CubicSpline
 from scipy.ndimage import gaussian_filter1d, minimum_filter
 
 from kdmaps.bases import FourierBasis
-from kdmaps.estimators.transformer import ModeTransformer
-from kdmaps.simulation.export import checked_mode, mode_waves
+from kdmaps.simulation.export import LOGIT, Exported, checked_logit, checked_mode, mode_waves
 from kdmaps.simulation.fields import Field, ModeField, WallField
 from kdmaps.simulation.inputs import AlignedPositions, Columns, Distance, Input, Torsion
 from kdmaps.simulation.weights import checked_kT
@@ -36,13 +35,14 @@ BINS, LEAST_FRAMES = 60, 5
 
 
 def openmm_cv(
-    model: ModeTransformer,
+    model: Exported,
     mode: int,
     inputs: Sequence[Input],
     *,
     system: Any = None,
     method: str = "auto",
     outside: str = "flat",
+    logit: bool = False,
 ) -> Any:
     """Return an OpenMM force whose energy is the value of a mode, in kJ/mol.
 
@@ -53,7 +53,8 @@ def openmm_cv(
     Parameters
     ----------
     model : fitted estimator
-        Fitted to `descriptors(inputs, frames)`.
+        Fitted to `descriptors(inputs, frames)`. The function of an `AdaptiveCommittor` (mode 0) is q before it is
+        clipped to [0, 1], with continuous forces.
     mode : int
         Index of the mode; 0 is the slowest.
     inputs : sequence of Torsion, Distance and AlignedPositions
@@ -71,6 +72,8 @@ def openmm_cv(
         Continuation of the mode far from the samples of the fit, where its values are arbitrary. "flat": a smooth
         transition to its value at the nearest samples, so that a bias exerts no force there; equal to the mode wherever
         `model.extrapolates` is False. "free": the mode itself, which is required for "expression".
+    logit : bool, default=False
+        For a committor, return log(q/(1-q)) with q limited to the range from 0.001 to 0.999, as a `CustomCVForce`.
 
     Returns
     -------
@@ -90,6 +93,13 @@ def openmm_cv(
     """
     _check_choice("method", method, METHODS)
     _check_choice("outside", outside, ("flat", "free"))
+    if checked_logit(model, logit):
+        optional("openmm", "openmm", "Committors as OpenMM forces")
+        from openmm import CustomCVForce
+
+        force = CustomCVForce(LOGIT)
+        force.addCollectiveVariable("x", openmm_cv(model, mode, inputs, system=system, method=method, outside=outside))
+        return force
     columns = _columns_of(model, inputs, system)
     if method == "expression":
         if outside != "free":
@@ -103,7 +113,7 @@ def openmm_cv(
 
 
 def openmm_walls(
-    model: ModeTransformer,
+    model: Exported,
     inputs: Sequence[Input],
     strength: float,
     *,
@@ -175,12 +185,12 @@ class ModeBias:
     ((500,), (500, 1))
     """
 
-    model: ModeTransformer
+    model: Exported
     mode: int
     places: np.ndarray
     energies: np.ndarray
 
-    def __init__(self, model: ModeTransformer, mode: int, places: ArrayLike, energies: ArrayLike):
+    def __init__(self, model: Exported, mode: int, places: ArrayLike, energies: ArrayLike):
         self.model, self.mode = model, mode
         self.places, self.energies = (np.asarray(values, dtype=np.float64) for values in (places, energies))
         self._field = ModeField(model, mode, flat=True)
@@ -189,7 +199,7 @@ class ModeBias:
     @classmethod
     def filling(
         cls,
-        model: ModeTransformer,
+        model: Exported,
         mode: int,
         X: np.ndarray,
         sample_weight: ArrayLike | None,
@@ -348,7 +358,7 @@ def _table_force(openmm: Any, torsions: list[Torsion], table: np.ndarray) -> Any
     return force
 
 
-def _expression(model: ModeTransformer, mode: int, columns: Columns) -> Any:
+def _expression(model: Exported, mode: int, columns: Columns) -> Any:
     """Return a `CustomCVForce` of torsions and distances with a sum of waves as its expression."""
     openmm = _openmm()
     basis, a, offset = checked_mode(model, mode)
@@ -381,7 +391,7 @@ def _expression(model: ModeTransformer, mode: int, columns: Columns) -> Any:
     return force
 
 
-def _columns_of(model: ModeTransformer, inputs: Sequence[Input], system: Any) -> Columns:
+def _columns_of(model: Exported, inputs: Sequence[Input], system: Any) -> Columns:
     columns = Columns(inputs)
     if system is not None:
         columns.check(system.getNumParticles())

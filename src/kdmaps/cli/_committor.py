@@ -1,0 +1,108 @@
+"""`kdmaps committor`."""
+
+from __future__ import annotations
+
+import operator
+import re
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from kdmaps.cli._app import app, print_table, print_warning, say
+from kdmaps.cli._options import (
+    DATA,
+    KERNEL,
+    OUTPUT,
+    TABLE_FORMATS,
+    Files,
+    HelpAllOption,
+    option,
+    rare,
+    require,
+    require_one_of,
+    with_files,
+)
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from kdmaps.cli._reading import Samples
+
+#: Comparisons of a condition, the longer ones first.
+COMPARISONS = {"<=": operator.le, ">=": operator.ge, "<": operator.lt, ">": operator.gt}
+
+
+@app.command()
+@with_files()
+def committor(
+    files: Files,
+    source: Annotated[
+        str, option(DATA, 'Conditions of set A, joined by commas, as in "phi<0,psi>1".', "--from", metavar="CONDITIONS")
+    ],
+    target: Annotated[str, option(DATA, "Conditions of set B.", "--to", metavar="CONDITIONS")],
+    features: Annotated[int, rare(KERNEL, "Number of basis functions.", min=2)] = 300,
+    seed: Annotated[int, rare(KERNEL, "Seed; the same seed gives the same results.", min=0)] = 0,
+    out: Annotated[Path, option(OUTPUT, "Directory of the results.", file_okay=False, metavar="DIR")] = Path(
+        "kdmaps-committor"
+    ),
+    table_format: Annotated[str, rare(OUTPUT, f"Format of q: {', '.join(TABLE_FORMATS)}.", "--table")] = "csv",
+    help_all: HelpAllOption = False,
+) -> None:
+    """Find the committor and the rates between two sets; write model.npz, q at the samples and report.html."""
+    require_one_of(TABLE_FORMATS, "--table", table_format)
+    import numpy as np
+
+    from kdmaps.cli._reading import read_samples
+    from kdmaps.data import make_writer
+    from kdmaps.estimators.committor import AdaptiveCommittor
+    from kdmaps.estimators.committor_files import write_committor
+    from kdmaps.report.committor import quantity_rows, render_committor
+    from kdmaps.utils.files import check_writable, replacing
+    from kdmaps.utils.progress import reporting
+
+    write_values = make_writer(f".{table_format}")
+    check_writable("--out", out)
+    samples = read_samples(files)
+    say(f"{files.name}, {samples.describe()}")
+    masks = tuple(_mask(name, text, samples) for name, text in (("--from", source), ("--to", target)))
+    model = AdaptiveCommittor(n_features=features, diffusion=samples.diffusion, random_state=seed, progress=True)
+    with warnings.catch_warnings(record=True) as raised, reporting(True):
+        warnings.simplefilter("always")
+        model.fit(samples.source, masks, samples.weight, samples.group)
+    notes = [*samples.notes, *(str(one.message) for one in raised if issubclass(one.category, UserWarning))]
+    print_table(("", "value", "95 % interval"), quantity_rows(model))
+    say(f"Chosen: {model.kernel_!r}, {type(model.basis_).__name__}, λ = {model.regularization_:.2g}")
+    say(f"  {model.trust_.between} samples between the sets; {model.trust_.flux_samples:.0f} carry the flux.")
+    for note in dict.fromkeys(notes):
+        print_warning(note)
+    page = render_committor(
+        model, samples.X, sample_weight=samples.weight, names=samples.names, title=f"{files.name}: {source} → {target}"
+    )
+    paths = [out / name for name in ("model.npz", f"committor.{table_format}", "report.html")]
+    out.mkdir(parents=True, exist_ok=True)
+    with replacing(*paths) as (model_file, values_file, report_file):
+        write_committor(model, model._fitted(), model_file)
+        write_values(values_file, np.asarray(model.predict(samples.source))[:, None], ["q"], samples.places)
+        report_file.write(page.encode())
+    say(f"Written: {', '.join(map(str, paths))}")
+
+
+def _mask(name: str, text: str, samples: Samples) -> np.ndarray:
+    """Return the samples that meet all conditions of an option."""
+    import numpy as np
+
+    labels = samples.names or [str(j) for j in range(samples.X.shape[1])]
+    known: dict[str, np.ndarray] = dict(samples.drawn) | dict(zip(labels, samples.X.T, strict=True))
+    mask = np.ones(len(samples.X), dtype=bool)
+    for part in text.split(","):
+        found = re.fullmatch(r"\s*(.+?)\s*(<=|>=|<|>)\s*([-+0-9.eE]+)\s*", part)
+        require(found is not None, name, f"{part!r} is not a condition such as x<0.5.")
+        assert found is not None
+        column, comparison, number = found.groups()
+        require(column in known, name, f"{column!r} is not a column; known are {', '.join(known)} (--draw adds more).")
+        try:
+            mask &= COMPARISONS[comparison](np.asarray(known[column], dtype=np.float64), float(number))
+        except ValueError:
+            require(False, name, f"{number!r} in {part!r} is not a number.")
+    require(bool(mask.any()), name, f"no sample meets {text!r}; use wider conditions.")
+    return mask

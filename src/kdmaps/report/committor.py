@@ -1,0 +1,128 @@
+"""The page about a committor."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils.validation import check_is_fitted
+
+from kdmaps.estimators.committor import AdaptiveCommittor
+from kdmaps.plotting import plot_committor, plot_flux_distribution, plot_free_energy_along_q
+from kdmaps.report._figures import svg
+from kdmaps.report.sections import Beside, Figure, Section, Table, Text, render_page
+from kdmaps.utils.optional import optional
+
+#: Names of flux and rates.
+QUANTITIES = {
+    "flux": "flux",
+    "rate": "rate A → B",
+    "reverse_rate": "rate B → A",
+    "mean_first_passage_time": "mean first passage time A → B",
+}
+#: Most samples in a figure.
+MOST = 5000
+
+
+def quantity_rows(model: AdaptiveCommittor) -> list[list[str]]:
+    """Return name, value and interval of flux, rates and mean first passage time."""
+    return [
+        [title, f"{getattr(model, f'{name}_'):.4g}", "{:.4g} – {:.4g}".format(*getattr(model, f"{name}_interval_"))]
+        for name, title in QUANTITIES.items()
+    ]
+
+
+def render_committor(
+    model: AdaptiveCommittor,
+    X: ArrayLike,
+    *,
+    sample_weight: ArrayLike | None = None,
+    names: Sequence[str] | None = None,
+    title: str = "Committor",
+) -> str:
+    """Return a self-contained HTML page about a committor.
+
+    Parameters
+    ----------
+    model : AdaptiveCommittor
+        Fitted.
+    X : array-like of shape (n_samples, d)
+        The training samples.
+    sample_weight : array-like of shape (n_samples,), optional
+    names : sequence of str, optional
+        Names of the columns.
+    title : str, default="Committor"
+
+    Returns
+    -------
+    page : str
+    """
+    check_is_fitted(model)
+    optional("jinja2", "report", "The report")
+    rows = np.asarray(X, dtype=np.float64)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "X does not have valid feature names")
+        shown = _coordinates(model, rows)
+    some = np.linspace(0, len(rows) - 1, min(MOST, len(rows))).astype(int)
+    labels = [f"x{j + 1}" for j in range(rows.shape[1])] if names is None else list(names)
+
+    def overview(ax: Any) -> None:
+        plot_committor(model, rows[some], coordinates=shown, ax=ax)
+        ax.set_xlabel(labels[shown[0]])
+        if len(shown) > 1:
+            ax.set_ylabel(labels[shown[1]])
+
+    figures = [
+        (overview, "q over the columns on which it depends most; black: q = ½ (two columns only)."),
+        (
+            lambda ax: plot_free_energy_along_q(model, rows, sample_weight=sample_weight, ax=ax),
+            "Free energy along q.",
+        ),
+        (
+            lambda ax: plot_flux_distribution(model, rows, sample_weight=sample_weight, ax=ax),
+            "Energy and samples over q; the energy of an exact committor is even.",
+        ),
+    ]
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "X does not have valid feature names")  # these are the samples of the fit
+        drawn = [Figure(svg(draw, text, f"committor{k}"), text) for k, (draw, text) in enumerate(figures)]
+    trust, best = model.trust_, sorted(model.candidates_, key=lambda one: one["score"])[:10]
+    candidates = [
+        [one["family"], one["basis"], f"{one['width']:.3g}", f"{one['regularization']:.0e}", str(one["metrics"]),
+         f"{one['score']:.4g}"]
+        for one in best
+    ]  # fmt: skip
+    verdict = f"Rate from A to B {model.rate_:.3g}" + (": reliable." if trust.ok else ": unreliable, see the warnings.")
+    evidence = [
+        ["samples with q from 0.05 to 0.95", str(trust.between)],
+        ["samples that carry the flux", f"{trust.flux_samples:.0f}"],
+        ["energy on held-out over training samples", f"{trust.optimism:.3f}"],
+        ["largest deviation from the boundary values before stretching", f"{trust.deviation:.1e}"],
+    ]
+    sections = [
+        Section(
+            "rates", "Rates", verdict, [Table("rates", ("", "value", "95 % interval"), quantity_rows(model)),
+            Text("Times are in the unit of length²/D of the diffusion that was given.")],
+        ),
+        Section("committor", "Committor", "Probability to reach B before A.", [Beside(drawn)]),
+        Section(
+            "evidence", "Evidence", f"{trust.flux_samples:.0f} samples carry the flux.",
+            [Table("evidence", ("", ""), evidence)],
+        ),
+        Section(
+            "kernel", "Kernel", f"{model.kernel_!r}, {type(model.basis_).__name__}.",
+            [Table("candidates", ("family", "basis", "width", "λ / flux", "metrics", "held-out energy"), candidates)]
+            if candidates else [],
+        ),
+    ]  # fmt: skip
+    return render_page(title, verdict, sections, warnings=trust.reasons)
+
+
+def _coordinates(model: AdaptiveCommittor, X: np.ndarray) -> list[int]:
+    """Return the two columns along which q varies most, or the only one."""
+    slopes = np.abs(model.gradient(X)) * X.std(axis=0)
+    order = np.argsort(-np.sum(slopes**2, axis=0))[:2]
+    return sorted(int(j) for j in order)
