@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import kdmaps
-from experiments._runner import finished, rows_before
+from experiments._runner import finished
 from experiments.variational import _grid, table
 from kdmaps.data.distances import median_distance
 from kdmaps.metrics import subspace_r2
@@ -44,13 +44,7 @@ def test_where_the_refinement_is_worse(request):
     )
     assert refined.keys() == search.keys()
     gains = {key: refined[key] - search[key] for key in refined}
-    worst = min(gains, key=gains.get)
-    old = rows_before("variational", rows, request.config.rootpath)
-    before = next(row["r2"] for row in old if (row["problem"], row["seed"]) == worst)
-    assert worst[0] == "ou3d"
-    assert round(refined[worst], 2) == 0.76
-    assert search[worst] > 0.9 > 0.8 > before
     assert len(gains) == 45
-    assert round(-min(gain for key, gain in gains.items() if key != worst), 3) == 0.011
-    for problem in ("ou2d-4", "ou2d-16", "ou10d"):
+    assert round(-min(gains.values()), 3) == 0.011
+    for problem in ("ou2d-4", "ou2d-16", "ou3d", "ou10d"):
         assert np.mean([gain for (name, _), gain in gains.items() if name == problem]) > 0.001
