@@ -156,13 +156,14 @@ def test_verdict(X, search, bars, monkeypatch):
     page = render_report(search, X, uncertainty=bars, notes="Run 7 of `a.py`.\n\nSecond part.", warnings=[])
     text = "".join(Tree(page).texts["p"])
     low, high = bars.timescale_intervals[0]
-    assert f"slowest exchange {search.timescales_[0]:.4g} ({low:.3g} – {high:.3g});" in text
+    assert f"slowest relaxation {search.timescales_[0]:.4g} ({low:.3g} – {high:.3g});" in text
+    assert "No separate states;" in text  # a single well
     checks = summarise(search, uncertainty=bars).checks
     failed = sum(not check.passed for check in checks)
     assert (f"{failed} of {len(checks)} checks failed" if failed else "all checks passed") in text
     assert "2 January 1970" in text
     assert "Run 7 of a.py." in text
-    assert page.index("slowest exchange") < page.index("Run 7 of") < page.index('id="samples"')
+    assert page.index("slowest relaxation") < page.index("Run 7 of") < page.index('id="samples"')
 
 
 def test_order_of_sections(X, search):
