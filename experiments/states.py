@@ -68,7 +68,8 @@ def _product(n: int, barriers: list[float], tilts: list[float]) -> Callable[[int
         right = [well_population(*one) for one in given]
         shares = [np.prod([p if state & bit else 1 - p for p, bit in zip(right, place, strict=True)])
                   for state in range(2 ** len(barriers))]  # fmt: skip
-        return Frames(X, (X > np.array([well_border(*one) for one in given])) @ place, np.array(shares))
+        borders = np.array([well_border(*one) for one in given])
+        return Frames(X, (borders < X) @ place, np.array(shares))
 
     return make
 
