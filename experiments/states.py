@@ -25,6 +25,7 @@ from experiments._runner import Row, grouped, markdown, options_of, publish, run
 from kdmaps import KernelDiffusionMap, problems
 from kdmaps.data import angles
 from kdmaps.dynamics import coarse_states, mean_first_passage_times, metastability, suggest_states
+from kdmaps.problems.langevin import triple_well_2d
 
 GOAL = 0.9
 ALANINE = Path(__file__).parents[1] / "examples" / "alanine_dipeptide" / "alanine_dipeptide.npz"
@@ -48,7 +49,7 @@ class System(NamedTuple):
 
 
 def _plane(seed: int) -> Frames:
-    problem = problems.load("triplewell2d")
+    problem = triple_well_2d()
     X = problem.trajectory(8_000, 0.05, random_state=seed)
     ends = X.copy()
     for _ in range(1_000):  # to the minima
