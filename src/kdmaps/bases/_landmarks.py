@@ -314,11 +314,12 @@ def _spread_out(X: np.ndarray, n: int, random_state: np.random.RandomState) -> n
         left = (-2 * X[drawn]) @ X.T
         left += squares
         left += squares[drawn, None]
-        np.clip(left, 0, nearest, out=left)
-        best = int(np.argmin(left.sum(axis=1)))
+        np.maximum(left, 0, out=left)
+        np.minimum(left, nearest, out=left)
+        best = int(np.add.reduce(left, axis=1).argmin())
         chosen[step], nearest = drawn[best], left[best]
-        total = np.cumsum(nearest)
-        drawn = np.minimum(np.searchsorted(total, random_state.uniform(size=trials) * total[-1]), len(X) - 1)
+        total = nearest.cumsum()
+        drawn = np.minimum(total.searchsorted(random_state.uniform(size=trials) * total[-1]), len(X) - 1)
     return X[chosen]
 
 

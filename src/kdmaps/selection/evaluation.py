@@ -25,7 +25,7 @@ from kdmaps.selection.cross_fit import CrossFit, cross_fit, rough_cross_fit, see
 from kdmaps.selection.folds import Folds, is_free, make_folds, splits_at, united
 from kdmaps.selection.grid import rate_unit
 from kdmaps.selection.plan import FitSpec, SearchPlan
-from kdmaps.selection.scores import Score, pooled_ritz_timescales
+from kdmaps.selection.scores import Score, held_out_quotients, pooled_ritz_timescales
 from kdmaps.selection.training import TYPICAL_SAMPLES, KernelOf, Training, fit_by_fold
 from kdmaps.spectrum.directed import modes_of
 from kdmaps.spectrum.iteration import CLOSE_STEPS, LAGGED_BOUND, LAGGED_STEPS
@@ -281,12 +281,13 @@ class SearchData:
         frame : ndarray, optional
             Directions to which the coefficients of these modes refer.
         screened : bool
-            If True, modes on which the folds disagree, which are not reliable anyway, are not checked for few rows.
+            If True, the candidate is not final: held-out quotients are not computed, and modes on which the folds
+            disagree, which are not reliable anyway, are not checked for few rows.
         """
         found = [
             _rejected(label, basis.kernel, lam)
             if fit is None
-            else _scored(label, basis.kernel, lam, fit, scoring, share)
+            else _scored(label, basis.kernel, lam, fit, scoring, share, screened)
             for lam, fit in zip(lambdas, fits, strict=True)
         ]
         if isinstance(self.form, EnergyForm) and self.guarded:
@@ -304,9 +305,13 @@ def _rejected(label: str, kernel: Kernel, lam: float) -> Candidate:
     return Candidate(label, kernel, lam, nothing, rejected="the samples of a fold do not determine the modes")
 
 
-def _scored(label: str, kernel: Kernel, lam: float, fit: CrossFit, scoring: Scoring, share: float) -> Candidate:
+def _scored(
+    label: str, kernel: Kernel, lam: float, fit: CrossFit, scoring: Scoring, share: float, screened: bool
+) -> Candidate:
     start = time.perf_counter()
     score = scoring(fit)
+    if score.timescales is not None and not screened:
+        score = replace(score, **held_out_quotients(fit))
     seconds = (time.perf_counter() - start) / len(fit.folds)
     finite = bool(np.isfinite(score.value))
     return Candidate(

@@ -22,7 +22,7 @@ class Score:
     fold_values: np.ndarray  # the score of each fold alone
     plain: float = -np.inf  # the score before a standard error is subtracted, which a few folds determine poorly
     timescales: np.ndarray | None = None  # on the test samples of all folds, for scores of time scales
-    quotients: np.ndarray | None = None  # of each mode, on the test samples of all folds
+    quotients: np.ndarray | None = None  # of each mode, on the test samples of all folds; not after screening
     quotient_replicates: np.ndarray | None = None  # jackknife replicates of their logarithms; (F, r)
 
 
@@ -224,8 +224,7 @@ def select_by_timescale(fit: CrossFit) -> Score:
     pooled = pooled_score(fit)
     fold_values = pooled.fold_timescales.sum(axis=1)  # `timescale_score` of each fold
     bounds = pooled.lower_bound(CAUTION), pooled.lower_bound(0)
-    held_out = held_out_quotients(fit)
-    return Score(bounds[0], pooled.replicates, fold_values, bounds[1], pooled.timescales, **held_out)
+    return Score(bounds[0], pooled.replicates, fold_values, bounds[1], pooled.timescales)
 
 
 def select_by_autocorrelation(power: int) -> Callable[[CrossFit], Score]:
@@ -238,8 +237,7 @@ def select_by_autocorrelation(power: int) -> Callable[[CrossFit], Score]:
     def select(fit: CrossFit) -> Score:
         pooled = PooledAutocorrelations(*pooled_parts(fit), lambda nu: nu**power)
         bounds = pooled.lower_bound(CAUTION), pooled.lower_bound(0)
-        held_out = held_out_quotients(fit)
-        return Score(bounds[0], pooled.replicates, pooled.fold_values, bounds[1], pooled.timescales, **held_out)
+        return Score(bounds[0], pooled.replicates, pooled.fold_values, bounds[1], pooled.timescales)
 
     return select
 
