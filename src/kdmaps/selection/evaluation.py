@@ -10,16 +10,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kdmaps.bases import Basis, BasisSpec, select_landmarks
+from kdmaps.bases import Basis, BasisSpec
 from kdmaps.data.check import warn_of_preview
-from kdmaps.data.distances import median_distance
 from kdmaps.data.sources import PREVIEW_SAMPLES, ArraySource, Sample, Source
 from kdmaps.diagnostics.evidence import rests_on_few_rows
 from kdmaps.forms.diffusion import mean_diffusion
 from kdmaps.forms.energy import EnergyForm
 from kdmaps.forms.lagged import LaggedForm
 from kdmaps.forms.moments import Moments
-from kdmaps.kernels import Gaussian, Kernel, Metric
+from kdmaps.kernels import Kernel, Metric
 from kdmaps.selection.candidate import MIN_AGREEMENT, SCREENING_FEATURES, Candidate, Recipe, Stage, Trial
 from kdmaps.selection.cross_fit import CrossFit, cross_fit, rough_cross_fit, seen_frame
 from kdmaps.selection.folds import Folds, is_free, make_folds, splits_at, united
@@ -66,6 +65,7 @@ class SearchData:
     fit: FitSpec  # with cv="auto" replaced by folds
     seed: int
     bases: tuple[BasisSpec, ...]  # with the method by which landmarks are selected
+    everything: Training  # all samples of the search
     guarded: bool  # whether modes that rest on a few rows come last
 
     @classmethod
@@ -80,18 +80,19 @@ class SearchData:
         n_components = plan.fit.n_components
         check_samples(used, n_components)
         warn_of_preview(source, preview)
-        median = median_distance(preview.X, preview.weight, seed)
         if isinstance(searched, ArraySource) and isinstance(form, EnergyForm):
             form = form.at(searched.array, rows)
-        spec, *others = (_with_landmarks(b, used, median, n_components, seed) for b in plan.bases)
-        second = _without_samples(others[0], used, n_components) if others else None
         fit = plan.fit.with_folds(source, groups, preview)
+        whole = np.ones((searched.n_samples or 0, 1), dtype=np.int8)
+        everything = Training(searched, form, weight, whole, preview.X, preview.weight, fit, plan.bases, seed)
+        spec, *others = (everything.spec(b.basis) for b in plan.bases)
+        second = _without_samples(others[0], used, n_components) if others else None
         splits = splits_at(fit.splitter, source, groups, rows, n_components, seed)
         chosen = spec.landmarks if spec.basis == "landmarks" else None
         folds = make_folds(splits, searched, weight, n_components, chosen)
         complete = len(rows) == source.n_samples
-        settings = (folds, spec, second, fit, seed, plan.bases, plan.guarded)
-        return cls(searched, rows, complete, weight, form, whole_form, preview, median, *settings)
+        settings = (folds, spec, second, fit, seed, plan.bases, everything, plan.guarded)
+        return cls(searched, rows, complete, weight, form, whole_form, preview, everything.median, *settings)
 
     def spec(self, basis: str) -> BasisSpec:
         """Return the settings of a basis by its name."""
@@ -197,11 +198,6 @@ class SearchData:
         else:
             found = self._evaluate_roughly(trial, scoring)
         return [replace(c, basis=trial.basis, stage=trial.stage, origin=trial.origin) for c in found]
-
-    @cached_property
-    def everything(self) -> Training:
-        """All samples of the search."""
-        return self._training(np.ones((len(self.folds.assignment), 1), dtype=np.int8))
 
     @cached_property
     def trainings(self) -> list[Training]:
@@ -343,14 +339,6 @@ def _drawn(
     if source.many_passes and (most is None or (source.n_samples or 0) <= most):
         return np.arange(source.n_samples or 0), source, weight
     return source.thinned(most, np.random.RandomState(seed), weight)
-
-
-def _with_landmarks(spec: BasisSpec, X: np.ndarray, median: float, n_components: int, seed: int) -> BasisSpec:
-    """Choose the landmarks: at most a quarter of the samples, so that the others can test."""
-    if spec.basis != "landmarks":
-        return spec
-    most = min(spec.n_features, max(n_components + 1, len(X) // 4))
-    return replace(spec, landmarks=select_landmarks(X, most, spec.landmarks, Gaussian(median), seed))
 
 
 def _without_samples(spec: BasisSpec, X: np.ndarray, n_components: int) -> BasisSpec | None:

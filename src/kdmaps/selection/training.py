@@ -63,14 +63,18 @@ class Training:
 
     def basis(self, kernel: Kernel, name: str, part: float = LANDMARK_PART) -> Basis:
         """Make the basis of a kernel of these samples, with at most this part of them as landmarks."""
+        return self.spec(name, part).make(kernel, self.X, self.X_weight, self.seed)
+
+    def spec(self, name: str, part: float = LANDMARK_PART) -> BasisSpec:
+        """Return the settings of a basis by its name, with at most this part of the samples as landmarks."""
         spec = next(spec for spec in self.bases if spec.basis == name)
-        if name == "landmarks":
-            used = self.X if self.X_weight is None else self.X[self.X_weight > 0]
-            most = min(spec.n_features, max(self.fit.n_components + 1, int(part * len(used))))
-            if most not in self._landmarks:
-                self._landmarks[most] = select_landmarks(used, most, spec.landmarks, Gaussian(self.median), self.seed)
-            spec = replace(spec, landmarks=self._landmarks[most])
-        return spec.make(kernel, self.X, self.X_weight, self.seed)
+        if name != "landmarks":
+            return spec
+        used = self.X if self.X_weight is None else self.X[self.X_weight > 0]
+        most = min(spec.n_features, max(self.fit.n_components + 1, int(part * len(used))))
+        if most not in self._landmarks:
+            self._landmarks[most] = select_landmarks(used, most, spec.landmarks, Gaussian(self.median), self.seed)
+        return replace(spec, landmarks=self._landmarks[most])
 
     def with_features(self, n_features: int | None) -> Training:
         """Return the same samples with bases of this number of features; metrics of modes stay as they are."""
