@@ -166,7 +166,7 @@ def test_undetermined_modes_give_no_metric(X, monkeypatch):
     def too_few(*_):
         raise ValueError("The samples determine only 1 mode")
 
-    monkeypatch.setattr("kdmaps.selection.training.find_modes", too_few)
+    monkeypatch.setattr("kdmaps.selection.training.modes_of", too_few)
     model = adaptive(**SETTINGS, refine=False).fit(X)
     assert not isinstance(model.kernel_, Metric)
 
