@@ -191,7 +191,7 @@ def pooled_parts(fit: CrossFit) -> tuple[np.ndarray, np.ndarray, float]:
     return covariances, energies, fit.coverage
 
 
-def held_out_quotients(fit: CrossFit) -> dict[str, np.ndarray]:
+def held_out_quotients(fit: CrossFit) -> dict[str, Any]:
     """Return `CrossFit.held_out_quotients` and the jackknife replicates of their logarithms."""
     energy, variance = (np.maximum(part, np.finfo(float).tiny) for part in fit.test_parts())
     left_out = np.log((energy.sum(axis=0) - energy) / (variance.sum(axis=0) - variance))
