@@ -40,11 +40,10 @@ def test_coordinates_of_the_span_are_exact():
     assert_allclose(np.abs(wide.transform(X)), np.abs(narrow.transform(Y)), atol=1e-7)
 
 
-@pytest.mark.parametrize("basis", ["fourier", "landmarks"])
 @known_warning()
-def test_modes_are_functions_of_the_columns(basis, tmp_path):
-    model = searched(X, basis=basis)
-    narrow = searched(span_of(X).source.array, basis=basis)
+def test_modes_are_functions_of_the_columns(tmp_path):
+    model = searched(X)
+    narrow = searched(span_of(X).source.array, basis="landmarks")
     assert model.n_features_in_ == D
     assert model.basis_.origin.shape == (D,)
     assert_allclose(model.rates_, narrow.rates_, rtol=1e-9)
@@ -78,6 +77,8 @@ def test_relevance_of_columns():
     [
         {"diffusion": np.linspace(1, 2, D)},
         {"landmarks": X[:10]},
+        {"basis": "fourier"},  # gradients of Fourier features leave the span
+        {"families": ["laplacian"]},  # not radial
         {"families": [Gaussian(2.0)]},
         {"diffusion": "tangent"},
     ],

@@ -103,7 +103,8 @@ def search_modes(
     check_folds(source, plan.fit)
     warn_of_data(source, weight, groups, plan.fit)
     names, span = source.feature_names, Span.of(source, plan)
-    source = source if span is None else span.source
+    if span is not None:
+        source, plan = span.source, span.plan(plan)
     fit, choice = with_lag(plan.fit, source, weight, groups, plan.random_state)
     plan = replace(plan, fit=fit)
     source, weight, groups = fit.observations(source, weight, groups)
@@ -205,9 +206,10 @@ class KernelSearchCV(SearchedModes):
     candidates on a few folds, then neighbours of the best ones and more regularizations, then the best ones on all
     folds. The best candidate is solved to full precision.
 
-    Samples in memory with more columns than rows are searched in the coordinates of their span, unless diffusion,
-    landmarks or kernels are given in the columns of X. The kernel is then a `Metric` of the directions of the span:
-    modes do not depend on the part of a point that is orthogonal to all samples.
+    Samples in memory with more columns than rows are searched in the coordinates of their span, with radial kernels at
+    landmarks, unless another basis, or diffusion, landmarks or kernels in the columns of X are given. The kernel is
+    then a `Metric` of the directions of the span: modes do not depend on the part of a point that is orthogonal to all
+    samples.
 
     Parameters
     ----------

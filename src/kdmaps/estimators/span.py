@@ -1,7 +1,9 @@
 """More columns than samples: a search in the span of the samples, and its result in the columns of X.
 
-Distances, gradients and energies of samples with a scalar diffusion are the same in orthonormal coordinates of their
-span. Modes do not depend on the part of a point that is orthogonal to the span: no sample shows how they would.
+Distances of samples, and gradients and energies of radial kernels at landmarks with a scalar diffusion, are the same in
+orthonormal coordinates of the span. Fourier features are not: their gradients at a sample leave the span, and without
+that part a function of test samples would look slower than it is. Modes do not depend on the part of a point that is
+orthogonal to the span: no sample shows how they would.
 """
 
 from __future__ import annotations
@@ -23,6 +25,10 @@ from kdmaps.selection.plan import SearchPlan
 ROUNDING = 1e-13
 
 
+def _radial(plan: SearchPlan) -> tuple[Any, ...]:
+    return tuple(family for family in plan.families if family != "laplacian")
+
+
 @dataclass(frozen=True, eq=False)
 class Span:
     """Coordinates y = (x - origin)V of the span of some samples, ordered by their variance."""
@@ -39,6 +45,8 @@ class Span:
         A tensor, landmarks or kernels given by the user are in the columns of X.
         """
         n, d = source.shape
+        if not (any(spec.basis == "landmarks" for spec in plan.bases) and _radial(plan)):
+            return None
         own = (plan.fit.diffusion is None or np.isscalar(plan.fit.diffusion)) and isinstance(plan.basis.landmarks, str)
         own = own and not isinstance(plan.fit.diffusion, str) and all(isinstance(f, str) for f in plan.families)
         if not (own and isinstance(source, ArraySource) and source.many_passes and n is not None and d > n):
@@ -51,6 +59,11 @@ class Span:
             return None
         rows = ArraySource(np.ascontiguousarray(left[:, kept] * deviations[kept]), checked=True)
         return cls(rows, source, origin, np.ascontiguousarray(right[kept].T))
+
+    @staticmethod
+    def plan(plan: SearchPlan) -> SearchPlan:
+        """Return the part of a plan that does not depend on the coordinates: radial kernels at landmarks."""
+        return replace(plan, basis=replace(plan.basis, basis="landmarks"), families=_radial(plan))
 
     def points(self, Y: np.ndarray) -> np.ndarray:
         """Return points of the span in the columns of X."""
