@@ -42,6 +42,9 @@ TURNS = {
 WEIGHT_NAMES = {"weight", "weights", "sample_weight", "logweight", "logweights", "bias", "rbias"}
 #: A few rows dominate if the effective sample size is below this share of the rows, or below this number.
 MIN_EFFECTIVE_PART, MIN_EFFECTIVE = 0.01, 50
+#: Smallest median of the squared distance of atoms from their centre, in units of the largest: 0.25 for a rod. Less for
+#: columns of unequal variance, such as principal components, whose largest ones turn into each other.
+EVEN = 0.05
 #: Atoms rotate if superposition leaves less than this share of the variance: 0.08 for alanine dipeptide, more than 0.25
 #: for any noise in as many columns as this number of atoms has.
 ROTATED, FEWEST_ATOMS = 0.2, 5
@@ -364,7 +367,8 @@ def unaligned_atoms(data: CheckedRows) -> Finding | None:
         left, _, right = np.linalg.svd(np.swapaxes(atoms, 1, 2) @ turned[:reference].mean(axis=0))
         left[:, :, 2] *= np.sign(np.linalg.det(left @ right))[:, None]
         turned = atoms @ (left @ right)
-    if turned.var(axis=0).sum() > ROTATED * variance:
+    radii = np.square(turned.mean(axis=0)).sum(axis=1)
+    if turned.var(axis=0).sum() > ROTATED * variance or np.median(radii) < EVEN * radii.max():
         return None
     return Finding(
         "unaligned atoms",
