@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -11,31 +11,21 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from kdmaps.bases import Basis, ModeBasis
-from kdmaps.data.correlation import order_of
 from kdmaps.data.distances import Support
 from kdmaps.data.inputs import join_trajectories
 from kdmaps.data.sources import ArraySource, gather
-from kdmaps.diagnostics.committor import CommittorTrust, carriers, flux_and_rates, flux_intervals, unevenness
+from kdmaps.diagnostics.committor import CommittorTrust
 from kdmaps.diagnostics.evidence import evaluated_at, values_at
 from kdmaps.diagnostics.resampling import Resampling
+from kdmaps.estimators.boundary import boundary_sides
 from kdmaps.estimators.committor_files import read_committor, write_committor
+from kdmaps.estimators.committor_fit import CONFIDENCE, QUANTITIES, CommittorFit, fit_committor, search_kernel
 from kdmaps.estimators.transformer import Columns, checked_source, read_samples
 from kdmaps.exceptions import UnreliableModesWarning
 from kdmaps.forms.diffusion import is_per_sample
 from kdmaps.forms.tangent import DiffusionLike, TangentSpaces, checked_tensor
 from kdmaps.kernels import Kernel
-from kdmaps.selection.committor import (
-    OUTSIDE,
-    SOURCE,
-    TARGET,
-    TOLERANCE,
-    BoundaryData,
-    CommittorSearch,
-    Fitted,
-    Judged,
-    boundary_folds,
-    mode_basis,
-)
+from kdmaps.selection.committor import OUTSIDE, BoundaryData
 from kdmaps.utils.files import as_path, replacing
 from kdmaps.utils.frames import check_rows, join_rows, split_rows
 from kdmaps.utils.types import PathLike, RandomStateLike, SamplesLike
@@ -47,52 +37,6 @@ from kdmaps.utils.validation import (
     unit_weight,
 )
 from kdmaps.utils.warn import warn
-
-#: Confidence level of the intervals.
-CONFIDENCE = 0.95
-#: Names of the quantities that have intervals.
-QUANTITIES = ("flux", "rate", "reverse_rate")
-
-
-@dataclass(frozen=True, eq=False)
-class CommittorFit:
-    """Everything that a fit of a committor finds."""
-
-    basis: Basis
-    coefficients: np.ndarray  # (p, 1)
-    offset: np.ndarray  # (1,)
-    tangents: TangentSpaces | None
-    support: Support
-    quantities: np.ndarray  # (3,): flux, rate, reverse rate
-    intervals: np.ndarray  # (3, 2)
-    trust: CommittorTrust
-    score: float  # held-out energy
-    regularization: float
-    candidates: list[dict[str, Any]]
-
-    def attributes(self) -> dict[str, Any]:
-        """Return the attributes of the estimator."""
-        found: dict[str, Any] = {
-            f"{name}_": float(value) for name, value in zip(QUANTITIES, self.quantities, strict=True)
-        }
-        found |= {f"{name}_interval_": own for name, own in zip(QUANTITIES, self.intervals, strict=True)}
-        with np.errstate(divide="ignore"):
-            times = 1 / np.array([found["rate_"], *found["rate_interval_"]])  # infinite without a flux
-        return {
-            **found,
-            "mean_first_passage_time_": float(times[0]),
-            "mean_first_passage_time_interval_": times[:0:-1],
-            "basis_": self.basis,
-            "kernel_": self.basis.kernel,
-            "coefficients_": self.coefficients,
-            "offset_": self.offset,
-            "tangents_": self.tangents,
-            "support_": self.support,
-            "trust_": self.trust,
-            "best_score_": -self.score,
-            "regularization_": self.regularization,
-            "candidates_": self.candidates,
-        }
 
 
 class AdaptiveCommittor(BaseEstimator):
@@ -237,8 +181,8 @@ class AdaptiveCommittor(BaseEstimator):
         check_rows(X, y=y)
         X, groups, lengths = join_trajectories(X, groups, sample_weight)
         data, groups, columns, kept = self._data(X, y, sample_weight, groups, lengths, seed)
-        search, found = _search(data, groups, most, n_features, self.cv, self.progress)
-        fitted = _fit(data, search, found, groups, resampling)
+        search, found = search_kernel(data, groups, most, n_features, self.cv, self.progress)
+        fitted = fit_committor(data, search, found, groups, resampling)
         row = fitted.trust.overshoot_row
         fitted = replace(fitted, trust=replace(fitted.trust, overshoot_row=int(kept[row])))
         self._publish(columns, fitted)
@@ -425,133 +369,3 @@ def load_committor(path: PathLike) -> AdaptiveCommittor:
         candidates=[],
     )
     return AdaptiveCommittor(**stored.parameters)._publish(Columns(stored.n_features, stored.names), fitted)
-
-
-def boundary_sides(y: Any, X: np.ndarray, weight: np.ndarray | None = None, complete: bool = True) -> np.ndarray:
-    """Return the side of each sample from labels, masks, functions or coarse states.
-
-    Unless `complete` is False, A, B and the region outside of both must have samples of positive weight.
-    """
-    n = len(X)
-    side = _labels(y, X)
-    if side.shape != (n,):
-        raise ValueError(f"y must hold one label for each of the {n} samples of X, got shape {side.shape}.")
-    if side.dtype.kind not in "iuf" or not np.isin(side, (SOURCE, TARGET, OUTSIDE)).all():
-        known = side[~np.isin(side, (SOURCE, TARGET, OUTSIDE))][:5] if side.dtype.kind in "iuf" else side[:5]
-        raise ValueError(
-            f"y must hold 0 in A, 1 in B and -1 elsewhere, got {', '.join(map(str, known.tolist()))}; for more than "
-            "two states use kdmaps.dynamics.rate_matrix."
-        )
-    side = side.astype(np.int64)
-    if not complete:
-        return side
-    names = {SOURCE: "A (label 0)", TARGET: "B (label 1)", OUTSIDE: "the region outside of A and B (label -1)"}
-    for one, name in names.items():
-        own = side == one
-        if not own.any():
-            remedy = "use smaller sets, or add samples between them" if one == OUTSIDE else "use larger sets"
-            raise ValueError(f"y has no sample in {name}; {remedy}.")
-        if weight is not None and not weight[own].any():
-            raise ValueError(f"sample_weight is 0 for all samples in {name}; the committor needs their weights.")
-    return side
-
-
-def _labels(y: Any, X: np.ndarray) -> np.ndarray:
-    """Return the labels that y stands for, unchecked."""
-    if y is None:
-        raise ValueError("y is missing: give labels 0 in A, 1 in B and -1 elsewhere, or two masks.")
-    if hasattr(y, "cores"):  # CoarseStates
-        if len(y.populations) != 2:
-            raise ValueError(
-                f"y has {len(y.populations)} coarse states, but a committor needs two; use "
-                "kdmaps.dynamics.rate_matrix for all pairs, or labels of two of them."
-            )
-        return np.asarray(y.cores)
-    if callable(y):
-        return np.asarray(y(X))
-    if isinstance(y, tuple | list) and len(y) == 2 and all(callable(part) or np.ndim(part) == 1 for part in y):
-        masks = [np.asarray(part(X) if callable(part) else part) for part in y]
-        if any(mask.dtype != bool or mask.shape != (len(X),) for mask in masks):
-            raise ValueError(f"y must hold two masks (arrays of bool) with one entry for each of the {len(X)} samples.")
-        if shared := np.count_nonzero(masks[0] & masks[1]):
-            raise ValueError(f"A and B overlap: y has {shared} samples in both. Use disjoint sets, with a gap.")
-        return np.where(masks[0], SOURCE, np.where(masks[1], TARGET, OUTSIDE))
-    labels = np.asarray(y)
-    if labels.dtype == bool:
-        raise ValueError("y is one mask; give two, y=(in_A, in_B), or labels 0 in A, 1 in B and -1 elsewhere.")
-    return labels
-
-
-def _search(
-    data: BoundaryData, groups: Any, most: int, n_features: int, cv: Any, progress: bool
-) -> tuple[CommittorSearch, tuple[Judged, list[Judged]]]:
-    """Choose the kernel by at most `most` samples."""
-    n = len(data.X)
-    rows = np.arange(n)
-    if n > most:
-        rows = np.sort(np.random.RandomState(data.seed).permutation(n)[:most])
-        chosen = data.side[rows]
-        if min(np.count_nonzero(chosen == side) for side in (SOURCE, TARGET, OUTSIDE)) < 2:
-            raise ValueError(f"max_search_samples={most} leaves fewer than 2 samples in A or B; increase it.")
-    some = data
-    if len(rows) < n:
-        share = data.share[rows] / data.share[rows].sum()
-        some = BoundaryData(data.X[rows], share, data.side[rows], data.tensor.at(data.X[rows], rows), data.seed)
-    own = None if groups is None else groups[rows]
-    search = CommittorSearch(some, boundary_folds(some.X, some.side, own, data.seed, cv), n_features)
-    return search, search.run(progress)
-
-
-def _fit(
-    data: BoundaryData,
-    search: CommittorSearch,
-    found: tuple[Judged, list[Judged]],
-    groups: Any,
-    resampling: Resampling,
-) -> CommittorFit:
-    """Fit the choice to all samples."""
-    best, candidates = found
-    if not np.isfinite(best.score):
-        raise ValueError("No kernel has a solution for X and y; check the scales of X and the weights.")
-    everything = np.arange(len(data.X))
-    fitted: Fitted = search.fit(best.recipe, data=data)
-    raw = values_at(mode_basis(fitted.basis, fitted.solution), data.X)[:, 0]
-    values, energies = (part[:, 0] for part in data.evaluate(fitted.basis, fitted.solution, everything))
-    optimism = search.optimism(best)
-    energies = energies * (1 + optimism) / 2
-    outside = data.side == OUTSIDE
-    excess = np.where(outside, np.maximum(-raw, raw - 1), -np.inf)
-    between, carried = carriers(values, energies)
-    trust = CommittorTrust(
-        between=between,
-        flux_samples=carried,
-        optimism=optimism,
-        deviation=fitted.deviation,
-        tolerance=TOLERANCE,
-        overshoot=max(float(excess.max()), 0.0),
-        overshoot_row=int(np.argmax(excess)),
-        unevenness=unevenness(values[outside], energies[outside]),
-    )
-    sums = np.array([energies.sum(), data.share @ values, data.share.sum()])
-    return CommittorFit(
-        basis=fitted.basis,
-        coefficients=fitted.solution.coefficients,
-        offset=-fitted.solution.constants,
-        tangents=getattr(data.tensor, "spaces", None),
-        support=Support.of(data.X, data.seed),
-        quantities=flux_and_rates(sums),
-        intervals=flux_intervals(values, energies, data.share, _trajectories(data.X, groups), resampling),
-        trust=trust,
-        score=best.score,
-        regularization=search.flux_scale * best.recipe.regularization,
-        candidates=[one.row() for one in candidates],
-    )
-
-
-def _trajectories(X: np.ndarray, groups: Any) -> list[np.ndarray]:
-    """Return rows in the order of time, for blocks of resamples: groups, walkers, or all rows."""
-    if groups is None:
-        order = order_of(X)
-        groups = order.walker_of(len(X)) if order.n_walkers > 1 else np.zeros(len(X))
-    _, owner = np.unique(groups, return_inverse=True)
-    return [np.flatnonzero(owner == k) for k in range(owner.max() + 1)]

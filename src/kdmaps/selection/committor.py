@@ -162,7 +162,7 @@ class Recipe:
 
 
 @dataclass(frozen=True, eq=False)
-class Judged:
+class Evaluated:
     """A recipe with its held-out energies."""
 
     recipe: Recipe
@@ -225,7 +225,7 @@ class CommittorSearch:
         unit = self.flux_scale
         return sums.solve(basis.ridge, [unit * regularization for regularization in lambdas], PENALTY * unit)
 
-    def judge(self, recipe: Recipe) -> list[Judged]:
+    def evaluate(self, recipe: Recipe) -> list[Evaluated]:
         """Evaluate a recipe on the folds, at every λ."""
         n, k = len(self.data.X), len(LAMBDAS)
         energies, misfits = np.zeros((n, k)), np.zeros(k)
@@ -237,7 +237,7 @@ class CommittorSearch:
         misfits *= MISFIT * self.flux_scale
         scores = np.sort(energies, axis=0)[: n - self._left_out].sum(axis=0) + misfits
         return [
-            Judged(
+            Evaluated(
                 replace(recipe, regularization=float(LAMBDAS[i])),
                 energies[:, i],
                 float(misfits[i]),
@@ -298,15 +298,15 @@ class CommittorSearch:
             self._roots[recipe, fold] = scale * root
         return self._roots[recipe, fold]
 
-    def run(self, progress: bool = False) -> tuple[Judged, list[Judged]]:
+    def run(self, progress: bool = False) -> tuple[Evaluated, list[Evaluated]]:
         """Return the best recipe, and all recipes in the order of their evaluation."""
-        judged: list[Judged] = []
+        evaluated: list[Evaluated] = []
 
-        def add(recipes: Sequence[Recipe]) -> Judged:
+        def add(recipes: Sequence[Recipe]) -> Evaluated:
             for recipe in track(recipes, len(recipes), lambda: "kernels", progress):
-                judged.extend(self.judge(recipe))
+                evaluated.extend(self.evaluate(recipe))
             # Without samples between the sets many energies are 0; the widest kernel then interpolates most smoothly.
-            return min(judged, key=lambda one: (one.score, -one.recipe.width))
+            return min(evaluated, key=lambda one: (one.score, -one.recipe.width))
 
         best = add([Recipe("gaussian", width, "fourier") for width in WIDTHS])
         first = best.recipe.width
@@ -323,27 +323,29 @@ class CommittorSearch:
             if new is best or not self.is_better(new, best):
                 break
             best = new
-        return self._smoothest(best, judged), judged
+        return self._smoothest(best, evaluated), evaluated
 
-    def _smoothest(self, best: Judged, judged: Sequence[Judged]) -> Judged:
+    def _smoothest(self, best: Evaluated, evaluated: Sequence[Evaluated]) -> Evaluated:
         """Return the same kernel with the largest λ whose score is not worse by more than the standard error."""
         recipe = replace(best.recipe, regularization=0.0)
-        same = [one for one in judged if replace(one.recipe, regularization=0.0) == recipe and np.isfinite(one.score)]
+        same = [
+            one for one in evaluated if replace(one.recipe, regularization=0.0) == recipe and np.isfinite(one.score)
+        ]
         return max(
             (one for one in same if not self.is_better(best, one)),
             key=lambda one: one.recipe.regularization,
             default=best,
         )
 
-    def optimism(self, judged: Judged) -> float:
+    def optimism(self, evaluated: Evaluated) -> float:
         """Return the ratio of held-out to training energy; at the samples left out, the training energy is used."""
-        fitted = self.fit(judged.recipe)
+        fitted = self.fit(evaluated.recipe)
         training = self.data.evaluate(fitted.basis, fitted.solution, self._everything)[1][:, 0]
-        held_out, largest = judged.energies.copy(), np.argsort(judged.energies)[len(training) - self._left_out :]
+        held_out, largest = evaluated.energies.copy(), np.argsort(evaluated.energies)[len(training) - self._left_out :]
         held_out[largest] = np.minimum(held_out[largest], training[largest])
         return float(held_out.sum() / training.sum()) if training.any() else 1.0
 
-    def is_better(self, new: Judged, old: Judged) -> bool:
+    def is_better(self, new: Evaluated, old: Evaluated) -> bool:
         """Return whether a score is lower by more than the standard error of the difference."""
         most = np.maximum(new.energies, old.energies)
         kept = np.argsort(most)[: len(most) - self._left_out]
