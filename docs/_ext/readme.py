@@ -65,8 +65,8 @@ def results() -> str:
             "In units of length²/D the two modes of heavy atoms have nearly the same time scale and mix;",
             "with a trajectory they are distinct.",
             "",
-            "The spectra of spheres were computed with version 0.1.0, all other results of this section with "
-            "0.2.0.dev0, before its score changed.",
+            "The spectra of spheres were computed with version 0.1.0, and alanine dipeptide with 0.2.0.dev0 before its",
+            "score changed.",
             "",
         ]
     )
