@@ -9,6 +9,9 @@ or new Axes and returns them.
 # %%
 # The fit: a small search, and its uncertainty.
 
+from itertools import accumulate
+
+import numpy as np
 from matplotlib import pyplot as plt
 
 import kdmaps
@@ -138,6 +141,29 @@ plt.show()
 # of a model.
 
 kdmaps.plotting.plot_lag_comparison(kdmaps.dynamics.compare_with_trajectory(search, path, time_step=0.1))
+plt.show()
+
+# %%
+# An oscillating system
+# ---------------------
+# A noisy oscillator with the rates -0.2±2i, fitted without time reversal. :func:`kdmaps.plotting.plot_koopman`:
+# eigenvalues of the Koopman operator with resamples and exact values (crosses).
+
+turn = np.exp(0.1 * (-0.2 + 2j))
+noise = np.random.default_rng(0).normal(size=(5000, 2)) @ [1, 1j] * np.sqrt(1 - abs(turn) ** 2)
+z = np.array(list(accumulate(noise, lambda now, step: turn * now + step)))
+turning = np.column_stack([z.real, z.imag])
+directed = kdmaps.KernelDiffusionMap(
+    2, lag=1, time_step=0.1, reversible=False, kernel="gaussian", bandwidth=8.0, regularization=1e-4, random_state=0
+).fit(turning)
+spectrum = kdmaps.dynamics.koopman(directed, turning)
+kdmaps.plotting.plot_koopman(spectrum, exact=[turn, turn.conjugate()])
+plt.show()
+
+# %%
+# :func:`kdmaps.plotting.plot_phases`: the phase of the oscillation at every sample.
+
+kdmaps.plotting.plot_phases(spectrum, turning)
 plt.show()
 
 # %%

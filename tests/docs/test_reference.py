@@ -40,6 +40,7 @@ RESULTS = {
     "Kernel",
     "LagChoice",
     "LagComparison",
+    "Metastability",
     "PassageTimes",
     "Uncertainty",
     "Validation",

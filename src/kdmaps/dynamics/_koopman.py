@@ -39,6 +39,14 @@ class KoopmanTrust:
 
     The error E|ψ(y) - λψ(x)|² of a noisy system is 1 - |λ|² for any ψ that was fitted to the same frames, so that plain
     residuals show nothing. On held-out frames, a poor ψ leaves more, and other functions of x predict ψ(y) better.
+
+    Examples
+    --------
+    >>> import numpy as np, kdmaps
+    >>> good, poor = np.array([0.95, 0.5]), np.array([0.0, 0.4])  # the second eigenfunction is overfitted
+    >>> trust = kdmaps.dynamics.KoopmanTrust(good + 0j, good + 0j, agreement=good, overfit=poor, residuals=poor)
+    >>> trust.ok
+    array([ True, False])
     """
 
     eigenvalues: np.ndarray  #: (r,) complex: to be checked.
@@ -86,7 +94,21 @@ def _numbers(chosen: np.ndarray) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Koopman:
-    """Spectrum of the Koopman operator on the modes of a model."""
+    """Spectrum of the Koopman operator on the modes of a model.
+
+    Examples
+    --------
+    >>> import numpy as np, kdmaps
+    >>> X = np.random.default_rng(0).normal(size=(1000, 2))
+    >>> for last, now in zip(X, X[1:]):  # a noisy rotation by 0.6 in each step
+    ...     now += 0.8 * last @ [[np.cos(0.6), np.sin(0.6)], [-np.sin(0.6), np.cos(0.6)]]
+    >>> settings = {"bandwidth": 8.0, "regularization": 1e-4, "n_features": 50, "random_state": 0}
+    >>> k = kdmaps.dynamics.koopman(kdmaps.KernelDiffusionMap(2, lag=1, reversible=False, **settings).fit(X))
+    >>> bool(np.allclose(k.eigenvalues, 0.8 * np.exp([0.6j, -0.6j]), atol=0.05))
+    True
+    >>> k.eigenfunctions(X).shape
+    (1000, 2)
+    """
 
     eigenvalues: np.ndarray  #: (r,) complex: λ after one lag, the slowest decay first; conjugate pairs are adjacent.
     #: (r,) complex: ln λ/lag, in the unit of `time_step`: decay (negative real part) and angular frequency.
@@ -288,7 +310,7 @@ def koopman(
     >>> for step in noise:
     ...     path.append(turn * path[-1] + step)
     >>> X = np.column_stack([np.real(path), np.imag(path)])
-    >>> settings = {"kernel": "gaussian", "bandwidth": 8.0, "regularization": 1e-4, "random_state": 0}
+    >>> settings = {"bandwidth": 8.0, "regularization": 1e-4, "n_features": 50, "random_state": 0}
     >>> m = kdmaps.KernelDiffusionMap(2, lag=1, time_step=0.1, reversible=False, **settings).fit(X)
     >>> k = kdmaps.dynamics.koopman(m, X)
     >>> bool(abs(k.rates[0].imag - 2) < 0.1)

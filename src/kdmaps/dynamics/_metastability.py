@@ -22,18 +22,7 @@ from kdmaps.utils.types import RandomStateLike, SamplesLike
 
 @dataclass(frozen=True)
 class Metastability:
-    """How metastable states are, on frames that the states were not found from; intervals from a block bootstrap.
-
-    Examples
-    --------
-    >>> import kdmaps
-    >>> path = kdmaps.problems.load("dw1d").simulate(20000, dt=0.02, random_state=0)[0]
-    >>> m = kdmaps.KernelDiffusionMap(1, lag=5, time_step=0.02, regularization=1e-4, random_state=0).fit(path)
-    >>> states = kdmaps.dynamics.coarse_states(m.transform(path), 2)
-    >>> found = kdmaps.dynamics.metastability(m, path, states, random_state=0)
-    >>> bool((found.stays > 0.8).all() and (found.populations > 0.3).all())
-    True
-    """
+    """How metastable states are, on frames that the states were not found from; intervals from a block bootstrap."""
 
     #: (n_states,): shares of the frames with each label.
     populations: np.ndarray
@@ -106,6 +95,16 @@ def metastability(
     same number of states, and matched by their overlap. Transitions are counted between `CoarseStates.milestones`, in
     both directions of time. If the time scales of the states are much shorter than the time scales of the modes, the
     states cut through a well.
+
+    Examples
+    --------
+    >>> import kdmaps
+    >>> path = kdmaps.problems.load("dw1d").simulate(20000, dt=0.02, random_state=0)[0]
+    >>> m = kdmaps.KernelDiffusionMap(1, lag=5, time_step=0.02, n_features=50, random_state=0).fit(path)
+    >>> states = kdmaps.dynamics.coarse_states(m.transform(path), 2)
+    >>> found = kdmaps.dynamics.metastability(m, path, states, random_state=0)
+    >>> bool((found.stays > 0.8).all() and (found.populations > 0.3).all())
+    True
     """
     resampling = Resampling(n_resamples, confidence, random_state)
     check_reversible(model)

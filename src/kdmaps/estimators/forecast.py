@@ -33,7 +33,17 @@ TESTED = 2_000
 
 @dataclass(frozen=True, eq=False)
 class Forecast:
-    """Expectations of observables at later times, given the present state."""
+    """Expectations of observables at later times, given the present state.
+
+    Examples
+    --------
+    >>> import kdmaps
+    >>> path = kdmaps.problems.load("dw1d").trajectory(4000, 0.1, random_state=0)
+    >>> m = kdmaps.KernelDiffusionMap(1, lag=1, time_step=0.1, n_features=30, random_state=0).fit(path)
+    >>> later = kdmaps.dynamics.forecast(m, path, path[:, 0], [0.1, 0.5])
+    >>> bool(later.skill[0] > later.skill[1] > 0)
+    True
+    """
 
     times: np.ndarray  #: (n_times,).
     values: np.ndarray  #: (n_times, n_points) or (n_times, n_points, m): E[h(x_{t+time}) | x_t].
