@@ -25,7 +25,7 @@ def mirror(root: Path, out: Path) -> None:
     if (out / "results" / "paper").is_dir():
         (out / "results" / "paper").rename(out / "paper")
     _clear(out / "lists")
-    (out / "results" / "silent" / "table.md").rename(out / "lists" / "silent.md")  # docs/silent.md shows it
+    (out / "results" / "silent" / "table.md").rename(out / "lists" / "silent.md")  # docs/pitfalls.md shows it
     for folder in sorted((out / "results").iterdir()):
         for page in folder.glob("*.md"):
             if not page.read_text().startswith("# "):
