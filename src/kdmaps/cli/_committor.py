@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
     from kdmaps.cli._reading import Samples
 
+#: As `kdmaps.selection.committor.BASES`, which takes long to import.
+BASES = ("auto", "fourier", "landmarks")
 #: Comparisons of a condition, the longer ones first.
 COMPARISONS = {"<=": operator.le, ">=": operator.ge, "<": operator.lt, ">": operator.gt}
 
@@ -40,6 +42,7 @@ def committor(
         str, option(DATA, 'Conditions of set A, joined by commas, as in "phi<0,psi>1".', "--from", metavar="CONDITIONS")
     ],
     target: Annotated[str, option(DATA, "Conditions of set B.", "--to", metavar="CONDITIONS")],
+    basis: Annotated[str, rare(KERNEL, f"Basis functions: {', '.join(BASES)}. PLUMED input needs fourier.")] = "auto",
     features: Annotated[int, rare(KERNEL, "Number of basis functions.", min=2)] = 300,
     seed: Annotated[int, rare(KERNEL, "Seed; the same seed gives the same results.", min=0)] = 0,
     out: Annotated[Path, option(OUTPUT, "Directory of the results.", file_okay=False, metavar="DIR")] = Path(
@@ -50,13 +53,14 @@ def committor(
 ) -> None:
     """Find the committor and the rates between two sets; write model.npz, q at the samples and report.html."""
     require_one_of(TABLE_FORMATS, "--table", table_format)
+    require_one_of(BASES, "--basis", basis)
     import numpy as np
 
     from kdmaps.cli._reading import read_samples
     from kdmaps.data import make_writer
     from kdmaps.estimators.committor import AdaptiveCommittor
     from kdmaps.estimators.committor_files import write_committor
-    from kdmaps.report.committor import quantity_rows, render_committor
+    from kdmaps.report.committor import chosen_kernel, quantity_rows, render_committor
     from kdmaps.utils.files import check_writable, replacing
     from kdmaps.utils.progress import reporting
 
@@ -65,13 +69,14 @@ def committor(
     samples = read_samples(files)
     say(f"{files.name}, {samples.describe()}")
     masks = tuple(_mask(name, text, samples) for name, text in (("--from", source), ("--to", target)))
-    model = AdaptiveCommittor(n_features=features, diffusion=samples.diffusion, random_state=seed, progress=True)
+    given = {"diffusion": samples.diffusion, "basis": basis, "n_features": features, "random_state": seed}
+    model = AdaptiveCommittor(**given, progress=True)
     with warnings.catch_warnings(record=True) as raised, reporting(True):
         warnings.simplefilter("always")
         model.fit(samples.source, masks, samples.weight, samples.group)
     notes = [*samples.notes, *(str(one.message) for one in raised if issubclass(one.category, UserWarning))]
     print_table(("", "value", "95 % interval"), quantity_rows(model))
-    say(f"Chosen: {model.kernel_!r}, {type(model.basis_).__name__}, λ = {model.regularization_:.2g}")
+    say(f"Chosen: {chosen_kernel(model)}")
     say(f"  {model.trust_.between} samples between the sets; {model.trust_.flux_samples:.0f} carry the flux.")
     for note in dict.fromkeys(notes):
         print_warning(note)
@@ -81,7 +86,7 @@ def committor(
     paths = [out / name for name in ("model.npz", f"committor.{table_format}", "report.html")]
     out.mkdir(parents=True, exist_ok=True)
     with replacing(*paths) as (model_file, values_file, report_file):
-        write_committor(model, model._fitted(), model_file)
+        write_committor(model, model._fitted(), model_file, samples.inputs)
         write_values(values_file, np.asarray(model.predict(samples.source))[:, None], ["q"], samples.places)
         report_file.write(page.encode())
     say(f"Written: {', '.join(map(str, paths))}")

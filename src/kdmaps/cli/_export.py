@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kdmaps.cli._app import app, print_warning, say
+from kdmaps.cli._models import is_committor
 from kdmaps.cli._options import ModelArgument, require, require_one_of, split_names
 
 if TYPE_CHECKING:
     from kdmaps.simulation.inputs import Input
 
-#: Programs, and the usual names of their files.
-TARGETS = {"plumed": "mode{}.dat", "openmm": "mode{}.xml", "jax": "mode{}.py"}
+#: Programs, and the usual endings of their files.
+TARGETS = {"plumed": ".dat", "openmm": ".xml", "jax": ".py"}
 #: Kinds of `--inputs`, with their numbers of atoms.
 INPUTS = {"torsion": 4, "distance": 2}
 
@@ -36,9 +37,14 @@ def export(
         str | None,
         typer.Option(help="PLUMED labels of the columns, instead of --inputs. (default: the names of the columns)"),
     ] = None,
-    out: Annotated[Path | None, typer.Option(help="The file. (default: mode1.dat, .xml or .py)")] = None,
+    logit: Annotated[
+        bool, typer.Option("--logit", help="Of a committor, write log(q/(1-q)) too (OpenMM: instead of q).")
+    ] = False,
+    out: Annotated[
+        Path | None, typer.Option(help="The file. (default: mode1 or committor, with .dat, .xml or .py)")
+    ] = None,
 ) -> None:
-    """Write a mode as a collective variable: PLUMED input, an OpenMM force (XML), or a Python module for JAX."""
+    """Write a mode or a committor as a collective variable: PLUMED input, OpenMM force (XML), Python module for JAX."""
     require_one_of(tuple(TARGETS), "--to", to)
     from kdmaps.estimators.kernel_map import load
     from kdmaps.estimators.model_files import read_header
@@ -49,24 +55,29 @@ def export(
     require(to != "openmm" or bool(inputs or stored), "--inputs", "OpenMM needs the atoms, as in torsion:4-6-8-14.")
     columns = [_input(text) for text in split_names(inputs) or stored]
     fitted = load(model)
-    r = len(fitted.timescales_)
-    require(mode <= r, "--mode", f"the model has {r} modes.")
-    path = Path(TARGETS[to].format(mode)) if out is None else out
+    r = fitted.coefficients_.shape[1]
+    require(mode <= r, "--mode", f"the model has {r} mode(s).")
+    q = is_committor(fitted)
+    require(q or not logit, "--logit", "this model has modes; only committors have a logit.")
+    require(to != "jax" or not logit, "--logit", "JAX programs compute q; apply jax.scipy.special.logit to it.")
+    path = Path(f"committor{TARGETS[to]}" if q else f"mode{mode}{TARGETS[to]}") if out is None else out
     check_writable("--out", path.parent)
     notes: list[str] = []
     if stored and to != "jax":
         notes.append("Atoms are counted as in the topology of the fit; with other atoms (hydrogens), give --inputs.")
     if to == "plumed":
-        text = plumed_input(fitted, columns or _labels(fitted, labels), mode - 1, label=f"mode{mode}")
+        label = "q" if q else f"mode{mode}"
+        text = plumed_input(fitted, columns or _labels(fitted, labels), mode - 1, label, logit=logit)
     elif to == "jax":
         text = jax_program(fitted, mode - 1)
     else:
-        text = _openmm(fitted, mode - 1, columns, notes)
+        text = _openmm(fitted, mode - 1, columns, notes, logit)
     path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path) as (file,):
         file.write(text.encode())
     say(f"Written: {path}")
-    notes.append("Far from the samples of the fit, modes are arbitrary: restrain simulations to their vicinity.")
+    what = "q is" if q else "modes are"
+    notes.append(f"Far from the samples of the fit, {what} arbitrary: restrain simulations to their vicinity.")
     for note in notes:
         print_warning(note)
 
@@ -92,17 +103,17 @@ def _labels(fitted: Any, given: str | None) -> list[str]:
     return [re.sub(r"[^A-Za-z0-9_.]+", "_", str(name)).strip("_") for name in names]
 
 
-def _openmm(fitted: Any, mode: int, columns: list[Input], notes: list[str]) -> str:
+def _openmm(fitted: Any, mode: int, columns: list[Input], notes: list[str], logit: bool) -> str:
     """Return an OpenMM force as XML: a table of one or two torsions, or else an expression."""
     from kdmaps.simulation import openmm_cv
     from kdmaps.utils.optional import optional
 
     openmm = optional("openmm", "openmm", "Modes as OpenMM forces")
     try:
-        force = openmm_cv(fitted, mode, columns, method="table")
+        force = openmm_cv(fitted, mode, columns, method="table", logit=logit)
     except ValueError as error:
         if "method='table'" not in str(error):
             raise
-        force = openmm_cv(fitted, mode, columns, method="expression", outside="free")
+        force = openmm_cv(fitted, mode, columns, method="expression", outside="free", logit=logit)
         notes.append("The force is an expression that is not flat outside the samples; add simulation.openmm_walls.")
     return str(openmm.XmlSerializer.serialize(force))

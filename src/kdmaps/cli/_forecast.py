@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from kdmaps.cli._app import app, print_table, say
-from kdmaps.cli._models import require_table, select_columns
+from kdmaps.cli._models import load_modes, require_table, select_columns
 from kdmaps.cli._options import (
     OUTPUT,
     TRAJECTORY,
@@ -50,14 +50,13 @@ def forecast(
     from kdmaps.data import ArraySource, gather, make_writer
     from kdmaps.data.correlation import trajectories_of
     from kdmaps.dynamics import forecast as forecast_observables
-    from kdmaps.estimators.kernel_map import load
     from kdmaps.estimators.model_files import read_header
     from kdmaps.utils.files import check_writable, replacing
     from kdmaps.utils.progress import reporting, stage
 
     write = make_writer(out.suffix.lower())
     check_writable("--out", out.parent)
-    fitted = load(model)
+    fitted = load_modes(model)
     require(fitted.lag_ is not None, "MODEL", "this model was fitted without --lag; fit one with --lag.")
     times = _times(time, fitted.modes_.clock.duration)
     table = open_files(files)

@@ -40,22 +40,32 @@ FAR = 0.25
 def transform(
     model: ModelArgument,
     files: Files,
-    out: Annotated[Path, option(OUTPUT, "File of the modes: .csv, .parquet, .npy or .npz.")] = Path("modes.csv"),
+    out: Annotated[
+        Path | None,
+        option(
+            OUTPUT, "File of the modes, or of q: .csv, .parquet, .npy or .npz. (default: modes.csv or committor.csv)"
+        ),
+    ] = None,
     reference: Annotated[
         Path | None, option(TRAJECTORY, "Trajectory of the fit, or the first of several.", exists=True, dir_okay=False)
     ] = None,
     help_all: HelpAllOption = False,
 ) -> None:
-    """Evaluate the modes of a stored model at new samples."""
-    require_table(out)
+    """Evaluate the modes or the committor of a stored model at new samples."""
+    if out is not None:
+        require_table(out)
+    import numpy as np
+
     from kdmaps.cli._reading import messages, open_files, places_of
     from kdmaps.data import make_writer
     from kdmaps.estimators.kernel_map import load
     from kdmaps.utils.files import check_writable, replacing
 
+    fitted = load(model)
+    q = is_committor(fitted)
+    out = Path("committor.csv" if q else "modes.csv") if out is None else out
     write = make_writer(out.suffix.lower())
     check_writable("--out", out.parent)
-    fitted = load(model)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         table = open_files(files, reference)
@@ -69,35 +79,69 @@ def transform(
         print_warning(note, error=True)
     samples = select_columns(fitted, table, files)
     out.parent.mkdir(parents=True, exist_ok=True)
-    if out.suffix.lower() == ".npy":  # written in chunks, however large
+    if out.suffix.lower() == ".npy" and not q:  # written in chunks, however large
         modes = fitted.transform(samples, out=out)
     else:
-        modes = fitted.transform(samples)
+        modes = np.asarray(fitted.predict(samples))[:, None] if q else fitted.transform(samples)
         with replacing(out) as (file,):
-            write(file, modes, list(fitted.get_feature_names_out()), places_of(files, table, len(modes)))
-    say(f"{len(modes)} samples, {modes.shape[1]} modes: {out}")
+            names = ["q"] if q else list(fitted.get_feature_names_out())
+            write(file, modes, names, places_of(files, table, len(modes)))
+    say(f"{len(modes)} samples, {'q' if q else f'{modes.shape[1]} modes'}: {out}")
 
 
 @app.command()
 def inspect(model: ModelArgument) -> None:
-    """Show kernel, time scales, columns, checks and library versions of a stored model."""
+    """Show time scales or rates, kernel, columns, checks and library versions of a stored model."""
     from kdmaps.estimators.kernel_map import load
     from kdmaps.estimators.model_files import read_header
+
+    header, fitted = read_header(model), load(model)
+    shown = _inspect_committor if is_committor(fitted) else _inspect_modes
+    chosen, checks, reasons = shown(fitted, header)
+    names = header["feature_names_in"]
+    say(f"Kernel: {chosen}")
+    say(f"Columns: {header['n_features_in']}" + (f": {', '.join(names)}" if names else ""))
+    for what, value in checks:
+        say(f"{what[0].upper()}{what[1:]}: {value}")
+    say("Made with: " + ", ".join(f"{name} {version}" for name, version in header["libraries"].items()))
+    for reason in reasons:
+        print_warning(reason)
+
+
+def _inspect_modes(fitted: Any, header: dict[str, Any]) -> tuple[str, list[list[str]], list[str]]:
+    """Print the time scales; return the kernel, the checks and the warnings."""
     from kdmaps.summary import summarise
 
-    header = read_header(model)
-    summary = summarise(load(model), unit=header.get("unit"))
+    summary = summarise(fitted, unit=header.get("unit"))
     say(f"{header['class']}, {summary.n_samples} samples")
     print_table(summary.columns, summary.rows)
     say(in_options(summary.time_unit))
-    names = header["feature_names_in"]
-    say(f"Kernel: {summary.chosen}")
-    say(f"Columns: {header['n_features_in']}" + (f": {', '.join(names)}" if names else ""))
-    for check in summary.checks:
-        say(f"{check.what[0].upper()}{check.what[1:]}: {check.value} ({check.limit})")
-    say("Made with: " + ", ".join(f"{name} {version}" for name, version in header["libraries"].items()))
-    for warning in summary.warnings:
-        print_warning(warning)
+    checks = [[check.what, f"{check.value} ({check.limit})"] for check in summary.checks]
+    return summary.chosen, checks, summary.warnings
+
+
+def _inspect_committor(fitted: Any, header: dict[str, Any]) -> tuple[str, list[list[str]], list[str]]:
+    """Print flux and rates; return the kernel, the checks and the warnings."""
+    from kdmaps.report.committor import chosen_kernel, evidence_rows, quantity_rows
+
+    say(header["class"])
+    print_table(("", "value", "95 % interval"), quantity_rows(fitted))
+    return chosen_kernel(fitted), evidence_rows(fitted), fitted.trust_.reasons
+
+
+def is_committor(fitted: Any) -> bool:
+    """Return whether a model is a committor."""
+    return type(fitted).__name__ == "AdaptiveCommittor"
+
+
+def load_modes(path: Path) -> Any:
+    """Read a model with modes; a committor is an error."""
+    from kdmaps.estimators.kernel_map import load
+
+    fitted = load(path)
+    if is_committor(fitted):
+        raise ValueError(f"{path} is a committor, but this command needs modes; make a model with kdmaps fit.")
+    return fitted
 
 
 @app.command()
@@ -115,12 +159,11 @@ def compare(
     import numpy as np
 
     from kdmaps.data import ArraySource
-    from kdmaps.estimators.kernel_map import load
     from kdmaps.estimators.model_files import read_header
     from kdmaps.metrics import correlation_table, principal_angles, subspace_r2
     from kdmaps.summary import summarise
 
-    a, b = load(first), load(second)
+    a, b = load_modes(first), load_modes(second)
     points = _common_points(first, a, second, b)
     ours, theirs = (np.asarray(model.transform(ArraySource(points))) for model in (a, b))
     r = min(ours.shape[1], theirs.shape[1])
@@ -236,14 +279,13 @@ def states(
     from kdmaps.cli._reading import open_files, places_of, row_names, weights_of
     from kdmaps.data import ArraySource, gather, make_writer
     from kdmaps.dynamics import coarse_states, suggest_states
-    from kdmaps.estimators.kernel_map import load
     from kdmaps.estimators.model_files import read_header
     from kdmaps.report.text import state_sentences, state_table
     from kdmaps.utils.files import check_writable, replacing
 
     write = make_writer(out.suffix.lower())
     check_writable("--out", out.parent)
-    fitted = load(model)
+    fitted = load_modes(model)
     r = len(fitted.timescales_)
     n_states = suggest_states(fitted) if number is None else number
     require(n_states <= 2**r, "--states", f"{r} mode(s) distinguish at most {2**r} states, not {n_states}.")

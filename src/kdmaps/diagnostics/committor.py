@@ -38,6 +38,11 @@ class CommittorTrust:
     unevenness: float
 
     @property
+    def most_uneven(self) -> float:
+        """Largest unevenness that is no cause for concern."""
+        return float(UNEVEN + KUIPER / np.sqrt(max(self.flux_samples, 1)))
+
+    @property
     def reasons(self) -> list[str]:
         """Why the flux and the rates are unreliable; empty if nothing was found."""
         found = []
@@ -68,7 +73,7 @@ class CommittorTrust:
                 f"q exceeds the range from 0 to 1 by {self.overshoot:.2f} at row {self.overshoot_row} of X before "
                 "clipping, in a region with few samples or small weights. Add samples there."
             )
-        if self.unevenness > UNEVEN + KUIPER / np.sqrt(max(self.flux_samples, 1)):
+        if self.unevenness > self.most_uneven:
             found.append(
                 "The energy of q is not evenly distributed over its values, as the energy of a committor is (Kuiper's "
                 f"distance {self.unevenness:.2f}): q is too smooth, or weights are wrong. Add samples, check weights."

@@ -25,7 +25,7 @@ from kdmaps.exceptions import UnreliableModesWarning
 from kdmaps.forms.diffusion import is_per_sample
 from kdmaps.forms.tangent import DiffusionLike, TangentSpaces, checked_tensor
 from kdmaps.kernels import Kernel
-from kdmaps.selection.committor import OUTSIDE, BoundaryData
+from kdmaps.selection.committor import BASES, OUTSIDE, BoundaryData
 from kdmaps.utils.files import as_path, replacing
 from kdmaps.utils.frames import check_rows, join_rows, split_rows
 from kdmaps.utils.types import PathLike, RandomStateLike, SamplesLike
@@ -54,6 +54,8 @@ class AdaptiveCommittor(BaseEstimator):
     diffusion : None, float, array-like, callable, "tangent" or TangentDiffusion, default=None
         Diffusion tensor a, as in `AdaptiveDiffusionMap`. It sets the unit of time of flux and rates; a constant factor
         does not change q.
+    basis : {"auto", "fourier", "landmarks"}, default="auto"
+        Basis functions. "auto" tries both; PLUMED input needs "fourier".
     n_features : int, default=300
         Number p of basis functions.
     cv : "auto", int or scikit-learn splitter, default="auto"
@@ -138,6 +140,7 @@ class AdaptiveCommittor(BaseEstimator):
         self,
         *,
         diffusion: DiffusionLike = None,
+        basis: str = "auto",
         n_features: int = 300,
         cv: Any = "auto",
         n_resamples: int = 500,
@@ -146,6 +149,7 @@ class AdaptiveCommittor(BaseEstimator):
         progress: bool = False,
     ):
         self.diffusion = diffusion
+        self.basis = basis
         self.n_features = n_features
         self.cv = cv
         self.n_resamples = n_resamples
@@ -176,12 +180,14 @@ class AdaptiveCommittor(BaseEstimator):
         """
         n_features = check_positive_integer("n_features", self.n_features)
         most = check_positive_integer("max_search_samples", self.max_search_samples)
+        if self.basis not in BASES:
+            raise ValueError(f"basis must be one of {', '.join(map(repr, BASES))}, got {self.basis!r}.")
         seed = seed_of(self.random_state)
         resampling = Resampling(self.n_resamples, CONFIDENCE, seed)
         check_rows(X, y=y)
         X, groups, lengths = join_trajectories(X, groups, sample_weight)
         data, groups, columns, kept = self._data(X, y, sample_weight, groups, lengths, seed)
-        search, found = search_kernel(data, groups, most, n_features, self.cv, self.progress)
+        search, found = search_kernel(data, groups, most, n_features, self.basis, self.cv, self.progress)
         fitted = fit_committor(data, search, found, groups, resampling)
         row = fitted.trust.overshoot_row
         fitted = replace(fitted, trust=replace(fitted.trust, overshoot_row=int(kept[row])))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any, BinaryIO, NamedTuple
 
@@ -54,8 +55,8 @@ class StoredCommittor(NamedTuple):
     numbers: dict[str, Any]  # score and regularization
 
 
-def write_committor(estimator: Any, fitted: Any, file: BinaryIO) -> None:
-    """Write a fitted committor to an open binary file."""
+def write_committor(estimator: Any, fitted: Any, file: BinaryIO, inputs: Sequence[str] | None = None) -> None:
+    """Write a fitted committor to an open binary file; `inputs` as in `write_model`."""
     check_is_fitted(estimator)
     arrays: dict[str, np.ndarray] = {}
     kernel = _kernel_data("basis.kernel", fitted.basis.kernel, arrays)
@@ -76,6 +77,7 @@ def write_committor(estimator: Any, fitted: Any, file: BinaryIO) -> None:
         "basis": type(fitted.basis).__name__,
         "n_features_in": estimator.n_features_in_,
         "feature_names_in": None if names is None else list(names),
+        **({} if inputs is None else {"inputs": list(inputs)}),
         "trust": asdict(fitted.trust),
         "numbers": {"score": fitted.score, "regularization": fitted.regularization},
         "libraries": library_versions(),

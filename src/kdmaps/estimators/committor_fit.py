@@ -75,7 +75,7 @@ class CommittorFit:
 
 
 def search_kernel(
-    data: BoundaryData, groups: Any, most: int, n_features: int, cv: Any, progress: bool
+    data: BoundaryData, groups: Any, most: int, n_features: int, basis: str, cv: Any, progress: bool
 ) -> tuple[CommittorSearch, tuple[Evaluated, list[Evaluated]]]:
     """Choose the kernel by at most `most` samples."""
     n = len(data.X)
@@ -91,7 +91,7 @@ def search_kernel(
         some = BoundaryData(data.X[rows], share, data.side[rows], data.tensor.at(data.X[rows], rows), data.seed)
     own = None if groups is None else groups[rows]
     search = CommittorSearch(some, boundary_folds(some.X, some.side, own, data.seed, cv), n_features)
-    return search, search.run(progress)
+    return search, search.run(basis, progress)
 
 
 def fit_committor(

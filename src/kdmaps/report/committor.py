@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
+from kdmaps.diagnostics.committor import BETWEEN, FEW_BETWEEN, FEW_CARRIERS, MOST_OPTIMISTIC, OVERSHOOT
 from kdmaps.estimators.committor import AdaptiveCommittor
 from kdmaps.plotting import plot_committor, plot_flux_distribution, plot_free_energy_along_q
 from kdmaps.report._figures import svg
@@ -32,6 +33,27 @@ def quantity_rows(model: AdaptiveCommittor) -> list[list[str]]:
     return [
         [title, f"{getattr(model, f'{name}_'):.4g}", "{:.4g} – {:.4g}".format(*getattr(model, f"{name}_interval_"))]
         for name, title in QUANTITIES.items()
+    ]
+
+
+def chosen_kernel(model: AdaptiveCommittor) -> str:
+    """Return kernel, basis and λ in words."""
+    return f"{model.kernel_!r}, {type(model.basis_).__name__}, λ = {model.regularization_:.2g}"
+
+
+def evidence_rows(model: AdaptiveCommittor) -> list[list[str]]:
+    """Return names and values of the numbers on which the warnings are based, with their limits."""
+    trust = model.trust_
+    return [
+        ["samples with q from {:g} to {:g}".format(*BETWEEN), f"{trust.between} (at least {FEW_BETWEEN})"],
+        ["samples that carry the flux", f"{trust.flux_samples:.0f} (at least {FEW_CARRIERS})"],
+        ["energy on held-out over training samples", f"{trust.optimism:.3f} (at most {MOST_OPTIMISTIC:g})"],
+        [
+            "largest deviation from the boundary values before stretching",
+            f"{max(trust.deviation, 0):.2g} (at most {trust.tolerance:g})",
+        ],
+        ["largest excess of q before clipping", f"{trust.overshoot:.2g} (at most {OVERSHOOT:g})"],
+        ["unevenness of the energy over q (Kuiper)", f"{trust.unevenness:.2g} (at most {trust.most_uneven:.2g})"],
     ]
 
 
@@ -96,12 +118,6 @@ def render_committor(
         for one in best
     ]  # fmt: skip
     verdict = f"Rate from A to B {model.rate_:.3g}" + (": reliable." if trust.ok else ": unreliable, see the warnings.")
-    evidence = [
-        ["samples with q from 0.05 to 0.95", str(trust.between)],
-        ["samples that carry the flux", f"{trust.flux_samples:.0f}"],
-        ["energy on held-out over training samples", f"{trust.optimism:.3f}"],
-        ["largest deviation from the boundary values before stretching", f"{trust.deviation:.1e}"],
-    ]
     sections = [
         Section(
             "rates", "Rates", verdict, [Table("rates", ("", "value", "95 % interval"), quantity_rows(model)),
@@ -110,10 +126,10 @@ def render_committor(
         Section("committor", "Committor", "Probability to reach B before A.", [Beside(drawn)]),
         Section(
             "evidence", "Evidence", f"{trust.flux_samples:.0f} samples carry the flux.",
-            [Table("evidence", ("", ""), evidence)],
+            [Table("evidence", ("check", "value"), evidence_rows(model))],
         ),
         Section(
-            "kernel", "Kernel", f"{model.kernel_!r}, {type(model.basis_).__name__}.",
+            "kernel", "Kernel", f"{chosen_kernel(model)}.",
             [Table("candidates", ("family", "basis", "width", "λ / flux", "metrics", "held-out energy"), candidates)]
             if candidates else [],
         ),

@@ -35,6 +35,8 @@ from kdmaps.utils.warn import warn
 
 #: Sides of a sample: in A, in B, outside of both.
 SOURCE, TARGET, OUTSIDE = 0, 1, -1
+#: Basis functions to choose from: both, or one of them.
+BASES = ("auto", "fourier", "landmarks")
 #: Folds of independent samples.
 FOLDS = 5
 #: One of so many samples, rounded up, is left out of a held-out energy.
@@ -45,7 +47,8 @@ PENALTY = 1e4
 MISFIT = 1000.0
 #: λ in units of the flux.
 LAMBDAS = 10.0 ** np.arange(-6.0, 1.0)
-#: Bandwidths of Gaussian Fourier features that are tried first, in units of the median distance.
+#: Bandwidths of Gaussians that are tried first (Fourier features unless landmarks are asked for), in units of the
+#: median distance.
 WIDTHS = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6)
 #: Kernels that are tried next: family, basis and bandwidth in units of the best bandwidth so far.
 OTHERS = (
@@ -298,8 +301,8 @@ class CommittorSearch:
             self._roots[recipe, fold] = scale * root
         return self._roots[recipe, fold]
 
-    def run(self, progress: bool = False) -> tuple[Evaluated, list[Evaluated]]:
-        """Return the best recipe, and all recipes in the order of their evaluation."""
+    def run(self, basis: str = "auto", progress: bool = False) -> tuple[Evaluated, list[Evaluated]]:
+        """Return the best recipe, and all recipes in the order of their evaluation; `basis` is one of BASES."""
         evaluated: list[Evaluated] = []
 
         def add(recipes: Sequence[Recipe]) -> Evaluated:
@@ -308,17 +311,18 @@ class CommittorSearch:
             # Without samples between the sets many energies are 0; the widest kernel then interpolates most smoothly.
             return min(evaluated, key=lambda one: (one.score, -one.recipe.width))
 
-        best = add([Recipe("gaussian", width, "fourier") for width in WIDTHS])
+        plain = "fourier" if basis == "auto" else basis
+        best = add([Recipe("gaussian", width, plain) for width in WIDTHS])
         first = best.recipe.width
         if first in (WIDTHS[0], WIDTHS[-1]):
-            best = add([Recipe("gaussian", first * (0.5 if first == WIDTHS[0] else 2.0), "fourier")])
+            best = add([Recipe("gaussian", first * (0.5 if first == WIDTHS[0] else 2.0), plain)])
         first = best.recipe.width
-        best = add([Recipe(family, first * factor, name) for family, name, factor in OTHERS])
+        best = add([Recipe(family, first * factor, name) for family, name, factor in OTHERS if basis in ("auto", name)])
         determined = 0 < best.score < np.inf and self.data.X.shape[1] > 1
         for _ in range(METRIC_ROUNDS if determined else 0):
             old = best.recipe
             trials = [replace(old, width=factor * old.width, origin=old) for factor in METRIC_FACTORS]
-            trials += [Recipe("gaussian", width, "fourier", origin=old) for width in METRIC_WIDTHS]
+            trials += [Recipe("gaussian", width, plain, origin=old) for width in METRIC_WIDTHS]
             new = add(trials)
             if new is best or not self.is_better(new, best):
                 break

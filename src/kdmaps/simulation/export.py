@@ -73,7 +73,7 @@ def as_jax(model: Exported, mode: int = 0) -> Callable[[Any], Any]:
     return function
 
 
-_PROGRAM = '''"""Mode {number} of a kdmaps model as a function of x, for jax.grad, jax.jit and jax.vmap.
+_PROGRAM = '''"""{title} of a kdmaps model as a function of x, for jax.grad, jax.jit and jax.vmap.
 
 The columns of x are: {columns}. Far from the samples of the fit its values are arbitrary.
 """
@@ -122,7 +122,7 @@ def jax_program(model: Exported, mode: int = 0) -> str:
     frequencies, cosines, sines = mode_waves(basis, a)
     names = getattr(model, "feature_names_in_", range(basis.dim))
     return _PROGRAM.format(
-        number=mode + 1,
+        title="The committor, not clipped to [0, 1]," if isinstance(model, AdaptiveCommittor) else f"Mode {mode + 1}",
         columns=", ".join(map(str, names)).replace("\\", "/").replace('"', "'"),
         origin=_numbers(basis.origin),
         frequencies="\n".join(f"    [{_numbers(row)}]," for row in frequencies),
@@ -230,8 +230,8 @@ def _fourier_mode(model: Exported, mode: int, target: str) -> tuple[Any, np.ndar
     found = checked_mode(model, mode)
     if not isinstance(found[0], FourierBasis):
         raise ValueError(
-            f"Modes in a {type(found[0]).__name__} cannot be exported to {target}; fit with basis='fourier' "
-            "(kdmaps fit --basis fourier) or use `as_jax`."
+            f"Functions in a {type(found[0]).__name__} cannot be exported to {target}; fit with basis='fourier' "
+            "(--basis fourier on the command line) or use `as_jax`."
         )
     return found
 
