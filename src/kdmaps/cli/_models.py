@@ -122,11 +122,12 @@ def _inspect_modes(fitted: Any, header: dict[str, Any]) -> tuple[str, list[list[
 
 def _inspect_committor(fitted: Any, header: dict[str, Any]) -> tuple[str, list[list[str]], list[str]]:
     """Print flux and rates; return the kernel, the checks and the warnings."""
-    from kdmaps.report.committor import chosen_kernel, evidence_rows, quantity_rows
+    from kdmaps.report.committor import check_rows, chosen_kernel, quantity_rows
 
     say(header["class"])
     print_table(("", "value", "95 % interval"), quantity_rows(fitted))
-    return chosen_kernel(fitted), evidence_rows(fitted), fitted.trust_.reasons
+    checks = [[what, f"{value} ({limit})"] for what, value, limit in check_rows(fitted)]
+    return chosen_kernel(fitted), checks, fitted.trust_.reasons
 
 
 def is_committor(fitted: Any) -> bool:

@@ -119,7 +119,7 @@ def plot_flux_distribution(
     sample_weight: ArrayLike | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw the distribution of samples, and of the energy of q, over the values of q.
+    """Draw the distribution of the energy of q over its values, and the number of samples (right axis).
 
     The flux through all level sets of a committor is the same, so its energy is evenly distributed over its values: the
     blue bars have the height of the black line up to noise (for a constant isotropic diffusion).
@@ -142,9 +142,14 @@ def plot_flux_distribution(
     ax, inside = one_axes(ax), (q > 0) & (q < 1)
     edges = np.linspace(0, 1, BINS + 1)
     share = np.histogram(q[inside], edges, weights=energies[inside])[0] / max(energies.sum(), np.finfo(float).tiny)
-    ax.stairs(share * BINS, edges, fill=True, color=LEARNED, alpha=0.5, label="energy of q")
-    ax.stairs(*np.histogram(q[inside], edges, density=True), color="0.4", label="samples")
-    ax.axhline(1, color=EXACT, lw=1, label="energy of the exact committor")
-    ax.set(xlabel="q", ylabel="density", xlim=(0, 1))
-    ax.legend(frameon=False, fontsize="small")
+    ax.stairs(share * BINS, edges, fill=True, color=LEARNED, alpha=0.5, label="energy")
+    ax.axhline(1, color=EXACT, lw=1, label="exact")
+    ax.set(xlabel="q", ylabel="energy", xlim=(0, 1), ylim=(0, 1.35 * max(1, share.max() * BINS)))
+    numbers = ax.twinx()  # most samples are close to A or B
+    numbers.stairs(np.histogram(q[inside], edges)[0], edges, color="0.4", ls="--", label="samples")
+    numbers.set(yscale="log", ylabel="samples", ylim=(0.5, None))
+    handles, labels = (
+        a + b for a, b in zip(ax.get_legend_handles_labels(), numbers.get_legend_handles_labels(), strict=True)
+    )
+    ax.legend(handles, labels, frameon=False, fontsize="small", ncols=3, loc="upper center", columnspacing=1)
     return ax

@@ -41,19 +41,16 @@ def chosen_kernel(model: AdaptiveCommittor) -> str:
     return f"{model.kernel_!r}, {type(model.basis_).__name__}, λ = {model.regularization_:.2g}"
 
 
-def evidence_rows(model: AdaptiveCommittor) -> list[list[str]]:
-    """Return names and values of the numbers on which the warnings are based, with their limits."""
+def check_rows(model: AdaptiveCommittor) -> list[list[str]]:
+    """Return names, values and limits of the numbers on which the warnings are based."""
     trust = model.trust_
     return [
-        ["samples with q from {:g} to {:g}".format(*BETWEEN), f"{trust.between} (at least {FEW_BETWEEN})"],
-        ["samples that carry the flux", f"{trust.flux_samples:.0f} (at least {FEW_CARRIERS})"],
-        ["energy on held-out over training samples", f"{trust.optimism:.3f} (at most {MOST_OPTIMISTIC:g})"],
-        [
-            "largest deviation from the boundary values before stretching",
-            f"{max(trust.deviation, 0):.2g} (at most {trust.tolerance:g})",
-        ],
-        ["largest excess of q before clipping", f"{trust.overshoot:.2g} (at most {OVERSHOOT:g})"],
-        ["unevenness of the energy over q (Kuiper)", f"{trust.unevenness:.2g} (at most {trust.most_uneven:.2g})"],
+        ["samples with q from {:g} to {:g}".format(*BETWEEN), str(trust.between), f"at least {FEW_BETWEEN}"],
+        ["effective number of samples that carry the flux", f"{trust.flux_samples:.0f}", f"at least {FEW_CARRIERS}"],
+        ["energy on held-out over training samples", f"{trust.optimism:.3f}", f"at most {MOST_OPTIMISTIC:g}"],
+        ["deviation in A and B before stretching", f"{max(trust.deviation, 0):.2g}", f"at most {trust.tolerance:g}"],
+        ["excess over [0, 1] before clipping", f"{trust.overshoot:.2g}", f"at most {OVERSHOOT:g}"],
+        ["uneven energy over q (Kuiper's distance)", f"{trust.unevenness:.2g}", f"at most {trust.most_uneven:.2g}"],
     ]
 
 
@@ -98,43 +95,56 @@ def render_committor(
             ax.set_ylabel(labels[shown[1]])
 
     figures = [
-        (overview, "q over the columns on which it depends most; black: q = ½ (two columns only)."),
+        (
+            overview,
+            "q and its flux lines; black: q = ½." if rows.shape[1] == 2 else "q over columns on which it depends most.",
+        ),
         (
             lambda ax: plot_free_energy_along_q(model, rows, sample_weight=sample_weight, ax=ax),
             "Free energy along q.",
         ),
         (
             lambda ax: plot_flux_distribution(model, rows, sample_weight=sample_weight, ax=ax),
-            "Energy and samples over q; the energy of an exact committor is even.",
+            "Energy over q, which is even for the exact committor, and number of samples.",
         ),
     ]
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "X does not have valid feature names")  # these are the samples of the fit
         drawn = [Figure(svg(draw, text, f"committor{k}"), text) for k, (draw, text) in enumerate(figures)]
-    trust, best = model.trust_, sorted(model.candidates_, key=lambda one: one["score"])[:10]
-    candidates = [
-        [one["family"], one["basis"], f"{one['width']:.3g}", f"{one['regularization']:.0e}", str(one["metrics"]),
-         f"{one['score']:.4g}"]
-        for one in best
-    ]  # fmt: skip
-    verdict = f"Rate from A to B {model.rate_:.3g}" + (": reliable." if trust.ok else ": unreliable, see the warnings.")
+    verdict = "Rate from A to B: {:.3g} ({:.3g} – {:.3g}).".format(model.rate_, *model.rate_interval_)
+    checks = check_rows(model)
+    failed = len(model.trust_.reasons)
+    candidates = _candidate_rows(model.candidates_)
     sections = [
         Section(
-            "rates", "Rates", verdict, [Table("rates", ("", "value", "95 % interval"), quantity_rows(model)),
-            Text("Times are in the unit of length²/D of the diffusion that was given.")],
+            "rates", "Rates", "",
+            [Table("rates", ("", "value", "95 % interval"), quantity_rows(model), plain=True),
+             Text("The unit of time is set by the diffusion constant D, which is 1 unless given: [length]²/[D].")],
         ),
         Section("committor", "Committor", "Probability to reach B before A.", [Beside(drawn)]),
         Section(
-            "evidence", "Evidence", f"{trust.flux_samples:.0f} samples carry the flux.",
-            [Table("evidence", ("check", "value"), evidence_rows(model))],
+            "checks", "Checks", f"{failed} warning(s), see above." if failed else "All checks are passed.",
+            [Table("checks", ("check", "value", "limit"), checks, plain=True)],
         ),
         Section(
             "kernel", "Kernel", f"{chosen_kernel(model)}.",
-            [Table("candidates", ("family", "basis", "width", "λ / flux", "metrics", "held-out energy"), candidates)]
+            [Table("candidates", ("family", "basis", "width", "λ / flux", "metrics", "held-out energy"), candidates),
+             Text("Best kernels, each with its best λ. Widths are in units of the median distance.")]
             if candidates else [],
         ),
     ]  # fmt: skip
-    return render_page(title, verdict, sections, warnings=trust.reasons)
+    return render_page(title, verdict, sections, warnings=model.trust_.reasons)
+
+
+def _candidate_rows(candidates: list[dict[str, Any]], most: int = 8) -> list[list[str]]:
+    """Return the best kernels, each with its best λ."""
+    best: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for one in sorted(candidates, key=lambda one: one["score"]):
+        best.setdefault((one["family"], one["basis"], one["width"], one["metrics"]), one)
+    return [
+        [*key[:2], f"{key[2]:.3g}", f"{one['regularization']:.0e}", str(key[3]), f"{one['score']:.4g}"]
+        for key, one in list(best.items())[:most]
+    ]
 
 
 def _coordinates(model: AdaptiveCommittor, X: np.ndarray) -> list[int]:
