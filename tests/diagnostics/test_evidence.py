@@ -111,3 +111,17 @@ def test_constant_mode_needs_no_samples():
     model = kdmaps.KernelDiffusionMap(2, center=False, random_state=0).fit(X)
     assert model.energy_samples_[0] == 500
     assert model.trust_.ok.all()
+
+
+def test_independent_samples_of_oscillations():
+    """For x = Re z of a turning AR(1) process z, x² has the correlation (aᵗ cos ωt)²; a cycle repeats itself."""
+    a, turn, n = 0.9, 0.5, 40_000
+    noise = np.random.default_rng(0).standard_normal((2, n))
+    x = lfilter([1.0], [1.0, -a * np.exp(1j * turn)], noise[0] + 1j * noise[1]).real[:, None]
+    time = 1 + 2 * np.sum((a ** np.arange(1, 200) * np.cos(turn * np.arange(1, 200))) ** 2)
+    found = evidence_of(x, np.ones((n, 1)), sample_of(x), n, local=False, directed=True)
+    assert_allclose(found.independent_samples, n / time, rtol=0.2)  # the window cuts 8 % off, 10 % are sampling error
+    cycle = np.cos(0.05 * np.arange(10_000))[:, None]
+    found = evidence_of(cycle, np.ones((10_000, 1)), sample_of(cycle), 10_000, local=False, directed=True)
+    # Sokal's window ends at s = ωt with 5 sin s = s, and g = 2 sin(s)/ω: six samples per period.
+    assert_allclose(found.independent_samples, 10_000 * 0.05 / (2 * np.sin(2.596)), rtol=0.2)

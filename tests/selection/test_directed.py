@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from scipy.signal import lfilter
 
 import kdmaps
 from experiments.driven import rotating_ou
@@ -90,3 +91,17 @@ def test_noise_has_no_score():
     with muted():
         search.set_params(families=["gaussian"]).fit(X)
     assert search.best_selection_score_ < 0.05
+
+
+def test_error_of_the_gap_of_directed_fits():
+    """The standard error of the gap from one run is the spread over runs, here of a process that drives another."""
+    gaps, errors = [], []
+    for seed in range(20):
+        noise = np.random.default_rng(seed).standard_normal((2, 2000))
+        x = lfilter([1.0], [1.0, -0.9], noise[0])
+        X = np.column_stack([x / 2.3, lfilter([1.0], [1.0, -0.5], noise[1] + x / 2) / 2.5])
+        settings = {"bandwidth": 10.0, "n_features": 30, "regularization": 1e-4, "random_state": 0}
+        modes = kdmaps.KernelDiffusionMap(1, lag=1, reversible=False, **settings).fit(X).modes_
+        gaps.append(np.log(modes.timescale_gap))
+        errors.append(modes.gap_error)
+    assert_allclose(np.mean(errors), np.std(gaps), rtol=0.35)  # the spread of 20 runs has an error of 16 %

@@ -76,15 +76,19 @@ def autocorrelation(
     return products / products[0] if products[0] > 0 else products
 
 
-def integrated_correlation_time(series: ArrayLike, trajectories: Sequence[np.ndarray] | None = None) -> float:
+def integrated_correlation_time(
+    series: ArrayLike, trajectories: Sequence[np.ndarray] | None = None, *, signed: bool = False
+) -> float:
     """Estimate the integrated correlation time g = 1 + 2 Σ_t |ρ_t|: n samples are worth about n/g independent ones.
 
-    Absolute values are summed, because oscillations of the correlation would cancel. The sum ends at the first lag that
-    exceeds 2.5 g (Sokal's window), beyond which correlations are noise. The result is in samples, at least 1.
+    Absolute values are summed, because oscillations of the correlation would cancel, unless `signed` asks for this: the
+    mean over full periods has no error. The sum ends at the first lag that exceeds 2.5 g (Sokal's window), beyond which
+    correlations are noise; with signs, within half a period. The result is in samples, at least 1.
     """
     n_lags = FIRST_LAGS
     while True:
-        running = 2 * np.cumsum(np.abs(autocorrelation(series, trajectories, n_lags))) - 1
+        correlations = autocorrelation(series, trajectories, n_lags)
+        running = 2 * np.cumsum(correlations if signed else np.abs(correlations)) - 1
         inside = np.flatnonzero(np.arange(len(running)) >= 2.5 * running)
         if inside.size or len(running) < n_lags:  # window found, or no more lags
             return float(max(1.0, running[inside[0] if inside.size else -1]))

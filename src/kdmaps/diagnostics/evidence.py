@@ -64,10 +64,13 @@ def evidence_of(
     n_samples: int,
     trajectories: Sequence[np.ndarray] | None = None,
     local: bool = True,
+    directed: bool = False,
 ) -> Evidence:
     """Count the samples behind each mode, from its values and energies at all samples or a subsample.
 
-    `local` is True for energies ∇φᵀa∇φ at the samples, False for energies of pairs of frames.
+    `local` is True for energies ∇φᵀa∇φ at the samples, False for energies of pairs of frames. `directed` modes may
+    oscillate: every period of a cycle is new evidence, though periods resemble each other. The correlations of φ and of
+    φ² are summed with their signs, and the longer time counts.
     """
     weight = unit_weight(sample.weight, len(values))
     second, values, scale = weight @ values**2, values - weight @ values, n_samples / len(values)
@@ -86,7 +89,10 @@ def evidence_of(
     def counted(parts: np.ndarray) -> np.ndarray:
         return np.where(constant, n_samples, scale * effective_count(parts))
 
-    correlation_times = _at_least(_correlation_times(values, scale, trajectories), n_samples)
+    times = [
+        _correlation_times(v, scale, trajectories, directed) for v in ((values, values**2) if directed else (values,))
+    ]
+    correlation_times = _at_least(np.max(times, axis=0), n_samples)
     changes = counted(np.stack([transition_parts(v, weight) for v in values.T], axis=1))
     energy_samples = counted(weight[:, None] * energies)
     misplaced = np.array([misplaced_energy(v, weight, weight * e) for v, e in zip(values.T, energies.T, strict=True)])
@@ -196,8 +202,10 @@ def _at_least(times: np.ndarray, n_samples: int) -> np.ndarray:
     return 1 + (times - 1) / (1 + np.sqrt(10 * times / n_samples))
 
 
-def _correlation_times(series: np.ndarray, scale: float, trajectories: Sequence[np.ndarray] | None) -> np.ndarray:
+def _correlation_times(
+    series: np.ndarray, scale: float, trajectories: Sequence[np.ndarray] | None, signed: bool = False
+) -> np.ndarray:
     """Return integrated correlation times of the columns, in samples before thinning by the factor `scale`."""
-    excess = np.array([integrated_correlation_time(column, trajectories) for column in series.T]) - 1
+    excess = np.array([integrated_correlation_time(column, trajectories, signed=signed) for column in series.T]) - 1
     noise = CORRELATED / np.sqrt(len(series)) * (1 if scale == 1 else 2)  # amplified in a subsample
     return 1 + scale * np.where(excess < noise, 0, excess)

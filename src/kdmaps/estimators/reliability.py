@@ -30,6 +30,7 @@ from kdmaps.selection.result import Search, SearchResult
 from kdmaps.selection.scores import jackknife_error, pooled_ritz_timescales
 from kdmaps.spectrum.directed import modes_of
 from kdmaps.spectrum.modes import WIDE_GAP, Modes
+from kdmaps.utils.validation import unit_weight
 
 #: Held-out quotients replace training quotients that are smaller by more than this many standard errors.
 SIGNIFICANT = 1.0
@@ -59,10 +60,7 @@ def evidence_of_fit(
     """
     sample = _thinned(sample, most, seed)
     trajectories = None if groups is None else trajectories_of(np.asarray(groups)[sample.rows], len(sample.X))
-    coefficients, offset, r = modes.coefficients, modes.offset, len(modes.rates)
-    if modes.next_coefficients is not None:  # it determines the error of the gap
-        coefficients, offset = np.column_stack([coefficients, modes.next_coefficients]), np.append(offset, 0.0)
-    projected, X = ModeBasis(basis, coefficients, offset), np.asarray(sample.X, dtype=np.float64)
+    projected, X, r = _with_next(basis, modes), np.asarray(sample.X, dtype=np.float64), len(modes.rates)
     settings, tests = (sample, moments.count, trajectories), None
     if isinstance(form, EnergyForm):
         values, energies = evaluated_at(projected, X, form.tensor, sample.rows)
@@ -70,9 +68,11 @@ def evidence_of_fit(
     else:
         values = values_at(projected, X)
         later = np.asarray(source.second_frames(sample.rows), dtype=np.float64)  # type: ignore[attr-defined]
-        other = projected if right is None else ModeBasis(basis, right.coefficients, right.offset)
-        second = values_at(other, later)
-        found = evidence_of(values, (second - values) ** 2 / 2, *settings, local=False)
+        second = values_at(projected if right is None else _with_next(basis, right), later)
+        if right is not None:  # functions of first and of second frames have different means
+            weight = unit_weight(sample.weight, len(X))
+            values, second = (some - weight @ some for some in (values, second))
+        found = evidence_of(values, (second - values) ** 2 / 2, *settings, local=False, directed=right is not None)
         if form.reversible:
             runs = None if moments.weighted else trajectories  # weights correct the starting points of runs
             turn = asymmetry(values, second, sample.weight, trajectories)
@@ -81,6 +81,14 @@ def evidence_of_fit(
         stretch = modes.clock.stretch(np.array([modes.next_quotient]))[0]
         modes = replace(modes, gap_error=stretch * found.gap_error)
     return modes, found.first(r), tests
+
+
+def _with_next(basis: Basis, modes: Modes) -> ModeBasis:
+    """Return the modes and, if it was computed, the one after the last, which determines the error of the gap."""
+    coefficients, offset = modes.coefficients, modes.offset
+    if modes.next_coefficients is not None:
+        coefficients, offset = np.column_stack([coefficients, modes.next_coefficients]), np.append(offset, 0.0)
+    return ModeBasis(basis, coefficients, offset)
 
 
 def trust_after_search(

@@ -69,13 +69,22 @@ def find_directed_modes(
     both = two_sided(moments)
     p = len(both.first_mean)
     modes = find_modes(doubled(moments), doubled_ridge(ridge), n_components, regularization, center=False, clock=clock)
-    a, b = modes.coefficients[:p], modes.coefficients[p:]
-    a, b = (m / np.sqrt(np.einsum("mk,mk->k", m, C @ m)) for m, C in ((a, both.first), (b, both.second)))
-    correlations = np.einsum("mk,mk->k", a, both.cross @ b)
-    offset = both.first_mean @ a
-    left = replace(modes, coefficients=a, offset=offset, quotients=1 - correlations, next_coefficients=None)
-    order = np.argsort(left.quotients, kind="stable")
-    return left.take(order), replace(left, coefficients=b, offset=both.second_mean @ b).take(order)
+    known, r = modes.coefficients, n_components
+    if modes.next_coefficients is not None:
+        known = np.column_stack([known, modes.next_coefficients])
+    a, b = (
+        m / np.sqrt(np.einsum("mk,mk->k", m, C @ m)) for m, C in ((known[:p], both.first), (known[p:], both.second))
+    )
+    quotients = 1 - np.einsum("mk,mk->k", a, both.cross @ b)
+    order = np.argsort(quotients[:r], kind="stable")
+    modes = replace(modes, quotients=quotients[:r], next_quotient=float(quotients[r]) if len(quotients) > r else np.nan)
+    left, right = (
+        replace(
+            modes, coefficients=m[:, :r], offset=mean @ m[:, :r], next_coefficients=m[:, r] if m.shape[1] > r else None
+        )
+        for m, mean in ((a, both.first_mean), (b, both.second_mean))
+    )
+    return left.take(order), right.take(order)
 
 
 def modes_of(

@@ -91,9 +91,10 @@ class Modes:
 
         They split its log rates by √(x² + y²), for independent normal x and y of the standard error of the gap.
         """
-        known = np.isfinite(self.gap_error)
+        if not np.isfinite(self.gap_error):
+            return min(1 + self.resolution, WIDE_GAP)
         # The minimum comes before exp: the error of a poorly determined gap may be thousands.
-        return float(np.exp(min(SPLITTING * self.gap_error, np.log(WIDE_GAP)))) if known else 1 + self.resolution
+        return float(np.exp(min(SPLITTING * self.gap_error, np.log(WIDE_GAP))))
 
     @property
     def clusters(self) -> list[np.ndarray]:
