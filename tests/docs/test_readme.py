@@ -1,9 +1,12 @@
 """The numbers of the README come from the files under results/."""
 
+import csv
 import re
 from pathlib import Path
 
 import pytest
+
+from pages import states
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -26,6 +29,31 @@ def test_one_number_of_the_table(readme):
     cells = next(line for line in lines if line.startswith("ou3d,kdmaps,500,300,")).split(",")
     row = next(line for line in readme.README.read_text().splitlines() if line.startswith("| ou3d |"))
     assert row.endswith(f"| {float(cells[8]):.3f} |")  # r2_mean
+
+
+def test_claims_state_the_published_numbers(readme):
+    text, results = readme.README.read_text(), ROOT / "results"
+    with (results / "paper" / "summary.csv").open() as file:
+        rows = [row for row in csv.DictReader(file) if row["n_samples"] == readme.N_SAMPLES]
+    own, paper = ([float(row["r2_mean"]) for row in rows if row["method"] == name] for name in ("kdmaps", "CV+RFF"))
+    assert states(text, "Accurate", f"{min(own):.3f}", len(own), f"{min(paper):.3f}", f"{max(paper):.3f}")
+    errors = re.findall(r"^\| ([^|]+) \|.*→ (\S+) \|$", (results / "dimension" / "table.md").read_text(), re.MULTILINE)
+    default = min(float(error) for name, error in errors if name == "kdmaps, default")
+    graph = min(float(error) for name, error in errors if not name.startswith("kdmaps"))
+    assert states(text, "Automatic", f"{default:.3f}", f"{graph:.3f}")
+    total = re.search(r"(\d+) of (\d+) wrong .* (\d+) of (\d+) right", (results / "coverage" / "table.md").read_text())
+    missed, wrong, alarms, right = total.groups()
+    assert states(text, "Honest", wrong, missed, right, alarms)
+    cost = next(row for row in readme.read_table(results / "cost_default" / "table.md") if "1,000,000" in row["N × d"])
+    assert states(text, "Fast", f"{float(cost['seconds']):.0f}", cost["MB"])
+
+
+@pytest.mark.slow
+def test_the_first_code_prints_the_output_of_the_page(capsys):
+    text = (ROOT / "README.md").read_text()
+    code, output = re.search(r"```python\n(.*?)```\n\n```text\n(.*?)```", text, re.DOTALL).groups()
+    exec(code, {})
+    assert capsys.readouterr().out == output
 
 
 def test_links_exist():
