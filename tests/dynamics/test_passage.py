@@ -132,6 +132,26 @@ class TestPassages:
         assert (np.abs(found.values - exact[states]) <= 4 * found.errors + 1e-9).all()
         assert found.errors.max() < 0.15
 
+    @pytest.mark.parametrize("lag", [1, 4])
+    def test_flux_and_rates_of_a_chain(self, lag):
+        """The flux leaves state 0 upwards, 0.3 times in a step, and counts if the path goes on to state 7."""
+        states = walk(ladder(8), 20_000, 5)
+        X, step = states[:, None].astype(float), 0.5
+        model = chain_map(states, 8, 2, lag).set_params(time_step=step).fit(X)
+        found = committor(model, X, states == 0, states == 7, random_state=0)
+        ratio = 0.25 / 0.3
+        law, q = ratio ** -np.arange(8.0), (1 - ratio ** np.arange(8)) / (1 - ratio**7)
+        law /= law.sum()
+        flux = law[0] * 0.3 * q[1] / step
+        expected = {"flux": flux, "rate": flux / (1 - law @ q), "reverse_rate": flux / (law @ q)}
+        for name, value in expected.items():
+            low, high = getattr(found, f"{name}_interval")
+            assert low < value < high
+            assert low < getattr(found, name) < high < 1.5 * low
+        ends = states[np.isin(states, (0, 7))]
+        seen = np.count_nonzero((ends[:-1] == 0) & (ends[1:] == 7)) / (len(X) * step)
+        assert found.flux == pytest.approx(seen, rel=0.3)  # 81 transitions: three standard errors
+
     @pytest.mark.parametrize("lag", [2, 5])
     def test_pairs_stop_at_the_sets(self, lag):
         """Paths cross the sets within a lag; pairs that are not stopped would make the committor too flat."""

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kdmaps.data.inputs import join_trajectories
+from kdmaps.diagnostics.committor import flux_and_rates
 from kdmaps.diagnostics.projection import Projection
 from kdmaps.diagnostics.resampling import Resampling, basic_intervals
 from kdmaps.dynamics._states import CoarseStates
@@ -41,12 +42,19 @@ class Committor:
 
     values: np.ndarray  #: (n_frames,): 0 in the source, 1 in the target, between 0 and 1 elsewhere; rows as in X.
     errors: np.ndarray  #: (n_frames,): standard errors.
+    flux: float  #: Reactive flux: transitions from source to target per unit of time.
+    rate: float  #: Rate from source to target, flux/⟨1 - q⟩.
+    reverse_rate: float  #: Rate from target to source, flux/⟨q⟩.
+    flux_interval: np.ndarray  #: (2,): 95 % interval.
+    rate_interval: np.ndarray  #: (2,)
+    reverse_rate_interval: np.ndarray  #: (2,)
 
     def __repr__(self) -> str:
         n, between = len(self.values), (self.values > 0.4) & (self.values < 0.6)
+        low, high = self.rate_interval
         return (
             f"Committor of {n} frames: {np.count_nonzero(between)} between 0.4 and 0.6, mean standard error "
-            f"{self.errors.mean():.2g}"
+            f"{self.errors.mean():.2g}, rate {self.rate:.3g} ({low:.3g} – {high:.3g})"
         )
 
 
@@ -119,6 +127,12 @@ def committor(
     does not depend on the lag, up to errors of sampling and of the function space. Excursions into a set between two
     frames are missed.
 
+    The flux is ⟨(q(x_{t+1}) - q(x_t))²⟩/2 per time step. It and the rates need frames in equilibrium and reversible
+    dynamics. `AdaptiveCommittor` has the same names for samples in any order, but its time is set by the diffusion
+    tensor: both agree for frames of an overdamped simulation with a short time step. Between frames further apart
+    paths cross a set unseen, and the flux of this function is lower; with inertia, or if the columns omit slow
+    variables, only this function has the time of the simulation.
+
     Examples
     --------
     >>> import kdmaps
@@ -149,7 +163,26 @@ def committor(
     if not np.isfinite(coefficients[0]).all():
         raise ValueError("No path of X reaches source or target; use larger sets or longer trajectories.")
     values, errors = _values_and_errors(system, np.array(coefficients), inside[1])
-    return Committor(projection.in_order_of_rows(values), projection.in_order_of_rows(errors))
+    quantities, intervals = _flux_and_rates(projection, values, counts, resampling.confidence)
+    flux, rate, reverse_rate = quantities.tolist()
+    values, errors = projection.in_order_of_rows(values), projection.in_order_of_rows(errors)
+    return Committor(values, errors, flux, rate, reverse_rate, intervals[0], intervals[1], intervals[2])
+
+
+def _flux_and_rates(
+    projection: Projection, values: np.ndarray, counts: np.ndarray, confidence: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return flux, rate and reverse rate, (3,), and their intervals, (3, 2), with the committor of all frames."""
+    sums = []
+    for block in projection.blocks:
+        here, there = (values[rows] for rows in projection.pairs(1, block))
+        energy = np.sum((there - here) ** 2) / (2 * projection.time_step)
+        sums.append((energy, np.sum(here + there) / 2, len(here)))
+    found = flux_and_rates(counts @ np.array(sums))
+    known = found[1:][np.all(np.isfinite(found[1:]) & (found[1:] > 0), axis=1)]
+    if len(known) < 2:
+        return found[0], np.full((3, 2), np.nan)
+    return found[0], np.exp(basic_intervals(np.log(found[0]), np.log(known), confidence, len(projection.blocks)))
 
 
 def _all_and_resamples(projection: Projection, resampling: Resampling) -> np.ndarray:

@@ -80,7 +80,7 @@ def _draw_field(model: AdaptiveCommittor, rows: np.ndarray, shown: list[int], fl
     if flux_lines:
         slopes = np.where((far | (q < 0.02) | (q > 0.98))[:, None], np.nan, model.gradient(points)[:, shown])
         u, v = slopes.T.reshape(2, GRID, GRID)
-        ax.streamplot(*axes, u, v, color="0.25", linewidth=0.7, arrowsize=0.7, density=1.2)
+        ax.streamplot(*axes, u, v, color="0.4", linewidth=0.7, arrowsize=0.7, density=1.2)
 
 
 def plot_free_energy_along_q(

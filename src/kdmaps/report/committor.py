@@ -97,7 +97,7 @@ def render_committor(
     figures = [
         (
             overview,
-            "q and its flux lines; black: q = ½." if rows.shape[1] == 2 else "q over columns on which it depends most.",
+            "q and its flux lines; thick: q = ½." if rows.shape[1] == 2 else "q over columns on which it depends most.",
         ),
         (
             lambda ax: plot_free_energy_along_q(model, rows, sample_weight=sample_weight, ax=ax),
