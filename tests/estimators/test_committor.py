@@ -173,6 +173,18 @@ def test_bad_sets(wells, y, message):
         kdmaps.AdaptiveCommittor().fit(wells[0], y)
 
 
+@pytest.mark.parametrize(("basis", "name"), [("fourier", "FourierBasis"), ("landmarks", "LandmarkBasis")])
+def test_choice_of_basis(wells, basis, name):
+    found = kdmaps.AdaptiveCommittor(**COMMON, basis=basis).fit(*wells)
+    assert type(found.basis_).__name__ == name
+    assert {one["basis"] for one in found.candidates_} == {basis}
+
+
+def test_unknown_basis(wells):
+    with pytest.raises(ValueError, match="basis must be one of"):
+        kdmaps.AdaptiveCommittor(basis="full").fit(*wells)
+
+
 def test_no_weight_in_a_set(wells):
     X, y = wells
     with pytest.raises(ValueError, match="sample_weight is 0"):
