@@ -65,8 +65,7 @@ def results() -> str:
             "In units of length²/D the two modes of heavy atoms have nearly the same time scale and mix;",
             "with a trajectory they are distinct.",
             "",
-            "The spectra of spheres were computed with version 0.1.0, and alanine dipeptide with 0.2.0.dev0 before its",
-            "score changed.",
+            "The spectra of spheres were computed with version 0.1.0.",
             "",
         ]
     )
@@ -78,8 +77,8 @@ def trajectory_table() -> list[str]:
         "Alanine dipeptide, 20,000 frames every 5 ps: |correlation| of modes 1 and 2 with the same modes of a Markov",
         "state model of seven times as many frames (in parentheses, of the nearest mode), and time scales. The time",
         "scales of that model are 227 ps (162–337) and 8.7 ps. [Settings of the other",
-        "methods](examples/alanine_dipeptide/trajectory.md); their times were measured on a busy machine, on which",
-        "kdmaps took four times as long.",
+        "methods](examples/alanine_dipeptide/trajectory.md). Seconds were measured on a machine shared with other",
+        "work, under different loads; do not compare them.",
         "",
         *trajectory_rows(),
     ]
