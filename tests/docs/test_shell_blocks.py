@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *(page for page in sorted((ROOT / "docs").rglob("*.md")) if "generated" not in page.parts)]
 #: Options that avoid a search. Options on the page take precedence.
 QUICK = ("--features 20", "--resamples 0", "--kernel gaussian", "--bandwidth 3", "--lambda 0.01")
-RUN = ("fit", "transform", "inspect", "states", "compare", "export")
+RUN = ("fit", "forecast", "transform", "inspect", "states", "compare", "export")
 
 
 def commands(page):
