@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *(page for page in sorted((ROOT / "docs").rglob("*.md")) if "generated" not in page.parts)]
 #: Options that avoid a search. Options on the page take precedence.
 QUICK = ("--features 20", "--resamples 0", "--kernel gaussian", "--bandwidth 3", "--lambda 0.01")
-RUN = ("fit", "forecast", "transform", "inspect", "states", "compare", "export")
+RUN = ("fit", "committor", "forecast", "transform", "inspect", "states", "compare", "export")
 
 
 def commands(page):
@@ -79,7 +79,8 @@ def test_commands_that_read_files_run(page, folder):
     for name, *words in COMMANDS[page]:
         if name not in RUN:
             continue
-        more = [word for option in QUICK for word in option.split() if name == "fit" and option.split()[0] not in words]
+        quick = {"fit": QUICK, "committor": QUICK[:1]}.get(name, ())
+        more = [word for option in quick for word in option.split() if option.split()[0] not in words]
         result = run(name, *words, *more)
         assert result.exit_code == 0, (name, words, result.output)
 
