@@ -135,7 +135,8 @@ def test_weight_of_a_pair_is_the_weight_of_its_first_frame(ou):
     settings = {"bandwidth": 1.5, "basis": "landmarks", "landmarks": ou[:60]}
     half = fitted(ou[: 3000 + LAG], **settings)
     model = kdmaps.KernelDiffusionMap(**half.get_params()).fit(ou, sample_weight=weight)
-    assert_allclose(model.timescales_, half.timescales_, rtol=1e-8)
+    # The sums have other chunks, and the matrix of 60 landmarks in a small region is nearly singular.
+    assert_allclose(model.timescales_, half.timescales_, rtol=1e-6)
 
 
 @quiet
