@@ -110,7 +110,7 @@ clean:
 	touch $@
 
 .venv/.installed-test: pyproject.toml | .venv/.made
-	$(BIN)/python -m pip install --quiet -e ".[all,openmm,mdanalysis]" --group test
+	$(BIN)/python -m pip install --quiet -e ".[all,openmm,mdanalysis,deeptime]" --group test
 	touch $@ .venv/.installed .venv/.installed-check
 
 .venv/.installed-docs: pyproject.toml | .venv/.made
@@ -131,5 +131,5 @@ $(RIVALS:%=.venv-%/.installed): .venv-%/.installed: pyproject.toml | .venv-%/.ma
 
 .venv-lowest/.installed: pyproject.toml | .venv-lowest/.made
 	.venv-lowest/$(PROGRAMS)/python -m pip install --quiet uv
-	.venv-lowest/$(PROGRAMS)/uv pip install --quiet --python .venv-lowest --resolution lowest-direct -e ".[all,openmm,mdanalysis]" --group test
+	.venv-lowest/$(PROGRAMS)/uv pip install --quiet --python .venv-lowest --resolution lowest-direct -e ".[all,openmm,mdanalysis,deeptime]" --group test
 	touch $@
