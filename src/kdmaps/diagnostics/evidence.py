@@ -16,7 +16,7 @@ from kdmaps.utils.threads import map_reduce, slices
 from kdmaps.utils.validation import unit_weight
 
 #: Bytes of work space per block of samples, small compared with a fit.
-BLOCK_BYTES = 2**24
+BLOCK_BYTES = 2**22
 #: A mode whose variance and energy are carried by fewer rows than these is an outlier.
 FEW_VARIANCE, FEW_ENERGY = 6.0, 12.0
 #: A mode whose variance is less than this fraction of its second moment is the constant.
