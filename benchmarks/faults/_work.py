@@ -55,7 +55,7 @@ def fit_command(folder: Path, seed: int) -> None:
     os.chdir(folder)
     if not Path("data.csv").exists():
         np.savetxt("data.csv", X, delimiter=",", header="x,y", comments="")
-    given = "--modes 2 --features 40 --kernel gaussian --bandwidth 3 --lambda 0.001 --resamples 20 --out ."
+    given = "--modes 2 --features 40 --kernel gaussian --bandwidth 3 --lambda 0.001 --resamples 20 --out . --force"
     sys.argv = ["kdmaps", "fit", "data.csv", *given.split(), "--seed", str(seed)]
     said = io.StringIO()
     try:
