@@ -47,12 +47,16 @@ def forecast(
     Examples
     --------
     >>> import numpy as np, kdmaps
-    >>> X = np.sin(0.2 * np.arange(600))[:, None] + [0, 0.1] * np.random.default_rng(0).normal(size=(600, 2))
-    >>> X = kdmaps.data.delays(X[:, :1], 2)
-    >>> settings = {"kernel": "gaussian", "bandwidth": 3.0, "regularization": 1e-6, "random_state": 0}
-    >>> m = kdmaps.KernelDiffusionMap(2, lag=1, reversible=False, **settings).fit(X)
-    >>> later = kdmaps.dynamics.forecast(m, X, X[:, 0], [1, 10], at=X[-1:])
-    >>> bool(abs(later.values[1, 0] - np.sin(0.2 * 609)) < 0.01)
+    >>> turn = np.exp(0.1 * (-0.2 + 2j))  # a noisy oscillator
+    >>> noise = np.random.default_rng(0).normal(size=(3000, 2)) @ [1, 1j] * np.sqrt(1 - abs(turn) ** 2)
+    >>> path = [1 + 0j]
+    >>> for step in noise:
+    ...     path.append(turn * path[-1] + step)
+    >>> X = np.column_stack([np.real(path), np.imag(path)])
+    >>> settings = {"kernel": "gaussian", "bandwidth": 8.0, "regularization": 1e-4, "n_features": 60}
+    >>> m = kdmaps.KernelDiffusionMap(2, lag=1, time_step=0.1, reversible=False, random_state=0, **settings).fit(X)
+    >>> later = kdmaps.dynamics.forecast(m, X, X[:, 0], [0.1, 1.0], at=[[1.0, 0.0]])
+    >>> bool(abs(later.values[1, 0] - (turn**10).real) < 0.1)
     True
     """
     check_lag(model)
