@@ -9,7 +9,7 @@ from sklearn.base import clone
 import kdmaps
 from kdmaps.forms.energy import EnergyForm
 from kdmaps.forms.tangent import TangentDiffusion
-from kdmaps.selection import evaluation as search_data
+from kdmaps.selection import training
 from shared import GRID, adaptive, known_warning
 
 pytestmark = known_warning("have the same time scale")
@@ -73,7 +73,7 @@ def test_passes_of_a_search_on_a_subsample(X, passes):
 
 
 def test_the_median_and_the_tangent_spaces_are_found_once(X, monkeypatch):
-    medians = count_calls(monkeypatch, search_data, "median_distance")
+    medians = count_calls(monkeypatch, training, "median_distance")
     spaces = count_calls(monkeypatch, TangentDiffusion, "fit")
     model = adaptive(**SETTINGS, **GRID, diffusion=TangentDiffusion(dimension=1, floor=0.3))
     model.fit(X)

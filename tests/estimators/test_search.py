@@ -369,14 +369,14 @@ def test_a_winner_of_a_grid_that_rounding_spoils_gives_way_to_the_next(monkeypat
     X = kdmaps.problems.load("dw1d").sample(200, random_state=0)
     settings = {"families": ("gaussian",), "bandwidths": [0.5, 1.0], "regularizations": [1e-3, 1e-2], "random_state": 0}
     first = kdmaps.KernelSearchCV(2, **settings).fit(X)
-    spoiled, solve = first.best_params_["regularization"], evaluation.find_modes
+    spoiled, solve = first.best_params_["regularization"], evaluation.modes_of
 
-    def find_modes(moments, ridge, n, regularization, center):
+    def modes_of(moments, ridge, n, regularization, center):
         if regularization == spoiled:
             raise ValueError("The samples determine only 1 mode")
         return solve(moments, ridge, n, regularization, center)
 
-    monkeypatch.setattr(evaluation, "find_modes", find_modes)
+    monkeypatch.setattr(evaluation, "modes_of", modes_of)
     second = kdmaps.KernelSearchCV(2, **settings).fit(X)
     scores = first.cv_results_["selection_score"]
     others = first.cv_results_["param_regularization"] != spoiled

@@ -38,7 +38,9 @@ def test_plumed_computes_the_mode_and_its_gradient(compare, name):
     assert_allclose(case["values"], model.transform(X)[:, 1], atol=1e-6)
     assert_allclose(case["forces"], -np.array(slopes), atol=1e-6 * np.abs(slopes).max())
     assert len(case["values"]) == 20
-    assert [words(line) for line in case["text"]] == [words(line) for line in text_of(model, inputs)]
+    # The reference frames have no box, where NOPBC has no effect.
+    ours = [[word for word in words(line) if word != "NOPBC"] for line in text_of(model, inputs)]
+    assert [[word for word in words(line) if word != "NOPBC"] for line in case["text"]] == ours
 
 
 def text_of(model, inputs):
