@@ -1,11 +1,10 @@
-"""Shared code of the experiments: compiled simulations of wells, rings and driven systems, and their exact states."""
+"""Shared code of the experiments: compiled simulations of wells and rings, and their exact states."""
 
 from __future__ import annotations
 
 import numba
 import numpy as np
 from scipy.integrate import cumulative_trapezoid
-from scipy.linalg import expm
 
 #: Steps of the Euler–Maruyama scheme between two frames.
 SUBSTEPS = 10
@@ -32,20 +31,6 @@ def _ring(n_wells: int, height: float, force: float, step: float, noise: np.ndar
     return angles
 
 
-@numba.njit(cache=True)
-def _cycle(frequency: float, step: float, noise: np.ndarray) -> np.ndarray:
-    frames, x, y = np.empty((noise.shape[0], 2)), 1.0, 0.0
-    for t in range(noise.shape[0]):
-        for s in range(noise.shape[1]):
-            r2 = x * x + y * y
-            x, y = (
-                x + (x * (1 - r2) - frequency * y) * step + noise[t, s, 0],
-                y + (y * (1 - r2) + frequency * x) * step + noise[t, s, 1],
-            )
-        frames[t] = x, y
-    return frames
-
-
 def wells(
     n: int,
     barriers: list[float],
@@ -59,6 +44,15 @@ def wells(
     tilt = np.zeros(d) if tilts is None else np.array(tilts)
     x = np.array(start, dtype=float) if start is not None else stationary(barriers, tilt, rng)
     return _wells(x, np.array(barriers), tilt, step, np.sqrt(2 * step) * rng.normal(size=(n, SUBSTEPS, d)))
+
+
+def changing_well(n: int, barrier: float, tilts: tuple[float, float], seed: int, time_step: float = 0.1) -> np.ndarray:
+    """Simulate one coordinate of `wells` whose tilt changes in a hundred steps; (n, 1)."""
+    rng = np.random.default_rng(seed)
+    parts = [stationary([barrier], np.array(tilts[:1]), rng)[None]]
+    for tilt in np.linspace(*tilts, 100):
+        parts.append(wells(n // 100, [barrier], rng, time_step, [float(tilt)], parts[-1][-1].tolist()))
+    return np.concatenate(parts[1:])
 
 
 def stationary(barriers: list[float], tilts: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -102,21 +96,3 @@ def ring(
 def on_circle(angles: np.ndarray) -> np.ndarray:
     """Return points of the plane."""
     return np.column_stack([np.cos(angles), np.sin(angles)])
-
-
-def rotating(n: int, frequency: float, seed: int, time_step: float = 0.1) -> np.ndarray:
-    """Simulate an Ornstein–Uhlenbeck process with the eigenvalues -1 ± i·frequency, by its exact propagator; (n, 2)."""
-    rng = np.random.default_rng(seed)
-    step = expm(np.array([[-1.0, -frequency], [frequency, -1.0]]) * time_step)
-    noise = np.sqrt(1 - np.exp(-2 * time_step)) * rng.normal(size=(n, 2))
-    frames = np.empty((n, 2))
-    frames[0] = rng.normal(size=2)
-    for t in range(1, n):
-        frames[t] = step @ frames[t - 1] + noise[t]
-    return frames
-
-
-def cycle(n: int, seed: int, time_step: float = 0.1, noise: float = 0.05, frequency: float = 2.0) -> np.ndarray:
-    """Simulate the Stuart–Landau oscillator with noise, a limit cycle of radius 1; (n, 2)."""
-    rng, step = np.random.default_rng(seed), time_step / SUBSTEPS
-    return _cycle(frequency, step, np.sqrt(2 * noise * step) * rng.normal(size=(n, SUBSTEPS, 2)))

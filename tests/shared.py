@@ -6,7 +6,6 @@ from dataclasses import MISSING, fields
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from scipy.linalg import expm
 
 import kdmaps
 from kdmaps import Factor
@@ -139,19 +138,6 @@ def known_warning(text=""):
 def known_finding(text=""):
     """Return a mark for tests whose samples hold what the data check finds, in words with this text, on purpose."""
     return pytest.mark.filterwarnings(f"ignore:.*{text}:kdmaps.exceptions.DataWarning")
-
-
-# --- trajectories -----------------------------------------------------------------------------------------------------
-def rotating(n, frequency, seed, time_step=0.1):
-    """An Ornstein–Uhlenbeck process with the eigenvalues -1 ± i·frequency, by its exact propagator."""
-    rng = np.random.default_rng(seed)
-    step = expm(np.array([[-1.0, -frequency], [frequency, -1.0]]) * time_step)
-    noise = np.sqrt(1 - np.exp(-2 * time_step)) * rng.normal(size=(n, 2))
-    frames = np.empty((n, 2))
-    frames[0] = rng.normal(size=2)
-    for t in range(1, n):
-        frames[t] = step @ frames[t - 1] + noise[t]
-    return frames
 
 
 # --- comparisons ------------------------------------------------------------------------------------------------------

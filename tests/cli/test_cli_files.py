@@ -240,3 +240,20 @@ def test_order_of_commands():
     output = run("--help").stdout
     places = [output.index(f"│ {name} ") for name in ("fit", "transform", "inspect", "demo")]
     assert places == sorted(places)
+
+
+def test_names_that_look_like_markup(folder):
+    """Tags of Rich in names of files and columns are text: complete in the output, and no errors."""
+    (folder / "m[").mkdir()
+    name = "m[/x][bold].csv"
+    np.savetxt(folder / name, X, delimiter=",", header="[bold]x,y[/bold]", comments="")
+    for arguments, code, text in (
+        (("fit", name, *GIVEN, "--out", "[red]out"), 0, "x][bold].csv"),
+        (("inspect", "[red]out/model.npz"), 0, "[bold]x, y[/bold]"),
+        (("check", name), 0, "x][bold].csv"),
+        (("check", "m[/x][red].csv"), 2, "m[/x][red].csv"),
+        (("fit", name, *GIVEN, "--columns", "[/z]", "--out", "none"), 2, "[/z]"),
+    ):
+        result = run(*arguments)
+        assert result.exit_code == code, result.output
+        assert text in result.output

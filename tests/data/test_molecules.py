@@ -143,7 +143,7 @@ def test_other_columns_are_not_atoms(seed):
         rng.standard_normal((300, 1)) + 0.1 * rng.standard_normal((300, 15)),
         rng.standard_normal((300, 3)) @ rng.standard_normal((3, 18)) + 0.1 * rng.standard_normal((300, 18)),
         np.hstack([np.cos(turns), np.sin(turns)]),
-        rng.standard_normal((300, 18)) * np.r_[1, 0.5, np.full(16, 0.02)],  # principal components
+        rng.standard_normal((300, 18)) * np.r_[1, 1, 1, np.full(15, 0.02)],  # principal components, which turn
     ):
         assert "unaligned atoms" not in [finding.name for finding in check_data(X)]
 

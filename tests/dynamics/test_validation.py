@@ -6,9 +6,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import kdmaps
+from experiments.driven import rotating_ou
 from kdmaps.dynamics import ChapmanKolmogorov, ImpliedTimescales, Validation
 from kdmaps.exceptions import UnreliableModesWarning
-from shared import known_warning, rotating
+from shared import known_warning
 
 DOUBLE_WELL = kdmaps.problems.load("dw1d")
 
@@ -58,7 +59,7 @@ def test_warns_of_a_process_with_memory(noisy):
 
 
 def test_rotation_is_predicted_with_its_direction():
-    path = rotating(4000, 2.0, 0)
+    path = rotating_ou(4000, 0).X
     tests = kdmaps.dynamics.validate(fit(path, n_components=2, reversible=False), path)
     assert tests.flat
     assert tests.predicts

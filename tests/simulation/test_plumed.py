@@ -1,6 +1,7 @@
 """Exported modes computed by PLUMED (compare/plumed_driver.py), compared with `transform` and `gradient`."""
 
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -38,13 +39,10 @@ def test_plumed_computes_the_mode_and_its_gradient(compare, name):
     assert_allclose(case["values"], model.transform(X)[:, 1], atol=1e-6)
     assert_allclose(case["forces"], -np.array(slopes), atol=1e-6 * np.abs(slopes).max())
     assert len(case["values"]) == 20
-    # The reference frames have no box, where NOPBC has no effect.
-    ours = [[word for word in words(line) if word != "NOPBC"] for line in text_of(model, inputs)]
-    assert [[word for word in words(line) if word != "NOPBC"] for line in case["text"]] == ours
-
-
-def text_of(model, inputs):
-    return plumed_input(model, inputs, mode=1).splitlines()
+    # The reference was computed before torsions had NOPBC, on frames without a box, for which it has no effect.
+    torsion = re.compile(r"(TORSION ATOMS=[\d,]+)$")
+    expected = [words(torsion.sub(r"\1 NOPBC", line)) for line in case["text"]]
+    assert [words(line) for line in plumed_input(model, inputs, mode=1).splitlines()] == expected
 
 
 def words(line):

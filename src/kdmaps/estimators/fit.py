@@ -243,7 +243,7 @@ def fit_in_basis(
     support = support.extended((sample.X.min(axis=0), sample.X.max(axis=0))).extended(source.bounds())
     fitted = replace(fitted, support=support, partial=PartialState(carry, None, folds, splitter))
     # The samples of a later chunk are not representative of all samples.
-    if before is not None or not is_readable(source, form):
+    if before is not None or not is_readable(source, form, sample):
         return fitted
     of_pairs = (source, sample, form, groups, spec.seed)
     modes, evidence, tests = evidence_of_fit(basis, fitted.modes, total, *of_pairs, right=fitted.right_modes)

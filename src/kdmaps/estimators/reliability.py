@@ -36,9 +36,10 @@ from kdmaps.utils.validation import unit_weight
 SIGNIFICANT = 1.0
 
 
-def is_readable(source: Source, form: EnergyForm | LaggedForm) -> bool:
-    """Return True if single samples can be read; pairs of a stream cannot."""
-    return isinstance(form, EnergyForm) or (isinstance(source, PairSource) and source.has_rows and source.many_passes)
+def is_readable(source: Source, form: EnergyForm | LaggedForm, sample: Sample) -> bool:
+    """Return True if single samples can be read, or pairs of frames: not the first ones of a stream read only once."""
+    whole = isinstance(source, PairSource) and (source.has_rows or source.n_samples == len(sample.rows))
+    return isinstance(form, EnergyForm) or whole or bool(sample.rows[-1] >= len(sample.rows))
 
 
 def evidence_of_fit(
@@ -74,9 +75,11 @@ def evidence_of_fit(
             values, second = (some - weight @ some for some in (values, second))
         found = evidence_of(values, (second - values) ** 2 / 2, *settings, local=False, directed=right is not None)
         if form.reversible:
-            runs = None if moments.weighted else trajectories  # weights correct the starting points of runs
             turn = asymmetry(values, second, sample.weight, trajectories)
-            tests = Equilibrium(turn[:r], drift(values[:, :r], runs))
+            pairs, moved = (values[:, :r], second[:, :r]), np.full(r, np.nan)
+            if not moments.weighted:  # weights correct the starting points of runs
+                moved = drift(*pairs, modes.timescales, trajectories)
+            tests = Equilibrium(turn[:r], moved)
     if modes.next_coefficients is not None:
         stretch = modes.clock.stretch(np.array([modes.next_quotient]))[0]
         modes = replace(modes, gap_error=stretch * found.gap_error)

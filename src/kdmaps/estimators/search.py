@@ -130,7 +130,7 @@ def search_modes(
         fitted = fit_observations(source, spec, data.whole_form, weight, groups)
     with stage("checks of the modes", plan.progress):
         fitted = replace(fitted, support=Support.of(data.preview.X, data.seed).extended(source.bounds()))
-        if is_readable(data.source, data.form):
+        if is_readable(data.source, data.form, data.preview):
             of_fit = (fitted.basis, fitted.modes, fitted.moments)
             modes, trust = trust_after_search(*of_fit, found, chosen, groups, fitted.right_modes)
             fitted = replace(fitted, modes=modes, trust=trust)
