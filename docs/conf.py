@@ -12,6 +12,7 @@ import matplotlib  # noqa: E402
 matplotlib.use("Agg")
 
 import mirror  # noqa: E402
+import notebooks  # noqa: E402
 
 import kdmaps  # noqa: E402
 
@@ -22,6 +23,7 @@ version = release = kdmaps.__version__
 
 GENERATED = HERE / "generated"
 mirror.mirror(HERE.parent, GENERATED)
+notebooks.write(HERE / "tutorials", GENERATED / "notebooks")
 
 extensions = [
     "mathml",
@@ -92,7 +94,30 @@ sphinx_gallery_conf = {
     "write_computation_times": False,
     "remove_config_comments": True,
     "within_subsection_order": "FileNameSortKey",
+    "thumbnail_size": (640, 448),
 }
+#: Part of a figure that is the thumbnail of a script: its number, left and right end, as fractions of the width.
+THUMBNAILS = {
+    "plot_brain": (1, 0, 0.5),
+    "plot_digits": (1, 0, 0.5),
+    "plot_elnino": (1, 0, 0.65),
+    "plot_pictures": (11, 0, 1),
+    "plot_stocks": (1, 0, 0.34),
+    "plot_sunspots": (1, 0, 0.36),
+    "plot_swiss_roll": (2, 0.33, 1),
+}
+
+
+def _crop_thumbnails(app):
+    """Make thumbnails of parts of figures: whole figures with several panels are unreadable at their size."""
+    from PIL import Image
+
+    folder = GENERATED / "gallery" / "images"
+    for script, (number, left, right) in THUMBNAILS.items():
+        picture = Image.open(folder / f"sphx_glr_{script}_{number:03d}.png").convert("RGB")
+        picture = picture.crop((int(left * picture.width), 0, int(right * picture.width), picture.height))
+        picture.save(folder / "thumb" / f"sphx_glr_{script}_thumb.png")
+
 
 # --- look -------------------------------------------------------------------------------------------------------------
 html_theme = "furo"
@@ -114,5 +139,6 @@ def _escape_bars(app, what, name, obj, options, lines):
 
 
 def setup(app):
-    """Register the hooks before numpydoc, which converts the sections to reStructuredText."""
+    """Register the hooks; docstrings before numpydoc, which converts their sections to reStructuredText."""
     app.connect("autodoc-process-docstring", _escape_bars, priority=100)
+    app.connect("builder-inited", _crop_thumbnails, priority=900)  # after the gallery

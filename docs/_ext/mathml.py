@@ -7,7 +7,7 @@ from docutils import nodes
 from docutils.utils.math.latex2mathml import tex2mathml
 
 NAMESPACE = "http://www.w3.org/1998/Math/MathML"
-ACCENTS = set("ˆ˜¯˙→ˇ^~‾\u0302\u0303\u0304")
+ACCENTS = set("ˆ˜¯ˉ˙→ˇ^~‾")
 THIN_SPACE = {"width": "0.1667em"}
 
 
@@ -41,7 +41,7 @@ def _correct(parent):
                 parent[k] = ElementTree.Element(f"{{{NAMESPACE}}}mspace", THIN_SPACE)
         elif name == "mo" and text in ("|", "‖", "/"):
             child.attrib.update(lspace="0", rspace="0", stretchy="false")
-        elif name == "mo" and text in ("{", "}"):
+        elif name == "mo" and text in ("{", "}", "⟨", "⟩"):
             child.set("stretchy", "false")
 
 

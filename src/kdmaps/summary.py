@@ -21,7 +21,7 @@ from kdmaps.selection.lag import ImpliedTimescales
 from kdmaps.selection.scores import chosen_scoring
 from kdmaps.spectrum.checks import Check, agreement_check
 from kdmaps.spectrum.modes import Modes
-from kdmaps.utils.notebook import card
+from kdmaps.utils.notebook import card, warning_lines
 
 #: Quantities that candidates are compared by, for each name of `kdmaps.selection.scores`.
 SCORINGS = {
@@ -448,13 +448,16 @@ class NotebookDisplay:
     """Mixin that adds the summary of a fitted estimator to scikit-learn's diagram of it."""
 
     def _repr_html_inner(self) -> str:
-        return super()._repr_html_inner() + _html(self)  # type: ignore[misc]
+        return super()._repr_html_inner() + self._card()  # type: ignore[misc]
 
     def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
         bundle = super()._repr_mimebundle_(**kwargs)  # type: ignore[misc]
         if "text/html" in bundle:  # absent if the user set scikit-learn to display text
-            bundle["text/html"] += _html(self)
+            bundle["text/html"] += self._card()
         return bundle
+
+    def _card(self) -> str:
+        return _html(self)
 
 
 def _html(estimator: Any) -> str:
@@ -463,9 +466,10 @@ def _html(estimator: Any) -> str:
         return ""
     summary = summarise(estimator)
     why = "".join(f"<li>{escape(reason)}</li>" for reason in summary.reasons)
-    warnings = "".join(f"<p>{MARK} {escape(text)}</p>" for text in summary.warnings)
     details = f"<details><summary>{escape(summary.chosen)}</summary><ul>{why}</ul></details>"
-    return card(summary.verdict(), summary.columns, summary.rows, _picture(summary), details, warnings)
+    return card(
+        summary.verdict(), summary.columns, summary.rows, _picture(summary), details, warning_lines(summary.warnings)
+    )
 
 
 def _picture(summary: FitSummary) -> str:

@@ -35,6 +35,7 @@ from kdmaps.spectrum.checks import or_fewer
 from kdmaps.spectrum.modes import Modes
 from kdmaps.spectrum.pencil import find_modes
 from kdmaps.utils.frames import aligned
+from kdmaps.utils.notebook import TableCard
 from kdmaps.utils.progress import track
 from kdmaps.utils.types import RandomStateLike, SamplesLike
 from kdmaps.utils.validation import checked_weight
@@ -45,7 +46,7 @@ BIAS_STEP = 0.1
 
 
 @dataclass(frozen=True)
-class Uncertainty:
+class Uncertainty(TableCard):
     """Result of the block bootstrap."""
 
     rates: np.ndarray  #: (r,): rates of the model.

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import matplotlib
 import pytest
+from session import TUTORIALS, session
+from test_quickstart import differences
 
 ROOT = Path(__file__).resolve().parents[2]
 matplotlib.use("Agg")
@@ -26,12 +28,15 @@ def python_blocks(page):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_code_of_a_page_runs(page, tmp_path, monkeypatch):
+def test_code_of_a_page_runs_and_prints_what_the_page_shows(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "examples").symlink_to(ROOT / "examples")  # as in a clone
-    names = {"__name__": page.stem}
-    for line, block in python_blocks(page):
-        exec(compile("\n" * line + block, str(page), "exec"), names)
+    text = page.read_text()
+    for block, shown, output in session(text, ("python",)):
+        place = f"{page.name}, line {text[: block.start()].count(chr(10)) + 1}: the output is now\n{output}"
+        assert shown or not output or page not in TUTORIALS, place
+        if shown:
+            assert not differences(output, shown[2]), f"{place}\nIf intended: python tests/docs/session.py --update"
 
 
 def test_the_first_page_shows_the_code_of_the_readme():

@@ -5,7 +5,6 @@ import re
 from pathlib import Path
 
 import pytest
-from test_quickstart import same, tokens
 
 from pages import states
 
@@ -21,19 +20,19 @@ def readme(monkeypatch):
 
 
 def test_generated_sections_are_up_to_date(readme):
-    assert readme.README.read_text() == readme.updated(), "run python docs/_ext/readme.py"
+    assert readme.BENCHMARKS.read_text() == readme.updated(), "run python docs/_ext/readme.py"
     assert readme.PAPER.read_text() == readme.updated_paper(), "run python docs/_ext/readme.py"
 
 
 def test_one_number_of_the_table(readme):
     lines = (ROOT / "results" / "paper" / "summary.csv").read_text().splitlines()
     cells = next(line for line in lines if line.startswith("ou3d,kdmaps,500,300,")).split(",")
-    row = next(line for line in readme.README.read_text().splitlines() if line.startswith("| ou3d |"))
+    row = next(line for line in readme.BENCHMARKS.read_text().splitlines() if line.startswith("| ou3d |"))
     assert row.endswith(f"| {float(cells[8]):.3f} |")  # r2_mean
 
 
 def test_claims_state_the_published_numbers(readme):
-    text, results = readme.README.read_text(), ROOT / "results"
+    text, results = (ROOT / "README.md").read_text(), ROOT / "results"
     with (results / "paper" / "summary.csv").open() as file:
         rows = [row for row in csv.DictReader(file) if row["n_samples"] == readme.N_SAMPLES]
     own, paper = ([float(row["r2_mean"]) for row in rows if row["method"] == name] for name in ("kdmaps", "CV+RFF"))
@@ -49,14 +48,15 @@ def test_claims_state_the_published_numbers(readme):
     assert states(text, "Fast", f"{float(cost['seconds']):.0f}", cost["MB"])
 
 
-@pytest.mark.slow
-def test_the_first_code_prints_the_output_of_the_page(capsys):
-    text = (ROOT / "README.md").read_text()
-    code, output = re.search(r"```python\n(.*?)```\n\n```text\n(.*?)```", text, re.DOTALL).groups()
-    exec(code, {})
-    found, wanted = tokens(capsys.readouterr().out), tokens(output)
-    assert all(map(same, found, wanted))
-    assert len(found) == len(wanted)
+def test_findings_state_the_published_numbers(readme):
+    text = readme.BENCHMARKS.read_text()
+    table = (ROOT / "results" / "dimension" / "table.md").read_text().partition("Mean error")[2]
+    errors = {name: float(cell) for name, cell in re.findall(r"^\| ([^|]+) \|.*→ (\S+) \|$", table, re.MULTILINE)}
+    graph = min(error for name, error in errors.items() if not name.startswith("kdmaps"))
+    assert states(text, "In many dimensions", f"{graph / errors['kdmaps, default']:.0f}", 20)
+    rows = (ROOT / "results" / "cost_default" / "table.md").read_text()
+    (seconds,) = re.findall(r"^\| 1,000,000 × 10 \| default \|[^|]+\| (\S+)", rows, re.MULTILINE)
+    assert states(text, "Fast", f"{float(seconds):.0f}", 1_000_000)
 
 
 def test_links_exist():

@@ -58,9 +58,9 @@ def committor(
 
     from kdmaps.cli._reading import read_samples
     from kdmaps.data import make_writer
-    from kdmaps.estimators.committor import AdaptiveCommittor
+    from kdmaps.estimators.committor import AdaptiveCommittor, quantity_rows
     from kdmaps.estimators.committor_files import write_committor
-    from kdmaps.report.committor import chosen_kernel, quantity_rows, render_committor
+    from kdmaps.report.committor import chosen_kernel, render_committor
     from kdmaps.utils.files import check_writable, replacing
     from kdmaps.utils.progress import reporting
 

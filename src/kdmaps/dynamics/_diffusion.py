@@ -23,6 +23,7 @@ from kdmaps.forms.moments import Moments, StackedMoments
 from kdmaps.metrics import correlation_table, principal_angles, subspace_r2
 from kdmaps.selection.lag import checked_lags
 from kdmaps.spectrum.clock import Clock
+from kdmaps.utils.notebook import TableCard
 from kdmaps.utils.types import RandomStateLike, SamplesLike
 from kdmaps.utils.validation import check_positive_number, checked_weight
 from kdmaps.utils.warn import warn
@@ -38,7 +39,7 @@ SMALLEST_DECAY = 1e-12
 
 
 @dataclass(frozen=True)
-class LagComparison:
+class LagComparison(TableCard):
     """Autocorrelations of modes in time, compared with the time scales of the model."""
 
     times: np.ndarray  #: (n_lags,): lag times, in the units of `time_step`.
@@ -244,7 +245,7 @@ def _analyse(sums: np.ndarray, times: np.ndarray) -> tuple[np.ndarray, np.ndarra
 
 
 @dataclass(frozen=True)
-class ClockComparison:
+class ClockComparison(TableCard):
     """Modes of samples compared with modes of pairs of frames."""
 
     angles: np.ndarray  #: Principal angles between the two spaces of modes, in radians, ascending.

@@ -23,6 +23,7 @@ from kdmaps.selection.folds import FOLDS, make_folds, make_splits
 from kdmaps.selection.plan import FitSpec
 from kdmaps.spectrum.directed import Eigenfunctions, TwoSided, eigenfunctions, find_directed_modes, predictor, two_sided
 from kdmaps.utils.frames import aligned
+from kdmaps.utils.notebook import TableCard
 from kdmaps.utils.types import RandomStateLike, SamplesLike
 from kdmaps.utils.validation import checked_values, checked_weight, unit_weight
 from kdmaps.utils.warn import muted, warn
@@ -93,7 +94,7 @@ def _numbers(chosen: np.ndarray) -> str:
 
 
 @dataclass(frozen=True, eq=False)
-class Koopman:
+class Koopman(TableCard):
     """Spectrum of the Koopman operator on the modes of a model.
 
     Examples

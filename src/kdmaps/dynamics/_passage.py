@@ -26,6 +26,7 @@ from kdmaps.dynamics._timescales import project_model
 from kdmaps.estimators.transformer import ModeTransformer
 from kdmaps.exceptions import UnreliableModesWarning
 from kdmaps.utils.frames import check_rows, join_rows
+from kdmaps.utils.notebook import TableCard
 from kdmaps.utils.threads import slices
 from kdmaps.utils.types import RandomStateLike, SamplesLike
 from kdmaps.utils.warn import warn
@@ -59,7 +60,7 @@ class Committor:
 
 
 @dataclass(frozen=True)
-class PassageTimes:
+class PassageTimes(TableCard):
     """Mean first passage times between states."""
 
     labels: np.ndarray  #: (m,): the states.

@@ -20,6 +20,7 @@ from kdmaps.forms.moments import Moments
 from kdmaps.selection.lag import STEEP, ImpliedTimescales, checked_lags, default_lags, scan_lags, some_frames
 from kdmaps.spectrum.checks import Check
 from kdmaps.spectrum.directed import propagator
+from kdmaps.utils.notebook import TableCard, card, warning_lines
 from kdmaps.utils.types import RandomStateLike, SamplesLike
 from kdmaps.utils.validation import check_positive_integer, checked_weight
 from kdmaps.utils.warn import muted, warn
@@ -34,7 +35,7 @@ STEPS = 5
 
 
 @dataclass(frozen=True)
-class ChapmanKolmogorov:
+class ChapmanKolmogorov(TableCard):
     """Predictions of one lag for several, compared with estimates.
 
     Estimate and prediction are compared by their mean difference over all steps after the first, with a bootstrap
@@ -303,6 +304,12 @@ class Validation:
         predicts = "not made" if self.chapman is None else self.chapman.outcome.partition(":")[0]
         first = f"Tests of a lag of {_frames(self.lag)}: {flat}; Chapman–Kolmogorov test {predicts}"
         return "\n".join([first, repr(self.implied), *([] if self.chapman is None else [repr(self.chapman)])])
+
+    def _repr_html_(self) -> str:
+        rows = [[check.what, check.value, check.limit] for check in self.checks()]
+        parts = [self.implied._repr_html_(), *([] if self.chapman is None else [self.chapman._repr_html_()])]
+        warnings = warning_lines(map(str, self.warnings()))
+        return card(repr(self).partition("\n")[0], ("test", "value", "limit"), rows, warnings, *parts)
 
 
 def _check(test: ChapmanKolmogorov) -> Check:

@@ -26,8 +26,10 @@ from kdmaps.forms.diffusion import is_per_sample
 from kdmaps.forms.tangent import DiffusionLike, TangentSpaces, checked_tensor
 from kdmaps.kernels import Kernel
 from kdmaps.selection.committor import BASES, OUTSIDE, BoundaryData
+from kdmaps.summary import NotebookDisplay
 from kdmaps.utils.files import as_path, replacing
 from kdmaps.utils.frames import check_rows, join_rows, split_rows
+from kdmaps.utils.notebook import card, warning_lines
 from kdmaps.utils.types import PathLike, RandomStateLike, SamplesLike
 from kdmaps.utils.validation import (
     check_positive_integer,
@@ -38,8 +40,24 @@ from kdmaps.utils.validation import (
 )
 from kdmaps.utils.warn import warn
 
+#: Quantities of tables, and their names.
+NAMES = {
+    "flux": "flux",
+    "rate": "rate A → B",
+    "reverse_rate": "rate B → A",
+    "mean_first_passage_time": "mean first passage time A → B",
+}
 
-class AdaptiveCommittor(BaseEstimator):
+
+def quantity_rows(model: AdaptiveCommittor) -> list[list[str]]:
+    """Return name, value and interval of flux, rates and mean first passage time."""
+    return [
+        [title, f"{getattr(model, f'{name}_'):.4g}", "{:.4g} – {:.4g}".format(*getattr(model, f"{name}_interval_"))]
+        for name, title in NAMES.items()
+    ]
+
+
+class AdaptiveCommittor(NotebookDisplay, BaseEstimator):
     """Committor and reaction rates between two sets, from samples of the stationary law, with the kernel chosen.
 
     The committor q(x) is the probability that a path from x reaches the set B before the set A. For the diffusion dX =
@@ -214,6 +232,12 @@ class AdaptiveCommittor(BaseEstimator):
         share = unit_weight(weight, len(rows))[kept]
         groups = None if groups is None else np.asarray(groups)[kept]
         return BoundaryData(rows[kept], share, side[kept], tensor.at(rows[kept], kept), seed), groups, columns, kept
+
+    def _card(self) -> str:
+        if not hasattr(self, "trust_"):
+            return ""
+        title = f"Committor from A to B: {self.trust_.between} samples between the sets"
+        return card(title, ("", "value", "95 % interval"), quantity_rows(self), warning_lines(self.trust_.reasons))
 
     def predict(self, X: SamplesLike) -> Any:
         """Return the committor, from 0 to 1, at any points.

@@ -20,6 +20,7 @@ from kdmaps.selection.scores import jackknife_error
 from kdmaps.spectrum.clock import Clock
 from kdmaps.spectrum.directed import TwoSided, find_directed_modes, koopman_matrix, two_sided
 from kdmaps.utils.frames import aligned
+from kdmaps.utils.notebook import TableCard
 from kdmaps.utils.validation import as_numbers
 from kdmaps.utils.warn import muted
 
@@ -32,7 +33,7 @@ TESTED = 2_000
 
 
 @dataclass(frozen=True, eq=False)
-class Forecast:
+class Forecast(TableCard):
     """Expectations of observables at later times, given the present state.
 
     Examples

@@ -11,29 +11,14 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from kdmaps.diagnostics.committor import BETWEEN, FEW_BETWEEN, FEW_CARRIERS, MOST_OPTIMISTIC, OVERSHOOT
-from kdmaps.estimators.committor import AdaptiveCommittor
+from kdmaps.estimators.committor import AdaptiveCommittor, quantity_rows
 from kdmaps.plotting import plot_committor, plot_flux_distribution, plot_free_energy_along_q
 from kdmaps.report._figures import svg
 from kdmaps.report.sections import Beside, Figure, Section, Table, Text, render_page
 from kdmaps.utils.optional import optional
 
-#: Names of flux and rates.
-QUANTITIES = {
-    "flux": "flux",
-    "rate": "rate A → B",
-    "reverse_rate": "rate B → A",
-    "mean_first_passage_time": "mean first passage time A → B",
-}
 #: Most samples in a figure.
 MOST = 5000
-
-
-def quantity_rows(model: AdaptiveCommittor) -> list[list[str]]:
-    """Return name, value and interval of flux, rates and mean first passage time."""
-    return [
-        [title, f"{getattr(model, f'{name}_'):.4g}", "{:.4g} – {:.4g}".format(*getattr(model, f"{name}_interval_"))]
-        for name, title in QUANTITIES.items()
-    ]
 
 
 def chosen_kernel(model: AdaptiveCommittor) -> str:

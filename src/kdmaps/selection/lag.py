@@ -25,6 +25,7 @@ from kdmaps.selection.plan import FitSpec
 from kdmaps.spectrum.clock import Clock
 from kdmaps.spectrum.directed import propagator
 from kdmaps.spectrum.pencil import find_modes
+from kdmaps.utils.notebook import TableCard
 from kdmaps.utils.types import RandomStateLike, SamplesLike
 from kdmaps.utils.validation import check_samples, checked_weight, seed_of
 from kdmaps.utils.warn import muted, warn
@@ -44,7 +45,7 @@ N_LAGS, LONGEST, PARTS = 15, 2, 10
 
 
 @dataclass(frozen=True)
-class ImpliedTimescales:
+class ImpliedTimescales(TableCard):
     """Time scales for several lags.
 
     Attributes

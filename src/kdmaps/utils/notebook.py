@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from html import escape
+from typing import Any
 
 _CARD = "font-family: sans-serif; font-size: 0.9em; margin-top: 0.6em"
 _CELL = "padding: 0.15em 0.8em; text-align: right; border-bottom: 1px solid rgba(128, 128, 128, 0.4)"
@@ -21,3 +22,26 @@ def card(title: str, columns: Iterable[str], rows: Iterable[Sequence[str]], *par
         f"<tbody>{body}</tbody></table>"
         f"{''.join(parts)}</div>"
     )
+
+
+def warning_lines(texts: Iterable[str]) -> str:
+    """Return warnings as paragraphs, for `card`."""
+    return "".join(f"<p>⚠ {escape(text)}</p>" for text in texts)
+
+
+class TableCard:
+    """Mixin of results with a `table` of plain data, or with `cells`: a card, with the first line of their text."""
+
+    def _repr_html_(self) -> str:
+        own: Any = self
+        if hasattr(own, "cells"):
+            titles, rows = own.cells()
+        else:
+            records = own.table()
+            titles = [name.replace("_", " ") for name in records[0]]
+            rows = [[_shown(value) for value in record.values()] for record in records]
+        return card(repr(own).partition("\n")[0], titles, rows)
+
+
+def _shown(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
