@@ -83,7 +83,7 @@ def _five(seed: int) -> Frames:
 def _alanine(seed: int) -> Frames:
     data = np.load(ALANINE)
     phi, psi = data["phi"], data["psi"]
-    alpha = (psi > np.radians(-130)) & (psi < np.radians(50))
+    alpha = (psi > np.radians(-115)) & (psi < np.radians(85))  # the minima of the density along ψ for φ < 0
     left = (phi > 0) & (phi < np.radians(130))
     return Frames(angles(np.column_stack([phi, psi])), np.where(left, 2, alpha.astype(int)))
 

@@ -10,6 +10,7 @@ from sklearn.metrics import adjusted_rand_score
 
 import kdmaps
 from kdmaps.dynamics import CoarseStates, coarse_states, metastability, suggest_states
+from kdmaps.report.text import count_states
 from shared import wide_map
 
 REFERENCES = Path(__file__).parents[1] / "references"
@@ -132,6 +133,16 @@ def test_a_single_well_is_not_separated():
     found = coarse_states(modes)
     assert found.valley > 1
     assert not found.separated
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_an_even_ring_is_not_clearly_separated(seed):
+    """Exact modes of the uniform law on a circle, whose values are dense at arcs that have no meaning."""
+    angle = np.random.default_rng(seed).uniform(0, 2 * np.pi, 4000)
+    modes = np.sqrt(2) * np.column_stack([np.cos(angle), np.sin(angle), np.cos(2 * angle)])
+    found = coarse_states(modes)
+    assert not found.separated
+    assert count_states(found) in ("No separate states", "4 shallow states")
 
 
 def test_vertices_are_the_centres():

@@ -28,9 +28,11 @@ from kdmaps.utils.validation import checked_weight, unit_weight
 HULL_MODES = 5
 #: Smallest fraction of the samples of a state that form its core.
 CORE = 0.1
-#: Clusters are clearly separated if the density between them is less than this part of the density inside. In eight
-#: systems with 2 to 8 states, the right number had 0.02 to 0.3 (0.4 to 0.8 for a shallow well), larger ones 1.1 to 8.
+#: Largest density between clusters, relative to the density inside, for a number of states. In eight systems with 2 to
+#: 8 states, the right number had 0.02 to 0.3 (0.4 to 0.8 for a shallow well), larger ones 1.1 to 8.
 SEPARATED = 0.5
+#: Above this, states may be parts of one region: uniform samples have at least 0.33 on a ring and 0.56 on an interval.
+CLEAR = 0.3
 #: Number of samples that are clustered, maximum number of states that are tried, smallest population, and smallest
 #: number of samples for a suggestion.
 CLUSTERED, MOST_STATES, RAREST, FEWEST = 4_000, 12, 0.005, 200
@@ -72,7 +74,7 @@ class CoarseStates:
     signs: np.ndarray | None = None
     #: (n_states, n_modes): means of the modes in each state, for states found by clustering.
     centres: np.ndarray | None = None
-    #: Largest density half-way between two states, relative to the density at the less dense one: below ½ for states
+    #: Largest density half-way between two states, relative to the density at the less dense one: below 0.3 for states
     #: that are clearly separated in the space of the modes, 1 or more for parts of one state. NaN if unknown.
     valley: float = np.nan
 
@@ -96,8 +98,8 @@ class CoarseStates:
 
     @property
     def separated(self) -> bool:
-        """True if all states are clearly separated: `valley` is less than ½."""
-        return bool(self.valley < SEPARATED)
+        """True if all states are clearly separated: `valley` is less than 0.3."""
+        return bool(self.valley < CLEAR)
 
     @property
     def cores(self) -> np.ndarray:
@@ -274,7 +276,7 @@ def coarse_states(
         joined, and labels and memberships refer to the rows of the joined array.
     n_states : int or None, default=None
         Number of states, from 2 to 2^r for "auto" and to r + 1 for "pcca". None means, for "auto", the largest number
-        of clearly separated clusters (`CoarseStates.valley` below ½), or the best separated number up to r + 1 if
+        of separated clusters (`CoarseStates.valley` below ½), or the best separated number up to r + 1 if
         there is none; for the other methods r + 1. `suggest_states` also uses the rates of a model.
     method : {"auto", "pcca", "sign"}, default="auto"
         "auto" forms clusters of the modes by k-means, with as many of the modes as separate them best. It works for a
@@ -347,6 +349,7 @@ class _Clusters(NamedTuple):
 
     centres: np.ndarray  # (n_states, n_modes)
     valley: float  # as in `CoarseStates`
+    error: float  # standard error of the valley
     rarest: float  # smallest population
 
 
@@ -357,11 +360,11 @@ def _separations(modes: np.ndarray, weight: np.ndarray | None = None) -> list[_C
 
 
 def _is_clear(found: _Clusters) -> bool:
-    return found.valley < SEPARATED and found.rarest >= RAREST
+    return found.valley - found.error < SEPARATED and found.rarest >= RAREST
 
 
 def _best_separated(modes: np.ndarray, weight: np.ndarray | None) -> _Clusters:
-    """Return as many clearly separated clusters as there are, or the best separated ones."""
+    """Return as many separated clusters as there are, or the best separated ones."""
     found = _separations(modes, weight)
     clear = [clusters for clusters in found if _is_clear(clusters)]
     return clear[-1] if clear else min(found[: modes.shape[1]], key=lambda clusters: clusters.valley)
@@ -387,15 +390,17 @@ def _clusters(modes: np.ndarray, n_states: int, weight: np.ndarray) -> _Clusters
     the distance around the middle, over the smaller of the weights around the centres.
     """
     found = KMeans(n_states, n_init=5, random_state=0).fit(modes, sample_weight=weight)
-    centres, labels, deepest = found.cluster_centers_, found.labels_, 0.0
+    centres, labels, deepest = found.cluster_centers_, found.labels_, (0.0, 0.0)
     for i, j in combinations(range(n_states), 2):
         own = (labels == i) | (labels == j)
         line = centres[j] - centres[i]
         place = (modes[own] - centres[i]) @ line / (line @ line)
-        start, end, between = (weight[own] @ (np.abs(place - at) < 0.15) for at in (0, 1, 0.5))
-        least = min(start, end)
-        deepest = max(deepest, float(between / least) if least > 0 else np.inf)
-    return _Clusters(centres, deepest, float(np.bincount(labels, weight, n_states).min() / weight.sum()))
+        near = [np.abs(place - at) < 0.15 for at in (0, 1, 0.5)]
+        start, end, between = (float(weight[own] @ some) for some in near)
+        ratio = between / min(start, end) if min(start, end) > 0 else np.inf
+        count = min(np.count_nonzero(some) for some in near)  # the smallest determines the error
+        deepest = max(deepest, (ratio, ratio / np.sqrt(count) if count else 0.0))
+    return _Clusters(centres, *deepest, float(np.bincount(labels, weight, n_states).min() / weight.sum()))
 
 
 def _by_distance(modes: np.ndarray, centres: np.ndarray) -> np.ndarray:

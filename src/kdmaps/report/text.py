@@ -95,9 +95,10 @@ def state_sentences(states: CoarseStates, rates: np.ndarray) -> list[str]:
         )
     elif states.valley < 1:
         clear = "clearly separated" if states.separated else "separated by a shallow minimum"
+        doubt = "" if states.separated else " Evenly spread samples have such a minimum, too."
         found.append(
             f"The states are {clear}: half-way between two of them, the density of samples is at most "
-            f"{states.valley:.0%} of the density inside."
+            f"{states.valley:.0%} of the density inside.{doubt}"
         )
     return found
 
@@ -117,4 +118,6 @@ def count_states(states: CoarseStates | None) -> str:
     """Return "3 states", "No separate states" if some are parts of one cluster, or "" if states are unknown."""
     if states is None:
         return ""
-    return "No separate states" if states.valley >= 1 else f"{len(states.populations)} states"
+    if states.valley >= 1:
+        return "No separate states"
+    return f"{len(states.populations)} {'shallow ' if states.valley < 1 and not states.separated else ''}states"
