@@ -231,8 +231,8 @@ def select_columns(fitted: Any, table: Table, files: Files) -> Source:
         missing = [name for name in names if name not in (*table.names, *table.extras)]
         if missing:
             raise ValueError(
-                f"Columns of the fit are missing here: {', '.join(missing)}. Rename columns, or select them with "
-                "--columns, and name angles with --angles."
+                f"Columns of the fit are missing here: {', '.join(missing)}. Give the --descriptor, --angles "
+                "and --columns of the fit, or rename columns."
             )
         return with_angles(files, table.select(names))
     samples = with_angles(files, table.select(files.columns, leave_out=files.left_out))

@@ -248,7 +248,7 @@ def _independent(counts: np.ndarray, weighted: bool) -> ModeCheck:
     why = "weights and their correlation in time" if weighted else "correlation in time"
     weaker = ", or a weaker bias" if weighted else ""
     warning = UnreliableModesWarning(
-        f"Too few independent samples for {_named(counts < MIN_INDEPENDENT)}: {counts.min():.0f} (limit "
+        f"Too few independent samples for {_named(counts < MIN_INDEPENDENT)}: {counts.min():.1f} (limit "
         f"{MIN_INDEPENDENT}), given their {why}. Use more samples, or a longer trajectory if they are frames{weaker}."
     )
     return ModeCheck("independent samples", "independent samples", counts, MIN_INDEPENDENT, True, warning)

@@ -360,7 +360,7 @@ def _separations(modes: np.ndarray, weight: np.ndarray | None = None) -> list[_C
 
 
 def _is_clear(found: _Clusters) -> bool:
-    return found.valley - found.error < SEPARATED and found.rarest >= RAREST
+    return found.valley < 1 and found.valley - found.error < SEPARATED and found.rarest >= RAREST
 
 
 def _best_separated(modes: np.ndarray, weight: np.ndarray | None) -> _Clusters:
