@@ -99,15 +99,17 @@ class Basis(ABC):
     def features(self, X: np.ndarray, n_rows: float | None = None) -> np.ndarray:
         """Return φ_m(x_i), shape (n, p); X may be part of `n_rows` rows, whose number decides on compiled code."""
 
-    def combine(self, X: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
-        """Return Σ_m a_mk φ_m(x_i), shape (n, r), for coefficients a of shape (p, r)."""
-        return self.features(X) @ coefficients
+    def combine(self, X: np.ndarray, coefficients: np.ndarray, n_rows: float | None = None) -> np.ndarray:
+        """Return Σ_m a_mk φ_m(x_i), shape (n, r), for coefficients a of shape (p, r); `n_rows` as in `features`."""
+        return self.features(X, n_rows) @ coefficients
 
     @abstractmethod
     def gradient(self, X: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
         """Return ∇ Σ_m a_mk φ_m(x_i), shape (n, r, d), for coefficients a of shape (p, r)."""
 
-    def energies(self, X: np.ndarray, coefficients: np.ndarray, root: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def energies(
+        self, X: np.ndarray, coefficients: np.ndarray, root: np.ndarray, n_rows: float | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Return f_k(x_i) and |Fᵀ∇f_k(x_i)|², both (n, r), of f = Σ_m a_m φ_m for F = `root`, a matrix or a number."""
         slopes = times(self.gradient(X, coefficients), root)
         return self.combine(X, coefficients), np.einsum("nkd,nkd->nk", slopes, slopes)
@@ -160,12 +162,11 @@ class ModeBasis(Basis):
 
     @property
     def chunk_rows(self) -> int:
-        # The work arrays are (rows, p) features and, in a gradient, (rows, p, r) slopes.
         return max(MIN_ROWS, self.basis.chunk_rows // (1 + self.n_features))
 
     @property
     def row_bytes(self) -> int:
-        return self.basis.row_bytes + 8 * self.basis.n_features * (1 + self.n_features)
+        return self.basis.row_bytes + 8 * self.n_features * (2 + self.dim)  # values and derivatives
 
     @property
     def ridge(self) -> np.ndarray | None:
@@ -173,13 +174,15 @@ class ModeBasis(Basis):
         return self.coefficients.T @ (self.coefficients if ridge is None else ridge @ self.coefficients)
 
     def features(self, X: np.ndarray, n_rows: float | None = None) -> np.ndarray:
-        return self.basis.combine(X, self.coefficients) - self.offset
+        return self.basis.combine(X, self.coefficients, n_rows) - self.offset
 
     def gradient(self, X: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
         return self.basis.gradient(X, self.coefficients @ coefficients)
 
-    def energies(self, X: np.ndarray, coefficients: np.ndarray, root: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        values, energies = self.basis.energies(X, self.coefficients @ coefficients, root)
+    def energies(
+        self, X: np.ndarray, coefficients: np.ndarray, root: np.ndarray, n_rows: float | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        values, energies = self.basis.energies(X, self.coefficients @ coefficients, root, n_rows)
         return values - self.offset @ coefficients, energies
 
     def start(self, rows: int, n_samples: int | None = None) -> _State:

@@ -133,10 +133,10 @@ class FourierBasis(Basis):
         waves = self._waves(X, n_rows)
         return np.multiply(waves, self._amplitude, out=waves if waves.dtype == np.float64 else None)
 
-    def combine(self, X: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
+    def combine(self, X: np.ndarray, coefficients: np.ndarray, n_rows: float | None = None) -> np.ndarray:
         out, scaled = np.empty((X.shape[0], coefficients.shape[1])), coefficients * self._amplitude[:, None]
         for part in slices(X.shape[0], BLOCK_ROWS):  # waves stay in the cache
-            out[part] = self._waves(X[part], len(X)) @ scaled
+            out[part] = self._waves(X[part], n_rows or len(X)) @ scaled
         return out
 
     def gradient(self, X: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
@@ -154,12 +154,14 @@ class FourierBasis(Basis):
         q, a, waves = self.frequencies.shape[0], coefficients * self._amplitude[:, None], self._waves(X)
         return waves[:, None, :q] * a[q:].T - waves[:, None, q:] * a[:q].T
 
-    def energies(self, X: np.ndarray, coefficients: np.ndarray, root: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def energies(
+        self, X: np.ndarray, coefficients: np.ndarray, root: np.ndarray, n_rows: float | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
         r, directions = coefficients.shape[1], times(self._rotated if np.ndim(root) == 0 else self.frequencies, root)
         factors = np.hstack([coefficients * self._amplitude[:, None], self._directed(coefficients, directions)])
         values, energies = np.empty((2, X.shape[0], r))
         for part in slices(X.shape[0], BLOCK_ROWS):
-            found = self._waves(X[part], len(X)) @ factors
+            found = self._waves(X[part], n_rows or len(X)) @ factors
             values[part] = found[:, :r]
             energies[part] = np.sum(found[:, r:].reshape(len(found), r, -1) ** 2, axis=2)
         return values, energies
@@ -269,17 +271,23 @@ class RandomPhaseBasis(FourierBasis):
     def features(self, X: np.ndarray, n_rows: float | None = None) -> np.ndarray:
         return self._mixed(super().features(X, n_rows), 1)
 
-    def combine(self, X: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
-        return super().combine(X, np.tile(coefficients, (2, 1)) * self._mix[:, None])
+    def _of_pairs(self, coefficients: np.ndarray) -> np.ndarray:
+        """Return the coefficients of the pairs of cosine and sine."""
+        return np.tile(coefficients, (2, 1)) * self._mix[:, None]
+
+    def combine(self, X: np.ndarray, coefficients: np.ndarray, n_rows: float | None = None) -> np.ndarray:
+        return super().combine(X, self._of_pairs(coefficients), n_rows)
 
     def gradient(self, X: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
-        return super().gradient(X, np.tile(coefficients, (2, 1)) * self._mix[:, None])
+        return super().gradient(X, self._of_pairs(coefficients))
 
     def slopes(self, X: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
-        return super().slopes(X, np.tile(coefficients, (2, 1)) * self._mix[:, None])
+        return super().slopes(X, self._of_pairs(coefficients))
 
-    def energies(self, X: np.ndarray, coefficients: np.ndarray, root: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        return super().energies(X, np.tile(coefficients, (2, 1)) * self._mix[:, None], root)
+    def energies(
+        self, X: np.ndarray, coefficients: np.ndarray, root: np.ndarray, n_rows: float | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        return super().energies(X, self._of_pairs(coefficients), root, n_rows)
 
     def finish(self, states: list[Any], constant: np.ndarray | None, sign: float) -> Sums:
         total, *grams = super().finish(states, constant, sign)

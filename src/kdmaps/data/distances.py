@@ -86,7 +86,8 @@ def nearest_distances(X: np.ndarray, points: np.ndarray) -> np.ndarray:
     for part in slices(len(points), 512):  # from one product; rounding is relative to the distance from the centre
         rows = points[part] - centre
         squares = rows @ (-2 * turned) + np.einsum("ij,ij->j", turned, turned)
-        nearest.append(np.partition(squares, 1, axis=1)[:, 1] + np.einsum("ij,ij->i", rows, rows))
+        squares[np.arange(len(rows)), squares.argmin(axis=1)] = np.inf  # the point itself
+        nearest.append(squares.min(axis=1) + np.einsum("ij,ij->i", rows, rows))
     return np.sqrt(np.maximum(np.concatenate(nearest), 0))
 
 

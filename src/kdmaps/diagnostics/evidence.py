@@ -131,9 +131,9 @@ def rests_on_few_rows(
 
 
 def evaluated_at(
-    modes: ModeBasis, X: np.ndarray, tensor: DiffusionTensor, index: np.ndarray
+    modes: ModeBasis, X: np.ndarray, tensor: DiffusionTensor, index: np.ndarray, n_rows: float | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return φ_k and ∇φ_kᵀ a ∇φ_k at the samples X, which are the rows `index` of all samples; both (n, r)."""
+    """Return φ_k and ∇φ_kᵀ a ∇φ_k at the samples X, which are the rows `index` of all `n_rows`; both (n, r)."""
     identity, values, energies = np.eye(modes.n_features), *np.empty((2, len(X), modes.n_features))
     root = None if tensor.constant is None else square_root(tensor.constant)
 
@@ -142,7 +142,7 @@ def evaluated_at(
         if root is None:
             values[part], energy = modes.features(X[part]), np.zeros(1)
         else:
-            values[part], energy = modes.energies(X[part], identity, root)
+            values[part], energy = modes.energies(X[part], identity, root, n_rows)
         if scalar is not None:
             energy = energy + scalar[:, None] * modes.energies(X[part], identity, np.array(1.0))[1]
         if factor is not None:
@@ -160,7 +160,7 @@ def values_at(modes: ModeBasis, X: np.ndarray) -> np.ndarray:
 
 
 def _blocks(modes: ModeBasis, X: np.ndarray) -> list[slice]:
-    return list(slices(len(X), max(1, BLOCK_BYTES // (modes.row_bytes + 8 * modes.n_features * X.shape[1]))))
+    return list(slices(len(X), max(1, BLOCK_BYTES // modes.row_bytes)))
 
 
 def transition_parts(values: np.ndarray, weight: np.ndarray) -> np.ndarray:

@@ -64,7 +64,7 @@ def evidence_of_fit(
     projected, X, r = _with_next(basis, modes), np.asarray(sample.X, dtype=np.float64), len(modes.rates)
     settings, tests = (sample, moments.count, trajectories), None
     if isinstance(form, EnergyForm):
-        values, energies = evaluated_at(projected, X, form.tensor, sample.rows)
+        values, energies = evaluated_at(projected, X, form.tensor, sample.rows, moments.count)
         found = evidence_of(values, energies, *settings)
     else:
         values = values_at(projected, X)
