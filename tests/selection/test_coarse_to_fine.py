@@ -14,10 +14,10 @@ from kdmaps.diagnostics.relevance import gradient_products, metric_matrix
 from kdmaps.kernels import Gaussian, Metric, Mixture
 from kdmaps.selection import coarse_to_fine as module
 from kdmaps.selection import search as search_module
-from kdmaps.selection.candidate import Stage
+from kdmaps.selection.candidate import Candidate, Stage
 from kdmaps.selection.evaluation import SearchData
 from kdmaps.selection.grid import rounded
-from kdmaps.selection.scores import Score
+from kdmaps.selection.scores import Score, jackknife_error
 from kdmaps.selection.search import _Sweep
 from kdmaps.selection.training import FLOOR, metric_root
 from kdmaps.spectrum.clock import Clock
@@ -201,6 +201,59 @@ def test_kernel_spoiled_by_rounding_gets_more_regularization(X, found, monkeypat
     again = adaptive(**SETTINGS, refine=False).fit(X)
     assert again.kernel_ == best.kernel
     assert again.best_params_["regularization"] == rounded(10 * best.regularization)
+
+
+class TestFourierFeaturesForManySamples:
+    """Landmarks are replaced by Fourier features, whose sums are faster, unless the score is clearly lower."""
+
+    limits = module.SearchRange(("gaussian",), (), ("fourier", "landmarks"), (0.1, 1.0), (1e-10, 1e3), (), 1.0)
+
+    @staticmethod
+    def candidate(basis, lead, agreement=1.0):
+        # Replicates with a jackknife error of .1 for the score, and of .01 for the difference of two scores.
+        common, own = np.array([-1.0, 1.0, -1.0, 1.0]), np.array([1.0, 1.0, -1.0, -1.0])
+        scale = 0.1 / jackknife_error(common)
+        replicates = scale * (common + (0.1 * own if basis == "landmarks" else 0.0))
+        score = Score(-1.0 + lead, replicates, np.zeros(4))
+        return Candidate("gaussian", Gaussian(1.0), 1e-3, score, agreement, basis=basis, stage=Stage.ALL_FOLDS)
+
+    @pytest.mark.parametrize(
+        ("lead", "agreement", "few", "many"),
+        [
+            (0.005, 1.0, "fourier", "fourier"),  # within the error of the difference
+            (0.05, 1.0, "landmarks", "fourier"),  # five of these errors, half an error of the score
+            (0.2, 1.0, "landmarks", "landmarks"),
+            (0.05, 0.5, "landmarks", "landmarks"),  # folds disagree on the modes
+        ],
+    )
+    def test_choice(self, lead, agreement, few, many):
+        best, waves = self.candidate("landmarks", lead), self.candidate("fourier", 0.0, agreement)
+        asked = []
+
+        def run(trials, label):
+            asked.extend(trials)
+            return [replace(waves, score=replace(waves.score, value=-9.0)), waves]  # the better regularization counts
+
+        assert module._with_waves(best, self.limits, run, many=False).basis == few
+        assert module._with_waves(best, self.limits, run, many=True).basis == many
+        assert {(t.kernel, t.basis, t.stage) for t in asked} == {(best.kernel, "fourier", Stage.ALL_FOLDS)}
+        assert best.regularization in asked[0].lambdas
+
+    @known_warning()
+    def test_only_if_a_part_of_the_samples_is_searched(self, X, monkeypatch):
+        calls, final = [], module._final
+
+        def at_landmarks(finalists, *others):
+            return final([c for c in finalists if c.basis == "landmarks"], *others)
+
+        monkeypatch.setattr(module, "_with_waves", lambda best, *_, many: calls.append(many) or best)
+        monkeypatch.setattr(module, "_final", at_landmarks)
+        monkeypatch.setattr(module, "MANY_SAMPLES", 180)
+        for searched, expected in ((None, []), (150, [True])):
+            adaptive(**SETTINGS, refine=False, metric_rounds=0, max_search_samples=searched).fit(X)
+            assert calls == expected
+        adaptive(**SETTINGS, refine=False, metric_rounds=0, max_search_samples=150).fit(X[:170])
+        assert calls == [True, False]
 
 
 def test_every_family_has_a_place_in_the_order_of_smoothness():

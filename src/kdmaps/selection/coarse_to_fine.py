@@ -36,6 +36,8 @@ SMOOTHNESS = ("gaussian", "rq5", "rq2", "matern52", "matern32", "laplacian")
 PILOTS = {"fourier": ("gaussian", "matern32", "laplacian"), "landmarks": ("gaussian", "matern32")}
 #: Standard errors of the difference by which another metric has to be better.
 METRIC_LEAD = 1.0
+#: For more samples than these, sums over all of them take longer than the search.
+MANY_SAMPLES = 20_000
 #: Kernels evaluated on all folds, and how often neighbours of the best one are tried.
 FINALISTS, CLIMBS = 3, 2
 #: The same in a new metric, where later rounds are already neighbours of the best kernel.
@@ -104,7 +106,7 @@ def coarse_to_fine(data: SearchData, plan: SearchPlan, run: Run) -> tuple[Candid
         rounds.append(challenger)
     best = _final(finalists, rounds, limits, run)
     if not data.complete and best.basis == "landmarks" and "fourier" in limits.bases:
-        best = _with_waves(best, limits, run)
+        best = _with_waves(best, limits, run, many=data.n_all > MANY_SAMPLES)
     return best, limits
 
 
@@ -128,15 +130,17 @@ def _final(finalists: list[Candidate], rounds: list[Candidate], limits: SearchRa
     return best
 
 
-def _with_waves(best: Candidate, limits: SearchRange, run: Run) -> Candidate:
+def _with_waves(best: Candidate, limits: SearchRange, run: Run, many: bool) -> Candidate:
     """Return the same kernel with Fourier features, unless its score is clearly lower.
 
-    Sums over all samples, of which the search used a part, take several times as long with landmarks.
+    Sums over all samples, of which the search used a part, take several times as long with landmarks. The score may be
+    lower by the standard error of the difference, for `many` samples by its own, which is larger.
     """
     lambdas = limits.fine_lambdas(best.regularization)
     found = run([Trial(best.label, best.kernel, "fourier", lambdas, Stage.ALL_FOLDS, best.origin)], "Fourier features")
     other = max(found, key=_order)
-    return best if is_better(best, other) else other
+    close = many and other.reliable and best.value - other.value < best.standard_error
+    return best if is_better(best, other) and not close else other
 
 
 def edges_of(best: Candidate, limits: SearchRange) -> tuple[str, ...]:

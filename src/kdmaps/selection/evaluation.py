@@ -53,7 +53,7 @@ class SearchData:
 
     source: Source  # the samples on which candidates are evaluated
     rows: np.ndarray  # their numbers among all samples
-    complete: bool  # True if these are all samples
+    n_all: int  # number of all samples
     weight: np.ndarray | None
     form: EnergyForm | LaggedForm  # at these samples
     whole_form: EnergyForm | LaggedForm  # at all samples
@@ -90,9 +90,14 @@ class SearchData:
         splits = splits_at(fit.splitter, source, groups, rows, n_components, seed)
         chosen = spec.landmarks if spec.basis == "landmarks" else None
         folds = make_folds(splits, searched, weight, n_components, chosen)
-        complete = len(rows) == source.n_samples
         settings = (folds, spec, second, fit, seed, plan.bases, everything, plan.guarded)
-        return cls(searched, rows, complete, weight, form, whole_form, preview, everything.median, *settings)
+        samples = (searched, rows, source.n_samples or 0, weight, form, whole_form, preview)
+        return cls(*samples, everything.median, *settings)
+
+    @property
+    def complete(self) -> bool:
+        """True if all samples are searched."""
+        return len(self.rows) == self.n_all
 
     def spec(self, basis: str) -> BasisSpec:
         """Return the settings of a basis by its name."""
