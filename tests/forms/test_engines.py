@@ -194,14 +194,22 @@ def megabytes(function):
 @pytest.mark.parametrize("basis", ["fourier", "landmarks"])
 @pytest.mark.parametrize(("p", "limit"), [(100, 3), (200, 5)])
 @pytest.mark.slow
-def test_peak_memory_is_below_the_limit(basis, p, limit):
+def test_peak_memory_is_below_the_limit(basis, p, limit, monkeypatch):
     Z = np.random.default_rng(2).standard_normal((20_000, 4)) * [1.0, 0.8, 0.5, 0.5]
     model = KernelDiffusionMap(2, n_features=p, basis=basis, bandwidth=3.0, landmarks=Z[:p], random_state=0)
     model.fit(Z[:2000])  # compiled code is not data
-    peaks = []
+    peaks, rows, step = [], [], type(model.basis_).step
+
+    def recorded(self, state, chunk, *others):
+        rows[-1] = max(rows[-1], len(chunk))
+        step(self, state, chunk, *others)
+
+    monkeypatch.setattr(type(model.basis_), "step", recorded)
     for memory_limit in (None, limit):
         model.set_params(memory_limit=memory_limit)
+        rows.append(0)
         peaks.append(megabytes(lambda: model.fit(Z)))
+    assert rows[1] * model.basis_.row_bytes < limit * 2**20 < rows[0] * model.basis_.row_bytes
     preview = 3 * 10_000 * 4 * 8 / 2**20  # samples: the subsample, its centred copy and its distances
     # The data check before a fit needs 5,000 rows, their distinct values and some distances.
     limit = max(limit, 4)
@@ -231,9 +239,11 @@ def test_memory_limit_of_transform_and_score():
     modes = model.fit(Z[:2000]).transform(Z)
     result = 2 * modes.nbytes / 2**20  # the modes, and the chunks that are joined to them
     score = model.score(Z)
-    model.set_params(memory_limit=2)
-    assert megabytes(lambda: model.transform(Z)) < 2 + result
-    assert megabytes(lambda: model.score(Z)) < 2
+    for limit, function, own in ((2, model.transform, result), (0.9, model.score, 0.0)):
+        model.set_params(memory_limit=None)
+        free = megabytes(lambda function=function: function(Z))
+        model.set_params(memory_limit=limit)
+        assert megabytes(lambda function=function: function(Z)) < limit + own < free
     assert_allclose(model.transform(Z), modes, rtol=1e-12, atol=1e-12)
     assert model.score(Z) == pytest.approx(score, rel=1e-12)
 
