@@ -91,8 +91,8 @@ class SearchData:
         chosen = spec.landmarks if spec.basis == "landmarks" else None
         folds = make_folds(splits, searched, weight, n_components, chosen)
         settings = (folds, spec, second, fit, seed, plan.bases, everything, plan.guarded)
-        samples = (searched, rows, source.n_samples or 0, weight, form, whole_form, preview)
-        return cls(*samples, everything.median, *settings)
+        n_all = source.n_samples or 0
+        return cls(searched, rows, n_all, weight, form, whole_form, preview, everything.median, *settings)
 
     @property
     def complete(self) -> bool:
