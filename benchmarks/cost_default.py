@@ -49,7 +49,8 @@ import time, warnings; warnings.simplefilter("ignore")
 import kdmaps
 from benchmarks._timing import resident
 from kdmaps.estimators.cost import unit_seconds
-X = kdmaps.problems.load("triplewell2d+{more}" if {more} else "triplewell2d").sample({n}, random_state=0)
+problem = kdmaps.problems.load("triplewell2d+{more}" if {more} else "triplewell2d")
+X = problem.trajectory({n}, 0.1, random_state=0) if {lagged} else problem.sample({n}, random_state=0)
 unit = unit_seconds()
 before, start = resident("VmRSS"), time.process_time()
 model = kdmaps.AdaptiveDiffusionMap({options}{comma}random_state=0).fit(X)
@@ -59,7 +60,8 @@ print(time.process_time() - start, unit, resident("VmHWM") - before, model.best_
 
 def measure(part: str, label: str, n: int, d: int, options: str) -> dict[str, Any]:
     """Return CPU seconds and megabytes of the first fit of a fresh process, next to the syrk of the same process."""
-    script = SCRIPT.format(more=d - 2, n=n, options=options, comma=", " if options else "")
+    settings = {"options": options, "comma": ", " if options else "", "lagged": "lag=" in options}
+    script = SCRIPT.format(more=d - 2, n=n, **settings)
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     with tempfile.TemporaryDirectory() as folder:
         environment |= {"NUMBA_CACHE_DIR": folder} if part == "fresh" else {}
@@ -112,8 +114,9 @@ def tables(rows: list[dict[str, Any]], found: dict[str, list[float]]) -> str:
     growth = exponents(rows, "samples", "N") + exponents(rows, "columns", "d") + exponents(rows, "wide", "d")
     return "\n\n".join(
         [
-            "First fit of a fresh process, CPU seconds of one thread; MB: peak above the samples. The formula is fitted "
-            "to the rows *default*; in other rows it is the prediction for the default of the same size.",
+            "First fit of a fresh process, CPU seconds of one thread; MB: peak above the samples. The formula is "
+            "fitted to the rows *default*; in other rows it is the prediction for the default of the same size. With a "
+            "lag, the samples are a trajectory.",
             markdown(header, lines),
             "Exponents of the growth between neighbouring sizes.",
             markdown(["from → to", "part", "seconds", "MB"], growth),
@@ -138,7 +141,7 @@ def main() -> None:
     arguments.out.mkdir(parents=True, exist_ok=True)
     path = arguments.out / "rows.json"
     stored = json.loads(path.read_text())["rows"] if path.exists() else []
-    rows = [row for row in stored if row["part"] not in parts]
+    rows = [row for row in stored if row["part"] in CASES and row["part"] not in parts]
     for part in parts:
         for case in CASES[part]:
             rows.append(measure(part, *case))
