@@ -3,10 +3,13 @@
 "documented" are the defaults of kooplearn's KernelRidge with a Gaussian kernel (γ = 1/d, α = 1e-6), and of deeptime's
 examples for KernelEDMD (bandwidth 1, ε = 1e-3). "best" has, for each trajectory, the smallest error of the first rate
 (spectra) or after the second number of steps (forecasts) among four bandwidths and two regularizations, which only
-the exact answer can pick; KernelEDMD is too slow for a grid. Writes results/koopman/rivals.jsonl; needs kooplearn and
-deeptime, not kdmaps.
+the exact answer can pick; KernelEDMD is too slow for a grid. Digits are forecast step by step, each image from the one
+before, as in kooplearn's notebook; "linear" is the first model of that notebook.
 
-    python compare/koopman_rivals.py
+Appends to results/koopman/rivals.jsonl and skips the rows that it contains; `python -m experiments.koopman` publishes
+them. Needs kooplearn and deeptime, not kdmaps.
+
+    python compare/koopman_rivals.py [NUMBER OF SEEDS]
 """
 
 from __future__ import annotations
@@ -15,8 +18,9 @@ import json
 import sys
 import warnings
 from collections.abc import Iterator
-from itertools import chain
+from itertools import product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -25,23 +29,9 @@ sys.path.insert(0, str(ROOT))
 
 from experiments import driven  # noqa: E402
 
-FRAMES, SEEDS = 2_000, int(sys.argv[1]) if len(sys.argv) > 1 else 5
-SPECTRA = {
-    "rotating 0.5": (5, 2),
-    "rotating 2": (5, 3),
-    "rotating 5": (5, 3),
-    "limit cycle": (6, 3),
-    "jumps": (3, 2),
-    "logistic": (8, 1),
-}
-FORECASTS = {
-    "Lorenz-63": (1, 10, 20, 50),
-    "van der Pol": (1, 10, 20, 50),
-    "El Niño": (1, 3, 6, 12),
-    "digits": (1, 2, 5),
-}
 #: Bandwidths in median distances, and regularizations.
 BANDWIDTHS, ALPHAS = (0.1, 0.3, 1.0, 3.0), (1e-8, 1e-5)
+FAILURES = (ValueError, np.linalg.LinAlgError, RuntimeError)
 
 
 def median_distance(X: np.ndarray) -> float:
@@ -50,108 +40,139 @@ def median_distance(X: np.ndarray) -> float:
     return float(np.median(np.linalg.norm(some[:, None] - some[None], axis=2)[np.triu_indices(len(some), 1)]))
 
 
-def kooplearn_model(name: str, rank: int, gamma: float | None, alpha: float) -> object:
+def kooplearn_model(name: str, rank: int, sigma: float | None, alpha: float) -> Any:
     """Return a model of kooplearn."""
     from kooplearn.kernel import KernelRidge, NystroemKernelRidge
 
     cls = KernelRidge if name == "KernelRidge" else NystroemKernelRidge
     more = {} if name == "KernelRidge" else {"n_centers": 300, "random_state": 0}
+    gamma = None if sigma is None else 1 / (2 * sigma**2)
     return cls(rank, reduced_rank=True, kernel="rbf", gamma=gamma, alpha=alpha, eigen_solver="arpack", **more)
 
 
 def rates_of(name: str, X: np.ndarray, rank: int, sigma: float | None, alpha: float, time_step: float) -> np.ndarray:
     """Return the rates that a method finds."""
-    with np.errstate(all="ignore"), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        if name == "DMD":
-            from deeptime.decomposition import DMD
+    if name == "DMD":
+        from deeptime.decomposition import DMD
 
-            values = DMD().fit((X[:-1].T, X[1:].T)).fetch_model().eigenvalues
-        elif name == "KernelEDMD":
-            from deeptime.decomposition import KernelEDMD
-            from deeptime.kernels import GaussianKernel
+        values = DMD().fit((X[:-1].T, X[1:].T)).fetch_model().eigenvalues
+    elif name == "KernelEDMD":
+        from deeptime.decomposition import KernelEDMD
+        from deeptime.kernels import GaussianKernel
 
-            kernel = GaussianKernel(1.0 if sigma is None else sigma)
-            values = KernelEDMD(kernel, n_eigs=rank + 1, epsilon=alpha).fit((X[:-1], X[1:])).fetch_model().eigenvalues
-        else:
-            model = kooplearn_model(name, rank + 1, None if sigma is None else 1 / (2 * sigma**2), alpha)
-            values = np.asarray(model.fit(X).eig())
-        values = np.asarray(values, dtype=complex)
-        values = values[np.abs(values - 1) > 1e-3]  # the constant
-        return np.log(values) / time_step
+        kernel = GaussianKernel(1.0 if sigma is None else sigma)
+        values = KernelEDMD(kernel, n_eigs=rank + 1, epsilon=alpha).fit((X[:-1], X[1:])).fetch_model().eigenvalues
+    else:
+        values = kooplearn_model(name, rank + 1, sigma, alpha).fit(X).eig()
+    values = np.asarray(values, dtype=complex)
+    return np.log(values[np.abs(values - 1) > 1e-3]) / time_step  # without the constant
 
 
-def settings(X: np.ndarray, documented_alpha: float) -> Iterator[tuple[float | None, float]]:
-    """Yield the documented setting, then the grid."""
-    yield None, documented_alpha
+def settings(X: np.ndarray, documented_alpha: float) -> list[tuple[float | None, float]]:
+    """Return the documented setting, then the grid."""
     median = median_distance(X)
-    for factor in BANDWIDTHS:
-        for alpha in ALPHAS:
-            yield factor * median, alpha
+    return [(None, documented_alpha), *((factor * median, alpha) for factor, alpha in product(BANDWIDTHS, ALPHAS))]
 
 
-def spectra() -> Iterator[dict]:
-    """Yield rows of errors of the leading rates."""
-    for seed in range(SEEDS):
-        for case, (rank, n_rates) in SPECTRA.items():
-            system = driven.case(case, FRAMES, seed)
-            base = {"kind": "spectrum", "case": case, "seed": seed}
-            rates = rates_of("DMD", system.X, rank, None, 0.0, system.time_step)
-            yield {**base, "method": "deeptime DMD", "errors": driven.errors(rates, system, n_rates)}
-            for library, name, alpha in (
-                ("kooplearn", "NystroemKernelRidge", 1e-6),
-                ("kooplearn", "KernelRidge", 1e-6),
-                ("deeptime", "KernelEDMD", 1e-3),
-            ):
-                found = []
-                for sigma, strength in settings(system.X, alpha):
-                    if name == "KernelEDMD" and sigma is not None:
-                        continue  # all eigenvalues of a matrix of the size of the trajectory: minutes for each setting
-                    try:
-                        rates = rates_of(name, system.X, rank, sigma, strength, system.time_step)
-                        found.append(driven.errors(rates, system, n_rates))
-                    except (ValueError, np.linalg.LinAlgError, RuntimeError):
-                        found.append([np.inf] * n_rates)
-                yield {**base, "method": f"{library} {name}, documented", "errors": found[0]}
-                if len(found) > 1:
-                    yield {**base, "method": f"{library} {name}, best", "errors": min(found)}
-
-
-def forecasts() -> Iterator[dict]:
-    """Yield rows of errors of forecasts by NystroemKernelRidge (rank 25), persistence and the mean.
-
-    In kooplearn 2.0.3 `n_steps=1` returns the present state, hence one step more.
-    """
-    for case, steps in FORECASTS.items():
-        train, test, values = driven.series(case, 0)
-        base = {"kind": "forecast", "case": case, "seed": 0}
-        now = values(test)
-        for method, guess in (("persistence", now), ("mean", np.broadcast_to(values(train).mean(axis=0), now.shape))):
-            errors = driven.forecast_errors(case, np.stack([guess] * len(steps)), train, test, steps)
-            yield {**base, "method": method, "errors": errors}
-        found = []
-        for sigma, alpha in settings(train, 1e-6):
-            model = kooplearn_model("NystroemKernelRidge", 25, None if sigma is None else 1 / (2 * sigma**2), alpha)
+def spectra(case: str, seed: int) -> Iterator[tuple[str, list[float]]]:
+    """Yield methods and errors of the leading rates."""
+    rank, n_rates = driven.SPECTRA[case]
+    system = driven.case(case, driven.FRAMES, seed)
+    rates = rates_of("DMD", system.X, rank, None, 0.0, system.time_step)
+    yield "deeptime DMD", driven.errors(rates, system, n_rates)
+    for method, alpha in (
+        ("kooplearn NystroemKernelRidge", 1e-6),
+        ("kooplearn KernelRidge", 1e-6),
+        ("deeptime KernelEDMD", 1e-3),
+    ):
+        found, name = [], method.split()[1]
+        # All eigenvalues of a matrix of the size of the trajectory take minutes for each setting.
+        for sigma, strength in settings(system.X, alpha)[: 1 if name == "KernelEDMD" else None]:
             try:
-                with warnings.catch_warnings():
-                    warnings.simplefilter("ignore")
-                    model.fit(train, values(train))
-                    guesses = np.stack([np.real(model.predict(test, n_steps=k + 1, observable=True)) for k in steps])
-                found.append(driven.forecast_errors(case, guesses, train, test, steps))
-            except (ValueError, np.linalg.LinAlgError, RuntimeError) as error:
-                print(case, sigma, alpha, error)
-        pick = max if case == "digits" else min
-        yield {**base, "method": "kooplearn NystroemKernelRidge, documented", "errors": found[0]}
-        yield {**base, "method": "kooplearn NystroemKernelRidge, best", "errors": pick(found, key=lambda e: e[1])}
+                rates = rates_of(name, system.X, rank, sigma, strength, system.time_step)
+                found.append(driven.errors(rates, system, n_rates))
+            except FAILURES:
+                found.append([np.inf] * n_rates)
+        yield f"{method}, documented", found[0]
+        if len(found) > 1:
+            yield f"{method}, best", min(found)
+
+
+def forecasts(case: str, seed: int) -> Iterator[tuple[str, list[float]]]:
+    """Yield errors of forecasts by NystroemKernelRidge, persistence, the mean and, for digits, a linear model."""
+    steps, digits = driven.FORECASTS[case], case.startswith("digits")
+    train, test, values = driven.series(case, seed)
+    now = values(test)
+
+    def errors(forecast: np.ndarray) -> list[float]:
+        return driven.forecast_errors(case, forecast, train, test, steps)
+
+    yield "persistence", errors(np.stack([now] * len(steps)))
+    yield "mean", errors(np.stack([np.broadcast_to(values(train).mean(axis=0), now.shape)] * len(steps)))
+    if digits:
+        yield "kooplearn Ridge, linear", errors(_linear(train, test, steps, driven.digits_of(case)))
+    found = []
+    for sigma, alpha in settings(train, 1e-6):
+        rank = driven.digits_of(case) if digits else 25
+        try:
+            model = kooplearn_model("NystroemKernelRidge", rank, sigma, alpha).fit(train, values(train))
+            found.append(errors(_rollout(model, test, steps) if digits else _at_once(model, test, steps)))
+        except FAILURES as error:
+            print(case, sigma, alpha, error)
+    pick = max if digits else min
+    yield "kooplearn NystroemKernelRidge, documented", found[0]
+    yield "kooplearn NystroemKernelRidge, best", pick(found, key=lambda e: e[1])
+
+
+def _at_once(model: Any, test: np.ndarray, steps: tuple[int, ...]) -> np.ndarray:
+    """Return forecasts by powers of the operator; in kooplearn 2.0.3 `n_steps=1` returns the present state."""
+    return np.stack([np.real(model.predict(test, n_steps=k + 1, observable=True)) for k in steps])
+
+
+def _rollout(model: Any, test: np.ndarray, steps: tuple[int, ...]) -> np.ndarray:
+    """Return forecasts step by step, each image from the one before."""
+    images, found = test, []
+    for _ in range(max(steps)):
+        images = np.real(model.predict(images, n_steps=2, observable=True))
+        found.append(images)
+    return np.stack([found[k - 1] for k in steps])
+
+
+def _linear(train: np.ndarray, test: np.ndarray, steps: tuple[int, ...], rank: int) -> np.ndarray:
+    """Return forecasts by the linear model of standardized pixels."""
+    from kooplearn.linear_model import Ridge
+    from sklearn.preprocessing import StandardScaler
+
+    scaler = StandardScaler().fit(train)
+    model = Ridge(n_components=rank, eigen_solver="dense").fit(scaler.transform(train), train)
+    images, found = test, []
+    for _ in range(max(steps)):
+        images = np.real(model.predict(scaler.transform(images), n_steps=2, observable=True))
+        found.append(images)
+    return np.stack([found[k - 1] for k in steps])
 
 
 def main() -> None:
     """Write one line per row."""
+    n_seeds = int(sys.argv[1]) if len(sys.argv) > 1 else 5
     out = ROOT / "results" / "koopman" / "rivals.jsonl"
     out.parent.mkdir(parents=True, exist_ok=True)
-    with out.open("w") as file:
-        for row in chain(forecasts(), spectra()):
-            print(json.dumps(row), file=file, flush=True)
+    tasks = [("forecast", case, seed) for case in driven.FORECASTS for seed in range(driven.n_series(case, n_seeds))]
+    tasks += [("spectrum", case, seed) for seed in range(n_seeds) for case in driven.SPECTRA]
+    known = [json.loads(line) for line in out.read_text().splitlines()] if out.exists() else []
+    done = {(row["kind"], row["case"], row["seed"]) for row in known}
+    warnings.simplefilter("ignore")
+    for kind, case, seed in tasks:
+        if (kind, case, seed) in done:
+            continue
+        with np.errstate(all="ignore"):
+            rows = list((forecasts if kind == "forecast" else spectra)(case, seed))
+        with out.open("a") as file:  # the rows of a task at once
+            for method, errors in rows:
+                print(
+                    json.dumps({"kind": kind, "case": case, "seed": seed, "method": method, "errors": errors}),
+                    file=file,
+                )
 
 
 if __name__ == "__main__":

@@ -10,6 +10,30 @@ from scipy import sparse
 from scipy.integrate import solve_ivp
 from scipy.sparse.linalg import eigs
 
+#: Frames of spectra, and modes and compared rates of each case.
+FRAMES = 2_000
+SPECTRA = {
+    "rotating 0.5": (5, 2),
+    "rotating 2": (5, 3),
+    "rotating 5": (5, 3),
+    "limit cycle": (6, 3),
+    "jumps": (3, 2),
+    "logistic": (8, 1),
+}
+#: Steps of forecasts.
+FORECASTS = {
+    "Lorenz-63": (1, 10, 20, 50),
+    "van der Pol": (1, 10, 20, 50),
+    "El Niño": (1, 3, 6, 12),
+    "digits 0 to 4": (1, 2, 5, 15),
+    "digits 0 to 9": (1, 2, 5),
+}
+
+
+def n_series(name: str, n_seeds: int) -> int:
+    """Return the number of different series of a case: there is only one record of El Niño."""
+    return 1 if name == "El Niño" else n_seeds
+
 
 @dataclass(frozen=True)
 class Driven:
@@ -141,14 +165,16 @@ def errors(rates: np.ndarray, system: Driven, n_rates: int) -> list[float]:
     return found
 
 
-def lorenz(n: int, time_step: float = 0.01) -> np.ndarray:
-    """Return frames of Lorenz's system of 1963 on its attractor."""
+def lorenz(n: int, seed: int = 0, time_step: float = 0.01) -> np.ndarray:
+    """Return frames of Lorenz's system of 1963 on its attractor; seeds start near (1, 1, 1)."""
 
     def force(_: float, x: np.ndarray) -> list[float]:
         return [10 * (x[1] - x[0]), x[0] * (28 - x[2]) - x[1], x[0] * x[1] - 8 / 3 * x[2]]
 
     times = 10 + time_step * np.arange(n)
-    return solve_ivp(force, (0, times[-1]), [1.0, 1.0, 1.0], t_eval=times, rtol=1e-9, atol=1e-9).y.T
+    return solve_ivp(
+        force, (0, times[-1]), 1 + 0.1 * np.random.default_rng(seed).normal(size=3), t_eval=times, rtol=1e-9, atol=1e-9
+    ).y.T
 
 
 def van_der_pol(n: int, seed: int, noise: float = 0.1, time_step: float = 0.1) -> np.ndarray:
@@ -171,26 +197,33 @@ def elnino(window: int = 6) -> np.ndarray:
     return np.lib.stride_tricks.sliding_window_view(anomaly, window)[:, ::-1]
 
 
-def digit_cycle(seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return images of handwritten digits 0, 1, …, 9, 0, … in turn, each used once, and the digits."""
+def digit_cycle(seed: int, n_digits: int) -> np.ndarray:
+    """Return images of the handwritten digits 0, 1, …, n_digits - 1, 0, … in turn, each used once."""
     from sklearn.datasets import load_digits
 
     data, rng = load_digits(), np.random.default_rng(seed)
-    of_each = [rng.permutation(np.flatnonzero(data.target == digit)) for digit in range(10)]
+    of_each = [rng.permutation(np.flatnonzero(data.target == digit)) for digit in range(n_digits)]
     n = min(map(len, of_each))
     rows = np.column_stack([rows[:n] for rows in of_each]).ravel()
-    return data.data[rows] / 16, data.target[rows]
+    return data.data[rows] / 16
+
+
+def digits_of(name: str) -> int:
+    """Return the number of different digits in a cycle."""
+    return int(name.split()[-1]) + 1
 
 
 def series(name: str, seed: int) -> tuple[np.ndarray, np.ndarray, Callable[[np.ndarray], np.ndarray]]:
     """Return training frames, later frames to be forecast, and the observables as a function of frames."""
-    if name == "digits":
-        X = digit_cycle(seed)[0]
-        return X[:1200], X[1200:], lambda frames: frames
+    if name.startswith("digits"):
+        n = digits_of(name)
+        X = digit_cycle(seed, n)
+        rounds = len(X) // n
+        return X[: 3 * rounds // 5 * n], X[4 * rounds // 5 * n :], lambda frames: frames  # as in kooplearn's notebook
     if name == "El Niño":
         X = np.ascontiguousarray(elnino())
         return X[:500], X[500:], lambda frames: frames[:, :1]
-    X = lorenz(10_000) if name == "Lorenz-63" else van_der_pol(6_000, seed)
+    X = lorenz(10_000, seed) if name == "Lorenz-63" else van_der_pol(6_000, seed)
     return X[:5_000], X[5_000:], lambda frames: frames
 
 
@@ -201,13 +234,14 @@ def forecast_errors(
 
     `forecasts` (n_steps, n_test, m) are made from every test frame.
     """
-    if name == "digits":
+    if name.startswith("digits"):
         from sklearn.svm import SVC
 
-        classes = np.arange(len(train)) % 10
-        judge = SVC().fit(train, classes)
-        digits = (len(train) + np.arange(len(test))) % 10
-        return [float(np.mean(judge.predict(f) == (digits + k) % 10)) for f, k in zip(forecasts, steps, strict=True)]
+        n = digits_of(name)
+        classifier, digits = SVC().fit(train, np.arange(len(train)) % n), np.arange(len(test))
+        return [
+            float(np.mean(classifier.predict(f) == (digits + k) % n)) for f, k in zip(forecasts, steps, strict=True)
+        ]
     m = forecasts.shape[2]
     spread = train[:, :m].std(axis=0)
     return [

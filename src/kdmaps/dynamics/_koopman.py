@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import linear_sum_assignment
 
 from kdmaps.bases import LandmarkBasis, ModeBasis
+from kdmaps.data.correlation import trajectories_of
 from kdmaps.data.inputs import join_trajectories
-from kdmaps.data.pairs import make_pairs
+from kdmaps.data.pairs import make_pairs, paired_rows
+from kdmaps.data.sources import ArraySource
 from kdmaps.diagnostics.projection import Projection, evaluate
 from kdmaps.diagnostics.resampling import Resampling, basic_intervals
 from kdmaps.dynamics._timescales import check_lag
 from kdmaps.estimators.transformer import ModeTransformer, checked_source
 from kdmaps.exceptions import UnreliableModesWarning
+from kdmaps.forms.engines import chunk_rows
 from kdmaps.forms.lagged import LaggedForm
-from kdmaps.forms.moments import Moments
 from kdmaps.selection.folds import FOLDS, make_folds, make_splits
 from kdmaps.selection.plan import FitSpec
-from kdmaps.spectrum.directed import Eigenfunctions, TwoSided, eigenfunctions, find_directed_modes, predictor, two_sided
-from kdmaps.utils.frames import aligned
+from kdmaps.spectrum.directed import Eigenfunctions, eigenfunctions, invariant_functions, two_sided
+from kdmaps.utils.frames import aligned, split_rows
 from kdmaps.utils.notebook import TableCard
 from kdmaps.utils.types import RandomStateLike, SamplesLike
 from kdmaps.utils.validation import checked_values, checked_weight, unit_weight
@@ -30,8 +32,13 @@ from kdmaps.utils.warn import muted, warn
 
 #: Smallest mean squared cosine between an eigenfunction and its counterparts in the folds.
 MIN_AGREEMENT = 0.8
-#: Largest `KoopmanTrust.overfit` and `KoopmanTrust.residuals`: a tenth of the predictable part of an eigenfunction.
+#: Largest `KoopmanTrust.overfit`, a tenth of the predictable part of an eigenfunction after one lag.
 MAX_EXCESS = 0.1
+#: Largest `KoopmanTrust.residuals`: a decay that is wrong by two thirds, or a phase by 14° in the time in which half of
+#: the variance is forgotten. The sampling error of eight decay times is about 0.2.
+MAX_RESIDUAL = 0.25
+#: Consecutive frames of each block on which eigenfunctions are tested.
+TESTED = 50_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,13 +46,15 @@ class KoopmanTrust:
     """Eigenfunctions ψ fitted without a block of the frames, tested on that block.
 
     The error E|ψ(y) - λψ(x)|² of a noisy system is 1 - |λ|² for any ψ that was fitted to the same frames, so that plain
-    residuals show nothing. On held-out frames, a poor ψ leaves more, and other functions of x predict ψ(y) better.
+    residuals show nothing. On held-out frames a poor ψ leaves more. After one short lag every smooth function is nearly
+    an eigenfunction; several lags show whether its correlations are λ^k.
 
     Examples
     --------
     >>> import numpy as np, kdmaps
-    >>> good, poor = np.array([0.95, 0.5]), np.array([0.0, 0.4])  # the second eigenfunction is overfitted
-    >>> trust = kdmaps.dynamics.KoopmanTrust(good + 0j, good + 0j, agreement=good, overfit=poor, residuals=poor)
+    >>> good, poor = np.array([0.95, 0.5]), np.array([0.0, 0.8])  # the second eigenfunction is overfitted
+    >>> steps = np.array([7, 1])
+    >>> trust = kdmaps.dynamics.KoopmanTrust(good + 0j, good + 0j, good, overfit=poor, residuals=poor, steps=steps)
     >>> trust.ok
     array([ True, False])
     """
@@ -55,14 +64,14 @@ class KoopmanTrust:
     agreement: np.ndarray  #: (r,): mean squared cosine between ψ and its counterparts in the folds.
     #: (r,): held-out E|ψ(y) - λψ(x)|² in excess of 1 - |λ|², relative to |λ|²: positive where ψ is overfitted.
     overfit: np.ndarray
-    #: (r,): the same in excess of the error of the best prediction of ψ(y) by all features of x: an estimate of
-    #: ‖Kψ - λψ‖²/|λ|², positive where the modes do not contain an eigenfunction.
+    #: (r,): |ρ/λ^k - 1| for the held-out correlation ρ = E[ψ̄(x_t)ψ(x_{t+k})]/E|ψ|² after k lags: 0 for eigenfunctions.
     residuals: np.ndarray
+    steps: np.ndarray  #: (r,): k, the number of lags after which |λ|^2k is about ½, or as many as a block has.
 
     @property
     def ok(self) -> np.ndarray:
         """True for eigenfunctions that pass all three tests; (r,)."""
-        return (self.agreement >= MIN_AGREEMENT) & (np.maximum(self.overfit, self.residuals) <= MAX_EXCESS)
+        return (self.agreement >= MIN_AGREEMENT) & (self.overfit <= MAX_EXCESS) & (self.residuals <= MAX_RESIDUAL)
 
     def warnings(self) -> list[UnreliableModesWarning]:
         """Return one warning for each cause."""
@@ -77,13 +86,14 @@ class KoopmanTrust:
                     "longer trajectory or fewer n_components."
                 )
             )
-        open_ = ~unstable & (self.residuals > MAX_EXCESS)
+        open_ = ~unstable & (self.residuals > MAX_RESIDUAL)
         if open_.any():
             found.append(
                 UnreliableModesWarning(
-                    f"The modes do not contain eigenfunction(s) {_numbers(open_)} of the Koopman operator: other "
-                    f"functions predict them better, by {self.residuals[open_].max():.2f} of the predictable variance "
-                    f"(limit {MAX_EXCESS:g}). Use more n_components, a longer lag, or inputs that contain the state."
+                    f"The features do not contain eigenfunction(s) {_numbers(open_)} of the Koopman operator: "
+                    f"correlations on held-out frames after {self.steps[open_].max()} lags differ from the prediction "
+                    f"by up to {self.residuals[open_].max():.0%} (limit {MAX_RESIDUAL:.0%}). Use more n_features, a "
+                    "kernel chosen by AdaptiveDiffusionMap, a longer lag, or inputs that contain the state."
                 )
             )
         return found
@@ -121,6 +131,7 @@ class Koopman(TableCard):
     samples: np.ndarray | None = None  #: (n_resamples, r) complex: eigenvalues of the resamples; None without X.
     trust: KoopmanTrust | None = None  #: Tests on held-out frames; None without X.
     _model: Any = field(default=None, repr=False)
+    _functions: Any = field(default=None, repr=False)  # f, then g
     _spectrum: Any = field(default=None, repr=False)
     _frames: Any = field(default=None, repr=False)  # functions at X and weights, for observables
 
@@ -141,7 +152,7 @@ class Koopman(TableCard):
         -------
         values : complex ndarray of shape (n_samples, r); for a list of arrays a list
         """
-        return _combined(self._model.transform(X), self._spectrum.right)
+        return self._evaluated(X, slice(0, len(self.rates)), self._spectrum.right)
 
     def left_eigenfunctions(self, X: SamplesLike) -> Any:
         """Evaluate the left eigenfunctions ξ, biorthogonal to the eigenfunctions: E[ξ̄_i ψ_j] = δ_ij.
@@ -156,7 +167,7 @@ class Koopman(TableCard):
         -------
         values : complex ndarray of shape (n_samples, r); for a list of arrays a list
         """
-        return _combined(self._model.transform(X, end="second"), self._spectrum.left)
+        return self._evaluated(X, slice(len(self.rates), None), self._spectrum.left)
 
     def modes(self, values: ArrayLike, X: SamplesLike = None, sample_weight: ArrayLike | None = None) -> np.ndarray:
         """Return the modes of an observable, its coefficients E[ξ̄_j h] in the eigenfunctions.
@@ -204,10 +215,19 @@ class Koopman(TableCard):
                 raise ValueError("Give X, the samples of the values; koopman was called without samples.")
             functions, weight = self._frames
         else:
-            X = join_trajectories(X)[0]
-            functions = np.hstack([np.asarray(self._model.transform(X, end=end)) for end in ("first", "second")])
+            functions = np.asarray(self._evaluated(join_trajectories(X)[0], slice(None), np.eye(2 * r)))
             weight = checked_weight(sample_weight, functions)
         return functions[:, :r] @ spectrum.right, functions[:, r:] @ spectrum.left, unit_weight(weight, len(functions))
+
+    def _evaluated(self, X: SamplesLike, columns: slice, coefficients: np.ndarray) -> Any:
+        """Evaluate combinations of some of the functions at samples."""
+        X, _, lengths = join_trajectories(X)
+        source, known = checked_source(self._model, X), self._functions
+        self._model._warn_of_extrapolation(source)
+        chosen = ModeBasis(known.basis, known.coefficients[:, columns], known.offset[columns])
+        size = chunk_rows(known.basis, 0, getattr(self._model, "memory_limit", None))
+        values = source.project(chosen, np.ones(chosen.n_features), size) @ coefficients
+        return values if lengths is None else split_rows(values, lengths)
 
     def table(self) -> list[dict[str, Any]]:
         """Return one row of plain data per eigenvalue, for example for `pandas.DataFrame`."""
@@ -242,18 +262,9 @@ class Koopman(TableCard):
                     cells[f"{title}, {level}"] = f"{row[f'{name}_low']:.4g} – {row[f'{name}_high']:.4g}"
             cells["period"] = "" if np.isinf(row["period"]) else f"{row['period']:.4g}"
             if self.trust is not None:
-                cells |= {
-                    "agreement of folds": f"{row['agreement']:.2f}",
-                    "residual": f"{max(row['residuals'], 0):.2g}",
-                }
+                cells |= {"agreement of folds": f"{row['agreement']:.2f}", "residual": f"{row['residuals']:.2g}"}
             rows.append(cells)
         return list(rows[0]), [list(cells.values()) for cells in rows]
-
-
-def _combined(functions: Any, coefficients: np.ndarray) -> Any:
-    if isinstance(functions, list):
-        return [part @ coefficients for part in functions]
-    return getattr(functions, "values", functions) @ coefficients
 
 
 def koopman(
@@ -294,8 +305,12 @@ def koopman(
 
     Notes
     -----
-    With the singular functions f of first and g of second frames, g(y) is regressed on f(x), and h(y) on g(y): an r×r
-    matrix (reduced-rank regression). Intervals are basic bootstrap intervals over blocks of frames, for fixed f and g.
+    All features of second frames are regressed on all features of first frames, with the λ of the model. The leading
+    eigenfunctions of this operator span r functions f; f(y) is regressed on f(x) again, without λ: an r×r matrix. (The
+    singular functions of the model would be enough in equilibrium; after a short lag they are only the smoothest
+    functions.) Left eigenfunctions come from the left eigenvectors, by regression of first on second frames. There are
+    r + 1 eigenvalues if r would cut a conjugate pair. Intervals are basic bootstrap intervals over blocks of frames,
+    for fixed functions.
 
     References
     ----------
@@ -322,20 +337,22 @@ def koopman(
     fitted: Any = getattr(model, "best_estimator_", model)
     if fitted.right_modes_ is None:
         raise ValueError("model was fitted with reversible=True; its rates are real. Fit it with reversible=False.")
-    modes, right = fitted.modes_, fitted.right_modes_
-    both = np.hstack([modes.coefficients, right.coefficients])
+    modes, basis, sums = fitted.modes_, fitted.basis_, two_sided(fitted.moments_)
+    first, second = invariant_functions(sums, basis.ridge, fitted.regularization, len(modes.eigenvalues))
+    both = np.hstack([first, second])
+    functions = ModeBasis(basis, both, np.concatenate([sums.first_mean @ first, sums.second_mean @ second]))
     spectrum = eigenfunctions(two_sided(fitted.moments_.reduced(both)))
     duration = modes.clock.duration
-    found: dict[str, Any] = {"_model": model, "_spectrum": spectrum, "confidence": float(confidence)}
+    found: dict[str, Any] = {"_model": fitted, "_functions": functions, "_spectrum": spectrum}
+    found["confidence"] = float(confidence)
     if X is not None:
         X, groups, _ = join_trajectories(X, groups, sample_weight)
         source = checked_source(fitted, X)
         weight = checked_weight(sample_weight, source)
-        functions = ModeBasis(fitted.basis_, both, np.concatenate([modes.offset, right.offset]))
         frames = evaluate(functions, modes, source, groups, weight, getattr(fitted, "memory_limit", None))
         known = (frames.in_order_of_rows(frames.values), weight)
         found |= {"_frames": known, **_intervals(frames, spectrum, duration, resampling)}
-        found["trust"] = trust = _tested(fitted, spectrum, source, groups, weight)
+        found["trust"] = trust = _tested(fitted, spectrum.values, first @ spectrum.right, source, groups, weight)
         for warning in trust.warnings():
             warn(warning)
     return Koopman(spectrum.values, _rates(spectrum.values, duration), duration, **found)
@@ -349,7 +366,17 @@ def _rates(values: np.ndarray, duration: float) -> np.ndarray:
 def _intervals(
     frames: Projection, spectrum: Eigenfunctions, duration: float, resampling: Resampling
 ) -> dict[str, np.ndarray]:
-    """Return the eigenvalues of resampled blocks of frames, and intervals of the rates."""
+    """Return the eigenvalues of resampled blocks of frames, and intervals of the rates.
+
+    To first order, the error of λ is the mean of ψ̄(x)(ψ(y) - λψ(x)), whose correlation time determines the blocks. ψ
+    itself may be correlated over the whole trajectory, but noise in one lag is independent of noise in the next.
+    """
+    psi = frames.values[:, : len(spectrum.values)] @ spectrum.right
+    first, second = frames.pairs(frames.lag, slice(0, len(psi)))
+    errors = np.zeros_like(psi)
+    errors[first] = psi[first].conj() * (psi[second] - spectrum.values * psi[first])
+    errors = np.hstack([errors.real, errors.imag])
+    frames = replace(frames, values=errors, n_modes=errors.shape[1]).with_values(frames.values)
     moments, values = frames.moments(frames.lag), spectrum.values
     samples = []
     for counts in resampling.counts(len(frames.blocks)):
@@ -366,53 +393,84 @@ def _intervals(
 
 
 def _tested(
-    fitted: Any, spectrum: Eigenfunctions, source: Any, groups: ArrayLike | None, weight: np.ndarray | None
+    fitted: Any, values: np.ndarray, reference: np.ndarray, source: Any, groups: Any, weight: np.ndarray | None
 ) -> KoopmanTrust:
-    """Fit eigenfunctions without each block of frames, and test them on it."""
-    basis, modes, r = fitted.basis_, fitted.modes_, len(spectrum.values)
-    spec = FitSpec(r, lag=modes.clock.lag, reversible=False, cv=FOLDS)
+    """Fit eigenfunctions without each block of frames, and test them on it; `reference` are coefficients."""
+    basis, lag, r = fitted.basis_, fitted.modes_.clock.lag, len(values)
+    spec = FitSpec(r, lag=lag, reversible=False, cv=FOLDS)
     with muted():  # the fit has warned of short trajectories
-        pairs, weight, groups = make_pairs(source, modes.clock.lag, weight, groups)
-    splits = make_splits(spec.splitter, pairs.rows_for_splitters, groups, r, 0)
-    folds = make_folds(splits, pairs, weight, r, basis.landmarks if isinstance(basis, LandmarkBasis) else None)
-    whole, parts = folds.moments(pairs, LaggedForm(modes.clock.lag, False), basis, weight, **spec.summing)
-    reference, covariance = modes.coefficients @ spectrum.right, two_sided(whole).first
-    sums, agreement = np.zeros((5, r), dtype=complex), np.zeros(r)
-    for train, test in parts:
-        values, functions = _fold_eigenfunctions(train, basis.ridge, r, fitted.regularization, modes.clock)
+        pairs, of_pairs, pair_groups = make_pairs(source, lag, weight, groups)
+    splits = make_splits(spec.splitter, pairs.rows_for_splitters, pair_groups, r, 0)
+    folds = make_folds(splits, pairs, of_pairs, r, basis.landmarks if isinstance(basis, LandmarkBasis) else None)
+    whole, parts = folds.moments(pairs, LaggedForm(lag, False), basis, of_pairs, **spec.summing)
+    frames = _Frames.of(source, groups, weight, lag)
+    longest = max(1, min(min(len(test) for _, test in splits) // (4 * lag), frames.longest // (2 * lag)))
+    with np.errstate(divide="ignore"):
+        steps = np.clip(np.round(np.log(0.5) / (2 * np.log(np.abs(values)))), 1, longest).astype(int)
+    covariance, sums, agreement = two_sided(whole).first, np.zeros((5, r), dtype=complex), np.zeros(r)
+    for (train, _), (_, test) in zip(parts, splits, strict=True):
+        here = two_sided(train)
+        functions = invariant_functions(here, basis.ridge, fitted.regularization, r)[0]
+        found = eigenfunctions(two_sided(train.reduced(np.hstack([functions, functions]))))
+        functions = functions @ found.right
         overlap = np.abs(functions.conj().T @ covariance @ reference) ** 2
-        overlap /= np.outer(_products(functions, covariance).real, _products(reference, covariance).real)
+        overlap /= np.outer(*(np.einsum("ik,ik->k", m.conj(), covariance @ m).real for m in (functions, reference)))
         order = linear_sum_assignment(-overlap.T)[1]
         agreement += overlap[order, np.arange(r)] / len(parts)
-        values, functions = values[order], functions[:, order]
-        best = predictor(train, basis.ridge, fitted.regularization, functions)
-        sums += test.weight * np.array(_test_errors(two_sided(test), functions, values, best))
-    here, _, cross, error, best_error = sums / sums[1].real
-    predictable = np.abs(spectrum.values) ** 2
-    overfit, residuals = (error.real - (1 - predictable)) / predictable, (error - best_error).real / predictable
-    return KoopmanTrust(spectrum.values, cross / here.real, agreement, overfit, residuals)
+        both = np.hstack([functions[:, order].real, functions[:, order].imag])
+        sums += frames.errors(ModeBasis(basis, both, here.first_mean @ both), found.values[order], steps, test)
+    variance, cross, error, size, later = sums
+    overfit = (error.real / variance.real - 1) / np.abs(values) ** 2 + 1
+    residuals = np.abs(later / size.real / values**steps - 1)
+    return KoopmanTrust(values, cross / variance.real, agreement, overfit, residuals, steps)
 
 
-def _products(left: np.ndarray, covariance: np.ndarray, right: np.ndarray | None = None) -> np.ndarray:
-    """Return the diagonal of leftᴴ C right."""
-    return np.einsum("ik,ik->k", left.conj(), covariance @ (left if right is None else right))
+class _Frames(NamedTuple):
+    """Frames of trajectories, for tests of functions after several lags."""
 
+    source: Any
+    rows: np.ndarray  # one trajectory after another
+    owner: np.ndarray  # trajectory of each of these
+    starts: np.ndarray  # first frame of each pair, as a position in `rows`
+    weight: np.ndarray  # of `rows`
+    lag: int
 
-def _test_errors(sums: TwoSided, functions: np.ndarray, values: np.ndarray, best: np.ndarray) -> tuple[np.ndarray, ...]:
-    """Return E|ψ(x)|², E|ψ(y)|², E[ψ̄(x)ψ(y)], and the errors of λψ(x) and of the best predictor of ψ(y)."""
-    C00, C11, C01, *_ = sums
-    here, there, cross = (_products(functions, C) for C in (C00, C11, C01))
-    errors = (
-        there - 2 * _products(guess, C01, functions).real + _products(guess, C00)
-        for guess in (functions * values, best)
-    )
-    return here, there, cross, *errors
+    @classmethod
+    def of(cls, source: Any, groups: Any, weight: np.ndarray | None, lag: int) -> _Frames:
+        trajectories = trajectories_of(groups, source.n_samples)
+        rows = np.concatenate(trajectories)
+        owner = np.repeat(np.arange(len(trajectories)), [len(part) for part in trajectories])
+        starts = paired_rows(len(rows), lag, None if groups is None else np.asarray(groups))[0]
+        return cls(
+            source, rows, owner, np.argsort(rows)[starts], np.ones(len(rows)) if weight is None else weight[rows], lag
+        )
 
+    @property
+    def longest(self) -> int:
+        """Number of frames of the longest trajectory."""
+        return int(np.bincount(self.owner).max())
 
-def _fold_eigenfunctions(
-    train: Moments, ridge: np.ndarray | None, r: int, regularization: float, clock: Any
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return eigenvalues and the coefficients of eigenfunctions of the training frames of a fold."""
-    left, right = find_directed_modes(train, ridge, r, regularization, clock)
-    found = eigenfunctions(two_sided(train.reduced(np.hstack([left.coefficients, right.coefficients]))))
-    return found.values, left.coefficients @ found.right
+    def errors(self, parts: ModeBasis, values: np.ndarray, steps: np.ndarray, test: np.ndarray) -> np.ndarray:
+        """Return sums over held-out pairs for functions ψ, given as real and imaginary parts.
+
+        Σ|ψ(x)|², Σψ̄(x)ψ(y) and Σ|ψ(y) - λψ(x)|² after one lag; the first and the last of these after k lags.
+        """
+        block, n = np.sort(self.starts[test])[:TESTED], len(values)
+        ascending = np.argsort(self.rows[block])
+        X = ArraySource(np.asarray(self.source.take(self.rows[block][ascending]), dtype=np.float64), checked=True)
+        psi = np.empty((len(block), n), dtype=complex)
+        found = X.project(parts, np.ones(2 * n), parts.chunk_rows)
+        psi[ascending] = found[:, :n] + 1j * found[:, n:]
+        one, several = (self._sums(psi, values, block, k) for k in (np.ones_like(steps), steps))
+        return np.array([*one, *several[:2]])
+
+    def _sums(self, psi: np.ndarray, values: np.ndarray, block: np.ndarray, steps: np.ndarray) -> np.ndarray:
+        found = np.zeros((3, len(values)), dtype=complex)
+        for k in np.unique(steps):
+            later = block + k * self.lag
+            place = np.minimum(np.searchsorted(block, later), len(block) - 1)
+            first = np.flatnonzero((block[place] == later) & (self.owner[block] == self.owner[block[place]]))
+            x, y, weight = psi[first], psi[place[first]], self.weight[block[first]]
+            terms = (np.abs(x) ** 2 + np.abs(y) ** 2) / 2, x.conj() * y, np.abs(y - values**k * x) ** 2
+            found = np.where(steps == k, [weight @ term for term in terms], found)
+        return found

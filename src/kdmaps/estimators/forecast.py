@@ -18,7 +18,7 @@ from kdmaps.selection.folds import FOLDS, make_folds, make_splits
 from kdmaps.selection.plan import FitSpec
 from kdmaps.selection.scores import jackknife_error
 from kdmaps.spectrum.clock import Clock
-from kdmaps.spectrum.directed import TwoSided, find_directed_modes, koopman_matrix, two_sided
+from kdmaps.spectrum.directed import TwoSided, find_directed_modes, two_sided
 from kdmaps.utils.frames import aligned
 from kdmaps.utils.notebook import TableCard
 from kdmaps.utils.validation import as_numbers
@@ -158,9 +158,8 @@ class Fitted(NamedTuple):
         features = moments.reduced(np.eye(len(moments.total))[:, :p])
         own, sums = features if own is None else own, two_sided(moments)
         steps, ridge = two_sided(own), self.basis.ridge
-        left, right = find_directed_modes(own, ridge, self.n_components, self.regularization, self.clock)
-        A = left.coefficients
-        K = koopman_matrix(two_sided(own.reduced(np.hstack([A, right.coefficients]))))[0]
+        A = find_directed_modes(own, ridge, self.n_components, self.regularization, self.clock)[0].coefficients
+        K = np.linalg.solve(A.T @ steps.first @ A, A.T @ steps.cross @ A)
         w = np.linalg.solve(A.T @ sums.first[:p, :p] @ A, A.T @ sums.cross[:p, p:])
         found: list[_Propagator | None] = [_propagator(sums, A, K, w, p)]
         for factor in FACTORS:

@@ -121,37 +121,47 @@ class Eigenfunctions(NamedTuple):
     left: np.ndarray  # (r, r) complex: W
 
 
-def koopman_matrix(sums: TwoSided) -> tuple[np.ndarray, np.ndarray]:
-    """Return the Koopman operator of the functions (f, g), the features of `sums`, as a matrix M, and its factor N.
+def eigenfunctions(sums: TwoSided) -> Eigenfunctions:
+    """Return the eigenfunctions of the Koopman operator in the space of functions (f, g), the features of `sums`.
 
-    About the means, E[h(y) | x] = f(x)ᵀ N E[g(y) h(y)], by regression of g(y) on f(x) and of h(y) on g(y); with h = f,
-    M = N E[g(y) f(y)ᵀ].
+    f(y) is regressed on f(x), without λ; left eigenfunctions are the functions g that are biorthogonal to the result.
     """
     r = len(sums.first) // 2
-    f, g = slice(0, r), slice(r, 2 * r)
-    regression = np.linalg.solve(sums.first[f, f], sums.cross[f, g])
-    factor = np.linalg.solve(sums.second[g, g], regression.T).T
-    return factor @ sums.second[g, f], factor
-
-
-def eigenfunctions(sums: TwoSided) -> Eigenfunctions:
-    """Return the eigenfunctions of the Koopman operator in the space of functions (f, g), the features of `sums`."""
-    matrix, factor = koopman_matrix(sums)
-    values, right = np.linalg.eig(matrix)
-    order = np.lexsort((-values.imag, -np.round(np.abs(values), 12)))
+    values, right = np.linalg.eig(np.linalg.solve(sums.first[:r, :r], sums.cross[:r, :r]))
+    order = _slowest_first(values)
     values, right = values[order].astype(complex), right[:, order].astype(complex)
-    r = len(values)
     right /= np.sqrt(np.einsum("ik,ij,jk->k", right.conj(), sums.first[:r, :r], right).real)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        left = factor.T @ np.linalg.inv(right).conj().T / values.conj()
-    return Eigenfunctions(values, right, left)
+    return Eigenfunctions(values, right, np.linalg.inv(sums.second[r:, :r] @ right).conj().T)
 
 
-def predictor(moments: Moments, ridge: np.ndarray | None, regularization: float, functions: np.ndarray) -> np.ndarray:
-    """Return coefficients of features of x that predict functions Σ_m c_m φ_m(y), by regression with all features."""
-    sums = two_sided(moments)
-    penalty = sums.first + regularization * (np.eye(len(sums.first)) if ridge is None else ridge)
-    return linalg.solve(penalty, sums.cross @ functions, assume_a="pos")
+def _slowest_first(values: np.ndarray) -> np.ndarray:
+    return np.lexsort((-values.imag, -np.round(np.abs(values), 12)))
+
+
+def invariant_functions(
+    sums: TwoSided, ridge: np.ndarray | None, regularization: float, n_functions: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return coefficients of functions f(x) and g(y) that span the leading right and left eigenfunctions.
+
+    The operator is the regression of all features of y on all features of x. Its leading eigenfunctions may be far from
+    its leading singular functions: after a short lag every smooth function is predictable. λ shrinks eigenvalues, which
+    are to be estimated again in this space. There is one function more if a conjugate pair would be cut.
+    """
+    penalty = regularization * (np.eye(len(sums.first)) if ridge is None else ridge)
+    forward, backward = (linalg.cho_factor(C + penalty) for C in (sums.first, sums.second))
+    values, left, right = linalg.eig(linalg.cho_solve(forward, sums.cross), left=True)
+    order = _slowest_first(values)
+    n = n_functions + bool(n_functions < len(order) and values[order[n_functions - 1]].imag > 0)
+    order = order[:n]
+    left = linalg.cho_solve(backward, sums.cross.T @ linalg.cho_solve(forward, left[:, order]))
+    turning = values[order].imag
+    return tuple(  # type: ignore[return-value]
+        m / np.sqrt(np.einsum("mk,mk->k", m, C @ m))
+        for m, C in (
+            (np.where(turning < 0, functions.imag, functions.real), C)
+            for functions, C in ((right[:, order], sums.first), (left, sums.second))
+        )
+    )
 
 
 def propagator(moments: Moments) -> np.ndarray:
