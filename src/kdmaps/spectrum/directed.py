@@ -72,9 +72,7 @@ def find_directed_modes(
     known, r = modes.coefficients, n_components
     if modes.next_coefficients is not None:
         known = np.column_stack([known, modes.next_coefficients])
-    a, b = (
-        m / np.sqrt(np.einsum("mk,mk->k", m, C @ m)) for m, C in ((known[:p], both.first), (known[p:], both.second))
-    )
+    a, b = _scaled(known[:p], both.first), _scaled(known[p:], both.second)
     quotients = 1 - np.einsum("mk,mk->k", a, both.cross @ b)
     order = np.argsort(quotients[:r], kind="stable")
     modes = replace(modes, quotients=quotients[:r], next_quotient=float(quotients[r]) if len(quotients) > r else np.nan)
@@ -154,14 +152,13 @@ def invariant_functions(
     n = n_functions + bool(n_functions < len(order) and values[order[n_functions - 1]].imag > 0)
     order = order[:n]
     left = linalg.cho_solve(backward, sums.cross.T @ linalg.cho_solve(forward, left[:, order]))
-    turning = values[order].imag
-    return tuple(  # type: ignore[return-value]
-        m / np.sqrt(np.einsum("mk,mk->k", m, C @ m))
-        for m, C in (
-            (np.where(turning < 0, functions.imag, functions.real), C)
-            for functions, C in ((right[:, order], sums.first), (left, sums.second))
-        )
-    )
+    first, second = (np.where(values[order].imag < 0, m.imag, m.real) for m in (right[:, order], left))
+    return _scaled(first, sums.first), _scaled(second, sums.second)
+
+
+def _scaled(coefficients: np.ndarray, covariance: np.ndarray) -> np.ndarray:
+    """Return functions of unit variance."""
+    return coefficients / np.sqrt(np.einsum("mk,mk->k", coefficients, covariance @ coefficients))
 
 
 def propagator(moments: Moments) -> np.ndarray:
