@@ -136,3 +136,14 @@ def test_groups_are_not_executed(tmp_path):
     assert result.exit_code == 0, result.output
     rows = list(csv.reader((tmp_path / "out" / "modes.csv").open()))
     assert [row[1] for row in rows[1:]] == ["'=1+1"] * 20 + ["b"] * 20 + ["c"] * 20
+
+
+def test_integers_below_the_names_of_plumed(tmp_path):
+    """A first row of 1, 2, 3 is a sample if PLUMED's comment has the names."""
+    path = tmp_path / "COLVAR.dat"
+    path.write_text("#! FIELDS time x y\n1 2 3\n2 3 4\n4 5 6\n")
+    np.testing.assert_array_equal(gather(open_table(path).select("x,y")), [[2, 3], [3, 4], [5, 6]])
+    path.write_text(path.read_text() + "#! FIELDS time y x\n5 6 7\n")
+    with pytest.raises(ValueError, match="second line") as error:
+        gather(open_table(path).select("x,y"))
+    assert str(error.value).count(str(path)) == 1

@@ -36,7 +36,8 @@ def open_text(path: Path, header: bool | None = None) -> Table:
     delimiter = next((mark for mark in ("\t", ";", ",") if mark in first), None)
     with reading(path, "text"):
         fields, *rows = (_split(line.text, delimiter) for line in lines or [_Line(0, "")])
-    named = bool(lines) and _are_names(path, fields, rows) if header is None else header
+    plumed = comment.startswith(FIELDS)  # which has the names
+    named = bool(lines) and not plumed and _are_names(path, fields, rows) if header is None else header
     if len(lines) < 1 + named:
         raise ValueError(f"{path} contains no samples.")
     layout = _Layout(path, delimiter, begin=lines[0].before + named, width=len(fields))
@@ -57,7 +58,7 @@ def open_text(path: Path, header: bool | None = None) -> Table:
         names[j]: partial(layout.blocks, [j], str) for j in text if names and names[j]
     }
     more: dict[str, Any] = {"hint": "" if numeric else hint, "words": tuple(words), "gap": layout.gap}
-    more["time_unit"] = "ps" if comment.startswith(FIELDS) else ""
+    more["time_unit"] = "ps" if plumed else ""
     return Table(len(numeric), lambda chosen: layout.blocks([numeric[j] for j in chosen]), shown, words, **more)
 
 
@@ -177,6 +178,8 @@ class _Layout(NamedTuple):
             try:
                 block: np.ndarray = load(chain([first], lines), dtype)
             except ValueError as error:
+                if str(self.path) in str(error):  # of `_is_comment` or `_lines`
+                    raise
                 raise self._first_error(columns, dtype) or ValueError(f"{self.path}: {error}") from error
             if block.shape[1] != len(columns):  # all rows of this block have the wrong width
                 raise self._first_error(columns, dtype) or ValueError(f"{self.path} is ragged.")
