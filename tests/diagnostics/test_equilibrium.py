@@ -73,6 +73,7 @@ def test_drift_between_halves():
     share = times / times.sum()
     expected = stats.norm.isf(stats.norm.sf(np.abs(plain)) / share)
     assert_allclose(found, expected, rtol=0.25)  # correlation times are estimated to 20 %, and enter by their roots
+    assert np.isnan(drift(first[:5], second[:5], times, list(np.arange(5)[:, None]))).all()  # runs of one pair
     short = slice(0, 60)
     assert np.isnan(drift(first[short], second[short], times, None)[0])  # three independent frames
 

@@ -56,6 +56,8 @@ def drift(
     equilibrium soon.
     """
     runs = [np.arange(len(first))] if trajectories is None else [rows for rows in trajectories if len(rows) > 1]
+    if not runs:
+        return np.full(first.shape[1], np.nan)
     limits = np.finfo(np.float32)
     slow = np.clip(np.where(np.isnan(timescales), 0, timescales), limits.tiny, limits.max)
     return (_at_starts if len(runs) >= MIN_BLOCKS else _between_halves)(first, second, runs, slow / slow.sum())
@@ -93,7 +95,7 @@ def _between_halves(first: np.ndarray, second: np.ndarray, runs: Sequence[np.nda
     rest[late] -= means[1]
     times = np.array([integrated_correlation_time(column, halves) for column in rest.T])
     independent = len(early) / times  # in each half
-    error = np.sqrt(2 * rest.var(axis=0) / independent)
+    error = np.sqrt(2 * rest[np.concatenate(halves)].var(axis=0) / independent)
     found = _normal_errors(means[1] - means[0], error, independent - 1, share)
     return np.where(independent < MIN_BLOCKS, np.nan, found)
 
