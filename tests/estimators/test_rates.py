@@ -34,9 +34,9 @@ def explicit_rates(model, X, splits, weight=None):
             model.regularization,
         )
         a = modes.coefficients
-        values = model.basis_.features(X[test]) @ a
-        values = values - np.average(values, axis=0, weights=weight[test])
-        variance += weight[test] @ values**2
+        values, both = model.basis_.features(X) @ a, np.concatenate([train, test])
+        values -= np.average(values[both], axis=0, weights=weight[both])
+        variance += weight[test] @ values[test] ** 2
         energy += weight[test] @ np.sum(model.basis_.gradient(X[test], a) ** 2, axis=2)
     return energy / variance
 

@@ -38,6 +38,8 @@ class FoldFit:
         VᵀLV (training samples); there VᵀΣV = 1.
     test_path : callable
         Returns the eigenproblem of the test samples themselves, a `RegularizationPath`.
+    test_shift : ndarray of shape (r,), or 0 after screening
+        Means of the modes over the test samples minus their means over all samples.
     """
 
     coefficients: np.ndarray
@@ -49,6 +51,7 @@ class FoldFit:
     test_ridge: np.ndarray
     train_energy: np.ndarray
     test_path: Callable[[], RegularizationPath]
+    test_shift: np.ndarray | float = 0.0
 
     @cached_property
     def test_eigenvalues(self) -> np.ndarray:
@@ -80,7 +83,9 @@ class CrossFit:
         return float(np.sum(M * np.linalg.solve(S, M)) / (k * len(M)))
 
     def held_out_quotients(self) -> np.ndarray:
-        """Σ_f n_f V_kᵀL_fV_k / Σ_f n_f V_kᵀΣ_fV_k for the k-th mode V_k of each fold on its test samples.
+        """Σ_f n_f E_f|∇V_k|² / Σ_f n_f E_f(V_k - EV_k)² for the k-th mode V_k of each fold on its test samples.
+
+        EV_k is the mean over all samples: a block of a trajectory has less variance about its own mean.
 
         Rates on the training samples are too small, because the modes minimise them there. Held-out quotients are not
         optimistic; by the variational principle they are too large, as the modes of a fold are not exact. Modes keep
@@ -90,13 +95,11 @@ class CrossFit:
         return energy.sum(axis=0) / variance.sum(axis=0)
 
     def test_parts(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return n_f V_kᵀL_fV_k and n_f V_kᵀΣ_fV_k; (F, r) each."""
+        """Return the terms of numerator and denominator of `held_out_quotients`; (F, r) each."""
         weight = np.array([fold.test_weight for fold in self.folds])[:, None]
-        energy, variance = (
-            weight * np.stack([np.diagonal(getattr(fold, name)) for fold in self.folds])
-            for name in ("test_energy", "test_covariance")
-        )
-        return energy, variance
+        energy = np.stack([np.diagonal(fold.test_energy) for fold in self.folds])
+        variance = np.stack([np.diagonal(fold.test_covariance) + fold.test_shift**2 for fold in self.folds])
+        return weight * energy, weight * variance
 
 
 #: Operators are expressed in a frame if it has at most this fraction of the features: else it costs more than it saves.
@@ -112,11 +115,12 @@ class Operators:
     moments: Moments
     ridge: np.ndarray | None
     frame: np.ndarray | None
+    center: bool
     covariance: np.ndarray
     energy: np.ndarray
 
     def __init__(self, moments: Moments, ridge: np.ndarray | None, center: bool, frame: np.ndarray | None = None):
-        self.moments, self.ridge, self.frame = moments, ridge, frame
+        self.moments, self.ridge, self.frame, self.center = moments, ridge, frame, center
         self.covariance, self.energy = moments.covariance(center), moments.mean_energy()
         if frame is not None:
             self.covariance, self.energy = (frame.T @ m @ frame for m in (self.covariance, self.energy))
@@ -144,16 +148,20 @@ def seen_frame(whole: Moments, ridge: np.ndarray | None) -> np.ndarray | None:
 
 def make_fold_fit(train: Operators, test: Operators, values: np.ndarray, V: np.ndarray, lam: float) -> FoldFit:
     """Return the modes V of the training samples of a fold, with their operators on its test samples."""
+    trained, tested = train.moments, test.moments
+    shift = trained.weight / (trained.weight + tested.weight) * (tested.mean - trained.mean)
+    coefficients = train.features(V)
     return FoldFit(
-        coefficients=train.features(V),
+        coefficients=coefficients,
         eigenvalues=values,
         regularization=lam,
-        test_weight=test.moments.weight,
+        test_weight=tested.weight,
         test_covariance=V.T @ test.covariance @ V,
         test_energy=V.T @ test.energy @ V,
         test_ridge=V.T @ (V if test.ridge is None else test.ridge @ V),
         train_energy=V.T @ train.energy @ V,
         test_path=partial(getattr, test, "path"),
+        test_shift=train.center * (shift @ coefficients),
     )
 
 
