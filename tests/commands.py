@@ -8,13 +8,17 @@ from kdmaps.cli import app
 #: Options of `kdmaps fit` that give everything, so that nothing is searched.
 GIVEN = ("--modes", 2, "--features", 40, "--kernel", "gaussian", "--bandwidth", 3, "--lambda", 0.001)
 
+#: Commands with `--force`.
+WRITING = ("fit", "transform", "states", "committor", "export", "forecast")
+
 
 def run(*arguments, force=True):
     """Run `kdmaps` in this process, on a terminal so wide that rich neither wraps nor shortens anything.
 
-    By default a fit replaces earlier results and prints all details.
+    By default commands replace earlier results, and a fit prints all details.
     """
-    more = ("--force", "--details") if force and arguments[0] == "fit" else ()
+    more = ("--force",) if force and arguments[0] in WRITING else ()
+    more += ("--details",) if force and arguments[0] == "fit" else ()
     words = [str(a) for a in (*arguments, *more)]
     result = CliRunner().invoke(app, words, env={"COLUMNS": "300", "NO_COLOR": "1"})
     assert "Traceback" not in result.output

@@ -243,3 +243,29 @@ def test_cards_of_results(X):
     own = model._repr_mimebundle_()["text/html"]
     assert "<circle" in own
     assert "checks" in own
+
+
+@known_warning()
+def test_cards_of_tests_and_oscillations():
+    """Validation, Koopman, committors and passage times have the numbers of their tables."""
+    path = kdmaps.problems.load("triplewell2d").simulate(1500, dt=0.05, random_state=0)[0]
+    model = kdmaps.KernelDiffusionMap(2, lag=2, time_step=0.05, n_features=40, random_state=0).fit(path)
+    tests = kdmaps.dynamics.validate(model, path)
+    card = tests._repr_html_()
+    assert f"{tests.implied.timescales[0, 0]:.4g}</td>" in card
+    assert f"{tests.chapman.predicted[1, 0]:.4g}</td>" in card
+    assert all(f"⚠ {warning}" in card for warning in tests.warnings())
+    turning = kdmaps.KernelDiffusionMap(2, lag=2, reversible=False, n_features=40, random_state=0).fit(path)
+    spectrum = kdmaps.dynamics.koopman(turning)
+    assert f"{-spectrum.rates[0].real:.4g}</td>" in spectrum._repr_html_()
+    bars = kdmaps.uncertainty.bootstrap(model, path, n_resamples=20, random_state=0)
+    assert f"{bars.timescale_intervals[0, 1]:.4g}</td>" in bars._repr_html_()
+
+
+def test_card_of_a_committor():
+    X = kdmaps.problems.load("dw1d").sample(500, random_state=0)
+    c = kdmaps.AdaptiveCommittor(n_features=40, cv=3, random_state=0)
+    assert "kdmaps-summary" not in shown_html(c)  # not fitted
+    c.fit(X, (X[:, 0] < -1, X[:, 0] > 1))
+    assert f"{c.rate_:.4g}</td>" in shown_html(c)
+    assert f"{c.trust_.between} samples between" in shown_html(c)

@@ -160,9 +160,11 @@ class FitSummary:
         """Table of time scales, one row per mode; the numbers of doubtful modes are marked."""
         rows: list[tuple[str, ...]] = []
         for k, (time, rate) in enumerate(zip(self.timescales, self.rates, strict=True)):
-            row: tuple[str, ...] = (f"{MARK} {k + 1}" if self.doubtful[k] else str(k + 1), f"{time:.4g}", f"{rate:.4g}")
+            number = f"{MARK} {k + 1}" if self.doubtful[k] else str(k + 1)
+            known = time > 0  # otherwise the mode relaxes within one lag
+            row: tuple[str, ...] = (number, f"{time:.4g}", f"{rate:.4g}") if known else (number, "< lag", "–")
             if self.uncertainty is not None:
-                interval = show_interval(self.uncertainty.timescale_intervals[k], 4)
+                interval = show_interval(self.uncertainty.timescale_intervals[k], 4) if known else "–"
                 row = (*row[:2], interval, row[2], f"{np.degrees(self.uncertainty.mode_angles[k]):.0f}°")
             rows.append(row)
         return rows
@@ -171,6 +173,8 @@ class FitSummary:
     def slowest(self) -> str:
         """The longest time scale with its interval and unit."""
         unit = "" if self.unit is None else f" {self.unit}"
+        if not self.timescales[0] > 0:
+            return f"shorter than the lag of {self.lag_time}"
         interval = ""
         if self.uncertainty is not None:
             interval = f" ({show_interval(self.uncertainty.timescale_intervals[0])})"

@@ -346,6 +346,15 @@ def test_earlier_results_are_kept_unless_forced(tmp_path):
     assert (tmp_path / "out" / "model.npz").read_bytes() == before
     assert run(*command, "--modes", 1).exit_code == 0
     assert len(kdmaps.load(tmp_path / "out" / "model.npz").rates_) == 1
+    for name, *words in (("transform", tmp_path / "X.npy"), ("states", tmp_path / "X.npy", "--states", 2)):
+        table = tmp_path / f"{name}.csv"
+        table.write_text("mine")
+        refused = run(name, tmp_path / "out" / "model.npz", *words, "--out", table, force=False)
+        assert refused.exit_code == 2
+        assert "--force" in refused.output
+        assert table.read_text() == "mine"
+        assert run(name, tmp_path / "out" / "model.npz", *words, "--out", table).exit_code == 0
+        assert table.read_text() != "mine"
 
 
 def test_features_are_a_number_or_auto(data):

@@ -1,13 +1,18 @@
 """Each warning of the library has a section in docs/troubleshooting.md, found by a few words of its message."""
 
 import ast
+import json
 import re
 from functools import cache
 from pathlib import Path
 
 import pytest
 
+import kdmaps
+from kdmaps.utils.warn import section, warn, without_link
+
 ROOT = Path(__file__).resolve().parents[2]
+SECTIONS = ROOT / "src" / "kdmaps" / "utils" / "sections.json"
 PAGE = (ROOT / "docs" / "troubleshooting.md").read_text()
 
 
@@ -63,6 +68,20 @@ def test_every_section_explains_a_warning():
     assert explained().keys() == set(re.findall(r"^\((warning-[\w-]+)\)=$", PAGE, re.MULTILINE))
 
 
+def test_the_package_has_the_sections_of_the_page():
+    """To update: `python tests/docs/test_troubleshooting.py`."""
+    assert json.loads(SECTIONS.read_text()) == {words: anchor for anchor, words in explained().items()}
+
+
+def test_a_warning_has_a_link_to_its_section():
+    with pytest.warns(kdmaps.exceptions.UnreliableModesWarning, match="not positive definite") as caught:
+        warn(kdmaps.exceptions.UnreliableModesWarning("L is not positive definite in floating point."))
+    assert str(caught[0].message).endswith("troubleshooting.md#warning-jitter)")
+    assert without_link(str(caught[0].message)) == "L is not positive definite in floating point."
+    assert without_link("Anything (else)") == "Anything (else)"
+    assert section("Of 9 rows the samples form only 3 blocks.").partition("#")[2] in explained()
+
+
 def test_warnings_are_found_in_source_code():
     source = (
         "import warnings\n"
@@ -73,3 +92,9 @@ def test_warnings_are_found_in_source_code():
     )
     assert set(literals_of_warnings(source)) == {"only … left", "bad", "Row … is far. Drop it.", None}
     assert len(warnings_of_the_library()) > 15  # as many as there were when this was written
+
+
+if __name__ == "__main__":
+    SECTIONS.write_text(
+        json.dumps({words: anchor for anchor, words in explained().items()}, ensure_ascii=False, indent=1) + "\n"
+    )

@@ -113,8 +113,11 @@ def say(text: str, style: str = "", *, error: bool = False) -> None:
 
 
 def print_warning(text: str, *, error: bool = False) -> None:
-    """Print a warning."""
-    say(f"Warning: {in_options(text)}", "yellow", error=error)
+    """Print a warning, with a link to its section of the documentation."""
+    from kdmaps.utils.warn import section
+
+    link = section(text)
+    say(f"Warning: {in_options(text)}" + (f" ({link})" if link else ""), "yellow", error=error)
 
 
 def print_table(titles: Iterable[str], rows: Iterable[Sequence[str]]) -> None:

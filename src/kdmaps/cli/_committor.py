@@ -15,7 +15,9 @@ from kdmaps.cli._options import (
     OUTPUT,
     TABLE_FORMATS,
     Files,
+    ForceOption,
     HelpAllOption,
+    check_outputs,
     option,
     rare,
     require,
@@ -49,6 +51,7 @@ def committor(
         "kdmaps-committor"
     ),
     table_format: Annotated[str, rare(OUTPUT, f"Format of q: {', '.join(TABLE_FORMATS)}.", "--table")] = "csv",
+    force: ForceOption = False,
     help_all: HelpAllOption = False,
 ) -> None:
     """Find the committor and the rates between two sets; write model.npz, q at the samples and report.html."""
@@ -56,16 +59,17 @@ def committor(
     require_one_of(BASES, "--basis", basis)
     import numpy as np
 
-    from kdmaps.cli._reading import read_samples
+    from kdmaps.cli._reading import messages, read_samples
     from kdmaps.data import make_writer
     from kdmaps.estimators.committor import AdaptiveCommittor, quantity_rows
     from kdmaps.estimators.committor_files import write_committor
     from kdmaps.report.committor import chosen_kernel, render_committor
-    from kdmaps.utils.files import check_writable, replacing
+    from kdmaps.utils.files import replacing
     from kdmaps.utils.progress import reporting
 
     write_values = make_writer(f".{table_format}")
-    check_writable("--out", out)
+    paths = [out / name for name in ("model.npz", f"committor.{table_format}", "report.html")]
+    check_outputs(force, *paths)
     samples = read_samples(files)
     say(f"{files.name}, {samples.describe()}")
     masks = tuple(_mask(name, text, samples) for name, text in (("--from", source), ("--to", target)))
@@ -74,7 +78,7 @@ def committor(
     with warnings.catch_warnings(record=True) as raised, reporting(True):
         warnings.simplefilter("always")
         model.fit(samples.source, masks, samples.weight, samples.group)
-    notes = [*samples.notes, *(str(one.message) for one in raised if issubclass(one.category, UserWarning))]
+    notes = [*samples.notes, *messages(raised)]
     print_table(("", "value", "95 % interval"), quantity_rows(model))
     say(f"Chosen: {chosen_kernel(model)}")
     say(f"  {model.trust_.between} samples between the sets; {model.trust_.flux_samples:.0f} carry the flux.")
@@ -83,7 +87,6 @@ def committor(
     page = render_committor(
         model, samples.X, sample_weight=samples.weight, names=samples.names, title=f"{files.name}: {source} → {target}"
     )
-    paths = [out / name for name in ("model.npz", f"committor.{table_format}", "report.html")]
     out.mkdir(parents=True, exist_ok=True)
     with replacing(*paths) as (model_file, values_file, report_file):
         write_committor(model, model._fitted(), model_file, samples.inputs)

@@ -10,7 +10,7 @@ import typer
 
 from kdmaps.cli._app import app, print_warning, say
 from kdmaps.cli._models import is_committor
-from kdmaps.cli._options import ModelArgument, require, require_one_of, split_names
+from kdmaps.cli._options import ForceOption, ModelArgument, check_outputs, require, require_one_of, split_names
 
 if TYPE_CHECKING:
     from kdmaps.simulation.inputs import Input
@@ -43,13 +43,14 @@ def export(
     out: Annotated[
         Path | None, typer.Option(help="The file. (default: mode1 or committor, with .dat, .xml or .py)")
     ] = None,
+    force: ForceOption = False,
 ) -> None:
     """Write a mode or a committor as a collective variable: PLUMED input, OpenMM force (XML), Python module for JAX."""
     require_one_of(tuple(TARGETS), "--to", to)
     from kdmaps.estimators.kernel_map import load
     from kdmaps.estimators.model_files import read_header
     from kdmaps.simulation import jax_program, plumed_input
-    from kdmaps.utils.files import check_writable, replacing
+    from kdmaps.utils.files import replacing
 
     stored = [] if inputs or labels else list(map(str, read_header(model).get("inputs", ())))
     require(to != "openmm" or bool(inputs or stored), "--inputs", "OpenMM needs the atoms, as in torsion:4-6-8-14.")
@@ -61,7 +62,7 @@ def export(
     require(q or not logit, "--logit", "this model has modes; only committors have a logit.")
     require(to != "jax" or not logit, "--logit", "JAX programs compute q; apply jax.scipy.special.logit to it.")
     path = Path(f"committor{TARGETS[to]}" if q else f"mode{mode}{TARGETS[to]}") if out is None else out
-    check_writable("--out", path.parent)
+    check_outputs(force, path)
     notes: list[str] = []
     if stored and to != "jax":
         notes.append("Atoms are counted as in the topology of the fit; with other atoms (hydrogens), give --inputs.")

@@ -21,7 +21,9 @@ from kdmaps.cli._options import (
     TABLE_FORMATS,
     TRAJECTORY,
     Files,
+    ForceOption,
     HelpAllOption,
+    check_outputs,
     in_options,
     option,
     rare,
@@ -107,7 +109,7 @@ def fit(
     structures: Annotated[
         bool, option(OUTPUT, "Write typical frames of each state as PDB files.", "--structures")
     ] = False,
-    force: Annotated[bool, option(OUTPUT, "Replace an earlier fit in this directory.", "--force")] = False,
+    force: ForceOption = False,
     details: Annotated[bool, option(OUTPUT, "Print how lag and kernel were chosen.", "--details")] = False,
     notes: Annotated[str, rare(OUTPUT, "Text for the readers of the report.", metavar="TEXT")] = "",
     table_format: Annotated[str, rare(OUTPUT, f"Format of the modes: {', '.join(TABLE_FORMATS)}.", "--table")] = "csv",
@@ -118,8 +120,8 @@ def fit(
     require_one_of(KERNELS, "--kernel", kernel)
     require_one_of(BASES, "--basis", basis)
     require_one_of(RATES, "--rates", rates)
-    require(bandwidth != 0, "--bandwidth", "give a positive number, or omit it to search for one.")
-    require(regularization != 0, "--lambda", "give a positive number, or omit it to search for one.")
+    for name, value in (("--bandwidth", bandwidth), ("--lambda", regularization)):
+        require(value != 0, name, "give a positive number, or omit it to search for one.")
     require(resamples == 0 or resamples >= MIN_RESAMPLES, "--resamples", f"give 0, or {MIN_RESAMPLES} or more.")
     n_features = _features(features, searched=None in (bandwidth, regularization) or kernel == "auto")
     _check_time(lag, time_step, unit, files)
@@ -129,23 +131,16 @@ def fit(
     from kdmaps.data import make_writer
     from kdmaps.data.check import find_time
     from kdmaps.estimators.model_files import write_model
-    from kdmaps.utils.files import check_writable, replacing
+    from kdmaps.utils.files import replacing
     from kdmaps.utils.progress import reporting, stage
 
     write_modes = make_writer(f".{table_format}")  # may need a package that is missing
-    check_writable("--out", out)
     paths = [out / name for name in ("model.npz", f"modes.{table_format}", "report.html")]
-    present = [path.name for path in paths if path.exists()]
-    require(
-        force or not present,
-        "--out",
-        f"{out} contains {', '.join(present)}. Give another directory, or add --force to replace an earlier fit.",
-    )
+    check_outputs(force, *paths)
     samples = read_samples(files, timed=lag is not None)
     say(f"{files.name}, {samples.describe()}")
     _check_modes(modes, n_features, len(samples.X))
-    time = None if keep_columns else find_time(samples.X, samples.group, samples.names)
-    if time is not None:
+    if not keep_columns and (time := find_time(samples.X, samples.group, samples.names)):
         raise ValueError(f"{time} To fit it as a coordinate, add --keep-columns.")
     step, unit = _step(samples, time_step, files.stride, unit)
     settings = {
@@ -160,8 +155,7 @@ def fit(
         **({} if rates == "ritz" else {"rates": rates}),
     }
     estimator = _estimator(modes, kernel, bandwidth, regularization, settings)
-    with reporting(True):
-        findings = _find(estimator, samples, resamples, seed, independent)
+    findings = _find(estimator, samples, resamples, seed, independent)
     _show(estimator, samples, findings, unit, details)
     with reporting(True), stage("report", True):
         page = _page(estimator, files, samples, findings, unit, notes)
@@ -322,21 +316,23 @@ def _find(estimator: Any, samples: Samples, resamples: int, seed: int, independe
     from kdmaps.dynamics import koopman, validate
     from kdmaps.exceptions import DataWarning
     from kdmaps.uncertainty import bootstrap
-    from kdmaps.utils.progress import stage
+    from kdmaps.utils.progress import reporting, stage
+    from kdmaps.utils.warn import without_link
 
     uncertainty, tests, spectrum, source = None, None, None, samples.source
     raised: dict[str, type[Warning]] = {}
 
     def record(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
-        if issubclass(category, UserWarning) and str(message) not in raised:
-            raised[str(message)] = category
+        text = without_link(str(message))
+        if issubclass(category, UserWarning) and text not in raised:
+            raised[text] = category
             if issubclass(category, DataWarning):
-                print_warning(str(message))
+                print_warning(text)
 
     for note in samples.notes:
         record(note, DataWarning)
     given: dict[str, Any] = {"sample_weight": samples.weight, "groups": samples.group}
-    with warnings.catch_warnings():
+    with reporting(True), warnings.catch_warnings():
         warnings.simplefilter("always")
         warnings.showwarning = record
         estimator.fit(source, **given)

@@ -11,8 +11,10 @@ from kdmaps.cli._options import (
     OUTPUT,
     TRAJECTORY,
     Files,
+    ForceOption,
     HelpAllOption,
     ModelArgument,
+    check_outputs,
     option,
     require,
     split_names,
@@ -40,6 +42,7 @@ def forecast(
         str | None, option(OUTPUT, "Columns to forecast. (default: the columns of the fit)", metavar="NAMES")
     ] = None,
     out: Annotated[Path, option(OUTPUT, "Forecasts: .csv, .parquet or .npz.", metavar="FILE")] = Path("forecast.csv"),
+    force: ForceOption = False,
     help_all: HelpAllOption = False,
 ) -> None:
     """Forecast columns from the last row of each trajectory, with error bars and the horizon."""
@@ -51,11 +54,11 @@ def forecast(
     from kdmaps.data.correlation import trajectories_of
     from kdmaps.dynamics import forecast as forecast_observables
     from kdmaps.estimators.model_files import read_header
-    from kdmaps.utils.files import check_writable, replacing
+    from kdmaps.utils.files import replacing
     from kdmaps.utils.progress import reporting, stage
 
     write = make_writer(out.suffix.lower())
-    check_writable("--out", out.parent)
+    check_outputs(force, out)
     fitted = load_modes(model)
     require(fitted.lag_ is not None, "MODEL", "this model was fitted without --lag; fit one with --lag.")
     times = _times(time, fitted.modes_.clock.duration)

@@ -14,8 +14,10 @@ from kdmaps.cli._options import (
     TABLE_FORMATS,
     TRAJECTORY,
     Files,
+    ForceOption,
     HelpAllOption,
     ModelArgument,
+    check_outputs,
     existing,
     in_options,
     option,
@@ -49,6 +51,7 @@ def transform(
     reference: Annotated[
         Path | None, option(TRAJECTORY, "Trajectory of the fit, or the first of several.", exists=True, dir_okay=False)
     ] = None,
+    force: ForceOption = False,
     help_all: HelpAllOption = False,
 ) -> None:
     """Evaluate the modes or the committor of a stored model at new samples."""
@@ -59,13 +62,13 @@ def transform(
     from kdmaps.cli._reading import messages, open_files, places_of
     from kdmaps.data import make_writer
     from kdmaps.estimators.kernel_map import load
-    from kdmaps.utils.files import check_writable, replacing
+    from kdmaps.utils.files import replacing
 
     fitted = load(model)
     q = is_committor(fitted)
     out = Path("committor.csv" if q else "modes.csv") if out is None else out
     write = make_writer(out.suffix.lower())
-    check_writable("--out", out.parent)
+    check_outputs(force, out)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         table = open_files(files, reference)
@@ -266,6 +269,7 @@ def states(
     out: Annotated[Path, option(OUTPUT, "State of each row: .csv, .parquet or .npz.", metavar="FILE")] = Path(
         "states.csv"
     ),
+    force: ForceOption = False,
     help_all: HelpAllOption = False,
 ) -> None:
     """Assign samples to metastable states (clusters of the slow modes); show populations and typical rows."""
@@ -283,10 +287,10 @@ def states(
     from kdmaps.dynamics import coarse_states, suggest_states
     from kdmaps.estimators.model_files import read_header
     from kdmaps.report.text import state_sentences, state_table
-    from kdmaps.utils.files import check_writable, replacing
+    from kdmaps.utils.files import replacing
 
     write = make_writer(out.suffix.lower())
-    check_writable("--out", out.parent)
+    check_outputs(force, out)
     fitted = load_modes(model)
     r = len(fitted.timescales_)
     n_states = suggest_states(fitted) if number is None else number

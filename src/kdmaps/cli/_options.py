@@ -59,6 +59,16 @@ def require_one_of(values: tuple[str, ...], name: str, given: str) -> None:
     require(given in values, name, f"{given!r} is not one of {', '.join(values)}.")
 
 
+def check_outputs(force: bool, *paths: Path) -> None:
+    """Raise an error for files in a directory that is not writable, or that would be replaced without --force."""
+    from kdmaps.utils.files import check_writable
+
+    check_writable("--out", paths[0].parent)
+    present = [path.name for path in paths if path.exists()]
+    named = f"{', '.join(present)} in {paths[0].parent}"
+    require(force or not present, "--out", f"{named} would be replaced. Give another --out, or add --force.")
+
+
 def option(panel: str, help: str, *names: str, **settings: Any) -> Any:
     """Return an option in a group of `--help`."""
     return typer.Option(*names, help=help, rich_help_panel=panel, **settings)
@@ -87,6 +97,7 @@ def existing(paths: Any) -> Any:
     return paths
 
 
+ForceOption = Annotated[bool, option(OUTPUT, "Replace files of an earlier run.", "--force")]
 HelpAllOption = Annotated[
     bool, typer.Option("--help-all", callback=_show_all, is_eager=True, help="Show the rare options too.")
 ]

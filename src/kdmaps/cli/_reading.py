@@ -17,7 +17,7 @@ from kdmaps.data.findings import effective_sample_size
 from kdmaps.data.pairs import common_step, refuse_gap
 from kdmaps.exceptions import DataWarning
 from kdmaps.forms.diffusion import DiffusionTensor
-from kdmaps.utils.warn import warn
+from kdmaps.utils.warn import warn, without_link
 
 #: With fewer samples, the stride is too long.
 MIN_SAMPLES = 10
@@ -256,4 +256,4 @@ def _call(function: str, *arguments: str | list[str], **keywords: Any) -> str:
 
 def messages(caught: Sequence[warnings.WarningMessage]) -> list[str]:
     """Return the texts of warnings that were caught and concern the user."""
-    return [str(warning.message) for warning in caught if issubclass(warning.category, UserWarning)]
+    return [without_link(str(warning.message)) for warning in caught if issubclass(warning.category, UserWarning)]

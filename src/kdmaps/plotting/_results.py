@@ -82,7 +82,11 @@ def plot_timescales(
     summary = summarise(estimator, uncertainty=uncertainty, unit=unit)
     timescales, gap, doubts = summary.timescales, summary.gap, summary.doubtful
     number = np.arange(1, len(timescales) + 1)
-    if np.isfinite(gap):
+    if not (timescales > 0).any():
+        ax.set_axis_off()
+        ax.annotate("all modes relax within one lag", (0.5, 0.5), xycoords="axes fraction", ha="center")
+        return ax
+    if np.isfinite(gap) and timescales[-1] > 0:
         last = timescales[-1]
         ax.axhspan(last / gap, last, color="0.9", zorder=0)
         # Below the band, which may be too thin for a label, and left of the first mode and its interval.
@@ -175,6 +179,7 @@ def plot_certificates(
         ax.annotate(text, (at, row), va="center", fontsize="small", color="0.35")
     ax.axvline(1, color="0.6", lw=0.8, ls=":")
     ax.set(xscale="log", xlabel="bound", xlim=(left, 8 * max(values.max(), 1)), yticks=range(len(names)))
+    plain_log_ticks(ax.xaxis)
     ax.set_yticklabels(names)
     ax.invert_yaxis()
     return ax

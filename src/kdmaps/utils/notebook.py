@@ -6,6 +6,8 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Any
 
+from kdmaps.utils.warn import section
+
 _CARD = "font-family: sans-serif; font-size: 0.9em; margin-top: 0.6em"
 _CELL = "padding: 0.15em 0.8em; text-align: right; border-bottom: 1px solid rgba(128, 128, 128, 0.4)"
 
@@ -25,8 +27,9 @@ def card(title: str, columns: Iterable[str], rows: Iterable[Sequence[str]], *par
 
 
 def warning_lines(texts: Iterable[str]) -> str:
-    """Return warnings as paragraphs, for `card`."""
-    return "".join(f"<p>⚠ {escape(text)}</p>" for text in texts)
+    """Return warnings as paragraphs with links to their sections of the documentation, for `card`."""
+    linked = [(escape(text), escape(section(text))) for text in texts]
+    return "".join(f"<p>⚠ {text}" + (f' (<a href="{at}">{at}</a>)' if at else "") + "</p>" for text, at in linked)
 
 
 class TableCard:
