@@ -5,7 +5,7 @@ import pytest
 from molecules import CHAIN, INPUTS, frames
 from numpy.testing import assert_allclose
 
-from kdmaps.simulation import AlignedPositions, Distance, Torsion, descriptors
+from kdmaps.simulation import AlignedPositions, Distance, Torsion, descriptors, jacobians
 from kdmaps.simulation.inputs import Columns
 
 mdtraj = pytest.importorskip("mdtraj")
@@ -80,3 +80,16 @@ def test_invalid_inputs():
     for inputs in ([], [(0, 1, 2, 3)]):
         with pytest.raises(ValueError, match="inputs must be a list"):
             descriptors(inputs, positions)
+
+
+@pytest.mark.parametrize("inputs", INPUTS.values(), ids=INPUTS)
+def test_jacobians_agree_with_finite_differences(inputs):
+    positions, h = frames(3), 1e-5
+    found = jacobians(inputs, positions)
+    for atom in range(positions.shape[1]):
+        for axis in range(3):
+            moved = np.zeros_like(positions)
+            moved[:, atom, axis] = h
+            expected = (descriptors(inputs, positions + moved) - descriptors(inputs, positions - moved)) / (2 * h)
+            # Third derivatives of order 1e3: an error of 1e-7.
+            assert_allclose(found[:, :, atom, axis], expected, rtol=1e-6, atol=1e-6)

@@ -67,11 +67,18 @@ def render_committor(
     check_is_fitted(model)
     optional("jinja2", "report", "The report")
     rows = np.asarray(X, dtype=np.float64)
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "X does not have valid feature names")
-        shown = _coordinates(model, rows)
-    some = np.linspace(0, len(rows) - 1, min(MOST, len(rows))).astype(int)
     labels = [f"x{j + 1}" for j in range(rows.shape[1])] if names is None else list(names)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "X does not have valid feature names")  # these are the samples of the fit
+        drawn = _figures(model, rows, sample_weight, labels)
+    verdict = "Rate from A to B: {:.3g} ({:.3g} – {:.3g}).".format(model.rate_, *model.rate_interval_)
+    return render_page(title, verdict, _sections(model, drawn), warnings=model.trust_.reasons)
+
+
+def _figures(model: AdaptiveCommittor, rows: np.ndarray, weight: ArrayLike | None, labels: list[str]) -> list[Figure]:
+    """Draw q over the columns that matter most, the free energy along it, and the energy over its values."""
+    shown = _coordinates(model, rows)
+    some = np.linspace(0, len(rows) - 1, min(MOST, len(rows))).astype(int)
 
     def overview(ax: Any) -> None:
         plot_committor(model, rows[some], coordinates=shown, ax=ax)
@@ -79,28 +86,21 @@ def render_committor(
         if len(shown) > 1:
             ax.set_ylabel(labels[shown[1]])
 
-    figures = [
-        (
-            overview,
-            "q and its flux lines; thick: q = ½." if rows.shape[1] == 2 else "q over columns on which it depends most.",
+    figures: dict[str, Any] = {
+        "q and its flux lines; thick: q = ½."
+        if rows.shape[1] == 2
+        else "q over columns on which it depends most.": overview,
+        "Free energy along q.": lambda ax: plot_free_energy_along_q(model, rows, sample_weight=weight, ax=ax),
+        "Energy over q, which is even for the exact committor, and number of samples.": (
+            lambda ax: plot_flux_distribution(model, rows, sample_weight=weight, ax=ax)
         ),
-        (
-            lambda ax: plot_free_energy_along_q(model, rows, sample_weight=sample_weight, ax=ax),
-            "Free energy along q.",
-        ),
-        (
-            lambda ax: plot_flux_distribution(model, rows, sample_weight=sample_weight, ax=ax),
-            "Energy over q, which is even for the exact committor, and number of samples.",
-        ),
-    ]
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "X does not have valid feature names")  # these are the samples of the fit
-        drawn = [Figure(svg(draw, text, f"committor{k}"), text) for k, (draw, text) in enumerate(figures)]
-    verdict = "Rate from A to B: {:.3g} ({:.3g} – {:.3g}).".format(model.rate_, *model.rate_interval_)
-    checks = check_rows(model)
-    failed = len(model.trust_.reasons)
-    candidates = _candidate_rows(model.candidates_)
-    sections = [
+    }
+    return [Figure(svg(draw, text, f"committor{k}"), text) for k, (text, draw) in enumerate(figures.items())]
+
+
+def _sections(model: AdaptiveCommittor, drawn: list[Figure]) -> list[Section]:
+    failed, candidates = len(model.trust_.reasons), _candidate_rows(model.candidates_)
+    return [
         Section(
             "rates", "Rates", "",
             [Table("rates", ("", "value", "95 % interval"), quantity_rows(model), plain=True),
@@ -109,7 +109,7 @@ def render_committor(
         Section("committor", "Committor", "Probability to reach B before A.", [Beside(drawn)]),
         Section(
             "checks", "Checks", f"{failed} warning(s), see above." if failed else "All checks are passed.",
-            [Table("checks", ("check", "value", "limit"), checks, plain=True)],
+            [Table("checks", ("check", "value", "limit"), check_rows(model), plain=True)],
         ),
         Section(
             "kernel", "Kernel", f"{chosen_kernel(model)}.",
@@ -118,7 +118,6 @@ def render_committor(
             if candidates else [],
         ),
     ]  # fmt: skip
-    return render_page(title, verdict, sections, warnings=model.trust_.reasons)
 
 
 def _candidate_rows(candidates: list[dict[str, Any]], most: int = 8) -> list[list[str]]:

@@ -50,7 +50,7 @@ LAMBDAS = 10.0 ** np.arange(-6.0, 1.0)
 #: Bandwidths of Gaussians that are tried first (Fourier features unless landmarks are asked for), in units of the
 #: median distance.
 WIDTHS = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6)
-#: Kernels that are tried next: family, basis and bandwidth in units of the best bandwidth so far.
+#: Kernels that are tried next, and again with the last metric: family, basis, bandwidth in units of the best so far.
 OTHERS = (
     ("gaussian", "fourier", 2**-0.5),
     ("gaussian", "fourier", 2**0.5),
@@ -316,8 +316,7 @@ class CommittorSearch:
         first = best.recipe.width
         if first in (WIDTHS[0], WIDTHS[-1]):
             best = add([Recipe("gaussian", first * (0.5 if first == WIDTHS[0] else 2.0), plain)])
-        first = best.recipe.width
-        best = add([Recipe(family, first * factor, name) for family, name, factor in OTHERS if basis in ("auto", name)])
+        best = add(_others(best.recipe, basis))
         determined = 0 < best.score < np.inf and self.data.X.shape[1] > 1
         for _ in range(METRIC_ROUNDS if determined else 0):
             old = best.recipe
@@ -327,6 +326,9 @@ class CommittorSearch:
             if new is best or not self.is_better(new, best):
                 break
             best = new
+        if best.recipe.origin is not None:
+            add(_others(best.recipe, basis))
+            best = min((one for one in evaluated if one.recipe.origin is best.recipe.origin), key=lambda one: one.score)
         return self._smoothest(best, evaluated), evaluated
 
     def _smoothest(self, best: Evaluated, evaluated: Sequence[Evaluated]) -> Evaluated:
@@ -355,6 +357,15 @@ class CommittorSearch:
         kept = np.argsort(most)[: len(most) - self._left_out]
         difference = new.energies[kept] - old.energies[kept]
         return bool(difference.sum() + new.misfit - old.misfit < -np.sqrt(len(kept)) * difference.std())
+
+
+def _others(best: Recipe, basis: str) -> list[Recipe]:
+    """Return kernels of other families, bases and bandwidths with the same metric."""
+    return [
+        Recipe(family, best.width * factor, name, origin=best.origin)
+        for family, name, factor in OTHERS
+        if basis in ("auto", name)
+    ]
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,7 +3,7 @@
 from kdmaps.data.findings import effective_sample_size
 from kdmaps.simulation.export import as_jax, jax_program, plumed_input
 from kdmaps.simulation.forces import ModeBias, openmm_cv, openmm_walls
-from kdmaps.simulation.inputs import AlignedPositions, Distance, Torsion, descriptors
+from kdmaps.simulation.inputs import AlignedPositions, Distance, Torsion, descriptors, jacobians
 from kdmaps.simulation.weights import boltzmann_weights, metadynamics_weights, umbrella_weights
 
 __all__ = [
@@ -15,6 +15,7 @@ __all__ = [
     "boltzmann_weights",
     "descriptors",
     "effective_sample_size",
+    "jacobians",
     "jax_program",
     "metadynamics_weights",
     "openmm_cv",

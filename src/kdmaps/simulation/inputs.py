@@ -220,9 +220,47 @@ def descriptors(inputs: Sequence[Input], frames: ArrayLike) -> np.ndarray:
     >>> descriptors([Torsion((0, 1, 2, 3)), Distance(0, 3)], frames).shape
     (7, 3)
     """
+    return Columns(inputs).values(_checked_frames(frames))
+
+
+def jacobians(inputs: Sequence[Input], frames: ArrayLike) -> np.ndarray:
+    """Compute the derivatives of the columns of X with respect to the positions, for a diffusion tensor.
+
+    With masses m and a common friction γ, `kdmaps.Factor(J * sqrt(kT / (γ m)))` is the diffusion tensor of the columns,
+    for J reshaped to (n_frames, n_columns, 3 n_atoms).
+
+    Parameters
+    ----------
+    inputs : sequence of Torsion, Distance and AlignedPositions
+        Definition of the columns.
+    frames : array-like of shape (n_frames, n_atoms, 3)
+        Positions in nm, of whole molecules.
+
+    Returns
+    -------
+    jacobians : ndarray of shape (n_frames, n_columns, n_atoms, 3)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kdmaps.simulation import Distance, jacobians
+    >>> jacobians([Distance(0, 1)], np.array([[[0.0, 0, 0], [0.3, 0.4, 0]]]))[0, 0].round(3) + 0.0
+    array([[-0.6, -0.8,  0. ],
+           [ 0.6,  0.8,  0. ]])
+    """
+    columns, positions = Columns(inputs), _checked_frames(frames)
+    units = np.eye(columns.n_columns)
+    rows = columns.values(positions)
+    return np.array(
+        [[columns.pull(one, row, unit) for unit in units] for one, row in zip(positions, rows, strict=True)]
+    ).reshape(len(positions), columns.n_columns, *positions.shape[1:])
+
+
+def _checked_frames(frames: ArrayLike) -> np.ndarray:
+    """Return positions of shape (n_frames, n_atoms, 3) as float64."""
     positions = np.ascontiguousarray(frames, dtype=np.float64)
     if positions.ndim != 3 or positions.shape[2] != 3 or not np.isfinite(positions).all():
         raise ValueError(
             f"frames must be finite positions of shape (n_frames, n_atoms, 3), got an array of shape {positions.shape}."
         )
-    return Columns(inputs).values(positions)
+    return positions

@@ -1,0 +1,187 @@
+"""Committor of alanine dipeptide (C7eq to C7ax) from biased frames, tested by shooting.
+
+    python examples/committor_alanine/run.py --quick          # 4 ns, 10 configurations, about ten minutes
+    python examples/committor_alanine/run.py --out somewhere  # 20 ns, 50 configurations, about an hour on one core
+
+It needs OpenMM (`pip install 'kdmaps[openmm]'`). Frames at 400 K are biased along φ and ψ. Several sets of columns are
+fitted, with the diffusion tensor of the atoms' masses; the set with the lowest held-out energy is the best. Shots with
+new velocities start from frames near q = 1/2. The fraction that reaches B tests q, and the shots give a rate that
+includes inertia. Finished parts are stored: after an interruption, the same command continues.
+"""
+
+import argparse
+import json
+import platform
+import time
+from pathlib import Path
+
+import numpy as np
+import openmm
+from histogram import draw
+from sampling import FRICTION, KT, SETS, Molecule, biased_frames, load, phi_of, shots, side_of, stored
+
+import kdmaps
+from kdmaps.simulation import Distance, Torsion, descriptors, effective_sample_size, jacobians
+
+#: Torsions besides φ and ψ: θ, the other peptide bond and the side chain.
+OTHERS = (
+    ("ACE-O", "ACE-C", "ALA-N", "ALA-CA"),
+    ("ALA-CA", "ALA-C", "NME-N", "NME-C"),
+    ("ALA-CB", "ALA-CA", "ALA-N", "ACE-C"),
+)
+#: Half width of the range of q around 1/2 in which shots start.
+WINDOW = 0.1
+NAMES = {
+    "plain": "φ, ψ, identity",
+    "backbone": "φ, ψ, masses",
+    "torsions": "five torsions, masses",
+}
+#: Number of torsions of each set.
+TORSIONS = {"plain": 2, "backbone": 2, "torsions": 5}
+
+
+def columns(molecule, name):
+    """Return the inputs of a set of columns."""
+    more = [Torsion(tuple(molecule.number[atom] for atom in atoms)) for atoms in OTHERS]
+    return (molecule.torsions() + more)[: TORSIONS[name]]
+
+
+def diffusion(molecule, inputs, frames):
+    """Return kT/γ J(M⁻¹ - M⁻¹Cᵀ(CM⁻¹Cᵀ)⁻¹CM⁻¹)Jᵀ, in 1/ps, with the derivatives C of the constrained bonds."""
+    system = molecule.system()
+    mass = np.repeat([system.getParticleMass(i)._value for i in range(system.getNumParticles())], 3)
+    bonds = [Distance(*system.getConstraintParameters(k)[:2]) for k in range(system.getNumConstraints())]
+    found = []
+    for part in np.array_split(frames, max(1, len(frames) // 500)):
+        J, C = (jacobians(one, part).reshape(len(part), -1, len(mass)) for one in (inputs, bonds))
+        mixed = J / mass @ C.transpose(0, 2, 1)
+        inverse = np.linalg.solve(C / mass @ C.transpose(0, 2, 1), mixed.transpose(0, 2, 1))
+        found.append(J / mass @ J.transpose(0, 2, 1) - mixed @ inverse)
+    return KT / FRICTION._value * np.concatenate(found)
+
+
+def fitted(out, molecule, name, frames, weight, side):
+    """Return the committor for a set of columns, from its file if it exists, and CPU seconds."""
+    inputs, path = columns(molecule, name), out / f"{name}.npz"
+    if not path.exists():
+        start = time.process_time()
+        tensor = None if name == "plain" else diffusion(molecule, inputs, frames)
+        model = kdmaps.AdaptiveCommittor(diffusion=tensor, random_state=0)
+        model.fit(descriptors(inputs, frames), side, sample_weight=weight).save(path)
+        (out / f"{name}.seconds").write_text(f"{time.process_time() - start:.1f}")
+    return kdmaps.load(path), float((out / f"{name}.seconds").read_text())
+
+
+def chosen_rows(q, weight, side, count, seed):
+    """Draw rows near q = 1/2 with probabilities proportional to their weights, spread over the run."""
+    near = np.flatnonzero((abs(q - 0.5) < WINDOW) & (side < 0))
+    cumulated = np.cumsum(weight[near]) / weight[near].sum()
+    places = (np.arange(count) + np.random.default_rng(seed).random()) / count
+    return near[np.searchsorted(cumulated, places)]
+
+
+def speeds(model, inputs, frame, velocities):
+    """Return dq/dt for each velocity, before q is clipped."""
+    J = jacobians(inputs, frame[None])[0].reshape(len(descriptors(inputs, frame[None])[0]), -1)
+    slope = model.gradient(descriptors(inputs, frame[None]))[0]
+    return velocities.reshape(len(velocities), -1) @ (slope @ J)
+
+
+def long_run(molecule):
+    """Return the rate from A to B in the 100 ns without bias, in 1/ps, and the number of transitions."""
+    data = load()
+    side = side_of(np.degrees(data["phi"]))
+    known = side[side >= 0]
+    crossings = int(np.count_nonzero(np.diff(known) == 1))
+    last = side[np.maximum.accumulate(np.where(side >= 0, np.arange(len(side)), 0))]
+    step = float(data["time_ps"][1] - data["time_ps"][0])
+    return crossings / (step * np.count_nonzero(last == 0)), crossings
+
+
+def compared(fractions, count, q):
+    """Compare the fractions of shots that reach B with q, and their spread with the spread of counts alone."""
+    noise = np.mean(fractions * (1 - fractions)) / (count - 1)
+    return {
+        "mean": float(fractions.mean()),
+        "spread": float(fractions.std(ddof=1)),
+        "spread of q = 1/2": float(0.5 / np.sqrt(count)),
+        "error of q": float(np.sqrt(max(np.mean((fractions - q) ** 2) - noise, 0))),
+        "bias of q": float(np.mean(q - fractions)),
+        "between .25 and .75": float(np.mean((fractions > 0.25) & (fractions < 0.75))),
+    }
+
+
+def main():
+    """Simulate, fit, shoot and compare."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--out", type=Path, default=Path("alanine_committor"))
+    parser.add_argument("--quick", action="store_true", help="4 ns and 10 configurations")
+    parser.add_argument("--shots", type=int, default=40, help="shots from each configuration")
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args()
+    options.out.mkdir(parents=True, exist_ok=True)
+    nanoseconds, count = (4.0, 10) if options.quick else (20.0, 50)
+    molecule = Molecule()
+    frames, weight = biased_frames(options.out, molecule, nanoseconds, options.seed)
+    frames, side = frames.astype(float), side_of(phi_of(molecule, frames))
+    models, found = {}, {}
+    for name in NAMES:
+        models[name], seconds = fitted(options.out, molecule, name, frames, weight, side)
+        model = models[name]
+        found[name] = {
+            "flux": model.flux_,
+            "interval": model.flux_interval_.tolist(),
+            "held-out": -model.best_score_,
+            "CPU seconds": seconds,
+            "kernel": f"{model.kernel_!r}, {type(model.basis_).__name__}",
+            "reasons": model.trust_.reasons,
+        }
+        print(NAMES[name], found[name], flush=True)
+    best = min([name for name in NAMES if name != "plain"], key=lambda name: found[name]["held-out"])
+    inputs, model = columns(molecule, best), models[best]
+    q = model.predict(descriptors(inputs, frames))
+    rows = chosen_rows(q, weight, side, count, options.seed)
+    fractions, flow, lengths = [], [], []
+    for i, row in enumerate(rows):
+        path, seed = options.out / f"shots_{best}_{i:02}.npz", 1000 * (i + 1) + options.seed
+        one = stored(path, lambda row=row, seed=seed: shots(molecule, frames[row], options.shots, seed))
+        done = one["ends"] >= 0
+        fractions.append(np.mean(one["ends"][done] == 1))
+        flow.append(np.mean(speeds(model, inputs, frames[row], one["velocities"]) * (one["ends"] == 1)))
+        lengths.append(one["steps"].mean() * 0.002)
+        print(f"configuration {i + 1} of {count}: q {q[row]:.2f}, shots {fractions[-1]:.2f}", flush=True)
+    fractions, flow = np.array(fractions), np.array(flow)
+    density = weight[abs(q - 0.5) < WINDOW].sum() / weight.sum() / (2 * WINDOW)
+    rate = density * flow.mean() / (1 - weight @ q / weight.sum())
+    brute, transitions = long_run(molecule)
+    results = {
+        "frames": len(frames),
+        "effective": effective_sample_size(weight),
+        "between": int(np.count_nonzero((q > 0.05) & (q < 0.95))),
+        "sets (degrees of phi)": SETS,
+        "fits": found,
+        "best": best,
+        "shots": options.shots,
+        "mean time of a shot (ps)": float(np.mean(lengths)),
+        "comparison": {
+            name: compared(
+                fractions, options.shots, models[name].predict(descriptors(columns(molecule, name), frames[rows]))
+            )
+            for name in NAMES
+        },
+        "rate from shots (1/ns)": 1000 * rate,
+        "its relative error": float(flow.std(ddof=1) / np.sqrt(count) / flow.mean()),
+        "rate of the diffusion (1/ns)": 1000 * model.rate_,
+        "rate of the long run (1/ns)": 1000 * brute,
+        "transitions of the long run": transitions,
+        "fractions": fractions.tolist(),
+        "q": q[rows].tolist(),
+        "rows": rows.tolist(),
+        "versions": {"kdmaps": kdmaps.__version__, "openmm": openmm.__version__, "python": platform.python_version()},
+    }
+    (options.out / "results.json").write_text(json.dumps(results, indent=1) + "\n")
+    draw(options.out / "committor.png", molecule, frames, q, rows, results)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,162 @@
+"""Find the committor and the rate of the Müller–Brown potential, starting from frames in its two wells only.
+
+    python examples/committor_loop/from_basins.py --out somewhere  # a few minutes; writes into ./basins by default
+
+Walkers that start in A and in B without a bias do not leave their wells. A first committor q interpolates between the
+sets. Each round then adds the Kolmogorov bias V_K = -λ log(1 + |∇q|²/ε) in kT (P. Kang, E. Trizio and M. Parrinello,
+Nat. Comput. Sci. 4, 451 (2024)), which is attractive where q changes, simulates, weights the frames of the last rounds
+by MBAR and fits q again, until flux and q do not change any more. After an interruption, run it again to continue.
+"""
+
+import argparse
+import json
+import platform
+import sys
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+from matplotlib.figure import Figure
+
+import kdmaps
+from kdmaps.simulation import umbrella_weights
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "bias_muller_brown"))
+from run import AXES, CELLS, DT, FRAMES, GRID, HIGH, LOW, PROBLEM, WALKERS, walk
+
+#: λ and ε of the Kolmogorov bias; time of a round for each walker; rounds whose frames are used.
+STRENGTH, FLOOR, DURATION, MEMORY = 0.75, 1e-6, 600.0, 3
+#: Centres and radius of A and B.
+CENTRES, RADIUS = ((-0.558, 1.442), (0.623, 0.028)), 0.15
+#: Energy in kT that keeps the unbiased frames of a set in this set.
+OUTSIDE = 200.0
+#: The loop ends after two rounds in a row that change log ν, and q (root mean square between the sets), by less.
+SETTLED = {"flux": 0.1, "q": 0.02}
+
+
+def side_of(X):
+    """Return 0 in A, 1 in B and -1 elsewhere."""
+    inside = [np.hypot(X[:, 0] - x, X[:, 1] - y) < RADIUS for x, y in CENTRES]
+    return np.where(inside[0], 0, np.where(inside[1], 1, -1))
+
+
+def kolmogorov(model, X):
+    """Return the bias in kT."""
+    return -STRENGTH * np.log1p(np.sum(model.gradient(X) ** 2, axis=1) / FLOOR)
+
+
+def simulate(bias, starts, seed, duration=DURATION):
+    """Run walkers under V plus a bias on the grid; return FRAMES frames."""
+    energy = np.minimum(PROBLEM.potential(GRID), 30.0) + bias
+    gradient = np.stack(np.gradient(energy.reshape(CELLS, CELLS), *AXES))
+    steps = round(duration / DT)
+    every, spacing = max(1, steps * 4 // 5 * WALKERS // FRAMES), (HIGH - LOW) / (CELLS - 1)
+    rng = np.random.default_rng(seed)
+    kept = walk(gradient, starts.copy(), LOW, spacing, steps, every, PROBLEM.diffusion, DT, rng)
+    return np.concatenate(kept)[:FRAMES]
+
+
+def weighted(basins, rounds, models):
+    """Return the frames of the sets and of the last rounds, and their weights.
+
+    Frames of walkers without a bias, inside of A or B, are samples of the stationary law restricted to the set.
+    """
+    if not rounds:
+        return basins, np.ones(len(basins))
+    recent = range(max(0, len(rounds) - MEMORY), len(rounds))
+    sides = side_of(basins)
+    parts = [basins[sides == 0], basins[sides == 1], *(rounds[k] for k in recent)]
+    X = np.concatenate(parts)
+    side, window = side_of(X), np.repeat(np.arange(len(parts)), [len(part) for part in parts])
+    energies = [np.where(side == k, 0.0, OUTSIDE) for k in (0, 1)] + [kolmogorov(models[k], X) for k in recent]
+    return X, umbrella_weights(np.column_stack(energies), window, 1.0)
+
+
+def fit(X, weight):
+    """Fit the committor to all frames, in one unknown order."""
+    with warnings.catch_warnings(record=True):
+        warnings.simplefilter("always")
+        return kdmaps.AdaptiveCommittor(diffusion=PROBLEM.diffusion, cv=5, n_features=200, random_state=0).fit(
+            X, side_of(X), sample_weight=weight
+        )
+
+
+def error(q, exact):
+    """Return the root mean square between the sets, over points with an energy of at most 6 kT above the saddle."""
+    counted = (exact > 0.02) & (exact < 0.98) & (PROBLEM.potential(GRID) < 0)
+    return float(np.sqrt(np.mean((q - exact)[counted] ** 2)))
+
+
+def draw(path, basins, rounds, models, found):
+    """Draw the frames of every round over the potential, and level sets of the committor fitted to them."""
+    frames = [basins, *rounds]
+    columns = min(len(frames), 4)
+    lines = -(-len(frames) // columns)
+    figure = Figure(figsize=(3 * columns, 2.9 * lines), layout="constrained")
+    potential = np.minimum(PROBLEM.potential(GRID), 10).reshape(CELLS, CELLS).T
+    for k, ax in enumerate(figure.subplots(lines, columns, squeeze=False).flat):
+        ax.set_axis_off()
+        if k < len(frames):
+            ax.contour(*AXES, potential, levels=np.arange(-22, 10, 4), colors="0.8", linewidths=0.7)
+            ax.scatter(*frames[k].T, s=1, c=models[k].predict(frames[k]), cmap="coolwarm", vmin=0, vmax=1)
+            q = models[k].predict(GRID).reshape(CELLS, CELLS).T
+            ax.contour(*AXES, q, levels=(0.1, 0.5, 0.9), colors="k", linewidths=(0.5, 1, 0.5))
+            name = "start" if k == 0 else f"round {k}"
+            ax.set_title(f"{name}: flux/exact {found[k]['flux']:.3g}", fontsize=8)
+            ax.set(xlim=(-1.6, 1.3), ylim=(-0.6, 2.1))
+    figure.savefig(path, dpi=100)
+
+
+def main():
+    """Run the loop and compare with the exact values."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--out", type=Path, default=Path("basins"))
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--rounds", type=int, default=12, help="maximum number of rounds")
+    options = parser.parse_args()
+    options.out.mkdir(parents=True, exist_ok=True)
+    exact = PROBLEM.committor(*(lambda X, k=k: side_of(X) == k for k in (0, 1)))
+    truth, seconds = exact.function(GRID), time.process_time()
+    starts = np.repeat(np.array(CENTRES), WALKERS // 2, axis=0)
+    basins = simulate(0.0, starts, options.seed, 10.0)
+    rounds, models, found, same = [], [], [], 0
+    while True:
+        path = options.out / f"round_{len(rounds):02}.npz"
+        X, weight = weighted(basins, rounds, models)
+        if not path.exists():
+            fit(X, weight).save(path)
+        models.append(kdmaps.load(path))
+        q = models[-1].predict(GRID)
+        row = {
+            "flux": models[-1].flux_ / exact.flux,
+            "interval": (models[-1].flux_interval_ / exact.flux).tolist(),
+            "error": error(q, truth),
+            "between": models[-1].trust_.between,
+            "ok": models[-1].trust_.ok,
+            "CPU seconds": round(time.process_time() - seconds, 1),
+        }
+        if found:
+            before = models[-2].predict(GRID)
+            changes = {"flux": abs(np.log(row["flux"] / found[-1]["flux"])), "q": error(q, before)}
+            same = same + 1 if all(changes[name] <= limit for name, limit in SETTLED.items()) else 0
+        found.append(row)
+        print(f"round {len(rounds)}: {row}", flush=True)
+        if same == 2 or len(rounds) == options.rounds:
+            break
+        # Walkers start from frames of A, of B, and of the transition state.
+        rng = np.random.default_rng([options.seed, len(rounds)])
+        starts = X[rng.choice(len(X), WALKERS)] if rounds else starts
+        rounds.append(simulate(kolmogorov(models[-1], GRID), starts, options.seed + 1 + len(rounds)))
+    results = {
+        "seed": options.seed,
+        "settled": same == 2,
+        "rounds": found,
+        "versions": {"kdmaps": kdmaps.__version__, "python": platform.python_version()},
+    }
+    (options.out / "results.json").write_text(json.dumps(results, indent=1) + "\n")
+    draw(options.out / "rounds.png", basins, rounds, models, found)
+
+
+if __name__ == "__main__":
+    main()
