@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 import openmm
 from histogram import draw
-from sampling import FRICTION, KT, SETS, Molecule, biased_frames, load, phi_of, shots, side_of, stored
+from sampling import FRICTION, KT, SETS, STEP_PS, Molecule, biased_frames, load, phi_of, shots, side_of, stored
 
 import kdmaps
 from kdmaps.simulation import Distance, Torsion, descriptors, effective_sample_size, jacobians
@@ -87,7 +87,7 @@ def speeds(model, inputs, frame, velocities):
     return velocities.reshape(len(velocities), -1) @ (slope @ J)
 
 
-def long_run(molecule):
+def long_run():
     """Return the rate from A to B in the 100 ns without bias, in 1/ps, and the number of transitions."""
     data = load()
     side = side_of(np.degrees(data["phi"]))
@@ -111,6 +111,43 @@ def compared(fractions, count, q):
     }
 
 
+def all_fits(out, molecule, frames, weight, side):
+    """Return the committors of all sets of columns, and their results as plain data."""
+    models, found = {}, {}
+    for name in TORSIONS:
+        model, seconds = fitted(out, molecule, name, frames, weight, side)
+        models[name] = model
+        found[name] = {
+            "columns": NAMES[name],
+            "flux": model.flux_,
+            "interval": model.flux_interval_.tolist(),
+            "held-out": -model.best_score_,
+            "CPU seconds": seconds,
+            "kernel": f"{model.kernel_!r}, {type(model.basis_).__name__}",
+            "reasons": model.trust_.reasons,
+        }
+        print(found[name], flush=True)
+    return models, found
+
+
+def all_shots(out, molecule, model, inputs, starts, count, seed):
+    """Return for each start the fraction of shots that reach B, the mean of dq/dt of these shots, and mean times in ps.
+
+    In the stationary state, E[dq/dt δ(q - 1/2); B is reached next] is the flux, with or without inertia: paths from B
+    to B cross the surface equally often in both directions.
+    """
+    found = []
+    for i, start in enumerate(starts):
+        path = out / f"shots_{i:02}.npz"
+        one = stored(path, lambda start=start, i=i: shots(molecule, start, count, 1000 * (i + 1) + seed))
+        reached = one["ends"] == 1
+        fraction = reached.sum() / np.count_nonzero(one["ends"] >= 0)
+        flow = np.mean(speeds(model, inputs, start, one["velocities"]) * reached)
+        found.append((fraction, flow, one["steps"].mean() * STEP_PS))
+        print(f"configuration {i + 1} of {len(starts)}: {fraction:.2f} of the shots reach B", flush=True)
+    return np.array(found).T
+
+
 def main():
     """Simulate, fit, shoot and compare."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -124,36 +161,16 @@ def main():
     molecule = Molecule()
     frames, weight = biased_frames(options.out, molecule, nanoseconds, options.seed)
     frames, side = frames.astype(float), side_of(phi_of(molecule, frames))
-    models, found = {}, {}
-    for name in NAMES:
-        models[name], seconds = fitted(options.out, molecule, name, frames, weight, side)
-        model = models[name]
-        found[name] = {
-            "flux": model.flux_,
-            "interval": model.flux_interval_.tolist(),
-            "held-out": -model.best_score_,
-            "CPU seconds": seconds,
-            "kernel": f"{model.kernel_!r}, {type(model.basis_).__name__}",
-            "reasons": model.trust_.reasons,
-        }
-        print(NAMES[name], found[name], flush=True)
-    best = min([name for name in NAMES if name != "plain"], key=lambda name: found[name]["held-out"])
+    models, found = all_fits(options.out, molecule, frames, weight, side)
+    best = min([name for name in found if name != "plain"], key=lambda name: found[name]["held-out"])
     inputs, model = columns(molecule, best), models[best]
     q = model.predict(descriptors(inputs, frames))
     rows = chosen_rows(q, weight, side, count, options.seed)
-    fractions, flow, lengths = [], [], []
-    for i, row in enumerate(rows):
-        path, seed = options.out / f"shots_{best}_{i:02}.npz", 1000 * (i + 1) + options.seed
-        one = stored(path, lambda row=row, seed=seed: shots(molecule, frames[row], options.shots, seed))
-        done = one["ends"] >= 0
-        fractions.append(np.mean(one["ends"][done] == 1))
-        flow.append(np.mean(speeds(model, inputs, frames[row], one["velocities"]) * (one["ends"] == 1)))
-        lengths.append(one["steps"].mean() * 0.002)
-        print(f"configuration {i + 1} of {count}: q {q[row]:.2f}, shots {fractions[-1]:.2f}", flush=True)
-    fractions, flow = np.array(fractions), np.array(flow)
-    density = weight[abs(q - 0.5) < WINDOW].sum() / weight.sum() / (2 * WINDOW)
-    rate = density * flow.mean() / (1 - weight @ q / weight.sum())
-    brute, transitions = long_run(molecule)
+    fractions, flow, lengths = all_shots(
+        options.out, molecule, model, inputs, frames[rows], options.shots, options.seed
+    )
+    density = weight[(abs(q - 0.5) < WINDOW) & (side < 0)].sum() / weight.sum() / (2 * WINDOW)
+    brute, transitions = long_run()
     results = {
         "frames": len(frames),
         "effective": effective_sample_size(weight),
@@ -162,21 +179,18 @@ def main():
         "fits": found,
         "best": best,
         "shots": options.shots,
-        "mean time of a shot (ps)": float(np.mean(lengths)),
+        "mean time of a shot (ps)": float(lengths.mean()),
         "comparison": {
-            name: compared(
-                fractions, options.shots, models[name].predict(descriptors(columns(molecule, name), frames[rows]))
-            )
-            for name in NAMES
+            name: compared(fractions, options.shots, one.predict(descriptors(columns(molecule, name), frames[rows])))
+            for name, one in models.items()
         },
-        "rate from shots (1/ns)": 1000 * rate,
+        "rate from shots (1/ns)": 1000 * density * flow.mean() / (1 - weight @ q / weight.sum()),
         "its relative error": float(flow.std(ddof=1) / np.sqrt(count) / flow.mean()),
         "rate of the diffusion (1/ns)": 1000 * model.rate_,
         "rate of the long run (1/ns)": 1000 * brute,
         "transitions of the long run": transitions,
         "fractions": fractions.tolist(),
         "q": q[rows].tolist(),
-        "rows": rows.tolist(),
         "versions": {"kdmaps": kdmaps.__version__, "openmm": openmm.__version__, "python": platform.python_version()},
     }
     (options.out / "results.json").write_text(json.dumps(results, indent=1) + "\n")

@@ -17,7 +17,7 @@ from molecule import Molecule, load  # noqa: F401
 from kdmaps.simulation import descriptors
 
 TEMPERATURE, FRICTION, TIMESTEP = 400 * unit.kelvin, 1 / unit.picosecond, 0.002 * unit.picosecond
-KT = 8.31446e-3 * 400  # kJ/mol
+STEP_PS, KT = 0.002, 8.31446e-3 * 400  # kJ/mol
 #: Metadynamics that makes the bias: steps between hills, the first hill in kJ/mol, bias factor, width, grid.
 EVERY, HEIGHT, FACTOR, WIDTH, GRID = 250, 1.2, 10.0, 0.35, 60
 #: Steps between frames (1 ps) and frames in a file.

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from kdmaps.diagnostics.evidence import effective_count
-from kdmaps.diagnostics.resampling import Resampling, basic_intervals, independent_blocks
+from kdmaps.diagnostics.resampling import MAX_BLOCKS, Resampling, basic_intervals, independent_blocks
 
 #: With fewer samples between the sets, or fewer that carry the flux, their number decides the result.
 FEW_BETWEEN, FEW_CARRIERS = 20, 20
@@ -18,8 +18,6 @@ BETWEEN = (0.05, 0.95)
 MOST_OPTIMISTIC = 1.5
 #: Largest overshoot of a committor beyond 0 and 1 at a sample. Behind A and B, clipping makes it harmless.
 OVERSHOOT = 0.25
-#: Most blocks of a bootstrap. A block costs three numbers, and the width of intervals varies by 1/√(2B).
-MAX_BLOCKS = 1000
 #: Kuiper's distance from the uniform distribution, in units of 1/√n, that 99.9 % of samples do not exceed, and a
 #: distance that is no cause for concern.
 KUIPER, UNEVEN = 2.3, 0.1

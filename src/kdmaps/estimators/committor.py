@@ -385,17 +385,5 @@ class AdaptiveCommittor(NotebookDisplay, BaseEstimator):
 
 def load_committor(path: PathLike) -> AdaptiveCommittor:
     """Read a committor that `save` wrote; `candidates_` is empty."""
-    stored = read_committor(path)
-    fitted = CommittorFit(
-        basis=stored.basis,
-        coefficients=stored.function["coefficients"],
-        offset=stored.function["offset"],
-        quantities=stored.function["quantities"],
-        intervals=stored.function["intervals"],
-        tangents=stored.tangents,
-        support=stored.support,
-        trust=stored.trust,
-        **stored.numbers,
-        candidates=[],
-    )
-    return AdaptiveCommittor(**stored.parameters)._publish(Columns(stored.n_features, stored.names), fitted)
+    parameters, columns, fitted = read_committor(path)
+    return AdaptiveCommittor(**parameters)._publish(columns, fitted)

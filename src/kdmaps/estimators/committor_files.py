@@ -5,15 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from kdmaps.bases import Basis
 from kdmaps.data.distances import Support
 from kdmaps.diagnostics.committor import CommittorTrust
 from kdmaps.estimators.archive import read_archive, write_archive
+from kdmaps.estimators.committor_fit import CommittorFit
 from kdmaps.estimators.model_files import (
     FORMAT,
     FORMAT_VERSION,
@@ -32,7 +32,7 @@ from kdmaps.estimators.model_files import (
     library_versions,
     read_basis,
 )
-from kdmaps.forms.tangent import TangentSpaces
+from kdmaps.estimators.transformer import Columns
 from kdmaps.utils.types import PathLike
 
 #: The class that a file names.
@@ -41,21 +41,7 @@ COMMITTOR = "AdaptiveCommittor"
 FUNCTION = {"coefficients": "pk", "offset": "k", "quantities": "t", "intervals": "te"}
 
 
-class StoredCommittor(NamedTuple):
-    """The content of a file: parameters and columns of an estimator, and its fit."""
-
-    parameters: dict[str, Any]
-    n_features: int
-    names: np.ndarray | None
-    basis: Basis
-    function: dict[str, np.ndarray]  # FUNCTION
-    tangents: TangentSpaces | None
-    support: Support
-    trust: CommittorTrust
-    numbers: dict[str, Any]  # score and regularization
-
-
-def write_committor(estimator: Any, fitted: Any, file: BinaryIO, inputs: Sequence[str] | None = None) -> None:
+def write_committor(estimator: Any, fitted: CommittorFit, file: BinaryIO, inputs: Sequence[str] | None = None) -> None:
     """Write a fitted committor to an open binary file; `inputs` as in `write_model`."""
     check_is_fitted(estimator)
     arrays: dict[str, np.ndarray] = {}
@@ -87,8 +73,11 @@ def write_committor(estimator: Any, fitted: Any, file: BinaryIO, inputs: Sequenc
     write_archive(file, arrays)
 
 
-def read_committor(path: PathLike) -> StoredCommittor:
-    """Read a file that `write_committor` wrote; a damaged or foreign file raises a ValueError."""
+def read_committor(path: PathLike) -> tuple[dict[str, Any], Columns, CommittorFit]:
+    """Read parameters, columns and fit from a file of `write_committor`; a damaged or foreign file raises a ValueError.
+
+    The fit has no candidates.
+    """
     arrays = read_archive(path)
     with _naming(path):
         header = _read_header(arrays)
@@ -96,8 +85,14 @@ def read_committor(path: PathLike) -> StoredCommittor:
         function = _take(arrays, "function", FUNCTION, sizes, ("intervals",))
         if function["coefficients"].shape[1] != 1 or function["intervals"].shape != (3, 2):
             raise ValueError("its arrays are not the arrays of a committor.")
-        support = Support(**_take(arrays, "support", SUPPORT, sizes, UNKNOWN))
         given = "tangents.samples" in arrays
-        tangents = _tangents(_take(arrays, "tangents", TANGENTS, sizes), sizes) if given else None
-        trust, numbers = CommittorTrust(**header["trust"]), dict(header["numbers"])
-        return StoredCommittor(parameters, sizes["d"], names, basis, function, tangents, support, trust, numbers)
+        fitted = CommittorFit(
+            basis=basis,
+            tangents=_tangents(_take(arrays, "tangents", TANGENTS, sizes), sizes) if given else None,
+            support=Support(**_take(arrays, "support", SUPPORT, sizes, UNKNOWN)),
+            trust=CommittorTrust(**header["trust"]),
+            candidates=[],
+            **function,
+            **header["numbers"],
+        )
+        return parameters, Columns(sizes["d"], names), fitted
