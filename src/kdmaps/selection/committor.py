@@ -328,7 +328,8 @@ class CommittorSearch:
             best = new
         if best.recipe.origin is not None:
             add(_others(best.recipe, basis))
-            best = min((one for one in evaluated if one.recipe.origin is best.recipe.origin), key=lambda one: one.score)
+            new = min((one for one in evaluated if one.recipe.origin is best.recipe.origin), key=lambda one: one.score)
+            best = new if self.is_better(new, best) else best
         return self._smoothest(best, evaluated), evaluated
 
     def _smoothest(self, best: Evaluated, evaluated: Sequence[Evaluated]) -> Evaluated:
