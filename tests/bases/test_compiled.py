@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from kdmaps.bases import _fourier as waves_module
 from kdmaps.bases._fourier import LARGE_ARGUMENT, cos_sin
 from kdmaps.bases.compiled import add_waves
-from kdmaps.utils.blas import add_gram, mirror
+from kdmaps.utils.blas import add_gram, add_product, mirror
 
 TWO_UNITS = 2 * 2.0**-52  # in the last place of 1
 
@@ -67,6 +67,9 @@ class TestGram:
         # Sums of 2n products of order 1: rounding of at most about 2n·1e-16.
         assert_allclose(np.tril(out), np.tril(expected), rtol=0, atol=1e-12)
         assert_array_equal(np.triu(out, 1), np.triu(start, 1))
+        product = start.copy()
+        add_product(product, A, B[3:])
+        assert_allclose(product, start + A.T @ B[3:], rtol=0, atol=1e-12)
 
     @pytest.mark.parametrize("dtype", [np.float64, np.float32])
     @pytest.mark.parametrize("block", [1, 7, 40, 100])

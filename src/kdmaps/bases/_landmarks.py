@@ -15,7 +15,7 @@ from sklearn.utils import check_random_state
 
 from kdmaps.bases._base import MIN_ROWS, Basis, Sums, TensorRows, square_root, times
 from kdmaps.kernels import Kernel
-from kdmaps.utils.blas import add_gram, mirror
+from kdmaps.utils.blas import add_gram, add_product, mirror
 from kdmaps.utils.types import RandomStateLike
 from kdmaps.utils.validation import as_numbers
 
@@ -120,7 +120,8 @@ class LandmarkBasis(Basis):
             self._step_coordinates(state, X, root_weight, tensor, constant)
 
     def _add_values(self, state: _State, values: np.ndarray, root_weight: np.ndarray) -> None:
-        values *= root_weight[:, None]
+        if np.any(root_weight != 1):
+            values *= root_weight[:, None]
         add_gram(state.gram, values)
         state.total += root_weight @ values
 
@@ -148,11 +149,12 @@ class LandmarkBasis(Basis):
             slopes = values
         else:
             root = root_weight if tensor.scalar is None else root_weight * np.sqrt(tensor.scalar)
-            slopes = slope * (2 * root)[:, None]
+            slope *= (2 * root)[:, None]
+            slopes = slope
             add_gram(state.slopes, slopes)  # type: ignore[arg-type]
         weighted = s if stretched is None else _squared_distances(_scaled(y, metric), stretched)
         weighted *= slopes  # `finish` multiplies by a metric that is a number
-        state.cross += weighted.T @ slopes
+        add_product(state.cross, weighted, slopes)
 
     @cached_property
     def _zeta(self) -> np.ndarray:
@@ -240,9 +242,8 @@ def _scaled(A: np.ndarray, B: np.ndarray) -> np.ndarray:
 
 def _squared_distances(A: np.ndarray, B: np.ndarray) -> np.ndarray:
     """Return |A_i - B_m|² from one product; rounding is relative to |A_i|² + |B_m|², so both should be centred."""
-    s = A @ (-2 * B.T)
-    s += np.einsum("ij,ij->i", A, A)[:, None]
-    s += np.einsum("ij,ij->i", B, B)
+    left = np.column_stack([A, np.einsum("ij,ij->i", A, A), np.ones(len(A))])
+    s = left @ np.vstack([-2 * B.T, np.ones(len(B)), np.einsum("ij,ij->i", B, B)])
     return np.maximum(s, 0, out=s)
 
 

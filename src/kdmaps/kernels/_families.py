@@ -253,9 +253,10 @@ def _bessel_profile(nu: float, t: Any, xp: Any) -> Any:
 
 def _bessel_polynomial(n: int, t: Any) -> Any:
     """Evaluate θ_n(t)."""
-    polynomial: Any = 1.0
-    for k in range(1, n + 1):
-        polynomial = polynomial * t + factorial(n + k) / (factorial(n - k) * factorial(k) * 2**k)
+    coefficients = [factorial(n + k) / (factorial(n - k) * factorial(k) * 2**k) for k in range(1, n + 1)]
+    polynomial: Any = t + coefficients[0] if coefficients else 1.0
+    for coefficient in coefficients[1:]:
+        polynomial = polynomial * t + coefficient
     return polynomial
 
 

@@ -31,9 +31,10 @@ def _routine(address: int, n_arguments: int) -> Any:
 
 #: Addresses, for compiled code.
 SYRK = {np.dtype(np.float64): _pointer(cython_blas, "dsyrk"), np.dtype(np.float32): _pointer(cython_blas, "ssyrk")}
+_DGEMM = _routine(_pointer(cython_blas, "dgemm"), 13)
 _DSYRK, _DPOTRF = _routine(SYRK[np.dtype(np.float64)], 10), _routine(_pointer(cython_lapack, "dpotrf"), 5)
 _DPOTRS = _routine(_pointer(cython_lapack, "dpotrs"), 8)
-_UPPER, _LOWER, _PLAIN = b"U", b"L", b"N"
+_UPPER, _LOWER, _PLAIN, _TRANSPOSED = b"U", b"L", b"N", b"T"
 _ONE = ctypes.c_double(1.0)
 
 
@@ -43,6 +44,14 @@ def add_gram(out: np.ndarray, A: np.ndarray) -> None:
     # Row-major A is column-major Aᵀ, not transposed, and row-major lower is column-major upper.
     _DSYRK(_UPPER, _PLAIN, columns, rows, ctypes.byref(_ONE), A.ctypes.data, columns, ctypes.byref(_ONE),
            out.ctypes.data, columns)  # fmt: skip
+
+
+def add_product(out: np.ndarray, A: np.ndarray, B: np.ndarray) -> None:
+    """Add AᵀB to `out`, for A and B of the same shape."""
+    rows, columns = (ctypes.byref(ctypes.c_int(size)) for size in A.shape)
+    # In column-major order, `out` is outᵀ = BᵀA with B not transposed.
+    _DGEMM(_PLAIN, _TRANSPOSED, columns, columns, rows, ctypes.byref(_ONE), B.ctypes.data, columns, A.ctypes.data,
+           columns, ctypes.byref(_ONE), out.ctypes.data, columns)  # fmt: skip
 
 
 def mirror(lower: np.ndarray) -> np.ndarray:
