@@ -98,13 +98,13 @@ sphinx_gallery_conf = {
 }
 #: Part of a figure that is the thumbnail of a script: its number, left and right end, as fractions of the width.
 THUMBNAILS = {
-    "plot_brain": (1, 0, 0.49),
-    "plot_digits": (1, 0, 0.47),
+    "plot_brain": (1, 0, 0.505),
+    "plot_digits": (1, 0, 0.475),
     "plot_elnino": (1, 0, 0.63),
     "plot_pictures": (10, 0, 1),
-    "plot_stocks": (1, 0, 0.31),
+    "plot_stocks": (1, 0, 0.325),
     "plot_sunspots": (1, 0, 0.33),
-    "plot_swiss_roll": (2, 0.66, 1),
+    "plot_swiss_roll": (2, 0.68, 1),
 }
 
 

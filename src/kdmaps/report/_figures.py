@@ -112,7 +112,8 @@ def mode_figure(k: int, values: np.ndarray, coordinates: dict[str, np.ndarray], 
     unit = "" if summary.unit is None else f" {summary.unit}"
 
     def draw(ax: Any) -> None:
-        title = f"mode {k + 1}: {summary.timescales[k]:.3g}{unit}"
+        time = summary.timescales[k]
+        title = f"mode {k + 1}: {time:.3g}{unit}" if time > 0 else f"mode {k + 1}: shorter than the lag"
         plotting.plot_modes(values[:, None], points, axes=[ax], titles=[title])
         ax.set_xlabel(names[0])
         if len(names) > 1:

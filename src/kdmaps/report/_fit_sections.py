@@ -87,7 +87,7 @@ def times(subject: Subject) -> Section:
     found = subject.independence
     if found is not None:
         beside.append(Figure(figures.independence_figure(found), describe_independence(found)))
-    verdict = f"Slowest: {summary.slowest}; gap after mode {len(summary.timescales)}: {summary.gap:.3g}."
+    verdict = f"Slowest: {summary.slowest}; the next mode is faster by a factor of {summary.gap:.3g}."
     table = Table("time scales", summary.columns, summary.rows)
     return Section("times", "Time scales", verdict, [table, Beside(beside)])
 

@@ -166,6 +166,6 @@ def _facts(subject: Subject) -> list[tuple[str, str]]:
         ),
         *([] if summary.lag is None else [("lag", summary.lag_time)]),
         ("longest time scale", summary.slowest),
-        (f"gap after mode {len(summary.timescales)}", f"{summary.gap:.4g}"),
+        ("next mode faster by a factor of", f"{summary.gap:.4g}"),
         *([] if summary.search is None else [("agreement of the folds", f"{summary.search.fold_agreement:.3f}")]),
     ]
