@@ -356,7 +356,14 @@ def _find(estimator: Any, samples: Samples, resamples: int, seed: int, independe
 
 def _show(estimator: Any, samples: Samples, findings: _Findings, unit: str | None, details: bool) -> None:
     """Print the verdict, the time scales and a few lines; with details, how lag and kernel were chosen."""
-    from kdmaps.report.text import STATE_SAMPLES, count_states, find_states, implied_table, lag_sentences
+    from kdmaps.report.text import (
+        STATE_SAMPLES,
+        count_states,
+        find_states,
+        implied_sentence,
+        implied_table,
+        lag_sentences,
+    )
     from kdmaps.summary import describe_independence, list_relevant, summarise
 
     summary = summarise(estimator, unit=unit, uncertainty=findings.uncertainty, tests=findings.tests)
@@ -374,7 +381,7 @@ def _show(estimator: Any, samples: Samples, findings: _Findings, unit: str | Non
     if details:
         if findings.tests is not None:
             print_table(*implied_table(findings.tests, unit))
-            _say_held_out(estimator)
+            say(f"  {implied_sentence(estimator)}")
         for sentence in (*of_lag, f"Chosen: {summary.chosen}", *summary.reasons):
             if sentence not in findings.of_modes:  # printed as a warning below
                 say(f"  {sentence}")
@@ -388,14 +395,6 @@ def _show(estimator: Any, samples: Samples, findings: _Findings, unit: str | Non
         say(describe_independence(findings.independence))
     for warning in findings.of_modes:
         print_warning(warning)
-
-
-def _say_held_out(estimator: Any) -> None:
-    """Print which time scales of the fit are held-out, unlike implied time scales."""
-    trust = estimator.trust_
-    if trust is not None and trust.corrected is not None:
-        named = ", ".join(str(k + 1) for k, error in enumerate(trust.corrected) if error > 0)
-        say(f"  The time scale of mode(s) {named} above is held-out; implied time scales are from all frames.")
 
 
 def _by_residue(drawn: dict[str, np.ndarray], modes: np.ndarray) -> dict[str, np.ndarray]:

@@ -15,7 +15,15 @@ from kdmaps.report._points import MAX_COLUMNS, explorer
 from kdmaps.report._program import fingerprint, program, show_argument
 from kdmaps.report._subject import ENERGY_SAMPLES, MODE_SAMPLES, Subject
 from kdmaps.report.sections import Beside, Code, Explorer, Figure, Heading, Items, Section, Table, Text
-from kdmaps.report.text import count_states, implied_table, lag_sentences, passage_table, state_sentences, state_table
+from kdmaps.report.text import (
+    count_states,
+    implied_sentence,
+    implied_table,
+    lag_sentences,
+    passage_table,
+    state_sentences,
+    state_table,
+)
 from kdmaps.summary import describe_independence, list_relevant
 from kdmaps.utils.warn import muted
 
@@ -137,11 +145,7 @@ def trajectory(subject: Subject) -> Section | None:
     if tests is not None:
         blocks += [
             Table("implied time scales", *implied_table(tests, summary.unit)),
-            Text(
-                "At the lag of the model, these differ slightly from the time scales of the fitted modes above: for "
-                "every lag, the slowest combinations of the leading functions of the fit are computed again, without "
-                "regularization. They are usually longer."
-            ),
+            Text(implied_sentence(subject.model)),
         ]
     drawn = [Figure(picture, caption) for picture, caption in figures.lag_figures(summary, tests)]
     return Section("dynamics", "Trajectory", f"Lag: {summary.lag_time}.", [*blocks, Beside(drawn)])

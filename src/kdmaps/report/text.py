@@ -50,6 +50,18 @@ def implied_table(tests: Validation, unit: str | None = None) -> tuple[list[str]
     return titles, rows
 
 
+def implied_sentence(model: Any) -> str:
+    """Explain why implied time scales at the lag of a model differ from its time scales."""
+    trust = model.trust_
+    held_out = [] if trust is None or trust.corrected is None else np.flatnonzero(trust.corrected > 0)
+    named = ", ".join(str(k + 1) for k in held_out)
+    of_modes = f", and the time scale of mode(s) {named} above is estimated from held-out frames" if named else ""
+    return (
+        "At the lag of the model, implied time scales are usually longer than the time scales of the modes above: they "
+        f"are computed again from all frames, without regularization{of_modes}."
+    )
+
+
 def find_states(model: Any, modes: np.ndarray, weight: np.ndarray | None) -> CoarseStates | None:
     """Return the states of these samples; None if there are none, or if the model is out of equilibrium."""
     if model.right_modes_ is not None:
