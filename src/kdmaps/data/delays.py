@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kdmaps.data.correlation import trajectories_of
+from kdmaps.data.inputs import split_at_gaps
 from kdmaps.utils.validation import as_numbers, check_positive_integer
 
 
@@ -19,7 +20,7 @@ def delays(X: Any, n: int, *, step: int = 1, groups: ArrayLike | None = None) ->
     Parameters
     ----------
     X : array-like of shape (n_frames,) or (n_frames, d), or list of NumPy arrays
-        Frames at equal time steps. Rows with NaN are gaps, across which nothing is joined.
+        Frames at equal time steps. Rows with NaN or infinity are gaps, across which nothing is joined.
     n : int
         Number of frames in a point.
     step : int, default=1
@@ -53,17 +54,10 @@ def delays(X: Any, n: int, *, step: int = 1, groups: ArrayLike | None = None) ->
     if groups is not None:
         arrays = [arrays[0][rows] for rows in trajectories_of(groups, len(arrays[0]))]
     reach = (n - 1) * step
-    stretches = [piece for part in arrays for piece in _without_gaps(part)]
+    stretches = split_at_gaps(arrays)
     long = [piece for piece in stretches if len(piece) > reach]
     if not long:
         longest = max(map(len, stretches), default=0)
         raise ValueError(f"n={n} frames {step} apart need {reach + 1} frames without a gap, but X has {longest}.")
     joined = [np.hstack([piece[reach - k * step : len(piece) - k * step] for k in range(n)]) for piece in long]
     return joined if several or groups is not None or len(stretches) > 1 else joined[0]
-
-
-def _without_gaps(frames: np.ndarray) -> list[np.ndarray]:
-    """Cut frames at rows with NaN."""
-    gap = np.isnan(frames).any(axis=1)
-    pieces = np.split(frames, np.flatnonzero(gap[1:] != gap[:-1]) + 1) if len(frames) else []
-    return [piece for piece in pieces if len(piece) and not np.isnan(piece).any()]

@@ -188,20 +188,23 @@ class Table:
         raise ValueError(f"Column {item!r} does not exist. {self.describe_columns()}")
 
 
-def join(tables: Sequence[Table], paths: Sequence[object]) -> Table:
-    """Join the rows of files with the same columns, read one after the other."""
+def _check_same_columns(tables: Sequence[Table], paths: Sequence[object]) -> None:
+    """Raise a ValueError unless all tables have the columns of the first, in any order."""
     first = tables[0]
     for table, path in zip(tables, paths, strict=True):
         if (table.names is None) != (first.names is None) or table.width != first.width:
-            raise ValueError(
-                f"{path} has {table._shape()}, but {paths[0]} has {first._shape()}; joined files must have the same "
-                "columns."
-            )
-        if differing := set(table.names or ()) ^ set(first.names or ()):
-            raise ValueError(
-                f"{path} and {paths[0]} differ in columns: {', '.join(sorted(differing))}; joined files must have the "
-                "same columns."
-            )
+            differ = f"{path} has {table._shape()}, but {paths[0]} has {first._shape()}"
+        elif differing := set(table.names or ()) ^ set(first.names or ()):
+            differ = f"{path} and {paths[0]} differ in columns: {', '.join(sorted(differing))}"
+        else:
+            continue
+        raise ValueError(f"{differ}; joined files must have the same columns.")
+
+
+def join(tables: Sequence[Table], paths: Sequence[object]) -> Table:
+    """Join the rows of files with the same columns, read one after the other."""
+    _check_same_columns(tables, paths)
+    first = tables[0]
     lengths: list[int] = []
 
     def counted(start: Callable[[Table], Blocks]) -> Blocks:

@@ -131,7 +131,8 @@ def _residuals(predictors: np.ndarray, modes: np.ndarray, weight: np.ndarray) ->
     """Return the smallest leave-one-out error over the widths, for each of the modes, of mean 0 and variance 1."""
     n = len(modes)
     errors = np.zeros((len(WIDTHS), modes.shape[1]))
-    median = _median_distance(predictors)
+    some = predictors[:: -(-n // 500)]
+    median = np.median(cdist(some, some)[np.triu_indices(len(some), 1)])
     for part in slices(n, max(1, BLOCK_NUMBERS // n)):
         squares = cdist(predictors[part], predictors, "sqeuclidean")
         squares[np.arange(len(squares)), np.arange(n)[part]] = np.inf
@@ -141,11 +142,6 @@ def _residuals(predictors: np.ndarray, modes: np.ndarray, weight: np.ndarray) ->
             predicted = _local_linear(kernel, predictors, modes, predictors[part], SHRINKAGE * (width * median) ** 2)
             errors[number] += weight[part] @ (modes[part] - predicted) ** 2
     return np.sqrt(errors.min(axis=0))
-
-
-def _median_distance(points: np.ndarray) -> float:
-    some = points[:: -(-len(points) // 500)]
-    return float(np.median(cdist(some, some)[np.triu_indices(len(some), 1)]))
 
 
 def _local_linear(

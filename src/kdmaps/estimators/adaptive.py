@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -181,25 +181,7 @@ class AdaptiveDiffusionMap(SearchedModes):
         self.progress = progress
         self.search = search
 
-    def fit(
-        self, X: SamplesLike, y: Any = None, sample_weight: ArrayLike | None = None, groups: ArrayLike | None = None
-    ) -> Self:
-        """Choose the kernel and fit the modes.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, d), list of such arrays, path, stream of chunks
-            Anything that `kdmaps.data.as_source` takes. A list of arrays is several trajectories.
-        y : ignored
-        sample_weight : array-like of shape (n_samples,), optional
-            Non-negative; biased samples are reweighted to the stationary law.
-        groups : array-like of shape (n_samples,), optional
-            The trajectory of each sample, for example: folds keep groups together.
-
-        Returns
-        -------
-        self
-        """
+    def _fit(self, X: SamplesLike, sample_weight: ArrayLike | None, groups: ArrayLike | None) -> list[Warning]:
         settings = self._search_settings()
         goal = "heldout" if isinstance(self.refine, bool) else self.refine
         make_objective(goal, self.n_components)  # an invalid objective is reported before the search

@@ -176,35 +176,13 @@ class KernelDiffusionMap(ModeTransformer):
         self.memory_limit = memory_limit
         self.random_state = random_state
 
-    def fit(
-        self, X: SamplesLike, y: Any = None, sample_weight: ArrayLike | None = None, groups: ArrayLike | None = None
-    ) -> Self:
-        """Find the modes of the samples X.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, d), path, stream of chunks
-            Anything that `kdmaps.data.as_source` takes. Data that are not in memory are read in chunks: once for the
-            10,000 random samples that set the median bandwidth, the landmarks and the origin, once for the sums.
-        y : ignored
-        sample_weight : array-like of shape (n_samples,), optional
-            Non-negative; samples of another law are reweighted to π by π/law. With a lag, a pair has the weight of its
-            first frame, which is correct for runs that start out of equilibrium, but not for runs under a bias.
-        groups : array-like of shape (n_samples,), optional
-            For a `cv` that needs them.
-
-        Returns
-        -------
-        self
-        """
+    def _fit(self, X: SamplesLike, sample_weight: ArrayLike | None, groups: ArrayLike | None) -> list[Warning]:
         spec = self._spec()
         X, groups, _ = join_trajectories(X, groups, sample_weight)
         source, columns = read_samples(self, X)
         fitted = fit_modes(source, spec, checked_weight(sample_weight, source), groups)
         self._publish(columns, fitted.without_folds())
-        for warning in fitted.warnings():
-            warn(warning)
-        return self
+        return fitted.warnings()
 
     def partial_fit(
         self,

@@ -11,7 +11,7 @@ import json
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
@@ -66,21 +66,11 @@ DIRECTED_MOMENTS, RIGHT_MODES = {"flow": "pp", "change": "p"}, {"coefficients": 
 TANGENTS = {"samples": "md", "dimension": "", "n_neighbors": "", "floor": ""}
 #: Missing in older files: the mode after the last one, the evidence for each mode, the range of the samples.
 FOLLOWING = {"next_quotient": "", "next_coefficients": "p", "gap_error": ""}
-EVIDENCE = {
-    "energy_samples": "r",
-    "variance_samples": "r",
-    "transition_samples": "r",
-    "independent_samples": "r",
-    "errors": "r",
-    "heaviest": "r",
-    "heaviest_shares": "r",
-    "mismatch": "r",
-    "gap_error": "",
-}
+EVIDENCE = {field.name: "" if field.name == "gap_error" else "r" for field in fields(Evidence)}
 #: Missing for pairs of frames; and the distance between samples, if its square overflows.
 UNKNOWN = ("transition_samples", "mismatch", "gap_error", "radius")
 TRUST = {"held_out": "r", "candidates": "cr", "features": "fr", "corrected": "r", "training": "r"}
-EQUILIBRIUM = {"asymmetry": "r", "drift": "r"}
+EQUILIBRIUM = dict.fromkeys(Equilibrium._fields, "r")
 SUPPORT = {"samples": "sd", "low": "d", "high": "d", "radius": ""}
 
 
@@ -124,7 +114,8 @@ def write_model(estimator: Any, file: BinaryIO, unit: str | None = None, inputs:
     arrays: dict[str, np.ndarray] = {}
     stored = _kernel_data("basis.kernel", kernel, arrays)
     _read_kernel(stored, arrays)  # a kernel class of the user could not be read back
-    version = (FORMAT_VERSION if arrays else 3) if _has_metric(kernel) else 2
+    metric = any(isinstance(part, Metric) for _, part in kernel.components())
+    version = (FORMAT_VERSION if arrays else 3) if metric else 2
     parameters = {
         key: _encode(key, value, arrays) for key, value in (estimator.get_params(deep=False) | of_fit).items()
     }
@@ -198,10 +189,6 @@ def _arrays_of(fitted: Fit) -> dict[str, np.ndarray]:
         _put(arrays, "directed", fitted.moments, DIRECTED_MOMENTS)
         _put(arrays, "right", fitted.right_modes, RIGHT_MODES)
     return arrays
-
-
-def _has_metric(kernel: Kernel) -> bool:
-    return any(isinstance(part, Metric) for _, part in kernel.components())
 
 
 def library_versions() -> dict[str, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
@@ -45,7 +45,6 @@ from kdmaps.spectrum.checks import agreement_check
 from kdmaps.utils.progress import reporting, stage
 from kdmaps.utils.types import PathLike, RandomStateLike, SamplesLike
 from kdmaps.utils.validation import checked_weight
-from kdmaps.utils.warn import warn
 
 #: Refines the choice of a search; returns None, or the refinement and the search with the sums of the refined kernel.
 Refine = Callable[[Search], tuple[Refinement, Search] | None]
@@ -183,8 +182,8 @@ class SearchedModes(ModeTransformer):
         sample_weight: ArrayLike | None,
         groups: ArrayLike | None,
         refine: Refine | None = None,
-    ) -> Self:
-        """Run the search and publish its results."""
+    ) -> list[Warning]:
+        """Run the search and publish its results; return reasons not to trust them."""
         plan.check()
         X, groups, _ = join_trajectories(X, groups, sample_weight)
         with reporting(plan.progress):
@@ -192,9 +191,7 @@ class SearchedModes(ModeTransformer):
             found = search_modes(source, plan, checked_weight(sample_weight, source), groups, refine)
         found.model._publish(columns, found.fit)
         self._publish(columns, found.fit, **found.attributes())
-        for warning in found.warnings():
-            warn(warning)
-        return self
+        return found.warnings()
 
 
 class KernelSearchCV(SearchedModes):
@@ -400,25 +397,7 @@ class KernelSearchCV(SearchedModes):
         self.checkpoint = checkpoint
         self.progress = progress
 
-    def fit(
-        self, X: SamplesLike, y: Any = None, sample_weight: ArrayLike | None = None, groups: ArrayLike | None = None
-    ) -> Self:
-        """Try all candidates and fit the best one on all samples.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, d), list of such arrays, path, stream of chunks
-            Anything that `kdmaps.data.as_source` takes. A list of arrays is several trajectories, which are the groups
-            of the folds. Data that are not in memory are searched on a subsample, Dask data by their workers.
-        y : ignored
-        sample_weight : array-like of shape (n_samples,), optional
-        groups : array-like of shape (n_samples,), optional
-            The trajectory of each sample, for example: folds keep groups together.
-
-        Returns
-        -------
-        self
-        """
+    def _fit(self, X: SamplesLike, sample_weight: ArrayLike | None, groups: ArrayLike | None) -> list[Warning]:
         return self._fit_plan(self._plan(), X, sample_weight, groups)
 
     def _plan(self) -> SearchPlan:

@@ -127,6 +127,37 @@ class ModeTransformer(ArrayTransformer, auto_wrap_output_keys=None):  # type: ig
     wrapped, accepts lists of arrays, too.
     """
 
+    def fit(
+        self, X: SamplesLike, y: Any = None, sample_weight: ArrayLike | None = None, groups: ArrayLike | None = None
+    ) -> Self:
+        """Find the modes of the samples X, after the kernel has been chosen or learned.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, d), list of such arrays, path, stream of chunks
+            Anything that `kdmaps.data.as_source` takes (an array for `VariationalKernelMap`). A list of arrays is
+            several trajectories. Data that are not in memory are read in chunks: once for the 10,000 random samples
+            that set the median bandwidth, the landmarks and the origin, once for the sums. A search uses a subsample of
+            them, or the workers of Dask data.
+        y : ignored
+        sample_weight : array-like of shape (n_samples,), optional
+            Non-negative; samples of another law are reweighted to π by π/law. With a lag, a pair has the weight of its
+            first frame, which is correct for runs that start out of equilibrium, but not for runs under a bias.
+        groups : array-like of shape (n_samples,), optional
+            The trajectory of each sample, for example: folds keep groups together.
+
+        Returns
+        -------
+        self
+        """
+        for warning in self._fit(X, sample_weight, groups):
+            warn(warning)
+        return self
+
+    def _fit(self, X: SamplesLike, sample_weight: ArrayLike | None, groups: ArrayLike | None) -> list[Warning]:
+        """Fit and publish the modes; return reasons not to trust them."""
+        raise NotImplementedError
+
     def transform(self, X: SamplesLike, *, time: float = 0.0, end: str = "first", out: PathLike | None = None) -> Any:
         """Evaluate the modes at new points.
 

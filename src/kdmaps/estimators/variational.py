@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -30,7 +30,6 @@ from kdmaps.selection.folds import Folds, make_folds, make_splits
 from kdmaps.selection.plan import FitSpec
 from kdmaps.utils.types import RandomStateLike, SamplesLike
 from kdmaps.utils.validation import check_count, check_positive_number, check_samples, checked_weight, seed_of
-from kdmaps.utils.warn import warn
 
 #: Number of basis functions, as in the paper's experiments.
 N_FEATURES = {"landmarks": 60, "fourier": 300}
@@ -206,23 +205,7 @@ class VariationalKernelMap(ModeTransformer):
         self.random_state = random_state
         self.progress = progress
 
-    def fit(
-        self, X: SamplesLike, y: Any = None, sample_weight: ArrayLike | None = None, groups: ArrayLike | None = None
-    ) -> Self:
-        """Learn the kernel and fit the modes.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, d)
-        y : ignored
-        sample_weight : array-like of shape (n_samples,), optional
-        groups : array-like of shape (n_samples,), optional
-            For a `cv` that needs them.
-
-        Returns
-        -------
-        self
-        """
+    def _fit(self, X: SamplesLike, sample_weight: ArrayLike | None, groups: ArrayLike | None) -> list[Warning]:
         spec = self._basis_spec()
         fit = FitSpec(self.n_components, self.center, self.diffusion, self.rates, self.cv)
         self._check_parameters(spec, fit)
@@ -245,9 +228,7 @@ class VariationalKernelMap(ModeTransformer):
             history_=history,
             best_loss_=float(history["best_loss"][-1]),
         )
-        for warning in fitted.warnings():
-            warn(warning)
-        return self
+        return fitted.warnings()
 
     def _model(self, basis: Basis, regularization: float) -> KernelDiffusionMap:
         """Return a `KernelDiffusionMap` with the learned kernel."""

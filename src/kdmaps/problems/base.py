@@ -32,25 +32,13 @@ class Problem(ABC):
     on a manifold. Mode k = 1, 2, … solves -G φ_k = rate_k φ_k, in ascending order of rate and with multiplicity; the
     constant (rate 0) is not counted. Rates are proportional to D, and estimators with ``diffusion=problem.diffusion``
     estimate them from samples; most problems have D = 1, the default of estimators.
-
-    Attributes
-    ----------
-    name : str
-        Name under which the problem is registered.
-    dim : int
-        Number of coordinates of a point.
-    n_modes : int
-        Number of modes computed in the benchmarks.
-    diffusion : float
-        The diffusion constant D.
     """
 
-    name: str = "problem"
-    dim: int
-    n_modes: int = 4
-    diffusion: float = 1.0
-    # Relative difference of rates within a degenerate cluster.
-    cluster_tolerance: float = 1e-9
+    name: str = "problem"  #: Name under which the problem is registered.
+    dim: int  #: Number of coordinates of a point.
+    n_modes: int = 4  #: Number of modes computed in the benchmarks.
+    diffusion: float = 1.0  #: The diffusion constant D.
+    cluster_tolerance: float = 1e-9  #: Relative difference of rates within a degenerate cluster.
 
     def sample(self, n_samples: int, random_state: RandomState = None) -> Array:
         """Draw independent points from the stationary law; shape (n_samples, dim).

@@ -20,37 +20,18 @@ from kdmaps.utils.threads import check_cancelled, map_ordered
 
 @dataclass(frozen=True)
 class FoldFit:
-    """Modes V fitted on the training samples of a fold, and the operators of its test samples.
+    """Modes V fitted on the training samples of a fold, and the operators of its test samples."""
 
-    Attributes
-    ----------
-    coefficients : ndarray of shape (p, r)
-        V, with unit variance on the training samples.
-    eigenvalues : ndarray of shape (r,)
-        μ on the training samples.
-    regularization : float
-        λ.
-    test_weight : float
-        Total weight of the test samples.
-    test_covariance, test_energy, test_ridge : ndarray of shape (r, r)
-        VᵀΣV, VᵀLV (test samples) and VᵀRV.
-    train_energy : ndarray of shape (r, r)
-        VᵀLV (training samples); there VᵀΣV = 1.
-    test_path : callable
-        Returns the eigenproblem of the test samples themselves, a `RegularizationPath`.
-    test_shift : ndarray of shape (r,), or 0 after screening
-        Means of the modes over the test samples minus their means over all samples.
-    """
-
-    coefficients: np.ndarray
-    eigenvalues: np.ndarray
-    regularization: float
-    test_weight: float
-    test_covariance: np.ndarray
-    test_energy: np.ndarray
-    test_ridge: np.ndarray
-    train_energy: np.ndarray
-    test_path: Callable[[], RegularizationPath]
+    coefficients: np.ndarray  #: (p, r): V, with unit variance on the training samples.
+    eigenvalues: np.ndarray  #: (r,): μ on the training samples.
+    regularization: float  #: λ.
+    test_weight: float  #: Total weight of the test samples.
+    test_covariance: np.ndarray  #: (r, r): VᵀΣV of the test samples.
+    test_energy: np.ndarray  #: (r, r): VᵀLV of the test samples.
+    test_ridge: np.ndarray  #: (r, r): VᵀRV.
+    train_energy: np.ndarray  #: (r, r): VᵀLV of the training samples; there VᵀΣV = 1.
+    test_path: Callable[[], RegularizationPath]  #: Returns the eigenproblem of the test samples themselves.
+    #: (r,), or 0 after screening: means of the modes over the test samples minus their means over all samples.
     test_shift: np.ndarray | float = 0.0
 
     @cached_property

@@ -286,9 +286,7 @@ class SearchData:
             disagree, which are not reliable anyway, are not checked for few rows.
         """
         found = [
-            _rejected(label, basis.kernel, lam)
-            if fit is None
-            else _scored(label, basis.kernel, lam, fit, scoring, share, screened)
+            _scored(label, basis.kernel, lam, fit, scoring, share, screened)
             for lam, fit in zip(lambdas, fits, strict=True)
         ]
         if isinstance(self.form, EnergyForm) and self.guarded:
@@ -301,14 +299,12 @@ class SearchData:
         return found
 
 
-def _rejected(label: str, kernel: Kernel, lam: float) -> Candidate:
-    nothing = Score(-np.inf, np.empty(0), np.empty(0))
-    return Candidate(label, kernel, lam, nothing, rejected="the samples of a fold do not determine the modes")
-
-
 def _scored(
-    label: str, kernel: Kernel, lam: float, fit: CrossFit, scoring: Scoring, share: float, screened: bool
+    label: str, kernel: Kernel, lam: float, fit: CrossFit | None, scoring: Scoring, share: float, screened: bool
 ) -> Candidate:
+    if fit is None:
+        nothing = Score(-np.inf, np.empty(0), np.empty(0))
+        return Candidate(label, kernel, lam, nothing, rejected="the samples of a fold do not determine the modes")
     start = time.perf_counter()
     score = scoring(fit)
     if score.timescales is not None and not screened:

@@ -228,15 +228,6 @@ def splits_at(cv: Any, source: Source, groups: Any, rows: np.ndarray, n_componen
     return make_splits(known, np.broadcast_to(0.0, (len(rows), 1)), None, n_components, seed)
 
 
-def without_landmarks(splits: Splits, source: Source, landmarks: np.ndarray, n_components: int) -> Splits:
-    """Return the splits without the test samples that are landmarks."""
-    free = source.rowwise(is_free, landmarks)
-    splits = [(train, test[free[test]]) for train, test in splits]
-    if min(len(test) for _, test in splits) <= n_components:
-        raise ValueError("Nearly all samples are landmarks, which leaves none to test on; use fewer n_features.")
-    return splits
-
-
 def is_free(X: np.ndarray, landmarks: np.ndarray) -> np.ndarray:
     """Return True for each row of X that is not a landmark."""
     known = {row.tobytes() for row in np.asarray(landmarks, dtype=np.float64)}
@@ -252,7 +243,10 @@ def make_folds(
 ) -> Folds:
     """Return the folds of these splits of a source, without test samples that are landmarks."""
     if landmarks is not None:
-        splits = without_landmarks(splits, source, landmarks, n_components)
+        free = source.rowwise(is_free, landmarks)
+        splits = [(train, test[free[test]]) for train, test in splits]
+        if min(len(test) for _, test in splits) <= n_components:
+            raise ValueError("Nearly all samples are landmarks, which leaves none to test on; use fewer n_features.")
     if sample_weight is not None and not all(sample_weight[part].sum() > 0 for split in splits for part in split):
         raise ValueError("sample_weight is 0 for all samples of a fold; remove such samples or use another cv.")
     return Folds(splits, source.n_samples or 0)
@@ -264,24 +258,12 @@ class Folds:
     Samples with the same role in every split form a class; a training or test set is a union of classes. (K folds have
     K classes, two draws of K folds K².) If splits overlap so much that there are too many classes, every set is summed
     separately.
-
-    Attributes
-    ----------
-    assignment : ndarray of shape (n_samples, n_folds)
-        1 where a sample trains, 2 where it tests, 0 where it does neither.
-    rows : list of ndarray of int
-        Samples of each class.
-    roles : ndarray of shape (n_classes, n_folds)
-        The assignment of each class.
-    mean_test_size : float
-        Mean number of test samples.
-    smallest : int
-        Number of samples of the smallest set.
     """
 
-    roles: np.ndarray
-    mean_test_size: float
-    smallest: int
+    assignment: np.ndarray  #: (n_samples, n_folds): 1 where a sample trains, 2 where it tests, 0 where it does neither.
+    rows: list[np.ndarray]  #: Samples of each class.
+    roles: np.ndarray  #: (n_classes, n_folds): the assignment of each class.
+    smallest: int  #: Number of samples of the smallest set.
 
     def __init__(self, splits: Splits, n_samples: int):
         roles = np.zeros((n_samples, len(splits)), dtype=np.int8)
@@ -294,9 +276,8 @@ class Folds:
         self.assignment = roles
         self.roles, owner = np.unique(roles, axis=0, return_inverse=True)
         self._owner = owner.reshape(-1, 1).astype(np.min_scalar_type(len(self.roles)))
-        self.rows: list[np.ndarray] = [np.flatnonzero(self._owner == c) for c in range(len(self.roles))]
-        sizes = np.stack([np.count_nonzero(roles == role, axis=0) for role in (1, 2)])
-        self.mean_test_size, self.smallest = float(sizes[1].mean()), int(sizes.min())
+        self.rows = [np.flatnonzero(self._owner == c) for c in range(len(self.roles))]
+        self.smallest = min(int(np.count_nonzero(roles == role, axis=0).min()) for role in (1, 2))
 
     @cached_property
     def first(self) -> Folds:

@@ -46,36 +46,17 @@ N_LAGS, LONGEST, PARTS = 15, 2, 10
 
 @dataclass(frozen=True)
 class ImpliedTimescales(TableCard):
-    """Time scales for several lags.
+    """Time scales for several lags."""
 
-    Attributes
-    ----------
-    lags : ndarray of int of shape (n_lags,)
-        In frames.
-    times : ndarray of shape (n_lags,)
-        The lags in the unit of `time_step`.
-    timescales : ndarray of shape (n_lags, r)
-        Longest first; 0 where no correlation is left after the lag.
-    intervals : ndarray of shape (n_lags, r, 2)
-        Confidence intervals.
-    time_step : float
-        Time between frames.
-    confidence : float
-        Confidence level of the intervals.
-    samples : ndarray of shape (n_resamples, n_lags, r)
-        Time scales of the resamples; a resample uses the same blocks for all lags.
-    n_blocks : int
-        Number of blocks that were resampled.
-    """
-
-    lags: np.ndarray
-    times: np.ndarray
-    timescales: np.ndarray
-    intervals: np.ndarray
-    time_step: float
-    confidence: float
+    lags: np.ndarray  #: (n_lags,): integers, in frames.
+    times: np.ndarray  #: (n_lags,): the lags in the unit of `time_step`.
+    timescales: np.ndarray  #: (n_lags, r): longest first; 0 where no correlation is left after the lag.
+    intervals: np.ndarray  #: (n_lags, r, 2): confidence intervals.
+    time_step: float  #: Time between frames.
+    confidence: float  #: Confidence level of the intervals.
+    #: (n_resamples, n_lags, r): time scales of the resamples; a resample uses the same blocks for all lags.
     samples: np.ndarray
-    n_blocks: int
+    n_blocks: int  #: Number of blocks that were resampled.
 
     @property
     def resolved(self) -> np.ndarray:

@@ -19,31 +19,17 @@ from kdmaps.spectrum.clock import Clock
 
 @dataclass(frozen=True, eq=False)
 class SearchResult:
-    """Every candidate, the best one, and how certain the choice is. It holds no samples.
+    """Every candidate, the best one, and how certain the choice is. It holds no samples."""
 
-    Attributes
-    ----------
-    candidates : tuple of Candidate
-        In the order of evaluation; a candidate without a score has a reason (`Candidate.rejected`).
-    best : Candidate
-    extensions : tuple of str
-        How the grid was extended.
-    edges : tuple of str
-        Ends of the search range on which the best candidate lies.
-    assignment : ndarray of shape (n_samples, n_folds)
-        1 where a sample that was searched trains, 2 where it tests, 0 where it does neither.
-    n_components : int
-    clock : Clock
-        Converts quotients to rates.
-    """
-
+    #: In the order of evaluation; a candidate without a score has a reason (`Candidate.rejected`).
     candidates: tuple[Candidate, ...]
-    best: Candidate
-    extensions: tuple[str, ...]
-    edges: tuple[str, ...]
+    best: Candidate  #: The chosen one.
+    extensions: tuple[str, ...]  #: How the grid was extended.
+    edges: tuple[str, ...]  #: Ends of the search range on which the best candidate lies.
+    #: (n_samples, n_folds): 1 where a sample that was searched trains, 2 where it tests, 0 where it does neither.
     assignment: np.ndarray
-    n_components: int
-    clock: Clock
+    n_components: int  #: Number of modes.
+    clock: Clock  #: Converts quotients to rates.
 
     @property
     def best_index(self) -> int:
