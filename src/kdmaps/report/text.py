@@ -53,8 +53,8 @@ def implied_table(tests: Validation, unit: str | None = None) -> tuple[list[str]
 def implied_sentence(model: Any) -> str:
     """Explain why implied time scales at the lag of a model differ from its time scales."""
     trust = model.trust_
-    held_out = [] if trust is None or trust.corrected is None else np.flatnonzero(trust.corrected > 0)
-    named = ", ".join(str(k + 1) for k in held_out)
+    corrected = np.zeros(0) if trust is None or trust.corrected is None else trust.corrected
+    named = ", ".join(str(k + 1) for k in np.flatnonzero(corrected > 0))
     of_modes = f", and the time scale of mode(s) {named} above is estimated from held-out frames" if named else ""
     return (
         "At the lag of the model, implied time scales are usually longer than the time scales of the modes above: they "
