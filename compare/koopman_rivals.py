@@ -1,4 +1,4 @@
-"""Spectra and forecasts of `experiments.koopman` by kooplearn and deeptime, with documented settings and the best ones.
+"""Spectra, forecasts and coherent sets of `experiments.koopman` by kooplearn and deeptime.
 
 "documented" are the defaults of kooplearn's KernelRidge with a Gaussian kernel (γ = 1/d, α = 1e-6), and of deeptime's
 examples for KernelEDMD (bandwidth 1, ε = 1e-3). "best" has, for each trajectory, the smallest error of the first rate
@@ -7,7 +7,7 @@ the exact answer can pick; KernelEDMD is too slow for a grid. Digits are forecas
 before, as in kooplearn's notebook; "linear" is the first model of that notebook.
 
 Appends to results/koopman/rivals.jsonl and skips the rows that it contains; `python -m experiments.koopman` publishes
-them. Needs kooplearn and deeptime, not kdmaps.
+them. Needs kooplearn, deeptime and statsmodels.
 
     python compare/koopman_rivals.py [NUMBER OF SEEDS]
 """
@@ -152,6 +152,16 @@ def _linear(train: np.ndarray, test: np.ndarray, steps: tuple[int, ...], rank: i
     return np.stack([found[k - 1] for k in steps])
 
 
+def coherent(seed: int) -> list[int]:
+    """Return the sets of deeptime's example: seven clusters of five functions of KernelCCA."""
+    from deeptime.decomposition import KernelCCA
+    from deeptime.kernels import GaussianKernel
+    from sklearn.cluster import KMeans
+
+    model = KernelCCA(GaussianKernel(0.7), n_eigs=5, epsilon=1e-3).fit(driven.jet(seed)).fetch_model()
+    return KMeans(7, n_init=10, random_state=0).fit_predict(np.real(model.eigenvectors)).tolist()
+
+
 def main() -> None:
     """Write one line per row."""
     n_seeds = int(sys.argv[1]) if len(sys.argv) > 1 else 5
@@ -159,20 +169,22 @@ def main() -> None:
     out.parent.mkdir(parents=True, exist_ok=True)
     tasks = [("forecast", case, seed) for case in driven.FORECASTS for seed in range(driven.n_series(case, n_seeds))]
     tasks += [("spectrum", case, seed) for seed in range(n_seeds) for case in driven.SPECTRA]
+    tasks += [("sets", "Bickley jet", seed) for seed in range(n_seeds)]
     known = [json.loads(line) for line in out.read_text().splitlines()] if out.exists() else []
     done = {(row["kind"], row["case"], row["seed"]) for row in known}
     warnings.simplefilter("ignore")
     for kind, case, seed in tasks:
         if (kind, case, seed) in done:
             continue
+        base = {"kind": kind, "case": case, "seed": seed}
         with np.errstate(all="ignore"):
-            rows = list((forecasts if kind == "forecast" else spectra)(case, seed))
+            if kind == "sets":
+                rows = [{**base, "method": "deeptime KernelCCA", "labels": coherent(seed)}]
+            else:
+                found = (forecasts if kind == "forecast" else spectra)(case, seed)
+                rows = [{**base, "method": method, "errors": errors} for method, errors in found]
         with out.open("a") as file:  # the rows of a task at once
-            for method, errors in rows:
-                print(
-                    json.dumps({"kind": kind, "case": case, "seed": seed, "method": method, "errors": errors}),
-                    file=file,
-                )
+            file.writelines(json.dumps(row) + "\n" for row in rows)
 
 
 if __name__ == "__main__":

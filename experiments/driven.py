@@ -10,6 +10,8 @@ from scipy import sparse
 from scipy.integrate import solve_ivp
 from scipy.sparse.linalg import eigs
 
+from kdmaps.problems import bickley_jet
+
 #: Frames of spectra, and modes and compared rates of each case.
 FRAMES = 2_000
 SPECTRA = {
@@ -186,6 +188,11 @@ def van_der_pol(n: int, seed: int, noise: float = 0.1, time_step: float = 0.1) -
             x, v = x + v * dt, v + ((1 - x * x) * v - x) * dt + kick
         frames[t] = x, v
     return frames
+
+
+def jet(seed: int, n_particles: int = 1_000) -> tuple[np.ndarray, np.ndarray]:
+    """Return positions of particles in the Bickley jet, as many as in deeptime's example, at two times."""
+    return bickley_jet(n_particles, random_state=seed)
 
 
 def elnino(window: int = 6) -> np.ndarray:

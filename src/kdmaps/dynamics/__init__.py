@@ -1,5 +1,6 @@
 """Analysis of trajectories: lags and their tests, coarse states, committors, passage times, diffusion constants."""
 
+from kdmaps.dynamics._coherent import CoherentSets, coherent_sets
 from kdmaps.dynamics._diffusion import ClockComparison, LagComparison, compare_clocks, compare_with_trajectory
 from kdmaps.dynamics._equilibrium import equilibrium_weights
 from kdmaps.dynamics._forecast import forecast
@@ -17,6 +18,7 @@ __all__ = [
     "ChapmanKolmogorov",
     "ClockComparison",
     "CoarseStates",
+    "CoherentSets",
     "Committor",
     "Forecast",
     "ImpliedTimescales",
@@ -31,6 +33,7 @@ __all__ = [
     "chapman_kolmogorov",
     "choose_lag",
     "coarse_states",
+    "coherent_sets",
     "committor",
     "compare_clocks",
     "compare_with_trajectory",

@@ -2,7 +2,7 @@
 
 from kdmaps.plotting._committor import plot_committor, plot_flux_distribution, plot_free_energy_along_q
 from kdmaps.plotting._free_energy import plot_free_energy
-from kdmaps.plotting._koopman import plot_koopman, plot_phases
+from kdmaps.plotting._koopman import plot_coherent_sets, plot_koopman, plot_phases
 from kdmaps.plotting._modes import (
     plot_chapman_kolmogorov,
     plot_embedding,
@@ -26,6 +26,7 @@ from kdmaps.plotting._results import (
 __all__ = [
     "plot_certificates",
     "plot_chapman_kolmogorov",
+    "plot_coherent_sets",
     "plot_committor",
     "plot_embedding",
     "plot_flux_distribution",

@@ -1,4 +1,4 @@
-"""Eigenvalues of the Koopman operator in the complex plane, and phases of its eigenfunctions."""
+"""Eigenvalues of the Koopman operator in the complex plane, phases of its eigenfunctions, and coherent sets."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from kdmaps.plotting._common import LEARNED, add_colorbar, coordinates_of, mode_
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from kdmaps.dynamics import Koopman
+    from kdmaps.dynamics import CoherentSets, Koopman
+    from kdmaps.utils.types import SamplesLike
 
 #: Cyclic and uniform in lightness: no phase looks special.
 CYCLIC = "twilight"
@@ -98,4 +99,42 @@ def plot_phases(
         ax.set(title=title, xlabel=labels[0], ylabel=labels[1] if len(shown) == 2 else "phase")
         if ax is axes[-1]:
             add_colorbar(drawn, ax, label="phase", ticks=[*PHASES], format=lambda value, _: PHASES.get(value, ""))
+    return axes
+
+
+def plot_coherent_sets(
+    sets: CoherentSets,
+    first: SamplesLike,
+    second: SamplesLike,
+    *,
+    coordinates: Sequence[int] = (0, 1),
+    axes: Sequence[Axes] | np.ndarray | None = None,
+    point_size: float = 6,
+) -> np.ndarray:
+    """Draw the particles of every coherent set in one colour, at the first and at the second time.
+
+    Parameters
+    ----------
+    sets : kdmaps.dynamics.CoherentSets
+    first, second : array-like of shape (n, d)
+        Positions of the particles, or other coordinates of them.
+    coordinates : sequence of two int, default=(0, 1)
+        Columns to draw over.
+    axes : sequence of two Axes, default=new figure
+    point_size : float, default=6
+        Area of a scatter point, in points².
+
+    Returns
+    -------
+    axes : ndarray of Axes
+    """
+    axes = mode_axes(axes, 2)
+    for ax, X, label, title in zip(axes, (first, second), sets.labels.T, ("first time", "second time"), strict=True):
+        X, shown, names = coordinates_of(X, coordinates)
+        if len(X) != len(label) or len(shown) != 2:
+            raise ValueError(f"{title}: positions must be {len(label)} rows of at least 2 columns, got {X.shape}.")
+        for k in range(len(sets.coherence)):
+            ax.scatter(*X[label == k][:, shown].T, s=point_size, lw=0, color=f"C{k}", label=f"set {k + 1}")
+        ax.set(title=title, xlabel=names[0], ylabel=names[1])
+    axes[-1].legend(fontsize=7, markerscale=2, loc="upper left", bbox_to_anchor=(1.01, 1))
     return axes

@@ -1,6 +1,7 @@
 """Test problems with exact samples and known slow modes."""
 
 from kdmaps.problems.base import Diffusion, Problem
+from kdmaps.problems.flows import bickley_jet
 from kdmaps.problems.langevin import Langevin1D, Langevin2D, MullerBrown
 from kdmaps.problems.manifolds import NoisyCircle, Sphere
 from kdmaps.problems.product import MDLike, OrnsteinUhlenbeck, Product, nuisance
@@ -17,6 +18,7 @@ __all__ = [
     "Problem",
     "Product",
     "Sphere",
+    "bickley_jet",
     "load",
     "names",
     "nuisance",

@@ -75,7 +75,10 @@ def find_directed_modes(
     a, b = _scaled(known[:p], both.first), _scaled(known[p:], both.second)
     quotients = 1 - np.einsum("mk,mk->k", a, both.cross @ b)
     order = np.argsort(quotients[:r], kind="stable")
-    modes = replace(modes, quotients=quotients[:r], next_quotient=float(quotients[r]) if len(quotients) > r else np.nan)
+    following = float(quotients[r]) if len(quotients) > r else np.nan
+    # Without noise σ = 1 after any lag: it is not the autocorrelation of f, from which `find_modes` counts samples.
+    count = moments.effective_count
+    modes = replace(modes, quotients=quotients[:r], next_quotient=following, effective_count=count)
     left, right = (
         replace(
             modes, coefficients=m[:, :r], offset=mean @ m[:, :r], next_coefficients=m[:, r] if m.shape[1] > r else None
