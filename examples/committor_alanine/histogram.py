@@ -21,10 +21,11 @@ def draw(path, molecule, frames, q, rows, results):
     left.legend(loc="lower left", fontsize="small")
     figure.colorbar(points, ax=left, label="committor q")
     count, fractions = results["shots"], np.array(results["fractions"])
-    edges = np.linspace(0, 1, 11)
+    edges = np.linspace(-0.05, 1.05, 12)  # counts of 1/2 are in the middle of a bin
     right.hist(fractions, edges, color="C0", alpha=0.6, label=f"{len(fractions)} configurations, {count} shots each")
     law = np.histogram(np.arange(count + 1) / count, edges, weights=binom.pmf(np.arange(count + 1), count, 0.5))[0]
     right.step(edges, len(fractions) * np.append(law, law[-1]), where="post", color="k", label="if q = 1/2 for all")
-    right.set(xlabel="fraction of shots that reach B before A", ylabel="configurations", xlim=(0, 1))
-    right.legend(fontsize="small")
+    right.set(xlabel="fraction of shots that reach B before A", ylabel="configurations", xlim=(-0.05, 1.05))
+    right.legend(fontsize="small", loc="upper left")
+    right.set_ylim(top=1.25 * right.get_ylim()[1])
     figure.savefig(path, dpi=110)

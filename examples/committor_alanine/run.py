@@ -133,6 +133,8 @@ def all_fits(out, molecule, frames, weight, side):
 def all_shots(out, molecule, model, inputs, starts, count, seed):
     """Return for each start the fraction of shots that reach B, the mean of dq/dt of these shots, and mean times in ps.
 
+    Then the numbers of shots with dq/dt > 0 that reach B, of all shots with dq/dt > 0, and of the others that reach B.
+
     In the stationary state, E[dq/dt δ(q - 1/2); B is reached next] is the flux, with or without inertia: paths from B
     to B cross the surface equally often in both directions.
     """
@@ -142,8 +144,9 @@ def all_shots(out, molecule, model, inputs, starts, count, seed):
         one = stored(path, lambda start=start, i=i: shots(molecule, start, count, 1000 * (i + 1) + seed))
         reached = one["ends"] == 1
         fraction = reached.sum() / np.count_nonzero(one["ends"] >= 0)
-        flow = np.mean(speeds(model, inputs, start, one["velocities"]) * reached)
-        found.append((fraction, flow, one["steps"].mean() * STEP_PS))
+        speed = speeds(model, inputs, start, one["velocities"])
+        ahead = [reached[speed > 0].sum(), np.count_nonzero(speed > 0), reached[speed <= 0].sum()]
+        found.append((fraction, np.mean(speed * reached), one["steps"].mean() * STEP_PS, *ahead))
         print(f"configuration {i + 1} of {len(starts)}: {fraction:.2f} of the shots reach B", flush=True)
     return np.array(found).T
 
@@ -153,7 +156,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path, default=Path("alanine_committor"))
     parser.add_argument("--quick", action="store_true", help="4 ns and 10 configurations")
-    parser.add_argument("--shots", type=int, default=40, help="shots from each configuration")
+    parser.add_argument("--shots", type=int, default=24, help="shots from each configuration")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
@@ -166,7 +169,7 @@ def main():
     inputs, model = columns(molecule, best), models[best]
     q = model.predict(descriptors(inputs, frames))
     rows = chosen_rows(q, weight, side, count, options.seed)
-    fractions, flow, lengths = all_shots(
+    fractions, flow, lengths, *ahead = all_shots(
         options.out, molecule, model, inputs, frames[rows], options.shots, options.seed
     )
     density = weight[(abs(q - 0.5) < WINDOW) & (side < 0)].sum() / weight.sum() / (2 * WINDOW)
@@ -179,7 +182,10 @@ def main():
         "fits": found,
         "best": best,
         "shots": options.shots,
+        "distinct configurations": len(set(rows.tolist())),
         "mean time of a shot (ps)": float(lengths.mean()),
+        "fraction for dq/dt > 0": ahead[0].sum() / ahead[1].sum(),
+        "fraction for dq/dt < 0": ahead[2].sum() / (count * options.shots - ahead[1].sum()),
         "comparison": {
             name: compared(fractions, options.shots, one.predict(descriptors(columns(molecule, name), frames[rows])))
             for name, one in models.items()

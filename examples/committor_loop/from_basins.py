@@ -133,7 +133,7 @@ def main():
         q = models[-1].predict(GRID)
         row = {
             "flux": float(models[-1].flux_ / exact.flux),
-            "interval": (models[-1].flux_interval_ / exact.flux).tolist(),
+            "interval": [float(end) if np.isfinite(end) else None for end in models[-1].flux_interval_ / exact.flux],
             "error": error(q, truth),
             "between": models[-1].trust_.between,
             "ok": models[-1].trust_.ok,
@@ -141,7 +141,9 @@ def main():
         }
         if found:
             before = models[-2].predict(GRID)
-            changes = {"flux": abs(np.log(row["flux"] / found[-1]["flux"])), "q": error(q, before)}
+            fluxes = row["flux"], found[-1]["flux"]  # 0 if no frame lies between the sets
+            change = abs(np.log(fluxes[0] / fluxes[1])) if min(fluxes) > 0 else np.inf
+            changes = {"flux": change, "q": error(q, before)}
             same = same + 1 if all(changes[name] <= limit for name, limit in SETTLED.items()) else 0
         found.append(row)
         print(f"round {len(rounds)}: {row}", flush=True)

@@ -89,7 +89,7 @@ def committor(
     )
     out.mkdir(parents=True, exist_ok=True)
     with replacing(*paths) as (model_file, values_file, report_file):
-        write_committor(model, model._fitted(), model_file, samples.inputs)
+        write_committor(model, model._fit, model_file, samples.inputs)
         write_values(values_file, np.asarray(model.predict(samples.source))[:, None], ["q"], samples.places)
         report_file.write(page.encode())
     say(f"Written: {', '.join(map(str, paths))}")

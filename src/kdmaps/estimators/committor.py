@@ -19,7 +19,7 @@ from kdmaps.diagnostics.evidence import evaluated_at, values_at
 from kdmaps.diagnostics.resampling import Resampling
 from kdmaps.estimators.boundary import boundary_sides
 from kdmaps.estimators.committor_files import read_committor, write_committor
-from kdmaps.estimators.committor_fit import CONFIDENCE, QUANTITIES, CommittorFit, fit_committor, search_kernel
+from kdmaps.estimators.committor_fit import CONFIDENCE, CommittorFit, fit_committor, search_kernel
 from kdmaps.estimators.transformer import Columns, checked_source, read_samples
 from kdmaps.exceptions import UnreliableModesWarning
 from kdmaps.forms.diffusion import is_per_sample
@@ -153,6 +153,7 @@ class AdaptiveCommittor(NotebookDisplay, BaseEstimator):
     tangents_: TangentSpaces | None
     n_features_in_: int
     feature_names_in_: np.ndarray
+    _fit: CommittorFit
 
     def __init__(
         self,
@@ -340,24 +341,9 @@ class AdaptiveCommittor(NotebookDisplay, BaseEstimator):
         ----------
         path : path-like
         """
+        check_is_fitted(self)
         with replacing(as_path("path", path)) as (file,):
-            write_committor(self, self._fitted(), file)
-
-    def _fitted(self) -> CommittorFit:
-        """Return the published fit."""
-        return CommittorFit(
-            basis=self.basis_,
-            coefficients=self.coefficients_,
-            offset=self.offset_,
-            tangents=self.tangents_,
-            support=self.support_,
-            quantities=np.array([getattr(self, f"{name}_") for name in QUANTITIES]),
-            intervals=np.stack([getattr(self, f"{name}_interval_") for name in QUANTITIES]),
-            trust=self.trust_,
-            score=-self.best_score_,
-            regularization=self.regularization_,
-            candidates=self.candidates_,
-        )
+            write_committor(self, self._fit, file)
 
     def _function(self) -> ModeBasis:
         return ModeBasis(self.basis_, self.coefficients_, self.offset_)
@@ -375,6 +361,7 @@ class AdaptiveCommittor(NotebookDisplay, BaseEstimator):
             self.feature_names_in_ = columns.names
         for name, value in fitted.attributes().items():
             setattr(self, name, value)
+        self._fit = fitted
         return self
 
     def __sklearn_tags__(self) -> Any:

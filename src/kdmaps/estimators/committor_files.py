@@ -8,7 +8,6 @@ from dataclasses import asdict
 from typing import Any, BinaryIO
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from kdmaps.data.distances import Support
 from kdmaps.diagnostics.committor import CommittorTrust
@@ -43,7 +42,6 @@ FUNCTION = {"coefficients": "pk", "offset": "k", "quantities": "t", "intervals":
 
 def write_committor(estimator: Any, fitted: CommittorFit, file: BinaryIO, inputs: Sequence[str] | None = None) -> None:
     """Write a fitted committor to an open binary file; `inputs` as in `write_model`."""
-    check_is_fitted(estimator)
     arrays: dict[str, np.ndarray] = {}
     kernel = _kernel_data("basis.kernel", fitted.basis.kernel, arrays)
     _read_kernel(kernel, arrays)  # a kernel class of the user could not be read back
