@@ -12,7 +12,7 @@ from joblib import effective_n_jobs
 from kdmaps.data.sources import Source
 from kdmaps.forms.engines import chunk_rows, make_loop
 from kdmaps.kernels import Gaussian, Kernel, make_kernel
-from kdmaps.selection.candidate import Candidate, Stage, Trial, trial_of
+from kdmaps.selection.candidate import Candidate, Trial, trial_of
 from kdmaps.selection.checkpoint import Checkpoint
 from kdmaps.selection.coarse_to_fine import coarse_to_fine, edges_of
 from kdmaps.selection.evaluation import FoldedMoments, SearchData
@@ -29,8 +29,6 @@ from kdmaps.utils.validation import seed_of
 FORGIVEN = 2.0
 #: Regularizations tried in that case, relative to the regularization of the best candidate.
 FIRMER = (1e1, 1e2, 1e3)
-#: Up to this many samples, screening takes so little time that threads would mostly wait for the interpreter.
-FEW_SAMPLES = 1000
 
 
 def search(source: Source, weight: np.ndarray | None, groups: Any, plan: SearchPlan) -> Search:
@@ -167,8 +165,6 @@ class _Sweep:
         missing = [trial for trial in new if trial not in self._found]
         jobs = self._plan.n_jobs
         workers = self.data.source.n_callers if jobs == -1 else effective_n_jobs(jobs)
-        if (self.data.source.n_samples or np.inf) <= FEW_SAMPLES and all(t.stage == Stage.SCREENED for t in missing):
-            workers = 1
         leader = sorted(self.candidates, key=lambda candidate: candidate.value)  # the best so far comes last
 
         def evaluate(trial: Trial) -> list[Candidate]:
