@@ -3,9 +3,10 @@
 Seconds of a part include everything that it calls; parts do not contain each other. They are CPU seconds of one thread
 under a profiler, which adds about a tenth. "first" is the first fit in an environment in which nothing was ever
 compiled, "second" a fit in a new process afterwards. The last table compares seconds of one and of two threads for 500
-samples, each the best of five fits that alternate.
+samples, each the best of five fits.
 
 Run `python -m benchmarks.profile_default` from the root of the repository; it writes results/profile_default.
+`--threads` prints the last table only, which needs an idle machine.
 """
 
 from __future__ import annotations
@@ -81,7 +82,7 @@ def profiled(n: int, d: int) -> dict[str, Any]:
 
 
 def threads() -> list[list[str]]:
-    """Return seconds and CPU seconds of a fit of 500 samples, with one and with two threads."""
+    """Return seconds and CPU seconds of a fit of 500 samples with one and with two threads."""
     rows = []
     for jobs in (1, 2):
         wall, cpu = map(float, run(THREADS.format(jobs=jobs), jobs).split())
@@ -92,7 +93,12 @@ def threads() -> list[list[str]]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=OUT)
+    parser.add_argument("--threads", action="store_true", help="print the table of threads only")
     arguments = parser.parse_args()
+    both = markdown(["threads", "seconds", "CPU seconds"], threads())
+    if arguments.threads:
+        print(both)
+        return
     rows = []
     for n, d in CASES:
         rows.append(profiled(n, d))
@@ -100,7 +106,6 @@ def main() -> None:
     header = ["CPU seconds", *(f"{row['N']:,} × {row['d']:,}" for row in rows)]
     names = ["first", "second", *PARTS, "rest"]
     lines = [[name, *(f"{row[name]:.2f}" for row in rows)] for name in names]
-    both = markdown(["threads", "seconds", "CPU seconds"], threads())
     arguments.out.mkdir(parents=True, exist_ok=True)
     text = f"Parts of default fits.\n\n{markdown(header, lines)}\n\n500 samples with one and two threads.\n\n{both}\n"
     (arguments.out / "table.md").write_text(text)

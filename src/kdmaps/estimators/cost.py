@@ -11,9 +11,9 @@ from kdmaps.utils.threads import one_blas_thread
 #: Terms of the time: n of N samples are searched, in m = min(d, N) coordinates.
 TERMS = ("constant", "searched n", "searched n m", "metrics m²", "all N", "all N d")
 #: Their coefficients, in units of `unit_seconds`; from results/cost_default/rows.json.
-SECONDS = (29.6, 0.0266, 0.000241, 0.0, 0.000173, 1.28e-05)
+SECONDS = (28.8, 0.0297, 9.31e-05, 0.000201, 1.26e-06, 2.49e-05)
 #: The same for megabytes beyond the samples.
-MEGABYTES = (65.3, 0.0216, 0.0, 0.000414, 0.0, 1.08e-05)
+MEGABYTES = (65.7, 0.0212, 0.0, 0.000407, 0.0, 1.18e-05)
 #: Samples that a default fit searches.
 SEARCHED = 5_000
 
