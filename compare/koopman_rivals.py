@@ -139,7 +139,7 @@ def _rollout(model: Any, test: np.ndarray, steps: tuple[int, ...]) -> np.ndarray
 
 
 def _linear(train: np.ndarray, test: np.ndarray, steps: tuple[int, ...], rank: int) -> np.ndarray:
-    """Return forecasts by the linear model of standardized pixels."""
+    """Return forecasts by the linear model of standardized pixels; here one step is `n_steps=1`."""
     from kooplearn.linear_model import Ridge
     from sklearn.preprocessing import StandardScaler
 
@@ -147,7 +147,7 @@ def _linear(train: np.ndarray, test: np.ndarray, steps: tuple[int, ...], rank: i
     model = Ridge(n_components=rank, eigen_solver="dense").fit(scaler.transform(train), train)
     images, found = test, []
     for _ in range(max(steps)):
-        images = np.real(model.predict(scaler.transform(images), n_steps=2, observable=True))
+        images = np.real(model.predict(scaler.transform(images), observable=True))
         found.append(images)
     return np.stack([found[k - 1] for k in steps])
 
