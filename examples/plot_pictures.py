@@ -167,6 +167,17 @@ kdmaps.plotting.plot_phases(spectrum, turning)
 plt.show()
 
 # %%
+# :func:`kdmaps.plotting.plot_coherent_sets`: particles that stay together in a flow, here on both sides of the Bickley
+# jet and in its vortices.
+
+first, second = kdmaps.problems.bickley_jet(1000, random_state=0)
+flow = kdmaps.KernelDiffusionMap(
+    5, lag=1, reversible=False, kernel="gaussian", bandwidth=1.0, regularization=1e-4, n_features=200, random_state=0
+).fit(np.vstack([first, second]), groups=np.tile(np.arange(1000), 2))
+kdmaps.plotting.plot_coherent_sets(kdmaps.dynamics.coherent_sets(flow, first, second, 6), first, second)
+plt.show()
+
+# %%
 # Learning a kernel
 # -----------------
 # :func:`kdmaps.plotting.plot_history`: the loss of `VariationalKernelMap` over the steps of its optimiser.
