@@ -12,7 +12,7 @@ from kdmaps.diagnostics.resampling import basic_intervals
 from kdmaps.dynamics import ImpliedTimescales, implied_timescales
 from kdmaps.dynamics._timescales import project_model
 from kdmaps.utils.warn import muted
-from shared import known_finding, wide_map
+from shared import known_finding, known_warning, wide_map
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*relax within one lag:kdmaps.exceptions.UnreliableModesWarning")
 
@@ -96,6 +96,7 @@ class TestImpliedTimescales:
         assert_array_equal(found.samples, labelled.samples)
 
     @pytest.mark.slow
+    @known_warning("not in equilibrium")  # the check of drift has one false alarm in 100 runs
     def test_coverage_of_intervals(self):
         hits = []
         for seed in range(60):
