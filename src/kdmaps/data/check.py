@@ -136,34 +136,33 @@ def order_findings(order: Order) -> list[Finding]:
     if k == 0:
         return []
     if k > 1:
-        name = "interleaved walkers"
-        found = (
+        finding = Finding(
+            "interleaved walkers",
+            (),
             f"Rows depend on the row {k} places before (correlation time about {time} such steps), like interleaved "
-            f"frames of {k} walkers."
-        )
-        remedy = (
+            f"frames of {k} walkers.",
             f"Folds and the bootstrap keep each walker together; pass groups, the walker of each row (its number "
-            f"modulo {k}), to state this explicitly. Otherwise shuffle the rows, or pass cv=3 or the right groups."
+            f"modulo {k}), to state this explicitly. Otherwise shuffle the rows, or pass cv=3 or the right groups.",
         )
     elif order.sorted:
-        name = "sorted rows"
-        found = "Rows follow a trend, but consecutive rows do not depend on each other otherwise, like a sorted table."
-        remedy = (
+        finding = Finding(
+            "sorted rows",
+            (),
+            "Rows follow a trend, but consecutive rows do not depend on each other otherwise, like a sorted table.",
             "They are taken for independent samples, with random folds. If they are frames of a trajectory, pass lag, "
-            "or cv=kdmaps.BlockedKFold(5); otherwise shuffle the rows, or pass cv=3."
+            "or cv=kdmaps.BlockedKFold(5); otherwise shuffle the rows, or pass cv=3.",
         )
     else:
-        name = "consecutive frames"
-        found = (
+        finding = Finding(
+            "consecutive frames",
+            (),
             f"Rows depend on the preceding rows (correlation time about {time} rows), like consecutive frames of a "
-            "trajectory."
-        )
-        remedy = (
+            "trajectory.",
             "If they are frames of an unbiased simulation, use lag='auto' and time_step for time scales in real time. "
             "Without a lag, folds are blocks of rows, separated by gaps of that time. If the order of rows has no "
-            "meaning, shuffle them or pass cv=3."
+            "meaning, shuffle them or pass cv=3.",
         )
-    return [Finding(name, (), found, remedy)]
+    return [finding]
 
 
 def _preview(source: Source, weight: np.ndarray | None = None) -> Sample:
