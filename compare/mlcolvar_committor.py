@@ -3,7 +3,7 @@
 The tutorial for this potential (mlcolvar 1.3.1, docs/notebooks/tutorials/cvs_committor.ipynb) has layers 2-32-32-1,
 α = 0.1, Adam with a learning rate of 1e-3 that decays by 1e-5 in each epoch, weight decay 1e-5, 64-bit numbers, all
 frames in one batch, and recommends 5,000 epochs. As there, the frames in A and B are the sets of boundary values, and
-all frames, with weights of mean 1, are the biased simulation. Errors are measured like those of kdmaps: root mean
+all frames, with weights of mean 1, are the biased simulation. Errors are measured as for kdmaps: root mean
 square over independent frames with an exact q between .02 and .98; the flux is the weighted mean of D|∇q|² outside of A
 and B. Writes results/committor/mlcolvar.jsonl; finished fits are not repeated.
 

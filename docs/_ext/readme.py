@@ -104,7 +104,7 @@ def draw() -> None:
         axes[0].plot([1 - value for value in values], [y, y], color="lightgrey", zorder=0)
     axes[0].set(xscale="log", xlabel="error 1 - SubR²", title=f"systems of the paper, {N_SAMPLES} samples")
     axes[0].set_yticks(rows, systems)
-    axes[0].set_ylim(len(systems) + 0.5, -0.7)  # room for the legend below
+    axes[0].set_ylim(len(systems) + 0.5, -0.7)  # space for the legend below
     for (label, errors), colour in zip(dimensions().items(), colours.values(), strict=True):
         axes[1].plot(list(errors), list(errors.values()), "o-", color=colour, label=label)
     axes[1].set(xscale="log", yscale="log", xlabel="dimension", ylabel="error 1 - SubR²", title="1,000 samples")
