@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -37,6 +37,7 @@ OWN = (
 )
 
 
+@dataclass(eq=False, repr=False)
 class AdaptiveDiffusionMap(SearchedModes):
     """Find slow modes with everything chosen automatically: the recommended estimator.
 
@@ -146,40 +147,22 @@ class AdaptiveDiffusionMap(SearchedModes):
     >>> modes = kdmaps.AdaptiveDiffusionMap(n_components=2, random_state=0).fit_transform(X)
     """
 
-    def __init__(
-        self,
-        n_components: int = 4,
-        *,
-        lag: int | str | None = None,
-        time_step: float | None = None,
-        reversible: bool = True,
-        diffusion: DiffusionLike = None,
-        basis: str = "auto",
-        n_features: int | str = 300,
-        metric_rounds: int = 5,
-        refine: bool | str | Mapping[str, float] = True,
-        cv: Any = "auto",
-        random_state: RandomStateLike = None,
-        n_jobs: int | None = -1,
-        checkpoint: PathLike | None = None,
-        progress: bool = False,
-        search: KernelSearchCV | None = None,
-    ):
-        self.n_components = n_components
-        self.lag: Any = lag
-        self.time_step = time_step
-        self.reversible = reversible
-        self.diffusion = diffusion
-        self.basis = basis
-        self.n_features: Any = n_features
-        self.metric_rounds = metric_rounds
-        self.refine = refine
-        self.cv = cv
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.checkpoint = checkpoint
-        self.progress = progress
-        self.search = search
+    n_components: int = 4
+    _: KW_ONLY
+    lag: int | str | None = None
+    time_step: float | None = None
+    reversible: bool = True
+    diffusion: DiffusionLike = None
+    basis: str = "auto"
+    n_features: int | str = 300
+    metric_rounds: int = 5
+    refine: bool | str | Mapping[str, float] = True
+    cv: Any = "auto"
+    random_state: RandomStateLike = None
+    n_jobs: int | None = -1
+    checkpoint: PathLike | None = None
+    progress: bool = False
+    search: KernelSearchCV | None = None
 
     def _fit(self, X: SamplesLike, sample_weight: ArrayLike | None, groups: ArrayLike | None) -> list[Warning]:
         settings = self._search_settings()

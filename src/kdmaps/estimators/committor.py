@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from kdmaps.bases import Basis, ModeBasis
@@ -20,13 +19,12 @@ from kdmaps.diagnostics.resampling import Resampling
 from kdmaps.estimators.boundary import boundary_sides
 from kdmaps.estimators.committor_files import read_committor, write_committor
 from kdmaps.estimators.committor_fit import CONFIDENCE, CommittorFit, fit_committor, search_kernel
-from kdmaps.estimators.transformer import Columns, checked_source, read_samples
+from kdmaps.estimators.transformer import Columns, FittedEstimator, checked_source, read_samples
 from kdmaps.exceptions import UnreliableModesWarning
 from kdmaps.forms.diffusion import is_per_sample
 from kdmaps.forms.tangent import DiffusionLike, TangentSpaces, checked_tensor
 from kdmaps.kernels import Kernel
 from kdmaps.selection.committor import BASES, OUTSIDE, BoundaryData
-from kdmaps.summary import NotebookDisplay
 from kdmaps.utils.files import as_path, replacing
 from kdmaps.utils.frames import check_rows, join_rows, split_rows
 from kdmaps.utils.notebook import card, warning_lines
@@ -57,7 +55,31 @@ def quantity_rows(model: AdaptiveCommittor) -> list[list[str]]:
     ]
 
 
-class AdaptiveCommittor(NotebookDisplay, BaseEstimator):
+class FittedCommittor(FittedEstimator):
+    """Attributes of a fitted committor."""
+
+    flux_: float
+    rate_: float
+    reverse_rate_: float
+    mean_first_passage_time_: float
+    flux_interval_: np.ndarray
+    rate_interval_: np.ndarray
+    reverse_rate_interval_: np.ndarray
+    trust_: CommittorTrust
+    basis_: Basis
+    kernel_: Kernel
+    coefficients_: np.ndarray
+    offset_: np.ndarray
+    best_score_: float
+    regularization_: float
+    candidates_: list[dict[str, Any]]
+    support_: Support
+    tangents_: TangentSpaces | None
+    _fit: CommittorFit
+
+
+@dataclass(eq=False, repr=False)
+class AdaptiveCommittor(FittedCommittor):
     """Committor and reaction rates between two sets, from samples of the stationary law, with the kernel chosen.
 
     The committor q(x) is the probability that a path from x reaches the set B before the set A. For the diffusion dX =
@@ -134,47 +156,15 @@ class AdaptiveCommittor(NotebookDisplay, BaseEstimator):
     True
     """
 
-    flux_: float
-    rate_: float
-    reverse_rate_: float
-    mean_first_passage_time_: float
-    flux_interval_: np.ndarray
-    rate_interval_: np.ndarray
-    reverse_rate_interval_: np.ndarray
-    trust_: CommittorTrust
-    basis_: Basis
-    kernel_: Kernel
-    coefficients_: np.ndarray
-    offset_: np.ndarray
-    best_score_: float
-    regularization_: float
-    candidates_: list[dict[str, Any]]
-    support_: Support
-    tangents_: TangentSpaces | None
-    n_features_in_: int
-    feature_names_in_: np.ndarray
-    _fit: CommittorFit
-
-    def __init__(
-        self,
-        *,
-        diffusion: DiffusionLike = None,
-        basis: str = "auto",
-        n_features: int = 300,
-        cv: Any = "auto",
-        n_resamples: int = 500,
-        max_search_samples: int = 20_000,
-        random_state: RandomStateLike = None,
-        progress: bool = False,
-    ):
-        self.diffusion = diffusion
-        self.basis = basis
-        self.n_features = n_features
-        self.cv = cv
-        self.n_resamples = n_resamples
-        self.max_search_samples = max_search_samples
-        self.random_state = random_state
-        self.progress = progress
+    _: KW_ONLY
+    diffusion: DiffusionLike = None
+    basis: str = "auto"
+    n_features: int = 300
+    cv: Any = "auto"
+    n_resamples: int = 500
+    max_search_samples: int = 20_000
+    random_state: RandomStateLike = None
+    progress: bool = False
 
     def fit(
         self, X: SamplesLike, y: Any, sample_weight: ArrayLike | None = None, groups: ArrayLike | None = None
@@ -348,19 +338,8 @@ class AdaptiveCommittor(NotebookDisplay, BaseEstimator):
     def _function(self) -> ModeBasis:
         return ModeBasis(self.basis_, self.coefficients_, self.offset_)
 
-    @property
-    def _columns(self) -> Columns:
-        return Columns(self.n_features_in_, getattr(self, "feature_names_in_", None))
-
     def _publish(self, columns: Columns, fitted: CommittorFit) -> Self:
-        """Replace all fitted attributes: the only place that sets them."""
-        for name in [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]:
-            delattr(self, name)
-        self.n_features_in_ = columns.n_features
-        if columns.names is not None:
-            self.feature_names_in_ = columns.names
-        for name, value in fitted.attributes().items():
-            setattr(self, name, value)
+        self._set_attributes(columns, fitted.attributes())
         self._fit = fitted
         return self
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -25,6 +25,7 @@ from kdmaps.utils.validation import checked_weight, seed_of
 from kdmaps.utils.warn import warn
 
 
+@dataclass(eq=False, repr=False)
 class KernelDiffusionMap(ModeTransformer):
     """Slow modes of a diffusion from samples of its stationary law, with a given kernel.
 
@@ -133,48 +134,26 @@ class KernelDiffusionMap(ModeTransformer):
     (2000, 2)
     """
 
-    def __init__(
-        self,
-        n_components: int = 4,
-        *,
-        kernel: str | Kernel = "gaussian",
-        bandwidth: str | ArrayLike = "median",
-        regularization: float = 1e-2,
-        basis: str = "fourier",
-        n_features: int = 300,
-        sampling: str = "sobol",
-        landmarks: str | ArrayLike = "kmeans",
-        center: bool = True,
-        diffusion: DiffusionLike = None,
-        lag: int | str | None = None,
-        time_step: float | None = None,
-        reversible: bool = True,
-        rates: str = "ritz",
-        cv: Any = "auto",
-        dtype: DTypeLike = "float64",
-        engine: str | None = None,
-        memory_limit: float | None = None,
-        random_state: RandomStateLike = None,
-    ):
-        self.n_components = n_components
-        self.kernel = kernel
-        self.bandwidth = bandwidth
-        self.regularization = regularization
-        self.basis = basis
-        self.n_features = n_features
-        self.sampling = sampling
-        self.landmarks = landmarks
-        self.center = center
-        self.diffusion = diffusion
-        self.lag: Any = lag
-        self.time_step = time_step
-        self.reversible = reversible
-        self.rates = rates
-        self.cv = cv
-        self.dtype = dtype
-        self.engine = engine
-        self.memory_limit = memory_limit
-        self.random_state = random_state
+    n_components: int = 4
+    _: KW_ONLY
+    kernel: str | Kernel = "gaussian"
+    bandwidth: str | ArrayLike = "median"
+    regularization: float = 1e-2
+    basis: str = "fourier"
+    n_features: int = 300
+    sampling: str = "sobol"
+    landmarks: str | ArrayLike = "kmeans"
+    center: bool = True
+    diffusion: DiffusionLike = None
+    lag: int | str | None = None
+    time_step: float | None = None
+    reversible: bool = True
+    rates: str = "ritz"
+    cv: Any = "auto"
+    dtype: DTypeLike = "float64"
+    engine: str | None = None
+    memory_limit: float | None = None
+    random_state: RandomStateLike = None
 
     def _fit(self, X: SamplesLike, sample_weight: ArrayLike | None, groups: ArrayLike | None) -> list[Warning]:
         spec = self._spec()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -194,6 +194,7 @@ class SearchedModes(ModeTransformer):
         return found.warnings()
 
 
+@dataclass(eq=False, repr=False)
 class KernelSearchCV(SearchedModes):
     """Find slow modes with the kernel chosen by cross-validation; no ground truth is needed.
 
@@ -340,62 +341,33 @@ class KernelSearchCV(SearchedModes):
     ['bandwidth', 'basis', 'kernel', 'regularization']
     """
 
-    def __init__(
-        self,
-        n_components: int = 4,
-        *,
-        families: Sequence[str | Kernel] = tuple(FAMILIES),
-        bandwidths: str | int | ArrayLike = "auto",
-        bandwidth_range: ArrayLike = BANDWIDTH_RANGE,
-        regularizations: str | ArrayLike = "auto",
-        max_extensions: int = 3,
-        scoring: str | Callable[[FoldFit], float] = "auto",
-        max_search_samples: str | int | None = "auto",
-        basis: str = "auto",
-        n_features: int | str = 300,
-        sampling: str = "sobol",
-        landmarks: str | ArrayLike = "kmeans",
-        center: bool = True,
-        diffusion: DiffusionLike = None,
-        lag: int | str | None = None,
-        time_step: float | None = None,
-        reversible: bool = True,
-        rates: str = "ritz",
-        cv: Any = "auto",
-        dtype: DTypeLike = "float64",
-        engine: str | None = None,
-        memory_limit: float | None = None,
-        random_state: RandomStateLike = None,
-        n_jobs: int | None = -1,
-        checkpoint: PathLike | None = None,
-        progress: bool = False,
-    ):
-        self.n_components = n_components
-        self.families = families
-        self.bandwidths = bandwidths
-        self.bandwidth_range = bandwidth_range
-        self.regularizations = regularizations
-        self.max_extensions = max_extensions
-        self.scoring = scoring
-        self.max_search_samples: Any = max_search_samples
-        self.basis = basis
-        self.n_features: Any = n_features
-        self.sampling = sampling
-        self.landmarks = landmarks
-        self.center = center
-        self.diffusion = diffusion
-        self.lag: Any = lag
-        self.time_step = time_step
-        self.reversible = reversible
-        self.rates = rates
-        self.cv = cv
-        self.dtype = dtype
-        self.engine = engine
-        self.memory_limit = memory_limit
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.checkpoint = checkpoint
-        self.progress = progress
+    n_components: int = 4
+    _: KW_ONLY
+    families: Sequence[str | Kernel] = tuple(FAMILIES)
+    bandwidths: str | int | ArrayLike = "auto"
+    bandwidth_range: ArrayLike = BANDWIDTH_RANGE
+    regularizations: str | ArrayLike = "auto"
+    max_extensions: int = 3
+    scoring: str | Callable[[FoldFit], float] = "auto"
+    max_search_samples: str | int | None = "auto"
+    basis: str = "auto"
+    n_features: int | str = 300
+    sampling: str = "sobol"
+    landmarks: str | ArrayLike = "kmeans"
+    center: bool = True
+    diffusion: DiffusionLike = None
+    lag: int | str | None = None
+    time_step: float | None = None
+    reversible: bool = True
+    rates: str = "ritz"
+    cv: Any = "auto"
+    dtype: DTypeLike = "float64"
+    engine: str | None = None
+    memory_limit: float | None = None
+    random_state: RandomStateLike = None
+    n_jobs: int | None = -1
+    checkpoint: PathLike | None = None
+    progress: bool = False
 
     def _fit(self, X: SamplesLike, sample_weight: ArrayLike | None, groups: ArrayLike | None) -> list[Warning]:
         return self._fit_plan(self._plan(), X, sample_weight, groups)
@@ -403,13 +375,14 @@ class KernelSearchCV(SearchedModes):
     def _plan(self) -> SearchPlan:
         names = ("families", "bandwidths", "bandwidth_range", "regularizations", "max_extensions")
         auto, basis = isinstance(self.n_features, str) and self.n_features == "auto", spec_of(BasisSpec, self)
+        most: Any = self.max_search_samples
         return SearchPlan(
             basis=replace(basis, n_features=BasisSpec.n_features) if auto else basis,
             fit=spec_of(FitSpec, self),
             **{name: getattr(self, name) for name in names},
             scoring=chosen_scoring(self.scoring, self.lag),
             metric_rounds=0,
-            max_search_samples=None if self.max_search_samples == "auto" else self.max_search_samples,
+            max_search_samples=None if most == "auto" else most,
             n_jobs=self.n_jobs,
             checkpoint=self.checkpoint,
             progress=self.progress,

@@ -51,7 +51,28 @@ class Columns(NamedTuple):
     names: np.ndarray | None
 
 
-class ArrayTransformer(NotebookDisplay, TransformerMixin, BaseEstimator):
+class FittedEstimator(NotebookDisplay, BaseEstimator):
+    """An estimator whose fitted attributes, which end in "_", are set in one place."""
+
+    n_features_in_: int
+    feature_names_in_: np.ndarray
+
+    def _set_attributes(self, columns: Columns, attributes: dict[str, Any]) -> None:
+        """Replace all fitted attributes: the only place that sets them."""
+        for name in [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]:
+            delattr(self, name)
+        self.n_features_in_ = columns.n_features
+        if columns.names is not None:
+            self.feature_names_in_ = columns.names
+        for name, value in attributes.items():
+            setattr(self, name, value)
+
+    @property
+    def _columns(self) -> Columns:
+        return Columns(self.n_features_in_, getattr(self, "feature_names_in_", None))
+
+
+class ArrayTransformer(FittedEstimator, TransformerMixin, BaseEstimator):
     """Evaluation of fitted modes at the rows of one array or source."""
 
     basis_: Basis
@@ -70,8 +91,6 @@ class ArrayTransformer(NotebookDisplay, TransformerMixin, BaseEstimator):
     right_modes_: Modes | None
     lag_: int | None
     lag_choice_: ImpliedTimescales | None
-    n_features_in_: int
-    feature_names_in_: np.ndarray
     _partial: PartialState
     _summed: dict[str, str]
 
@@ -363,24 +382,14 @@ class ModeTransformer(ArrayTransformer, auto_wrap_output_keys=None):  # type: ig
         save_model(self, path)
 
     def _publish(self, columns: Columns, fitted: Fit, summed: dict[str, str] | None = None, **others: Any) -> Self:
-        """Replace all fitted attributes, and set `others`: the only place that sets attributes.
+        """Replace all fitted attributes by a fit and `others`.
 
         `summed` has digests of the parameters of the sums, if they differ from the present parameters.
         """
-        for name in [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]:
-            delattr(self, name)
-        self.n_features_in_ = columns.n_features
-        if columns.names is not None:
-            self.feature_names_in_ = columns.names
-        for name, value in {**fitted.attributes(), **others}.items():
-            setattr(self, name, value)
+        self._set_attributes(columns, {**fitted.attributes(), **others})
         self._partial = fitted.partial
         self._summed = self._summed_parameters() if summed is None else summed
         return self
-
-    @property
-    def _columns(self) -> Columns:
-        return Columns(self.n_features_in_, getattr(self, "feature_names_in_", None))
 
     def _fitted(self) -> Fit:
         """Return the published fit."""

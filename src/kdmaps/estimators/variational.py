@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from numbers import Real
 from typing import Any
 
@@ -53,7 +53,17 @@ class _Samples:
         return make_folds(splits, self.source, self.weight, fit.n_components, getattr(basis, "landmarks", None))
 
 
-class VariationalKernelMap(ModeTransformer):
+class LearnedModes(ModeTransformer):
+    """Modes whose kernel was learned."""
+
+    best_estimator_: KernelDiffusionMap
+    regularization_: float
+    history_: dict[str, np.ndarray]
+    best_loss_: float
+
+
+@dataclass(eq=False, repr=False)
+class VariationalKernelMap(LearnedModes):
     """Slow modes with a kernel learned by gradient descent through the eigenproblem.
 
     By default five Gaussians at 60 k-means landmarks, whose weights and bandwidths minimise the combined objective
@@ -149,61 +159,30 @@ class VariationalKernelMap(ModeTransformer):
     (300, 2)
     """
 
-    best_estimator_: KernelDiffusionMap
-    regularization_: float
-    history_: dict[str, np.ndarray]
-    best_loss_: float
-
-    def __init__(
-        self,
-        n_components: int = 4,
-        *,
-        objective: str | Mapping[str, float] = "combined",
-        kernels: Sequence[str | Kernel] | None = None,
-        bandwidth: str | ArrayLike = "median",
-        regularization: float = 1e-2,
-        learn_bandwidths: bool = True,
-        learn_regularization: bool = False,
-        bound: float = 1.0,
-        floor: float = 0.01,
-        adam_steps: int = 100,
-        lbfgs_steps: int = 30,
-        learning_rate: float = 0.05,
-        generator: GeneratorAction | None = None,
-        basis: str = "landmarks",
-        n_features: int | None = None,
-        sampling: str = "sobol",
-        landmarks: str | ArrayLike = "kmeans",
-        center: bool = True,
-        diffusion: DiffusionLike = None,
-        rates: str = "ritz",
-        cv: Any = 3,
-        random_state: RandomStateLike = None,
-        progress: bool = False,
-    ):
-        self.n_components = n_components
-        self.objective = objective
-        self.kernels = kernels
-        self.bandwidth = bandwidth
-        self.regularization = regularization
-        self.learn_bandwidths = learn_bandwidths
-        self.learn_regularization = learn_regularization
-        self.bound = bound
-        self.floor = floor
-        self.adam_steps = adam_steps
-        self.lbfgs_steps = lbfgs_steps
-        self.learning_rate = learning_rate
-        self.generator = generator
-        self.basis = basis
-        self.n_features = n_features
-        self.sampling = sampling
-        self.landmarks = landmarks
-        self.center = center
-        self.diffusion = diffusion
-        self.rates = rates
-        self.cv = cv
-        self.random_state = random_state
-        self.progress = progress
+    n_components: int = 4
+    _: KW_ONLY
+    objective: str | Mapping[str, float] = "combined"
+    kernels: Sequence[str | Kernel] | None = None
+    bandwidth: str | ArrayLike = "median"
+    regularization: float = 1e-2
+    learn_bandwidths: bool = True
+    learn_regularization: bool = False
+    bound: float = 1.0
+    floor: float = 0.01
+    adam_steps: int = 100
+    lbfgs_steps: int = 30
+    learning_rate: float = 0.05
+    generator: GeneratorAction | None = None
+    basis: str = "landmarks"
+    n_features: int | None = None
+    sampling: str = "sobol"
+    landmarks: str | ArrayLike = "kmeans"
+    center: bool = True
+    diffusion: DiffusionLike = None
+    rates: str = "ritz"
+    cv: Any = 3
+    random_state: RandomStateLike = None
+    progress: bool = False
 
     def _fit(self, X: SamplesLike, sample_weight: ArrayLike | None, groups: ArrayLike | None) -> list[Warning]:
         spec = self._basis_spec()

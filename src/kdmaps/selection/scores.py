@@ -326,7 +326,7 @@ LAGGED_SCORINGS: dict[str, Callable[[CrossFit], Score]] = {
 DEFAULT_SCORING, DEFAULT_LAGGED_SCORING = "timescale", "vamp2"
 
 
-def chosen_scoring(scoring: Any, lag: int | None) -> Any:
+def chosen_scoring(scoring: Any, lag: int | str | None) -> Any:
     """Return the parameter `scoring` of an estimator, with "auto" replaced by a name."""
     if not isinstance(scoring, str) or scoring != "auto":
         return scoring
