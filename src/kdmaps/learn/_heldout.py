@@ -48,13 +48,7 @@ class Rotation(NamedTuple):
 class _Union:
     """Operators of a union of classes: Σ = Σ_c s_c G_c - mmᵀ and L = Σ_c s_c E_c with shares s_c = 1/w, m = E φ.
 
-    Parameters
-    ----------
-    statistics : Statistics
-    members : ndarray of shape (C,)
-        1 for classes that belong to the union, 0 for the others.
-    center : bool
-        If False, m = 0.
+    `members` is 1 for classes that belong to the union, 0 for the others; without `center`, m = 0.
     """
 
     def __init__(self, statistics: Statistics, members: np.ndarray, center: bool):
@@ -140,16 +134,8 @@ def heldout(
     nearest to VᵀT, the modes U = VQ are scored on the test samples of their fold. This depends on spaces only and has
     an exact derivative, through the rotations, too.
 
-    Parameters
-    ----------
-    statistics : Statistics
-    log_regularization : float
-        log λ.
-    objective : Objective
-    roles : ndarray of shape (C, F)
-        As in `Samples`.
-    memory : Memory, optional
-        Filled here; given again with similar statistics, it saves most of the work of the eigenproblems.
+    `roles` are as in `Samples`. `memory` is filled here; given again with similar statistics, it saves most of the work
+    of the eigenproblems.
     """
     n, lam = objective.n_components, float(np.exp(log_regularization))
     with one_blas_thread():  # several problems at once, and the same rounding for any number of threads

@@ -49,24 +49,13 @@ HOPELESS = (3.0, 2.0)
 
 @dataclass(frozen=True, eq=False)
 class Refinement:
-    """A refined kernel and the candidate that it is compared with, scored on the same folds.
+    """A refined kernel and the candidate that it is compared with, scored on the same folds."""
 
-    Attributes
-    ----------
-    candidate : Candidate
-        After the refinement.
-    rival : Candidate
-        The choice of the search.
-    exchanged : float
-        Σ_k sin²θ_k of the principal angles between the two mode spaces: about the number of modes that were replaced.
-    history : dict of str to ndarray
-        One row per step of the optimiser.
-    """
-
-    candidate: Candidate
-    rival: Candidate
+    candidate: Candidate  #: After the refinement.
+    rival: Candidate  #: The choice of the search.
+    #: Σ_k sin²θ_k of the principal angles between the two mode spaces: about the number of modes that were replaced.
     exchanged: float
-    history: dict[str, np.ndarray]
+    history: dict[str, np.ndarray]  #: One row per step of the optimiser.
 
     @property
     def score_difference(self) -> float:
@@ -230,11 +219,6 @@ def inner_folds(folds: Folds, labels: np.ndarray) -> Folds | None:
     return Folds(splits, len(rows)) if len(splits) > 1 else None
 
 
-def _bare(kernel: Kernel) -> Kernel:
-    """Return a kernel without its metric."""
-    return kernel.kernel if isinstance(kernel, Metric) else kernel
-
-
 def _like(kernel: Kernel, inner: Kernel) -> Kernel:
     """Return another kernel in the metric of a kernel."""
     return Metric(inner, kernel.root) if isinstance(kernel, Metric) else inner
@@ -276,21 +260,15 @@ def _samples(data: SearchData, kernel: Kernel, rows: np.ndarray | None = None, f
 def _parametrised(data: SearchData, kernel: Kernel, samples: Samples, narrowing: float) -> Anisotropy:
     """Return the bandwidths, in the coordinates of a metric, as parameters."""
     spec = replace(data.basis, n_features=min(data.basis.n_features, DESCENT_FEATURES), dtype="float64")
-    basis = spec.make(_bare(kernel), samples.X, samples.sample_weight, data.seed)
+    bare = kernel.kernel if isinstance(kernel, Metric) else kernel
+    basis = spec.make(bare, samples.X, samples.sample_weight, data.seed)
     return Anisotropy(samples, basis, BOUND, narrowing)  # type: ignore[arg-type]
 
 
 class TensorInCoordinates(DiffusionTensor):
     """HᵀDH, the diffusion tensor in the coordinates y = xH: a function has the same energy in x and in y.
 
-    Parameters
-    ----------
-    tensor : DiffusionTensor
-        D(x) = C ± FFᵀ, whose parts become HᵀCH and HᵀF; a scalar s(x) becomes the factor √s Hᵀ.
-    X : ndarray of shape (n, d)
-        The samples, at which D is given.
-    root : ndarray of shape (d, d)
-        H.
+    The parts of D(x) = C ± FFᵀ, given at the samples X, become HᵀCH and HᵀF; a scalar s(x) becomes the factor √s Hᵀ.
     """
 
     def __init__(self, tensor: DiffusionTensor, X: np.ndarray, root: np.ndarray):

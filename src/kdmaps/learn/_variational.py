@@ -26,21 +26,11 @@ from kdmaps.spectrum.adjoint import guarded_reciprocal
 
 # --- the eigenproblem ------------------------------------------------------------------------------------------------
 class Spectrum(NamedTuple):
-    """Leading eigenpairs.
+    """Leading eigenpairs."""
 
-    Attributes
-    ----------
-    values : array of shape (r,)
-        μ, descending.
-    vectors : array of shape (p, r)
-        A, with aᵀBa = 1 for each column a.
-    below : array of shape ()
-        μ_{r+1} (0 if there is none), without a derivative.
-    """
-
-    values: Any
-    vectors: Any
-    below: Any
+    values: Any  # (r,): μ, descending
+    vectors: Any  # (p, r): A, with aᵀBa = 1 for each column a
+    below: Any  # μ_{r+1} (0 if there is none), without a derivative
 
 
 @partial(jax.custom_vjp, nondiff_argnums=(2, 3))
@@ -55,14 +45,8 @@ def top_modes(covariance: Any, penalty: Any, n_modes: int, single_vectors: bool 
     The antisymmetric part of M is the effect of a rotation inside the space. It is zero for a loss of the space; for a
     loss of single vectors, K_jk = anti(M)_jk/(μ_k - μ_j) joins H.
 
-    Parameters
-    ----------
-    covariance, penalty : arrays of shape (p, p)
-        Σ and the positive definite B = L+λR. NaN results where B is not positive definite.
-    n_modes : int
-        r < p.
-    single_vectors : bool
-        True for a loss of single modes; its derivative is then guarded, not exact, where eigenvalues agree.
+    NaN results where B = L+λR is not positive definite. With `single_vectors`, for a loss of single modes, the
+    derivative is guarded, not exact, where eigenvalues agree.
     """
     return _forward(covariance, penalty, n_modes, single_vectors)[0]
 

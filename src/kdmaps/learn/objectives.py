@@ -31,62 +31,31 @@ PRESETS: dict[str, dict[str, float]] = {
 
 
 class Loss(NamedTuple):
-    """Some terms of an objective at given statistics.
+    """Some terms of an objective at given statistics."""
 
-    Attributes
-    ----------
-    value : float
-        Their weighted sum.
-    terms : dict of str to float
-    eigenvalues : ndarray of shape (r,)
-        μ of all samples.
-    gap : float
-        μ_r/μ_{r+1}.
-    adjoint : callable
-        Returns the derivatives of `value` by the statistics (a `Statistics`) and by log λ.
-    """
-
-    value: float
+    value: float  #: Their weighted sum.
     terms: dict[str, float]
-    eigenvalues: np.ndarray
-    gap: float
-    adjoint: Callable[[], tuple[Statistics, float]]
+    eigenvalues: np.ndarray  #: (r,): μ of all samples.
+    gap: float  #: μ_r/μ_{r+1}.
+    adjoint: Callable[[], tuple[Statistics, float]]  #: Returns the derivatives of `value` by the statistics and log λ.
 
 
 @dataclass(frozen=True)
 class Objective:
-    """J = Σ weight · term (eq:total-objective).
-
-    Attributes
-    ----------
-    terms : tuple of str
-    weights : tuple of float
-        Not compared, so that objectives with the same terms share one compiled program.
-    n_components : int
-        r.
-    center : bool
-        True for a centred covariance.
-    eta : float
-        η of eq:anchor-loss. (The modes of the eigenproblem are orthogonal: it multiplies zero.)
-    power : float
-        p of the held-out score Σ_k t_k^p: 1 is the timescale score; 0 stands for Σ_k log t_k, the score of
-        `KernelSearchCV`.
-    caution : float
-        Number of jackknife standard errors over the folds that are subtracted from the held-out score; by default as
-        in `KernelSearchCV`.
-    """
+    """J = Σ weight · term (eq:total-objective)."""
 
     terms: tuple[str, ...]
+    #: Not compared, so that objectives with the same terms share one compiled program.
     weights: tuple[float, ...] = field(compare=False)
-    n_components: int
-    center: bool = True
-    eta: float = 1.0
+    n_components: int  #: r.
+    center: bool = True  #: True for a centred covariance.
+    eta: float = 1.0  #: η of eq:anchor-loss. (The modes of the eigenproblem are orthogonal: it multiplies zero.)
+    #: p of the held-out score Σ_k t_k^p: 1 is the timescale score; 0 stands for Σ_k log t_k, the score of
+    #: `KernelSearchCV`.
     power: float = POWER
+    #: Number of jackknife standard errors over the folds that are subtracted from the held-out score; by default as in
+    #: `KernelSearchCV`.
     caution: float = CAUTION
-
-    def weight_of(self, term: str) -> float:
-        """Weight of a term."""
-        return self.weights[self.terms.index(term)]
 
     def without(self, term: str) -> Objective:
         """Return the objective without a term."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy import optimize
@@ -23,40 +23,20 @@ RANGE = 20.0
 
 @dataclass(frozen=True)
 class Settings:
-    """Settings of `minimise`.
+    """Settings of `minimise`."""
 
-    Attributes
-    ----------
-    adam_steps, lbfgs_steps : int
-        Maximum number of steps of each phase.
-    learning_rate : float
-        Of Adam, in units of θ.
-    first_step : float, optional
-        Length of the first step that L-BFGS tries; by default the norm of the gradient, at most 1.
-    tolerance, patience : float, int
-        A phase ends after `patience` steps without a relative improvement of the best J by `tolerance`.
-    """
-
-    adam_steps: int = 100
-    lbfgs_steps: int = 30
-    learning_rate: float = 0.05
-    first_step: float | None = None
+    adam_steps: int = 100  #: Maximum number of steps of Adam.
+    lbfgs_steps: int = 30  #: Maximum number of steps of L-BFGS.
+    learning_rate: float = 0.05  #: Of Adam, in units of θ.
+    first_step: float | None = None  #: Length of the first step of L-BFGS; None is the norm of the gradient, at most 1.
+    #: A phase ends after `patience` steps without a relative improvement of the best J by `tolerance`.
     tolerance: float = 1e-6
     patience: int = 10
 
 
-class Step(NamedTuple):
-    """The point after a step, whether the step was accepted, its length and its number of evaluations."""
-
-    phase: str
-    evaluation: Evaluation
-    accepted: bool = True
-    length: float = 0.0
-    evaluations: int = 1
-
-
-#: Adds a step to the history; returns whether the phase ends.
-Record = Callable[[Step], bool]
+#: Adds a step to the history: its phase, the point after it, whether it was accepted, its length and its number of
+#: evaluations. Returns whether the phase ends.
+Record = Callable[..., bool]
 
 
 def minimise(
@@ -73,23 +53,34 @@ def minimise(
             "The objective is not finite at the start: the samples do not determine n_components modes, or L+λR is "
             "not positive definite. Use narrower kernels, fewer modes or features, or more regularization."
         )
-    stale, total = 0, settings.adam_steps + settings.lbfgs_steps
-    rows = [_row(problem, Step("start", best), best)]
+    stale, total, rows = 0, settings.adam_steps + settings.lbfgs_steps, list[dict[str, Any]]()
 
-    def record(step: Step) -> bool:
+    def record(phase: str, here: Evaluation, accepted: bool = True, length: float = 0.0, evaluations: int = 1) -> bool:
         nonlocal best, stale
-        value = step.evaluation.value
-        stale = 0 if best.value - value > settings.tolerance * max(1.0, abs(best.value)) else stale + 1
-        best = step.evaluation if value < best.value else best
-        rows.append(_row(problem, step, best))
+        stale = 0 if best.value - here.value > settings.tolerance * max(1.0, abs(best.value)) else stale + 1
+        best = here if here.value < best.value else best
+        rows.append(
+            {
+                "phase": phase,
+                "accepted": accepted,
+                "evaluations": evaluations,
+                "step_length": length,
+                "loss": here.value,
+                "best_loss": best.value,
+                **here.terms,
+                "gradient_norm": float(np.linalg.norm(here.gradient)),
+                "gap": here.gap,
+                **problem.describe(here.theta),
+            }
+        )
         next(ticks, None)
         return stale >= settings.patience
 
     with closing(track(range(total + 1), total, lambda: f"learning {best.value:.5g}", progress)) as ticks:
-        next(ticks)
-        _adam(problem, best, settings, record)
-        stale = 0
-        _lbfgs(problem, best, settings, record)
+        record("start", best)
+        for phase in (_adam, _lbfgs):
+            stale = 0
+            phase(problem, best, settings, record)
     return best.theta, {name: np.array([row[name] for row in rows]) for name in rows[0]}
 
 
@@ -113,7 +104,7 @@ def _adam(problem: Problem, here: Evaluation, settings: Settings, record: Record
             here, (mean, square), count, scale = trial, means, count + 1, min(1.0, 2 * scale)
         else:
             scale /= 2
-        if record(Step("adam", here, accepted, float(np.linalg.norm(move)) if accepted else 0.0)):
+        if record("adam", here, accepted, float(np.linalg.norm(move)) if accepted else 0.0):
             return
 
 
@@ -138,7 +129,7 @@ def _lbfgs(problem: Problem, start: Evaluation, settings: Settings, record: Reco
         nonlocal here, tried
         length = float(np.linalg.norm(theta - here.theta))
         here, evaluations, tried = trial, tried, 0
-        if record(Step("lbfgs", here, True, length, evaluations)):
+        if record("lbfgs", here, True, length, evaluations):
             raise StopIteration
 
     optimize.minimize(
@@ -154,19 +145,3 @@ def _lbfgs(problem: Problem, start: Evaluation, settings: Settings, record: Reco
 
 def _is_finite(evaluation: Evaluation) -> bool:
     return bool(np.isfinite(evaluation.value) and np.all(np.isfinite(evaluation.gradient)))
-
-
-def _row(problem: Problem, step: Step, best: Evaluation) -> dict[str, Any]:
-    evaluation = step.evaluation
-    return {
-        "phase": step.phase,
-        "accepted": step.accepted,
-        "evaluations": step.evaluations,
-        "step_length": step.length,
-        "loss": evaluation.value,
-        "best_loss": best.value,
-        **evaluation.terms,
-        "gradient_norm": float(np.linalg.norm(evaluation.gradient)),
-        "gap": evaluation.gap,
-        **problem.describe(evaluation.theta),
-    }

@@ -34,17 +34,10 @@ GeneratorAction = Callable[[Kernel, np.ndarray, np.ndarray], np.ndarray]
 
 
 class Parametrisation(ABC):
-    """A family of kernels with a vector of parameters.
-
-    Attributes
-    ----------
-    samples : Samples
-    start : ndarray
-        θ of the kernel that learning starts from.
-    """
+    """A family of kernels with a vector of parameters."""
 
     samples: Samples
-    start: np.ndarray
+    start: np.ndarray  #: θ of the kernel that learning starts from.
 
     @abstractmethod
     def forward(self, theta: np.ndarray) -> tuple[Statistics, Pullback]:
@@ -367,29 +360,15 @@ def _metric_root(samples: Samples) -> Any:
             "Bandwidths at landmarks are learned with a diffusion that is constant or a scalar per sample; use "
             "basis='fourier', or learn weights only."
         )
-    D = diffusion.constant
-    if D is None:
-        return 1.0
-    return square_root(D)
+    return 1.0 if diffusion.constant is None else square_root(diffusion.constant)
 
 
 class Dictionary(_LandmarkMixture):
     """k = Σ_ℓ β_ℓ k_ℓ with θ = u, β = softmax(u) with a floor (eq:kernel-mixture, eq:softmax).
 
     The features of the mixture are Σ_ℓ β_ℓ k_ℓ(·, z), so its operators are Σ_ℓm β_ℓ β_m times the cross-Grams of
-    pairs of kernels. These are computed once: after one pass, the cost of learning does not depend on N.
-
-    Parameters
-    ----------
-    samples : Samples
-    kernels : sequence of Kernel
-        Any.
-    landmarks : ndarray of shape (p, d)
-    origin : ndarray of shape (d,)
-    floor : float
-        τ: no weight falls below τ/L.
-    generator : callable, optional
-        𝒢 applied to kernel functions, for the term `pde`.
+    pairs of kernels. These are computed once: after one pass, the cost of learning does not depend on N. Parameters
+    are as in `Bandwidths`, for kernels of any kind; `generator` is 𝒢 applied to kernel functions, for the term `pde`.
     """
 
     def __init__(

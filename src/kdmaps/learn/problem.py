@@ -25,27 +25,14 @@ NEEDS = {
 
 @dataclass(frozen=True)
 class Evaluation:
-    """J at θ; the gradient, which costs another pass over the samples, is computed on first use.
+    """J at θ; the gradient, which costs another pass over the samples, is computed on first use."""
 
-    Attributes
-    ----------
-    theta : ndarray
-        θ.
-    value : float
-        J.
-    terms : dict of str to float
-    eigenvalues : ndarray of shape (r,)
-        μ of all samples.
-    gap : float
-        μ_r/μ_{r+1}.
-    """
-
-    theta: np.ndarray
-    value: float
+    theta: np.ndarray  #: θ.
+    value: float  #: J.
     terms: dict[str, float]
-    eigenvalues: np.ndarray
-    gap: float
-    pullback: Callable[[], np.ndarray]
+    eigenvalues: np.ndarray  #: (r,): μ of all samples.
+    gap: float  #: μ_r/μ_{r+1}.
+    pullback: Callable[[], np.ndarray]  #: Returns dJ/dθ.
 
     @cached_property
     def gradient(self) -> np.ndarray:
@@ -130,7 +117,7 @@ class Problem:
         if "heldout" in self.objective.terms:
             # Solvers start from the previous solution; the result does not depend on it.
             loss = heldout(statistics, log_lambda, self.objective, self.parametrisation.samples.roles, self._memory)
-            losses.append((loss, self.objective.weight_of("heldout")))
+            losses.append((loss, self.objective.weights[self.objective.terms.index("heldout")]))
         return losses
 
     def _check_terms(self, statistics: Statistics) -> None:

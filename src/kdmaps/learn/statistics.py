@@ -17,34 +17,16 @@ from kdmaps.utils.threads import map_reduce, slices
 
 
 class Statistics(NamedTuple):
-    """Operators for C classes of samples; its adjoint (the derivatives of a loss) has the same fields.
+    """Operators for C classes of samples; its adjoint (the derivatives of a loss) has the same fields."""
 
-    Attributes
-    ----------
-    weights : array of shape (C,)
-        Σ w.
-    totals : array of shape (C, p)
-        Σ w φ.
-    grams, energies : arrays of shape (C, p, p)
-        Σ w φφᵀ and Σ w ∇φ D ∇φᵀ with the diffusion tensor D.
-    ridge : array of shape (p, p) or None
-        R; None is the identity.
-    beta : array of shape (L,) or None
-        Weights of a mixture.
-    log_bandwidths : array or None
-        log σ/σ_start of every learned bandwidth.
-    residual : three arrays of shape (p, p), (p, p) and (p,), or None
-        E (𝒢φ)(𝒢φ)ᵀ, E (𝒢φ)φᵀ and E 𝒢φ for a generator 𝒢.
-    """
-
-    weights: Any
-    totals: Any
-    grams: Any
-    energies: Any
-    ridge: Any = None
-    beta: Any = None
-    log_bandwidths: Any = None
-    residual: Any = None
+    weights: Any  #: (C,): Σ w.
+    totals: Any  #: (C, p): Σ w φ.
+    grams: Any  #: (C, p, p): Σ w φφᵀ.
+    energies: Any  #: (C, p, p): Σ w ∇φ D ∇φᵀ with the diffusion tensor D.
+    ridge: Any = None  #: (p, p): R; None is the identity.
+    beta: Any = None  #: (L,): weights of a mixture.
+    log_bandwidths: Any = None  #: log σ/σ_start of every learned bandwidth.
+    residual: Any = None  #: E (𝒢φ)(𝒢φ)ᵀ, E (𝒢φ)φᵀ, both (p, p), and E 𝒢φ, (p,), for a generator 𝒢.
 
 
 def rounding_variance(statistics: Statistics) -> Any:
@@ -75,24 +57,13 @@ class Chunk(NamedTuple):
 
 @dataclass(frozen=True)
 class Samples:
-    """Samples, their weights and their folds.
+    """Samples, their weights and their folds."""
 
-    Attributes
-    ----------
-    X : array of shape (n, d)
-    sample_weight : ndarray of shape (n,) or None
-    diffusion : DiffusionTensor
-    rows : list of index arrays
-        The classes.
-    roles : ndarray of shape (C, F)
-        1 where a class is used for training in a fold, 2 where for testing, 0 for neither.
-    """
-
-    X: np.ndarray
-    sample_weight: np.ndarray | None
+    X: np.ndarray  #: (n, d).
+    sample_weight: np.ndarray | None  #: (n,).
     diffusion: DiffusionTensor
-    rows: list[np.ndarray]
-    roles: np.ndarray
+    rows: list[np.ndarray]  #: Rows of each class.
+    roles: np.ndarray  #: (C, F): 1 where a class is used for training in a fold, 2 where for testing, 0 for neither.
 
     @classmethod
     def of(
