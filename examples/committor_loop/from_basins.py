@@ -20,12 +20,12 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import kdmaps
-from kdmaps.simulation import umbrella_weights
+from kdmaps.simulation import KolmogorovBias, umbrella_weights
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "bias_muller_brown"))
 from run import AXES, CELLS, DT, FRAMES, GRID, HIGH, LOW, PROBLEM, WALKERS, walk
 
-#: λ and ε of the Kolmogorov bias; time of a round for each walker; rounds whose frames are used. |∇q| falls as e^V away
+#: λ and ε of the bias; time of a round for each walker; rounds whose frames are used. |∇q| falls as e^V away
 #: from the transition state: with λ = 1/2 the biased potential is flat there, with λ = 1 it is a well that walkers do
 #: not leave within a round.
 STRENGTH, FLOOR, DURATION, MEMORY = 0.75, 1e-6, 600.0, 3
@@ -45,10 +45,10 @@ def side_of(X):
 
 def kolmogorov(model, X):
     """Return the bias in kT."""
-    return -STRENGTH * np.log1p(np.sum(model.gradient(X) ** 2, axis=1) / FLOOR)
+    return KolmogorovBias(model, 1.0, STRENGTH, FLOOR).energy(X)
 
 
-def simulate(bias, starts, seed, duration=DURATION):
+def simulate(bias, starts, seed, duration):
     """Run walkers under V plus a bias on the grid; return FRAMES frames."""
     energy = np.minimum(PROBLEM.potential(GRID), 30.0) + bias
     gradient = np.stack(np.gradient(energy.reshape(CELLS, CELLS), *AXES))
@@ -116,6 +116,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path, default=Path("basins"))
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--time", type=float, default=DURATION, help="time of a round for each walker")
     parser.add_argument("--rounds", type=int, default=8, help="maximum number of rounds")
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
@@ -152,7 +153,7 @@ def main():
         # Walkers start from frames of A, of B, and of the transition state.
         rng = np.random.default_rng([options.seed, len(rounds)])
         starts = X[rng.choice(len(X), WALKERS)] if rounds else starts
-        rounds.append(simulate(kolmogorov(models[-1], GRID), starts, options.seed + 1 + len(rounds)))
+        rounds.append(simulate(kolmogorov(models[-1], GRID), starts, options.seed + 1 + len(rounds), options.time))
     results = {
         "seed": options.seed,
         "settled": same == 2,

@@ -1,4 +1,4 @@
-"""A bias along a mode: its gradient, its force in OpenMM, and wells of known depth that it fills."""
+"""Biases along a mode and of a committor: gradients, forces in OpenMM, and energies of known potentials."""
 
 import sys
 
@@ -7,7 +7,8 @@ import pytest
 from molecules import INPUTS, evaluate, fit, frames
 from numpy.testing import assert_allclose
 
-from kdmaps.simulation import ModeBias, boltzmann_weights, descriptors
+import kdmaps
+from kdmaps.simulation import KolmogorovBias, ModeBias, boltzmann_weights, descriptors
 from shared import known_finding, known_warning, wide_map
 
 pytestmark = [known_warning(), known_finding()]  # small fits of noise
@@ -76,3 +77,48 @@ def test_openmm_missing(bias, monkeypatch):
     monkeypatch.setitem(sys.modules, "openmm", None)
     with pytest.raises(ImportError, match=r"pip install 'kdmaps\[openmm\]'"):
         bias.force(INPUTS["distances"])
+
+
+@pytest.mark.parametrize("basis", ["fourier", "landmarks"])
+def test_kolmogorov_bias_of_a_molecule(basis):
+    pytest.importorskip("openmm")
+    inputs, positions = INPUTS["distances"], frames(80, spread=0.3, seed=3)
+    X = descriptors(inputs, frames(400, spread=0.05))
+    ends = np.quantile(X[:, 0], [0.3, 0.7])
+    committor = kdmaps.AdaptiveCommittor(basis=basis, n_features=60, random_state=0)
+    bias = KolmogorovBias(committor.fit(X, (X[:, 0] < ends[0], X[:, 0] > ends[1])), kT=2.5)
+    rows = descriptors(inputs, positions)
+    energies, forces = evaluate(bias.force(inputs), positions)
+    assert_allclose(energies, bias.energy(rows), atol=1e-9)
+    far, inside = committor.extrapolates(rows), abs(committor.decision_function(rows) - 0.5) > 0.5
+    assert np.any(far & (energies < 0))  # where the bias fades
+    assert_allclose(energies[inside], 0)
+    direction, step = np.random.default_rng(1).standard_normal(positions.shape[1:]), 1e-5
+    ahead, behind = (evaluate(bias.force(inputs), positions + h * direction)[0] for h in (step, -step))
+    slopes = (ahead - behind) / (2 * step)
+    # Differences of second order: third derivatives of the ramp at the edges of A and B are large.
+    assert_allclose(-np.einsum("nad,ad->n", forces, direction), slopes, rtol=1e-3, atol=1e-4 * np.abs(slopes).max())
+    columns = np.random.default_rng(2).standard_normal(rows.shape[1])
+    ahead, behind = (bias.energy(rows + h * columns) for h in (1e-6, -1e-6))
+    assert_allclose(bias.gradient(rows) @ columns, (ahead - behind) / 2e-6, rtol=1e-3, atol=1e-3)
+
+
+def test_kolmogorov_bias_of_a_known_committor():
+    """Between sets without a potential, q is linear: |∇q| = 1/2, and U = -λ kT log(1 + R²/4 ε) in the middle."""
+    X = np.random.default_rng(0).uniform(-2, 2, (4000, 1))
+    committor = kdmaps.AdaptiveCommittor(random_state=0).fit(X, (X[:, 0] < -1, X[:, 0] > 1))
+    bias = KolmogorovBias(committor, kT=3.0, strength=0.5, floor=1e-2)
+    expected = -1.5 * np.log1p(X.var() / 4 / 1e-2)
+    # 2,000 samples between the sets: slopes of q are wrong by 10 % at a point, and by 2 % on average.
+    assert np.mean(bias.energy(np.linspace(-0.8, 0.8, 81)[:, None])) == pytest.approx(expected, rel=0.05)
+    assert_allclose(bias.energy([[-1.1], [1.5], [100.0]]), 0)
+
+
+def test_kolmogorov_bias_rejects_other_models():
+    X = np.random.default_rng(0).standard_normal((100, 1))
+    with pytest.raises(TypeError, match="AdaptiveCommittor"):
+        KolmogorovBias(wide_map(1).fit(X), 1.0)
+    committor = kdmaps.AdaptiveCommittor(random_state=0, n_features=30).fit(X, (X[:, 0] < -1, X[:, 0] > 1))
+    for arguments, name in (((0.0,), "kT"), ((1.0, -1.0), "strength"), ((1.0, 1.0, np.nan), "floor")):
+        with pytest.raises(ValueError, match=name):
+            KolmogorovBias(committor, *arguments)

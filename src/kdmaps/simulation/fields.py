@@ -1,4 +1,4 @@
-"""Values and gradients at a single point for a simulation step: a mode, its flat continuation, walls."""
+"""Values and gradients at a single point for a simulation step: a mode, its flat continuation, walls, biases."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from scipy.spatial.distance import cdist
 from kdmaps.bases import Basis, FourierBasis, LandmarkBasis
 from kdmaps.data.distances import Support
 from kdmaps.simulation import compiled
-from kdmaps.simulation.export import Exported, checked_mode, mode_waves
+from kdmaps.simulation.export import LOGIT_FLOOR, Exported, checked_mode, mode_waves
 
 #: Width of the weights of samples around a point, relative to the radius of the support.
 WIDTH = 1 / 3
@@ -24,6 +24,12 @@ def checked_support(model: Exported, remedy: str) -> Support:
     if support.radius <= 0:
         raise ValueError(f"All samples of this model are equal; {remedy}.")
     return support
+
+
+def _ramp(t: float) -> tuple[float, float]:
+    """Return a twice differentiable function that increases from 0 at t ≤ 0 to 1 at t ≥ 1, and its slope."""
+    t = min(max(t, 0.0), 1.0)
+    return t**3 * (10 - 15 * t + 6 * t**2), 30 * t**2 * (1 - t) ** 2
 
 
 class Field(Protocol):
@@ -102,6 +108,9 @@ class ModeField:
     def values(self, X: np.ndarray) -> np.ndarray:
         """Return the values at rows of X."""
         values = self.basis.combine(X, self.coefficients)[:, 0] - self.offset
+        return self._all_continued(X, values)
+
+    def _all_continued(self, X: np.ndarray, values: np.ndarray) -> np.ndarray:
         unused = np.zeros(X.shape[1])
         return np.array([self._continued(x, value, unused)[0] for x, value in zip(X, values, strict=True)])
 
@@ -116,8 +125,8 @@ class ModeField:
         mean_slope = (p * (self.at_samples - mean)) @ self.nearness.samples / width**2
         if t >= 1:
             return mean, mean_slope
-        w, w_slope = 1 - t**3 * (10 - 15 * t + 6 * t**2), -30 * t**2 * (1 - t) ** 2  # twice differentiable
-        blend = (w_slope / (3 * self.nearness.radius**2) * (value - mean)) * s_slope
+        w, w_slope = _ramp(1 - t)
+        blend = (-w_slope / (3 * self.nearness.radius**2) * (value - mean)) * s_slope
         return w * value + (1 - w) * mean, w * slope + (1 - w) * mean_slope + blend
 
     def _mode(self, x: np.ndarray) -> tuple[float, np.ndarray]:
@@ -134,6 +143,49 @@ class ModeField:
         row = x[None]
         value = self.basis.combine(row, self.coefficients)[0, 0] - self.offset
         return float(value), self.basis.gradient(row, self.coefficients)[0, 0]
+
+
+class KolmogorovField(ModeField):
+    """The bias U = -E log(1 + w|∇f|²/ε) of a committor f before it is clipped; 0 far from the samples.
+
+    w(f) is 1 where q is between δ and 1 - δ, and decreases to 0 where q is clipped: U is continuous, and U = 0 in A and
+    B. δ is LOGIT_FLOOR.
+    """
+
+    def __init__(self, model: Exported, energy: float, floor: float):
+        super().__init__(model, 0, flat=True)
+        self.energy, self.floor = energy, floor
+        self.at_samples[:] = 0
+
+    def values(self, X: np.ndarray) -> np.ndarray:
+        """Return the bias at rows of X."""
+        f = self.basis.combine(X, self.coefficients)[:, 0] - self.offset
+        squares = np.sum(self.basis.gradient(X, self.coefficients)[:, 0] ** 2, axis=1)
+        weights = np.array([_ramp(min(one, 1 - one) / LOGIT_FLOOR)[0] for one in f])
+        return self._all_continued(X, -self.energy * np.log1p(weights * squares / self.floor))
+
+    def _mode(self, x: np.ndarray) -> tuple[float, np.ndarray]:
+        f, slope = super()._mode(x)
+        w, w_slope = _ramp(min(f, 1 - f) / LOGIT_FLOOR)
+        if w == 0:
+            return 0.0, np.zeros_like(x)
+        square, towards = slope @ slope, np.sign(0.5 - f) / LOGIT_FLOOR
+        change = w_slope * towards * square * slope + 2 * w * self._curvature(x, slope)
+        return -self.energy * np.log1p(w * square / self.floor), -self.energy / (self.floor + w * square) * change
+
+    def _curvature(self, x: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """Return the second derivatives of f times v."""
+        if self._waves is not None:
+            frequencies, cosines, sines = self._waves
+            angles = frequencies @ (x - self.basis.origin)
+            return -((cosines * np.cos(angles) + sines * np.sin(angles)) * (frequencies @ v)) @ frequencies
+        assert self._radial is not None  # all kernels of committors at landmarks are radial
+        kernel, (zeta, T), a = self.basis.kernel, self._radial, self.coefficients[:, 0]
+        difference, along = kernel.coordinates(x - self.basis.origin) - zeta, kernel.coordinates(v)
+        s = np.maximum(np.einsum("md,md->m", difference, difference), np.finfo(float).tiny)
+        curved = (4 * a * kernel.profile(s, 2) * (difference @ along)) @ difference
+        curved += 2 * (a @ kernel.profile(s, 1)) * along
+        return T @ curved if T.ndim == 2 else T * curved
 
 
 class WallField:

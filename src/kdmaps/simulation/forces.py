@@ -1,4 +1,4 @@
-"""OpenMM forces: modes, walls around the samples of a fit, and a static bias that fills wells."""
+"""OpenMM forces: modes, walls around the samples of a fit, and static biases along a mode or a committor."""
 
 from __future__ import annotations
 
@@ -11,10 +11,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.interpolate import CubicSpline
 from scipy.ndimage import gaussian_filter1d, minimum_filter
+from sklearn.utils.validation import check_is_fitted
 
 from kdmaps.bases import FourierBasis
+from kdmaps.estimators.committor import AdaptiveCommittor
 from kdmaps.simulation.export import LOGIT, Exported, checked_logit, checked_mode, mode_waves
-from kdmaps.simulation.fields import Field, ModeField, WallField
+from kdmaps.simulation.fields import Field, KolmogorovField, ModeField, WallField, checked_support
 from kdmaps.simulation.inputs import AlignedPositions, Columns, Distance, Input, Torsion
 from kdmaps.simulation.weights import checked_kT
 from kdmaps.utils.optional import optional
@@ -154,11 +156,10 @@ def openmm_walls(
     'walls (python), beyond ... of all samples'
     """
     _check_choice("method", method, METHODS[:3])
-    for name, value, least in (("strength", strength, 0.0), ("margin", margin, -np.finfo(float).tiny)):
-        if not isinstance(value, Real) or not least < float(value) < np.inf:
-            raise ValueError(f"{name} must be a {'positive' if least == 0 else 'nonnegative'} number, got {value!r}.")
+    if not isinstance(margin, Real) or not 0 <= float(margin) < np.inf:
+        raise ValueError(f"margin must be a nonnegative number, got {margin!r}.")
     columns = _columns_of(model, inputs, system)
-    field = WallField(model, float(strength), float(margin))
+    field = WallField(model, _positive("strength", strength), float(margin))
     force, how = _force(field, columns, method)
     force.setName(f"walls ({how}), beyond {field.start:.3g} of all samples")
     return force
@@ -271,6 +272,66 @@ class ModeBias:
         table = openmm.Continuous1DFunction(self._spline(places).tolist(), low, high)
         force.addTabulatedFunction("bias", table)
         force.setName(f"bias along mode {self.mode + 1}, {self.height:.3g} kJ/mol high")
+        return force
+
+
+class KolmogorovBias:
+    """A static bias that favours the transition region of a committor q: U = -λ kT log(1 + |∇q|²/ε).
+
+    The gradient of q is large only near the transition state, and U is negative there (P. Kang, E. Trizio and M.
+    Parrinello, Nat. Comput. Sci. 4, 451 (2024)). Without a bias, |∇q| decreases about as e^V away from the transition
+    state: λ = 1/2 makes the free energy flat there, and larger values make a well. U is 0 in A and B and far from the
+    samples of the fit. `boltzmann_weights(bias.energy(X), kT)` or `umbrella_weights` give the weights of biased frames.
+
+    Parameters
+    ----------
+    model : AdaptiveCommittor
+    kT : float
+        Temperature times Boltzmann's constant; kJ/mol for OpenMM.
+    strength : float, default=0.75
+        λ.
+    floor : float, default=1e-6
+        ε in units of 1/R², with R² the total variance of the columns over samples of the fit.
+
+    Examples
+    --------
+    >>> import kdmaps
+    >>> X = kdmaps.problems.load("dw1d").sample(1000, random_state=0)
+    >>> c = kdmaps.AdaptiveCommittor(random_state=0).fit(X, (X[:, 0] < -1, X[:, 0] > 1))
+    >>> bias = kdmaps.simulation.KolmogorovBias(c, kT=1.0)
+    >>> wells, between = bias.energy([[-1.2], [0.0]])
+    >>> bool(wells == 0), bool(between < -5)
+    (True, True)
+    """
+
+    def __init__(self, model: AdaptiveCommittor, kT: float, strength: float = 0.75, floor: float = 1e-6):
+        if not isinstance(model, AdaptiveCommittor):
+            raise TypeError(f"model must be a fitted AdaptiveCommittor, got {type(model).__name__}.")
+        check_is_fitted(model)
+        self.model, self.strength = model, _positive("strength", strength)
+        size = checked_support(model, "fit it again").samples.var(axis=0).sum()
+        self._field = KolmogorovField(model, self.strength * checked_kT(kT), _positive("floor", floor) / size)
+
+    def energy(self, X: ArrayLike) -> np.ndarray:
+        """Return U at rows of X, shape (n,)."""
+        return self._field.values(np.asarray(X, dtype=np.float64))
+
+    def gradient(self, X: ArrayLike) -> np.ndarray:
+        """Return ∇U at rows of X, shape (n, d)."""
+        return np.array([self._field(x)[1] for x in np.asarray(X, dtype=np.float64)])
+
+    def force(self, inputs: Sequence[Input], system: Any = None) -> Any:
+        """Return the bias as an OpenMM force to add to a system.
+
+        Parameters
+        ----------
+        inputs : sequence of Torsion, Distance and AlignedPositions
+            Definition of the columns of the samples.
+        system :
+            As in `openmm_cv`.
+        """
+        force, _ = _force(self._field, _columns_of(self.model, inputs, system), "python")
+        force.setName(f"Kolmogorov bias of a committor, strength {self.strength:g}")
         return force
 
 
@@ -401,6 +462,12 @@ def _columns_of(model: Exported, inputs: Sequence[Input], system: Any) -> Column
             "inputs of the fit, in the same order. (A torsion has two columns, aligned positions three for each atom.)"
         )
     return columns
+
+
+def _positive(name: str, value: float) -> float:
+    if not isinstance(value, Real) or not 0 < float(value) < np.inf:
+        raise ValueError(f"{name} must be a positive number, got {value!r}.")
+    return float(value)
 
 
 def _check_choice(name: str, value: str, choices: Sequence[str]) -> None:
