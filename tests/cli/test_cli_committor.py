@@ -44,7 +44,8 @@ def test_results_are_those_of_the_estimator(data, tmp_path):
         (("z<0", "x>1"), "not a column"),
         (("x=0", "x>1"), "not a condition"),
         (("x<-99", "x>1"), "no sample meets"),
-        (("x<0.5", "x>0"), "overlap"),
+        (("x<0.5", "x>0"), "A (--from) and B (--to) overlap"),
+        (("x<0", "x>=0"), "neither --from nor --to"),
     ],
 )
 def test_bad_conditions(data, tmp_path, conditions, message):

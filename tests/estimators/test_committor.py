@@ -157,9 +157,9 @@ def test_sets_in_other_forms(wells):
 @pytest.mark.parametrize(
     ("y", "message"),
     [
-        (np.zeros(2000), r"no sample in B"),
-        (np.ones(2000), r"no sample in A"),
-        (np.arange(2000) % 2, r"no sample in the region outside"),
+        (np.zeros(2000), r"No sample is in B"),
+        (np.ones(2000), r"No sample is in A"),
+        (np.arange(2000) % 2, r"No sample is outside"),
         (np.arange(2000) % 4 - 1, r"got 2"),
         (np.zeros(3), r"shape \(3,\)"),
         (np.full(2000, "A"), r"0 in A, 1 in B"),
@@ -208,6 +208,15 @@ def test_warns_if_nothing_lies_between():
     with pytest.warns(UnreliableModesWarning, match="between A and B"):
         found = kdmaps.AdaptiveCommittor(**COMMON).fit(X, y)
     assert not found.trust_.ok
+
+
+def test_metric_of_a_fold_without_gradients():
+    """With an empty gap and an idle column, some candidates have q = 0 or 1 at all samples of a fold."""
+    X = np.random.default_rng(0).uniform(-2, 2, (600, 2))
+    X = X[abs(X[:, 0]) > 1]
+    with pytest.warns(UnreliableModesWarning, match="No samples lie between"):
+        found = kdmaps.AdaptiveCommittor(n_features=30, random_state=0).fit(X, labels(X[:, 0], -1.5, 1.5))
+    assert found.trust_.between == 0
 
 
 def test_dask_is_refused(wells):

@@ -141,7 +141,7 @@ class FourierBasis(Basis):
 
     def gradient(self, X: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
         directed = self._directed(coefficients, self.frequencies)
-        return (self._waves(X) @ directed).reshape(X.shape[0], coefficients.shape[1], -1)
+        return (self._waves(X) @ directed).reshape(len(X), coefficients.shape[1], self.dim)
 
     def _directed(self, coefficients: np.ndarray, directions: np.ndarray) -> np.ndarray:
         """Return factors (2q, r·d) of the waves in derivatives along the `directions` (q, d) of the frequencies."""

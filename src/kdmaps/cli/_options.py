@@ -34,6 +34,9 @@ _ARGUMENTS = (
     *((re.compile(rf"\b{name}\b(?:=([\w.]*\w))?"), option) for name, option in OPTIONS.items()),
     (re.compile(r"\blag='?(\w+)'?"), "--lag"),
     (re.compile(r"\bpass cv=3\b()"), "add --no-ordered"),
+    (re.compile(r"\(y = 0\)()"), "(--from)"),
+    (re.compile(r"\(y = 1\)()"), "(--to)"),
+    (re.compile(r"\(y = -1\)()"), "(neither --from nor --to)"),
 )
 
 

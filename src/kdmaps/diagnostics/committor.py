@@ -54,9 +54,9 @@ class CommittorTrust:
         if self.between < FEW_BETWEEN:  # the cause of everything else
             return [
                 *found,
-                f"Only {self.between} samples lie between A and B (q from {BETWEEN[0]:g} to {BETWEEN[1]:g}), so the "
-                "flux and the rates are guesses. Add samples near the transition state, for example from a run that is "
-                "biased along q.",
+                f"{f'Only {self.between}' if self.between else 'No'} samples lie between A and B (q from "
+                f"{BETWEEN[0]:g} to {BETWEEN[1]:g}), so the flux and the rates are guesses. Add samples near the "
+                "transition state, for example from a run that is biased along q.",
             ]
         if self.flux_samples < FEW_CARRIERS:
             found.append(

@@ -27,14 +27,14 @@ def boundary_sides(y: Any, X: np.ndarray, weight: np.ndarray | None = None, comp
     side = side.astype(np.int64)
     if not complete:
         return side
-    names = {SOURCE: "A (label 0)", TARGET: "B (label 1)", OUTSIDE: "the region outside of A and B (label -1)"}
+    names = {SOURCE: "in A (y = 0)", TARGET: "in B (y = 1)", OUTSIDE: "outside of A and B (y = -1)"}
     for one, name in names.items():
         own = side == one
         if not own.any():
             remedy = "use smaller sets, or add samples between them" if one == OUTSIDE else "use larger sets"
-            raise ValueError(f"y has no sample in {name}; {remedy}.")
+            raise ValueError(f"No sample is {name}; {remedy}.")
         if weight is not None and not weight[own].any():
-            raise ValueError(f"sample_weight is 0 for all samples in {name}; the committor needs their weights.")
+            raise ValueError(f"sample_weight is 0 for all samples {name}; the committor needs their weights.")
     return side
 
 
@@ -56,7 +56,9 @@ def _labels(y: Any, X: np.ndarray) -> np.ndarray:
         if any(mask.dtype != bool or mask.shape != (len(X),) for mask in masks):
             raise ValueError(f"y must hold two masks (arrays of bool) with one entry for each of the {len(X)} samples.")
         if shared := np.count_nonzero(masks[0] & masks[1]):
-            raise ValueError(f"A and B overlap: y has {shared} samples in both. Use disjoint sets, with a gap.")
+            raise ValueError(
+                f"A (y = 0) and B (y = 1) overlap: {shared} samples are in both. Use disjoint sets, with a gap."
+            )
         return np.where(masks[0], SOURCE, np.where(masks[1], TARGET, OUTSIDE))
     labels = np.asarray(y)
     if labels.dtype == bool:

@@ -405,6 +405,8 @@ def boundary_folds(
 def _random_folds(side: np.ndarray, seed: int) -> list[tuple[np.ndarray, np.ndarray]]:
     smallest = min(np.unique(side, return_counts=True)[1])
     if smallest < 2:
-        raise ValueError("y must label at least 2 samples in A, in B and outside of both; found a set with 1 sample.")
+        raise ValueError(
+            "At least 2 samples are needed in A (y = 0), in B (y = 1) and outside of both (y = -1); one of these has 1."
+        )
     splitter = StratifiedKFold(min(FOLDS, int(smallest)), shuffle=True, random_state=seed)
     return list(splitter.split(side[:, None], side))
