@@ -5,7 +5,7 @@ import pytest
 from scipy.integrate import quad
 
 import kdmaps
-from kdmaps.estimators.boundary import boundary_sides
+from kdmaps.estimators.committor_fit import boundary_sides
 from kdmaps.exceptions import UnreliableModesWarning
 
 PROBLEM = kdmaps.problems.load("dw1d")

@@ -152,9 +152,9 @@ def test_unfitted_and_unknown_estimators_are_refused(tmp_path):
         pass
 
     with pytest.raises(ValueError, match="not fitted"):
-        io.save_model(KernelDiffusionMap(), tmp_path / "m")
+        KernelDiffusionMap().save(tmp_path / "m")
     with pytest.raises(ValueError, match="Other cannot be saved"):
-        io.save_model(Other(n_components=2).fit(X), tmp_path / "m")
+        Other(n_components=2).fit(X).save(tmp_path / "m")
 
 
 def test_a_kernel_that_cannot_be_read_again_is_refused(tmp_path):

@@ -16,9 +16,8 @@ from kdmaps.data.sources import ArraySource, gather
 from kdmaps.diagnostics.committor import CommittorTrust
 from kdmaps.diagnostics.evidence import evaluated_at, values_at
 from kdmaps.diagnostics.resampling import Resampling
-from kdmaps.estimators.boundary import boundary_sides
 from kdmaps.estimators.committor_files import read_committor, write_committor
-from kdmaps.estimators.committor_fit import CONFIDENCE, CommittorFit, fit_committor, search_kernel
+from kdmaps.estimators.committor_fit import CONFIDENCE, CommittorFit, boundary_sides, fit_committor, search_kernel
 from kdmaps.estimators.transformer import Columns, FittedEstimator, checked_source, read_samples
 from kdmaps.exceptions import UnreliableModesWarning
 from kdmaps.forms.diffusion import is_per_sample

@@ -91,25 +91,12 @@ class Fit:
 
     def attributes(self) -> dict[str, Any]:
         """Return the fitted attributes of an estimator."""
-        modes, evidence = self.modes, None if self.trust is None else self.trust.evidence
-        return {
-            "basis_": self.basis,
-            "kernel_": self.basis.kernel,
-            "modes_": modes,
-            "coefficients_": modes.coefficients,
-            "eigenvalues_": modes.eigenvalues,
-            "rates_": modes.rates,
-            "timescales_": modes.timescales,
-            "moments_": self.moments,
-            "tangents_": self.tangents,
-            "right_modes_": self.right_modes,
-            "lag_": modes.clock.lag,
-            "lag_choice_": self.lag_choice,
-            "trust_": self.trust,
-            "energy_samples_": None if evidence is None else evidence.energy_samples,
-            "variance_samples_": None if evidence is None else evidence.variance_samples,
-            "support_": self.support,
-        }
+        evidence = None if self.trust is None else self.trust.evidence
+        found = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "partial"}
+        found |= {name: getattr(self.modes, name) for name in ("coefficients", "eigenvalues", "rates", "timescales")}
+        found |= {name: getattr(evidence, name, None) for name in ("energy_samples", "variance_samples")}
+        found |= {"kernel": self.basis.kernel, "lag": self.modes.clock.lag}
+        return {f"{name}_": value for name, value in found.items()}
 
     def warnings(self) -> list[Warning]:
         """Return reasons not to trust the modes."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import fields, replace
 from typing import Any, BinaryIO, NamedTuple
@@ -31,7 +31,6 @@ from kdmaps.forms.tangent import TangentDiffusion, TangentSpaces
 from kdmaps.kernels import Kernel, Metric, Mixture, kernel_from_dict
 from kdmaps.spectrum.clock import Clock
 from kdmaps.spectrum.modes import Modes
-from kdmaps.utils.files import as_path, replacing
 from kdmaps.utils.types import PathLike
 from kdmaps.utils.validation import check_positive_integer, check_positive_number
 
@@ -84,81 +83,81 @@ class StoredModel(NamedTuple):
     changed: list[str]
 
 
-def save_model(estimator: Any, path: PathLike) -> None:
-    """Write a fitted estimator (the `best_estimator_` of a search) to `path`, under exactly that name.
-
-    The file is written under a temporary name in the same directory and then renamed. Parameters must be plain data: a
-    callable `diffusion` is refused, because the loaded model would score with another energy. Sequences are read back
-    as arrays; a random generator, and a `cv` that is not a number, as None.
-    """
-    with replacing(as_path("path", path)) as (file,):
-        write_model(estimator, file)
-
-
 def write_model(estimator: Any, file: BinaryIO, unit: str | None = None, inputs: Sequence[str] | None = None) -> None:
-    """Write a fitted estimator to an open binary file, as `save_model` does.
+    """Write a fitted estimator (the `best_estimator_` of a search) to an open binary file.
 
     `unit` is the unit of its time step, `inputs` the definition of its columns by atoms ("torsion:4-6-8-14").
+    Parameters must be plain data: a callable `diffusion` is refused, because the loaded model would score with another
+    energy. Sequences are read back as arrays; a random generator, and a `cv` that is not a number, as None.
     """
     check_is_fitted(estimator)
     estimator = getattr(estimator, "best_estimator_", estimator)
-    name = type(estimator).__name__
-    if name != ESTIMATOR:
+    if (name := type(estimator).__name__) != ESTIMATOR:
         raise ValueError(f"{name} cannot be saved; a saved model is a {ESTIMATOR}.")
     fitted: Fit = estimator._fitted()
-    kind, kernel, clock = type(fitted.basis).__name__, fitted.basis.kernel, fitted.modes.clock
+    clock = fitted.modes.clock
     # The arrays belong to these parameters, whatever was set since the fit.
     of_fit: dict[str, Any] = {"dtype": fitted.basis.dtype.name, "lag": clock.lag}
     if clock.lag is not None:
         of_fit["time_step"] = clock.time_step
-    arrays: dict[str, np.ndarray] = {}
-    stored = _kernel_data("basis.kernel", kernel, arrays)
-    _read_kernel(stored, arrays)  # a kernel class of the user could not be read back
-    metric = any(isinstance(part, Metric) for _, part in kernel.components())
-    version = (FORMAT_VERSION if arrays else 3) if metric else 2
-    parameters = {
-        key: _encode(key, value, arrays) for key, value in (estimator.get_params(deep=False) | of_fit).items()
-    }
-    arrays |= _arrays_of(fitted)
+    changed = [key for key in estimator._changed_parameters() if key not in of_fit]
+    write_file(file, estimator, fitted.basis, _arrays_of(fitted), of_fit, unit=unit, inputs=inputs, changed=changed)
+
+
+def write_file(
+    file: BinaryIO,
+    estimator: Any,
+    basis: Basis,
+    arrays: dict[str, np.ndarray],
+    of_fit: dict[str, Any] | None = None,
+    version: int | None = None,
+    **more: Any,
+) -> None:
+    """Write a basis, the other arrays of a fit and a header, which has `more` entries; `of_fit` replaces parameters."""
+    stored: dict[str, np.ndarray] = {}
+    kernel = _kernel_data("basis.kernel", basis.kernel, stored)
+    _read_kernel(kernel, stored)  # a kernel class of the user could not be read back
+    if version is None:
+        metric = any(isinstance(part, Metric) for _, part in basis.kernel.components())
+        version = (FORMAT_VERSION if stored else 3) if metric else 2
+    parameters = estimator.get_params(deep=False) | (of_fit or {})
     names = estimator._columns.names
     header = {
         "format": FORMAT,
         "version": version,
-        "class": name,
-        "parameters": parameters,
-        "kernel": stored,
-        "basis": kind,
+        "class": type(estimator).__name__,
+        "parameters": {key: _encode(key, value, stored) for key, value in parameters.items()},
+        "kernel": kernel,
+        "basis": type(basis).__name__,
         "n_features_in": estimator.n_features_in_,
         "feature_names_in": None if names is None else list(names),
-        **({} if unit is None else {"unit": unit}),
-        **({} if inputs is None else {"inputs": list(inputs)}),
         "libraries": library_versions(),
         "sealed": True,
-        "changed": [key for key in estimator._changed_parameters() if key not in of_fit],
+        **{key: value for key, value in more.items() if value is not None},
     }
-    arrays["header"] = np.frombuffer(json.dumps(header, allow_nan=False).encode(), dtype=np.uint8)
-    write_archive(file, arrays)
+    stored |= arrays_in("basis", basis, STORED_BASES[type(basis).__name__][1]) | arrays
+    stored["header"] = np.frombuffer(json.dumps(header, allow_nan=False).encode(), dtype=np.uint8)
+    write_archive(file, stored)
 
 
 def read_model(path: PathLike) -> StoredModel:
     """Read a model file; a truncated, damaged, newer or foreign file raises a ValueError. Nothing in it is executed."""
-    arrays = read_archive(path)
-    with _naming(path):
-        return _read(_read_header(arrays), arrays)
+    with opened(path) as (header, arrays):
+        return _read(header, arrays)
 
 
 def read_header(path: PathLike) -> dict[str, Any]:
     """Return the header of a stored model: class, parameters, kernel, feature names, versions of libraries."""
-    arrays = read_archive(path)
-    with _naming(path):
-        return _read_header(arrays)
+    with opened(path) as (header, _):
+        return header
 
 
 @contextmanager
-def _naming(path: PathLike) -> Iterator[None]:
-    """Turn the errors of unusable content into a ValueError that names the file."""
+def opened(path: PathLike) -> Iterator[tuple[dict[str, Any], dict[str, np.ndarray]]]:
+    """Read header and arrays; errors of unusable content become a ValueError that names the file."""
+    arrays = read_archive(path)
     try:
-        yield
+        yield _read_header(arrays), arrays
     except ValueError as error:
         raise ValueError(f"{os.fspath(path)} is not a usable kdmaps model: {error}") from error
     except (KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
@@ -167,28 +166,25 @@ def _naming(path: PathLike) -> Iterator[None]:
 
 # --- writing ----------------------------------------------------------------------------------------------------------
 def _arrays_of(fitted: Fit) -> dict[str, np.ndarray]:
-    """Return the arrays of a fit."""
-    arrays: dict[str, np.ndarray] = {}
-    _put(arrays, "basis", fitted.basis, STORED_BASES[type(fitted.basis).__name__][1])
-    _put(arrays, "modes", fitted.modes, MODES)
-    _put(arrays, "moments", fitted.moments, MOMENTS)
-    if fitted.tangents is not None:
-        _put(arrays, "tangents", fitted.tangents, TANGENTS)
-    if fitted.modes.next_coefficients is not None:
-        _put(arrays, "following", fitted.modes, FOLLOWING)
-    if fitted.support is not None:
-        _put(arrays, "support", fitted.support, SUPPORT)
-    if fitted.trust is not None:
-        _put(arrays, "evidence", fitted.trust.evidence, EVIDENCE)
-        values = ((name, getattr(fitted.trust, name)) for name in TRUST)
-        known = {name: "" for name, value in values if value is not None and np.size(value)}
-        _put(arrays, "trust", fitted.trust, known)
-        if fitted.trust.equilibrium is not None:
-            _put(arrays, "equilibrium", fitted.trust.equilibrium, EQUILIBRIUM)
+    """Return the arrays of a fit, without the arrays of its basis."""
+    modes, trust = fitted.modes, fitted.trust
+    arrays = arrays_in("modes", modes, MODES) | arrays_in("moments", fitted.moments, MOMENTS)
+    arrays |= arrays_in("tangents", fitted.tangents, TANGENTS) | arrays_in("support", fitted.support, SUPPORT)
+    if modes.next_coefficients is not None:
+        arrays |= arrays_in("following", modes, FOLLOWING)
+    if trust is not None:
+        known = {name: "" for name in TRUST if getattr(trust, name) is not None and np.size(getattr(trust, name))}
+        arrays |= arrays_in("evidence", trust.evidence, EVIDENCE) | arrays_in("trust", trust, known)
+        arrays |= arrays_in("equilibrium", trust.equilibrium, EQUILIBRIUM)
     if fitted.right_modes is not None:
-        _put(arrays, "directed", fitted.moments, DIRECTED_MOMENTS)
-        _put(arrays, "right", fitted.right_modes, RIGHT_MODES)
+        arrays |= arrays_in("directed", fitted.moments, DIRECTED_MOMENTS)
+        arrays |= arrays_in("right", fitted.right_modes, RIGHT_MODES)
     return arrays
+
+
+def arrays_in(prefix: str, source: object, names: Iterable[str]) -> dict[str, np.ndarray]:
+    """Return attributes of an object as arrays with the names "prefix.name"; nothing for None."""
+    return {} if source is None else {f"{prefix}.{name}": np.asarray(getattr(source, name)) for name in names}
 
 
 def library_versions() -> dict[str, str]:
@@ -224,28 +220,26 @@ def _read(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> StoredModel:
     parameters, basis, names, sizes = read_basis(header, arrays)
 
     def group(prefix: str, shapes: dict[str, str], may_be_nan: Sequence[str] = UNKNOWN) -> dict[str, Any]:
-        present = any(key.startswith(f"{prefix}.") for key in arrays)
-        return _take(arrays, prefix, shapes, sizes, may_be_nan) if present else {}
+        return take_group(arrays, prefix, shapes, sizes, may_be_nan)
 
     modes = _modes(_clock(parameters), arrays, sizes)
-    moments = _take(arrays, "moments", MOMENTS, sizes)
+    moments = take(arrays, "moments", MOMENTS, sizes)
     if min(moments["count"], moments["weight"], moments["weight_squared"]) <= 0:
         raise ValueError("its moments hold no samples.")
     sums = Moments(**{**moments, "count": int(moments["count"])} | group("directed", DIRECTED_MOMENTS, ()))
-    tangents, right = group("tangents", TANGENTS, ()), group("right", RIGHT_MODES, ())
-    support = group("support", SUPPORT)
+    right, support = group("right", RIGHT_MODES, ()), group("support", SUPPORT)
     fitted = Fit(
         basis,
         # Files of 0.1.0 are in the order of μ.
         replace(modes.by_timescale(), **group("following", FOLLOWING)),
         sums,
-        _tangents(tangents, sizes) if tangents else None,
+        read_tangents(arrays, sizes),
         replace(modes, **right).by_timescale() if right else None,
         support=Support(**support) if support else None,
     )
     if evidence := group("evidence", EVIDENCE):
         known = {name: shape for name, shape in TRUST.items() if f"trust.{name}" in arrays}
-        others = _take(arrays, "trust", known, sizes, tuple(TRUST))  # a rate may be infinite
+        others = take(arrays, "trust", known, sizes, tuple(TRUST))  # a rate may be infinite
         tests = group("equilibrium", EQUILIBRIUM, tuple(EQUILIBRIUM))
         others["equilibrium"] = Equilibrium(**tests) if tests else None
         trust = Trust(Evidence(**evidence), fitted.modes.rates, **others, weighted=sums.weighted)
@@ -276,7 +270,7 @@ def read_basis(
         raise ValueError(f"its feature names are not {d} strings.")
     sizes = {"d": d}
     _check_kernel(kernel, sizes)
-    basis = make_basis(kernel, *_take(arrays, "basis", basis_arrays, sizes).values())
+    basis = make_basis(kernel, *take(arrays, "basis", basis_arrays, sizes).values())
     basis = basis.astype(parameters.get("dtype", "float64"))
     sizes["p"] = basis.n_features
     return parameters, basis, None if names is None else np.array(names, dtype=object), sizes
@@ -285,7 +279,7 @@ def read_basis(
 def _modes(clock: Clock, arrays: dict[str, np.ndarray], sizes: dict[str, int]) -> Modes:
     # A mode that has decayed within the lag has an infinite rate.
     unbounded = ("next_eigenvalue",) if clock.lag is None else ("next_eigenvalue", "rates")
-    stored = _take(arrays, "modes", MODES, sizes, may_be_nan=unbounded)
+    stored = take(arrays, "modes", MODES, sizes, may_be_nan=unbounded)
     if not (stored["rates"] >= 0).all():
         raise ValueError("array modes.rates holds NaN or negative rates.")
     return Modes(quotients=clock.quotients(stored.pop("rates")), clock=clock, **stored)
@@ -303,7 +297,10 @@ def _check_kernel(kernel: Any, sizes: dict[str, int]) -> None:
         _check_shape("bandwidth", kernel.bandwidth, "d" if kernel.bandwidth.ndim else "", sizes)
 
 
-def _tangents(fields: dict[str, Any], sizes: dict[str, int]) -> TangentSpaces:
+def read_tangents(arrays: dict[str, np.ndarray], sizes: dict[str, int]) -> TangentSpaces | None:
+    """Return the checked tangent spaces, if a file has any."""
+    if not (fields := take_group(arrays, "tangents", TANGENTS, sizes)):
+        return None
     dimension, neighbors, floor = int(fields["dimension"]), int(fields["n_neighbors"]), fields["floor"]
     if not (1 <= dimension <= sizes["d"] and 0 <= neighbors <= sizes["m"] and 0 <= floor <= 1):
         raise ValueError("its tangent spaces are impossible.")
@@ -373,12 +370,7 @@ def _decode(value: Any, arrays: dict[str, np.ndarray]) -> Any:
     return Factor(array) if tag == "factor" else array
 
 
-def _put(arrays: dict[str, np.ndarray], prefix: str, source: object, names: dict[str, str]) -> None:
-    """Add attributes of an object to the arrays, as "prefix.name"."""
-    arrays.update({f"{prefix}.{name}": np.asarray(getattr(source, name)) for name in names})
-
-
-def _take(
+def take(
     arrays: dict[str, np.ndarray],
     prefix: str,
     shapes: dict[str, str],
@@ -395,6 +387,11 @@ def _take(
         _check_shape(key, array, shape, sizes)
         taken[name] = array if shape else float(array)
     return taken
+
+
+def take_group(arrays: dict[str, np.ndarray], prefix: str, *given: Any) -> dict[str, Any]:
+    """Return the arrays of one object as `take` does; none if the file has none of them."""
+    return take(arrays, prefix, *given) if any(key.startswith(f"{prefix}.") for key in arrays) else {}
 
 
 def _numbers(name: str, array: np.ndarray, finite: bool = True) -> np.ndarray:

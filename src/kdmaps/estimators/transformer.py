@@ -18,7 +18,7 @@ from kdmaps.data.sources import ArraySource, Source, gather
 from kdmaps.diagnostics.trust import Trust
 from kdmaps.estimators.fit import Fit, PartialState
 from kdmaps.estimators.forecast import Fitted, Forecast, checked_steps, make_forecast
-from kdmaps.estimators.model_files import save_model
+from kdmaps.estimators.model_files import write_model
 from kdmaps.exceptions import UnreliableModesWarning
 from kdmaps.forms.diffusion import is_per_sample
 from kdmaps.forms.energy import make_form
@@ -33,6 +33,7 @@ from kdmaps.spectrum.directed import directed_score
 from kdmaps.spectrum.modes import Modes
 from kdmaps.summary import NotebookDisplay
 from kdmaps.utils.content import content_digest
+from kdmaps.utils.files import as_path, replacing
 from kdmaps.utils.frames import check_rows, row_times, split_rows
 from kdmaps.utils.threads import map_reduce, slices
 from kdmaps.utils.types import PathLike, SamplesLike
@@ -379,7 +380,8 @@ class ModeTransformer(ArrayTransformer, auto_wrap_output_keys=None):  # type: ig
 
         The file appears whole or not at all; an existing one is replaced.
         """
-        save_model(self, path)
+        with replacing(as_path("path", path)) as (file,):
+            write_model(self, file)
 
     def _publish(self, columns: Columns, fitted: Fit, summed: dict[str, str] | None = None, **others: Any) -> Self:
         """Replace all fitted attributes by a fit and `others`.
