@@ -1,5 +1,7 @@
 """Forecasts against exact conditional expectations and explicit regressions."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -150,3 +152,14 @@ def test_search_predicts_too(spiral):
     with muted():
         search.fit(spiral[:3000])
     assert_allclose(search.predict_expectation(spiral, spiral, STEP, at=[[1.0, 0.0]]), [[0.794, -0.434]], atol=0.05)
+
+
+def test_skill_of_constant_and_untested_observables(model, spiral):
+    values = np.column_stack([spiral[:, 0], np.ones(len(spiral))])
+    both, one = (forecast(model, spiral, some, [STEP], at=spiral[:1]) for some in (values, values[:, :1]))
+    assert_allclose(both.skill, one.skill)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        constant = forecast(model, spiral, values[:, 1], [STEP], at=spiral[:1])
+        assert np.isnan(constant.skill).all()
+    assert constant.horizon == STEP  # the mean is as good at once

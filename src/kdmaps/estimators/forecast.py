@@ -58,9 +58,14 @@ class Forecast(TableCard):
 
     @property
     def skill(self) -> np.ndarray:
-        """1 - (held-out error/error of the mean)², averaged over the observables: 1 is perfect, 0 useless."""
-        with np.errstate(invalid="ignore", divide="ignore"):
-            return 1 - np.nanmean((self.rmse / self.spread) ** 2, axis=1)
+        """1 - (held-out error/error of the mean)², averaged over observables that vary: 1 is perfect, 0 useless.
+
+        NaN for times that were not tested, or if no observable varies.
+        """
+        varying = self.spread > 0
+        if not varying.any():
+            return np.full(len(self.times), np.nan)
+        return 1 - np.mean((self.rmse[:, varying] / self.spread[varying]) ** 2, axis=1)
 
     def cells(self) -> tuple[list[str], list[list[str]]]:
         """Return titles and rows of a table of times."""
@@ -209,9 +214,10 @@ class _Tests(NamedTuple):
     def horizon(self) -> float:
         """Return the first number of steps whose error is not smaller than the error of the mean by its own error."""
         errors, of_mean = (part.mean(axis=2) for part in (self.chosen_errors(), self.of_mean))
-        left_out = 1 - (errors.sum(axis=0) - errors) / (of_mean.sum(axis=0) - of_mean)
-        skill = 1 - errors.sum(axis=0) / of_mean.sum(axis=0)
-        lost = np.flatnonzero(skill <= [jackknife_error(column) for column in left_out.T])
+        with np.errstate(invalid="ignore", divide="ignore"):  # the mean has no error if the observables are constant
+            left_out = 1 - (errors.sum(axis=0) - errors) / (of_mean.sum(axis=0) - of_mean)
+            skill = 1 - errors.sum(axis=0) / of_mean.sum(axis=0)
+            lost = np.flatnonzero(~(skill > [jackknife_error(column) for column in left_out.T]))
         return float(self.steps[lost[0]]) if lost.size else np.inf
 
 
