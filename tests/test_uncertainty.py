@@ -10,6 +10,7 @@ from scipy.signal import lfilter
 from sklearn.base import clone
 
 import kdmaps
+from experiments.driven import rotating_ou
 from kdmaps.data.correlation import autocorrelation, integrated_correlation_time
 from kdmaps.diagnostics.resampling import cut_blocks
 from kdmaps.exceptions import DataWarning, UnreliableModesWarning
@@ -194,6 +195,22 @@ class TestCoverage:
         assert np.degrees(both.mode_angles).max() < 10
         one = bootstrap(wide_map(n_components=1).fit(X), X, n_resamples=50)
         assert np.degrees(one.mode_angles[0]) > 30
+
+
+    def test_errors_of_directed_fits_equal_the_spread_of_trajectories(self):
+        """The first two singular values of a rotating process are e^{-t}."""
+        systems = [rotating_ou(3000, seed, time_step=0.3) for seed in range(12)]
+        settings = {"bandwidth": 4.0, "regularization": 1e-4, "n_features": 60, "random_state": 0}
+        model = kdmaps.KernelDiffusionMap(2, lag=1, time_step=0.3, reversible=False, **settings)
+        models = [clone(model).fit(system.X) for system in systems]
+        found = bootstrap(models[0], systems[0].X)
+        # A standard deviation of twelve values has an error of 21 %; the modes are degenerate.
+        spread = np.std([one.rates_ for one in models], axis=0, ddof=1)
+        assert_allclose(found.rate_errors, spread, rtol=0.7)
+        assert ((found.rate_intervals[:, 0] < 1) & (found.rate_intervals[:, 1] > 1)).all()
+        assert (np.degrees(found.angles) < 10).all()
+        other = bootstrap(models[0], [systems[0].X[:1500], systems[0].X[1500:]], n_resamples=20, confidence=0.9)
+        assert other.rate_errors.shape == (2,)
 
 
 class TestBlocks:

@@ -32,6 +32,7 @@ from kdmaps.forms.lagged import LaggedForm
 from kdmaps.forms.moments import Moments, StackedMoments
 from kdmaps.forms.tangent import DiffusionLike, checked_tensor
 from kdmaps.spectrum.checks import or_fewer
+from kdmaps.spectrum.directed import doubled, doubled_ridge
 from kdmaps.spectrum.modes import Modes
 from kdmaps.spectrum.pencil import find_modes
 from kdmaps.utils.frames import aligned
@@ -135,7 +136,8 @@ def bootstrap(
         The weights used in the fit.
     groups : array-like of shape (n_samples,), optional
         Trajectory of each sample. Blocks are cut within trajectories; short trajectories are joined. Without groups,
-        interleaved walkers are detected by the autocorrelation of the modes and used as groups, with a `DataWarning`.
+        interleaved walkers are detected by the autocorrelation of the modes and used as groups, with a `DataWarning`
+        (unless the model was fitted with `reversible=False`).
     diffusion : optional
         Diffusion tensor of these samples; by default the `diffusion` of the estimator.
     n_resamples : int, default=200
@@ -188,7 +190,7 @@ def bootstrap(
         raise ValueError("X must be an array or a .npy file, from which blocks of rows can be selected.")
     weight = checked_weight(sample_weight, X)
     values = np.asarray(ModeTransformer.transform(fitted, X), dtype=np.float64)
-    if groups is None:
+    if groups is None and fitted.right_modes_ is None:  # oscillations resemble interleaved walkers
         groups = _walkers(values)
     source, form, weight, groups, first = _observations(fitted, X, weight, groups, diffusion)
     values = values[first]
@@ -238,12 +240,10 @@ def _observations(
         spaces = fitted.tangents_ if diffusion is None else None
         tensor = checked_tensor(fitted.diffusion if diffusion is None else diffusion, X, weight, spaces=spaces)
         return X, EnergyForm(tensor), weight, groups, slice(None)
-    if fitted.right_modes_ is not None:
-        raise ValueError("Error bars are not implemented for reversible=False; fit with reversible=True.")
     first = paired_rows(len(X.array), lag, None if groups is None else np.asarray(groups))[0]
     with muted():  # the fit has warned of short trajectories
         pairs, weight, groups = make_pairs(X, lag, weight, groups)
-    return pairs, LaggedForm(lag), weight, groups, first
+    return pairs, LaggedForm(lag, fitted.right_modes_ is None), weight, groups, first
 
 
 def _walkers(modes: np.ndarray) -> np.ndarray | None:
@@ -311,7 +311,10 @@ def _compare_resamples(
 
 
 class _Refit:
-    """The modes of all samples, recomputed from the moments, and comparisons of resamples with them."""
+    """The modes of all samples, recomputed from the moments, and comparisons of resamples with them.
+
+    Functions (f, g) of first and second frames, for reversible=False, are modes of the features of both frames.
+    """
 
     def __init__(self, fitted: Any, moments: Moments):
         self._fitted, self._moments, self.n_modes = fitted, moments, len(fitted.eigenvalues_)
@@ -324,12 +327,16 @@ class _Refit:
                 "The model was not fitted to this X (with this sample_weight and diffusion): the eigenvalues differ. "
                 "Pass the training samples."
             )
-        self._covariance = moments.covariance(fitted.center)
+        self._covariance = self._problem(moments)[0].covariance(fitted.center)
         self._dual = self._covariance @ self.modes.coefficients
+
+    def _problem(self, moments: Moments) -> tuple[Moments, np.ndarray | None]:
+        ridge = self._fitted.basis_.ridge
+        return (moments, ridge) if moments.flow is None else (doubled(moments), doubled_ridge(ridge))
 
     def _solve(self, moments: Moments, factor: float = 1.0) -> Modes:
         fitted, penalty = self._fitted, factor * self._fitted.regularization
-        return find_modes(moments, fitted.basis_.ridge, self.n_modes, penalty, fitted.center, fitted.modes_.clock)
+        return find_modes(*self._problem(moments), self.n_modes, penalty, fitted.center, fitted.modes_.clock)
 
     def rates_at(self, factor: float) -> np.ndarray:
         """Return the rates, slowest first, with λ multiplied by a factor; NaN if the modes are not determined."""
