@@ -175,6 +175,21 @@ def test_wrong_pair_is_doubtful(van_der_pol_path):
     assert not k.trust.ok.any()
 
 
+@pytest.mark.parametrize(("bandwidth", "right"), [(0.3, True), (30.0, False)])
+def test_decay_of_a_limit_cycle(bandwidth, right):
+    """Polynomials reproduce frequencies, and decay rates 1.5 times too large, which 0.25 as a limit would allow."""
+    system = stuart_landau(10_000, seed=50)
+    options = {"regularization": 1e-6, "n_features": 150, "time_step": system.time_step}
+    with muted():
+        k = koopman(fit(system.X, 6, bandwidth, **options), system.X, n_resamples=20)
+    found = np.argmin(np.abs(k.rates[:, None] - system.rates[:3]), axis=0)
+    ratio = k.rates[found].real / system.rates[:3].real
+    # 62, 239 and 518 decay times determine the rates to 13, 6 and 4 %.
+    assert_allclose(ratio, 1 if right else 1.5, atol=0.25 if right else 0.2)
+    assert (k.trust.residuals[found] < 0.25).all()
+    assert (k.trust.ok[found] == right).all()
+
+
 def test_few_modes_of_a_non_normal_operator():
     """Four singular functions of the logistic map span no eigenfunction; all features do."""
     system = noisy_logistic(10_000, seed=0)

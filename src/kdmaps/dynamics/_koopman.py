@@ -34,9 +34,10 @@ from kdmaps.utils.warn import muted, warn
 MIN_AGREEMENT = 0.8
 #: Largest `KoopmanTrust.overfit`, a tenth of the predictable part of an eigenfunction after one lag.
 MAX_EXCESS = 0.1
-#: Largest `KoopmanTrust.residuals`: a decay that is wrong by two thirds, or a phase by 14° in the time in which half of
-#: the variance is forgotten. The sampling error of eight decay times is about 0.2.
-MAX_RESIDUAL = 0.25
+#: Bounds of `KoopmanTrust.limits`, two standard errors √(k/n) of a correlation after k lags in n frames; with eight
+#: decay times these are 0.4. In the time in which half of the variance is forgotten, 0.05 is a decay that is wrong by
+#: 14 %, or a phase by 3°; polynomials on a limit cycle, whose decay rates are 1.6 times too large, have 0.08.
+RESIDUALS = (0.05, 0.25)
 #: Consecutive frames of each block on which eigenfunctions are tested.
 TESTED = 50_000
 
@@ -53,8 +54,8 @@ class KoopmanTrust:
     --------
     >>> import numpy as np, kdmaps
     >>> good, poor = np.array([0.95, 0.5]), np.array([0.0, 0.8])  # the second eigenfunction is overfitted
-    >>> steps = np.array([7, 1])
-    >>> trust = kdmaps.dynamics.KoopmanTrust(good + 0j, good + 0j, good, overfit=poor, residuals=poor, steps=steps)
+    >>> tests = {"overfit": poor, "residuals": poor, "steps": np.array([7, 1]), "limits": np.array([0.2, 0.1])}
+    >>> trust = kdmaps.dynamics.KoopmanTrust(good + 0j, good + 0j, good, **tests)
     >>> trust.ok
     array([ True, False])
     """
@@ -67,11 +68,12 @@ class KoopmanTrust:
     #: (r,): |ρ/λ^k - 1| for the held-out correlation ρ = E[ψ̄(x_t)ψ(x_{t+k})]/E|ψ|² after k lags: 0 for eigenfunctions.
     residuals: np.ndarray
     steps: np.ndarray  #: (r,): k, the number of lags after which |λ|^2k is about ½, or as many as a block has.
+    limits: np.ndarray  #: (r,): largest `residuals` that sampling explains.
 
     @property
     def ok(self) -> np.ndarray:
         """True for eigenfunctions that pass all three tests; (r,)."""
-        return (self.agreement >= MIN_AGREEMENT) & (self.overfit <= MAX_EXCESS) & (self.residuals <= MAX_RESIDUAL)
+        return (self.agreement >= MIN_AGREEMENT) & (self.overfit <= MAX_EXCESS) & (self.residuals <= self.limits)
 
     def warnings(self) -> list[UnreliableModesWarning]:
         """Return one warning for each cause."""
@@ -86,14 +88,16 @@ class KoopmanTrust:
                     "longer trajectory or fewer n_components."
                 )
             )
-        open_ = ~unstable & (self.residuals > MAX_RESIDUAL)
+        open_ = ~unstable & (self.residuals > self.limits)
         if open_.any():
+            worst = np.argmax(np.where(open_, self.residuals / self.limits, 0))
             found.append(
                 UnreliableModesWarning(
                     f"The features do not contain eigenfunction(s) {_numbers(open_)} of the Koopman operator: "
-                    f"correlations on held-out frames after {self.steps[open_].max()} lags differ from the prediction "
-                    f"by up to {self.residuals[open_].max():.0%} (limit {MAX_RESIDUAL:.0%}). Use more n_features, a "
-                    "kernel chosen by AdaptiveDiffusionMap, a longer lag, or inputs that contain the state."
+                    f"correlations on held-out frames after {self.steps[worst]} lags differ from the prediction by "
+                    f"{self.residuals[worst]:.0%} (limit {self.limits[worst]:.0%}), and decay rates are too large. Use "
+                    "more n_features, a kernel chosen by AdaptiveDiffusionMap, a longer lag, or inputs that contain "
+                    "the state."
                 )
             )
         return found
@@ -422,7 +426,8 @@ def _tested(
     variance, cross, error, size, later = sums
     overfit = (error.real / variance.real - 1) / np.abs(values) ** 2 + 1
     residuals = np.abs(later / size.real / values**steps - 1)
-    return KoopmanTrust(values, cross / variance.real, agreement, overfit, residuals, steps)
+    limits = np.clip(2 * np.sqrt(steps / sum(min(len(test), TESTED) for _, test in splits)), *RESIDUALS)
+    return KoopmanTrust(values, cross / variance.real, agreement, overfit, residuals, steps, limits)
 
 
 class _Frames(NamedTuple):
