@@ -39,23 +39,28 @@ def n_series(name: str, n_seeds: int) -> int:
 
 @dataclass(frozen=True)
 class Driven:
-    """Frames of a trajectory, the time between them, and the leading rates ln λ/time, without conjugates."""
+    """Frames of a trajectory, the time between them, and the leading rates ln λ/time, without conjugates.
+
+    `functions` are the exact leading eigenfunctions at the frames.
+    """
 
     X: np.ndarray
     time_step: float
     rates: np.ndarray
+    functions: np.ndarray
 
 
 def rotating_ou(n: int, seed: int, speed: float = 2.0, time_step: float = 0.1) -> Driven:
     """Ornstein–Uhlenbeck process in the plane with rotation, z' = -(1 - i·speed)z + noise, sampled exactly.
 
-    Its rates are -(j + k) + i·speed·(j - k) for j, k = 0, 1, ….
+    Its rates are -(j + k) + i·speed·(j - k) for j, k = 0, 1, …, and the first eigenfunctions z, z² and |z|².
     """
     noise = np.random.default_rng(seed).normal(size=(n, 2)) @ [1, 1j]
     factor = np.exp((-1 + 1j * speed) * time_step)
     path = _recursion(factor, noise[0], np.sqrt(1 - abs(factor) ** 2) * noise[1:])
     j, k = (a.ravel() for a in np.meshgrid(np.arange(4), np.arange(4)))
-    return Driven(_plane(path), time_step, leading(-(j + k) + 1j * speed * (j - k)))
+    functions = np.column_stack([path, path**2, np.abs(path) ** 2])
+    return Driven(_plane(path), time_step, leading(-(j + k) + 1j * speed * (j - k)), functions)
 
 
 def jump_cycle(n: int, seed: int, n_states: int = 4, ahead: float = 0.15, back: float = 0.03) -> Driven:
@@ -66,7 +71,8 @@ def jump_cycle(n: int, seed: int, n_states: int = 4, ahead: float = 0.15, back: 
     X = _plane(np.exp(2j * np.pi * states / n_states)) + 0.2 * rng.normal(size=(n, 2))
     angles = 2 * np.pi * np.arange(n_states) / n_states
     values = ahead * np.exp(1j * angles) + back * np.exp(-1j * angles) + 1 - ahead - back
-    return Driven(X, 1.0, leading(np.log(values)))
+    functions = np.exp(1j * np.outer(angles[states], np.arange(1, n_states // 2 + 1)))  # noise hides no state
+    return Driven(X, 1.0, leading(np.log(values)), functions)
 
 
 def noisy_logistic(n: int, seed: int, order: int = 20) -> Driven:
@@ -85,9 +91,11 @@ def noisy_logistic(n: int, seed: int, order: int = 20) -> Driven:
         x[t] = (4 * x[t - 1] * (1 - x[t - 1]) + noise[t]) % 1
     points = (np.arange(2000) + 0.5) / 2000
     density = np.cos(np.pi * (points[None, :] - (4 * points * (1 - points))[:, None])) ** order
-    values = np.linalg.eigvals(density / density.sum(axis=1, keepdims=True))
+    values, functions = np.linalg.eig(density / density.sum(axis=1, keepdims=True))
+    kept = np.argsort(-np.abs(values))[1:9]
+    functions = np.column_stack([np.interp(x, points, f, period=1) for f in functions[:, kept].T])
     values = values[np.abs(values) > 1e-6].astype(complex)
-    return Driven(_plane(np.exp(2j * np.pi * x)), 1.0, leading(np.log(values)))
+    return Driven(_plane(np.exp(2j * np.pi * x)), 1.0, leading(np.log(values)), functions)
 
 
 def stuart_landau(
@@ -107,25 +115,35 @@ def stuart_landau(
             excess = z.real * z.real + z.imag * z.imag - 1
             z += z * (1j * frequency - (1 + 1j * shear) * excess) * dt + kick
         path[t] = z
-    return Driven(_plane(path), time_step, leading(_cycle_rates(frequency, noise, shear)))
+    found, r, functions = _cycle_rates(frequency, noise, shear)
+    turns = path / np.abs(path)
+    at = [turns**m * np.interp(np.abs(path), r, functions[m]) for m in (1, 2, 3)]
+    return Driven(_plane(path), time_step, leading(found), np.column_stack(at))
 
 
-def _cycle_rates(frequency: float, noise: float, shear: float, cells: int = 1500, most: int = 5) -> np.ndarray:
-    """Return rates of the limit cycle by finite volumes in r, for functions e^{imθ}u(r), m = 0, …, `most`."""
+def _cycle_rates(
+    frequency: float, noise: float, shear: float, cells: int = 1500, most: int = 5
+) -> tuple[np.ndarray, np.ndarray, list[np.ndarray]]:
+    """Return rates of the limit cycle by finite volumes in r, for functions e^{imθ}u(r), m = 0, …, `most`.
+
+    Also returns r and the slowest u of each m.
+    """
     edges = np.linspace(0, 2.2, cells + 1)
     r, h = (edges[1:] + edges[:-1]) / 2, edges[1]
     potential = r**4 / 4 - r**2 / 2
     density = r * np.exp(-(potential - potential.min()) / noise)
     flux = np.sqrt(density[1:] * density[:-1]) * noise / h**2
-    found = []
+    found, functions = [], []
     for m in range(most + 1):
         ahead, back = flux / density[:-1], flux / density[1:]
         diagonal = 1j * m * (frequency - shear * (r**2 - 1)) - noise * m**2 / r**2
         diagonal[:-1] -= ahead
         diagonal[1:] -= back
         operator = sparse.diags([back, diagonal, ahead], [-1, 0, 1], format="csc")
-        found.append(eigs(operator, 3, sigma=1e-3 + 1j * m * frequency, return_eigenvectors=False))
-    return np.concatenate(found)
+        rates, u = eigs(operator, 3, sigma=1e-3 + 1j * m * frequency)
+        found.append(rates)
+        functions.append(u[:, np.argmax(rates.real)])
+    return np.concatenate(found), r, functions
 
 
 def leading(rates: np.ndarray, most: int = 8) -> np.ndarray:
@@ -165,6 +183,14 @@ def errors(rates: np.ndarray, system: Driven, n_rates: int) -> list[float]:
         found.append(float(distances.min()) if len(left) else np.inf)
         left = np.delete(left, distances.argmin()) if len(left) else left
     return found
+
+
+def exact_rates(system: Driven) -> np.ndarray:
+    """Return the rates by least squares on the exact leading eigenfunctions: their error is sampling error alone."""
+    z = np.column_stack([np.ones(len(system.X)), system.functions.real, system.functions.imag])
+    z = z[:, [0, *1 + np.flatnonzero(z[:, 1:].std(axis=0) > 1e-12)]]
+    values = np.linalg.eigvals(np.linalg.lstsq(z[:-1], z[1:])[0]).astype(complex)
+    return np.log(values[np.abs(values - 1) > 1e-9]) / system.time_step
 
 
 def lorenz(n: int, seed: int = 0, time_step: float = 0.01) -> np.ndarray:

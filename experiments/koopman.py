@@ -4,7 +4,9 @@
 that all methods have, for `AdaptiveDiffusionMap(r, lag=1, reversible=False)` and `kdmaps.dynamics.koopman`. The other
 libraries (`compare/koopman_rivals.py`) have the defaults of their classes or examples ("documented"), which nobody has
 tuned for these systems, and for each sample the settings with the smallest error of the first rate, picked by the truth
-from a grid of bandwidths and regularizations ("best").
+from a grid of bandwidths and regularizations ("best"). "exact functions" are least squares on the exact leading
+eigenfunctions: the sampling error of these frames, below which only a choice by the truth can get. ± is the standard
+error of the mean error of the first rate.
 
 *Forecasts*: root mean square errors of later frames, in standard deviations of the observables, after several steps.
 The range of λ that `kdmaps.dynamics.forecast` tries was extended after a look at these frames of Lorenz-63; within the
@@ -54,8 +56,14 @@ def spectrum(case: str, seed: int) -> list[Row]:
     """Return the errors of the leading rates of one trajectory."""
     n_components, n_rates = driven.SPECTRA[case]
     system = driven.case(case, driven.FRAMES, seed)
-    found = kdmaps.dynamics.koopman(fit(system.X, n_components, system.time_step))
-    return [{"case": case, "seed": seed, "method": "kdmaps", "errors": driven.errors(found.rates, system, n_rates)}]
+    found = {
+        "kdmaps": kdmaps.dynamics.koopman(fit(system.X, n_components, system.time_step)).rates,
+        "exact functions": driven.exact_rates(system),
+    }
+    return [
+        {"case": case, "seed": seed, "method": method, "errors": driven.errors(rates, system, n_rates)}
+        for method, rates in found.items()
+    ]
 
 
 def forecast(case: str, seed: int) -> list[Row]:
@@ -135,7 +143,11 @@ def table(rows: list[Row]) -> str:
         for (case, method), some in grouped(mine, "case", "method").items():
             errors = np.mean([row["errors"] for row in some], axis=0)
             after = "" if kind == "spectrum" else f" ({', '.join(map(str, driven.FORECASTS[case]))} steps)"
-            cells.append([case + after, method, str(len(some)), " ".join(f"{error:.3g}" for error in errors)])
+            found = [f"{error:.3g}" for error in errors]
+            if kind == "spectrum":
+                spread = np.std([row["errors"][0] for row in some], ddof=1) / np.sqrt(len(some)) if some[1:] else np.nan
+                found[0] += f" ± {spread:.2g}"
+            cells.append([case + after, method, str(len(some)), " ".join(found)])
         lines += [markdown(["system", "method", "seeds", header], sorted(cells, key=lambda line: line[0])), ""]
     some = [row for row in rows if row["kind"] == "coverage"]
     if some:

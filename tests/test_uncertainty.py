@@ -196,7 +196,6 @@ class TestCoverage:
         one = bootstrap(wide_map(n_components=1).fit(X), X, n_resamples=50)
         assert np.degrees(one.mode_angles[0]) > 30
 
-
     def test_errors_of_directed_fits_equal_the_spread_of_trajectories(self):
         """The first two singular values of a rotating process are e^{-t}."""
         systems = [rotating_ou(3000, seed, time_step=0.3) for seed in range(12)]
