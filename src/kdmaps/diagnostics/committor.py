@@ -104,24 +104,30 @@ def carriers(values: np.ndarray, energies: np.ndarray) -> tuple[int, float]:
     return between, float(effective_count(energies)) if energies.any() else 0.0
 
 
-def flux_and_rates(sums: np.ndarray) -> np.ndarray:
-    """Return flux, rate from A to B and rate from B to A; (..., 3).
+def flux_and_rates(parts: np.ndarray, counts: np.ndarray, confidence: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return flux, rate from A to B and rate from B to A, (3,), and their block-bootstrap intervals, (3, 2).
 
-    `sums` holds Σw e, Σw q and Σw, on the last axis, with the energies e at samples of weight w and committor q.
+    `parts` holds Σw e, Σw q and Σw of every block, with the energies e at samples of weight w and committor q; `counts`
+    are the counts of `Resampling.all_and_counts`.
     """
-    energy, inside, weight = np.moveaxis(sums, -1, 0)
+    energy, inside, weight = (counts @ parts).T
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.stack([energy / weight, energy / (weight - inside), energy / inside], axis=-1)
+        found = np.stack([energy / weight, energy / (weight - inside), energy / inside], axis=-1)
+        logs = np.log(found)
+    known = logs[1:][np.all(np.isfinite(logs[1:]), axis=1)]
+    if len(known) < 2:
+        return found[0], np.full((3, 2), np.nan)
+    return found[0], np.exp(basic_intervals(logs[0], known, confidence, len(parts)))
 
 
-def flux_intervals(
+def resampled_flux(
     values: np.ndarray,
     energies: np.ndarray,
     share: np.ndarray,
     trajectories: Sequence[np.ndarray],
     resampling: Resampling,
-) -> np.ndarray:
-    """Return block-bootstrap intervals of flux and rates, (3, 2).
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return flux and rates with intervals, as `flux_and_rates` does.
 
     The flux is the minimum of the energy, so that its derivative by the function vanishes: to first order, a resample
     changes it as if the function stayed the same. Hence no resample needs another fit.
@@ -130,8 +136,4 @@ def flux_intervals(
     blocks, _, _ = independent_blocks(series, None, trajectories, "auto", MAX_BLOCKS)
     rows = np.column_stack([energies, share * values, share])
     parts = np.array([rows[block].sum(axis=0) for block in blocks])
-    found = flux_and_rates(resampling.counts(len(blocks)) @ parts)
-    known = np.log(found[np.all(np.isfinite(found) & (found > 0), axis=1)])
-    if len(known) < 2:
-        return np.full((3, 2), np.nan)
-    return np.exp(basic_intervals(np.log(flux_and_rates(parts.sum(axis=0))), known, resampling.confidence, len(blocks)))
+    return flux_and_rates(parts, resampling.all_and_counts(len(blocks)), resampling.confidence)

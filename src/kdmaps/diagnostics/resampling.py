@@ -106,6 +106,10 @@ class Resampling:
         if not isinstance(self.confidence, Real) or not 0 < float(self.confidence) < 1:
             raise ValueError(f"confidence must be a number between 0 and 1, got {self.confidence!r}.")
 
+    def all_and_counts(self, n_blocks: int) -> np.ndarray:
+        """Return rows of counts: every block once, then `counts`."""
+        return np.vstack([np.ones(n_blocks), self.counts(n_blocks)])
+
     def counts(self, n_blocks: int) -> np.ndarray:
         """Return the number of times each block is drawn, one row per resample."""
         rng = checked_random_state(self.random_state)

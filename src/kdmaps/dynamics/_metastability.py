@@ -24,8 +24,7 @@ from kdmaps.utils.types import RandomStateLike, SamplesLike
 class Metastability:
     """How metastable states are, on frames that the states were not found from; intervals from a block bootstrap."""
 
-    #: (n_states,): shares of the frames with each label.
-    populations: np.ndarray
+    populations: np.ndarray  #: (n_states,): shares of the frames with each label.
     population_intervals: np.ndarray  #: (n_states, 2).
     #: (n_states,): probability that a path that was last in the core of a state still is after one lag.
     stays: np.ndarray
@@ -116,7 +115,7 @@ def metastability(
     path, m, blocks = found.milestones(projection.owner), len(states.populations), projection.blocks
     counts = np.array([_counts(path, *projection.pairs(projection.lag, block), m) for block in blocks])
     labels = np.array([np.bincount(found.labels[block], minlength=m) for block in blocks])
-    draws = np.vstack([np.ones(len(blocks)), resampling.counts(len(blocks))])
+    draws = resampling.all_and_counts(len(blocks))
     clock = Clock(projection.lag, projection.time_step)
     totals, sums = draws @ labels, np.tensordot(draws, counts + np.swapaxes(counts, 1, 2), axes=1)
     rows = sums.sum(axis=2)

@@ -159,36 +159,19 @@ def committor(
         raise ValueError("source and target leave no frame between them; use smaller sets.")
     inside = [mask[projection.rows] for mask in sets]
     system = _stopped_system(projection, inside[0] | inside[1], inside[1].astype(np.float64), 0.0)
-    counts = _all_and_resamples(projection, resampling)
+    counts = resampling.all_and_counts(len(projection.blocks))
     coefficients = [system.solve(row) for row in counts]
     if not np.isfinite(coefficients[0]).all():
         raise ValueError("No path of X reaches source or target; use larger sets or longer trajectories.")
     values, errors = _values_and_errors(system, np.array(coefficients), inside[1])
-    quantities, intervals = _flux_and_rates(projection, values, counts, resampling.confidence)
-    flux, rate, reverse_rate = quantities.tolist()
-    values, errors = projection.in_order_of_rows(values), projection.in_order_of_rows(errors)
-    return Committor(values, errors, flux, rate, reverse_rate, intervals[0], intervals[1], intervals[2])
-
-
-def _flux_and_rates(
-    projection: Projection, values: np.ndarray, counts: np.ndarray, confidence: float
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return flux, rate and reverse rate, (3,), and their intervals, (3, 2), with the committor of all frames."""
     sums = []
     for block in projection.blocks:
         here, there = (values[rows] for rows in projection.pairs(1, block))
         energy = np.sum((there - here) ** 2) / (2 * projection.time_step)
         sums.append((energy, np.sum(here + there) / 2, len(here)))
-    found = flux_and_rates(counts @ np.array(sums))
-    known = found[1:][np.all(np.isfinite(found[1:]) & (found[1:] > 0), axis=1)]
-    if len(known) < 2:
-        return found[0], np.full((3, 2), np.nan)
-    return found[0], np.exp(basic_intervals(np.log(found[0]), np.log(known), confidence, len(projection.blocks)))
-
-
-def _all_and_resamples(projection: Projection, resampling: Resampling) -> np.ndarray:
-    """Return how often each block is counted: once in the first row, at random in the others."""
-    return np.vstack([np.ones(len(projection.blocks)), resampling.counts(len(projection.blocks))])
+    quantities, intervals = flux_and_rates(np.array(sums), counts, resampling.confidence)
+    values, errors = projection.in_order_of_rows(values), projection.in_order_of_rows(errors)
+    return Committor(values, errors, *quantities.tolist(), *intervals)
 
 
 def _values_and_errors(system: _System, coefficients: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -268,7 +251,7 @@ def mean_first_passage_times(
             UnreliableModesWarning,
         )
     member = labels[projection.rows] == names[:, None]
-    counts = _all_and_resamples(projection, resampling)
+    counts = resampling.all_and_counts(len(projection.blocks))
     found = np.stack([_times_to(projection, member, j, counts) for j in range(len(names))], -1)
     with np.errstate(divide="ignore", invalid="ignore"):
         logs = np.log(np.where(found > 0, found, np.nan))

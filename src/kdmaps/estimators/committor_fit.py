@@ -10,7 +10,7 @@ import numpy as np
 from kdmaps.bases import Basis
 from kdmaps.data.correlation import order_of, trajectories_of
 from kdmaps.data.distances import Support
-from kdmaps.diagnostics.committor import CommittorTrust, carriers, flux_and_rates, flux_intervals, unevenness
+from kdmaps.diagnostics.committor import CommittorTrust, carriers, resampled_flux, unevenness
 from kdmaps.diagnostics.evidence import values_at
 from kdmaps.diagnostics.resampling import Resampling
 from kdmaps.forms.tangent import TangentSpaces
@@ -181,15 +181,15 @@ def fit_committor(
         overshoot_row=int(np.argmax(excess)),
         unevenness=unevenness(values[outside], energies[outside]),
     )
-    sums = np.array([energies.sum(), data.share @ values, data.share.sum()])
+    quantities, intervals = resampled_flux(values, energies, data.share, _trajectories(data.X, groups), resampling)
     return CommittorFit(
         basis=fitted.basis,
         coefficients=fitted.solution.coefficients,
         offset=-fitted.solution.constants,
         tangents=getattr(data.tensor, "spaces", None),
         support=Support.of(data.X, data.seed),
-        quantities=flux_and_rates(sums),
-        intervals=flux_intervals(values, energies, data.share, _trajectories(data.X, groups), resampling),
+        quantities=quantities,
+        intervals=intervals,
         trust=trust,
         score=best.score,
         regularization=search.flux_scale * best.recipe.regularization,
