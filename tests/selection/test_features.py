@@ -64,7 +64,7 @@ def test_features_stay_if_the_score_does_not_rise(X, fit):
 
 
 def test_features_are_at_most_a_quarter_of_the_samples(X, fit, monkeypatch):
-    monkeypatch.setattr("kdmaps.selection.features.is_better", lambda *_: True)
+    monkeypatch.setattr("kdmaps.selection.search.is_better", lambda *_: True)
     assert fit(X, 40, 2).best_params_["n_features"] == 80  # 160 > 600/4
     assert fit(X, 80, 2).best_params_["n_features"] == 80
 
@@ -75,8 +75,8 @@ def test_features_stay_within_the_memory_limit(X, fit, monkeypatch):
         if n_features > 40:
             raise ValueError("too small")
 
-    monkeypatch.setattr("kdmaps.selection.features.is_better", lambda *_: True)
-    monkeypatch.setattr("kdmaps.selection.features.chunk_rows", rows)
+    monkeypatch.setattr("kdmaps.selection.search.is_better", lambda *_: True)
+    monkeypatch.setattr("kdmaps.selection.search.chunk_rows", rows)
     assert fit(X, 20, 2, memory_limit=64).best_params_["n_features"] == 40
 
 

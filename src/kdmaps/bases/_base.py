@@ -49,21 +49,13 @@ class Basis(ABC):
     """p functions φ_1, …, φ_p of x in R^d whose span is searched for modes.
 
     A basis is immutable. Forms call `start`, `step` and `finish` to sum over the samples in chunks and threads.
-
-    Attributes
-    ----------
-    kernel : Kernel
-    origin : ndarray of shape (d,)
-        Subtracted from X first, to reduce rounding errors; the kernels are translation invariant.
-    n_features : int
-        p.
-    dtype : dtype
-        Floating type of the features in the sum over samples; sums of chunks are added in float64.
     """
 
     kernel: Kernel
+    #: (d,): subtracted from X first, to reduce rounding errors; the kernels are translation invariant.
     origin: np.ndarray
-    n_features: int
+    n_features: int  #: p.
+    #: Floating type of the features in the sum over samples; sums of chunks are added in float64.
     dtype: np.dtype[Any] = np.dtype(np.float64)
 
     @property

@@ -152,7 +152,9 @@ class LandmarkBasis(Basis):
             slope *= (2 * root)[:, None]
             slopes = slope
             add_gram(state.slopes, slopes)  # type: ignore[arg-type]
-        weighted = s if stretched is None else _squared_distances(_scaled(y, metric), stretched)
+        weighted = s
+        if stretched is not None:
+            weighted = _squared_distances(y @ metric if metric.ndim == 2 else y * metric, stretched)
         weighted *= slopes  # `finish` multiplies by a metric that is a number
         add_product(state.cross, weighted, slopes)
 
@@ -233,11 +235,6 @@ class LandmarkBasis(Basis):
                 factor = 1.0
             energy += factor * ((cross + cross.T) / 2 - S * slopes / 2)
         return total, gram, energy
-
-
-def _scaled(A: np.ndarray, B: np.ndarray) -> np.ndarray:
-    """Return A B for a matrix B or the diagonal of one."""
-    return A @ B if B.ndim == 2 else A * B
 
 
 def _squared_distances(A: np.ndarray, B: np.ndarray) -> np.ndarray:

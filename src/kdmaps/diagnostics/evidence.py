@@ -92,7 +92,8 @@ def evidence_of(
     times = [
         _correlation_times(v, scale, trajectories, directed) for v in ((values, values**2) if directed else (values,))
     ]
-    correlation_times = _at_least(np.max(times, axis=0), n_samples)
+    longest = np.max(times, axis=0)
+    correlation_times = 1 + (longest - 1) / (1 + np.sqrt(10 * longest / n_samples))  # minus Sokal's standard error
     changes = counted(np.stack([transition_parts(v, weight) for v in values.T], axis=1))
     energy_samples = counted(weight[:, None] * energies)
     misplaced = np.array([misplaced_energy(v, weight, weight * e) for v, e in zip(values.T, energies.T, strict=True)])
@@ -195,11 +196,6 @@ def effective_count(parts: np.ndarray) -> np.ndarray:
     largest = np.maximum(parts.max(axis=0, initial=0.0), np.finfo(float).tiny)  # empty for a single sample
     parts = parts / largest  # squares of tiny numbers underflow
     return np.sum(parts, axis=0) ** 2 / np.maximum(np.sum(parts**2, axis=0), np.finfo(float).tiny)
-
-
-def _at_least(times: np.ndarray, n_samples: int) -> np.ndarray:
-    """Return correlation times g reduced by Sokal's relative standard error √(10g/n), at least 1."""
-    return 1 + (times - 1) / (1 + np.sqrt(10 * times / n_samples))
 
 
 def _correlation_times(

@@ -18,8 +18,9 @@ from kdmaps.diagnostics.resampling import Resampling, cut_blocks
 from kdmaps.dynamics._timescales import check_reversible, lag_of, project_model
 from kdmaps.estimators.transformer import ModeTransformer, checked_source
 from kdmaps.exceptions import UnreliableModesWarning
-from kdmaps.forms.energy import make_form
+from kdmaps.forms.energy import EnergyForm
 from kdmaps.forms.moments import Moments, StackedMoments
+from kdmaps.forms.tangent import checked_tensor
 from kdmaps.metrics import correlation_table, principal_angles, subspace_r2
 from kdmaps.selection.lag import checked_lags
 from kdmaps.spectrum.clock import Clock
@@ -331,7 +332,7 @@ def compare_clocks(
     projection = project_model(lagged_model, X, groups, sample_weight, n_functions=1)
     energies = _energies(static_model, lagged_model, X, sample_weight, projection)
     clock, pairs = Clock(projection.lag, projection.time_step), projection.moments(projection.lag)
-    counts = np.vstack([np.ones(len(projection.blocks)), resampling.counts(len(projection.blocks))])
+    counts = resampling.all_and_counts(len(projection.blocks))
     found = [(_rates(pairs.combine(row), clock), _rates(energies.combine(row), Clock())) for row in counts]
     rates, static_rates = (np.array(part) for part in zip(*found, strict=True))
     diffusion = rates / static_rates
@@ -368,7 +369,7 @@ def _energies(
     if not source.has_rows:
         raise ValueError("X must be an array, a .npy file or Dask data, from which blocks of rows can be selected.")
     weight, fitted = checked_weight(sample_weight, source), getattr(static, "best_estimator_", static)
-    form = make_form(fitted._own_diffusion(), source, weight, spaces=fitted.tangents_)
+    form = EnergyForm(checked_tensor(fitted._own_diffusion(), source, weight, spaces=fitted.tangents_))
     labels = np.empty((len(projection.rows), 1), dtype=int)
     for number, block in enumerate(projection.blocks):
         labels[projection.rows[block], 0] = number

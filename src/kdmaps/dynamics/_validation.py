@@ -54,8 +54,7 @@ class ChapmanKolmogorov(TableCard):
     #: (estimated - predicted) in standard errors of this difference; 0 for the first step, which defines the
     #: prediction.
     deviations: np.ndarray
-    #: (r,) or (m, m): mean of estimated - predicted over the steps after the first.
-    differences: np.ndarray
+    differences: np.ndarray  #: (r,) or (m, m): mean of estimated - predicted over the steps after the first.
     #: Confidence intervals of `differences`, on a last axis; those of all modes or pairs of states hold jointly.
     difference_intervals: np.ndarray
     confidence: float  #: Confidence level of the intervals.

@@ -35,12 +35,11 @@ from kdmaps.learn import Refinement
 from kdmaps.selection.candidate import Candidate
 from kdmaps.selection.cross_fit import FoldFit
 from kdmaps.selection.evaluation import SearchData
-from kdmaps.selection.features import with_more_features
 from kdmaps.selection.grid import BANDWIDTH_RANGE
 from kdmaps.selection.plan import FitSpec, SearchPlan
 from kdmaps.selection.result import Search, SearchResult
 from kdmaps.selection.scores import chosen_scoring
-from kdmaps.selection.search import search
+from kdmaps.selection.search import search, with_more_features
 from kdmaps.spectrum.checks import agreement_check
 from kdmaps.utils.progress import reporting, stage
 from kdmaps.utils.types import PathLike, RandomStateLike, SamplesLike

@@ -21,11 +21,11 @@ from kdmaps.estimators.forecast import Fitted, Forecast, checked_steps, make_for
 from kdmaps.estimators.model_files import write_model
 from kdmaps.exceptions import UnreliableModesWarning
 from kdmaps.forms.diffusion import is_per_sample
-from kdmaps.forms.energy import make_form
+from kdmaps.forms.energy import EnergyForm
 from kdmaps.forms.engines import chunk_rows
 from kdmaps.forms.lagged import LaggedForm
 from kdmaps.forms.moments import Moments
-from kdmaps.forms.tangent import DiffusionLike, TangentSpaces
+from kdmaps.forms.tangent import DiffusionLike, TangentSpaces, checked_tensor
 from kdmaps.kernels import Kernel
 from kdmaps.selection.lag import ImpliedTimescales
 from kdmaps.selection.scores import timescale_score, vamp_score
@@ -359,10 +359,8 @@ class ModeTransformer(ArrayTransformer, auto_wrap_output_keys=None):  # type: ig
         if lag is not None:
             source, weight, _ = make_pairs(source, lag, weight, groups)
             return self._lagged_score(source, weight, LaggedForm(lag, self.right_modes_ is None), limit)
-        if diffusion is None:
-            form = make_form(self._own_diffusion(), source, weight, spaces=self.tangents_)
-        else:
-            form = make_form(diffusion, source, weight)
+        given = (self._own_diffusion(), self.tangents_) if diffusion is None else (diffusion, None)
+        form = EnergyForm(checked_tensor(given[0], source, weight, spaces=given[1]))
         (held_out,) = source.moments(form, self._mode_basis(), weight, memory_limit=limit)
         return timescale_score(held_out.covariance(), held_out.mean_energy())
 

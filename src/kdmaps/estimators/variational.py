@@ -18,8 +18,8 @@ from kdmaps.data.sources import PREVIEW_SAMPLES, ArraySource
 from kdmaps.estimators.fit import fit_in_basis
 from kdmaps.estimators.kernel_map import KernelDiffusionMap
 from kdmaps.estimators.transformer import ModeTransformer, read_array
-from kdmaps.forms.energy import EnergyForm, make_form
-from kdmaps.forms.tangent import DiffusionLike
+from kdmaps.forms.energy import EnergyForm
+from kdmaps.forms.tangent import DiffusionLike, checked_tensor
 from kdmaps.kernels import Gaussian, Kernel, Mixture, make_kernel
 from kdmaps.learn import make_objective
 from kdmaps.learn.optimiser import Settings, minimise
@@ -191,7 +191,7 @@ class VariationalKernelMap(LearnedModes):
         X, groups, _ = join_trajectories(X, groups, sample_weight)
         source, columns = read_array(self, X)
         weight = checked_weight(sample_weight, source)
-        form = make_form(self.diffusion, source.array, weight).at(source.array, slice(None))
+        form = EnergyForm(checked_tensor(self.diffusion, source.array, weight).at(source.array, slice(None)))
         warn_of_array(source, weight, groups, folds=self.rates == "cross-fitted")
         samples = _Samples(source, weight, form, groups, seed_of(self.random_state))
         basis, regularization, history = self._learn(spec, fit, samples)

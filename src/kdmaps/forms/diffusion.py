@@ -62,8 +62,7 @@ class DiffusionTensor:
     """
 
     sign: float = 1.0
-    #: Tangent spaces that the tensor projects on.
-    spaces: TangentSpaces | None = None
+    spaces: TangentSpaces | None = None  #: Tangent spaces that the tensor projects on.
 
     def __init__(self, value: TensorLike, dim: int):
         self.dim = dim
@@ -136,7 +135,8 @@ class DiffusionTensor:
         """Return the tensor at the samples `X`, which are rows `index` of the whole array."""
         if self.constant is not None:
             return TensorRows()
-        value = self._value(_read_only(X)) if callable(self._value) else self._value
+        # A user's function gets a view that it cannot change.
+        value = self._value(np.broadcast_to(X, X.shape)) if callable(self._value) else self._value
         factored = isinstance(value, Factor)
         array = np.asarray(value.array if factored else value, dtype=np.float64)
         array = array if callable(self._value) else array[index]
@@ -156,7 +156,9 @@ class DiffusionTensor:
             return TensorRows(factor=np.sqrt(array)[:, :, None] * np.eye(dim))
         if factored or array.shape[2] != dim:
             return TensorRows(factor=array)
-        return TensorRows(factor=_checked_root(array))
+        if not np.allclose(array, np.swapaxes(array, 1, 2), rtol=1e-8, atol=1e-12):
+            raise ValueError("diffusion must be symmetric at every sample; wrap a factor (n, d, d) in kdmaps.Factor.")
+        return TensorRows(factor=square_root(array, tolerance=1e-10))
 
     def content(self, X: np.ndarray, index: np.ndarray) -> Iterator[np.ndarray]:
         """Yield arrays that identify this tensor: its values at the samples, block by block."""
@@ -180,20 +182,6 @@ def mean_diffusion(tensor: DiffusionTensor, X: np.ndarray, index: Index) -> floa
     if factor is not None:
         trace += tensor.sign * float(np.sum(factor**2)) / len(X)
     return trace / tensor.dim
-
-
-def _read_only(X: np.ndarray) -> np.ndarray:
-    """Return a view of the samples that a user's function cannot change."""
-    view = X.view()
-    view.flags.writeable = False
-    return view
-
-
-def _checked_root(tensors: np.ndarray) -> np.ndarray:
-    """Return the square roots of tensors given by the user, one for each sample."""
-    if not np.allclose(tensors, np.swapaxes(tensors, 1, 2), rtol=1e-8, atol=1e-12):
-        raise ValueError("diffusion must be symmetric at every sample; wrap a factor (n, d, d) in kdmaps.Factor.")
-    return square_root(tensors, tolerance=1e-10)
 
 
 def is_per_sample(diffusion: Any) -> bool:

@@ -19,7 +19,7 @@ from kdmaps.data.sources import ArraySource, Source, weights_at
 from kdmaps.forms.diffusion import DiffusionTensor
 from kdmaps.forms.engines import chunk_rows, make_loop
 from kdmaps.forms.moments import Moments, Packed
-from kdmaps.forms.tangent import DiffusionLike, TangentSpaces, checked_tensor
+from kdmaps.forms.tangent import TangentSpaces
 from kdmaps.utils.threads import map_reduce, single_thread
 from kdmaps.utils.types import Index
 
@@ -105,17 +105,6 @@ class EnergyForm:
                 raise ValueError(f"sample_weight has {len(weights)} entries, but X has {n} samples.")
             weight, squared = float(weights.sum()), float(weights @ weights)
         return Moments(n, weight, squared, *loop.finish(states, tensor.constant, tensor.sign))
-
-
-def make_form(
-    diffusion: DiffusionLike,
-    source: Source | np.ndarray,
-    sample_weight: np.ndarray | None = None,
-    *,
-    spaces: TangentSpaces | None = None,
-) -> EnergyForm:
-    """Make the form of an estimator's argument `diffusion` at the samples of a source (or of an array)."""
-    return EnergyForm(checked_tensor(diffusion, source, sample_weight, spaces=spaces))
 
 
 def compute_moments(

@@ -16,17 +16,11 @@ from kdmaps.utils.types import RandomStateLike
 
 
 class Kernel(ABC):
-    """A translation-invariant positive definite kernel with k(x, x) = 1.
+    """A translation-invariant positive definite kernel with k(x, x) = 1."""
 
-    Attributes
-    ----------
-    smoothness : float
-        Number of continuous derivatives of k(·, z). The energy needs one, a generator needs two.
-    """
-
+    #: Number of continuous derivatives of k(·, z). The energy needs one, a generator needs two.
     smoothness: float = np.inf
-    #: κ'/κ if it is constant (Gaussian); the energy then needs one Gram matrix less.
-    log_slope: float | None = None
+    log_slope: float | None = None  #: κ'/κ if it is constant (Gaussian); the energy then needs one Gram matrix less.
 
     @abstractmethod
     def __call__(self, X: np.ndarray, Z: np.ndarray | None = None) -> np.ndarray:

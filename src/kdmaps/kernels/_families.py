@@ -70,12 +70,9 @@ class _Radial(_Family):
     def __call__(self, X: np.ndarray, Z: np.ndarray | None = None) -> np.ndarray:
         return self.profile(self._s(X, X if Z is None else Z))
 
-    def _inverse_square(self, X: np.ndarray) -> np.ndarray:
-        return np.broadcast_to(self.bandwidth**-2.0, X.shape[1])
-
     def partials(self, X: np.ndarray, Z: np.ndarray) -> Iterator[np.ndarray]:
         slope = 2 * self.profile(self._s(X, Z), 1)
-        for x, z, inverse in zip(X.T, Z.T, self._inverse_square(X), strict=True):
+        for x, z, inverse in zip(X.T, Z.T, np.broadcast_to(self.bandwidth**-2.0, X.shape[1]), strict=True):
             yield slope * ((x[:, None] - z[None, :]) * inverse)
 
     def spectral_scale(self, uniforms: np.ndarray) -> np.ndarray:

@@ -89,7 +89,7 @@ class Metric(Kernel):
     def partials(self, X: np.ndarray, Z: np.ndarray) -> Iterator[np.ndarray]:
         y, zeta, T = self._y(X), self._y(Z), self.linear_map
         if T is not None and self.smoothness >= 1:  # ∇k = 2κ' TTᵀ(x - z)
-            slope = 2 * self.profile(self._s(X, Z), 1)
+            slope = 2 * self.profile(cdist(self.coordinates(X), self.coordinates(Z), "sqeuclidean"), 1)
             X, Z = X @ T @ T.T, Z @ T @ T.T
             for x, z in zip(X.T, Z.T, strict=True):
                 yield slope * (x[:, None] - z)
@@ -99,9 +99,6 @@ class Metric(Kernel):
             inner[k] = partial.ravel()
         for row in self.root:  # ∂_j k = Σ_k H_jk ∂_k k₀
             yield (row @ inner).reshape(len(y), len(zeta))
-
-    def _s(self, X: np.ndarray, Z: np.ndarray) -> np.ndarray:
-        return cdist(self.coordinates(X), self.coordinates(Z), "sqeuclidean")
 
     def components(self) -> list[tuple[float, Kernel]]:
         return [(beta, Metric(part, self.root)) for beta, part in self.kernel.components()]

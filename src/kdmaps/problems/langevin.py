@@ -79,10 +79,8 @@ class Langevin2D(Diffusion):
 
     name = "langevin2d"
     dim = 2
-    # Accuracy of the extrapolated rates.
-    cluster_tolerance: float = 1e-6
-    # Cells along each side of the sampling grid; V must be nearly constant on each.
-    sampling_cells = 256
+    cluster_tolerance: float = 1e-6  # accuracy of the extrapolated rates
+    sampling_cells = 256  # along each side of the sampling grid; V must be nearly constant on each cell
 
     potential: Field
     gradient: Field

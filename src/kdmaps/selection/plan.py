@@ -11,9 +11,10 @@ import numpy as np
 from kdmaps.bases import BASES, BasisSpec, check_basis
 from kdmaps.data.pairs import PairedData, make_pairs
 from kdmaps.data.sources import Sample, Source
-from kdmaps.forms.energy import EnergyForm, make_form
+from kdmaps.forms.energy import EnergyForm
 from kdmaps.forms.engines import check_engine
 from kdmaps.forms.lagged import LaggedForm
+from kdmaps.forms.tangent import checked_tensor
 from kdmaps.selection.folds import FOLDS, REPEATS, BlockedKFold, is_auto, resolve_cv
 from kdmaps.selection.grid import bandwidth_grid, kernels_of, regularization_grid
 from kdmaps.selection.scores import PAPER_SCORINGS, make_scoring
@@ -78,10 +79,10 @@ class FitSpec:
         return make_pairs(source, self.lag, weight, groups)
 
     def form(self, source: Source, weight: np.ndarray | None, **options: Any) -> EnergyForm | LaggedForm:
-        """Return the form that is summed; `options` are passed to `make_form`."""
+        """Return the form that is summed; `options` are passed to `checked_tensor`."""
         if self.lag is not None:
             return LaggedForm(self.lag, self.reversible)
-        return make_form(self.diffusion, source, weight, **options)
+        return EnergyForm(checked_tensor(self.diffusion, source, weight, **options))
 
     @property
     def clock(self) -> Clock:

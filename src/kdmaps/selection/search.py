@@ -4,22 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from joblib import effective_n_jobs
 
+from kdmaps.bases import Basis
 from kdmaps.data.sources import Source
 from kdmaps.forms.engines import chunk_rows, make_loop
 from kdmaps.kernels import Gaussian, Kernel, make_kernel
 from kdmaps.selection.candidate import Candidate, Trial, trial_of
 from kdmaps.selection.checkpoint import Checkpoint
-from kdmaps.selection.coarse_to_fine import coarse_to_fine, edges_of
-from kdmaps.selection.evaluation import FoldedMoments, SearchData
+from kdmaps.selection.coarse_to_fine import coarse_to_fine, edges_of, is_better
+from kdmaps.selection.evaluation import FoldedMoments, Scoring, SearchData, remade
 from kdmaps.selection.grid import bandwidth_grid, edge_of, kernels_of, regularization_grid, rounded
-from kdmaps.selection.plan import SearchPlan
+from kdmaps.selection.plan import FitSpec, SearchPlan
 from kdmaps.selection.result import Search, SearchResult
 from kdmaps.selection.scores import make_scoring
+from kdmaps.selection.training import fit_by_fold
 from kdmaps.spectrum.modes import MAX_CONDITION
 from kdmaps.utils.progress import track
 from kdmaps.utils.threads import map_unordered, one_blas_thread
@@ -27,6 +30,8 @@ from kdmaps.utils.validation import seed_of
 
 #: If rounding spoils the best candidate, another may replace it that is worse by less than this many standard errors.
 FORGIVEN = 2.0
+#: Samples of the search for each feature, at least.
+SAMPLES_PER_FEATURE = 4
 #: Regularizations tried in that case, relative to the regularization of the best candidate.
 FIRMER = (1e1, 1e2, 1e3)
 
@@ -219,3 +224,44 @@ def _extend(sweep: _Sweep, most: int) -> tuple[Candidate, list[str]]:
         )
         best = challenger if better else best
     return best, extensions
+
+
+def with_more_features(found: Search, chosen: Candidate, plan: SearchPlan) -> tuple[Search, Candidate]:
+    """Double the number of features of the chosen candidate as long as this raises its held-out score.
+
+    The score has to rise by more than the standard error of the difference. Kernel and λ stay the same, also the metric
+    of every fold; landmarks are selected from the training samples of each fold.
+    """
+    data, p = found.data, plan.basis.n_features
+    best, scoring = None, make_scoring(plan.scoring, plan.fit.lag)
+    with one_blas_thread():
+        while SAMPLES_PER_FEATURE * 2 * p <= len(data.rows):
+            if not _fits_memory(data.make_basis(chosen.kernel, chosen.basis, 2 * p), plan.fit):
+                break
+            best = best or _scored(data, chosen, p, scoring)
+            other = _scored(data, chosen, 2 * p, scoring)
+            if not is_better(other, best):
+                break
+            best, p = other, 2 * p
+        if best is None or p == plan.basis.n_features:
+            return found, replace(chosen, n_features=p)
+        return found._replace(moments=data.fold(best.kernel, best.basis, p)), best
+
+
+def _scored(data: SearchData, chosen: Candidate, n_features: int, scoring: Scoring) -> Candidate:
+    """Return the chosen candidate with this number of features, evaluated fold by fold."""
+    everything, *trainings = (t.with_features(n_features) for t in (data.everything, *data.trainings))
+    lambdas, kernel_of = [chosen.regularization], remade(chosen.kernel, chosen.origin)
+    fits = fit_by_fold(everything, trainings, chosen.kernel, kernel_of, chosen.basis, lambdas, data.typical)
+    basis = everything.basis(chosen.kernel, chosen.basis)
+    (scored,) = data.candidates(chosen.label, lambdas, fits, scoring, basis)
+    return replace(scored, basis=chosen.basis, origin=chosen.origin, n_features=n_features)
+
+
+def _fits_memory(basis: Basis, fit: FitSpec) -> bool:
+    """Return whether the final fit stays within the memory limit."""
+    try:
+        chunk_rows(make_loop(basis, fit.engine), basis.n_features, fit.memory_limit)
+    except ValueError:
+        return False
+    return True

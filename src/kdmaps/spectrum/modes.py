@@ -33,8 +33,7 @@ class Modes:
     next_eigenvalue: float  #: μ_{r+1}; NaN if there is none.
     quotients: np.ndarray  #: (r,): aᵀLa/aᵀΣa, free of λ: for the energy of samples the generator's eigenvalues.
     condition_number: float  #: Of L+λR, in the 1-norm.
-    #: (r,): tr[(L+λR)⁻¹Σ]/μ_k, number of functions with an eigenvalue of the order of μ_k.
-    effective_rank: np.ndarray
+    effective_rank: np.ndarray  #: (r,): tr[(L+λR)⁻¹Σ]/μ_k, number of functions with an eigenvalue of the order of μ_k.
     effective_count: float  #: Effective number of samples.
     clock: Clock = NO_LAG  #: Conversion of quotients to rates.
     next_quotient: float = np.nan  #: The quotient of mode r+1; NaN if it was not computed.

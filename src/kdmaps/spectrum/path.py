@@ -64,17 +64,14 @@ class RegularizationPath:
         iterated = len(scale) > DENSE_BLOCKS * (n_modes + EXTRA)
         pairs = leading_pairs(matrix, n_modes, self._start) if iterated else None
         self._start = None if pairs is None else pairs[1]
-        values, vectors = _leading(matrix, n_modes) if pairs is None else pairs
+        if pairs is None:
+            last = len(matrix) - 1
+            found = linalg.eigh(matrix, subset_by_index=[max(last - n_modes + 1, 0), last], check_finite=False)
+            pairs = found[0][::-1], found[1][:, ::-1]
+        values, vectors = pairs
         return values[:n_modes], self._lifted(self._U @ (scale[:, None] * vectors[:, :n_modes]))
 
     def condition_number(self, regularization: float) -> float:
         """Of L+λR relative to R, in the 2-norm."""
         largest, smallest = self._span
         return float((largest + regularization) / (smallest + regularization))
-
-
-def _leading(matrix: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """At most `n` leading eigenpairs of a symmetric matrix, descending."""
-    p = matrix.shape[0]
-    values, vectors = linalg.eigh(matrix, subset_by_index=[max(p - n, 0), p - 1], check_finite=False)
-    return values[::-1], vectors[:, ::-1]

@@ -131,7 +131,9 @@ def find_modes(
     known = known / np.sqrt(np.einsum("mk,mk->k", known, covariance @ known))
     quotients = np.einsum("mk,mk->k", known, energy @ known)
     mu, a = values[:n_components], known[:, :n_components]
-    a = a * np.where(_fixed_direction(p) @ a < 0, -1.0, 1.0)
+    # A generic direction fixes signs: no symmetry of the data makes a mode orthogonal to it.
+    direction = np.modf(np.arange(1, p + 1) * 0.6180339887498949)[0] - 0.5
+    a = a * np.where(direction @ a < 0, -1.0, 1.0)
     following = known.shape[1] > n_components
     return Modes(
         coefficients=a,
@@ -146,8 +148,3 @@ def find_modes(
         next_quotient=float(quotients[n_components]) if following else np.nan,
         next_coefficients=known[:, n_components] if following else None,
     )
-
-
-def _fixed_direction(p: int) -> np.ndarray:
-    """Return a generic direction that fixes signs: no symmetry of the data makes a mode orthogonal to it."""
-    return np.modf(np.arange(1, p + 1) * 0.6180339887498949)[0] - 0.5
