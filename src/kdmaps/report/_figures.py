@@ -7,18 +7,15 @@ import re
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from kdmaps import plotting
-from kdmaps.diagnostics.independence import IndependentModes
 from kdmaps.diagnostics.relevance import Relevance
-from kdmaps.dynamics import ChapmanKolmogorov, Koopman, Validation
+from kdmaps.dynamics import ChapmanKolmogorov, Validation
+from kdmaps.report.sections import Figure
 from kdmaps.summary import FitSummary
-
-if TYPE_CHECKING:
-    from markupsafe import Markup
 
 #: Colours of the plots that the page replaces by its own.
 THEMED = {
@@ -37,29 +34,30 @@ DRAWN_MODES = 4
 RELEVANT_INPUTS = 15
 
 
-def svg(
+def figure(
     draw: Callable[[Any], Any],
     description: str,
     salt: str,
+    caption: str = "",
     *,
     shape: tuple[int, int] | None = None,
     size: tuple[float, float] = SIZE,
-) -> Markup:
+    broad: bool = False,
+) -> Figure:
     """Return the drawing of `draw(ax)`, or of `draw(matrix of Axes)` if there is a shape, as an SVG element.
 
     The description is for screen readers. The salt must differ between the figures of a page, so that the names of clip
     paths differ. Figures wider than SIZE have smaller text on a phone.
     """
     from markupsafe import Markup, escape
-    from matplotlib import rc_context
-    from matplotlib.figure import Figure  # pyplot needs a display
+    from matplotlib import figure, rc_context  # pyplot needs a display
 
     # Text stays text, so that it can be searched and read aloud, in the font of the page.
     with rc_context({"svg.fonttype": "none", "svg.hashsalt": salt, "font.family": "sans-serif"}):
-        figure = Figure(figsize=size, layout="constrained")
-        draw(figure.add_subplot() if shape is None else figure.subplots(*shape, squeeze=False))
+        drawn = figure.Figure(figsize=size, layout="constrained")
+        draw(drawn.add_subplot() if shape is None else drawn.subplots(*shape, squeeze=False))
         buffer = io.StringIO()
-        figure.savefig(buffer, format="svg", dpi=PIXELS, transparent=True, metadata={"Date": None, "Creator": None})
+        drawn.savefig(buffer, format="svg", dpi=PIXELS, transparent=True, metadata={"Date": None, "Creator": None})
     text = buffer.getvalue()
     text = text[text.index("<svg") :]
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
@@ -71,23 +69,11 @@ def svg(
     view = re.search(r'viewBox="[^"]*"', text)
     assert view is not None
     start = f'<svg role="img" aria-label="{escape(description)}" {view[0]} xmlns:xlink="http://www.w3.org/1999/xlink">'
-    return Markup(re.sub(r"<svg[^>]*>", lambda _: start, text, count=1))
+    return Figure(Markup(re.sub(r"<svg[^>]*>", lambda _: start, text, count=1)), caption, broad)
 
 
-def timescale_figure(model: Any, summary: FitSummary) -> Markup:
-    """Draw the time scales with their intervals."""
-    draw = partial(plotting.plot_timescales, model, None, uncertainty=summary.uncertainty, unit=summary.unit)
-    text = "Time scale of every mode, on a logarithmic axis, and the gap after the last one"
-    return svg(draw, text, "timescales")
-
-
-def independence_figure(found: IndependentModes) -> Markup:
-    """Draw the new part of each mode."""
-    return svg(partial(plotting.plot_independence, found), "How much of each mode is new", "independence")
-
-
-def choice_figures(model: Any, summary: FitSummary) -> list[tuple[Markup, str]]:
-    """Draw the scores of a search and the steps of an optimiser; pictures with their captions."""
+def choice_figures(model: Any, summary: FitSummary) -> list[Figure]:
+    """Draw the scores of a search and the steps of an optimiser."""
     made = []
     if summary.search is not None and np.isfinite(model.cv_results_["param_bandwidth"]).any():
         draw = partial(plotting.plot_landscape, model)
@@ -95,18 +81,18 @@ def choice_figures(model: Any, summary: FitSummary) -> list[tuple[Markup, str]]:
             "Score of each kernel family against the bandwidth, at the best regularization, with standard errors. The "
             "star marks the choice."
         )
-        made.append((svg(draw, "Score over bandwidth for every kernel family", "landscape"), caption))
+        made.append(figure(draw, "Score over bandwidth for every kernel family", "landscape", caption))
         with suppress(ValueError):  # too few points for a map
             draw = partial(plotting.plot_regularization_map, model, None)
             text = "Score over bandwidth and regularization for the chosen family"
-            made.append((svg(draw, text, "map"), "Score of the chosen family against bandwidth and regularization."))
+            made.append(figure(draw, text, "map", "Score of the chosen family against bandwidth and regularization."))
     if summary.history is not None and len(summary.history["loss"]) > 2:  # one step is not a curve
         draw = partial(plotting.plot_history, summary.history, "loss")
-        made.append((svg(draw, "Loss over the steps of the optimiser", "history"), "Loss at each step."))
+        made.append(figure(draw, "Loss over the steps of the optimiser", "history", "Loss at each step."))
     return made
 
 
-def mode_figure(k: int, values: np.ndarray, coordinates: dict[str, np.ndarray], summary: FitSummary) -> Markup:
+def mode_figure(k: int, values: np.ndarray, coordinates: dict[str, np.ndarray], summary: FitSummary) -> Figure:
     """Draw mode k at samples over one or two coordinates of the same samples."""
     names, points = list(coordinates), np.column_stack(list(coordinates.values()))
     unit = "" if summary.unit is None else f" {summary.unit}"
@@ -121,10 +107,10 @@ def mode_figure(k: int, values: np.ndarray, coordinates: dict[str, np.ndarray], 
         for part in (*ax.collections, *ax.lines[1:]):  # thousands of points as an image
             part.set_rasterized(True)
 
-    return svg(draw, f"Mode {k + 1} over {' and '.join(names)}", f"look{k}", size=MODE_SIZE)
+    return figure(draw, f"Mode {k + 1} over {' and '.join(names)}", f"look{k}", size=MODE_SIZE)
 
 
-def energy_figure(values: np.ndarray, weight: np.ndarray | None, bins: int = 80) -> Markup:
+def energy_figure(values: np.ndarray, weight: np.ndarray | None, caption: str, bins: int = 80) -> Figure:
     """Draw the free energy along the first two modes, or the only one."""
 
     def draw(ax: Any) -> None:
@@ -133,11 +119,11 @@ def energy_figure(values: np.ndarray, weight: np.ndarray | None, bins: int = 80)
             part.set_rasterized(True)
 
     along = "the first two modes" if values.shape[1] > 1 else "mode 1"
-    return svg(draw, f"Free energy along {along}, in units of kT", "energy")
+    return figure(draw, f"Free energy along {along}, in units of kT", "energy", caption)
 
 
-def lag_figures(summary: FitSummary, tests: Validation | None) -> list[tuple[Markup, str]]:
-    """Draw the scan that chose the lag and the tests of the lag; pictures with their captions."""
+def lag_figures(summary: FitSummary, tests: Validation | None) -> list[Figure]:
+    """Draw the tests of the lag and the scan that chose it."""
     made = []
     if tests is not None:
         draw = partial(plotting.plot_implied_timescales, tests.implied, None, unit=summary.unit)
@@ -146,13 +132,9 @@ def lag_figures(summary: FitSummary, tests: Validation | None) -> list[tuple[Mar
             "lag from which they are flat. Time scales in the grey area are shorter than the lag and cannot be "
             "resolved."
         )
-        made.append((svg(draw, "Implied time scales over the lag, with intervals", "implied"), caption))
+        made.append(figure(draw, "Implied time scales over the lag, with intervals", "implied", caption))
         if tests.chapman is not None:
-            caption = (
-                "Chapman–Kolmogorov test. Lines: predictions from the lag of the model, with intervals in grey. "
-                "Points: estimates from the trajectory."
-            )
-            made.append((_chapman(tests.chapman, summary.unit), caption))
+            made.append(_chapman(tests.chapman, summary.unit))
     if summary.lag_choice is not None:
         draw = partial(plotting.plot_implied_timescales, summary.lag_choice, None, unit=summary.unit)
         text = "Quick scan of implied time scales over the lag, used to choose the lag"
@@ -160,11 +142,11 @@ def lag_figures(summary: FitSummary, tests: Validation | None) -> list[tuple[Mar
             "Quick scan used to choose the lag, before the search for a kernel. (Scores of different lags cannot be "
             "compared.)"
         )
-        made.append((svg(draw, text, "choice"), caption))
+        made.append(figure(draw, text, "choice", caption))
     return made
 
 
-def _chapman(test: ChapmanKolmogorov, unit: str | None) -> Markup:
+def _chapman(test: ChapmanKolmogorov, unit: str | None) -> Figure:
     r = test.predicted.shape[1]
     columns = min(r, 2)
     n_rows = -(-r // columns)
@@ -179,16 +161,15 @@ def _chapman(test: ChapmanKolmogorov, unit: str | None) -> Markup:
             ax.set_ylabel("")
 
     text = "Chapman–Kolmogorov test: predicted and estimated autocorrelation of every mode"
+    caption = (
+        "Chapman–Kolmogorov test. Lines: predictions from the lag of the model, with intervals in grey. Points: "
+        "estimates from the trajectory."
+    )
     height = SIZE[1] if n_rows == 1 else 1.75 * n_rows + 0.4
-    return svg(draw, text, "chapman", shape=(n_rows, columns), size=(SIZE[0], height))
+    return figure(draw, text, "chapman", caption, shape=(n_rows, columns), size=(SIZE[0], height))
 
 
-def spectrum_figure(found: Koopman) -> Markup:
-    """Draw eigenvalues in the complex plane."""
-    return svg(lambda ax: plotting.plot_koopman(found, ax=ax), "Eigenvalues in the complex plane", "koopman")
-
-
-def phase_figure(phases: np.ndarray, coordinates: dict[str, np.ndarray]) -> Markup:
+def phase_figure(phases: np.ndarray, coordinates: dict[str, np.ndarray], caption: str) -> Figure:
     """Draw phases over one or two coordinates."""
     names, columns = list(coordinates), [*coordinates.values(), phases][:2]
 
@@ -197,10 +178,10 @@ def phase_figure(phases: np.ndarray, coordinates: dict[str, np.ndarray]) -> Mark
         ax.set(xlabel=names[0], ylabel=names[1] if len(names) == 2 else "phase")
         ax.figure.colorbar(points, ax=ax, label="phase")
 
-    return svg(draw, f"Phase over {' and '.join(names)}", "phase", size=MODE_SIZE)
+    return figure(draw, f"Phase over {' and '.join(names)}", "phase", caption, size=MODE_SIZE)
 
 
-def series_figure(series: np.ndarray, summary: FitSummary) -> Markup:
+def series_figure(series: np.ndarray, summary: FitSummary, caption: str) -> Figure:
     """Draw the slowest modes against time, their thousands of points as images."""
     r = min(series.shape[1], DRAWN_MODES)
 
@@ -211,10 +192,10 @@ def series_figure(series: np.ndarray, summary: FitSummary) -> Markup:
         for ax in axes[:-1, 0]:
             ax.tick_params(labelbottom=False)
 
-    return svg(draw, "Modes against time", "series", shape=(r, 1), size=(SIZE[0], 0.5 + 1.1 * r))
+    return figure(draw, "Modes against time", "series", caption, shape=(r, 1), size=(SIZE[0], 0.5 + 1.1 * r))
 
 
-def relevance_figure(known: Relevance) -> Markup:
+def relevance_figure(known: Relevance) -> Figure:
     """Draw the shares of the inputs, over the full width of the page."""
     r = len(known.shares)
 
@@ -225,5 +206,10 @@ def relevance_figure(known: Relevance) -> Markup:
         for k in range(r):
             axes[0, k].set_subplotspec(places[k])
 
+    caption = (
+        "Share of each input in the squared gradients of each mode, with inputs in units of their standard deviations. "
+        "`kdmaps.plotting.plot_relevance` also shows the most relevant combinations of inputs."
+    )
     size = (1.8 + 1.5 * r, 0.9 + 0.24 * max(4, min(RELEVANT_INPUTS + 1, len(known.names))))
-    return svg(draw, "Share of every input in the gradients of every mode", "relevance", shape=(1, r + 1), size=size)
+    text = "Share of every input in the gradients of every mode"
+    return figure(draw, text, "relevance", caption, shape=(1, r + 1), size=size, broad=r > 2)

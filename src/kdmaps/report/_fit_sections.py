@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from kdmaps import plotting
 from kdmaps.certificates import Certificate, cv_consistency
 from kdmaps.data.correlation import trajectories_of
 from kdmaps.data.sources import ArraySource
 from kdmaps.report import _figures as figures
-from kdmaps.report._points import MAX_COLUMNS, explorer
+from kdmaps.report._figures import figure
 from kdmaps.report._program import fingerprint, program, show_argument
 from kdmaps.report._subject import ENERGY_SAMPLES, MODE_SAMPLES, Subject
-from kdmaps.report.sections import Beside, Code, Explorer, Figure, Heading, Items, Section, Table, Text
+from kdmaps.report.sections import Beside, Code, Explorer, Heading, Items, Section, Table, Text
 from kdmaps.report.text import (
     count_states,
     implied_sentence,
@@ -24,7 +26,7 @@ from kdmaps.report.text import (
     state_sentences,
     state_table,
 )
-from kdmaps.summary import describe_independence, list_relevant
+from kdmaps.summary import describe_independence, list_relevant, with_unit
 from kdmaps.utils.warn import muted
 
 #: Largest number of consecutive frames in the figure of modes against time.
@@ -33,14 +35,46 @@ SERIES_FRAMES = 20_000
 WEIGHTED_CELLS = 25
 #: Number of typical rows of each state.
 TYPICAL = 3
+#: Largest number of columns that the axes of the interactive figures offer.
+MAX_COLUMNS = 30
 
 
 def samples(subject: Subject) -> Section:
     """Linked interactive figures."""
-    points = explorer(subject)
+    points = _explorer(subject)
     shown, n = len(points["rows"]), points["total"]
     verdict = f"{shown:,} of {n:,} samples, drawn at random." if shown < n else f"All {n:,} samples."
     return Section("samples", "Samples", verdict, [Explorer(points)])
+
+
+def _explorer(subject: Subject) -> dict[str, Any]:
+    """Return rows, columns, states and times of the samples, and the columns that each figure shows first."""
+    rows, states = subject.random_rows(subject.max_points), subject.states
+    points, modes, axes = np.asarray(subject.X[rows]), subject.modes_at(rows), list(subject.coordinates())
+    names, summary, r = subject.names, subject.summary, modes.shape[1]
+    drawn = subject.drawn or subject.coordinates()  # angles of torsions are not columns
+    kept = [j for j, name in enumerate(names) if name not in drawn]
+    kept = sorted(sorted(kept, key=lambda j: names[j] not in axes)[:MAX_COLUMNS])
+    columns = [*modes.T, *(values[rows] for values in drawn.values()), *(points[:, j] for j in kept)]
+    labels = [*(f"mode {k + 1}" for k in range(r)), *drawn, *(names[j] for j in kept)]
+    first = [r + labels[r:].index(name) for name in axes]
+    plane = [0, 1] if r > 1 else [first[0], 0]
+    time = None
+    if summary.lag is not None:
+        time = len(labels)
+        labels.append(with_unit("time", summary.unit))
+        columns.append(rows * summary.time_step)
+    return {
+        "rows": rows.tolist(),
+        "names": labels,
+        "modes": r,
+        "values": [[float(f"{value:.{8 if j == time else 4}g}") for value in c] for j, c in enumerate(columns)],
+        "total": len(subject.X),
+        "states": None if states is None else states.memberships_at(modes).argmax(axis=1).tolist(),
+        "panels": [plane, *([first] if len(first) == 2 else []), *([] if time is None else [[time, 0]])],
+        "time": time,
+        "inputs": {r + len(drawn) + place: j for place, j in enumerate(kept)},  # columns of X
+    }
 
 
 def modes(subject: Subject) -> Section:
@@ -49,7 +83,7 @@ def modes(subject: Subject) -> Section:
     values, drawn = subject.modes_at(rows), []
     for k in range(min(r, figures.DRAWN_MODES)):
         coordinates = {name: column[rows] for name, column in subject.coordinates(k).items()}
-        drawn.append(Figure(figures.mode_figure(k, values[:, k], coordinates, subject.summary)))
+        drawn.append(figures.mode_figure(k, values[:, k], coordinates, subject.summary))
     which = "Every mode" if len(drawn) == r else f"The first {len(drawn)} of {r} modes"
     over = "the given coordinates" if subject.drawn else "the inputs that it depends on most"
     return Section(
@@ -84,17 +118,16 @@ def times(subject: Subject) -> Section:
             "for the chosen kernel. The uncertainty of direction is an upper confidence bound on the angle between a "
             "mode and the same mode of other samples."
         )
-    beside: list[Any] = [
-        Text(" ".join(sentences)),
-        Figure(
-            figures.timescale_figure(subject.model, summary),
-            "The grey band ends at the time scale of the next mode, which is not shown. If it is thin, the number of "
-            "modes splits a group with nearly the same time scale.",
-        ),
-    ]
-    found = subject.independence
-    if found is not None:
-        beside.append(Figure(figures.independence_figure(found), describe_independence(found)))
+    draw = partial(plotting.plot_timescales, subject.model, None, uncertainty=known, unit=summary.unit)
+    text = "Time scale of every mode, on a logarithmic axis, and the gap after the last one"
+    caption = (
+        "The grey band ends at the time scale of the next mode, which is not shown. If it is thin, the number of modes "
+        "splits a group with nearly the same time scale."
+    )
+    beside: list[Any] = [Text(" ".join(sentences)), figure(draw, text, "timescales", caption)]
+    if (found := subject.independence) is not None:
+        draw, caption = partial(plotting.plot_independence, found), describe_independence(found)
+        beside.append(figure(draw, "How much of each mode is new", "independence", caption))
     verdict = f"Slowest: {summary.slowest}; the next mode is faster by a factor of {summary.gap:.3g}."
     table = Table("time scales", summary.columns, summary.rows)
     return Section("times", "Time scales", verdict, [table, Beside(beside)])
@@ -105,7 +138,6 @@ def energy(subject: Subject) -> Section | None:
     if subject.weight is None or subject.summary.lag is not None:
         return None
     rows = subject.equidistant_rows(ENERGY_SAMPLES)
-    picture = figures.energy_figure(subject.modes_at(rows)[:, :1], subject.weight_at(rows), WEIGHTED_CELLS)
     caption = (
         "Free energy −ln p of the weighted samples along the slowest mode, without the bias. It refers to the mode as "
         "the coordinate, not to the inputs."
@@ -114,7 +146,8 @@ def energy(subject: Subject) -> Section | None:
         "The band is one standard error, from ten blocks of consecutive samples. The curve has gaps where a cell "
         "contains no samples."
     )
-    return Section("energy", "Free energy", "", [Beside([Figure(picture, caption), Text(text)])])
+    picture = figures.energy_figure(subject.modes_at(rows)[:, :1], subject.weight_at(rows), caption, WEIGHTED_CELLS)
+    return Section("energy", "Free energy", "", [Beside([picture, Text(text)])])
 
 
 def trajectory(subject: Subject) -> Section | None:
@@ -125,20 +158,13 @@ def trajectory(subject: Subject) -> Section | None:
     longest = max(trajectories_of(subject.groups, len(subject.X)), key=len)[:SERIES_FRAMES]
     some = subject.equidistant_rows(ENERGY_SAMPLES)
     part = "" if len(longest) == len(subject.X) else f" in {len(longest)} frames of the longest trajectory"
+    caption = (
+        "Free energy −ln p along the slowest modes, white where its standard error is 1 kT or more. It refers to the "
+        "modes as coordinates, not to the inputs."
+    )
+    series = figures.series_figure(subject.modes_at(longest), summary, f"Modes against time{part}, with histograms.")
     blocks: list[Any] = [
-        Beside(
-            [
-                Figure(
-                    figures.series_figure(subject.modes_at(longest), summary),
-                    f"Modes against time{part}, with histograms.",
-                ),
-                Figure(
-                    figures.energy_figure(subject.modes_at(some), subject.weight_at(some)),
-                    "Free energy −ln p along the slowest modes, white where its standard error is 1 kT or more. It "
-                    "refers to the modes as coordinates, not to the inputs.",
-                ),
-            ]
-        ),
+        Beside([series, figures.energy_figure(subject.modes_at(some), subject.weight_at(some), caption)]),
         Heading("Is the lag long enough?"),
         Items(lag_sentences(summary, tests)),
     ]
@@ -147,8 +173,8 @@ def trajectory(subject: Subject) -> Section | None:
             Table("implied time scales", *implied_table(tests, summary.unit)),
             Text(implied_sentence(subject.model)),
         ]
-    drawn = [Figure(picture, caption) for picture, caption in figures.lag_figures(summary, tests)]
-    return Section("dynamics", "Trajectory", f"Lag: {summary.lag_time}.", [*blocks, Beside(drawn)])
+    blocks.append(Beside(figures.lag_figures(summary, tests)))
+    return Section("dynamics", "Trajectory", f"Lag: {summary.lag_time}.", blocks)
 
 
 def oscillations(subject: Subject) -> Section | None:
@@ -157,13 +183,16 @@ def oscillations(subject: Subject) -> Section | None:
     if found is None:
         return None
     rows, turning = subject.random_rows(MODE_SAMPLES), np.flatnonzero(found.rates.imag > 0)
-    drawn = [Figure(figures.spectrum_figure(found), "Eigenvalues after one lag and their resamples; unit circle.")]
+    caption = "Eigenvalues after one lag and their resamples; unit circle."
+    drawn = [
+        figure(lambda ax: plotting.plot_koopman(found, ax=ax), "Eigenvalues in the complex plane", "koopman", caption)
+    ]
     if turning.size:
         coordinates = {name: column[rows] for name, column in subject.coordinates().items()}
         with muted():
             values = found.eigenfunctions(ArraySource(np.asarray(subject.X[rows])))[:, turning[0]]
         caption = f"Phase of eigenfunction {turning[0] + 1} over the samples, from -π to π."
-        drawn.append(Figure(figures.phase_figure(np.angle(values), coordinates), caption))
+        drawn.append(figures.phase_figure(np.angle(values), coordinates, caption))
     period = (
         "No eigenvalue oscillates." if not turning.size else f"Longest lasting period: {found.periods[turning[0]]:.4g}."
     )
@@ -225,13 +254,10 @@ def inputs(subject: Subject) -> Section | None:
     known = subject.relevance
     if len(known.names) < 2:
         return None
-    caption = (
-        "Share of each input in the squared gradients of each mode, with inputs in units of their standard deviations. "
-        "`kdmaps.plotting.plot_relevance` also shows the most relevant combinations of inputs."
-    )
-    picture = Figure(figures.relevance_figure(known), caption, broad=len(known.shares) > 2)
     first = list_relevant(known, 0)
-    return Section("inputs", "Relevance of the inputs", f"Mode 1 depends on {first}.", [picture])
+    return Section(
+        "inputs", "Relevance of the inputs", f"Mode 1 depends on {first}.", [figures.relevance_figure(known)]
+    )
 
 
 def choice(subject: Subject) -> Section:
@@ -240,8 +266,7 @@ def choice(subject: Subject) -> Section:
     blocks: list[Any] = [Items(reasons[:3])]
     if len(reasons) > 3:
         blocks.append(Items(reasons[3:], "Further steps of the choice"))
-    drawn = figures.choice_figures(subject.model, subject.summary)
-    blocks.append(Beside([Figure(picture, caption) for picture, caption in drawn]))
+    blocks.append(Beside(figures.choice_figures(subject.model, subject.summary)))
     return Section("choice", "Choice of the kernel", f"`{subject.summary.chosen}`", blocks)
 
 

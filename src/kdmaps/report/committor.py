@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from kdmaps.diagnostics.committor import BETWEEN, FEW_BETWEEN, FEW_CARRIERS, MOST_OPTIMISTIC, OVERSHOOT
 from kdmaps.estimators.committor import AdaptiveCommittor, quantity_rows
 from kdmaps.plotting import plot_committor, plot_flux_distribution, plot_free_energy_along_q
-from kdmaps.report._figures import svg
+from kdmaps.report._figures import figure
 from kdmaps.report.sections import Beside, Figure, Section, Table, Text, render_page
 from kdmaps.utils.optional import optional
 
@@ -95,7 +95,7 @@ def _figures(model: AdaptiveCommittor, rows: np.ndarray, weight: ArrayLike | Non
             lambda ax: plot_flux_distribution(model, rows, sample_weight=weight, ax=ax)
         ),
     }
-    return [Figure(svg(draw, text, f"committor{k}"), text) for k, (text, draw) in enumerate(figures.items())]
+    return [figure(draw, text, f"committor{k}", text) for k, (text, draw) in enumerate(figures.items())]
 
 
 def _sections(model: AdaptiveCommittor, drawn: list[Figure]) -> list[Section]:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Figure(NamedTuple):
-    """A picture, as `kdmaps.report._figures.svg` returns it; a broad one takes the width of the page."""
+    """A picture, as `kdmaps.report._figures.figure` returns it; a broad one takes the width of the page."""
 
     picture: Markup
     caption: str = ""
@@ -70,7 +70,7 @@ class Beside(NamedTuple):
 
 
 class Explorer(NamedTuple):
-    """Linked interactive figures of samples, as `kdmaps.report._points.explorer` makes them."""
+    """Linked interactive figures of samples, as `kdmaps.report._fit_sections` makes them."""
 
     points: Mapping[str, Any]
 
