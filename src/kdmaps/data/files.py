@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kdmaps.data.formats import arrays, parquet, text, trajectories, zarr
+from kdmaps.data.formats import arrays, parquet, text, trajectories
 from kdmaps.data.formats.base import Writer, made_by
 from kdmaps.data.formats.descriptors import check_descriptor
 from kdmaps.data.formats.trajectories import open_trajectory
@@ -41,12 +41,12 @@ FORMATS = {
     ),
     ".npy": Format(arrays.open_npy, arrays.write_npy),
     ".npz": Format(arrays.open_npz, arrays.write_npz, named_arrays=True),
-    ".zarr": Format(zarr.open_zarr, needs=("zarr", "tables", "Zarr directories"), named_arrays=True),
+    ".zarr": Format(arrays.open_zarr, needs=("zarr", "tables", "Zarr directories"), named_arrays=True),
 }
 #: Objects by library and classes, with the function that converts one to a Table.
 OBJECTS: list[tuple[str, tuple[str, ...], Callable[[Any], Table]]] = [
-    ("zarr", ("Array",), zarr.from_stored),
-    ("h5py", ("Dataset",), zarr.from_stored),
+    ("zarr", ("Array",), arrays.from_stored),
+    ("h5py", ("Dataset",), arrays.from_stored),
     ("mdtraj", ("Trajectory",), trajectories.from_mdtraj),
     ("MDAnalysis", ("Universe", "AtomGroup"), trajectories.from_mdanalysis),
 ]

@@ -1,4 +1,4 @@
-"""NumPy's `.npy` and `.npz` files, and the selection of samples among named arrays."""
+"""Stored arrays: NumPy's `.npy` and `.npz` files, Zarr and HDF5; selection of samples among named arrays."""
 
 from __future__ import annotations
 
@@ -86,6 +86,35 @@ def write_npz(file: BinaryIO, values: np.ndarray, names: Sequence[str], extras: 
         for name, array in {**extras, "modes": values}.items():
             with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
                 np.lib.format.write_array(member, np.asarray(array), allow_pickle=False)
+
+
+def open_zarr(path: Path, array: str | None) -> Table:
+    """Inspect a Zarr array or group and return its columns."""
+    import zarr
+
+    with reading(path, "Zarr"):
+        node = zarr.open(str(path), mode="r")
+        arrays = {"X": node} if hasattr(node, "shape") else dict(node.arrays())
+
+    def named(stored: Any) -> NamedArray:
+        def blocks() -> Blocks:
+            with reading(path, "Zarr"):
+                yield from _stored_blocks(stored)
+
+        return NamedArray(tuple(stored.shape), stored.dtype, blocks)
+
+    return choose_samples(path, {name: named(stored) for name, stored in arrays.items()}, array)
+
+
+def from_stored(array: Any) -> Table:
+    """Return the columns of an open Zarr array or HDF5 data set."""
+    if len(array.shape) != 2:
+        raise ValueError(f"X must have two dimensions, got a stored array of shape {array.shape}; reshape it.")
+    return Table.from_blocks(array.shape[1], lambda: _stored_blocks(array), n_samples=array.shape[0])
+
+
+def _stored_blocks(array: Any) -> Blocks:
+    return row_blocks(array, chunk=(array.chunks or (1,))[0])
 
 
 def _open_member(path: Path, archive: zipfile.ZipFile, name: str) -> NamedArray:
