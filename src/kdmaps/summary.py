@@ -4,20 +4,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from html import escape
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
 from kdmaps.bases import Basis
+from kdmaps.data.distances import Support
 from kdmaps.diagnostics.independence import IndependentModes
 from kdmaps.diagnostics.relevance import Relevance
 from kdmaps.diagnostics.trust import Trust
 from kdmaps.forms.moments import Moments
-from kdmaps.forms.tangent import TangentDiffusion
+from kdmaps.forms.tangent import TangentDiffusion, TangentSpaces
 from kdmaps.kernels import Kernel, Metric, Mixture
 from kdmaps.learn import Refinement
 from kdmaps.selection.candidate import MIN_AGREEMENT
 from kdmaps.selection.lag import ImpliedTimescales
+from kdmaps.selection.result import SearchResult
 from kdmaps.selection.scores import chosen_scoring
 from kdmaps.spectrum.checks import Check, agreement_check
 from kdmaps.spectrum.modes import Modes
@@ -45,52 +48,55 @@ MARK = "⚠"
 MOST_RELEVANT, SMALLEST_SHARE = 3, 0.02
 
 
-class FittedModel(Protocol):
+class FittedModel(BaseEstimator):
     """Attributes of every fitted estimator."""
 
-    kernel_: Kernel
     basis_: Basis
+    kernel_: Kernel
     modes_: Modes
-    moments_: Moments
-    trust_: Trust | None
-    timescales_: np.ndarray
+    coefficients_: np.ndarray
+    eigenvalues_: np.ndarray
     rates_: np.ndarray
+    timescales_: np.ndarray
+    moments_: Moments
+    tangents_: TangentSpaces | None
+    trust_: Trust | None
+    energy_samples_: np.ndarray | None
+    variance_samples_: np.ndarray | None
+    support_: Support | None
     right_modes_: Modes | None
+    lag_: int | None
     lag_choice_: ImpliedTimescales | None
 
-    def get_params(self, deep: bool = True) -> dict[str, Any]: ...
 
-
-@runtime_checkable
-class SearchedModel(Protocol):
+class SearchedModel(FittedModel):
     """Further attributes of an estimator that searched its kernel."""
 
-    cv_results_: dict[str, Any]
-    best_index_: int
+    best_estimator_: FittedModel
     best_params_: dict[str, Any]
+    best_index_: int
+    best_score_: float
     best_selection_score_: float
+    cv_results_: dict[str, Any]
+    search_result_: SearchResult
+    refinement_: Refinement | None
     certainty_: dict[str, float]
-    fold_agreement_: float
-    suggested_n_components_: int | None
     extensions_: list[str]
     edges_: list[str]
+    fold_agreement_: float
+    suggested_n_components_: int | None
     relevance_details_: Relevance
+    relevance_: np.ndarray
 
 
-@runtime_checkable
-class RefinedModel(Protocol):
-    """Further attribute of an estimator that refines the kernel of its search."""
-
-    refinement_: Refinement | None
-
-
-@runtime_checkable
-class LearnedModel(Protocol):
+class LearnedModel(FittedModel):
     """Further attributes of an estimator that learned its kernel by gradient descent."""
 
     objective: Any
+    best_estimator_: FittedModel
     regularization_: float
     history_: dict[str, np.ndarray]
+    best_loss_: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -272,7 +278,7 @@ def summarise(model: FittedModel, *, unit: str | None = None, uncertainty: Any =
         checks, doubtful = [*checks, *trust.summaries()], ~trust.ok
     if tests is not None:
         checks, doubtful = [*checks, *tests.checks()], doubtful | tests.doubtful
-    refinement = model.refinement_ if isinstance(model, RefinedModel) else None
+    refinement = model.refinement_ if isinstance(model, SearchedModel) else None
     history, objective = refinement.history if refinement is not None and refinement.preferred else None, ""
     if isinstance(model, LearnedModel):
         regularization, history, objective = model.regularization_, model.history_, repr(model.objective)

@@ -20,7 +20,6 @@ from kdmaps.plotting import (
     plot_residuals,
     plot_timescales,
 )
-from kdmaps.summary import SearchedModel
 from shared import known_warning
 
 # An embedding needs three modes: two axes and a colour.
@@ -234,8 +233,7 @@ def test_relevance_of_a_model(X, model):
 
 def test_relevance_of_a_search(X, model):
     found = made_relevance(2, r=3)
-    names = [name for name in SearchedModel.__annotations__ if name != "relevance_details_"]
-    search = SimpleNamespace(relevance_details_=found, **dict.fromkeys(names))
+    search = SimpleNamespace(relevance_details_=found)
     widths = [bar.get_width() for bar in plot_relevance(search)[0].patches]
     np.testing.assert_allclose(widths, 100 * found.shares[0, np.argsort(-found.overall)])
 

@@ -41,6 +41,7 @@ from kdmaps.selection.result import Search, SearchResult
 from kdmaps.selection.scores import chosen_scoring
 from kdmaps.selection.search import search, with_more_features
 from kdmaps.spectrum.checks import agreement_check
+from kdmaps.summary import SearchedModel
 from kdmaps.utils.progress import reporting, stage
 from kdmaps.utils.types import PathLike, RandomStateLike, SamplesLike
 from kdmaps.utils.validation import checked_weight
@@ -155,24 +156,8 @@ def _model(plan: SearchPlan, data: SearchData, chosen: Candidate, landmarks: Any
     return KernelDiffusionMap(**settings)
 
 
-class SearchedModes(ModeTransformer):
+class SearchedModes(SearchedModel, ModeTransformer):
     """Modes whose kernel was found by a search."""
-
-    best_estimator_: KernelDiffusionMap
-    best_params_: dict[str, Any]
-    best_index_: int
-    best_score_: float
-    best_selection_score_: float
-    cv_results_: dict[str, Any]
-    search_result_: SearchResult
-    refinement_: Refinement | None
-    certainty_: dict[str, float]
-    extensions_: list[str]
-    edges_: list[str]
-    fold_agreement_: float
-    suggested_n_components_: int | None
-    relevance_details_: Relevance
-    relevance_: np.ndarray
 
     def _fit_plan(
         self,

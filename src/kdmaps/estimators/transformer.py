@@ -10,12 +10,10 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from kdmaps.bases import Basis, ModeBasis
-from kdmaps.data.distances import Support
+from kdmaps.bases import ModeBasis
 from kdmaps.data.inputs import as_source, check_columns, is_array_like, join_trajectories
 from kdmaps.data.pairs import make_pairs
 from kdmaps.data.sources import ArraySource, Source, gather
-from kdmaps.diagnostics.trust import Trust
 from kdmaps.estimators.fit import Fit, PartialState
 from kdmaps.estimators.forecast import Fitted, Forecast, checked_steps, make_forecast
 from kdmaps.estimators.model_files import write_model
@@ -24,14 +22,10 @@ from kdmaps.forms.diffusion import is_per_sample
 from kdmaps.forms.energy import EnergyForm
 from kdmaps.forms.engines import chunk_rows
 from kdmaps.forms.lagged import LaggedForm
-from kdmaps.forms.moments import Moments
-from kdmaps.forms.tangent import DiffusionLike, TangentSpaces, checked_tensor
-from kdmaps.kernels import Kernel
-from kdmaps.selection.lag import ImpliedTimescales
+from kdmaps.forms.tangent import DiffusionLike, checked_tensor
 from kdmaps.selection.scores import timescale_score, vamp_score
 from kdmaps.spectrum.directed import directed_score
-from kdmaps.spectrum.modes import Modes
-from kdmaps.summary import NotebookDisplay
+from kdmaps.summary import FittedModel, NotebookDisplay
 from kdmaps.utils.content import content_digest
 from kdmaps.utils.files import as_path, replacing
 from kdmaps.utils.frames import check_rows, row_times, split_rows
@@ -73,25 +67,9 @@ class FittedEstimator(NotebookDisplay, BaseEstimator):
         return Columns(self.n_features_in_, getattr(self, "feature_names_in_", None))
 
 
-class ArrayTransformer(FittedEstimator, TransformerMixin, BaseEstimator):
+class ArrayTransformer(FittedModel, FittedEstimator, TransformerMixin, BaseEstimator):
     """Evaluation of fitted modes at the rows of one array or source."""
 
-    basis_: Basis
-    kernel_: Kernel
-    modes_: Modes
-    coefficients_: np.ndarray
-    eigenvalues_: np.ndarray
-    rates_: np.ndarray
-    timescales_: np.ndarray
-    moments_: Moments
-    tangents_: TangentSpaces | None
-    trust_: Trust | None
-    energy_samples_: np.ndarray | None
-    variance_samples_: np.ndarray | None
-    support_: Support | None
-    right_modes_: Modes | None
-    lag_: int | None
-    lag_choice_: ImpliedTimescales | None
     _partial: PartialState
     _summed: dict[str, str]
 

@@ -28,6 +28,7 @@ from kdmaps.learn.problem import Problem
 from kdmaps.learn.statistics import Samples
 from kdmaps.selection.folds import Folds, make_folds, make_splits
 from kdmaps.selection.plan import FitSpec
+from kdmaps.summary import LearnedModel
 from kdmaps.utils.types import RandomStateLike, SamplesLike
 from kdmaps.utils.validation import check_count, check_positive_number, check_samples, checked_weight, seed_of
 
@@ -53,17 +54,8 @@ class _Samples:
         return make_folds(splits, self.source, self.weight, fit.n_components, getattr(basis, "landmarks", None))
 
 
-class LearnedModes(ModeTransformer):
-    """Modes whose kernel was learned."""
-
-    best_estimator_: KernelDiffusionMap
-    regularization_: float
-    history_: dict[str, np.ndarray]
-    best_loss_: float
-
-
 @dataclass(eq=False, repr=False)
-class VariationalKernelMap(LearnedModes):
+class VariationalKernelMap(LearnedModel, ModeTransformer):
     """Slow modes with a kernel learned by gradient descent through the eigenproblem.
 
     By default five Gaussians at 60 k-means landmarks, whose weights and bandwidths minimise the combined objective

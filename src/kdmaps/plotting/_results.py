@@ -21,7 +21,7 @@ from kdmaps.plotting._common import (
     plain_log_ticks,
 )
 from kdmaps.selection.candidate import Stage
-from kdmaps.summary import LearnedModel, RefinedModel, SearchedModel, summarise, with_unit
+from kdmaps.summary import summarise, with_unit
 from kdmaps.utils.types import SamplesLike
 from kdmaps.utils.validation import check_positive_integer
 
@@ -320,11 +320,11 @@ def plot_history(estimator: Any, quantity: str = "loss", ax: Axes | None = None)
 def _history_of(estimator: Any) -> dict[str, np.ndarray]:
     if isinstance(estimator, dict):
         return estimator
-    if isinstance(estimator, LearnedModel):
-        return estimator.history_
-    if isinstance(estimator, RefinedModel) and estimator.refinement_ is not None:
-        return estimator.refinement_.history
-    raise ValueError(f"{type(estimator).__name__} without a history: its kernel was not learned by gradients.")
+    refinement = getattr(estimator, "refinement_", None)
+    history = getattr(estimator, "history_", None if refinement is None else refinement.history)
+    if history is None:
+        raise ValueError(f"{type(estimator).__name__} without a history: its kernel was not learned by gradients.")
+    return history
 
 
 def plot_relevance(
@@ -390,7 +390,7 @@ def _relevance_of(modes: Any, X: SamplesLike, sample_weight: ArrayLike | None) -
         return modes
     if X is not None:
         return relevance(modes, X, sample_weight)
-    if not isinstance(modes, SearchedModel):
+    if not hasattr(modes, "relevance_details_"):
         raise ValueError("X must be given with this estimator: the samples at which gradients are evaluated.")
     return modes.relevance_details_
 
