@@ -53,6 +53,24 @@ def test_time_column_gives_the_time_step(tmp_path):
     np.testing.assert_allclose(model.timescales_, 0.1 * plain.timescales_, rtol=1e-9)
 
 
+@pytest.mark.parametrize(("freq", "seconds"), [("2min", 120.0), ("MS", 86400 * 18231 / 599)])
+def test_column_of_dates(tmp_path, freq, seconds):
+    """Dates give seconds; 600 months from 1950-01-01 to 1999-12-01 are 18,231 days."""
+    dated = FRAME.assign(time=pd.date_range("1950-01-01", periods=600, freq=freq))
+    dated.to_csv(tmp_path / "a.csv", index=False)
+    dated.to_parquet(tmp_path / "a.parquet")
+    plain = kdmaps.KernelDiffusionMap(**MODEL.get_params()).fit(FRAME)
+    for name in ("a.csv", "a.parquet"):
+        model = kdmaps.KernelDiffusionMap(**MODEL.get_params()).fit(open_table(tmp_path / name).select("x,y"))
+        np.testing.assert_allclose(model.timescales_, seconds * plain.timescales_, rtol=1e-9)
+    dated.iloc[KEPT].to_csv(tmp_path / "a.csv", index=False)
+    with pytest.raises(ValueError, match="not at equal time steps"):
+        MODEL.fit(open_table(tmp_path / "a.csv").select("x,y"))
+    dated.assign(time="noon").to_csv(tmp_path / "a.csv", index=False)
+    with pytest.raises(ValueError, match="neither numbers nor dates"):
+        MODEL.fit(open_table(tmp_path / "a.csv").select("x,y"))
+
+
 @pytest.mark.parametrize("order", [("time", "y", "x"), ("time", "x", "z")])
 def test_second_fields_line(tmp_path, order):
     """PLUMED appends to COLVAR after a restart, possibly with other columns."""
@@ -92,8 +110,10 @@ def test_index_with_missing_rows(kind):
         fitted.score,
         lambda X: kdmaps.dynamics.implied_timescales(fitted, X, [1, 2]),
     ):
-        with pytest.raises(ValueError, match=r"not at equal time steps: .*split_at_gaps"):
+        with pytest.raises(ValueError, match=r"not at equal time steps: .*split_at_gaps") as raised:
             call(frame)
+        if kind in ("dates", "durations"):
+            assert f"row 200 comes {'0:04:00' if kind == 'dates' else '0:00:04'} after row 199" in str(raised.value)
     MODEL.fit(frame, groups=np.arange(len(frame)) >= (300 if kind == "joined" else 200))
     MODEL.fit(split_at_gaps(frame))
 

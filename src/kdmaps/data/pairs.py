@@ -200,7 +200,10 @@ def check_steps(source: Source, groups: Any = None) -> float | None:
 
 
 def common_step(times: np.ndarray | None, groups: Any = None) -> float | None:
-    """Return the time step between frames, or None if no trajectory has two frames; raise if steps differ."""
+    """Return the time step between frames, or None if no trajectory has two frames; raise if steps differ.
+
+    Durations are returned in seconds.
+    """
     if times is None or len(times) < 2:
         return None
     try:
@@ -210,17 +213,27 @@ def common_step(times: np.ndarray | None, groups: Any = None) -> float | None:
     step, steps, odd = unequal_steps(times, starts, ends)
     if len(odd) or step <= 0:
         k = odd[0] if len(odd) else 0
+        shown = [_duration(one, times.dtype) for one in (steps[k], step)]
         raise ValueError(
-            f"Frames are not at equal time steps: row {ends[k]} comes {steps[k]:.6g} after row {starts[k]}, but most "
-            f"steps are {step:.6g}. A lag counts frames: take frames at equal steps, cut trajectories at gaps "
+            f"Frames are not at equal time steps: row {ends[k]} comes {shown[0]} after row {starts[k]}, but most steps "
+            f"are {shown[1]}. A lag counts frames: take frames at equal steps, cut trajectories at gaps "
             "(kdmaps.data.split_at_gaps), or mark the trajectories with groups (on the command line: --groups, or one "
             "file for each). For a data frame whose index is not a time, give X.to_numpy()."
         )
-    return step
+    return step if times.dtype.kind != "m" else step * float(np.ones((), times.dtype) / np.timedelta64(1, "s"))
+
+
+def _duration(step: float, dtype: np.dtype[Any]) -> str:
+    """Return a time step as a number, or as days, hours, minutes and seconds."""
+    if dtype.kind != "m":
+        return f"{step:.6g}"
+    sign = "-" if step < 0 else ""
+    return sign + str(np.array(abs(round(step)), dtype).astype("m8[us]").item())
 
 
 def unequal_steps(times: np.ndarray, starts: Any, ends: Any) -> tuple[float, np.ndarray, np.ndarray]:
     """Return the median time step, all steps, and the numbers of the steps that differ from it."""
+    times = times.view(np.int64) if times.dtype.kind == "m" else times
     steps = np.subtract(times[ends], times[starts], dtype=np.float64)
     step = float(np.median(steps))
     # Files store times in single precision; times that are integers are exact.

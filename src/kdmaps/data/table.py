@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from kdmaps.utils.frames import durations
+
 if TYPE_CHECKING:
     from kdmaps.data.sources import Source
 
@@ -138,12 +140,23 @@ class Table:
         """Return the table with the times of its rows if a column has such a name: time, time_ps, time (ps)."""
         found = ((name, _TIME.fullmatch(name)) for name in [*(self.names or ()), *self.extras])
         name, match = next(((name, match) for name, match in found if match), ("", None))
-        if self.times is not None or match is None or name in self.words:
+        if self.times is not None or match is None:
             return self
 
         def times() -> np.ndarray:
             return np.asarray(self.column(name))
 
+        def dates() -> np.ndarray:
+            try:
+                return durations(times().astype("M8[us]"))
+            except ValueError as error:
+                raise ValueError(
+                    f"Column {name!r} has times that are neither numbers nor dates such as 2024-05-01 12:30:00 "
+                    f"({error}); convert them, or rename the column if it is not a time."
+                ) from None
+
+        if name in self.words:
+            return replace(self, times=dates, time_unit="s")
         return replace(self, times=times, time_unit=match[1] or self.time_unit)
 
     def describe_columns(self) -> str:

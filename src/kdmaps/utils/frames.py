@@ -55,24 +55,32 @@ def refuse_masked(name: str, *values: Any) -> None:
 
 
 def row_times(X: Any) -> np.ndarray | None:
-    """Return integer times of the rows of a pandas data frame: its dates, durations, periods or row numbers.
+    """Return times of the rows of a pandas data frame: durations of its dates, or integers of periods or row numbers.
 
-    None without such an index, and for months and working days, which are regular although they differ in length. An
-    index of integers counts rows if most of its steps are equal.
+    None without such an index. An index of integers counts rows if most of its steps are equal.
     """
     index: Any = getattr(X, "index", None)
     if not hasattr(index, "is_monotonic_increasing"):
         return None
-    times = getattr(index, "asi8", None)  # of dates, durations and periods
-    if times is not None:
-        days = index.values.astype("M8[D]") if index.dtype.kind == "M" and len(index) > 1 else np.empty(0, "M8[D]")
-        steps_of = (np.diff(days.astype("M8[M]").astype(int)), np.diff(np.busday_count(days[:1], days)))
-        return None if any(s.size and s.min() == s.max() > 0 for s in steps_of) else times - times[:1]
+    if index.dtype.kind in "Mm":
+        return durations(index.values)
+    if hasattr(index, "asi8"):  # periods
+        return index.asi8
     if index.dtype.kind not in "iu" or len(index) < 2:
         return None
     steps = np.diff(index.to_numpy())
     usual = np.median(steps)
     return np.asarray(index) if usual > 0 and np.mean(steps == usual) > 0.5 else None
+
+
+def durations(times: np.ndarray) -> np.ndarray:
+    """Return dates or durations minus the first; for months and working days, which are regular, at mean steps."""
+    since = times - times[:1]
+    days = times.astype("M8[D]") if times.dtype.kind == "M" and len(times) > 1 else np.empty(0, "M8[D]")
+    steps_of = (np.diff(days.astype("M8[M]").astype(int)), np.diff(np.busday_count(days[:1], days)))
+    if any(steps.size and steps.min() == steps.max() > 0 for steps in steps_of):
+        return np.arange(len(times)) * (since[-1] // (len(times) - 1))
+    return since
 
 
 def joined(frames: Sequence[Any]) -> Any:
