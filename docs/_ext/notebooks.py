@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 
 #: Tutorials that can be downloaded as notebooks.
-PAGES = ("trajectory", "biased", "oscillating")
+PAGES = ("trajectory", "biased", "oscillating", "molecule")
 CODE = re.compile(r"^```python\n(.*?)^```\n(?:\n```text\n(.*?)^```\n)?", re.MULTILINE | re.DOTALL)
 IMAGE = re.compile(r"!\[([^\]]*)\]\(([^)]+\.png)\)")
 

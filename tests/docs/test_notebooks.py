@@ -21,7 +21,7 @@ def notebooks(monkeypatch):
 
 def test_notebooks_have_the_code_and_outputs_of_the_pages(notebooks, tmp_path):
     notebooks.write(TUTORIALS, tmp_path)
-    assert len(list(tmp_path.iterdir())) == len(notebooks.PAGES) == 3
+    assert len(list(tmp_path.iterdir())) == len(notebooks.PAGES) == 4
     for name in notebooks.PAGES:
         content = json.loads((tmp_path / f"{name}.ipynb").read_text())
         assert (content["nbformat"], content["nbformat_minor"]) == (4, 5)

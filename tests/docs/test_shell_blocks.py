@@ -58,7 +58,9 @@ def folder(tmp_path, monkeypatch):
     frames.save("run.xtc")
     for number, part in enumerate((frames[: n // 2], frames[n // 2 :]), start=1):
         part.save(f"run{number}.xtc")
-    frames[0].save("molecule.pdb")
+    frames.save("run3.xtc")
+    for name in ("molecule", "ala3"):
+        frames[0].save(f"{name}.pdb")
     return tmp_path
 
 
