@@ -27,24 +27,24 @@ def modes(X, frequencies, amplitude, n_components, regularization):
     return vectors[:, ::-1][:, :n_components] / np.sqrt(values[::-1][:n_components]), covariance
 
 
-def root_timescales(parts):
-    """Σ √t of the pooled held-out time scales."""
+def log_timescales(parts):
+    """Σ log t of the pooled held-out time scales."""
     times = eigh(sum(n * C for n, C, _ in parts), sum(n * E for n, _, E in parts), eigvals_only=True)
-    return np.sqrt(np.maximum(times, 0)).sum()
+    return np.log(times).sum()
 
 
 def score(X, splits, frequencies, amplitude, n_components, regularization, caution):
     """Return the selection score of one candidate: its pooled score minus `caution` jackknife standard errors."""
-    A, whole = modes(X, frequencies, amplitude, n_components, regularization)
+    A, _ = modes(X, frequencies, amplitude, n_components, regularization)
     parts = []
     for train, test in splits:
-        V, _ = modes(X[train], frequencies, amplitude, n_components, regularization)
+        V, trained = modes(X[train], frequencies, amplitude, n_components, regularization)
         covariance, energy = operators(X[test], frequencies, amplitude)
-        left, _, right = np.linalg.svd(V.T @ whole @ A)
+        left, _, right = np.linalg.svd(V.T @ trained @ A)
         V = V @ left @ right
         parts.append((len(test), V.T @ covariance @ V, V.T @ energy @ V))
     n = len(parts)
-    left_out = np.array([root_timescales(parts[:f] + parts[f + 1 :]) for f in range(n)])
+    left_out = np.array([log_timescales(parts[:f] + parts[f + 1 :]) for f in range(n)])
     repeats = sum(len(test) for _, test in splits) / len(X)
     error = np.sqrt(repeats * (n - 1) / n * np.sum((left_out - left_out.mean()) ** 2))
-    return root_timescales(parts) - caution * error
+    return log_timescales(parts) - caution * error
