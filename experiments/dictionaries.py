@@ -39,7 +39,7 @@ from kdmaps.diagnostics.relevance import relevance
 from kdmaps.estimators.search import KernelSearchCV
 from kdmaps.forms.diffusion import Factor
 from kdmaps.problems import Problem
-from kdmaps.selection.training import metric_root
+from kdmaps.selection.roots import metric_root
 
 #: Problem with inputs that do not matter.
 NUISANCE = "triplewell2d+48"

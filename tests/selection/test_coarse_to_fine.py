@@ -17,9 +17,9 @@ from kdmaps.selection import search as search_module
 from kdmaps.selection.candidate import Candidate, Stage
 from kdmaps.selection.evaluation import SearchData
 from kdmaps.selection.grid import rounded
+from kdmaps.selection.roots import FLOOR, metric_root
 from kdmaps.selection.scores import Score, jackknife_error
 from kdmaps.selection.search import _Sweep
-from kdmaps.selection.training import FLOOR, metric_root
 from kdmaps.spectrum.clock import Clock
 from kdmaps.summary import summarise
 from shared import adaptive, known_warning

@@ -10,7 +10,7 @@ import kdmaps
 from kdmaps.data import ArraySource
 from kdmaps.kernels import Gaussian, Matern, Metric
 from kdmaps.learn._refine import inner_folds
-from kdmaps.selection.candidate import Recipe, Stage, Trial
+from kdmaps.selection.candidate import Axes, Recipe, Stage, Trial
 from kdmaps.selection.evaluation import SearchData, remade
 from kdmaps.selection.scores import held_out_quotients, select_by_timescale
 from shared import known_warning
@@ -29,13 +29,14 @@ def X():
 
 
 @pytest.mark.parametrize("fold", [0, 4])
-def test_no_test_sample_reaches_landmarks_metric_or_sums(X, fold):
+@pytest.mark.parametrize("origin", [RECIPE, Axes(components=False), Axes(components=True)])
+def test_no_test_sample_reaches_landmarks_metric_or_sums(X, origin, fold):
     """Test samples are moved far away: everything made of the training samples stays the same to the last bit."""
     data = gathered(X)
     moved = np.where(data.folds.assignment[:, fold : fold + 1] == 2, 10 + 3 * X[::-1], X)
     made = []
     for training in (data.trainings[fold], gathered(moved).trainings[fold]):
-        kernel = training.kernel(Gaussian(1.5), RECIPE)
+        kernel = training.kernel(Gaussian(1.5), origin)
         basis = training.basis(kernel, "landmarks")
         train, test = training.moments(basis)
         made.append([kernel.root, basis.landmarks, train.gram, train.energy, training.median, test.gram])

@@ -63,7 +63,7 @@ class Span:
     @staticmethod
     def plan(plan: SearchPlan) -> SearchPlan:
         """Return the part of a plan that does not depend on the coordinates: radial kernels at landmarks."""
-        return replace(plan, basis=replace(plan.basis, basis="landmarks"), families=_radial(plan))
+        return replace(plan, basis=replace(plan.basis, basis="landmarks"), families=_radial(plan), rotated=True)
 
     def points(self, Y: np.ndarray) -> np.ndarray:
         """Return points of the span in the columns of X."""

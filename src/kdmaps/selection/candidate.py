@@ -31,13 +31,24 @@ class Stage(StrEnum):
 
 
 @dataclass(frozen=True)
+class Axes:
+    """The slowest functions of single inputs, or of single principal components, as the origin of a metric."""
+
+    components: bool
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data for a checkpoint."""
+        return {"components": self.components}
+
+
+@dataclass(frozen=True)
 class Recipe:
-    """How a kernel is made from samples: in the metric of the inputs, or of the modes of another recipe."""
+    """How a kernel is made from samples: in the metric of the inputs, or of the functions of an origin."""
 
     kernel: Kernel  # without a metric
     basis: str
     regularization: float  # λ of its own modes, which may define the next metric
-    origin: Recipe | None = None  # the modes whose gradients define the metric of the kernel
+    origin: Recipe | Axes | None = None  # the functions whose gradients define the metric of the kernel
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data for a checkpoint."""
@@ -47,8 +58,14 @@ class Recipe:
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Recipe:
         """Invert `to_dict`."""
-        origin = None if data["origin"] is None else cls.from_dict(data["origin"])
-        return cls(kernel_from_dict(data["kernel"]), data["basis"], data["regularization"], origin)
+        return cls(kernel_from_dict(data["kernel"]), data["basis"], data["regularization"], _origin_of(data["origin"]))
+
+
+def _origin_of(data: dict[str, Any] | None) -> Recipe | Axes | None:
+    """Invert `to_dict` of an origin."""
+    if data is None:
+        return None
+    return Axes(**data) if "components" in data else Recipe.from_dict(data)
 
 
 @dataclass(frozen=True)
@@ -60,7 +77,7 @@ class Trial:
     basis: str
     lambdas: tuple[float, ...]
     stage: Stage = Stage.EXACT
-    origin: Recipe | None = None
+    origin: Recipe | Axes | None = None
 
 
 @dataclass(frozen=True)
@@ -79,7 +96,7 @@ class Candidate:
     rejected: str = ""  # the reason for a missing score
     basis: str = "fourier"
     stage: Stage = Stage.EXACT
-    origin: Recipe | None = None  # the modes that define the metric of the kernel
+    origin: Recipe | Axes | None = None  # the functions that define the metric of the kernel
     n_features: int | None = None  # if it differs from the settings of the search
     few_rows: bool = False  # a few rows carry the variance and the energy of a mode
 
@@ -163,7 +180,7 @@ class Candidate:
         lists = {name: tuple(entry) for name, entry in data.items() if isinstance(entry, list)}
         score = Score(value, np.array(replicates), np.array(fold_values), plain)
         objects = {"kernel": kernel_from_dict(data["kernel"]), "score": score, "stage": Stage(data["stage"])}
-        objects["origin"] = None if data["origin"] is None else Recipe.from_dict(data["origin"])
+        objects["origin"] = _origin_of(data["origin"])
         return cls(**{**data, **lists, **objects})
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from kdmaps.data.distances import nearest_distances
 from kdmaps.kernels import Kernel, Metric, make_kernel
-from kdmaps.selection.candidate import Candidate, Stage, Trial, trial_of
+from kdmaps.selection.candidate import Axes, Candidate, Stage, Trial, trial_of
 from kdmaps.selection.evaluation import SearchData
 from kdmaps.selection.grid import regularization_grid, rounded
 from kdmaps.selection.plan import SearchPlan
@@ -36,12 +36,16 @@ SMOOTHNESS = ("gaussian", "rq5", "rq2", "matern52", "matern32", "laplacian")
 PILOTS = {"fourier": ("gaussian", "matern32", "laplacian"), "landmarks": ("gaussian", "matern32")}
 #: Standard errors of the difference by which another metric has to be better.
 METRIC_LEAD = 1.0
+#: The same if the folds agree on the modes of the other metric only.
+CLEAR_LEAD = 3.0
 #: For more samples than these, sums over all of them take longer than the search.
 MANY_SAMPLES = 20_000
 #: Kernels evaluated on all folds, and how often neighbours of the best one are tried.
 FINALISTS, CLIMBS = 3, 2
 #: The same in a new metric, where later rounds are already neighbours of the best kernel.
 METRIC_FINALISTS, METRIC_CLIMBS = 1, 0
+#: From this number of inputs, metrics of functions of single inputs are tried.
+MANY_INPUTS = 3
 #: Bandwidths of the first round in a new metric, in medians.
 METRIC_SIGMAS = (1.0, 2.5, 6.0)
 _order = attrgetter("order")
@@ -93,7 +97,13 @@ def coarse_to_fine(data: SearchData, plan: SearchPlan, run: Run) -> tuple[Candid
     limits = _search_range(data, plan, run)
     finalists = _refined_leaders(run(_first_round(limits, data.median), "kernels"), limits, run, FINALISTS, CLIMBS)
     leader, rounds = max(finalists, key=_order), []
-    for number in range(plan.metric_rounds if data.source.n_features > 1 and limits.families else 0):
+    n_rounds = plan.metric_rounds if data.source.n_features > 1 and limits.families else 0
+    if n_rounds and data.source.n_features >= MANY_INPUTS:
+        challenger = _best_axes(data, plan, limits, leader, run)
+        if challenger is not None and is_better(challenger, leader):
+            leader = challenger
+            rounds.append(challenger)
+    for number in range(n_rounds):
         root = data.everything.root(leader.recipe) if np.isfinite(leader.value) else None
         if root is None:
             break
@@ -111,14 +121,8 @@ def coarse_to_fine(data: SearchData, plan: SearchPlan, run: Run) -> tuple[Candid
 
 
 def _final(finalists: list[Candidate], rounds: list[Candidate], limits: SearchRange, run: Run) -> Candidate:
-    """Evaluate the finalists of every metric on all folds; a later metric has to be clearly better.
-
-    λ may change once more: the first folds determine it poorly.
-    """
-    found = run(
-        [trial_of(c, limits.finest_lambdas(c.regularization), Stage.ALL_FOLDS) for c in (*finalists, *rounds)],
-        "finalists",
-    )
+    """Evaluate the finalists of every metric on all folds; a later metric has to be clearly better."""
+    found = run([_on_all_folds(c, limits) for c in (*finalists, *rounds)], "finalists")
 
     def best_of(some: list[Candidate]) -> Candidate:
         kernels = {(c.kernel, c.basis) for c in some}
@@ -217,6 +221,37 @@ def _metric_round(limits: SearchRange, best: Candidate, root: np.ndarray, median
     return [Trial(label, kernel, best.basis, lambdas, Stage.SCREENED, best.recipe) for label, kernel in kernels]
 
 
+def _best_axes(data: SearchData, plan: SearchPlan, limits: SearchRange, best: Candidate, run: Run) -> Candidate | None:
+    """Return the best candidate in the metric of functions of single inputs or, if clearly better, of components.
+
+    The two are compared on all folds: until then, principal components contain test samples.
+    """
+    families = {limits.pilots(best.basis)[0], best.label} & set(limits.families)
+    kernels = [
+        (f, make_kernel(f, data.median * factor)) for f in SMOOTHNESS if f in families for factor in METRIC_SIGMAS
+    ]
+    leaders = []
+    for origin in (Axes(components=True),) if plan.rotated else (Axes(components=False), Axes(components=True)):
+        root = data.everything.root(origin)
+        if root is None:
+            continue
+        trials = [
+            Trial(label, Metric(kernel, root), best.basis, limits.coarse_lambdas, Stage.SCREENED, origin)
+            for label, kernel in kernels
+        ]
+        tried = run(trials, "single coordinates")
+        leaders.append(_refined_leaders(tried, limits, run, METRIC_FINALISTS, METRIC_CLIMBS)[0])
+    if len(leaders) < 2:
+        return leaders[0] if leaders else None
+    inputs, components = (max(run([_on_all_folds(c, limits)], "single coordinates"), key=_order) for c in leaders)
+    return leaders[int(is_better(components, inputs))]
+
+
+def _on_all_folds(candidate: Candidate, limits: SearchRange) -> Trial:
+    """Return the trial of a candidate on all folds; λ may change once more: the first folds determine it poorly."""
+    return trial_of(candidate, limits.finest_lambdas(candidate.regularization), Stage.ALL_FOLDS)
+
+
 def _refined_leaders(tried: list[Candidate], limits: SearchRange, run: Run, n: int, climbs: int) -> list[Candidate]:
     """Return the best candidates after a round: of `n` kernels of the first basis, best first, and of the other basis.
 
@@ -275,10 +310,12 @@ def is_better(challenger: Candidate, best: Candidate) -> bool:
     """Return True if a candidate of another metric, or with more features, replaces the best one.
 
     Its score has to be higher by more than the standard error of the difference: a metric was estimated from the
-    samples of the evaluation, and more features take more time.
+    samples of the evaluation, and more features take more time. If the folds agree on the modes of one of them only,
+    the other one has to be better by several standard errors: scores of noise are lower than this.
     """
     if challenger.rejected or best.rejected:
         return not challenger.rejected
-    if challenger.reliable != best.reliable:
-        return challenger.reliable
-    return bool(challenger.standardised_lead(best) > METRIC_LEAD)
+    if challenger.few_rows != best.few_rows:
+        return best.few_rows
+    lead = CLEAR_LEAD * (int(best.agreed) - int(challenger.agreed)) or METRIC_LEAD
+    return bool(challenger.standardised_lead(best) > lead)

@@ -28,7 +28,7 @@ from kdmaps.forms.diffusion import DiffusionTensor, mean_diffusion
 from kdmaps.forms.energy import EnergyForm
 from kdmaps.kernels import Kernel, Metric, make_kernel
 from kdmaps.selection.folds import make_splits, resolve_cv
-from kdmaps.selection.training import metric_root
+from kdmaps.selection.roots import metric_root
 from kdmaps.spectrum.committor import BoundarySolutions, BoundarySums
 from kdmaps.utils.progress import track
 from kdmaps.utils.warn import warn

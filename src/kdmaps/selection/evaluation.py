@@ -19,7 +19,7 @@ from kdmaps.forms.energy import EnergyForm
 from kdmaps.forms.lagged import LaggedForm
 from kdmaps.forms.moments import Moments
 from kdmaps.kernels import Kernel, Metric
-from kdmaps.selection.candidate import MIN_AGREEMENT, SCREENING_FEATURES, Candidate, Recipe, Stage, Trial
+from kdmaps.selection.candidate import MIN_AGREEMENT, SCREENING_FEATURES, Axes, Candidate, Recipe, Stage, Trial
 from kdmaps.selection.cross_fit import CrossFit, cross_fit, rough_cross_fit, seen_frame
 from kdmaps.selection.folds import Folds, is_free, make_folds, splits_at, united
 from kdmaps.selection.grid import rate_unit
@@ -84,7 +84,7 @@ class SearchData:
             form = form.at(searched.array, rows)
         fit = plan.fit.with_folds(source, groups, preview)
         whole = np.ones((searched.n_samples or 0, 1), dtype=np.int8)
-        everything = Training(searched, form, weight, whole, preview.X, preview.weight, fit, plan.bases, seed)
+        everything = Training(searched, form, weight, whole, preview, fit, plan.bases, seed)
         spec, *others = (everything.spec(b.basis) for b in plan.bases)
         second = _without_samples(others[0], used, n_components) if others else None
         splits = splits_at(fit.splitter, source, groups, rows, n_components, seed)
@@ -212,8 +212,8 @@ class SearchData:
     def _training(self, labels: np.ndarray) -> Training:
         rows, X, weight = self.preview
         own = labels[rows, 0] == 1
-        chosen = None if weight is None else weight[own]
-        return Training(self.source, self.form, self.weight, labels, X[own], chosen, self.fit, self.bases, self.seed)
+        drawn = Sample(rows[own], X[own], None if weight is None else weight[own])
+        return Training(self.source, self.form, self.weight, labels, drawn, self.fit, self.bases, self.seed)
 
     def fit_by_fold(
         self,
@@ -325,7 +325,7 @@ def _scored(
     )
 
 
-def remade(kernel: Kernel, origin: Recipe | None) -> KernelOf:
+def remade(kernel: Kernel, origin: Recipe | Axes | None) -> KernelOf:
     """Return the function that makes a kernel, in the metric of `origin`, of training samples."""
     inner = kernel.kernel if origin is not None and isinstance(kernel, Metric) else kernel
     return lambda training: training.kernel(inner, origin)

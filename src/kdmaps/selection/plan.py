@@ -129,6 +129,7 @@ class SearchPlan:
     progress: bool
     random_state: Any
     more_features: bool = False  # for the final fit, if they raise the held-out score
+    rotated: bool = False  # whether inputs were rotated, so that single ones mean nothing
 
     @property
     def guarded(self) -> bool:

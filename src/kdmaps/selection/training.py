@@ -17,20 +17,21 @@ import numpy as np
 
 from kdmaps.bases import Basis, BasisSpec, ModeBasis, select_landmarks
 from kdmaps.data.distances import median_distance
+from kdmaps.data.pairs import PairSource
 from kdmaps.data.sources import Form, Sample, Source
 from kdmaps.diagnostics.relevance import gradient_products, metric_matrix
+from kdmaps.forms.energy import EnergyForm
 from kdmaps.forms.moments import Moments, sum_moments
 from kdmaps.kernels import Gaussian, Kernel, Metric
-from kdmaps.selection.candidate import Recipe
+from kdmaps.selection.candidate import Axes, Recipe
 from kdmaps.selection.cross_fit import CrossFit, FoldFit, Operators, make_fold_fit, seen_frame
 from kdmaps.selection.plan import FitSpec
+from kdmaps.selection.roots import axis_root, metric_root
 from kdmaps.spectrum.directed import doubled, doubled_ridge, modes_of
 from kdmaps.spectrum.iteration import solved_path
 from kdmaps.utils.threads import map_ordered
 from kdmaps.utils.validation import unit_weight
 
-#: Smallest eigenvalue of the metric relative to its largest: no direction is shrunk by more than its root.
-FLOOR = 2e-4
 #: Samples over which gradients of modes are averaged, for an error of 2 %.
 TYPICAL_SAMPLES = 2_000
 #: A search uses at most this part of the samples as landmarks; the final fit may use all.
@@ -48,29 +49,29 @@ class Training:
     form: Form
     weight: np.ndarray | None
     labels: np.ndarray  # 1 for the samples of this set, 2 for test samples; (n_samples, 1)
-    X: np.ndarray  # some of the samples of this set
-    X_weight: np.ndarray | None
+    drawn: Sample  # some of the samples of this set
     fit: FitSpec
     bases: Sequence[BasisSpec]
     seed: int
     _landmarks: dict[int, np.ndarray] = field(default_factory=dict)
-    _roots: dict[Recipe, np.ndarray | None] = field(default_factory=dict)
+    _roots: dict[Recipe | Axes, np.ndarray | None] = field(default_factory=dict)
 
     @cached_property
     def median(self) -> float:
         """Median distance of these samples."""
-        return median_distance(self.X, self.X_weight, self.seed)
+        return median_distance(self.drawn.X, self.drawn.weight, self.seed)
 
     def basis(self, kernel: Kernel, name: str, part: float = LANDMARK_PART) -> Basis:
         """Make the basis of a kernel of these samples, with at most this part of them as landmarks."""
-        return self.spec(name, part).make(kernel, self.X, self.X_weight, self.seed)
+        return self.spec(name, part).make(kernel, self.drawn.X, self.drawn.weight, self.seed)
 
     def spec(self, name: str, part: float = LANDMARK_PART) -> BasisSpec:
         """Return the settings of a basis by its name, with at most this part of the samples as landmarks."""
         spec = next(spec for spec in self.bases if spec.basis == name)
         if name != "landmarks":
             return spec
-        used = self.X if self.X_weight is None else self.X[self.X_weight > 0]
+        _, X, weight = self.drawn
+        used = X if weight is None else X[weight > 0]
         most = min(spec.n_features, max(self.fit.n_components + 1, int(part * len(used))))
         if most not in self._landmarks:
             self._landmarks[most] = select_landmarks(used, most, spec.landmarks, Gaussian(self.median), self.seed)
@@ -82,22 +83,36 @@ class Training:
             return self
         return replace(self, bases=[replace(spec, n_features=n_features) for spec in self.bases], _landmarks={})
 
-    def kernel(self, kernel: Kernel, origin: Recipe | None) -> Kernel | None:
-        """Return a kernel in the metric of the modes of `origin`; None if the samples do not determine them."""
+    def kernel(self, kernel: Kernel, origin: Recipe | Axes | None) -> Kernel | None:
+        """Return a kernel in the metric of the functions of `origin`; None if the samples do not determine them."""
         root = None if origin is None else self.root(origin)
         return kernel if origin is None else None if root is None else Metric(kernel, root)
 
-    def root(self, recipe: Recipe) -> np.ndarray | None:
-        """Return H of the metric HHᵀ of the modes of a recipe, scaled to keep the median distance of the inputs.
+    def root(self, origin: Recipe | Axes) -> np.ndarray | None:
+        """Return H of the metric HHᵀ of some functions, scaled to keep the median distance of the inputs.
 
         Expected gradient outer products: active subspaces, and "recursive feature machines" in regression. None if the
-        samples do not determine the modes, or their gradients are not finite.
+        samples do not determine the functions, or their gradients are not finite.
         """
-        if recipe not in self._roots:
-            self._roots[recipe] = self._root(recipe)
-        return self._roots[recipe]
+        if origin not in self._roots:
+            rows = np.sort(np.random.RandomState(self.seed).permutation(len(self.drawn.X))[:TYPICAL_SAMPLES])
+            numbers, X, weight = self.drawn
+            few = Sample(numbers[rows], np.asarray(X[rows], dtype=np.float64), None if weight is None else weight[rows])
+            root = self._axis_root(few, origin.components) if isinstance(origin, Axes) else self._mode_root(few, origin)
+            if root is not None:
+                root = root * (self.median / median_distance(few.X, few.weight, self.seed, root))
+            self._roots[origin] = root
+        return self._roots[origin]
 
-    def _root(self, recipe: Recipe) -> np.ndarray | None:
+    def _axis_root(self, few: Sample, components: bool) -> np.ndarray | None:
+        """Return H of the coordinates with the slowest functions, before it is scaled."""
+        share = unit_weight(few.weight, len(few.X))
+        second = self.source.second_frames(few.rows) if isinstance(self.source, PairSource) else None
+        tensor = self.form.tensor if isinstance(self.form, EnergyForm) else None
+        return axis_root(few, share, self.fit.n_components, components, tensor, second)
+
+    def _mode_root(self, few: Sample, recipe: Recipe) -> np.ndarray | None:
+        """Return H of the modes of a recipe, before it is scaled."""
         kernel = self.kernel(recipe.kernel, recipe.origin)
         if kernel is None:
             return None
@@ -107,37 +122,20 @@ class Training:
             modes, right = modes_of(self.moments(basis)[0], *problem)
         except ValueError:  # with all features, rounding leaves fewer modes than with those of the screening
             return None
-        rows = np.sort(np.random.RandomState(self.seed).permutation(len(self.X))[:TYPICAL_SAMPLES])
-        X, weight = np.asarray(self.X[rows], dtype=np.float64), None if self.X_weight is None else self.X_weight[rows]
-        share = unit_weight(weight, len(X))
         ends = [modes] if right is None else [modes, right]
         functions = (np.hstack([m.coefficients for m in ends]), np.concatenate([m.offset for m in ends]))
-        products, frame = gradient_products(ModeBasis(basis, *functions), X, share)
+        share = unit_weight(few.weight, len(few.X))
+        products, frame = gradient_products(ModeBasis(basis, *functions), few.X, share)
         matrix = metric_matrix(products, modes)
         if not np.all(np.isfinite(matrix)) or not np.trace(matrix) > 0:
             return None
-        root = metric_root(matrix, frame)
-        return root * (self.median / median_distance(X, weight, self.seed, root))
+        return metric_root(matrix, frame)
 
     def moments(self, basis: Basis) -> tuple[Moments, Moments]:
         """Return the sums over these samples and over the test samples."""
         sets = [(0, 1), (0, 2)]
         train, test = self.source.moments(self.form, basis, self.weight, self.labels, sets, engine=self.fit.engine)
         return train, test
-
-
-def metric_root(matrix: np.ndarray, frame: np.ndarray | None = None) -> np.ndarray:
-    """Return H = U diag(√v), M = U diag(v) Uᵀ with its largest eigenvalue made 1 and none below `FLOOR`.
-
-    The columns are in the order of their importance: the first coordinates of a Sobol sequence are its best. The matrix
-    may be in the coordinates of a frame (d, m) of orthonormal columns.
-    """
-    values, vectors = np.linalg.eigh(matrix)
-    values, vectors = np.maximum(values[::-1] / values[-1], FLOOR), vectors[:, ::-1]
-    if frame is None:
-        return vectors * np.sqrt(values)
-    rest = np.linalg.qr(frame, mode="complete")[0][:, len(values) :]
-    return np.hstack([frame @ vectors * np.sqrt(values), rest * np.sqrt(FLOOR)])
 
 
 class _SetFit(NamedTuple):

@@ -1,0 +1,148 @@
+"""Roots H of metrics HHᵀ in which a search continues: of the gradients of modes, or of single coordinates.
+
+Modes of an isotropic kernel in many dimensions are dominated by the distances along irrelevant inputs, and so is a
+metric made of their gradients. Functions of a single input, or of a single principal component, need few samples
+however many inputs there are. The coordinates of the slowest of them define a metric from which a search can start.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kdmaps.data.sources import Sample
+from kdmaps.forms.diffusion import DiffusionTensor
+from kdmaps.selection.scores import ritz_pairs
+from kdmaps.utils.threads import slices
+
+#: Smallest eigenvalue of the metric relative to its largest: no direction is shrunk by more than its root.
+FLOOR = 2e-4
+#: Piecewise linear functions of a coordinate have this many knots, at quantiles.
+KNOTS = 10
+#: A coordinate with less than this part of the largest variance, or diffusion, is constant up to rounding.
+ROUNDING = 1e-24
+#: Numbers per block of coordinates.
+BLOCK_NUMBERS = 2**22
+
+
+def metric_root(matrix: np.ndarray, frame: np.ndarray | None = None) -> np.ndarray:
+    """Return H = U diag(√v), M = U diag(v) Uᵀ with its largest eigenvalue made 1 and none below `FLOOR`.
+
+    The columns are in the order of their importance: the first coordinates of a Sobol sequence are its best. The matrix
+    may be in the coordinates of a frame (d, m) of orthonormal columns.
+    """
+    values, vectors = np.linalg.eigh(matrix)
+    values, vectors = np.maximum(values[::-1] / values[-1], FLOOR), vectors[:, ::-1]
+    if frame is None:
+        return vectors * np.sqrt(values)
+    rest = np.linalg.qr(frame, mode="complete")[0][:, len(values) :]
+    return np.hstack([frame @ vectors * np.sqrt(values), rest * np.sqrt(FLOOR)])
+
+
+def axis_root(
+    sample: Sample,
+    share: np.ndarray,
+    n_components: int,
+    components: bool,
+    tensor: DiffusionTensor | None,
+    second: np.ndarray | None,
+) -> np.ndarray | None:
+    """Return H of the inputs, or of the principal components, with the slowest functions of a single one of them.
+
+    As in `metric_root`, every function contributes 1, divided by the diffusion along its coordinate or, for pairs of
+    frames, by the variance; columns are in the order of their importance. None if a coordinate does not vary.
+
+    Parameters
+    ----------
+    sample, share :
+        Samples, and weights of sum 1.
+    n_components : int
+        Number of functions.
+    components : bool
+        Whether coordinates are principal components.
+    tensor : DiffusionTensor or None
+        None for pairs of frames.
+    second : ndarray of shape (n, d), optional
+        The second frames of pairs.
+    """
+    X = sample.X
+    mean = share @ X
+    axes = np.eye(X.shape[1])
+    if components:
+        axes = np.linalg.eigh((X - mean).T @ (share[:, None] * (X - mean)))[1]
+    points = (X - mean) @ axes
+    squares = share @ points**2 if tensor is None else _axis_diffusion(tensor, sample, axes)
+    if not np.all(squares > ROUNDING * squares.max()):
+        return None
+    times = axis_timescales(points, share, squares, None if second is None else (second - mean) @ axes)
+    slowest = np.argsort(times, axis=None)[-n_components:] // times.shape[1]
+    counts = np.bincount(slowest, minlength=len(axes))
+    order = np.argsort(-counts, kind="stable")
+    return (axes * np.sqrt(np.maximum(counts / counts.max(), FLOOR) / squares))[:, order]
+
+
+def axis_timescales(
+    points: np.ndarray, share: np.ndarray, diffusion: np.ndarray, second: np.ndarray | None = None
+) -> np.ndarray:
+    """Return the time scales of the piecewise linear functions of each coordinate, ascending; (d, KNOTS - 1).
+
+    Parameters
+    ----------
+    points : ndarray of shape (n, d)
+    share : ndarray of shape (n,)
+        Weights of sum 1.
+    diffusion : ndarray of shape (d,)
+        Mean diffusion along each coordinate.
+    second : ndarray of shape (n, d), optional
+        The same coordinates one lag later; then these are the inverse quotients 1/(1-ν) of pairs.
+
+    Coordinates with repeated quantiles, such as discrete ones, have time scales 0.
+    """
+    n, d = points.shape
+    knots = np.quantile(points, np.linspace(0, 1, KNOTS), axis=0)
+    times = np.zeros((d, KNOTS - 1))
+    known = np.flatnonzero(np.all(np.diff(knots, axis=0) > 0, axis=0))
+    for part in slices(len(known), max(1, BLOCK_NUMBERS // (n * KNOTS))):
+        own = known[part]
+        hats, slopes = _hats(points[:, own], knots[:, own])
+        covariance = _covariance(hats, share)
+        if second is None:
+            energy = diffusion[own, None, None] * _product(slopes, share)
+        else:
+            later, _ = _hats(second[:, own], knots[:, own])
+            covariance = (covariance + _covariance(later, share)) / 2
+            energy = _product(later - hats, share) / 2
+        # Without the first hat no function is constant.
+        times[own] = ritz_pairs(covariance[:, 1:, 1:], energy[:, 1:, 1:])[0]
+    return times
+
+
+def _hats(points: np.ndarray, knots: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return hat functions of every coordinate at its knots, and their derivatives; (d, n, KNOTS) each."""
+    numbers = np.arange(KNOTS)
+    places = np.stack([np.interp(x, own, numbers) for x, own in zip(points.T, knots.T, strict=True)])
+    left = np.minimum(places.astype(int), KNOTS - 2)
+    density = 1 / np.take_along_axis(np.diff(knots, axis=0).T, left, axis=1)
+    slopes = (numbers == left[:, :, None] + 1).astype(float) - (numbers == left[:, :, None])
+    return np.maximum(1 - np.abs(places[:, :, None] - numbers), 0), slopes * density[:, :, None]
+
+
+def _product(values: np.ndarray, share: np.ndarray) -> np.ndarray:
+    return np.swapaxes(values, 1, 2) @ (share[:, None] * values)
+
+
+def _covariance(values: np.ndarray, share: np.ndarray) -> np.ndarray:
+    means = share @ values
+    return _product(values, share) - means[:, :, None] * means[:, None, :]
+
+
+def _axis_diffusion(tensor: DiffusionTensor, sample: Sample, axes: np.ndarray) -> np.ndarray:
+    """Return the mean of uᵀDu for every axis u."""
+    scalar, factor = tensor.rows(sample.X, sample.rows)
+    total = np.zeros(len(axes))
+    if tensor.constant is not None:
+        total += np.einsum("ij,ij->j", axes, tensor.constant @ axes) if tensor.constant.ndim else tensor.constant
+    if scalar is not None:
+        total += scalar.mean()
+    if factor is not None:
+        total += tensor.sign * np.mean(np.sum((np.swapaxes(factor, 1, 2) @ axes) ** 2, axis=1), axis=0)
+    return total
