@@ -1,5 +1,6 @@
 """An established method with the same interface, for comparison: classical diffusion maps."""
 
+from dataclasses import KW_ONLY, dataclass, field
 from numbers import Integral, Real
 from typing import Any
 
@@ -26,6 +27,7 @@ Pairs = Any
 SLOPE_ROWS, SLOPE_BANDWIDTHS = 500, 60
 
 
+@dataclass(eq=False, repr=False)
 class DiffusionMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     r"""Diffusion maps with α-normalisation.
 
@@ -111,26 +113,17 @@ class DiffusionMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     array([1., 1., 4., 4.])
     """
 
-    bandwidth_: float
-    eigenvalues_: np.ndarray
-    rates_: np.ndarray
-    timescales_: np.ndarray
-    embedding_: np.ndarray
-
-    def __init__(
-        self,
-        n_components: int = 4,
-        *,
-        bandwidth: float | str = "auto",
-        alpha: float = 0.5,
-        n_neighbors: int | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.n_components = n_components
-        self.bandwidth = bandwidth
-        self.alpha = alpha
-        self.n_neighbors = n_neighbors
-        self.random_state = random_state
+    n_components: int = 4
+    _: KW_ONLY
+    bandwidth: float | str = "auto"
+    alpha: float = 0.5
+    n_neighbors: int | None = None
+    random_state: Any = None
+    bandwidth_: float = field(init=False)
+    eigenvalues_: np.ndarray = field(init=False)
+    rates_: np.ndarray = field(init=False)
+    timescales_: np.ndarray = field(init=False)
+    embedding_: np.ndarray = field(init=False)
 
     def fit(self, X: ArrayLike, y: object = None) -> "DiffusionMap":
         """Compute the leading modes of the Markov operator of the samples.

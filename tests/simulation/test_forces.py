@@ -158,7 +158,7 @@ def test_invalid_arguments():
         openmm_cv(model, 0, inputs, method="expression")
     with pytest.raises(ValueError, match="strength must be a positive"):
         openmm_walls(model, inputs, strength=0)
-    with pytest.raises(ValueError, match="margin must be a nonnegative"):
+    with pytest.raises(ValueError, match="margin must be a non-negative"):
         openmm_walls(model, inputs, strength=1.0, margin=-1.0)
     for inputs in (INPUTS["distances"], INPUTS["aligned"]):
         with pytest.raises(ValueError, match="one or two torsions"):

@@ -308,7 +308,10 @@ def angles(X: Any, columns: Sequence[str | int] | None = None, degrees: bool = F
 
     def blocks() -> Iterator[np.ndarray]:
         for part in source.parts(block_rows(source.n_features)):
-            yield _on_circles(source.read(part)[1], chosen, degrees)
+            rows = source.read(part)[1]
+            turned = np.deg2rad(rows) if degrees else rows
+            pairs = ((np.cos(a), np.sin(a)) if j in chosen else (rows[:, j],) for j, a in enumerate(turned.T))
+            yield np.column_stack([column for pair in pairs for column in pair])
 
     if isinstance(X, Source):
         found = StreamSource(blocks, n_samples=source.n_samples, feature_names=named)
@@ -316,13 +319,6 @@ def angles(X: Any, columns: Sequence[str | int] | None = None, degrees: bool = F
         return found
     values = np.concatenate(list(blocks()))
     return values if named is None else like(X, values, named)
-
-
-def _on_circles(X: np.ndarray, chosen: set[int], degrees: bool) -> np.ndarray:
-    """Replace angles by cosine and sine."""
-    values = np.deg2rad(X) if degrees else X
-    parts = [(np.cos(values[:, j]), np.sin(values[:, j])) if j in chosen else (X[:, j],) for j in range(X.shape[1])]
-    return np.column_stack([column for part in parts for column in part])
 
 
 def _numbers(columns: Sequence[str | int] | None, names: list[str] | None, width: int) -> set[int]:

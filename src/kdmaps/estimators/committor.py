@@ -29,6 +29,7 @@ from kdmaps.utils.frames import check_rows, join_rows, split_rows
 from kdmaps.utils.notebook import card, warning_lines
 from kdmaps.utils.types import PathLike, RandomStateLike, SamplesLike
 from kdmaps.utils.validation import (
+    check_choice,
     check_positive_integer,
     checked_samples,
     checked_weight,
@@ -188,8 +189,7 @@ class AdaptiveCommittor(FittedCommittor):
         """
         n_features = check_positive_integer("n_features", self.n_features)
         most = check_positive_integer("max_search_samples", self.max_search_samples)
-        if self.basis not in BASES:
-            raise ValueError(f"basis must be one of {', '.join(map(repr, BASES))}, got {self.basis!r}.")
+        check_choice("basis", self.basis, BASES)
         seed = seed_of(self.random_state)
         resampling = Resampling(self.n_resamples, CONFIDENCE, seed)
         check_rows(X, y=y)

@@ -357,9 +357,10 @@ class KernelSearchCV(SearchedModes):
         return self._fit_plan(self._plan(), X, sample_weight, groups)
 
     def _plan(self) -> SearchPlan:
-        names = ("families", "bandwidths", "bandwidth_range", "regularizations", "max_extensions")
         auto, basis = isinstance(self.n_features, str) and self.n_features == "auto", spec_of(BasisSpec, self)
         most: Any = self.max_search_samples
+        names = ["families", "bandwidths", "bandwidth_range", "regularizations", "max_extensions"]
+        names += ["n_jobs", "checkpoint", "progress", "random_state"]
         return SearchPlan(
             basis=replace(basis, n_features=BasisSpec.n_features) if auto else basis,
             fit=spec_of(FitSpec, self),
@@ -367,9 +368,5 @@ class KernelSearchCV(SearchedModes):
             scoring=chosen_scoring(self.scoring, self.lag),
             metric_rounds=0,
             max_search_samples=None if most == "auto" else most,
-            n_jobs=self.n_jobs,
-            checkpoint=self.checkpoint,
-            progress=self.progress,
-            random_state=self.random_state,
             more_features=auto,
         )

@@ -31,7 +31,13 @@ from kdmaps.utils.files import as_path, replacing
 from kdmaps.utils.frames import check_rows, row_times, split_rows
 from kdmaps.utils.threads import map_reduce, slices
 from kdmaps.utils.types import PathLike, SamplesLike
-from kdmaps.utils.validation import checked_samples, checked_time, checked_values, checked_weight
+from kdmaps.utils.validation import (
+    check_nonnegative_number,
+    checked_samples,
+    checked_values,
+    checked_weight,
+    unit_weight,
+)
 from kdmaps.utils.warn import warn
 
 #: Parameters that the sums over samples depend on.
@@ -81,12 +87,12 @@ class ArrayTransformer(FittedModel, FittedEstimator, TransformerMixin, BaseEstim
         input_features : ignored
         """
         check_is_fitted(self)
-        return np.array(mode_names(self.coefficients_.shape[1]), dtype=object)
+        return np.array([f"mode{k + 1}" for k in range(self.coefficients_.shape[1])], dtype=object)
 
     def transform(self, X: SamplesLike, *, time: float = 0.0, end: str = "first", out: PathLike | None = None) -> Any:
         """Evaluate the modes at the rows of one array or source, as `ModeTransformer.transform`."""
         check_is_fitted(self)
-        time = checked_time(time)
+        time = check_nonnegative_number("time", time)
         decay = np.exp(-self.rates_ * time) if time else np.ones_like(self.rates_)  # a rate may be infinite
         source = checked_source(self, X)
         self._warn_of_extrapolation(source)
@@ -269,12 +275,11 @@ class ModeTransformer(ArrayTransformer, auto_wrap_output_keys=None):  # type: ig
             return self._forecast(X, values, time, at, sample_weight, groups).values[0]
         phi = self._modes_at(X)
         values = checked_values(values, len(phi))
-        weight = checked_weight(sample_weight, phi)
-        weight = np.ones(len(phi)) / len(phi) if weight is None else weight / weight.sum()
+        weight = unit_weight(checked_weight(sample_weight, phi), len(phi))
         mean = weight @ values
         overlaps = (phi * weight[:, None]).T @ (values - mean)
         points = phi if at is None else self._modes_at(at)
-        return mean + (points * np.exp(-self.rates_ * checked_time(time))) @ overlaps
+        return mean + (points * np.exp(-self.rates_ * check_nonnegative_number("time", time))) @ overlaps
 
     def _forecast(
         self,
@@ -408,30 +413,15 @@ class ModeTransformer(ArrayTransformer, auto_wrap_output_keys=None):  # type: ig
         return tags
 
 
-def mode_names(n: int) -> list[str]:
-    """Return the names of modes in data frames, files and tables."""
-    return [f"mode{k + 1}" for k in range(n)]
-
-
-def read_samples(estimator: ModeTransformer, X: SamplesLike) -> tuple[Source, Columns]:
-    """Return a source of the samples of a fit, and their columns, without changing the estimator."""
+def read_samples(estimator: FittedEstimator, X: SamplesLike, array: bool = False) -> tuple[Any, Columns]:
+    """Return a source of the samples of a fit (with `array`, in memory), and their columns; keep the estimator."""
     record = type(estimator).__new__(type(estimator))  # scikit-learn records the columns on this object
-    source = _source(record, X, reset=True)
+    source = _array(record, X, reset=True) if array else checked_source(record, X, reset=True)
     return source, record._columns
 
 
-def checked_source(estimator: ModeTransformer, X: SamplesLike) -> Source:
-    """Return a source of X, which must have the same columns as the fit."""
-    return _source(estimator, X, reset=False)
-
-
-def read_array(estimator: ModeTransformer, X: SamplesLike) -> tuple[ArraySource, Columns]:
-    """Return the samples of a fit that needs an array in memory, and their columns."""
-    record = type(estimator).__new__(type(estimator))
-    return _array(record, X, reset=True), record._columns
-
-
-def _source(estimator: ModeTransformer, X: SamplesLike, reset: bool) -> Source:
+def checked_source(estimator: FittedEstimator, X: SamplesLike, reset: bool = False) -> Source:
+    """Return a source of X, which must have the same columns as the fit; `reset` sets the columns."""
     if is_array_like(X):
         return _array(estimator, X, reset)
     source = as_source(X)
@@ -439,7 +429,7 @@ def _source(estimator: ModeTransformer, X: SamplesLike, reset: bool) -> Source:
     return source
 
 
-def _array(estimator: ModeTransformer, X: Any, reset: bool) -> ArraySource:
+def _array(estimator: FittedEstimator, X: Any, reset: bool) -> ArraySource:
     source = ArraySource(checked_samples(estimator, X, reset), checked=True)
     names = estimator._columns.names
     source.feature_names = None if names is None else list(names)

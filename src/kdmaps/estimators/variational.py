@@ -17,7 +17,7 @@ from kdmaps.data.inputs import join_trajectories
 from kdmaps.data.sources import PREVIEW_SAMPLES, ArraySource
 from kdmaps.estimators.fit import fit_in_basis
 from kdmaps.estimators.kernel_map import KernelDiffusionMap
-from kdmaps.estimators.transformer import ModeTransformer, read_array
+from kdmaps.estimators.transformer import ModeTransformer, read_samples
 from kdmaps.forms.energy import EnergyForm
 from kdmaps.forms.tangent import DiffusionLike, checked_tensor
 from kdmaps.kernels import Gaussian, Kernel, Mixture, make_kernel
@@ -181,7 +181,7 @@ class VariationalKernelMap(LearnedModel, ModeTransformer):
         fit = FitSpec(self.n_components, self.center, self.diffusion, self.rates, self.cv)
         self._check_parameters(spec, fit)
         X, groups, _ = join_trajectories(X, groups, sample_weight)
-        source, columns = read_array(self, X)
+        source, columns = read_samples(self, X, array=True)
         weight = checked_weight(sample_weight, source)
         form = EnergyForm(checked_tensor(self.diffusion, source.array, weight).at(source.array, slice(None)))
         warn_of_array(source, weight, groups, folds=self.rates == "cross-fitted")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -18,9 +17,8 @@ from kdmaps.estimators.committor import AdaptiveCommittor
 from kdmaps.simulation.export import LOGIT, Exported, checked_logit, checked_mode, mode_waves
 from kdmaps.simulation.fields import Field, KolmogorovField, ModeField, WallField, checked_support
 from kdmaps.simulation.inputs import AlignedPositions, Columns, Distance, Input, Torsion
-from kdmaps.simulation.weights import checked_kT
 from kdmaps.utils.optional import optional
-from kdmaps.utils.validation import checked_weight
+from kdmaps.utils.validation import check_choice, check_nonnegative_number, check_positive_number, checked_weight
 
 METHODS = ("auto", "table", "python", "expression")
 #: Numbers of points of a table along each torsion; the first that is accurate enough is used.
@@ -93,8 +91,8 @@ def openmm_cv(
     >>> openmm_cv(model, 0, inputs).getName()  # doctest: +ELLIPSIS
     'mode 1 (python), flat beyond ... of all samples'
     """
-    _check_choice("method", method, METHODS)
-    _check_choice("outside", outside, ("flat", "free"))
+    check_choice("method", method, METHODS)
+    check_choice("outside", outside, ("flat", "free"))
     if checked_logit(model, logit):
         optional("openmm", "openmm", "Committors as OpenMM forces")
         from openmm import CustomCVForce
@@ -155,11 +153,9 @@ def openmm_walls(
     >>> openmm_walls(model, inputs, strength=1000.0).getName()  # doctest: +ELLIPSIS
     'walls (python), beyond ... of all samples'
     """
-    _check_choice("method", method, METHODS[:3])
-    if not isinstance(margin, Real) or not 0 <= float(margin) < np.inf:
-        raise ValueError(f"margin must be a nonnegative number, got {margin!r}.")
+    check_choice("method", method, METHODS[:3])
     columns = _columns_of(model, inputs, system)
-    field = WallField(model, _positive("strength", strength), float(margin))
+    field = WallField(model, check_positive_number("strength", strength), check_nonnegative_number("margin", margin))
     force, how = _force(field, columns, method)
     force.setName(f"walls ({how}), beyond {field.start:.3g} of all samples")
     return force
@@ -230,7 +226,7 @@ class ModeBias:
         edges = np.linspace(values.min(), values.max(), BINS + 1)
         known = np.histogram(values, edges)[0] >= LEAST_FRAMES
         density = gaussian_filter1d(np.histogram(values, edges, weights=weight)[0].astype(float), 1.0)
-        energy = -checked_kT(kT) * np.log(np.maximum(density, np.finfo(float).tiny))
+        energy = -check_positive_number("kT", kT) * np.log(np.maximum(density, np.finfo(float).tiny))
         top = energy[known].max()
         energy = gaussian_filter1d(np.where(known, np.minimum(energy, top), top), 1.0)
         return cls(model, mode, (edges[1:] + edges[:-1]) / 2, (1 - 1 / bias_factor) * (top - energy))
@@ -308,9 +304,11 @@ class KolmogorovBias:
         if not isinstance(model, AdaptiveCommittor):
             raise TypeError(f"model must be a fitted AdaptiveCommittor, got {type(model).__name__}.")
         check_is_fitted(model)
-        self.model, self.strength = model, _positive("strength", strength)
+        self.model, self.strength = model, check_positive_number("strength", strength)
         size = checked_support(model, "fit it again").samples.var(axis=0).sum()
-        self._field = KolmogorovField(model, self.strength * checked_kT(kT), _positive("floor", floor) / size)
+        self._field = KolmogorovField(
+            model, self.strength * check_positive_number("kT", kT), check_positive_number("floor", floor) / size
+        )
 
     def energy(self, X: ArrayLike) -> np.ndarray:
         """Return U at rows of X, shape (n,)."""
@@ -462,17 +460,6 @@ def _columns_of(model: Exported, inputs: Sequence[Input], system: Any) -> Column
             "inputs of the fit, in the same order. (A torsion has two columns, aligned positions three for each atom.)"
         )
     return columns
-
-
-def _positive(name: str, value: float) -> float:
-    if not isinstance(value, Real) or not 0 < float(value) < np.inf:
-        raise ValueError(f"{name} must be a positive number, got {value!r}.")
-    return float(value)
-
-
-def _check_choice(name: str, value: str, choices: Sequence[str]) -> None:
-    if value not in choices:
-        raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}.")
 
 
 def _openmm() -> Any:

@@ -10,6 +10,7 @@ from scipy.special import logsumexp
 
 from kdmaps.data.findings import effective_sample_size, is_dominated
 from kdmaps.exceptions import DataWarning
+from kdmaps.utils.validation import check_positive_number
 from kdmaps.utils.warn import warn
 
 #: Largest standard error of a free-energy difference between windows, in kT: a factor of e in the weights.
@@ -45,7 +46,7 @@ def boltzmann_weights(bias_energy: ArrayLike, kT: float) -> np.ndarray:
     >>> boltzmann_weights([0.0, np.log(3.0)], kT=1.0)
     array([0.5, 1.5])
     """
-    return _scaled(_checked_energies("bias_energy", bias_energy, 1), checked_kT(kT))
+    return _scaled(_checked_energies("bias_energy", bias_energy, 1), check_positive_number("kT", kT))
 
 
 def metadynamics_weights(
@@ -207,17 +208,10 @@ def _check_overlap(shares: np.ndarray, windows: np.ndarray) -> None:
         )
 
 
-def checked_kT(kT: float) -> float:
-    """Return kT as a float, or raise a ValueError."""
-    if not isinstance(kT, Real) or not 0 < float(kT) < np.inf:
-        raise ValueError(f"kT must be a positive number in the units of the energies, got {kT!r}.")
-    return float(kT)
-
-
 def _in_kT(name: str, energies: ArrayLike, kT: float, ndim: int | None = None) -> np.ndarray:
     """Return energies over kT; raise if they overflow."""
     with np.errstate(over="ignore"):
-        reduced = _checked_energies(name, energies, ndim) / checked_kT(kT)
+        reduced = _checked_energies(name, energies, ndim) / check_positive_number("kT", kT)
     if not np.abs(reduced).max() < MAX_REDUCED:
         raise ValueError(f"{name} reaches {np.abs(reduced).max():.1e} kT; check that it has the unit of kT={kT!r}.")
     return reduced

@@ -130,11 +130,17 @@ def checked_random_state(random_state: RandomStateLike) -> np.random.RandomState
         ) from None
 
 
-def checked_time(time: Any) -> float:
-    """Return `time` as a non-negative float."""
-    if not isinstance(time, Real) or not 0 <= float(time) < np.inf:
-        raise ValueError(f"time must be a non-negative number, got {time!r}.")
-    return float(time)
+def check_nonnegative_number(name: str, value: Any) -> float:
+    """Return a finite number of at least 0; raise for anything else."""
+    if not isinstance(value, Real) or not 0 <= float(value) < np.inf:
+        raise ValueError(f"{name} must be a non-negative number, got {value!r}.")
+    return float(value)
+
+
+def check_choice(name: str, value: Any, choices: Sequence[str]) -> None:
+    """Raise unless an argument is one of these names."""
+    if value not in choices:
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}.")
 
 
 def checked_weight(sample_weight: ArrayLike | None, X: Any) -> np.ndarray | None:

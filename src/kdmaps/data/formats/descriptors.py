@@ -27,7 +27,13 @@ class Descriptor(NamedTuple):
 
 def make_descriptor(text: str, first: Any) -> Descriptor:
     """Return the descriptor of a text such as "dihedrals:phi,psi+distances:name CA" for frames like the first."""
-    parts = [_part(one.strip(), first) for one in text.split("+")]
+    parts = []
+    for one in text.split("+"):
+        kind, _, choice = (part.strip() for part in one.partition(":"))
+        parts.append(_KINDS[kind](first, choice))
+        if not parts[-1].names:
+            known = ", ".join(DESCRIPTORS)
+            raise ValueError(f"descriptor={one.strip()!r}: the topology has none; choose another of {known}.")
     names = [name for part in parts for name in part.names]
     if len(names) > MOST_COLUMNS:
         raise ValueError(
@@ -48,14 +54,6 @@ def check_descriptor(text: str) -> None:
                 f"descriptor must be one of {', '.join(DESCRIPTORS)}, several joined by +, with a choice after a colon "
                 f"(dihedrals:phi,chi1, distances:name CA), got {text!r}."
             )
-
-
-def _part(text: str, first: Any) -> Descriptor:
-    kind, _, choice = (part.strip() for part in text.partition(":"))
-    found = _KINDS[kind](first, choice)
-    if not found.names:
-        raise ValueError(f"descriptor={text!r}: the topology has none; choose another of {', '.join(DESCRIPTORS)}.")
-    return found
 
 
 def _select(first: Any, selection: str) -> np.ndarray:
