@@ -308,6 +308,12 @@ def test_model_files_have_both_ends(rotating, tmp_path):
     assert_allclose(other.timescales_, model.timescales_, rtol=1e-2)
 
 
+@pytest.mark.parametrize("reversible", [True, False])
+def test_constant_frames_are_refused(reversible):
+    with pytest.raises(ValueError, match="determine only 0 modes"):
+        kdmaps.KernelDiffusionMap(1, lag=1, reversible=reversible, bandwidth=1.0).fit(np.ones((10, 2)))
+
+
 @quiet
 def test_direction_of_time_through_searches_and_chunks(rotating):
     options = {"families": ["gaussian"], "bandwidths": [4.0], "regularizations": [1e-6], "max_extensions": 0}
@@ -357,12 +363,6 @@ def test_error_bars_contain_the_truth(grouped):
     # √(2·2t/T): 12 % for the first time scale and 8 % for the second, in 300 time units.
     relative = np.mean([each.timescale_errors / each.timescales for each in found], axis=0)
     assert_allclose(relative, [0.12, 0.08], rtol=0.6)
-
-
-def test_error_bars_need_equal_ends(rotating):
-    model = fitted(rotating, reversible=False, lag=1)
-    with pytest.raises(ValueError, match="reversible=True"):
-        kdmaps.uncertainty.bootstrap(model, rotating)
 
 
 #: Pairs are made of neighbouring rows, so that a row left out, or given twice, is not a row of weight 0, or 2.

@@ -11,7 +11,7 @@ from scipy import linalg
 from kdmaps.forms.moments import Moments
 from kdmaps.spectrum.clock import NO_LAG, Clock
 from kdmaps.spectrum.modes import Modes
-from kdmaps.spectrum.pencil import find_modes
+from kdmaps.spectrum.pencil import check_determined, find_modes, rounding_variance
 
 
 class TwoSided(NamedTuple):
@@ -70,6 +70,8 @@ def find_directed_modes(
     p = len(both.first_mean)
     modes = find_modes(doubled(moments), doubled_ridge(ridge), n_components, regularization, center=False, clock=clock)
     known, r = modes.coefficients, n_components
+    # `doubled` has no means, which determine the rounding of variances; (f, g) has the variance 1.
+    check_determined(sum(rounding_variance(moments, a) for a in (known[:p], known[p:])) < 1)
     if modes.next_coefficients is not None:
         known = np.column_stack([known, modes.next_coefficients])
     a, b = _scaled(known[:p], both.first), _scaled(known[p:], both.second)

@@ -97,6 +97,16 @@ def single_precision_warnings(moments: Moments, coefficients: np.ndarray) -> lis
     ]
 
 
+def check_determined(modes: np.ndarray) -> None:
+    """Raise unless all modes are determined."""
+    determined = int(np.count_nonzero(modes))
+    if determined < len(modes):
+        raise ValueError(
+            f"The samples determine only {determined} mode{'' if determined == 1 else 's'}, fewer than "
+            f"n_components={len(modes)}; use more distinct samples{or_fewer(determined)}."
+        )
+
+
 def find_modes(
     moments: Moments,
     ridge: np.ndarray | None,
@@ -121,12 +131,7 @@ def find_modes(
         solution = solve(covariance, energy, ridge, min(n_components + 1, p), regularization)
     values, coefficients, condition, trace = solution
     floor = rounding_variance(moments, coefficients)
-    determined = int(np.count_nonzero((values > floor)[:n_components]))
-    if determined < n_components:
-        raise ValueError(
-            f"The samples determine only {determined} mode{'' if determined == 1 else 's'}, fewer than "
-            f"n_components={n_components}; use more distinct samples{or_fewer(determined)}."
-        )
+    check_determined((values > floor)[:n_components])
     known = coefficients[:, : n_components + int(np.all(values > floor))]
     known = known / np.sqrt(np.einsum("mk,mk->k", known, covariance @ known))
     quotients = np.einsum("mk,mk->k", known, energy @ known)
