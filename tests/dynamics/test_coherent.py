@@ -3,11 +3,13 @@
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy.integrate import solve_ivp
 
 import kdmaps
+from commands import run
 from kdmaps.dynamics import coherent_sets
 from kdmaps.exceptions import UnresolvedModesWarning
 from kdmaps.plotting import plot_coherent_sets
@@ -65,6 +67,28 @@ def test_errors(halves):
         coherent_sets(reversible, x, y)
     with pytest.raises(ValueError, match="2 columns"):
         plot_coherent_sets(coherent_sets(model, x, y, 2), x, y)
+
+
+def test_command(halves, tmp_path):
+    _, x, y = halves
+    pd.DataFrame({"x": np.vstack([x, y])[:, 0], "particle": np.tile(np.arange(600), 2)}).to_csv(tmp_path / "both.csv")
+    for name, positions in (("first", x), ("second", y)):
+        pd.DataFrame(positions, columns=["x"]).to_csv(tmp_path / f"{name}.csv", index=False)
+    options = ("--columns", "x", "--groups", "particle", "--lag", 1, "--no-reversible", "--modes", 1, "--resamples", 0)
+    kernel = ("--kernel", "gaussian", "--bandwidth", 0.3, "--features", 60, "--lambda", 1e-2, "--out", tmp_path / "out")
+    fitted = run("fit", tmp_path / "both.csv", *options, *kernel)
+    assert fitted.exit_code == 0, fitted.output
+    states = ("states", tmp_path / "out" / "model.npz", tmp_path / "first.csv", "--out", tmp_path / "sets.csv")
+    result = run(*states, "--later", tmp_path / "second.csv", "--states", 2)
+    assert result.exit_code == 0, result.output
+    assert "share that stays" in result.stdout
+    sets = coherent_sets(kdmaps.load(tmp_path / "out" / "model.npz"), x, y, 2)
+    assert_array_equal(pd.read_csv(tmp_path / "sets.csv")[["state", "later"]], sets.labels + 1)
+    pd.DataFrame(y[:-1], columns=["x"]).to_csv(tmp_path / "short.csv", index=False)
+    short = run(*states, "--later", tmp_path / "short.csv", "--states", 2, "--force")
+    assert short.exit_code == 2
+    assert "600 particles" in short.output
+    assert run(*states, "--later", tmp_path / "second.csv", "--passage-times", "--force").exit_code == 2
 
 
 def test_velocity_of_the_jet():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -266,13 +267,23 @@ def states(
             "--passage-times",
         ),
     ] = False,
+    later: Annotated[
+        Path | None,
+        option(
+            TRAJECTORY,
+            "Positions of the same particles, row by row, at the second time of a model fitted with --no-reversible: "
+            "find coherent sets.",
+            exists=True,
+            dir_okay=False,
+        ),
+    ] = None,
     out: Annotated[Path, option(OUTPUT, "State of each row: .csv, .parquet or .npz.", metavar="FILE")] = Path(
         "states.csv"
     ),
     force: ForceOption = False,
     help_all: HelpAllOption = False,
 ) -> None:
-    """Assign samples to metastable states (clusters of the slow modes); show populations and typical rows."""
+    """Assign samples to metastable states (clusters of the slow modes), or particles to coherent sets."""
     require_table(out, ("csv", "parquet", "npz"))  # .npy files have no columns
     require(files.groups is None or passage_times, "--groups", "trajectories matter to --passage-times only.")
     require(
@@ -280,16 +291,16 @@ def states(
         "--passage-times",
         "pairs of biased frames show the biased dynamics.",
     )
+    require(later is None or not passage_times, "--passage-times", "coherent sets (--later) have none.")
     import numpy as np
 
     from kdmaps.cli._reading import open_files, places_of, row_names, weights_of
     from kdmaps.data import ArraySource, gather, make_writer
-    from kdmaps.dynamics import coarse_states, suggest_states
+    from kdmaps.dynamics import coarse_states, coherent_sets, suggest_states
     from kdmaps.estimators.model_files import read_header
     from kdmaps.report.text import state_sentences, state_table
-    from kdmaps.utils.files import replacing
 
-    write = make_writer(out.suffix.lower())
+    make_writer(out.suffix.lower())  # raises before the work if a package is missing
     check_outputs(force, out)
     fitted = load_modes(model)
     r = len(fitted.timescales_)
@@ -300,19 +311,34 @@ def states(
     table = open_files(files)
     X = gather(select_columns(fitted, table, files))
     weight = weights_of(files, table, len(X))
+    places = places_of(files, table, len(X))
+    if later is not None:
+        second = gather(select_columns(fitted, open_files(replace(files, data=[later])), files))
+        sets = coherent_sets(fitted, ArraySource(X), ArraySource(second), n_states, sample_weight=weight)
+        rows = [[f"{value:.4g}" for value in (row["set"], *list(row.values())[2:])] for row in sets.table()]
+        print_table(["set", "share at first", "share later", "share that stays"], rows)
+        _write_states(out, sets.states.memberships[: len(X)], places, sets.labels[:, 0], later=sets.labels[:, 1] + 1)
+        return
     modes = np.asarray(fitted.transform(ArraySource(X)))
     found = coarse_states(modes, n_states, sample_weight=weight)
-    places = places_of(files, table, len(X))
     passages = _passages(fitted, table, files, X, found) if passage_times else None
     print_table(*state_table(found, found.representatives(X, 3), row_names(files, places)))
     for sentence in (*_other_distribution(fitted, modes, weight), *state_sentences(found, fitted.rates_)):
         say(sentence)
     if passages is not None:
         _show_passages(*passages, fitted, n_states, read_header(model).get("unit"))
+    _write_states(out, found.memberships, places, found.labels)
+
+
+def _write_states(out: Path, memberships: np.ndarray, places: dict[str, Any], labels: np.ndarray, **more: Any) -> None:
+    """Write the state of each row, counted from 1, and its memberships."""
+    from kdmaps.data import make_writer
+    from kdmaps.utils.files import replacing
+
     out.parent.mkdir(parents=True, exist_ok=True)
-    names = [f"membership{k + 1}" for k in range(n_states)]
+    names = [f"membership{k + 1}" for k in range(memberships.shape[1])]
     with replacing(out) as (file,):
-        write(file, found.memberships, names, {**places, "state": found.labels + 1})
+        make_writer(out.suffix.lower())(file, memberships, names, {**places, "state": labels + 1, **more})
     say(f"Written: {out}")
 
 

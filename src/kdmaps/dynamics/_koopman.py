@@ -133,7 +133,7 @@ class Koopman(TableCard):
     #: (r, 2) complex: lower and upper ends of the real parts and of the imaginary parts of the rates; None without X.
     intervals: np.ndarray | None = None
     samples: np.ndarray | None = None  #: (n_resamples, r) complex: eigenvalues of the resamples; None without X.
-    trust: KoopmanTrust | None = None  #: Tests on held-out frames; None without X.
+    trust: KoopmanTrust | None = None  #: Tests on held-out frames; None without X, or without three frames in a row.
     _model: Any = field(default=None, repr=False)
     _functions: Any = field(default=None, repr=False)  # f, then g
     _spectrum: Any = field(default=None, repr=False)
@@ -357,7 +357,7 @@ def koopman(
         known = (frames.in_order_of_rows(frames.values), weight)
         found |= {"_frames": known, **_intervals(frames, spectrum, duration, resampling)}
         found["trust"] = trust = _tested(fitted, spectrum.values, first @ spectrum.right, source, groups, weight)
-        for warning in trust.warnings():
+        for warning in trust.warnings() if trust is not None else []:
             warn(warning)
     return Koopman(spectrum.values, _rates(spectrum.values, duration), duration, **found)
 
@@ -398,7 +398,7 @@ def _intervals(
 
 def _tested(
     fitted: Any, values: np.ndarray, reference: np.ndarray, source: Any, groups: Any, weight: np.ndarray | None
-) -> KoopmanTrust:
+) -> KoopmanTrust | None:
     """Fit eigenfunctions without each block of frames, and test them on it; `reference` are coefficients."""
     basis, lag, r = fitted.basis_, fitted.modes_.clock.lag, len(values)
     spec = FitSpec(r, lag=lag, reversible=False, cv=FOLDS)
@@ -424,6 +424,8 @@ def _tested(
         both = np.hstack([functions[:, order].real, functions[:, order].imag])
         sums += frames.errors(ModeBasis(basis, both, here.first_mean @ both), found.values[order], steps, test)
     variance, cross, error, size, later = sums
+    if not (variance.all() and size.all()):  # trajectories of two frames
+        return None
     overfit = (error.real / variance.real - 1) / np.abs(values) ** 2 + 1
     residuals = np.abs(later / size.real / values**steps - 1)
     limits = np.clip(2 * np.sqrt(steps / sum(min(len(test), TESTED) for _, test in splits)), *RESIDUALS)
