@@ -71,7 +71,7 @@ def find_directed_modes(
     modes = find_modes(doubled(moments), doubled_ridge(ridge), n_components, regularization, center=False, clock=clock)
     known, r = modes.coefficients, n_components
     # `doubled` has no means, which determine the rounding of variances; (f, g) has the variance 1.
-    check_determined(sum(rounding_variance(moments, a) for a in (known[:p], known[p:])) < 1)
+    check_determined(rounding_variance(moments, known[:p]) + rounding_variance(moments, known[p:]) < 1)
     if modes.next_coefficients is not None:
         known = np.column_stack([known, modes.next_coefficients])
     a, b = _scaled(known[:p], both.first), _scaled(known[p:], both.second)
