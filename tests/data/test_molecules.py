@@ -8,6 +8,7 @@ from scipy.spatial.transform import Rotation
 import kdmaps
 from commands import GIVEN, run
 from kdmaps.data import check_data, gather, open_table
+from kdmaps.data.inputs import as_source
 from shared import known_finding, known_warning
 
 mdtraj = pytest.importorskip("mdtraj")
@@ -116,6 +117,16 @@ def test_molecules_split_across_the_box(files):
     for given in (boxed, [peptide(), boxed], lambda: iter([peptide(), boxed])):
         with pytest.raises(ValueError, match="nm long"):
             kdmaps.KernelDiffusionMap(1, lag=1, n_features=20).fit(given)
+
+
+def test_molecules_do_not_jump_across_the_box():
+    """A whole molecule is not moved by the box when its first atom crosses a side."""
+    frames = peptide()
+    frames.superpose(frames)
+    frames.xyz -= frames.xyz[:, [0]].mean(axis=0)  # the first atom on a corner of the box
+    expected = frames.xyz.reshape(len(frames), -1)
+    found = gather(as_source(in_box(frames)))
+    assert_allclose(found - found[0], expected - expected[0], atol=1e-5)  # single precision
 
 
 def test_topology_in_another_order(files):

@@ -160,7 +160,7 @@ def whole(frames: Any, where: str = "X", begin: int = 0) -> Any:
     if not len(pairs) or not (long := _lengths(frames, pairs) > LONGEST_BOND).any():
         return frames
     if frames.unitcell_lengths is not None:
-        frames = frames.make_molecules_whole()
+        frames = _without_jumps(frames.make_molecules_whole())
         long = _lengths(frames, pairs) > LONGEST_BOND
     if long.any():
         frame, bond = np.argwhere(long)[0]
@@ -171,6 +171,17 @@ def whole(frames: Any, where: str = "X", begin: int = 0) -> Any:
             "molecules are split across the periodic box of a trajectory without its size. Give the topology that the "
             "trajectory was written with, and whole molecules (gmx trjconv -pbc whole)."
         )
+    return frames
+
+
+def _without_jumps(frames: Any) -> Any:
+    """Move every molecule to the periodic image that is nearest to its position in the first frame, in place."""
+    box = frames.unitcell_vectors
+    for molecule in frames.topology.find_molecules():
+        atoms = [atom.index for atom in molecule]
+        centres = frames.xyz[:, atoms].mean(axis=1)
+        images = np.rint(np.einsum("ni,nij->nj", centres - centres[0], np.linalg.inv(box)))
+        frames.xyz[:, atoms] -= np.einsum("ni,nij->nj", images, box)[:, None]
     return frames
 
 
