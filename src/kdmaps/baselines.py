@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from kdmaps.data.distances import OVERFLOW
 from kdmaps.exceptions import UnreliableModesWarning
-from kdmaps.spectrum.checks import or_fewer
+from kdmaps.spectrum.modes import or_fewer
 from kdmaps.utils.validation import checked_random_state, checked_samples
 from kdmaps.utils.warn import warn
 

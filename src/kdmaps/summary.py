@@ -22,8 +22,7 @@ from kdmaps.selection.candidate import MIN_AGREEMENT
 from kdmaps.selection.lag import ImpliedTimescales
 from kdmaps.selection.result import SearchResult
 from kdmaps.selection.scores import chosen_scoring
-from kdmaps.spectrum.checks import Check, agreement_check
-from kdmaps.spectrum.modes import Modes
+from kdmaps.spectrum.modes import Check, Modes, agreement_check
 from kdmaps.utils.notebook import card, warning_lines
 
 #: Quantities that candidates are compared by, for each name of `kdmaps.selection.scores`.

@@ -31,9 +31,8 @@ from kdmaps.forms.energy import EnergyForm
 from kdmaps.forms.lagged import LaggedForm
 from kdmaps.forms.moments import Moments, StackedMoments
 from kdmaps.forms.tangent import DiffusionLike, checked_tensor
-from kdmaps.spectrum.checks import or_fewer
 from kdmaps.spectrum.directed import doubled, doubled_ridge
-from kdmaps.spectrum.modes import Modes
+from kdmaps.spectrum.modes import Modes, or_fewer
 from kdmaps.spectrum.pencil import find_modes
 from kdmaps.utils.frames import aligned
 from kdmaps.utils.notebook import TableCard

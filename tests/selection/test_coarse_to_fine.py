@@ -20,7 +20,7 @@ from kdmaps.selection.grid import rounded
 from kdmaps.selection.roots import FLOOR, metric_root
 from kdmaps.selection.scores import Score, jackknife_error
 from kdmaps.selection.search import _Sweep
-from kdmaps.spectrum.clock import Clock
+from kdmaps.spectrum.modes import Clock
 from kdmaps.summary import summarise
 from shared import adaptive, known_warning
 

@@ -42,7 +42,7 @@ def test_folds_are_fitted_and_tested_at_both_ends(folded):
     whole, *parts = (united(sums, row) for row in members)
     (fit,) = cross_fit(whole, list(zip(parts[:n_folds], parts[n_folds:], strict=True)), basis.ridge, r, [lam])
     train, test = parts[0], parts[n_folds]
-    left, right = find_directed_modes(train, basis.ridge, r, lam, kdmaps.spectrum.clock.NO_LAG)
+    left, right = find_directed_modes(train, basis.ridge, r, lam, kdmaps.spectrum.modes.NO_LAG)
     C = two_sided(test)
     a, b = left.coefficients, right.coefficients
     # Var f + Var g = 1 in the folds, so that each has half of the variance of the singular functions.

@@ -10,7 +10,7 @@ from spectra import with_spectrum
 
 from kdmaps.dynamics import coarse_states, suggest_states
 from kdmaps.report.text import state_sentences
-from kdmaps.spectrum.clock import Clock, rate_ratios
+from kdmaps.spectrum.modes import Clock, rate_ratios
 from kdmaps.spectrum.pencil import find_modes
 
 pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning")

@@ -8,8 +8,7 @@ from numpy.testing import assert_allclose
 from spectra import moments_of, positive, with_spectrum
 
 from kdmaps.exceptions import UnresolvedModesWarning
-from kdmaps.spectrum.checks import agreement_check, or_fewer
-from kdmaps.spectrum.clock import Clock
+from kdmaps.spectrum.modes import Clock, agreement_check, or_fewer
 from kdmaps.spectrum.pencil import find_modes
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from kdmaps.diagnostics.evidence import Evidence
 from kdmaps.exceptions import UnreliableModesWarning
-from kdmaps.spectrum.checks import Check, or_fewer
+from kdmaps.spectrum.modes import Check, or_fewer
 from kdmaps.utils.frames import aligned
 from kdmaps.utils.notebook import card
 

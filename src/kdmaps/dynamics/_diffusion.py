@@ -23,7 +23,7 @@ from kdmaps.forms.moments import Moments, StackedMoments
 from kdmaps.forms.tangent import checked_tensor
 from kdmaps.metrics import correlation_table, principal_angles, subspace_r2
 from kdmaps.selection.lag import checked_lags
-from kdmaps.spectrum.clock import Clock
+from kdmaps.spectrum.modes import Clock
 from kdmaps.utils.notebook import TableCard
 from kdmaps.utils.types import RandomStateLike, SamplesLike
 from kdmaps.utils.validation import check_positive_number, checked_weight

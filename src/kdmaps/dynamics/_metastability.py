@@ -16,7 +16,7 @@ from kdmaps.diagnostics.resampling import Resampling, basic_intervals
 from kdmaps.dynamics._states import CoarseStates, coarse_states
 from kdmaps.dynamics._timescales import check_reversible, project_model
 from kdmaps.estimators.transformer import ModeTransformer
-from kdmaps.spectrum.clock import Clock
+from kdmaps.spectrum.modes import Clock
 from kdmaps.utils.types import RandomStateLike, SamplesLike
 
 

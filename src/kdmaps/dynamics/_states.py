@@ -17,7 +17,7 @@ from sklearn.cluster import KMeans
 from kdmaps.data.correlation import trajectories_of
 from kdmaps.data.inputs import join_trajectories
 from kdmaps.data.sources import ArraySource
-from kdmaps.spectrum.clock import rate_ratios
+from kdmaps.spectrum.modes import rate_ratios
 from kdmaps.utils.frames import join_rows
 from kdmaps.utils.notebook import card
 from kdmaps.utils.optional import optional

@@ -18,8 +18,8 @@ from kdmaps.estimators.transformer import ModeTransformer
 from kdmaps.exceptions import UnreliableModesWarning
 from kdmaps.forms.moments import Moments
 from kdmaps.selection.lag import STEEP, ImpliedTimescales, checked_lags, default_lags, scan_lags, some_frames
-from kdmaps.spectrum.checks import Check
 from kdmaps.spectrum.directed import propagator
+from kdmaps.spectrum.modes import Check
 from kdmaps.utils.notebook import TableCard, card, warning_lines
 from kdmaps.utils.types import RandomStateLike, SamplesLike
 from kdmaps.utils.validation import check_positive_integer, checked_weight

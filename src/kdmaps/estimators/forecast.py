@@ -17,8 +17,8 @@ from kdmaps.forms.moments import Moments
 from kdmaps.selection.folds import FOLDS, make_folds, make_splits
 from kdmaps.selection.plan import FitSpec
 from kdmaps.selection.scores import jackknife_error
-from kdmaps.spectrum.clock import Clock
 from kdmaps.spectrum.directed import TwoSided, find_directed_modes, two_sided
+from kdmaps.spectrum.modes import Clock
 from kdmaps.utils.frames import aligned
 from kdmaps.utils.notebook import TableCard
 from kdmaps.utils.validation import as_numbers

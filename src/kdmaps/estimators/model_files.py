@@ -29,8 +29,7 @@ from kdmaps.forms.diffusion import Factor
 from kdmaps.forms.moments import Moments
 from kdmaps.forms.tangent import TangentDiffusion, TangentSpaces
 from kdmaps.kernels import Kernel, Metric, Mixture, kernel_from_dict
-from kdmaps.spectrum.clock import Clock
-from kdmaps.spectrum.modes import Modes
+from kdmaps.spectrum.modes import Clock, Modes
 from kdmaps.utils.types import PathLike
 from kdmaps.utils.validation import check_positive_integer, check_positive_number
 

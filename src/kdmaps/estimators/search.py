@@ -40,7 +40,7 @@ from kdmaps.selection.plan import FitSpec, SearchPlan
 from kdmaps.selection.result import Search, SearchResult
 from kdmaps.selection.scores import chosen_scoring
 from kdmaps.selection.search import search, with_more_features
-from kdmaps.spectrum.checks import agreement_check
+from kdmaps.spectrum.modes import agreement_check
 from kdmaps.summary import SearchedModel
 from kdmaps.utils.progress import reporting, stage
 from kdmaps.utils.types import PathLike, RandomStateLike, SamplesLike

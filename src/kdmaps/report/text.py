@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from kdmaps.dynamics import CoarseStates, PassageTimes, Validation, coarse_states, suggest_states
-from kdmaps.spectrum.clock import rate_ratios
+from kdmaps.spectrum.modes import rate_ratios
 from kdmaps.summary import FitSummary, count_frames, show_interval, with_unit
 
 #: Approximate number of lags in a table of implied time scales.

@@ -22,7 +22,7 @@ from kdmaps.exceptions import UnreliableModesWarning
 from kdmaps.forms.moments import Moments
 from kdmaps.kernels import make_kernel
 from kdmaps.selection.plan import FitSpec
-from kdmaps.spectrum.clock import Clock
+from kdmaps.spectrum.modes import Clock
 from kdmaps.spectrum.directed import propagator
 from kdmaps.spectrum.pencil import find_modes
 from kdmaps.utils.notebook import TableCard

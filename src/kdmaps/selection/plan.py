@@ -18,7 +18,7 @@ from kdmaps.forms.tangent import checked_tensor
 from kdmaps.selection.folds import FOLDS, REPEATS, BlockedKFold, is_auto, resolve_cv
 from kdmaps.selection.grid import bandwidth_grid, kernels_of, regularization_grid
 from kdmaps.selection.scores import PAPER_SCORINGS, make_scoring
-from kdmaps.spectrum.clock import Clock
+from kdmaps.spectrum.modes import Clock
 from kdmaps.utils.validation import check_count, check_positive_integer, check_positive_number
 
 #: How rates are estimated.

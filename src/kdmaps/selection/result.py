@@ -14,7 +14,7 @@ from kdmaps.exceptions import UnreliableModesWarning
 from kdmaps.kernels import Kernel, Metric
 from kdmaps.selection.candidate import Candidate, Stage
 from kdmaps.selection.evaluation import FoldedMoments, SearchData
-from kdmaps.spectrum.clock import Clock
+from kdmaps.spectrum.modes import Clock
 
 
 @dataclass(frozen=True, eq=False)

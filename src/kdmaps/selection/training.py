@@ -28,7 +28,7 @@ from kdmaps.selection.cross_fit import CrossFit, FoldFit, Operators, make_fold_f
 from kdmaps.selection.plan import FitSpec
 from kdmaps.selection.roots import axis_root, metric_root
 from kdmaps.spectrum.directed import doubled, doubled_ridge, modes_of
-from kdmaps.spectrum.iteration import solved_path
+from kdmaps.spectrum.iteration import STEPS, cross_fit_path
 from kdmaps.utils.threads import map_ordered
 from kdmaps.utils.validation import unit_weight
 
@@ -160,23 +160,8 @@ def fit_by_fold(
 ) -> list[CrossFit | None]:
     """Fit a kernel that every fold makes of its own training samples, at every λ.
 
-    Parameters
-    ----------
-    everything : Training
-        All samples, to whose modes the modes of the folds are aligned.
-    trainings : sequence of Training
-    kernel : Kernel
-        The kernel made of all samples.
-    kernel_of : callable
-        Makes the kernel of a `Training`.
-    basis_name : str
-    lambdas : sequence of float
-    sample : Sample
-        Samples at which modes are compared.
-    exact : bool
-        Whether eigenproblems are solved to full precision.
-    **iteration : Any
-        Options of `cross_fit_path`, for solutions that are not exact.
+    The modes of the folds are aligned to the modes of all samples (`everything`), whose kernel is `kernel`, by their
+    values at `sample`. `iteration` are options of `cross_fit_path`, for solutions that are not `exact`.
     """
     rows, X, weights = sample
     share, center = unit_weight(weights, len(X)), everything.fit.center
@@ -231,7 +216,10 @@ def _solve(
         conditions = [own.path.condition_number(lam) for lam in lambdas]
     else:
         sums = train if frame is None else train.reduced(frame)
-        path = solved_path(sums, ridge, np.array(lambdas), fit.n_components, center, **iteration)
+        # As closely as the modes of a fold, whose steps start from the modes of all samples.
+        options = {**iteration, "steps": np.array([np.sum(iteration.get("steps", STEPS)), 0])}
+        problem = ([sums], ridge, np.array(lambdas), fit.n_components, center)
+        path = cross_fit_path(np.ones((1, 1), dtype=bool), *problem, **options)
         solutions = [(path.values[i, 0], path.modes[i, 0].T) if path.known[i] else None for i in range(len(lambdas))]
         conditions = [np.nan] * len(lambdas)
     return [

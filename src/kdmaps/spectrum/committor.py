@@ -12,6 +12,7 @@ The constant is not penalised, so that the exchange of A and B gives 1 - f.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -32,12 +33,7 @@ class BoundarySums:
     masses: np.ndarray  #: (2,): weight of the stationary law in A and in B.
 
     def __add__(self, other: BoundarySums) -> BoundarySums:
-        return BoundarySums(
-            self.outside + other.outside,
-            self.source + other.source,
-            self.target + other.target,
-            self.masses + other.masses,
-        )
+        return BoundarySums(*map(operator.add, vars(self).values(), vars(other).values()))
 
     @property
     def weight(self) -> float:

@@ -9,8 +9,7 @@ import numpy as np
 from scipy import linalg
 
 from kdmaps.forms.moments import Moments
-from kdmaps.spectrum.clock import NO_LAG, Clock
-from kdmaps.spectrum.modes import Modes
+from kdmaps.spectrum.modes import NO_LAG, Clock, Modes
 from kdmaps.spectrum.pencil import check_determined, find_modes, rounding_variance
 
 

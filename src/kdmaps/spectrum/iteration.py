@@ -31,6 +31,8 @@ DEGREE = 4
 MARGIN = 100
 #: Steps where more modes are computed than the score uses.
 CLOSE_STEPS = np.array([12, 6])
+#: Directions with variance or energy are worth finding if they are at most this fraction of all.
+WORTHWHILE = 0.4
 
 
 def chebyshev(
@@ -124,20 +126,6 @@ def cross_fit_path(
     return FoldPath(known, values, rates, modes, forms, weight)
 
 
-def solved_path(
-    sums: Moments,
-    ridge: np.ndarray | None,
-    lambdas: np.ndarray,
-    n_modes: int,
-    center: bool = True,
-    steps: np.ndarray = STEPS,
-    bound: float = 0.0,
-) -> FoldPath:
-    """Fit the modes of one set of samples as closely as `cross_fit_path` fits the modes of a fold."""
-    alone = np.ones((1, 1), dtype=bool)
-    return cross_fit_path(alone, [sums], ridge, lambdas, n_modes, center, np.array([np.sum(steps), 0]), bound)
-
-
 def _operators(
     members: np.ndarray, classes: Sequence[Moments], center: bool
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
@@ -204,14 +192,14 @@ def _ritz(
     return np.where(sound, values[..., ::-1][..., :n], 0.0), rows
 
 
-def seen_directions(second_moment: np.ndarray, energy: np.ndarray, worthwhile: float = 0.4) -> np.ndarray | None:
+def seen_directions(second_moment: np.ndarray, energy: np.ndarray) -> np.ndarray | None:
     """Return orthonormal directions outside of which the samples have neither variance nor energy, to rounding.
 
-    None if these are more than the fraction `worthwhile` of all: a smooth kernel leaves few, a rough one nearly all.
+    None if these are more than the fraction `WORTHWHILE` of all: a smooth kernel leaves few, a rough one nearly all.
     """
     matrix = second_moment / np.trace(second_moment) + energy / np.trace(energy)
     factor, pivots, rank, _ = lapack.dpstrf(matrix, lower=1, tol=ROUNDING * matrix.diagonal().max())
-    if rank > worthwhile * len(matrix):
+    if rank > WORTHWHILE * len(matrix):
         return None
     columns = np.empty((len(matrix), rank))
     columns[pivots - 1] = np.tril(factor)[:, :rank]

@@ -7,8 +7,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from kdmaps.exceptions import UnreliableModesWarning, UnresolvedModesWarning
-from kdmaps.spectrum.checks import Check, or_fewer
-from kdmaps.spectrum.clock import NO_LAG, Clock, rate_ratios
 
 #: Beyond this condition number of L+λR the modes lose more than about four digits to rounding.
 MAX_CONDITION = 1e12
@@ -20,6 +18,89 @@ SPLITTING = 2.45
 WIDE_GAP = 1.35
 #: Beyond this ratio of regularization to energy (`Modes.ridge_share`), λ determines the mode.
 MAX_RIDGE_SHARE = 3.0
+#: Folds whose mode spaces have a mean squared cosine below this disagree.
+MIN_AGREEMENT = 0.8
+
+
+@dataclass(frozen=True)
+class Clock:
+    """Conversion between the quotients aᵀLa/aᵀΣa of modes and their rates."""
+
+    lag: int | None = None  # in frames; None for the energy form, whose quotients are rates
+    time_step: float = 1.0  # time between frames
+
+    @property
+    def duration(self) -> float:
+        """The lag as a time."""
+        return (self.lag or 0) * self.time_step
+
+    def rates(self, quotients: np.ndarray) -> np.ndarray:
+        """Return -ln ν/τ for the autocorrelations ν = 1 - quotient after a time τ; infinite where ν is not positive."""
+        if self.lag is None:
+            return quotients
+        with np.errstate(divide="ignore", invalid="ignore"):
+            rates = -np.log1p(-quotients) / self.duration
+        return np.where(quotients < 1, rates, np.inf)
+
+    def quotients(self, rates: np.ndarray) -> np.ndarray:
+        """Invert `rates`."""
+        return rates if self.lag is None else -np.expm1(-rates * self.duration)
+
+    def stretch(self, quotients: np.ndarray) -> np.ndarray:
+        """Return d log rate/d log quotient, by which relative errors of quotients are multiplied in rates."""
+        if self.lag is None:
+            return np.ones_like(quotients)
+        inside = np.clip(quotients, np.finfo(float).tiny, 1 - 1e-12)
+        return -inside / ((1 - inside) * np.log1p(-inside))
+
+    def inefficiency(self, quotients: np.ndarray) -> float:
+        """Return pairs per independent pair, (1+ρ)/(1-ρ) with the autocorrelation ρ of the slowest mode per frame."""
+        if self.lag is None:
+            return 1.0
+        step = np.clip(1 - np.min(quotients), 0, 1) ** (1 / self.lag)
+        return float((1 + step) / max(1 - step, np.finfo(float).eps))
+
+
+#: For samples in any order.
+NO_LAG = Clock()
+
+
+def rate_ratios(rates: np.ndarray) -> np.ndarray:
+    """Return rate_{k+1}/rate_k; 1 between equal rates, even if both are infinite or 0."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(rates[1:] == rates[:-1], 1.0, rates[1:] / rates[:-1])
+
+
+@dataclass(frozen=True)
+class Check:
+    """A number that measures the reliability of modes, and its limit."""
+
+    what: str  #: Name of the number.
+    value: str  #: The formatted number.
+    limit: str  #: Its limit, such as "at most 0.5".
+    warning: UnreliableModesWarning | None  #: The problem and its remedy; None if the number is within its limit.
+    estimate: bool = False  #: True for an estimate that cross-validation replaces by a measurement.
+
+    @property
+    def passed(self) -> bool:
+        """True if the number is within its limit."""
+        return self.warning is None
+
+
+def or_fewer(before: int) -> str:
+    """Return the remedy "fewer modes" if `before`, the number of modes before the first that fails, is positive."""
+    return f" or fewer n_components (at most {before})" if before > 0 else ""
+
+
+def agreement_check(agreement: float, suggested: int | None = None) -> Check:
+    """Check whether the modes of different folds span the same space; `suggested` modes agree better."""
+    better = "" if suggested is None else f" (suggested: {suggested})"
+    warning = UnreliableModesWarning(
+        f"The folds disagree on the mode space (mean squared cosine {agreement:.2f}): use more samples or another "
+        f"n_components{better}."
+    )
+    what, limit = "agreement of the folds on the modes, mean squared cosine", f"at least {MIN_AGREEMENT:g}"
+    return Check(what, f"{agreement:.3f}", limit, None if agreement >= MIN_AGREEMENT else warning)
 
 
 @dataclass(frozen=True)

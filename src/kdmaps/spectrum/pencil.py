@@ -10,9 +10,7 @@ from scipy.linalg import lapack
 
 from kdmaps.exceptions import UnreliableModesWarning
 from kdmaps.forms.moments import Moments
-from kdmaps.spectrum.checks import or_fewer
-from kdmaps.spectrum.clock import NO_LAG, Clock
-from kdmaps.spectrum.modes import Modes
+from kdmaps.spectrum.modes import NO_LAG, Clock, Modes, or_fewer
 from kdmaps.utils.threads import one_blas_thread
 from kdmaps.utils.warn import warn
 
