@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from kdmaps.dynamics._states import CoarseStates, coarse_states
 from kdmaps.dynamics._timescales import check_lag, is_directed
 from kdmaps.estimators.transformer import ModeTransformer
+from kdmaps.utils.frames import records
 from kdmaps.utils.notebook import TableCard
 from kdmaps.utils.types import SamplesLike
 from kdmaps.utils.validation import checked_weight, unit_weight
@@ -18,16 +19,7 @@ from kdmaps.utils.validation import checked_weight, unit_weight
 
 @dataclass(frozen=True, eq=False)
 class CoherentSets(TableCard):
-    """Sets of particles at two times, the result of `coherent_sets`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from kdmaps.dynamics import CoherentSets, coarse_states
-    >>> labels = np.array([[0, 0], [0, 0], [0, 1], [1, 1]])  # the third particle changes from set 0 to 1
-    >>> CoherentSets(labels, np.array([2 / 3, 1.0]), coarse_states(labels.astype(float).T.reshape(-1, 1), 2)).table()[0]
-    {'set': 1, 'label': 0, 'first': 0.75, 'second': 0.5, 'coherence': 0.6666666666666666}
-    """
+    """Sets of particles at two times, the result of `coherent_sets`."""
 
     labels: np.ndarray  #: (n, 2): set of each particle at the first and at the second time.
     #: (n_sets,): weighted share of the particles of each set at the first time that are in it at the second time.
@@ -36,11 +28,9 @@ class CoherentSets(TableCard):
 
     def table(self) -> list[dict[str, Any]]:
         """Return one row of plain data per set: its share of the particles at both times, and its coherence."""
-        shares = [[float(np.mean(labels == k)) for labels in self.labels.T] for k in range(len(self.coherence))]
-        return [
-            {"set": k + 1, "label": k, "first": first, "second": second, "coherence": float(kept)}
-            for k, ((first, second), kept) in enumerate(zip(shares, self.coherence, strict=True))
-        ]
+        numbers = np.arange(len(self.coherence))
+        first, second = (self.labels[:, :, None] == numbers).mean(axis=0)
+        return records(set=numbers + 1, label=numbers, first=first, second=second, coherence=self.coherence)
 
     def __repr__(self) -> str:
         shown = ", ".join(f"{row['set']}: {row['first']:.1%} ({row['coherence']:.1%} stay)" for row in self.table())

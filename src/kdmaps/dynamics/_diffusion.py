@@ -24,6 +24,7 @@ from kdmaps.forms.tangent import checked_tensor
 from kdmaps.metrics import correlation_table, principal_angles, subspace_r2
 from kdmaps.selection.lag import checked_lags
 from kdmaps.spectrum.modes import Clock
+from kdmaps.utils.frames import records
 from kdmaps.utils.notebook import TableCard
 from kdmaps.utils.types import RandomStateLike, SamplesLike
 from kdmaps.utils.validation import check_positive_number, checked_weight
@@ -65,13 +66,13 @@ class LagComparison(TableCard):
 
     def table(self) -> list[dict[str, Any]]:
         """Return one row of plain data per mode and lag, for example for `pandas.DataFrame`."""
-        names = ("time", "autocorrelation", "error", "predicted")
-        tables = (self.autocorrelations.T, self.autocorrelation_errors.T, self.predicted.T)
-        return [
-            {"mode": k + 1, **{name: float(value) for name, value in zip(names, row, strict=True)}}
-            for k, columns in enumerate(zip(*tables, strict=True))
-            for row in zip(self.times, *columns, strict=True)
-        ]
+        return records(
+            mode=np.arange(len(self.diffusion))[:, None] + 1,
+            time=self.times,
+            autocorrelation=self.autocorrelations.T,
+            error=self.autocorrelation_errors.T,
+            predicted=self.predicted.T,
+        )
 
     def __repr__(self) -> str:
         lines = [f"Modes along a trajectory, {len(self.times)} lags up to {self.times[-1]:.4g} in time"]
@@ -261,17 +262,14 @@ class ClockComparison(TableCard):
 
     def table(self) -> list[dict[str, Any]]:
         """Return one row of plain data per mode of pairs, for example for `pandas.DataFrame`."""
-        return [
-            {
-                "mode": k + 1,
-                "timescale": float(1 / self.rates[k]),
-                "static_mode": int(self.correlations[k].argmax()) + 1,
-                "correlation": float(self.correlations[k].max()),
-                "diffusion": float(self.diffusion[k]),
-                "diffusion_error": float(self.diffusion_errors[k]),
-            }
-            for k in range(len(self.rates))
-        ]
+        return records(
+            mode=np.arange(len(self.rates)) + 1,
+            timescale=1 / self.rates,
+            static_mode=self.correlations.argmax(axis=1) + 1,
+            correlation=self.correlations.max(axis=1),
+            diffusion=self.diffusion,
+            diffusion_error=self.diffusion_errors,
+        )
 
     def __repr__(self) -> str:
         degrees = ", ".join(f"{angle:.0f}°" for angle in np.degrees(self.angles))

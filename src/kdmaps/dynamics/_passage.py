@@ -25,7 +25,7 @@ from kdmaps.dynamics._states import CoarseStates
 from kdmaps.dynamics._timescales import project_model
 from kdmaps.estimators.transformer import ModeTransformer
 from kdmaps.exceptions import UnreliableModesWarning
-from kdmaps.utils.frames import check_rows, join_rows
+from kdmaps.utils.frames import check_rows, join_rows, records
 from kdmaps.utils.notebook import TableCard
 from kdmaps.utils.threads import slices
 from kdmaps.utils.types import RandomStateLike, SamplesLike
@@ -71,18 +71,10 @@ class PassageTimes(TableCard):
 
     def table(self) -> list[dict[str, Any]]:
         """Return one row of plain data for each pair of states, for example for `pandas.DataFrame`."""
-        return [
-            {
-                "from": self.labels[i].item(),
-                "to": self.labels[j].item(),
-                "time": float(self.times[i, j]),
-                "time_low": float(self.intervals[i, j, 0]),
-                "time_high": float(self.intervals[i, j, 1]),
-            }
-            for i in range(len(self.labels))
-            for j in range(len(self.labels))
-            if i != j
-        ]
+        i, j = np.nonzero(~np.eye(len(self.labels), dtype=bool))
+        low, high = self.intervals[i, j].T
+        named = {"from": self.labels[i], "to": self.labels[j]}
+        return records(**named, time=self.times[i, j], time_low=low, time_high=high)
 
     def __repr__(self) -> str:
         lines = [f"Mean first passage times in the unit of time_step ({100 * self.confidence:g} % intervals)"]

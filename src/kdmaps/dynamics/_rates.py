@@ -18,18 +18,7 @@ from kdmaps.utils.types import SamplesLike
 
 @dataclass(frozen=True)
 class RateMatrix:
-    """Rates between all pairs of states.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from kdmaps.dynamics import RateMatrix
-    >>> rates = np.array([[0.0, 0.5], [0.25, 0.0]])
-    >>> print(RateMatrix(np.arange(2), rates, np.zeros((2, 2, 2)), rates, {}))
-    from, to     0    1
-           0     0  0.5
-           1  0.25    0
-    """
+    """Rates between all pairs of states, the result of `rate_matrix`."""
 
     labels: np.ndarray  #: (m,): the states.
     rates: np.ndarray  #: (m, m): rate from state i to state j, by any route; 0 on the diagonal.

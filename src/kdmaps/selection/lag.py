@@ -22,9 +22,10 @@ from kdmaps.exceptions import UnreliableModesWarning
 from kdmaps.forms.moments import Moments
 from kdmaps.kernels import make_kernel
 from kdmaps.selection.plan import FitSpec
-from kdmaps.spectrum.modes import Clock
 from kdmaps.spectrum.directed import propagator
+from kdmaps.spectrum.modes import Clock
 from kdmaps.spectrum.pencil import find_modes
+from kdmaps.utils.frames import records
 from kdmaps.utils.notebook import TableCard
 from kdmaps.utils.types import RandomStateLike, SamplesLike
 from kdmaps.utils.validation import check_samples, checked_weight, seed_of
@@ -146,18 +147,14 @@ class ImpliedTimescales(TableCard):
 
     def table(self) -> list[dict[str, Any]]:
         """Return one row of plain data per lag and mode, for example for `pandas.DataFrame`."""
-        return [
-            {
-                "lag": int(lag),
-                "time": float(self.times[i]),
-                "mode": k + 1,
-                "timescale": float(self.timescales[i, k]),
-                "timescale_low": float(self.intervals[i, k, 0]),
-                "timescale_high": float(self.intervals[i, k, 1]),
-            }
-            for i, lag in enumerate(self.lags)
-            for k in range(self.timescales.shape[1])
-        ]
+        return records(
+            lag=self.lags[:, None],
+            time=self.times[:, None],
+            mode=np.arange(self.timescales.shape[1]) + 1,
+            timescale=self.timescales,
+            timescale_low=self.intervals[..., 0],
+            timescale_high=self.intervals[..., 1],
+        )
 
     def __repr__(self) -> str:
         lines = [f"Implied time scales ({100 * self.confidence:g} % intervals), longest first; –: shorter than the lag"]

@@ -131,6 +131,12 @@ def torsions(names: Sequence[str]) -> dict[str, list[int]]:
     return {name: [place[f"sin {name}"], place[f"cos {name}"]] for name in angles if f"sin {name}" in place}
 
 
+def records(**columns: Any) -> list[dict[str, Any]]:
+    """Return one dict of plain data per entry of arrays that are broadcast to one shape."""
+    entries = zip(*(array.ravel().tolist() for array in np.broadcast_arrays(*columns.values())), strict=True)
+    return [dict(zip(columns, entry, strict=True)) for entry in entries]
+
+
 def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
     """Return rows of cells as lines of text with columns aligned to the right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
