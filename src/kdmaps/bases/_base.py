@@ -129,28 +129,21 @@ class _State:
     directed: np.ndarray  # the part of the energy from a diffusion factor per sample
 
 
+@dataclass(eq=False, repr=False)
 class ModeBasis(Basis):
     """Functions f_k = Σ_m a_mk φ_m - offset_k for coefficients a of shape (p, r).
 
     Their Moments are r×r and cost O(N p r); the held-out score of given modes follows from them.
-
-    Parameters
-    ----------
-    basis : Basis
-    coefficients : ndarray of shape (p, r)
-    offset : ndarray of shape (r,)
     """
 
     basis: Basis
-    coefficients: np.ndarray
-    offset: np.ndarray
-    kernel: Kernel
-    origin: np.ndarray
+    coefficients: np.ndarray  #: (p, r).
+    offset: np.ndarray  #: (r,).
 
-    def __init__(self, basis: Basis, coefficients: np.ndarray, offset: np.ndarray):
-        self.basis, self.coefficients, self.offset = basis, coefficients, offset
-        self.kernel, self.origin = basis.kernel, basis.origin
-        self.n_features: int = coefficients.shape[1]
+    def __post_init__(self) -> None:
+        self.kernel: Kernel = self.basis.kernel
+        self.origin: np.ndarray = self.basis.origin
+        self.n_features: int = self.coefficients.shape[1]
 
     @property
     def chunk_rows(self) -> int:

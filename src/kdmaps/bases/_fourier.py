@@ -44,6 +44,7 @@ class _State:
     flux: np.ndarray | None = None  # (block, 2q) workspace: √w ∇φ F for one column of F
 
 
+@dataclass(eq=False, repr=False)
 class FourierBasis(Basis):
     """Pairs of random Fourier features √v_i cos(w_iᵀx), √v_i sin(w_iᵀx), so that φ(x)ᵀφ(z) ≈ k(x, z).
 
@@ -56,25 +57,16 @@ class FourierBasis(Basis):
 
     In single precision cos - 1 and sin are summed: wide kernels have cosines close to 1, whose variance and energy
     would be lost to rounding. The 1 is added back in double precision.
-
-    Parameters
-    ----------
-    kernel : Kernel
-    frequencies : ndarray of shape (q, d)
-    weights : ndarray of shape (q,)
-        v, with sum 1.
-    origin : ndarray of shape (d,)
     """
 
-    frequencies: np.ndarray
-    weights: np.ndarray
-    origin: np.ndarray
+    kernel: Kernel
+    frequencies: np.ndarray  #: (q, d).
+    weights: np.ndarray  #: (q,): v, with sum 1.
+    origin: np.ndarray  #: (d,).
 
-    def __init__(self, kernel: Kernel, frequencies: np.ndarray, weights: np.ndarray, origin: np.ndarray):
-        self.kernel = kernel
-        self.frequencies, self.weights, self.origin = frequencies, weights, origin
-        self.n_features: int = 2 * frequencies.shape[0]
-        self._amplitude = np.tile(np.sqrt(weights), 2)
+    def __post_init__(self) -> None:
+        self.n_features: int = 2 * self.frequencies.shape[0]
+        self._amplitude = np.tile(np.sqrt(self.weights), 2)
         self._set_type(self.dtype)
 
     def _set_type(self, dtype: np.dtype) -> None:

@@ -42,6 +42,7 @@ class _State:
     directed: np.ndarray | None = None  # Σ w ∇φ FFᵀ ∇φᵀ for a diffusion factor F per sample, lower triangle
 
 
+@dataclass(eq=False, repr=False)
 class LandmarkBasis(Basis):
     """Kernel functions φ_m(x) = k(x, z_m) at p landmarks z.
 
@@ -53,23 +54,17 @@ class LandmarkBasis(Basis):
 
     Kernels that are not radial (Laplacian, mixtures of different anisotropy) are treated coordinate by coordinate.
     Landmarks that are samples are also part of the sums; k-means centres are not.
-
-    Parameters
-    ----------
-    kernel : Kernel
-    landmarks : ndarray of shape (p, d)
-    origin : ndarray of shape (d,)
     """
 
     kernel: Kernel
-    landmarks: np.ndarray
-    origin: np.ndarray
+    landmarks: np.ndarray  #: (p, d).
+    origin: np.ndarray  #: (d,).
 
-    def __init__(self, kernel: Kernel, landmarks: np.ndarray, origin: np.ndarray):
-        self.kernel, self.landmarks, self.origin = kernel, landmarks, origin
-        self.n_features: int = landmarks.shape[0]
+    def __post_init__(self) -> None:
+        kernel = self.kernel
+        self.n_features: int = self.landmarks.shape[0]
         self._metrics: dict[bytes, Any] = {}
-        self.centred_landmarks: np.ndarray = landmarks - origin
+        self.centred_landmarks: np.ndarray = self.landmarks - self.origin
         # If the kernel is not C¹, g → ∞ at coincident points; the coordinate-wise derivative stays finite there.
         self.radial: bool = kernel.linear_map is not None and kernel.smoothness >= 1
         W = kernel(self.centred_landmarks)

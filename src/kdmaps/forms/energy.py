@@ -26,15 +26,9 @@ from kdmaps.utils.types import Index
 
 @dataclass(frozen=True)
 class EnergyForm:
-    """Sums of features and of their energies.
+    """Sums of features and of their energies."""
 
-    Parameters
-    ----------
-    tensor : DiffusionTensor
-        The diffusion tensor D at the samples of one source.
-    """
-
-    tensor: DiffusionTensor
+    tensor: DiffusionTensor  #: The diffusion tensor D at the samples of one source.
 
     @property
     def spaces(self) -> TangentSpaces | None:
