@@ -157,22 +157,31 @@ def triple_well_2d() -> Langevin2D:
     over a barrier, and a detour through a shallow well near (0, 1.5). Potential of Metzner, Schütte and Vanden-Eijnden,
     J. Chem. Phys. 125, 084110 (2006), at temperature 1.
     """
-    heights = np.array([3.0, -3.0, -5.0, -5.0])
     centres = np.array([[0, 1 / 3], [0, 5 / 3], [1, 0], [-1, 0]])
-    quartic_centre = centres[0]
-
-    def bumps(X: Array) -> tuple[Array, Array]:
-        offset = X[:, None, :] - centres
-        return offset, heights * np.exp(-np.sum(offset**2, axis=2))
+    bumps, slopes = _gaussians(np.array([3.0, -3.0, -5.0, -5.0]), centres, np.tile(-np.eye(2), (4, 1, 1)))
 
     def potential(X: Array) -> Array:
-        return bumps(X)[1].sum(axis=1) + np.sum((X - quartic_centre) ** 4, axis=1) / 5
+        return bumps(X) + np.sum((X - centres[0]) ** 4, axis=1) / 5
 
     def gradient(X: Array) -> Array:
-        offset, bump = bumps(X)
-        return -2 * np.einsum("nb,nbd->nd", bump, offset) + 0.8 * (X - quartic_centre) ** 3
+        return slopes(X) + 0.8 * (X - centres[0]) ** 3
 
     return Langevin2D(potential, gradient, ((-3.7, 3.7), (-3.4, 4.0)))
+
+
+def _gaussians(heights: Array, centres: Array, forms: Array) -> tuple[Field, Field]:
+    """Return Σ_i h_i e^{dᵀQ_i d}, d = x - x_i, and its gradient, as functions of points of shape (n, 2)."""
+
+    def terms(X: Array) -> tuple[Array, Array]:
+        offset = X[:, None, :] - centres
+        image = np.einsum("ide,nie->nid", forms, offset)
+        return image, heights * np.exp(np.sum(offset * image, axis=2))
+
+    def gradient(X: Array) -> Array:
+        image, values = terms(X)
+        return 2 * np.einsum("ni,nid->nd", values, image)
+
+    return lambda X: terms(X)[1].sum(axis=1), gradient
 
 
 class MullerBrown(Langevin2D):
@@ -201,7 +210,8 @@ class MullerBrown(Langevin2D):
     fill_height: float = 12.0
 
     def __init__(self) -> None:
-        super().__init__(_muller_brown, _gradient, ((-3.1, 1.4), (-1.1, 3.1)), cells=80, diffusion=0.1)
+        surface = _gaussians(_HEIGHTS, _CENTRES, _FORMS)
+        super().__init__(*surface, ((-3.1, 1.4), (-1.1, 3.1)), cells=80, diffusion=0.1)
 
     def bias(self, X: ArrayLike) -> Array:
         """Evaluate the static bias U that `biased_sample` adds to V; shape (n,).
@@ -245,19 +255,3 @@ class MullerBrown(Langevin2D):
 _HEIGHTS = 0.15 * np.array([-200.0, -100.0, -170.0, 15.0])
 _CENTRES = np.array([[1, 0], [0, 0.5], [-0.5, 1.5], [-1, 1]])
 _FORMS = np.array([[[-1, 0], [0, -10]], [[-1, 0], [0, -10]], [[-6.5, 5.5], [5.5, -6.5]], [[0.7, 0.3], [0.3, 0.7]]])
-
-
-def _terms(X: Array) -> tuple[Array, Array]:
-    """Return Q_i (x - x_i), shape (n, 4, 2), and the four terms of V, shape (n, 4)."""
-    offset = X[:, None, :] - _CENTRES
-    image = np.einsum("ide,nie->nid", _FORMS, offset)
-    return image, _HEIGHTS * np.exp(np.sum(offset * image, axis=2))
-
-
-def _muller_brown(X: Array) -> Array:
-    return _terms(X)[1].sum(axis=1)
-
-
-def _gradient(X: Array) -> Array:
-    image, terms = _terms(X)
-    return 2 * np.einsum("ni,nid->nd", terms, image)
