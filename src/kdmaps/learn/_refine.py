@@ -16,7 +16,7 @@ from kdmaps.learn.optimiser import Settings, minimise
 from kdmaps.learn.parametrisations import Anisotropy
 from kdmaps.learn.problem import Evaluation, Problem
 from kdmaps.learn.statistics import Samples
-from kdmaps.selection.candidate import Candidate
+from kdmaps.selection.candidate import Candidate, trial_of
 from kdmaps.selection.evaluation import FoldedMoments, SearchData, remade
 from kdmaps.selection.folds import Folds
 from kdmaps.selection.scores import select_by_timescale
@@ -198,17 +198,11 @@ def _compared_by_fold(
             return None
         return descend(own, _samples(data, own, np.flatnonzero(training.labels[:, 0] == 1), inner))
 
-    scored = []
-    for candidate, kernel_of in (
-        (found.candidate, refined),
-        (found.rival, remade(found.rival.kernel, found.rival.origin)),
-    ):
-        settings = (candidate.kernel, kernel_of, candidate.basis, [candidate.regularization])
-        (fit,) = data.fit_by_fold(*settings, n_folds=len(folds))
-        basis = data.everything.basis(candidate.kernel, candidate.basis)
-        scored += data.candidates(candidate.label, [candidate.regularization], [fit], select_by_timescale, basis)
-    rival = replace(scored[1], basis=found.rival.basis, origin=found.rival.origin)
-    return replace(found, candidate=scored[0], rival=rival)
+    scored = [
+        data.evaluate_by_fold(trial_of(c, (c.regularization,)), select_by_timescale, kernel_of, len(folds))[0]
+        for c, kernel_of in ((found.candidate, refined), (found.rival, None))
+    ]
+    return replace(found, candidate=scored[0], rival=scored[1])
 
 
 def inner_folds(folds: Folds, labels: np.ndarray) -> Folds | None:

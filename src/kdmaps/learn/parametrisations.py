@@ -62,17 +62,8 @@ class Anisotropy(Parametrisation):
 
     The frequencies were drawn once, at σ. In every family they are proportional to 1/σ_j, and become w_j·exp(-s(θ_j)).
     The kernel may be a mixture: all its bandwidths are scaled together. With a separate bound b on narrowing,
-    s(θ) = b·tanh(cθ/b) for θ < 0, which continues s smoothly.
-
-    Parameters
-    ----------
-    samples : Samples
-    basis : FourierBasis
-        Of the kernel at θ = 0, with frequencies in pairs.
-    bound : float
-        c.
-    narrowing : float, optional
-        b; by default c.
+    s(θ) = b·tanh(cθ/b) for θ < 0, which continues s smoothly. `basis` has the kernel at θ = 0 and frequencies in pairs,
+    `bound` is c, and `narrowing` is b (by default c).
     """
 
     def __init__(self, samples: Samples, basis: FourierBasis, bound: float = 1.0, narrowing: float | None = None):
@@ -228,20 +219,9 @@ class _LandmarkMixture(Parametrisation):
 class Bandwidths(_LandmarkMixture):
     """k = Σ_ℓ β_ℓ κ_ℓ(|x-z|²/σ_ℓ²) with θ = (u, log σ/σ_start), β = softmax(u) with a floor: the paper's VMKL.
 
-    Each evaluation is a pass over the samples, in chunks: its operators change with σ.
-
-    Parameters
-    ----------
-    samples : Samples
-        With a diffusion tensor that is constant or a scalar per sample.
-    kernels : sequence of Kernel
-        Radial, continuously differentiable, each with one bandwidth for all coordinates.
-    landmarks : ndarray of shape (p, d)
-    origin : ndarray of shape (d,)
-    floor : float
-        τ: no weight falls below τ/L.
-    learn_weights : bool
-        If False, the weights stay equal.
+    Each evaluation is a pass over the samples, in chunks: its operators change with σ. Samples have a diffusion tensor
+    that is constant or a scalar for each of them; kernels are radial and continuously differentiable, with one
+    bandwidth for all coordinates. No weight falls below τ/L (`floor` is τ); without `learn_weights` they stay equal.
     """
 
     def __init__(

@@ -27,7 +27,7 @@ from kdmaps.exceptions import DataWarning
 from kdmaps.forms.diffusion import DiffusionTensor, mean_diffusion
 from kdmaps.forms.energy import EnergyForm
 from kdmaps.kernels import Kernel, Metric, make_kernel
-from kdmaps.selection.folds import make_splits, resolve_cv
+from kdmaps.selection.folds import Folds, Splits, make_splits, resolve_cv
 from kdmaps.selection.roots import metric_root
 from kdmaps.spectrum.committor import BoundarySolutions, BoundarySums
 from kdmaps.utils.progress import track
@@ -183,25 +183,15 @@ class Evaluated:
 
 
 class CommittorSearch:
-    """Evaluation of recipes on folds.
-
-    Parameters
-    ----------
-    data : BoundaryData
-    folds : list of (train, test)
-    n_features : int
-    """
+    """Evaluation of recipes on folds."""
 
     data: BoundaryData
+    folds: Splits
     n_features: int
 
-    def __init__(self, data: BoundaryData, folds: list[tuple[np.ndarray, np.ndarray]], n_features: int):
+    def __init__(self, data: BoundaryData, folds: Splits, n_features: int):
         self.data, self.folds, self.n_features = data, folds, n_features
-        roles = np.zeros((len(data.X), len(folds)), dtype=int)
-        for f, (train, test) in enumerate(folds):
-            roles[train, f], roles[test, f] = 1, 2
-        self._roles, self._labels = np.unique(roles, axis=0, return_inverse=True)
-        self._labels = self._labels.ravel()
+        self._classes = Folds(folds, len(data.X))
         self._everything = np.arange(len(data.X))
         self._landmarks: dict[int | None, np.ndarray] = {}
         self._roots: dict[tuple[Recipe, int | None], np.ndarray] = {}
@@ -252,10 +242,10 @@ class CommittorSearch:
     def _trained(self, recipe: Recipe) -> Iterator[tuple[int, Basis, BoundarySums]]:
         """Yield the basis of each fold and the sums over its training samples, from which the basis is made."""
         if recipe.basis == "fourier" and recipe.origin is None:  # one basis for all folds
-            basis, n = self.make_basis(recipe), len(self._roles)
-            parts = self.data.sums(basis, self._labels, n)
+            basis, roles = self.make_basis(recipe), self._classes.roles
+            parts = self.data.sums(basis, self._classes.owner[:, 0].astype(int), len(roles))
             for f in range(len(self.folds)):
-                chosen = [parts[c] for c in range(n) if self._roles[c, f] == 1]
+                chosen = [part for part, role in zip(parts, roles[:, f], strict=True) if role == 1]
                 yield f, basis, sum(chosen[1:], chosen[0])
             return
         for f, (train, _) in enumerate(self.folds):
@@ -335,14 +325,9 @@ class CommittorSearch:
     def _smoothest(self, best: Evaluated, evaluated: Sequence[Evaluated]) -> Evaluated:
         """Return the same kernel with the largest λ whose score is not worse by more than the standard error."""
         recipe = replace(best.recipe, regularization=0.0)
-        same = [
-            one for one in evaluated if replace(one.recipe, regularization=0.0) == recipe and np.isfinite(one.score)
-        ]
-        return max(
-            (one for one in same if not self.is_better(best, one)),
-            key=lambda one: one.recipe.regularization,
-            default=best,
-        )
+        same = (one for one in evaluated if replace(one.recipe, regularization=0.0) == recipe)
+        good = (one for one in same if np.isfinite(one.score) and not self.is_better(best, one))
+        return max(good, key=lambda one: one.recipe.regularization, default=best)
 
     def optimism(self, evaluated: Evaluated) -> float:
         """Return the ratio of held-out to training energy; at the samples left out, the training energy is used."""
@@ -378,9 +363,7 @@ class Fitted:
     deviation: float  # largest deviation from the boundary values before the function was stretched
 
 
-def boundary_folds(
-    X: np.ndarray, side: np.ndarray, groups: Any, seed: int, cv: Any = "auto"
-) -> list[tuple[np.ndarray, np.ndarray]]:
+def boundary_folds(X: np.ndarray, side: np.ndarray, groups: Any, seed: int, cv: Any = "auto") -> Splits:
     """Return folds that each train on samples of A, of B and of neither.
 
     Independent samples have random folds with equal numbers of samples of A and B. Folds of groups, or blocks of a
@@ -402,7 +385,7 @@ def boundary_folds(
     return _random_folds(side, seed)
 
 
-def _random_folds(side: np.ndarray, seed: int) -> list[tuple[np.ndarray, np.ndarray]]:
+def _random_folds(side: np.ndarray, seed: int) -> Splits:
     smallest = min(np.unique(side, return_counts=True)[1])
     if smallest < 2:
         raise ValueError(

@@ -86,7 +86,10 @@ class SearchData:
         whole = np.ones((searched.n_samples or 0, 1), dtype=np.int8)
         everything = Training(searched, form, weight, whole, preview, fit, plan.bases, seed)
         spec, *others = (everything.spec(b.basis) for b in plan.bases)
-        second = _without_samples(others[0], used, n_components) if others else None
+        second = others[0] if others else None
+        if second is not None:  # landmarks that are samples would test their own functions
+            landmarks = second.landmarks[is_free(second.landmarks, used)]
+            second = replace(second, landmarks=landmarks) if len(landmarks) > n_components else None
         splits = splits_at(fit.splitter, source, groups, rows, n_components, seed)
         chosen = spec.landmarks if spec.basis == "landmarks" else None
         folds = make_folds(splits, searched, weight, n_components, chosen)
@@ -196,8 +199,8 @@ class SearchData:
         """Return the candidates of one trial, one for each λ; `folded` has the sums of its kernel, if known."""
         start = time.perf_counter()
         if trial.stage is not Stage.SCREENED and (trial.basis == "landmarks" or trial.origin is not None):
-            found = self._evaluate_by_fold(trial, scoring)
-        elif trial.stage is Stage.EXACT:
+            return self.evaluate_by_fold(trial, scoring)
+        if trial.stage is Stage.EXACT:
             folded = folded or self.fold(trial.kernel, trial.basis)
             found = self.evaluate_sums(trial.label, folded, list(trial.lambdas), scoring, time.perf_counter() - start)
         else:
@@ -207,35 +210,31 @@ class SearchData:
     @cached_property
     def trainings(self) -> list[Training]:
         """The training samples of every fold."""
-        return [self._training(self.folds.assignment[:, f : f + 1]) for f in range(len(self.folds))]
+        (rows, X, weight), found = self.preview, []
+        for labels in np.split(self.folds.assignment, len(self.folds), axis=1):
+            own = labels[rows, 0] == 1
+            drawn = Sample(rows[own], X[own], None if weight is None else weight[own])
+            settings = (self.fit, self.bases, self.seed)
+            found.append(Training(self.source, self.form, self.weight, labels, drawn, *settings))
+        return found
 
-    def _training(self, labels: np.ndarray) -> Training:
-        rows, X, weight = self.preview
-        own = labels[rows, 0] == 1
-        drawn = Sample(rows[own], X[own], None if weight is None else weight[own])
-        return Training(self.source, self.form, self.weight, labels, drawn, self.fit, self.bases, self.seed)
-
-    def fit_by_fold(
+    def evaluate_by_fold(
         self,
-        kernel: Kernel,
-        kernel_of: KernelOf,
-        basis: str,
-        lambdas: Sequence[float],
-        exact: bool = True,
+        trial: Trial,
+        scoring: Scoring,
+        kernel_of: KernelOf | None = None,
         n_folds: int | None = None,
-    ) -> list[CrossFit | None]:
-        """Fit a kernel that every fold, or each of the first ones, makes of its own training samples."""
-        iteration = {} if exact else self._iteration
-        settings = (kernel, kernel_of, basis, lambdas, self.typical, exact)
-        return fit_by_fold(self.everything, self.trainings[:n_folds], *settings, **iteration)
-
-    def _evaluate_by_fold(self, trial: Trial, scoring: Scoring) -> list[Candidate]:
-        """Evaluate a kernel whose landmarks or metric are made of the training samples of each fold."""
-        kernel_of = remade(trial.kernel, trial.origin)
-        exact = trial.stage is Stage.EXACT
-        fits = self.fit_by_fold(trial.kernel, kernel_of, trial.basis, trial.lambdas, exact)
-        basis = self.everything.basis(trial.kernel, trial.basis)
-        return self.candidates(trial.label, trial.lambdas, fits, scoring, basis)
+        n_features: int | None = None,
+    ) -> list[Candidate]:
+        """Evaluate a kernel that every fold, or each of the first ones, makes of its own training samples."""
+        samples = (self.everything, *self.trainings[:n_folds])
+        everything, *trainings = (some.with_features(n_features) for some in samples)
+        own, exact = kernel_of or remade(trial.kernel, trial.origin), trial.stage is Stage.EXACT
+        settings = (trial.kernel, own, trial.basis, trial.lambdas, self.typical, exact)
+        fits = fit_by_fold(everything, trainings, *settings, **({} if exact else self._iteration))
+        basis = everything.basis(trial.kernel, trial.basis)
+        found = self.candidates(trial.label, trial.lambdas, fits, scoring, basis)
+        return [replace(c, basis=trial.basis, stage=trial.stage, origin=trial.origin) for c in found]
 
     def _evaluate_roughly(self, trial: Trial, scoring: Scoring) -> list[Candidate]:
         """Evaluate by `rough_cross_fit`, in the directions with variance or energy."""
@@ -272,18 +271,9 @@ class SearchData:
     ) -> list[Candidate]:
         """Return the fits of a kernel with their scores, one for each λ.
 
-        Parameters
-        ----------
-        label, lambdas, fits, scoring :
-        basis : Basis
-            Of the modes of all samples.
-        share : float
-            Time for the sums per fold.
-        frame : ndarray, optional
-            Directions to which the coefficients of these modes refer.
-        screened : bool
-            If True, the candidate is not final: held-out quotients are not computed, and modes on which the folds
-            disagree, which are not reliable anyway, are not checked for few rows.
+        `basis` is the basis of the modes of all samples, `frame` the directions to which their coefficients refer, and
+        `share` the time for the sums per fold. If `screened`, candidates are not final: held-out quotients are not
+        computed, and modes on which the folds disagree, which are not reliable anyway, are not checked for few rows.
         """
         found = [
             _scored(label, basis.kernel, lam, fit, scoring, share, screened)
@@ -340,9 +330,3 @@ def _drawn(
     if source.many_passes and (most is None or (source.n_samples or 0) <= most):
         return np.arange(source.n_samples or 0), source, weight
     return source.thinned(most, np.random.RandomState(seed), weight)
-
-
-def _without_samples(spec: BasisSpec, X: np.ndarray, n_components: int) -> BasisSpec | None:
-    """Leave out landmarks that are samples, which would test their own functions; None if too few are left."""
-    landmarks = spec.landmarks[is_free(spec.landmarks, X)]
-    return replace(spec, landmarks=landmarks) if len(landmarks) > n_components else None

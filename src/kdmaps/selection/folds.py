@@ -146,18 +146,10 @@ def blocks_of(order: Order, n_samples: int) -> BlockedKFold:
 
 
 def make_splits(cv: Any, X: np.ndarray, groups: Any, n_components: int, seed: int) -> Splits:
-    """Return the index pairs (train, test) of `cv`.
+    """Return the index pairs (train, test) of `cv`: a number, None, a scikit-learn splitter or a list of index pairs.
 
-    Parameters
-    ----------
-    cv : int, None, scikit-learn splitter or list of index pairs
-        A number is that many random folds, drawn twice; with groups, that many folds of whole groups. None is 5.
-    X : array with as many rows as there are samples
-    groups : array-like of shape (n_samples,), optional
-    n_components : int
-        Every set must have more samples than this.
-    seed : int
-        Of random folds.
+    A number is that many random folds, drawn twice; with groups, that many folds of whole groups. None is 5. X has as
+    many rows as there are samples, and every set must have more samples than `n_components`.
     """
     n = len(X)
     cv = 5 if cv is None else cv  # as in scikit-learn
@@ -261,6 +253,7 @@ class Folds:
     """
 
     assignment: np.ndarray  #: (n_samples, n_folds): 1 where a sample trains, 2 where it tests, 0 where it does neither.
+    owner: np.ndarray  #: (n_samples, 1): class of each sample.
     rows: list[np.ndarray]  #: Samples of each class.
     roles: np.ndarray  #: (n_classes, n_folds): the assignment of each class.
     smallest: int  #: Number of samples of the smallest set.
@@ -275,8 +268,8 @@ class Folds:
         """Cut the samples into classes."""
         self.assignment = roles
         self.roles, owner = np.unique(roles, axis=0, return_inverse=True)
-        self._owner = owner.reshape(-1, 1).astype(np.min_scalar_type(len(self.roles)))
-        self.rows = [np.flatnonzero(self._owner == c) for c in range(len(self.roles))]
+        self.owner = owner.reshape(-1, 1).astype(np.min_scalar_type(len(self.roles)))
+        self.rows = [np.flatnonzero(self.owner == c) for c in range(len(self.roles))]
         self.smallest = min(int(np.count_nonzero(roles == role, axis=0).min()) for role in (1, 2))
 
     @cached_property
@@ -324,7 +317,7 @@ class Folds:
             labels, members = self.assignment, np.eye(len(sets), dtype=bool)
         else:
             sets = [(0, c) for c in range(len(self.rows))]
-            labels = self._owner
+            labels = self.owner
             members = np.vstack([np.ones(len(sets), dtype=bool), self.roles.T == 1, self.roles.T == 2])
         return source.moments(form, basis, sample_weight, labels, sets, **options), members
 

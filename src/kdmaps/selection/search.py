@@ -17,12 +17,11 @@ from kdmaps.kernels import Gaussian, Kernel, make_kernel
 from kdmaps.selection.candidate import Candidate, Trial, trial_of
 from kdmaps.selection.checkpoint import Checkpoint
 from kdmaps.selection.coarse_to_fine import coarse_to_fine, edges_of, is_better
-from kdmaps.selection.evaluation import FoldedMoments, Scoring, SearchData, remade
+from kdmaps.selection.evaluation import FoldedMoments, SearchData
 from kdmaps.selection.grid import bandwidth_grid, edge_of, kernels_of, regularization_grid, rounded
 from kdmaps.selection.plan import FitSpec, SearchPlan
 from kdmaps.selection.result import Search, SearchResult
 from kdmaps.selection.scores import make_scoring
-from kdmaps.selection.training import fit_by_fold
 from kdmaps.spectrum.modes import MAX_CONDITION
 from kdmaps.utils.progress import track
 from kdmaps.utils.threads import map_unordered, one_blas_thread
@@ -50,26 +49,23 @@ def search(source: Source, weight: np.ndarray | None, groups: Any, plan: SearchP
     resumed = plan.random_state is None and checkpoint.seed is not None
     seed: int = checkpoint.seed if resumed else seed_of(plan.random_state)  # type: ignore[assignment]
     with one_blas_thread():  # several small problems at a time: more BLAS threads would compete for the cores
-        return _search(SearchData.gather(source, weight, groups, plan, seed), plan, checkpoint)
-
-
-def _search(data: SearchData, plan: SearchPlan, checkpoint: Checkpoint) -> Search:
-    sweep = _Sweep(data, plan, checkpoint)
-    if plan.fit.memory_limit is not None:  # applies to the final fit only; checked before the search
-        basis = data.basis.make(Gaussian(data.median), data.preview.X, data.preview.weight, data.seed)
-        chunk_rows(make_loop(basis, plan.fit.engine), basis.n_features, plan.fit.memory_limit)
-    if plan.adaptive:
-        best, limits = coarse_to_fine(data, plan, sweep.run)
-        _check_found(best, plan)
-        best, moments = sweep.confirmed(best)
-        return sweep.finished(best, moments, edges=edges_of(best, limits))
-    sigmas = bandwidth_grid(plan.bandwidths, plan.bandwidth_range, data.median)
-    lambdas = regularization_grid(plan.regularizations, data.rate_unit)
-    sweep.grid(kernels_of(plan.families, sigmas), lambdas)
-    _check_found(sweep.best, plan)
-    best, extensions = _extend(sweep, plan.max_extensions)
-    best, moments = sweep.determined(best)
-    return sweep.finished(best, moments, extensions=tuple(extensions))
+        data = SearchData.gather(source, weight, groups, plan, seed)
+        sweep = _Sweep(data, plan, checkpoint)
+        if plan.fit.memory_limit is not None:  # applies to the final fit only; checked before the search
+            basis = data.basis.make(Gaussian(data.median), data.preview.X, data.preview.weight, data.seed)
+            chunk_rows(make_loop(basis, plan.fit.engine), basis.n_features, plan.fit.memory_limit)
+        if plan.adaptive:
+            best, limits = coarse_to_fine(data, plan, sweep.run)
+            _check_found(best, plan)
+            best, moments = sweep.confirmed(best)
+            return sweep.finished(best, moments, edges=edges_of(best, limits))
+        sigmas = bandwidth_grid(plan.bandwidths, plan.bandwidth_range, data.median)
+        lambdas = regularization_grid(plan.regularizations, data.rate_unit)
+        sweep.grid(kernels_of(plan.families, sigmas), lambdas)
+        _check_found(sweep.best, plan)
+        best, extensions = _extend(sweep, plan.max_extensions)
+        best, moments = sweep.determined(best)
+        return sweep.finished(best, moments, extensions=tuple(extensions))
 
 
 def _check_found(best: Candidate, plan: SearchPlan) -> None:
@@ -135,9 +131,7 @@ class _Sweep:
         yield best
         if isinstance(self._plan.regularizations, str):
             lambdas = tuple(rounded(factor * best.regularization) for factor in FIRMER)
-            self.run(
-                [Trial(best.label, best.kernel, best.basis, lambdas, best.stage, best.origin)], "more regularization"
-            )
+            self.run([trial_of(best, lambdas, best.stage)], "more regularization")
         scored = (c for c in self.candidates if c.stage == best.stage and not c.rejected and c is not best)
         yield from sorted(scored, key=lambda c: c.order, reverse=True)
 
@@ -234,28 +228,24 @@ def with_more_features(found: Search, chosen: Candidate, plan: SearchPlan) -> tu
     """
     data, p = found.data, plan.basis.n_features
     best, scoring = None, make_scoring(plan.scoring, plan.fit.lag)
+
+    def scored(n_features: int) -> Candidate:
+        trial = trial_of(chosen, (chosen.regularization,))
+        (found,) = data.evaluate_by_fold(trial, scoring, n_features=n_features)
+        return replace(found, n_features=n_features)
+
     with one_blas_thread():
         while SAMPLES_PER_FEATURE * 2 * p <= len(data.rows):
             if not _fits_memory(data.make_basis(chosen.kernel, chosen.basis, 2 * p), plan.fit):
                 break
-            best = best or _scored(data, chosen, p, scoring)
-            other = _scored(data, chosen, 2 * p, scoring)
+            best = best or scored(p)
+            other = scored(2 * p)
             if not is_better(other, best):
                 break
             best, p = other, 2 * p
         if best is None or p == plan.basis.n_features:
             return found, replace(chosen, n_features=p)
         return found._replace(moments=data.fold(best.kernel, best.basis, p)), best
-
-
-def _scored(data: SearchData, chosen: Candidate, n_features: int, scoring: Scoring) -> Candidate:
-    """Return the chosen candidate with this number of features, evaluated fold by fold."""
-    everything, *trainings = (t.with_features(n_features) for t in (data.everything, *data.trainings))
-    lambdas, kernel_of = [chosen.regularization], remade(chosen.kernel, chosen.origin)
-    fits = fit_by_fold(everything, trainings, chosen.kernel, kernel_of, chosen.basis, lambdas, data.typical)
-    basis = everything.basis(chosen.kernel, chosen.basis)
-    (scored,) = data.candidates(chosen.label, lambdas, fits, scoring, basis)
-    return replace(scored, basis=chosen.basis, origin=chosen.origin, n_features=n_features)
 
 
 def _fits_memory(basis: Basis, fit: FitSpec) -> bool:
