@@ -186,6 +186,18 @@ class Sample(NamedTuple):
     X: np.ndarray
     weight: np.ndarray | None
 
+    def counted(self, n_components: int) -> tuple[np.ndarray, np.ndarray | None]:
+        """Return the rows of positive weight, and their weights; raise if they are too few for so many modes."""
+        X, weight = self.X, self.weight
+        if weight is not None:
+            X, weight = X[weight > 0], weight[weight > 0]
+        if len(X) <= n_components:
+            raise ValueError(
+                f"X has {len(X)} sample(s) (of positive weight) but n_components={n_components} modes need at least "
+                f"{n_components + 1}; give more samples{' or ask for fewer modes' if n_components > 1 else ''}."
+            )
+        return X, weight
+
 
 class ArraySource(Source):
     """A two-dimensional array in memory or mapped from a file.

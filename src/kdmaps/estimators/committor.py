@@ -16,7 +16,7 @@ from kdmaps.data.sources import ArraySource, gather
 from kdmaps.diagnostics.committor import CommittorTrust
 from kdmaps.diagnostics.evidence import evaluated_at, values_at
 from kdmaps.diagnostics.resampling import Resampling
-from kdmaps.estimators.committor_files import read_committor, write_committor
+from kdmaps.estimators.committor_files import write_committor
 from kdmaps.estimators.committor_fit import CONFIDENCE, CommittorFit, boundary_sides, fit_committor, search_kernel
 from kdmaps.estimators.transformer import Columns, FittedEstimator, checked_source, read_samples
 from kdmaps.exceptions import UnreliableModesWarning
@@ -346,9 +346,3 @@ class AdaptiveCommittor(FittedCommittor):
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
         return tags
-
-
-def load_committor(path: PathLike) -> AdaptiveCommittor:
-    """Read a committor that `save` wrote; `candidates_` is empty."""
-    parameters, columns, fitted = read_committor(path)
-    return AdaptiveCommittor(**parameters)._publish(columns, fitted)

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any, BinaryIO
 
+import numpy as np
+
 from kdmaps.data.distances import Support
 from kdmaps.diagnostics.committor import CommittorTrust
 from kdmaps.estimators import model_files as files
 from kdmaps.estimators.committor_fit import CommittorFit
 from kdmaps.estimators.transformer import Columns
-from kdmaps.utils.types import PathLike
 
 #: The class that a file names.
 COMMITTOR = "AdaptiveCommittor"
@@ -28,23 +29,21 @@ def write_committor(estimator: Any, fitted: CommittorFit, file: BinaryIO, inputs
     files.write_file(file, estimator, fitted.basis, arrays, version=files.FORMAT_VERSION, **more)
 
 
-def read_committor(path: PathLike) -> tuple[dict[str, Any], Columns, CommittorFit]:
-    """Read parameters, columns and fit from a file of `write_committor`; a damaged or foreign file raises a ValueError.
-
-    The fit has no candidates.
-    """
-    with files.opened(path) as (header, arrays):
-        parameters, basis, names, sizes = files.read_basis(header, arrays)
-        function = files.take(arrays, "function", FUNCTION, sizes, ("intervals",))
-        if function["coefficients"].shape[1] != 1 or function["intervals"].shape != (3, 2):
-            raise ValueError("its arrays are not the arrays of a committor.")
-        fitted = CommittorFit(
-            basis=basis,
-            tangents=files.read_tangents(arrays, sizes),
-            support=Support(**files.take(arrays, "support", files.SUPPORT, sizes, files.UNKNOWN)),
-            trust=CommittorTrust(**header["trust"]),
-            candidates=[],
-            **function,
-            **header["numbers"],
-        )
-        return parameters, Columns(sizes["d"], names), fitted
+def read_committor(
+    header: dict[str, Any], arrays: dict[str, np.ndarray]
+) -> tuple[dict[str, Any], Columns, CommittorFit]:
+    """Return parameters, columns and fit from the content of a file of `write_committor`, without candidates."""
+    parameters, basis, names, sizes = files.read_basis(header, arrays)
+    function = files.take(arrays, "function", FUNCTION, sizes, ("intervals",))
+    if function["coefficients"].shape[1] != 1 or function["intervals"].shape != (3, 2):
+        raise ValueError("its arrays are not the arrays of a committor.")
+    fitted = CommittorFit(
+        basis=basis,
+        tangents=files.read_tangents(arrays, sizes),
+        support=Support(**files.take(arrays, "support", files.SUPPORT, sizes, files.UNKNOWN)),
+        trust=CommittorTrust(**header["trust"]),
+        candidates=[],
+        **function,
+        **header["numbers"],
+    )
+    return parameters, Columns(sizes["d"], names), fitted

@@ -29,7 +29,7 @@ from kdmaps.spectrum.directed import find_directed_modes
 from kdmaps.spectrum.modes import Modes
 from kdmaps.spectrum.pencil import find_modes, single_precision_warnings
 from kdmaps.utils.types import RandomStateLike
-from kdmaps.utils.validation import check_positive_number, check_samples, seed_of
+from kdmaps.utils.validation import check_positive_number, seed_of
 
 #: For lag="auto", at most this many time scales have to be flat: later ones are often shorter than any lag.
 MOST_FLAT = 2
@@ -294,9 +294,6 @@ def _preview(source: Source, spec: ModelSpec, weight: np.ndarray | None) -> Samp
 
 def _make_basis(source: Source, spec: ModelSpec, sample: Sample) -> Basis:
     """Make the basis for samples like these."""
-    _, X, weight = sample
-    if weight is not None:
-        X, weight = X[weight > 0], weight[weight > 0]
-    check_samples(X, spec.fit.n_components)
+    X, weight = sample.counted(spec.fit.n_components)
     warn_of_preview(source, sample, folds=spec.fit.rates == "cross-fitted")
     return spec.basis.make(spec.make_kernel(X, weight), X, weight, spec.seed)

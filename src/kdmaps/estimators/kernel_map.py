@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, Self
 
@@ -12,10 +11,10 @@ from sklearn.model_selection import PredefinedSplit
 
 from kdmaps.bases import BasisSpec
 from kdmaps.data.inputs import join_trajectories
-from kdmaps.estimators.committor import load_committor
-from kdmaps.estimators.committor_files import COMMITTOR
+from kdmaps.estimators.committor import AdaptiveCommittor
+from kdmaps.estimators.committor_files import COMMITTOR, read_committor
 from kdmaps.estimators.fit import ModelSpec, fit_modes, spec_of
-from kdmaps.estimators.model_files import read_header, read_model
+from kdmaps.estimators.model_files import opened, read_model
 from kdmaps.estimators.transformer import Columns, ModeTransformer, checked_source, read_samples
 from kdmaps.forms.tangent import DiffusionLike
 from kdmaps.kernels import Kernel
@@ -269,14 +268,13 @@ def load(path: PathLike) -> Any:
     >>> bool((same.transform(X) == m.transform(X)).all())
     True
     """
-    if read_header(path).get("class") == COMMITTOR:
-        return load_committor(path)
-    parameters, n_features, names, fitted, changed = read_model(path)
-    if unknown := set(parameters) - set(KernelDiffusionMap._get_param_names()):
-        raise ValueError(
-            f"{os.fspath(path)} is not a usable kdmaps model: {', '.join(sorted(unknown))} is not a "
-            "parameter of KernelDiffusionMap."
-        )
+    with opened(path) as (header, arrays):
+        if header.get("class") == COMMITTOR:
+            parameters, columns, committor = read_committor(header, arrays)
+            return AdaptiveCommittor(**parameters)._publish(columns, committor)
+        parameters, n_features, names, fitted, changed = read_model(header, arrays)
+        if unknown := set(parameters) - set(KernelDiffusionMap._get_param_names()):
+            raise ValueError(f"{', '.join(sorted(unknown))} is not a parameter of KernelDiffusionMap.")
     model = KernelDiffusionMap(**parameters)
     summed = model._summed_parameters() | dict.fromkeys(changed, "as in the fit")
     return model._publish(Columns(n_features, names), fitted, summed)

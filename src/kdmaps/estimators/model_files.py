@@ -139,12 +139,6 @@ def write_file(
     write_archive(file, stored)
 
 
-def read_model(path: PathLike) -> StoredModel:
-    """Read a model file; a truncated, damaged, newer or foreign file raises a ValueError. Nothing in it is executed."""
-    with opened(path) as (header, arrays):
-        return _read(header, arrays)
-
-
 def read_header(path: PathLike) -> dict[str, Any]:
     """Return the header of a stored model: class, parameters, kernel, feature names, versions of libraries."""
     with opened(path) as (header, _):
@@ -153,7 +147,10 @@ def read_header(path: PathLike) -> dict[str, Any]:
 
 @contextmanager
 def opened(path: PathLike) -> Iterator[tuple[dict[str, Any], dict[str, np.ndarray]]]:
-    """Read header and arrays; errors of unusable content become a ValueError that names the file."""
+    """Read header and arrays; unusable content, also if it is found in this context, raises a ValueError.
+
+    That is a truncated, damaged, newer or foreign file. Nothing in it is executed.
+    """
     arrays = read_archive(path)
     try:
         yield _read_header(arrays), arrays
@@ -213,7 +210,8 @@ def _read_header(arrays: dict[str, np.ndarray]) -> dict[str, Any]:
     return header
 
 
-def _read(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> StoredModel:
+def read_model(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> StoredModel:
+    """Return the content of a model file with modes."""
     if header["class"] != ESTIMATOR:
         raise ValueError(f"unknown estimator {header['class']!r}; this version can read {ESTIMATOR}.")
     parameters, basis, names, sizes = read_basis(header, arrays)

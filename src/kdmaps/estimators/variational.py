@@ -26,32 +26,16 @@ from kdmaps.learn.optimiser import Settings, minimise
 from kdmaps.learn.parametrisations import Anisotropy, Bandwidths, Dictionary, GeneratorAction, Parametrisation
 from kdmaps.learn.problem import Problem
 from kdmaps.learn.statistics import Samples
-from kdmaps.selection.folds import Folds, make_folds, make_splits
+from kdmaps.selection.folds import make_folds, make_splits
 from kdmaps.selection.plan import FitSpec
 from kdmaps.summary import LearnedModel
 from kdmaps.utils.types import RandomStateLike, SamplesLike
-from kdmaps.utils.validation import check_count, check_positive_number, check_samples, checked_weight, seed_of
+from kdmaps.utils.validation import check_count, check_positive_number, checked_weight, seed_of
 
 #: Number of basis functions, as in the paper's experiments.
 N_FEATURES = {"landmarks": 60, "fourier": 300}
 #: Bandwidths of the five Gaussians that learning starts from by default, in units of `bandwidth`.
 START_BANDWIDTHS = np.geomspace(0.5, 5.0, 5)
-
-
-@dataclass(frozen=True)
-class _Samples:
-    """The data of a fit."""
-
-    source: ArraySource
-    weight: np.ndarray | None
-    form: EnergyForm
-    groups: Any
-    seed: int
-
-    def folds(self, fit: FitSpec, basis: Basis) -> Folds:
-        """Split the samples; landmarks of the basis are not tested."""
-        splits = make_splits(fit.cv, self.source.array, self.groups, fit.n_components, self.seed)
-        return make_folds(splits, self.source, self.weight, fit.n_components, getattr(basis, "landmarks", None))
 
 
 @dataclass(eq=False, repr=False)
@@ -185,10 +169,14 @@ class VariationalKernelMap(LearnedModel, ModeTransformer):
         weight = checked_weight(sample_weight, source)
         form = EnergyForm(checked_tensor(self.diffusion, source.array, weight).at(source.array, slice(None)))
         warn_of_array(source, weight, groups, folds=self.rates == "cross-fitted")
-        samples = _Samples(source, weight, form, groups, seed_of(self.random_state))
-        basis, regularization, history = self._learn(spec, fit, samples)
+        seed = seed_of(self.random_state)
+        problem = self._problem(spec, fit, source, weight, groups, form, seed)
+        settings = Settings(self.adam_steps, self.lbfgs_steps, self.learning_rate)
+        theta, history = minimise(problem, settings, self.progress)
+        basis = problem.parametrisation.basis(problem.split(theta)[0])
+        regularization = problem.regularization(theta)
         model = self._model(basis, regularization)
-        model_spec = replace(model._spec(), seed=samples.seed)
+        model_spec = replace(model._spec(), seed=seed)
         everything = source.sample(None, np.random.RandomState(0), weight)
         fitted = fit_in_basis(source, model_spec, form, weight, groups, basis, everything).without_folds()
         self._publish(
@@ -220,22 +208,29 @@ class VariationalKernelMap(LearnedModel, ModeTransformer):
         n_features = N_FEATURES[self.basis] if self.n_features is None else self.n_features
         return BasisSpec(self.basis, n_features, self.sampling, self.landmarks)
 
-    def _learn(self, spec: BasisSpec, fit: FitSpec, samples: _Samples) -> tuple[Basis, float, dict[str, np.ndarray]]:
-        """Return the learned basis, λ and the history of the optimiser."""
+    def _problem(
+        self,
+        spec: BasisSpec,
+        fit: FitSpec,
+        source: ArraySource,
+        weight: np.ndarray | None,
+        groups: Any,
+        form: EnergyForm,
+        seed: int,
+    ) -> Problem:
+        """Return the problem of learning the kernel from the samples of a source."""
         objective = make_objective(self.objective, self.n_components, self.center)
-        _, X, weight = samples.source.sample(PREVIEW_SAMPLES, np.random.RandomState(samples.seed), samples.weight)
-        if weight is not None:
-            X, weight = X[weight > 0], weight[weight > 0]
-        check_samples(X, self.n_components)
-        kernels = self._make_kernels(X, weight, samples.seed)
-        basis = spec.make(kernels[0] if len(kernels) == 1 else Mixture(kernels), X, weight, samples.seed)
-        folds = samples.folds(fit, basis) if "heldout" in objective.terms else None
-        data = Samples.of(samples.source.array, samples.weight, samples.form.tensor, folds)
+        preview = source.sample(PREVIEW_SAMPLES, np.random.RandomState(seed), weight)
+        X, own = preview.counted(self.n_components)
+        kernels = self._make_kernels(X, own, seed)
+        basis = spec.make(kernels[0] if len(kernels) == 1 else Mixture(kernels), X, own, seed)
+        folds = None
+        if "heldout" in objective.terms:  # landmarks of the basis are not tested
+            splits = make_splits(fit.cv, source.array, groups, fit.n_components, seed)
+            folds = make_folds(splits, source, weight, fit.n_components, getattr(basis, "landmarks", None))
+        data = Samples.of(source.array, weight, form.tensor, folds)
         parametrisation = self._make_parametrisation(data, kernels, basis)
-        problem = Problem(parametrisation, objective, self.regularization, self.learn_regularization)
-        settings = Settings(self.adam_steps, self.lbfgs_steps, self.learning_rate)
-        theta, history = minimise(problem, settings, self.progress)
-        return parametrisation.basis(problem.split(theta)[0]), problem.regularization(theta), history
+        return Problem(parametrisation, objective, self.regularization, self.learn_regularization)
 
     def _check_parameters(self, spec: BasisSpec, fit: FitSpec) -> None:
         fit.check()

@@ -31,7 +31,6 @@ from kdmaps.spectrum.iteration import CLOSE_STEPS, LAGGED_BOUND, LAGGED_STEPS
 from kdmaps.spectrum.modes import Modes
 from kdmaps.utils.content import content_digest
 from kdmaps.utils.threads import one_blas_thread
-from kdmaps.utils.validation import check_samples
 
 #: Samples that are searched, unless more are asked for, if a pass over the data is expensive.
 SEARCH_SAMPLES = 20_000
@@ -76,9 +75,8 @@ class SearchData:
         whole_form = plan.fit.form(source, weight)
         form, weight = whole_form, own_weight
         preview = searched.sample(PREVIEW_SAMPLES, np.random.RandomState(seed), weight)
-        used = preview.X if preview.weight is None else preview.X[preview.weight > 0]
         n_components = plan.fit.n_components
-        check_samples(used, n_components)
+        used, _ = preview.counted(n_components)
         warn_of_preview(source, preview)
         if isinstance(searched, ArraySource) and isinstance(form, EnergyForm):
             form = form.at(searched.array, rows)

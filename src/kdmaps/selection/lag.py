@@ -28,7 +28,7 @@ from kdmaps.spectrum.pencil import find_modes
 from kdmaps.utils.frames import records
 from kdmaps.utils.notebook import TableCard
 from kdmaps.utils.types import RandomStateLike, SamplesLike
-from kdmaps.utils.validation import check_samples, checked_weight, seed_of
+from kdmaps.utils.validation import checked_weight, seed_of
 from kdmaps.utils.warn import muted, warn
 
 #: A lag is compared with lags that are at least this many times as long.
@@ -269,10 +269,8 @@ def _quick_projection(
     source = as_source(np.asarray(frames))
     pairs, pair_weight, _ = spec.observations(source, checked_weight(weight, source), groups)
     seed = seed_of(random_state)
-    _, X, sample_weight = pairs.sample(PREVIEW_SAMPLES, np.random.RandomState(seed), pair_weight)
-    if sample_weight is not None:
-        X, sample_weight = X[sample_weight > 0], sample_weight[sample_weight > 0]
-    check_samples(X, spec.n_components)
+    preview = pairs.sample(PREVIEW_SAMPLES, np.random.RandomState(seed), pair_weight)
+    X, sample_weight = preview.counted(spec.n_components)
     kernel = make_kernel("gaussian", resolve_bandwidth("median", X, sample_weight, seed))
     basis = QUICK_BASIS.make(kernel, X, sample_weight, seed)
     (moments,) = pairs.moments(spec.form(pairs, pair_weight), basis, pair_weight, **spec.summing)

@@ -177,12 +177,3 @@ def checked_values(values: ArrayLike, n_samples: int) -> np.ndarray:
     if not np.all(np.isfinite(array)):
         raise ValueError("values holds NaN or infinity; leave these samples out of X and of values.")
     return array
-
-
-def check_samples(X: np.ndarray, n_components: int) -> None:
-    """Raise if X has too few samples."""
-    if X.shape[0] <= n_components:
-        raise ValueError(
-            f"X has {X.shape[0]} sample(s) (of positive weight) but n_components={n_components} modes need "
-            f"at least {n_components + 1}; give more samples{' or ask for fewer modes' if n_components > 1 else ''}."
-        )
