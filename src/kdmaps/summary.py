@@ -242,12 +242,12 @@ class FitSummary:
             _score_sentence(search, r),
             *_margin_sentence(search),
             f"Agreement of the mode spaces between folds: mean squared cosine {search.fold_agreement:.3f} (1 means "
-            f"identical; candidates below {MIN_AGREEMENT:g} are ranked last).",
+            f"identical; candidates below {MIN_AGREEMENT:g} have to be better by several standard errors).",
         ]
         if self.in_metric:
             found.append(
-                "The kernel uses a metric built from the gradients of the modes, because the held-out score rose by "
-                "more than one standard error of the difference."
+                "The kernel uses a metric in which inputs that matter little are shrunk, because the held-out score "
+                "rose by more than one standard error of the difference."
             )
         found += _refinement_sentence(self.refinement)
         found += [f"The grid was extended: {text}." for text in search.extensions]

@@ -7,6 +7,7 @@ from typer.testing import CliRunner
 import kdmaps
 from kdmaps.cli import app
 from kdmaps.simulation import plumed_input
+from kdmaps.summary import describe_kernel
 
 RUNNER = CliRunner()
 
@@ -85,7 +86,7 @@ def test_inspect(stored):
     trust = model.trust_
     for value in (trust.between, f"{trust.flux_samples:.0f}", f"{trust.optimism:.3f}", f"{trust.unevenness:.2g}"):
         assert f": {value} (at" in shown
-    assert repr(model.kernel_) in shown
+    assert describe_kernel(model.kernel_) in " ".join(shown.split())
     assert shown.count("Warning") == len(trust.reasons)
 
 

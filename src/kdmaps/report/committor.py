@@ -15,6 +15,7 @@ from kdmaps.estimators.committor import AdaptiveCommittor, quantity_rows
 from kdmaps.plotting import plot_committor, plot_flux_distribution, plot_free_energy_along_q
 from kdmaps.report._figures import figure
 from kdmaps.report.sections import Beside, Figure, Section, Table, Text, render_page
+from kdmaps.summary import describe_kernel
 from kdmaps.utils.optional import optional
 
 #: Most samples in a figure.
@@ -23,7 +24,7 @@ MOST = 5000
 
 def chosen_kernel(model: AdaptiveCommittor) -> str:
     """Return kernel, basis and λ in words."""
-    return f"{model.kernel_!r}, {type(model.basis_).__name__}, λ = {model.regularization_:.2g}"
+    return f"{describe_kernel(model.kernel_)}, {type(model.basis_).__name__}, λ = {model.regularization_:.2g}"
 
 
 def check_rows(model: AdaptiveCommittor) -> list[list[str]]:

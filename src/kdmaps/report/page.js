@@ -345,7 +345,7 @@ document.querySelectorAll("figure").forEach((figure, number) => {
   function choose(i, panel) {
     if (i === chosen) return;
     chosen = i;
-    reading.textContent = i === NONE ? "No sample chosen." : describe(i, panel).join(", ");
+    reading.textContent = i === NONE ? "" : describe(i, panel).join(", ");
     panels.forEach((each) => each.draw());
     tip.hidden = i === NONE;
     if (i === NONE) return;

@@ -232,8 +232,9 @@ def _joined(
     reference: _SetFit, folds: Sequence[_SetFit], share: np.ndarray, weight: float, seconds: list[float], center: bool
 ) -> CrossFit:
     """Align the modes of the folds to the modes of all samples by their values at common samples."""
-    weighted = share[:, None] * reference.values
-    overlaps = np.stack([fold.values.T @ weighted for fold in folds])
+    root = np.sqrt(share)[:, None]
+    unit = np.linalg.qr(root * reference.values)[0]  # modes have unit variance over all samples, not over these
+    overlaps = np.stack([(root * fold.values).T @ unit for fold in folds])
     trained = [_covariance(fold.values, reference.values, share, fold.trained, center) for fold in folds]
     left, _, right = np.linalg.svd(np.stack(trained))  # test samples do not take part in the alignment
     return CrossFit(

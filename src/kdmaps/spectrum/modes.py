@@ -264,5 +264,5 @@ class Modes:
             f"is partly arbitrary. Use n_components={fewer}{r + 1}."
         )
         what = f"gap after the last mode, the smaller one of rate{r + 1}/rate{r} and μ{r}/μ{r + 1}"
-        limit = f"at least {smallest:.4g} with {self.effective_count:.6g} effective samples"
+        limit = f"at least {smallest:.4g} with {self.effective_count:,.0f} effective samples"
         return Check(what, f"{gap:.4g}", limit, warning if gap < smallest else None)
