@@ -136,11 +136,11 @@ def test_moments_are_averages_of_products(name):
     basis, generator = build(name, Gaussian(1.4)), GENERATORS["matrix"]
     weight = np.random.default_rng(1).uniform(0.2, 3, len(X))
     phi, images = basis.features(X), generator.apply(basis, X)
-    moments = generator_moments(partial(generator.apply, basis), basis, X, weight)
+    square, cross, image = generator_moments(partial(generator.apply, basis), basis, X, weight)
     w = weight / weight.sum()
-    assert_allclose(moments.square, (images * w[:, None]).T @ images, atol=1e-12)
-    assert_allclose(moments.cross, (images * w[:, None]).T @ phi, atol=1e-12)
-    assert_allclose(moments.image, w @ images, atol=1e-12)
+    assert_allclose(square, (images * w[:, None]).T @ images, atol=1e-12)
+    assert_allclose(cross, (images * w[:, None]).T @ phi, atol=1e-12)
+    assert_allclose(image, w @ images, atol=1e-12)
 
 
 def test_residuals_agree_with_moments():

@@ -62,7 +62,7 @@ def test_a_kernel_without_samples_in_it_scores_as_with_common_sums(X, stage):
     data, kernel, lambdas = gathered(X), Gaussian(2.0), (1e-2, 1e-3)
     together = data.evaluate(Trial("gaussian", kernel, "fourier", lambdas, stage), select_by_timescale)
     exact = stage is Stage.EXACT
-    settings = (kernel, remade(kernel, None), "fourier", lambdas, data.typical, exact)
+    settings = (kernel, remade(kernel, None), "fourier", lambdas, exact)
     fits = fit_by_fold(data.everything, data.trainings, *settings)
     # Subspace iteration starts from different modes: held-out scores agree to about 1 %.
     tolerance = {"rtol": 1e-6} if exact else {"atol": 0.03, "rtol": 0.02}
@@ -78,8 +78,9 @@ def test_agreement_on_some_of_the_samples_is_a_squared_cosine():
     """Modes are compared at 2,000 samples, over which they do not have unit variance."""
     X = kdmaps.problems.load("ou3d").sample(6000, random_state=0)
     data, kernel = gathered(X), Gaussian(20.0)  # so wide that all folds find the same linear functions
-    assert len(data.typical.X) < len(X)
-    (fit,) = data.fit_by_fold(kernel, remade(kernel, None), "fourier", [1e-6], n_folds=3)
+    assert len(data.everything.typical.X) < len(X)
+    settings = (kernel, remade(kernel, None), "fourier", [1e-6])
+    (fit,) = fit_by_fold(data.everything, data.trainings[:3], *settings)
     assert 0.99 < fit.agreement() <= 1 + 1e-12
 
 

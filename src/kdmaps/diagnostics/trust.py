@@ -137,8 +137,7 @@ class Trust:
     @property
     def unbounded_below(self) -> np.ndarray:
         """True for rates without a lower bound: too few samples carry the energy, the variance or the transition."""
-        few = (self.evidence.energy_samples < MIN_BOUNDING) | (self.evidence.variance_samples < MIN_ROWS)
-        return few | (self.evidence.transition_samples < MIN_BOUNDING_TRANSITION)
+        return (self.evidence.energy_samples < MIN_BOUNDING) | self.unbounded_above
 
     @property
     def unbounded_above(self) -> np.ndarray:

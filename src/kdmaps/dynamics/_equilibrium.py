@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kdmaps.data.inputs import join_trajectories
 from kdmaps.dynamics._timescales import project_model
 from kdmaps.estimators.transformer import ModeTransformer
 from kdmaps.exceptions import UnreliableModesWarning
@@ -61,7 +60,6 @@ def equilibrium_weights(model: ModeTransformer, X: SamplesLike, *, groups: Array
     ...     bool(again.fit(runs, sample_weight=weights).timescales_[0] > m.timescales_[0])
     True
     """
-    X, groups, _ = join_trajectories(X, groups)
     projection = project_model(model, X, groups, n_functions=FUNCTIONS)
     functions = np.column_stack([np.ones(len(projection.values)), projection.values])
     first, second = projection.pairs(projection.lag, slice(0, len(functions)))

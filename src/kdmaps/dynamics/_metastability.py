@@ -10,7 +10,6 @@ from numpy.typing import ArrayLike
 from scipy import linalg
 from scipy.optimize import linear_sum_assignment
 
-from kdmaps.data.inputs import join_trajectories
 from kdmaps.diagnostics.projection import Projection
 from kdmaps.diagnostics.resampling import Resampling, basic_intervals
 from kdmaps.dynamics._states import CoarseStates, coarse_states
@@ -107,7 +106,6 @@ def metastability(
     """
     resampling = Resampling(n_resamples, confidence, random_state)
     check_reversible(model)
-    X, groups, _ = join_trajectories(X, groups)
     projection = project_model(model, X, groups, n_functions=1)
     if len(states.labels) != len(projection.rows):
         raise ValueError(f"states has {len(states.labels)} frames, but X has {len(projection.rows)}.")

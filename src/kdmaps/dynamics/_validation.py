@@ -189,7 +189,8 @@ def _test_predictions(
     def compared(counts: np.ndarray) -> np.ndarray:
         """Return predictions and estimates of all steps."""
         found = np.array([matrix(moments.combine(counts)) for moments in sums])
-        both = np.array([_powers(found[0], number), found])
+        power = np.linalg.matrix_power if found.ndim == 3 else np.power
+        both = np.array([[power(found[0], int(s)) for s in number], found])
         return np.diagonal(both, axis1=-2, axis2=-1) if directed else both
 
     predicted, estimated = compared(np.ones(n_blocks))
@@ -224,12 +225,6 @@ def _transition_matrix(moments: Moments) -> np.ndarray:
     """Return 1 - C⁻¹L, with C not centred, because the memberships span the constant."""
     energy = moments.mean_energy()
     return np.eye(len(energy)) - np.linalg.solve(moments.covariance(center=False), energy)
-
-
-def _powers(propagator: np.ndarray, number: np.ndarray) -> np.ndarray:
-    if propagator.ndim == 1:
-        return propagator ** number[:, None]
-    return np.array([np.linalg.matrix_power(propagator, int(s)) for s in number])
 
 
 @dataclass(frozen=True)

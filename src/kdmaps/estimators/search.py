@@ -133,8 +133,8 @@ def search_modes(
             of_fit = (fitted.basis, fitted.modes, fitted.moments)
             modes, trust = trust_after_search(*of_fit, found, chosen, groups, fitted.right_modes)
             fitted = replace(fitted, modes=modes, trust=trust)
-    frame = None if span is None else span.frame
-    relevance = relevance_at(fitted.basis, fitted.modes, data.typical.X, data.typical.weight, names, frame)
+    few, frame = data.everything.typical, None if span is None else span.frame
+    relevance = relevance_at(fitted.basis, fitted.modes, few.X, few.weight, names, frame)
     suggested = data.suggest_n_components(moments, chosen.regularization)
     fitted = replace(fitted.without_folds(), lag_choice=choice)
     if span is not None:

@@ -9,7 +9,7 @@ import operator
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields, replace
 from functools import reduce
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -146,17 +146,9 @@ class StackedMoments:
         return Moments.unpack(tuple(np.tensordot(counts, parts, 1)[None] for parts in self._packed))[0]
 
 
-class GeneratorMoments(NamedTuple):
-    """Sums that determine the residual of any combination of features under a generator 𝒢."""
-
-    square: np.ndarray  # E (𝒢φ)(𝒢φ)ᵀ
-    cross: np.ndarray  # E (𝒢φ)φᵀ
-    image: np.ndarray  # E 𝒢φ: zero under the stationary law
-
-
 def generator_moments(
     images: Callable[[np.ndarray], np.ndarray], basis: Basis, X: np.ndarray, sample_weight: np.ndarray | None = None
-) -> GeneratorMoments:
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return E (𝒢φ)(𝒢φ)ᵀ, E (𝒢φ)φᵀ and E 𝒢φ over the samples X, in chunks; `images` maps points (n, d) to 𝒢φ (n, p)."""
     p = basis.n_features
     weight = np.ones(X.shape[0]) if sample_weight is None else sample_weight
@@ -173,4 +165,4 @@ def generator_moments(
 
     states = map_reduce(list(slices(X.shape[0], basis.chunk_rows)), start, step)
     square, cross, image = (sum(parts) / weight.sum() for parts in zip(*states, strict=True))
-    return GeneratorMoments(mirror(square), cross, image)
+    return mirror(square), cross, image

@@ -70,11 +70,6 @@ class Refinement:
         return self.candidate.lead_error(self.rival)
 
     @property
-    def steadier(self) -> bool:
-        """True if the folds agree better on the refined modes."""
-        return self.candidate.agreement > self.rival.agreement
-
-    @property
     def preferred(self) -> bool:
         """True if the refinement is kept.
 
@@ -87,7 +82,9 @@ class Refinement:
         Better agreement on a mode that was replaced does not show that the new one is slower: then the score has to be
         higher, too.
         """
-        allowed = 1 if not self.steadier else -1 if self.exchanged <= MOST_EXCHANGED else 0
+        allowed = 1
+        if self.candidate.agreement > self.rival.agreement:
+            allowed = -1 if self.exchanged <= MOST_EXCHANGED else 0
         return bool(self.score_difference > allowed * self.difference_standard_error)
 
 
@@ -220,7 +217,7 @@ def _like(kernel: Kernel, inner: Kernel) -> Kernel:
 
 def _exchanged(data: SearchData, *fits: tuple[FoldedMoments, Candidate]) -> float:
     """Return `Refinement.exchanged` of two candidates with their sums; r if one of them has fewer than r modes."""
-    (_, X, weight), frames = data.typical, []
+    (_, X, weight), frames = data.everything.typical, []
     root = np.ones(len(X)) if weight is None else np.sqrt(weight)
     for sums, candidate in fits:
         modes = data.modes(sums, candidate.regularization)

@@ -41,16 +41,7 @@ class Evaluation:
 
 
 class Problem:
-    """J(θ) for θ = (parameters of the kernel, log λ/λ_start if λ is learned).
-
-    Parameters
-    ----------
-    parametrisation : Parametrisation
-    objective : Objective
-    regularization : float
-        λ at the start.
-    learn_regularization : bool
-    """
+    """J(θ) for θ = (parameters of the kernel, log λ/λ_start if λ is learned); `regularization` is λ_start."""
 
     def __init__(
         self,
@@ -89,7 +80,9 @@ class Problem:
         theta = np.asarray(theta, dtype=np.float64)
         parameters, log_lambda = self.split(theta)
         statistics, pullback = self.parametrisation.forward(parameters)
-        self._check_terms(statistics)
+        for term, (name, remedy) in NEEDS.items():
+            if term in self.objective.terms and getattr(statistics, name) is None:
+                raise ValueError(f"The term {term!r} of the objective needs {remedy}.")
         parts = self._losses(statistics, log_lambda)
 
         def gradient() -> np.ndarray:
@@ -119,8 +112,3 @@ class Problem:
             loss = heldout(statistics, log_lambda, self.objective, self.parametrisation.samples.roles, self._memory)
             losses.append((loss, self.objective.weights[self.objective.terms.index("heldout")]))
         return losses
-
-    def _check_terms(self, statistics: Statistics) -> None:
-        for term, (name, remedy) in NEEDS.items():
-            if term in self.objective.terms and getattr(statistics, name) is None:
-                raise ValueError(f"The term {term!r} of the objective needs {remedy}.")

@@ -181,7 +181,7 @@ def _search_range(data: SearchData, plan: SearchPlan, run: Run) -> SearchRange:
 
 def _bandwidth_ends(data: SearchData) -> tuple[float, float]:
     """Return the narrowest and the widest bandwidth for these samples."""
-    X = np.unique(data.typical.X, axis=0)
+    X = np.unique(data.everything.typical.X, axis=0)
     spacing = float(np.median(nearest_distances(X, X))) if len(X) > 1 else data.median
     narrowest = min(max(NARROWEST * data.median, NEIGHBOURS * spacing), data.median)
     return narrowest, WIDEST * data.median

@@ -87,6 +87,7 @@ class CrossFit:
 _WORTHWHILE = 0.5
 
 
+@dataclass(eq=False)
 class Operators:
     """Σ and L of some samples, and the modes that they determine for any λ.
 
@@ -95,16 +96,13 @@ class Operators:
 
     moments: Moments
     ridge: np.ndarray | None
-    frame: np.ndarray | None
     center: bool
-    covariance: np.ndarray
-    energy: np.ndarray
+    frame: np.ndarray | None = None
 
-    def __init__(self, moments: Moments, ridge: np.ndarray | None, center: bool, frame: np.ndarray | None = None):
-        self.moments, self.ridge, self.frame, self.center = moments, ridge, frame, center
-        self.covariance, self.energy = moments.covariance(center), moments.mean_energy()
-        if frame is not None:
-            self.covariance, self.energy = (frame.T @ m @ frame for m in (self.covariance, self.energy))
+    def __post_init__(self) -> None:
+        covariance, energy, frame = self.moments.covariance(self.center), self.moments.mean_energy(), self.frame
+        self.covariance: np.ndarray = covariance if frame is None else frame.T @ covariance @ frame
+        self.energy: np.ndarray = energy if frame is None else frame.T @ energy @ frame
 
     @cached_property
     def path(self) -> RegularizationPath:

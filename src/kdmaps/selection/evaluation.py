@@ -25,7 +25,7 @@ from kdmaps.selection.folds import Folds, is_free, make_folds, splits_at, united
 from kdmaps.selection.grid import rate_unit
 from kdmaps.selection.plan import FitSpec, SearchPlan
 from kdmaps.selection.scores import Score, held_out_quotients, pooled_ritz_timescales
-from kdmaps.selection.training import TYPICAL_SAMPLES, KernelOf, Training, fit_by_fold
+from kdmaps.selection.training import KernelOf, Training, fit_by_fold
 from kdmaps.spectrum.directed import modes_of
 from kdmaps.spectrum.iteration import CLOSE_STEPS, LAGGED_BOUND, LAGGED_STEPS
 from kdmaps.spectrum.modes import Modes
@@ -113,13 +113,6 @@ class SearchData:
     def local(self) -> Sample:
         """The samples themselves, in this process."""
         return self.source.sample(None, np.random.RandomState(self.seed), self.weight)
-
-    @cached_property
-    def typical(self) -> Sample:
-        """A random subsample, for averages."""
-        rows, X, weight = self.preview
-        kept = np.sort(np.random.RandomState(self.seed).permutation(len(X))[:TYPICAL_SAMPLES])
-        return Sample(rows[kept], np.asarray(X[kept], dtype=np.float64), None if weight is None else weight[kept])
 
     @property
     def rate_unit(self) -> float:
@@ -228,7 +221,7 @@ class SearchData:
         samples = (self.everything, *self.trainings[:n_folds])
         everything, *trainings = (some.with_features(n_features) for some in samples)
         own, exact = kernel_of or remade(trial.kernel, trial.origin), trial.stage is Stage.EXACT
-        settings = (trial.kernel, own, trial.basis, trial.lambdas, self.typical, exact)
+        settings = (trial.kernel, own, trial.basis, trial.lambdas, exact)
         fits = fit_by_fold(everything, trainings, *settings, **({} if exact else self._iteration))
         basis = everything.basis(trial.kernel, trial.basis)
         found = self.candidates(trial.label, trial.lambdas, fits, scoring, basis)

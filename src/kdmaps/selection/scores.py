@@ -75,15 +75,8 @@ class PooledScore:
     The t are the eigenvalues of (Σ_f P_f, Σ_f E_f), P_f = n_f UᵀΣ_fU and E_f = n_f UᵀL_fU for the modes U of fold f and
     the operators of its n_f test samples. The modes of every fold are first turned towards the modes of all samples, so
     that the r×r matrices can be added. Pooling keeps a fold with a nearly singular UᵀL_fU from deciding the score.
-
-    Parameters
-    ----------
-    covariances, energies : ndarray of shape (F, r, r)
-        P_f and E_f.
-    coverage : float
-        Mean number of times that a sample is tested.
-    power : float, default=0
-        p; 0 stands for Σ_k log t_k.
+    `covariances` and `energies` (F, r, r) are P_f and E_f, `coverage` is the mean number of times that a sample is
+    tested, and `power` is p; 0 stands for Σ_k log t_k.
     """
 
     coverage: float

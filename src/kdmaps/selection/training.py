@@ -57,6 +57,13 @@ class Training:
     _roots: dict[Recipe | Axes, np.ndarray | None] = field(default_factory=dict)
 
     @cached_property
+    def typical(self) -> Sample:
+        """A random subsample, for averages."""
+        rows, X, weight = self.drawn
+        kept = np.sort(np.random.RandomState(self.seed).permutation(len(X))[:TYPICAL_SAMPLES])
+        return Sample(rows[kept], np.asarray(X[kept], dtype=np.float64), None if weight is None else weight[kept])
+
+    @cached_property
     def median(self) -> float:
         """Median distance of these samples."""
         return median_distance(self.drawn.X, self.drawn.weight, self.seed)
@@ -95,9 +102,7 @@ class Training:
         samples do not determine the functions, or their gradients are not finite.
         """
         if origin not in self._roots:
-            rows = np.sort(np.random.RandomState(self.seed).permutation(len(self.drawn.X))[:TYPICAL_SAMPLES])
-            numbers, X, weight = self.drawn
-            few = Sample(numbers[rows], np.asarray(X[rows], dtype=np.float64), None if weight is None else weight[rows])
+            few = self.typical
             root = self._axis_root(few, origin.components) if isinstance(origin, Axes) else self._mode_root(few, origin)
             if root is not None:
                 root = root * (self.median / median_distance(few.X, few.weight, self.seed, root))
@@ -154,16 +159,15 @@ def fit_by_fold(
     kernel_of: KernelOf,
     basis_name: str,
     lambdas: Sequence[float],
-    sample: Sample,
     exact: bool = True,
     **iteration: Any,
 ) -> list[CrossFit | None]:
     """Fit a kernel that every fold makes of its own training samples, at every λ.
 
     The modes of the folds are aligned to the modes of all samples (`everything`), whose kernel is `kernel`, by their
-    values at `sample`. `iteration` are options of `cross_fit_path`, for solutions that are not `exact`.
+    values at `everything.typical`. `iteration` are options of `cross_fit_path`, for solutions that are not `exact`.
     """
-    rows, X, weights = sample
+    rows, X, weights = everything.typical
     share, center = unit_weight(weights, len(X)), everything.fit.center
 
     def solved(training: Training, own: Kernel, whole: bool = False) -> tuple[list[_SetFit | None], float, float]:
