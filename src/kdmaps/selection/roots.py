@@ -49,20 +49,8 @@ def axis_root(
     """Return H of the inputs, or of the principal components, with the slowest functions of a single one of them.
 
     As in `metric_root`, every function contributes 1, divided by the diffusion along its coordinate or, for pairs of
-    frames, by the variance; columns are in the order of their importance. None if a coordinate does not vary.
-
-    Parameters
-    ----------
-    sample, share :
-        Samples, and weights of sum 1.
-    n_components : int
-        Number of functions.
-    components : bool
-        Whether coordinates are principal components.
-    tensor : DiffusionTensor or None
-        None for pairs of frames.
-    second : ndarray of shape (n, d), optional
-        The second frames of pairs.
+    frames, by the variance; columns are in the order of their importance. None if a coordinate does not vary. `share`
+    has sum 1, `tensor` is None for pairs of frames, and `second` has their second frames.
     """
     X = sample.X
     mean = share @ X
@@ -85,17 +73,9 @@ def axis_timescales(
 ) -> np.ndarray:
     """Return the time scales of the piecewise linear functions of each coordinate, ascending; (d, KNOTS - 1).
 
-    Parameters
-    ----------
-    points : ndarray of shape (n, d)
-    share : ndarray of shape (n,)
-        Weights of sum 1.
-    diffusion : ndarray of shape (d,)
-        Mean diffusion along each coordinate.
-    second : ndarray of shape (n, d), optional
-        The same coordinates one lag later; then these are the inverse quotients 1/(1-ν) of pairs.
-
-    Coordinates with repeated quantiles, such as discrete ones, have time scales 0.
+    `share` has sum 1, and `diffusion` is the mean diffusion along each coordinate. With `second`, the same coordinates
+    one lag later, the result are the inverse quotients 1/(1-ν) of pairs. Coordinates with repeated quantiles, such as
+    discrete ones, have time scales 0.
     """
     n, d = points.shape
     knots = np.quantile(points, np.linspace(0, 1, KNOTS), axis=0)
