@@ -11,7 +11,6 @@ from scipy.spatial.distance import pdist
 from sklearn.neighbors import NearestNeighbors
 from sklearn.utils import check_random_state
 
-from kdmaps.utils.threads import slices
 from kdmaps.utils.types import RandomStateLike
 
 #: Number of samples up to which the median is over all pairs; beyond, it is over the pairs of a random subsample.
@@ -79,16 +78,8 @@ def _weighted_median(values: np.ndarray, weights: np.ndarray) -> float:
 
 def nearest_distances(X: np.ndarray, points: np.ndarray) -> np.ndarray:
     """Return the distance of each of some points of X to the nearest other point of X."""
-    if X.shape[1] <= TREE_COLUMNS:
-        return np.asarray(cKDTree(X).query(points, k=2)[0][:, 1])
-    centre, nearest = X.mean(axis=0), []
-    turned = (X - centre).T
-    for part in slices(len(points), 512):  # from one product; rounding is relative to the distance from the centre
-        rows = points[part] - centre
-        squares = rows @ (-2 * turned) + np.einsum("ij,ij->j", turned, turned)
-        squares[np.arange(len(rows)), squares.argmin(axis=1)] = np.inf  # the point itself
-        nearest.append(squares.min(axis=1) + np.einsum("ij,ij->i", rows, rows))
-    return np.sqrt(np.maximum(np.concatenate(nearest), 0))
+    centre = X.mean(axis=0)  # rounding errors are relative to the distance from the origin
+    return np.asarray(neighbors(X - centre, 2).kneighbors(points - centre)[0][:, 1])
 
 
 def neighbors(X: np.ndarray, k: int) -> NearestNeighbors:
@@ -127,6 +118,8 @@ class Support:
         distinct = np.unique(kept, axis=0)
         some = distinct[:: max(1, len(distinct) // MEASURED)]
         nearest = nearest_distances(distinct, some) if len(distinct) > 1 else np.zeros(1)
+        if len(distinct) > 1 and not nearest.any():
+            nearest[:] = np.nan  # squares of distances overflow
         return cls(kept, X.min(axis=0), X.max(axis=0), FAR * float(np.quantile(nearest, 0.99)))
 
     def extended(self, bounds: tuple[np.ndarray, np.ndarray] | None) -> Support:

@@ -12,7 +12,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import fields, replace
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO
 
 import numpy as np
 import scipy
@@ -70,16 +70,6 @@ UNKNOWN = ("transition_samples", "mismatch", "gap_error", "radius")
 TRUST = {"held_out": "r", "candidates": "cr", "features": "fr", "corrected": "r", "training": "r"}
 EQUILIBRIUM = dict.fromkeys(Equilibrium._fields, "r")
 SUPPORT = {"samples": "sd", "low": "d", "high": "d", "radius": ""}
-
-
-class StoredModel(NamedTuple):
-    """The content of a model file: parameters and columns of an estimator, and its fit."""
-
-    parameters: dict[str, Any]
-    n_features: int
-    names: np.ndarray | None
-    fit: Fit
-    changed: list[str]
 
 
 def write_model(estimator: Any, file: BinaryIO, unit: str | None = None, inputs: Sequence[str] | None = None) -> None:
@@ -210,8 +200,10 @@ def _read_header(arrays: dict[str, np.ndarray]) -> dict[str, Any]:
     return header
 
 
-def read_model(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> StoredModel:
-    """Return the content of a model file with modes."""
+def read_model(
+    header: dict[str, Any], arrays: dict[str, np.ndarray]
+) -> tuple[dict[str, Any], int, np.ndarray | None, Fit, list[str]]:
+    """Return parameters, number and names of columns, fit and changed parameters from the content of a model file."""
     if header["class"] != ESTIMATOR:
         raise ValueError(f"unknown estimator {header['class']!r}; this version can read {ESTIMATOR}.")
     parameters, basis, names, sizes = read_basis(header, arrays)
@@ -241,7 +233,7 @@ def read_model(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> StoredM
         others["equilibrium"] = Equilibrium(**tests) if tests else None
         trust = Trust(Evidence(**evidence), fitted.modes.rates, **others, weighted=sums.weighted)
         fitted = replace(fitted, trust=trust)
-    return StoredModel(parameters, sizes["d"], names, fitted, list(header.get("changed", ())))
+    return parameters, sizes["d"], names, fitted, list(header.get("changed", ()))
 
 
 def _clock(parameters: dict[str, Any]) -> Clock:
