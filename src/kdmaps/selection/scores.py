@@ -153,18 +153,11 @@ class PooledScore:
 
 
 class PooledAutocorrelations(PooledScore):
-    """Σ_k f(ν_k) of the autocorrelations ν = 1 - 1/t on the test pairs of all folds, and its jackknife.
-
-    The arguments are described in `PooledScore`; `measure` is f, a function of non-negative autocorrelations.
-    """
-
-    def __init__(self, covariances: np.ndarray, energies: np.ndarray, coverage: float, measure: Callable[..., Any]):
-        super().__init__(covariances, energies, coverage)
-        self._measure = measure
+    """Σ_k ν_k^p of the autocorrelations ν = 1 - 1/t on the test pairs of all folds, and its jackknife."""
 
     def _score(self, times: np.ndarray) -> np.ndarray:
         # Negative autocorrelations are noise.
-        values = np.sum(self._measure(1 - 1 / np.maximum(times, 1)), axis=-1)
+        values = np.sum((1 - 1 / np.maximum(times, 1)) ** self.power, axis=-1)
         return np.where(np.all(times >= 0, axis=-1), values, -np.inf)
 
     @property
@@ -228,7 +221,7 @@ def select_by_autocorrelation(power: int) -> Callable[[CrossFit], Score]:
     """
 
     def select(fit: CrossFit) -> Score:
-        pooled = PooledAutocorrelations(*pooled_parts(fit), lambda nu: nu**power)
+        pooled = PooledAutocorrelations(*pooled_parts(fit), power)
         bounds = pooled.lower_bound(CAUTION), pooled.lower_bound(0)
         return Score(bounds[0], pooled.replicates, pooled.fold_values, bounds[1], pooled.timescales)
 

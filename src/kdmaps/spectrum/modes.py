@@ -1,4 +1,4 @@
-"""Modes, the solutions of the eigenproblem, and checks of their reliability."""
+"""Modes, the solutions of the eigenproblem, their rates, and checks of their reliability."""
 
 from __future__ import annotations
 
