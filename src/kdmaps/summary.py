@@ -10,7 +10,6 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from kdmaps.bases import Basis
-from kdmaps.data.distances import Support
 from kdmaps.diagnostics.independence import IndependentModes
 from kdmaps.diagnostics.relevance import Relevance
 from kdmaps.diagnostics.trust import Trust
@@ -62,7 +61,6 @@ class FittedModel(BaseEstimator):
     trust_: Trust | None
     energy_samples_: np.ndarray | None
     variance_samples_: np.ndarray | None
-    support_: Support | None
     right_modes_: Modes | None
     lag_: int | None
     lag_choice_: ImpliedTimescales | None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import Any, Self
+from typing import Any, BinaryIO, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -24,10 +24,9 @@ from kdmaps.forms.diffusion import is_per_sample
 from kdmaps.forms.tangent import DiffusionLike, TangentSpaces, checked_tensor
 from kdmaps.kernels import Kernel
 from kdmaps.selection.committor import BASES, OUTSIDE, BoundaryData
-from kdmaps.utils.files import as_path, replacing
 from kdmaps.utils.frames import check_rows, join_rows, split_rows
 from kdmaps.utils.notebook import card, warning_lines
-from kdmaps.utils.types import PathLike, RandomStateLike, SamplesLike
+from kdmaps.utils.types import RandomStateLike, SamplesLike
 from kdmaps.utils.validation import (
     check_choice,
     check_positive_integer,
@@ -313,26 +312,8 @@ class AdaptiveCommittor(FittedCommittor):
         energies = evaluated_at(function, rows[index], tensor, index)[1][:, 0] if index.size else np.zeros(0)
         return -float(unit_weight(weight, len(rows))[index] @ energies)
 
-    def extrapolates(self, X: SamplesLike) -> np.ndarray:
-        """Return True for points far from all samples of the fit, where q is extrapolated and unreliable.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, d), path, stream of chunks
-        """
-        check_is_fitted(self)
-        return checked_source(self, join_trajectories(X)[0]).rowwise(self.support_.far)
-
-    def save(self, path: PathLike) -> None:
-        """Write the fitted committor to `path` as plain data (.npz, no pickle); `kdmaps.load` reads it back.
-
-        Parameters
-        ----------
-        path : path-like
-        """
-        check_is_fitted(self)
-        with replacing(as_path("path", path)) as (file,):
-            write_committor(self, self._fit, file)
+    def _write(self, file: BinaryIO) -> None:
+        write_committor(self, self._fit, file)
 
     def _function(self) -> ModeBasis:
         return ModeBasis(self.basis_, self.coefficients_, self.offset_)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, NamedTuple, Self
+from typing import Any, BinaryIO, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from kdmaps.bases import ModeBasis
+from kdmaps.data.distances import Support
 from kdmaps.data.inputs import as_source, check_columns, is_array_like, join_trajectories
 from kdmaps.data.pairs import make_pairs
 from kdmaps.data.sources import ArraySource, Source, gather
@@ -57,6 +58,45 @@ class FittedEstimator(NotebookDisplay, BaseEstimator):
 
     n_features_in_: int
     feature_names_in_: np.ndarray
+    support_: Support | None
+
+    def extrapolates(self, X: SamplesLike) -> np.ndarray:
+        """Return True for points far from all samples of the fit, where the result is extrapolated and unreliable.
+
+        Distances are measured to the nearest of a thousand samples that the model keeps. A point is far if its distance
+        is more than three times the distance that 99 % of the samples do not exceed. `transform` warns only of points
+        that leave the range of the samples by more than a quarter of it, which takes less time but ignores gaps.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, d), path, stream of chunks
+
+        Returns
+        -------
+        far : ndarray of shape (n_samples,) of bool
+        """
+        check_is_fitted(self)
+        source = checked_source(self, join_trajectories(X)[0])
+        if self.support_ is None:
+            raise ValueError("This model was read from an older file, without the range of its samples; fit it again.")
+        return source.rowwise(self.support_.far)
+
+    def save(self, path: PathLike) -> None:
+        """Write the fitted model to `path` as plain data (.npz, no pickle); `kdmaps.load` reads it back.
+
+        The file appears whole or not at all; an existing one is replaced.
+
+        Parameters
+        ----------
+        path : path-like
+        """
+        check_is_fitted(self)
+        with replacing(as_path("path", path)) as (file,):
+            self._write(file)
+
+    def _write(self, file: BinaryIO) -> None:
+        """Write the fitted model to an open file."""
+        raise NotImplementedError
 
     def _set_attributes(self, columns: Columns, attributes: dict[str, Any]) -> None:
         """Replace all fitted attributes: the only place that sets them."""
@@ -186,27 +226,6 @@ class ModeTransformer(ArrayTransformer, auto_wrap_output_keys=None):  # type: ig
         X, _, lengths = join_trajectories(X)
         modes = super().transform(X, time=time, end=end, out=out)
         return modes if lengths is None else split_rows(modes, lengths)
-
-    def extrapolates(self, X: SamplesLike) -> np.ndarray:
-        """Return True for points far from all samples of the fit, where modes are extrapolated and unreliable.
-
-        Distances are measured to the nearest of a thousand samples that the model keeps. A point is far if its distance
-        is more than three times the distance that 99 % of the samples do not exceed. `transform` warns only of points
-        that leave the range of the samples by more than a quarter of it, which takes less time but ignores gaps.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, d), path, stream of chunks
-
-        Returns
-        -------
-        far : ndarray of shape (n_samples,) of bool
-        """
-        check_is_fitted(self)
-        source = checked_source(self, join_trajectories(X)[0])
-        if self.support_ is None:
-            raise ValueError("This model was read from an older file, without the range of its samples; fit it again.")
-        return source.rowwise(self.support_.far)
 
     def _modes_at(self, X: SamplesLike) -> np.ndarray:
         """Return the modes as floats; the rows of several trajectories follow one another."""
@@ -356,13 +375,8 @@ class ModeTransformer(ArrayTransformer, auto_wrap_output_keys=None):  # type: ig
         (pairs,) = source.moments(form, ModeBasis(self.basis_, *both), weight, memory_limit=limit)
         return directed_score(pairs)
 
-    def save(self, path: PathLike) -> None:
-        """Write the fitted model to `path` as plain data (.npz, no pickle); `kdmaps.load` reads it back.
-
-        The file appears whole or not at all; an existing one is replaced.
-        """
-        with replacing(as_path("path", path)) as (file,):
-            write_model(self, file)
+    def _write(self, file: BinaryIO) -> None:
+        write_model(self, file)
 
     def _publish(self, columns: Columns, fitted: Fit, summed: dict[str, str] | None = None, **others: Any) -> Self:
         """Replace all fitted attributes by a fit and `others`.
