@@ -10,7 +10,7 @@ from scipy import linalg
 
 from kdmaps.forms.moments import Moments
 from kdmaps.spectrum.modes import NO_LAG, Clock, Modes
-from kdmaps.spectrum.pencil import check_determined, find_modes, rounding_variance
+from kdmaps.spectrum.pencil import ROUNDING, check_determined, find_modes
 
 
 class TwoSided(NamedTuple):
@@ -67,10 +67,11 @@ def find_directed_modes(
     """
     both = two_sided(moments)
     p = len(both.first_mean)
+    # `doubled` has no means, by which `find_modes` detects that only rounding varies.
+    varying = np.trace(both.first) + np.trace(both.second) > 10 * ROUNDING * np.trace(moments.gram) / moments.weight
+    check_determined(np.full(n_components, varying))
     modes = find_modes(doubled(moments), doubled_ridge(ridge), n_components, regularization, center=False, clock=clock)
     known, r = modes.coefficients, n_components
-    # `doubled` has no means, which determine the rounding of variances; (f, g) has the variance 1.
-    check_determined(rounding_variance(moments, known[:p]) + rounding_variance(moments, known[p:]) < 1)
     if modes.next_coefficients is not None:
         known = np.column_stack([known, modes.next_coefficients])
     a, b = _scaled(known[:p], both.first), _scaled(known[p:], both.second)
