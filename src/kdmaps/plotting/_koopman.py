@@ -43,18 +43,18 @@ def plot_koopman(koopman: Koopman, *, exact: ArrayLike | None = None, ax: Axes |
     ax.axhline(0, color="0.85", lw=0.8, zorder=0)
     if koopman.samples is not None:
         cloud = koopman.samples.ravel()
-        ax.scatter(cloud.real, cloud.imag, s=3, color=LEARNED, alpha=0.15, lw=0, label="resamples")
+        ax.scatter(cloud.real, cloud.imag, s=8, color="0.5", alpha=0.3, lw=0, label="resamples")
     ok = np.ones(len(values), dtype=bool) if koopman.trust is None else koopman.trust.ok
     for chosen, face, label in ((ok, LEARNED, "eigenvalues"), (~ok, "none", "doubtful")):
         if chosen.any():
-            ax.scatter(values[chosen].real, values[chosen].imag, s=28, facecolor=face, edgecolor=LEARNED, label=label)
+            ax.scatter(values[chosen].real, values[chosen].imag, s=9, facecolor=face, edgecolor=LEARNED, label=label)
     for k, value in enumerate(values):
         ax.annotate(str(k + 1), (value.real, value.imag), xytext=(4, 4), textcoords="offset points", fontsize=7)
     if exact is not None:
         known = np.asarray(exact, dtype=complex)
         ax.scatter(known.real, known.imag, marker="x", s=30, color="black", label="exact")
     ax.set(xlabel="real part", ylabel="imaginary part", aspect="equal", title="eigenvalues after one lag")
-    ax.legend(fontsize=7, loc="lower left")
+    ax.legend(fontsize=7, loc="upper left", bbox_to_anchor=(1, 1))
     return ax
 
 
