@@ -190,6 +190,14 @@ def test_decay_of_a_limit_cycle(bandwidth, right):
     assert (k.trust.ok[found] == right).all()
 
 
+def test_rounding_of_smooth_features():
+    """A wide kernel with almost no regularization: the covariance of the features is not positive definite."""
+    angles = 0.7 * np.arange(500)
+    X = np.column_stack([np.cos(angles), np.sin(angles)])
+    k = koopman(fit(X, 2, 30.0, regularization=1e-30, n_features=200))
+    assert_allclose(k.eigenvalues, np.exp([0.7j, -0.7j]), atol=1e-6)
+
+
 def test_few_modes_of_a_non_normal_operator():
     """Four singular functions of the logistic map span no eigenfunction; all features do."""
     system = noisy_logistic(10_000, seed=0)

@@ -151,7 +151,7 @@ def invariant_functions(
     are to be estimated again in this space. There is one function more if a conjugate pair would be cut.
     """
     penalty = regularization * (np.eye(len(sums.first)) if ridge is None else ridge)
-    forward, backward = (linalg.cho_factor(C + penalty) for C in (sums.first, sums.second))
+    forward, backward = (_factor(C, penalty) for C in (sums.first, sums.second))
     values, left, right = linalg.eig(linalg.cho_solve(forward, sums.cross), left=True)
     order = _slowest_first(values)
     n = n_functions + bool(n_functions < len(order) and values[order[n_functions - 1]].imag > 0)
@@ -159,6 +159,16 @@ def invariant_functions(
     left = linalg.cho_solve(backward, sums.cross.T @ linalg.cho_solve(forward, left[:, order]))
     first, second = (np.where(values[order].imag < 0, m.imag, m.real) for m in (right[:, order], left))
     return _scaled(first, sums.first), _scaled(second, sums.second)
+
+
+def _factor(covariance: np.ndarray, penalty: np.ndarray) -> tuple[np.ndarray, bool]:
+    """Return the Cholesky factor of their sum, with as much more on the diagonal as rounding requires."""
+    for rounding in (0.0, *(ROUNDING * 10.0 ** np.arange(5))):
+        try:
+            return linalg.cho_factor(covariance + penalty + rounding * np.trace(covariance) * np.eye(len(covariance)))
+        except np.linalg.LinAlgError:
+            continue
+    raise ValueError("The features are linearly dependent; increase regularization, or use a narrower bandwidth.")
 
 
 def _scaled(coefficients: np.ndarray, covariance: np.ndarray) -> np.ndarray:
