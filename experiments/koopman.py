@@ -20,8 +20,8 @@ step by step, as there, and kdmaps at once.
 deeptime's example with KernelCCA. Purity is the share of particles with the most frequent label of the other method in
 their set.
 
-*Coverage*: share of 50 trajectories of the rotating Ornstein–Uhlenbeck process, 3,000 frames each, whose 95 % intervals
-contain the real and the imaginary part of the exact leading rate. The kernel is chosen on one more trajectory.
+*Coverage*: share of 200 trajectories of the rotating Ornstein–Uhlenbeck process, 3,000 frames each, whose intervals of
+95 % contain the real and the imaginary part of the exact leading rate. The kernel is chosen on one more trajectory.
 
     python -m experiments.koopman
 """
@@ -41,7 +41,7 @@ from experiments import driven
 from experiments._runner import Row, grouped, markdown, options_of, publish, run_tasks
 from kdmaps.utils.files import read_lines
 
-N_COVERAGE, COVERAGE_FRAMES = 50, 3_000
+N_COVERAGE, COVERAGE_FRAMES = 200, 3_000
 
 
 def fit(X: Any, n_components: int, time_step: float = 1.0) -> Any:
