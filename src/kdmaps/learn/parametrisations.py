@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -195,17 +196,15 @@ def _add_flux_adjoint(
 
 
 # --- mixtures at landmarks -------------------------------------------------------------------------------------------
+@dataclass(eq=False, repr=False)
 class _LandmarkMixture(Parametrisation):
     """A mixture Σ_ℓ β_ℓ k_ℓ at landmarks."""
 
-    def __init__(
-        self, samples: Samples, kernels: Sequence[Kernel], landmarks: np.ndarray, origin: np.ndarray, floor: float
-    ):
-        self.samples: Samples = samples
-        self.kernels: tuple[Kernel, ...] = tuple(kernels)
-        self.floor: float = floor
-        self.landmarks: np.ndarray = landmarks
-        self.origin: np.ndarray = origin
+    samples: Samples
+    kernels: Sequence[Kernel]
+    landmarks: np.ndarray  #: (p, d).
+    origin: np.ndarray  #: (d,).
+    floor: float = 0.01  #: τ: no weight falls below τ/L.
 
     def basis(self, theta: np.ndarray) -> LandmarkBasis:
         return LandmarkBasis(self.kernel(theta), self.landmarks, self.origin)
@@ -216,24 +215,19 @@ class _LandmarkMixture(Parametrisation):
         return simplex_floor(soft, floor), lambda adjoint: (1 - floor) * soft * (adjoint - soft @ adjoint)
 
 
+@dataclass(eq=False, repr=False)
 class Bandwidths(_LandmarkMixture):
     """k = Σ_ℓ β_ℓ κ_ℓ(|x-z|²/σ_ℓ²) with θ = (u, log σ/σ_start), β = softmax(u) with a floor: the paper's VMKL.
 
     Each evaluation is a pass over the samples, in chunks: its operators change with σ. Samples have a diffusion tensor
     that is constant or a scalar for each of them; kernels are radial and continuously differentiable, with one
-    bandwidth for all coordinates. No weight falls below τ/L (`floor` is τ); without `learn_weights` they stay equal.
+    bandwidth for all coordinates.
     """
 
-    def __init__(
-        self,
-        samples: Samples,
-        kernels: Sequence[Kernel],
-        landmarks: np.ndarray,
-        origin: np.ndarray,
-        floor: float = 0.01,
-        learn_weights: bool = True,
-    ):
-        for kernel in kernels:
+    learn_weights: bool = True  #: If False, the weights stay equal.
+
+    def __post_init__(self) -> None:
+        for kernel in self.kernels:
             T = kernel.linear_map
             if T is None or T.ndim or kernel.smoothness < 1 or isinstance(kernel, Mixture):
                 raise ValueError(
@@ -241,10 +235,8 @@ class Bandwidths(_LandmarkMixture):
                     "allow it. Learn weights only, or use basis='fourier'; a metric H can be given as samples XH with "
                     "the diffusion HᵀH instead."
                 )
-        super().__init__(samples, kernels, landmarks, origin, floor)
-        self.learn_weights: bool = learn_weights
-        self.start: np.ndarray = np.zeros(len(kernels) * (2 if learn_weights else 1))
-        self._sigma = np.array([float(kernel.bandwidth) for kernel in kernels])  # type: ignore[attr-defined]
+        self.start: np.ndarray = np.zeros(len(self.kernels) * (2 if self.learn_weights else 1))
+        self._sigma = np.array([float(kernel.bandwidth) for kernel in self.kernels])  # type: ignore[attr-defined]
 
     def _split(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray, Callable[[np.ndarray], np.ndarray]]:
         n = len(self.kernels)
@@ -343,33 +335,27 @@ def _metric_root(samples: Samples) -> Any:
     return 1.0 if diffusion.constant is None else square_root(diffusion.constant)
 
 
+@dataclass(eq=False, repr=False)
 class Dictionary(_LandmarkMixture):
     """k = Σ_ℓ β_ℓ k_ℓ with θ = u, β = softmax(u) with a floor (eq:kernel-mixture, eq:softmax).
 
     The features of the mixture are Σ_ℓ β_ℓ k_ℓ(·, z), so its operators are Σ_ℓm β_ℓ β_m times the cross-Grams of
-    pairs of kernels. These are computed once: after one pass, the cost of learning does not depend on N. Parameters
-    are as in `Bandwidths`, for kernels of any kind; `generator` is 𝒢 applied to kernel functions, for the term `pde`.
+    pairs of kernels. These are computed once: after one pass, the cost of learning does not depend on N. Kernels may be
+    of any kind.
     """
 
-    def __init__(
-        self,
-        samples: Samples,
-        kernels: Sequence[Kernel],
-        landmarks: np.ndarray,
-        origin: np.ndarray,
-        floor: float = 0.01,
-        generator: GeneratorAction | None = None,
-    ):
-        super().__init__(samples, kernels, landmarks, origin, floor)
-        n, p = len(self.kernels), len(landmarks)
+    generator: GeneratorAction | None = None  #: 𝒢 applied to kernel functions, for the term `pde`.
+
+    def __post_init__(self) -> None:
+        n, p = len(self.kernels), len(self.landmarks)
         self.start: np.ndarray = np.zeros(n)
-        stack = DictionaryBasis(self.kernels, landmarks, origin)
-        moments = samples.statistics(stack)
+        stack = DictionaryBasis(self.kernels, self.landmarks, self.origin)
+        moments = self.samples.statistics(stack)
         self._class_weights = moments.weights
         self._totals = moments.totals.reshape(-1, n, p)
         self._grams, self._energies = (self._pairs(m) for m in (moments.grams, moments.energies))
         self._ridges = stack.ridges
-        self._residual = None if generator is None else self._generator_moments(stack, generator)
+        self._residual = None if self.generator is None else self._generator_moments(stack, self.generator)
 
     def kernel(self, theta: np.ndarray) -> Mixture:
         return Mixture(self.kernels, self._weights(theta)[0])
