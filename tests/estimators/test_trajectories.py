@@ -6,12 +6,15 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from scipy import linalg
+from scipy.signal import lfilter
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import kdmaps
-from kdmaps.exceptions import DataWarning
+from kdmaps.exceptions import DataWarning, UnreliableModesWarning
 from kdmaps.problems import load
+from kdmaps.selection.lag import LagChoice
+from kdmaps.utils.warn import muted
 from shared import adaptive, known_finding, known_warning
 
 LAG, STEP = 2, 0.05
@@ -386,3 +389,21 @@ SMALL = {"families": ["gaussian"], "bandwidths": 2, "regularizations": [1e-2], "
 @pytest.mark.slow
 def test_scikit_learn_contract(estimator, check):
     check(estimator)
+
+
+@known_warning()
+def test_an_automatic_lag_after_which_nothing_is_left_is_halved(monkeypatch):
+    """Frames whose slowest mode has a time scale of 20 frames, and a scan that returns 160 frames."""
+    rng, a = np.random.default_rng(0), np.exp(-1 / 20)
+    X = lfilter([np.sqrt(1 - a**2)], [1.0, -a], rng.standard_normal((2000, 2)), axis=0)
+    with muted():
+        scan = kdmaps.dynamics.choose_lag(X).timescales
+    monkeypatch.setattr("kdmaps.estimators.fit.choose_lag", lambda *_, **__: LagChoice(160, scan))
+    search = kdmaps.KernelSearchCV(1, lag="auto", families=["gaussian"], n_features=40, random_state=0)
+    with pytest.warns(UnreliableModesWarning, match="slower than a lag of 160 frames"):
+        search.fit(X)
+    assert search.lag_ < 40
+    assert search.timescales_[0] == pytest.approx(20, rel=0.5)  # 50 independent frames
+    fixed = kdmaps.KernelSearchCV(1, lag=160, families=["gaussian"], n_features=40, random_state=0)
+    with muted():
+        assert fixed.fit(X).lag_ == 160  # as given

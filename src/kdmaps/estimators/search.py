@@ -28,7 +28,7 @@ from kdmaps.estimators.kernel_map import KernelDiffusionMap
 from kdmaps.estimators.reliability import is_readable, trust_after_search
 from kdmaps.estimators.span import Span
 from kdmaps.estimators.transformer import ModeTransformer, read_samples
-from kdmaps.exceptions import UnresolvedModesWarning
+from kdmaps.exceptions import UnreliableModesWarning, UnresolvedModesWarning
 from kdmaps.forms.tangent import DiffusionLike
 from kdmaps.kernels import FAMILIES, Kernel
 from kdmaps.learn import Refinement
@@ -36,6 +36,7 @@ from kdmaps.selection.candidate import Candidate
 from kdmaps.selection.cross_fit import FoldFit
 from kdmaps.selection.evaluation import SearchData
 from kdmaps.selection.grid import BANDWIDTH_RANGE
+from kdmaps.selection.lag import ImpliedTimescales
 from kdmaps.selection.plan import FitSpec, SearchPlan
 from kdmaps.selection.result import Search, SearchResult
 from kdmaps.selection.scores import chosen_scoring
@@ -45,6 +46,7 @@ from kdmaps.summary import SearchedModel
 from kdmaps.utils.progress import reporting, stage
 from kdmaps.utils.types import PathLike, RandomStateLike, SamplesLike
 from kdmaps.utils.validation import checked_weight
+from kdmaps.utils.warn import warn
 
 #: Refines the choice of a search; returns None, or the refinement and the search with the sums of the refined kernel.
 Refine = Callable[[Search], tuple[Refinement, Search] | None]
@@ -105,9 +107,8 @@ def search_modes(
     if span is not None:
         source, plan = span.source, span.plan(plan)
     fit, choice = with_lag(plan.fit, source, weight, groups, plan.random_state)
-    plan = replace(plan, fit=fit)
-    source, weight, groups = fit.observations(source, weight, groups)
-    found = search(source, weight, groups, plan)
+    plan, (source, weight, groups), found = _search_of_lag(replace(plan, fit=fit), source, weight, groups, choice)
+    fit = plan.fit
     result, chosen, refinement = found.result, found.result.best, None
     refined = None if refine is None else refine(found)
     if refined is not None:
@@ -141,6 +142,30 @@ def search_modes(
         fitted, chosen = span.fit(fitted), span.candidate(chosen)
         model = _model(plan, data, chosen, landmarks if isinstance(landmarks, str) else span.points(landmarks))
     return SearchFit(fitted, model, result, chosen, refinement, suggested, relevance)
+
+
+def _search_of_lag(
+    plan: SearchPlan, source: Source, weight: Any, groups: Any, choice: ImpliedTimescales | None
+) -> tuple[SearchPlan, tuple[Source, Any, Any], Search]:
+    """Search with the lag of the plan; a lag that a scan has chosen is halved until a mode is slower.
+
+    Returns the plan with this lag, and the observations: samples, or pairs of frames.
+    """
+    first = plan.fit.lag
+    while True:
+        observed = plan.fit.observations(source, weight, groups)
+        found, lag = search(*observed, plan), plan.fit.lag
+        # A mode with the time scale of the lag has the autocorrelation 1/e after the lag.
+        if choice is None or not lag or lag == 1 or 1 - 1 / max(found.result.best.timescales) > np.exp(-1):
+            break
+        plan = replace(plan, fit=replace(plan.fit, lag=lag // 2), checkpoint=None)  # it has candidates of one lag
+    if lag != first:
+        warn(
+            f"The search finds no mode that is slower than a lag of {first} frames, so a lag of {lag} is used. Use "
+            "longer trajectories, or inputs that contain every slow coordinate.",
+            UnreliableModesWarning,
+        )
+    return plan, observed, found
 
 
 def _model(plan: SearchPlan, data: SearchData, chosen: Candidate, landmarks: Any) -> KernelDiffusionMap:
