@@ -36,10 +36,6 @@ class Axes:
 
     components: bool
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain data for a checkpoint."""
-        return {"components": self.components}
-
 
 @dataclass(frozen=True)
 class Recipe:
@@ -50,22 +46,14 @@ class Recipe:
     regularization: float  # λ of its own modes, which may define the next metric
     origin: Recipe | Axes | None = None  # the functions whose gradients define the metric of the kernel
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain data for a checkpoint."""
-        origin = None if self.origin is None else self.origin.to_dict()
-        return {**vars(self), "kernel": self.kernel.to_dict(), "origin": origin}
 
-    @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> Recipe:
-        """Invert `to_dict`."""
-        return cls(kernel_from_dict(data["kernel"]), data["basis"], data["regularization"], _origin_of(data["origin"]))
-
-
-def _origin_of(data: dict[str, Any] | None) -> Recipe | Axes | None:
-    """Invert `to_dict` of an origin."""
+def origin_of(data: dict[str, Any] | None) -> Recipe | Axes | None:
+    """Invert `plain_data` of an origin."""
     if data is None:
         return None
-    return Axes(**data) if "components" in data else Recipe.from_dict(data)
+    if "components" in data:
+        return Axes(**data)
+    return Recipe(**{**data, "kernel": kernel_from_dict(data["kernel"]), "origin": origin_of(data["origin"])})
 
 
 @dataclass(frozen=True)
@@ -170,8 +158,7 @@ class Candidate:
     def to_dict(self) -> dict[str, Any]:
         """Return plain data for a checkpoint."""
         score = [self.score.value, self.score.replicates.tolist(), self.score.fold_values.tolist(), self.score.plain]
-        origin = None if self.origin is None else self.origin.to_dict()
-        return {**vars(self), "kernel": self.kernel.to_dict(), "score": score, "origin": origin}
+        return {**plain_data(self), "score": score}
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Candidate:
@@ -180,8 +167,14 @@ class Candidate:
         lists = {name: tuple(entry) for name, entry in data.items() if isinstance(entry, list)}
         score = Score(value, np.array(replicates), np.array(fold_values), plain)
         objects = {"kernel": kernel_from_dict(data["kernel"]), "score": score, "stage": Stage(data["stage"])}
-        objects["origin"] = _origin_of(data["origin"])
+        objects["origin"] = origin_of(data["origin"])
         return cls(**{**data, **lists, **objects})
+
+
+def plain_data(one: Recipe | Trial | Candidate) -> dict[str, Any]:
+    """Return fields for a checkpoint, with the kernel and the origin as plain data."""
+    origin: Any = plain_data(one.origin) if isinstance(one.origin, Recipe) else one.origin and vars(one.origin)
+    return {**vars(one), "kernel": one.kernel.to_dict(), "origin": origin}
 
 
 def trial_of(candidate: Candidate, lambdas: Iterable[float], stage: Stage = Stage.EXACT) -> Trial:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from kdmaps.exceptions import DataWarning
-from kdmaps.selection.candidate import Candidate, Trial
+from kdmaps.selection.candidate import Candidate, Trial, plain_data
 from kdmaps.utils.content import content_digest
 from kdmaps.utils.files import append_line, as_path, create, is_intact, read_lines, sealed
 from kdmaps.utils.warn import warn
@@ -91,8 +91,7 @@ class Checkpoint:
 
     @staticmethod
     def _key(trial: Trial) -> str:
-        origin = None if trial.origin is None else trial.origin.to_dict()
-        return json.dumps({**vars(trial), "kernel": trial.kernel.to_dict(), "origin": origin}, sort_keys=True)
+        return json.dumps(plain_data(trial), sort_keys=True)
 
     def finished(self, trial: Trial) -> list[Candidate] | None:
         """Return the candidates of a trial, if the file has them."""
