@@ -75,8 +75,7 @@ def committor(
     masks = tuple(_mask(name, text, samples) for name, text in (("--from", source), ("--to", target)))
     given = {"diffusion": samples.diffusion, "basis": basis, "n_features": features, "random_state": seed}
     model = AdaptiveCommittor(**given, progress=True)
-    with warnings.catch_warnings(record=True) as raised, reporting(True):
-        warnings.simplefilter("always")
+    with warnings.catch_warnings(record=True, action="always") as raised, reporting(True):
         model.fit(samples.source, masks, samples.weight, samples.group)
     notes = [*samples.notes, *messages(raised)]
     print_table(("", "value", "95 % interval"), quantity_rows(model))

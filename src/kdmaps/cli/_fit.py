@@ -332,8 +332,7 @@ def _find(estimator: Any, samples: Samples, resamples: int, seed: int, independe
     for note in samples.notes:
         record(note, DataWarning)
     given: dict[str, Any] = {"sample_weight": samples.weight, "groups": samples.group}
-    with reporting(True), warnings.catch_warnings():
-        warnings.simplefilter("always")
+    with reporting(True), warnings.catch_warnings(action="always"):
         warnings.showwarning = record
         estimator.fit(source, **given)
         if resamples:

@@ -70,8 +70,7 @@ def transform(
     out = Path("committor.csv" if q else "modes.csv") if out is None else out
     write = make_writer(out.suffix.lower())
     check_outputs(force, out)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with warnings.catch_warnings(record=True, action="always") as caught:
         table = open_files(files, reference)
     notes = messages(caught)
     if files.topology is not None and "atoms" in files.descriptor and reference is None:
@@ -352,8 +351,7 @@ def _passages(
 
     groups = groups_of(files, table, len(X))
     time_step_of(files, table, groups)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with warnings.catch_warnings(record=True, action="always") as caught:
         given: dict[str, Any] = {"groups": groups, "random_state": 0}
         times = mean_first_passage_times(fitted, ArraySource(X), found, **given)
         shares = metastability(fitted, ArraySource(X), found, **given)

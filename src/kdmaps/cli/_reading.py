@@ -64,8 +64,7 @@ class Samples:
 
 def read_samples(files: Files, timed: bool = False) -> Samples:
     """Read the samples, and check that weights, groups and tensors belong to them; `timed` if time matters."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with warnings.catch_warnings(record=True, action="always") as caught:
         table = open_files(files)
         if files.columns is None and table.width and set(table.labels) <= set(files.left_out):
             raise ValueError(

@@ -78,47 +78,40 @@ def join_trajectories(
     X and groups are returned unchanged, without lengths, if X is not such a list. Raises a ValueError if labels are
     missing, or if rows of data frames are in a different order.
     """
-    if isinstance(X, list | tuple) and X and all(isinstance(part, str | os.PathLike) for part in X):
+    parts = X if isinstance(X, list | tuple) else ()
+    if parts and all(isinstance(part, str | os.PathLike) for part in parts):
         raise ValueError("X is a list of files; read them with kdmaps.data.open_tables(paths).select().")
     frames.check_rows(X, groups=groups, sample_weight=sample_weight)
     if (missing := _missing(groups)).any():
         raise ValueError(
             f"groups: the label of row {missing.argmax()} is missing; label every row, or leave the row out of X."
         )
-    if isinstance(X, list | tuple) and X and all(object_reader(part) is not None for part in X):
-        return _join_objects(X, groups)
-    if not isinstance(X, list | tuple) or not X or not all(len(getattr(part, "shape", ())) == 2 for part in X):
+    stored = all(object_reader(part) is not None for part in parts)  # trajectories of other libraries, stored arrays
+    if not parts or not (stored or all(len(getattr(part, "shape", ())) == 2 for part in parts)):
         return X, groups, None
-    if any(hasattr(part, "tocsr") for part in X):
-        raise TypeError("X contains sparse matrices, but dense data is required; use toarray().")
-    _refuse_groups(groups)
-    widths = {part.shape[1] for part in X}
-    if len(widths) > 1:
-        raise ValueError(f"The arrays of X have {', '.join(map(str, sorted(widths)))} columns; all must have the same.")
-    lengths = [part.shape[0] for part in X]
-    names = [column_names(part) for part in X]
-    if any(each != names[0] for each in names):
-        raise ValueError("The data frames of X have different columns; all must have the same, in the same order.")
-    joined = np.concatenate(X) if names[0] is None else frames.joined(X)
-    return joined, _by_part(lengths), lengths
-
-
-def _join_objects(X: Sequence[Any], groups: ArrayLike | None) -> tuple[Source, Any, list[int]]:
-    """Join a list of trajectories of mdtraj or MDAnalysis, or of stored arrays."""
-    _refuse_groups(groups)
-    tables = [object_reader(part)(part) for part in X]  # type: ignore[misc]
-    lengths = [int(table.n_samples or 0) for table in tables]
-    return join(tables, [f"X[{i}]" for i in range(len(X))]).select(), _by_part(lengths), lengths
-
-
-def _by_part(lengths: Sequence[int]) -> np.ndarray | None:
-    """Return the trajectory of each row; a single one is treated as an array: there is no other group to hold out."""
-    return np.repeat(np.arange(len(lengths)), lengths) if len(lengths) > 1 else None
-
-
-def _refuse_groups(groups: ArrayLike | None) -> None:
     if groups is not None:
         raise ValueError("groups cannot be combined with a list of arrays, each of which is a group; leave it out.")
+    if stored:
+        tables = [object_reader(part)(part) for part in parts]  # type: ignore[misc]
+        lengths = [int(table.n_samples or 0) for table in tables]
+        joined = join(tables, [f"X[{i}]" for i in range(len(tables))]).select()
+    else:
+        joined, lengths = _joined(parts), [part.shape[0] for part in parts]
+    # A single trajectory is treated as an array: there is no other group to hold out.
+    return joined, np.repeat(np.arange(len(lengths)), lengths) if len(lengths) > 1 else None, lengths
+
+
+def _joined(parts: Sequence[Any]) -> Any:
+    """Concatenate arrays or data frames with the same columns."""
+    if any(hasattr(part, "tocsr") for part in parts):
+        raise TypeError("X contains sparse matrices, but dense data is required; use toarray().")
+    widths = {part.shape[1] for part in parts}
+    if len(widths) > 1:
+        raise ValueError(f"The arrays of X have {', '.join(map(str, sorted(widths)))} columns; all must have the same.")
+    names = [column_names(part) for part in parts]
+    if any(each != names[0] for each in names):
+        raise ValueError("The data frames of X have different columns; all must have the same, in the same order.")
+    return np.concatenate(parts) if names[0] is None else frames.joined(parts)
 
 
 def split_at_gaps(X: Any, times: Any = None) -> list[Any]:
