@@ -9,7 +9,7 @@ from sklearn.datasets import load_digits, make_swiss_roll
 
 import kdmaps
 from kdmaps.data import ArraySource, check_data, findings
-from kdmaps.data.check import warn_of_array
+from kdmaps.data.check import warn_of_data
 from kdmaps.data.correlation import order_of
 from kdmaps.data.findings import surface_dimension
 from kdmaps.exceptions import DataWarning
@@ -268,7 +268,7 @@ def test_surface_is_noted_without_warning(X, dimension):
     assert f"surface of dimension {dimension} in {X.shape[1]} columns" in finding.found
     with warnings.catch_warnings():
         warnings.simplefilter("error", DataWarning)
-        warn_of_array(ArraySource(X), None, None)  # what fits call
+        warn_of_data(ArraySource(X), None, None)  # what fits call
 
 
 @pytest.mark.parametrize("seed", range(3))

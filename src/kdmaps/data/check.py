@@ -72,35 +72,33 @@ def find_time(X: np.ndarray, groups: ArrayLike | None = None, names: Sequence[st
     return time_columns(_rows_to_check(ArraySource(X), None, groups, names))
 
 
-def warn_of_array(
-    source: Source, weight: np.ndarray | None, groups: Any, *, folds: bool = True, lag: int | None = None
+def warn_of_data(
+    source: Source,
+    weight: np.ndarray | None,
+    groups: Any,
+    *,
+    folds: bool = True,
+    lag: Any = None,
+    time_step: float | None = None,
 ) -> None:
-    """Warn of findings in an array; other sources are checked when their preview is drawn.
+    """Warn of findings in an array, and of settings that do not suit the data.
 
-    With a lag, rows are frames in order, and only interleaved walkers are a mistake. Without one, the code that makes
-    folds warns of the order of rows.
+    Other sources are checked when their preview is drawn. With a lag, rows are frames in order, and only interleaved
+    walkers are a mistake. Without one, the code that makes folds warns of the order of rows.
     """
-    if not isinstance(source, ArraySource):
-        return
-    warn_of(run_checks(_rows_to_check(source, weight, groups), folds, lag is not None))
-    if lag is not None and groups is None and (order := order_in(source)).n_walkers > 1:
-        warn_of(order_findings(order))
-
-
-def warn_of_weighted_pairs(weight: np.ndarray | None, lag: Any) -> None:
-    """Warn of unequal weights with a lag, which cannot correct a bias: it also changes the second frame of a pair."""
-    if lag is None or weight is None or np.ptp(weight[weight > 0]) == 0:
-        return
-    warn(
-        "sample_weight with lag: each pair of frames has the weight of its first frame, which is correct for unbiased "
-        "runs that start out of equilibrium. Frames of a biased simulation follow the biased dynamics, and their time "
-        "scales are wrong with any weights. If there is a bias, leave out lag and keep sample_weight.",
-        DataWarning,
-    )
-
-
-def warn_of_time_step(time_step: float | None, lag: Any) -> None:
-    """Warn of a time step without a lag."""
+    if isinstance(source, ArraySource):
+        warn_of(run_checks(_rows_to_check(source, weight, groups), folds, lag is not None))
+        if lag is not None and groups is None and (order := order_in(source)).n_walkers > 1:
+            warn_of(order_findings(order))
+    # Weights cannot correct a bias of pairs, because it also changes their second frames.
+    if lag is not None and weight is not None and np.ptp(weight[weight > 0]) > 0:
+        warn(
+            "sample_weight with lag: each pair of frames has the weight of its first frame, which is correct for "
+            "unbiased runs that start out of equilibrium. Frames of a biased simulation follow the biased dynamics, "
+            "and their time scales are wrong with any weights. If there is a bias, leave out lag and keep "
+            "sample_weight.",
+            DataWarning,
+        )
     if lag is None and time_step not in (None, 1):
         warn(
             f"time_step={time_step:g} has no effect without a lag: time scales of samples are in units of length²/D. "

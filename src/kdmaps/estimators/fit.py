@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kdmaps.bases import Basis, BasisSpec, LandmarkBasis
-from kdmaps.data.check import warn_of_array, warn_of_preview, warn_of_time_step, warn_of_weighted_pairs
+from kdmaps.data.check import warn_of_data, warn_of_preview
 from kdmaps.data.distances import Support, resolve_bandwidth
 from kdmaps.data.pairs import Tail, check_steps
 from kdmaps.data.sources import PREVIEW_SAMPLES, Sample, Source
@@ -130,7 +130,8 @@ def fit_modes(
     check_folds(source, spec.fit)
     tail, choice = None, None
     if before is None:
-        warn_of_data(source, weight, groups, spec.fit, folds=spec.fit.rates == "cross-fitted")
+        given = {"lag": spec.fit.lag, "time_step": spec.fit.time_step}
+        warn_of_data(source, weight, groups, folds=spec.fit.rates == "cross-fitted", **given)
         fit, choice = with_lag(spec.fit, source, weight, groups, spec.seed)
     else:
         clock = before.modes.clock
@@ -153,15 +154,6 @@ def check_folds(source: Source, spec: FitSpec) -> None:
             "rates='cross-fitted' needs samples that can be cut into folds: an array, a .npy file or Dask data. For a "
             "stream fit a KernelDiffusionMap by partial_fit, chunk by chunk."
         )
-
-
-def warn_of_data(
-    source: Source, weight: np.ndarray | None, groups: ArrayLike | None, spec: FitSpec, folds: bool = True
-) -> None:
-    """Warn of probable mistakes in the data and of settings that do not suit them."""
-    warn_of_array(source, weight, groups, folds=folds, lag=spec.lag)
-    warn_of_weighted_pairs(weight, spec.lag)
-    warn_of_time_step(spec.time_step, spec.lag)
 
 
 def with_lag(

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from kdmaps.bases import BasisSpec
+from kdmaps.data.check import warn_of_data
 from kdmaps.data.distances import Support
 from kdmaps.data.inputs import join_trajectories
 from kdmaps.data.sources import Source
@@ -21,7 +22,6 @@ from kdmaps.estimators.fit import (
     fit_sums,
     parameters_of,
     spec_of,
-    warn_of_data,
     with_lag,
 )
 from kdmaps.estimators.kernel_map import KernelDiffusionMap
@@ -102,7 +102,7 @@ def search_modes(
 ) -> SearchFit:
     """Search for a kernel by a checked plan, refine it, and fit the modes of all samples with it."""
     check_folds(source, plan.fit)
-    warn_of_data(source, weight, groups, plan.fit)
+    warn_of_data(source, weight, groups, lag=plan.fit.lag, time_step=plan.fit.time_step)
     names, span = source.feature_names, Span.of(source, plan)
     if span is not None:
         source, plan = span.source, span.plan(plan)

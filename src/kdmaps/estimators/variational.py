@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kdmaps.bases import Basis, BasisSpec, check_basis
-from kdmaps.data.check import warn_of_array
+from kdmaps.data.check import warn_of_data
 from kdmaps.data.distances import resolve_bandwidth
 from kdmaps.data.inputs import join_trajectories
 from kdmaps.data.sources import PREVIEW_SAMPLES, ArraySource
@@ -168,7 +168,7 @@ class VariationalKernelMap(LearnedModel, ModeTransformer):
         source, columns = read_samples(self, X, array=True)
         weight = checked_weight(sample_weight, source)
         form = EnergyForm(checked_tensor(self.diffusion, source.array, weight).at(source.array, slice(None)))
-        warn_of_array(source, weight, groups, folds=self.rates == "cross-fitted")
+        warn_of_data(source, weight, groups, folds=self.rates == "cross-fitted")
         seed = seed_of(self.random_state)
         problem = self._problem(spec, fit, source, weight, groups, form, seed)
         settings = Settings(self.adam_steps, self.lbfgs_steps, self.learning_rate)
