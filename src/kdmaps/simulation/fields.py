@@ -108,9 +108,6 @@ class ModeField:
     def values(self, X: np.ndarray) -> np.ndarray:
         """Return the values at rows of X."""
         values = self.basis.combine(X, self.coefficients)[:, 0] - self.offset
-        return self._all_continued(X, values)
-
-    def _all_continued(self, X: np.ndarray, values: np.ndarray) -> np.ndarray:
         unused = np.zeros(X.shape[1])
         return np.array([self._continued(x, value, unused)[0] for x, value in zip(X, values, strict=True)])
 
@@ -156,13 +153,6 @@ class KolmogorovField(ModeField):
         super().__init__(model, 0, flat=True)
         self.energy, self.floor = energy, floor
         self.at_samples[:] = 0
-
-    def values(self, X: np.ndarray) -> np.ndarray:
-        """Return the bias at rows of X."""
-        f = self.basis.combine(X, self.coefficients)[:, 0] - self.offset
-        squares = np.sum(self.basis.gradient(X, self.coefficients)[:, 0] ** 2, axis=1)
-        weights = np.array([_ramp(min(one, 1 - one) / LOGIT_FLOOR)[0] for one in f])
-        return self._all_continued(X, -self.energy * np.log1p(weights * squares / self.floor))
 
     def _mode(self, x: np.ndarray) -> tuple[float, np.ndarray]:
         f, slope = super()._mode(x)

@@ -312,7 +312,7 @@ class KolmogorovBias:
 
     def energy(self, X: ArrayLike) -> np.ndarray:
         """Return U at rows of X, shape (n,)."""
-        return self._field.values(np.asarray(X, dtype=np.float64))
+        return np.array([self._field(x)[0] for x in np.asarray(X, dtype=np.float64)])
 
     def gradient(self, X: ArrayLike) -> np.ndarray:
         """Return ∇U at rows of X, shape (n, d)."""
