@@ -143,21 +143,19 @@ class Table:
         if self.times is not None or match is None:
             return self
 
-        def times() -> np.ndarray:
-            return np.asarray(self.column(name))
+        dated = name in self.words
 
-        def dates() -> np.ndarray:
+        def times() -> np.ndarray:
+            values = np.asarray(self.column(name))
             try:
-                return durations(times().astype("M8[us]"))
+                return durations(values.astype("M8[us]")) if dated else values
             except ValueError as error:
                 raise ValueError(
                     f"Column {name!r} has times that are neither numbers nor dates such as 2024-05-01 12:30:00 "
                     f"({error}); convert them, or rename the column if it is not a time."
                 ) from None
 
-        if name in self.words:
-            return replace(self, times=dates, time_unit="s")
-        return replace(self, times=times, time_unit=match[1] or self.time_unit)
+        return replace(self, times=times, time_unit="s" if dated else match[1] or self.time_unit)
 
     def describe_columns(self) -> str:
         """Return a sentence that lists the columns."""
