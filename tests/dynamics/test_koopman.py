@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
+from sklearn.base import clone
 
 import kdmaps
 from commands import run
@@ -139,6 +140,21 @@ def test_white_noise_is_doubtful():
     with pytest.warns(UnreliableModesWarning, match="not reproducible"):
         k = koopman(fit(X, 3, 1.0), X, n_resamples=20)
     assert not k.trust.ok.any()
+
+
+def test_folds_of_a_search_certify_eigenfunctions(spiral, tmp_path):
+    """The first pair of a rotating process; white noise has no eigenfunctions. Neither needs the frames again."""
+    search = kdmaps.KernelSearchCV(2, lag=1, reversible=False, n_features=60, bandwidths=[4.0, 8.0], random_state=0)
+    noise = np.random.default_rng(0).normal(size=(2000, 3))
+    with muted():
+        good, poor = (clone(search).fit(X) for X in (spiral.X[:4000], noise))
+    assert (good.trust_.eigenfunctions > 0.95).all()
+    assert "agreement of folds" in repr(good.trust_)
+    koopman(good)  # no warning
+    poor.save(tmp_path / "model.npz")
+    for model in (poor, kdmaps.load(tmp_path / "model.npz")):
+        with pytest.warns(UnreliableModesWarning, match="not reproducible"):
+            koopman(model)
 
 
 @pytest.fixture(scope="module")

@@ -94,6 +94,9 @@ class Trust:
     corrected: np.ndarray | None = None
     training: np.ndarray | None = None  #: (r,): rates on the training samples, if some were corrected.
     equilibrium: Equilibrium | None = None  #: Tests of pairs of frames that are fitted as reversible.
+    #: Mean squared cosine between each Koopman eigenfunction and its counterparts in the folds of a search, for
+    #: reversible=False. Eigenfunctions differ from modes, so that `ok` does not contain them.
+    eigenfunctions: np.ndarray | None = None
 
     @property
     def checks(self) -> tuple[ModeCheck, ...]:
@@ -168,7 +171,10 @@ class Trust:
         return [check.warning for check in self.checks if check.failed.any()]
 
     def __repr__(self) -> str:
-        return "\n".join(aligned(self._lines()))
+        lines = aligned(self._lines())
+        if self.eigenfunctions is not None:
+            lines.append(f"Koopman eigenfunctions, agreement of folds: {np.round(self.eigenfunctions, 2).tolist()}")
+        return "\n".join(lines)
 
     def _lines(self) -> list[list[str]]:
         """Return titles, a line for each mode, and the limits; numbers beyond their limit have an exclamation mark."""

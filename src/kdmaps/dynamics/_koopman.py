@@ -23,7 +23,7 @@ from kdmaps.forms.engines import chunk_rows
 from kdmaps.forms.lagged import LaggedForm
 from kdmaps.selection.folds import FOLDS, make_folds, make_splits
 from kdmaps.selection.plan import FitSpec
-from kdmaps.spectrum.directed import Eigenfunctions, eigenfunctions, invariant_functions, two_sided
+from kdmaps.spectrum.directed import Eigenfunctions, eigenfunctions, invariant_functions, refit, two_sided
 from kdmaps.utils.frames import aligned, split_rows
 from kdmaps.utils.notebook import TableCard
 from kdmaps.utils.types import RandomStateLike, SamplesLike
@@ -80,14 +80,8 @@ class KoopmanTrust:
         found = []
         unstable = (self.agreement < MIN_AGREEMENT) | (self.overfit > MAX_EXCESS)
         if unstable.any():
-            found.append(
-                UnreliableModesWarning(
-                    f"Eigenfunction(s) {_numbers(unstable)} of the Koopman operator are not reproducible: the folds "
-                    f"agree by {self.agreement[unstable].min():.2f} (limit {MIN_AGREEMENT:g}), and held-out frames "
-                    f"leave up to {self.overfit[unstable].max():.2f} more unexplained (limit {MAX_EXCESS:g}). Use a "
-                    "longer trajectory or fewer n_components."
-                )
-            )
+            more = f", and held-out frames leave up to {self.overfit[unstable].max():.2f} more unexplained"
+            found.append(_unstable(unstable, self.agreement, f"{more} (limit {MAX_EXCESS:g})"))
         open_ = ~unstable & (self.residuals > self.limits)
         if open_.any():
             worst = np.argmax(np.where(open_, self.residuals / self.limits, 0))
@@ -101,6 +95,13 @@ class KoopmanTrust:
                 )
             )
         return found
+
+
+def _unstable(chosen: np.ndarray, agreement: np.ndarray, more: str = "") -> UnreliableModesWarning:
+    return UnreliableModesWarning(
+        f"Eigenfunction(s) {_numbers(chosen)} of the Koopman operator are not reproducible: the folds agree by "
+        f"{agreement[chosen].min():.2f} (limit {MIN_AGREEMENT:g}){more}. Use a longer trajectory or fewer n_components."
+    )
 
 
 def _numbers(chosen: np.ndarray) -> str:
@@ -305,7 +306,7 @@ def koopman(
     Warns
     -----
     UnreliableModesWarning
-        If eigenfunctions fail the tests on held-out frames.
+        If eigenfunctions fail the tests on held-out frames; without X, if the folds of a search disagree about them.
 
     Notes
     -----
@@ -357,8 +358,14 @@ def koopman(
         known = (frames.in_order_of_rows(frames.values), weight)
         found |= {"_frames": known, **_intervals(frames, spectrum, duration, resampling)}
         found["trust"] = trust = _tested(fitted, spectrum.values, first @ spectrum.right, source, groups, weight)
-        for warning in trust.warnings() if trust is not None else []:
-            warn(warning)
+        raised = [] if trust is None else trust.warnings()
+    else:
+        stored = getattr(getattr(model, "trust_", None), "eigenfunctions", None)
+        agreement = np.ones(1) if stored is None else stored
+        poor = agreement < MIN_AGREEMENT
+        raised = [_unstable(poor, agreement)] if poor.any() else []
+    for warning in raised:
+        warn(warning)
     return Koopman(spectrum.values, _rates(spectrum.values, duration), duration, **found)
 
 
@@ -413,16 +420,10 @@ def _tested(
         steps = np.clip(np.round(np.log(0.5) / (2 * np.log(np.abs(values)))), 1, longest).astype(int)
     covariance, sums, agreement = two_sided(whole).first, np.zeros((5, r), dtype=complex), np.zeros(r)
     for (train, _), (_, test) in zip(parts, splits, strict=True):
-        here = two_sided(train)
-        functions = invariant_functions(here, basis.ridge, fitted.regularization, r)[0]
-        found = eigenfunctions(two_sided(train.reduced(np.hstack([functions, functions]))))
-        functions = functions @ found.right
-        overlap = np.abs(functions.conj().T @ covariance @ reference) ** 2
-        overlap /= np.outer(*(np.einsum("ik,ik->k", m.conj(), covariance @ m).real for m in (functions, reference)))
-        order = linear_sum_assignment(-overlap.T)[1]
-        agreement += overlap[order, np.arange(r)] / len(parts)
-        both = np.hstack([functions[:, order].real, functions[:, order].imag])
-        sums += frames.errors(ModeBasis(basis, both, here.first_mean @ both), found.values[order], steps, test)
+        functions, known, cosines = refit(train, covariance, reference, basis.ridge, fitted.regularization)
+        agreement += cosines / len(parts)
+        both = np.hstack([functions.real, functions.imag])
+        sums += frames.errors(ModeBasis(basis, both, two_sided(train).first_mean @ both), known, steps, test)
     variance, cross, error, size, later = sums
     if not (variance.all() and size.all()):  # trajectories of two frames
         return None

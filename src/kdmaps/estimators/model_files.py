@@ -67,7 +67,14 @@ FOLLOWING = {"next_quotient": "", "next_coefficients": "p", "gap_error": ""}
 EVIDENCE = {field.name: "" if field.name == "gap_error" else "r" for field in fields(Evidence)}
 #: Missing for pairs of frames; and the distance between samples, if its square overflows.
 UNKNOWN = ("transition_samples", "mismatch", "gap_error", "radius")
-TRUST = {"held_out": "r", "candidates": "cr", "features": "fr", "corrected": "r", "training": "r"}
+TRUST = {
+    "held_out": "r",
+    "candidates": "cr",
+    "features": "fr",
+    "corrected": "r",
+    "training": "r",
+    "eigenfunctions": "e",
+}
 EQUILIBRIUM = dict.fromkeys(Equilibrium._fields, "r")
 SUPPORT = {"samples": "sd", "low": "d", "high": "d", "radius": ""}
 

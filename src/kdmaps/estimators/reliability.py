@@ -28,7 +28,7 @@ from kdmaps.selection.candidate import Candidate, Stage
 from kdmaps.selection.evaluation import FoldedMoments, SearchData
 from kdmaps.selection.result import Search, SearchResult
 from kdmaps.selection.scores import jackknife_error, pooled_ritz_timescales
-from kdmaps.spectrum.directed import modes_of
+from kdmaps.spectrum.directed import agreement, modes_of
 from kdmaps.spectrum.modes import WIDE_GAP, Modes
 from kdmaps.utils.validation import unit_weight
 
@@ -135,6 +135,16 @@ def trust_after_search(
     if np.all(factor == 1):
         return modes, Trust(evidence, *rates, weighted, equilibrium=tests)
     return modes, Trust(evidence, *rates, weighted, errors, modes.clock.rates(raw), tests)
+
+
+def eigenfunction_agreement(found: Search, chosen: Candidate) -> np.ndarray | None:
+    """Return `Trust.eigenfunctions`, from sums of the search; None if a fold does not determine them."""
+    basis, whole, parts = found.moments
+    try:
+        settings = (basis.ridge, chosen.regularization, found.data.fit.n_components)
+        return agreement(whole, [train for train, _ in parts], *settings)
+    except (ValueError, np.linalg.LinAlgError):
+        return None
 
 
 def optimism(chosen: Candidate) -> tuple[np.ndarray, np.ndarray]:

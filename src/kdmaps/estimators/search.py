@@ -25,7 +25,7 @@ from kdmaps.estimators.fit import (
     with_lag,
 )
 from kdmaps.estimators.kernel_map import KernelDiffusionMap
-from kdmaps.estimators.reliability import is_readable, trust_after_search
+from kdmaps.estimators.reliability import eigenfunction_agreement, is_readable, trust_after_search
 from kdmaps.estimators.span import Span
 from kdmaps.estimators.transformer import ModeTransformer, read_samples
 from kdmaps.exceptions import UnreliableModesWarning, UnresolvedModesWarning
@@ -133,6 +133,8 @@ def search_modes(
         if is_readable(data.source, data.form, data.preview):
             of_fit = (fitted.basis, fitted.modes, fitted.moments)
             modes, trust = trust_after_search(*of_fit, found, chosen, groups, fitted.right_modes)
+            if fitted.right_modes is not None:
+                trust = replace(trust, eigenfunctions=eigenfunction_agreement(found, chosen))
             fitted = replace(fitted, modes=modes, trust=trust)
     few, frame = data.everything.typical, None if span is None else span.frame
     relevance = relevance_at(fitted.basis, fitted.modes, few.X, few.weight, names, frame)

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
-from scipy import linalg
+from scipy import linalg, optimize
 
 from kdmaps.forms.moments import Moments
 from kdmaps.spectrum.modes import NO_LAG, Clock, Modes
@@ -159,6 +159,33 @@ def invariant_functions(
     left = linalg.cho_solve(backward, sums.cross.T @ linalg.cho_solve(forward, left[:, order]))
     first, second = (np.where(values[order].imag < 0, m.imag, m.real) for m in (right[:, order], left))
     return _scaled(first, sums.first), _scaled(second, sums.second)
+
+
+def refit(
+    train: Moments, covariance: np.ndarray, reference: np.ndarray, ridge: np.ndarray | None, regularization: float
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return eigenfunctions of some of the frames that match those of all frames, the `reference`.
+
+    Returns coefficients, eigenvalues, and squared cosines with the reference, by the covariance of all first frames.
+    """
+    functions = invariant_functions(two_sided(train), ridge, regularization, reference.shape[1])[0]
+    found = eigenfunctions(two_sided(train.reduced(np.hstack([functions, functions]))))
+    functions = functions @ found.right
+    overlap = np.abs(functions.conj().T @ covariance @ reference) ** 2
+    overlap /= np.outer(*(np.einsum("ik,ik->k", m.conj(), covariance @ m).real for m in (functions, reference)))
+    order = optimize.linear_sum_assignment(-overlap.T)[1]
+    return functions[:, order], found.values[order], overlap[order, np.arange(len(order))]
+
+
+def agreement(
+    whole: Moments, trains: list[Moments], ridge: np.ndarray | None, regularization: float, n_functions: int
+) -> np.ndarray:
+    """Return the mean squared cosine between each eigenfunction and its counterparts in folds."""
+    sums = two_sided(whole)
+    both = np.hstack(invariant_functions(sums, ridge, regularization, n_functions))
+    right = eigenfunctions(two_sided(whole.reduced(both))).right
+    settings = (sums.first, both[:, : len(right)] @ right, ridge, regularization)
+    return np.mean([refit(train, *settings)[2] for train in trains], axis=0)
 
 
 def _factor(covariance: np.ndarray, penalty: np.ndarray) -> tuple[np.ndarray, bool]:
