@@ -2,9 +2,11 @@
 
 import subprocess
 import sys
+import warnings
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 from sklearn.model_selection import KFold
 from small_problems import DIFFUSIONS, gradient, make_samples
 
@@ -250,3 +252,31 @@ def test_only_refinements_that_change_the_modes_are_compared_by_fold(same, monke
     refinement, _ = refine(data, start, rival, max_steps=2)
     assert refinement.preferred
     assert len(compared) == (not same)
+
+
+@pytest.mark.parametrize("same", [False, True])
+def test_a_refinement_with_the_same_modes_is_as_optimistic_as_its_rival(same, monkeypatch):
+    """Held-out over training quotients, and the agreement of the folds, are the rival's."""
+    X = kdmaps.problems.load("ou2d-16").sample(150, random_state=0)
+    data = searched(X, 2, 40)
+    start, rival = judged(data, Gaussian(6.0), 1e-4), judged(data, Gaussian(2.0), 1e-3)
+    monkeypatch.setattr(_refine, "SAME_MODES", np.inf if same else -1.0)
+    refinement, _ = refine(data, start, rival, max_steps=2)
+    like = rival if same else refinement.candidate
+    kept = refinement.kept
+    assert kept.kernel == refinement.candidate.kernel
+    assert kept.value == refinement.candidate.value
+    assert kept.agreement == like.agreement
+    assert_allclose(kept.score.quotients * kept.timescales, like.score.quotients * like.timescales)
+    assert_allclose(kept.score.timescales / np.sort(kept.timescales), like.score.timescales / np.sort(like.timescales))
+
+
+def test_noise_among_thirty_columns_has_no_slow_mode():
+    """The kernel of the search was refined; its time scales were 1.75 and 1.63, with 1.06 on held-out samples."""
+    X = np.random.default_rng(8801).standard_normal((300, 30))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = kdmaps.AdaptiveDiffusionMap(2, random_state=8801).fit(X)
+    assert model.refinement_.preferred
+    # Sampling: the largest of 30 variances of 300 samples is 1 + 2·√(2/300) = 1.16.
+    assert np.all(model.timescales_ < 1.3)

@@ -127,8 +127,8 @@ class AdaptiveDiffusionMap(SearchedModes):
         (`refinement_.exchanged` ≤ 0.15), its scores are those of the descent, which has used the test samples;
         otherwise the bandwidths were refined on the training samples of each fold.
     fold_agreement_ : float
-        Mean squared cosine between the mode spaces of the folds and of all samples, for the choice: after a
-        refinement, for the refined kernel as scored there.
+        Mean squared cosine between the mode spaces of the folds and of all samples, for the choice. A
+        refinement that hardly changes the modes does not change it.
     search_result_, cv_results_, best_index_, best_selection_score_, certainty_, extensions_, edges_ :
         The search, as in `KernelSearchCV`.
     suggested_n_components_, relevance_, relevance_details_ :

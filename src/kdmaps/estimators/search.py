@@ -114,7 +114,7 @@ def search_modes(
     if refined is not None:
         refinement = refined[0]
         if refinement.preferred:
-            chosen, found = refinement.candidate, refined[1]
+            chosen, found = refinement.kept, refined[1]
     if plan.more_features:
         with stage("number of features", plan.progress):
             found, chosen = with_more_features(found, chosen, plan)

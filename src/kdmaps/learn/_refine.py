@@ -70,6 +70,25 @@ class Refinement:
         return self.candidate.lead_error(self.rival)
 
     @property
+    def kept(self) -> Candidate:
+        """The refined candidate; if its modes are those of its rival, it is as optimistic as the rival.
+
+        The descent has used all samples, and a metric may be made of them; folds of the rival make their own. So the
+        agreement of the folds and the ratios of held-out and training quotients are taken from the rival.
+        """
+        own, other = self.candidate, self.rival
+        if self.exchanged > SAME_MODES or other.score.quotients is None or other.score.timescales is None:
+            return own
+        change = np.array(own.timescales) / np.array(other.timescales)
+        score = replace(
+            own.score,
+            timescales=other.score.timescales * np.sort(own.timescales) / np.sort(other.timescales),
+            quotients=other.score.quotients / change,
+            quotient_replicates=other.score.quotient_replicates,
+        )
+        return replace(own, agreement=other.agreement, score=score)
+
+    @property
     def preferred(self) -> bool:
         """True if the refinement is kept.
 
