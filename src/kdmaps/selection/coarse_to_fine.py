@@ -100,7 +100,7 @@ def coarse_to_fine(data: SearchData, plan: SearchPlan, run: Run) -> tuple[Candid
     n_rounds = plan.metric_rounds if data.source.n_features > 1 and limits.families else 0
     if n_rounds and data.source.n_features >= MANY_INPUTS:
         challenger = _best_axes(data, plan, limits, leader, run)
-        if challenger is not None and is_better(challenger, leader):
+        if challenger is not None:
             leader = challenger
             rounds.append(challenger)
     for number in range(n_rounds):
@@ -222,29 +222,26 @@ def _metric_round(limits: SearchRange, best: Candidate, root: np.ndarray, median
 
 
 def _best_axes(data: SearchData, plan: SearchPlan, limits: SearchRange, best: Candidate, run: Run) -> Candidate | None:
-    """Return the best candidate in the metric of functions of single inputs or, if clearly better, of components.
+    """Return a better candidate in the metric of functions of single inputs or, if clearly better, of components.
 
-    The two are compared on all folds: until then, principal components contain test samples.
+    If both are better than the best one, they are compared on all folds: until then, principal components contain test
+    samples.
     """
-    families = {limits.pilots(best.basis)[0], best.label} & set(limits.families)
-    kernels = [
-        (f, make_kernel(f, data.median * factor)) for f in SMOOTHNESS if f in families for factor in METRIC_SIGMAS
-    ]
-    leaders = []
+    family, better = limits.pilots(best.basis)[0], []
     for origin in (Axes(components=True),) if plan.rotated else (Axes(components=False), Axes(components=True)):
         root = data.everything.root(origin)
         if root is None:
             continue
-        trials = [
-            Trial(label, Metric(kernel, root), best.basis, limits.coarse_lambdas, Stage.SCREENED, origin)
-            for label, kernel in kernels
-        ]
-        tried = run(trials, "single coordinates")
-        leaders.append(_refined_leaders(tried, limits, run, METRIC_FINALISTS, METRIC_CLIMBS)[0])
-    if len(leaders) < 2:
-        return leaders[0] if leaders else None
-    inputs, components = (max(run([_on_all_folds(c, limits)], "single coordinates"), key=_order) for c in leaders)
-    return leaders[int(is_better(components, inputs))]
+        kernels = [Metric(make_kernel(family, data.median * factor), root) for factor in METRIC_SIGMAS]
+        settings = (best.basis, limits.coarse_lambdas, Stage.SCREENED, origin)
+        tried = run([Trial(family, kernel, *settings) for kernel in kernels], "single coordinates")
+        leader = _refined_leaders(tried, limits, run, METRIC_FINALISTS, METRIC_CLIMBS)[0]
+        if is_better(leader, best):
+            better.append(leader)
+    if len(better) < 2:
+        return better[0] if better else None
+    inputs, components = (max(run([_on_all_folds(c, limits)], "single coordinates"), key=_order) for c in better)
+    return better[int(is_better(components, inputs))]
 
 
 def _on_all_folds(candidate: Candidate, limits: SearchRange) -> Trial:
