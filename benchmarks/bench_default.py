@@ -36,7 +36,7 @@ from compare.release_0_1_0 import extract
 from kdmaps import metrics, problems
 from kdmaps.bases import make_basis
 from kdmaps.data import ArraySource
-from kdmaps.data.check import order_in, warn_of_array
+from kdmaps.data.check import order_in, warn_of_data
 from kdmaps.data.distances import median_distance
 from kdmaps.kernels import make_kernel
 from kdmaps.utils.threads import n_threads
@@ -164,7 +164,7 @@ def check_seconds(X: np.ndarray) -> float:
     source = ArraySource(X)
 
     def check() -> None:
-        warn_of_array(source, None, None)
+        warn_of_data(source, None, None)
         order_in(source)
 
     with warnings.catch_warnings():

@@ -27,7 +27,7 @@ OUT = Path("results/profile_default")
 CASES = ((500, 10), (5_000, 10), (1_000_000, 10), (2_000, 1_000))
 #: Parts of a fit: module and function.
 PARTS = {
-    "data check": ("check.py", "warn_of_array"),
+    "data check": ("check.py", "warn_of_data"),
     "draw of samples, folds": ("evaluation.py", "gather"),
     "search from coarse to fine": ("coarse_to_fine.py", "coarse_to_fine"),
     "exact solve of the best candidate": ("search.py", "confirmed"),

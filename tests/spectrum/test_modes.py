@@ -103,7 +103,7 @@ def test_a_check_fails_exactly_with_its_warning(count):
     assert isinstance(sampling.warning, UnresolvedModesWarning) == (error > 0.5)
     gap = checks["gap after the last mode"]
     smallest = min(1 + 4 / np.sqrt(count), 1.35)  # rates that differ by a third are not degenerate
-    assert (gap.value, gap.limit) == ("3.75", f"at least {smallest:.4g} with {count} effective samples")
+    assert (gap.value, gap.limit) == ("3.75", f"at least {smallest:.4g} with {count:,} effective samples")
     assert gap.passed
     assert [type(warning) for warning in modes.warnings()] == [UnresolvedModesWarning] * int(error > 0.5)
 
