@@ -21,7 +21,7 @@ KNOTS = 10
 #: A coordinate with less than this part of the largest variance, or diffusion, is constant up to rounding.
 ROUNDING = 1e-24
 #: Numbers per block of coordinates.
-BLOCK_NUMBERS = 2**22
+BLOCK_NUMBERS = 2**20
 
 
 def metric_root(matrix: np.ndarray, frame: np.ndarray | None = None) -> np.ndarray:
