@@ -151,6 +151,9 @@ def restored(refined):
 
 @pytest.mark.slow
 def test_fold_agreement_of_the_kernel_that_was_kept(X, monkeypatch):
+    monkeypatch.setattr(
+        "kdmaps.learn._refine.SAME_MODES", -1.0
+    )  # with the same modes it is the agreement of the search
     for kept in (True, False):
         monkeypatch.setattr("kdmaps.learn.Refinement.preferred", property(lambda self, kept=kept: kept))
         model = adaptive().fit(X)
