@@ -3,8 +3,8 @@
 Data, tolerances and the asserted numbers are taken from `tests/` of kooplearn 2.0.3 and deeptime 0.4.5 (and its later
 tests of weighted VAMP); assertions on shapes, types and attributes are left out, and so are assertions that a class
 makes about its own `score` method. A function here yields the largest deviation and the tolerance for each assertion.
-Random data have other seeds, and the states of test_koopman_reweighting are simulated. Where a test prescribes no
-kernel, `AdaptiveDiffusionMap` chooses it. The exact spectrum that kooplearn computes for its logistic map, which its
+Random data have other seeds, and the states of test_koopman_reweighting are simulated. `AdaptiveDiffusionMap` chooses
+the kernel unless a test prescribes one. The exact spectrum that kooplearn computes for its logistic map, which its
 tests do not use, is compared as well. Needs kdmaps, kooplearn and deeptime in one environment.
 
     python compare/koopman_assertions.py

@@ -117,7 +117,7 @@ def sets(case: str, seed: int) -> list[Row]:
 
 
 def purity(labels: list[int], others: list[int]) -> float:
-    """Return the share of particles whose label of `others` is the most frequent one of their own set."""
+    """Return the share of particles that have the most frequent label of `others` within their own set."""
     counts = np.zeros((max(labels) + 1, max(others) + 1))
     np.add.at(counts, (labels, others), 1)
     return float(counts.max(axis=1).sum() / len(labels))

@@ -71,7 +71,7 @@ class Refinement:
 
     @property
     def kept(self) -> Candidate:
-        """The refined candidate; if its modes are those of its rival, it is as optimistic as the rival.
+        """The refined candidate; if it has the same modes as its rival, it is as optimistic as the rival.
 
         The descent has used all samples, and a metric may be made of them; folds of the rival make their own. So the
         agreement of the folds and the ratios of held-out and training quotients are taken from the rival.

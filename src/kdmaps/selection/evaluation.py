@@ -217,7 +217,7 @@ class SearchData:
         n_folds: int | None = None,
         n_features: int | None = None,
     ) -> list[Candidate]:
-        """Evaluate a kernel that every fold, or each of the first ones, makes of its own training samples."""
+        """Evaluate a kernel that every fold, or each of the first `n_folds`, makes from its training samples."""
         samples = (self.everything, *self.trainings[:n_folds])
         everything, *trainings = (some.with_features(n_features) for some in samples)
         own, exact = kernel_of or remade(trial.kernel, trial.origin), trial.stage is Stage.EXACT
