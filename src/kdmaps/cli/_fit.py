@@ -129,7 +129,6 @@ def fit(
     require(not structures or files.topology is not None, "--structures", "frames need a trajectory: add --topology.")
     from kdmaps.cli._reading import read_samples
     from kdmaps.data import make_writer
-    from kdmaps.data.check import find_time
     from kdmaps.estimators.model_files import write_model
     from kdmaps.utils.files import replacing
     from kdmaps.utils.progress import reporting, stage
@@ -139,9 +138,7 @@ def fit(
     check_outputs(force, *paths)
     samples = read_samples(files, timed=lag is not None)
     say(f"{files.name}, {samples.describe()}")
-    _check_modes(modes, n_features, len(samples.X))
-    if not keep_columns and (time := find_time(samples.X, samples.group, samples.names)):
-        raise ValueError(f"{time} To fit it as a coordinate, add --keep-columns.")
+    _check_samples(samples, modes, n_features, keep_columns)
     step, unit = _step(samples, time_step, files.stride, unit)
     settings = {
         "n_features": n_features,
@@ -236,8 +233,11 @@ def _features(text: str, searched: bool) -> int | str:
     return int(text)
 
 
-def _check_modes(modes: int, features: int | str, n_samples: int) -> None:
-    """Raise an error for more modes than the samples or the features determine."""
+def _check_samples(samples: Samples, modes: int, features: int | str, keep_columns: bool) -> None:
+    """Raise an error for more modes than the samples or the features determine, and for a column that is a time."""
+    from kdmaps.data.check import find_time
+
+    n_samples = len(samples.X)
     require(
         modes < n_samples,
         "--modes",
@@ -248,6 +248,8 @@ def _check_modes(modes: int, features: int | str, n_samples: int) -> None:
         "--modes",
         f"{modes} modes need as many features, here {features}; use fewer, or increase --features.",
     )
+    if not keep_columns and (time := find_time(samples.X, samples.group, samples.names)):
+        raise ValueError(f"{time} To fit it as a coordinate, add --keep-columns.")
 
 
 def _step(samples: Samples, given: float | None, stride: int, unit: str | None) -> tuple[float, str | None]:
