@@ -4,8 +4,6 @@ For known dynamics the equation 𝒢φ = -λφ (eq:gen-eigen) tests a mode witho
 the distance from the true mode by the residual (`kdmaps.certificates.residual_gap`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any

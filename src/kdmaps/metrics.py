@@ -4,8 +4,6 @@ Modes are columns of values at common samples. All functions centre the columns 
 constant, and use inner products under the empirical distribution.
 """
 
-from __future__ import annotations
-
 from typing import Literal, TypeAlias
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Summary of a fitted estimator, and the tables and sentences that command line, report and notebook make of it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from html import escape
 from typing import Any

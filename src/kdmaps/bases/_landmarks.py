@@ -1,7 +1,5 @@
 """Kernel functions at landmarks (Nyström), for one kernel or for several with any weights."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property

@@ -5,8 +5,6 @@ other processes. Sine and cosine are compiled polynomials. Features are computed
 second-level cache.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from llvmlite import ir
 from numba import njit, types

@@ -1,7 +1,5 @@
 """The application that the commands belong to, its errors, and output to the terminal."""
 
-from __future__ import annotations
-
 import errno
 import functools
 import textwrap

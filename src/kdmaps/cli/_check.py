@@ -1,7 +1,5 @@
 """`kdmaps check`."""
 
-from __future__ import annotations
-
 import typer
 from rich.console import Console
 from rich.table import Table

@@ -1,7 +1,5 @@
 """`kdmaps forecast`."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated, Any
 

@@ -1,7 +1,5 @@
 """Options that several commands share, and their places in `--help`."""
 
-from __future__ import annotations
-
 import functools
 import inspect
 import re

@@ -1,7 +1,5 @@
 """Read samples, their weights and groups, columns to draw, and a diffusion tensor."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The data check: finds common mistakes in a fraction of a second before a fit."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Autocorrelation of trajectories, and the order of rows that it reveals."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -5,8 +5,6 @@ tree on the workers, and the client solves the p×p problem. An active `distribu
 threads or processes. Every task can be recomputed from the graph, so the loss of a worker only costs time.
 """
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager

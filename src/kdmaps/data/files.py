@@ -1,7 +1,5 @@
 """File formats, and objects of other libraries, that can be read as tables and written."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """Checks of the data for common mistakes: one function for each, with the reasons for its limits."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property

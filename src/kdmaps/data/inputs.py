@@ -1,7 +1,5 @@
 """Conversion of anything that an estimator accepts as X to a `Source`; trajectories, delays and angles."""
 
-from __future__ import annotations
-
 import itertools
 import os
 from collections.abc import Iterator, Sequence

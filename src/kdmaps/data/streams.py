@@ -1,7 +1,5 @@
 """Samples from a stream of chunks."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from typing import Any
 

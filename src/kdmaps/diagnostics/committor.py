@@ -1,7 +1,5 @@
 """Reliability of a committor, and intervals of its flux and rates."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

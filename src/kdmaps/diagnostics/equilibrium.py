@@ -3,8 +3,6 @@
 Both compare a mean with its standard error over approximately independent parts of the trajectories.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

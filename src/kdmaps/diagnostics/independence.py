@@ -1,7 +1,5 @@
 """Distinguish modes that are new coordinates from functions of earlier modes, such as harmonics."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any

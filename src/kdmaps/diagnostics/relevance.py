@@ -1,7 +1,5 @@
 """Relevance of inputs, and of combinations of inputs, from averaged products of the modes' gradients."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any

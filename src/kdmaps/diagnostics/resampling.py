@@ -1,7 +1,5 @@
 """Block bootstrap: approximately independent blocks of samples, resamples of them, and intervals."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain

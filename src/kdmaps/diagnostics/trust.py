@@ -1,7 +1,5 @@
 """Checks of the rate of every mode: numbers, their limits, and warnings with a remedy."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 

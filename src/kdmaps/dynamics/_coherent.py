@@ -1,7 +1,5 @@
 """Coherent sets: groups of particles that a flow keeps together from one time to another."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Modes of static samples compared with a trajectory: which diffusion constant relates their time scales to time."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil

@@ -1,7 +1,5 @@
 """Weights that make short runs from arbitrary starting points representative of equilibrium."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import ArrayLike
 

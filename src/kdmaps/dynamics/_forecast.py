@@ -1,7 +1,5 @@
 """Forecasts of observables with error bars and a horizon."""
 
-from __future__ import annotations
-
 from numpy.typing import ArrayLike
 
 from kdmaps.dynamics._timescales import check_lag

@@ -1,7 +1,5 @@
 """How metastable coarse states are: populations, shares that stay, and time scales of the coarse model."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Rates between several states from samples in any order."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any

@@ -1,7 +1,5 @@
 """Coarse states: regions in which the slow modes are nearly constant."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from itertools import combinations
 from math import ceil, log2

@@ -1,7 +1,5 @@
 """Implied time scales of a fitted model, and the projection of models on trajectories."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

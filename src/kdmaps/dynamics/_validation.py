@@ -1,7 +1,5 @@
 """Tests of a lag: the Chapman–Kolmogorov test, and this test together with implied time scales."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """AdaptiveDiffusionMap: the default answer."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any

@@ -4,8 +4,6 @@ The last member is the SHA-256 of all others, with their names and in their orde
 leave every member valid. It is not a signature: anybody can write an archive with a valid digest.
 """
 
-from __future__ import annotations
-
 import hashlib
 import io
 import math

@@ -1,7 +1,5 @@
 """Committors on disk: archives as for modes (`model_files`), with a class and arrays of their own."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any, BinaryIO

@@ -1,7 +1,5 @@
 """The fit of a committor: its sets A and B, the choice of the kernel, flux, rates, intervals and reliability."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

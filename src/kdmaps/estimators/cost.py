@@ -1,7 +1,5 @@
 """Predicted time and memory of a default fit, from measured fits (results/cost_default)."""
 
-from __future__ import annotations
-
 import time
 
 import numpy as np

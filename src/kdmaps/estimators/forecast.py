@@ -1,7 +1,5 @@
 """Forecasts E[h(x_{t+kτ}) | x_t] of observables by regression on pairs of frames, tested on held-out blocks."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 

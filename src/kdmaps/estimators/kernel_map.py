@@ -1,7 +1,5 @@
 """KernelDiffusionMap: one kernel, one fit."""
 
-from __future__ import annotations
-
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, Self
 

@@ -5,8 +5,6 @@ Reading a file builds objects of known classes only, executes nothing from it, a
 size. One digest covers the whole file (`archive`): a damaged or edited file is refused.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence

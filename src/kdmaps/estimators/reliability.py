@@ -1,7 +1,5 @@
 """How reliable the modes of a fit or a search are: evidence, held-out rates, other candidates, other features."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

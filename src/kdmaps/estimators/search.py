@@ -1,7 +1,5 @@
 """KernelSearchCV: kernel family, bandwidth and regularization by held-out samples."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any

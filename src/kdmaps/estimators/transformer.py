@@ -1,7 +1,5 @@
 """Methods of fitted modes, which all estimators share."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any, BinaryIO, NamedTuple, Self
 

@@ -1,7 +1,5 @@
 """VariationalKernelMap: a kernel learned by minimising an objective of its modes."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from numbers import Real

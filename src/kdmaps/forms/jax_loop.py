@@ -4,8 +4,6 @@ Every function here is the chunk step of a basis in whole-array operations; the 
 `FourierBasis` and `LandmarkBasis`.
 """
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Kernel families; a profile and a spectral distribution define a radial family."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from functools import partial
 from math import factorial

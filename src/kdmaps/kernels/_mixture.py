@@ -1,7 +1,5 @@
 """Convex mixtures of kernels, and maps to the simplex of their weights."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, cast
 

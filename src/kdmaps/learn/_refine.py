@@ -1,7 +1,5 @@
 """Refinement of the kernel of a search: one bandwidth per coordinate, within bounds."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 

@@ -8,8 +8,6 @@ by construction in systems with symmetries (Ornstein–Uhlenbeck). A loss of the
 when the modes are rotated inside it, so only pairs across the cut count, and the derivative is finite and exact.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """Adam, then L-BFGS: minimise an objective over the parameters θ of a kernel."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 A bar denotes the derivative of the loss. D is the diffusion tensor, a are coefficients of modes.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """An objective over a parametrisation: a function of θ with its gradient."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial, reduce

@@ -1,7 +1,5 @@
 """Base classes of test problems, and checks of their arguments."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from typing import TypeAlias
 

@@ -1,7 +1,5 @@
 """Flows that depend on time, for coherent sets."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from kdmaps.utils.types import RandomStateLike

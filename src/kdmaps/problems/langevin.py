@@ -1,7 +1,5 @@
 """Overdamped Langevin dynamics in one and two dimensions: any smooth confining potential, and well-known ones."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import ArrayLike
 

@@ -1,7 +1,5 @@
 """A circle with Gaussian noise, and Brownian motion on spheres of any dimension."""
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from functools import lru_cache
 from itertools import combinations_with_replacement, count

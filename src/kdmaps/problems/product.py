@@ -3,8 +3,6 @@
 The modes of a product are products of modes, and their rates add.
 """
 
-from __future__ import annotations
-
 import heapq
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice

@@ -1,7 +1,5 @@
 """Problems by name."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from copy import copy

@@ -1,7 +1,5 @@
 """Figures of the page: SVG in the colours of the surrounding text, light or dark."""
 
-from __future__ import annotations
-
 import io
 import re
 from collections.abc import Callable

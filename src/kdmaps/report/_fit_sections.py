@@ -1,7 +1,5 @@
 """The sections of the page about a fit, one function each."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from typing import Any

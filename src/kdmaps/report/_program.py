@@ -1,7 +1,5 @@
 """Program that repeats the fit of a page, and fingerprint of the samples."""
 
-from __future__ import annotations
-
 import ast
 import hashlib
 import textwrap

@@ -1,7 +1,5 @@
 """The fit that a page is about, with everything that several sections use."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace

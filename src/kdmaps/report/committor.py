@@ -1,7 +1,5 @@
 """The page about a committor."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Tables and sentences about lags and states, for the page and the command line."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The checkpoint of a search: a file of finished candidates from which an interrupted search resumes."""
 
-from __future__ import annotations
-
 import json
 from importlib.metadata import version
 from pathlib import Path

@@ -3,8 +3,6 @@
 Every round is evaluated before the next one is set up, so the outcome does not depend on the number of threads.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from operator import attrgetter

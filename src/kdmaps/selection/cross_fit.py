@@ -1,7 +1,5 @@
 """Modes of one kernel fitted on every fold and on all samples, for a path of regularizations."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """The grid of a search: its points, and its extension beyond its edges."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from numbers import Integral
 

@@ -1,7 +1,5 @@
 """Implied time scales over lags, and the choice of a lag for a trajectory."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from math import ceil
 from typing import Any, NamedTuple

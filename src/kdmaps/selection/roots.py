@@ -5,8 +5,6 @@ metric made of their gradients. Functions of a single input, or of a single prin
 however many inputs there are. The coordinates of the slowest of them define a metric from which a search can start.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from kdmaps.data.sources import Sample

@@ -1,7 +1,5 @@
 """Scores of candidates: functions of modes fitted on training samples and of held-out samples."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property

@@ -1,7 +1,5 @@
 """The search: (samples, plan) → `Search`. Every candidate is evaluated once."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace

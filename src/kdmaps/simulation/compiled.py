@@ -1,7 +1,5 @@
 """Compiled loops of a simulation step: descriptors and their gradients, and waves."""
 
-from __future__ import annotations
-
 import numpy as np
 from numba import njit
 

@@ -1,7 +1,5 @@
 """Export of a mode as a JAX function, as a program that needs only JAX, or as PLUMED input."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from numbers import Integral
 from typing import Any, TypeAlias

@@ -1,7 +1,5 @@
 """Definition of the columns of a model: computed from frames and during simulations, exported to PLUMED."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Integral

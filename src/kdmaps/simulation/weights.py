@@ -1,7 +1,5 @@
 """Weights that reweight samples of a biased simulation to the unbiased system."""
 
-from __future__ import annotations
-
 from numbers import Real
 
 import numpy as np

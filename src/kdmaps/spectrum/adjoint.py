@@ -5,8 +5,6 @@ are needed, and a similar kernel provides a start: Chebyshev-filtered subspace i
 The derivative involves all other pairs, but only through (μ_k - C)⁻¹, which conjugate gradients apply.
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

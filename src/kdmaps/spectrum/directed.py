@@ -1,7 +1,5 @@
 """Pairs of frames without time reversal: singular functions at both ends of a lag, and the Koopman operator."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import NamedTuple
 

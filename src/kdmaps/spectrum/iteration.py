@@ -1,7 +1,5 @@
 """Leading modes by subspace iteration: to rounding for one symmetric matrix, roughly for the folds of a search."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 

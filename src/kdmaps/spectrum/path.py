@@ -1,7 +1,5 @@
 """The regularization path: the eigenproblem for many λ from one factorisation."""
 
-from __future__ import annotations
-
 import numpy as np
 from scipy import linalg
 from scipy.linalg import lapack

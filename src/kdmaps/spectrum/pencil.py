@@ -1,7 +1,5 @@
 """The generalized eigenproblem Σa = μ(L+λR)a of size p×p."""
 
-from __future__ import annotations
-
 from contextlib import nullcontext
 
 import numpy as np

@@ -4,8 +4,6 @@ They are called through the pointers that SciPy exports for Cython; ctypes relea
 C-contiguous. LAPACK reads them by columns: a symmetric matrix equals its transpose, and rows become vectors.
 """
 
-from __future__ import annotations
-
 import ctypes
 from functools import lru_cache
 from typing import Any

@@ -1,7 +1,5 @@
 """Digests of values and functions, to find out whether a later call has the same arguments."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterable, Iterator
 from dataclasses import fields, is_dataclass

@@ -1,7 +1,5 @@
 """Files that appear whole or not at all, and files of JSON lines to which finished work is appended."""
 
-from __future__ import annotations
-
 import errno
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """Data frames of pandas, polars and pyarrow, without importing them; arrays of trajectories; printed tables."""
 
-from __future__ import annotations
-
 import re
 import sys
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Cards for notebooks: a title, a table and sentences as HTML, in the colours of the surrounding page."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Any

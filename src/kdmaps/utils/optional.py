@@ -1,7 +1,5 @@
 """Optional packages: imported where needed; the error for a missing one names the extra that installs it."""
 
-from __future__ import annotations
-
 from importlib import import_module
 from types import ModuleType
 

@@ -1,7 +1,5 @@
 """Progress: bars on a terminal, and a line every few seconds in a log file."""
 
-from __future__ import annotations
-
 import sys
 import threading
 import time

@@ -1,7 +1,5 @@
 """One thread per core: chunks of samples are given to Python threads whose work releases the interpreter lock."""
 
-from __future__ import annotations
-
 import os
 import threading
 from collections import deque

@@ -1,7 +1,5 @@
 """Types that many signatures share."""
 
-from __future__ import annotations
-
 import os
 from typing import Any, TypeAlias
 

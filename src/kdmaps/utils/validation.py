@@ -1,7 +1,5 @@
 """Checks of arguments that all estimators share."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from numbers import Integral, Real

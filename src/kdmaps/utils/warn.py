@@ -1,7 +1,5 @@
 """Warnings that point at the user's line of code, wherever in kdmaps they are issued."""
 
-from __future__ import annotations
-
 import json
 import re
 import sys

@@ -1,7 +1,5 @@
 """Stored arrays: NumPy's `.npy` and `.npz` files, Zarr and HDF5; selection of samples among named arrays."""
 
-from __future__ import annotations
-
 import math
 import zipfile
 from collections.abc import Callable, Iterable, Sequence

@@ -1,7 +1,5 @@
 """Helpers of readers and writers: blocks of rows, and errors that name the file."""
 
-from __future__ import annotations
-
 import math
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence

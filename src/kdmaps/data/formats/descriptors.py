@@ -1,7 +1,5 @@
 """Columns computed from the frames of a trajectory (mdtraj): torsions, distances, contacts, superposed atoms."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, NamedTuple
 

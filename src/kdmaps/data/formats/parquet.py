@@ -1,7 +1,5 @@
 """Parquet files (pyarrow)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path

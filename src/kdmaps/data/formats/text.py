@@ -1,7 +1,5 @@
 """Text files: columns of numbers and of text, with or without a header."""
 
-from __future__ import annotations
-
 import csv
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial

@@ -1,7 +1,5 @@
 """Trajectories: files (read by mdtraj), and objects of mdtraj and MDAnalysis."""
 
-from __future__ import annotations
-
 import os
 import re
 import sys
