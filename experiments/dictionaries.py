@@ -200,14 +200,15 @@ def _cell(rows: list[Row], measure: str) -> str:
 def _rounds(rows: list[Row]) -> list[str]:
     """Return the cells that compare both rounds; differences are means over samples, with their standard errors."""
 
-    def gain(name: str, relative: bool) -> np.ndarray:
-        return np.array([(r["second"][name] - r["first"][name]) / (r["first"][name] if relative else 1) for r in rows])
+    def gain(name: str) -> np.ndarray:
+        return np.array([row["second"][name] - row["first"][name] for row in rows])
 
-    score, fresh, r2 = gain("score", True), gain("fresh", True), gain("r2", False)
+    score, r2 = gain("score"), gain("r2")
+    fresh = 100 * gain("fresh") / [row["first"]["fresh"] for row in rows]
     count = [str(len(rows)), str(np.sum(score > 0)), str(np.sum(r2 > 0))]
     error = np.sqrt(max(len(rows), 2) - 1)
-    shown = [f"{100 * x.mean():+.2f} % ± {100 * x.std() / error:.2f}" for x in (score, fresh)]
-    return [*count, *shown, f"{r2.mean():+.4f} ± {r2.std() / error:.4f}"]
+    shown = [(score, ".4f", ""), (fresh, ".2f", " %"), (r2, ".4f", "")]
+    return [*count, *(f"{x.mean():+{how}}{unit} ± {x.std() / error:{how}}" for x, how, unit in shown)]
 
 
 def figure(rows: list[Row]) -> Figure:
