@@ -1,11 +1,11 @@
 """CPU seconds and memory of the default, `AdaptiveDiffusionMap().fit(X)`, over sizes of the data, as a formula.
 
-    seconds / syrk = s₀ + n (a + b m) + c m² + N (e + f d)
+    seconds / syrk = s₀ + n q (a + b m) + c m² + N (e q² + f d)
 
-for N samples of d columns, of which n = min(N, 5,000) are searched, in m = min(d, N) coordinates; `syrk` is the bare
-product of 20,000 × 300 numbers in the same process. Both are CPU seconds of one thread, on which other programs have
-little effect. Every fit is the first one of a fresh process with compiled code on disk. `kdmaps check` predicts the
-cost of a fit with these coefficients (`kdmaps.estimators.cost`).
+for N samples of d columns and 300 q features. Of the samples, n = min(N, 5,000) are searched, in m = min(d, N)
+coordinates; `syrk` is the bare product of 20,000 × 300 numbers in the same process. Both are CPU seconds of one thread,
+on which other programs have little effect. Every fit is the first one of a fresh process with compiled code on disk.
+`kdmaps check` predicts the cost of a fit with these coefficients (`kdmaps.estimators.cost`).
 
 Run `python -m benchmarks.cost_default` from the root of the repository; `--part` runs some cases and keeps the stored
 rows of the others. It writes results/cost_default.
@@ -27,7 +27,7 @@ import numpy as np
 from scipy.optimize import nnls
 
 from experiments._runner import markdown
-from kdmaps.estimators.cost import TERMS, design
+from kdmaps.estimators.cost import FEATURES, TERMS, design
 
 OUT = Path("results/cost_default")
 #: Parts of the measurement: label, N, d, options of the estimator.
@@ -73,14 +73,20 @@ def measure(part: str, label: str, n: int, d: int, options: str) -> dict[str, An
 
 
 def is_plain(row: dict[str, Any]) -> bool:
-    """Return whether a row is a default fit with compiled code on disk."""
-    return not row["options"] and row["part"] != "fresh"
+    """Return whether a row is a default fit with compiled code on disk, with any number of features."""
+    return row["part"] in ("samples", "columns", "wide", "features")
+
+
+def terms_of(row: dict[str, Any]) -> np.ndarray:
+    """Return the terms of the formula for the size of a row."""
+    options = dict([row["options"].split("=")]) if row["part"] == "features" else {}
+    return design(row["N"], row["d"], int(options.get("n_features", FEATURES)))
 
 
 def coefficients(rows: list[dict[str, Any]]) -> dict[str, list[float]]:
     """Return the coefficients ≥ 0 that make the relative errors of the default's seconds and megabytes smallest."""
     plain = [row for row in rows if is_plain(row)]
-    columns = np.array([design(row["N"], row["d"]) for row in plain])
+    columns = np.array([terms_of(row) for row in plain])
     found = {}
     for name, unit in (("seconds", "syrk"), ("MB", None)):
         measured = np.array([row[name] / (row[unit] if unit else 1) for row in plain])
@@ -105,7 +111,7 @@ def tables(rows: list[dict[str, Any]], found: dict[str, list[float]]) -> str:
     lines = []
     for row in rows:
         unit = row["syrk"]
-        seconds = float(design(row["N"], row["d"]) @ np.array(found["seconds"])) * unit
+        seconds = float(terms_of(row) @ np.array(found["seconds"])) * unit
         formula = f"{seconds:.1f} ({seconds / row['seconds'] - 1:+.0%})"
         what = row["options"] or ("default" if is_plain(row) else row["case"])
         cost = [f"{row['seconds']:.2f}", formula, f"{row['seconds'] / unit:.0f}", f"{row['MB']:.0f}"]
@@ -115,8 +121,8 @@ def tables(rows: list[dict[str, Any]], found: dict[str, list[float]]) -> str:
     return "\n\n".join(
         [
             "First fit of a fresh process, CPU seconds of one thread; MB: peak above the samples. The formula is "
-            "fitted to the rows *default*; in other rows it is the prediction for the default of the same size. With a "
-            "lag, the samples are a trajectory.",
+            "fitted to the rows *default* and *n_features*; in other rows it is the prediction for the default of the "
+            "same size. With a lag, the samples are a trajectory.",
             markdown(header, lines),
             "Exponents of the growth between neighbouring sizes.",
             markdown(["from → to", "part", "seconds", "MB"], growth),

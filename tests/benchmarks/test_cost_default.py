@@ -18,9 +18,10 @@ def test_coefficients_are_the_published_ones():
     assert list(cost.MEGABYTES) == STORED["coefficients"]["MB"]
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row['N']}x{row['d']}")
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row['N']}x{row['d']}-{row['options'] or 'default'}")
 def test_predictions_are_within_a_factor_of_two(row, monkeypatch):
     monkeypatch.setattr(cost, "unit_seconds", lambda: row["syrk"])
-    seconds, megabytes = cost.predicted_cost(row["N"], row["d"])
+    n_features = row["options"].removeprefix("n_features=")
+    seconds, megabytes = cost.predicted_cost(row["N"], row["d"], *([int(n_features)] if n_features else []))
     assert 0.5 < seconds / row["seconds"] < 2
     assert 0.4 < megabytes / row["MB"] < 2.5  # it also depends on the basis that is chosen

@@ -73,7 +73,7 @@ def test_round_with_the_higher_score_counts(monkeypatch):
     assert [row["seconds"] for row in rows[:-1]] == [2.0, 4.0, 4.0, 4.0, 4.0]
     lines = dictionaries.table([row for row in rows if row["dictionary"] == "metric"]).splitlines()
     assert lines[-1].startswith("| metric | the others | 1 | 1 | ")
-    assert "| +10.00 % ± 0.00 |" in lines[-1]
+    assert "| +0.1000 ± 0.0000 |" in lines[-1]
 
 
 # --- numbers of docs/beyond.md ----------------------------------------------------------------------------------------

@@ -6,20 +6,21 @@ import numpy as np
 
 from kdmaps.utils.threads import one_blas_thread
 
-#: Terms of the time: n of N samples are searched, in m = min(d, N) coordinates.
-TERMS = ("constant", "searched n", "searched n m", "metrics m²", "all N", "all N d")
+#: Terms of the time: n of N samples are searched, in m = min(d, N) coordinates, with q times the default number of
+#: features.
+TERMS = ("constant", "searched n q", "searched n m q", "metrics m²", "all N q²", "all N d")
 #: Their coefficients, in units of `unit_seconds`; from results/cost_default/rows.json.
-SECONDS = (28.8, 0.0297, 9.31e-05, 0.000201, 1.26e-06, 2.49e-05)
+SECONDS = (27.6, 0.0309, 8.99e-05, 0.000207, 0.0, 2.47e-05)
 #: The same for megabytes beyond the samples.
-MEGABYTES = (65.7, 0.0212, 0.0, 0.000407, 0.0, 1.18e-05)
-#: Samples that a default fit searches.
-SEARCHED = 5_000
+MEGABYTES = (46.9, 0.0297, 0.0, 0.000435, 0.0, 9.69e-06)
+#: Samples that a default fit searches, and its number of features.
+SEARCHED, FEATURES = 5_000, 300
 
 
-def design(n_samples: int, dim: int) -> np.ndarray:
+def design(n_samples: int, dim: int, n_features: int = FEATURES) -> np.ndarray:
     """Return the terms of the formula, without their coefficients."""
-    n, m = min(n_samples, SEARCHED), min(dim, n_samples)
-    return np.array([1, n, n * m, m**2, n_samples, n_samples * dim], dtype=float)
+    n, m, q = min(n_samples, SEARCHED), min(dim, n_samples), n_features / FEATURES
+    return np.array([1, n * q, n * m * q, m**2, n_samples * q**2, n_samples * dim], dtype=float)
 
 
 def unit_seconds() -> float:
@@ -33,7 +34,7 @@ def unit_seconds() -> float:
     return float(best)
 
 
-def predicted_cost(n_samples: int, dim: int) -> tuple[float, float]:
+def predicted_cost(n_samples: int, dim: int, n_features: int = FEATURES) -> tuple[float, float]:
     """Return CPU seconds, and megabytes beyond the samples, of `AdaptiveDiffusionMap().fit` without a lag."""
-    terms = design(n_samples, dim)
+    terms = design(n_samples, dim, n_features)
     return float(terms @ np.array(SECONDS)) * unit_seconds(), float(terms @ np.array(MEGABYTES))
