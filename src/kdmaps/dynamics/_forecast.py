@@ -3,7 +3,7 @@
 from numpy.typing import ArrayLike
 
 from kdmaps.dynamics._timescales import check_lag
-from kdmaps.estimators.forecast import Forecast
+from kdmaps.estimators.forecast import Forecast as Forecast
 from kdmaps.estimators.transformer import ModeTransformer
 from kdmaps.utils.types import SamplesLike
 

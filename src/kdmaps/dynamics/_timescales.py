@@ -10,7 +10,10 @@ from kdmaps.data.inputs import join_trajectories
 from kdmaps.diagnostics.projection import Projection, project
 from kdmaps.diagnostics.resampling import Resampling
 from kdmaps.estimators.transformer import ModeTransformer, checked_source
-from kdmaps.selection.lag import ImpliedTimescales, checked_lags, scan_lags
+from kdmaps.selection.lag import ImpliedTimescales as ImpliedTimescales
+from kdmaps.selection.lag import LagChoice as LagChoice
+from kdmaps.selection.lag import checked_lags, scan_lags
+from kdmaps.selection.lag import choose_lag as choose_lag
 from kdmaps.utils.types import RandomStateLike, SamplesLike
 from kdmaps.utils.validation import checked_weight
 

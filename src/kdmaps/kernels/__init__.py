@@ -10,22 +10,6 @@ Profiles use the array namespace of their argument, so NumPy and JAX share one f
 By Bochner's theorem k(x, z) = E cos(wᵀ(x - z)); a family also maps standard normals to its frequencies w.
 """
 
-from kdmaps.kernels._base import Kernel
-from kdmaps.kernels._families import FAMILIES, Gaussian, Laplacian, Matern, RationalQuadratic, make_kernel
-from kdmaps.kernels._metric import Metric
-from kdmaps.kernels._mixture import Mixture, kernel_from_dict, simplex_floor, softmax
+import lazy_loader
 
-__all__ = [
-    "FAMILIES",
-    "Gaussian",
-    "Kernel",
-    "Laplacian",
-    "Matern",
-    "Metric",
-    "Mixture",
-    "RationalQuadratic",
-    "kernel_from_dict",
-    "make_kernel",
-    "simplex_floor",
-    "softmax",
-]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -6,7 +6,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import logsumexp
 
-from kdmaps.data.findings import effective_sample_size, is_dominated
+from kdmaps.data.findings import effective_sample_size as effective_sample_size
+from kdmaps.data.findings import is_dominated
 from kdmaps.exceptions import DataWarning
 from kdmaps.utils.validation import check_positive_number
 from kdmaps.utils.warn import warn
