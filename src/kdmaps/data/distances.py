@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -108,19 +109,23 @@ class Support:
     samples: np.ndarray  # a random subset
     low: np.ndarray  # smallest and largest value of each coordinate
     high: np.ndarray
-    radius: float  # a point is far from the samples if its nearest sample is further away
 
     @classmethod
     def of(cls, X: np.ndarray, seed: int) -> Support:
         """Return the support of these samples."""
         X = np.asarray(X, dtype=np.float64)
         kept = X[np.sort(np.random.RandomState(seed).permutation(len(X))[:KEPT])]
-        distinct = np.unique(kept, axis=0)
-        some = distinct[:: max(1, len(distinct) // MEASURED)]
-        nearest = nearest_distances(distinct, some) if len(distinct) > 1 else np.zeros(1)
-        if len(distinct) > 1 and not nearest.any():
-            nearest[:] = np.nan  # squares of distances overflow
-        return cls(kept, X.min(axis=0), X.max(axis=0), FAR * float(np.quantile(nearest, 0.99)))
+        return cls(kept, X.min(axis=0), X.max(axis=0))
+
+    @cached_property
+    def radius(self) -> float:
+        """A point is far from the samples if its nearest sample is further away."""
+        distinct = np.unique(self.samples, axis=0)
+        if len(distinct) < 2:
+            return 0.0
+        nearest = nearest_distances(distinct, distinct[:: max(1, len(distinct) // MEASURED)])
+        # If no distance is positive, their squares have overflowed.
+        return FAR * float(np.quantile(nearest, 0.99)) if nearest.any() else np.nan
 
     def extended(self, bounds: tuple[np.ndarray, np.ndarray] | None) -> Support:
         """Return the support extended by the smallest and largest values of further samples."""

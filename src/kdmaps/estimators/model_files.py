@@ -63,8 +63,8 @@ TANGENTS = {"samples": "md", "dimension": "", "n_neighbors": "", "floor": ""}
 #: Missing in older files: the mode after the last one, the evidence for each mode, the range of the samples.
 FOLLOWING = {"next_quotient": "", "next_coefficients": "p", "gap_error": ""}
 EVIDENCE = {field.name: "" if field.name == "gap_error" else "r" for field in fields(Evidence)}
-#: Missing for pairs of frames; and the distance between samples, if its square overflows.
-UNKNOWN = ("transition_samples", "mismatch", "gap_error", "radius")
+#: Missing for pairs of frames.
+UNKNOWN = ("transition_samples", "mismatch", "gap_error")
 TRUST = {
     "held_out": "r",
     "candidates": "cr",
@@ -74,7 +74,7 @@ TRUST = {
     "eigenfunctions": "e",
 }
 EQUILIBRIUM = dict.fromkeys(Equilibrium._fields, "r")
-SUPPORT = {"samples": "sd", "low": "d", "high": "d", "radius": ""}
+SUPPORT = {"samples": "sd", "low": "d", "high": "d"}
 
 
 def write_model(estimator: Any, file: BinaryIO, unit: str | None = None, inputs: Sequence[str] | None = None) -> None:

@@ -83,7 +83,7 @@ class Span:
         support = None
         if fit.support is not None:
             samples = self.points(fit.support.samples)
-            ends = Support(samples, samples.min(axis=0), samples.max(axis=0), fit.support.radius)
+            ends = Support(samples, samples.min(axis=0), samples.max(axis=0))
             support = ends.extended(self.original.bounds())
         return replace(fit, basis=self._basis(fit.basis), support=support)
 
