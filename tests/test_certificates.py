@@ -8,7 +8,7 @@ from scipy import stats
 import kdmaps
 from kdmaps import KernelDiffusionMap
 from kdmaps.certificates import certify_modes, cv_consistency, residual_gap, score_optimism
-from kdmaps.generators import OrnsteinUhlenbeck, for_problem, rayleigh_residuals
+from kdmaps.generators import for_problem, rayleigh_residuals
 from kdmaps.kernels import Gaussian
 
 
@@ -41,7 +41,7 @@ def test_residual_of_a_perturbed_cluster():
         e = problem.eigenfunctions(X, 8)
         return np.cos(0.2) * (0.6 * e[:, cluster[:1]] + 0.8 * e[:, cluster[1:]]) + np.sin(0.2) * e[:, 1:2]
 
-    found = rayleigh_residuals(mode(samples), OrnsteinUhlenbeck([1, 4]).finite_differences(mode, samples, step=1e-2))
+    found = rayleigh_residuals(mode(samples), for_problem(problem).finite_differences(mode, samples, step=1e-2))
     certificate = residual_gap(found.norms[0], found.rates[0], rates, cluster)
     assert certificate.holds
     # He4² has heavy tails: averages over these samples are good for about 2 %.
@@ -87,7 +87,7 @@ def test_degenerate_modes_form_one_cluster():
     X, fresh = np.random.default_rng(0).standard_normal((2, 2000, 2))
     X = np.vstack([X, X[:, ::-1] * [1, -1]])  # as many at x as at y: turned by 90°
     model = KernelDiffusionMap(5, kernel=Gaussian(4.0), n_features=60, regularization=1e-5, random_state=0).fit(X)
-    certificates = certify_modes(OrnsteinUhlenbeck([1.0, 1.0]), model, fresh)
+    certificates = certify_modes(for_problem(kdmaps.problems.OrnsteinUhlenbeck([1.0, 1.0])), model, fresh)
     assert 0 < model.rates_[1] - model.rates_[0] < 0.01
     for certificate in certificates[:2]:
         assert certificate.holds

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy.spatial.distance import cdist
 
 from kdmaps.bases import Basis, FourierBasis, LandmarkBasis, ModeBasis, RandomPhaseBasis, square_root
@@ -69,10 +68,10 @@ class Generator:
     Examples
     --------
     >>> import kdmaps
-    >>> from kdmaps.generators import Langevin
+    >>> from kdmaps.generators import Generator
     >>> X = kdmaps.problems.load("dw1d").sample(20_000, random_state=0)
     >>> model = kdmaps.KernelDiffusionMap(n_components=2, random_state=0).fit(X)
-    >>> found = Langevin(lambda x: x * (x**2 - 1)).residuals(model, X)
+    >>> found = Generator(lambda x: -x * (x**2 - 1)).residuals(model, X)
     >>> found.values.shape, found.rates.shape
     ((20000, 2), (2,))
     """
@@ -217,47 +216,6 @@ class Generator:
         return rayleigh_residuals(values, images, sample_weight)
 
 
-class OrnsteinUhlenbeck(Generator):
-    """The generator 𝒢f = -(Ax)·∇f + Δf of dX = -AX dt + √2 dW (eq:app_ou_generator_kernel).
-
-    If A is symmetric and positive definite, the stationary law is N(0, A⁻¹), and the generator is self-adjoint in it.
-
-    Parameters
-    ----------
-    A : array-like of shape (d, d), or (d,) for a diagonal
-        The matrix A.
-    """
-
-    def __init__(self, A: ArrayLike):
-        matrix = np.asarray(A, dtype=np.float64)
-        self.A = np.diag(matrix) if matrix.ndim == 1 else matrix
-        if self.A.ndim != 2 or self.A.shape[0] != self.A.shape[1] or not np.all(np.isfinite(self.A)):
-            raise ValueError(f"A must be a finite square matrix or its diagonal, got shape {matrix.shape}.")
-        super().__init__(self._restore)
-
-    def _restore(self, X: np.ndarray) -> np.ndarray:
-        if X.shape[1] != len(self.A):
-            raise ValueError(f"A has {len(self.A)} rows but the points have {X.shape[1]} coordinates.")
-        return -X @ self.A.T
-
-
-class Langevin(Generator):
-    """The generator 𝒢f = -∇V·∇f + Δf of dX = -∇V dt + √2 dW, self-adjoint in the law exp(-V).
-
-    Parameters
-    ----------
-    gradient : callable
-        ∇V: points (n, d) → (n, d).
-    """
-
-    def __init__(self, gradient: Field):
-        self.gradient = gradient
-        super().__init__(self._descend)
-
-    def _descend(self, X: np.ndarray) -> np.ndarray:
-        return -np.asarray(self.gradient(X), dtype=np.float64)
-
-
 def for_problem(problem: Problem) -> Generator:
     """Return the generator of a problem with a drift.
 
@@ -268,29 +226,9 @@ def for_problem(problem: Problem) -> Generator:
     """
     if not isinstance(problem, Diffusion):
         raise ValueError(
-            f"{problem.name!r} does not have a drift in closed form; pass its drift to kdmaps.generators.Generator, or "
-            "use kdmaps.generators.sample_generator, which needs only samples."
+            f"{problem.name!r} does not have a drift in closed form; pass its drift to kdmaps.generators.Generator."
         )
     return Generator(problem.drift, problem.diffusion)
-
-
-def sample_generator(X: np.ndarray, bandwidth: float) -> np.ndarray:
-    """Approximate the generator on samples of exp(-V) by G_h = (P - 1)/t, for unknown V; shape (n, n).
-
-    P is the Markov matrix of `kdmaps.baselines.DiffusionMap` with α = 1/2 (eq:alpha-normalization, eq:markov-operator)
-    and t = σ²/2. (G_hf)_i → (𝒢f)(x_i), 𝒢f = -∇V·∇f + Δf, as t → 0 and n → ∞. The bias is O(t), and the variance
-    O(1/(n t^{1+d/2})) is largest where samples are sparse: a weak test of a mode, and useless in high dimension.
-
-    Parameters
-    ----------
-    X, bandwidth : ndarray of shape (n, d), float
-        Samples and σ.
-    """
-    K = np.exp(cdist(X, X, "sqeuclidean") / (-2 * bandwidth**2))
-    root = np.sqrt(K.sum(axis=1))
-    K /= root[:, None] * root
-    K /= K.sum(axis=1, keepdims=True)
-    return (K - np.eye(len(X))) * (2 / bandwidth**2)
 
 
 def _on_radial(kernel: Kernel, X: np.ndarray, Z: np.ndarray, b: np.ndarray, diagonal: Any, factor: Any) -> np.ndarray:

@@ -1,13 +1,11 @@
-"""Objectives: presets, the held-out score, soft selection."""
+"""Objectives: presets, the held-out score."""
 
-import jax
-import numpy as np
 import pytest
 from small_problems import make_parametrisation
 
 from kdmaps.data import ArraySource
 from kdmaps.forms.energy import EnergyForm
-from kdmaps.learn import PRESETS, soft_selection
+from kdmaps.learn import PRESETS
 from kdmaps.learn.objectives import Objective, make_objective
 from kdmaps.learn.problem import Problem
 from kdmaps.selection.cross_fit import cross_fit
@@ -37,17 +35,3 @@ def test_preset_weights():
     assert set(PRESETS["combined"]) == {"eig", "sub", "rkhs"}
     assert PRESETS["varrff"] == {"eig": 1.0, "rkhs": 0.001}
     assert make_objective({"eig": 2.0, "sub": 0.0}, 3) == Objective(("eig",), (2.0,), 3)
-
-
-@pytest.mark.slow
-def test_soft_selection():
-    scores = np.array([1.0, 3.0, 2.0])
-    with jax.enable_x64(True):
-        np.testing.assert_allclose(soft_selection(scores, 1e-3)[1], 3.0)
-        np.testing.assert_allclose(soft_selection(scores, 1e6)[0], 1 / 3, rtol=1e-5)
-        gradient = jax.grad(lambda s: soft_selection(s, 0.7)[1])(scores)
-        weights, value = soft_selection(scores, 0.7)
-        np.testing.assert_allclose(gradient, weights * (1 + (scores - value) / 0.7), rtol=1e-10)
-    for temperature in (0, -1.0, np.nan, "low"):
-        with pytest.raises(ValueError, match="temperature must be"):
-            soft_selection(scores, temperature)

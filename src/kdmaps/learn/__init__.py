@@ -4,6 +4,6 @@ JAX is imported only for the paper's variational terms.
 """
 
 from kdmaps.learn._refine import Refinement, refine
-from kdmaps.learn.objectives import PRESETS, TERMS, make_objective, soft_selection
+from kdmaps.learn.objectives import PRESETS, TERMS, make_objective
 
-__all__ = ["PRESETS", "TERMS", "Refinement", "make_objective", "refine", "soft_selection"]
+__all__ = ["PRESETS", "TERMS", "Refinement", "make_objective", "refine"]
