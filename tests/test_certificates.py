@@ -2,12 +2,10 @@
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
-from scipy import stats
 
 import kdmaps
 from kdmaps import KernelDiffusionMap
-from kdmaps.certificates import certify_modes, cv_consistency, residual_gap, score_optimism
+from kdmaps.certificates import certify_modes, cv_consistency, residual_gap
 from kdmaps.generators import for_problem, rayleigh_residuals
 from kdmaps.kernels import Gaussian
 
@@ -127,29 +125,3 @@ def test_cv_consistency_bounds_the_miss_rate():
     )
     missed = np.mean(scores.mean(axis=1).argmax(axis=1) != 0)
     assert missed <= cv_consistency(margin, n_candidates, 1, 3, fold_size, c).value
-
-
-# --- optimism ---------------------------------------------------------------------------------------------------------
-def test_quantile_of_the_largest_of_independent_normals():
-    psi = np.eye(40)[:8]  # eight independent candidates
-    independent = score_optimism(psi, 10.0, 3, n_draws=20_000)
-    # Density of the maximum at its 95 % quantile is about 0.12: a standard error of √(.05·.95/20000)/.12 = 0.013.
-    assert independent.constants["q"] == pytest.approx(stats.norm.ppf(0.95 ** (1 / 8)), abs=0.05)
-    assert independent.value == independent.constants["q"]  # s = 1
-    alike = score_optimism(np.ones((8, 40)) / np.sqrt(40), 10.0, 0, n_draws=20_000)
-    assert alike.constants["q"] == pytest.approx(stats.norm.ppf(0.95), abs=0.05)
-
-
-def test_blocks_of_duplicates_count_once():
-    psi = np.random.default_rng(0).standard_normal((3, 50)) / 50
-    doubled = np.repeat(psi, 2, axis=1) / 2  # every sample twice: the same score
-    apart = score_optimism(doubled, 1.0, 0)
-    together = score_optimism(doubled, 1.0, 0, blocks=np.repeat(np.arange(50), 2))
-    assert_allclose(together.constants["s"], score_optimism(psi, 1.0, 0).constants["s"])
-    assert_allclose(apart.constants["s"], together.constants["s"] / np.sqrt(2))
-
-
-def test_bound_above_the_score_is_not_informative():
-    found = score_optimism(np.random.default_rng(0).standard_normal((3, 50)), 1.0, 0)
-    assert found.value == found.trivial == 1.0
-    assert not found.informative

@@ -10,11 +10,12 @@ from functools import cache
 from typing import Any, cast
 
 import numpy as np
+from sklearn.utils import check_random_state
 
 from experiments._runner import Row
 from kdmaps import problems
 from kdmaps.bases import ModeBasis
-from kdmaps.certificates import Certificate, score_optimism
+from kdmaps.certificates import Certificate
 from kdmaps.data import ArraySource
 from kdmaps.diagnostics.evidence import evaluated_at
 from kdmaps.estimators.search import KernelSearchCV
@@ -26,6 +27,7 @@ from kdmaps.selection.evaluation import FoldedMoments, SearchData
 from kdmaps.selection.result import Search
 from kdmaps.selection.scores import pooled_parts, ritz_pairs
 from kdmaps.selection.search import search
+from kdmaps.utils.types import RandomStateLike
 
 #: Problems with the number of modes and of samples.
 CASES = (("dw1d", 2, 500), ("ou2d-4", 2, 500))
@@ -65,6 +67,62 @@ def optimism_of(found: Search, blocks: np.ndarray | None = None, **options: Any)
         terms += [influence_of(data, folded, fit) for fit in fits if fit is not None]
     terms = [(score, psi) for score, psi in terms if np.isfinite(score)]  # no energy on the test samples: no score
     return score_optimism(np.array([psi for _, psi in terms]), terms[0][0], 0, blocks=blocks, **options)
+
+
+def score_optimism(
+    influences: np.ndarray,
+    score: float,
+    best: int,
+    *,
+    blocks: np.ndarray | None = None,
+    confidence: float = 0.95,
+    n_draws: int = 2000,
+    random_state: RandomStateLike = 0,
+) -> Certificate:
+    """Bound how far the held-out score of a chosen candidate exceeds its value in the population.
+
+    Let ψ_m(i) be the first-order contribution of sample i to the score of candidate m (Σ_i ψ_m(i) = 0). Then Ŝ_m - S_m
+    is approximately normal with the standard error s_m = √(Σ_i ψ_m(i)²). The largest of (Ŝ_m - S_m)/s_m over all
+    candidates is distributed as max_m Σ_i g_i ψ_m(i)/s_m with independent standard normal g_i (the multiplier
+    bootstrap), whose quantile q is drawn. With the given confidence Ŝ_m - S_m ≤ q s_m for *all* candidates, hence for
+    the chosen one, by whatever rule it was chosen. Scores of similar candidates are correlated, and q is far below its
+    value for as many independent ones.
+
+    Parameters
+    ----------
+    influences : ndarray of shape (n_candidates, n_samples)
+        ψ.
+    score, best : float, int
+        Held-out score of the chosen candidate (also the trivial bound, because scores are not negative), and its index.
+    blocks : ndarray of shape (n_samples,), optional
+        Block of each sample; samples of one block share their g.
+    confidence : float, default=0.95
+        Confidence level of the bound.
+    n_draws, random_state : int, default=2000, and int, RandomState instance or None, default=0
+        Number and seed of the draws of g.
+
+    Returns
+    -------
+    Certificate
+        `value` is q s; the score minus it bounds the population value from below.
+    """
+    psi = np.asarray(influences, dtype=np.float64)
+    if blocks is not None:
+        _, labels = np.unique(blocks, return_inverse=True)
+        joined = np.zeros((labels.max() + 1, len(psi)))
+        np.add.at(joined, labels, psi.T)
+        psi = joined.T
+    errors = np.sqrt(np.sum(psi**2, axis=1))
+    normals = check_random_state(random_state).standard_normal((n_draws, psi.shape[1]))
+    largest = np.max(normals @ (psi / errors[:, None]).T, axis=1)
+    quantile, error = float(np.quantile(largest, confidence)), float(errors[best])
+    constants = {"q": quantile, "s": error, "M": len(psi), "score": score, "confidence": confidence}
+    assumptions = (
+        "samples, or blocks of samples, are independent and numerous",
+        "modes change little when a few training samples change",
+        "the candidates are chosen independently of the samples",
+    )
+    return Certificate("optimism", min(quantile * error, score), constants, assumptions, trivial=score)
 
 
 def _by_kernel(candidates: list[Candidate]) -> list[list[Candidate]]:
