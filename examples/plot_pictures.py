@@ -15,8 +15,6 @@ import numpy as np
 from matplotlib import pyplot as plt
 
 import kdmaps
-from kdmaps.certificates import certify_modes
-from kdmaps.generators import for_problem
 
 problem = kdmaps.problems.load("triplewell2d")
 X = problem.sample(800, random_state=0)
@@ -184,23 +182,4 @@ plt.show()
 
 learned = kdmaps.VariationalKernelMap(3, objective="heldout", adam_steps=15, lbfgs_steps=10, random_state=0).fit(X)
 kdmaps.plotting.plot_history(learned)
-plt.show()
-
-# %%
-# Comparison with known dynamics
-# ------------------------------
-# :func:`kdmaps.plotting.plot_residuals`: the residual of each mode as an eigenfunction of the generator, on new
-# samples.
-
-fresh = problem.sample(5000, random_state=1)
-generator = for_problem(problem)
-kdmaps.plotting.plot_residuals(generator.residuals(search, fresh))
-plt.show()
-
-# %%
-# :func:`kdmaps.plotting.plot_certificates`: bounds on the distance of each mode from the exact one, from these
-# residuals and the exact rates. A bound of 1 is vacuous.
-
-bounds = certify_modes(generator, search, fresh, rates=problem.rates(6))
-kdmaps.plotting.plot_certificates(bounds, labels=[f"mode {k + 1}" for k in range(3)])
 plt.show()

@@ -1,4 +1,4 @@
-"""Plots of embeddings, error bars, learning, residuals, certificates, relevance and independence."""
+"""Plots of embeddings, error bars, learning, relevance and independence."""
 
 from types import SimpleNamespace
 
@@ -8,16 +8,12 @@ from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
 
 import kdmaps
-from kdmaps.certificates import Certificate
 from kdmaps.diagnostics.relevance import Relevance
-from kdmaps.generators import Residuals
 from kdmaps.plotting import (
-    plot_certificates,
     plot_embedding,
     plot_history,
     plot_independence,
     plot_relevance,
-    plot_residuals,
     plot_timescales,
 )
 from shared import known_warning
@@ -132,41 +128,6 @@ def test_history_of_estimators(X, model):
         plot_history(model)
     with pytest.raises(ValueError, match="loss, best_loss, sigma; got 'phase'"):
         plot_history(HISTORY, "phase")
-
-
-# --- residuals and certificates ---------------------------------------------------------------------------------------
-def test_residuals():
-    residuals = Residuals(np.zeros((1, 2)), np.array([1.0, 4.0]), np.array([0.3, 5.0]), np.zeros(2))
-    ax = plot_residuals(residuals)
-    assert [(bar.get_x() + bar.get_width() / 2, bar.get_height()) for bar in ax.patches] == [(1.0, 0.3), (2.0, 5.0)]
-    np.testing.assert_array_equal(ax.lines[0].get_xydata(), [[1, 1.0], [2, 4.0]])
-    assert ax.get_ylim()[0] == 0
-
-
-def test_certificates():
-    bounds = [Certificate("thm:a", 1e-3), Certificate("thm:b", 0.5), Certificate("thm:c", 1.0, violations=("no gap",))]
-    ax = plot_certificates(bounds)
-    ends = [bar.get_x() + bar.get_width() for bar in ax.patches]
-    np.testing.assert_allclose(ends, [1e-3, 0.5, 1.0])
-    assert [label.get_text() for label in ax.get_yticklabels()] == ["thm:a", "thm:b", "thm:c"]
-    assert [text.get_text().strip() for text in ax.texts] == ["0.001", "0.5", "does not apply"]
-    filled = [bar.get_facecolor()[3] > 0 for bar in ax.patches]
-    assert filled == [True, True, False]
-    assert ax.patches[0].get_facecolor()[:3] == to_rgba("tab:blue")[:3]
-    assert ax.yaxis_inverted()  # the first is at the top
-    assert ax.get_xlim()[0] < 1e-3
-    described = plot_certificates([Certificate("thm:residual-gap", 0.5)], ax=Figure().subplots())
-    text = described.get_yticklabels()[0].get_text()
-    assert text.replace("\n", " ") == "distance of a mode from the exact one"
-    named = plot_certificates(bounds, labels=["one", "two", "three"], ax=Figure().subplots())
-    assert named.get_yticklabels()[1].get_text() == "two"
-    with pytest.raises(ValueError, match="2 names for 3 certificates"):
-        plot_certificates(bounds, labels=["a", "b"])
-
-
-def test_certificate_of_zero():
-    ax = plot_certificates([Certificate("thm:a", 0.0)])
-    assert 0 < ax.get_xlim()[0] < 1e-15
 
 
 # --- relevance --------------------------------------------------------------------------------------------------------

@@ -15,10 +15,8 @@ from ._modes import plot_lag_comparison as plot_lag_comparison
 from ._modes import plot_modes as plot_modes
 from ._modes import plot_modes_in_time as plot_modes_in_time
 from ._modes import plot_states as plot_states
-from ._results import plot_certificates as plot_certificates
 from ._results import plot_history as plot_history
 from ._results import plot_landscape as plot_landscape
 from ._results import plot_regularization_map as plot_regularization_map
 from ._results import plot_relevance as plot_relevance
-from ._results import plot_residuals as plot_residuals
 from ._results import plot_timescales as plot_timescales

@@ -1,9 +1,9 @@
-"""Results of a fit: time scales, scores of a search, steps of an optimiser, relevance, residuals, certificates."""
+"""Results of a fit: time scales, scores of a search, steps of an optimiser, relevance."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from textwrap import fill, shorten
+from textwrap import shorten
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,18 +28,12 @@ from kdmaps.utils.validation import check_positive_integer
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from kdmaps.certificates import Certificate
-    from kdmaps.generators import Residuals
     from kdmaps.uncertainty import Uncertainty
 
 #: Height below the data for the label of the gap, relative to the height of the data.
 LABEL_HEIGHT = 0.1
 #: An interval that is open on a side is drawn to this multiple of the time scale.
 OPEN = 30.0
-#: Smaller bounds are drawn here, because the axis is logarithmic.
-SMALLEST = 1e-16
-#: Characters in a line of a label.
-LABEL_WIDTH = 28
 #: Inputs and combinations with a smaller share are summed, except for the first FEW inputs.
 SMALL, FEW = 0.01, 10
 #: Largest number of combinations.
@@ -119,69 +113,6 @@ def plot_timescales(
     integer_ticks(ax.xaxis)
     plain_log_ticks(ax.yaxis)
     ax.legend(frameon=False, loc="upper right")
-    return ax
-
-
-def plot_residuals(residuals: Residuals, ax: Axes | None = None) -> Axes:
-    """Draw the residual ‖𝒢φ + λφ‖/‖φ‖ and the rate λ of every mode.
-
-    Parameters
-    ----------
-    residuals : kdmaps.generators.Residuals
-        From `Generator.residuals`.
-    ax : Axes, default=new figure
-
-    Returns
-    -------
-    ax : Axes
-        A mode whose bar is far below its mark is nearly an eigenfunction.
-    """
-    ax = one_axes(ax)
-    number = np.arange(1, len(residuals.norms) + 1)
-    ax.bar(number, residuals.norms, width=0.6, color=LEARNED, alpha=0.8, label="residual")
-    ax.plot(number, residuals.rates, ls="none", marker="_", ms=26, mew=1.8, color="0.3", label="rate")
-    ax.set(xlabel="mode", ylabel="residual, rate", xlim=(0.4, len(number) + 0.6), ylim=(0, None))
-    integer_ticks(ax.xaxis)
-    ax.legend(frameon=False)
-    return ax
-
-
-def plot_certificates(
-    certificates: Sequence[Certificate], labels: Sequence[str] | None = None, ax: Axes | None = None
-) -> Axes:
-    """Draw the bounds of certificates, one bar each; bars are empty if an assumption fails.
-
-    Parameters
-    ----------
-    certificates : sequence of kdmaps.certificates.Certificate
-        The certificates.
-    labels : sequence of str, optional
-        By default the statement of each certificate.
-    ax : Axes, default=new figure
-
-    Returns
-    -------
-    ax : Axes
-        With a logarithmic axis. A line marks 1, the trivial bound on a distance or a probability.
-    """
-    names = [fill(c.statement, LABEL_WIDTH) for c in certificates] if labels is None else list(labels)
-    if len(names) != len(certificates) or not names:
-        raise ValueError(f"labels has {len(names)} names for {len(certificates)} certificates; pass one for each.")
-    ax = one_axes(ax)
-    values = np.maximum([certificate.value for certificate in certificates], SMALLEST)
-    left = min(values.min() / 3, 0.1)
-    for row, (certificate, value) in enumerate(zip(certificates, values, strict=True)):
-        style: dict[str, Any] = (
-            {"color": LEARNED, "alpha": 0.8} if certificate.holds else {"fill": False, "ec": "0.5", "ls": "--"}
-        )
-        ax.barh(row, value - left, left=left, height=0.6, **style)
-        text, at = (f" {certificate.value:.2g}", value) if certificate.holds else ("  does not apply", left)
-        ax.annotate(text, (at, row), va="center", fontsize="small", color="0.35")
-    ax.axvline(1, color="0.6", lw=0.8, ls=":")
-    ax.set(xscale="log", xlabel="bound", xlim=(left, 8 * max(values.max(), 1)), yticks=range(len(names)))
-    plain_log_ticks(ax.xaxis)
-    ax.set_yticklabels(names)
-    ax.invert_yaxis()
     return ax
 
 
