@@ -26,7 +26,7 @@ def captured(modes, reference):
     return float(np.mean(np.cos(angles) ** 2))
 
 
-@parametrize_with_checks([DiffusionMap(n_components=2), DiffusionMap(n_components=2, n_neighbors=5)])
+@parametrize_with_checks([DiffusionMap(n_components=2)])
 @pytest.mark.slow
 def test_sklearn_checks(estimator, check):
     with warnings.catch_warnings():
@@ -104,36 +104,14 @@ def test_modes_have_mean_zero_unit_variance_and_a_fixed_sign():
     np.testing.assert_array_equal(modes.max(axis=0), np.abs(modes).max(axis=0))
 
 
-@pytest.mark.parametrize("alpha", [0, 0.5, 1])
-def test_graph_of_all_neighbors_equals_dense(alpha):
-    X = ou_samples(150, 0)
-    dense = DiffusionMap(bandwidth=0.7, alpha=alpha).fit(X)
-    graph = DiffusionMap(bandwidth=0.7, alpha=alpha, n_neighbors=150, random_state=0).fit(X)
-    np.testing.assert_allclose(graph.eigenvalues_, dense.eigenvalues_, rtol=1e-10)
-    np.testing.assert_allclose(graph.embedding_, dense.embedding_, atol=1e-8)
-    new = ou_samples(40, 1)
-    np.testing.assert_allclose(graph.transform(new), dense.transform(new), atol=1e-7)
-
-
-def test_distant_neighbors_are_negligible():
-    # 150 of 400 points on the circle reach 1.1, that is 11 σ, where the kernel is below 1e-26.
-    X = circle(np.random.default_rng(0).uniform(0, 2 * np.pi, 400))
-    dense, graph = (DiffusionMap(bandwidth=0.1, n_neighbors=k, random_state=0).fit(X) for k in (None, 150))
-    np.testing.assert_allclose(graph.rates_, dense.rates_, rtol=1e-9)
-
-
-# A lattice has many equal distances; fit and transform must agree on which of them count as neighbours.
+# A lattice has many equal distances.
 LATTICE = np.stack(np.meshgrid(np.arange(12.0), np.arange(9.0)), axis=-1).reshape(-1, 2)
 
 
 @pytest.mark.parametrize("X", [ou_samples(200, 0), ou_samples(200, 0) + 1e4, LATTICE], ids=["ou", "far", "lattice"])
-@pytest.mark.parametrize("n_neighbors", [None, 30])
 @pytest.mark.parametrize("alpha", [0, 0.5, 1])
-def test_transform_reproduces_the_training_embedding(X, n_neighbors, alpha):
-    model = DiffusionMap(bandwidth=0.8, n_neighbors=n_neighbors, alpha=alpha, random_state=0)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # 30 neighbours truncate this kernel, which is irrelevant here
-        model.fit(X)
+def test_transform_reproduces_the_training_embedding(X, alpha):
+    model = DiffusionMap(bandwidth=0.8, alpha=alpha).fit(X)
     np.testing.assert_allclose(model.transform(X), model.embedding_, atol=1e-8)
     np.testing.assert_allclose(model.transform(X[:7]), model.embedding_[:7], atol=1e-8)
 
@@ -172,11 +150,6 @@ def test_warns_of_eigenvalues_that_are_zero():
         DiffusionMap(20, bandwidth=50).fit(ou_samples(60, 0))
 
 
-def test_warns_of_a_kernel_truncated_by_the_graph():
-    with pytest.warns(UserWarning, match="n_neighbors=10 truncates"):
-        DiffusionMap(2, bandwidth=0.8, n_neighbors=10, random_state=0).fit(ou_samples(200, 0))
-
-
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
@@ -184,9 +157,6 @@ def test_warns_of_a_kernel_truncated_by_the_graph():
         ({"bandwidth": 0}, "bandwidth must be"),
         ({"bandwidth": np.inf}, "bandwidth must be"),
         ({"bandwidth": "median"}, "bandwidth must be"),
-        ({"n_neighbors": 1}, "n_neighbors must be .* 20"),
-        ({"n_neighbors": 21}, "n_neighbors must be .* 20"),
-        ({"n_neighbors": 2.5}, "n_neighbors must be"),
         ({"n_components": 0}, "n_components must be .* 19"),
         ({"n_components": 20}, "n_components must be .* 19"),
         ({"alpha": 1.5}, "alpha must be"),

@@ -6,9 +6,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import sparse
 from scipy.linalg import eigh
-from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 from scipy.spatial.distance import cdist
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.neighbors import BallTree
@@ -21,8 +19,6 @@ from kdmaps.spectrum.modes import or_fewer
 from kdmaps.utils.validation import checked_random_state, checked_samples
 from kdmaps.utils.warn import warn
 
-# Squared distances or kernel values: an ndarray of all pairs, or a csr_array of the edges of a graph, zeros stored.
-Pairs = Any
 #: Rows and bandwidths from which the automatic bandwidth is chosen.
 SLOPE_ROWS, SLOPE_BANDWIDTHS = 500, 60
 
@@ -56,11 +52,8 @@ class DiffusionMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         slope of the kernel sum (Notes).
     alpha : float in [0, 1], default=0.5
         The α above. With the default, rates and modes can be compared with those from `KernelDiffusionMap`.
-    n_neighbors : int, default=None
-        If None, use all pairs, with O(n²) memory. Otherwise k(x, y) is set to zero unless one of the two points is
-        among the `n_neighbors` nearest training points of the other (a training point is its own first neighbour).
     random_state : int, RandomState instance or None, default=None
-        Seed of the start vector of the sparse eigensolver and of the rows that the automatic bandwidth uses.
+        Seed of the rows that the automatic bandwidth uses.
 
     Attributes
     ----------
@@ -83,15 +76,17 @@ class DiffusionMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
 
     Notes
     -----
+    **Cost.** All pairs of samples are used, with O(n²) memory.
+
     **Normalisation.** Like all modes in kdmaps, `embedding_` has mean 0 and variance 1 under the empirical law. The
     modes are orthogonal under the stationary law of P, with density ∝ π^{2(1-α)}, which agrees with it for α = 1/2; the
     entry of largest magnitude of each mode is positive.
 
-    **Automatic bandwidth.** S(σ) = Σ_xy k(x, y), over the graph with `n_neighbors`, grows like σ^d where the kernel
-    covers a d-dimensional neighbourhood, and is flat for smaller and larger σ [2]_. "auto" takes the σ of steepest
-    growth d log S / d log σ² = Σ_xy k(x, y) |x-y|²/(2σ²) / S [3]_, but at least the largest distance of a sample to its
-    nearest neighbour. Without this lower bound, samples in the tails are isolated, each with a spurious mode of rate
-    near zero. With it, a single outlier makes the kernel too wide; set σ by hand in that case.
+    **Automatic bandwidth.** S(σ) = Σ_xy k(x, y) grows like σ^d where the kernel covers a d-dimensional neighbourhood,
+    and is flat for smaller and larger σ [2]_. "auto" takes the σ of steepest growth d log S / d log σ² = Σ_xy k(x, y)
+    |x-y|²/(2σ²) / S [3]_, but at least the largest distance of a sample to its nearest neighbour. Without this lower
+    bound, samples in the tails are isolated, each with a spurious mode of rate near zero. With it, a single outlier
+    makes the kernel too wide; set σ by hand in that case.
 
     **Out of sample.** `transform` is the Nyström extension φ(x) = P φ(x)/λ: at the training points it returns
     `embedding_` up to rounding errors of relative size 1e-16/λ.
@@ -117,7 +112,6 @@ class DiffusionMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     _: KW_ONLY
     bandwidth: float | str = "auto"
     alpha: float = 0.5
-    n_neighbors: int | None = None
     random_state: Any = None
     bandwidth_: float = field(init=False)
     eigenvalues_: np.ndarray = field(init=False)
@@ -138,10 +132,7 @@ class DiffusionMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         random = checked_random_state(self.random_state)
 
         self._points = samples.astype(np.float64)
-        if self.n_neighbors is not None:
-            self._tree = BallTree(self._points)
-            self._radii = self._neighbor_radii(self._points)
-        squared = self._squared_distances(self._points)
+        squared = cdist(self._points, self._points, "sqeuclidean")
         if not squared.max() < np.inf:
             raise ValueError(OVERFLOW)
         if self.bandwidth == "auto":
@@ -149,19 +140,13 @@ class DiffusionMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             self.bandwidth_ = max(_slope_bandwidth(squared, random), float(nearest.max()))
         else:
             self.bandwidth_ = float(self.bandwidth)
-        if self.n_neighbors not in (None, len(samples)) and np.median(self._radii) < 2 * self.bandwidth_:
-            warn(
-                f"n_neighbors={self.n_neighbors} truncates the kernel within two bandwidths ({self.bandwidth_:.3g}) "
-                "of most samples, which makes rates too small. Increase n_neighbors or decrease bandwidth.",
-                UnreliableModesWarning,
-            )
-        kernel = _gaussian(squared, self.bandwidth_)
-        self._weights = np.asarray(kernel.sum(axis=1)) ** -self.alpha
+        kernel = np.exp(squared / (-2 * self.bandwidth_**2))
+        self._weights = kernel.sum(axis=1) ** -self.alpha
         kernel = _scale(self._weights, kernel)
-        degrees = np.asarray(kernel.sum(axis=1))
+        degrees = kernel.sum(axis=1)
         # P = D⁻¹K is similar to the symmetric D^-½ K D^-½, whose leading eigenvector √degrees is the constant of P.
         symmetric, constant = _scale(degrees**-0.5, kernel), np.sqrt(degrees / degrees.sum())
-        self.eigenvalues_, vectors = _leading_modes(symmetric, constant, self.n_components, random)
+        self.eigenvalues_, vectors = _leading_modes(symmetric, constant, self.n_components)
         self.rates_ = _rates(self.eigenvalues_, time=self.bandwidth_**2 / 2)
         with np.errstate(divide="ignore"):
             self.timescales_ = 1 / self.rates_
@@ -193,46 +178,17 @@ class DiffusionMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         return np.vstack([self._extend(points[batch].astype(np.float64)) for batch in batches]).astype(points.dtype)
 
     def _extend(self, points: np.ndarray) -> np.ndarray:
-        squared = self._squared_distances(points)
+        squared = cdist(points, self._points, "sqeuclidean")
         # A factor per row cancels in P; k(x, y)/max_y k(x, y) does not underflow far from the data.
-        if sparse.issparse(squared):
-            minimum = np.minimum.reduceat(squared.data, squared.indptr[:-1])
-            squared.data -= np.repeat(minimum, np.diff(squared.indptr))
-        else:
-            squared -= squared.min(axis=1, keepdims=True)
-        kernel = _gaussian(squared, self.bandwidth_)
+        squared -= squared.min(axis=1, keepdims=True)
+        kernel = np.exp(squared / (-2 * self.bandwidth_**2))
         average = kernel @ (self._weights[:, None] * (self.embedding_ + self._offset))
         return average / (kernel @ self._weights)[:, None] / self.eigenvalues_ - self._offset
 
-    def _squared_distances(self, points: np.ndarray) -> Pairs:
-        """Return squared distances from points to training points: of all pairs, or on the neighbour graph."""
-        if self.n_neighbors is None:
-            return cdist(points, self._points, "sqeuclidean")
-        # x ~ y if |x-y| ≤ max(r(x), r(y)), for any two points: `transform` is consistent with `fit`.
-        size = len(self._points)
-        near, near_distance = self._tree.query_radius(points, self._neighbor_radii(points), return_distance=True)
-        radii = self._radii.copy()  # query_radius rejects read-only radii, which a memory-mapped model has
-        back, back_distance = BallTree(points).query_radius(self._points, radii, return_distance=True)
-        rows = np.concatenate([np.repeat(np.arange(len(points)), [len(i) for i in near]), *back])
-        columns = np.concatenate([*near, np.repeat(np.arange(size), [len(i) for i in back])])
-        edges, first = np.unique(rows * size + columns, return_index=True)
-        distance = np.concatenate([*near_distance, *back_distance])[first]
-        starts = np.searchsorted(edges, np.arange(len(points) + 1) * size)
-        return sparse.csr_array((distance**2, edges % size, starts), shape=(len(points), size))
-
-    def _neighbor_radii(self, points: np.ndarray) -> np.ndarray:
-        """Return the distance to the last of the `n_neighbors` nearest training points, rounded up to include it."""
-        return self._tree.query(points, k=self.n_neighbors)[0][:, -1] * (1 + 1e-12)
-
     def _check_parameters(self, n_samples: int) -> None:
-        def is_integer(value: object, low: int, high: int) -> bool:
-            return isinstance(value, Integral) and not isinstance(value, bool) and low <= int(value) <= high
-
-        r, k = self.n_components, self.n_neighbors
-        if not is_integer(r, 1, n_samples - 1):
+        r = self.n_components
+        if not isinstance(r, Integral) or isinstance(r, bool) or not 1 <= r < n_samples:
             raise ValueError(f"n_components must be an integer from 1 to n_samples - 1 = {n_samples - 1}, got {r!r}.")
-        if k is not None and not is_integer(k, 2, n_samples):
-            raise ValueError(f"n_neighbors must be None or an integer from 2 to n_samples = {n_samples}, got {k!r}.")
         if not (isinstance(self.alpha, Real) and 0 <= self.alpha <= 1):
             raise ValueError(f"alpha must be a number in [0, 1], got {self.alpha!r}.")
         if self.bandwidth != "auto" and not (isinstance(self.bandwidth, Real) and 0 < self.bandwidth < np.inf):
@@ -248,26 +204,16 @@ class DiffusionMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         return tags
 
 
-def _gaussian(squared: Pairs, bandwidth: float) -> Pairs:
-    """Return the kernel at squared distances."""
-    if sparse.issparse(squared):
-        kernel = squared.copy()
-        kernel.data = _gaussian(squared.data, bandwidth)
-        return kernel
-    return np.exp(squared / (-2 * bandwidth**2))
-
-
-def _scale(weights: np.ndarray, kernel: Pairs) -> Pairs:
+def _scale(weights: np.ndarray, kernel: np.ndarray) -> np.ndarray:
     """Return diag(weights) kernel diag(weights)."""
-    diagonal = sparse.diags_array(weights)
-    return diagonal @ kernel @ diagonal
+    return weights[:, None] * kernel * weights
 
 
-def _slope_bandwidth(squared: Pairs, random: np.random.RandomState) -> float:
+def _slope_bandwidth(squared: np.ndarray, random: np.random.RandomState) -> float:
     """Return the σ of steepest log-log slope of S(σ), estimated from a sample of complete rows."""
     if squared.shape[0] > SLOPE_ROWS:
         squared = squared[np.sort(random.choice(squared.shape[0], SLOPE_ROWS, replace=False))]
-    values = squared.data if sparse.issparse(squared) else squared.ravel()
+    values = squared.ravel()
     if not values.max() > 0:
         raise ValueError('bandwidth="auto" needs different samples, but all samples coincide.')
 
@@ -280,23 +226,11 @@ def _slope_bandwidth(squared: Pairs, random: np.random.RandomState) -> float:
     return float(max(candidates, key=slope))
 
 
-def _leading_modes(
-    symmetric: Pairs, constant: np.ndarray, n_modes: int, random: np.random.RandomState
-) -> tuple[np.ndarray, np.ndarray]:
+def _leading_modes(symmetric: np.ndarray, constant: np.ndarray, n_modes: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the largest eigenvalues, descending, and their eigenvectors, all orthogonal to `constant`."""
     # Moving its eigenvalue from 1 to -1 separates the constant from other eigenvectors of eigenvalue 1, which exist if
     # the graph is disconnected.
     size = len(constant)
-    if sparse.issparse(symmetric):
-        deflated = LinearOperator(
-            (size, size), matvec=lambda v: symmetric @ v - 2 * constant * (constant @ v), dtype=np.float64
-        )
-        try:
-            values, vectors = eigsh(deflated, k=n_modes, which="LA", v0=random.uniform(-1, 1, size))
-        except ArpackNoConvergence as error:
-            raise ValueError("The leading eigenvalues are all too close to one; increase bandwidth.") from error
-        order = np.argsort(values)[::-1]
-        return values[order], vectors[:, order]
     deflated = symmetric - 2 * np.outer(constant, constant)
     values, vectors = eigh(deflated, subset_by_index=(size - n_modes, size - 1), overwrite_a=True)
     return values[::-1], vectors[:, ::-1]
@@ -307,7 +241,7 @@ def _rates(eigenvalues: np.ndarray, time: float) -> np.ndarray:
     if eigenvalues[0] > 1 - 1e-10:
         warn(
             "The samples form clusters that the kernel does not connect: the largest eigenvalue is 1, and modes of "
-            "rate zero only distinguish the clusters. Increase bandwidth or n_neighbors.",
+            "rate zero only distinguish the clusters. Increase bandwidth.",
             UnreliableModesWarning,
         )
     if eigenvalues[-1] < 1e-8:
