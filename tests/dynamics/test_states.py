@@ -50,16 +50,6 @@ class TestCoarseStates:
         assert_allclose(found.populations, [3980 / 3990, 10 / 3990])
         assert weight @ found.memberships[:, 1] / weight.sum() > 4 * found.populations[1]
 
-    def test_signs(self):
-        modes = np.array([[1.0, 1.0], [2.0, -1.0], [-1.0, 1.0], [1.0, 3.0]])
-        found = coarse_states(modes, method="sign")
-        assert_allclose(found.populations, [0.5, 0.25, 0.25])
-        assert found.labels[0] == found.labels[3] == 0
-        assert len(set(found.labels)) == 3
-        assert_array_equal(found.memberships_at(modes[::-1]), found.memberships[::-1])
-        with pytest.raises(ValueError, match="Point 1 of modes"):
-            found.memberships_at([[1.0, 1.0], [-1.0, -1.0]])
-
     @pytest.mark.slow
     def test_new_points(self):
         """Memberships agree with the samples, are linear in between and never negative."""

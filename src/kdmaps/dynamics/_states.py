@@ -68,8 +68,6 @@ class CoarseStates:
     #: A in memberships = [1, modes] A, before negative values (beyond a vertex, or far from the samples) are set to 0;
     #: None if the states are not the vertices of a simplex.
     transformation: np.ndarray | None
-    #: (n_states, n_modes): signs of the modes in each state, True for positive; only with method="sign".
-    signs: np.ndarray | None = None
     #: (n_states, n_modes): means of the modes in each state, for states found by clustering.
     centres: np.ndarray | None = None
     #: Largest density half-way between two states, relative to the density at the less dense one: below 0.3 for states
@@ -77,7 +75,7 @@ class CoarseStates:
     valley: float = np.nan
 
     def __repr__(self) -> str:
-        method = "clusters" if self.centres is not None else "PCCA+" if self.signs is None else "signs"
+        method = "PCCA+" if self.centres is None else "clusters"
         crisp = np.mean(self.memberships.max(axis=1) > self.crisp)
         shown = ", ".join(f"state {k + 1} (label {k}) {part:.1%}" for k, part in enumerate(self.populations))
         return (
@@ -163,22 +161,14 @@ class CoarseStates:
             Non-negative, with sum 1; meaningless far from the samples.
         """
         modes = _checked_modes(modes)
-        tables = [table for table in (self.centres, self.signs) if table is not None]
-        used = tables[0].shape[1] if tables else len(self.populations) - 1
+        used = len(self.populations) - 1 if self.centres is None else self.centres.shape[1]
         if modes.shape[1] < used:
             raise ValueError(f"modes must contain the {used} modes used to find the states, got {modes.shape[1]}.")
         modes = modes[:, :used]
         if self.transformation is not None:
             return _memberships(modes, self.transformation)
-        if self.centres is not None:
-            return _by_distance(modes, self.centres)
-        same = ((modes[:, None] > 0) == self.signs).all(axis=2)
-        if not same.any(axis=1).all():
-            raise ValueError(
-                f"Point {int(np.argmin(same.any(axis=1)))} of modes has a combination of signs that does not occur in "
-                'the samples. Use method="auto", which defines memberships everywhere.'
-            )
-        return same.astype(np.float64)
+        assert self.centres is not None  # states are the vertices of a simplex, or clusters
+        return _by_distance(modes, self.centres)
 
     def milestones(self, groups: ArrayLike | None = None) -> np.ndarray:
         """Return the last state whose core each frame, or a frame before it, was in.
@@ -275,12 +265,12 @@ def coarse_states(
     n_states : int or None, default=None
         Number of states, from 2 to 2^r for "auto" and to r + 1 for "pcca". None means, for "auto", the largest number
         of separated clusters (`CoarseStates.valley` below ½), or the best separated number up to r + 1 if
-        there is none; for the other methods r + 1. `suggest_states` also uses the rates of a model.
-    method : {"auto", "pcca", "sign"}, default="auto"
+        there is none; for "pcca" r + 1. `suggest_states` also uses the rates of a model.
+    method : {"auto", "pcca"}, default="auto"
         "auto" forms clusters of the modes by k-means, with as many of the modes as separate them best. It works for a
         simplex (m states and m - 1 slow modes) and for products (two states along each of r coordinates: r modes and
         2^r states). "pcca" is PCCA+: the linear map of (1, φ_1, …, φ_{m-1}) to non-negative memberships with sum 1 that
-        are as crisp as possible. "sign" forms one state for each combination of signs of m - 1 modes that occurs.
+        are as crisp as possible.
     sample_weight : array-like of shape (n_samples,), or list of such arrays, optional
         Weights for clusters and populations.
 
@@ -310,12 +300,11 @@ def coarse_states(
     if n_states is not None and (not isinstance(n_states, int | np.integer) or not 2 <= n_states <= most):
         raise ValueError(f"n_states must be from 2 to {most} for {r} mode(s) and method={method!r}, got {n_states!r}.")
     weight = checked_weight(join_rows("sample_weight", sample_weight), modes)
-    transformation = signs = centres = None
-    valley = np.nan
+    centres, valley = None, np.nan
     if method == "auto":
         found = _best_separated(modes, weight) if n_states is None else _best(modes, n_states, weight)
         centres, valley = found.centres, found.valley
-        used = modes[:, : centres.shape[1]]
+        used, transformation = modes[:, : centres.shape[1]], None
         if len(centres) == used.shape[1] + 1:
             transformation = np.linalg.inv(np.column_stack([np.ones(len(centres)), centres]))
         memberships = _by_distance(used, centres) if transformation is None else _memberships(used, transformation)
@@ -323,11 +312,8 @@ def coarse_states(
         used = modes[:, : (n_states or r + 1) - 1]
         transformation = _pcca(used)
         memberships = _memberships(used, transformation)
-    elif method == "sign":
-        signs, labels = np.unique(modes[:, : (n_states or r + 1) - 1] > 0, axis=0, return_inverse=True)
-        memberships = np.eye(labels.max() + 1)[labels.ravel()]
     else:
-        raise ValueError(f'method must be "auto", "pcca" or "sign", got {method!r}.')
+        raise ValueError(f'method must be "auto" or "pcca", got {method!r}.')
     populations = np.bincount(memberships.argmax(axis=1), unit_weight(weight, len(modes)), memberships.shape[1])
     order = np.argsort(-populations, kind="stable")
     memberships = memberships[:, order]
@@ -336,7 +322,6 @@ def coarse_states(
         memberships=memberships,
         populations=populations[order],
         transformation=None if transformation is None else transformation[:, order],
-        signs=None if signs is None else signs[order],
         centres=None if centres is None else centres[order],
         valley=valley,
     )
