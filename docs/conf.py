@@ -98,7 +98,7 @@ sphinx_gallery_conf = {
 }
 #: Part of a figure that is the thumbnail of a script: its number, left and right end, as fractions of the width.
 THUMBNAILS = {
-    "plot_brain": (1, 0, 0.505),
+    "plot_brain": (1, 0, 0.55),
     "plot_digits": (1, 0, 0.475),
     "plot_elnino": (1, 0, 0.63),
     "plot_pictures": (10, 0, 1),

@@ -65,7 +65,7 @@ def _write_list(out: Path, kind: str) -> None:
     pages = sorted((out / kind).rglob("*.md"), key=lambda page: (page.parent, page.stem not in first, page.stem))
     names = "".join(f"/{page.relative_to(out.parent).with_suffix('')}\n" for page in pages)
     (out / "lists" / f"{kind}.md").write_text(
-        f"```{{toctree}}\n:maxdepth: 2\n\n{names}```\n" if pages else "Nothing has been computed yet.\n"
+        f"```{{toctree}}\n:maxdepth: 1\n\n{names}```\n" if pages else "Nothing has been computed yet.\n"
     )
 
 

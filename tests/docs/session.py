@@ -67,7 +67,7 @@ def update(page):
                 text = text[: shown.start(2)] + output + text[shown.end(2) :]
             elif output and page in TUTORIALS:
                 text = f"{text[: block.end()]}\n\n```text\n{output}```{text[block.end() :]}"
-        for picture in Path(folder).glob("*.png"):
+        for picture in Path(folder).glob("*.png") if page in TUTORIALS else ():
             shutil.copy(picture, ROOT / "docs" / "images" / f"tutorial_{page.stem}_{picture.stem}.png")
     page.write_text(text)
 
