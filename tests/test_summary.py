@@ -32,10 +32,11 @@ def model(double_well):
 
 # --- sentences --------------------------------------------------------------------------------------------------------
 def search_summary(**changes):
-    found = {"n_candidates": 5, "n_folds": 6, "scoring": "timescale", "on_grid": True, "score": 1.0, "score_error": 0.1}
-    found |= {"margin": np.inf, "margin_errors": np.inf, "fold_agreement": 0.99, "fold_size": 9.0, "concentration": 1.0}
-    found |= {"suggested_n_components": None, "extensions": (), "edges": ()}
-    return SearchSummary(**found | changes)
+    settings = {name: changes.pop(name) for name in SearchSummary._fields if name in changes}
+    margin = {"margin": changes.pop("margin", np.inf), "margin_in_standard_errors": changes.pop("errors", np.inf)}
+    result = {"candidates": range(5), "best": SimpleNamespace(value=1.0, standard_error=0.1), "certainty": margin}
+    result = SimpleNamespace(**result | {"extensions": (), "edges": ()} | changes)
+    return SearchSummary(result, "timescale", True, 0.99, None)._replace(**settings)
 
 
 @pytest.mark.parametrize(
@@ -49,7 +50,7 @@ def search_summary(**changes):
     ],
 )
 def test_margin_to_a_different_kernel(margin, errors, on_grid, fragments, model):
-    search = search_summary(margin=margin, margin_errors=errors, on_grid=on_grid)
+    search = search_summary(margin=margin, errors=errors, on_grid=on_grid)
     text = replace(summarise(model), search=search).reasons[1]
     assert all(fragment in text for fragment in fragments)
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from html import escape
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -94,24 +94,14 @@ class LearnedModel(FittedModel):
     best_loss_: float
 
 
-@dataclass(frozen=True, eq=False)
-class SearchSummary:
-    """Outcome of a search."""
+class SearchSummary(NamedTuple):
+    """A search, its settings, and what is known about the modes of the kernel that was kept."""
 
-    n_candidates: int
-    n_folds: int
+    result: SearchResult
     scoring: str | None  # None for a function of the user
     on_grid: bool  # a grid of bandwidths, instead of an adaptive search
-    score: float  # selection score of the chosen candidate
-    score_error: float
-    margin: float  # lead over the best candidate with a different kernel
-    margin_errors: float  # the same in standard errors of the difference
-    fold_agreement: float  # mean squared cosine between mode spaces, for the kernel that was kept
-    fold_size: float  # constants of thm:cv-consistency
-    concentration: float
+    fold_agreement: float  # mean squared cosine between mode spaces
     suggested_n_components: int | None
-    extensions: tuple[str, ...]
-    edges: tuple[str, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -219,7 +209,8 @@ class FitSummary:
         search = self.search
         how = "given" if self.history is None else "learned"
         if search is not None:
-            how = f"chosen from {search.n_candidates} candidates (agreement of the folds {search.fold_agreement:.2f})"
+            agreement = f"agreement of the folds {search.fold_agreement:.2f}"
+            how = f"chosen from {len(search.result.candidates)} candidates ({agreement})"
         return f"Kernel: {self.chosen}, {how}."
 
     @property
@@ -246,10 +237,9 @@ class FitSummary:
                 "rose by more than one standard error of the difference."
             )
         found += _refinement_sentence(self.refinement)
-        found += [f"The grid was extended: {text}." for text in search.extensions]
-        found += [
-            f"The choice lies on the edge of what was tried: {text}. Check the landscape." for text in search.edges
-        ]
+        found += [f"The grid was extended: {text}." for text in search.result.extensions]
+        edges = search.result.edges
+        found += [f"The choice lies on the edge of what was tried: {text}. Check the landscape." for text in edges]
         if search.suggested_n_components not in (None, r):
             last = search.suggested_n_components
             found.append(f"The largest spectral gap on which the folds agree is after mode {last}.")
@@ -314,23 +304,9 @@ def _summarise_search(model: SearchedModel, parameters: dict[str, Any], lag: int
         parameters.get(name, parameters.get(f"search__{name}", "auto")) for name in ("scoring", "bandwidths")
     )
     scoring = chosen_scoring(scoring, lag)
-    results, known = model.cv_results_, model.certainty_
-    return SearchSummary(
-        n_candidates=len(results["params"]),
-        n_folds=sum(name.startswith("split") for name in results),
-        scoring=scoring if isinstance(scoring, str) else None,
-        on_grid=not (isinstance(bandwidths, str) and bandwidths == "auto"),
-        score=model.best_selection_score_,
-        score_error=results["selection_error"][model.best_index_],
-        margin=known["margin"],
-        margin_errors=known["margin_in_standard_errors"],
-        fold_agreement=model.fold_agreement_,
-        fold_size=known["fold_size"],
-        concentration=known["concentration"],
-        suggested_n_components=model.suggested_n_components_,
-        extensions=tuple(model.extensions_),
-        edges=tuple(model.edges_),
-    )
+    named, on_grid = isinstance(scoring, str), not (isinstance(bandwidths, str) and bandwidths == "auto")
+    of_modes = model.fold_agreement_, model.suggested_n_components_
+    return SearchSummary(model.search_result_, scoring if named else None, on_grid, *of_modes)
 
 
 def describe_kernel(kernel: Kernel) -> str:
@@ -389,9 +365,10 @@ def _rounded(value: Any) -> str:
 
 def _score_sentence(search: SearchSummary, r: int) -> str:
     compared = "a user-defined score" if search.scoring is None else SCORINGS[search.scoring]
+    result, best = search.result, search.result.best
     sentence = (
-        f"{search.n_candidates} candidates were compared by {compared}. The best scores {search.score:.4g} ± "
-        f"{search.score_error:.2g} (standard error)"
+        f"{len(result.candidates)} candidates were compared by {compared}. The best scores {best.value:.4g} ± "
+        f"{best.standard_error:.2g} (standard error)"
     )
     if search.scoring not in SCORES:
         return f"{sentence}."
@@ -401,7 +378,8 @@ def _score_sentence(search: SearchSummary, r: int) -> str:
 
 def _margin_sentence(search: SearchSummary) -> list[str]:
     """Compare with the best candidate that has a different kernel, if there is one."""
-    margin, errors = search.margin, search.margin_errors
+    known = search.result.certainty
+    margin, errors = known["margin"], known["margin_in_standard_errors"]
     if not np.isfinite(errors):
         return []
     size = f"{abs(margin):.2g} {'more' if errors < 0 else 'less'}, {abs(errors):.1f} standard errors of the difference"

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import kdmaps
+from kdmaps.certificates import cv_consistency
 from kdmaps.report import render_report
 from shared import known_warning
 
@@ -31,7 +32,9 @@ def test_certificate_of_a_search():
     X = kdmaps.problems.load("dw1d").sample(300, random_state=0)
     search = kdmaps.KernelSearchCV(1, families=["gaussian"], bandwidths=[1.0, 2.0], regularizations=[1e-3])
     search.set_params(n_features=40, random_state=0, max_extensions=0).fit(X)
-    search.certainty_ |= {"margin": 2.0, "fold_size": 100.0, "concentration": 0.1}  # a margin that says something
+    assert search.search_result_.certificate.constants["F"] == 6
+    # A margin that says something, in place of the cached certificate.
+    vars(search.search_result_)["certificate"] = cv_consistency(2.0, 2, 1, 6, 100.0, 0.1)
     # 2·M·r·F exp(-c N_f Δ²/(4r²)): two candidates, one mode, three folds drawn twice.
     expected = 2 * 2 * 1 * 6 * np.exp(-0.1 * 100 * 2**2 / 4)
     assert f"missed the best candidate: at most {expected:.3g}</h3>" in render_report(search, X)

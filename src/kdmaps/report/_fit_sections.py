@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from kdmaps import plotting
-from kdmaps.certificates import Certificate, cv_consistency
 from kdmaps.data.correlation import trajectories_of
 from kdmaps.data.sources import ArraySource
 from kdmaps.report import _figures as figures
@@ -282,7 +281,9 @@ def checks(subject: Subject) -> Section:
 
 def certificates(subject: Subject) -> Section | None:
     """Bounds with their constants and assumptions, except trivial ones."""
-    bounds = [*_search_certificate(subject), *subject.certificates]
+    search, bounds = subject.summary.search, list(subject.certificates)
+    if search is not None and np.isfinite(search.result.certainty["margin"]) and search.result.certificate.holds:
+        bounds.insert(0, search.result.certificate)
     blocks: list[Any] = []
     for bound in bounds:
         if not bound.informative and bound.holds:
@@ -293,16 +294,6 @@ def certificates(subject: Subject) -> Section | None:
         blocks += [Text(text) for text in bound.violations]
         blocks.append(Items([*constants, *bound.assumptions], "Constants and assumptions"))
     return Section("certificates", "Certificates", "", blocks) if blocks else None
-
-
-def _search_certificate(subject: Subject) -> list[Certificate]:
-    """Bound the probability that a search missed its best candidate."""
-    search = subject.summary.search
-    if search is None or not np.isfinite(search.margin):
-        return []
-    sizes = search.n_candidates, len(subject.summary.timescales), search.n_folds
-    bound = cv_consistency(search.margin, *sizes, search.fold_size, search.concentration)
-    return [bound] if bound.holds else []
 
 
 def settings(subject: Subject) -> Section:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kdmaps.certificates import cv_consistency
+from kdmaps.certificates import Certificate, cv_consistency
 from kdmaps.exceptions import UnreliableModesWarning
 from kdmaps.kernels import Kernel, Metric
 from kdmaps.selection.candidate import Candidate, Stage
@@ -35,14 +35,18 @@ class SearchResult:
         return self.candidates.index(self.best)
 
     @cached_property
-    def certainty(self) -> dict[str, float]:
-        """Margin to the best candidate of another kernel, and the bound of thm:cv-consistency."""
-        best, r = self.best, self.n_components
+    def _peers(self) -> tuple[Candidate, Candidate | None]:
+        """The best candidate of the chosen kernel and of all others, evaluated at one stage."""
         # After screening, all remaining candidates were evaluated at the same stage.
         final = [c for c in self.candidates if c.stage == Stage.ALL_FOLDS] or list(self.candidates)
-        best = max((c for c in final if c.kernel == best.kernel), key=lambda c: c.value, default=best)
+        best = max((c for c in final if c.kernel == self.best.kernel), key=lambda c: c.value, default=self.best)
         others = [c for c in final if c.kernel != best.kernel and np.isfinite(c.value)]
-        second = max(others, key=lambda c: c.value, default=None)
+        return best, max(others, key=lambda c: c.value, default=None)
+
+    @cached_property
+    def certificate(self) -> Certificate:
+        """Bound on the probability that the search missed its best candidate, with constants from the folds."""
+        (best, second), r = self._peers, self.n_components
         margin = best.value - second.value if second else np.inf
         # A score with standard error s over independent folds of N_f of N samples has the variance s² N/N_f in a fold.
         # For a sub-Gaussian law of this variance, c N_f = N_f/(2 N s²) for the sum of r terms, r² times that for each.
@@ -50,12 +54,18 @@ class SearchResult:
         variance = max(best.standard_error**2, np.finfo(float).tiny) * n_samples / fold_size
         concentration = r**2 / (2 * variance * fold_size)
         sizes = (len(self.candidates), r, len(best.score.fold_values))
+        return cv_consistency(margin, *sizes, fold_size, concentration)
+
+    @cached_property
+    def certainty(self) -> dict[str, float]:
+        """Margin to the best candidate of another kernel, and the bound of thm:cv-consistency."""
+        (best, second), bound = self._peers, self.certificate
         return {
-            "margin": margin,
+            "margin": bound.constants["Δ"],
             "margin_in_standard_errors": best.standardised_lead(second) if second else np.inf,
-            "bound": cv_consistency(margin, *sizes, fold_size, concentration).value,
-            "fold_size": fold_size,
-            "concentration": concentration,
+            "bound": bound.value,
+            "fold_size": bound.constants["N_f"],
+            "concentration": bound.constants["c"],
         }
 
     def flatness(self) -> UnreliableModesWarning | None:
