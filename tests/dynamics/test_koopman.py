@@ -117,7 +117,7 @@ def test_modes_of_observables_predict(found, spiral):
     # Rates are known to 0.03, times 0.3 in time; means to √(2/1000) = 0.045.
     assert_allclose(expected.real + spiral.X.mean(axis=0), np.column_stack([z.real, z.imag]), atol=0.15)
     assert np.abs(expected.imag).max() < 1e-10
-    explained = (found.eigenfunctions(spiral.X) @ found.modes(spiral.X)).real + spiral.X.mean(axis=0)
+    explained = found.projection(spiral.X)
     assert np.var(explained - spiral.X) < 0.01 * np.var(spiral.X)
     assert_allclose(found.modes(spiral.X[:, 0]), found.modes(spiral.X[:, 0], spiral.X), rtol=1e-8)
 

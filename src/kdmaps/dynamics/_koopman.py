@@ -193,16 +193,36 @@ class Koopman(TableCard):
         -------
         modes : complex ndarray of shape (r,) or (r, m)
         """
-        if X is not None:
-            left = np.asarray(self.left_eigenfunctions(join_trajectories(X)[0]))
-            weight = checked_weight(sample_weight, left)
-        elif self._frames is not None:
-            functions, weight = self._frames
-            left = functions[:, len(self.rates) :] @ self._spectrum.left
-        else:
-            raise ValueError("Give X, the samples of the values; koopman was called without samples.")
-        values, weight = checked_values(values, len(left)), unit_weight(weight, len(left))
+        _, left, weight = self._at(X, sample_weight)
+        values = checked_values(values, len(left))
         return (left.conj() * weight[:, None]).T @ (values - weight @ values)
+
+    def projection(self, values: ArrayLike, X: SamplesLike = None, sample_weight: ArrayLike | None = None) -> Any:
+        """Return the part of an observable that the eigenfunctions explain, E h + Σ_j ψ_j E[ξ̄_j h], at the samples.
+
+        Parameters
+        ----------
+        values, X, sample_weight :
+            As in `modes`.
+
+        Returns
+        -------
+        projection : ndarray of shape (n_samples,) or (n_samples, m)
+        """
+        right, _, weight = self._at(X, sample_weight)
+        return weight @ checked_values(values, len(right)) + (right @ self.modes(values, X, sample_weight)).real
+
+    def _at(self, X: SamplesLike, sample_weight: ArrayLike | None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return eigenfunctions, left eigenfunctions and weights at samples."""
+        spectrum, r = self._spectrum, len(self.rates)
+        if X is None:
+            if self._frames is None:
+                raise ValueError("Give X, the samples of the values; koopman was called without samples.")
+            functions, weight = self._frames
+        else:
+            functions = np.asarray(self._evaluated(join_trajectories(X)[0], slice(None), np.eye(2 * r)))
+            weight = checked_weight(sample_weight, functions)
+        return functions[:, :r] @ spectrum.right, functions[:, r:] @ spectrum.left, unit_weight(weight, len(functions))
 
     def _evaluated(self, X: SamplesLike, columns: slice, coefficients: np.ndarray) -> Any:
         """Evaluate combinations of some of the functions at samples."""
