@@ -124,6 +124,23 @@ SMALL_SEARCH = {
 }
 
 
+def generator_by_differences(generator, function, X, step=1e-3):
+    """Evaluate 𝒢f by central differences along b and along the columns of σ, with an error of O(step²)."""
+    diagonal, factor = generator._spread(X)
+    factor = np.sqrt(diagonal)[:, :, None] * np.eye(X.shape[1]) if factor is None else factor
+    values = function(X)
+
+    def stencil(direction, order):
+        length = np.linalg.norm(direction, axis=1, keepdims=True)
+        shift = step * direction / np.where(length > 0, length, 1)
+        ahead, behind = function(X + shift), function(X - shift)
+        difference = (ahead - behind) / 2 if order == 1 else ahead - 2 * values + behind
+        return difference * ((length / step) ** order).reshape(-1, *(1,) * (values.ndim - 1))
+
+    directions = (np.broadcast_to(column, X.shape) for column in np.moveaxis(factor, 2, 0))
+    return stencil(generator.drift(X), 1) + sum(stencil(direction, 2) for direction in directions)
+
+
 def wide_map(n_components=2, **options):
     """Return a map whose wide kernel, with little regularization, represents linear and quadratic modes."""
     settings = {"bandwidth": 6.0, "n_features": 40, "regularization": 1e-4, "random_state": 0, **options}

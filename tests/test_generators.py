@@ -13,7 +13,7 @@ from kdmaps.bases import BASES, ModeBasis, make_basis
 from kdmaps.forms.moments import generator_moments
 from kdmaps.generators import Generator, for_problem, rayleigh_residuals
 from kdmaps.kernels import FAMILIES, Gaussian, Laplacian, Matern, Mixture
-from shared import MATRIX, diagonal_field, kernels, scalar_field, thin_factor
+from shared import MATRIX, diagonal_field, generator_by_differences, kernels, scalar_field, thin_factor
 
 DIM = 3
 KERNELS = kernels(
@@ -71,7 +71,7 @@ def build(name, kernel):
 @pytest.mark.slow
 def test_features_against_finite_differences(name, kernel, generator):
     basis = build(name, kernel)
-    expected = generator.finite_differences(basis.features, X, step=3e-4)
+    expected = generator_by_differences(generator, basis.features, X, step=3e-4)
     # Central differences are off by f''''·step²/12, and by |f'''|·step/3 for Matérn 3/2, which is not C⁴.
     assert_allclose(generator.apply(basis, X), expected, rtol=0, atol=2e-5 * np.abs(expected).max())
 
@@ -83,7 +83,7 @@ def test_value_at_a_landmark_is_the_curvature(kernel, generator):
     images = np.diagonal(generator(kernel, X, X))
 
     def spread(part):  # 𝒢|xT - c|² = 2tr(TᵀaT) at c = xT
-        return generator.finite_differences(lambda x: (part.coordinates(x - X) ** 2).sum(axis=1), X)
+        return generator_by_differences(generator, lambda x: (part.coordinates(x - X) ** 2).sum(axis=1), X)
 
     expected = sum(beta * part.profile(np.zeros(1), 1) * spread(part) for beta, part in kernel.components())
     assert_allclose(images, expected, rtol=1e-6)
@@ -93,7 +93,7 @@ def test_value_at_a_landmark_is_the_curvature(kernel, generator):
 def test_hermite_polynomials_are_eigenfunctions(alpha):
     problem = kdmaps.problems.OrnsteinUhlenbeck([alpha])
     points = np.linspace(-2, 2, 21)[:, None]
-    images = for_problem(problem).finite_differences(lambda x: problem.eigenfunctions(x, 4), points, step=1e-4)
+    images = generator_by_differences(for_problem(problem), lambda x: problem.eigenfunctions(x, 4), points, step=1e-4)
     assert_allclose(images, -alpha * np.arange(1, 5) * problem.eigenfunctions(points, 4), atol=3e-6 * alpha**2)
 
 
@@ -101,7 +101,7 @@ def test_hermite_polynomials_are_eigenfunctions(alpha):
 def test_generators_of_problems_agree_with_exact_modes(name):
     problem = kdmaps.problems.load(name)
     points = problem.sample(200, random_state=1)
-    images = for_problem(problem).finite_differences(lambda x: problem.eigenfunctions(x, 3), points, step=0.01)
+    images = generator_by_differences(for_problem(problem), lambda x: problem.eigenfunctions(x, 3), points, step=0.01)
     found = rayleigh_residuals(problem.eigenfunctions(points, 3), images)
     # step² for polynomials; modes of the double well are interpolated between finite volumes, which is rougher.
     tolerance = 1e-4 if name.startswith("ou") else 0.02

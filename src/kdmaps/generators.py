@@ -146,7 +146,7 @@ class Generator:
             return self(basis.kernel, X, basis.landmarks)
         if isinstance(basis, FourierBasis):
             return self._on_waves(basis, X)
-        raise TypeError(f"No closed form for {type(basis).__name__}; use Generator.finite_differences.")
+        raise TypeError(f"No closed form for {type(basis).__name__}.")
 
     def _on_waves(self, basis: FourierBasis, X: np.ndarray) -> np.ndarray:
         W = basis.frequencies
@@ -162,36 +162,6 @@ class Generator:
         if isinstance(basis, RandomPhaseBasis):  # √2 cos(θ + phase)
             return np.sqrt(2) * (np.cos(basis.phases) * on_cosines - np.sin(basis.phases) * on_sines)
         return np.hstack([on_cosines, on_sines])
-
-    def finite_differences(self, function: Field, X: np.ndarray, step: float = 1e-3) -> np.ndarray:
-        """Evaluate 𝒢f by central differences, with an error of O(step²).
-
-        Derivatives are taken only along b and along the columns of σ: tr(σσᵀ∇²f) = Σ_k ∂²f/∂σ_k².
-
-        Parameters
-        ----------
-        function : callable
-            f: points (n, d) → (n, ...).
-        X : ndarray of shape (n, d)
-        step : float, default=1e-3
-            Length of a step.
-        """
-        X = np.asarray(X, dtype=np.float64)
-        diagonal, factor = self._spread(X)
-        if factor is None:
-            assert diagonal is not None
-            factor = np.sqrt(diagonal)[:, :, None] * np.eye(X.shape[1])
-        values = np.asarray(function(X))
-
-        def stencil(direction: np.ndarray, order: int) -> np.ndarray:
-            length = np.linalg.norm(direction, axis=1, keepdims=True)
-            shift = step * direction / np.where(length > 0, length, 1)
-            ahead, behind = np.asarray(function(X + shift)), np.asarray(function(X - shift))
-            difference = (ahead - behind) / 2 if order == 1 else ahead - 2 * values + behind
-            return difference * ((length / step) ** order).reshape(-1, *(1,) * (values.ndim - 1))
-
-        directions = (np.broadcast_to(column, X.shape) for column in np.moveaxis(factor, 2, 0))
-        return stencil(self.drift(X), 1) + sum(stencil(direction, 2) for direction in directions)
 
     def residuals(self, estimator: Any, X: np.ndarray, sample_weight: np.ndarray | None = None) -> Residuals:
         """Compute 𝒢φ_k + λ̂_kφ_k of the modes of a fitted estimator, with their Rayleigh estimates (eq:pde-loss).
