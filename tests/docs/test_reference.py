@@ -33,7 +33,6 @@ SHOWN = (
 #: Results of functions that have an example, and their parts.
 RESULTS = {
     "ChapmanKolmogorov",
-    "ClockComparison",
     "CoarseStates",
     "CoherentSets",
     "Committor",

@@ -2,9 +2,7 @@
 
 from ._coherent import CoherentSets as CoherentSets
 from ._coherent import coherent_sets as coherent_sets
-from ._diffusion import ClockComparison as ClockComparison
 from ._diffusion import LagComparison as LagComparison
-from ._diffusion import compare_clocks as compare_clocks
 from ._diffusion import compare_with_trajectory as compare_with_trajectory
 from ._equilibrium import equilibrium_weights as equilibrium_weights
 from ._forecast import Forecast as Forecast

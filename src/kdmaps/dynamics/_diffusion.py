@@ -7,25 +7,18 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils.validation import check_is_fitted
 
 from kdmaps.data.correlation import integrated_correlation_time, trajectories_of
 from kdmaps.data.inputs import join_trajectories
-from kdmaps.diagnostics.projection import Projection
-from kdmaps.diagnostics.resampling import Resampling, cut_blocks
-from kdmaps.dynamics._timescales import check_reversible, lag_of, project_model
-from kdmaps.estimators.transformer import ModeTransformer, checked_source
+from kdmaps.diagnostics.resampling import cut_blocks
+from kdmaps.dynamics._timescales import lag_of
+from kdmaps.estimators.transformer import ModeTransformer
 from kdmaps.exceptions import UnreliableModesWarning
-from kdmaps.forms.energy import EnergyForm
-from kdmaps.forms.moments import Moments, StackedMoments
-from kdmaps.forms.tangent import checked_tensor
-from kdmaps.metrics import correlation_table, principal_angles, subspace_r2
 from kdmaps.selection.lag import checked_lags
-from kdmaps.spectrum.modes import Clock
 from kdmaps.utils.frames import records
 from kdmaps.utils.notebook import TableCard
-from kdmaps.utils.types import RandomStateLike, SamplesLike
-from kdmaps.utils.validation import check_positive_number, checked_weight
+from kdmaps.utils.types import SamplesLike
+from kdmaps.utils.validation import check_positive_number
 from kdmaps.utils.warn import warn
 
 #: Number of parts of the trajectory for jackknife standard errors.
@@ -117,10 +110,6 @@ def compare_with_trajectory(
     UnreliableModesWarning
         If the modes imply different D beyond their errors. Then `common_diffusion` is meaningless; fit pairs of frames
         (`lag` of the estimators), which need no D.
-
-    See Also
-    --------
-    compare_clocks : Compare modes of samples with modes of pairs of frames.
 
     Notes
     -----
@@ -244,134 +233,8 @@ def _analyse(sums: np.ndarray, times: np.ndarray) -> tuple[np.ndarray, np.ndarra
     return rho, fit
 
 
-@dataclass(frozen=True)
-class ClockComparison(TableCard):
-    """Modes of samples compared with modes of pairs of frames."""
-
-    angles: np.ndarray  #: Principal angles between the two spaces of modes, in radians, ascending.
-    subspace_r2: float  #: Mean squared cosine between the two spaces.
-    correlations: np.ndarray  #: (r, R): |correlation| of each mode of pairs with each mode of samples.
-    rates: np.ndarray  #: (r,): rate in time of each mode of pairs.
-    static_rates: np.ndarray  #: (r,): its rate as a mode of samples with D = 1, from its gradients.
-    diffusion: np.ndarray  #: (r,): D of each mode, rates/static_rates.
-    diffusion_errors: np.ndarray  #: (r,): their standard errors.
-    common_diffusion: float  #: From the mean of log D, weighted with the inverse variances.
-    disagreement: float  #: Largest distance of a log D from that mean, in its own standard errors.
-
-    def table(self) -> list[dict[str, Any]]:
-        """Return one row of plain data per mode of pairs, for example for `pandas.DataFrame`."""
-        return records(
-            mode=np.arange(len(self.rates)) + 1,
-            timescale=1 / self.rates,
-            static_mode=self.correlations.argmax(axis=1) + 1,
-            correlation=self.correlations.max(axis=1),
-            diffusion=self.diffusion,
-            diffusion_error=self.diffusion_errors,
-        )
-
-    def __repr__(self) -> str:
-        degrees = ", ".join(f"{angle:.0f}°" for angle in np.degrees(self.angles))
-        lines = [f"Modes of pairs and of samples: SubR² {self.subspace_r2:.3f}, angles {degrees}"]
-        lines += [
-            f"  mode {row['mode']}: time scale {row['timescale']:.4g}, like mode {row['static_mode']} of samples "
-            f"(correlation {row['correlation']:.3f}), D = {row['diffusion']:.3g} ± {row['diffusion_error']:.2g}"
-            for row in self.table()
-        ]
-        lines.append(f"  D differs between modes by up to {self.disagreement:.1f} standard errors")
-        return "\n".join(lines)
-
-
-def compare_clocks(
-    static_model: ModeTransformer,
-    lagged_model: ModeTransformer,
-    X: SamplesLike,
-    *,
-    groups: ArrayLike | None = None,
-    sample_weight: ArrayLike | None = None,
-    n_resamples: int = 100,
-    random_state: RandomStateLike = None,
-) -> ClockComparison:
-    """Compare modes of samples with modes of pairs of frames, and find the diffusion constant that relates their rates.
-
-    If X contains every slow coordinate, and the noise has the same strength D in all directions of X, then both models
-    have the same modes, and the rates of pairs are D times the rates of samples, with the same D for all modes. The
-    result is a `ClockComparison`.
-
-    Parameters
-    ----------
-    static_model : fitted estimator, without a lag
-    lagged_model : fitted estimator, with a lag
-    X : array-like of shape (n_frames, d), list of such arrays, path of a `.npy` file
-        Frames at equal time steps.
-    groups, sample_weight : array-like of shape (n_frames,), optional
-        Trajectory of each frame, and its weight; pairs stay in one trajectory and have the weight of their first frame.
-    n_resamples, random_state : int, default=100, and int, RandomState instance or None, default=None
-        Number of resamples of the block bootstrap, and their seed.
-
-    Examples
-    --------
-    >>> import kdmaps
-    >>> path = kdmaps.problems.load("dw1d").simulate(5000, dt=0.1, random_state=0)[0]
-    >>> settings = {"n_components": 1, "regularization": 1e-3, "random_state": 0}
-    >>> static = kdmaps.KernelDiffusionMap(**settings).fit(path)
-    >>> lagged = kdmaps.KernelDiffusionMap(lag=2, time_step=0.1, **settings).fit(path)
-    >>> found = kdmaps.dynamics.compare_clocks(static, lagged, path, random_state=0)
-    >>> bool(found.subspace_r2 > 0.95 and abs(found.common_diffusion - 1) < 0.2)
-    True
-    """
-    check_is_fitted(static_model)
-    if static_model.modes_.clock.lag is not None:
-        raise ValueError("static_model was fitted with a lag; pass one without as the first model.")
-    resampling = Resampling(n_resamples, 0.95, random_state)
-    X, groups, _ = join_trajectories(X, groups)
-    check_reversible(lagged_model)
-    projection = project_model(lagged_model, X, groups, sample_weight, n_functions=1)
-    energies = _energies(static_model, lagged_model, X, sample_weight, projection)
-    clock, pairs = Clock(projection.lag, projection.time_step), projection.moments(projection.lag)
-    counts = resampling.all_and_counts(len(projection.blocks))
-    found = [(_rates(pairs.combine(row), clock), _rates(energies.combine(row), Clock())) for row in counts]
-    rates, static_rates = (np.array(part) for part in zip(*found, strict=True))
-    diffusion = rates / static_rates
-    errors = diffusion[0] * np.log(diffusion[1:]).std(axis=0, ddof=1)
-    common, disagreement = _common_value(diffusion[0], errors)
-    static = np.asarray(static_model.transform(X), dtype=np.float64)
-    both = (projection.in_order_of_rows(projection.values), static)
-    weight = None if projection.weight is None else projection.in_order_of_rows(projection.weight)
-    return ClockComparison(
-        angles=principal_angles(*both, weight),
-        subspace_r2=subspace_r2(*both, weight),
-        correlations=correlation_table(*both, weight),
-        rates=rates[0],
-        static_rates=static_rates[0],
-        diffusion=diffusion[0],
-        diffusion_errors=errors,
-        common_diffusion=common,
-        disagreement=disagreement,
-    )
-
-
 def _common_value(values: np.ndarray, errors: np.ndarray) -> tuple[float, float]:
     """Return the geometric mean, weighted with inverse variances, and the largest distance in standard errors."""
     precision = (values / errors) ** 2
     mean = np.average(np.log(values), weights=precision)
     return float(np.exp(mean)), float(np.max(np.abs(np.log(values) - mean) * np.sqrt(precision)))
-
-
-def _energies(
-    static: Any, lagged: Any, X: Any, sample_weight: ArrayLike | None, projection: Projection
-) -> StackedMoments:
-    """Sum values and gradients of the modes of pairs over the same blocks, with the diffusion of the static model."""
-    source = checked_source(static, X)
-    if not source.has_rows:
-        raise ValueError("X must be an array, a .npy file or Dask data, from which blocks of rows can be selected.")
-    weight, fitted = checked_weight(sample_weight, source), getattr(static, "best_estimator_", static)
-    form = EnergyForm(checked_tensor(fitted._own_diffusion(), source, weight, spaces=fitted.tangents_))
-    labels = np.empty((len(projection.rows), 1), dtype=int)
-    for number, block in enumerate(projection.blocks):
-        labels[projection.rows[block], 0] = number
-    sets = [(0, number) for number in range(len(projection.blocks))]
-    return StackedMoments(source.moments(form, lagged._mode_basis(), weight, labels, sets))
-
-
-def _rates(moments: Moments, clock: Clock) -> np.ndarray:
-    return clock.rates(np.diagonal(moments.mean_energy()) / np.diagonal(moments.covariance()))
