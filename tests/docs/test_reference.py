@@ -46,8 +46,6 @@ RESULTS = {
     "Uncertainty",
     "Validation",
     "kernel_from_dict",
-    "simplex_floor",
-    "softmax",
 }
 
 

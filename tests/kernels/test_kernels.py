@@ -22,8 +22,6 @@ from kdmaps.kernels import (
     RationalQuadratic,
     kernel_from_dict,
     make_kernel,
-    simplex_floor,
-    softmax,
 )
 from kdmaps.kernels._base import _apportion
 from shared import ANISOTROPIC, ISOTROPIC_KERNELS, KERNELS, ROOT
@@ -317,30 +315,10 @@ class TestMixture:
     def test_positive_definite(self, chosen, u, seed):
         X = points(seed, 10)
         X = np.vstack([X, X[:2]])  # with duplicates
-        K = Mixture([ISOTROPIC_KERNELS[name] for name in chosen], softmax(np.array(u[: len(chosen)])))(X)
+        K = Mixture([ISOTROPIC_KERNELS[name] for name in chosen], special.softmax(np.array(u[: len(chosen)])))(X)
         assert_allclose(K, K.T, rtol=0, atol=1e-15)
         assert_allclose(np.diagonal(K), 1, rtol=1e-12)
         assert np.linalg.eigvalsh(K)[0] > -12 * 1e-14  # rounding of a 12×12 matrix with entries up to 1
-
-    @given(st.lists(st.floats(-700, 700), min_size=1, max_size=6), st.floats(-700, 700), st.floats(0, 1))
-    def test_softmax_and_floor(self, u, shift, tau):
-        u = np.array(u)
-        beta = softmax(u)
-        assert_allclose(beta, special.softmax(u), rtol=1e-12)
-        assert_allclose(beta, softmax(u + shift), rtol=1e-10)
-        floored = simplex_floor(beta, tau)
-        assert_allclose(floored.sum(), 1, rtol=1e-12)
-        assert (floored >= tau / len(u) * (1 - 1e-12)).all()
-        assert_allclose(floored, (1 - tau) * beta + tau / len(u), rtol=1e-12)
-
-    @pytest.mark.slow
-    def test_softmax_in_jax(self):
-        jax = pytest.importorskip("jax")
-        u = np.array([0.3, -1.0, 2.0])
-        with jax.enable_x64(True):
-            jacobian = np.asarray(jax.jacobian(lambda v: simplex_floor(softmax(v), 0.1))(jax.numpy.asarray(u)))
-        beta = special.softmax(u)
-        assert_allclose(jacobian, 0.9 * (np.diag(beta) - np.outer(beta, beta)), rtol=1e-12)
 
 
 class TestEquality:

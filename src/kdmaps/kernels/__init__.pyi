@@ -10,5 +10,3 @@ from ._families import make_kernel as make_kernel
 from ._metric import Metric as Metric
 from ._mixture import Mixture as Mixture
 from ._mixture import kernel_from_dict as kernel_from_dict
-from ._mixture import simplex_floor as simplex_floor
-from ._mixture import softmax as softmax

@@ -1,4 +1,4 @@
-"""Convex mixtures of kernels, and maps to the simplex of their weights."""
+"""Convex mixtures of kernels."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, cast
@@ -6,7 +6,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kdmaps.kernels._base import Kernel, namespace
+from kdmaps.kernels._base import Kernel
 from kdmaps.kernels._families import CLASSES
 from kdmaps.kernels._metric import Metric
 
@@ -38,7 +38,7 @@ class Mixture(Kernel):
         if beta.shape != (len(kernels),):
             raise ValueError(f"weights must hold one number per kernel ({len(kernels)}), got shape {beta.shape}.")
         if not np.all(np.isfinite(beta)) or np.any(beta < 0) or not np.isclose(beta.sum(), 1, rtol=0, atol=1e-8):
-            raise ValueError("weights must be non-negative and sum to 1, as from kdmaps.kernels.softmax.")
+            raise ValueError("weights must be non-negative and sum to 1, as from scipy.special.softmax.")
         # Weights that sum to 1 within rounding are unchanged, so that a mixture read from a file equals the original.
         self.weights: np.ndarray = beta if abs(beta.sum() - 1) < 1e-12 else beta / beta.sum()
         self.kernels: tuple[Kernel, ...] = tuple(kernels)
@@ -120,15 +120,3 @@ def kernel_from_dict(data: dict[str, Any]) -> Kernel:
     if family not in CLASSES:
         raise ValueError(f"Unknown kernel family {family!r} in stored kernel.")
     return CLASSES[family](**fields)
-
-
-def softmax(u: Any) -> Any:
-    """Return β_ℓ = exp(u_ℓ)/Σ_m exp(u_m) (eq:softmax)."""
-    xp = namespace(u)
-    e = xp.exp(u - xp.max(u))
-    return e / xp.sum(e)
-
-
-def simplex_floor(beta: Any, tau: float) -> Any:
-    """Return (1-τ)β + τ/L, which keeps the weight of every component positive."""
-    return (1 - tau) * beta + tau / beta.shape[0]

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.spatial.distance import cdist
+from scipy.special import softmax
 
 from kdmaps.bases import (
     MIN_ROWS,
@@ -23,7 +24,7 @@ from kdmaps.bases import (
     times,
 )
 from kdmaps.forms.moments import generator_moments
-from kdmaps.kernels import Kernel, Mixture, simplex_floor, softmax
+from kdmaps.kernels import Kernel, Mixture
 from kdmaps.learn.statistics import Chunk, Samples, Statistics
 
 #: The derivative by θ, from the derivatives by the statistics.
@@ -210,7 +211,7 @@ class _LandmarkMixture(Parametrisation):
     def _weights(self, u: np.ndarray) -> tuple[np.ndarray, Callable[[np.ndarray], np.ndarray]]:
         """β = (1-τ) softmax(u) + τ/L (eq:softmax), and its pullback."""
         soft, floor = softmax(u), self.floor
-        return simplex_floor(soft, floor), lambda adjoint: (1 - floor) * soft * (adjoint - soft @ adjoint)
+        return (1 - floor) * soft + floor / len(u), lambda adjoint: (1 - floor) * soft * (adjoint - soft @ adjoint)
 
 
 @dataclass(eq=False, repr=False)
