@@ -98,7 +98,7 @@ def main() -> None:
         times = time_fit(n, 10, 300, repeats, basis="landmarks", landmarks=landmarks, kernel=kernel)
         fit_rows(table, f"landmarks, {kernel}, d=10, p=300", times, goal)
     X = samples(n, 10)
-    kmeans = best_times({"": lambda: select_landmarks(X, 300, "kmeans", None, 0)}, 2)[""]
+    kmeans = best_times({"": lambda: select_landmarks(X, 300, "kmeans", 0)}, 2)[""]
     table.add_row("choice of 300 landmarks by k-means", "", "", f"{kmeans:.3f} s")
     table.add_section()
 

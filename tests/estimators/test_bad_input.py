@@ -67,7 +67,7 @@ CASES = {
         {"basis": "landmarks", "landmarks": ["a", "b"]},
         X,
         {},
-        r"landmarks must be 'kmeans', 'uniform', 'greedy' or a finite array with 2 columns like X, got \['a', 'b'\]",
+        r"landmarks must be 'kmeans', 'uniform' or a finite array with 2 columns like X, got \['a', 'b'\]",
     ),
     "ragged landmarks": ({"basis": "landmarks", "landmarks": [[1, 2], [3]]}, X, {}, "landmarks must be 'kmeans'"),
     "landmarks elsewhere": ({"basis": "landmarks", "landmarks": np.ones((4, 5))}, X, {}, "2 columns like X"),

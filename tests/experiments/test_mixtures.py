@@ -28,7 +28,7 @@ HALVES = np.array([0.5, 0.5])
 
 def dictionary(name, kernels, n_landmarks, weights=None, center=True):
     X = kdmaps.problems.load(name).sample(1000, random_state=0)
-    landmarks = select_landmarks(X, n_landmarks, "kmeans", kernels[0], 0)
+    landmarks = select_landmarks(X, n_landmarks, "kmeans", 0)
     return DictionaryOperators.compute(Mixture(kernels, weights), landmarks, X, LAMBDA, center=center)
 
 

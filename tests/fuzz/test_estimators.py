@@ -44,7 +44,7 @@ VALUES = {
     "basis": ["fourier", "random-phase", "landmarks", "full", "splines", None],
     "n_features": [12, 6, 30, 1, 0, 2.5, "many"],
     "sampling": ["sobol", "iid", "orthogonal", "halton"],
-    "landmarks": ["kmeans", "uniform", "greedy", "best", [[0.0, 0.0]], None],
+    "landmarks": ["kmeans", "uniform", "best", [[0.0, 0.0]], None],
     "center": [True, False, None],
     "diffusion": [
         None,

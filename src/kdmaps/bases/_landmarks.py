@@ -238,7 +238,7 @@ def _squared_distances(A: np.ndarray, B: np.ndarray) -> np.ndarray:
 
 
 def select_landmarks(
-    X: np.ndarray, n: int, method: str | ArrayLike, kernel: Kernel, random_state: RandomStateLike = None
+    X: np.ndarray, n: int, method: str | ArrayLike, random_state: RandomStateLike = None
 ) -> np.ndarray:
     """Select landmarks for the samples X.
 
@@ -247,16 +247,13 @@ def select_landmarks(
     X : ndarray of shape (n_samples, d)
     n : int
         Number of landmarks; fewer if X has fewer distinct samples.
-    method : {"kmeans", "uniform", "greedy", "all"} or array of shape (p, d)
-        k-means centres; samples drawn uniformly; samples by pivoted Cholesky decomposition of the kernel matrix (each
-        next landmark is the sample farthest from the span of the others); every sample; or the landmarks themselves.
-        All but "all" use a random subsample of at most 10,000 samples.
-    kernel : Kernel
-        Used by "greedy".
+    method : {"kmeans", "uniform", "all"} or array of shape (p, d)
+        k-means centres; samples drawn uniformly; every sample; or the landmarks themselves. All but "all" use a random
+        subsample of at most 10,000 samples.
     random_state : int, RandomState instance or None
     """
     if not isinstance(method, str):
-        what = f"'kmeans', 'uniform', 'greedy' or a finite array with {X.shape[1]} columns like X"
+        what = f"'kmeans', 'uniform' or a finite array with {X.shape[1]} columns like X"
         landmarks = np.array(as_numbers("landmarks", method, what), ndmin=2)
         if landmarks.ndim != 2 or landmarks.shape[1] != X.shape[1] or not np.all(np.isfinite(landmarks)):
             raise ValueError(f"landmarks must be {what}, got shape {landmarks.shape}.")
@@ -270,13 +267,11 @@ def select_landmarks(
     n = min(n, distinct.shape[0])
     if method == "uniform":
         return distinct[np.sort(rng.choice(distinct.shape[0], n, replace=False))]
-    if method == "greedy":
-        return distinct[_pivoted_cholesky(kernel, distinct, n)]
     if method == "kmeans":
         if n == distinct.shape[0]:
             return distinct
         return _centres(distinct, n, rng.randint(2**31))
-    raise ValueError(f"landmarks must be 'kmeans', 'uniform', 'greedy', 'all' or an array, got {method!r}.")
+    raise ValueError(f"landmarks must be 'kmeans', 'uniform', 'all' or an array, got {method!r}.")
 
 
 def _centres(X: np.ndarray, n: int, seed: int) -> np.ndarray:
@@ -312,21 +307,6 @@ def _spread_out(X: np.ndarray, n: int, random_state: np.random.RandomState) -> n
         total = nearest.cumsum()
         drawn = np.minimum(total.searchsorted(random_state.uniform(size=trials) * total[-1]), len(X) - 1)
     return X[chosen]
-
-
-def _pivoted_cholesky(kernel: Kernel, X: np.ndarray, n: int) -> np.ndarray:
-    """Return the first n pivots of the kernel matrix, in ascending order."""
-    residual, factor, chosen = np.ones(X.shape[0]), np.zeros((X.shape[0], n)), np.empty(n, dtype=int)
-    for step in range(n):
-        pivot = int(np.argmax(residual))
-        if residual[pivot] <= 1e-12:  # all samples are in the span
-            return np.sort(chosen[:step])
-        column = kernel(X, X[pivot : pivot + 1])[:, 0] - factor[:, :step] @ factor[pivot, :step]
-        factor[:, step] = column / np.sqrt(residual[pivot])
-        residual = np.maximum(residual - factor[:, step] ** 2, 0)
-        residual[pivot] = 0
-        chosen[step] = pivot
-    return np.sort(chosen)
 
 
 class DictionaryBasis(LandmarkBasis):

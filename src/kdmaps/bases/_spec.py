@@ -102,7 +102,7 @@ class BasisSpec:
         origin = np.average(X[rows].astype(np.float64), axis=0, weights=weight)
         if self.needs_typical_samples:
             method = "all" if self.basis == "full" else self.landmarks
-            landmarks = select_landmarks(X, self.n_features, method, kernel, rng)
+            landmarks = select_landmarks(X, self.n_features, method, rng)
             return LandmarkBasis(kernel, landmarks, origin).astype(self.dtype)
         p, paired = self.n_features, self.basis == "fourier"
         frequencies = kernel.sample_frequencies(-(-p // 2) if paired else p, X.shape[1], self.sampling, rng)

@@ -49,7 +49,7 @@ class KernelDiffusionMap(ModeTransformer):
         Number p of basis functions; ignored for "full".
     sampling : {"sobol", "orthogonal", "iid"}, default="sobol"
         Sampling of the frequencies of Fourier features.
-    landmarks : {"kmeans", "uniform", "greedy"} or array-like of shape (p, d), default="kmeans"
+    landmarks : {"kmeans", "uniform"} or array-like of shape (p, d), default="kmeans"
         Method that selects the landmarks, or the landmarks.
     center : bool, default=True
         If True, centre the covariance, which removes the constant. If False (as in the paper), the constant is a mode,

@@ -259,7 +259,7 @@ class KernelSearchCV(SearchedModes):
         the samples searched; `best_params_` has the result.
     sampling : {"sobol", "orthogonal", "iid"}, default="sobol"
         Sampling of the frequencies of Fourier features.
-    landmarks : {"kmeans", "uniform", "greedy"} or array-like of shape (p, d), default="kmeans"
+    landmarks : {"kmeans", "uniform"} or array-like of shape (p, d), default="kmeans"
         Method that selects the landmarks, or the landmarks.
     center : bool, default=True
         If True, centre the covariance, which removes the constant; if False, the constant is a mode.

@@ -82,7 +82,7 @@ class VariationalKernelMap(LearnedModel, ModeTransformer):
         Number p of basis functions; None is 60 landmarks or 300 Fourier features.
     sampling : {"sobol", "orthogonal", "iid"}, default="sobol"
         Sampling of the frequencies of Fourier features.
-    landmarks : {"kmeans", "uniform", "greedy"} or array-like of shape (p, d), default="kmeans"
+    landmarks : {"kmeans", "uniform"} or array-like of shape (p, d), default="kmeans"
         Method that selects the landmarks, or the landmarks.
     center : bool, default=True
         If True, centre the covariance; the covariance of the paper is not centred.

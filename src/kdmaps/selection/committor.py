@@ -263,7 +263,7 @@ class CommittorSearch:
         if recipe.basis == "landmarks":
             if fold not in self._landmarks:  # the same for all kernels
                 n = min(self.n_features, max(2, len(X) // 4))
-                self._landmarks[fold] = select_landmarks(X, n, "kmeans", kernel, self.data.seed)
+                self._landmarks[fold] = select_landmarks(X, n, "kmeans", self.data.seed)
             spec = replace(spec, landmarks=self._landmarks[fold])
         return spec.make(kernel, X, None, self.data.seed)
 

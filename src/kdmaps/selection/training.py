@@ -22,7 +22,7 @@ from kdmaps.data.sources import Form, Sample, Source
 from kdmaps.diagnostics.relevance import gradient_products, metric_matrix
 from kdmaps.forms.energy import EnergyForm
 from kdmaps.forms.moments import Moments, sum_moments
-from kdmaps.kernels import Gaussian, Kernel, Metric
+from kdmaps.kernels import Kernel, Metric
 from kdmaps.selection.candidate import Axes, Recipe
 from kdmaps.selection.cross_fit import CrossFit, FoldFit, Operators, make_fold_fit, seen_frame
 from kdmaps.selection.plan import FitSpec
@@ -81,7 +81,7 @@ class Training:
         used = X if weight is None else X[weight > 0]
         most = min(spec.n_features, max(self.fit.n_components + 1, int(part * len(used))))
         if most not in self._landmarks:
-            self._landmarks[most] = select_landmarks(used, most, spec.landmarks, Gaussian(self.median), self.seed)
+            self._landmarks[most] = select_landmarks(used, most, spec.landmarks, self.seed)
         return replace(spec, landmarks=self._landmarks[most])
 
     def with_features(self, n_features: int | None) -> Training:
