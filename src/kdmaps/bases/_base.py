@@ -1,10 +1,8 @@
 """Base class of bases, and fixed combinations of the functions of a basis."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -73,7 +71,7 @@ class Basis(ABC):
         """Approximate working memory of `step` in bytes per sample of a chunk."""
         return 8 * (6 * self.n_features + 4 * self.dim)
 
-    def astype(self, dtype: DTypeLike) -> Basis:
+    def astype(self, dtype: DTypeLike) -> Self:
         """Return the same basis with features in another floating type."""
         if np.dtype(dtype) != self.dtype:
             raise ValueError(

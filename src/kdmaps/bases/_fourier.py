@@ -5,12 +5,10 @@ every process (and much more to compile it for the first time), longer than NumP
 samples.
 """
 
-from __future__ import annotations
-
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -74,7 +72,7 @@ class FourierBasis(Basis):
         self._directions = np.ascontiguousarray(self.frequencies.T, dtype=dtype)
         self._reach = np.abs(self._directions).max(axis=1).sum()
 
-    def astype(self, dtype: DTypeLike) -> FourierBasis:
+    def astype(self, dtype: DTypeLike) -> Self:
         other = copy(self)
         other._set_type(np.dtype(dtype))
         return other

@@ -1,10 +1,8 @@
 """Settings of a basis, and the basis made from them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -87,7 +85,7 @@ class BasisSpec:
         """True if the samples determine more than the origin of the basis."""
         return self.basis not in ("fourier", "random-phase")
 
-    def at_most(self, n_features: int) -> BasisSpec:
+    def at_most(self, n_features: int) -> Self:
         """Return the same settings with at most `n_features` features, and the first ones of given landmarks."""
         chosen = self.landmarks if isinstance(self.landmarks, str) else self.landmarks[:n_features]
         return replace(self, n_features=min(self.n_features, n_features), landmarks=chosen)

@@ -1,9 +1,8 @@
 """Length scales of a data set: the median distance, and the support of the samples."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -111,7 +110,7 @@ class Support:
     high: np.ndarray
 
     @classmethod
-    def of(cls, X: np.ndarray, seed: int) -> Support:
+    def of(cls, X: np.ndarray, seed: int) -> Self:
         """Return the support of these samples."""
         X = np.asarray(X, dtype=np.float64)
         kept = X[np.sort(np.random.RandomState(seed).permutation(len(X))[:KEPT])]
@@ -127,7 +126,7 @@ class Support:
         # If no distance is positive, their squares have overflowed.
         return FAR * float(np.quantile(nearest, 0.99)) if nearest.any() else np.nan
 
-    def extended(self, bounds: tuple[np.ndarray, np.ndarray] | None) -> Support:
+    def extended(self, bounds: tuple[np.ndarray, np.ndarray] | None) -> Self:
         """Return the support extended by the smallest and largest values of further samples."""
         if bounds is None:
             return self

@@ -4,12 +4,10 @@ A pair is a row of 2d numbers, (x_t, x_{t+τ}). Chunks, folds, weights, random d
 samples; only the sums over them differ (`kdmaps.forms.lagged`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -295,7 +293,7 @@ class Tail:
     groups: np.ndarray | None
 
     @classmethod
-    def of(cls, source: Source, lag: int, weight: np.ndarray | None, groups: Any) -> Tail | None:
+    def of(cls, source: Source, lag: int, weight: np.ndarray | None, groups: Any) -> Self | None:
         """Return the last `lag` frames of each trajectory of an array."""
         if not isinstance(source, ArraySource):
             return None

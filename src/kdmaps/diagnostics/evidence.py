@@ -1,10 +1,8 @@
 """Numbers of samples that carry the energy, the variance and the transition of each mode."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -51,7 +49,7 @@ class Evidence:
     mismatch: np.ndarray  #: (r,): misplaced part of the energy, minus the part expected by chance with n_E samples.
     gap_error: float = np.nan  #: Standard error of the logarithm of the ratio of the last two rates.
 
-    def first(self, n: int) -> Evidence:
+    def first(self, n: int) -> Self:
         """Return the evidence of the first modes."""
         cut: dict[str, Any] = {name: v[:n] for name, v in vars(self).items() if isinstance(v, np.ndarray)}
         return replace(self, **cut)

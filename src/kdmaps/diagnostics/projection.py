@@ -4,10 +4,9 @@ X is read once, to evaluate the modes and the functions that follow them; all la
 Blocks are long compared with the correlation time and are resampled for error bars.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -57,7 +56,7 @@ class Projection:
         found = independent_blocks(modes, self.weight, self.trajectories, "auto", MAX_BLOCKS)[0]
         return [slice(int(rows[0]), int(rows[-1]) + 1) for rows in found]
 
-    def with_values(self, values: np.ndarray) -> Projection:
+    def with_values(self, values: np.ndarray) -> Self:
         """Return the same frames, in the same blocks, with the values of other functions."""
         other = replace(self, values=values)
         other.__dict__["blocks"] = self.blocks

@@ -1,9 +1,7 @@
 """One fit: sums over a source, the eigenproblem, and how reliable its modes are. `fit_modes` returns a `Fit`."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, fields, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -85,7 +83,7 @@ class Fit:
     lag_choice: ImpliedTimescales | None = None  # time scales that determined the lag, for lag="auto"
     partial: PartialState = field(default_factory=PartialState)
 
-    def without_folds(self) -> Fit:
+    def without_folds(self) -> Self:
         """Return the fit without the sums over folds, which only `partial_fit` keeps."""
         return replace(self, partial=replace(self.partial, folds=None))
 

@@ -6,10 +6,8 @@ that part a function of test samples would look slower than it is. Modes do not 
 orthogonal to the span: no sample shows how they would.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -39,7 +37,7 @@ class Span:
     frame: np.ndarray  # V, (d, q), with orthonormal columns
 
     @classmethod
-    def of(cls, source: Source, plan: SearchPlan) -> Span | None:
+    def of(cls, source: Source, plan: SearchPlan) -> Self | None:
         """Return the span of samples with more columns than rows; None if it would change the search.
 
         A tensor, landmarks or kernels given by the user are in the columns of X.

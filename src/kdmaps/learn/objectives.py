@@ -1,12 +1,10 @@
 """Objectives: weighted sums of named terms."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from math import isfinite
 from numbers import Real
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 
@@ -56,7 +54,7 @@ class Objective:
     #: `KernelSearchCV`.
     caution: float = CAUTION
 
-    def without(self, term: str) -> Objective:
+    def without(self, term: str) -> Self:
         """Return the objective without a term."""
         kept = [(name, weight) for name, weight in zip(self.terms, self.weights, strict=True) if name != term]
         return replace(self, terms=tuple(name for name, _ in kept), weights=tuple(weight for _, weight in kept))

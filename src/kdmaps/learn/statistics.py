@@ -1,10 +1,8 @@
 """Sums over the samples of size p×p, one for each class of samples with the same role in all folds."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -72,7 +70,7 @@ class Samples:
         sample_weight: np.ndarray | None = None,
         diffusion: DiffusionTensor | None = None,
         folds: Folds | None = None,
-    ) -> Samples:
+    ) -> Self:
         """Cut samples into the classes of `folds`, or into one."""
         diffusion = DiffusionTensor(None, X.shape[1]) if diffusion is None else diffusion
         rows = [np.arange(X.shape[0])] if folds is None else folds.rows

@@ -1,12 +1,10 @@
 """Evaluation of candidates: samples, folds and settings, which are the same for all, and the score of each."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -68,7 +66,7 @@ class SearchData:
     guarded: bool  # whether modes that rest on a few rows come last
 
     @classmethod
-    def gather(cls, source: Source, weight: np.ndarray | None, groups: Any, plan: SearchPlan, seed: int) -> SearchData:
+    def gather(cls, source: Source, weight: np.ndarray | None, groups: Any, plan: SearchPlan, seed: int) -> Self:
         """Draw the samples for the evaluation from all samples, and split them."""
         rows, searched, own_weight = _drawn(source, weight, plan.max_search_samples, seed)
         # After the draw, when the length of a stream is known.

@@ -1,10 +1,8 @@
 """Settings of a fit and of a search."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from numbers import Integral
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -89,7 +87,7 @@ class FitSpec:
         """Conversion of quotients to rates."""
         return Clock(self.lag, 1.0 if self.time_step is None else float(self.time_step))
 
-    def with_folds(self, source: Source, groups: Any, preview: Sample | None = None) -> FitSpec:
+    def with_folds(self, source: Source, groups: Any, preview: Sample | None = None) -> Self:
         """Return the settings with `cv="auto"` replaced by folds; pairs of frames need no test of their order."""
         if self.lag is not None:
             return replace(self, cv=FOLDS) if is_auto(self.cv) else self

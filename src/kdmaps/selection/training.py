@@ -5,13 +5,11 @@ was made of, it scores too high. Here every fold makes its own from its training
 aligned by their values at common samples.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -84,7 +82,7 @@ class Training:
             self._landmarks[most] = select_landmarks(used, most, spec.landmarks, self.seed)
         return replace(spec, landmarks=self._landmarks[most])
 
-    def with_features(self, n_features: int | None) -> Training:
+    def with_features(self, n_features: int | None) -> Self:
         """Return the same samples with bases of this number of features; metrics of modes stay as they are."""
         if n_features is None:
             return self

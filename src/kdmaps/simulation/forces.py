@@ -1,10 +1,8 @@
 """OpenMM forces: modes, walls around the samples of a fit, and static biases along a mode or a committor."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -202,7 +200,7 @@ class ModeBias:
         sample_weight: ArrayLike | None,
         kT: float,
         bias_factor: float = 8.0,
-    ) -> ModeBias:
+    ) -> Self:
         """Return the bias u = (1 - 1/γ)(F_max - F), which fills wells as converged metadynamics does.
 
         F = -kT log of the weighted density of the mode at X; F_max is its largest value in bins with enough frames.

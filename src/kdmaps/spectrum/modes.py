@@ -1,8 +1,7 @@
 """Modes, the solutions of the eigenproblem, their rates, and checks of their reliability."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 
@@ -184,11 +183,11 @@ class Modes:
         apart = np.diff(-values) > self.resolution * values[:-1]
         return [np.sort(cluster) for cluster in np.split(order, np.flatnonzero(apart) + 1)]
 
-    def by_timescale(self) -> Modes:
+    def by_timescale(self) -> Self:
         """Return the same modes, longest time scale first; the order of μ may differ because of λ."""
         return self.take(np.argsort(self.quotients, kind="stable"))
 
-    def take(self, order: np.ndarray) -> Modes:
+    def take(self, order: np.ndarray) -> Self:
         """Return the same modes in another order."""
         names = ("offset", "eigenvalues", "quotients", "effective_rank")
         ordered = {name: getattr(self, name)[order] for name in names}
