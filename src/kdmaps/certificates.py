@@ -1,17 +1,14 @@
 """Bounds with their constants and assumptions: errors of modes and of the choice of a kernel."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-if TYPE_CHECKING:
-    from kdmaps.generators import Generator
+from kdmaps.generators import Generator
 
 __all__ = ["Certificate", "certify_modes", "cv_consistency", "residual_gap"]
 

@@ -18,6 +18,7 @@ from kdmaps.forms.moments import Moments
 from kdmaps.selection.lag import STEEP, ImpliedTimescales, checked_lags, default_lags, scan_lags, some_frames
 from kdmaps.spectrum.directed import propagator
 from kdmaps.spectrum.modes import Check
+from kdmaps.summary import count_frames
 from kdmaps.utils.notebook import TableCard, card, warning_lines
 from kdmaps.utils.types import RandomStateLike, SamplesLike
 from kdmaps.utils.validation import check_positive_integer, checked_weight
@@ -257,10 +258,11 @@ class Validation:
         flat = self.implied.plateau
         if flat is None or self.flat is None:
             return str(self._check_flat().warning)
-        text = f"Implied time scales of the fitted model are flat within their errors from a lag of {_frames(flat)} on."
+        own, first = count_frames(self.lag), count_frames(flat)
+        text = f"Implied time scales of the fitted model are flat within their errors from a lag of {first} on."
         if self.flat:
-            return text + ("" if flat == self.lag else f" The lag of {_frames(self.lag)} is long enough.")
-        return f"{text} They differ at the lag of {_frames(self.lag)}; compare with a fit at {_frames(flat)}."
+            return text + ("" if flat == self.lag else f" The lag of {own} is long enough.")
+        return f"{text} They differ at the lag of {own}; compare with a fit at {first}."
 
     def checks(self) -> list[Check]:
         """Return the tests with their limits and, for failed tests, a warning."""
@@ -279,14 +281,14 @@ class Validation:
             return Check(what, str(self.implied.plateau), limit, None)
         warning = UnreliableModesWarning(
             "Implied time scales of the fitted model are not flat within their errors at any lag up to "
-            f"{_frames(int(self.implied.lags[-1]))}: they depend on the lag. Use longer trajectories, or inputs that "
-            "contain every slow coordinate."
+            f"{count_frames(int(self.implied.lags[-1]))}: they depend on the lag. Use longer trajectories, or inputs "
+            "that contain every slow coordinate."
         )
         if self.flat is None:
             warning = UnreliableModesWarning(
-                f"The trajectories are too short to tell whether the lag of {_frames(self.lag)} is long enough: from "
-                f"{self.implied.n_blocks} independent blocks, changes of implied time scales by {STEEP:.0%} cannot "
-                "be excluded. Use longer trajectories."
+                f"The trajectories are too short to tell whether the lag of {count_frames(self.lag)} is long enough: "
+                f"from {self.implied.n_blocks} independent blocks, changes of implied time scales by {STEEP:.0%} "
+                "cannot be excluded. Use longer trajectories."
             )
         return Check(what, "none" if self.flat is False else "unknown", limit, warning)
 
@@ -294,7 +296,7 @@ class Validation:
         words = {True: "are flat", False: "are not flat", None: "may or may not be flat"}[self.flat]
         flat = f"implied time scales {words} within their errors from this lag on"
         predicts = "not made" if self.chapman is None else self.chapman.outcome.partition(":")[0]
-        first = f"Tests of a lag of {_frames(self.lag)}: {flat}; Chapman–Kolmogorov test {predicts}"
+        first = f"Tests of a lag of {count_frames(self.lag)}: {flat}; Chapman–Kolmogorov test {predicts}"
         return "\n".join([first, repr(self.implied), *([] if self.chapman is None else [repr(self.chapman)])])
 
     def _repr_html_(self) -> str:
@@ -315,10 +317,6 @@ def _check(test: ChapmanKolmogorov) -> Check:
         "autocorrelation after several. Use a longer lag, or inputs that contain every slow coordinate."
     )
     return Check(what, f"{test.differences[at]:+.2g}", limit, warning if test.passed is False else None)
-
-
-def _frames(number: int) -> str:
-    return f"{number} frame{'' if number == 1 else 's'}"
 
 
 def validate(

@@ -5,8 +5,6 @@ reversible with respect to the masses. Only differences of V between neighbours 
 underflow. The error is even in the cell width h; Richardson extrapolation over doubled grids removes the leading h².
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import NamedTuple, TypeAlias
 
@@ -27,6 +25,32 @@ Box: TypeAlias = tuple[tuple[float, float], tuple[float, float]]
 CUTOFF = 50.0
 # Relative change of the rates at which the refinement of an interval stops, and its largest number of cells.
 TOLERANCE, MAX_CELLS = 1e-7, 2**16
+
+
+class ExactCommittor(NamedTuple):
+    """Flux, rates and committor of two sets."""
+
+    flux: float
+    rate: float
+    reverse_rate: float
+    function: Field
+
+
+class _Grid(NamedTuple):
+    """Cells of a rectangle, and the faces between those that are not left out."""
+
+    axes: tuple[Array, Array]
+    values: Array  # V at the centres
+    inside: np.ndarray  # cells that are not left out
+    sides: tuple[np.ndarray, np.ndarray]  # numbers of the cells at each face
+    faces: Array  # V at the faces
+    squared_widths: Array
+
+    def filled(self, function: Array) -> Array:
+        """Return a function on all cells: cells left out take the value of the nearest remaining cell."""
+        number = np.cumsum(self.inside).reshape(self.inside.shape) - 1
+        nearest = distance_transform_edt(~self.inside, return_distances=False, return_indices=True)
+        return function[number[tuple(nearest)]]
 
 
 class Interval:
@@ -213,32 +237,6 @@ class Rectangle:
             parts.append((number[low][both], number[high][both], self._values(faces)[both], squared))
         i, j, values, squared = (np.concatenate(column) for column in zip(*parts, strict=True))
         return _Grid((x, y), v, inside, (i, j), values, squared)
-
-
-class ExactCommittor(NamedTuple):
-    """Flux, rates and committor of two sets."""
-
-    flux: float
-    rate: float
-    reverse_rate: float
-    function: Field
-
-
-class _Grid(NamedTuple):
-    """Cells of a rectangle, and the faces between those that are not left out."""
-
-    axes: tuple[Array, Array]
-    values: Array  # V at the centres
-    inside: np.ndarray  # cells that are not left out
-    sides: tuple[np.ndarray, np.ndarray]  # numbers of the cells at each face
-    faces: Array  # V at the faces
-    squared_widths: Array
-
-    def filled(self, function: Array) -> Array:
-        """Return a function on all cells: cells left out take the value of the nearest remaining cell."""
-        number = np.cumsum(self.inside).reshape(self.inside.shape) - 1
-        nearest = distance_transform_edt(~self.inside, return_distances=False, return_indices=True)
-        return function[number[tuple(nearest)]]
 
 
 def sample_box(
