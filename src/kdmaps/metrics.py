@@ -156,32 +156,6 @@ def correlation_table(modes: ArrayLike, reference: ArrayLike, sample_weight: Arr
     return np.abs(_correlations(*_check(modes, reference, sample_weight)))
 
 
-def average_abs_correlation(modes: ArrayLike, reference: ArrayLike) -> float:
-    """Return the mean absolute correlation of the best assignment of min(r, R) pairs (the paper's AvgAbsCorr).
-
-    Parameters
-    ----------
-    modes, reference : array-like of shape (n_samples, r) and (n_samples, R)
-        Learned modes and reference modes.
-
-    Returns
-    -------
-    float
-        Between 0 and 1, larger is better.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from kdmaps.metrics import average_abs_correlation
-    >>> t = np.linspace(0, 2 * np.pi, 100, endpoint=False)
-    >>> wave = np.column_stack([np.cos(t), np.sin(t)])
-    >>> round(average_abs_correlation(-wave[:, ::-1], wave), 6)
-    1.0
-    """
-    table = correlation_table(modes, reference)
-    return float(table[linear_sum_assignment(-table)].mean())
-
-
 def _check(modes: ArrayLike, reference: ArrayLike, sample_weight: ArrayLike | None) -> tuple[Array, Array, Array]:
     """Validate the arguments, and scale the weights to sum 1."""
     checked = []

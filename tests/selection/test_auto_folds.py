@@ -61,7 +61,7 @@ def test_frames_are_cut_into_blocks_with_a_gap_of_the_correlation_time():
 @known_finding("interleaved frames")
 def test_walkers_are_held_out_as_a_whole():
     cv = resolve_cv("auto", as_source(walkers()), None)
-    assert repr(cv) == "WalkerKFold(n_splits=3, n_walkers=8)"
+    assert repr(cv) == "WalkerKFold(n_walkers=8)"
     for train, test in cv.split(np.zeros((1203, 1))):
         assert not set(train % 8) & set(test % 8)
     assert sorted(np.concatenate([test for _, test in cv.split(range(1203))])) == [*range(1203)]

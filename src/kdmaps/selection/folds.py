@@ -79,40 +79,20 @@ class BlockedKFold(BaseCrossValidator):
 
 
 class WalkerKFold(BaseCrossValidator):
-    """Hold out whole walkers, whose frames take turns: row i belongs to walker i modulo their number.
-
-    Parameters
-    ----------
-    n_walkers : int
-        Number of walkers, 2 or more.
-    n_splits : int, default=3
-        Number of folds; at most one for each walker.
-
-    Examples
-    --------
-    >>> from kdmaps.selection.folds import WalkerKFold
-    >>> for train, test in WalkerKFold(2).split(range(6)):
-    ...     print(train, test)
-    [1 3 5] [0 2 4]
-    [0 2 4] [1 3 5]
-    """
+    """Hold out whole walkers, whose frames take turns: row i belongs to walker i modulo their number."""
 
     n_walkers: int
-    n_splits: int
 
-    def __init__(self, n_walkers: int, n_splits: int = FOLDS):
-        self.n_walkers, self.n_splits = n_walkers, n_splits
+    def __init__(self, n_walkers: int):
+        self.n_walkers = n_walkers
 
     def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
         """Return the number of folds."""
-        return min(self.n_splits, self.n_walkers)
+        return min(FOLDS, self.n_walkers)
 
-    def split(self, X: Any, y: Any = None, groups: Any = None) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Yield the indices of training and test samples, fold after fold."""
-        index = np.arange(len(X))
-        fold = index % self.n_walkers % self.get_n_splits()
-        for number in range(self.get_n_splits()):
-            yield index[fold != number], index[fold == number]
+    def _iter_test_masks(self, X: Any = None, y: Any = None, groups: Any = None) -> Iterator[np.ndarray]:
+        fold = np.arange(len(X)) % self.n_walkers % self.get_n_splits()
+        return (fold == number for number in range(self.get_n_splits()))
 
 
 def is_auto(cv: Any) -> bool:
