@@ -286,3 +286,38 @@ def test_figures(found, spiral):
     assert_allclose(axes[0].collections[0].get_array(), np.angle(found.eigenfunctions(spiral.X[:300])[:, 0]))
     with pytest.raises(ValueError, match="mode"):
         plot_phases(found, spiral.X[:300], axes=axes[:1])
+
+
+class TestPseudospectrum:
+    """A unitary operator has the residual dist(λ, spectrum) at every λ, a contraction has eigenvalues inside."""
+
+    def test_rotation(self):
+        angles = np.sqrt(2) * np.arange(2000)
+        X = np.column_stack([np.cos(angles), np.sin(angles)])
+        with muted():  # a phase is correlated for ever
+            k = koopman(fit(X, 4, 1.5, n_features=60, regularization=1e-8), X, n_resamples=20)
+        values = np.exp(np.sqrt(2) * 1j * np.array([1, -1, 2]))
+        assert k.pseudospectrum(values).max() < 1e-3
+        # The spectrum is dense on the circle: the distance is 1 - |λ|, also on held-out frames.
+        inside = k.pseudospectrum(np.outer([0.0, 0.5, 0.9], values))
+        assert_allclose(inside, np.tile([[1.0], [0.5], [0.1]], 3), atol=2e-3)
+
+    def test_linear_map(self):
+        """x → Ax with the eigenvalues 0.9e^{±i} and their products."""
+        rng, turn = np.random.default_rng(0), 0.9 * np.array([[np.cos(1), -np.sin(1)], [np.sin(1), np.cos(1)]])
+        first = rng.normal(size=(2000, 2))
+        X, groups = np.vstack([first, first @ turn.T]), np.tile(np.arange(2000), 2)
+        settings = {"kernel": "gaussian", "bandwidth": 4.0, "n_features": 120, "regularization": 1e-8}
+        model = kdmaps.KernelDiffusionMap(2, lag=1, reversible=False, random_state=0, **settings)
+        with muted():
+            k = koopman(model.fit(X, groups=groups), X, groups=groups, n_resamples=20)
+        assert k.trust is None  # no three frames in a row
+        assert k.pseudospectrum([0.9 * np.exp(1j), 0.81 * np.exp(2j), 0.81]).max() < 1e-3
+        # The density of Ax is at most 1/0.81 of the density of x: E|g(Ax)|² ≤ E|g(x)|²/0.81, up to sampling errors.
+        assert k.pseudospectrum(3.0) > 3 - 1 / 0.9 - 0.1
+
+    def test_noisy_systems_are_refused(self, found, model):
+        with pytest.raises(ValueError, match="noisy"):
+            found.pseudospectrum(1.0)
+        with pytest.raises(ValueError, match="give X"):
+            koopman(model).pseudospectrum(1.0)

@@ -23,7 +23,15 @@ from kdmaps.forms.engines import chunk_rows
 from kdmaps.forms.lagged import LaggedForm
 from kdmaps.selection.folds import FOLDS, make_folds, make_splits
 from kdmaps.selection.plan import FitSpec
-from kdmaps.spectrum.directed import Eigenfunctions, eigenfunctions, invariant_functions, refit, two_sided
+from kdmaps.spectrum.directed import (
+    Eigenfunctions,
+    eigenfunctions,
+    invariant_functions,
+    refit,
+    smallest_residuals,
+    smoothest,
+    two_sided,
+)
 from kdmaps.utils.frames import aligned, split_rows
 from kdmaps.utils.notebook import TableCard
 from kdmaps.utils.types import RandomStateLike, SamplesLike
@@ -40,6 +48,9 @@ MAX_EXCESS = 0.1
 RESIDUALS = (0.05, 0.25)
 #: Consecutive frames of each block on which eigenfunctions are tested.
 TESTED = 50_000
+#: Largest unpredictable part of the change of a mode in one lag, of the most predictable mode, in systems that are
+#: called deterministic: residuals due to noise are below a tenth of the change. And most functions of pseudo-spectra.
+MAX_NOISE, FUNCTIONS = 0.01, 50
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,6 +150,7 @@ class Koopman(TableCard):
     _functions: Any = field(default=None, repr=False)  # f, then g
     _spectrum: Any = field(default=None, repr=False)
     _frames: Any = field(default=None, repr=False)  # functions at X and weights, for observables
+    _folds: Any = field(default=None, repr=False)  # sums of training and of held-out pairs, for pseudo-spectra
 
     @property
     def periods(self) -> np.ndarray:
@@ -211,6 +223,46 @@ class Koopman(TableCard):
         """
         right, _, weight = self._at(X, sample_weight)
         return weight @ checked_values(values, len(right)) + (right @ self.modes(values, X, sample_weight)).real
+
+    def pseudospectrum(self, points: ArrayLike) -> np.ndarray:
+        """Return the smallest residual √(E|g(y) - λg(x)|²/E|g(x)|²) at complex numbers λ, for deterministic systems.
+
+        The λ with a residual below ε are the ε-pseudospectrum: an eigenvalue that lies outside for a small ε is an
+        artefact of the features. The function g, about its mean, minimises the residual without a block of the frames, and the
+        residual is measured in this block. The residual of a noisy system contains the noise, at least 1 - |λ|² at the
+        eigenvalues, and is refused; use `trust`.
+
+        Parameters
+        ----------
+        points : array-like of complex numbers
+
+        Returns
+        -------
+        residuals : ndarray of the shape of points
+
+        Examples
+        --------
+        >>> import warnings, numpy as np, kdmaps
+        >>> x = np.random.default_rng(0).uniform(-1, 1, size=(500, 1))  # x → x/2: eigenvalues 1/2, 1/4, …
+        >>> X, pairs = np.vstack([x, x / 2]), np.tile(np.arange(500), 2)
+        >>> settings = {"bandwidth": 1.0, "regularization": 1e-8, "n_features": 30, "random_state": 0}
+        >>> m = kdmaps.KernelDiffusionMap(2, lag=1, reversible=False, **settings)
+        >>> with warnings.catch_warnings(action="ignore"):  # nothing is noisy: λ exceeds the energy
+        ...     k = kdmaps.dynamics.koopman(m.fit(X, groups=pairs), X, groups=pairs)
+        >>> found = k.pseudospectrum([0.5, 0.25, 0.7])
+        >>> bool(found[:2].max() < 1e-3), bool(found[2] > 0.02)
+        (True, True)
+        """
+        if self._frames is None:
+            raise ValueError("pseudospectrum needs held-out pairs of frames: give X to koopman.")
+        if (noise := _noise(self._model)) > MAX_NOISE:
+            raise ValueError(
+                f"The system is noisy: at least {noise:.1%} of the change of any mode in one lag is unpredictable (limit "
+                f"{MAX_NOISE:.0%}), and residuals contain this noise at every λ. Use koopman(model, X).trust."
+            )
+        points = np.asarray(points, dtype=complex)
+        error, size = np.sum([smallest_residuals(points.ravel(), *fold) for fold in self._folds], axis=0)
+        return np.sqrt(np.maximum(error, 0) / size).reshape(points.shape)
 
     def _at(self, X: SamplesLike, sample_weight: ArrayLike | None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return eigenfunctions, left eigenfunctions and weights at samples."""
@@ -357,7 +409,8 @@ def koopman(
         frames = evaluate(functions, modes, source, groups, weight, getattr(fitted, "memory_limit", None))
         known = (frames.in_order_of_rows(frames.values), weight)
         found |= {"_frames": known, **_intervals(frames, spectrum, duration, resampling)}
-        found["trust"] = trust = _tested(fitted, spectrum.values, first @ spectrum.right, source, groups, weight)
+        trust, found["_folds"] = _tested(fitted, spectrum.values, first @ spectrum.right, source, groups, weight)
+        found["trust"] = trust
         raised = [] if trust is None else trust.warnings()
     else:
         stored = getattr(getattr(model, "trust_", None), "eigenfunctions", None)
@@ -405,9 +458,13 @@ def _intervals(
 
 def _tested(
     fitted: Any, values: np.ndarray, reference: np.ndarray, source: Any, groups: Any, weight: np.ndarray | None
-) -> KoopmanTrust | None:
-    """Fit eigenfunctions without each block of frames, and test them on it; `reference` are coefficients."""
+) -> tuple[KoopmanTrust | None, list[Any]]:
+    """Fit eigenfunctions without each block of frames, and test them on it; `reference` are coefficients.
+
+    Also returns, for a deterministic system, sums of the pairs with and without the block.
+    """
     basis, lag, r = fitted.basis_, fitted.modes_.clock.lag, len(values)
+    settings, deterministic, folded = (basis.ridge, fitted.regularization), _noise(fitted) <= MAX_NOISE, []
     spec = FitSpec(r, lag=lag, reversible=False, cv=FOLDS)
     with muted():  # the fit has warned of short trajectories
         pairs, of_pairs, pair_groups = make_pairs(source, lag, weight, groups)
@@ -419,18 +476,29 @@ def _tested(
     with np.errstate(divide="ignore"):
         steps = np.clip(np.round(np.log(0.5) / (2 * np.log(np.abs(values)))), 1, longest).astype(int)
     covariance, sums, agreement = two_sided(whole).first, np.zeros((5, r), dtype=complex), np.zeros(r)
-    for (train, _), (_, test) in zip(parts, splits, strict=True):
-        functions, known, cosines = refit(train, covariance, reference, basis.ridge, fitted.regularization)
+    for (train, rest), (_, test) in zip(parts, splits, strict=True):
+        functions, known, cosines = refit(train, covariance, reference, *settings)
         agreement += cosines / len(parts)
         both = np.hstack([functions.real, functions.imag])
         sums += frames.errors(ModeBasis(basis, both, two_sided(train).first_mean @ both), known, steps, test)
+        if deterministic:
+            smooth = smoothest(two_sided(train), basis.ridge, FUNCTIONS)
+            folded.append([two_sided(part.reduced(smooth)) for part in (train, rest)])
     variance, cross, error, size, later = sums
     if not (variance.all() and size.all()):  # trajectories of two frames
-        return None
+        return None, folded
     overfit = (error.real / variance.real - 1) / np.abs(values) ** 2 + 1
     residuals = np.abs(later / size.real / values**steps - 1)
     limits = np.clip(2 * np.sqrt(steps / sum(min(len(test), TESTED) for _, test in splits)), *RESIDUALS)
-    return KoopmanTrust(values, cross / variance.real, agreement, overfit, residuals, steps, limits)
+    return KoopmanTrust(values, cross / variance.real, agreement, overfit, residuals, steps, limits), folded
+
+
+def _noise(fitted: Any) -> float:
+    """Return the unpredictable part, 1 - σ², of the change E|g(y) - g(x)|² of a mode g in one lag: the smallest one."""
+    own = fitted.moments_.reduced(fitted.right_modes_.coefficients)
+    correlations = 1 - fitted.modes_.quotients
+    with np.errstate(divide="ignore", invalid="ignore"):  # conserved quantities do not change
+        return float(np.nanmin((1 - correlations**2) * own.weight / (2 * np.diag(own.energy))))
 
 
 class _Frames(NamedTuple):

@@ -175,6 +175,27 @@ def refit(
     return functions[:, order], found.values[order], overlap[order, np.arange(len(order))]
 
 
+def smoothest(sums: TwoSided, ridge: np.ndarray | None, most: int) -> np.ndarray:
+    """Return coefficients of uncorrelated functions of unit variance with the smallest norms: kernel PCA."""
+    values, vectors = linalg.eigh(sums.first, ridge)
+    kept = values[::-1][:most] > 1e5 * ROUNDING * values[-1]  # the relative error of a variance is below 1e-5
+    return (vectors / np.sqrt(np.maximum(values, np.finfo(float).tiny)))[:, ::-1][:, :most][:, kept]
+
+
+def smallest_residuals(points: np.ndarray, train: TwoSided, test: TwoSided) -> np.ndarray:
+    """Return E|g(y) - λg(x)|² and E|g(x)|² of test pairs for each of the numbers λ; (2, n_points).
+
+    g minimises the quotient on training pairs (residual DMD, M. Colbrook and A. Townsend, Commun. Pure Appl. Math. 77,
+    221 (2024)). The features of both sums are the functions among which g is sought.
+    """
+    found = np.empty((2, len(points)))
+    for k, z in enumerate(points):
+        own, other = (abs(z) ** 2 * s.first + s.second - z * s.cross.T - z.conj() * s.cross for s in (train, test))
+        g = linalg.eigh(own, train.first, subset_by_index=[0, 0])[1][:, 0]
+        found[:, k] = [(g.conj() @ C @ g).real for C in (other, test.first)]
+    return found
+
+
 def agreement(
     whole: Moments, trains: list[Moments], ridge: np.ndarray | None, regularization: float, n_functions: int
 ) -> np.ndarray:
