@@ -150,6 +150,9 @@ def test_folds_of_a_search_certify_eigenfunctions(spiral, tmp_path):
         good, poor = (clone(search).fit(X) for X in (spiral.X[:4000], noise))
     assert (good.trust_.eigenfunctions > 0.95).all()
     assert "agreement of folds" in repr(good.trust_)
+    # The same test at the frames themselves, in other blocks, whose means and errors differ by O(1/√4000).
+    assert_allclose(good.trust_.overfit, koopman(good, spiral.X[:4000]).trust.overfit, atol=0.01)
+    assert (poor.trust_.overfit > 0.1).all()
     koopman(good)  # no warning
     poor.save(tmp_path / "model.npz")
     for model in (poor, kdmaps.load(tmp_path / "model.npz")):

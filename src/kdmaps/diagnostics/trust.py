@@ -95,6 +95,8 @@ class Trust:
     #: Mean squared cosine between each Koopman eigenfunction and its counterparts in the folds of a search, for
     #: reversible=False. Eigenfunctions differ from modes, so that `ok` does not contain them.
     eigenfunctions: np.ndarray | None = None
+    #: Held-out E|ψ(y) - λψ(x)|² of each Koopman eigenfunction ψ in excess of 1 - |λ|², relative to |λ|².
+    overfit: np.ndarray | None = None
 
     @property
     def checks(self) -> tuple[ModeCheck, ...]:
@@ -172,6 +174,8 @@ class Trust:
         lines = aligned(self._lines())
         if self.eigenfunctions is not None:
             lines.append(f"Koopman eigenfunctions, agreement of folds: {np.round(self.eigenfunctions, 2).tolist()}")
+        if self.overfit is not None:
+            lines.append(f"Koopman eigenfunctions, excess of held-out errors: {np.round(self.overfit, 2).tolist()}")
         return "\n".join(lines)
 
     def _lines(self) -> list[list[str]]:

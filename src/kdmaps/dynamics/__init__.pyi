@@ -8,8 +8,8 @@ from ._equilibrium import equilibrium_weights as equilibrium_weights
 from ._forecast import Forecast as Forecast
 from ._forecast import forecast as forecast
 from ._koopman import Koopman as Koopman
-from ._koopman import KoopmanTrust as KoopmanTrust
 from ._koopman import koopman as koopman
+from ._koopman_tests import KoopmanTrust as KoopmanTrust
 from ._metastability import Metastability as Metastability
 from ._metastability import metastability as metastability
 from ._passage import Committor as Committor

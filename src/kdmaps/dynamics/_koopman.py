@@ -3,120 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import linear_sum_assignment
 
-from kdmaps.bases import LandmarkBasis, ModeBasis
-from kdmaps.data.correlation import trajectories_of
+from kdmaps.bases import ModeBasis
 from kdmaps.data.inputs import join_trajectories
-from kdmaps.data.pairs import make_pairs, paired_rows
-from kdmaps.data.sources import ArraySource
 from kdmaps.diagnostics.projection import Projection, evaluate
 from kdmaps.diagnostics.resampling import Resampling, basic_intervals
+from kdmaps.dynamics._koopman_tests import MAX_NOISE, KoopmanTrust, noise_of, tested, unstable
 from kdmaps.dynamics._timescales import check_lag
 from kdmaps.estimators.transformer import ModeTransformer, checked_source
-from kdmaps.exceptions import UnreliableModesWarning
 from kdmaps.forms.engines import chunk_rows
-from kdmaps.forms.lagged import LaggedForm
-from kdmaps.selection.folds import FOLDS, make_folds, make_splits
-from kdmaps.selection.plan import FitSpec
-from kdmaps.spectrum.directed import (
-    Eigenfunctions,
-    eigenfunctions,
-    invariant_functions,
-    refit,
-    smallest_residuals,
-    smoothest,
-    two_sided,
-)
+from kdmaps.spectrum.directed import Eigenfunctions, eigenfunctions, invariant_functions, smallest_residuals, two_sided
 from kdmaps.utils.frames import aligned, split_rows
 from kdmaps.utils.notebook import TableCard
 from kdmaps.utils.types import RandomStateLike, SamplesLike
 from kdmaps.utils.validation import checked_values, checked_weight, unit_weight
-from kdmaps.utils.warn import muted, warn
-
-#: Smallest mean squared cosine between an eigenfunction and its counterparts in the folds.
-MIN_AGREEMENT = 0.8
-#: Largest `KoopmanTrust.overfit`, a tenth of the predictable part of an eigenfunction after one lag.
-MAX_EXCESS = 0.1
-#: Bounds of `KoopmanTrust.limits`, two standard errors √(k/n) of a correlation after k lags in n frames; with eight
-#: decay times these are 0.4. In the time in which half of the variance is forgotten, 0.05 is a decay that is wrong by
-#: 14 %, or a phase by 3°; polynomials on a limit cycle, whose decay rates are 1.6 times too large, have 0.08.
-RESIDUALS = (0.05, 0.25)
-#: Consecutive frames of each block on which eigenfunctions are tested.
-TESTED = 50_000
-#: Largest unpredictable part of the change of a mode in one lag, of the most predictable mode, in systems that are
-#: called deterministic: residuals due to noise are below a tenth of the change. And most functions of pseudo-spectra.
-MAX_NOISE, FUNCTIONS = 0.01, 50
-
-
-@dataclass(frozen=True, eq=False)
-class KoopmanTrust:
-    """Eigenfunctions ψ fitted without a block of the frames, tested on that block.
-
-    The error E|ψ(y) - λψ(x)|² of a noisy system is 1 - |λ|² for any ψ that was fitted to the same frames, so that plain
-    residuals show nothing. On held-out frames a poor ψ leaves more. After one short lag every smooth function is nearly
-    an eigenfunction; several lags show whether its correlations are λ^k.
-
-    Examples
-    --------
-    >>> import numpy as np, kdmaps
-    >>> good, poor = np.array([0.95, 0.5]), np.array([0.0, 0.8])  # the second eigenfunction is overfitted
-    >>> tests = {"overfit": poor, "residuals": poor, "steps": np.array([7, 1]), "limits": np.array([0.2, 0.1])}
-    >>> trust = kdmaps.dynamics.KoopmanTrust(good + 0j, good + 0j, good, **tests)
-    >>> trust.ok
-    array([ True, False])
-    """
-
-    eigenvalues: np.ndarray  #: (r,) complex: to be checked.
-    held_out: np.ndarray  #: (r,) complex: E[ψ̄(x)ψ(y)]/E|ψ(x)|² on held-out frames.
-    agreement: np.ndarray  #: (r,): mean squared cosine between ψ and its counterparts in the folds.
-    #: (r,): held-out E|ψ(y) - λψ(x)|² in excess of 1 - |λ|², relative to |λ|²: positive where ψ is overfitted.
-    overfit: np.ndarray
-    #: (r,): |ρ/λ^k - 1| for the held-out correlation ρ = E[ψ̄(x_t)ψ(x_{t+k})]/E|ψ|² after k lags: 0 for eigenfunctions.
-    residuals: np.ndarray
-    steps: np.ndarray  #: (r,): k, the number of lags after which |λ|^2k is about ½, or as many as a block has.
-    limits: np.ndarray  #: (r,): largest `residuals` that sampling explains.
-
-    @property
-    def ok(self) -> np.ndarray:
-        """True for eigenfunctions that pass all three tests; (r,)."""
-        return (self.agreement >= MIN_AGREEMENT) & (self.overfit <= MAX_EXCESS) & (self.residuals <= self.limits)
-
-    def warnings(self) -> list[UnreliableModesWarning]:
-        """Return one warning for each cause."""
-        found = []
-        unstable = (self.agreement < MIN_AGREEMENT) | (self.overfit > MAX_EXCESS)
-        if unstable.any():
-            more = f", and held-out frames leave up to {self.overfit[unstable].max():.2f} more unexplained"
-            found.append(_unstable(unstable, self.agreement, f"{more} (limit {MAX_EXCESS:g})"))
-        open_ = ~unstable & (self.residuals > self.limits)
-        if open_.any():
-            worst = np.argmax(np.where(open_, self.residuals / self.limits, 0))
-            found.append(
-                UnreliableModesWarning(
-                    f"The features do not contain eigenfunction(s) {_numbers(open_)} of the Koopman operator: "
-                    f"correlations on held-out frames after {self.steps[worst]} lags differ from the prediction by "
-                    f"{self.residuals[worst]:.0%} (limit {self.limits[worst]:.0%}), and decay rates are too large. Use "
-                    "more n_features, a kernel chosen by AdaptiveDiffusionMap, a longer lag, or inputs that contain "
-                    "the state."
-                )
-            )
-        return found
-
-
-def _unstable(chosen: np.ndarray, agreement: np.ndarray, more: str = "") -> UnreliableModesWarning:
-    return UnreliableModesWarning(
-        f"Eigenfunction(s) {_numbers(chosen)} of the Koopman operator are not reproducible: the folds agree by "
-        f"{agreement[chosen].min():.2f} (limit {MIN_AGREEMENT:g}){more}. Use a longer trajectory or fewer n_components."
-    )
-
-
-def _numbers(chosen: np.ndarray) -> str:
-    return ", ".join(str(k + 1) for k in np.flatnonzero(chosen))
+from kdmaps.utils.warn import warn
 
 
 @dataclass(frozen=True, eq=False)
@@ -228,9 +134,9 @@ class Koopman(TableCard):
         """Return the smallest residual √(E|g(y) - λg(x)|²/E|g(x)|²) at complex numbers λ, for deterministic systems.
 
         The λ with a residual below ε are the ε-pseudospectrum: an eigenvalue that lies outside for a small ε is an
-        artefact of the features. The function g, about its mean, minimises the residual without a block of the frames, and the
-        residual is measured in this block. The residual of a noisy system contains the noise, at least 1 - |λ|² at the
-        eigenvalues, and is refused; use `trust`.
+        artefact of the features. The function g, about its mean, minimises the residual without a block of the
+        frames, and the residual is measured in this block. Noisy systems are refused: their residuals contain the
+        noise, 1 - |λ|² at eigenvalues; use `trust`.
 
         Parameters
         ----------
@@ -255,10 +161,10 @@ class Koopman(TableCard):
         """
         if self._frames is None:
             raise ValueError("pseudospectrum needs held-out pairs of frames: give X to koopman.")
-        if (noise := _noise(self._model)) > MAX_NOISE:
+        if (noise := noise_of(self._model)) > MAX_NOISE:
             raise ValueError(
-                f"The system is noisy: at least {noise:.1%} of the change of any mode in one lag is unpredictable (limit "
-                f"{MAX_NOISE:.0%}), and residuals contain this noise at every λ. Use koopman(model, X).trust."
+                f"The system is noisy: at least {noise:.1%} of the change of any mode in one lag is unpredictable "
+                f"(limit {MAX_NOISE:.0%}), and residuals contain this noise at every λ. Use koopman(model, X).trust."
             )
         points = np.asarray(points, dtype=complex)
         error, size = np.sum([smallest_residuals(points.ravel(), *fold) for fold in self._folds], axis=0)
@@ -409,14 +315,14 @@ def koopman(
         frames = evaluate(functions, modes, source, groups, weight, getattr(fitted, "memory_limit", None))
         known = (frames.in_order_of_rows(frames.values), weight)
         found |= {"_frames": known, **_intervals(frames, spectrum, duration, resampling)}
-        trust, found["_folds"] = _tested(fitted, spectrum.values, first @ spectrum.right, source, groups, weight)
+        trust, found["_folds"] = tested(fitted, spectrum.values, first @ spectrum.right, source, groups, weight)
         found["trust"] = trust
         raised = [] if trust is None else trust.warnings()
     else:
-        stored = getattr(getattr(model, "trust_", None), "eigenfunctions", None)
-        agreement = np.ones(1) if stored is None else stored
-        poor = agreement < MIN_AGREEMENT
-        raised = [_unstable(poor, agreement)] if poor.any() else []
+        stored = getattr(model, "trust_", None)
+        tests = [getattr(stored, name, None) for name in ("eigenfunctions", "overfit")]
+        agreement, overfit = (limit if one is None else one for one, limit in zip(tests, (1.0, 0.0), strict=True))
+        raised = unstable(*np.atleast_1d(agreement, overfit))[1]
     for warning in raised:
         warn(warning)
     return Koopman(spectrum.values, _rates(spectrum.values, duration), duration, **found)
@@ -454,99 +360,3 @@ def _intervals(
         for part in ("real", "imag")
     ]
     return {"samples": np.array(samples), "intervals": parts[0] + 1j * parts[1]}
-
-
-def _tested(
-    fitted: Any, values: np.ndarray, reference: np.ndarray, source: Any, groups: Any, weight: np.ndarray | None
-) -> tuple[KoopmanTrust | None, list[Any]]:
-    """Fit eigenfunctions without each block of frames, and test them on it; `reference` are coefficients.
-
-    Also returns, for a deterministic system, sums of the pairs with and without the block.
-    """
-    basis, lag, r = fitted.basis_, fitted.modes_.clock.lag, len(values)
-    settings, deterministic, folded = (basis.ridge, fitted.regularization), _noise(fitted) <= MAX_NOISE, []
-    spec = FitSpec(r, lag=lag, reversible=False, cv=FOLDS)
-    with muted():  # the fit has warned of short trajectories
-        pairs, of_pairs, pair_groups = make_pairs(source, lag, weight, groups)
-    splits = make_splits(spec.splitter, pairs.rows_for_splitters, pair_groups, r, 0)
-    folds = make_folds(splits, pairs, of_pairs, r, basis.landmarks if isinstance(basis, LandmarkBasis) else None)
-    whole, parts = folds.moments(pairs, LaggedForm(lag, False), basis, of_pairs, **spec.summing)
-    frames = _Frames.of(source, groups, weight, lag)
-    longest = max(1, min(min(len(test) for _, test in splits) // (4 * lag), frames.longest // (2 * lag)))
-    with np.errstate(divide="ignore"):
-        steps = np.clip(np.round(np.log(0.5) / (2 * np.log(np.abs(values)))), 1, longest).astype(int)
-    covariance, sums, agreement = two_sided(whole).first, np.zeros((5, r), dtype=complex), np.zeros(r)
-    for (train, rest), (_, test) in zip(parts, splits, strict=True):
-        functions, known, cosines = refit(train, covariance, reference, *settings)
-        agreement += cosines / len(parts)
-        both = np.hstack([functions.real, functions.imag])
-        sums += frames.errors(ModeBasis(basis, both, two_sided(train).first_mean @ both), known, steps, test)
-        if deterministic:
-            smooth = smoothest(two_sided(train), basis.ridge, FUNCTIONS)
-            folded.append([two_sided(part.reduced(smooth)) for part in (train, rest)])
-    variance, cross, error, size, later = sums
-    if not (variance.all() and size.all()):  # trajectories of two frames
-        return None, folded
-    overfit = (error.real / variance.real - 1) / np.abs(values) ** 2 + 1
-    residuals = np.abs(later / size.real / values**steps - 1)
-    limits = np.clip(2 * np.sqrt(steps / sum(min(len(test), TESTED) for _, test in splits)), *RESIDUALS)
-    return KoopmanTrust(values, cross / variance.real, agreement, overfit, residuals, steps, limits), folded
-
-
-def _noise(fitted: Any) -> float:
-    """Return the unpredictable part, 1 - σ², of the change E|g(y) - g(x)|² of a mode g in one lag: the smallest one."""
-    own = fitted.moments_.reduced(fitted.right_modes_.coefficients)
-    correlations = 1 - fitted.modes_.quotients
-    with np.errstate(divide="ignore", invalid="ignore"):  # conserved quantities do not change
-        return float(np.nanmin((1 - correlations**2) * own.weight / (2 * np.diag(own.energy))))
-
-
-class _Frames(NamedTuple):
-    """Frames of trajectories, for tests of functions after several lags."""
-
-    source: Any
-    rows: np.ndarray  # one trajectory after another
-    owner: np.ndarray  # trajectory of each of these
-    starts: np.ndarray  # first frame of each pair, as a position in `rows`
-    weight: np.ndarray  # of `rows`
-    lag: int
-
-    @classmethod
-    def of(cls, source: Any, groups: Any, weight: np.ndarray | None, lag: int) -> _Frames:
-        trajectories = trajectories_of(groups, source.n_samples)
-        rows = np.concatenate(trajectories)
-        owner = np.repeat(np.arange(len(trajectories)), [len(part) for part in trajectories])
-        starts = paired_rows(len(rows), lag, None if groups is None else np.asarray(groups))[0]
-        return cls(
-            source, rows, owner, np.argsort(rows)[starts], np.ones(len(rows)) if weight is None else weight[rows], lag
-        )
-
-    @property
-    def longest(self) -> int:
-        """Number of frames of the longest trajectory."""
-        return int(np.bincount(self.owner).max())
-
-    def errors(self, parts: ModeBasis, values: np.ndarray, steps: np.ndarray, test: np.ndarray) -> np.ndarray:
-        """Return sums over held-out pairs for functions ψ, given as real and imaginary parts.
-
-        Σ|ψ(x)|², Σψ̄(x)ψ(y) and Σ|ψ(y) - λψ(x)|² after one lag; the first and the last of these after k lags.
-        """
-        block, n = np.sort(self.starts[test])[:TESTED], len(values)
-        ascending = np.argsort(self.rows[block])
-        X = ArraySource(np.asarray(self.source.take(self.rows[block][ascending]), dtype=np.float64), checked=True)
-        psi = np.empty((len(block), n), dtype=complex)
-        found = X.project(parts, np.ones(2 * n), parts.chunk_rows)
-        psi[ascending] = found[:, :n] + 1j * found[:, n:]
-        one, several = (self._sums(psi, values, block, k) for k in (np.ones_like(steps), steps))
-        return np.array([*one, *several[:2]])
-
-    def _sums(self, psi: np.ndarray, values: np.ndarray, block: np.ndarray, steps: np.ndarray) -> np.ndarray:
-        found = np.zeros((3, len(values)), dtype=complex)
-        for k in np.unique(steps):
-            later = block + k * self.lag
-            place = np.minimum(np.searchsorted(block, later), len(block) - 1)
-            first = np.flatnonzero((block[place] == later) & (self.owner[block] == self.owner[block[place]]))
-            x, y, weight = psi[first], psi[place[first]], self.weight[block[first]]
-            terms = (np.abs(x) ** 2 + np.abs(y) ** 2) / 2, x.conj() * y, np.abs(y - values**k * x) ** 2
-            found = np.where(steps == k, [weight @ term for term in terms], found)
-        return found

@@ -72,6 +72,7 @@ TRUST = {
     "corrected": "r",
     "training": "r",
     "eigenfunctions": "e",
+    "overfit": "e",
 }
 EQUILIBRIUM = dict.fromkeys(Equilibrium._fields, "r")
 SUPPORT = {"samples": "sd", "low": "d", "high": "d"}

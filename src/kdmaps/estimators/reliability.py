@@ -1,6 +1,7 @@
 """How reliable the modes of a fit or a search are: evidence, held-out rates, other candidates, other features."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -26,7 +27,7 @@ from kdmaps.selection.candidate import Candidate, Stage
 from kdmaps.selection.evaluation import FoldedMoments, SearchData
 from kdmaps.selection.result import Search, SearchResult
 from kdmaps.selection.scores import jackknife_error, pooled_ritz_timescales
-from kdmaps.spectrum.directed import agreement, modes_of
+from kdmaps.spectrum.directed import held_out_tests, modes_of
 from kdmaps.spectrum.modes import WIDE_GAP, Modes
 from kdmaps.utils.validation import unit_weight
 
@@ -135,14 +136,14 @@ def trust_after_search(
     return modes, Trust(evidence, *rates, weighted, errors, modes.clock.rates(raw), tests)
 
 
-def eigenfunction_agreement(found: Search, chosen: Candidate) -> np.ndarray | None:
-    """Return `Trust.eigenfunctions`, from sums of the search; None if a fold does not determine them."""
+def tests_of_eigenfunctions(found: Search, chosen: Candidate) -> dict[str, Any]:
+    """Return `eigenfunctions` and `overfit` of `Trust`, from sums of the search; empty if a fold determines none."""
     basis, whole, parts = found.moments
     try:
-        settings = (basis.ridge, chosen.regularization, found.data.fit.n_components)
-        return agreement(whole, [train for train, _ in parts], *settings)
+        tests = held_out_tests(whole, parts, basis.ridge, chosen.regularization, found.data.fit.n_components)
     except (ValueError, np.linalg.LinAlgError):
-        return None
+        return {}
+    return dict(zip(("eigenfunctions", "overfit"), tests, strict=True))
 
 
 def optimism(chosen: Candidate) -> tuple[np.ndarray, np.ndarray]:

@@ -23,7 +23,7 @@ from kdmaps.estimators.fit import (
     with_lag,
 )
 from kdmaps.estimators.kernel_map import KernelDiffusionMap
-from kdmaps.estimators.reliability import eigenfunction_agreement, is_readable, trust_after_search
+from kdmaps.estimators.reliability import is_readable, tests_of_eigenfunctions, trust_after_search
 from kdmaps.estimators.span import Span
 from kdmaps.estimators.transformer import ModeTransformer, read_samples
 from kdmaps.exceptions import UnreliableModesWarning, UnresolvedModesWarning
@@ -132,7 +132,7 @@ def search_modes(
             of_fit = (fitted.basis, fitted.modes, fitted.moments)
             modes, trust = trust_after_search(*of_fit, found, chosen, groups, fitted.right_modes)
             if fitted.right_modes is not None:
-                trust = replace(trust, eigenfunctions=eigenfunction_agreement(found, chosen))
+                trust = replace(trust, **tests_of_eigenfunctions(found, chosen))
             fitted = replace(fitted, modes=modes, trust=trust)
     few, frame = data.everything.typical, None if span is None else span.frame
     relevance = relevance_at(fitted.basis, fitted.modes, few.X, few.weight, names, frame)

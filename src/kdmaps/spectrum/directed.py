@@ -189,22 +189,48 @@ def smallest_residuals(points: np.ndarray, train: TwoSided, test: TwoSided) -> n
     221 (2024)). The features of both sums are the functions among which g is sought.
     """
     found = np.empty((2, len(points)))
-    for k, z in enumerate(points):
-        own, other = (abs(z) ** 2 * s.first + s.second - z * s.cross.T - z.conj() * s.cross for s in (train, test))
-        g = linalg.eigh(own, train.first, subset_by_index=[0, 0])[1][:, 0]
-        found[:, k] = [(g.conj() @ C @ g).real for C in (other, test.first)]
+    for k, point in enumerate(points):
+        g = linalg.eigh(_residual(train, point), train.first, subset_by_index=[0, 0])[1][:, 0]
+        found[:, k] = [(g.conj() @ C @ g).real for C in (_residual(test, point), test.first)]
     return found
 
 
-def agreement(
-    whole: Moments, trains: list[Moments], ridge: np.ndarray | None, regularization: float, n_functions: int
-) -> np.ndarray:
-    """Return the mean squared cosine between each eigenfunction and its counterparts in folds."""
+def _residual(sums: TwoSided, value: complex) -> np.ndarray:
+    """Return the matrix of the quadratic form E|g(y) - λg(x)|², about the means."""
+    return abs(value) ** 2 * sums.first + sums.second - value * sums.cross.T - np.conj(value) * sums.cross
+
+
+def held_out_tests(
+    whole: Moments,
+    parts: list[tuple[Moments, Moments]],
+    ridge: np.ndarray | None,
+    regularization: float,
+    n_functions: int,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Test eigenfunctions ψ of the training pairs of each fold on its test pairs; each (r,).
+
+    Returns the mean squared cosine between each eigenfunction of all pairs and its counterparts, and their error
+    E|ψ(y) - λψ(x)|² in excess of 1 - |λ|², relative to |λ|².
+    """
     sums = two_sided(whole)
     both = np.hstack(invariant_functions(sums, ridge, regularization, n_functions))
-    right = eigenfunctions(two_sided(whole.reduced(both))).right
-    settings = (sums.first, both[:, : len(right)] @ right, ridge, regularization)
-    return np.mean([refit(train, *settings)[2] for train in trains], axis=0)
+    values, right, _ = eigenfunctions(two_sided(whole.reduced(both)))
+    agreement, errors = np.zeros(len(values)), np.zeros((2, len(values)))
+    for train, test in parts:
+        psi, known, cosines = refit(train, sums.first, both[:, : len(right)] @ right, ridge, regularization)
+        agreement += cosines / len(parts)
+        own = two_sided(test)
+        forms = [(_residual(own, value), (own.first + own.second) / 2) for value in known]
+        errors += (
+            test.weight
+            * np.array([[(f.conj() @ C @ f).real for C in pair] for f, pair in zip(psi.T, forms, strict=True)]).T
+        )
+    return agreement, excess(errors[0] / errors[1], values)
+
+
+def excess(errors: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Return E|ψ(y) - λψ(x)|²/E|ψ|² in excess of 1 - |λ|², relative to |λ|²."""
+    return (errors - 1) / np.abs(values) ** 2 + 1
 
 
 def _factor(covariance: np.ndarray, penalty: np.ndarray) -> tuple[np.ndarray, bool]:
