@@ -1,6 +1,6 @@
 """Find the committor and the rate of the Müller–Brown potential, starting from frames in its two wells only.
 
-    python examples/committor_loop/from_basins.py --out somewhere  # two minutes on an idle core
+    python examples/committor_loop/from_basins.py --out somewhere  # one or two minutes on an idle core
 
 Walkers that start in A and in B without a bias do not leave their wells. A first committor q interpolates between the
 sets. Each round then adds the Kolmogorov bias V_K = -λ log(1 + |∇q|²/ε) in kT (P. Kang, E. Trizio and M. Parrinello,
@@ -18,22 +18,25 @@ from pathlib import Path
 
 import numpy as np
 from matplotlib.figure import Figure
+from numba import njit
+from scipy.interpolate import RegularGridInterpolator
 
 import kdmaps
 from kdmaps.simulation import KolmogorovBias, umbrella_weights
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "bias_muller_brown"))
-from run import AXES, CELLS, DT, FRAMES, GRID, HIGH, LOW, PROBLEM, WALKERS, walk
+from run import AXES, CELLS, FRAMES, GRID, HIGH, LOW, PROBLEM, WALKERS
 
-#: λ and ε of the bias; time of a round for each walker; rounds whose frames are used. |∇q| falls as e^V away
-#: from the transition state: with λ = 1/2 the biased potential is flat there, with λ = 1 it is a well that walkers do
-#: not leave within a round.
-STRENGTH, FLOOR, DURATION, MEMORY = 0.75, 1e-6, 600.0, 3
+#: Number of rounds whose frames are used.
+MEMORY = 3
+#: Steps of a round, their standard deviation, and cells of the potential on each axis.
+STEPS, STEP, FINE = 100_000, 0.06, 1600
 #: Centres and radius of A and B.
 CENTRES, RADIUS = ((-0.558, 1.442), (0.623, 0.028)), 0.15
 #: Energy in kT that keeps the unbiased frames of a set in this set.
 OUTSIDE = 200.0
-#: The loop ends after two rounds in a row that change log ν, and q (root mean square between the sets), by less.
+#: The loop ends after two rounds in a row that change log ν, and q (root mean square over the frames of the last round
+#: with q between .02 and .98), by less.
 SETTLED = {"flux": 0.1, "q": 0.02}
 
 
@@ -43,23 +46,49 @@ def side_of(X):
     return np.where(inside[0], 0, np.where(inside[1], 1, -1))
 
 
-def kolmogorov(model, X):
-    """Return the bias in kT."""
-    return KolmogorovBias(model, 1.0, STRENGTH, FLOOR).energy(X)
+def kolmogorov(model):
+    """Return the bias in kT as a table."""
+    return KolmogorovBias(model, kT=1.0).energy(GRID).reshape(CELLS, CELLS)
 
 
-def simulate(bias, starts, seed, duration):
-    """Run walkers under V plus a bias on the grid; return FRAMES frames."""
-    energy = np.minimum(PROBLEM.potential(GRID), 30.0) + bias
-    gradient = np.stack(np.gradient(energy.reshape(CELLS, CELLS), *AXES))
-    steps = round(duration / DT)
-    every, spacing = max(1, steps * 4 // 5 * WALKERS // FRAMES), (HIGH - LOW) / (CELLS - 1)
-    rng = np.random.default_rng(seed)
-    kept = walk(gradient, starts.copy(), LOW, spacing, steps, every, PROBLEM.diffusion, DT, rng)
-    return np.concatenate(kept)[:FRAMES]
+@njit
+def interpolated(table, x, y):
+    """Return the linear interpolation of a table on the box; infinite outside."""
+    a = (x - LOW[0]) / (HIGH[0] - LOW[0]) * (table.shape[0] - 1)
+    b = (y - LOW[1]) / (HIGH[1] - LOW[1]) * (table.shape[1] - 1)
+    if not (0 <= a < table.shape[0] - 1 and 0 <= b < table.shape[1] - 1):
+        return np.inf
+    j, k = int(a), int(b)
+    a, b = a - j, b - k
+    left, right = (1 - b) * table[j, k] + b * table[j, k + 1], (1 - b) * table[j + 1, k] + b * table[j + 1, k + 1]
+    return (1 - a) * left + a * right
 
 
-def weighted(basins, rounds, models):
+@njit
+def walk(potential, bias, x, steps, every, rng):
+    """Move walkers x by Metropolis steps; keep some steps after the first fifth."""
+    kept, energy = [], np.full(len(x), np.inf)
+    for step in range(steps):
+        for i in range(len(x)):
+            a, b = x[i, 0] + STEP * rng.standard_normal(), x[i, 1] + STEP * rng.standard_normal()
+            new = interpolated(potential, a, b) + interpolated(bias, a, b)
+            if new < energy[i] or rng.random() < np.exp(energy[i] - new):
+                x[i, 0], x[i, 1], energy[i] = a, b, new
+        if step >= steps // 5 and step % every == 0:
+            kept.append(x.copy())
+    return kept
+
+
+def simulate(potential, bias, starts, seed, steps):
+    """Run walkers under a potential plus a bias, both tables; return FRAMES frames.
+
+    Metropolis steps have the stationary law of these tables, from which the weights are computed.
+    """
+    every, rng = max(1, steps * 4 // 5 * WALKERS // FRAMES), np.random.default_rng(seed)
+    return np.concatenate(walk(potential, bias, starts.copy(), steps, every, rng))[:FRAMES]
+
+
+def weighted(basins, rounds, biases):
     """Return the frames of the sets and of the last rounds, and their weights.
 
     Frames of walkers without a bias, inside of A or B, are samples of the stationary law restricted to the set.
@@ -71,7 +100,8 @@ def weighted(basins, rounds, models):
     parts = [basins[sides == 0], basins[sides == 1], *(rounds[k] for k in recent)]
     X = np.concatenate(parts)
     side, window = side_of(X), np.repeat(np.arange(len(parts)), [len(part) for part in parts])
-    energies = [np.where(side == k, 0.0, OUTSIDE) for k in (0, 1)] + [kolmogorov(models[k], X) for k in recent]
+    energies = [np.where(side == k, 0.0, OUTSIDE) for k in (0, 1)]
+    energies += [RegularGridInterpolator(AXES, biases[k])(X) for k in recent]
     return X, umbrella_weights(np.column_stack(energies), window, 1.0)
 
 
@@ -85,10 +115,10 @@ def fit(X, weight):
         return model.fit(X, side_of(X), sample_weight=weight)
 
 
-def error(q, exact):
-    """Return the root mean square between the sets, over points with an energy of at most 6 kT above the saddle."""
-    counted = (exact > 0.02) & (exact < 0.98) & (PROBLEM.potential(GRID) < 0)
-    return float(np.sqrt(np.mean((q - exact)[counted] ** 2)))
+def difference(q, other, counted=True):
+    """Return the root mean square difference of two committors at points where the second is between .02 and .98."""
+    between = (other > 0.02) & (other < 0.98) & counted
+    return float(np.sqrt(np.mean((q - other)[between] ** 2))) if between.any() else np.inf
 
 
 def draw(path, basins, rounds, models, found):
@@ -116,35 +146,39 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path, default=Path("basins"))
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--time", type=float, default=DURATION, help="time of a round for each walker")
-    parser.add_argument("--rounds", type=int, default=8, help="maximum number of rounds")
+    parser.add_argument("--steps", type=int, default=STEPS, help="steps of a round for each walker")
+    parser.add_argument("--rounds", type=int, default=12, help="maximum number of rounds")
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
     exact = PROBLEM.committor(*(lambda X, k=k: side_of(X) == k for k in (0, 1)))
-    truth, seconds = exact.function(GRID), time.process_time()
+    truth, low = exact.function(GRID), PROBLEM.potential(GRID) < 0  # at most 6 kT above the saddle
+    seconds = time.process_time()
     starts = np.repeat(np.array(CENTRES), WALKERS // 2, axis=0)
-    basins = simulate(0.0, starts, options.seed, 10.0)
-    rounds, models, found, same = [], [], [], 0
+    axes = [np.linspace(low, high, FINE) for low, high in zip(LOW, HIGH, strict=True)]
+    points = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, 2)
+    potential = PROBLEM.potential(points).reshape(FINE, FINE)
+    basins = simulate(potential, np.zeros((2, 2)), starts, options.seed, STEPS // 50)
+    rounds, biases, models, found, same = [], [], [], [], 0
     while True:
         path = options.out / f"round_{len(rounds):02}.npz"
-        X, weight = weighted(basins, rounds, models)
+        X, weight = weighted(basins, rounds, biases)
         if not path.exists():
             fit(X, weight).save(path)
         models.append(kdmaps.load(path))
-        q = models[-1].predict(GRID)
         row = {
             "flux": float(models[-1].flux_ / exact.flux),
             "interval": [float(end) if np.isfinite(end) else None for end in models[-1].flux_interval_ / exact.flux],
-            "error": error(q, truth),
+            "error": difference(models[-1].predict(GRID), truth, low),
             "between": models[-1].trust_.between,
             "ok": models[-1].trust_.ok,
             "CPU seconds": round(time.process_time() - seconds, 1),
         }
         if found:
-            before = models[-2].predict(GRID)
+            before, now = (model.predict(rounds[-1]) for model in models[-2:])
             fluxes = row["flux"], found[-1]["flux"]  # 0 if no frame lies between the sets
             change = abs(np.log(fluxes[0] / fluxes[1])) if min(fluxes) > 0 else np.inf
-            changes = {"flux": change, "q": error(q, before)}
+            changes = {"flux": float(change), "q": difference(before, now)}
+            row["changes"] = changes
             same = same + 1 if all(changes[name] <= limit for name, limit in SETTLED.items()) else 0
         found.append(row)
         print(f"round {len(rounds)}: {row}", flush=True)
@@ -153,13 +187,15 @@ def main():
         # Walkers start from frames of A, of B, and of the transition state.
         rng = np.random.default_rng([options.seed, len(rounds)])
         starts = X[rng.choice(len(X), WALKERS)] if rounds else starts
-        rounds.append(simulate(kolmogorov(models[-1], GRID), starts, options.seed + 1 + len(rounds), options.time))
+        biases.append(kolmogorov(models[-1]))
+        rounds.append(simulate(potential, biases[-1], starts, [options.seed, 1 + len(rounds)], options.steps))
     results = {
         "seed": options.seed,
         "settled": same == 2,
         "rounds": found,
         "versions": {"kdmaps": kdmaps.__version__, "python": platform.python_version()},
     }
+    np.savez(options.out / "frames.npz", X=X, weight=weight)
     (options.out / "results.json").write_text(json.dumps(results, indent=1) + "\n")
     draw(options.out / "rounds.png", basins, rounds, models, found)
 

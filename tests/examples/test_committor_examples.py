@@ -11,6 +11,7 @@ from test_bias_examples import EXAMPLES, example, run  # noqa: F401
 from pages import states
 from shared import known_warning
 
+LOOPS = {0: "loop.json", 11: "loop_seed11.json", 12: "loop_seed12.json"}
 LOOP, ALANINE = EXAMPLES / "committor_loop", EXAMPLES / "committor_alanine"
 RESULTS = EXAMPLES.parent / "results" / "committor"
 
@@ -114,7 +115,7 @@ def test_readme_of_alanine_dipeptide_matches_the_results():
 def test_a_short_round_of_the_loop(example, monkeypatch, tmp_path):  # noqa: F811
     module = example(LOOP / "from_basins.py")
     monkeypatch.setitem(module["simulate"].__globals__, "FRAMES", 600)
-    arguments = ("--time", 40, "--rounds", 1, "--out", tmp_path)
+    arguments = ("--steps", 4000, "--rounds", 1, "--out", tmp_path)
     run(module, monkeypatch, *arguments)
     found = json.loads((tmp_path / "results.json").read_text())
     assert found["rounds"][0]["between"] == 0
@@ -130,10 +131,15 @@ def test_a_short_round_of_the_loop(example, monkeypatch, tmp_path):  # noqa: F81
 
 
 def test_readme_of_the_loop_matches_the_results():
-    found = json.loads((RESULTS / "loop.json").read_text())["rounds"]
+    runs = {seed: json.loads((RESULTS / name).read_text()) for seed, name in LOOPS.items()}
     text = (LOOP / "README.md").read_text()
-    for k in (1, 2, 4, 6, 8):
-        low, high = found[k]["interval"]
-        interval = f"{low:.2f} – {high:.2f}" if found[k]["ok"] else "flagged"
-        error = f"{found[k]['error']:.3f}"[1:]
-        assert f"| {k} | {found[k]['flux']:.2f} ({interval}) | {error} | {found[k]['between']:,} |" in text
+    for k, row in enumerate(runs[0]["rounds"]):
+        interval = "{:.2f} – {:.2f}".format(*row["interval"]) if row["ok"] else "flagged"
+        error = f"{row['error']:.3f}"[1:]
+        assert f"| {k or 'start'} | {row['flux']:.2f} ({interval}) | {error} | {row['between']:,} |" in text
+    for run_ in runs.values():
+        assert run_["settled"]
+        assert run_["rounds"][-1]["flux"] == pytest.approx(1, abs=0.12)
+    for seed in (11, 12):
+        last = runs[seed]["rounds"][-1]
+        assert states(text, f"{last['flux']:.2f}", f"{last['error']:.3f}"[1:])

@@ -9,7 +9,7 @@ from molecules import CHAIN, frames
 from numpy.testing import assert_allclose
 
 import kdmaps
-from kdmaps.simulation import AlignedPositions, Distance, Torsion, as_jax, descriptors, plumed_input
+from kdmaps.simulation import AlignedPositions, Distance, KolmogorovBias, Torsion, as_jax, descriptors, plumed_input
 from shared import kernels, known_warning
 
 KERNELS = kernels(
@@ -80,10 +80,24 @@ def test_plumed_input_computes_columns():
         )
 
 
+def test_plumed_input_of_the_kolmogorov_bias():
+    X = np.random.default_rng(0).uniform(-2, 2, (1000, 2))
+    committor = kdmaps.AdaptiveCommittor(basis="fourier", n_features=40, random_state=0)
+    bias = KolmogorovBias(committor.fit(X, (X[:, 0] < -1, X[:, 0] > 1)), kT=2.5)
+    values = run_plumed(bias.plumed(["a", "b"], label="k"), {"a": X[:, 0], "b": X[:, 1]})
+    assert np.count_nonzero(values["k_energy"]) > 200
+    assert_allclose(values["k_energy"], bias.energy(X), atol=1e-7)
+    with pytest.raises(ValueError, match="2 PLUMED labels"):
+        bias.plumed(["a"])
+
+
 def run_plumed(text, values, measured=None):
     """Return the values of all actions, given the values of arguments or of groups of atoms."""
     for line in text.splitlines():
         label, action, rest = re.fullmatch(r"(\S+): (\S+) (.*)", line).groups()
+        if action == "BIASVALUE":
+            values[label] = values[rest.removeprefix("ARG=")]
+            continue
         keys = dict(word.split("=", 1) for word in rest.removesuffix(" NOPBC").split(" "))
         if action in ("TORSION", "DISTANCE"):
             assert rest.endswith(" NOPBC")  # frames are of whole molecules
@@ -93,15 +107,17 @@ def run_plumed(text, values, measured=None):
         assert keys.pop("PERIODIC") == "NO"
         arguments = [values[name] for name in keys.pop("ARG").split(",")]
         if action == "COMBINE":  # Σ c_i (x_i - a_i)
-            c, shift = (
+            c, shift, powers = (
                 [float(number) for number in keys.pop(name, ",".join([default] * len(arguments))).split(",")]
-                for name, default in (("COEFFICIENTS", "1"), ("PARAMETERS", "0"))
+                for name, default in (("COEFFICIENTS", "1"), ("PARAMETERS", "0"), ("POWERS", "1"))
             )
-            values[label] = sum(ci * (x - ai) for ci, x, ai in zip(c, arguments, shift, strict=True))
+            terms = zip(c, arguments, shift, powers, strict=True)
+            values[label] = sum(ci * (x - ai) ** pi for ci, x, ai, pi in terms)
         else:
             assert action == "CUSTOM"
-            function, phase = re.fullmatch(r"(cos|sin)\(x(?:\+\((\S+)\))?\)", keys.pop("FUNC")).groups()
-            values[label] = getattr(np, function)(arguments[0] + float(phase or 0))
+            known = {"cos": np.cos, "sin": np.sin, "log": np.log, "min": np.minimum, "max": np.maximum}
+            variables = dict(zip(keys.pop("VAR", "x").split(","), arguments, strict=True))
+            values[label] = eval(keys.pop("FUNC").replace("^", "**"), known | variables)
         assert not keys
     return values
 

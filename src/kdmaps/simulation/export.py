@@ -191,8 +191,7 @@ def plumed_input(
         raise ValueError(f"arguments must be distinct labels, one per column of X, got {arguments!r}.")
     if not _is_label(label):
         raise ValueError(f"label must be a word without spaces, commas or '=', got {label!r}.")
-    frequencies, cosines, sines = mode_waves(basis, a)
-    radius, phase = np.hypot(cosines, sines), np.arctan2(-sines, cosines)
+    frequencies, radius, phase = _cosines(basis, a)
     origin = _numbers(basis.origin)
     for i, (w, b) in enumerate(zip(frequencies, phase, strict=True), start=1):
         angle = f"ARG={','.join(names)} COEFFICIENTS={_numbers(w)} PARAMETERS={origin}"
@@ -204,6 +203,31 @@ def plumed_input(
     if checked_logit(model, logit):
         lines.append(f"{label}_logit: CUSTOM ARG={label} FUNC={LOGIT} PERIODIC=NO")
     return "\n".join(lines) + "\n"
+
+
+def plumed_kolmogorov(model: Exported, arguments: Sequence[Any], label: str, energy: float, floor: float) -> str:
+    """Return PLUMED input of U = -E log(1 + w|∇q|²/ε), as in `KolmogorovField` but not continued, and a BIASVALUE.
+
+    The slopes of q are sums of sines of the same angles, so that PLUMED finds the forces by the chain rule.
+    """
+    basis, a, _ = _fourier_mode(model, 0, "PLUMED")
+    q, (frequencies, radius, phase) = f"{label}_q", _cosines(basis, a)
+    lines, numbers, columns = [], range(1, len(radius) + 1), range(1, basis.dim + 1)
+    for i, b in zip(numbers, phase, strict=True):
+        lines.append(f"{label}_sine{i}: CUSTOM ARG={q}_angle{i} FUNC=sin(x+({b:.17g})) PERIODIC=NO")
+    sines = ",".join(f"{label}_sine{i}" for i in numbers)
+    for j, w in zip(columns, frequencies.T, strict=True):
+        lines.append(f"{label}_slope{j}: COMBINE ARG={sines} COEFFICIENTS={_numbers(-radius * w)} PERIODIC=NO")
+    slopes, powers = ",".join(f"{label}_slope{j}" for j in columns), ",".join("2" for _ in columns)
+    ramp = f"min(1,max(0,min(x,1-x)/{LOGIT_FLOOR:g}))"
+    lines += [
+        f"{label}_square: COMBINE ARG={slopes} POWERS={powers} PERIODIC=NO",
+        f"{label}_ramp: CUSTOM ARG={q} FUNC={ramp} PERIODIC=NO",
+        f"{label}: CUSTOM ARG={label}_ramp,{label}_square VAR=t,s "
+        f"FUNC={-energy:.17g}*log(1+t^3*(10-15*t+6*t^2)*s/{floor:.17g}) PERIODIC=NO",
+        f"{label}_energy: BIASVALUE ARG={label}",
+    ]
+    return plumed_input(model, arguments, 0, q) + "\n".join(lines) + "\n"
 
 
 def checked_mode(model: Exported, mode: int) -> tuple[Any, np.ndarray, float]:
@@ -245,6 +269,12 @@ def mode_waves(basis: FourierBasis, a: np.ndarray) -> tuple[np.ndarray, np.ndarr
         )
     cosines, sines = np.split(np.tile(root, 2) * a, 2)
     return basis.frequencies, cosines, sines
+
+
+def _cosines(basis: FourierBasis, a: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the frequencies w, factors r and phases b of the waves r cos(wᵀ(x - x_0) + b)."""
+    frequencies, cosines, sines = mode_waves(basis, a)
+    return frequencies, np.hypot(cosines, sines), np.arctan2(-sines, cosines)
 
 
 def _kernel_values(kernel: Kernel, x: Any, z: np.ndarray, jnp: Any) -> Any:

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from kdmaps.bases import FourierBasis
 from kdmaps.estimators.committor import AdaptiveCommittor
-from kdmaps.simulation.export import LOGIT, Exported, checked_logit, checked_mode, mode_waves
+from kdmaps.simulation.export import LOGIT, Exported, checked_logit, checked_mode, mode_waves, plumed_kolmogorov
 from kdmaps.simulation.fields import Field, KolmogorovField, ModeField, WallField, checked_support
 from kdmaps.simulation.inputs import AlignedPositions, Columns, Distance, Input, Torsion
 from kdmaps.utils.optional import optional
@@ -274,17 +274,19 @@ class KolmogorovBias:
 
     The gradient of q is large only near the transition state, and U is negative there (P. Kang, E. Trizio and M.
     Parrinello, Nat. Comput. Sci. 4, 451 (2024)). Without a bias, |∇q| decreases about as e^V away from the transition
-    state: λ = 1/2 makes the free energy flat there, and larger values make a well. U is 0 in A and B and far from the
-    samples of the fit. `boltzmann_weights(bias.energy(X), kT)` or `umbrella_weights` give the weights of biased frames.
+    state: λ = 1/2 makes the free energy flat along the path. Larger values make a well at the transition state, with
+    few frames between it and the sets, where q is then poor. U is 0 in A and B and far from the samples of the fit; a
+    smaller ε draws more frames out of the wells. `boltzmann_weights(bias.energy(X), kT)` or `umbrella_weights` give the
+    weights of biased frames.
 
     Parameters
     ----------
     model : AdaptiveCommittor
     kT : float
         Temperature times Boltzmann's constant; kJ/mol for OpenMM.
-    strength : float, default=0.75
+    strength : float, default=0.5
         λ.
-    floor : float, default=1e-6
+    floor : float, default=1e-10
         ε in units of 1/R², with R² the total variance of the columns over samples of the fit.
 
     Examples
@@ -298,7 +300,7 @@ class KolmogorovBias:
     (True, True)
     """
 
-    def __init__(self, model: AdaptiveCommittor, kT: float, strength: float = 0.75, floor: float = 1e-6):
+    def __init__(self, model: AdaptiveCommittor, kT: float, strength: float = 0.5, floor: float = 1e-10):
         if not isinstance(model, AdaptiveCommittor):
             raise TypeError(f"model must be a fitted AdaptiveCommittor, got {type(model).__name__}.")
         check_is_fitted(model)
@@ -329,6 +331,18 @@ class KolmogorovBias:
         force, _ = _force(self._field, _columns_of(self.model, inputs, system), "python")
         force.setName(f"Kolmogorov bias of a committor, strength {self.strength:g}")
         return force
+
+    def plumed(self, arguments: Sequence[str] | Sequence[Input], label: str = "kolmogorov") -> str:
+        """Return the bias as PLUMED input that ends with a BIASVALUE; the committor needs Fourier features.
+
+        Unlike `force`, it does not end far from the samples of the fit: add walls.
+
+        Parameters
+        ----------
+        arguments, label :
+            As in `plumed_input`; U is the value of the action `label`.
+        """
+        return plumed_kolmogorov(self.model, arguments, label, self._field.energy, self._field.floor)
 
 
 @dataclass(frozen=True)
