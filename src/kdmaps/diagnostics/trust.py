@@ -33,6 +33,80 @@ MAX_SPREAD = 3.0
 #: systems exceed the first by far, and one in a thousand reversible systems does; one in fifty stationary systems
 #: exceeds the second, which is small because 20 runs of one relaxation time show a drift of only 2.5 standard errors.
 MAX_ASYMMETRY, MAX_DRIFT = 3.29, 2.33
+#: Description of the number of each check, its limit, whether this is the smallest allowed value, and the warning.
+CHECKS: dict[str, tuple[str, float, bool, str]] = {
+    "energy samples": (
+        "samples that carry the energy, n_E",
+        MIN_SAMPLES,
+        True,
+        "Too few samples carry the energy of {modes}: {worst:.1f} (limit {limit:g}), so the rate may be off by more "
+        "than a factor of 2. Sample the transition more often, for example {remedy}.",
+    ),
+    "variance samples": (
+        "samples that carry the variance, n_V",
+        MIN_ROWS,
+        True,
+        "Too few rows of X carry the variance of {modes}: {worst:.1f} (limit {limit:g}), and row {row} (counted from "
+        "0) alone carries {share:.0%}. Remove such rows if they are outliers, or add samples like them.",
+    ),
+    "transition samples": (
+        "samples over which the mode changes, n_T",
+        MIN_TRANSITION,
+        True,
+        "Too few samples lie in the transition of {modes}: {worst:.1f} (limit {limit:g}), so the rate depends on how "
+        "the kernel interpolates. Add samples of the transition, for example from a biased simulation with weights.",
+    ),
+    "independent samples": (
+        "independent samples",
+        MIN_INDEPENDENT,
+        True,
+        "Too few independent samples for {modes}: {worst:.1f} (limit {limit:g}), given their {why}correlation in time. "
+        "Use more samples, or a longer trajectory if they are frames{weaker}.",
+    ),
+    "mismatch": (
+        "misplaced part of the energy",
+        MAX_MISMATCH,
+        False,
+        "The kernel or the regularization over-smooths {modes}: {worst:.0%} of the energy is misplaced (limit "
+        "{limit:.0%}), and the rate is usually too large. Use more samples or less regularization; if the kernel was "
+        "set by hand, use AdaptiveDiffusionMap.",
+    ),
+    "held-out factor": (
+        "factor between the rates on held-out and on training samples",
+        MAX_RATIO,
+        False,
+        "Overfitting of {modes}: on held-out samples the rate differs {by}. Use more samples{fewer}.",
+    ),
+    "kernel factor": (
+        "factor between the rates of kernels with equally good scores",
+        MAX_SPREAD,
+        False,
+        "Kernels with equally good scores disagree on the rate of {modes} {by}: the samples do not determine which is "
+        "right. Use more samples{fewer}.",
+    ),
+    "feature factor": (
+        "factor between the rates of different random features",
+        MAX_SPREAD,
+        False,
+        "Too few random features: another draw changes the rate of {modes} {by}. Increase n_features.",
+    ),
+    "drift": (
+        "drift along runs, in standard errors",
+        MAX_DRIFT,
+        False,
+        "The frames are not in equilibrium: {modes} drift{s} along the runs, by {worst:.1f} standard errors (limit "
+        "{limit:g}), and time scales are probably too short. Leave out the beginning of every run, or fit many runs "
+        "from chosen starting points with the weights of kdmaps.dynamics.equilibrium_weights.",
+    ),
+    "asymmetry": (
+        "asymmetry of lagged correlations in time, in standard errors",
+        MAX_ASYMMETRY,
+        False,
+        "The system is driven: correlations of {modes} over one lag differ between forward and backward time by "
+        "{worst:.0f} standard errors (limit {limit:g}). A reversible fit ignores this, and its rates can be several "
+        "times too large. Fit with reversible=False, and use kdmaps.dynamics.koopman for complex rates.",
+    ),
+}
 
 
 class Equilibrium(NamedTuple):
@@ -101,24 +175,31 @@ class Trust:
     @property
     def checks(self) -> tuple[ModeCheck, ...]:
         """The checks for which numbers are available."""
-        found = self.evidence
+        found, weighted = self.evidence, self.weighted
+        heaviest = int(np.argmin(found.variance_samples))
+        row, share = int(found.heaviest[heaviest]), found.heaviest_shares[heaviest]
+        # Pairs of frames of a biased simulation follow the biased dynamics and would not help.
+        pairs = np.isnan(found.transition_samples).all()
+        remedy = "in a longer trajectory" if pairs else "in a biased simulation with weights"
+        why = {"why": "weights and their " if weighted else "", "weaker": ", or a weaker bias" if weighted else ""}
         checks = [
-            _energy(found.energy_samples, local=not np.isnan(found.transition_samples).all()),
-            _variance(found),
-            _transition(found.transition_samples),
-            _independent(found.independent_samples, self.weighted),
-            _mismatch(found.mismatch),
+            _check("energy samples", found.energy_samples, remedy=remedy),
+            _check("variance samples", found.variance_samples, row=row, share=share),
+            _check("transition samples", found.transition_samples),
+            _check("independent samples", found.independent_samples, **why),
+            _check("mismatch", found.mismatch),
         ]
         if self.held_out is not None:
-            checks.append(_held_out(ratio(self.held_out[None], self.rates if self.training is None else self.training)))
+            training = self.rates if self.training is None else self.training
+            checks.append(_check("held-out factor", ratio(self.held_out[None], training)))
         if len(self.candidates):
-            checks.append(_candidates(ratio(self.candidates, self.rates)))
+            checks.append(_check("kernel factor", ratio(self.candidates, self.rates)))
         if len(self.features):
-            checks.append(_features(ratio(self.features, self.rates)))
+            checks.append(_check("feature factor", ratio(self.features, self.rates)))
         if self.equilibrium is not None:
-            drifts = _drift(self.equilibrium.drift)
+            drifts = _check("drift", self.equilibrium.drift)
             # Runs that relax from their starting points are asymmetric in time: one cause, one warning.
-            checks += [drifts] if drifts.failed.any() else [drifts, _asymmetry(self.equilibrium.asymmetry)]
+            checks += [drifts] if drifts.failed.any() else [drifts, _check("asymmetry", self.equilibrium.asymmetry)]
         return tuple(check for check in checks if not np.isnan(check.values).all())
 
     @property
@@ -207,117 +288,13 @@ def _named(failed: np.ndarray) -> str:
     return f"mode{'s' if len(numbers) > 1 else ''} {text}"
 
 
-def _by(factors: np.ndarray, limit: float) -> str:
-    """Describe the largest factor, which is infinite if a rate is 0."""
-    largest = factors.max()
-    return f"by a factor of {largest:.2g} (limit {limit:g})" if largest < np.inf else f"by more than {limit:g} times"
-
-
-def _or_fewer(failed: np.ndarray) -> str:
-    """Suggest as many modes as there are before the first that fails."""
-    return or_fewer(int(np.argmax(failed)) if failed.any() else 0)
-
-
-def _energy(counts: np.ndarray, local: bool) -> ModeCheck:
-    # Pairs of frames of a biased simulation follow the biased dynamics and would not help.
-    remedy = "in a biased simulation with weights" if local else "in a longer trajectory"
-    warning = UnreliableModesWarning(
-        f"Too few samples carry the energy of {_named(counts < MIN_SAMPLES)}: {counts.min():.1f} (limit "
-        f"{MIN_SAMPLES}), so the rate may be off by more than a factor of 2. Sample the transition more often, for "
-        f"example {remedy}."
-    )
-    return ModeCheck("energy samples", "samples that carry the energy, n_E", counts, MIN_SAMPLES, True, warning)
-
-
-def _variance(evidence: Evidence) -> ModeCheck:
-    counts = evidence.variance_samples
-    worst = int(np.argmin(counts))
-    share, row = evidence.heaviest_shares[worst], int(evidence.heaviest[worst])
-    warning = UnreliableModesWarning(
-        f"Too few rows of X carry the variance of {_named(counts < MIN_ROWS)}: {counts[worst]:.1f} (limit {MIN_ROWS}), "
-        f"and row {row} (counted from 0) alone carries {share:.0%}. Remove such rows if they are outliers, or add "
-        "samples like them."
-    )
-    return ModeCheck("variance samples", "samples that carry the variance, n_V", counts, MIN_ROWS, True, warning)
-
-
-def _transition(counts: np.ndarray) -> ModeCheck:
-    warning = UnreliableModesWarning(
-        f"Too few samples lie in the transition of {_named(counts < MIN_TRANSITION)}: {counts.min():.1f} (limit "
-        f"{MIN_TRANSITION:g}), so the rate depends on how the kernel interpolates. Add samples of the transition, for "
-        "example from a biased simulation with weights."
-    )
-    what = "samples over which the mode changes, n_T"
-    return ModeCheck("transition samples", what, counts, MIN_TRANSITION, True, warning)
-
-
-def _independent(counts: np.ndarray, weighted: bool) -> ModeCheck:
-    why = "weights and their correlation in time" if weighted else "correlation in time"
-    weaker = ", or a weaker bias" if weighted else ""
-    warning = UnreliableModesWarning(
-        f"Too few independent samples for {_named(counts < MIN_INDEPENDENT)}: {counts.min():.1f} (limit "
-        f"{MIN_INDEPENDENT}), given their {why}. Use more samples, or a longer trajectory if they are frames{weaker}."
-    )
-    return ModeCheck("independent samples", "independent samples", counts, MIN_INDEPENDENT, True, warning)
-
-
-def _mismatch(values: np.ndarray) -> ModeCheck:
-    warning = UnreliableModesWarning(
-        f"The kernel or the regularization over-smooths {_named(values > MAX_MISMATCH)}: {values.max():.0%} of the "
-        f"energy is misplaced (limit {MAX_MISMATCH:.0%}), and the rate is usually too large. Use more samples or less "
-        "regularization; if the kernel was set by hand, use AdaptiveDiffusionMap."
-    )
-    return ModeCheck("mismatch", "misplaced part of the energy", values, MAX_MISMATCH, False, warning)
-
-
-def _held_out(factors: np.ndarray) -> ModeCheck:
-    failed = factors > MAX_RATIO
-    warning = UnreliableModesWarning(
-        f"Overfitting of {_named(failed)}: on held-out samples the rate differs {_by(factors, MAX_RATIO)}. Use more "
-        f"samples{_or_fewer(failed)}."
-    )
-    what = "factor between the rates on held-out and on training samples"
-    return ModeCheck("held-out factor", what, factors, MAX_RATIO, False, warning)
-
-
-def _candidates(factors: np.ndarray) -> ModeCheck:
-    failed = factors > MAX_SPREAD
-    warning = UnreliableModesWarning(
-        f"Kernels with equally good scores disagree on the rate of {_named(failed)} {_by(factors, MAX_SPREAD)}: the "
-        f"samples do not determine which is right. Use more samples{_or_fewer(failed)}."
-    )
-    what = "factor between the rates of kernels with equally good scores"
-    return ModeCheck("kernel factor", what, factors, MAX_SPREAD, False, warning)
-
-
-def _asymmetry(values: np.ndarray) -> ModeCheck:
-    failed = values > MAX_ASYMMETRY
-    warning = UnreliableModesWarning(
-        f"The system is driven: correlations of {_named(failed)} over one lag differ between forward and backward time "
-        f"by {values.max():.0f} standard errors (limit {MAX_ASYMMETRY:g}). A reversible fit ignores this, and its "
-        "rates can be several times too large. Fit with reversible=False, and use kdmaps.dynamics.koopman for complex "
-        "rates."
-    )
-    what = "asymmetry of lagged correlations in time, in standard errors"
-    return ModeCheck("asymmetry", what, values, MAX_ASYMMETRY, False, warning)
-
-
-def _drift(values: np.ndarray) -> ModeCheck:
-    failed = values > MAX_DRIFT
-    warning = UnreliableModesWarning(
-        f"The frames are not in equilibrium: {_named(failed)} drift{'s' if failed.sum() == 1 else ''} along the runs, "
-        f"by {values.max():.1f} standard errors (limit {MAX_DRIFT:g}), and time scales are probably too short. Leave "
-        "out the beginning of every run, or fit many runs from chosen starting points with the weights of "
-        "kdmaps.dynamics.equilibrium_weights."
-    )
-    what = "drift along runs, in standard errors"
-    return ModeCheck("drift", what, values, MAX_DRIFT, False, warning)
-
-
-def _features(factors: np.ndarray) -> ModeCheck:
-    warning = UnreliableModesWarning(
-        f"Too few random features: another draw changes the rate of {_named(factors > MAX_SPREAD)} "
-        f"{_by(factors, MAX_SPREAD)}. Increase n_features."
-    )
-    what = "factor between the rates of different random features"
-    return ModeCheck("feature factor", what, factors, MAX_SPREAD, False, warning)
+def _check(name: str, values: np.ndarray, **details: Any) -> ModeCheck:
+    """Return the check of this name; `details` are further words of its warning."""
+    what, limit, least, text = CHECKS[name]
+    with np.errstate(invalid="ignore"):
+        failed, worst = (values < limit, values.min()) if least else (values > limit, values.max())
+    # The factor between two rates is infinite if one of them is 0.
+    by = f"by a factor of {worst:.2g} (limit {limit:g})" if worst < np.inf else f"by more than {limit:g} times"
+    words = {"modes": _named(failed), "worst": worst, "limit": limit, "by": by, "s": "s" if failed.sum() == 1 else ""}
+    words["fewer"] = or_fewer(int(np.argmax(failed)) if failed.any() else 0)  # modes before the first that fails
+    return ModeCheck(name, what, values, limit, least, UnreliableModesWarning(text.format(**words, **details)))
