@@ -157,9 +157,9 @@ def results() -> str:
             "",
             "From static frames: correlation of eigenvectors 1 and 2 of the Markov state model with the nearest "
             "mode and, "
-            f"in parentheses, with the span of four modes: {molecule}. In units of length²/D the two modes of "
-            f"heavy atoms "
-            "have nearly the same time scale and mix; with a trajectory they are distinct.",
+            f"in parentheses, with the span of four modes: {molecule}. In units of length²/D the time scales of the "
+            "two modes of heavy atoms differ by a factor of about two, and in one of five random states they mix; with "
+            "a trajectory they are distinct.",
             "",
         ]
     )
