@@ -171,14 +171,16 @@ class FitSummary:
             interval = f" ({show_interval(self.uncertainty.timescale_intervals[0])})"
         return f"{self.timescales[0]:.4g}{unit}{interval}"
 
-    def verdict(self, states: str = "", n_warnings: int = 0) -> str:
-        """Return the result in one line; `states` is the number of states in words, or empty."""
+    def verdict(self, states: str = "", n_warnings: int = 0, process: str = "") -> str:
+        """Return the result in one line; `states` is the number of states in words, `process` replaces time scales."""
         failed, checks = sum(not check.passed for check in self.checks), len(self.checks)
         outcome = f"{failed} of {checks} checks failed" if failed else "all checks passed"
         if n_warnings and not failed:
             outcome += f", {n_warnings} warning{'s' if n_warnings > 1 else ''}"
-        process = f"{'exchange' if states[:1].isdigit() else 'relaxation'} {self.slowest}; {outcome}."
-        return f"{states}; slowest {process}" if states else f"Slowest {process}"
+        if not process:
+            slowest = f"lowest {'exchange' if states[:1].isdigit() else 'relaxation'} {self.slowest}"
+            process = f"{states}; s{slowest}" if states else f"S{slowest}"
+        return f"{process}; {outcome}."
 
     @property
     def lag_time(self) -> str:

@@ -65,6 +65,7 @@ def test_fit_refuses_a_time_column(data):
     assert result.exit_code == 2
     assert "Column(s) time" in result.stderr
     assert "--keep-columns" in result.stderr
+    assert "--columns y" in result.stderr
     assert not (data / "out").exists()
 
 

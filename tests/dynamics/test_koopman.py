@@ -131,8 +131,12 @@ def test_intervals_and_trust(found):
     assert (found.trust.agreement[:2] > 0.95).all()
     assert_allclose(found.trust.held_out[0], found.eigenvalues[0], atol=0.02)
     assert found.samples.shape == (200, 5)
-    assert "angular frequency" in repr(found)
-    assert found.table()[0]["ok"] is True
+    row = found.table()[0]
+    assert row["ok"] is True
+    # The interval of the period is the interval of the frequency, turned round.
+    assert_allclose([row["period_low"], row["period_high"]], 2 * np.pi / np.array([high.imag, low.imag]))
+    assert f"Oscillation with period {row['period']:.4g} ({row['period_low']:.4g}" in found.slowest
+    assert f"{row['period']:.4g}" in repr(found)
 
 
 def test_white_noise_is_doubtful():
@@ -269,11 +273,11 @@ def test_command_and_report(spiral, tmp_path):
     time = ("--lag", 1, "--time-step", 0.1, "--no-reversible", "--resamples", 40)
     result = run("fit", tmp_path / "data.csv", *options, *time, "--out", tmp_path / "out")
     assert result.exit_code == 0, result.output
-    assert "angular frequency" in result.stdout
+    assert "Oscillation with period" in result.stdout
     page = (tmp_path / "out" / "report.html").read_text()
     k = koopman(kdmaps.load(tmp_path / "out" / "model.npz"))
     assert f"{k.periods[0]:.4g}" in page
-    assert "angular frequency" in page
+    assert "Oscillation with period" in page
     assert "Phase of eigenfunction 1" in page
     wrong = run("fit", tmp_path / "data.csv", "--no-reversible")
     assert wrong.exit_code == 2

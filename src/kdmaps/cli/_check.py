@@ -6,7 +6,7 @@ from rich.table import Table
 from rich.text import Text
 
 from kdmaps.cli._app import FOUND, app, say
-from kdmaps.cli._options import Files, HelpAllOption, with_files
+from kdmaps.cli._options import Files, HelpAllOption, in_options, with_files
 
 
 @app.command()
@@ -33,7 +33,7 @@ def check(files: Files, help_all: HelpAllOption = False) -> None:
         table.add_row("reading", Text(note), "")
     for finding in findings:
         style = "red" if finding.severity == "error" else ""
-        table.add_row(*(Text(part, style) for part in (finding.name, finding.found, finding.remedy)))
+        table.add_row(*(Text(part, style) for part in (finding.name, finding.found, in_options(finding.remedy))))
     Console().print(table)
     if samples.notes or any(finding.severity != "note" for finding in findings):
         raise typer.Exit(FOUND)

@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 
 #: A lag in rows, or in a unit of time; powers of ten of the units in seconds.
 TIME_UNITS = {"fs": -15, "ps": -12, "ns": -9, "us": -6, "ms": -3, "s": 0}
+#: An error about a column that is a time lists the others up to this number.
+MAX_OTHERS = 8
 LAG = rf"0*([1-9]\d*)|(\d+\.?\d*) *({'|'.join(TIME_UNITS)})"
 #: Typical frames of each state.
 TYPICAL = 3
@@ -249,7 +251,9 @@ def _check_samples(samples: Samples, modes: int, features: int | str, keep_colum
         f"{modes} modes need as many features, here {features}; use fewer, or increase --features.",
     )
     if not keep_columns and (time := find_time(samples.X, samples.group, samples.names)):
-        raise ValueError(f"{time} To fit it as a coordinate, add --keep-columns.")
+        others = [name for name in samples.names or () if name not in time.where]
+        fitted = f" Fit the others with --columns {','.join(others)}." if 0 < len(others) <= MAX_OTHERS else ""
+        raise ValueError(f"{time}{fitted} To fit it as a coordinate, add --keep-columns.")
 
 
 def _step(samples: Samples, given: float | None, stride: int, unit: str | None) -> tuple[float, str | None]:
@@ -345,8 +349,9 @@ def _find(estimator: Any, samples: Samples, resamples: int, seed: int, independe
                 with stage("error bars", True):
                     spectrum = koopman(estimator, source, **bars)
         modes = np.asarray(estimator.transform(source))
-        with suppress(ValueError), stage("tests of the lag", estimator.lag_ is not None):  # no lag, or too few frames
-            tests = validate(estimator, source, **given)
+        if spectrum is None:  # else its eigenvalues are tested after several lags; singular functions need not be slow
+            with suppress(ValueError), stage("tests of the lag", estimator.lag_ is not None):  # no lag, or few frames
+                tests = validate(estimator, source, **given)
     choice = estimator.lag_choice_
     if choice is not None and tests is not None:  # the tests of the fitted model replace the scan
         raised.pop(str(choice.why_not_flat), None)
@@ -372,13 +377,16 @@ def _show(estimator: Any, samples: Samples, findings: _Findings, unit: str | Non
     weight = None if samples.weight is None else samples.weight[some]
     states = find_states(estimator, findings.modes[some], weight)
     warned = [*findings.of_data, *findings.of_modes]
-    say(summary.verdict(count_states(states), len(warned)), "bold yellow" if warned else "bold green")
-    print_table(summary.columns, summary.rows)
+    spectrum = findings.spectrum
+    process = "" if spectrum is None else spectrum.slowest
+    say(summary.verdict(count_states(states), len(warned), process), "bold yellow" if warned else "bold green")
+    if spectrum is not None:
+        print_table(*spectrum.cells())
+        say("Eigenvalues of the Koopman operator, one line for each conjugate pair.")
+    if spectrum is None or details:  # singular functions are the slow modes only of a reversible system
+        print_table(summary.columns, summary.rows)
     say(in_options(summary.time_unit))
-    if findings.spectrum is not None:
-        print_table(*findings.spectrum.cells())
-        say("Eigenvalues of the Koopman operator as rates: conjugate pairs oscillate. Units as above.")
-    of_lag = [] if summary.lag is None else lag_sentences(summary, findings.tests)
+    of_lag = [] if summary.lag is None or spectrum is not None else lag_sentences(summary, findings.tests)
     if details:
         if findings.tests is not None:
             print_table(*implied_table(findings.tests, unit))

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kdmaps.data.correlation import Order, order_of
-from kdmaps.data.findings import CheckedRows, Finding, curved_surface, run_checks, time_columns
+from kdmaps.data.findings import NOTED_SCALES, CheckedRows, Finding, curved_surface, run_checks, scales, time_columns
 from kdmaps.data.inputs import as_source, join_trajectories
 from kdmaps.data.pairs import ArrayPairs, PairSource
 from kdmaps.data.sources import PREVIEW_SAMPLES, ArraySource, Sample, Source
@@ -29,7 +29,7 @@ def check_data(
     It looks for outliers, repeated rows, discrete and one-hot columns, columns that are a time or an index, columns
     with the names of weights, angles that wrap, constant columns, columns of very different scales, weights dominated
     by a few rows, and rows in the order of time (consecutive frames or interleaved walkers). Samples on a curved
-    surface are noted here, but fits do not warn about them.
+    surface, and columns whose scales differ by more than a factor of 100, are noted here, but fits do not warn.
 
     Parameters
     ----------
@@ -61,8 +61,8 @@ def check_data(
     data = _rows_to_check(source, weight, groups, names, preview)
     findings = run_checks(data)
     order = Order() if groups is not None else order_in(source, preview)
-    surface = None if findings else curved_surface(data.X)
-    return [*findings, *order_findings(order), *([] if surface is None else [surface])]
+    note = None if findings else scales(data, NOTED_SCALES) or curved_surface(data.X)
+    return [*findings, *order_findings(order), *([] if note is None else [note])]
 
 
 def find_time(X: np.ndarray, groups: ArrayLike | None = None, names: Sequence[str] | None = None) -> Finding | None:

@@ -19,8 +19,9 @@ MAX_COLUMNS_NAMED, MAX_ROWS_NAMED = 8, 5
 FEW_VALUES, ROWS_PER_VALUE = 50, 10
 #: Share of repeated rows above which random folds test on training samples.
 MANY_COPIES = 0.01
-#: Ratio of standard deviations above which columns are in different units, or one is nearly constant.
-WIDEST_SCALES = 1e4
+#: Ratio of standard deviations above which columns are in different units, or one is nearly constant; and above which
+#: this is possible, as in a table of measurements, but principal components or noise have such ratios too.
+WIDEST_SCALES, NOTED_SCALES = 1e4, 100.0
 #: A row is an outlier if fewer than `COMPANY` others are closer than the limit: twice the median distance between rows
 #: (exceeded by the last samples of a Gaussian tail in 1 of 1,000 data sets), or three times the median distance to
 #: neighbours, which is larger in high dimensions.
@@ -202,20 +203,23 @@ def one_hot_columns(data: CheckedRows) -> Finding | None:
     )
 
 
-def scales(data: CheckedRows) -> Finding | None:
-    """Find columns whose standard deviations differ by orders of magnitude."""
+def scales(data: CheckedRows, limit: float = WIDEST_SCALES) -> Finding | None:
+    """Find columns whose standard deviations differ by orders of magnitude; a note up to `WIDEST_SCALES`."""
     deviations = data.head.std(axis=0)
     varying = np.setdiff1d(np.flatnonzero(deviations > 0), data.clocks)
     spread = deviations[varying]
-    if not varying.size or not spread.max() > WIDEST_SCALES * spread.min():
+    if not varying.size or not spread.max() > limit * spread.min():
         return None
+    ratio = spread.max() / spread.min()
     where = data.label(varying[[spread.argmax(), spread.argmin()]])
     return Finding(
         "scales",
         where,
-        f"Column {where[0]} of X varies {spread.max() / spread.min():.1g} times as much as column {where[1]}, which "
-        "hardly contributes to distances; modes along it appear fast.",
-        "Use units in which both diffuse equally fast, or give their diffusion constants with diffusion.",
+        f"Column {where[0]} of X varies {ratio:.1g} times as much as column {where[1]}, which hardly contributes to "
+        "distances; modes along it appear fast.",
+        "In a table of measurements, divide every column by its standard deviation (StandardScaler of scikit-learn); "
+        "for coordinates of a diffusion, give their diffusion constants with diffusion.",
+        "warning" if ratio > WIDEST_SCALES else "note",
     )
 
 

@@ -18,6 +18,7 @@ from kdmaps.dynamics._timescales import check_lag
 from kdmaps.estimators.transformer import ModeTransformer, checked_source
 from kdmaps.forms.engines import chunk_rows
 from kdmaps.spectrum.directed import Eigenfunctions, eigenfunctions, invariant_functions, smallest_residuals, two_sided
+from kdmaps.summary import show_interval
 from kdmaps.utils.frames import aligned, split_rows
 from kdmaps.utils.notebook import TableCard
 from kdmaps.utils.types import RandomStateLike, SamplesLike
@@ -202,6 +203,9 @@ class Koopman(TableCard):
                 low, high = self.intervals[k]
                 row |= {"decay_low": -float(high.real), "decay_high": -float(low.real)}
                 row |= {"frequency_low": float(low.imag), "frequency_high": float(high.imag)}
+                slow, fast = np.sort(np.abs([low.imag, high.imag])) * [low.imag * high.imag > 0, 1]
+                with np.errstate(divide="ignore"):
+                    row |= {"period_low": float(2 * np.pi / fast), "period_high": float(2 * np.pi / slow)}
             if self.trust is not None:
                 names = ("agreement", "overfit", "residuals")
                 row |= {name: float(getattr(self.trust, name)[k]) for name in names} | {"ok": bool(self.trust.ok[k])}
@@ -218,16 +222,30 @@ class Koopman(TableCard):
         for row in self.table():
             if row["frequency"] < 0:
                 continue
-            cells = {"": f"{'' if row.get('ok', True) else '⚠ '}{row['eigenvalue']}"}
-            for name, title in (("decay", "decay rate"), ("frequency", "angular frequency")):
-                cells[title] = f"{row[name]:.4g}"
-                if self.intervals is not None:
-                    cells[f"{title}, {level}"] = f"{row[f'{name}_low']:.4g} – {row[f'{name}_high']:.4g}"
-            cells["period"] = "" if np.isinf(row["period"]) else f"{row['period']:.4g}"
+            cells = [("", f"{'' if row.get('ok', True) else '⚠ '}{row['eigenvalue']}")]
+            for title, name in (("period", "period"), ("decay rate", "decay")):
+                shown, interval = self._shown(row, name)
+                cells += [(title, shown), *([] if self.intervals is None else [(level, interval)])]
             if self.trust is not None:
-                cells |= {"agreement of folds": f"{row['agreement']:.2f}", "residual": f"{row['residuals']:.2g}"}
+                cells += [("agreement of folds", f"{row['agreement']:.2f}"), ("residual", f"{row['residuals']:.2g}")]
             rows.append(cells)
-        return list(rows[0]), [list(cells.values()) for cells in rows]
+        return [title for title, _ in rows[0]], [[cell for _, cell in cells] for cells in rows]
+
+    def _shown(self, row: dict[str, Any], name: str) -> tuple[str, str]:
+        """Return a value of the table and its interval as text; nothing for the period of a real eigenvalue."""
+        if np.isinf(row[name]):
+            return "", ""
+        ends = np.array([row.get(f"{name}_low"), row.get(f"{name}_high")])
+        return f"{row[name]:.4g}", "" if self.intervals is None else show_interval(ends, 4)
+
+    @property
+    def slowest(self) -> str:
+        """The oscillation that lasts longest in words; without one, the slowest decay."""
+        rows = self.table()
+        turning = [row for row in rows if row["frequency"] > 0]
+        found = (self._shown((turning or rows)[0], name) for name in ("period", "decay"))
+        period, decay = (f"{value} ({interval})" if interval else value for value, interval in found)
+        return f"Oscillation with period {period}, decay rate {decay}" if turning else f"Slowest decay rate {decay}"
 
 
 def koopman(

@@ -160,9 +160,10 @@ def trajectory(subject: Subject) -> Section | None:
         "modes as coordinates, not to the inputs."
     )
     series = figures.series_figure(subject.modes_at(longest), summary, f"Modes against time{part}, with histograms.")
+    question = f"Is the lag long enough{'' if subject.koopman is None else ' for the singular functions'}?"
     blocks: list[Any] = [
         Beside([series, figures.energy_figure(subject.modes_at(some), subject.weight_at(some), caption)]),
-        Heading("Is the lag long enough?"),
+        Heading(question),
         Items(lag_sentences(summary, tests)),
     ]
     if tests is not None:
@@ -190,16 +191,13 @@ def oscillations(subject: Subject) -> Section | None:
             values = found.eigenfunctions(ArraySource(np.asarray(subject.X[rows])))[:, turning[0]]
         caption = f"Phase of eigenfunction {turning[0] + 1} over the samples, from -π to π."
         drawn.append(figures.phase_figure(np.angle(values), coordinates, caption))
-    period = (
-        "No eigenvalue oscillates." if not turning.size else f"Longest lasting period: {found.periods[turning[0]]:.4g}."
-    )
     text = (
         "The system is not assumed to be in equilibrium: eigenvalues of the Koopman operator are complex. Rates are "
         "ln λ over the lag. The folds agree on an eigenfunction if it is 1 without each block of frames; the residual "
         "is the predictable part that λψ misses."
     )
     table = Table("eigenvalues", *found.cells())
-    return Section("oscillations", "Oscillations", period, [table, Beside(drawn), Text(text)])
+    return Section("oscillations", "Oscillations", f"{found.slowest}.", [table, Beside(drawn), Text(text)])
 
 
 def states(subject: Subject) -> Section | None:

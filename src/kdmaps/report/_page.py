@@ -132,13 +132,14 @@ def render_report(
             raise ValueError(f"{name} has shape {np.shape(values)}; pass one for each of the {len(X)} samples.")
     weight = None if sample_weight is None else np.asarray(sample_weight)
     tests = validation
+    if model.right_modes_ is not None and koopman is None:
+        with suppress(ValueError), muted():  # too few frames for blocks
+            koopman = dynamics.koopman(model, ArraySource(X), groups=groups, sample_weight=weight)
     if validation is None:
         with suppress(ValueError), muted():  # without a lag, equilibrium or enough frames there are no tests
             tests = validate(model, ArraySource(X), groups=groups, sample_weight=weight)
-    summary = summarise(model, unit=unit, uncertainty=uncertainty, tests=tests)
-    if summary.directed and koopman is None:
-        with suppress(ValueError), muted():  # too few frames for blocks
-            koopman = dynamics.koopman(model, ArraySource(X), groups=groups, sample_weight=weight)
+    # Eigenvalues have a test of their own after several lags; singular functions need not be slow.
+    summary = summarise(model, unit=unit, uncertainty=uncertainty, tests=tests if koopman is None else None)
     subject = Subject(
         model, X, names, weight, groups, checked_draw(draw, len(X)), summary, tests, independence, certificates,
         command, reading, max_points, koopman,
@@ -146,7 +147,7 @@ def render_report(
     shown = summary.warnings if warnings is None else warnings
     return render_page(
         title,
-        summary.verdict(count_states(subject.states), len(shown)),
+        summary.verdict(count_states(subject.states), len(shown), "" if koopman is None else koopman.slowest),
         [section(subject) for section in SECTIONS],
         facts=_facts(subject),
         warnings=shown,

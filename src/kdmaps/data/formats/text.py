@@ -230,7 +230,10 @@ class _Layout(NamedTuple):
         return None
 
     def _error(self, index: int, what: str) -> ValueError:
-        return ValueError(f"{self.path}, line {index + 1}: {what}. Every row must have a number in every column.")
+        return ValueError(
+            f"{self.path}, line {index + 1}: {what}. Every row must have a number in every "
+            "column: correct or delete the line, or leave the column out by naming the others (--columns)."
+        )
 
 
 def _split(line: str, delimiter: str | None) -> list[str]:
