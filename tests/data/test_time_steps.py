@@ -95,6 +95,8 @@ INDEXES = {
     "dates": pd.date_range("2000-01-01", periods=600, freq="min")[KEPT],
     "durations": pd.timedelta_range(0, periods=600, freq="s")[KEPT],
     "periods": pd.period_range("2000-01", periods=600, freq="M")[KEPT],
+    "months": pd.date_range("1950-01", periods=600, freq="MS")[KEPT],
+    "working days": pd.date_range("1950-01", periods=600, freq="B")[KEPT],
     "row numbers": pd.RangeIndex(600)[KEPT],
     "joined": pd.Index(np.concatenate([np.arange(300), np.arange(297)])),
 }
@@ -115,7 +117,9 @@ def test_index_with_missing_rows(kind):
         if kind in ("dates", "durations"):
             assert f"row 200 comes {'0:04:00' if kind == 'dates' else '0:00:04'} after row 199" in str(raised.value)
     MODEL.fit(frame, groups=np.arange(len(frame)) >= (300 if kind == "joined" else 200))
-    MODEL.fit(split_at_gaps(frame))
+    pieces = split_at_gaps(frame)
+    assert len(pieces) == 2
+    MODEL.fit(pieces)
 
 
 @pytest.mark.parametrize(

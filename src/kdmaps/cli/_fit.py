@@ -378,7 +378,7 @@ def _show(estimator: Any, samples: Samples, findings: _Findings, unit: str | Non
     states = find_states(estimator, findings.modes[some], weight)
     warned = [*findings.of_data, *findings.of_modes]
     spectrum = findings.spectrum
-    process = "" if spectrum is None else spectrum.slowest
+    process = "" if spectrum is None else spectrum.slowest(unit)
     say(summary.verdict(count_states(states), len(warned), process), "bold yellow" if warned else "bold green")
     if spectrum is not None:
         print_table(*spectrum.cells())

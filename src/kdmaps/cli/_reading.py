@@ -13,6 +13,7 @@ from kdmaps.cli._options import Files, split_names
 from kdmaps.data import ArraySource, Source, Table, angles, gather, open_tables, read_column
 from kdmaps.data.findings import effective_sample_size
 from kdmaps.data.pairs import common_step, refuse_gap
+from kdmaps.data.table import is_time
 from kdmaps.exceptions import DataWarning
 from kdmaps.forms.diffusion import DiffusionTensor
 from kdmaps.utils.warn import warn, without_link
@@ -69,7 +70,8 @@ def read_samples(files: Files, timed: bool = False) -> Samples:
                 "No column is left to fit: --draw, --weights and --groups name them all. Name the columns to fit with "
                 "--columns; a column may be fitted and drawn."
             )
-        text = [name for name in table.words if files.columns is None and name not in files.left_out]
+        used = {*files.left_out, *(name for name in table.words if table.times is not None and is_time(name))}
+        text = [name for name in table.words if files.columns is None and name not in used]
         if text:
             warn(
                 f"Columns without numbers are left out: {', '.join(text)}. Name the columns to fit with --columns, or "

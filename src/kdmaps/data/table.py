@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 #: Number of names of columns listed in a message.
 _SHOWN_NAMES = 12
 
-#: Names of columns that are times, with an optional unit.
-_TIME = re.compile(r"(?i:time)(?:[_ ]?[(\[]?(fs|ps|ns|us|µs|ms|s|min|h|d)[)\]]?)?")
+#: Match names of columns that are times, with an optional unit.
+is_time = re.compile(r"(?i:time)(?:[_ ]?[(\[]?(fs|ps|ns|us|µs|ms|s|min|h|d)[)\]]?)?").fullmatch
 
 Blocks = Iterator[np.ndarray]
 
@@ -138,7 +138,7 @@ class Table:
 
     def with_times(self) -> Table:
         """Return the table with the times of its rows if a column has such a name: time, time_ps, time (ps)."""
-        found = ((name, _TIME.fullmatch(name)) for name in [*(self.names or ()), *self.extras])
+        found = ((name, is_time(name)) for name in [*(self.names or ()), *self.extras])
         name, match = next(((name, match) for name, match in found if match), ("", None))
         if self.times is not None or match is None:
             return self

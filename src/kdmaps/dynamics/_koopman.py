@@ -238,13 +238,16 @@ class Koopman(TableCard):
         ends = np.array([row.get(f"{name}_low"), row.get(f"{name}_high")])
         return f"{row[name]:.4g}", "" if self.intervals is None else show_interval(ends, 4)
 
-    @property
-    def slowest(self) -> str:
-        """The oscillation that lasts longest in words; without one, the slowest decay."""
+    def slowest(self, unit: str | None = None) -> str:
+        """Return the oscillation that lasts longest in words; without one, the slowest decay."""
         rows = self.table()
         turning = [row for row in rows if row["frequency"] > 0]
         found = (self._shown((turning or rows)[0], name) for name in ("period", "decay"))
-        period, decay = (f"{value} ({interval})" if interval else value for value, interval in found)
+        units = ("", "") if unit is None else (f" {unit}", f"/{unit}")
+        period, decay = (
+            f"{value}{of}{f' ({interval})' if interval else ''}"
+            for (value, interval), of in zip(found, units, strict=True)
+        )
         return f"Oscillation with period {period}, decay rate {decay}" if turning else f"Slowest decay rate {decay}"
 
 

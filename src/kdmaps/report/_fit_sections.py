@@ -197,7 +197,9 @@ def oscillations(subject: Subject) -> Section | None:
         "is the predictable part that λψ misses."
     )
     table = Table("eigenvalues", *found.cells())
-    return Section("oscillations", "Oscillations", f"{found.slowest}.", [table, Beside(drawn), Text(text)])
+    return Section(
+        "oscillations", "Oscillations", f"{found.slowest(subject.summary.unit)}.", [table, Beside(drawn), Text(text)]
+    )
 
 
 def states(subject: Subject) -> Section | None:

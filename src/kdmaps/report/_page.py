@@ -147,7 +147,7 @@ def render_report(
     shown = summary.warnings if warnings is None else warnings
     return render_page(
         title,
-        summary.verdict(count_states(subject.states), len(shown), "" if koopman is None else koopman.slowest),
+        summary.verdict(count_states(subject.states), len(shown), "" if koopman is None else koopman.slowest(unit)),
         [section(subject) for section in SECTIONS],
         facts=_facts(subject),
         warnings=shown,

@@ -72,12 +72,14 @@ def row_times(X: Any) -> np.ndarray | None:
 
 
 def durations(times: np.ndarray) -> np.ndarray:
-    """Return dates or durations minus the first; for months and working days, which are regular, at mean steps."""
+    """Return dates or durations minus the first; months and working days, most of which follow at once, are equal."""
     since = times - times[:1]
     days = times.astype("M8[D]") if times.dtype.kind == "M" and len(times) > 1 else np.empty(0, "M8[D]")
     steps_of = (np.diff(days.astype("M8[M]").astype(int)), np.diff(np.busday_count(days[:1], days)))
-    if any(steps.size and steps.min() == steps.max() > 0 for steps in steps_of):
-        return np.arange(len(times)) * (since[-1] // (len(times) - 1))
+    for steps in steps_of:
+        if steps.size and steps.min() > 0 and np.mean(steps == (usual := np.median(steps))) > 0.5:
+            count = np.append(0, steps.cumsum()) / usual
+            return count * (since[-1] / count[-1])
     return since
 
 

@@ -43,7 +43,8 @@ def checked_samples(estimator: Any, X: Any, reset: bool, **options: Any) -> np.n
         if re.search(r"\bX\b|feature names", str(error)):
             raise
         kind = TypeError if isinstance(error, TypeError) else ValueError
-        raise kind(f"X must be a table of real numbers, one row per sample: {error}{_text_columns(X)}") from error
+        reason = str(error).partition(". This means")[0]  # of NumPy, which continues with two more sentences
+        raise kind(f"X must be a table of real numbers, one row per sample: {reason}{_text_columns(X)}") from error
 
 
 def floats_of(X: Any) -> np.ndarray:
@@ -75,6 +76,8 @@ def _text_columns(X: Any) -> str:
     few = [f"row(s) {_listed(rows)} of {name}" for name, rows in found.items() if 2 * len(rows) < len(X)]
     if len(few) == len(found) > 0:
         return f". Repair or leave out {_listed(few)} (counted from 0)."
+    if dates := [name for name in column_names(X) or [] if np.asarray(X[name][:1]).dtype.kind in "mM"]:
+        return f". Column {dates[0]} holds dates: make it the index, X.set_index({dates[0]!r}), or leave it out."
     return f". Leave out column(s) {_listed(list(found))}." if found else ""
 
 
