@@ -87,11 +87,6 @@ class TestChunks:
         repeated = compute_moments(basis, np.repeat(X, times, axis=0), None, diffusion)
         assert_same_moments(weighted, repeated, names=("weight", "total", "gram", "energy"))
 
-    def test_factor_scales_the_weights(self, basis, diffusion):
-        assert_same_moments(
-            3.5 * compute_moments(basis, X, WEIGHT, diffusion), compute_moments(basis, X, 3.5 * WEIGHT, diffusion)
-        )
-
     def test_iterator_of_chunks(self, basis, diffusion):
         parts = (compute_moments(basis, X[i : i + 77], WEIGHT[i : i + 77], diffusion) for i in range(0, N, 77))
         assert_same_moments(sum_moments(parts), compute_moments(basis, X, WEIGHT, diffusion))
@@ -202,11 +197,3 @@ class TestGroup:
         assert_same_moments((a + b) - b, a, rtol=0)
         assert_same_moments(a - a + b, b, rtol=0)
         assert_same_moments(sum_moments([a, b, c]), a + b + c, rtol=0)
-
-    @given(random_moments(), random_moments(), st.integers(1, 9))
-    def test_scaling_distributes(self, a, b, factor):
-        assert_same_moments(factor * (a + b), factor * a + factor * b, rtol=0)
-        assert_same_moments(2 * (factor * a), (2 * factor) * a, rtol=0)
-        # A common factor of all weights changes no mean.
-        assert_allclose((factor * a).mean, a.mean, rtol=1e-14)
-        assert_allclose((factor * a).effective_count, a.effective_count, rtol=1e-14)

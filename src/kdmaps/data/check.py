@@ -19,10 +19,7 @@ from kdmaps.utils.warn import warn
 
 
 def check_data(
-    X: SamplesLike,
-    sample_weight: ArrayLike | None = None,
-    groups: ArrayLike | None = None,
-    feature_names: Sequence[str] | None = None,
+    X: SamplesLike, sample_weight: ArrayLike | None = None, groups: ArrayLike | None = None
 ) -> list[Finding]:
     """Check data for common mistakes. Every fit runs this check and issues each finding as a `DataWarning`.
 
@@ -39,8 +36,6 @@ def check_data(
         Rows of weight 0 are left out.
     groups : array-like of shape (n_samples,), optional
         The trajectory of each row; the order of rows is then not checked.
-    feature_names : sequence of str, optional
-        Names of the columns; by default the names in X, if any.
 
     Examples
     --------
@@ -54,8 +49,7 @@ def check_data(
     [('outliers', (7,))]
     """
     X, groups, _ = join_trajectories(X, groups, sample_weight)
-    names = column_names(X) if feature_names is None else feature_names
-    source = as_source(X)
+    names, source = column_names(X), as_source(X)
     weight = checked_weight(sample_weight, source)
     preview = None if isinstance(source, ArraySource) else _preview(source, weight)
     data = _rows_to_check(source, weight, groups, names, preview)

@@ -49,14 +49,6 @@ class Moments:
     def __sub__(self, other: Moments) -> Moments:
         return self._combine(other, operator.sub)
 
-    def __mul__(self, factor: float) -> Moments:
-        """Multiply every sample weight by `factor`."""
-        names = ("weight", "total", "gram", "energy", "flow", "change")
-        scaled = {name: factor * value for name in names if (value := getattr(self, name)) is not None}
-        return replace(self, weight_squared=factor**2 * self.weight_squared, **scaled)
-
-    __rmul__ = __mul__
-
     @property
     def mean(self) -> np.ndarray:
         """E φ."""
