@@ -45,6 +45,8 @@ def folder(tmp_path, monkeypatch):
     path = kdmaps.problems.load("ou2d-4").trajectory(n, 0.1, substeps=1, random_state=0)
     for name in ("frames.npy", "dihedrals.npy"):
         np.save(name, path)
+    timed = pd.DataFrame(path, columns=["x", "y"]).assign(time=(0.1 * np.arange(n)).round(1))
+    timed.to_csv("run.csv", index=False)
     for number, part in enumerate(np.array_split(X, 3), start=1):
         np.save(f"run{number}.npy", part)
     np.save("tensors.npy", rng.uniform(0.5, 1, (n, 3, 1)) * np.eye(3))
