@@ -11,7 +11,7 @@ Three results of the page about theory, each compared with a measurement.
   `continuous.py`): regret of the choice, and the bound on it. The continuum is a fine grid, and the standard error of
   the score is estimated from the repetitions.
 
-The paper's bounds for mixtures of kernels are in `mixtures.py`.
+The paper's bounds for mixtures of kernels are in `mixtures.py`, and the bound on the errors of modes in `residuals.py`.
 
     python -m experiments.theory --quick
 """

@@ -1,7 +1,7 @@
 """Generators of diffusions, applied to basis functions in closed form: residuals 𝒢φ + λφ and Rayleigh estimates.
 
 For known dynamics the equation 𝒢φ = -λφ (eq:gen-eigen) tests a mode without a reference, and thm:residual-gap bounds
-the distance from the true mode by the residual (`kdmaps.certificates.residual_gap`).
+the distance from the true mode by the residual (`experiments/theory/residuals.py`).
 """
 
 from collections.abc import Callable
