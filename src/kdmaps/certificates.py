@@ -7,12 +7,6 @@ import numpy as np
 
 __all__ = ["Certificate", "cv_consistency"]
 
-#: Meaning of the value of a certificate, by the label of its theorem.
-STATEMENTS = {
-    "thm:cv-consistency": "probability that the search missed the best candidate",
-    "thm:residual-gap": "distance of a mode from the exact one",
-}
-
 
 @dataclass(frozen=True)
 class Certificate:
@@ -34,11 +28,6 @@ class Certificate:
     def informative(self) -> bool:
         """Whether the bound applies and is below the trivial one."""
         return self.holds and self.value < self.trivial
-
-    @property
-    def statement(self) -> str:
-        """The bounded quantity in words, or the label of the theorem."""
-        return STATEMENTS.get(self.theorem, self.theorem)
 
 
 def cv_consistency(

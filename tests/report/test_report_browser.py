@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import kdmaps
-from kdmaps.certificates import Certificate
 from kdmaps.report import write_report
 from shared import GRID, known_warning
 
@@ -46,7 +45,6 @@ def report(X, search, tmp_path_factory):
         search, X, path, uncertainty=kdmaps.uncertainty.bootstrap(search, X, n_resamples=20),
         title="A title of many words & <tags>, with_one_very_long_name_that_has_no_place_to_break_at_all.parquet",
         feature_names=["a coordinate with a rather long name", "y"], warnings=["Something to read first."],
-        certificates=[Certificate("thm:residual-gap", 0.25, {"γ": 2.0}, ("the gap is known",))],
     )  # fmt: skip
     return path
 

@@ -37,4 +37,6 @@ def test_certificate_of_a_search():
     vars(search.search_result_)["certificate"] = cv_consistency(2.0, 2, 1, 6, 100.0, 0.1)
     # 2·M·r·F exp(-c N_f Δ²/(4r²)): two candidates, one mode, three folds drawn twice.
     expected = 2 * 2 * 1 * 6 * np.exp(-0.1 * 100 * 2**2 / 4)
-    assert f"missed the best candidate: at most {expected:.3g}</h3>" in render_report(search, X)
+    page = render_report(search, X)
+    assert f"missed the best candidate: at most {expected:.3g}." in page
+    assert "<li>N_f = 100</li>" in page

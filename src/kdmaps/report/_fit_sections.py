@@ -279,21 +279,16 @@ def checks(subject: Subject) -> Section:
     return Section("checks", "Checks", verdict, [Table("checks", ("check", "value", "limit"), rows, plain=True)])
 
 
-def certificates(subject: Subject) -> Section | None:
-    """Bounds with their constants and assumptions, except trivial ones."""
-    search, bounds = subject.summary.search, list(subject.certificates)
-    if search is not None and np.isfinite(search.result.certainty["margin"]) and search.result.certificate.holds:
-        bounds.insert(0, search.result.certificate)
-    blocks: list[Any] = []
-    for bound in bounds:
-        if not bound.informative and bound.holds:
-            continue
-        value = f"{'at most ' if bound.value <= 1 else ''}{bound.value:.3g}" if bound.holds else "no bound"
-        blocks.append(Heading(f"{bound.statement[0].upper()}{bound.statement[1:]}: {value}"))
-        constants = [f"{name} = {value:.4g}" for name, value in bound.constants.items()]
-        blocks += [Text(text) for text in bound.violations]
-        blocks.append(Items([*constants, *bound.assumptions], "Constants and assumptions"))
-    return Section("certificates", "Certificates", "", blocks) if blocks else None
+def certificate(subject: Subject) -> Section | None:
+    """Bound on the probability of a wrong choice, with its constants and assumptions, unless it is trivial."""
+    search = subject.summary.search
+    bound = None if search is None else search.result.certificate
+    if bound is None or not bound.informative or not np.isfinite(bound.constants["Δ"]):  # infinite for one candidate
+        return None
+    verdict = f"Probability that the search missed the best candidate: at most {bound.value:.3g}."
+    constants = [f"{name} = {value:.4g}" for name, value in bound.constants.items()]
+    details = Items([*constants, *bound.assumptions], "Constants and assumptions")
+    return Section("certificates", "Certificate", verdict, [details])
 
 
 def settings(subject: Subject) -> Section:
@@ -350,7 +345,7 @@ SECTIONS: tuple[Callable[[Subject], Section | None], ...] = (
     inputs,
     choice,
     checks,
-    certificates,
+    certificate,
     settings,
     reproduction,
 )

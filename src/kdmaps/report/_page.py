@@ -9,7 +9,6 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from kdmaps import dynamics
-from kdmaps.certificates import Certificate
 from kdmaps.data import ArraySource, Source, gather
 from kdmaps.data.inputs import join_trajectories
 from kdmaps.diagnostics.independence import IndependentModes
@@ -63,7 +62,6 @@ def render_report(
     sample_weight: ArrayLike | None = None,
     groups: ArrayLike | None = None,
     uncertainty: Uncertainty | None = None,
-    certificates: Sequence[Certificate] = (),
     independence: IndependentModes | None = None,
     warnings: Sequence[str] | None = None,
     notes: str = "",
@@ -89,8 +87,6 @@ def render_report(
         had weights, or a splitter of scikit-learn that needs groups.
     uncertainty : kdmaps.uncertainty.Uncertainty, optional
         Intervals of the time scales.
-    certificates : sequence of Certificate, optional
-        Shown after the certificate of the search, except trivial bounds.
     independence : IndependentModes, optional
         From `kdmaps.independent_modes`: which modes are new coordinates.
     warnings : sequence of str, optional
@@ -141,8 +137,8 @@ def render_report(
     # Eigenvalues have a test of their own after several lags; singular functions need not be slow.
     summary = summarise(model, unit=unit, uncertainty=uncertainty, tests=tests if koopman is None else None)
     subject = Subject(
-        model, X, names, weight, groups, checked_draw(draw, len(X)), summary, tests, independence, certificates,
-        command, reading, max_points, koopman,
+        model, X, names, weight, groups, checked_draw(draw, len(X)), summary, tests, independence, command,
+        reading, max_points, koopman,
     )  # fmt: skip
     shown = summary.warnings if warnings is None else warnings
     return render_page(

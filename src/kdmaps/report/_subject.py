@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from kdmaps.certificates import Certificate
 from kdmaps.data import ArraySource
 from kdmaps.diagnostics.independence import IndependentModes
 from kdmaps.diagnostics.relevance import Relevance, relevance
@@ -43,7 +42,6 @@ class Subject:
     summary: FitSummary
     tests: Validation | None
     independence: IndependentModes | None
-    certificates: Sequence[Certificate]
     command: str | None
     reading: str | None
     max_points: int  # in interactive figures
