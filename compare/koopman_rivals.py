@@ -152,13 +152,13 @@ def _linear(train: np.ndarray, test: np.ndarray, steps: tuple[int, ...], rank: i
     return np.stack([found[k - 1] for k in steps])
 
 
-def coherent(seed: int) -> list[int]:
-    """Return the sets of deeptime's example: seven clusters of five functions of KernelCCA."""
+def coherent(seed: int, bandwidth: float = 0.7) -> list[int]:
+    """Return the sets of deeptime's example: seven clusters of five functions of KernelCCA, bandwidth 0.7."""
     from deeptime.decomposition import KernelCCA
     from deeptime.kernels import GaussianKernel
     from sklearn.cluster import KMeans
 
-    model = KernelCCA(GaussianKernel(0.7), n_eigs=5, epsilon=1e-3).fit(driven.jet(seed)).fetch_model()
+    model = KernelCCA(GaussianKernel(bandwidth), n_eigs=5, epsilon=1e-3).fit(driven.jet(seed)).fetch_model()
     return KMeans(7, n_init=10, random_state=0).fit_predict(np.real(model.eigenvectors)).tolist()
 
 
@@ -179,7 +179,11 @@ def main() -> None:
         base = {"kind": kind, "case": case, "seed": seed}
         with np.errstate(all="ignore"):
             if kind == "sets":
-                rows = [{**base, "method": "deeptime KernelCCA", "labels": coherent(seed)}]
+                widths = {"": 0.7, ", bandwidth 0.5": 0.5, ", bandwidth 1": 1.0}
+                rows = [
+                    {**base, "method": f"deeptime KernelCCA{name}", "labels": coherent(seed, width)}
+                    for name, width in widths.items()
+                ]
             else:
                 found = (forecasts if kind == "forecast" else spectra)(case, seed)
                 rows = [{**base, "method": method, "errors": errors} for method, errors in found]
