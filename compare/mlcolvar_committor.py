@@ -8,16 +8,20 @@ square over independent frames with an exact q between .02 and .98; the flux is 
 and B. Writes results/committor/mlcolvar.jsonl; finished fits are not repeated.
 
     python compare/mlcolvar_committor.py [EPOCHS [SEEDS]]
+    python compare/mlcolvar_committor.py 5000 FOLDER…  # frames of runs of examples/committor_loop/from_basins.py
+
+The second command also fits kdmaps, as the loop does. The sets and the potential are the same.
 """
 
 from __future__ import annotations
 
+import json
 import logging
 import sys
 import time
 import warnings
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import lightning
 import numpy as np
@@ -28,7 +32,9 @@ from mlcolvar.data import DictDataset, DictModule
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
+import kdmaps  # noqa: E402
 from experiments import committor  # noqa: E402
+from experiments._runner import Row  # noqa: E402
 from kdmaps.utils.files import append_line, read_lines  # noqa: E402
 
 PROBLEM, SIZES, FIRST_SEED = "muller-brown-flat", (5000, 18_000), 9000
@@ -65,42 +71,68 @@ def values_and_slopes(model: Committor, X: np.ndarray) -> tuple[np.ndarray, np.n
     return q.detach().numpy()[:, 0], np.sum(slopes.numpy() ** 2, axis=1)
 
 
-def run(n: int, seed: int, epochs: int) -> dict[str, Any]:
-    """Return the row of one fit."""
-    case = committor.CASES[PROBLEM]()
-    X, weight = case.sample(n, seed)
+def row_of(case: committor.Case, predict: Callable[[np.ndarray], np.ndarray], flux: float, start: float) -> Row:
+    """Return the seconds since the start, and the errors of a committor and of its flux."""
+    seconds = time.process_time() - start
     other, _ = case.sample(committor.OTHER, committor.OTHER_SEED)
     exact = case.q(other)
     between = (exact > 0.02) & (exact < 0.98) & ~case.source(other) & ~case.target(other)
+    error = np.sqrt(np.mean((predict(other) - exact)[between] ** 2))
+    return {"error": float(error), "flux": float(flux / case.flux), "seconds": round(seconds, 1)}
+
+
+def by_mlcolvar(case: committor.Case, X: np.ndarray, weight: np.ndarray, seed: int, epochs: int) -> Row:
+    """Train a network."""
     start = time.process_time()
     model = trained(case, X, weight, seed, epochs)
-    seconds = time.process_time() - start
     outside = ~case.source(X) & ~case.target(X)
     flux = case.diffusion * np.sum((weight * values_and_slopes(model, X)[1])[outside]) / weight.sum()
-    q = values_and_slopes(model, other)[0]
-    return {
-        "problem": PROBLEM,
-        "n": n,
-        "seed": seed,
-        "epochs": epochs,
-        "error": float(np.sqrt(np.mean((q - exact)[between] ** 2))),
-        "flux": float(flux / case.flux),
-        "seconds": round(seconds, 1),
-    }
+    return row_of(case, lambda other: values_and_slopes(model, other)[0], flux, start) | {"epochs": epochs}
+
+
+def by_kdmaps(case: committor.Case, X: np.ndarray, weight: np.ndarray) -> Row:
+    """Fit a committor with the settings of the loop."""
+    start = time.process_time()
+    settings = {"cv": 5, "n_features": 200, "max_search_samples": 8000, "random_state": 0}
+    model = kdmaps.AdaptiveCommittor(diffusion=case.diffusion, **settings)
+    model.fit(X, (case.source, case.target), sample_weight=weight)
+    return row_of(case, model.predict, model.flux_, start) | {"method": "kdmaps"}
+
+
+def frames_of(folders: list[str]) -> Iterator[Row]:
+    """Yield the frames of runs of the loop, and the base of their rows."""
+    for folder in map(Path, folders):
+        stored = np.load(folder / "frames.npz")
+        seed = json.loads((folder / "results.json").read_text())["seed"]
+        base = {"problem": "loop", "n": round(len(stored["X"]), -3), "seed": seed}
+        yield base | {"X": stored["X"], "weight": stored["weight"]}
+
+
+def samples(n_seeds: int) -> Iterator[Row]:
+    """Yield the samples of `experiments.committor`, and the base of their rows."""
+    for n in SIZES:
+        for seed in range(FIRST_SEED, FIRST_SEED + n_seeds):
+            X, weight = committor.CASES[PROBLEM]().sample(n, seed)
+            yield {"problem": PROBLEM, "n": n, "seed": seed, "X": X, "weight": weight}
 
 
 def main() -> None:
     """Write one line per fit."""
-    epochs, seeds = (int(value) for value in (sys.argv[1:] + ["5000", "5"][len(sys.argv) - 1 :])[:2])
+    epochs, *rest = [*sys.argv[1:], *["5000", "5"][len(sys.argv) - 1 :]]
     torch.set_default_dtype(torch.float64)
     torch.set_num_threads(1)
     logging.getLogger("lightning.pytorch").setLevel(logging.ERROR)
     warnings.filterwarnings("ignore", module="lightning")
-    done = {(row["n"], row["seed"], row["epochs"]) for row in read_lines(OUT)}
-    for n in SIZES:
-        for seed in range(FIRST_SEED, FIRST_SEED + seeds):
-            if (n, seed, epochs) not in done:
-                row = run(n, seed, epochs)
+    case = committor.CASES[PROBLEM]()
+    done = {(row["problem"], row["n"], row["seed"], row.get("epochs")) for row in read_lines(OUT)}
+    for base in samples(int(rest[0])) if rest[0].isdigit() else frames_of(rest):
+        X, weight = base.pop("X"), base.pop("weight")
+        fits = {int(epochs): lambda X=X, w=weight, seed=base["seed"]: by_mlcolvar(case, X, w, seed, int(epochs))}
+        if base["problem"] == "loop":
+            fits = {None: lambda X=X, w=weight: by_kdmaps(case, X, w), **fits}
+        for key, fit in fits.items():
+            if (base["problem"], base["n"], base["seed"], key) not in done:
+                row = base | fit()
                 print(row, flush=True)
                 append_line(OUT, row)
 

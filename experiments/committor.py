@@ -8,7 +8,8 @@ frames) and with the weaker bias of `biased_sample` ("muller-brown", 40 %, with 
 error of q is its root mean square over independent samples of the same law with an exact q between .02 and .98. "flux
 inside" and "rate inside" count 95 % intervals that contain the exact value. "flux of the exact q" is the mean energy of
 the exact committor over the same samples: its error is the error of the samples, which no method can avoid. Seeds from
-9000 on were not used before. `compare/mlcolvar_committor.py` adds networks of mlcolvar for some of the samples.
+9000 on were not used before. `compare/mlcolvar_committor.py` adds networks of mlcolvar for some of the samples and for
+frames of the loop in `examples/committor_loop`.
 
     python -m experiments.committor --quick
 """
@@ -186,10 +187,12 @@ def flux_of_exact(problem: str, n: int, seed: int) -> list[Row]:
 
 
 def rivals(path: Path) -> str:
-    """Return a table of mlcolvar's networks, if they were trained."""
+    """Return a table of mlcolvar's networks, and of kdmaps for frames of the loop, if they were trained."""
+    rows = [{"method": "mlcolvar", **row} for row in read_lines(path)]
     lines = [
         [
             problem,
+            method,
             f"{n:,}",
             f"{len(own)}",
             f"{np.median([row['error'] for row in own]):.3f}",
@@ -197,10 +200,11 @@ def rivals(path: Path) -> str:
             f"{np.median([row['flux'] for row in own]):.2f}",
             f"{np.median([row['seconds'] for row in own]):.0f}",
         ]
-        for (problem, n), own in grouped(read_lines(path), "problem", "n").items()
+        for (problem, n, method), own in grouped(rows, "problem", "n", "method").items()
     ]
-    header = ["problem", "n", "seeds", "error of q, median", "largest", "flux / exact, median", "CPU seconds"]
-    title = "mlcolvar 1.3.1 on the same samples, with the settings of its tutorial and 5,000 epochs:"
+    header = ["problem", "method", "n", "seeds", "error of q, median", "largest", "flux / exact, median", "CPU seconds"]
+    title = "mlcolvar 1.3.1 on the same samples, and on frames of the loop in `examples/committor_loop` after its last "
+    title += "round, with the settings of its tutorial and 5,000 epochs:"
     return f"\n\n{title}\n\n{markdown(header, lines)}" if lines else ""
 
 
