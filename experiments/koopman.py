@@ -169,9 +169,9 @@ def table(rows: list[Row]) -> str:
         lines.append(
             f"Coverage of 95 % intervals in {len(some)} runs: decay {shares[0]:.2f}, frequency {shares[1]:.2f}."
         )
-    mine = grouped([row for row in rows if row["kind"] == "sets"], "method")
-    if len(mine) > 1:
-        lines += ["", purities({method: {row["seed"]: row for row in some} for (method,), some in mine.items()})]
+    sets = grouped([row for row in rows if row["kind"] == "sets"], "method")
+    if len(sets) > 1:
+        lines += ["", purities({method: {row["seed"]: row for row in some} for (method,), some in sets.items()})]
     return "\n".join(lines)
 
 
