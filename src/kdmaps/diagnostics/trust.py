@@ -252,7 +252,9 @@ class Trust:
         return [check.warning for check in self.checks if check.failed.any()]
 
     def __repr__(self) -> str:
-        lines = aligned(list(zip(*self._lines(), strict=True)))  # a column for each mode: few modes, many checks
+        names, *columns = self._lines()  # a column for each mode: few modes, many checks
+        names = [name.ljust(max(map(len, names))) for name in names]
+        lines = aligned(list(zip(names, *columns, strict=True)))
         if self.eigenfunctions is not None:
             lines.append(f"Koopman eigenfunctions, agreement of folds: {np.round(self.eigenfunctions, 2).tolist()}")
         if self.overfit is not None:
