@@ -18,8 +18,6 @@ ROOT = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 #: Files of a package in addition to the sources.
 METADATA = ("pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md", "CITATION.cff", ".gitignore")
-#: The version in preparation, without the mark of development.
-VERSION = re.match(r"\d+\.\d+\.\d+", kdmaps.__version__)[0]
 
 
 def sources():
@@ -101,15 +99,15 @@ def test_all_files_name_the_same_version():
 def released(tmp_path):
     """The files that a maintainer changes, with the values of release 1.2.3."""
     edits = {
-        "src/kdmaps/__init__.py": {kdmaps.__version__: "1.2.3"},
-        "CITATION.cff": {f"version: {kdmaps.__version__}\n": "version: 1.2.3\ndate-released: 2030-01-02\n"},
-        "recipe/recipe.yaml": {kdmaps.__version__: "1.2.3"},
-        "CHANGELOG.md": {f"## [Unreleased] – {VERSION}": "## 1.2.3 – 2030-01-02"},
+        "src/kdmaps/__init__.py": (r'(?<=^__version__ = ").+(?="$)', "1.2.3"),
+        "CITATION.cff": (r"^version: .+\n(date-released: .+\n)?", "version: 1.2.3\ndate-released: 2030-01-02\n"),
+        "recipe/recipe.yaml": (r'(?<=^  version: ").+(?="$)', "1.2.3"),
+        "CHANGELOG.md": (r"^## .+$", "## 1.2.3 – 2030-01-02"),
     }
     for name in {*edits, *ready.ADDRESSED}:
         text = (ROOT / name).read_text().replace(ready.PLACEHOLDER, "kdmaps.test")
-        for old, new in edits.get(name, {}).items():
-            text = text.replace(old, new, 1)
+        if name in edits:
+            text = re.sub(*edits[name], text, count=1, flags=re.MULTILINE)
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
     return tmp_path
