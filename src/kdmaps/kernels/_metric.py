@@ -60,11 +60,6 @@ class Metric(Kernel):
         return self.kernel.bandwidth  # type: ignore[attr-defined]
 
     @property
-    def matrix(self) -> np.ndarray:
-        """HHᵀ."""
-        return self.root @ self.root.T
-
-    @property
     def linear_map(self) -> np.ndarray | None:
         """H T₀ for the T₀ of k₀."""
         return None if self.kernel.linear_map is None else self.kernel.coordinates(self.root)

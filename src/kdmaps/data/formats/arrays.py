@@ -3,7 +3,6 @@
 import math
 import zipfile
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
@@ -31,7 +30,7 @@ def open_npy(path: Path) -> Table:
             "frame, coordinate), save X.reshape(-1, X.shape[-1]) and give groups = np.repeat(np.arange(X.shape[0]), "
             "X.shape[1]); for (frame, atom, xyz), save X.reshape(len(X), -1)."
         )
-    return _from_array(mapped.reshape(len(mapped), math.prod(mapped.shape[1:])))
+    return from_array(mapped.reshape(len(mapped), math.prod(mapped.shape[1:])))
 
 
 def write_npy(file: BinaryIO, values: np.ndarray, names: Sequence[str], extras: Extras) -> None:
@@ -171,7 +170,7 @@ def choose_samples(path: Path, stored: dict[str, NamedArray], array: str | None)
         return Table(0, lambda j: iter(()), extras=extras, n_samples=length, hint=choice)
     names = [name for name in extras if stored[name].dtype.kind in "fiub"]
     values = np.hstack([np.empty((length, 0)), *(np.concatenate([*extras.pop(name)()]) for name in names)])
-    return replace(_from_array(values), names=names, extras=extras)
+    return from_array(values, names=names, extras=extras)
 
 
 def _check_numbers(shape: tuple[int, ...], dtype: np.dtype, where: str) -> None:
@@ -179,5 +178,6 @@ def _check_numbers(shape: tuple[int, ...], dtype: np.dtype, where: str) -> None:
         raise ValueError(f"{where} contains {dtype} of shape {shape}, but samples are rows of numbers.")
 
 
-def _from_array(array: np.ndarray) -> Table:
-    return Table.from_blocks(array.shape[1], lambda: row_blocks(array), array=array, n_samples=len(array))
+def from_array(array: np.ndarray, **fields: Any) -> Table:
+    """Return the columns of an array; `fields` are further attributes of the table."""
+    return Table.from_blocks(array.shape[1], lambda: row_blocks(array), array=array, n_samples=len(array), **fields)

@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from kdmaps.data.formats.base import block_rows, reading, row_blocks
+from kdmaps.data.formats.arrays import from_array
+from kdmaps.data.formats.base import block_rows, reading
 from kdmaps.data.formats.descriptors import DIHEDRALS, dihedrals, make_descriptor, whole
 from kdmaps.data.table import Blocks, Table
 from kdmaps.utils.files import write_text
@@ -122,16 +123,7 @@ def coordinates(frames: Any) -> np.ndarray:
 
 def from_mdtraj(trajectory: Any) -> Table:
     """Return the coordinates of an mdtraj trajectory as columns."""
-    rows = coordinates(trajectory)
-    return Table.from_blocks(
-        rows.shape[1],
-        lambda: row_blocks(rows),
-        array=rows,
-        n_samples=len(rows),
-        ordered=True,
-        times=lambda: trajectory.time,
-        time_unit="ps",
-    )
+    return from_array(coordinates(trajectory), ordered=True, times=lambda: trajectory.time, time_unit="ps")
 
 
 def from_mdanalysis(group: Any) -> Table:
